@@ -1,0 +1,2 @@
+// Package dataset holds a table as checksummed, memory-mapped column files.
+package dataset

@@ -1,0 +1,131 @@
+package holdout
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Scope is what a key may do.
+type Scope string
+
+const (
+	Admin   Scope = "admin"
+	Analyst Scope = "analyst"
+)
+
+// Principal is who asks.
+type Principal struct {
+	KeyID string
+	Name  string
+	Scope Scope
+}
+
+// Settings are the choices made at creation, one flat parameter each (their JSON name).
+type Settings struct {
+	Name       string  `json:"name"`
+	Holdout    float64 `json:"holdout"`            // in (0,1]: the fraction of units; above 1 and whole: a count; 0 means DefaultHoldout
+	Unit       string  `json:"unit,omitempty"`     // a column, or day(column)
+	Label      string  `json:"label,omitempty"`    // a column; recorded on the card
+	Stratify   string  `json:"stratify,omitempty"` // a column whose counts become public
+	Split      string  `json:"split,omitempty"`    // "hash" (default), "time:COLUMN", "given" (parts training and holdout were uploaded)
+	Mechanism  string  `json:"mechanism,omitempty"`
+	Form       string  `json:"form,omitempty"`
+	Preset     string  `json:"preset,omitempty"`
+	Questions  int64   `json:"questions,omitempty"`
+	Tokens     int64   `json:"tokens,omitempty"`
+	Confidence float64 `json:"confidence,omitempty"`
+	HalfWidth  float64 `json:"half_width,omitempty"`
+	Threshold  float64 `json:"threshold,omitempty"`
+	Sigma      float64 `json:"sigma,omitempty"`
+	Bounds     string  `json:"bounds,omitempty"` // "any" (default), "published"
+}
+
+// Card is what everyone with a key may know about a holdout. Nothing on it depends on holdout rows, but for the
+// number of units and rows and, when stratified, the counts of the strata.
+type Card struct {
+	ID        string              `json:"id"`
+	Name      string              `json:"name"`
+	Created   time.Time           `json:"created"`
+	Settings  Settings            `json:"settings"`
+	Rows      Counts              `json:"rows"`
+	Units     Counts              `json:"units"`
+	Unit      string              `json:"unit"` // "row" or the unit column
+	Columns   []ColumnCard        `json:"columns"`
+	Skipped   []Skipped           `json:"skipped"`
+	Strata    map[string]Counts   `json:"strata,omitempty"`
+	Guarantee thresholdout.Params `json:"guarantee"`
+	NullRule  string              `json:"null_rule"`
+	Target    string              `json:"target"`
+	Warnings  []Warning           `json:"warnings"`
+	Budget    *Budget             `json:"budget,omitempty"`
+}
+
+// Counts are the sizes of the two parts.
+type Counts struct {
+	Training int64 `json:"training"`
+	Holdout  int64 `json:"holdout"`
+}
+
+// ColumnCard is a column as the training part shows it.
+type ColumnCard struct {
+	Name     string       `json:"name"`
+	Kind     dataset.Kind `json:"kind"`
+	Source   string       `json:"source"`
+	Nulls    int64        `json:"nulls"`              // in training
+	Min      *float64     `json:"min,omitempty"`      // in training; numbers
+	Max      *float64     `json:"max,omitempty"`      // in training; numbers
+	Earliest *time.Time   `json:"earliest,omitempty"` // in training; times
+	Latest   *time.Time   `json:"latest,omitempty"`
+	Distinct int64        `json:"distinct,omitempty"` // in training; texts
+	Values   []string     `json:"values,omitempty"`   // in training; texts with few values
+}
+
+// Skipped is a column of the upload that is not part of the holdout.
+type Skipped struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// Warning is something that the owner should know. Code is stable: "dependent-rows", …
+type Warning struct {
+	Code   string  `json:"code"`
+	Detail string  `json:"detail"`
+	Column string  `json:"column,omitempty"`
+	Unit   string  `json:"unit,omitempty"` // the unit setting that would mend it
+	Effect float64 `json:"design_effect,omitempty"`
+}
+
+// Meter is one budget: Left of Of.
+type Meter struct {
+	Left int64 `json:"left"`
+	Of   int64 `json:"of"`
+}
+
+// Budget is what is left of a holdout. Tokens is nil for mechanisms without.
+type Budget struct {
+	Questions Meter  `json:"questions"`
+	Tokens    *Meter `json:"tokens"`
+}
+
+// Answer is one reply to one question.
+type Answer struct {
+	Body     json.RawMessage `json:"answer"` // the recorded bytes, the same for ever
+	Budget   Budget          `json:"budget"`
+	Replayed bool            `json:"replayed"`
+}
+
+// BatchItem is one item of a batch, in order: an answer, or the reason why it was not asked.
+type BatchItem struct {
+	Body     json.RawMessage `json:"answer,omitempty"`
+	Replayed bool            `json:"replayed"`
+	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", or with partial "questions-exhausted"
+}
+
+// BatchAnswer is the reply to a batch.
+type BatchAnswer struct {
+	Answers []BatchItem `json:"answers"`
+	Budget  Budget      `json:"budget"`
+}

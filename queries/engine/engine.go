@@ -1,0 +1,17 @@
+// Package engine computes the exact integer sums of many row functions in one pass over a table.
+package engine
+
+import (
+	"context"
+
+	"github.com/holdoutd/holdoutd/queries"
+)
+
+// Source is a set of units over which row functions can be summed. A remote engine implements it too.
+type Source interface {
+	// Units is the number of units, n.
+	Units() int64
+	// Sums returns, for each row function, the sum of its values over the units from..to-1 (0 <= from <= to <= Units())
+	// in fixed point: 0 <= sum <= (to-from)*queries.One. The result does not depend on the number of workers.
+	Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error)
+}

@@ -1,0 +1,88 @@
+// Package thresholdout holds the mechanisms that release the mean of a row function over a holdout without
+// leaking much about it: pure functions from exact sums, a small state and keyed noise to a value, an interval,
+// a debit and the next state.
+package thresholdout
+
+import "errors"
+
+// Mechanism names a mechanism, as in the API.
+type Mechanism string
+
+const (
+	Gaussian     Mechanism = "gaussian"
+	Thresholdout Mechanism = "thresholdout"
+	Split        Mechanism = "split"
+	Naive        Mechanism = "naive"
+)
+
+// Form is the published form of Thresholdout.
+type Form string
+
+const (
+	// FormGaussian is Science 2015: Gaussian noise in every comparison and release; interval by forced runs (FORMULAS 2.16).
+	FormGaussian Form = "gaussian"
+	// FormLaplace is NIPS 2015 (arXiv 1506.02629, figure 1): Laplace noise, the threshold noise redrawn only after an
+	// overfit; interval of FORMULAS 2.10.
+	FormLaplace Form = "laplace"
+)
+
+// Errors of Step. Both are decided by the state alone, before a sum is looked at.
+var (
+	ErrNoQuestions = errors.New("thresholdout: no questions left")
+	ErrNoTokens    = errors.New("thresholdout: no tokens left")
+)
+
+// Params is the guarantee of a holdout: the mechanism with every number that it needs, fixed at creation and
+// stored as JSON. All scales are in units of the row function's [0,1]. Make it with New, which fills what is left
+// zero and validates.
+type Params struct {
+	Mechanism  Mechanism `json:"mechanism"`
+	N          int64     `json:"n"`        // units of the holdout
+	Training   int64     `json:"training"` // units of the training part, 0 without one
+	Questions  int64     `json:"questions"`
+	Tokens     int64     `json:"tokens,omitempty"` // thresholdout: how many overfits may be answered
+	Confidence float64   `json:"confidence"`       // 1-beta, for all questions together
+
+	Sigma     float64 `json:"sigma,omitempty"`      // constant noise, or the schedule's s
+	Scheduled bool    `json:"scheduled,omitempty"`  // gaussian: sigma_j = s(1-u_j) of FORMULAS 2.16
+	HalfWidth float64 `json:"half_width,omitempty"` // gaussian: the planned half-width of every answer; split: of a slice
+
+	Form      Form    `json:"form,omitempty"`
+	Preset    string  `json:"preset,omitempty"`    // "science2015"
+	Threshold float64 `json:"threshold,omitempty"` // thresholdout: T
+}
+
+// State is what a mechanism remembers between questions.
+type State struct {
+	Questions int64 `json:"questions"` // answered so far
+	Tokens    int64 `json:"tokens"`    // spent so far; also the epoch of the threshold noise
+}
+
+// Mean is an exact mean of a row function: Sum/(N*2^30), 0 <= Sum <= N*2^30.
+type Mean struct {
+	Sum int64
+	N   int64
+}
+
+// Interval is a two-sided interval in [0,1] with the bound that made it and the parts of its half-width.
+type Interval struct {
+	Low, High float64
+	Bound     string             // "adaptive-hoeffding", "adaptive-hoeffding-scheduled", "thresholdout-forced-runs", "thresholdout-laplace", "splitting"
+	Parts     map[string]float64 // e.g. sampling_and_noise, adaptivity, threshold
+}
+
+// Source says which part of the data a released value is near to.
+type Source string
+
+const (
+	FromHoldout  Source = "holdout"
+	FromTraining Source = "training"
+)
+
+// Output is one released value.
+type Output struct {
+	Value    float64   // a multiple of 2^-30 in [0,1]
+	Interval *Interval // nil where no valid bound is known
+	Source   Source
+	Tokens   int64 // tokens spent by this answer: 0 or 1
+}
