@@ -1,0 +1,23 @@
+# make test is the whole check: formatting, vet, and every test with the race detector on.
+.PHONY: test build bench format clean
+
+GO ?= go
+
+build:
+	$(GO) build -o holdoutd ./cmd/holdoutd
+
+test:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi
+	$(GO) vet -tags python ./...
+	HOLDOUTD_PYTHON=$$(scripts/python.sh) $(GO) test -race -tags python -timeout 30m ./...
+
+# The kernels beside DuckDB and NumPy in one run, then the other benchmarks.
+bench:
+	HOLDOUTD_PYTHON=$$(scripts/python.sh) bench/compare.sh
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./...
+
+format:
+	gofmt -w $$(git ls-files '*.go')
+
+clean:
+	rm -rf holdoutd .venv holdoutd-data

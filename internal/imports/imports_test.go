@@ -1,0 +1,122 @@
+// Package imports holds the test of who may import whom.
+package imports
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/holdoutd/holdoutd/"
+
+// inner are the packages at the bottom of the house, from the ground up: each may import itself, what its list
+// names and what those import, and nothing else of this module. A package that is not named here is free.
+var inner = map[string][]string{
+	"dp":           {},
+	"dataset":      {},
+	"thresholdout": {"dp"},
+	"queries":      {"dataset"},
+	"holdout":      {"dp", "dataset", "thresholdout", "queries"},
+	"featuresel":   {"dp", "dataset", "thresholdout", "queries"},
+	"client":       {},
+}
+
+// only names the packages in which an outside module may be imported (by code, not by tests).
+var only = map[string][]string{
+	"github.com/gin-gonic/gin":         {"internal/api"},
+	"github.com/danielgtaylor/huma/v2": {"internal/api"},
+	"modernc.org/sqlite":               {"holdout/ledger"},
+	"database/sql":                     {"holdout/ledger"},
+	"github.com/apache/arrow-go/v18":   {"dataset/ingest"},
+	"github.com/xitongsys/parquet-go":  {"dataset/ingest"},
+	"cel.dev/cel-go":                   {"queries/expr", "queries/internal/celoracle"},
+	"github.com/spf13/cobra":           {"cmd/holdoutd"},
+}
+
+type listed struct {
+	ImportPath string
+	Imports    []string
+	Deps       []string
+}
+
+func TestImportRules(t *testing.T) {
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		room, _, _ := strings.Cut(name, "/")
+		for _, dep := range p.Deps {
+			if !strings.HasPrefix(dep, module) {
+				continue
+			}
+			if allowed, ok := inner[room]; ok && !within(strings.TrimPrefix(dep, module), append(allowed, room)) {
+				t.Errorf("%s must not depend on %s: %s/ may depend on %v only", name, dep, room, allowed)
+			}
+		}
+		for _, imp := range p.Imports {
+			for outside, rooms := range only {
+				if (imp == outside || strings.HasPrefix(imp, outside+"/")) && !within(name, rooms) {
+					t.Errorf("%s must not import %s: only %v may", name, imp, rooms)
+				}
+			}
+		}
+	}
+}
+
+// TestInnermost keeps what the rooms above cannot say: packages that must not know of their siblings.
+func TestInnermost(t *testing.T) {
+	never := map[string][]string{
+		"queries":             {"dataset/ingest", "queries/engine"},
+		"queries/expr":        {"queries/kernel", "queries/engine"},
+		"dataset":             {"dataset/ingest"},
+		"holdout/ledger":      {"holdout", "queries", "thresholdout", "dataset"},
+		"thresholdout/bounds": {"thresholdout"},
+		"internal/stattest":   {"holdout", "internal/api"},
+	}
+	for _, p := range list(t) {
+		for _, other := range never[strings.TrimPrefix(p.ImportPath, module)] {
+			for _, dep := range p.Deps {
+				if dep == module+other {
+					t.Errorf("%s must not depend on %s", p.ImportPath, dep)
+				}
+			}
+		}
+	}
+}
+
+// within reports whether a package lies in one of the rooms.
+func within(name string, rooms []string) bool {
+	for _, room := range rooms {
+		if name == room || strings.HasPrefix(name, room+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func list(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", module+"...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.Bytes())
+	}
+	var packages []listed
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+	if len(packages) < len(inner) {
+		t.Fatalf("go list named %d packages, fewer than the %d rooms that the rules are about", len(packages), len(inner))
+	}
+	return packages
+}

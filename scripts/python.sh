@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Makes .venv with the packages of requirements.txt, once for each version of that list, and prints the path of its
+# interpreter. Installs Python itself where it is missing and the machine lets us (apt, as root).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+venv=$PWD/.venv
+stamp=$venv/$(sha256sum scripts/requirements.txt | cut -c1-16)
+
+if [ ! -e "$stamp" ]; then
+	if ! python3 -c 'import ensurepip, venv, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+		if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+			echo "python.sh: the tests need Python 3.11 or newer with the venv module; install python3 and python3-venv" >&2
+			exit 1
+		fi
+		{ apt-get update -q && apt-get install -qy --no-install-recommends python3 python3-venv; } >&2
+	fi
+	rm -rf "$venv"
+	python3 -m venv "$venv" >&2
+	"$venv/bin/pip" install --quiet --disable-pip-version-check -r scripts/requirements.txt >&2
+	touch "$stamp"
+fi
+echo "$venv/bin/python"
