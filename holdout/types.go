@@ -129,3 +129,40 @@ type BatchAnswer struct {
 	Answers []BatchItem `json:"answers"`
 	Budget  Budget      `json:"budget"`
 }
+
+// Cost is what a query debits.
+type Cost struct {
+	Questions int64 `json:"questions"`
+	Tokens    int64 `json:"tokens"` // for an explanation: at most
+}
+
+// Explanation is what is known of a query without touching a holdout row. It costs nothing.
+type Explanation struct {
+	Query     string          `json:"query"`     // the ID, "sha256:…"
+	Canonical json.RawMessage `json:"canonical"` // the canonical form, which the ID is the hash of
+	Functions []string        `json:"functions"` // the row functions, for people
+	Combine   string          `json:"combine"`   // how their means make the value
+	Target    string          `json:"target"`    // what the interval is about
+	NullRule  string          `json:"null_rule"`
+	Cost      Cost            `json:"cost"`
+	Training  *float64        `json:"training"`   // what the training part says; null without one or where undefined
+	HalfWidth *float64        `json:"half_width"` // of the interval that an answer now would get, in the query's own units; null where there is none
+	Bound     string          `json:"bound,omitempty"`
+	Answered  bool            `json:"answered"` // asking would be a replay, at no cost
+	Warnings  []Warning       `json:"warnings"`
+}
+
+// AnswerPage is a piece of the history of a holdout, oldest first. Next is the cursor of the next page, 0 at the end.
+type AnswerPage struct {
+	Answers []json.RawMessage `json:"answers"`
+	Next    int64             `json:"next,omitempty"`
+}
+
+// KeyInfo is what is known of an API key; its secret is not kept.
+type KeyInfo struct {
+	ID      string     `json:"id"`
+	Name    string     `json:"name"`
+	Scope   Scope      `json:"scope"`
+	Created time.Time  `json:"created"`
+	Revoked *time.Time `json:"revoked,omitempty"`
+}

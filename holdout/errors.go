@@ -1,0 +1,74 @@
+package holdout
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind says what is wrong; internal/api maps each kind to one HTTP status and problem type.
+type Kind uint8
+
+const (
+	// Internal is a fault of the server: nothing that the caller sent explains it.
+	Internal Kind = iota
+	// Malformed is input that cannot be read at all.
+	Malformed
+	// Invalid is input that can be read but is wrong; Pointer says where.
+	Invalid
+	// BadUpload is an uploaded file that cannot become a holdout.
+	BadUpload
+	// TooLarge is input beyond a limit.
+	TooLarge
+	// Unauthorized is a missing, unknown or revoked key.
+	Unauthorized
+	// Forbidden is a key without the scope.
+	Forbidden
+	// NotFound is a holdout, key or training part that is not there, or is not there for the caller.
+	NotFound
+	// Exists is a table that was uploaded before; Members["holdout"] is the id of its holdout, even a deleted one.
+	Exists
+	// Conflict is a request that collides with the present state, such as two uploads of one table at the same time.
+	Conflict
+	// IdempotencyMismatch is an Idempotency-Key that was used for another request.
+	IdempotencyMismatch
+	// BudgetExhausted is a question that the budget cannot pay. Members: requested, remaining, affordable (questions).
+	BudgetExhausted
+	// Unavailable is a ledger that cannot write, or a server that is closing: the same request may succeed later.
+	Unavailable
+)
+
+// Error is every error that Service returns on purpose.
+type Error struct {
+	Kind    Kind
+	Detail  string         // a sentence for a person; holds nothing that depends on holdout rows
+	Pointer string         // JSON pointer or parameter name of what is wrong, where there is one
+	Members map[string]any // machine-readable members of the problem
+	Err     error          // the cause, for the log and errors.Is; not for the reply
+}
+
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("holdout: %s: %v", e.Detail, e.Err)
+	}
+	return "holdout: " + e.Detail
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of err: Internal if no *Error is in its chain.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return Internal
+}
+
+func fail(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
+}
+
+func invalid(pointer, format string, args ...any) *Error {
+	return &Error{Kind: Invalid, Pointer: pointer, Detail: fmt.Sprintf(format, args...)}
+}
