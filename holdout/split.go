@@ -1,0 +1,286 @@
+package holdout
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"runtime"
+	"slices"
+	"sort"
+	"strconv"
+	"sync"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+// MaxStrata is the largest number of values that a stratify column may have: each stratum's counts are public and
+// stand on the card, and strata of a few rows would say much about single rows.
+const MaxStrata = 100
+
+// splitter places units by a secret key: which side a unit falls on is reproducible by the server and looks random
+// to everyone else (docs/decisions/0002-split.md).
+type splitter struct {
+	key    []byte // of HMAC-SHA256
+	schema []byte // fingerprint of the schema; part of a row's tag, not of a unit value's
+}
+
+// tags returns the tag of each unit: the first 64 bits of HMAC-SHA256(key, value of the unit). Two units share a tag
+// with probability below n^2/2^65 (3e-7 for 3 million); such a tie is broken by the order of their first rows.
+func (s splitter) tags(g grouping, c *dataset.Column, day bool) []uint64 {
+	tags := make([]uint64, g.n)
+	workers := min(runtime.GOMAXPROCS(0), 1+g.n/4096)
+	var wg sync.WaitGroup
+	for w := range workers {
+		from, to := g.n*w/workers, g.n*(w+1)/workers
+		wg.Go(func() {
+			mac := hmac.New(sha256.New, s.key)
+			var message, sum []byte
+			for u := from; u < to; u++ {
+				row := uint32(u)
+				if g.first != nil {
+					row = g.first[u]
+				}
+				message = appendUnitValue(message[:0], c, day, row)
+				if message[0] == 'r' || message[0] == '0' {
+					message = append(message, s.schema...)
+				}
+				mac.Reset()
+				mac.Write(message)
+				sum = mac.Sum(sum[:0])
+				tags[u] = binary.BigEndian.Uint64(sum)
+			}
+		})
+	}
+	wg.Wait()
+	return tags
+}
+
+// fingerprint identifies the names and kinds of a table's columns.
+func fingerprint(s dataset.Schema) []byte {
+	h := sha256.New()
+	for _, f := range s.Fields {
+		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(f.Name))))
+		h.Write([]byte(f.Name))
+		h.Write([]byte{byte(f.Kind)})
+	}
+	return h.Sum(nil)
+}
+
+// holdoutSize is the number of units, of n, that the setting asks for: a fraction of at most 1 gives the nearest whole
+// number (halves upwards), a number above 1 is the count itself. Unless all units are asked for, each side gets at
+// least one. The size depends on n alone, so it tells nothing about the rows.
+func holdoutSize(setting float64, n int) (int, error) {
+	switch {
+	case n == 0:
+		return 0, fail(BadUpload, "the table has no rows")
+	case math.IsNaN(setting) || setting <= 0:
+		return 0, invalid("holdout", "holdout must be a fraction in (0, 1] or a whole number of units above 1")
+	case setting == 1:
+		return n, nil
+	case setting > 1 && setting != math.Floor(setting):
+		return 0, invalid("holdout", "holdout is above 1, so it is a number of units, which must be whole")
+	case n == 1:
+		return 0, fail(BadUpload, "the table has a single unit, which cannot be split; holdout=1.0 takes it all")
+	case setting >= float64(n):
+		return 0, invalid("holdout", "holdout asks for %v units of the %d that there are; holdout=1.0 takes them all", setting, n)
+	case setting > 1:
+		return int(setting), nil
+	}
+	return min(max(int(math.Floor(setting*float64(n)+0.5)), 1), n-1), nil
+}
+
+// order sorts all units by their tags: a random order that only the key's holder can tell.
+func order(tags []uint64) []uint32 {
+	units := make([]uint32, len(tags))
+	for i := range units {
+		units[i] = uint32(i)
+	}
+	slices.SortFunc(units, func(a, b uint32) int {
+		if c := cmp.Compare(tags[a], tags[b]); c != 0 {
+			return c
+		}
+		return cmp.Compare(a, b)
+	})
+	return units
+}
+
+// parts are the units of the two sides: the training units by their first rows, the holdout units in keyed order, so
+// that any stretch of them is a random sample of the holdout.
+type parts struct {
+	training, holdout []uint32
+}
+
+// part divides units, in keyed order, by inHoldout.
+func divide(keyed []uint32, inHoldout []bool) parts {
+	var p parts
+	for _, u := range keyed {
+		if inHoldout[u] {
+			p.holdout = append(p.holdout, u)
+		}
+	}
+	for u, in := range inHoldout {
+		if !in {
+			p.training = append(p.training, uint32(u))
+		}
+	}
+	return p
+}
+
+// splitByTag takes the first size units in keyed order as the holdout.
+func splitByTag(tags []uint64, size int) parts {
+	keyed, in := order(tags), make([]bool, len(tags))
+	for _, u := range keyed[:size] {
+		in[u] = true
+	}
+	return divide(keyed, in)
+}
+
+// splitByTime takes the latest units as the holdout. A unit is as late as its latest row, so that no training row is
+// later than the earliest of the holdout units' latest rows; units without a time are the earliest. Ties go by tag.
+func splitByTime(tags []uint64, g grouping, times []float64, size int) parts {
+	latest := make([]float64, g.n)
+	for u := range latest {
+		latest[u] = math.Inf(-1)
+	}
+	for row, t := range times {
+		u := row
+		if g.of != nil {
+			u = int(g.of[row])
+		}
+		if t > latest[u] {
+			latest[u] = t
+		}
+	}
+	keyed, in := order(tags), make([]bool, g.n)
+	byTime := slices.Clone(keyed)
+	slices.SortStableFunc(byTime, func(a, b uint32) int { return cmp.Compare(latest[b], latest[a]) })
+	for _, u := range byTime[:size] {
+		in[u] = true
+	}
+	return divide(keyed, in)
+}
+
+// strata gives each unit a stratum: the value of a column, which must be the same in all rows of the unit.
+type strata struct {
+	of    []uint32 // of each unit
+	names []string // of each stratum, distinct
+}
+
+// stratify reads the strata off a column.
+func stratify(c dataset.Column, g grouping) (strata, error) {
+	s := strata{of: make([]uint32, g.n)}
+	seen := make(map[string]uint32)
+	names, null := stratumNames(c)
+	for u := range s.of {
+		row := u
+		if g.first != nil {
+			row = int(g.first[u])
+		}
+		name, ok := names(row)
+		if !ok {
+			name = null
+		}
+		id, known := seen[name]
+		if !known {
+			if len(s.names) == MaxStrata {
+				return s, invalid("stratify", "the column %q has more than %d values, too many to stratify by", c.Name, MaxStrata)
+			}
+			id = uint32(len(s.names))
+			seen[name] = id
+			s.names = append(s.names, name)
+		}
+		s.of[u] = id
+	}
+	for row, u := range g.of {
+		if !sameCell(c, row, int(g.first[u])) {
+			return s, invalid("stratify", "the column %q differs between rows of one unit; only what is the same in a unit's rows can stratify units", c.Name)
+		}
+	}
+	return s, nil
+}
+
+// stratumNames returns how to name the value in a row (false: null), and a name for null that no value has.
+func stratumNames(c dataset.Column) (name func(row int) (string, bool), null string) {
+	null = "(null)"
+	switch c.Kind {
+	case dataset.Text:
+		for {
+			if _, taken := sort.Find(len(c.Dictionary), func(i int) int { return cmp.Compare(null, c.Dictionary[i]) }); !taken {
+				break
+			}
+			null = "(" + null + ")"
+		}
+		return func(row int) (string, bool) {
+			if c.Codes[row] == 0 {
+				return "", false
+			}
+			return c.Dictionary[c.Codes[row]-1], true
+		}, null
+	case dataset.Bool:
+		return func(row int) (string, bool) {
+			return strconv.FormatBool(c.Bools[row] == 1), c.Bools[row] < dataset.NullBool
+		}, null
+	}
+	return func(row int) (string, bool) {
+		v := c.Numbers[row]
+		return strconv.FormatFloat(v, 'g', -1, 64), v == v
+	}, null
+}
+
+func sameCell(c dataset.Column, a, b int) bool {
+	switch c.Kind {
+	case dataset.Text:
+		return c.Codes[a] == c.Codes[b]
+	case dataset.Bool:
+		return c.Bools[a] == c.Bools[b]
+	}
+	x, y := c.Numbers[a], c.Numbers[b]
+	return x == y || x != x && y != y
+}
+
+// splitByStrata takes size units, shared among the strata in proportion to their sizes (largest remainders first, ties
+// by the order of the strata), and within each stratum by tag.
+func splitByStrata(tags []uint64, s strata, size int) (parts, map[string]Counts) {
+	total := make([]int, len(s.names))
+	for _, id := range s.of {
+		total[id]++
+	}
+	left := apportion(total, size)
+	keyed, in := order(tags), make([]bool, len(tags))
+	counts := make(map[string]Counts, len(total))
+	for id, name := range s.names {
+		counts[name] = Counts{Training: int64(total[id] - left[id]), Holdout: int64(left[id])}
+	}
+	for _, u := range keyed {
+		if id := s.of[u]; left[id] > 0 {
+			left[id]--
+			in[u] = true
+		}
+	}
+	return divide(keyed, in), counts
+}
+
+// apportion shares size among classes in proportion to their totals by the largest remainders (Hamilton's method):
+// each class gets its exact share rounded down or up.
+func apportion(totals []int, size int) []int {
+	n := 0
+	for _, t := range totals {
+		n += t
+	}
+	shares, remainders, given := make([]int, len(totals)), make([]int, len(totals)), 0
+	for i, t := range totals {
+		shares[i], remainders[i] = t*size/n, t*size%n
+		given += shares[i]
+	}
+	byRemainder := make([]int, len(totals))
+	for i := range byRemainder {
+		byRemainder[i] = i
+	}
+	slices.SortStableFunc(byRemainder, func(a, b int) int { return cmp.Compare(remainders[b], remainders[a]) })
+	for _, i := range byRemainder[:size-given] {
+		shares[i]++
+	}
+	return shares
+}

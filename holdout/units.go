@@ -1,0 +1,207 @@
+package holdout
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+// microsecondsPerDay is the length of a UTC day; Time columns count microseconds and know no leap seconds.
+const microsecondsPerDay = 24 * 60 * 60 * 1e6
+
+// unitRule says what one observation is: a row (Column is empty), or all rows with one value of a column, or of
+// the UTC day of a Time column. A row in which the value is null is a unit of its own.
+type unitRule struct {
+	Column string
+	Day    bool
+}
+
+// parseUnit reads the setting `unit`: "", "row", "COLUMN" or "day(COLUMN)". A column that is itself named like
+// day(x) wins over the day of a column x.
+func parseUnit(s string, schema dataset.Schema) (unitRule, error) {
+	if s == "" || s == "row" && fieldOf(schema, s) == nil {
+		return unitRule{}, nil
+	}
+	if fieldOf(schema, s) != nil {
+		return unitRule{Column: s}, nil
+	}
+	if inner, ok := strings.CutPrefix(s, "day("); ok && strings.HasSuffix(inner, ")") {
+		name := strings.TrimSuffix(inner, ")")
+		f := fieldOf(schema, name)
+		switch {
+		case f == nil:
+			return unitRule{}, invalid("unit", "unit names the column %q, which the table does not have", name)
+		case f.Kind != dataset.Time:
+			return unitRule{}, invalid("unit", "unit asks for the day of %q, which holds no dates or times", name)
+		}
+		return unitRule{Column: name, Day: true}, nil
+	}
+	return unitRule{}, invalid("unit", "unit names the column %q, which the table does not have", s)
+}
+
+func (u unitRule) String() string {
+	switch {
+	case u.Column == "":
+		return "row"
+	case u.Day:
+		return "day(" + u.Column + ")"
+	}
+	return u.Column
+}
+
+func fieldOf(s dataset.Schema, name string) *dataset.Field {
+	for i := range s.Fields {
+		if s.Fields[i].Name == name {
+			return &s.Fields[i]
+		}
+	}
+	return nil
+}
+
+// grouping is the rows of a table by unit. Units are numbered by their first row.
+type grouping struct {
+	of    []uint32 // the unit of each row; nil where each row is its own unit
+	first []uint32 // the first row of each unit; nil where each row is its own unit
+	n     int      // units
+}
+
+// groupByRow makes each of rows a unit.
+func groupByRow(rows int) grouping { return grouping{n: rows} }
+
+// groupBy groups rows by the value of a column; each null is a group of its own.
+func groupBy(c dataset.Column, day bool) grouping {
+	rows := rowsOf(c)
+	g := grouping{of: make([]uint32, rows)}
+	next := func(row int) uint32 {
+		g.first = append(g.first, uint32(row))
+		return uint32(len(g.first) - 1)
+	}
+	switch c.Kind {
+	case dataset.Text:
+		seen := make([]uint32, len(c.Dictionary)+1) // unit+1 of a code
+		for i, code := range c.Codes {
+			if code == 0 {
+				g.of[i] = next(i)
+				continue
+			}
+			if seen[code] == 0 {
+				seen[code] = next(i) + 1
+			}
+			g.of[i] = seen[code] - 1
+		}
+	case dataset.Bool:
+		var seen [dataset.NullBool]uint32
+		for i, b := range c.Bools {
+			if b >= dataset.NullBool {
+				g.of[i] = next(i)
+				continue
+			}
+			if seen[b] == 0 {
+				seen[b] = next(i) + 1
+			}
+			g.of[i] = seen[b] - 1
+		}
+	default:
+		seen := make(map[float64]uint32)
+		for i, v := range c.Numbers {
+			if v != v {
+				g.of[i] = next(i)
+				continue
+			}
+			if day {
+				v = dayOf(v)
+			}
+			u, ok := seen[v]
+			if !ok {
+				u = next(i)
+				seen[v] = u
+			}
+			g.of[i] = u
+		}
+	}
+	g.n = len(g.first)
+	return g
+}
+
+// dayOf is the UTC day of a time in microseconds, counted from 1970-01-01.
+func dayOf(microseconds float64) float64 { return math.Floor(microseconds / microsecondsPerDay) }
+
+func rowsOf(c dataset.Column) int {
+	switch c.Kind {
+	case dataset.Text:
+		return len(c.Codes)
+	case dataset.Bool:
+		return len(c.Bools)
+	}
+	return len(c.Numbers)
+}
+
+// sizes counts the rows of each unit.
+func (g grouping) sizes() []uint32 {
+	n := make([]uint32, g.n)
+	if g.of == nil {
+		for i := range n {
+			n[i] = 1
+		}
+		return n
+	}
+	for _, u := range g.of {
+		n[u]++
+	}
+	return n
+}
+
+// appendUnitValue appends an injective encoding of the value that a unit shares: a letter for the kind, then the
+// value. Row is the unit's first row, which stands for the unit where the value is null or where units are rows.
+func appendUnitValue(dst []byte, c *dataset.Column, day bool, row uint32) []byte {
+	if c == nil {
+		return binary.BigEndian.AppendUint32(append(dst, 'r'), row)
+	}
+	switch {
+	case c.Kind == dataset.Text && c.Codes[row] != 0:
+		return append(append(dst, 's'), c.Dictionary[c.Codes[row]-1]...)
+	case c.Kind == dataset.Bool && c.Bools[row] < dataset.NullBool:
+		return append(dst, 'b', c.Bools[row])
+	case (c.Kind == dataset.Number || c.Kind == dataset.Time) && c.Numbers[row] == c.Numbers[row]:
+		letter, v := byte('n'), c.Numbers[row]
+		if c.Kind == dataset.Time {
+			letter = 't'
+		}
+		if day {
+			letter, v = 'd', dayOf(v)
+		}
+		return binary.BigEndian.AppendUint64(append(dst, letter), math.Float64bits(v))
+	}
+	return binary.BigEndian.AppendUint32(append(dst, '0'), row)
+}
+
+// groupInOrder lists the rows of the units in the given order of units, each unit's rows together and in their own
+// order, with the offsets of the units in that list (one more than there are units). Where each row is its own unit
+// the offsets are nil.
+func (g grouping) groupInOrder(units []uint32) (rows []uint32, offsets []uint32, err error) {
+	if g.of == nil {
+		return units, nil, nil
+	}
+	start := make([]uint32, g.n) // 1 + where the next row of a unit goes; 0: not in the list
+	offsets = make([]uint32, 1, len(units)+1)
+	sizes, total := g.sizes(), uint64(0)
+	for _, u := range units {
+		if start[u] != 0 {
+			return nil, nil, fmt.Errorf("holdout: unit %d is listed twice", u)
+		}
+		start[u] = uint32(total) + 1
+		total += uint64(sizes[u])
+		offsets = append(offsets, uint32(total))
+	}
+	rows = make([]uint32, total)
+	for row, u := range g.of {
+		if start[u] != 0 {
+			rows[start[u]-1] = uint32(row)
+			start[u]++
+		}
+	}
+	return rows, offsets, nil
+}
