@@ -22,12 +22,12 @@ type Op uint8
 
 const (
 	// Leaves.
-	OpColumn  Op = iota + 1 // Text: the column's name. A Bool column is a Condition (null reads as false).
-	OpNumber                // Number: the value (finite). Also Time literals, in microseconds, with Type Time.
-	OpText                  // Text: the value
-	OpTrue                  // Condition
-	OpFalse                 // Condition
-	OpNull                  // Number: null
+	OpColumn Op = iota + 1 // Text: the column's name. A Bool column is a Condition (null reads as false).
+	OpNumber               // Number: the value (finite). Also Time literals, in microseconds, with Type Time.
+	OpText                 // Text: the value
+	OpTrue                 // Condition
+	OpFalse                // Condition
+	OpNull                 // Number: null
 
 	// Number -> Number.
 	OpNeg

@@ -1,23 +1,231 @@
 package expr
 
 import (
-	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/common"
+	"cel.dev/cel-go/parser"
 
 	"github.com/holdoutd/holdoutd/dataset"
 )
 
-// Syntax is an expression that was parsed but not yet checked against a schema.
+// Limits on one expression. They bound the time to parse it (some milliseconds) and the scratch memory of a kernel,
+// which holds one block of rows for each level of depth. A linear score of a hundred features fits with room to spare.
+const (
+	MaxSource = 16 << 10 // bytes of text
+	MaxNodes  = 4096     // nodes of the tree, members of lists included
+	MaxDepth  = 192      // levels of the tree; a sum of k terms is k levels deep
+	MaxList   = 2048     // members of one in-list
+)
+
+// Syntax is an expression that was parsed but not yet checked against a schema. It is immutable.
 type Syntax struct {
 	source string
+	root   *term
 }
 
-// Parse reads the text of an expression. An error is an *Error.
-func Parse(src string) (*Syntax, error) { return &Syntax{source: src}, nil }
+// Parse reads the text of an expression. It refuses what no schema could make right: bad syntax, unknown functions and
+// wrong numbers of arguments, what lies outside of the language, and what is over a limit. An error is an *Error.
+func Parse(src string) (*Syntax, error) {
+	s, err := parse(src)
+	if err != nil {
+		return nil, err // a nil *Error must not become a non-nil error
+	}
+	return s, nil
+}
 
-// Canonical is the form that all spellings of one expression share; it parses to itself.
-func (s *Syntax) Canonical() string { return s.source }
+// Source is the text as it was given.
+func (s *Syntax) Source() string { return s.source }
+
+// Canonical is the one form that all spellings of an expression share: it does not depend on whitespace, redundant
+// parentheses, the order of commutative operands (of +, *, ==, !=, min and max, of whole chains of && and of ||), the
+// direction of a comparison, the order and repetition of in-list members, the spelling of numbers, strings and times.
+// Two expressions with one canonical form evaluate alike, bit for bit, for the checked tree is made from it; the
+// converse is not claimed. It parses to itself.
+func (s *Syntax) Canonical() string { return s.root.form }
+
+// Columns are the names of the columns that the expression reads, sorted and without repetition.
+func (s *Syntax) Columns() []string {
+	seen := map[string]bool{}
+	s.root.walk(func(t *term) {
+		if t.kind == columnTerm {
+			seen[t.name] = true
+		}
+	})
+	names := make([]string, 0, len(seen))
+	for name := range seen {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	return names
+}
 
 // Check types the expression against a schema and makes it total. An error is an *Error.
 func (s *Syntax) Check(schema dataset.Schema) (*Node, error) {
-	return nil, errors.New("expr: not built yet")
+	n, err := s.check(schema)
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// CheckCondition is Check for a place where a condition is wanted.
+func (s *Syntax) CheckCondition(schema dataset.Schema) (*Node, error) {
+	return s.checkAs(schema, Condition)
+}
+
+// CheckNumber is Check for a place where a number is wanted.
+func (s *Syntax) CheckNumber(schema dataset.Schema) (*Node, error) {
+	return s.checkAs(schema, Number)
+}
+
+func (s *Syntax) checkAs(schema dataset.Schema, want Type) (*Node, error) {
+	n, err := s.check(schema)
+	if err == nil && n.Type != want {
+		err = s.mismatch(s.root, n, want)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+func parse(src string) (*Syntax, *Error) {
+	s := &Syntax{source: src}
+	switch {
+	case len(src) > MaxSource:
+		return nil, &Error{Line: 1, Column: 1, Detail: fmt.Sprintf("the expression has %d bytes, more than %d", len(src), MaxSource)}
+	case !utf8.ValidString(src):
+		return nil, &Error{Source: strings.ToValidUTF8(src, "\uFFFD"), Line: 1, Column: 1, Detail: "the expression is not valid UTF-8"}
+	case strings.TrimSpace(src) == "":
+		return nil, s.fail(0, "the expression is empty", "a column, a number, or an operation on them")
+	}
+	source := common.NewTextSource(src)
+	tree, errs := celParser().Parse(source)
+	if list := errs.GetErrors(); len(list) > 0 {
+		return nil, s.syntaxError(list[0])
+	}
+	r := reader{syntax: s, info: tree.SourceInfo()}
+	root, err := r.term(tree.Expr(), 1)
+	if err != nil {
+		return nil, err
+	}
+	s.root = root
+	return s, nil
+}
+
+// celParser is a fresh parser without macros. The parser is small; what is expensive in it is shared by cel-go.
+func celParser() *parser.Parser {
+	p, err := parser.NewParser(
+		parser.MaxRecursionDepth(MaxDepth+64), // grammar rules; MaxDepth itself is counted on our tree
+		parser.ErrorReportingLimit(1),
+		parser.ErrorRecoveryLimit(1),
+		parser.ExpressionSizeCodePointLimit(MaxSource),
+		parser.EnableIdentEscapeSyntax(false),
+	)
+	if err != nil {
+		panic("expr: the options of cel-go's parser: " + err.Error()) // constants above; a test would see it
+	}
+	return p
+}
+
+// fail is an error at an offset in code points.
+func (s *Syntax) fail(offset int, detail, expected string) *Error {
+	e := &Error{Source: s.source, Line: 1, Column: 1, Detail: detail, Expected: expected}
+	for i, r := range s.source {
+		if offset == 0 {
+			e.Offset = i
+			return e
+		}
+		offset--
+		e.Column++
+		if r == '\n' {
+			e.Line, e.Column = e.Line+1, 1
+		}
+	}
+	e.Offset = len(s.source)
+	return e
+}
+
+// words are what people of other languages write, with what this one has.
+var words = map[string]string{
+	"and": "&&", "AND": "&&", "&": "&&", "or": "||", "OR": "||", "|": "||", "not": "!", "NOT": "!", "=": "==", "<>": "!=", "~": "!",
+	"if": "condition ? a : b", "is": "== null", "IS": "== null", "IN": "in", "===": "==", "^": "exp(b * log(a))", "**": "exp(b * log(a))",
+	"none": "null", "NULL": "null", "None": "null",
+}
+
+// syntaxError says what cel-go's parser found, in the words of this language.
+func (s *Syntax) syntaxError(found *common.Error) *Error {
+	offset := 0
+	for line := 1; line < found.Location.Line(); line++ {
+		rest := string([]rune(s.source)[offset:])
+		i := strings.IndexByte(rest, '\n')
+		if i < 0 {
+			break
+		}
+		offset += utf8.RuneCountInString(rest[:i+1])
+	}
+	e := s.fail(offset+max(found.Location.Column(), 0), "", "")
+	message := strings.TrimPrefix(found.Message, "Syntax error: ")
+	rest := s.source[e.Offset:]
+	switch {
+	case strings.Contains(message, "recursion"):
+		e.Detail = fmt.Sprintf("the expression is nested deeper than %d levels", MaxDepth)
+		return e
+	case strings.TrimSpace(rest) == "":
+		e.Detail, e.Expected = "the expression ends too early", "a value or a closing bracket"
+		return e
+	}
+	token := firstToken(rest)
+	e.Detail = "unexpected " + quoteShort(token)
+	switch {
+	case strings.HasPrefix(message, "missing"):
+		e.Expected = strings.Trim(strings.Split(strings.TrimPrefix(message, "missing "), " at ")[0], "'")
+	case strings.Contains(message, "expecting <EOF>"):
+		e.Expected = "an operator or the end of the expression"
+	case strings.Contains(message, "reserved"):
+		e.Detail = quoteShort(token) + " is a reserved word"
+		e.Suggestion = "col(" + quote(token) + ")"
+	case strings.Contains(message, "invalid int") || strings.Contains(message, "invalid double") || strings.Contains(message, "invalid uint"):
+		e.Detail = "the number is out of range"
+		return e
+	case strings.HasPrefix(token, `"`) || strings.HasPrefix(token, `'`):
+		e.Detail = "the text is not closed or holds an unknown escape"
+		return e
+	}
+	if word, ok := words[token]; ok {
+		e.Suggestion = word
+	}
+	return e
+}
+
+// firstToken is the word, or the run of operator signs, or the sign that a text starts with.
+func firstToken(s string) string {
+	s = strings.TrimLeft(s, " \t\r\n\f")
+	end := 0
+	for end < len(s) && (isLetter(s[end]) || isDigit(s[end])) {
+		end++
+	}
+	if end == 0 {
+		for end < len(s) && strings.IndexByte("=<>&|^*~!", s[end]) >= 0 {
+			end++
+		}
+	}
+	if end == 0 {
+		_, end = utf8.DecodeRuneInString(s)
+	}
+	return s[:end]
+}
+
+// maxEcho is how much of a name an error repeats.
+const maxEcho = 64
+
+func quoteShort(s string) string {
+	if r := []rune(s); len(r) > maxEcho {
+		s = string(r[:maxEcho]) + "…"
+	}
+	return quote(s)
 }

@@ -1,0 +1,46 @@
+package expr
+
+import "strings"
+
+// nearest is the candidate with the smallest edit distance to a misspelt name, if that is small for its length; ""
+// if none is. Ties go to the smaller name in byte order, so that the answer does not depend on the order of candidates.
+func nearest(name string, candidates []string) string {
+	target := []rune(strings.ToLower(name))
+	best, bound := "", max(1, len(target)/3)
+	for _, candidate := range candidates {
+		if candidate == "" || len(candidate) > 4*maxEcho || len(target) > maxEcho {
+			continue
+		}
+		d := distance(target, []rune(strings.ToLower(candidate)), bound)
+		if d < bound || d == bound && best != "" && candidate < best || d == bound && best == "" {
+			best, bound = candidate, d
+		}
+	}
+	return best
+}
+
+// distance is the optimal-string-alignment distance (insert, delete, replace, swap neighbours), or bound+1 if it is larger.
+func distance(a, b []rune, bound int) int {
+	if len(a)-len(b) > bound || len(b)-len(a) > bound {
+		return bound + 1
+	}
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return min(last[len(b)], bound+1)
+}
