@@ -160,9 +160,9 @@ type AnswerPage struct {
 
 // KeyInfo is what is known of an API key; its secret is not kept.
 type KeyInfo struct {
-	ID      string     `json:"id"`
-	Name    string     `json:"name"`
-	Scope   Scope      `json:"scope"`
-	Created time.Time  `json:"created"`
-	Revoked *time.Time `json:"revoked,omitempty"`
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Scope   Scope     `json:"scope"`
+	Created time.Time `json:"created"`
+	Revoked bool      `json:"revoked"`
 }
