@@ -10,7 +10,7 @@ import (
 const (
 	MaxCoreBytes      = 4 << 20 // of Debit.Core: an answer with some 100,000 numbers
 	MaxCanonicalBytes = 4 << 20 // of Debit.Canonical: a query with a model of as many weights
-	MaxPublicBytes    = 64 << 20
+	MaxPublicBytes    = 32 << 20 // of Holdout.Public: a card of 16,384 columns with their values
 	MaxSecretBytes    = 1 << 20
 	MaxStateBytes     = 1 << 20
 	MaxTextBytes      = 1 << 10 // of ids, principals, query ids, key names, idempotency keys and resources

@@ -1,0 +1,174 @@
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// chainTag separates these hashes from any other use of SHA-256 and names the version of the encoding.
+const chainTag = "holdoutd ledger entry 1\n"
+
+type digest = [sha256.Size]byte
+
+// record is one chain entry with everything that its head commits to.
+type record struct {
+	Entry
+	Spent Amount // after this entry
+	Head  digest
+}
+
+// headOf chains an entry to the head before it. Every part has a fixed width or goes behind its length, so that no
+// two different entries have the same encoding; docs/format/ledger.md has the picture.
+func headOf(prev digest, r *record, core []byte) digest {
+	h := sha256.New()
+	var n [8]byte
+	number := func(v int64) { binary.BigEndian.PutUint64(n[:], uint64(v)); h.Write(n[:]) }
+	text := func(s []byte) { number(int64(len(s))); h.Write(s) }
+	coreSum := sha256.Sum256(core)
+
+	h.Write([]byte(chainTag))
+	h.Write(prev[:])
+	number(r.Seq)
+	text([]byte(r.Kind))
+	text([]byte(timeText(r.Time)))
+	text([]byte(r.Query))
+	text(r.Canonical)
+	text([]byte(r.Principal))
+	number(r.Questions)
+	number(r.Tokens)
+	number(r.Spent.Questions)
+	number(r.Spent.Tokens)
+	h.Write(coreSum[:])
+	return digest(h.Sum(nil))
+}
+
+// seal fills Head and Body from the head before and the core.
+func (r *record) seal(prev digest, core []byte) {
+	r.Head = headOf(prev, r, core)
+	r.Body = join(core, r.Seq, r.Head)
+}
+
+// timeText is how times are hashed and exported: RFC 3339 in UTC with as many decimals of a second as it takes.
+func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+func headText(head digest) string { return "sha256:" + hex.EncodeToString(head[:]) }
+
+// parseHead is the inverse of headText and accepts nothing else.
+func parseHead(s string) (head digest, ok bool) {
+	digits, ok := strings.CutPrefix(s, "sha256:")
+	if !ok || len(digits) != 2*len(head) || strings.ToLower(digits) != digits {
+		return head, false
+	}
+	_, err := hex.Decode(head[:], []byte(digits))
+	return head, err == nil
+}
+
+// place is what join puts before the last brace of the core.
+func place(seq int64, head digest) string {
+	return `,"ledger":{"seq":` + strconv.FormatInt(seq, 10) + `,"head":"` + headText(head) + `"}}`
+}
+
+// join makes the released bytes of a core.
+func join(core []byte, seq int64, head digest) []byte {
+	suffix := place(seq, head)
+	body := make([]byte, 0, len(core)-1+len(suffix))
+	return append(append(body, core[:len(core)-1]...), suffix...)
+}
+
+// split is the inverse of join; ok is false if the body does not carry this place in the chain.
+func split(body []byte, seq int64, head digest) (core []byte, ok bool) {
+	rest, ok := bytes.CutSuffix(body, []byte(place(seq, head)))
+	if !ok {
+		return nil, false
+	}
+	return append(bytes.Clone(rest), '}'), true
+}
+
+// checkCore says whether join and split work on a core, and whether a reader of JSON sees the ledger's member only once.
+func checkCore(core []byte) error {
+	switch {
+	case len(core) > MaxCoreBytes:
+		return invalid("answer of %d bytes, at most %d", len(core), MaxCoreBytes)
+	case !utf8.Valid(core):
+		return invalid("answer is not UTF-8")
+	case len(core) < 2 || core[0] != '{' || core[len(core)-1] != '}':
+		return invalid("answer is not a JSON object without surrounding space")
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(core, &members); err != nil {
+		return invalid("answer is not a JSON object: %v", err)
+	}
+	if len(members) == 0 {
+		return invalid("answer is an empty object")
+	}
+	for name := range members {
+		if strings.EqualFold(name, "ledger") {
+			return invalid(`answer has a member %q already`, name)
+		}
+	}
+	return nil
+}
+
+// checkText keeps texts short and printable in an export.
+func checkText(what, s string, empty bool) error {
+	switch {
+	case s == "" && !empty:
+		return invalid("%s is empty", what)
+	case len(s) > MaxTextBytes:
+		return invalid("%s of %d bytes, at most %d", what, len(s), MaxTextBytes)
+	case !utf8.ValidString(s):
+		return invalid("%s is not UTF-8", what)
+	}
+	return nil
+}
+
+// checkTime keeps times within what nanoseconds in an int64 can say.
+func checkTime(t time.Time) error {
+	if !time.Unix(0, t.UnixNano()).Equal(t) {
+		return invalid("time %v is before 1678 or after 2261", t)
+	}
+	return nil
+}
+
+// genesis are the public facts of a holdout: the core of its chain's first entry.
+type genesis struct {
+	Holdout string `json:"holdout"`
+	Created string `json:"created"`
+	Digest  string `json:"digest"` // keyed, in hex
+	Limits  Amount `json:"limits"`
+	Public  string `json:"public"` // "sha256:…" of the card and settings
+}
+
+// facts is the public part of a holdout, which its genesis entry commits to.
+type facts struct {
+	ID      string
+	Created time.Time
+	Digest  digest
+	Limits  Amount
+	Public  []byte
+}
+
+func (f *facts) core() []byte {
+	core, err := json.Marshal(genesis{
+		Holdout: f.ID, Created: timeText(f.Created), Digest: hex.EncodeToString(f.Digest[:]),
+		Limits: f.Limits, Public: headText(sha256.Sum256(f.Public)),
+	})
+	if err != nil {
+		panic(err) // a struct of strings and integers
+	}
+	return core
+}
+
+// first is the genesis entry.
+func (f *facts) first() record {
+	r := record{Entry: Entry{Kind: KindGenesis, Time: f.Created}}
+	r.seal(digest{}, f.core())
+	return r
+}

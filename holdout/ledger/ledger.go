@@ -1,0 +1,203 @@
+package ledger
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Ledger is an open ledger. Its methods may be called from many goroutines.
+type Ledger struct {
+	path       string
+	replayOnly bool
+	sealer     sealer
+	log        *slog.Logger
+	lockFile   *os.File
+	readers    *sql.DB
+
+	mu     sync.RWMutex // guards closed; held for reading while a request is queued
+	closed bool
+	queue  chan *request
+	ended  chan struct{} // closed when the writer has ended
+
+	committed atomic.Int64 // when the last commit succeeded, in nanoseconds since 1970; 0 while the writer is down
+
+	writer writer // the writer goroutine's own
+
+	// fault is asked before and after steps of a commit; tests make it fail. Nil outside of tests.
+	fault func(step string) error
+}
+
+// queueSize is how many requests wait before their callers do; two groups keep the writer busy.
+const queueSize = 2 * maxGroup
+
+// freshFor is how long a commit vouches for the next one in Ready.
+const freshFor = time.Second
+
+// Open opens the ledger at o.Path, makes it if there is none, and takes it for this process alone. It fails with
+// ErrInUse, ErrWrongKey, or what the disk says.
+func Open(ctx context.Context, o Options) (*Ledger, error) {
+	return open(ctx, o, nil)
+}
+
+func open(ctx context.Context, o Options, fault func(string) error) (*Ledger, error) {
+	if o.Path == "" {
+		return nil, invalid("no path")
+	}
+	if o.Key == [32]byte{} && !o.ReplayOnly {
+		return nil, invalid("the server key is all zeros")
+	}
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	l := &Ledger{
+		path: path, replayOnly: o.ReplayOnly, sealer: sealer{key: o.Key}, log: o.Logger, fault: fault,
+		queue: make(chan *request, queueSize), ended: make(chan struct{}),
+	}
+	if l.log == nil {
+		l.log = slog.New(slog.DiscardHandler)
+	}
+	if err := l.start(ctx); err != nil {
+		return nil, errors.Join(err, l.release())
+	}
+	return l, nil
+}
+
+// start takes the lock and opens both pools. What it opened before it failed is closed by release.
+func (l *Ledger) start(ctx context.Context) error {
+	if l.replayOnly {
+		if _, err := os.Stat(l.path); err != nil {
+			return fmt.Errorf("ledger: replay only: %w", err)
+		}
+	} else if err := create(l.path); err != nil {
+		return err
+	}
+	var err error
+	if l.lockFile, err = lock(l.path); err != nil {
+		return err
+	}
+	if !l.replayOnly {
+		if err := l.startWriter(ctx); err != nil {
+			return err
+		}
+	}
+	if l.readers, err = openReaders(l.path); err != nil {
+		return err
+	}
+	if err := checkVersion(ctx, l.readers); err != nil {
+		return err
+	}
+	if l.replayOnly {
+		close(l.ended)
+	} else {
+		go l.write()
+	}
+	return nil
+}
+
+// startWriter opens the connection that writes, brings the schema up to date and checks the key.
+func (l *Ledger) startWriter(ctx context.Context) error {
+	db, err := openWriter(ctx, l.path)
+	if err != nil {
+		return err
+	}
+	l.writer.db = db
+	if err := settle(ctx, db); err != nil {
+		return err
+	}
+	if err := migrate(ctx, db); err != nil {
+		return err
+	}
+	if err := l.checkKey(ctx, db); err != nil {
+		return err
+	}
+	return l.resume(ctx)
+}
+
+// checkKey opens the sealed check value, or makes it in a new ledger.
+func (l *Ledger) checkKey(ctx context.Context, db *sql.DB) error {
+	var sealed []byte
+	err := db.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'key-check'").Scan(&sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		if sealed, err = l.sealer.seal([]byte(chainTag), purposeKeyCheck); err == nil {
+			_, err = db.ExecContext(ctx, "INSERT INTO meta (name, value) VALUES ('key-check', ?)", sealed)
+		}
+		if err != nil {
+			return fmt.Errorf("ledger: key check: %w", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("ledger: key check: %w", err)
+	}
+	if _, err := l.sealer.open(sealed, purposeKeyCheck); err != nil {
+		return fmt.Errorf("%w: %s was sealed with another one; put back the server.key that belongs to it (a backup has both), "+
+			"or open it for replay only: recorded answers can then be read, and no new one given", ErrWrongKey, l.path)
+	}
+	return nil
+}
+
+// Close finishes what was queued and closes the ledger. Later calls fail with ErrClosed; a second Close does nothing.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		<-l.ended
+		return nil
+	}
+	l.closed = true
+	close(l.queue)
+	l.mu.Unlock()
+	<-l.ended
+	return l.release()
+}
+
+// release closes what is open: the writer last, for the last connection empties the write-ahead log, and then the lock.
+func (l *Ledger) release() error {
+	var errs []error
+	if l.readers != nil {
+		errs = append(errs, l.readers.Close())
+	}
+	if l.writer.db != nil {
+		errs = append(errs, l.writer.db.Close())
+	}
+	if l.lockFile != nil {
+		errs = append(errs, l.lockFile.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("ledger: close: %w", err)
+	}
+	return nil
+}
+
+// Ready returns nil when the ledger can commit. It believes a commit of the last second; otherwise it commits a probe,
+// so that a full disk turns it red before a question is lost on it, and room on the disk turns it green again.
+func (l *Ledger) Ready(ctx context.Context) error {
+	if l.replayOnly {
+		return ErrReplayOnly
+	}
+	if at := l.committed.Load(); at != 0 && time.Since(time.Unix(0, at)) < freshFor {
+		l.mu.RLock()
+		defer l.mu.RUnlock()
+		if l.closed {
+			return ErrClosed
+		}
+		return nil
+	}
+	return l.alone(ctx, probe)
+}
+
+// probe is the smallest durable change.
+func probe(ctx context.Context, tx *sql.Tx) error {
+	_, err := tx.ExecContext(ctx, "INSERT INTO meta (name, value) VALUES ('probe', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1",
+		[]byte(timeText(time.Now())))
+	return err
+}
