@@ -1,44 +1,166 @@
 package queries
 
 import (
-	"errors"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/expr"
 )
 
-// Query is a parsed question.
+// Query is a parsed question. It is immutable but for its Note.
 type Query struct {
 	// Note is the analyst's own remark. It is no part of the identity.
 	Note string
+
+	kind *kind
+	body body
 }
 
-// Parse reads one query from its JSON. An error is an *Error.
-func Parse(body []byte) (*Query, error) { return nil, errors.New("queries: not built yet") }
+// Parse reads one query from its JSON, strictly. An error is an *Error: of Kind Malformed if the body is not JSON or has a
+// key twice, else of Kind Invalid with everything that is wrong and can be told without a schema.
+func Parse(body []byte) (*Query, error) {
+	in, malformed := readJSON(body)
+	if malformed != nil {
+		return nil, malformed
+	}
+	var v violations
+	q := readQuery(&v, "", in)
+	if err := v.err(); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
 
 // Type is the member "type".
-func (q *Query) Type() string { return "" }
+func (q *Query) Type() string { return q.kind.name }
 
-// Canonical is the JSON that all spellings of one query share.
-func (q *Query) Canonical() []byte { return nil }
+// Canonical is the JSON that all spellings of one query share: sorted keys, canonical expressions, shortest numbers, no
+// member that says its default, no note.
+func (q *Query) Canonical() []byte {
+	o := map[string]any{"type": q.kind.name}
+	for _, m := range q.body.members() {
+		if c := m.form.canonical(); c != nil {
+			o[m.name] = c
+		}
+	}
+	return mustMarshal(o)
+}
 
-// ID is "sha256:" and the hex digest of Canonical.
-func (q *Query) ID() string { return "" }
+// ID is "sha256:" and the hex digest of Canonical: the identity of the question.
+func (q *Query) ID() string {
+	digest := sha256.Sum256(q.Canonical())
+	return "sha256:" + hex.EncodeToString(digest[:])
+}
+
+// guessed is a body that can carry the analyst's own guess.
+type guessed interface{ guess() *guess }
 
 // Guess is the analyst's guess of the answer in the query's own units, and whether there is one.
-func (q *Query) Guess() (float64, bool) { return 0, false }
+func (q *Query) Guess() (float64, bool) {
+	if g, ok := q.body.(guessed); ok && g.guess().Value != nil {
+		return *g.guess().Value, true
+	}
+	return 0, false
+}
 
 // HalfWidth is the half-width at which the guess is to be checked, in the query's own units, and whether there is one.
-func (q *Query) HalfWidth() (float64, bool) { return 0, false }
+func (q *Query) HalfWidth() (float64, bool) {
+	if g, ok := q.body.(guessed); ok && g.guess().HalfWidth != nil {
+		return *g.guess().HalfWidth, true
+	}
+	return 0, false
+}
+
+// guess is the pair of members that the mechanism guess_and_check reads.
+type guess struct {
+	Value     *float64
+	HalfWidth *float64
+}
+
+var zero = 0.0
+
+func (g *guess) members() []member {
+	return []member{
+		optional("guess", number{into: &g.Value}, "your own guess of the answer, to be checked instead of the training part's (guess_and_check)"),
+		optional("half_width", number{into: &g.HalfWidth, above: &zero}, "the half-width to check the guess at (guess_and_check)"),
+	}
+}
+
+// rules checks the pair against the range of the answer.
+func (g *guess) rules(v *violations, pointer string, r Range) {
+	if !r.valid() {
+		return
+	}
+	if g.Value != nil && !r.contains(*g.Value) {
+		v.add(pointer+"/guess", "must lie in the range of the answer")
+	}
+	if g.HalfWidth != nil && *g.HalfWidth > r.High-r.Low {
+		v.add(pointer+"/half_width", "must not be more than the width of the answer's range")
+	}
+}
 
 // Option is a fact about the holdout that compiling depends on.
 type Option func(*compiler)
 
-type compiler struct{ grouped bool }
-
-// Grouped says that the holdout has a unit column, so that a unit can hold several rows.
+// Grouped says whether the holdout has a unit column, so that a unit can hold several rows.
 func Grouped(yes bool) Option { return func(c *compiler) { c.grouped = yes } }
 
-// Compile checks the query against a schema and turns it into row functions. An error is an *Error.
+// At places the pointers of errors below a part of the body, such as "/queries/3" of a batch.
+func At(pointer string) Option { return func(c *compiler) { c.pointer = pointer } }
+
+// Compile checks the query against a schema and turns it into row functions. An error is an *Error of Kind Invalid.
 func (q *Query) Compile(schema dataset.Schema, options ...Option) (*Plan, error) {
-	return nil, errors.New("queries: not built yet")
+	c := &compiler{schema: schema}
+	for _, o := range options {
+		o(c)
+	}
+	p := q.body.compile(c)
+	if err := c.violations.err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// compiler is what the bodies compile with.
+type compiler struct {
+	violations
+	schema  dataset.Schema
+	grouped bool
+	pointer string
+}
+
+// number is the checked node of a member that must be a number; nil with a violation if it is not.
+func (c *compiler) number(name string, s *expr.Syntax) *expr.Node {
+	n, err := s.CheckNumber(c.schema)
+	if err != nil {
+		c.expression(c.pointer+"/"+name, err)
+	}
+	return n
+}
+
+// condition is the checked node of a member that must be a condition; nil for a member that is absent.
+func (c *compiler) condition(name string, s *expr.Syntax) *expr.Node {
+	if s == nil {
+		return nil
+	}
+	n, err := s.CheckCondition(c.schema)
+	if err != nil {
+		c.expression(c.pointer+"/"+name, err)
+	}
+	return n
+}
+
+// mustMarshal writes sorted keys and leaves < > & as they are.
+func mustMarshal(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("queries: a canonical value that JSON cannot hold: %v", err)) // finite numbers and valid text only
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/internal/nearest"
 )
 
 // String is the type's name in error messages.
@@ -69,7 +70,7 @@ func (b *builder) unknownColumn(schema dataset.Schema) *Error {
 		for i, f := range schema.Fields {
 			names[i] = f.Name
 		}
-		if near := nearest(t.name, names); near != "" {
+		if near := nearest.Name(t.name, names); near != "" {
 			err.Suggestion = printColumn(near)
 		} else if word, ok := words[t.name]; ok {
 			err.Suggestion = word

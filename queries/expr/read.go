@@ -9,6 +9,8 @@ import (
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/holdoutd/holdoutd/queries/internal/nearest"
 )
 
 // reader turns cel-go's syntax tree into terms.
@@ -233,7 +235,7 @@ func nearestFunction(name string) string {
 		names = append(names, known)
 		uses[known] = use
 	}
-	return uses[nearest(name, names)]
+	return uses[nearest.Name(name, names)]
 }
 
 // leaf reads col("…") and timestamp("…").

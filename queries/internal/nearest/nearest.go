@@ -1,14 +1,18 @@
-package expr
+// Package nearest finds the name that was probably meant.
+package nearest
 
 import "strings"
 
-// nearest is the candidate with the smallest edit distance to a misspelt name, if that is small for its length; ""
+// maxName bounds the work on one long misspelt name; names that long are not looked for.
+const maxName = 64
+
+// Name is the candidate with the smallest edit distance to a misspelt name, if that is small for its length; ""
 // if none is. Ties go to the smaller name in byte order, so that the answer does not depend on the order of candidates.
-func nearest(name string, candidates []string) string {
+func Name(name string, candidates []string) string {
 	target := []rune(strings.ToLower(name))
 	best, bound := "", max(1, len(target)/3)
 	for _, candidate := range candidates {
-		if candidate == "" || len(candidate) > 4*maxEcho || len(target) > maxEcho {
+		if candidate == "" || len(candidate) > 4*maxName || len(target) > maxName {
 			continue
 		}
 		d := distance(target, []rune(strings.ToLower(candidate)), bound)

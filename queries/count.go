@@ -1,0 +1,63 @@
+package queries
+
+import "github.com/holdoutd/holdoutd/queries/expr"
+
+var countKind = kind{
+	name: "count",
+	doc: "How many rows of the holdout a condition holds in: its fraction times the number of units. " +
+		"Where units hold several rows, each unit counts by the share of its rows.",
+	examples: []string{
+		`{"type":"count","of":"delay > 15"}`,
+		`{"type":"count","where":"origin == 'SFO'"}`,
+	},
+	make: func() body { return new(count) },
+}
+
+// count is {"type":"count"}.
+type count struct {
+	Of    *expr.Syntax
+	Where *expr.Syntax
+}
+
+func (q *count) members() []member {
+	return []member{
+		optional("of", expression{&q.Of}, "the condition: a row expression"),
+		optional("where", expression{&q.Where}, "a condition that must hold as well; it can stand alone, and costs nothing more"),
+	}
+}
+
+func (q *count) rules(v *violations, pointer string) {
+	if q.Of == nil && q.Where == nil && len(v.list) == 0 {
+		v.add(pointer, `"of" is missing: the condition to count`)
+	}
+}
+
+func (q *count) compile(c *compiler) *Plan {
+	of, where := c.condition("of", q.Of), c.condition("where", q.Where)
+	text := ""
+	switch {
+	case q.Of == nil:
+		of, text = where, q.Where.Canonical()
+	case q.Where == nil:
+		text = q.Of.Canonical()
+	default:
+		of = &expr.Node{Op: expr.OpAnd, Type: expr.Condition, Args: []*expr.Node{of, where}}
+		text = "(" + q.Of.Canonical() + ") && (" + q.Where.Canonical() + ")"
+	}
+	unit := Range{0, 1}
+	p := &Plan{Functions: []RowFunction{{Value: of, Lo: 0, Hi: 1}}, Range: unit, combine: affine(unit, true)}
+	p.describeAverage(c, "fraction of "+text, "1 where "+text+", else 0", nil, WeightUnit)
+	p.describe.scaled(c)
+	p.describe.Null = conditionNull
+	return p
+}
+
+// scaled says that the answer is times the number of units.
+func (d *Description) scaled(c *compiler) {
+	units := "rows"
+	if c.grouped {
+		units = "units"
+	}
+	d.Combine += ", times the number of " + units + " in the holdout"
+	d.Target = "the number of " + units + " in the holdout times " + d.Target
+}

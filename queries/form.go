@@ -1,0 +1,223 @@
+package queries
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
+
+// A form is the type of a member: it reads the JSON into the field that it is bound to, writes it back in canonical
+// spelling, and knows its JSON schema.
+type form interface {
+	read(v *violations, pointer string, in *value)
+	canonical() any // nil where the member is absent
+	schema() map[string]any
+}
+
+// member is one member of a query type.
+type member struct {
+	name     string
+	doc      string
+	required bool
+	form     form
+}
+
+func required(name string, f form, doc string) member { return member{name, doc, true, f} }
+func optional(name string, f form, doc string) member { return member{name, doc, false, f} }
+
+// violations collects what is wrong.
+type violations struct{ list []Violation }
+
+// maxViolations bounds the length of an error.
+const maxViolations = 100
+
+func (v *violations) add(pointer, detail string) { v.put(Violation{Pointer: pointer, Detail: detail}) }
+
+func (v *violations) put(one Violation) {
+	if len(v.list) < maxViolations {
+		v.list = append(v.list, one)
+	}
+}
+
+// expression adds an error of package expr, with its place.
+func (v *violations) expression(pointer string, err error) {
+	var e *expr.Error
+	if !errors.As(err, &e) {
+		v.add(pointer, err.Error())
+		return
+	}
+	detail := e.Detail
+	if e.Expected != "" {
+		detail += "; expected " + e.Expected
+	}
+	v.put(Violation{Pointer: pointer, Detail: detail, Suggestion: e.Suggestion, Line: e.Line, Column: e.Column})
+}
+
+// err is what was collected, or nil.
+func (v *violations) err() error {
+	if len(v.list) == 0 {
+		return nil
+	}
+	return &Error{Kind: Invalid, Violations: v.list}
+}
+
+func (v *violations) wrongType(pointer, want string, in *value) {
+	v.add(pointer, fmt.Sprintf("must be %s, not %s", want, kindNames[in.kind]))
+}
+
+// expression is a row expression.
+type expression struct{ into **expr.Syntax }
+
+func (f expression) read(v *violations, pointer string, in *value) {
+	if in.kind != textValue {
+		v.wrongType(pointer, "a text: an expression", in)
+		return
+	}
+	s, err := expr.Parse(in.text)
+	if err != nil {
+		v.expression(pointer, err)
+		return
+	}
+	*f.into = s
+}
+
+func (f expression) canonical() any {
+	if *f.into == nil {
+		return nil
+	}
+	return (*f.into).Canonical()
+}
+
+func (f expression) schema() map[string]any {
+	return map[string]any{"type": "string", "minLength": 1, "maxLength": expr.MaxSource}
+}
+
+// Range is the declared range of a number: values are clamped to it.
+type Range struct{ Low, High float64 }
+
+// Limits on a range. Squares of values stay finite, the scale 2^30/width is finite and exact to a rounding, and a range
+// is not so narrow for its place that float64 has too few numbers in it.
+const (
+	MaxMagnitude  = 1e150
+	MinWidth      = 1e-150
+	MinWidthRatio = 0x1p-40 // of the width to the larger end
+)
+
+// problem says what is wrong with a range, or "".
+func (r Range) problem() string {
+	width, end := r.High-r.Low, max(math.Abs(r.Low), math.Abs(r.High))
+	switch {
+	case !(r.Low < r.High):
+		return "the first number must be less than the second"
+	case end > MaxMagnitude:
+		return fmt.Sprintf("must lie within ±%g", MaxMagnitude)
+	case width < MinWidth || width < end*MinWidthRatio:
+		return "is too narrow for numbers of this size"
+	}
+	return ""
+}
+
+// contains reports whether x is in the range.
+func (r Range) contains(x float64) bool { return r.Low <= x && x <= r.High }
+
+// valid reports whether the range was read.
+func (r Range) valid() bool { return r.Low < r.High }
+
+func (r Range) String() string { return fmt.Sprintf("[%v, %v]", r.Low, r.High) }
+
+type rangeForm struct{ into *Range }
+
+func (f rangeForm) read(v *violations, pointer string, in *value) {
+	if in.kind != listValue || len(in.items) != 2 {
+		v.add(pointer, "must be a list of two numbers: [low, high]")
+		return
+	}
+	var ends [2]float64
+	for i, item := range in.items {
+		var ok bool
+		if ends[i], ok = item.float(); !ok {
+			v.add(fmt.Sprintf("%s/%d", pointer, i), "must be a finite number")
+			return
+		}
+	}
+	r := Range{ends[0], ends[1]}
+	if problem := r.problem(); problem != "" {
+		v.add(pointer, problem)
+		return
+	}
+	*f.into = r
+}
+
+func (f rangeForm) canonical() any { return []float64{f.into.Low, f.into.High} }
+
+func (f rangeForm) schema() map[string]any {
+	return map[string]any{"type": "array", "items": map[string]any{"type": "number", "minimum": -MaxMagnitude, "maximum": MaxMagnitude}, "minItems": 2, "maxItems": 2}
+}
+
+// number is a finite number; above and most bound it where they are set.
+type number struct {
+	into  **float64
+	above *float64 // exclusive
+}
+
+func (f number) read(v *violations, pointer string, in *value) {
+	x, ok := in.float()
+	switch {
+	case in.kind != numberValue:
+		v.wrongType(pointer, "a number", in)
+	case !ok:
+		v.add(pointer, "must be a finite number")
+	case f.above != nil && x <= *f.above:
+		v.add(pointer, fmt.Sprintf("must be more than %v", *f.above))
+	default:
+		*f.into = &x
+	}
+}
+
+func (f number) canonical() any {
+	if *f.into == nil {
+		return nil
+	}
+	return **f.into
+}
+
+func (f number) schema() map[string]any {
+	s := map[string]any{"type": "number"}
+	if f.above != nil {
+		s["exclusiveMinimum"] = *f.above
+	}
+	return s
+}
+
+// Weight says what has one vote in a mean.
+type Weight string
+
+// The weightings.
+const (
+	WeightUnit Weight = "unit" // every unit has one vote: the mean over units of each unit's own mean; the default
+	WeightRow  Weight = "row"  // every row has one vote
+)
+
+type weightForm struct{ into *Weight }
+
+func (f weightForm) read(v *violations, pointer string, in *value) {
+	w := Weight(in.text)
+	if in.kind != textValue || w != WeightUnit && w != WeightRow {
+		v.add(pointer, `must be "unit" or "row"`)
+		return
+	}
+	*f.into = w
+}
+
+func (f weightForm) canonical() any {
+	if *f.into != WeightRow { // the default has one spelling: absence
+		return nil
+	}
+	return string(WeightRow)
+}
+
+func (f weightForm) schema() map[string]any {
+	return map[string]any{"type": "string", "enum": []string{string(WeightUnit), string(WeightRow)}, "default": string(WeightUnit)}
+}

@@ -1,0 +1,45 @@
+package queries
+
+import "github.com/holdoutd/holdoutd/queries/expr"
+
+var fractionKind = kind{
+	name: "fraction",
+	doc:  "The share of rows in which a condition holds; with where, among the rows in which that condition holds.",
+	examples: []string{
+		`{"type":"fraction","of":"delay > 15 && distance < 500"}`,
+		`{"type":"fraction","of":"delay > 15","where":"origin in ['SFO','OAK']"}`,
+	},
+	make: func() body { return new(fraction) },
+}
+
+// fraction is {"type":"fraction"}.
+type fraction struct {
+	Of     *expr.Syntax
+	Where  *expr.Syntax
+	Weight Weight
+	Guess  guess
+}
+
+func (q *fraction) members() []member {
+	return append([]member{
+		required("of", expression{&q.Of}, "the condition: a row expression"),
+		optional("where", expression{&q.Where}, whereDoc),
+		optional("weight", weightForm{&q.Weight}, weightDoc),
+	}, q.Guess.members()...)
+}
+
+func (q *fraction) guess() *guess { return &q.Guess }
+
+func (q *fraction) rules(v *violations, pointer string) {
+	q.Guess.rules(v, pointer, Range{0, 1})
+}
+
+const conditionNull = "a comparison with a null does not hold"
+
+func (q *fraction) compile(c *compiler) *Plan {
+	f := RowFunction{Value: c.condition("of", q.Of), Lo: 0, Hi: 1}
+	p := average(c, f, c.condition("where", q.Where), q.Weight)
+	p.describeAverage(c, "fraction of "+q.Of.Canonical(), "1 where "+q.Of.Canonical()+", else 0", q.Where, q.Weight)
+	p.describe.Null = conditionNull
+	return p
+}

@@ -1,0 +1,161 @@
+package queries
+
+import (
+	"encoding/json"
+	"sort"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/queries/internal/nearest"
+)
+
+// A kind is one type of query. Parsing, canonical form, JSON schema and documentation are all made from this table and
+// from the members that its body lists; a new type is a file with a body and one line here.
+type kind struct {
+	name     string
+	doc      string
+	examples []string // bodies that Parse accepts
+	make     func() body
+}
+
+// body is the content of a query of one type.
+type body interface {
+	// members are the members in the order of the documentation, bound to the fields of the body.
+	members() []member
+	// rules adds what is wrong between members that were read each by itself.
+	rules(v *violations, pointer string)
+	// compile builds the plan. It adds to the compiler's violations instead of returning an error.
+	compile(c *compiler) *Plan
+}
+
+var kinds = []kind{meanKind, fractionKind, countKind, sumKind}
+
+// Types are the names of the query types.
+func Types() []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
+
+// MaxNote is the largest note in bytes.
+const MaxNote = 1000
+
+const noteDoc = "a remark of your own; it is kept in your history and is no part of the question"
+
+// readQuery reads one query. It returns nil where it added a violation.
+func readQuery(v *violations, pointer string, in *value) *Query {
+	before := len(v.list)
+	if in.kind != objectValue {
+		v.wrongType(pointer, "an object: a query", in)
+		return nil
+	}
+	k := readKind(v, pointer, in.member("type"))
+	if k == nil {
+		return nil
+	}
+	q := &Query{kind: k, body: k.make()}
+	members := q.body.members()
+	byName := map[string]member{}
+	for _, m := range members {
+		byName[m.name] = m
+		if m.required && in.member(m.name) == nil {
+			v.add(pointer, `"`+m.name+`" is missing: `+m.doc)
+		}
+	}
+	for _, m := range in.members {
+		at := pointer + "/" + escape(m.name)
+		known, ok := byName[m.name]
+		switch {
+		case m.name == "type":
+		case m.name == "note":
+			q.Note = readNote(v, at, m.value)
+		case !ok:
+			v.put(Violation{Pointer: at, Detail: "unknown member; a " + k.name + " has " + list(members), Suggestion: suggest(m.name, members)})
+		default:
+			known.form.read(v, at, m.value)
+		}
+	}
+	q.body.rules(v, pointer)
+	if len(v.list) > before {
+		return nil
+	}
+	return q
+}
+
+func readKind(v *violations, pointer string, in *value) *kind {
+	if in == nil {
+		v.add(pointer, `"type" is missing: one of `+strings.Join(Types(), ", "))
+		return nil
+	}
+	for i := range kinds {
+		if in.kind == textValue && in.text == kinds[i].name {
+			return &kinds[i]
+		}
+	}
+	v.put(Violation{Pointer: pointer + "/type", Detail: "must be one of " + strings.Join(Types(), ", "), Suggestion: nearest.Name(in.text, Types())})
+	return nil
+}
+
+func readNote(v *violations, pointer string, in *value) string {
+	if in.kind != textValue {
+		v.wrongType(pointer, "a text", in)
+	} else if len(in.text) > MaxNote {
+		v.add(pointer, "is too long")
+	}
+	return in.text
+}
+
+func list(members []member) string {
+	names := []string{"type"}
+	for _, m := range members {
+		names = append(names, m.name)
+	}
+	return strings.Join(append(names, "note"), ", ")
+}
+
+func suggest(name string, members []member) string {
+	names := []string{"note", "type"}
+	for _, m := range members {
+		names = append(names, m.name)
+	}
+	return nearest.Name(name, names)
+}
+
+// JSONSchema is the JSON schema (2020-12) of a query: one alternative for each type, with examples.
+func JSONSchema() json.RawMessage {
+	alternatives := make([]any, len(kinds))
+	for i, k := range kinds {
+		alternatives[i] = k.schema()
+	}
+	return mustMarshal(map[string]any{
+		"title":       "Query",
+		"description": "A statistical question about the holdout. Expressions are CEL over the table's columns.",
+		"oneOf":       alternatives,
+	})
+}
+
+func (k kind) schema() map[string]any {
+	properties := map[string]any{
+		"type": map[string]any{"const": k.name, "type": "string"},
+		"note": map[string]any{"type": "string", "maxLength": MaxNote, "description": noteDoc},
+	}
+	needed := []string{"type"}
+	for _, m := range k.make().members() {
+		s := m.form.schema()
+		s["description"] = m.doc
+		properties[m.name] = s
+		if m.required {
+			needed = append(needed, m.name)
+		}
+	}
+	sort.Strings(needed)
+	examples := make([]json.RawMessage, len(k.examples))
+	for i, e := range k.examples {
+		examples[i] = json.RawMessage(e)
+	}
+	return map[string]any{
+		"title": k.name, "type": "object", "description": k.doc, "properties": properties, "required": needed,
+		"additionalProperties": false, "examples": examples,
+	}
+}

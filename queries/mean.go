@@ -1,0 +1,77 @@
+package queries
+
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
+
+var meanKind = kind{
+	name: "mean",
+	doc:  "The mean of a number, clamped to a range; with where, the mean over the rows in which the condition holds.",
+	examples: []string{
+		`{"type":"mean","of":"delay","range":[-60,180]}`,
+		`{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'SFO'"}`,
+		`{"type":"mean","of":"log(distance)","range":[0,10],"null":5,"weight":"row","note":"after the meeting"}`,
+	},
+	make: func() body { return new(mean) },
+}
+
+// mean is {"type":"mean"}.
+type mean struct {
+	Of     *expr.Syntax
+	Range  Range
+	Where  *expr.Syntax
+	Null   *float64
+	Weight Weight
+	Guess  guess
+}
+
+func (q *mean) members() []member {
+	return append([]member{
+		required("of", expression{&q.Of}, "the number to average: a row expression"),
+		required("range", rangeForm{&q.Range}, "[low, high]: values are clamped to it; the narrower it is, the narrower the interval"),
+		optional("where", expression{&q.Where}, whereDoc),
+		optional("null", nullForm{number{into: &q.Null}, &q.Range}, "what a null value counts as; the low end of the range unless it is said"),
+		optional("weight", weightForm{&q.Weight}, weightDoc),
+	}, q.Guess.members()...)
+}
+
+const (
+	whereDoc  = "a condition: only rows in which it holds are asked about; costs a second question"
+	weightDoc = "what has one vote: every unit (the default), or every row, which costs a second question where units hold several rows"
+)
+
+func (q *mean) guess() *guess { return &q.Guess }
+
+func (q *mean) rules(v *violations, pointer string) {
+	if q.Null != nil && q.Range.valid() && !q.Range.contains(*q.Null) {
+		v.add(pointer+"/null", "must lie in the range")
+	}
+	q.Guess.rules(v, pointer, q.Range)
+}
+
+func (q *mean) compile(c *compiler) *Plan {
+	f := RowFunction{Value: c.number("of", q.Of), Lo: q.Range.Low, Hi: q.Range.High, Null: q.Range.Low}
+	if q.Null != nil {
+		f.Null = *q.Null
+	}
+	p := average(c, f, c.condition("where", q.Where), q.Weight)
+	text := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range)
+	p.describeAverage(c, "mean of "+text, text, q.Where, q.Weight)
+	p.describe.Null = fmt.Sprintf("a null counts as %v", f.Null)
+	return p
+}
+
+// nullForm is the member "null": absent where it says the default, the low end of the range.
+type nullForm struct {
+	number
+	in *Range
+}
+
+func (f nullForm) canonical() any {
+	if *f.into != nil && **f.into == f.in.Low {
+		return nil
+	}
+	return f.number.canonical()
+}

@@ -1,0 +1,59 @@
+package queries
+
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
+
+var sumKind = kind{
+	name: "sum",
+	doc: "The sum of a number over the holdout, clamped to a range: its mean times the number of units. Rows in which where " +
+		"does not hold, and nulls, add nothing.",
+	examples: []string{
+		`{"type":"sum","of":"distance","range":[0,3000]}`,
+		`{"type":"sum","of":"delay","range":[-60,180],"where":"origin == 'SFO'"}`,
+	},
+	make: func() body { return new(sum) },
+}
+
+// sum is {"type":"sum"}.
+type sum struct {
+	Of    *expr.Syntax
+	Range Range
+	Where *expr.Syntax
+}
+
+func (q *sum) members() []member {
+	return []member{
+		required("of", expression{&q.Of}, "the number to add up: a row expression"),
+		required("range", rangeForm{&q.Range}, "[low, high]: values are clamped to it"),
+		optional("where", expression{&q.Where}, "a condition: other rows add nothing; it costs nothing more"),
+	}
+}
+
+func (q *sum) rules(*violations, string) {}
+
+// compile asks one row function: the value clamped to its range, or 0, over the range widened to hold 0.
+func (q *sum) compile(c *compiler) *Plan {
+	value, where := c.number("of", q.Of), c.condition("where", q.Where)
+	wide := Range{min(q.Range.Low, 0), max(q.Range.High, 0)}
+	if wide != q.Range {
+		value = &expr.Node{Op: expr.OpClamp, Type: expr.Number, Args: []*expr.Node{value, literal(q.Range.Low), literal(q.Range.High)}}
+	}
+	text := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range)
+	if where != nil {
+		value = &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{where, value, literal(0)}}
+		text += " where " + q.Where.Canonical() + ", else 0"
+	}
+	f := RowFunction{Value: value, Lo: wide.Low, Hi: wide.High}
+	p := &Plan{Functions: []RowFunction{f}, Range: wide, combine: affine(wide, true)}
+	p.describeAverage(c, "mean of "+text, text, nil, WeightUnit)
+	p.describe.scaled(c)
+	p.describe.Null = "a null adds nothing"
+	return p
+}
+
+func literal(x float64) *expr.Node {
+	return &expr.Node{Op: expr.OpNumber, Type: expr.Number, Number: x}
+}
