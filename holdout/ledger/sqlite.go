@@ -131,7 +131,7 @@ func settle(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ledger: checkpoint: %w", err)
 	}
 	if busy != 0 {
-		return errors.New("ledger: checkpoint: the database is busy")
+		return errors.New("ledger: checkpoint: another program reads the database; wait until it has finished (verify, a backup)")
 	}
 	return nil
 }

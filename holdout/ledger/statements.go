@@ -10,7 +10,7 @@ import (
 
 // statements are the writer's prepared ones, on its one connection.
 type statements struct {
-	answer, idempotency, books, entry, settle, insertIdem *sql.Stmt
+	answer, idempotency, books, entry, debit, insertIdem *sql.Stmt
 }
 
 func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
@@ -23,7 +23,7 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 		{&s.books, "SELECT number, questions, tokens, spent_questions, spent_tokens, seq, head, state, deleted FROM holdouts WHERE id = ?"},
 		{&s.entry, `INSERT INTO entries (holdout, seq, kind, time, query, canonical, principal, questions, tokens,
 			spent_questions, spent_tokens, body, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
-		{&s.settle, `UPDATE holdouts SET state = ?, spent_questions = ?, spent_tokens = ?, seq = ?, head = ?
+		{&s.debit, `UPDATE holdouts SET state = ?, spent_questions = ?, spent_tokens = ?, seq = ?, head = ?
 			WHERE number = ? AND seq = ? AND deleted = 0`},
 		{&s.insertIdem, "INSERT INTO idempotency (principal, key, request, resource, created) VALUES (?, ?, ?, ?, ?)"},
 	} {
@@ -38,7 +38,7 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 }
 
 func (s *statements) close() {
-	for _, stmt := range []*sql.Stmt{s.answer, s.idempotency, s.books, s.entry, s.settle, s.insertIdem} {
+	for _, stmt := range []*sql.Stmt{s.answer, s.idempotency, s.books, s.entry, s.debit, s.insertIdem} {
 		if stmt != nil {
 			stmt.Close() // its connection is closed next
 		}

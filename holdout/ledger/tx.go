@@ -37,7 +37,8 @@ type idemKey struct{ principal, key string }
 
 // Update runs fn alone with the holdout's books and returns when what it appended is durable, together with other
 // callers' updates in one commit. If fn returns an error nothing of it is kept, and Update returns that error. fn must
-// be quick and pure in memory: others wait for it, and it can run again if a commit has to be retried. When ctx ends
+// be quick and pure in memory and must not call the ledger: others wait for it, and it can run again if a commit has to
+// be retried. When ctx ends
 // first, Update returns an error that is ErrUnavailable and ctx.Err(); an update that had begun commits all the same.
 func (l *Ledger) Update(ctx context.Context, id string, fn func(tx *Tx) error) error {
 	return l.submit(ctx, &request{id: id, fn: fn})
@@ -295,7 +296,7 @@ func (g *group) flush(tx *sql.Tx) error {
 		if err != nil {
 			return err
 		}
-		done, err := tx.Stmt(w.stmt.settle).Exec(state, b.spent.Questions, b.spent.Tokens, b.seq, b.head[:], b.number, seq)
+		done, err := tx.Stmt(w.stmt.debit).Exec(state, b.spent.Questions, b.spent.Tokens, b.seq, b.head[:], b.number, seq)
 		if err := changedOne(done, err); err != nil {
 			return err
 		}

@@ -8,8 +8,8 @@ import (
 
 // Limits of what one call may record. They keep one caller from filling a commit that others wait for.
 const (
-	MaxCoreBytes      = 4 << 20 // of Debit.Core: an answer with some 100,000 numbers
-	MaxCanonicalBytes = 4 << 20 // of Debit.Canonical: a query with a model of as many weights
+	MaxCoreBytes      = 4 << 20  // of Debit.Core: an answer with some 100,000 numbers
+	MaxCanonicalBytes = 4 << 20  // of Debit.Canonical: a query with a model of as many weights
 	MaxPublicBytes    = 32 << 20 // of Holdout.Public: a card of 16,384 columns with their values
 	MaxSecretBytes    = 1 << 20
 	MaxStateBytes     = 1 << 20
