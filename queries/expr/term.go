@@ -1,12 +1,12 @@
 package expr
 
 import (
+	"fmt"
 	"math"
 	"sort"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // A term is a node of the canonical syntax tree: number literals are doubles, commutative operands are in order,
@@ -200,7 +200,8 @@ func isIdentifier(s string) bool {
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 
-// quote writes a text in double quotes with CEL's escapes; printable text stays as it is.
+// quote writes a text in double quotes with CEL's escapes. Only what could not stand in a one-line literal is escaped: a
+// rule about printable characters would change identities with the version of Unicode.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -209,23 +210,12 @@ func quote(s string) string {
 		case r == '"' || r == '\\':
 			b.WriteByte('\\')
 			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case strconv.IsPrint(r) && r != utf8.RuneError:
-			b.WriteRune(r)
-		case r > 0xFFFF:
-			b.WriteString(`\U` + hex(r, 8))
+		case r < 0x20 || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
-			b.WriteString(`\u` + hex(r, 4))
+			b.WriteRune(r)
 		}
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-func hex(r rune, digits int) string {
-	s := strconv.FormatInt(int64(r), 16)
-	return strings.Repeat("0", digits-len(s)) + s
 }
