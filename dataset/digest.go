@@ -1,0 +1,169 @@
+package dataset
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// digestBlock is how many rows are hashed together: their cells are gathered column by column, so that a table of
+// thousands of columns is read in runs of memory.
+const digestBlock = 128
+
+// Digest identifies the decoded content of a table whatever the order of its rows and columns, the number of files
+// it came in, and the types that its writer chose for the same values.
+//
+// Each row is hashed with SHA-256 over its cells (columns in the order of their names); the hashes are added modulo
+// 2^256, so that a repeated row counts twice; [Digest.Sum] then takes HMAC-SHA256, under a key, of the schema, the
+// number of rows and that sum. Without the key the digest says nothing about rows that one could guess. It is meant
+// to recognize a table that comes again, not as proof against someone who searches for two tables of one digest.
+type Digest struct {
+	fields []Field // in the order of names, Source left out; nil before the first table
+	rows   uint64
+	sum    [4]uint64 // little-endian limbs
+}
+
+// NewDigest returns the digest of no table.
+func NewDigest() *Digest { return new(Digest) }
+
+// Add adds the rows of t, on all processors. All tables of one digest need columns of the same names and kinds.
+func (d *Digest) Add(t *Table) error {
+	columns := make([]*Column, len(t.columns))
+	for i := range columns {
+		columns[i] = &t.columns[i]
+	}
+	slices.SortFunc(columns, func(a, b *Column) int { return strings.Compare(a.Name, b.Name) })
+	fields := make([]Field, len(columns))
+	for i, c := range columns {
+		fields[i] = Field{Name: c.Name, Kind: c.Kind}
+	}
+	if d.fields != nil && !slices.Equal(d.fields, fields) {
+		return errors.New("dataset: tables of one digest need columns of the same names and kinds")
+	}
+	d.fields = fields
+	d.rows += uint64(t.rows)
+
+	var next atomic.Int64
+	var lock sync.Mutex
+	var wait sync.WaitGroup
+	for range runtime.NumCPU() {
+		wait.Go(func() {
+			var sum [4]uint64
+			h := newRowHasher(columns)
+			for {
+				from := int(next.Add(digestBlock)) - digestBlock
+				if from >= t.rows {
+					break
+				}
+				h.addRows(&sum, from, min(from+digestBlock, t.rows))
+			}
+			lock.Lock()
+			defer lock.Unlock()
+			addLimbs(&d.sum, sum)
+		})
+	}
+	wait.Wait()
+	return nil
+}
+
+// Sum returns the digest of all tables added so far, under key.
+func (d *Digest) Sum(key []byte) [sha256.Size]byte {
+	mac := hmac.New(sha256.New, key)
+	b := fmt.Appendf(nil, "holdoutd dataset digest 1\n%d %d\n", d.rows, len(d.fields))
+	for _, f := range d.fields {
+		b = append(b, byte(f.Kind))
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(f.Name)))
+		b = append(b, f.Name...)
+	}
+	for _, limb := range d.sum {
+		b = binary.LittleEndian.AppendUint64(b, limb)
+	}
+	mac.Write(b)
+	return [sha256.Size]byte(mac.Sum(nil))
+}
+
+// rowHasher gathers the cells of a block of rows, one buffer a row.
+type rowHasher struct {
+	columns []*Column
+	rows    [digestBlock][]byte
+}
+
+func newRowHasher(columns []*Column) *rowHasher { return &rowHasher{columns: columns} }
+
+// addRows adds the hashes of the rows from..to-1, at most digestBlock, to sum.
+func (h *rowHasher) addRows(sum *[4]uint64, from, to int) {
+	rows := h.rows[:to-from]
+	for i := range rows {
+		rows[i] = rows[i][:0]
+	}
+	for _, c := range h.columns {
+		switch c.Kind {
+		case Bool:
+			appendBools(rows, c.Bools[from:to])
+		case Text:
+			appendTexts(rows, c.Codes[from:to], c.Dictionary)
+		default:
+			appendNumbers(rows, byte(c.Kind), c.Numbers[from:to])
+		}
+	}
+	for _, row := range rows {
+		hash := sha256.Sum256(row)
+		addLimbs(sum, [4]uint64{
+			binary.LittleEndian.Uint64(hash[0:]), binary.LittleEndian.Uint64(hash[8:]),
+			binary.LittleEndian.Uint64(hash[16:]), binary.LittleEndian.Uint64(hash[24:]),
+		})
+	}
+}
+
+// nullCell is the tag of a null of any kind. Other cells begin with their kind, and their length is known from it
+// or stated, so that no two rows have one encoding.
+const nullCell = 0
+
+func appendNumbers(rows [][]byte, tag byte, values []float64) {
+	for i, v := range values {
+		if v != v {
+			rows[i] = append(rows[i], nullCell)
+			continue
+		}
+		rows[i] = binary.LittleEndian.AppendUint64(append(rows[i], tag), math.Float64bits(v))
+	}
+}
+
+func appendBools(rows [][]byte, values []uint8) {
+	for i, v := range values {
+		if v == NullBool {
+			rows[i] = append(rows[i], nullCell)
+			continue
+		}
+		rows[i] = append(rows[i], byte(Bool), v)
+	}
+}
+
+func appendTexts(rows [][]byte, codes []uint32, dictionary []string) {
+	for i, code := range codes {
+		if code == 0 {
+			rows[i] = append(rows[i], nullCell)
+			continue
+		}
+		text := dictionary[code-1]
+		rows[i] = binary.LittleEndian.AppendUint64(append(rows[i], byte(Text)), uint64(len(text)))
+		rows[i] = append(rows[i], text...)
+	}
+}
+
+// addLimbs adds b to a modulo 2^256.
+func addLimbs(a *[4]uint64, b [4]uint64) {
+	var carry uint64
+	for i := range a {
+		a[i], carry = bits.Add64(a[i], b[i], carry)
+	}
+}

@@ -1,0 +1,204 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// Open maps the dataset in dir for reading, after it has compared all checksums and checked all values. Damaged
+// files give a [*CorruptError]; a missing directory gives an error that wraps fs.ErrNotExist. The caller closes the
+// table when nobody reads it any more.
+func Open(dir string) (*Table, error) {
+	if !littleEndian {
+		return nil, errBigEndian
+	}
+	m, err := readManifest(filepath.Join(dir, manifestFile))
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, columnsFile)
+	mapping, err := mapColumns(path, m.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := viewColumns(path, mapping, m)
+	if err == nil {
+		var t *Table
+		if t, err = newTable(columns, int(m.Rows)); err == nil {
+			t.mapping = mapping
+			return t, nil
+		}
+		err = &CorruptError{Path: dir, Detail: "the schema cannot be", Err: err}
+	}
+	return nil, errors.Join(err, unmapFile(mapping))
+}
+
+func readManifest(path string) (*manifest, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	if len(data) > maxManifestBytes {
+		return nil, &CorruptError{Path: path, Detail: "the manifest is too large"}
+	}
+	m, detail, err := decodeManifest(data)
+	if m == nil {
+		return nil, &CorruptError{Path: path, Detail: detail, Err: err}
+	}
+	return m, nil
+}
+
+func mapColumns(path string, size int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("dataset: %w", err)
+	}
+	if info.Size() != size || !info.Mode().IsRegular() {
+		return nil, &CorruptError{Path: path, Detail: fmt.Sprintf("%d bytes, the manifest says %d", info.Size(), size)}
+	}
+	mapping, err := mapFile(f, size)
+	if err != nil {
+		return nil, fmt.Errorf("dataset: map %s: %w", path, err)
+	}
+	return mapping, nil
+}
+
+// viewColumns makes the columns out of their sections, verifying several at a time.
+func viewColumns(path string, mapping []byte, m *manifest) ([]Column, error) {
+	if string(mapping[:headerSize]) != string(header()) {
+		return nil, &CorruptError{Path: path, Detail: "not a columns file"}
+	}
+	if err := checkPadding(mapping, m); err != nil {
+		return nil, &CorruptError{Path: path, Detail: "padding between columns is not zero", Err: err}
+	}
+	columns := make([]Column, len(m.Columns))
+	failures := make([]string, len(m.Columns))
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range min(runtime.NumCPU(), len(columns)) {
+		wait.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(columns); i = int(next.Add(1)) - 1 {
+				columns[i], failures[i] = viewColumn(mapping, &m.Columns[i], m.Rows)
+			}
+		})
+	}
+	wait.Wait()
+	for i, detail := range failures {
+		if detail != "" {
+			return nil, &CorruptError{Path: path, Detail: fmt.Sprintf("column %q: %s", m.Columns[i].Name, detail)}
+		}
+	}
+	return columns, nil
+}
+
+// checkPadding compares the bytes that no checksum covers.
+func checkPadding(mapping []byte, m *manifest) error {
+	for i := range m.Columns {
+		s := &m.Columns[i]
+		end := s.Offset + s.Length
+		for at, b := range mapping[end:aligned(end)] {
+			if b != 0 {
+				return fmt.Errorf("byte %d", end+int64(at))
+			}
+		}
+	}
+	return nil
+}
+
+// viewColumn checks one section and returns the column that lies in it, or what is wrong.
+func viewColumn(mapping []byte, s *section, rows int64) (Column, string) {
+	b := mapping[s.Offset : s.Offset+s.Length]
+	if crc32.Checksum(b, castagnoli) != s.CRC {
+		return Column{}, "the checksum does not fit"
+	}
+	c := Column{Field: s.Field}
+	switch s.Kind {
+	case Bool:
+		c.Bools = b[:rows:rows]
+		for i, v := range c.Bools {
+			if v > NullBool {
+				return c, fmt.Sprintf("row %d holds no boolean", i)
+			}
+		}
+	case Text:
+		offsets, text, _ := s.layout(rows)
+		c.Codes = view[uint32](b, rows)
+		if i := indexAbove(c.Codes, uint32(s.Dictionary)); i >= 0 {
+			return c, fmt.Sprintf("row %d holds a text that is not in the dictionary", i)
+		}
+		var detail string
+		c.Dictionary, detail = readDictionary(b[offsets:], b[text:], int(s.Dictionary))
+		return c, detail
+	default:
+		c.Numbers = view[float64](b, rows)
+		if i := indexUnclean(c.Numbers); i >= 0 {
+			return c, fmt.Sprintf("row %d holds no finite number", i)
+		}
+	}
+	return c, ""
+}
+
+// readDictionary copies the texts out of the mapping, so that they may outlive it: a name of a category finds its
+// way into cards and messages, where nobody thinks of Close.
+func readDictionary(offsets, text []byte, n int) ([]string, string) {
+	all := string(text)
+	dictionary := make([]string, n)
+	from := binary.LittleEndian.Uint64(offsets)
+	if from != 0 {
+		return nil, "the dictionary does not begin at 0"
+	}
+	for i := range dictionary {
+		to := binary.LittleEndian.Uint64(offsets[8*(i+1):])
+		if to < from || to > uint64(len(all)) {
+			return nil, fmt.Sprintf("text %d of the dictionary lies outside of it", i)
+		}
+		dictionary[i] = all[from:to]
+		if !utf8.ValidString(dictionary[i]) {
+			return nil, fmt.Sprintf("text %d of the dictionary is not UTF-8", i)
+		}
+		if i > 0 && dictionary[i-1] >= dictionary[i] {
+			return nil, fmt.Sprintf("text %d of the dictionary is not sorted", i)
+		}
+		from = to
+	}
+	if from != uint64(len(all)) {
+		return nil, "the dictionary has bytes behind its last text"
+	}
+	return dictionary, ""
+}
+
+// view reads the first n values in place.
+func view[T float64 | uint32](b []byte, n int64) []T {
+	if n == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
+}
+
+// bytesOf is the inverse of view.
+func bytesOf[T float64 | uint32 | uint64](values []T) []byte {
+	if len(values) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(values[0])))
+}
