@@ -1,0 +1,405 @@
+package ingest
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"syscall"
+	"unicode/utf8"
+
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/file"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+// streamBuffer is how much of a column chunk is read at once; a chunk is never in memory as a whole.
+const streamBuffer = 1 << 20
+
+// Decode writes the Parquet file at path as a dataset to dir, which must not exist. When it fails it returns an
+// [*Error] and leaves no directory. It trusts nothing in the file, and a panic of the Parquet library becomes an
+// error, but memory can only be bounded by the process that it runs in: see [Run].
+//
+//   - INT8 to INT64, UINT8 to UINT64, FLOAT16, FLOAT, DOUBLE become Number. A column of integers with any value
+//     beyond ±2^53, which a float64 cannot hold, becomes Text of decimal digits.
+//   - DECIMAL becomes Number when every unscaled value is within ±2^53, and is else an error.
+//   - TIME becomes Number of seconds since midnight.
+//   - DATE (at midnight), TIMESTAMP and INT96 become Time, nanoseconds floored to microseconds. Timestamps without
+//     a time zone are taken as UTC.
+//   - BOOLEAN becomes Bool.
+//   - STRING, ENUM, JSON and UUID become Text. A text column that holds bytes that are not UTF-8, or more distinct
+//     texts than the limits allow, is skipped.
+//   - Nested columns, binary without a text annotation, INTERVAL, BSON and columns of the null type are skipped.
+func Decode(ctx context.Context, path, dir string, lim Limits) (res Result, err error) {
+	lim = lim.withDefaults()
+	d := &decoder{ctx: ctx, lim: lim}
+	defer func() {
+		if r := recover(); r != nil {
+			err = &Error{Kind: Damaged, Detail: "the file cannot be decoded", Err: fmt.Errorf("panic: %v", r)}
+		}
+		if err != nil {
+			res, err = Result{}, d.classify(err)
+			if d.writer != nil {
+				err = errorsJoin(err, d.writer.Abort())
+			}
+		}
+	}()
+	if err := d.open(path); err != nil {
+		return Result{}, err
+	}
+	defer d.source.Close()
+	if err := d.plan(); err != nil {
+		return Result{}, err
+	}
+	if err := d.write(dir); err != nil {
+		return Result{}, err
+	}
+	return d.result, nil
+}
+
+type decoder struct {
+	ctx     context.Context
+	lim     Limits
+	source  *os.File
+	size    int64
+	reader  *file.Reader
+	rows    int64
+	columns []*column // those that are read
+	writer  *dataset.Writer
+	batch   batch
+	result  Result
+}
+
+// open checks the outer form of the file and lets the library read the footer.
+func (d *decoder) open(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return &Error{Kind: Internal, Detail: "the uploaded file cannot be opened", Err: err}
+	}
+	d.source = f
+	if err := d.checkFrame(); err != nil {
+		return errorsJoin(err, f.Close())
+	}
+	properties := parquet.NewReaderProperties(memory.NewGoAllocator())
+	properties.BufferedStreamEnabled = true
+	properties.BufferSize = streamBuffer
+	d.reader, err = file.NewParquetReader(f, file.WithReadProps(properties))
+	if err != nil {
+		return errorsJoin(&Error{Kind: Damaged, Detail: "the footer of the Parquet file cannot be read", Err: err}, f.Close())
+	}
+	return nil
+}
+
+// checkFrame looks at the magic at both ends and the length of the footer.
+func (d *decoder) checkFrame() error {
+	info, err := d.source.Stat()
+	if err != nil {
+		return &Error{Kind: Internal, Detail: "the uploaded file cannot be read", Err: err}
+	}
+	d.size = info.Size()
+	switch {
+	case d.size == 0:
+		return refuse(Empty, "the file is empty; upload a Parquet file")
+	case d.size > d.lim.MaxFileBytes:
+		return refuse(TooLarge, "the file has %d bytes, the limit is %d", d.size, d.lim.MaxFileBytes)
+	}
+	var head [4]byte
+	var tail [8]byte
+	if d.size >= 12 {
+		_, err1 := d.source.ReadAt(head[:], 0)
+		_, err2 := d.source.ReadAt(tail[:], d.size-8)
+		if err := errors.Join(err1, err2); err != nil {
+			return &Error{Kind: Internal, Detail: "the uploaded file cannot be read", Err: err}
+		}
+	}
+	first, last := string(head[:]), string(tail[4:])
+	switch {
+	case first == "PARE" || last == "PARE":
+		return refuse(Unsupported, "the file is encrypted; upload it decrypted")
+	case first == "PAR1" && last != "PAR1":
+		return refuse(Damaged, "the file begins as Parquet but does not end so; it was probably cut short")
+	case first != "PAR1":
+		return refuse(NotParquet, "the file is not Parquet; convert it, for example with pandas: df.to_parquet('table.parquet')")
+	}
+	if footer := int64(binary.LittleEndian.Uint32(tail[:4])); footer+12 > d.size {
+		return refuse(Damaged, "the footer is longer than the file")
+	} else if footer > d.lim.MaxFooterBytes {
+		return refuse(TooLarge, "the footer has %d bytes, the limit is %d; write the file with fewer row groups", footer, d.lim.MaxFooterBytes)
+	}
+	return nil
+}
+
+// plan reads the schema and checks every number of the footer that memory or time will depend on.
+func (d *decoder) plan() error {
+	meta := d.reader.MetaData()
+	if n := max(meta.Schema.NumColumns(), meta.Schema.Root().NumFields()); n > d.lim.MaxColumns {
+		return refuse(TooManyColumns, "the file has %d columns, the limit is %d", n, d.lim.MaxColumns)
+	}
+	if err := d.planColumns(); err != nil {
+		return err
+	}
+	for i := range meta.RowGroups {
+		n := meta.RowGroups[i].NumRows
+		if n < 0 || n > d.lim.MaxRows-d.rows {
+			if n < 0 {
+				return refuse(Damaged, "row group %d has a negative number of rows", i)
+			}
+			return refuse(TooLarge, "the file has more than %d rows, which is the limit", d.lim.MaxRows)
+		}
+		d.rows += n
+		if len(meta.RowGroups[i].Columns) != meta.Schema.NumColumns() {
+			return refuse(Damaged, "row group %d has %d columns, the schema %d", i, len(meta.RowGroups[i].Columns), meta.Schema.NumColumns())
+		}
+	}
+	switch {
+	case meta.NumRows != d.rows:
+		return refuse(Damaged, "the footer says %d rows, its row groups have %d", meta.NumRows, d.rows)
+	case d.rows == 0:
+		return refuse(NoRows, "the file has columns but no rows")
+	case len(d.columns) == 0:
+		return d.noColumns()
+	}
+	return d.checkExpansion()
+}
+
+func (d *decoder) noColumns() error {
+	detail := "no column can be used: the file has none"
+	if len(d.result.Skipped) > 0 {
+		s := d.result.Skipped[0]
+		detail = fmt.Sprintf("no column can be used; %q, for example, was skipped (%s)", s.Name, s.Reason)
+	}
+	return refuse(NoUsableColumns, "%s", detail)
+}
+
+// checkExpansion refuses a file that says much more than its bytes can mean. A few hundred bytes of Parquet can
+// stand for billions of equal values; a reader that streams would fill the disk with them.
+func (d *decoder) checkExpansion() error {
+	var width int64
+	for _, c := range d.columns {
+		width += c.width()
+	}
+	decoded := width * d.rows // below 16384*8*2^31, no overflow
+	allowed := max(d.lim.FreeExpansionBytes, d.lim.MaxExpansion*d.size)
+	if decoded > allowed {
+		return refuse(TooLarge, "a file of %d bytes that says %d rows of %d columns would become %d bytes; at most %d times a file's size, or %d bytes, are decoded",
+			d.size, d.rows, len(d.columns), decoded, d.lim.MaxExpansion, d.lim.FreeExpansionBytes)
+	}
+	if decoded > d.lim.MaxOutputBytes {
+		return refuse(TooLarge, "the table would take %d bytes, the limit is %d", decoded, d.lim.MaxOutputBytes)
+	}
+	return nil
+}
+
+func (d *decoder) write(dir string) (err error) {
+	if d.writer, err = dataset.NewWriter(dir); err != nil {
+		return &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: err}
+	}
+	for _, c := range d.columns {
+		if err := d.writeColumn(c); err != nil {
+			return err
+		}
+	}
+	if len(d.result.Schema.Fields) == 0 {
+		return d.noColumns()
+	}
+	d.result.Rows = d.rows
+	return d.writer.Close()
+}
+
+// errTooWide says that integers of the column do not fit a float64; it is then read again as text.
+var errTooWide = errors.New("integers beyond ±2^53")
+
+// skipError says that a column is left out after all.
+type skipError struct{ reason string }
+
+func (e *skipError) Error() string { return e.reason }
+
+func (d *decoder) writeColumn(c *column) error {
+	err := d.writeColumnAs(c, c.kind)
+	if errors.Is(err, errTooWide) {
+		if err = d.writer.Drop(); err != nil {
+			return err
+		}
+		c.read = c.readDigits
+		err = d.writeColumnAs(c, dataset.Text)
+	}
+	if skip := (*skipError)(nil); errors.As(err, &skip) {
+		d.result.Skipped = append(d.result.Skipped, Skipped{Name: c.name, Reason: skip.reason})
+		return d.writer.Drop()
+	}
+	return err
+}
+
+func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
+	field := dataset.Field{Name: c.name, Kind: kind, Source: c.source}
+	if err := d.writer.Begin(field); err != nil {
+		return err
+	}
+	d.batch.begin(d.lim)
+	for group := range d.reader.NumRowGroups() {
+		if err := d.readChunk(c, group); err != nil {
+			return err
+		}
+	}
+	var dictionary []string
+	if kind == dataset.Text {
+		dictionary = d.batch.dictionary
+	}
+	if err := d.writer.End(dictionary); err != nil {
+		return err
+	}
+	d.result.Schema.Fields = append(d.result.Schema.Fields, field)
+	return nil
+}
+
+// readChunk reads one column of one row group, which must have exactly the rows that the footer says.
+func (d *decoder) readChunk(c *column, group int) error {
+	reader := d.reader.RowGroup(group)
+	rows := reader.NumRows()
+	if err := d.checkChunk(c, group); err != nil {
+		return err
+	}
+	chunk, err := reader.Column(c.index)
+	if err != nil {
+		return c.damaged(err)
+	}
+	defer chunk.Close()
+	for done := int64(0); done < rows; {
+		if err := d.ctx.Err(); err != nil {
+			return err
+		}
+		n, err := c.read(&d.batch, chunk, min(batchRows, rows-done))
+		if err != nil {
+			return err
+		}
+		if n <= 0 {
+			if err := chunk.Err(); err != nil {
+				return c.damaged(err)
+			}
+			return c.damaged(fmt.Errorf("row group %d ends after %d of %d rows", group, done, rows))
+		}
+		if err := d.batch.writeTo(d.writer, int(n)); err != nil {
+			return err
+		}
+		done += n
+	}
+	if chunk.HasNext() {
+		return c.damaged(fmt.Errorf("row group %d has more values than its %d rows", group, rows))
+	}
+	if err := chunk.Err(); err != nil {
+		return c.damaged(err)
+	}
+	return nil
+}
+
+// checkChunk compares what the footer says of a chunk with the file's size and the group's rows.
+func (d *decoder) checkChunk(c *column, group int) error {
+	meta, err := d.reader.RowGroup(group).MetaData().ColumnChunk(c.index)
+	if err != nil {
+		return c.damaged(err)
+	}
+	if n := d.reader.RowGroup(group).NumRows(); meta.NumValues() != n {
+		return c.damaged(fmt.Errorf("row group %d has %d values for %d rows", group, meta.NumValues(), n))
+	}
+	start, length := meta.DataPageOffset(), meta.TotalCompressedSize()
+	if meta.HasDictionaryPage() && meta.DictionaryPageOffset() > 0 {
+		start = min(start, meta.DictionaryPageOffset())
+	}
+	if start < 0 || length < 0 || start > d.size || length > d.size-start {
+		return c.damaged(fmt.Errorf("row group %d lies outside of the file", group))
+	}
+	if meta.Type() != c.physical {
+		return c.damaged(fmt.Errorf("row group %d has another type than the schema", group))
+	}
+	return nil
+}
+
+// classify makes an *Error of whatever went wrong.
+func (d *decoder) classify(err error) error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return err
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &Error{Kind: Limit, Detail: "decoding was stopped before it was done", Err: err}
+	case errors.Is(err, syscall.EFBIG):
+		return &Error{Kind: Limit, Detail: "the decoded table is larger than the limit", Err: err}
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return &Error{Kind: Damaged, Detail: "the file ends too early", Err: err}
+	}
+	return &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: err}
+}
+
+// errorsJoin keeps err as it is when there is no second error.
+func errorsJoin(err, second error) error {
+	if second == nil {
+		return err
+	}
+	return errors.Join(err, second)
+}
+
+// batch holds the values of a piece of a column on their way from the file to the writer.
+type batch struct {
+	levels  []int16
+	numbers []float64
+	bools   []uint8
+	codes   []uint32
+	kind    dataset.Kind // of the slice that the last read filled
+
+	texts      map[string]uint32
+	dictionary []string
+	textBytes  int64
+	maxTexts   int
+	maxBytes   int64
+}
+
+// batchRows is how many values are decoded at once: small enough for the cache, large enough to hide the calls.
+const batchRows = 1 << 14
+
+func (b *batch) begin(lim Limits) {
+	if b.levels == nil {
+		b.levels = make([]int16, batchRows)
+		b.numbers = make([]float64, batchRows)
+		b.bools = make([]uint8, batchRows)
+		b.codes = make([]uint32, batchRows)
+	}
+	b.texts, b.dictionary, b.textBytes = map[string]uint32{}, []string{}, 0
+	b.maxTexts, b.maxBytes = lim.MaxTexts, lim.MaxTextBytes
+}
+
+// code returns the code of a text, which it adds to the dictionary when it is new.
+func (b *batch) code(text []byte) (uint32, error) {
+	if code, ok := b.texts[string(text)]; ok {
+		return code, nil
+	}
+	switch {
+	case !utf8.Valid(text):
+		return 0, &skipError{"it holds bytes that are not UTF-8 text"}
+	case len(b.dictionary) >= b.maxTexts:
+		return 0, &skipError{"it has more than " + strconv.Itoa(b.maxTexts) + " distinct texts"}
+	case b.textBytes+int64(len(text)) > b.maxBytes:
+		return 0, &skipError{"its distinct texts are longer than " + strconv.FormatInt(b.maxBytes, 10) + " bytes"}
+	}
+	s := string(text)
+	b.dictionary = append(b.dictionary, s)
+	b.textBytes += int64(len(s))
+	code := uint32(len(b.dictionary))
+	b.texts[s] = code
+	return code, nil
+}
+
+func (b *batch) writeTo(w *dataset.Writer, n int) error {
+	switch b.kind {
+	case dataset.Bool:
+		return w.AppendBools(b.bools[:n])
+	case dataset.Text:
+		return w.AppendCodes(b.codes[:n])
+	default:
+		return w.AppendNumbers(b.numbers[:n])
+	}
+}

@@ -1,0 +1,91 @@
+package ingest
+
+import (
+	"time"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+// The limits of [DefaultLimits].
+const (
+	// DefaultMaxColumns is far above the 10,000 features of the widest tables that people analyse in one piece.
+	DefaultMaxColumns = 16384
+	// DefaultMaxFileBytes is what one disk and one evening can bear; the HTTP layer sets what it accepts.
+	DefaultMaxFileBytes = 64 << 30
+	// DefaultMaxFooterBytes holds 16,384 columns in 60 row groups; a footer becomes about eight times its size in memory.
+	DefaultMaxFooterBytes = 128 << 20
+	// DefaultMaxExpansion bounds decoded bytes by the file's. Real tables expand 2 to 30 times, one-hot columns about
+	// 100 times; a bomb of constant rows expands millions of times.
+	DefaultMaxExpansion = 200
+	// DefaultFreeExpansionBytes may be decoded from any file, however small, so that small files of constant columns
+	// work. It is decoded within seconds.
+	DefaultFreeExpansionBytes = 1 << 30
+	// DefaultMaxOutputBytes is the decoded size of 2^31 rows of 16 numbers.
+	DefaultMaxOutputBytes = 256 << 30
+	// DefaultMemoryBytes holds one page (256 MiB decompressed), its dictionary and the texts of one column.
+	DefaultMemoryBytes = 2 << 30
+	// DefaultMaxTexts bounds the dictionary of a column. A text column above it is free text or a key, about which no
+	// statistical question can be asked.
+	DefaultMaxTexts = 1 << 22
+	// DefaultMaxTextBytes bounds the bytes of a column's distinct texts, which the server holds in memory.
+	DefaultMaxTextBytes = 512 << 20
+	// DefaultCPU decodes about ten billion values.
+	DefaultCPU = 30 * time.Minute
+	// DefaultWall ends a child that waits for ever.
+	DefaultWall = time.Hour
+)
+
+// Limits bound what decoding one file may take. The zero value of a field means its default.
+type Limits struct {
+	MaxFileBytes       int64         `json:"max_file_bytes"`
+	MaxFooterBytes     int64         `json:"max_footer_bytes"`
+	MaxRows            int64         `json:"max_rows"`
+	MaxColumns         int           `json:"max_columns"`
+	MaxExpansion       int64         `json:"max_expansion"`        // decoded bytes per byte of the file, above FreeExpansionBytes
+	FreeExpansionBytes int64         `json:"free_expansion_bytes"` // decoded bytes that are allowed for any file
+	MaxOutputBytes     int64         `json:"max_output_bytes"`     // of the decoded columns; RLIMIT_FSIZE of the child
+	MemoryBytes        int64         `json:"memory_bytes"`         // RLIMIT_DATA of the child
+	MaxTexts           int           `json:"max_texts"`            // distinct texts of a column; a column with more is skipped
+	MaxTextBytes       int64         `json:"max_text_bytes"`       // their bytes; a column with more is skipped
+	CPU                time.Duration `json:"cpu"`                  // RLIMIT_CPU of the child, in whole seconds
+	Wall               time.Duration `json:"wall"`                 // after which the child is killed
+}
+
+// DefaultLimits returns the limits of the Default constants.
+func DefaultLimits() Limits { return Limits{}.withDefaults() }
+
+func (l Limits) withDefaults() Limits {
+	orDefault(&l.MaxFileBytes, DefaultMaxFileBytes)
+	orDefault(&l.MaxFooterBytes, DefaultMaxFooterBytes)
+	orDefault(&l.MaxRows, dataset.MaxRows)
+	l.MaxRows = min(l.MaxRows, dataset.MaxRows)
+	orDefault(&l.MaxColumns, DefaultMaxColumns)
+	orDefault(&l.MaxExpansion, DefaultMaxExpansion)
+	orDefault(&l.FreeExpansionBytes, DefaultFreeExpansionBytes)
+	orDefault(&l.MaxOutputBytes, DefaultMaxOutputBytes)
+	orDefault(&l.MemoryBytes, DefaultMemoryBytes)
+	orDefault(&l.MaxTexts, DefaultMaxTexts)
+	orDefault(&l.MaxTextBytes, DefaultMaxTextBytes)
+	orDefault(&l.CPU, DefaultCPU)
+	orDefault(&l.Wall, DefaultWall)
+	return l
+}
+
+func orDefault[T int | int64 | time.Duration](field *T, value T) {
+	if *field <= 0 {
+		*field = value
+	}
+}
+
+// Result says what a file became.
+type Result struct {
+	Rows    int64          `json:"rows"`
+	Schema  dataset.Schema `json:"schema"`
+	Skipped []Skipped      `json:"skipped,omitempty"`
+}
+
+// Skipped is a column of the file that the dataset does not have.
+type Skipped struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"` // a phrase: "nested: lists, structs and maps are not read"
+}
