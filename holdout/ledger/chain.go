@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -58,16 +59,33 @@ func (r *record) seal(prev digest, core []byte) {
 // timeText is how times are hashed and exported: RFC 3339 in UTC with as many decimals of a second as it takes.
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
+// parseTime is the inverse of timeText and accepts nothing else; time.Parse alone is lenient.
+func parseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err == nil && timeText(t) != s {
+		err = errors.New("not in UTC and in its shortest spelling")
+	}
+	return t, err
+}
+
 func headText(head digest) string { return "sha256:" + hex.EncodeToString(head[:]) }
 
 // parseHead is the inverse of headText and accepts nothing else.
 func parseHead(s string) (head digest, ok bool) {
 	digits, ok := strings.CutPrefix(s, "sha256:")
-	if !ok || len(digits) != 2*len(head) || strings.ToLower(digits) != digits {
+	if !ok {
 		return head, false
 	}
-	_, err := hex.Decode(head[:], []byte(digits))
-	return head, err == nil
+	return parseHex(digits)
+}
+
+// parseHex accepts 64 lower-case hexadecimal digits and nothing else.
+func parseHex(digits string) (d digest, ok bool) {
+	if len(digits) != 2*len(d) || strings.ToLower(digits) != digits {
+		return d, false
+	}
+	_, err := hex.Decode(d[:], []byte(digits))
+	return d, err == nil
 }
 
 // place is what join puts before the last brace of the core.

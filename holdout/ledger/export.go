@@ -146,7 +146,7 @@ func (r *record) exported() exportRecord {
 
 // record is the inverse of exported.
 func (e *exportRecord) record() (record, error) {
-	at, err := time.Parse(time.RFC3339Nano, e.Time)
+	at, err := parseTime(e.Time)
 	if err != nil {
 		return record{}, fmt.Errorf("time: %w", err)
 	}
@@ -168,14 +168,12 @@ func (h *exportHeader) facts() (facts, error) {
 		return f, fmt.Errorf("format is %q, not %q", short(h.Format), ExportFormat)
 	}
 	var err error
-	if f.Created, err = time.Parse(time.RFC3339Nano, h.Created); err != nil {
+	if f.Created, err = parseTime(h.Created); err != nil {
 		return f, fmt.Errorf("created: %w", err)
 	}
-	if len(h.Digest) != 2*len(f.Digest) {
-		return f, fmt.Errorf("digest has not 64 hexadecimal digits")
-	}
-	if _, err := hex.Decode(f.Digest[:], []byte(h.Digest)); err != nil {
-		return f, fmt.Errorf("digest: %w", err)
+	var ok bool
+	if f.Digest, ok = parseHex(h.Digest); !ok {
+		return f, fmt.Errorf("digest %q is not 64 hexadecimal digits", short(h.Digest))
 	}
 	if h.Entries < 1 || h.Entries == math.MaxInt64 {
 		return f, fmt.Errorf("%d entries: a chain has a genesis entry", h.Entries)
