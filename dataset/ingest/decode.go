@@ -261,6 +261,9 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 func (d *decoder) readChunk(c *column, group int) error {
 	reader := d.reader.RowGroup(group)
 	rows := reader.NumRows()
+	if rows == 0 {
+		return nil // some writers leave nonsense in the chunks of an empty group
+	}
 	if err := d.checkChunk(c, group); err != nil {
 		return err
 	}

@@ -1,0 +1,147 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+// request is what the parent writes to the child's standard input.
+type request struct {
+	Path   string `json:"path"`
+	Dir    string `json:"dir"`
+	Limits Limits `json:"limits"`
+}
+
+// reply is what the child writes to its standard output: one of the two.
+type reply struct {
+	Result *Result `json:"result,omitempty"`
+	Error  *failed `json:"error,omitempty"`
+}
+
+// failed is an [Error] on its way from the child.
+type failed struct {
+	Kind   Kind   `json:"kind"`
+	Column string `json:"column,omitempty"`
+	Detail string `json:"detail"`
+	Cause  string `json:"cause,omitempty"`
+}
+
+const (
+	// maxReplyBytes bounds what the parent reads: 16,384 names and reasons in the reply take about 2 MB.
+	maxReplyBytes = 64 << 20
+	// maxMessageBytes bounds what the parent keeps of a dying child's standard error.
+	maxMessageBytes = 64 << 10
+	// memoryReserve is what the child's soft memory limit leaves below its hard one, for stacks and the runtime.
+	memoryReserve = 64 << 20
+)
+
+// ChildMain is the main function of the child process that [Run] starts. It reads a request from standard input,
+// limits its own resources, decodes, and writes the reply to standard output. It returns the exit code, which is 0
+// whenever a reply was written.
+func ChildMain() int {
+	var req request
+	if err := json.NewDecoder(io.LimitReader(os.Stdin, maxReplyBytes)).Decode(&req); err != nil {
+		fmt.Fprintln(os.Stderr, "ingest: no request on standard input; this command is for the server's own use:", err)
+		return 2
+	}
+	lim := req.Limits.withDefaults()
+	// The collector works harder from here on, so that garbage alone never reaches the hard limit.
+	debug.SetMemoryLimit(max(lim.MemoryBytes-memoryReserve, lim.MemoryBytes/2))
+	if err := limitProcess(lim); err != nil {
+		return answer(Result{}, &Error{Kind: Internal, Detail: "the limits of the decoding process cannot be set", Err: err})
+	}
+	res, err := Decode(context.Background(), req.Path, req.Dir, lim)
+	return answer(res, err)
+}
+
+func answer(res Result, err error) int {
+	rep := reply{Result: &res}
+	if err != nil {
+		rep = reply{Error: &failed{Kind: Internal, Detail: "the file could not be decoded", Cause: err.Error()}}
+		if e := (*Error)(nil); errors.As(err, &e) {
+			rep.Error = &failed{Kind: e.Kind, Column: e.Column, Detail: e.Detail}
+			if e.Err != nil {
+				rep.Error.Cause = e.Err.Error()
+			}
+		}
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(rep); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// Run decodes the Parquet file at path into dir, which must not exist, as [Decode] does, but in a child process with
+// the limits of lim. argv is the command of the child, whose main function must call [ChildMain]; it gets the
+// request on standard input and nothing of this process's environment. When ctx ends or lim.Wall has passed the
+// child and what it started are killed. On success the dataset in dir was opened and verified by this process; after
+// an error, which is an [*Error], dir does not exist.
+func Run(ctx context.Context, argv []string, path, dir string, lim Limits) (Result, error) {
+	lim = lim.withDefaults()
+	if _, err := os.Lstat(dir); err == nil {
+		return Result{}, &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: fmt.Errorf("%s exists", dir)}
+	}
+	res, err := runChild(ctx, argv, request{Path: path, Dir: dir, Limits: lim})
+	if err == nil {
+		err = verify(dir, res)
+	}
+	if err != nil {
+		return Result{}, errorsJoin(err, os.RemoveAll(dir))
+	}
+	return res, nil
+}
+
+// verify opens what the child wrote and compares it with what the child said.
+func verify(dir string, res Result) error {
+	t, err := dataset.Open(dir)
+	if err != nil {
+		return &Error{Kind: Internal, Detail: "the decoded dataset cannot be opened", Err: err}
+	}
+	defer t.Close()
+	same := int64(t.Rows()) == res.Rows && len(t.Schema().Fields) == len(res.Schema.Fields)
+	for i := 0; same && i < len(res.Schema.Fields); i++ {
+		same = t.Schema().Fields[i] == res.Schema.Fields[i]
+	}
+	if !same {
+		return &Error{Kind: Internal, Detail: "the decoded dataset is not the one that the decoding process described"}
+	}
+	return nil
+}
+
+// readReply makes a result or an error of the child's output.
+func readReply(stdout []byte) (Result, error) {
+	var rep reply
+	if err := json.Unmarshal(stdout, &rep); err != nil || (rep.Result == nil) == (rep.Error == nil) {
+		return Result{}, &Error{Kind: Internal, Detail: "the decoding process gave no reply", Err: err}
+	}
+	if f := rep.Error; f != nil {
+		e := &Error{Kind: f.Kind, Column: f.Column, Detail: f.Detail}
+		if f.Cause != "" {
+			e.Err = errors.New(f.Cause)
+		}
+		return Result{}, e
+	}
+	return *rep.Result, nil
+}
+
+// capped keeps the first bytes that are written to it and takes the rest in silence, so that the child never
+// blocks on a full pipe.
+type capped struct {
+	bytes []byte
+	limit int
+	over  bool
+}
+
+func (c *capped) Write(p []byte) (int, error) {
+	n := min(len(p), c.limit-len(c.bytes))
+	c.bytes = append(c.bytes, p[:n]...)
+	c.over = c.over || n < len(p)
+	return len(p), nil
+}

@@ -1,0 +1,106 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxOpenFiles is enough for the upload, the dataset and the runtime.
+const maxOpenFiles = 64
+
+// limitProcess limits this process. RLIMIT_DATA bounds its private writable memory; RLIMIT_AS would count the address
+// space that the Go runtime reserves without using it, and kill every Go program.
+func limitProcess(lim Limits) error {
+	// Without this the signal would end the process before the write could return EFBIG.
+	signal.Ignore(syscall.SIGXFSZ)
+	seconds := uint64(max((lim.CPU+time.Second-1)/time.Second, 1))
+	for _, r := range []struct {
+		name     string
+		resource int
+		soft     uint64
+		hard     uint64
+	}{
+		{"RLIMIT_CORE", unix.RLIMIT_CORE, 0, 0},
+		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, maxOpenFiles, maxOpenFiles},
+		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, uint64(lim.MaxOutputBytes), uint64(lim.MaxOutputBytes)},
+		{"RLIMIT_DATA", unix.RLIMIT_DATA, uint64(lim.MemoryBytes), uint64(lim.MemoryBytes)},
+		{"RLIMIT_CPU", unix.RLIMIT_CPU, seconds, seconds + 1},
+	} {
+		if err := unix.Setrlimit(r.resource, &unix.Rlimit{Cur: r.soft, Max: r.hard}); err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+	}
+	return nil
+}
+
+// runChild starts the child and waits for it.
+func runChild(ctx context.Context, argv []string, req request) (Result, error) {
+	if len(argv) == 0 {
+		return Result{}, &Error{Kind: Internal, Detail: "no command for the decoding process"}
+	}
+	input, err := json.Marshal(req)
+	if err != nil {
+		return Result{}, &Error{Kind: Internal, Detail: "the request cannot be written", Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, req.Limits.Wall)
+	defer cancel()
+	// Pdeathsig is sent when the thread that started the child ends, so this goroutine keeps its thread.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	stdout, stderr := &capped{limit: maxReplyBytes}, &capped{limit: maxMessageBytes}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Env = []string{"GOTRACEBACK=single"}
+	cmd.Dir = "/"
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second // for pipes that a grandchild might hold open
+	err = cmd.Run()
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return Result{}, &Error{Kind: Limit, Detail: "decoding the file took too long and was stopped", Err: ctx.Err()}
+	case err != nil:
+		return Result{}, died(err, string(stderr.bytes))
+	case stdout.over:
+		return Result{}, &Error{Kind: Internal, Detail: "the decoding process said too much"}
+	}
+	return readReply(stdout.bytes)
+}
+
+// died says why a child ended without a reply.
+func died(err error, stderr string) error {
+	first, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
+	cause := err
+	if first != "" {
+		cause = fmt.Errorf("%w: %s", err, first)
+	}
+	exit := (*exec.ExitError)(nil)
+	if !errors.As(err, &exit) {
+		return &Error{Kind: Internal, Detail: "the decoding process cannot be started", Err: err}
+	}
+	status, _ := exit.Sys().(syscall.WaitStatus)
+	switch {
+	case strings.Contains(stderr, "out of memory"), strings.Contains(stderr, "cannot allocate memory"),
+		strings.Contains(stderr, "errno=12"):
+		return &Error{Kind: Limit, Detail: "decoding the file needs more memory than is allowed; write it with smaller row groups and pages", Err: cause}
+	case strings.Contains(stderr, "SIGXCPU"), status.Signaled() && status.Signal() == syscall.SIGXCPU:
+		return &Error{Kind: Limit, Detail: "decoding the file took more computing time than is allowed", Err: cause}
+	case status.Signaled() && status.Signal() == syscall.SIGKILL:
+		return &Error{Kind: Limit, Detail: "the decoding process was killed by the system, for want of memory or time", Err: cause}
+	case strings.HasPrefix(first, "ingest: no request"):
+		return &Error{Kind: Internal, Detail: "the decoding process got no request", Err: cause}
+	}
+	return &Error{Kind: Damaged, Detail: "the file ended the decoding process", Err: cause}
+}
