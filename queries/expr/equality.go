@@ -49,7 +49,7 @@ func (b *builder) nullTest(t *term, op Op) (*Node, *Error) {
 		return nil, err
 	case n.Op == OpText:
 		return nil, b.syntax.fail(t.offset, "a literal text is never null", "a column")
-	case n.Type == Condition && n.Op != OpColumn:
+	case n.Type == Condition && t.kind != columnTerm:
 		return nil, b.syntax.fail(t.offset, "a condition is never null", "a column or a number")
 	case op == OpEq:
 		return isNull(n), nil
@@ -60,23 +60,25 @@ func (b *builder) nullTest(t *term, op Op) (*Node, *Error) {
 // sameCondition is == or != of two conditions. One side must be a leaf, so that writing it twice cannot make the tree
 // grow beyond its source. As with numbers, a null cell makes both == and != false.
 func (b *builder) sameCondition(t *term, l, r *Node, op Op) (*Node, *Error) {
-	if len(l.Args) > 0 && len(r.Args) > 0 {
-		return nil, b.syntax.fail(t.offset, "two computed conditions are compared", "a column, true or false on one side; else && and ||")
-	}
 	leaf, other := l, r
 	if len(leaf.Args) > 0 {
 		leaf, other = r, l
 	}
-	when := func(yes bool) *Node { // the comparison, given the value of other
-		if yes == (op == OpEq) {
-			return leaf
-		}
-		return not(leaf)
+	if len(leaf.Args) > 0 {
+		return nil, b.syntax.fail(t.offset, "two computed conditions are compared", "a column, true or false on one side; else && and ||")
 	}
-	same := &Node{Op: OpIf, Type: Condition, Args: []*Node{other, when(true), when(false)}}
+	same := &Node{Op: OpIf, Type: Condition, Args: []*Node{other, leaf, not(leaf)}}
+	if op == OpNe {
+		same.Args[1], same.Args[2] = same.Args[2], same.Args[1]
+	}
+	if r.Op == OpTrue || r.Op == OpFalse { // literals are last
+		if same = l; (r.Op == OpTrue) != (op == OpEq) {
+			same = not(l)
+		}
+	}
 	guards := []*Node{same}
-	for _, side := range []*Node{l, r} {
-		if side.Op == OpColumn {
+	for i, side := range []*Node{l, r} {
+		if t.args[i].kind == columnTerm && side != same { // a condition that holds is not null
 			guards = append(guards, not(isNull(side)))
 		}
 	}

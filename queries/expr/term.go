@@ -70,7 +70,7 @@ func (t *term) canonical() *term {
 	case t.name == "+" || t.name == "*" || t.name == "min" || t.name == "max":
 		sort.SliceStable(t.args, func(i, j int) bool { return before(t.args[i], t.args[j]) })
 	case flipped[t.name] != "":
-		if before(t.args[1], t.args[0]) {
+		if before(t.args[1], t.args[0]) || t.args[0].form == t.args[1].form && flipped[t.name] < t.name {
 			t.args[0], t.args[1] = t.args[1], t.args[0]
 			t.name = flipped[t.name]
 		}

@@ -10,16 +10,20 @@ import (
 	"github.com/holdoutd/holdoutd/queries/internal/celoracle"
 )
 
-// TestTreeIsCEL: the total tree that expr makes of a source means what CEL's own interpreter makes of it.
+// TestTreeIsCEL: the total tree that expr makes of a source means what CEL's own interpreter makes of the source, and
+// of its canonical form.
 func TestTreeIsCEL(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := draw(t)
-		tree, oracle := compile(t, src)
+		tree, oracle, canonical := compile(t, src)
 		for range 8 {
 			r := row(t)
 			want, err := oracle.Eval(forOracle(r))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if again, err := canonical.Eval(forOracle(r)); err != nil || !same(again, want) && !(again == nil && want == nil) {
+				t.Fatalf("%s\n%s\nrow %v: %v, but its canonical form is %v, %v", src, canonical.Total(), r, want, again, err)
 			}
 			if got := evaluate(tree, r); !same(got, want) {
 				t.Fatalf("%s\n%s\nrow %v: got %v, CEL has %v", src, oracle.Total(), r, got, want)
@@ -28,20 +32,21 @@ func TestTreeIsCEL(t *testing.T) {
 	})
 }
 
-func compile(t *rapid.T, src string) (*expr.Node, *celoracle.Program) {
+func compile(t *rapid.T, src string) (tree *expr.Node, oracle, canonical *celoracle.Program) {
 	s, err := expr.Parse(src)
 	if err != nil {
 		t.Fatalf("%s: %v", src, err)
 	}
-	tree, err := s.Check(schema)
-	if err != nil {
+	if tree, err = s.Check(schema); err != nil {
 		t.Fatalf("%s: %v", src, err)
 	}
-	oracle, err := celoracle.New(schema, src)
-	if err != nil {
+	if oracle, err = celoracle.New(schema, src); err != nil {
 		t.Fatalf("%s: %v", src, err)
 	}
-	return tree, oracle
+	if canonical, err = celoracle.New(schema, s.Canonical()); err != nil {
+		t.Fatalf("%s: %v", s.Canonical(), err)
+	}
+	return tree, oracle, canonical
 }
 
 // same compares a result of ours with CEL's, bit for bit. The sign of zero is the one thing that is left out: no

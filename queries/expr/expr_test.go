@@ -1,0 +1,308 @@
+package expr
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+var flights = dataset.Schema{Fields: []dataset.Field{
+	{Name: "delay", Kind: dataset.Number}, {Name: "distance", Kind: dataset.Number}, {Name: "air time", Kind: dataset.Number},
+	{Name: "a.b", Kind: dataset.Number}, {Name: "in", Kind: dataset.Number}, {Name: "origin", Kind: dataset.Text}, {Name: "dest", Kind: dataset.Text},
+	{Name: "late", Kind: dataset.Bool}, {Name: "held", Kind: dataset.Bool}, {Name: "day", Kind: dataset.Time}, {Name: "landed", Kind: dataset.Time},
+}}
+
+func TestCanonical(t *testing.T) {
+	for _, c := range [][]string{ // the canonical form, then other spellings of it
+		{"delay", " delay ", "(delay)", "((delay))", `col("delay")`, `col('delay')`, "--delay", "\tdelay\n"},
+		{`col("air time")`, `col('air time')`, `(col( r"air time" ))`, `col("air\u0020time")`},
+		{`col("a.b")`, "a.b", "a . b"},
+		{`col("in")`},
+		{"15", "15.0", "1.5e1", "0x0F", "0xf", "(15)", "-(-15)", "--15", "-(-(15))", "150e-1"},
+		{"-1", "-(1)", "-1.0", "(-1)", "-(1.0)"},
+		{"0", "-0.0", "-0", "-(0)", "0.0", "0e9"},
+		{"0.1", ".1", "1e-1", "0.10"},
+		{"1e+15", "1000000000000000", "1e15"},
+		{"delay > 15", "15 < delay", "delay>15.0", "(delay) > (15)"},
+		{"delay >= 15", "15 <= delay"},
+		{"delay < distance", "distance > delay"},
+		{"delay == 15", "15 == delay"},
+		{"delay != null", "null != delay"},
+		{"delay + distance", "distance + delay"},
+		{"delay * 2", "2 * delay", "2.0*delay"},
+		{"(delay + distance) + 1", "1 + (distance + delay)", "delay + distance + 1"},
+		{"(delay > 1) && (distance > 2) && late", "late && distance > 2 && delay > 1", "late && (2 < distance && 1 < delay)", "(delay > 1 && late) && distance > 2"},
+		{"((delay > 1) && late) || held", "held || late && delay > 1"},
+		{"min(delay, distance, 3)", "min(3, distance, delay)"},
+		{"max(delay, 0)", "max(0.0, delay)"},
+		{`origin in ["LAX", "SFO"]`, `origin in ['SFO','LAX','SFO']`, "origin in [\n'LAX', \"SFO\"]"},
+		{"delay in [1, 2]", "delay in [2, 1.0, 0x1]"},
+		{`origin == "it's"`, `"it's" == origin`, `'it\'s' == origin`, `origin == '''it's'''`},
+		{`day > timestamp("2001-02-01T00:00:00Z")`, `timestamp("2001-02-01") < day`, `day > timestamp('2001-02-01T01:00:00+01:00')`},
+		{"late ? 1 : 0", "(late)?(1):(0)"},
+		{"!late", "! late", "!(late)", "!!!late"},
+		{"-(delay + 1)", "-(1 + delay)"},
+		{`origin.startsWith("S")`, `(origin).startsWith('S')`},
+	} {
+		for _, spelling := range c {
+			s, err := Parse(spelling)
+			if err != nil {
+				t.Errorf("%s: %v", spelling, err)
+			} else if got := s.Canonical(); got != c[0] {
+				t.Errorf("%s: got %s, want %s", spelling, got, c[0])
+			}
+		}
+	}
+}
+
+// TestCanonicalKeepsApart: what does not always evaluate alike must not share an identity.
+func TestCanonicalKeepsApart(t *testing.T) {
+	seen := map[string]string{}
+	for _, src := range []string{
+		"delay - distance", "distance - delay", "delay / distance", "distance / delay",
+		"(delay + distance) + in2", "delay + (distance + in2)", "(delay * distance) * in2", "delay * (distance * in2)",
+		"!(delay > 1)", "delay <= 1", "!(delay == 1)", "delay != 1", "delay > 1", "delay >= 1", "delay < 1",
+		"clamp(delay, distance, 1)", "clamp(distance, delay, 1)", "late ? delay : distance", "late ? distance : delay",
+		"delay in [1, 2]", "delay in [1, 3]", "late && held", "late || held", "late && (held || late)", "(late && held) || late",
+		`origin == "a"`, `origin == "A"`, `origin == "a "`, "origin == \"e\u0301\"", "origin == \"\u00e9\"", `origin == "\\n"`, `origin == "\n"`,
+		"min(delay, 1)", "max(delay, 1)", "floor(delay)", "ceil(delay)", "-delay", "delay", `col("Delay")`, `col("delay ")`,
+		"delay == null", "delay != null", "0.1", "0.10000000000000002", "delay * 0.1", "delay / 10",
+		`day.getDate()`, `day.getDayOfMonth()`, `day > timestamp("2001-02-01")`, `day > timestamp("2001-02-01T00:00:00.000001Z")`,
+		"delay > 9007199254740992", "delay > 9007199254740994", "delay + 0", "delay * 1",
+	} {
+		s, err := Parse(src)
+		if err != nil {
+			t.Errorf("%s: %v", src, err)
+			continue
+		}
+		if other, ok := seen[s.Canonical()]; ok {
+			t.Errorf("%s and %s share the form %s", src, other, s.Canonical())
+		}
+		seen[s.Canonical()] = src
+	}
+}
+
+func TestErrors(t *testing.T) {
+	for _, c := range []struct{ src, place, want string }{ // place: line:column
+		{"", "1:1", "the expression is empty"},
+		{" \n ", "1:1", "the expression is empty"},
+		{"dealy > 3", "1:1", `unknown column "dealy"; did you mean delay?`},
+		{"1 +\n  dellay", "2:3", "did you mean delay?"},
+		{"DELAY > 3", "1:1", "did you mean delay?"},
+		{`col("airtime") > 3`, "1:1", `did you mean col("air time")?`},
+		{"zzz > 3 && dealy > 3", "1:1", `unknown column "zzz"`},
+		{"é > 3", "1:1", `unexpected "é"`},
+		{`origin == "é" && dealy > 1`, "1:18", "did you mean delay?"},
+		{"delay + late", "1:9", "this is a condition; expected a number; did you mean late ? 1 : 0?"},
+		{"delay && late", "1:1", "this is a number; expected a condition; did you mean delay != 0?"},
+		{"delay = 3", "1:7", "did you mean ==?"},
+		{"delay > 3 and late", "1:11", "did you mean &&?"},
+		{"delay > 3 or late", "1:11", "did you mean ||?"},
+		{"delay >", "1:8", "the expression ends too early"},
+		{"(delay", "1:7", "the expression ends too early"},
+		{"delay)", "1:6", `unexpected ")"`},
+		{"delay % 2", "1:7", "% is not part of this language"},
+		{"delay[1]", "1:6", "[] is not part of this language"},
+		{"abs(delay, 2)", "1:1", "abs takes 1 argument, not 2; expected abs(x)"},
+		{"min(delay)", "1:1", "min takes 2 to 64 arguments, not 1"},
+		{"1 + squrt(delay)", "1:5", "did you mean sqrt(x)?"},
+		{"ln(delay)", "1:1", "did you mean log(x)?"},
+		{"has(delay.x)", "1:1", "did you mean x != null?"},
+		{"origin.startswith('a')", "1:8", `did you mean column.startsWith("text")?`},
+		{"startsWith(origin, 'a')", "1:1", "startsWith is not written like this"},
+		{"origin.contains(dest)", "1:17", "this is a column; expected a literal text"},
+		{"day.getHours('UTC') > 1", "1:5", "getHours takes no argument"},
+		{"origin > 'a'", "1:8", "texts have no order"},
+		{"origin + 'a'", "1:1", "this is text; expected a number"},
+		{"origin", "1:1", "the expression is text"},
+		{"day > '2001-02-01'", "1:7", `did you mean timestamp("2001-02-01")?`},
+		{"day > timestamp('2001-02-31')", "1:17", "this is not a time"},
+		{"day > timestamp('1500-01-01')", "1:17", "outside of the years"},
+		{"day > timestamp('2001-01-01T00:00:00.0000001Z')", "1:17", "finer than a microsecond"},
+		{"day > timestamp(origin)", "1:7", "timestamp takes one text in quotes"},
+		{"late ? 1 : 'x'", "1:12", "this is text; expected a number"},
+		{"late ? 'a' : 'x'", "1:8", "text is never computed"},
+		{"late ? late : null", "1:15", "a condition is never null"},
+		{"(delay > 1) == null", "1:8", "a condition is never null"},
+		{"(late == true) == null", "1:7", "a condition is never null"},
+		{"null == null", "1:1", "null is compared with null"},
+		{"delay > null", "1:9", "null stands here"},
+		{"null", "1:1", "null stands here"},
+		{"delay in []", "1:10", "the list is empty"},
+		{"delay in distance", "1:10", "in needs a list"},
+		{"delay in ['a']", "1:11", "this is text; expected a number"},
+		{"origin in [dest]", "1:12", "this is a column"},
+		{"late in [true]", "1:1", "this is a condition"},
+		{"[1, 2]", "1:1", "a list stands only on the right of in"},
+		{"{'a': 1}", "1:1", "maps and structures"},
+		{"[1].exists(x, x > 1)", "1:5", `unknown function "exists"`},
+		{"1u + delay", "1:1", "unsigned"},
+		{"b'a' == origin", "1:1", "byte strings"},
+		{"9007199254740993", "1:1", "not a float64"},
+		{"delay > 1e400", "1:9", "out of range"},
+		{"99999999999999999999", "1:1", "out of range"},
+		{"(delay > 1) == (delay > 2)", "1:13", "two computed conditions"},
+		{"for > 1", "1:1", "reserved word"},
+		{"'abc", "1:1", "the text is not closed"},
+		{".delay > 1", "1:2", "starts with a dot"},
+		{"(delay + 1).x", "1:8", "only a column name can be followed"},
+		{"origin == 'a\xff'", "1:1", "not valid UTF-8"},
+		{strings.Repeat("(", 500) + "1" + strings.Repeat(")", 500), "1:1", "nested deeper"},
+		{strings.Repeat("delay+", MaxDepth) + "delay", "1:", "nested deeper"},
+		{strings.Repeat("late&&", 2000) + "late", "", ""},
+		{strings.Repeat("late||", MaxNodes) + "late", "1:", "bytes, more than"},
+		{strings.Repeat("p||", MaxNodes) + "p", "1:", "more than 4096 nodes"},
+		{"delay in [" + strings.Repeat("1,", MaxList) + "1]", "1:10", "more than 2048 members"},
+	} {
+		err := parseAndCheck(c.src)
+		if c.want == "" {
+			if err != nil {
+				t.Errorf("%.60s: %v", c.src, err)
+			}
+			continue
+		}
+		var e *Error
+		if !errors.As(err, &e) {
+			t.Errorf("%.60s: %v, want an *Error", c.src, err)
+			continue
+		}
+		if got := strings.TrimPrefix(e.Error(), "expr: "); !strings.HasPrefix(got, c.place) || !strings.Contains(e.Message(), c.want) {
+			t.Errorf("%.60s:\n got %s\nwant %s: %s", c.src, got, c.place, c.want)
+		}
+		if e.Offset < 0 || e.Offset > len(e.Source) {
+			t.Errorf("%.60s: offset %d of %d", c.src, e.Offset, len(e.Source))
+		}
+	}
+}
+
+func parseAndCheck(src string) error {
+	s, err := Parse(src)
+	if err != nil {
+		return err
+	}
+	_, err = s.Check(flights)
+	return err
+}
+
+func TestCaret(t *testing.T) {
+	err := parseAndCheck("delay > 0 &&\n\tdest == 'é' && dealy > 1")
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Fatal(err)
+	}
+	want := "\tdest == 'é' && dealy > 1\n\t               ^ unknown column \"dealy\"; did you mean delay?"
+	if got := e.Caret(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if !strings.HasPrefix(e.Source[e.Offset:], "dealy") {
+		t.Errorf("offset %d is not at the name", e.Offset)
+	}
+}
+
+// TestTree: the trees that kernels rely on, written out.
+func TestTree(t *testing.T) {
+	delay := &Node{Op: OpColumn, Type: Number, Text: "delay"}
+	origin := &Node{Op: OpColumn, Type: Text, Text: "origin"}
+	late := &Node{Op: OpColumn, Type: Condition, Text: "late"}
+	day := &Node{Op: OpColumn, Type: Time, Text: "day"}
+	x := func(v float64) *Node { return &Node{Op: OpNumber, Type: Number, Number: v} }
+	at := func(v float64) *Node { return &Node{Op: OpNumber, Type: Time, Number: v} }
+	call := func(op Op, out Type, args ...*Node) *Node { return &Node{Op: op, Type: out, Args: args} }
+	for src, want := range map[string]*Node{
+		"15 < delay":                              call(OpGreater, Condition, delay, x(15)),
+		"1 + delay":                               call(OpAdd, Number, delay, x(1)),
+		"min(1, delay, 2)":                        call(OpMin, Number, call(OpMin, Number, delay, x(1)), x(2)),
+		"delay != null":                           call(OpNot, Condition, call(OpIsNull, Condition, delay)),
+		"late == null":                            call(OpIsNull, Condition, late),
+		"origin in ['b', 'a', 'b']":               call(OpIn, Condition, origin, &Node{Op: OpText, Type: Text, Text: "a"}, &Node{Op: OpText, Type: Text, Text: "b"}),
+		"late ? null : day":                       call(OpIf, Time, late, &Node{Op: OpNull, Type: Time}, day),
+		"late ? delay : null":                     call(OpIf, Number, late, delay, &Node{Op: OpNull, Type: Number}),
+		"day.getHours()":                          call(OpHours, Number, day),
+		"day - timestamp('1970-01-01T00:00:01Z')": call(OpSub, Number, day, at(1e6)),
+		"day in [timestamp('1970-01-02')]":        call(OpEq, Condition, day, at(86400e6)),
+		"late == true":                            late,
+		"late == false":                           call(OpAnd, Condition, not(late), not(isNull(late))),
+		"late == held": call(OpAnd, Condition, call(OpIf, Condition, late, &Node{Op: OpColumn, Type: Condition, Text: "held"}, not(&Node{Op: OpColumn, Type: Condition, Text: "held"})),
+			not(isNull(&Node{Op: OpColumn, Type: Condition, Text: "held"})), not(isNull(late))),
+		"true": truth(true),
+	} {
+		s, err := Parse(src)
+		if err != nil {
+			t.Errorf("%s: %v", src, err)
+			continue
+		}
+		if got, err := s.Check(flights); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %+v, %v", src, got, err)
+		}
+	}
+}
+
+func TestCheckAs(t *testing.T) {
+	number, condition := mustParse(t, "delay"), mustParse(t, "late")
+	if _, err := number.CheckNumber(flights); err != nil {
+		t.Error(err)
+	}
+	if _, err := condition.CheckCondition(flights); err != nil {
+		t.Error(err)
+	}
+	if _, err := number.CheckCondition(flights); err == nil || !strings.Contains(err.Error(), "did you mean delay != 0?") {
+		t.Error(err)
+	}
+	if _, err := condition.CheckNumber(flights); err == nil || !strings.Contains(err.Error(), "did you mean late ? 1 : 0?") {
+		t.Error(err)
+	}
+}
+
+func mustParse(t testing.TB, src string) *Syntax {
+	t.Helper()
+	s, err := Parse(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestColumns(t *testing.T) {
+	if got := mustParse(t, `delay + col("air time") * delay > a.b`).Columns(); !reflect.DeepEqual(got, []string{"a.b", "air time", "delay"}) {
+		t.Error(got)
+	}
+}
+
+// TestNoBlowUp: checking is linear in the source; a subtree that is typed twice is built once.
+func TestNoBlowUp(t *testing.T) {
+	for _, src := range []string{
+		strings.Repeat("(", 150) + "delay" + strings.Repeat(" - 1)", 150),
+		strings.Repeat("(", 60) + "late" + strings.Repeat(" == held)", 60),
+		strings.Repeat("(late ? ", 60) + "delay" + strings.Repeat(" : null)", 60),
+	} {
+		s := mustParse(t, src)
+		n, err := s.Check(flights)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size := treeSize(n); size > 12*s.root.nodes {
+			t.Errorf("%.30s…: %d nodes from %d", src, size, s.root.nodes)
+		}
+	}
+}
+
+func treeSize(n *Node) int {
+	size := 1
+	for _, a := range n.Args {
+		size += treeSize(a)
+	}
+	return size
+}
+
+func TestPrintNumberReadsBack(t *testing.T) {
+	for _, x := range []float64{0, 1, -1, 0.1, 1e15, 1e15 - 1, -1e15, 1e-6, 9.99e-7, 0x1p53, math.MaxFloat64, 5e-324, math.Pi, 1e21, 123456789.125} {
+		s := mustParse(t, printNumber(x))
+		if s.root.kind != numberTerm || s.root.number != x {
+			t.Errorf("%v is printed as %s and read as %v", x, printNumber(x), s.root.number)
+		}
+	}
+}
