@@ -1,0 +1,221 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+const (
+	jsonMedia    = "application/json"
+	parquetMedia = "application/vnd.apache.parquet"
+)
+
+// CreateHoldout uploads a Parquet file and makes a holdout of it. The table is read once as a stream; it is sent again
+// after a broken connection only if it is an io.Seeker, such as a file.
+func (c *Client) CreateHoldout(ctx context.Context, table io.Reader, s Settings) (Card, error) {
+	start := int64(0)
+	seeker, again := table.(io.Seeker)
+	if again {
+		var err error
+		if start, err = seeker.Seek(0, io.SeekCurrent); err != nil {
+			again = false // a pipe, say
+		}
+	}
+	first := true
+	return c.create(ctx, call{
+		media: parquetMedia, query: s.values(), once: !again,
+		body: func() (io.Reader, error) {
+			if !first {
+				if _, err := seeker.Seek(start, io.SeekStart); err != nil {
+					return nil, err
+				}
+			}
+			first = false
+			return io.NopCloser(table), nil // the transport would close a file
+		},
+	})
+}
+
+// CreateGiven uploads two Parquet files with the same columns that were split before: the training part and the holdout.
+func (c *Client) CreateGiven(ctx context.Context, training, holdout io.Reader, s Settings) (Card, error) {
+	s.Split = "given"
+	pipe, w := io.Pipe()
+	parts := multipart.NewWriter(w)
+	go func() { w.CloseWithError(writeParts(parts, training, holdout)) }()
+	defer pipe.Close() // ends the goroutine if the request ended early
+	return c.create(ctx, call{
+		media: parts.FormDataContentType(), query: s.values(), once: true,
+		body: func() (io.Reader, error) { return pipe, nil },
+	})
+}
+
+func writeParts(parts *multipart.Writer, training, holdout io.Reader) error {
+	for _, part := range []struct {
+		name string
+		body io.Reader
+	}{{"training", training}, {"holdout", holdout}} {
+		w, err := parts.CreateFormFile(part.name, part.name+".parquet")
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(w, part.body); err != nil {
+			return err
+		}
+	}
+	return parts.Close()
+}
+
+func (c *Client) create(ctx context.Context, r call) (card Card, err error) {
+	r.method, r.path, r.idempotent = http.MethodPost, "/v1/holdouts", true
+	return card, c.decode(ctx, r, &card)
+}
+
+// Holdouts lists the cards of all holdouts.
+func (c *Client) Holdouts(ctx context.Context) ([]Card, error) {
+	var list struct{ Holdouts []Card }
+	err := c.decode(ctx, call{method: http.MethodGet, path: "/v1/holdouts"}, &list)
+	return list.Holdouts, err
+}
+
+// Holdout returns the card of a holdout with its budget.
+func (c *Client) Holdout(ctx context.Context, id string) (card Card, err error) {
+	return card, c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "")}, &card)
+}
+
+// Delete removes a holdout's rows and secrets. Its table stays known.
+func (c *Client) Delete(ctx context.Context, id string) error {
+	return c.decode(ctx, call{method: http.MethodDelete, path: holdout(id, ""), once: true}, nil)
+}
+
+// Training opens the training part as Parquet. The caller closes it.
+func (c *Client) Training(ctx context.Context, id string) (io.ReadCloser, error) {
+	reply, err := c.send(ctx, call{method: http.MethodGet, path: holdout(id, "/training")})
+	if err != nil {
+		return nil, err
+	}
+	return reply.Body, nil
+}
+
+// Ask asks one question. The query is anything that encodes to its JSON: a map, a struct, a json.RawMessage.
+func (c *Client) Ask(ctx context.Context, id string, query any) (reply Reply, err error) {
+	return reply, c.post(ctx, holdout(id, "/queries"), query, true, &reply)
+}
+
+// AskBatch asks many questions at once, all or none of them; with partial as many as the budget allows.
+func (c *Client) AskBatch(ctx context.Context, id string, queries []any, partial bool) (reply BatchReply, err error) {
+	body := struct {
+		Queries []any `json:"queries"`
+		Partial bool  `json:"partial"`
+	}{queries, partial}
+	return reply, c.post(ctx, holdout(id, "/queries/batch"), body, true, &reply)
+}
+
+// Explain says what a query means and would cost. It costs nothing.
+func (c *Client) Explain(ctx context.Context, id string, query any) (e Explanation, err error) {
+	return e, c.post(ctx, holdout(id, "/queries/explain"), query, false, &e)
+}
+
+// Answers yields the answers given so far, oldest first, page by page. It ends at the first error.
+func (c *Client) Answers(ctx context.Context, id string) iter.Seq2[Answer, error] {
+	return func(yield func(Answer, error) bool) {
+		for after := int64(0); ; {
+			var page struct {
+				Answers []Answer
+				Next    int64
+			}
+			err := c.decode(ctx, call{
+				method: http.MethodGet, path: holdout(id, "/answers"), query: url.Values{"after": {strconv.FormatInt(after, 10)}},
+			}, &page)
+			if err != nil {
+				yield(Answer{}, err)
+				return
+			}
+			for _, a := range page.Answers {
+				if !yield(a, nil) {
+					return
+				}
+			}
+			if page.Next == 0 {
+				return
+			}
+			after = page.Next
+		}
+	}
+}
+
+// Budget returns what is left.
+func (c *Client) Budget(ctx context.Context, id string) (b Budget, err error) {
+	return b, c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/budget")}, &b)
+}
+
+// Ledger writes the ledger of a holdout to w, for holdoutd verify.
+func (c *Client) Ledger(ctx context.Context, id string, w io.Writer) error {
+	reply, err := c.send(ctx, call{method: http.MethodGet, path: holdout(id, "/ledger")})
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	if _, err := io.Copy(w, reply.Body); err != nil {
+		return fmt.Errorf("client: the ledger was cut off: %w", err)
+	}
+	return nil
+}
+
+// CreateKey makes a key with the scope admin or analyst. It is not sent again by itself: there would be two keys.
+func (c *Client) CreateKey(ctx context.Context, name, scope string) (k Key, err error) {
+	body, err := json.Marshal(map[string]string{"name": name, "scope": scope})
+	if err != nil {
+		return k, err
+	}
+	return k, c.decode(ctx, call{method: http.MethodPost, path: "/v1/keys", media: jsonMedia, once: true, body: bytesBody(body)}, &k)
+}
+
+// Keys lists the keys, without their secrets.
+func (c *Client) Keys(ctx context.Context) ([]Key, error) {
+	var list struct{ Keys []Key }
+	err := c.decode(ctx, call{method: http.MethodGet, path: "/v1/keys"}, &list)
+	return list.Keys, err
+}
+
+// RevokeKey ends a key at once.
+func (c *Client) RevokeKey(ctx context.Context, id string) error {
+	return c.decode(ctx, call{method: http.MethodDelete, path: "/v1/keys/" + url.PathEscape(id), once: true}, nil)
+}
+
+func holdout(id, rest string) string { return "/v1/holdouts/" + url.PathEscape(id) + rest }
+
+func (c *Client) post(ctx context.Context, path string, v any, idempotent bool, into any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("client: the query cannot be encoded: %w", err)
+	}
+	return c.decode(ctx, call{method: http.MethodPost, path: path, media: jsonMedia, body: bytesBody(body), idempotent: idempotent}, into)
+}
+
+func bytesBody(b []byte) func() (io.Reader, error) {
+	return func() (io.Reader, error) { return bytes.NewReader(b), nil }
+}
+
+// decode sends a call and reads the JSON of its reply.
+func (c *Client) decode(ctx context.Context, r call, into any) error {
+	reply, err := c.send(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer reply.Body.Close()
+	if into == nil {
+		return nil
+	}
+	if err := json.NewDecoder(reply.Body).Decode(into); err != nil {
+		return fmt.Errorf("client: the reply cannot be read: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+// demoTable is a sample of real flights; demo/PROVENANCE.md says where it is from.
+//
+//go:embed demo/flights-100k.parquet
+var demoTable []byte
+
+var demoSettings = holdout.Settings{Name: "flights (demo)", Holdout: 0.5, Questions: 1000, Confidence: 0.95}
+
+func demoCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Serve with a ready data set, and print how to ask",
+		Long: `Serves 100,000 real flights as a holdout, and prints the URL, a key and a curl line that works when pasted.
+Without --data everything is in a temporary directory that is removed at the end.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.demo(cmd) },
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.data, "data", "", "data directory to keep (default: a temporary one)")
+	return cmd
+}
+
+func (f *serveFlags) demo(cmd *cobra.Command) (err error) {
+	if f.data == "" {
+		if f.data, err = os.MkdirTemp("", "holdoutd-demo-"); err != nil {
+			return fmt.Errorf("cannot make a temporary directory: %w", err)
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(f.data)) }()
+	}
+	if !cmd.Flags().Changed("addr") && taken(f.addr) {
+		f.addr = "127.0.0.1:0" // a demo is to start; which port it has is printed
+	}
+	logger, err := f.logger(cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	return f.serve(cmd.Context(), logger, func(ctx context.Context, s *holdout.Service, addr net.Addr) error {
+		key, id, err := prepareDemo(ctx, s, f.data)
+		if err != nil {
+			return err
+		}
+		printDemo(cmd.OutOrStdout(), "http://"+addr.String(), key, id)
+		return nil
+	})
+}
+
+func taken(addr string) bool {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return true
+	}
+	l.Close()
+	return false
+}
+
+// prepareDemo makes the holdout, or finds the one that an earlier demo made in the same directory.
+func prepareDemo(ctx context.Context, s *holdout.Service, dir string) (key, id string, err error) {
+	contents, err := os.ReadFile(filepath.Join(dir, "admin.key"))
+	if err != nil {
+		return "", "", fmt.Errorf("cannot read the admin key: %w", err)
+	}
+	key = strings.TrimSpace(string(contents))
+	admin, err := s.Authenticate(ctx, key)
+	if err != nil {
+		return "", "", err
+	}
+	card, _, err := s.Create(ctx, admin, demoSettings, holdout.SingleUpload(bytes.NewReader(demoTable)), "")
+	var known *holdout.Error
+	if errors.As(err, &known) && known.Kind == holdout.Exists {
+		id, _ := known.Members["holdout"].(string)
+		return key, id, nil
+	}
+	return key, card.ID, err
+}
+
+func printDemo(w io.Writer, url, key, id string) {
+	ask := func(path, body string) string {
+		line := fmt.Sprintf("curl -s %s/v1/holdouts/%s%s -H 'Authorization: Bearer %s'", url, id, path, key)
+		if body != "" {
+			line += " -d '" + body + "'"
+		}
+		return line
+	}
+	fmt.Fprintf(w, `
+holdoutd demo: 100,000 US domestic flights of 2001, half of them held out
+  URL      %s
+  key      %s
+  holdout  %s
+
+Ask for the fraction of flights that came late, with an interval that holds for all 1,000 questions together:
+
+  %s
+
+Then try
+  the same again: the same bytes, at no cost
+  a mean in a part:  -d '{"type":"mean","of":"delay","range":[-60,180],"where":"origin == \"SFO\""}'
+  what a query would cost and mean, at no cost:
+  %s
+  what is left of the budget:
+  %s
+  %s/docs for all there is
+
+This data set is public: whoever has the whole file needs no holdout, and is outside the guarantee. Flights of one day
+are alike; the holdout's card warns of it. Ctrl-C ends the demo.
+
+`, url, key, id,
+		ask("/queries", `{"type":"fraction","of":"delay > 15"}`),
+		ask("/queries/explain", `{"type":"mean","of":"delay","range":[-60,180]}`),
+		ask("/budget", ""), url)
+}

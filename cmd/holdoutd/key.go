@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdoutd/holdoutd/client"
+)
+
+func keyCommand() *cobra.Command {
+	var url, key string
+	cmd := &cobra.Command{
+		Use:   "key",
+		Short: "Make, list and revoke API keys of a running server",
+		Long: `Works on a running server, with an admin key from --key, or from the environment variable HOLDOUTD_KEY. The first admin
+key is in DIR/admin.key; --key @DIR/admin.key reads it from there, so that it stays out of the shell's history.`,
+	}
+	cmd.PersistentFlags().StringVar(&url, "url", "http://"+defaultAddr, "the server")
+	cmd.PersistentFlags().StringVar(&key, "key", "", "an admin key, or @FILE to read it from a file (default $HOLDOUTD_KEY)")
+	connect := func() (*client.Client, error) {
+		secret, err := readKey(key)
+		if err != nil {
+			return nil, err
+		}
+		return client.New(url, secret)
+	}
+
+	scope := ""
+	create := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a key and print it; it cannot be shown again",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := connect()
+			if err != nil {
+				return err
+			}
+			k, err := c.CreateKey(cmd.Context(), args[0], scope)
+			if err != nil {
+				return plain(err)
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), k.Secret)
+			return nil
+		},
+	}
+	create.Flags().StringVar(&scope, "scope", "analyst", "what it may do: analyst or admin")
+	list := &cobra.Command{
+		Use:   "list",
+		Short: "List the keys, without their secrets",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := connect()
+			if err != nil {
+				return err
+			}
+			keys, err := c.Keys(cmd.Context())
+			if err != nil {
+				return plain(err)
+			}
+			return printKeys(cmd, keys)
+		},
+	}
+	revoke := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End a key at once",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := connect()
+			if err != nil {
+				return err
+			}
+			return plain(c.RevokeKey(cmd.Context(), args[0]))
+		},
+	}
+	cmd.AddCommand(create, list, revoke)
+	return cmd
+}
+
+func printKeys(cmd *cobra.Command, keys []client.Key) error {
+	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tSCOPE\tCREATED\tSTATE")
+	for _, k := range keys {
+		state := "valid"
+		if k.Revoked {
+			state = "revoked"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Scope, k.Created.UTC().Format("2006-01-02 15:04"), state)
+	}
+	return w.Flush()
+}
+
+func readKey(flag string) (string, error) {
+	if flag == "" {
+		flag = os.Getenv("HOLDOUTD_KEY")
+	}
+	file, isFile := strings.CutPrefix(flag, "@")
+	if !isFile {
+		if flag == "" {
+			return "", errors.New("a key is needed: --key, or HOLDOUTD_KEY in the environment")
+		}
+		return flag, nil
+	}
+	contents, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("cannot read the key: %w", err)
+	}
+	return strings.TrimSpace(string(contents)), nil
+}
+
+// plain is what the server says, without the words of the package that carried it.
+func plain(err error) error {
+	var p *client.Problem
+	if errors.As(err, &p) {
+		return errors.New(p.Detail)
+	}
+	return err
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/api"
+)
+
+// serveFlags are what serve and demo can be told.
+type serveFlags struct {
+	addr       string
+	data       string
+	allowNaive bool
+	log        string
+	metrics    string
+	limits     api.Limits
+}
+
+const defaultAddr = "127.0.0.1:8080"
+
+func (f *serveFlags) add(flags *pflag.FlagSet) {
+	f.limits = api.DefaultLimits
+	l := &f.limits
+	flags.StringVar(&f.addr, "addr", defaultAddr, "address to listen on; port 0 takes a free one")
+	flags.BoolVar(&f.allowNaive, "allow-naive", false, "accept the mechanism naive, which has no guarantee (for experiments)")
+	flags.StringVar(&f.log, "log", "text", "log format: text or json")
+	flags.StringVar(&f.metrics, "metrics", string(api.MetricsPublic), "who may read /metrics: public, admin (with a key) or off")
+	flags.Float64Var(&l.Rate, "rate", l.Rate, "requests a second of one key, on average; negative: no limit")
+	flags.IntVar(&l.Burst, "burst", l.Burst, "requests of one key at once")
+	flags.IntVar(&l.Uploads, "uploads", l.Uploads, "uploads at the same time")
+	flags.IntVar(&l.Questions, "questions", l.Questions, "requests that scan rows at the same time; more wait")
+	flags.Int64Var(&l.Service.UploadBytes, "upload-bytes", l.Service.UploadBytes, "largest upload")
+	flags.IntVar(&l.Service.BatchQueries, "batch-queries", l.Service.BatchQueries, "most queries of one batch")
+	flags.Int64Var(&l.BatchBytes, "batch-bytes", l.BatchBytes, "largest body of one batch")
+	flags.IntVar(&l.Service.QueryBytes, "query-bytes", l.Service.QueryBytes, "largest query")
+	flags.DurationVar(&l.ReadHeader, "read-header", l.ReadHeader, "time for the head of a request to arrive")
+	flags.DurationVar(&l.ReadBody, "read-body", l.ReadBody, "time for the body of a request to arrive, uploads excepted")
+	flags.DurationVar(&l.UploadIdle, "upload-idle", l.UploadIdle, "longest pause within an upload")
+	flags.DurationVar(&l.UploadTime, "upload-time", l.UploadTime, "longest upload")
+	flags.DurationVar(&l.Handle, "handle", l.Handle, "time to work on a request, uploads excepted")
+	flags.DurationVar(&l.Drain, "drain", l.Drain, "time to finish what was accepted at shutdown")
+}
+
+func serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the HTTP interface",
+		Long: `Serves the HTTP interface from one data directory. The first start writes an admin key to DIR/admin.key (mode 0600).
+When it can answer it logs one line "listening" with its address. SIGINT or SIGTERM finishes what was accepted; a second
+one exits at once.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			logger, err := f.logger(cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return f.serve(cmd.Context(), logger, nil)
+		},
+	}
+	f.add(cmd.Flags())
+	cmd.Flags().StringVar(&f.data, "data", "holdoutd-data", "data directory; made if it is not there")
+	return cmd
+}
+
+func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
+	switch f.log {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, nil)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, nil)), nil
+	}
+	return nil, fmt.Errorf("--log must be text or json, not %q", f.log)
+}
+
+// serve answers until a signal comes. ready is called with the service open and the address bound: requests that come
+// before it returns wait.
+func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(ctx context.Context, s *holdout.Service, addr net.Addr) error) (err error) {
+	switch api.MetricsAccess(f.metrics) {
+	case api.MetricsPublic, api.MetricsAdmin, api.MetricsOff:
+	default:
+		return fmt.Errorf("--metrics must be public, admin or off, not %q", f.metrics)
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal has its usual effect: it ends the process
+	listener, err := net.Listen("tcp", f.addr)
+	if err != nil {
+		return listenError(f.addr, err)
+	}
+	defer listener.Close()
+	service, err := f.open(ctx, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, service.Close()) }()
+	if ready != nil {
+		if err := ready(ctx, service, listener.Addr()); err != nil {
+			return err
+		}
+	}
+	handler := api.New(service, api.Options{Logger: logger, Limits: f.limits, Metrics: api.MetricsAccess(f.metrics), Version: version()})
+	logger.Info("listening", "addr", listener.Addr().String(), "data", f.data, "version", version())
+	if err := handler.Serve(ctx, listener); err != nil {
+		return err
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Service, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("this program's own file cannot be found, which is needed to decode uploads: %w", err)
+	}
+	service, err := holdout.Open(ctx, holdout.Options{
+		Dir: f.data, AllowNaive: f.allowNaive, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.limits.Service, Version: version(),
+	})
+	var path *os.PathError
+	switch {
+	case errors.Is(err, ledger.ErrInUse):
+		return nil, fmt.Errorf("the data directory %s is in use by another holdoutd; stop that one or give another --data", f.data)
+	case errors.As(err, &path):
+		return nil, fmt.Errorf("the data directory %s cannot be used: %s: %w", f.data, path.Path, path.Err)
+	}
+	return service, err
+}
+
+func listenError(addr string, err error) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("the address %s is taken by another program; stop that one or give another --addr (port 0 takes a free one)", addr)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("there is no permission to listen on %s; ports below 1024 need it", addr)
+	}
+	return fmt.Errorf("cannot listen on %s: %w", addr, err)
+}

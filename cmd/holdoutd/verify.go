@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// ledgerFile is the ledger's name in a data directory.
+const ledgerFile = "ledger.db"
+
+func verifyCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify EXPORT|DIR",
+		Short: "Recompute the hash chain and the balances of a ledger, offline",
+		Long: `Checks an export (GET /v1/holdouts/{id}/ledger) or all holdouts of a data directory: that every entry is what the hash
+chain says, that none is missing between, and that the debits add up and stay within the limits. Compare the printed head
+with the head of an answer that was kept elsewhere to notice a restored old backup.
+
+"-" reads an export from standard input.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			reports, err := verify(cmd.Context(), cmd.InOrStdin(), args[0])
+			if err != nil {
+				return err
+			}
+			return printReports(cmd.OutOrStdout(), reports, asJSON)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each holdout")
+	return cmd
+}
+
+func verify(ctx context.Context, stdin io.Reader, target string) ([]ledger.Report, error) {
+	if target == "-" {
+		report, err := ledger.VerifyExport(stdin)
+		return []ledger.Report{report}, err
+	}
+	info, err := os.Stat(target)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", target, unwrapPath(err))
+	}
+	if info.IsDir() {
+		path := filepath.Join(target, ledgerFile)
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("%s is not a data directory: it has no %s", target, ledgerFile)
+		}
+		return ledger.VerifyDatabase(ctx, path)
+	}
+	f, err := os.Open(target)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", target, unwrapPath(err))
+	}
+	defer f.Close()
+	report, err := ledger.VerifyExport(f)
+	return []ledger.Report{report}, err
+}
+
+// unwrapPath leaves out the path that the caller names itself.
+func unwrapPath(err error) error {
+	var path *os.PathError
+	if errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+func printReports(w io.Writer, reports []ledger.Report, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(w)
+		for _, r := range reports {
+			if err := e.Encode(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, r := range reports {
+		deleted := ""
+		if r.Deleted {
+			deleted = " (deleted)"
+		}
+		fmt.Fprintf(w, "%s%s: in order\n  %d answers; %d of %d questions and %d of %d tokens spent\n  head %s\n",
+			r.Holdout, deleted, r.Answers, r.Spent.Questions, r.Limits.Questions, r.Spent.Tokens, r.Limits.Tokens, r.Head)
+	}
+	if len(reports) == 0 {
+		fmt.Fprintln(w, "the ledger has no holdouts")
+	}
+	return nil
+}

@@ -1,0 +1,114 @@
+// Package api serves package holdout over HTTP: routes, keys, limits, problem documents, OpenAPI, metrics. It knows no
+// statistics, and it decides nothing about budgets: a request becomes one call of the service, an error becomes one
+// problem (the table in problem.go).
+//
+// What a reply or a log line or a metric shows of a question is what the service released: no duration of a question
+// is logged or measured here, no body, no value (DESIGN: nothing but counted answers may depend on holdout rows).
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+// Options are what an API is made with.
+type Options struct {
+	Logger  *slog.Logger // nil: no log
+	Limits  Limits
+	Metrics MetricsAccess // empty: MetricsPublic
+	Version string        // of the program
+}
+
+// API is the HTTP interface of one service.
+type API struct {
+	service *holdout.Service
+	log     *slog.Logger
+	limits  Limits
+	version string
+
+	huma    huma.API
+	router  *gin.Engine
+	metrics *metrics
+	access  MetricsAccess
+	rates   rates
+	uploads chan struct{}
+	asking  chan struct{}
+}
+
+// New makes the API of a service.
+func New(service *holdout.Service, o Options) *API {
+	a := &API{service: service, log: o.Logger, limits: o.Limits.withDefaults(), version: o.Version, access: o.Metrics}
+	if a.log == nil {
+		a.log = slog.New(slog.DiscardHandler)
+	}
+	if a.access == "" {
+		a.access = MetricsPublic
+	}
+	a.rates.limit, a.rates.burst = a.limits.Rate, a.limits.Burst
+	a.uploads = make(chan struct{}, a.limits.Uploads)
+	a.asking = make(chan struct{}, a.limits.Questions)
+	a.metrics = newMetrics(a.version)
+
+	gin.SetMode(gin.ReleaseMode)
+	a.router = gin.New()
+	a.router.HandleMethodNotAllowed = true
+	a.router.RedirectTrailingSlash = false
+	a.router.UseRawPath = true // an id with an escaped slash is one segment
+	a.router.Use(a.observe, a.recover, a.guard)
+	a.router.NoRoute(a.noRoute)
+	a.router.NoMethod(a.noMethod)
+
+	a.huma = humagin.New(a.router, a.config())
+	a.huma.UseMiddleware(a.authenticate)
+	a.registerHoldouts()
+	a.registerUpload()
+	a.registerQueries()
+	a.registerKeys()
+	a.registerOperations()
+	a.registerPages()
+	a.finishDocument()
+	return a
+}
+
+// ServeHTTP answers one request. HEAD is GET without its body, which net/http leaves out by itself.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		get := *r
+		get.Method = http.MethodGet
+		r = &get
+	}
+	a.router.ServeHTTP(w, r)
+}
+
+// typed registers an operation whose reply is the JSON of a Go value.
+func typed[I, O any](a *API, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
+	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, problemOf(err)
+		}
+		return out, nil
+	})
+}
+
+// raw registers an operation that writes its own reply; op documents it.
+func (a *API) raw(op huma.Operation, handle func(*gin.Context) error) {
+	if _, ok := op.Responses["default"]; !ok && op.Responses != nil {
+		op.Responses["default"] = a.problemResponse()
+	}
+	a.huma.OpenAPI().AddOperation(&op)
+	chain := append(append(huma.Middlewares{}, a.huma.Middlewares()...), op.Middlewares...)
+	a.huma.Adapter().Handle(&op, chain.Handler(func(ctx huma.Context) {
+		c := humagin.Unwrap(ctx)
+		if err := handle(c); err != nil {
+			problemOf(err).reply(c)
+		}
+	}))
+}

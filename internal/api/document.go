@@ -1,0 +1,172 @@
+package api
+
+import (
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/queries"
+)
+
+// interfaceVersion is that of the HTTP interface, not of the program: it changes when a client must.
+const interfaceVersion = "1"
+
+// config is huma without what it adds by itself: no $schema links (they are built from the Host header), no docs page
+// from a CDN, no second copies of the document.
+func (a *API) config() huma.Config {
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "holdoutd", Version: interfaceVersion,
+				Description: "Keeps a holdout secret and answers adaptive statistical queries about it, with intervals that hold together and a durable budget. Errors are RFC 9457 problems.",
+				License:     &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
+			},
+			Tags: []*huma.Tag{
+				{Name: "holdouts", Description: "Secret tables with one mechanism, one guarantee and one budget each"},
+				{Name: "queries", Description: "Questions and answers"},
+				{Name: "keys", Description: "Who may ask"},
+				{Name: "operations", Description: "The server itself"},
+			},
+			Components: &huma.Components{
+				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					bearer: {Type: "http", Scheme: "bearer", Description: "A key: hk_…"},
+				},
+			},
+		},
+		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+	}
+}
+
+// The shapes of replies that write themselves, for the document.
+type (
+	answerDocument struct {
+		Answer   Answer         `json:"answer"`
+		Budget   holdout.Budget `json:"budget"`
+		Replayed bool           `json:"replayed" doc:"whether the answer had been given before; it cost nothing then"`
+	}
+	batchDocument struct {
+		Answers []itemDocument `json:"answers" doc:"in the order of the queries"`
+		Budget  holdout.Budget `json:"budget"`
+	}
+	itemDocument struct {
+		Answer   *Answer `json:"answer,omitempty"`
+		Replayed bool    `json:"replayed"`
+		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,questions-exhausted" doc:"why there is no answer; nothing was debited"`
+	}
+	pageDocument struct {
+		Answers []Answer `json:"answers"`
+		Next    int64    `json:"next,omitempty" doc:"the cursor of the next page; absent on the last"`
+	}
+	// Answer is the recorded form of an answer. Its bytes never change.
+	Answer struct {
+		ID        string          `json:"id"`
+		Holdout   string          `json:"holdout"`
+		Query     string          `json:"query" doc:"the query's identity: sha256:…"`
+		Value     *float64        `json:"value" doc:"null where the query has no defined result"`
+		Interval  *answerInterval `json:"interval" doc:"null where no valid bound is known"`
+		Mechanism string          `json:"mechanism"`
+		Source    string          `json:"source" doc:"holdout or training: which part the value is near to"`
+		Cost      holdout.Cost    `json:"cost"`
+		Ledger    answerLedger    `json:"ledger"`
+	}
+	answerInterval struct {
+		Low        float64            `json:"low"`
+		High       float64            `json:"high"`
+		Confidence float64            `json:"confidence"`
+		Scope      string             `json:"scope" doc:"what the confidence is about, such as all 1000 questions"`
+		Target     string             `json:"target" doc:"what the interval is about, such as population of rows"`
+		Bound      string             `json:"bound" doc:"the theorem"`
+		Parts      map[string]float64 `json:"parts,omitempty" doc:"what the half-width is made of"`
+	}
+	answerLedger struct {
+		Seq  int64  `json:"seq" doc:"the answer's place in the holdout's chain"`
+		Head string `json:"head" doc:"the chain's head with this answer: sha256:…; keep it to notice a restored old backup"`
+	}
+)
+
+func (a *API) schemaOf(v any) *huma.Schema {
+	return a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(v), true, "")
+}
+
+// querySchema refers to the schema that package queries makes from what its parser reads.
+var querySchema = &huma.Schema{Ref: "#/components/schemas/Query"}
+
+func batchSchema(most int) *huma.Schema {
+	least, no := 1, false
+	return &huma.Schema{
+		Type: "object", Required: []string{"queries"}, AdditionalProperties: false,
+		Properties: map[string]*huma.Schema{
+			"queries": {Type: "array", MinItems: &least, MaxItems: &most, Items: querySchema},
+			"partial": {Type: "boolean", Default: no, Description: "answer as many as the budget allows, instead of all or none"},
+		},
+	}
+}
+
+func (a *API) jsonBody(s *huma.Schema) *huma.RequestBody {
+	return &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: s}}}
+}
+
+// jsonReply documents a reply that writes itself.
+func (a *API) jsonReply(description string, shape any, idempotent bool) map[string]*huma.Response {
+	r := &huma.Response{Description: description, Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(shape)}}}
+	if idempotent {
+		r.Headers = map[string]*huma.Param{"Idempotent-Replayed": {
+			Description: "true where a request with this Idempotency-Key was answered before", Schema: &huma.Schema{Type: "string"},
+		}}
+	}
+	return map[string]*huma.Response{"200": r, "default": a.problemResponse()}
+}
+
+func (a *API) problemResponse() *huma.Response {
+	return &huma.Response{Description: "A problem", Content: map[string]*huma.MediaType{problemType: {Schema: a.schemaOf(Problem{})}}}
+}
+
+// finishDocument says what Go types do not: problems have more members, answers may get more, tokens may be null.
+func (a *API) finishDocument() {
+	schemas := a.huma.OpenAPI().Components.Schemas.Map()
+	var query map[string]any
+	if err := json.Unmarshal(queries.JSONSchema(), &query); err != nil {
+		panic("api: the query schema is no JSON: " + err.Error())
+	}
+	schemas["Query"] = &huma.Schema{Extensions: query}
+	schemas["Problem"].AdditionalProperties = true
+	schemas["Answer"].AdditionalProperties = true
+	codes := []any{}
+	for _, c := range allClasses() {
+		codes = append(codes, c.code)
+	}
+	schemas["Problem"].Properties["code"].Enum = codes
+	null := &huma.Schema{Type: "null"}
+	budget := schemas["Budget"].Properties
+	budget["tokens"] = &huma.Schema{OneOf: []*huma.Schema{budget["tokens"], null}, Description: "null where the mechanism has none"}
+	answer := schemas["Answer"].Properties
+	answer["interval"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: answer["interval"].Ref}, null}, Description: "null where no valid bound is known"}
+
+	document := sync.OnceValues(func() ([]byte, error) { return a.OpenAPI() })
+	a.router.GET("/openapi.json", func(c *gin.Context) {
+		body, err := document()
+		if err != nil {
+			problemOf(err).reply(c)
+			return
+		}
+		c.Data(http.StatusOK, "application/vnd.oai.openapi+json;version=3.1", body)
+	})
+}
+
+// OpenAPI is the OpenAPI 3.1 document of the interface. It does not depend on the service's data.
+func (a *API) OpenAPI() ([]byte, error) {
+	b, err := marshal(a.huma.OpenAPI())
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}

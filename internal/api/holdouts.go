@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+// parquetType is the registered media type of Parquet files.
+const parquetType = "application/vnd.apache.parquet"
+
+type holdoutPath struct {
+	ID string `path:"id" doc:"id of the holdout: ho_…"`
+}
+
+type cardReply struct{ Body holdout.Card }
+
+type cardsReply struct{ Body Holdouts }
+
+// Holdouts is a list of cards.
+type Holdouts struct {
+	Holdouts []holdout.Card `json:"holdouts"`
+}
+
+func (a *API) registerHoldouts() {
+	typed(a, huma.Operation{
+		OperationID: "list-holdouts", Method: http.MethodGet, Path: "/v1/holdouts", Tags: []string{"holdouts"}, Security: needsKey,
+		Summary: "List the holdouts", Description: "The cards of all holdouts, oldest first.",
+		Middlewares: huma.Middlewares{a.inTime},
+	}, func(ctx context.Context, _ *struct{}) (*cardsReply, error) {
+		cards, err := a.service.List(ctx, caller(ctx))
+		if cards == nil {
+			cards = []holdout.Card{}
+		}
+		return &cardsReply{Holdouts{cards}}, err
+	})
+	typed(a, huma.Operation{
+		OperationID: "get-holdout", Method: http.MethodGet, Path: "/v1/holdouts/{id}", Tags: []string{"holdouts"}, Security: needsKey,
+		Summary: "The card of a holdout", Description: "Columns as the training part shows them, sizes, mechanism, guarantee, warnings and what is left of the budget.",
+		Middlewares: huma.Middlewares{a.inTime},
+	}, func(ctx context.Context, in *holdoutPath) (*cardReply, error) {
+		card, err := a.service.Card(ctx, caller(ctx), in.ID)
+		return &cardReply{card}, err
+	})
+	typed(a, huma.Operation{
+		OperationID: "delete-holdout", Method: http.MethodDelete, Path: "/v1/holdouts/{id}", Tags: []string{"holdouts"}, Security: needsKey,
+		Summary: "Delete a holdout", Description: "Removes its rows and secrets. Its table stays known: uploading it again is refused, for a fresh split would put old holdout rows into a new training part. Admin only.",
+		DefaultStatus: http.StatusNoContent, Middlewares: huma.Middlewares{a.inTime, a.mustBeAdmin},
+	}, func(ctx context.Context, in *holdoutPath) (*struct{}, error) {
+		return nil, a.service.Delete(ctx, caller(ctx), in.ID)
+	})
+	a.raw(huma.Operation{
+		OperationID: "get-training", Method: http.MethodGet, Path: "/v1/holdouts/{id}/training", Tags: []string{"holdouts"}, Security: needsKey,
+		Summary: "Download the training part", Description: "The rows that the analyst may see, as Parquet. Ranges are served.",
+		Parameters: []*huma.Param{idParam},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The file", Content: binary(parquetType)},
+			"206": {Description: "The range of the file that was asked for", Content: binary(parquetType)},
+		},
+	}, a.training)
+	a.raw(huma.Operation{
+		OperationID: "export-ledger", Method: http.MethodGet, Path: "/v1/holdouts/{id}/ledger", Tags: []string{"holdouts"}, Security: needsKey,
+		Summary: "Export the ledger", Description: "Every debit and answer of the holdout with the hash chain that binds them, one JSON object a line. `holdoutd verify FILE` recomputes chain and balances offline. Admin only.",
+		Parameters:  []*huma.Param{idParam},
+		Middlewares: huma.Middlewares{a.mustBeAdmin},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The ledger", Content: map[string]*huma.MediaType{ledgerType: {Schema: &huma.Schema{Type: "string"}}}},
+		},
+	}, a.ledger)
+}
+
+const ledgerType = "application/jsonl"
+
+var idParam = &huma.Param{Name: "id", In: "path", Required: true, Description: "id of the holdout: ho_…", Schema: &huma.Schema{Type: "string"}}
+
+func binary(media string) map[string]*huma.MediaType {
+	return map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}
+}
+
+// training sends the training part, which never changes: its id is its entity tag.
+func (a *API) training(c *gin.Context) error {
+	id := c.Param("id")
+	f, err := a.service.Training(c.Request.Context(), caller(c.Request.Context()), id)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c.Header("Content-Type", parquetType)
+	c.Header("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "training-"+id+".parquet"))
+	c.Header("ETag", `"`+id+`"`)
+	http.ServeContent(c.Writer, c.Request, "", time.Time{}, f)
+	return nil
+}
+
+// ledger streams the export. If it fails on the way, the connection is cut: half an export must not look whole.
+func (a *API) ledger(c *gin.Context) error {
+	c.Header("Content-Type", ledgerType)
+	err := a.service.Export(c.Request.Context(), caller(c.Request.Context()), c.Param("id"), c.Writer)
+	if err == nil {
+		c.Writer.WriteHeaderNow()
+	}
+	return err
+}

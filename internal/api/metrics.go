@@ -1,0 +1,76 @@
+package api
+
+import (
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// MetricsAccess says who may read /metrics.
+type MetricsAccess string
+
+const (
+	MetricsPublic MetricsAccess = "public" // everyone who reaches the port; there is nothing secret in them
+	MetricsAdmin  MetricsAccess = "admin"  // with a key of the scope admin
+	MetricsOff    MetricsAccess = "off"    // nobody: 404
+)
+
+// metrics are counts of requests and the state of the process. Nothing in them depends on holdout rows: routes and
+// statuses are what clients saw; the durations of questions are left out, since a scan is the one thing here that
+// touches rows; what is left of budgets is not here either, for it belongs to those who have a key.
+type metrics struct {
+	registry  *prometheus.Registry
+	requests  *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	inFlight  prometheus.Gauge
+	uploading prometheus.Gauge
+	asking    prometheus.Gauge
+	handler   http.Handler
+}
+
+func newMetrics(version string) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "holdoutd_http_requests_total", Help: "Requests by method, route and status (499: the client did not wait).",
+		}, []string{"method", "route", "status"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "holdoutd_http_request_duration_seconds", Help: "Durations of requests, but for those that ask questions.",
+			Buckets: []float64{.001, .005, .02, .1, .5, 2, 10, 60, 300},
+		}, []string{"route"}),
+		inFlight:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdoutd_http_requests_in_flight", Help: "Requests being handled."}),
+		uploading: prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdoutd_uploads_in_flight", Help: "Uploads being received or decoded."}),
+		asking:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdoutd_questions_in_flight", Help: "Requests that ask questions and have a place to scan."}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "holdoutd_build_info", Help: "1, with what was built as labels.",
+		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.requests, m.durations, m.inFlight, m.uploading, m.asking, build,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return m
+}
+
+// count records one request that is done. Labels come from closed sets: unknown paths are one route, unknown methods
+// one method.
+func (m *metrics) count(method, route string, status int, took time.Duration) {
+	if route == "" {
+		route = "none"
+	}
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodDelete, http.MethodPut, http.MethodPatch, http.MethodOptions:
+	default:
+		method = "other"
+	}
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
+	if !noTiming[route] {
+		m.durations.WithLabelValues(route).Observe(took.Seconds())
+	}
+}

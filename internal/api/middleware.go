@@ -1,0 +1,262 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+// Keys of what a request carries in its gin context.
+const (
+	keyProblem   = "problem"
+	keyPrincipal = "principal"
+)
+
+// statusClientGone is logged and counted for a client that did not wait for its reply; it is never sent.
+const statusClientGone = 499
+
+// noTiming are the routes whose duration is neither logged nor measured, since they look at holdout rows.
+var noTiming = map[string]bool{
+	"/v1/holdouts/:id/queries":       true,
+	"/v1/holdouts/:id/queries/batch": true,
+}
+
+// observe gives the request an id, logs it and counts it: method, route, status, size and who asked. Bodies, values and
+// parameters are not logged.
+func (a *API) observe(c *gin.Context) {
+	start := time.Now()
+	client := c.Request.Context() // handlers replace it by one that ends with them
+	id := c.GetHeader("X-Request-Id")
+	if !plainToken(id, 64) {
+		id = rand.Text()
+	}
+	c.Header("X-Request-Id", id)
+	a.metrics.inFlight.Inc()
+	defer a.metrics.inFlight.Dec()
+	defer func() { // deferred: a reply that was cut off is still counted
+		status, route := c.Writer.Status(), c.FullPath()
+		if client.Err() != nil {
+			status = statusClientGone
+		}
+		took := time.Since(start)
+		a.metrics.count(c.Request.Method, route, status, took)
+		attrs := []any{"id", id, "method", c.Request.Method, "route", route, "status", status, "bytes", max(0, c.Writer.Size())}
+		if !noTiming[route] {
+			attrs = append(attrs, "ms", took.Milliseconds())
+		}
+		if h := c.Param("id"); h != "" && status < http.StatusBadRequest {
+			attrs = append(attrs, "resource", h)
+		}
+		if p, ok := c.Get(keyPrincipal); ok {
+			attrs = append(attrs, "key", p.(holdout.Principal).KeyID)
+		}
+		if v, ok := c.Get(keyProblem); ok {
+			p := v.(*Problem)
+			attrs = append(attrs, "problem", p.Code)
+			if p.Status >= http.StatusInternalServerError && p.cause != nil && client.Err() == nil {
+				a.log.Error("request failed", append(attrs, "cause", p.cause.Error())...)
+				return
+			}
+		}
+		a.log.Info("request", attrs...)
+	}()
+	c.Next()
+}
+
+// recover turns a panic into a problem. The stack goes to the log; it holds no values of rows.
+func (a *API) recover(c *gin.Context) {
+	client := c.Request.Context()
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		if v == http.ErrAbortHandler {
+			panic(v)
+		}
+		if client.Err() != nil {
+			c.Abort() // a write to a client that is gone
+			return
+		}
+		a.log.Error("panic", "id", c.Writer.Header().Get("X-Request-Id"), "route", c.FullPath(), "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
+		problem(classes[holdout.Internal], "the server failed; the request was not answered").reply(c)
+	}()
+	c.Next()
+}
+
+// guard sets the headers that every reply has and bounds the time that a client may take to read it.
+func (a *API) guard(c *gin.Context) {
+	h := c.Writer.Header()
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	c.Writer = &patientWriter{ResponseWriter: c.Writer, control: http.NewResponseController(c.Writer), patience: a.limits.Write}
+	c.Next()
+}
+
+// A patientWriter gives each piece of a reply its own deadline: a large download may last while it is read.
+type patientWriter struct {
+	gin.ResponseWriter
+	control  *http.ResponseController
+	patience time.Duration
+}
+
+func (w *patientWriter) Write(b []byte) (int, error) {
+	w.control.SetWriteDeadline(time.Now().Add(w.patience))
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *patientWriter) WriteString(s string) (int, error) { return w.Write([]byte(s)) }
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (a *API) noRoute(c *gin.Context) {
+	problem(classes[holdout.NotFound], "there is nothing at this path; GET /docs lists what there is").reply(c)
+}
+
+// noMethod answers 405, and OPTIONS, which no route has for itself. gin has set Allow to what the path has.
+func (a *API) noMethod(c *gin.Context) {
+	allowed := strings.Split(c.Writer.Header().Get("Allow"), ", ")
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	allowed = append(allowed, http.MethodOptions)
+	slices.Sort(allowed)
+	c.Header("Allow", strings.Join(allowed, ", "))
+	if c.Request.Method == http.MethodOptions {
+		c.AbortWithStatus(http.StatusNoContent)
+		c.Writer.WriteHeaderNow()
+		return
+	}
+	problem(methodNotAllowed, "this path has %s only", strings.Join(allowed, ", ")).reply(c)
+}
+
+// withBody reads the whole body of an operation before its handler runs: at most limit bytes, within ReadBody, as JSON.
+func (a *API) withBody(limit int64) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		c := humagin.Unwrap(ctx)
+		if p := acceptsJSON(c.Request); p != nil {
+			p.reply(c)
+			return
+		}
+		body, err := a.readBody(c, limit)
+		if err != nil {
+			problemOf(err).reply(c)
+			return
+		}
+		c.Request.Body = io.NopCloser(bytes.NewReader(body))
+		next(ctx)
+	}
+}
+
+func (a *API) readBody(c *gin.Context, limit int64) ([]byte, error) {
+	if c.Request.ContentLength > limit {
+		return nil, bodyProblem(&http.MaxBytesError{Limit: limit})
+	}
+	control := http.NewResponseController(c.Writer)
+	control.SetReadDeadline(time.Now().Add(a.limits.ReadBody))
+	// Cleared again: the server goes on reading, to see whether the client is still there.
+	defer control.SetReadDeadline(time.Time{})
+	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, limit))
+	if err != nil {
+		return nil, bodyProblem(err)
+	}
+	return body, nil
+}
+
+// bodyProblem says why a body could not be read to its end.
+func bodyProblem(err error) *Problem {
+	var large *http.MaxBytesError
+	var network net.Error
+	switch {
+	case errors.As(err, &large):
+		p := problem(classes[holdout.TooLarge], "the body is larger than %d bytes", large.Limit)
+		p.members = map[string]any{"limit": large.Limit}
+		return p
+	case errors.As(err, &network) && network.Timeout():
+		return problem(requestTimeout, "the body did not arrive in time")
+	}
+	return problem(classes[holdout.Malformed], "the body ended early or is badly framed")
+}
+
+// acceptsJSON refuses bodies that say they are something else. What curl -d says by itself is let through: a body that
+// is no JSON will be found out.
+func acceptsJSON(r *http.Request) *Problem {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return problem(unsupportedMedia, "the body must not be compressed")
+	}
+	t := r.Header.Get("Content-Type")
+	if t == "" {
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(t)
+	if err == nil && (media == "application/json" || strings.HasSuffix(media, "+json") || media == "application/x-www-form-urlencoded") {
+		return nil
+	}
+	return problem(unsupportedMedia, "the body must be application/json")
+}
+
+// inTime bounds the work on a request.
+func (a *API) inTime(ctx huma.Context, next func(huma.Context)) {
+	c := humagin.Unwrap(ctx)
+	within, cancel := context.WithTimeout(c.Request.Context(), a.limits.Handle)
+	defer cancel()
+	c.Request = c.Request.WithContext(within)
+	next(ctx)
+}
+
+// inTurn lets a limited number of requests that scan rows run at once; the others wait.
+func (a *API) inTurn(ctx huma.Context, next func(huma.Context)) {
+	c := humagin.Unwrap(ctx)
+	wait := time.NewTimer(a.limits.Wait)
+	defer wait.Stop()
+	select {
+	case a.asking <- struct{}{}:
+	case <-c.Request.Context().Done():
+		return
+	case <-wait.C:
+		p := problem(busy, "too many questions are being worked on; ask again")
+		p.retryAfter = a.limits.Wait
+		p.reply(c)
+		return
+	}
+	a.metrics.asking.Inc()
+	defer func() {
+		a.metrics.asking.Dec()
+		<-a.asking
+	}()
+	next(ctx)
+}
+
+// plainToken reports whether s is 1 to most visible ASCII characters.
+func plainToken(s string, most int) bool {
+	if s == "" || len(s) > most {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"runtime"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+type statusReply struct{ Body Status }
+
+// Status says that the server lives, or that it can answer.
+type Status struct {
+	Status string `json:"status" example:"ok"`
+}
+
+type versionReply struct{ Body Version }
+
+// Version is what runs.
+type Version struct {
+	Name    string `json:"name" example:"holdoutd"`
+	Version string `json:"version"`
+	Go      string `json:"go"`
+}
+
+func (a *API) registerOperations() {
+	tags := []string{"operations"}
+	typed(a, huma.Operation{
+		OperationID: "health", Method: http.MethodGet, Path: "/healthz", Tags: tags, Summary: "Whether the process lives",
+	}, func(context.Context, *struct{}) (*statusReply, error) { return &statusReply{Status{"ok"}}, nil })
+	typed(a, huma.Operation{
+		OperationID: "ready", Method: http.MethodGet, Path: "/readyz", Tags: tags, Middlewares: huma.Middlewares{a.inTime},
+		Summary: "Whether answers can be given", Description: "503 while the ledger cannot write.",
+	}, func(ctx context.Context, _ *struct{}) (*statusReply, error) {
+		return &statusReply{Status{"ok"}}, a.service.Ready(ctx)
+	})
+	typed(a, huma.Operation{
+		OperationID: "version", Method: http.MethodGet, Path: "/version", Tags: tags, Summary: "What runs",
+	}, func(context.Context, *struct{}) (*versionReply, error) {
+		return &versionReply{Version{"holdoutd", a.version, runtime.Version()}}, nil
+	})
+	a.raw(huma.Operation{
+		OperationID: "metrics", Method: http.MethodGet, Path: "/metrics", Tags: tags, Summary: "Metrics for Prometheus",
+		Description: "Open by default, since nothing in it depends on rows or budgets; the server can be told to ask for an admin key here, or to have no metrics.",
+		Responses:   map[string]*huma.Response{"200": {Description: "The text format of Prometheus", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: "string"}}}}},
+	}, a.serveMetrics)
+}
+
+func (a *API) serveMetrics(c *gin.Context) error {
+	switch a.access {
+	case MetricsOff:
+		return problem(classes[holdout.NotFound], "this server has no metrics")
+	case MetricsAdmin:
+		p, err := a.principal(c)
+		if err != nil {
+			return err
+		}
+		if p.Scope != holdout.Admin {
+			return problem(classes[holdout.Forbidden], "this needs a key with the scope admin")
+		}
+	}
+	a.metrics.handler.ServeHTTP(c.Writer, c.Request)
+	return nil
+}

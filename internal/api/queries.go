@@ -1,0 +1,206 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+// queryRequest carries one query as it came: queries.Parse is the only one that reads it.
+type queryRequest struct {
+	ID             string `path:"id" doc:"id of the holdout: ho_…"`
+	IdempotencyKey string `header:"Idempotency-Key" doc:"1 to 255 visible ASCII characters; the same key with another body is 422"`
+	RawBody        []byte `contentType:"application/json"`
+}
+
+// explainRequest has no Idempotency-Key: an explanation changes nothing.
+type explainRequest struct {
+	ID      string `path:"id" doc:"id of the holdout: ho_…"`
+	RawBody []byte `contentType:"application/json"`
+}
+
+// writtenReply writes itself: recorded answers must leave byte for byte, which no encoder promises.
+type writtenReply struct{ Body func(huma.Context) }
+
+type explainReply struct{ Body holdout.Explanation }
+
+type budgetReply struct{ Body holdout.Budget }
+
+type answersRequest struct {
+	ID    string `path:"id" doc:"id of the holdout: ho_…"`
+	After int64  `query:"after" minimum:"0" doc:"the cursor: next of the page before; 0 or none for the first page"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"answers on a page"`
+}
+
+func (a *API) registerQueries() {
+	questions := huma.Middlewares{a.inTime, a.withBody(int64(a.limits.Service.QueryBytes)), a.inTurn}
+	batches := huma.Middlewares{a.inTime, a.withBody(a.limits.BatchBytes), a.inTurn}
+	const base = "/v1/holdouts/{id}"
+	typed(a, huma.Operation{
+		OperationID: "ask", Method: http.MethodPost, Path: base + "/queries", Tags: []string{"queries"}, Security: needsKey, Middlewares: questions,
+		Summary:     "Ask one question",
+		Description: "Answers a query and debits its cost, durably, before the answer leaves. A query that was answered before gets the same bytes again at no cost. A spent budget is 403 `budget-exhausted`.",
+		RequestBody: a.jsonBody(querySchema), SkipValidateBody: true,
+		Responses: a.jsonReply("The answer, with what is left of the budget", answerDocument{}, true),
+	}, a.ask)
+	typed(a, huma.Operation{
+		OperationID: "ask-batch", Method: http.MethodPost, Path: base + "/queries/batch", Tags: []string{"queries"}, Security: needsKey, Middlewares: batches,
+		Summary:     "Ask many questions at once",
+		Description: "Answers queries in order, in one pass over the rows. All are paid or none is, unless `partial` is true: then as many as the budget allows. Tokens are spent in order; once they are gone the rest comes back as `not_asked` and costs nothing.",
+		RequestBody: a.jsonBody(batchSchema(a.limits.Service.BatchQueries)), SkipValidateBody: true,
+		Responses: a.jsonReply("The answers in the order of the queries, with what is left of the budget", batchDocument{}, true),
+	}, a.askBatch)
+	typed(a, huma.Operation{
+		OperationID: "explain", Method: http.MethodPost, Path: base + "/queries/explain", Tags: []string{"queries"}, Security: needsKey, Middlewares: questions,
+		Summary:     "Explain a query",
+		Description: "What a query means, what it would cost, the interval it would get, and what the training part says. It touches no holdout row and costs nothing.",
+		RequestBody: a.jsonBody(querySchema), SkipValidateBody: true,
+	}, func(ctx context.Context, in *explainRequest) (*explainReply, error) {
+		e, err := a.service.Explain(ctx, caller(ctx), in.ID, in.RawBody)
+		return &explainReply{e}, err
+	})
+	typed(a, huma.Operation{
+		OperationID: "list-answers", Method: http.MethodGet, Path: base + "/answers", Tags: []string{"queries"}, Security: needsKey, Middlewares: huma.Middlewares{a.inTime},
+		Summary: "The answers given so far", Description: "Oldest first, in pages. An analyst sees their own answers, an admin all.",
+		Responses: a.jsonReply("A page of answers", pageDocument{}, false),
+	}, a.answers)
+	typed(a, huma.Operation{
+		OperationID: "get-budget", Method: http.MethodGet, Path: base + "/budget", Tags: []string{"queries"}, Security: needsKey, Middlewares: huma.Middlewares{a.inTime},
+		Summary: "What is left of the budget", Description: "Questions, and tokens where the mechanism has them (else null).",
+	}, func(ctx context.Context, in *holdoutPath) (*budgetReply, error) {
+		b, err := a.service.Budget(ctx, caller(ctx), in.ID)
+		return &budgetReply{b}, err
+	})
+}
+
+func (a *API) ask(ctx context.Context, in *queryRequest) (*writtenReply, error) {
+	if err := checkIdempotencyKey(in.IdempotencyKey); err != nil {
+		return nil, err
+	}
+	answer, err := a.service.Ask(ctx, caller(ctx), in.ID, in.RawBody, in.IdempotencyKey)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"answer":`)
+	b.Write(answer.Body)
+	err = tail(&b, answer.Budget)
+	fmt.Fprintf(&b, `,"replayed":%t}`, answer.Replayed)
+	return written(b.Bytes(), in.IdempotencyKey != "" && answer.Replayed), err
+}
+
+func (a *API) askBatch(ctx context.Context, in *queryRequest) (*writtenReply, error) {
+	if err := checkIdempotencyKey(in.IdempotencyKey); err != nil {
+		return nil, err
+	}
+	queries, partial, err := splitBatch(in.RawBody, a.limits.Service.BatchQueries)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := a.service.AskBatch(ctx, caller(ctx), in.ID, queries, partial, in.IdempotencyKey)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"answers":[`)
+	replayed := true
+	for i, item := range answer.Answers {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		replayed = replayed && (item.Replayed || item.NotAsked != "")
+		if item.NotAsked != "" {
+			fmt.Fprintf(&b, `{"replayed":false,"not_asked":%q}`, item.NotAsked)
+			continue
+		}
+		b.WriteString(`{"answer":`)
+		b.Write(item.Body)
+		fmt.Fprintf(&b, `,"replayed":%t}`, item.Replayed)
+	}
+	b.WriteByte(']')
+	err = tail(&b, answer.Budget)
+	b.WriteByte('}')
+	return written(b.Bytes(), in.IdempotencyKey != "" && replayed), err
+}
+
+func (a *API) answers(ctx context.Context, in *answersRequest) (*writtenReply, error) {
+	page, err := a.service.Answers(ctx, caller(ctx), in.ID, in.After, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"answers":[`)
+	for i, answer := range page.Answers {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(answer)
+	}
+	b.WriteByte(']')
+	if page.Next != 0 {
+		fmt.Fprintf(&b, `,"next":%d`, page.Next)
+	}
+	b.WriteByte('}')
+	return written(b.Bytes(), false), nil
+}
+
+func tail(b *bytes.Buffer, budget holdout.Budget) error {
+	meters, err := json.Marshal(budget)
+	b.WriteString(`,"budget":`)
+	b.Write(meters)
+	return err
+}
+
+func written(body []byte, replayed bool) *writtenReply {
+	return &writtenReply{func(ctx huma.Context) {
+		c := humagin.Unwrap(ctx)
+		if replayed {
+			c.Header("Idempotent-Replayed", "true")
+		}
+		c.Data(http.StatusOK, "application/json", body)
+	}}
+}
+
+func checkIdempotencyKey(key string) error {
+	if key == "" || plainToken(key, maxIdempotencyKey) {
+		return nil
+	}
+	return invalid("Idempotency-Key", "", "Idempotency-Key must be 1 to %d visible ASCII characters", maxIdempotencyKey)
+}
+
+// maxIdempotencyKey is what a digest, a UUID or a name with a date needs several times over.
+const maxIdempotencyKey = 255
+
+// splitBatch takes {"queries":[…],"partial":false} apart and leaves each query as it came.
+func splitBatch(body []byte, most int) (queries []json.RawMessage, partial bool, err error) {
+	members, err := readObject(body, "queries", "partial")
+	if err != nil {
+		return nil, false, err
+	}
+	list, ok := members["queries"]
+	if !ok {
+		return nil, false, wrongMember("", `"queries" is missing: a list of queries`)
+	}
+	if json.Unmarshal(list, &queries) != nil || queries == nil {
+		return nil, false, wrongMember("/queries", "must be a list of queries")
+	}
+	if len(queries) == 0 {
+		return nil, false, wrongMember("/queries", "is empty")
+	}
+	if len(queries) > most {
+		p := problem(classes[holdout.TooLarge], "the batch has %d queries; at most %d can be asked at once", len(queries), most)
+		p.members = map[string]any{"limit": most}
+		return nil, false, p
+	}
+	if value, ok := members["partial"]; ok && string(value) != "true" && string(value) != "false" {
+		return nil, false, wrongMember("/partial", "must be true or false")
+	}
+	return queries, string(members["partial"]) == "true", nil
+}

@@ -1,0 +1,302 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gin-gonic/gin"
+
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+// A setting is one flat parameter of an upload.
+type setting struct {
+	name string
+	doc  string
+	kind string // "string", "integer", "number": of the OpenAPI document
+	set  func(s *holdout.Settings, value string) bool
+}
+
+var settings = []setting{
+	text("name", "what people call the holdout", func(s *holdout.Settings) *string { return &s.Name }),
+	number("holdout", "the fraction of units that is kept secret, in (0,1]; above 1 and whole: their count; 1.0 leaves no training part", func(s *holdout.Settings) *float64 { return &s.Holdout }),
+	text("unit", "what counts as one observation: a column whose rows with the same value belong together, or day(column); without it each row", func(s *holdout.Settings) *string { return &s.Unit }),
+	text("label", "the column that is predicted; recorded on the card", func(s *holdout.Settings) *string { return &s.Label }),
+	text("stratify", "a column whose values both parts get in proportion; its counts become public", func(s *holdout.Settings) *string { return &s.Stratify }),
+	text("split", "hash (a keyed random split, the default), time:COLUMN (training is earlier), given (the parts are uploaded as training and holdout)", func(s *holdout.Settings) *string { return &s.Split }),
+	text("mechanism", "auto (the default), gaussian, thresholdout, split, or naive where the server allows it", func(s *holdout.Settings) *string { return &s.Mechanism }),
+	text("form", "of thresholdout: gaussian (the default) or laplace", func(s *holdout.Settings) *string { return &s.Form }),
+	text("preset", "science2015: threshold 4/sqrt(n) and noise 1/sqrt(n)", func(s *holdout.Settings) *string { return &s.Preset }),
+	integer("questions", "how many row-function means may be released", func(s *holdout.Settings) *int64 { return &s.Questions }),
+	integer("tokens", "of thresholdout: how many times training and holdout may disagree", func(s *holdout.Settings) *int64 { return &s.Tokens }),
+	number("confidence", "of all intervals together, such as 0.95", func(s *holdout.Settings) *float64 { return &s.Confidence }),
+	number("half_width", "the half-width that every answer should have", func(s *holdout.Settings) *float64 { return &s.HalfWidth }),
+	number("threshold", "of thresholdout, in units of a row function's [0,1]", func(s *holdout.Settings) *float64 { return &s.Threshold }),
+	number("sigma", "the scale of the noise, in units of a row function's [0,1]", func(s *holdout.Settings) *float64 { return &s.Sigma }),
+	text("bounds", "any (the default), or published: only bounds of the literature", func(s *holdout.Settings) *string { return &s.Bounds }),
+}
+
+func text(name, doc string, field func(*holdout.Settings) *string) setting {
+	return setting{name, doc, "string", func(s *holdout.Settings, v string) bool {
+		*field(s) = v
+		return true
+	}}
+}
+
+var (
+	decimal = regexp.MustCompile(`^-?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?$|^-?\.[0-9]+([eE][+-]?[0-9]+)?$`)
+	whole   = regexp.MustCompile(`^-?[0-9]+$`)
+)
+
+// number reads decimal numbers only: strconv also knows hexadecimal ones, infinities and NaN.
+func number(name, doc string, field func(*holdout.Settings) *float64) setting {
+	return setting{name, doc, "number", func(s *holdout.Settings, v string) bool {
+		f, err := strconv.ParseFloat(v, 64)
+		*field(s) = f
+		return err == nil && decimal.MatchString(v)
+	}}
+}
+
+func integer(name, doc string, field func(*holdout.Settings) *int64) setting {
+	return setting{name, doc, "integer", func(s *holdout.Settings, v string) bool {
+		i, err := strconv.ParseInt(v, 10, 64)
+		*field(s) = i
+		return err == nil && whole.MatchString(v)
+	}}
+}
+
+// readSettings reads the parameters of an upload strictly: each known, once, not empty, and of its kind. A zero is
+// refused too where it would mean "not given".
+func readSettings(rawQuery string) (holdout.Settings, error) {
+	var s holdout.Settings
+	values, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return s, problem(classes[holdout.Malformed], "the parameters after ? are badly escaped")
+	}
+	names := make([]string, len(settings))
+	for i, p := range settings {
+		names[i] = p.name
+	}
+	var found []Violation
+	for name := range values {
+		if !slices.Contains(names, name) {
+			found = append(found, Violation{Parameter: name, Detail: "unknown parameter; there are " + strings.Join(names, ", "), Suggestion: nearest(name, names)})
+		}
+	}
+	slices.SortFunc(found, func(a, b Violation) int { return strings.Compare(a.Parameter, b.Parameter) })
+	for _, p := range settings {
+		given := values[p.name]
+		switch {
+		case len(given) == 0:
+		case len(given) > 1:
+			found = append(found, Violation{Parameter: p.name, Detail: "is given more than once"})
+		case given[0] == "":
+			found = append(found, Violation{Parameter: p.name, Detail: "is empty; leave it out for the default"})
+		case !p.set(&s, given[0]):
+			found = append(found, Violation{Parameter: p.name, Detail: "must be " + kindNames[p.kind]})
+		case p.kind != "string" && isZero(given[0]):
+			found = append(found, Violation{Parameter: p.name, Detail: "must not be zero; leave it out for the default"})
+		}
+	}
+	if len(found) > 0 {
+		detail := found[0].Parameter + ": " + found[0].Detail
+		if found[0].Suggestion != "" {
+			detail += "; did you mean " + found[0].Suggestion + "?"
+		}
+		p := problem(classes[holdout.Invalid], "%s", detail)
+		p.Errors = found
+		return s, p
+	}
+	return s, nil
+}
+
+var kindNames = map[string]string{"integer": "a whole number", "number": "a number"}
+
+func isZero(number string) bool {
+	f, _ := strconv.ParseFloat(number, 64)
+	return f == 0
+}
+
+func (a *API) registerUpload() {
+	var parameters []*huma.Param
+	for _, p := range settings {
+		parameters = append(parameters, &huma.Param{Name: p.name, In: "query", Description: p.doc, Schema: &huma.Schema{Type: p.kind}})
+	}
+	parameters = append(parameters, &huma.Param{
+		Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string"},
+		Description: "1 to 255 visible ASCII characters; the same key for another table or other settings is 422",
+	})
+	part := &huma.Schema{Type: "string", Format: "binary"}
+	a.raw(huma.Operation{
+		OperationID: "create-holdout", Method: http.MethodPost, Path: "/v1/holdouts", Tags: []string{"holdouts"}, Security: needsKey,
+		Summary: "Upload a table and make a holdout of it",
+		Description: "The body is the Parquet file, streamed (`curl -T f.parquet -X POST`, `requests.post(data=open(f, 'rb'), params={…})`). " +
+			"As multipart/form-data it is the part `table`, or with split=given the parts `training` and `holdout`. The same table is refused a second time (409 `holdout-exists`). Admin only.",
+		Parameters: parameters, Middlewares: huma.Middlewares{a.mustBeAdmin},
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			parquetType: {Schema: part},
+			"multipart/form-data": {Schema: &huma.Schema{
+				Type: "object", Properties: map[string]*huma.Schema{"table": part, "training": part, "holdout": part},
+			}},
+		}},
+		Responses: map[string]*huma.Response{"201": {
+			Description: "The card of the new holdout",
+			Headers: map[string]*huma.Param{
+				"Location":            {Description: "the path of the holdout", Schema: &huma.Schema{Type: "string"}},
+				"Idempotent-Replayed": {Description: "true where the holdout was made by an earlier request with this Idempotency-Key", Schema: &huma.Schema{Type: "string"}},
+			},
+			Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(holdout.Card{})}},
+		}},
+	}, a.create)
+}
+
+// create reads nothing of the body before everything else about the request is known to be right, so that a client that
+// sent Expect: 100-continue need not send it.
+func (a *API) create(c *gin.Context) error {
+	set, err := readSettings(c.Request.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	key, err := idempotencyKey(c.Request.Header)
+	if err != nil {
+		return err
+	}
+	if limit := a.limits.Service.UploadBytes; c.Request.ContentLength > limit+multipartSlack {
+		return bodyProblem(&http.MaxBytesError{Limit: limit})
+	}
+	body := newUploadBody(c, a.limits)
+	up, err := body.parts(c.Request)
+	if err != nil {
+		return err
+	}
+	select {
+	case a.uploads <- struct{}{}:
+		defer func() { <-a.uploads }()
+	default:
+		p := problem(busy, "%d uploads are under way; try again later", cap(a.uploads))
+		p.retryAfter = a.limits.Wait
+		return p
+	}
+	a.metrics.uploading.Inc()
+	defer a.metrics.uploading.Dec()
+	card, replayed, err := a.service.Create(c.Request.Context(), caller(c.Request.Context()), set, up, key)
+	if err != nil {
+		if body.failure != nil {
+			return body.failure // what went wrong with the body explains what went wrong with the file
+		}
+		return err
+	}
+	if replayed {
+		c.Header("Idempotent-Replayed", "true")
+	}
+	reply, err := marshal(card)
+	if err != nil {
+		return err
+	}
+	c.Header("Location", "/v1/holdouts/"+card.ID)
+	c.Data(http.StatusCreated, "application/json", reply)
+	return nil
+}
+
+// multipartSlack is what boundaries and part headers may add to the file.
+const multipartSlack = 64 << 10
+
+// An uploadBody is the body of an upload, which may take long but must go on: each read has UploadIdle to bring
+// something, all of them together UploadTime.
+type uploadBody struct {
+	body    io.Reader
+	control *http.ResponseController
+	idle    time.Duration
+	until   time.Time
+	failure *Problem // why reading stopped before the end
+}
+
+func newUploadBody(c *gin.Context, l Limits) *uploadBody {
+	return &uploadBody{
+		body:    http.MaxBytesReader(c.Writer, c.Request.Body, l.Service.UploadBytes+multipartSlack),
+		control: http.NewResponseController(c.Writer),
+		idle:    l.UploadIdle,
+		until:   time.Now().Add(l.UploadTime),
+	}
+}
+
+func (u *uploadBody) Read(b []byte) (int, error) {
+	deadline := time.Now().Add(u.idle)
+	if deadline.After(u.until) {
+		deadline = u.until
+	}
+	u.control.SetReadDeadline(deadline)
+	n, err := u.body.Read(b)
+	if err != nil {
+		// The server goes on reading to see whether the client is still there; that must not end at our deadline.
+		u.control.SetReadDeadline(time.Time{})
+		if err != io.EOF && u.failure == nil {
+			u.failure = bodyProblem(err)
+		}
+	}
+	return n, err
+}
+
+// parts tells from the headers whether the body is a file or holds files.
+func (u *uploadBody) parts(r *http.Request) (holdout.Upload, error) {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, problem(unsupportedMedia, "the body must not be compressed; Parquet is by itself")
+	}
+	header := r.Header.Get("Content-Type")
+	if header == "" {
+		return holdout.SingleUpload(u), nil
+	}
+	media, parameters, err := mime.ParseMediaType(header)
+	switch {
+	case err != nil:
+		return nil, problem(unsupportedMedia, "the header Content-Type cannot be read")
+	case media == "multipart/form-data" && parameters["boundary"] == "":
+		return nil, problem(unsupportedMedia, "multipart/form-data needs a boundary")
+	case media == "multipart/form-data":
+		return u.multipart(multipart.NewReader(u, parameters["boundary"])), nil
+	case media == "application/json" || strings.HasPrefix(media, "text/") || strings.HasPrefix(media, "multipart/"):
+		return nil, problem(unsupportedMedia, "the body must be a Parquet file (%s), or multipart/form-data with the part table, or training and holdout", parquetType)
+	}
+	return holdout.SingleUpload(u), nil
+}
+
+// multipart yields the parts table, training and holdout in the order that they come, each once.
+func (u *uploadBody) multipart(parts *multipart.Reader) holdout.Upload {
+	seen := map[string]bool{}
+	fail := func(p *Problem) (string, io.Reader, error) {
+		u.failure = p
+		return "", nil, p
+	}
+	return func() (string, io.Reader, error) {
+		part, err := parts.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			io.Copy(io.Discard, u) // what follows the last boundary; MaxBytesReader bounds it
+			return "", nil, io.EOF
+		}
+		if err != nil {
+			if u.failure != nil {
+				return fail(u.failure)
+			}
+			return fail(problem(classes[holdout.Malformed], "the multipart body cannot be read"))
+		}
+		name := part.FormName()
+		switch {
+		case name != "table" && name != "training" && name != "holdout":
+			return fail(invalid(name, "", "unknown part; there are table, or training and holdout; settings are parameters of the URL"))
+		case seen[name]:
+			return fail(invalid(name, "", "the part %s comes twice", name))
+		}
+		seen[name] = true
+		return name, part, nil
+	}
+}
