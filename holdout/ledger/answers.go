@@ -60,7 +60,7 @@ func (l *Ledger) Balance(ctx context.Context, id string) (questions, tokens int6
 func (l *Ledger) balance(ctx context.Context, id string) (b books, err error) {
 	var head []byte
 	err = l.readers.QueryRowContext(ctx, `SELECT number, id, questions, tokens, spent_questions, spent_tokens, seq, head, deleted
-		FROM holdouts WHERE id = ?`, id).Scan(&b.number, &b.id, &b.limits.Questions, &b.limits.Tokens,
+		FROM holdouts JOIN books ON holdout = number WHERE id = ?`, id).Scan(&b.number, &b.id, &b.limits.Questions, &b.limits.Tokens,
 		&b.spent.Questions, &b.spent.Tokens, &b.seq, &head, &b.deleted)
 	if errors.Is(err, sql.ErrNoRows) {
 		return books{}, fmt.Errorf("%w: holdout %q", ErrNotFound, id)

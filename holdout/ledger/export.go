@@ -106,7 +106,7 @@ type row struct {
 
 func readRows(ctx context.Context, db querier, which string, args ...any) ([]row, error) {
 	rows, err := db.QueryContext(ctx, `SELECT number, id, created, digest, public, questions, tokens, spent_questions, spent_tokens,
-		seq, head, deleted FROM holdouts `+which, args...)
+		seq, head, deleted FROM holdouts JOIN books ON holdout = number `+which, args...)
 	if err != nil {
 		return nil, wrapRead(err)
 	}

@@ -96,13 +96,17 @@ func insertHoldout(ctx context.Context, tx *sql.Tx, stmt *statements, h *Holdout
 	}
 	f := h.facts()
 	first := f.first()
-	done, err := tx.ExecContext(ctx, `INSERT INTO holdouts (id, created, digest, public, secret, state, questions, tokens,
-		spent_questions, spent_tokens, seq, head, deleted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, ?, 0)`,
-		h.ID, h.Created.UnixNano(), h.Digest[:], []byte(h.Public), secret, state, h.Questions, h.Tokens, first.Head[:])
+	done, err := tx.ExecContext(ctx, "INSERT INTO holdouts (id, created, digest, public, secret) VALUES (?, ?, ?, ?, ?)",
+		h.ID, h.Created.UnixNano(), h.Digest[:], []byte(h.Public), secret)
 	if err != nil {
 		return err
 	}
 	number, err := done.LastInsertId()
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `INSERT INTO books (holdout, state, questions, tokens, spent_questions, spent_tokens, seq, head, deleted)
+		VALUES (?, ?, ?, ?, 0, 0, 0, ?, 0)`, number, state, h.Questions, h.Tokens, first.Head[:])
 	if err != nil {
 		return err
 	}
@@ -141,7 +145,7 @@ func (l *Ledger) HoldoutByDigest(ctx context.Context, digest [32]byte) (id strin
 
 func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]Holdout, error) {
 	rows, err := l.readers.QueryContext(ctx,
-		"SELECT id, created, digest, public, secret, state, questions, tokens, seq, deleted FROM holdouts "+which, args...)
+		"SELECT id, created, digest, public, secret, state, questions, tokens, seq, deleted FROM holdouts JOIN books ON holdout = number "+which, args...)
 	if err != nil {
 		return nil, wrapRead(err)
 	}
@@ -185,7 +189,7 @@ func (l *Ledger) DeleteHoldout(ctx context.Context, id, principal string) error 
 		var deleted bool
 		r := record{Entry: Entry{Kind: KindDeleted, Time: time.Now().UTC(), Principal: principal}}
 		var head []byte
-		err := tx.QueryRowContext(ctx, "SELECT number, seq, head, spent_questions, spent_tokens, deleted FROM holdouts WHERE id = ?", id).
+		err := tx.QueryRowContext(ctx, "SELECT number, seq, head, spent_questions, spent_tokens, deleted FROM holdouts JOIN books ON holdout = number WHERE id = ?", id).
 			Scan(&number, &r.Seq, &head, &r.Spent.Questions, &r.Spent.Tokens, &deleted)
 		if errors.Is(err, sql.ErrNoRows) {
 			return fmt.Errorf("%w: holdout %q", ErrNotFound, id)
@@ -202,8 +206,11 @@ func (l *Ledger) DeleteHoldout(ctx context.Context, id, principal string) error 
 		if err := l.writer.stmt.insertEntry(tx, number, &r); err != nil {
 			return err
 		}
-		done, err := tx.ExecContext(ctx, "UPDATE holdouts SET secret = NULL, state = NULL, deleted = 1, seq = ?, head = ? WHERE number = ?",
-			r.Seq, r.Head[:], number)
+		done, err := tx.ExecContext(ctx, "UPDATE holdouts SET secret = NULL WHERE number = ?", number)
+		if err := changedOne(done, err); err != nil {
+			return err
+		}
+		done, err = tx.ExecContext(ctx, "UPDATE books SET state = NULL, deleted = 1, seq = ?, head = ? WHERE holdout = ?", r.Seq, r.Head[:], number)
 		if err := changedOne(done, err); err != nil {
 			return err
 		}

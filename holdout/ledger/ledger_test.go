@@ -182,13 +182,15 @@ func TestDatabaseRefusesOverspending(t *testing.T) {
 	}
 	defer db.Close()
 	for _, statement := range []string{
-		"UPDATE holdouts SET spent_questions = 3",
-		"UPDATE holdouts SET spent_questions = 0",
-		"UPDATE holdouts SET spent_tokens = 1",
-		"UPDATE holdouts SET questions = 100",
+		"UPDATE books SET spent_questions = 3",
+		"UPDATE books SET spent_questions = 0",
+		"UPDATE books SET spent_tokens = 1",
+		"UPDATE books SET questions = 100",
 		"UPDATE entries SET body = 'x'",
 		"DELETE FROM entries",
 		"DELETE FROM holdouts",
+		"DELETE FROM books",
+		"UPDATE holdouts SET public = CAST('{}' AS BLOB)",
 		"INSERT INTO entries SELECT 1, 5, kind, time, query || 'x', canonical, principal, questions, tokens, spent_questions, spent_tokens, body, head FROM entries WHERE seq = 1",
 		"INSERT INTO entries SELECT 1, 2, kind, time, query, canonical, principal, questions, tokens, spent_questions, spent_tokens, body, head FROM entries WHERE seq = 1",
 	} {
@@ -608,7 +610,7 @@ func TestOldStateIsRefused(t *testing.T) {
 	l := openTest(t, path)
 	mustCreate(t, l, testHoldout("ho_1", 5, 0))
 	var old []byte
-	if err := l.readers.QueryRow("SELECT state FROM holdouts").Scan(&old); err != nil {
+	if err := l.readers.QueryRow("SELECT state FROM books").Scan(&old); err != nil {
 		t.Fatal(err)
 	}
 	mustAsk(t, l, "ho_1", testDebit("a"))
@@ -619,7 +621,7 @@ func TestOldStateIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Exec("UPDATE holdouts SET state = ?", old)
+	_, err = db.Exec("UPDATE books SET state = ?", old)
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,7 @@ func dsn(path string, more ...string) string {
 		"_pragma=foreign_keys(1)",
 		"_pragma=secure_delete(1)",
 		"_pragma=trusted_schema(0)",
+		"_pragma=wal_autocheckpoint(4000)", // pages: 16 MB of log, so that a page that many commits change is copied back once
 	}, more...)
 	return "file://" + (&url.URL{Path: path}).EscapedPath() + "?" + strings.Join(q, "&")
 }

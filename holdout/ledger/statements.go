@@ -20,11 +20,12 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 	}{
 		{&s.answer, "SELECT body FROM entries WHERE holdout = ? AND query = ? AND kind = 'answer'"},
 		{&s.idempotency, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?"},
-		{&s.books, "SELECT number, questions, tokens, spent_questions, spent_tokens, seq, head, state, deleted FROM holdouts WHERE id = ?"},
+		{&s.books, `SELECT number, questions, tokens, spent_questions, spent_tokens, seq, head, state, deleted
+			FROM holdouts JOIN books ON holdout = number WHERE id = ?`},
 		{&s.entry, `INSERT INTO entries (holdout, seq, kind, time, query, canonical, principal, questions, tokens,
 			spent_questions, spent_tokens, body, head) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`},
-		{&s.debit, `UPDATE holdouts SET state = ?, spent_questions = ?, spent_tokens = ?, seq = ?, head = ?
-			WHERE number = ? AND seq = ? AND deleted = 0`},
+		{&s.debit, `UPDATE books SET state = ?, spent_questions = ?, spent_tokens = ?, seq = ?, head = ?
+			WHERE holdout = ? AND seq = ? AND deleted = 0`},
 		{&s.insertIdem, "INSERT INTO idempotency (principal, key, request, resource, created) VALUES (?, ?, ?, ?, ?)"},
 	} {
 		stmt, err := db.PrepareContext(ctx, p.text)

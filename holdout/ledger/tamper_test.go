@@ -153,7 +153,8 @@ func rewrite(t *testing.T, path, statement string) string {
 	for _, s := range []string{
 		"PRAGMA ignore_check_constraints = 1", "PRAGMA foreign_keys = 0",
 		"DROP TRIGGER entries_are_never_changed", "DROP TRIGGER entries_are_never_deleted", "DROP TRIGGER entries_have_no_gaps",
-		"DROP TRIGGER spent_never_falls", "DROP TRIGGER holdouts_are_never_forgotten", "DROP INDEX entries_query",
+		"DROP TRIGGER spent_never_falls", "DROP TRIGGER books_are_never_forgotten", "DROP TRIGGER holdouts_are_never_changed",
+		"DROP TRIGGER holdouts_are_never_forgotten", "DROP INDEX entries_query",
 		statement,
 	} {
 		if _, err := db.Exec(s); err != nil {
@@ -191,13 +192,18 @@ func TestEveryValueOfTheDatabaseCounts(t *testing.T) {
 			changes = append(changes, change{fmt.Sprintf("DELETE FROM entries WHERE holdout = %d AND seq = %d", number, seq), id, seq + 1})
 		}
 		for column, value := range map[string]string{
-			"id": "'ho_9'", "created": "created + 1", "digest": "randomblob(32)", "public": "CAST('{}' AS BLOB)", "questions": "questions + 1",
-			"tokens": "tokens + 1", "spent_questions": "spent_questions - 1", "spent_tokens": "spent_tokens + 1", "seq": "seq - 1",
-			"head": "randomblob(32)", "deleted": "1 - deleted",
+			"id": "'ho_9'", "created": "created + 1", "digest": "randomblob(32)", "public": "CAST('{}' AS BLOB)",
 		} {
 			changes = append(changes, change{fmt.Sprintf("UPDATE holdouts SET %s = %s WHERE number = %d", column, value, number), id, -2})
 		}
+		for column, value := range map[string]string{
+			"questions": "questions + 1", "tokens": "tokens + 1", "spent_questions": "spent_questions - 1", "spent_tokens": "spent_tokens + 1", "seq": "seq - 1",
+			"head": "randomblob(32)", "deleted": "1 - deleted",
+		} {
+			changes = append(changes, change{fmt.Sprintf("UPDATE books SET %s = %s WHERE holdout = %d", column, value, number), id, -2})
+		}
 		changes = append(changes,
+			change{fmt.Sprintf("DELETE FROM books WHERE holdout = %d", number), "", -1},
 			change{fmt.Sprintf("DELETE FROM holdouts WHERE number = %d", number), "", -1},
 			change{fmt.Sprintf("DELETE FROM entries WHERE holdout = %d", number), id, -1},
 			change{fmt.Sprintf("DELETE FROM entries WHERE holdout = %d AND seq = (SELECT max(seq) FROM entries WHERE holdout = %d)", number, number), id, -1},

@@ -268,7 +268,7 @@ func verifyDatabase(ctx context.Context, db *sql.DB) ([]Report, error) {
 	return reports, nil
 }
 
-// checkIntegrity asks SQLite about the file's structure, and looks for entries that belong to no holdout.
+// checkIntegrity asks SQLite about the file's structure, and looks for rows without the rows that they belong to.
 func checkIntegrity(ctx context.Context, tx *sql.Tx) error {
 	var verdict string
 	if err := tx.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
@@ -280,12 +280,18 @@ func checkIntegrity(ctx context.Context, tx *sql.Tx) error {
 	if err := checkVersion(ctx, tx); err != nil {
 		return err
 	}
-	var orphans int64
-	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM entries WHERE holdout NOT IN (SELECT number FROM holdouts)").Scan(&orphans); err != nil {
-		return unreadable(err)
-	}
-	if orphans > 0 {
-		return &CorruptError{Seq: -1, Reason: fmt.Sprintf("%d entries belong to no holdout", orphans)}
+	for reason, count := range map[string]string{
+		"%d entries belong to no holdout": "SELECT count(*) FROM entries WHERE holdout NOT IN (SELECT number FROM holdouts)",
+		"%d books belong to no holdout":   "SELECT count(*) FROM books WHERE holdout NOT IN (SELECT number FROM holdouts)",
+		"%d holdouts have no books":       "SELECT count(*) FROM holdouts WHERE number NOT IN (SELECT holdout FROM books)",
+	} {
+		var n int64
+		if err := tx.QueryRowContext(ctx, count).Scan(&n); err != nil {
+			return unreadable(err)
+		}
+		if n > 0 {
+			return &CorruptError{Seq: -1, Reason: fmt.Sprintf(reason, n)}
+		}
 	}
 	return nil
 }

@@ -8,12 +8,17 @@ CREATE TABLE meta (
 ) STRICT;
 
 CREATE TABLE holdouts (
-    number          INTEGER PRIMARY KEY,
-    id              TEXT    NOT NULL UNIQUE,
-    created         INTEGER NOT NULL,
-    digest          BLOB    NOT NULL UNIQUE CHECK (length(digest) = 32),
-    public          BLOB    NOT NULL,
-    secret          BLOB,
+    number  INTEGER PRIMARY KEY,
+    id      TEXT    NOT NULL UNIQUE,
+    created INTEGER NOT NULL,
+    digest  BLOB    NOT NULL UNIQUE CHECK (length(digest) = 32),
+    public  BLOB    NOT NULL,
+    secret  BLOB
+) STRICT;
+
+-- What changes with every commit, apart from the holdout's card, which can have megabytes.
+CREATE TABLE books (
+    holdout         INTEGER PRIMARY KEY REFERENCES holdouts (number),
     state           BLOB,
     questions       INTEGER NOT NULL CHECK (questions >= 0),
     tokens          INTEGER NOT NULL CHECK (tokens >= 0),
@@ -81,10 +86,21 @@ BEGIN SELECT RAISE(ABORT, 'entries have no gaps'); END;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
-CREATE TRIGGER spent_never_falls BEFORE UPDATE ON holdouts
+CREATE TRIGGER spent_never_falls BEFORE UPDATE ON books
 WHEN NEW.spent_questions < OLD.spent_questions OR NEW.spent_tokens < OLD.spent_tokens
-    OR NEW.questions <> OLD.questions OR NEW.tokens <> OLD.tokens OR NEW.digest <> OLD.digest OR NEW.deleted < OLD.deleted
+    OR NEW.questions <> OLD.questions OR NEW.tokens <> OLD.tokens OR NEW.seq < OLD.seq OR NEW.deleted < OLD.deleted
 BEGIN SELECT RAISE(ABORT, 'a budget is never given back'); END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER books_are_never_forgotten BEFORE DELETE ON books
+BEGIN SELECT RAISE(ABORT, 'a budget is never given back'); END;
+-- +goose StatementEnd
+
+-- +goose StatementBegin
+CREATE TRIGGER holdouts_are_never_changed BEFORE UPDATE ON holdouts
+WHEN NEW.id <> OLD.id OR NEW.created <> OLD.created OR NEW.digest <> OLD.digest OR NEW.public <> OLD.public
+BEGIN SELECT RAISE(ABORT, 'the facts of a holdout are never changed'); END;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
