@@ -20,20 +20,18 @@ type Table struct {
 	mapping []byte // nil for a table in memory
 }
 
-// FromColumns returns a table over the caller's slices, which must not be changed afterwards. Numbers that are not
-// finite become null and -0 becomes 0, in a copy where there are any. It returns an error when lengths differ, names are
-// empty or repeated, or a column's values are not of its kind; a dictionary must be sorted and unique (see [NewText]).
+// FromColumns returns a table over the caller's slices, which must not be changed afterwards. It returns an error
+// when lengths differ, names are empty or repeated, or a column's values are not of its kind.
+//
+// What need not be in order is put in order, in a copy where there is anything to do: numbers that are not finite
+// become null and -0 becomes 0; a dictionary is sorted, a text that it has twice becomes one, and codes follow.
 func FromColumns(columns ...Column) (*Table, error) {
 	columns = slices.Clone(columns)
 	rows := 0
 	for i := range columns {
 		c := &columns[i]
-		if err := c.check(); err != nil {
+		if err := c.clean(); err != nil {
 			return nil, fmt.Errorf("dataset: column %q: %w", c.Name, err)
-		}
-		if (c.Kind == Number || c.Kind == Time) && indexUnclean(c.Numbers) >= 0 {
-			c.Numbers = slices.Clone(c.Numbers)
-			cleanNumbers(c.Numbers)
 		}
 		if i == 0 {
 			rows = c.Len()
@@ -44,7 +42,8 @@ func FromColumns(columns ...Column) (*Table, error) {
 	return newTable(columns, rows)
 }
 
-// NewText returns a Text column of these values. null, where given, tells which rows are null.
+// NewText returns a Text column of these values. null, where given, tells which rows are null; their values are not
+// looked at.
 func NewText(name string, values []string, null func(row int) bool) Column {
 	isNull := func(i int) bool { return null != nil && null(i) }
 	dictionary := make([]string, 0, len(values))
@@ -65,14 +64,11 @@ func NewText(name string, values []string, null func(row int) bool) Column {
 	return Column{Field: Field{Name: name, Kind: Text, Source: "string"}, Codes: codes, Dictionary: dictionary}
 }
 
-// newTable indexes the columns by name; each must have this many rows.
+// newTable indexes clean columns by name; each must have this many rows.
 func newTable(columns []Column, rows int) (*Table, error) {
 	t := &Table{columns: columns, rows: rows, index: make(map[string]int, len(columns))}
 	for i := range columns {
 		name := columns[i].Name
-		if name == "" {
-			return nil, fmt.Errorf("dataset: column %d has no name", i)
-		}
 		if _, twice := t.index[name]; twice {
 			return nil, fmt.Errorf("dataset: two columns are named %q", name)
 		}
@@ -81,7 +77,7 @@ func newTable(columns []Column, rows int) (*Table, error) {
 	return t, nil
 }
 
-// Close unmaps the table. None of its columns may be used afterwards.
+// Close unmaps the table. None of its columns may be used afterwards, by anyone; the strings of dictionaries may.
 func (t *Table) Close() error {
 	mapping := t.mapping
 	t.mapping, t.columns, t.index, t.rows = nil, nil, nil, 0
@@ -97,10 +93,10 @@ func (t *Table) Rows() int { return t.rows }
 // Columns is the number of columns.
 func (t *Table) Columns() int { return len(t.columns) }
 
-// Column returns column i, 0 <= i < Columns().
+// Column returns column i, 0 <= i < Columns(). Its slices must not be written to.
 func (t *Table) Column(i int) *Column { return &t.columns[i] }
 
-// Lookup returns the column of that name.
+// Lookup returns the column of exactly that name.
 func (t *Table) Lookup(name string) (*Column, bool) {
 	i, ok := t.index[name]
 	if !ok {
@@ -109,7 +105,7 @@ func (t *Table) Lookup(name string) (*Column, bool) {
 	return &t.columns[i], true
 }
 
-// Schema returns the names and kinds of the columns.
+// Schema returns names, kinds and source types of the columns, in order.
 func (t *Table) Schema() Schema {
 	fields := make([]Field, len(t.columns))
 	for i := range t.columns {
@@ -130,19 +126,44 @@ func (c *Column) Len() int {
 	}
 }
 
-// check reports the first value that a reader could not rely on; unclean numbers are no fault.
-func (c *Column) check() error {
-	if !c.Kind.Valid() {
-		return fmt.Errorf("%v is no kind of column", c.Kind)
+// Null reports whether the value of a row is null.
+func (c *Column) Null(row int) bool {
+	switch c.Kind {
+	case Bool:
+		return c.Bools[row] == NullBool
+	case Text:
+		return c.Codes[row] == 0
+	default:
+		return math.IsNaN(c.Numbers[row])
+	}
+}
+
+// clean brings a caller's column into the form that every table keeps, or says why it cannot.
+func (c *Column) clean() error {
+	if err := c.Field.check(); err != nil {
+		return err
+	}
+	number := c.Kind == Number || c.Kind == Time
+	if (c.Numbers != nil && !number) || (c.Bools != nil && c.Kind != Bool) || (c.Codes != nil && c.Kind != Text) ||
+		(c.Dictionary != nil && c.Kind != Text) {
+		return fmt.Errorf("it is of kind %v and has values of another", c.Kind)
 	}
 	if c.Len() > MaxRows {
 		return fmt.Errorf("%d rows, the limit is %d", c.Len(), MaxRows)
+	}
+	if number && indexUnclean(c.Numbers) >= 0 {
+		c.Numbers = slices.Clone(c.Numbers)
+		cleanNumbers(c.Numbers)
 	}
 	for i, v := range c.Bools {
 		if v > NullBool {
 			return fmt.Errorf("row %d holds the byte %d, which is no boolean", i, v)
 		}
 	}
+	return c.cleanText()
+}
+
+func (c *Column) cleanText() error {
 	if i := indexAbove(c.Codes, uint32(len(c.Dictionary))); i >= 0 {
 		return fmt.Errorf("row %d has code %d, the dictionary has %d texts", i, c.Codes[i], len(c.Dictionary))
 	}
@@ -150,10 +171,16 @@ func (c *Column) check() error {
 		if !utf8.ValidString(v) {
 			return fmt.Errorf("text %d of the dictionary is not UTF-8", i)
 		}
-		if i > 0 && c.Dictionary[i-1] >= v {
-			return errors.New("the dictionary is not sorted, or has a text twice")
-		}
 	}
+	sorted, remap := sortDictionary(c.Dictionary)
+	if remap == nil {
+		return nil
+	}
+	codes := make([]uint32, len(c.Codes))
+	for i, code := range c.Codes {
+		codes[i] = remap[code]
+	}
+	c.Codes, c.Dictionary = codes, sorted
 	return nil
 }
 
@@ -185,20 +212,43 @@ func sortDictionary(dictionary []string) (sorted []string, remap []uint32) {
 
 // indexAbove returns the index of the first value above limit, or -1.
 func indexAbove(values []uint32, limit uint32) int {
-	return slices.IndexFunc(values, func(v uint32) bool { return v > limit })
+	for i, v := range values {
+		if v > limit {
+			return i
+		}
+	}
+	return -1
 }
 
-// unclean reports whether v is what no Number column holds: an infinity or -0.
-func unclean(v float64) bool { return math.IsInf(v, 0) || (v == 0 && math.Signbit(v)) }
+// nullBits are the bits of a null number: those of math.NaN(), and of no other NaN, so that equal columns have equal
+// bytes.
+const nullBits = 0x7FF8000000000001
 
-// indexUnclean returns the index of the first infinity or -0, or -1.
-func indexUnclean(values []float64) int { return slices.IndexFunc(values, unclean) }
+// unclean reports whether v is what no table holds: an infinity, -0, or a NaN that is not the null.
+func unclean(v float64) bool {
+	b := math.Float64bits(v)
+	return b == 1<<63 || (b&0x7FF0000000000000 == 0x7FF0000000000000 && b != nullBits)
+}
 
-// cleanNumbers makes infinities null and -0 zero, in place.
-func cleanNumbers(values []float64) {
+// indexUnclean returns the index of the first number that no table holds, or -1.
+func indexUnclean(values []float64) int {
 	for i, v := range values {
 		if unclean(v) {
-			values[i] = v - v + 0 // NaN for an infinity, 0 for -0
+			return i
+		}
+	}
+	return -1
+}
+
+// cleanNumbers makes infinities and all NaN the null and -0 zero, in place.
+func cleanNumbers(dst []float64) {
+	for i, v := range dst {
+		switch {
+		case !unclean(v):
+		case v == 0:
+			dst[i] = 0
+		default:
+			dst[i] = math.Float64frombits(nullBits)
 		}
 	}
 }
