@@ -111,6 +111,9 @@ func sourceName(leaf *schema.Column) string {
 		}
 		return fmt.Sprintf("UINT%d", t.BitWidth())
 	case schema.TimestampLogicalType:
+		if t.IsAdjustedToUTC() {
+			return "TIMESTAMP(" + unitName(t.TimeUnit()) + utcSuffix
+		}
 		return "TIMESTAMP(" + unitName(t.TimeUnit()) + ")"
 	case schema.TimeLogicalType:
 		return "TIME(" + unitName(t.TimeUnit()) + ")"
@@ -129,6 +132,9 @@ func sourceName(leaf *schema.Column) string {
 	}
 	return leaf.PhysicalType().String()
 }
+
+// utcSuffix ends the source name of timestamps that are moments, not readings of a local clock.
+const utcSuffix = ", UTC)"
 
 func unitName(u schema.TimeUnitType) string {
 	switch u {
@@ -186,7 +192,7 @@ func (c *column) choosePhysical() string {
 		return c.chooseInteger(true, 64)
 	case parquet.Types.Int96:
 		c.kind = dataset.Time
-		c.read = numbers(c, readInt96, int96Micros)
+		c.read = numbers(c, readInt96, c.int96Micros)
 	case parquet.Types.Float:
 		c.kind = dataset.Number
 		c.read = numbers(c, readFloat32, func(v float32) (float64, error) { return float64(v), nil })
@@ -235,14 +241,28 @@ func exactInt64(v int64) (float64, error) {
 	return float64(v), nil
 }
 
+// maxMicros keeps times within what an int64 of microseconds holds, so that every time can be written again.
+const maxMicros = 1 << 62
+
+func (c *column) tooFar() error {
+	return &Error{Kind: Unsupported, Column: c.name,
+		Detail: "it has times more than 146,000 years from 1970; replace them by nulls"}
+}
+
 // times reads integers as microseconds since 1970.
 func (c *column) times(is32 bool, micros func(int64) float64) string {
 	c.kind = dataset.Time
+	inRange := func(v float64) (float64, error) {
+		if v > maxMicros || v < -maxMicros {
+			return 0, c.tooFar()
+		}
+		return v, nil
+	}
 	switch {
 	case is32 && c.physical == parquet.Types.Int32:
-		c.read = numbers(c, readInt32, func(v int32) (float64, error) { return micros(int64(v)), nil })
+		c.read = numbers(c, readInt32, func(v int32) (float64, error) { return inRange(micros(int64(v))) })
 	case !is32 && c.physical == parquet.Types.Int64:
-		c.read = numbers(c, readInt64, func(v int64) (float64, error) { return micros(v), nil })
+		c.read = numbers(c, readInt64, func(v int64) (float64, error) { return inRange(micros(v)) })
 	default:
 		return unknown
 	}
@@ -287,9 +307,13 @@ func floorDiv(a, b int64) int64 {
 }
 
 // int96Micros reads the timestamp of Impala and old Spark: nanoseconds of the day, then the Julian day.
-func int96Micros(v parquet.Int96) (float64, error) {
+func (c *column) int96Micros(v parquet.Int96) (float64, error) {
+	const epoch, maxDays = 2440588, maxMicros / 2 / 86400_000_000
 	nanos := int64(binary.LittleEndian.Uint64(v[:8]))
-	day := int64(binary.LittleEndian.Uint32(v[8:])) - 2440588
+	day := int64(binary.LittleEndian.Uint32(v[8:])) - epoch
+	if day > maxDays || day < -maxDays {
+		return 0, c.tooFar()
+	}
 	return float64(day*86400_000_000 + floorDiv(nanos, 1000)), nil
 }
 
