@@ -1,0 +1,174 @@
+package dataset
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// Every byte of both files, changed in turn, must be noticed: no byte is outside of a checksum or a comparison.
+func TestEveryByteIsChecked(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "table")
+	if err := Write(dir, sample(t)); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{manifestFile, columnsFile} {
+		path := filepath.Join(dir, name)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range data {
+			bad := slices.Clone(data)
+			bad[i] ^= 1 << (i % 8)
+			wantCorrupt(t, dir, path, bad, fmt.Sprintf("%s byte %d", name, i))
+		}
+		for _, n := range []int{0, 1, len(data) / 2, len(data) - 1} {
+			wantCorrupt(t, dir, path, data[:n], fmt.Sprintf("%s cut to %d", name, n))
+		}
+		wantCorrupt(t, dir, path, append(slices.Clone(data), 0), name+" with a byte more")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustOpen(t, dir)
+}
+
+func wantCorrupt(t *testing.T, dir, path string, data []byte, what string) {
+	t.Helper()
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table, err := Open(dir)
+	if err == nil {
+		table.Close()
+	}
+	if e := (*CorruptError)(nil); !errors.As(err, &e) || e.Path == "" || e.Detail == "" {
+		t.Errorf("%s: got %v, want a CorruptError", what, err)
+	}
+}
+
+// forge changes manifest and columns and makes all checksums fit again, as an attacker with the format would.
+func forge(t *testing.T, change func(m *manifest, columns []byte) []byte) error {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "table")
+	if err := Write(dir, sample(t)); err != nil {
+		t.Fatal(err)
+	}
+	head, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, detail, err := decodeManifest(head)
+	if m == nil {
+		t.Fatal(detail, err)
+	}
+	columns, err := os.ReadFile(filepath.Join(dir, columnsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns = change(m, columns)
+	for i := range m.Columns {
+		s := &m.Columns[i]
+		if s.Offset >= 0 && s.Length >= 0 && s.Offset+s.Length <= int64(len(columns)) && s.Offset+s.Length >= s.Offset {
+			s.CRC = crc32.Checksum(columns[s.Offset:s.Offset+s.Length], castagnoli)
+		}
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head = fmt.Appendf(nil, "%s %08x\n%s", manifestMagic, crc32.Checksum(body, castagnoli), body)
+	for name, data := range map[string][]byte{manifestFile: head, columnsFile: columns} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table, err := Open(dir)
+	if err == nil {
+		table.Close()
+	}
+	return err
+}
+
+func TestForgedFiles(t *testing.T) {
+	const n, b, text, at = 0, 1, 2, 3 // the columns of sample
+	word := func(column int, offset int64, v uint64) func(m *manifest, data []byte) []byte {
+		return func(m *manifest, data []byte) []byte {
+			binary.LittleEndian.PutUint64(data[m.Columns[column].Offset+offset:], v)
+			return data
+		}
+	}
+	head := func(change func(m *manifest)) func(m *manifest, data []byte) []byte {
+		return func(m *manifest, data []byte) []byte { change(m); return data }
+	}
+	for name, change := range map[string]func(*manifest, []byte) []byte{
+		"infinity":    word(n, 0, math.Float64bits(math.Inf(1))),
+		"minus zero":  word(at, 0, 1<<63),
+		"another NaN": word(n, 8, 0x7FF8000000000002),
+		"boolean": func(m *manifest, data []byte) []byte {
+			data[m.Columns[b].Offset] = 3
+			return data
+		},
+		"code":                   word(text, 0, 4),
+		"dictionary offset":      word(text, 64+8, math.MaxUint64),
+		"dictionary start":       word(text, 64, 1),
+		"dictionary order":       word(text, 64+16, 0),
+		"rows":                   head(func(m *manifest) { m.Rows = 5 }),
+		"negative rows":          head(func(m *manifest) { m.Rows = -1 }),
+		"too many rows":          head(func(m *manifest) { m.Rows = math.MaxInt64 }),
+		"version":                head(func(m *manifest) { m.Version = 2 }),
+		"two names":              head(func(m *manifest) { m.Columns[1].Name = "n" }),
+		"no name":                head(func(m *manifest) { m.Columns[1].Name = "" }),
+		"offset":                 head(func(m *manifest) { m.Columns[1].Offset = -64 }),
+		"overlap":                head(func(m *manifest) { m.Columns[3].Offset = m.Columns[0].Offset }),
+		"length":                 head(func(m *manifest) { m.Columns[0].Length = math.MaxInt64 }),
+		"dictionary":             head(func(m *manifest) { m.Columns[2].Dictionary = 1 << 60 }),
+		"negative dictionary":    head(func(m *manifest) { m.Columns[2].Dictionary = -1 }),
+		"dictionary of a number": head(func(m *manifest) { m.Columns[0].Dictionary = 1 }),
+		"bytes":                  head(func(m *manifest) { m.Bytes = 1 << 62 }),
+		"column missing":         head(func(m *manifest) { m.Columns = m.Columns[:3] }),
+	} {
+		err := forge(t, change)
+		if e := (*CorruptError)(nil); !errors.As(err, &e) {
+			t.Errorf("%s: got %v, want a CorruptError", name, err)
+		}
+	}
+	if err := forge(t, head(func(*manifest) {})); err != nil {
+		t.Errorf("files that were written again unchanged: %v", err)
+	}
+}
+
+// FuzzManifest feeds arbitrary manifests with a right checksum to the reader of manifests and to Open.
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(`{"version":1,"rows":0,"bytes":64,"columns":[]}`))
+	f.Add([]byte(`{"version":1,"rows":2,"bytes":128,"columns":[{"name":"a","kind":"number","source":"","offset":64,"length":16,"crc32c":0}]}`))
+	dir := f.TempDir()
+	columns := make([]byte, 4096)
+	copy(columns, header())
+	f.Fuzz(func(t *testing.T, body []byte) {
+		data := fmt.Appendf(nil, "%s %08x\n%s", manifestMagic, crc32.Checksum(body, castagnoli), body)
+		m, detail, _ := decodeManifest(data)
+		if (m == nil) == (detail == "") {
+			t.Fatalf("manifest %v with detail %q", m, detail)
+		}
+		if m == nil || m.Bytes > int64(len(columns)) {
+			return
+		}
+		for name, content := range map[string][]byte{manifestFile: data, columnsFile: columns[:m.Bytes]} {
+			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if table, err := Open(dir); err == nil {
+			table.Close()
+		}
+	})
+}
