@@ -78,7 +78,7 @@ func ratio(r Range) func(int64, []Part) Result {
 		if b.Low > 0 {
 			quotient.High = a.Div(interval.Point(b.Low)).High
 		}
-		return finish(above.Value/below.Value, quotient, bounded, r, 1)
+		return finish(min(max(above.Value, 0), 1)/min(below.Value, 1), quotient, bounded, r, 1)
 	}
 }
 

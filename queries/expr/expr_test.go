@@ -148,10 +148,10 @@ func TestErrors(t *testing.T) {
 		{"(delay > 1) == (delay > 2)", "1:13", "two computed conditions"},
 		{"for > 1", "1:1", "reserved word"},
 		{"'abc", "1:1", "the text is not closed"},
-		{".delay > 1", "1:2", "starts with a dot"},
+		{".delay > 1", "1:1", "starts with a dot"},
 		{"(delay + 1).x", "1:8", "only a column name can be followed"},
 		{"origin == 'a\xff'", "1:1", "not valid UTF-8"},
-		{strings.Repeat("(", 500) + "1" + strings.Repeat(")", 500), "1:1", "nested deeper"},
+		{strings.Repeat("(", 2000) + "1" + strings.Repeat(")", 2000), "1:1", "nested deeper"},
 		{strings.Repeat("delay+", MaxDepth) + "delay", "1:", "nested deeper"},
 		{strings.Repeat("late&&", 2000) + "late", "", ""},
 		{strings.Repeat("late||", MaxNodes) + "late", "1:", "bytes, more than"},
@@ -303,6 +303,29 @@ func TestPrintNumberReadsBack(t *testing.T) {
 		s := mustParse(t, printNumber(x))
 		if s.root.kind != numberTerm || s.root.number != x {
 			t.Errorf("%v is printed as %s and read as %v", x, printNumber(x), s.root.number)
+		}
+	}
+}
+
+// TestDeepestReadsBack: the parentheses of a canonical form do not run into the parser's own limit.
+func TestDeepestReadsBack(t *testing.T) {
+	for _, src := range []string{
+		strings.Repeat("delay + ", MaxDepth-1) + "delay",
+		strings.Repeat("delay - (", MaxDepth-1) + "delay" + strings.Repeat(")", MaxDepth-1),
+		strings.Repeat("-(", MaxDepth-1) + "delay" + strings.Repeat(")", MaxDepth-1),
+		strings.Repeat("late ? 1 : ", MaxDepth-1) + "delay",
+		strings.Repeat("abs(", MaxDepth-1) + "delay" + strings.Repeat(")", MaxDepth-1),
+	} {
+		s, err := Parse(src)
+		if err != nil {
+			t.Errorf("%.40s…: %v", src, err)
+			continue
+		}
+		if again, err := Parse(s.Canonical()); err != nil || again.Canonical() != s.Canonical() {
+			t.Errorf("%.40s… has the form %.40s…: %v", src, s.Canonical(), err)
+		}
+		if _, err := s.Check(flights); err != nil {
+			t.Errorf("%.40s…: %v", src, err)
 		}
 	}
 }

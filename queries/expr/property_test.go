@@ -120,8 +120,8 @@ func TestAnyTextReadsBack(t *testing.T) {
 	})
 }
 
-// FuzzParse: no input panics, errors are *Error at a place inside of the source, the canonical form is a fixed point, and
-// cel-go never refuses a tree that our own checker accepts.
+// FuzzParse: no input panics, errors are *Error at a place inside of the source, the canonical form is a fixed point,
+// cel-go's two parsers read the same, and its checker never refuses a tree that ours accepts.
 func FuzzParse(f *testing.F) {
 	for _, src := range []string{
 		"delay > 15 && distance < 500", "late ? 1 : 0", "origin in ['SFO', \"LAX\"]", "-(-1)", "a.b + col('air time')", "day.getHours() < 3",
@@ -132,6 +132,9 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, src string) {
 		s, err := Parse(src)
+		if generated, other := parse(src, celParser(false)); (err == nil) != (other == nil) || err == nil && s.Canonical() != generated.Canonical() {
+			t.Fatalf("%q is read differently by cel-go's two parsers: %v, %v", src, err, other)
+		}
 		if err != nil {
 			checkError(t, err)
 			return

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/internal/celoracle"
+	"github.com/holdoutd/holdoutd/queries/internal/reference"
 )
 
 // TestTreeIsCEL: the total tree that expr makes of a source means what CEL's own interpreter makes of the source, and
@@ -25,7 +26,7 @@ func TestTreeIsCEL(t *testing.T) {
 			if again, err := canonical.Eval(forOracle(r)); err != nil || !same(again, want) && !(again == nil && want == nil) {
 				t.Fatalf("%s\n%s\nrow %v: %v, but its canonical form is %v, %v", src, canonical.Total(), r, want, again, err)
 			}
-			if got := evaluate(tree, r); !same(got, want) {
+			if got := reference.Evaluate(tree, r); !same(got, want) {
 				t.Fatalf("%s\n%s\nrow %v: got %v, CEL has %v", src, oracle.Total(), r, got, want)
 			}
 		}

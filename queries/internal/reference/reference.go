@@ -1,4 +1,6 @@
-package celoracle_test
+// Package reference evaluates a total tree one row at a time, as plainly as its meaning can be said. Tests compare it with
+// CEL's interpreter, and the kernels with it.
+package reference
 
 import (
 	"math"
@@ -8,12 +10,15 @@ import (
 	"github.com/holdoutd/holdoutd/queries/expr"
 )
 
-// evaluate is the meaning of a total tree at one row, as plainly as it can be said. Numbers are float64 with NaN for
-// null, texts are *string, conditions bool.
-func evaluate(n *expr.Node, row map[string]any) any {
+// Row is one row by column name: a float64 (Number, and Time in microseconds), a string, a bool or nil for null.
+type Row map[string]any
+
+// Evaluate is the value of a tree at one row: a float64, NaN for null, of a Number or Time; a bool of a Condition; a
+// *string of a Text.
+func Evaluate(n *expr.Node, row Row) any {
 	args := make([]any, len(n.Args))
 	for i, a := range n.Args {
-		args[i] = evaluate(a, row)
+		args[i] = Evaluate(a, row)
 	}
 	f := func(i int) float64 { return args[i].(float64) }
 	b := func(i int) bool { return args[i].(bool) }
