@@ -116,19 +116,22 @@ func checkCore(core []byte) error {
 		return invalid("answer of %d bytes, at most %d", len(core), MaxCoreBytes)
 	case !utf8.Valid(core):
 		return invalid("answer is not UTF-8")
-	case len(core) < 2 || core[0] != '{' || core[len(core)-1] != '}':
+	case len(core) < 2 || core[0] != '{' || core[len(core)-1] != '}' || !json.Valid(core):
 		return invalid("answer is not a JSON object without surrounding space")
+	case len(bytes.TrimSpace(core[1:len(core)-1])) == 0:
+		return invalid("answer is an empty object")
+	}
+	// The writer checks every answer, so it decodes only those in which the name can be hidden.
+	if bytes.IndexByte(core, '\\') < 0 && !bytes.Contains(bytes.ToLower(core), []byte("ledger")) {
+		return nil
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(core, &members); err != nil {
 		return invalid("answer is not a JSON object: %v", err)
 	}
-	if len(members) == 0 {
-		return invalid("answer is an empty object")
-	}
 	for name := range members {
 		if strings.EqualFold(name, "ledger") {
-			return invalid(`answer has a member %q already`, name)
+			return invalid("answer has a member %q already", name)
 		}
 	}
 	return nil

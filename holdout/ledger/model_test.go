@@ -56,7 +56,7 @@ func limitChecks(t *testing.T) {
 	if given {
 		return
 	}
-	if err := flag.Set("rapid.checks", "40"); err != nil {
+	if err := flag.Set("rapid.checks", "16"); err != nil {
 		t.Fatal(err)
 	}
 }

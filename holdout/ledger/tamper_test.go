@@ -43,7 +43,7 @@ func sample(t testing.TB) (path string, exports [2][]byte) {
 	return path, exports
 }
 
-// TestEveryByteOfAnExportCounts flips, drops and doubles every byte of an export, one at a time.
+// TestEveryByteOfAnExportCounts flips every byte of an export, one at a time, and drops or doubles every fifth.
 func TestEveryByteOfAnExportCounts(t *testing.T) {
 	_, exports := sample(t)
 	for _, whole := range exports {
@@ -56,6 +56,9 @@ func TestEveryByteOfAnExportCounts(t *testing.T) {
 				"doubled": append(bytes.Clone(whole[:i+1]), whole[i:]...),
 				"cut":     whole[:i],
 			} {
+				if what != "flipped" && i%5 != 0 {
+					continue // to save time
+				}
 				_, err := VerifyExport(bytes.NewReader(damaged))
 				var corrupt *CorruptError
 				if !errors.As(err, &corrupt) {
@@ -144,7 +147,7 @@ func rewrite(t *testing.T, path, statement string) string {
 	if err := os.WriteFile(changed, readFile(t, path), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := sql.Open("sqlite", "file://"+changed)
+	db, err := sql.Open("sqlite", "file://"+changed+"?_pragma=synchronous(OFF)&_pragma=journal_mode(MEMORY)")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,7 +237,7 @@ func TestDamagedFile(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	damaged := filepath.Join(t.TempDir(), "damaged.db")
 	found := 0
-	const trials = 600
+	const trials = 200
 	for range trials {
 		b := bytes.Clone(whole)
 		at, bit := random.IntN(len(b)), byte(1)<<random.IntN(8)
