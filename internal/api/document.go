@@ -48,37 +48,37 @@ func (a *API) config() huma.Config {
 
 // The shapes of replies that write themselves, for the document.
 type (
-	answerDocument struct {
+	AskReply struct {
 		Answer   Answer         `json:"answer"`
 		Budget   holdout.Budget `json:"budget"`
 		Replayed bool           `json:"replayed" doc:"whether the answer had been given before; it cost nothing then"`
 	}
-	batchDocument struct {
-		Answers []itemDocument `json:"answers" doc:"in the order of the queries"`
+	BatchReply struct {
+		Answers []BatchItem    `json:"answers" doc:"in the order of the queries"`
 		Budget  holdout.Budget `json:"budget"`
 	}
-	itemDocument struct {
+	BatchItem struct {
 		Answer   *Answer `json:"answer,omitempty"`
 		Replayed bool    `json:"replayed"`
 		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,questions-exhausted" doc:"why there is no answer; nothing was debited"`
 	}
-	pageDocument struct {
+	AnswerPage struct {
 		Answers []Answer `json:"answers"`
 		Next    int64    `json:"next,omitempty" doc:"the cursor of the next page; absent on the last"`
 	}
 	// Answer is the recorded form of an answer. Its bytes never change.
 	Answer struct {
-		ID        string          `json:"id"`
-		Holdout   string          `json:"holdout"`
-		Query     string          `json:"query" doc:"the query's identity: sha256:…"`
-		Value     *float64        `json:"value" doc:"null where the query has no defined result"`
-		Interval  *answerInterval `json:"interval" doc:"null where no valid bound is known"`
-		Mechanism string          `json:"mechanism"`
-		Source    string          `json:"source" doc:"holdout or training: which part the value is near to"`
-		Cost      holdout.Cost    `json:"cost"`
-		Ledger    answerLedger    `json:"ledger"`
+		ID        string       `json:"id"`
+		Holdout   string       `json:"holdout"`
+		Query     string       `json:"query" doc:"the query's identity: sha256:…"`
+		Value     *float64     `json:"value" doc:"null where the query has no defined result"`
+		Interval  *Interval    `json:"interval" doc:"null where no valid bound is known"`
+		Mechanism string       `json:"mechanism"`
+		Source    string       `json:"source" doc:"holdout or training: which part the value is near to"`
+		Cost      holdout.Cost `json:"cost"`
+		Ledger    LedgerPlace  `json:"ledger"`
 	}
-	answerInterval struct {
+	Interval struct {
 		Low        float64            `json:"low"`
 		High       float64            `json:"high"`
 		Confidence float64            `json:"confidence"`
@@ -87,7 +87,7 @@ type (
 		Bound      string             `json:"bound" doc:"the theorem"`
 		Parts      map[string]float64 `json:"parts,omitempty" doc:"what the half-width is made of"`
 	}
-	answerLedger struct {
+	LedgerPlace struct {
 		Seq  int64  `json:"seq" doc:"the answer's place in the holdout's chain"`
 		Head string `json:"head" doc:"the chain's head with this answer: sha256:…; keep it to notice a restored old backup"`
 	}
@@ -138,8 +138,12 @@ func (a *API) finishDocument() {
 		panic("api: the query schema is no JSON: " + err.Error())
 	}
 	schemas["Query"] = &huma.Schema{Extensions: query}
+	for _, s := range schemas { // huma closes every object; replies may get members that old clients do not know
+		if s.AdditionalProperties == false {
+			s.AdditionalProperties = nil
+		}
+	}
 	schemas["Problem"].AdditionalProperties = true
-	schemas["Answer"].AdditionalProperties = true
 	codes := []any{}
 	for _, c := range allClasses() {
 		codes = append(codes, c.code)

@@ -16,7 +16,6 @@ type keyPath struct {
 
 type keyRequest struct {
 	IdempotencyKey string `header:"Idempotency-Key" hidden:"true"`
-	RawBody        []byte `contentType:"application/json"`
 }
 
 // NewKey asks for a key.
@@ -74,7 +73,7 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*createdKeyReply, 
 	if in.IdempotencyKey != "" {
 		return nil, invalid("Idempotency-Key", "", "a key's secret is shown once and cannot be replayed; leave Idempotency-Key out")
 	}
-	members, err := readObject(in.RawBody, "name", "scope")
+	members, err := readObject(bodyOf(ctx), "name", "scope")
 	if err != nil {
 		return nil, err
 	}

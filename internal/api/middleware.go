@@ -164,9 +164,18 @@ func (a *API) withBody(limit int64) func(huma.Context, func(huma.Context)) {
 			problemOf(err).reply(c)
 			return
 		}
-		c.Request.Body = io.NopCloser(bytes.NewReader(body))
+		c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), bodyKey{}, body))
+		c.Request.Body = io.NopCloser(bytes.NewReader(body)) // huma reads it to see that there is one
 		next(ctx)
 	}
+}
+
+type bodyKey struct{}
+
+// bodyOf is the body that withBody read.
+func bodyOf(ctx context.Context) []byte {
+	body, _ := ctx.Value(bodyKey{}).([]byte)
+	return body
 }
 
 func (a *API) readBody(c *gin.Context, limit int64) ([]byte, error) {

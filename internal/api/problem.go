@@ -207,7 +207,10 @@ func (p *Problem) reply(c *gin.Context) {
 
 // The errors of huma become ours, without the values that were sent. It calls this with what it found wrong with
 // parameters, before any handler of ours runs.
+//
+// A list in a reply is never null, so its schema does not say it could be.
 func init() {
+	huma.DefaultArrayNullable = false
 	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
 		for _, err := range errs {
 			var p *Problem

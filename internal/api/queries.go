@@ -13,17 +13,11 @@ import (
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
-// queryRequest carries one query as it came: queries.Parse is the only one that reads it.
+// queryRequest is what comes with a query. The query itself is taken from bodyOf as it came: queries.Parse is the only
+// one that reads it.
 type queryRequest struct {
 	ID             string `path:"id" doc:"id of the holdout: ho_…"`
 	IdempotencyKey string `header:"Idempotency-Key" doc:"1 to 255 visible ASCII characters; the same key with another body is 422"`
-	RawBody        []byte `contentType:"application/json"`
-}
-
-// explainRequest has no Idempotency-Key: an explanation changes nothing.
-type explainRequest struct {
-	ID      string `path:"id" doc:"id of the holdout: ho_…"`
-	RawBody []byte `contentType:"application/json"`
 }
 
 // writtenReply writes itself: recorded answers must leave byte for byte, which no encoder promises.
@@ -48,28 +42,28 @@ func (a *API) registerQueries() {
 		Summary:     "Ask one question",
 		Description: "Answers a query and debits its cost, durably, before the answer leaves. A query that was answered before gets the same bytes again at no cost. A spent budget is 403 `budget-exhausted`.",
 		RequestBody: a.jsonBody(querySchema), SkipValidateBody: true,
-		Responses: a.jsonReply("The answer, with what is left of the budget", answerDocument{}, true),
+		Responses: a.jsonReply("The answer, with what is left of the budget", AskReply{}, true),
 	}, a.ask)
 	typed(a, huma.Operation{
 		OperationID: "ask-batch", Method: http.MethodPost, Path: base + "/queries/batch", Tags: []string{"queries"}, Security: needsKey, Middlewares: batches,
 		Summary:     "Ask many questions at once",
 		Description: "Answers queries in order, in one pass over the rows. All are paid or none is, unless `partial` is true: then as many as the budget allows. Tokens are spent in order; once they are gone the rest comes back as `not_asked` and costs nothing.",
 		RequestBody: a.jsonBody(batchSchema(a.limits.Service.BatchQueries)), SkipValidateBody: true,
-		Responses: a.jsonReply("The answers in the order of the queries, with what is left of the budget", batchDocument{}, true),
+		Responses: a.jsonReply("The answers in the order of the queries, with what is left of the budget", BatchReply{}, true),
 	}, a.askBatch)
 	typed(a, huma.Operation{
 		OperationID: "explain", Method: http.MethodPost, Path: base + "/queries/explain", Tags: []string{"queries"}, Security: needsKey, Middlewares: questions,
 		Summary:     "Explain a query",
 		Description: "What a query means, what it would cost, the interval it would get, and what the training part says. It touches no holdout row and costs nothing.",
 		RequestBody: a.jsonBody(querySchema), SkipValidateBody: true,
-	}, func(ctx context.Context, in *explainRequest) (*explainReply, error) {
-		e, err := a.service.Explain(ctx, caller(ctx), in.ID, in.RawBody)
+	}, func(ctx context.Context, in *holdoutPath) (*explainReply, error) {
+		e, err := a.service.Explain(ctx, caller(ctx), in.ID, bodyOf(ctx))
 		return &explainReply{e}, err
 	})
 	typed(a, huma.Operation{
 		OperationID: "list-answers", Method: http.MethodGet, Path: base + "/answers", Tags: []string{"queries"}, Security: needsKey, Middlewares: huma.Middlewares{a.inTime},
 		Summary: "The answers given so far", Description: "Oldest first, in pages. An analyst sees their own answers, an admin all.",
-		Responses: a.jsonReply("A page of answers", pageDocument{}, false),
+		Responses: a.jsonReply("A page of answers", AnswerPage{}, false),
 	}, a.answers)
 	typed(a, huma.Operation{
 		OperationID: "get-budget", Method: http.MethodGet, Path: base + "/budget", Tags: []string{"queries"}, Security: needsKey, Middlewares: huma.Middlewares{a.inTime},
@@ -84,7 +78,7 @@ func (a *API) ask(ctx context.Context, in *queryRequest) (*writtenReply, error) 
 	if err := checkIdempotencyKey(in.IdempotencyKey); err != nil {
 		return nil, err
 	}
-	answer, err := a.service.Ask(ctx, caller(ctx), in.ID, in.RawBody, in.IdempotencyKey)
+	answer, err := a.service.Ask(ctx, caller(ctx), in.ID, bodyOf(ctx), in.IdempotencyKey)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +94,7 @@ func (a *API) askBatch(ctx context.Context, in *queryRequest) (*writtenReply, er
 	if err := checkIdempotencyKey(in.IdempotencyKey); err != nil {
 		return nil, err
 	}
-	queries, partial, err := splitBatch(in.RawBody, a.limits.Service.BatchQueries)
+	queries, partial, err := splitBatch(bodyOf(ctx), a.limits.Service.BatchQueries)
 	if err != nil {
 		return nil, err
 	}

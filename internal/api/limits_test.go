@@ -1,0 +1,249 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+// dial opens a connection that fails the test, instead of hanging it, if the server never ends it.
+func (s *server) dial() net.Conn {
+	s.t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { c.Close() })
+	c.SetDeadline(time.Now().Add(time.Minute))
+	return c
+}
+
+// TestSlowHead: a client that sends its head a little at a time is hung up on.
+func TestSlowHead(t *testing.T) {
+	s := start(t, Options{Limits: Limits{ReadHeader: 50 * time.Millisecond}})
+	c := s.dial()
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: h\r\nX-Slow: ")
+	// The server may say 408 before it hangs up; what counts is that it does.
+	if b, err := io.ReadAll(c); err != nil || bytes.Contains(b, []byte(" 200 ")) {
+		t.Errorf("%q %v", b, err)
+	}
+}
+
+// TestSlowBody: a body that stops coming is 408, for a query and for an upload, and leaves nothing behind.
+func TestSlowBody(t *testing.T) {
+	s := start(t, Options{Limits: Limits{ReadBody: 50 * time.Millisecond, UploadIdle: 50 * time.Millisecond}})
+	path, _ := s.upload("name=flights&holdout=0.5&questions=5")
+	for _, target := range []string{path + "/queries", "/v1/holdouts?name=slow"} {
+		c := s.dial()
+		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\n\r\nPAR1", target, s.key)
+		reply, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(target, err)
+		}
+		body, _ := io.ReadAll(reply.Body)
+		if reply.StatusCode != 408 || !strings.Contains(string(body), "request-timeout") {
+			t.Errorf("%s: %d %s", target, reply.StatusCode, body)
+		}
+	}
+	if b := s.get(path + "/budget"); !strings.Contains(string(b.body), `"left":5`) {
+		t.Errorf("a query that never came cost something: %s", b.body)
+	}
+	var list struct{ Holdouts []holdout.Card }
+	s.get("/v1/holdouts").decode(t, &list)
+	if len(list.Holdouts) != 1 {
+		t.Errorf("half an upload is listed: %+v", list)
+	}
+}
+
+// A slowBody sends its bytes in pieces with pauses that add up to more than the idle limit but are each below it.
+type slowBody struct {
+	pieces [][]byte
+	pause  time.Duration
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if len(b.pieces) == 0 {
+		return 0, io.EOF
+	}
+	time.Sleep(b.pause)
+	n := copy(p, b.pieces[0])
+	b.pieces[0] = b.pieces[0][n:]
+	if len(b.pieces[0]) == 0 {
+		b.pieces = b.pieces[1:]
+	}
+	return n, nil
+}
+
+func pieces(b []byte, n int) [][]byte {
+	var dst [][]byte
+	for i := range n {
+		dst = append(dst, b[len(b)*i/n:len(b)*(i+1)/n])
+	}
+	return dst
+}
+
+// TestUploadMayLastWhileItFlows: the limit of an upload is on pauses, and shutdown waits for what was accepted.
+func TestUploadMayLastWhileItFlows(t *testing.T) {
+	s := start(t, Options{Limits: Limits{UploadIdle: 5 * time.Second, ReadBody: 50 * time.Millisecond, Write: 50 * time.Millisecond}})
+	started := make(chan struct{})
+	stopped := make(chan error, 1)
+	go func() {
+		<-started
+		stopped <- s.stop()
+	}()
+	body := &slowBody{pieces(fixture(t, "flights-5k.parquet"), 10), 50 * time.Millisecond}
+	request, err := http.NewRequest("POST", s.url+"/v1/holdouts?name=slow", io.MultiReader(&slowBody{body.pieces[:5], body.pause}, signal(started), &slowBody{body.pieces[5:], body.pause}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+s.key)
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := io.ReadAll(reply.Body)
+	if reply.StatusCode != 201 {
+		t.Errorf("%d %s", reply.StatusCode, b)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	if _, err := http.Get(s.url + "/healthz"); err == nil {
+		t.Error("still accepting after shutdown")
+	}
+}
+
+// signal is an empty reader that closes c when it is reached.
+func signal(c chan struct{}) io.Reader { return signalReader(c) }
+
+type signalReader chan struct{}
+
+func (r signalReader) Read([]byte) (int, error) {
+	close(r)
+	return 0, io.EOF
+}
+
+// TestDrainLimit: shutdown does not wait for ever.
+func TestDrainLimit(t *testing.T) {
+	s := start(t, Options{Limits: Limits{Drain: 50 * time.Millisecond}})
+	c := s.dial()
+	fmt.Fprintf(c, "POST /v1/holdouts?name=x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n", s.key)
+	if _, err := bufio.NewReader(c).ReadString('\n'); err != nil { // 100: the handler is at work
+		t.Fatal(err)
+	}
+	if err := s.stop(); err == nil {
+		t.Error("a request was cut off, and nobody was told")
+	}
+}
+
+// TestClientGone: a client that hangs up in the middle of an upload leaves nothing, and no error of the server.
+func TestClientGone(t *testing.T) {
+	s := start(t, Options{})
+	file := fixture(t, "flights-5k.parquet")
+	c := s.dial()
+	fmt.Fprintf(c, "POST /v1/holdouts?name=x HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n", s.key, len(file))
+	c.Write(file[:len(file)/2])
+	c.Close()
+	path, _ := s.upload("name=whole&holdout=0.5&questions=5") // the same table: refused if the half had left something
+	ctx, cancel := context.WithCancel(t.Context())
+	request, _ := http.NewRequestWithContext(ctx, "POST", s.url+path+"/queries", io.MultiReader(strings.NewReader(`{"type":`), cancelReader(cancel)))
+	request.Header.Set("Authorization", "Bearer "+s.key)
+	if _, err := http.DefaultClient.Do(request); err == nil {
+		t.Error("a cancelled request has a reply")
+	}
+	if r := s.post(path+"/queries", late); r.StatusCode != 200 {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	s.stop() // the log is complete
+	if strings.Contains(s.log.String(), `"level":"ERROR"`) {
+		t.Errorf("clients that hang up are no errors of the server:\n%s", s.log)
+	}
+}
+
+type cancelReader context.CancelFunc
+
+func (r cancelReader) Read([]byte) (int, error) {
+	r()
+	time.Sleep(10 * time.Millisecond)
+	return 0, io.ErrUnexpectedEOF
+}
+
+func TestRateLimit(t *testing.T) {
+	s := start(t, Options{Limits: Limits{Rate: 0.001, Burst: 3}})
+	_, other := s.newKey("analyst") // the first of three
+	s.get("/v1/keys")
+	s.get("/v1/keys")
+	r := s.get("/v1/keys")
+	if r.StatusCode != 429 || r.problem(t).Code != "rate-limited" || r.Header.Get("Retry-After") == "" || r.Header.Get("Retry-After") == "0" {
+		t.Errorf("%d %s %v", r.StatusCode, r.body, r.Header)
+	}
+	if r := s.get("/v1/holdouts", "Authorization: Bearer "+other); r.StatusCode != 200 {
+		t.Errorf("the limit of one key is another's: %d", r.StatusCode)
+	}
+	if r := s.get("/healthz"); r.StatusCode != 200 {
+		t.Errorf("health needs no key and has no limit: %d", r.StatusCode)
+	}
+}
+
+// TestBusy fills the places of uploads and of questions.
+func TestBusy(t *testing.T) {
+	s := start(t, Options{Limits: Limits{Uploads: 1, Questions: 1, Wait: 20 * time.Millisecond}})
+	path, _ := s.upload("name=flights&holdout=0.5&questions=5")
+	s.api.uploads <- struct{}{}
+	s.api.asking <- struct{}{}
+	for _, r := range []result{
+		s.send("POST", "/v1/holdouts?name=x", strings.NewReader("PAR1")),
+		s.post(path+"/queries", late), s.post(path+"/queries/batch", `{"queries":[`+late+`]}`), s.post(path+"/queries/explain", late),
+	} {
+		if r.StatusCode != 503 || r.problem(t).Code != "busy" || r.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %d %s", r.Request.URL, r.StatusCode, r.body)
+		}
+	}
+	<-s.api.uploads
+	<-s.api.asking
+	if r := s.post(path+"/queries", late); r.StatusCode != 200 || !strings.Contains(string(r.body), `"left":4`) {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	if len(s.api.asking) != 0 || len(s.api.uploads) != 0 {
+		t.Error("a place was not given back")
+	}
+}
+
+// TestHugeHead: a head beyond the limit is refused without being kept.
+func TestHugeHead(t *testing.T) {
+	s := start(t, Options{Limits: Limits{HeaderBytes: 4096}})
+	c := s.dial()
+	go fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: h\r\nX-Huge: %s\r\n\r\n", strings.Repeat("x", 1<<20))
+	line, err := bufio.NewReader(c).ReadString('\n')
+	if err == nil && !strings.Contains(line, "431") {
+		t.Errorf("%q", line)
+	}
+}
+
+// TestUploadsLeaveNothing looks into the data directory after uploads that failed.
+func TestUploadsLeaveNothing(t *testing.T) {
+	s := start(t, Options{})
+	file := fixture(t, "flights-5k.parquet")
+	for _, body := range [][]byte{nil, file[:len(file)-5], file[:100], []byte("no"), bytes.Repeat([]byte("PAR1"), 1000)} {
+		r := s.send("POST", "/v1/holdouts?name=x", bytes.NewReader(body))
+		if r.StatusCode != 422 || r.problem(t).Code != "bad-upload" {
+			t.Errorf("%d bytes: %d %s", len(body), r.StatusCode, r.body)
+		}
+	}
+	for _, dir := range []string{"holdouts", "tmp"} {
+		entries, err := os.ReadDir(s.dir + "/" + dir)
+		if err != nil || len(entries) > 0 {
+			t.Errorf("%s: %v %v", dir, entries, err)
+		}
+	}
+}

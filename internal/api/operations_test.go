@@ -1,0 +1,113 @@
+package api
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestOperations(t *testing.T) {
+	s := start(t, Options{Version: "v1.2.3"})
+	for path, want := range map[string]string{
+		"/healthz": `"status":"ok"`, "/readyz": `"status":"ok"`, "/version": `"version":"v1.2.3"`,
+		"/openapi.json": `"openapi":"3.1`, "/docs": "docs.js", "/docs/docs.js": "fetch(", "/docs/style.css": "main", "/": "holdoutd",
+		"/docs/problems": `id="budget-exhausted"`,
+	} {
+		r := s.get(path, "Authorization: ")
+		if r.StatusCode != 200 || !strings.Contains(string(r.body), want) {
+			t.Errorf("%s: %d %.200s", path, r.StatusCode, r.body)
+		}
+		if strings.Contains(string(r.body), "$schema") || r.Header.Get("Link") != "" {
+			t.Errorf("%s links to a schema", path)
+		}
+		head := s.send("HEAD", path, nil)
+		if head.StatusCode != 200 || len(head.body) > 0 {
+			t.Errorf("HEAD %s: %d, %d bytes", path, head.StatusCode, len(head.body))
+		}
+	}
+	if r := s.get("/problems/budget-exhausted"); r.StatusCode != 302 || r.Header.Get("Location") != "/docs/problems#budget-exhausted" {
+		t.Errorf("a problem's type leads nowhere: %d %v", r.StatusCode, r.Header)
+	}
+	r := s.send("OPTIONS", "/v1/holdouts", nil)
+	if r.StatusCode != 204 || r.Header.Get("Allow") != "GET, HEAD, OPTIONS, POST" {
+		t.Errorf("OPTIONS: %d %q", r.StatusCode, r.Header.Get("Allow"))
+	}
+	if r := s.get("/healthz", "X-Request-Id: mine-1"); r.Header.Get("X-Request-Id") != "mine-1" {
+		t.Errorf("X-Request-Id: %q", r.Header.Get("X-Request-Id"))
+	}
+	if r := s.get("/healthz", "X-Request-Id: a\tb"); r.Header.Get("X-Request-Id") == "a\tb" {
+		t.Error("any X-Request-Id goes into the log")
+	}
+}
+
+// TestPagesWorkOffline: nothing is loaded from elsewhere, nor may be.
+func TestPagesWorkOffline(t *testing.T) {
+	s := start(t, Options{})
+	elsewhere := regexp.MustCompile(`(src|href|url|import|fetch)\s*[=(]?\s*["'(]?\s*(https?:)?//`)
+	for _, path := range []string{"/", "/docs", "/docs/docs.js", "/docs/style.css", "/docs/problems"} {
+		r := s.get(path)
+		if at := elsewhere.Find(r.body); at != nil {
+			t.Errorf("%s loads %s", path, at)
+		}
+		if policy := r.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: %q", path, policy)
+		}
+		if strings.Contains(string(r.body), "<script>") || strings.Contains(string(r.body), " style=") {
+			t.Errorf("%s has what its policy forbids", path)
+		}
+	}
+}
+
+// TestMetricsAndLogSayNothingOfAnswers asks questions with recognisable words and numbers and looks for them.
+func TestMetricsAndLogSayNothingOfAnswers(t *testing.T) {
+	s := start(t, Options{})
+	path, card := s.upload("name=flights&holdout=0.5&questions=5")
+	r := s.post(path+"/queries", `{"type":"fraction","of":"origin == 'ORD'","note":"remarkable"}`)
+	s.post(path+"/queries/batch", `{"queries":[`+late+`]}`)
+	var reply struct{ Answer struct{ Value json.Number } }
+	r.decode(t, &reply)
+	metrics := string(s.get("/metrics", "Authorization: ").body)
+	for _, want := range []string{
+		`holdoutd_http_requests_total{method="POST",route="/v1/holdouts/:id/queries",status="200"} 1`,
+		`holdoutd_http_request_duration_seconds_count{route="/v1/holdouts"} 1`, "holdoutd_build_info{", "go_goroutines", "holdoutd_uploads_in_flight 0",
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics have no %s", want)
+		}
+	}
+	if strings.Contains(metrics, `duration_seconds_count{route="/v1/holdouts/:id/queries`) {
+		t.Error("the metrics have durations of questions")
+	}
+	s.stop()
+	log := s.log.String()
+	for _, secret := range []string{"ORD", "remarkable", s.key, string(reply.Answer.Value), "delay > 15"} {
+		if strings.Contains(log, secret) || strings.Contains(metrics, secret) {
+			t.Errorf("%q stands in the log or the metrics", secret)
+		}
+	}
+	timed := regexp.MustCompile(`"route":"/v1/holdouts/:id/queries[^}]*"ms":`)
+	if line := timed.FindString(log); line != "" {
+		t.Errorf("the log has the duration of a question: %s", line)
+	}
+	if !strings.Contains(log, card.ID) || !strings.Contains(log, `"ms":`) {
+		t.Error("the log lacks what an operator needs")
+	}
+}
+
+func TestMetricsAccess(t *testing.T) {
+	admin := start(t, Options{Metrics: MetricsAdmin})
+	if r := admin.get("/metrics", "Authorization: "); r.StatusCode != 401 {
+		t.Errorf("without key: %d", r.StatusCode)
+	}
+	_, analyst := admin.newKey("analyst")
+	if r := admin.get("/metrics", "Authorization: Bearer "+analyst); r.StatusCode != 403 {
+		t.Errorf("as analyst: %d", r.StatusCode)
+	}
+	if r := admin.get("/metrics"); r.StatusCode != 200 {
+		t.Errorf("as admin: %d", r.StatusCode)
+	}
+	if r := start(t, Options{Metrics: MetricsOff}).get("/metrics"); r.StatusCode != 404 {
+		t.Errorf("off: %d", r.StatusCode)
+	}
+}
