@@ -10,7 +10,8 @@ var countKind = kind{
 		`{"type":"count","of":"delay > 15"}`,
 		`{"type":"count","where":"origin == 'SFO'"}`,
 	},
-	make: func() body { return new(count) },
+	needsOne: []string{"of", "where"},
+	make:     func() body { return new(count) },
 }
 
 // count is {"type":"count"}.

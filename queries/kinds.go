@@ -14,6 +14,7 @@ type kind struct {
 	name     string
 	doc      string
 	examples []string // bodies that Parse accepts
+	needsOne []string // members of which at least one is needed; what rules checks, for the schema
 	make     func() body
 }
 
@@ -154,8 +155,16 @@ func (k kind) schema() map[string]any {
 	for i, e := range k.examples {
 		examples[i] = json.RawMessage(e)
 	}
-	return map[string]any{
+	s := map[string]any{
 		"title": k.name, "type": "object", "description": k.doc, "properties": properties, "required": needed,
 		"additionalProperties": false, "examples": examples,
 	}
+	if len(k.needsOne) > 0 {
+		var either []map[string]any
+		for _, name := range k.needsOne {
+			either = append(either, map[string]any{"required": []string{name}})
+		}
+		s["anyOf"] = either
+	}
+	return s
 }

@@ -90,11 +90,12 @@ func celName(name string) string {
 // celAgrees type-checks the canonical tree with cel-go and compares every type with the builder's. It returns where and
 // what they differ about; the builder refuses first whatever cel-go would, so that a difference is a fault of ours.
 func celAgrees(root *term, b builder) (offset int, detail string) {
-	env, err := checker.NewEnv(containers.DefaultContainer, emptyRegistry())
+	base, err := celEnvironment()
 	if err != nil {
 		return root.offset, err.Error()
 	}
-	if err := env.AddFunctions(celFunctions()...); err != nil {
+	env, err := checker.NewEnv(containers.DefaultContainer, emptyRegistry(), checker.ValidatedDeclarations(base))
+	if err != nil {
 		return root.offset, err.Error()
 	}
 	w := celWriter{b: b, factory: ast.NewExprFactory(), names: map[string]string{}, terms: map[int64]*term{}}
@@ -117,6 +118,15 @@ func celAgrees(root *term, b builder) (offset int, detail string) {
 	}
 	return 0, ""
 }
+
+// celEnvironment has the functions and no columns; each check adds those that its expression reads to a scope of its own.
+var celEnvironment = sync.OnceValues(func() (*checker.Env, error) {
+	env, err := checker.NewEnv(containers.DefaultContainer, emptyRegistry())
+	if err != nil {
+		return nil, err
+	}
+	return env, env.AddFunctions(celFunctions()...)
+})
 
 var emptyRegistry = sync.OnceValue(func() *types.Registry {
 	r, err := types.NewRegistry()

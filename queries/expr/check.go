@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -25,10 +26,7 @@ func (t Type) String() string {
 // check types the canonical tree twice: by builder, which makes the total tree and knows what to say of an error, and by
 // cel-go, which must agree at every node.
 func (s *Syntax) check(schema dataset.Schema) (*Node, *Error) {
-	b := builder{syntax: s, fields: make(map[string]dataset.Field, len(schema.Fields)), nodes: map[*term]*Node{}}
-	for _, f := range schema.Fields {
-		b.fields[f.Name] = f
-	}
+	b := builder{syntax: s, fields: fieldsOf(schema, s.Columns()), nodes: map[*term]*Node{}}
 	if err := b.unknownColumn(schema); err != nil {
 		return nil, err
 	}
@@ -45,11 +43,33 @@ func (s *Syntax) check(schema dataset.Schema) (*Node, *Error) {
 	return n, nil
 }
 
+// fewColumns is how many names are looked up one by one, which for a wide table is faster than hashing all of its names.
+const fewColumns = 16
+
+// fieldsOf are the fields of some columns, by name, without those that the schema does not have.
+func fieldsOf(schema dataset.Schema, columns []string) map[string]dataset.Field {
+	fields := make(map[string]dataset.Field, len(columns))
+	if len(columns) <= fewColumns {
+		for _, name := range columns {
+			if i := slices.IndexFunc(schema.Fields, func(f dataset.Field) bool { return f.Name == name }); i >= 0 {
+				fields[name] = schema.Fields[i]
+			}
+		}
+		return fields
+	}
+	for _, f := range schema.Fields {
+		if _, ok := slices.BinarySearch(columns, f.Name); ok {
+			fields[f.Name] = f
+		}
+	}
+	return fields
+}
+
 // builder turns terms into nodes.
 type builder struct {
 	syntax *Syntax
-	fields map[string]dataset.Field
-	nodes  map[*term]*Node // of every term but lists and null; a term that is asked for twice is built once
+	fields map[string]dataset.Field // the columns that the expression reads
+	nodes  map[*term]*Node          // of every term but lists and null; a term that is asked for twice is built once
 }
 
 // unknownColumn is the error about the first column of the source that the schema does not have.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -328,4 +329,27 @@ func TestDeepestReadsBack(t *testing.T) {
 			t.Errorf("%.40s…: %v", src, err)
 		}
 	}
+}
+
+// TestConcurrent: one Syntax can be checked against different schemas at the same time (the race detector looks on).
+func TestConcurrent(t *testing.T) {
+	text := dataset.Schema{Fields: []dataset.Field{{Name: "delay", Kind: dataset.Text}}}
+	s := mustParse(t, "delay == null")
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			for range 50 {
+				schema, want := flights, Number
+				if i%2 == 0 {
+					schema, want = text, Text
+				}
+				n, err := s.Check(schema)
+				if err != nil || n.Args[0].Type != want {
+					t.Errorf("%v, %v", n, err)
+				}
+				mustParse(t, "delay + 1 > 2")
+			}
+		})
+	}
+	group.Wait()
 }
