@@ -12,11 +12,11 @@ func Name(name string, candidates []string) string {
 	target := []rune(strings.ToLower(name))
 	best, bound := "", max(1, len(target)/3)
 	for _, candidate := range candidates {
-		if candidate == "" || len(candidate) > 4*maxName || len(target) > maxName {
+		if candidate == "" || name == "" || len(candidate) > 4*maxName || len(target) > maxName {
 			continue
 		}
 		d := distance(target, []rune(strings.ToLower(candidate)), bound)
-		if d < bound || d == bound && best != "" && candidate < best || d == bound && best == "" {
+		if d < bound || d == bound && (best == "" || candidate < best) {
 			best, bound = candidate, d
 		}
 	}
