@@ -132,7 +132,7 @@ func unitNoun(u unitRule) string {
 // firstRows cuts columns and units to the first units that together have at most limit rows. The rows of a unit must
 // be contiguous.
 func firstRows(columns []dataset.Column, g grouping, limit int) ([]dataset.Column, grouping) {
-	rows := rowsOf(columns[0])
+	rows := columns[0].Len()
 	if rows <= limit {
 		return columns, g
 	}
@@ -159,7 +159,7 @@ func firstRows(columns []dataset.Column, g grouping, limit int) ([]dataset.Colum
 // which on average two units or more share. A column that differs within a unit does not group units.
 func candidatesOf(columns []dataset.Column, g grouping, unit unitRule) []candidate {
 	var found []candidate
-	tries := max(minDependence, candidateCells/rowsOf(columns[0]))
+	tries := max(minDependence, candidateCells/columns[0].Len())
 	for _, kind := range []dataset.Kind{dataset.Time, dataset.Text, dataset.Number} {
 		for i := range columns {
 			c, day := &columns[i], kind == dataset.Time
@@ -170,7 +170,7 @@ func candidatesOf(columns []dataset.Column, g grouping, unit unitRule) []candida
 				return found
 			}
 			rows := groupBy(*c, day)
-			if rows.n < minGroups || rows.n > rowsOf(*c)/2 {
+			if rows.n < minGroups || rows.n > c.Len()/2 {
 				continue
 			}
 			of, groups, ok := groupUnits(rows, g)

@@ -3,9 +3,15 @@ package holdout
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
 // Options are what a Service is opened with.
@@ -23,111 +29,295 @@ type Limits struct {
 	UploadBytes  int64 // of all parts of one upload together
 	BatchQueries int   // of one batch
 	QueryBytes   int   // of the JSON of one query
-	Holdouts     int   // of one server
+	Holdouts     int   // of one server, not counting deleted ones
+	OpenTables   int   // holdouts whose files are mapped at a time; others are opened when they are asked
 }
 
 // DefaultLimits are those of a server started without flags.
 var DefaultLimits = Limits{
 	UploadBytes:  16 << 30, // beyond it a disk fills before a decoder's limits say so
 	BatchQueries: 10_000,   // a million-row pass at 2 ns a row and query stays below half a minute
-	QueryBytes:   256 << 10,
-	Holdouts:     10_000,
+	QueryBytes:   4 << 20,  // a model of 100,000 weights; what the ledger records of a query
+	Holdouts:     10_000,   // listing them all stays one reply
+	OpenTables:   256,      // opening reads all columns once; what stays mapped is the kernel's to drop
 }
+
+func (l Limits) orDefault() Limits {
+	set := func(dst *int, otherwise int) {
+		if *dst <= 0 {
+			*dst = otherwise
+		}
+	}
+	if l.UploadBytes <= 0 {
+		l.UploadBytes = DefaultLimits.UploadBytes
+	}
+	set(&l.BatchQueries, DefaultLimits.BatchQueries)
+	set(&l.QueryBytes, DefaultLimits.QueryBytes)
+	set(&l.Holdouts, DefaultLimits.Holdouts)
+	set(&l.OpenTables, DefaultLimits.OpenTables)
+	return l
+}
+
+// LedgerDeadline is how long a request waits for a durable commit before it is told to come back. A healthy commit
+// takes milliseconds; a client's own deadline is rarely below this.
+const LedgerDeadline = 10 * time.Second
+
+// Names in a data directory.
+const (
+	ledgerFile   = "ledger.db"
+	holdoutsDir  = "holdouts"
+	temporaryDir = "tmp"
+)
 
 // Service is the heart of the server: it keeps holdouts and answers questions. Its methods may be called from many
 // goroutines.
-type Service struct{}
+type Service struct {
+	dir     string
+	naive   bool
+	log     *slog.Logger
+	decoder []string
+	limits  Limits
+	ledger  *ledger.Ledger
+	lost    bool // the server's key is lost: recorded answers replay, nothing new is given
+	split   [32]byte
+	digest  [32]byte
+	tables  *shelf
 
-// Upload yields the parts of an upload in order: ("table", r) once, or ("training", r) and ("holdout", r); io.EOF
-// ends it. A body is read before the next call.
-type Upload func() (part string, body io.Reader, err error)
+	creating chan struct{} // full while an upload is decoded and split
+}
 
-// SingleUpload is the upload of one table.
-func SingleUpload(r io.Reader) Upload {
-	done := false
-	return func() (string, io.Reader, error) {
-		if done {
-			return "", nil, io.EOF
-		}
-		done = true
-		return "table", r, nil
+// Open opens a data directory, makes it on the first start (with DIR/server.key and DIR/admin.key), and removes what
+// crashed uploads left. One process at a time can have a directory open. If server.key is gone but the ledger is
+// there, the service opens for replay only: what was answered can be read, and Ready says why nothing else can.
+func Open(ctx context.Context, o Options) (*Service, error) {
+	s := &Service{dir: o.Dir, naive: o.AllowNaive, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
+	s.creating = make(chan struct{}, 1)
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
 	}
+	for _, dir := range []string{s.dir, s.path(holdoutsDir), s.path(temporaryDir)} {
+		if err := os.MkdirAll(dir, privateMode); err != nil {
+			return nil, fmt.Errorf("holdout: data directory: %w", err)
+		}
+	}
+	_, err := os.Stat(s.path(ledgerFile))
+	secret, lost, err := loadServerSecret(s.dir, err == nil)
+	if err != nil {
+		return nil, err
+	}
+	s.lost = lost
+	s.split, s.digest = secret.derive("split"), secret.derive("digest")
+	s.ledger, err = ledger.Open(ctx, ledger.Options{Path: s.path(ledgerFile), Key: secret.derive("ledger"), ReplayOnly: lost, Logger: s.log})
+	if err != nil {
+		return nil, fmt.Errorf("holdout: %w", err)
+	}
+	s.tables = newShelf(s.limits.OpenTables, s.load)
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(err, s.ledger.Close())
+	}
+	s.log.Info("data directory open", "dir", s.dir, "version", o.Version)
+	return s, nil
 }
 
-var errNotOpen = fail(Unavailable, "the service is not open")
-
-// Open opens a data directory.
-func Open(ctx context.Context, o Options) (*Service, error) { return nil, errNotOpen }
-
-// Close ends the service.
-func (s *Service) Close() error { return nil }
-
-// Ready says whether answers can be given.
-func (s *Service) Ready(ctx context.Context) error { return errNotOpen }
-
-// Create makes a holdout of an upload.
-func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Upload, idempotencyKey string) (card Card, replayed bool, err error) {
-	return card, false, errNotOpen
+// start does what needs the ledger's lock: the first key, and the removal of leftovers.
+func (s *Service) start(ctx context.Context) error {
+	if s.lost {
+		s.log.Error("server.key is missing: recorded answers can be read, nothing new can be given; restore it from a backup", "dir", s.dir)
+		return nil
+	}
+	if err := s.firstKey(ctx); err != nil {
+		return err
+	}
+	return s.sweep(ctx)
 }
 
-// List returns the cards of all holdouts.
-func (s *Service) List(ctx context.Context, p Principal) ([]Card, error) { return nil, errNotOpen }
+// Close waits for what is being answered, closes the ledger and unmaps the tables.
+func (s *Service) Close() error {
+	return errors.Join(s.tables.close(), s.ledger.Close())
+}
+
+// Ready returns nil when a question could be answered now: the ledger can commit.
+func (s *Service) Ready(ctx context.Context) error {
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	if err := s.ledger.Ready(ctx); err != nil {
+		return s.ledgerError(err)
+	}
+	return nil
+}
+
+func (s *Service) path(elements ...string) string {
+	return filepath.Join(append([]string{s.dir}, elements...)...)
+}
+
+// withDeadline bounds a wait for the ledger.
+func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, LedgerDeadline)
+}
+
+// ledgerError says an error of the ledger in the service's words.
+func (s *Service) ledgerError(err error) error {
+	var ours *Error
+	if errors.As(err, &ours) {
+		return ours
+	}
+	e := &Error{Kind: Internal, Detail: "the ledger failed", Err: err}
+	var exists *ledger.ExistsError
+	switch {
+	case errors.As(err, &exists):
+		return existsError(exists.ID)
+	case errors.Is(err, ledger.ErrReplayOnly):
+		e.Kind, e.Detail = Unavailable, "the server's key is missing: recorded answers replay, new ones cannot be given"
+	case errors.Is(err, ledger.ErrClosed):
+		e.Kind, e.Detail = Unavailable, "the server is shutting down"
+	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		e.Kind, e.Detail = Unavailable, "the ledger cannot commit now; asking again is safe and costs once"
+	case errors.Is(err, ledger.ErrNotFound), errors.Is(err, ledger.ErrDeleted):
+		e.Kind, e.Detail = NotFound, "there is no such holdout"
+	case errors.Is(err, ledger.ErrIdempotencyMismatch):
+		e.Kind, e.Detail = IdempotencyMismatch, "this Idempotency-Key was used for another request"
+	case errors.Is(err, ledger.ErrInvalid):
+		e.Kind, e.Detail = Invalid, "the ledger cannot record this request"
+	}
+	return e
+}
+
+func existsError(id string) *Error {
+	return &Error{Kind: Exists, Detail: "this table was uploaded before; a fresh split would put held-out rows into a training part",
+		Members: map[string]any{"holdout": id}}
+}
+
+// List returns the cards of all holdouts that are not deleted, oldest first, without budgets.
+func (s *Service) List(ctx context.Context, p Principal) ([]Card, error) {
+	holdouts, err := s.ledger.Holdouts(ctx)
+	if err != nil {
+		return nil, s.ledgerError(err)
+	}
+	cards := make([]Card, 0, len(holdouts))
+	for _, h := range holdouts {
+		if h.Deleted {
+			continue
+		}
+		card, err := readCard(h)
+		if err != nil {
+			return nil, err
+		}
+		cards = append(cards, card)
+	}
+	return cards, nil
+}
+
+// find returns a holdout that is not deleted.
+func (s *Service) find(ctx context.Context, id string) (ledger.Holdout, Card, error) {
+	h, err := s.ledger.Holdout(ctx, id)
+	if err != nil {
+		return h, Card{}, s.ledgerError(err)
+	}
+	if h.Deleted {
+		return h, Card{}, s.ledgerError(ledger.ErrDeleted)
+	}
+	card, err := readCard(h)
+	return h, card, err
+}
+
+func readCard(h ledger.Holdout) (Card, error) {
+	var card Card
+	if err := json.Unmarshal(h.Public, &card); err != nil {
+		return card, fmt.Errorf("holdout: card of %s: %w", h.ID, err)
+	}
+	return card, nil
+}
 
 // Card returns the card of a holdout with its budget.
 func (s *Service) Card(ctx context.Context, p Principal, id string) (Card, error) {
-	return Card{}, errNotOpen
+	_, card, err := s.find(ctx, id)
+	if err != nil {
+		return card, err
+	}
+	budget, err := s.budget(ctx, card)
+	card.Budget = &budget
+	return card, err
 }
 
-// Delete removes a holdout's rows and keys.
-func (s *Service) Delete(ctx context.Context, p Principal, id string) error { return errNotOpen }
-
-// Training opens the training part as Parquet.
-func (s *Service) Training(ctx context.Context, p Principal, id string) (*os.File, error) {
-	return nil, errNotOpen
-}
-
-// Ask answers one query.
-func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte, idempotencyKey string) (Answer, error) {
-	return Answer{}, errNotOpen
-}
-
-// AskBatch answers many queries.
-func (s *Service) AskBatch(ctx context.Context, p Principal, id string, queries []json.RawMessage, partial bool, idempotencyKey string) (BatchAnswer, error) {
-	return BatchAnswer{}, errNotOpen
-}
-
-// Explain says what a query would cost.
-func (s *Service) Explain(ctx context.Context, p Principal, id string, query []byte) (Explanation, error) {
-	return Explanation{}, errNotOpen
-}
-
-// Answers returns a page of the history.
-func (s *Service) Answers(ctx context.Context, p Principal, id string, after int64, limit int) (AnswerPage, error) {
-	return AnswerPage{}, errNotOpen
-}
-
-// Budget returns what is left.
+// Budget returns what is left of a holdout.
 func (s *Service) Budget(ctx context.Context, p Principal, id string) (Budget, error) {
-	return Budget{}, errNotOpen
+	_, card, err := s.find(ctx, id)
+	if err != nil {
+		return Budget{}, err
+	}
+	return s.budget(ctx, card)
 }
 
-// Export writes the ledger of a holdout.
+func (s *Service) budget(ctx context.Context, card Card) (Budget, error) {
+	questions, tokens, err := s.ledger.Balance(ctx, card.ID)
+	if err != nil {
+		return Budget{}, s.ledgerError(err)
+	}
+	return budgetOf(card.Guarantee, questions, tokens), nil
+}
+
+// Answers returns a page of at most limit answers with a place in the ledger above after, oldest first: an analyst's
+// own, or everybody's for an admin.
+func (s *Service) Answers(ctx context.Context, p Principal, id string, after int64, limit int) (AnswerPage, error) {
+	if _, _, err := s.find(ctx, id); err != nil {
+		return AnswerPage{}, err
+	}
+	if limit <= 0 || limit > MaxPage {
+		limit = MaxPage
+	}
+	who := p.KeyID
+	if p.Scope == Admin {
+		who = ""
+	}
+	entries, err := s.ledger.Answers(ctx, id, who, after, limit+1)
+	if err != nil {
+		return AnswerPage{}, s.ledgerError(err)
+	}
+	page := AnswerPage{Answers: []json.RawMessage{}}
+	for i, e := range entries {
+		if i == limit {
+			page.Next = entries[i-1].Seq
+			break
+		}
+		page.Answers = append(page.Answers, e.Body)
+	}
+	return page, nil
+}
+
+// MaxPage is the largest page of Answers, some hundred kilobytes; the ledger reads one more to see whether there are.
+const MaxPage = ledger.MaxAnswers / 2
+
+// Export writes the hash-chained ledger of a holdout, also of a deleted one. Only admins may.
 func (s *Service) Export(ctx context.Context, p Principal, id string, w io.Writer) error {
-	return errNotOpen
+	if err := admins(p); err != nil {
+		return err
+	}
+	if err := s.ledger.Export(ctx, id, w); err != nil {
+		return s.ledgerError(err)
+	}
+	return nil
 }
 
-// Authenticate returns the principal of a bearer key.
-func (s *Service) Authenticate(ctx context.Context, bearer string) (Principal, error) {
-	return Principal{}, errNotOpen
+// Delete removes a holdout's rows, key and state. Its ledger stays, and so does the digest by which the same table is
+// refused. Questions that are being answered are finished first. Only admins may.
+func (s *Service) Delete(ctx context.Context, p Principal, id string) error {
+	if err := admins(p); err != nil {
+		return err
+	}
+	if _, _, err := s.find(ctx, id); err != nil {
+		return err
+	}
+	wait, cancel := withDeadline(ctx)
+	defer cancel()
+	if err := s.ledger.DeleteHoldout(wait, id, p.KeyID); err != nil {
+		return s.ledgerError(err)
+	}
+	// From here the holdout is gone; what cannot be removed now is removed at the next start.
+	s.tables.drop(id, func() {
+		if err := os.RemoveAll(s.path(holdoutsDir, id)); err != nil {
+			s.log.Error("removing a deleted holdout's files", "holdout", id, "error", err)
+		}
+	})
+	s.log.Info("holdout deleted", "holdout", id, "by", p.KeyID)
+	return nil
 }
-
-// CreateKey makes a key.
-func (s *Service) CreateKey(ctx context.Context, p Principal, name string, scope Scope) (KeyInfo, string, error) {
-	return KeyInfo{}, "", errNotOpen
-}
-
-// Keys lists the keys.
-func (s *Service) Keys(ctx context.Context, p Principal) ([]KeyInfo, error) { return nil, errNotOpen }
-
-// RevokeKey ends a key.
-func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error { return errNotOpen }

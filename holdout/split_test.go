@@ -39,16 +39,6 @@ func drawColumn(t *rapid.T, rows int) dataset.Column {
 	return c
 }
 
-func isNull(c dataset.Column, row int) bool {
-	switch c.Kind {
-	case dataset.Text:
-		return c.Codes[row] == 0
-	case dataset.Bool:
-		return c.Bools[row] == dataset.NullBool
-	}
-	return c.Numbers[row] != c.Numbers[row]
-}
-
 // TestSplitKeepsUnitsWhole: rows that share a value are on one side, the sizes are exact, every row is somewhere, nulls
 // are alone, and unit offsets delimit equal values.
 func TestSplitKeepsUnitsWhole(t *testing.T) {
@@ -97,7 +87,7 @@ func TestSplitKeepsUnitsWhole(t *testing.T) {
 				if day {
 					same = dayOf(c.Numbers[a]) == dayOf(c.Numbers[b])
 				}
-				if one := g.of[a] == g.of[b]; one != (same && !isNull(c, a)) {
+				if one := g.of[a] == g.of[b]; one != (same && !c.Null(a)) {
 					t.Fatalf("rows %d and %d: one unit %v, same value %v", a, b, one, same)
 				}
 			}
@@ -118,8 +108,8 @@ func TestSplitIsReproducible(t *testing.T) {
 		if other := (splitter{key: []byte("another key")}).tags(g, &c, false); slices.Equal(tags, other) {
 			t.Fatal("tags do not depend on the key")
 		}
-		row := rapid.IntRange(0, rowsOf(c)-1).Draw(t, "row")
-		if isNull(c, row) {
+		row := rapid.IntRange(0, c.Len()-1).Draw(t, "row")
+		if c.Null(row) {
 			return
 		}
 		single := c
@@ -220,7 +210,7 @@ func TestApportion(t *testing.T) {
 func TestStrataCounts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawColumn(t, rapid.IntRange(2, 80).Draw(t, "rows"))
-		g := groupByRow(rowsOf(c))
+		g := groupByRow(c.Len())
 		s, err := stratify(c, g)
 		if err != nil {
 			t.Fatal(err)

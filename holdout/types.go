@@ -41,26 +41,32 @@ type Settings struct {
 	Threshold  float64 `json:"threshold,omitempty"`
 	Sigma      float64 `json:"sigma,omitempty"`
 	Bounds     string  `json:"bounds,omitempty"` // "any" (default), "published"
+
+	// LargestUnit is the number of rows of the largest unit, which "weight":"row" counts units against: 0 takes that of the
+	// training part. A larger unit counts as one of this size.
+	LargestUnit int64 `json:"largest_unit,omitempty"`
 }
 
 // Card is what everyone with a key may know about a holdout. Nothing on it depends on holdout rows, but for the
 // number of units and rows and, when stratified, the counts of the strata.
 type Card struct {
-	ID        string              `json:"id"`
-	Name      string              `json:"name"`
-	Created   time.Time           `json:"created"`
-	Settings  Settings            `json:"settings"`
-	Rows      Counts              `json:"rows"`
-	Units     Counts              `json:"units"`
-	Unit      string              `json:"unit"` // "row" or the unit column
-	Columns   []ColumnCard        `json:"columns"`
-	Skipped   []Skipped           `json:"skipped"`
-	Strata    map[string]Counts   `json:"strata,omitempty"`
-	Guarantee thresholdout.Params `json:"guarantee"`
-	NullRule  string              `json:"null_rule"`
-	Target    string              `json:"target"`
-	Warnings  []Warning           `json:"warnings"`
-	Budget    *Budget             `json:"budget,omitempty"`
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	Created  time.Time `json:"created"`
+	Settings Settings  `json:"settings"`
+	Rows     Counts    `json:"rows"`
+	Units    Counts    `json:"units"`
+	Unit     string    `json:"unit"` // "row", the unit column, or day(column)
+	// LargestUnit is what "weight":"row" counts units against, declared or from the training part; 1 where units are rows.
+	LargestUnit int64               `json:"largest_unit"`
+	Columns     []ColumnCard        `json:"columns"`
+	Skipped     []Skipped           `json:"skipped"`
+	Strata      map[string]Counts   `json:"strata,omitempty"`
+	Guarantee   thresholdout.Params `json:"guarantee"`
+	NullRule    string              `json:"null_rule"`
+	Target      string              `json:"target"`
+	Warnings    []Warning           `json:"warnings"`
+	Budget      *Budget             `json:"budget,omitempty"`
 }
 
 // Counts are the sizes of the two parts.

@@ -22,7 +22,7 @@ type unitRule struct {
 // parseUnit reads the setting `unit`: "", "row", "COLUMN" or "day(COLUMN)". A column that is itself named like
 // day(x) wins over the day of a column x.
 func parseUnit(s string, schema dataset.Schema) (unitRule, error) {
-	if s == "" || s == "row" && fieldOf(schema, s) == nil {
+	if s == "" || s == rowUnit {
 		return unitRule{}, nil
 	}
 	if fieldOf(schema, s) != nil {
@@ -73,7 +73,7 @@ func groupByRow(rows int) grouping { return grouping{n: rows} }
 
 // groupBy groups rows by the value of a column; each null is a group of its own.
 func groupBy(c dataset.Column, day bool) grouping {
-	rows := rowsOf(c)
+	rows := c.Len()
 	g := grouping{of: make([]uint32, rows)}
 	next := func(row int) uint32 {
 		g.first = append(g.first, uint32(row))
@@ -128,16 +128,6 @@ func groupBy(c dataset.Column, day bool) grouping {
 
 // dayOf is the UTC day of a time in microseconds, counted from 1970-01-01.
 func dayOf(microseconds float64) float64 { return math.Floor(microseconds / microsecondsPerDay) }
-
-func rowsOf(c dataset.Column) int {
-	switch c.Kind {
-	case dataset.Text:
-		return len(c.Codes)
-	case dataset.Bool:
-		return len(c.Bools)
-	}
-	return len(c.Numbers)
-}
 
 // sizes counts the rows of each unit.
 func (g grouping) sizes() []uint32 {

@@ -1,0 +1,538 @@
+package holdout
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Reasons why an item of a batch was not asked; such an item costs nothing.
+const (
+	QuestionsExhausted = "questions-exhausted"
+	TokensExhausted    = "tokens-exhausted"
+)
+
+// Ask answers one query. A query that was answered before, by whomever asked, is replayed: the same bytes, at no cost. An
+// Idempotency-Key that comes with another query later is refused.
+func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte, idempotencyKey string) (Answer, error) {
+	q, err := s.parse(query)
+	if err != nil {
+		return Answer{}, err
+	}
+	b, err := s.askAll(ctx, p, id, []*queries.Query{q}, request{single: true, key: idempotencyKey})
+	if err != nil {
+		return Answer{}, err
+	}
+	item := b.Answers[0]
+	return Answer{Body: item.Body, Budget: b.Budget, Replayed: item.Replayed}, nil
+}
+
+// AskBatch answers many queries in their order, with one pass over the rows and one commit. Questions are debited all or
+// none, unless partial is set: then those that the budget pays for in their order. Tokens cannot be told beforehand: items
+// are answered in order while they last, and the others come back as not asked (DESIGN of the budget: docs/GUARANTEES.md).
+// Equal queries in a batch are one query; the later ones are replays.
+func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []json.RawMessage, partial bool, idempotencyKey string) (BatchAnswer, error) {
+	if len(batch) > s.limits.BatchQueries {
+		return BatchAnswer{}, s.tooMany(len(batch))
+	}
+	parsed := make([]*queries.Query, len(batch))
+	for i, body := range batch {
+		q, err := s.parse(body)
+		if err != nil {
+			return BatchAnswer{}, below(err, "/queries/"+strconv.Itoa(i))
+		}
+		parsed[i] = q
+	}
+	return s.askAll(ctx, p, id, parsed, request{partial: partial, key: idempotencyKey})
+}
+
+// AskBatchBody is AskBatch for the JSON of a whole batch, {"queries":[…],"partial":false}, read strictly.
+func (s *Service) AskBatchBody(ctx context.Context, p Principal, id string, body []byte, idempotencyKey string) (BatchAnswer, error) {
+	b, err := queries.ParseBatch(body)
+	if err != nil {
+		return BatchAnswer{}, queryError(err)
+	}
+	if len(b.Queries) > s.limits.BatchQueries {
+		return BatchAnswer{}, s.tooMany(len(b.Queries))
+	}
+	return s.askAll(ctx, p, id, b.Queries, request{partial: b.Partial, key: idempotencyKey})
+}
+
+func (s *Service) tooMany(n int) *Error {
+	return &Error{Kind: TooLarge, Pointer: "/queries", Detail: fmt.Sprintf("%d queries in one batch, at most %d", n, s.limits.BatchQueries)}
+}
+
+func (s *Service) parse(body []byte) (*queries.Query, error) {
+	if len(body) > s.limits.QueryBytes {
+		return nil, fail(TooLarge, "the query has %d bytes, at most %d", len(body), s.limits.QueryBytes)
+	}
+	q, err := queries.Parse(body)
+	if err != nil {
+		return nil, queryError(err)
+	}
+	return q, nil
+}
+
+// request is how the queries came.
+type request struct {
+	single  bool
+	partial bool
+	key     string // Idempotency-Key
+}
+
+// digest identifies the request: what was asked of which holdout, however it was spelled.
+func (r request) digest(id string, asked []*question) [32]byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "ask\n%s\n%v %v\n", id, r.single, r.partial)
+	for _, q := range asked {
+		fmt.Fprintln(h, q.id)
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// question is one distinct query on its way.
+type question struct {
+	query     *queries.Query
+	at        int // its first place in the request
+	id        string
+	canonical []byte
+	plan      *queries.Plan // nil while it has its answer
+	first     int           // of its row functions among those of the request
+
+	body     []byte // the recorded answer
+	replayed bool
+	notAsked string
+}
+
+// askAll takes queries from their parsed form to their recorded answers.
+func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*queries.Query, r request) (BatchAnswer, error) {
+	if len(parsed) == 0 {
+		return BatchAnswer{}, invalid("/queries", "a batch needs at least one query")
+	}
+	items, distinct := distinctQuestions(parsed)
+	if s.lost {
+		return s.replayOnly(ctx, id, items)
+	}
+	h, release, err := s.tables.take(ctx, id)
+	if err != nil {
+		return BatchAnswer{}, err
+	}
+	defer release()
+	var idem *ledger.Idempotency
+	if r.key != "" {
+		idem = &ledger.Idempotency{Principal: p.KeyID, Key: r.key, Request: r.digest(id, items), Resource: id}
+		if err := s.checkIdempotency(ctx, idem); err != nil {
+			return BatchAnswer{}, err
+		}
+	}
+	fresh, err := s.recall(ctx, h, distinct, r)
+	if err != nil {
+		return BatchAnswer{}, err
+	}
+	a := asking{service: s, holdout: h, principal: p, request: r, idem: idem, questions: distinct, fresh: fresh}
+	if len(fresh) == 0 && idem == nil {
+		spent, tokens, err := s.ledger.Balance(ctx, id)
+		if err != nil {
+			return BatchAnswer{}, s.ledgerError(err)
+		}
+		a.budget = budgetOf(h.params, spent, tokens)
+	} else if err := a.run(ctx); err != nil {
+		return BatchAnswer{}, err
+	}
+	return a.reply(items), nil
+}
+
+// replayOnly answers from the ledger alone, for a server that has lost its key.
+func (s *Service) replayOnly(ctx context.Context, id string, items []*question) (b BatchAnswer, err error) {
+	if b.Budget, err = s.Budget(ctx, Principal{}, id); err != nil {
+		return b, err
+	}
+	for _, q := range items {
+		body, ok, err := s.ledger.Answer(ctx, id, q.id)
+		if err == nil && !ok {
+			err = ledger.ErrReplayOnly
+		}
+		if err != nil {
+			return BatchAnswer{}, s.ledgerError(err)
+		}
+		b.Answers = append(b.Answers, BatchItem{Body: body, Replayed: true})
+	}
+	return b, nil
+}
+
+// distinctQuestions maps each query to its question; equal queries share one.
+func distinctQuestions(parsed []*queries.Query) (items, distinct []*question) {
+	byID := make(map[string]*question, len(parsed))
+	for i, query := range parsed {
+		canonical := query.Canonical()
+		id := query.ID()
+		q := byID[id]
+		if q == nil {
+			q = &question{query: query, at: i, id: id, canonical: canonical}
+			byID[id] = q
+			distinct = append(distinct, q)
+		}
+		items = append(items, q)
+	}
+	return items, distinct
+}
+
+// checkIdempotency refuses a key that was used for another request before any work is done; the update checks again.
+func (s *Service) checkIdempotency(ctx context.Context, i *ledger.Idempotency) error {
+	if len(i.Key) > ledger.MaxTextBytes {
+		return invalid("Idempotency-Key", "the Idempotency-Key is longer than %d bytes", ledger.MaxTextBytes)
+	}
+	known, ok, err := s.ledger.Idempotency(ctx, i.Principal, i.Key)
+	switch {
+	case err != nil:
+		return s.ledgerError(err)
+	case ok && known.Request != i.Request:
+		return s.ledgerError(ledger.ErrIdempotencyMismatch)
+	}
+	return nil
+}
+
+// recall finds the recorded answers and compiles the other queries.
+func (s *Service) recall(ctx context.Context, h *opened, distinct []*question, r request) (fresh []*question, err error) {
+	for _, q := range distinct {
+		body, ok, err := s.ledger.Answer(ctx, h.id, q.id)
+		if err != nil {
+			return nil, s.ledgerError(err)
+		}
+		if ok {
+			q.body, q.replayed = body, true
+			continue
+		}
+		if q.plan, err = h.compile(q.query); err != nil {
+			if !r.single {
+				err = below(err, "/queries/"+strconv.Itoa(q.at))
+			}
+			return nil, err
+		}
+		fresh = append(fresh, q)
+	}
+	return fresh, nil
+}
+
+// asking is the way of a request's new questions from sums to a durable debit.
+type asking struct {
+	service   *Service
+	holdout   *opened
+	principal Principal
+	request   request
+	idem      *ledger.Idempotency
+	questions []*question // distinct ones, in order
+	fresh     []*question // those without an answer
+
+	functions []queries.RowFunction // of the fresh ones
+	sums      sums
+	budget    Budget
+}
+
+// sums are exact sums of the row functions.
+type sums struct {
+	training, holdout []int64 // of each function; training is nil where it is not used
+	slices            bool    // holdout[i] is over a slice for the question that comes i after index
+	index             int64
+}
+
+// errMoved says that other questions came first, so that slices must be summed again.
+var errMoved = errors.New("holdout: the next slice is taken")
+
+// run computes the sums outside of the ledger's writer, then steps, debits and records within it.
+func (a *asking) run(ctx context.Context) error {
+	if err := a.afford(ctx); err != nil {
+		return err
+	}
+	a.list()
+	if a.holdout.params.Mechanism == thresholdout.Split {
+		// The slices of a question are known by its index only. Askers take turns, so that the index does not move between
+		// the sums and the debit.
+		a.holdout.turn.Lock()
+		defer a.holdout.turn.Unlock()
+	}
+	for {
+		if err := a.sum(ctx); err != nil {
+			return err
+		}
+		wait, cancel := withDeadline(ctx)
+		err := a.service.ledger.Update(wait, a.holdout.id, a.record)
+		cancel()
+		if errors.Is(err, errMoved) {
+			continue
+		}
+		if err != nil {
+			return a.service.ledgerError(err)
+		}
+		return nil
+	}
+}
+
+// afford drops before any row is read what the budget cannot pay. What is spent only grows, so that stays true; the update
+// decides about the rest.
+func (a *asking) afford(ctx context.Context) error {
+	questions, tokens, err := a.service.ledger.Balance(ctx, a.holdout.id)
+	if err != nil {
+		return a.service.ledgerError(err)
+	}
+	state := thresholdout.State{Questions: questions, Tokens: tokens}
+	if err := a.refuse(state, cost(a.fresh)); err != nil {
+		return err
+	}
+	for _, q := range a.fresh {
+		q.notAsked = a.holdout.unaffordable(state, len(q.plan.Functions))
+	}
+	a.fresh = slices.DeleteFunc(a.fresh, func(q *question) bool { return q.notAsked != "" })
+	return nil
+}
+
+// list puts the row functions of the questions that have no answer behind each other.
+func (a *asking) list() {
+	a.functions = nil
+	for _, q := range a.fresh {
+		if q.body == nil {
+			q.first = len(a.functions)
+			a.functions = append(a.functions, q.plan.Functions...)
+		}
+	}
+}
+
+// cost is the number of questions that the unanswered ones would debit.
+func cost(fresh []*question) (n int) {
+	for _, q := range fresh {
+		if q.body == nil {
+			n += len(q.plan.Functions)
+		}
+	}
+	return n
+}
+
+// refuse is the all-or-nothing rule: a single question is answered or refused, and the questions of a batch are paid
+// all or none unless it may be answered in part.
+func (a *asking) refuse(state thresholdout.State, cost int) error {
+	if a.request.single && cost > 0 {
+		if reason := a.holdout.unaffordable(state, cost); reason != "" {
+			return exhausted(reason, budgetOf(a.holdout.params, state.Questions, state.Tokens), int64(cost))
+		}
+		return nil
+	}
+	left := a.holdout.params.Questions - state.Questions
+	if a.request.partial || int64(cost) <= left {
+		return nil
+	}
+	affordable := int64(0)
+	for _, q := range a.fresh {
+		if q.body != nil || affordable+int64(len(q.plan.Functions)) > left {
+			continue
+		}
+		affordable += int64(len(q.plan.Functions))
+	}
+	return &Error{Kind: BudgetExhausted,
+		Detail:  fmt.Sprintf("the batch needs %d questions and %d are left; partial answers as many as are left", cost, left),
+		Members: map[string]any{"requested": int64(cost), "remaining": left, "affordable": affordable}}
+}
+
+// sum makes one pass over each part for all row functions.
+func (a *asking) sum(ctx context.Context) (err error) {
+	h := a.holdout
+	a.sums = sums{}
+	if len(a.functions) == 0 {
+		return nil
+	}
+	if h.params.Mechanism == thresholdout.Split {
+		return a.sumSlices(ctx)
+	}
+	if usesTraining(h.params) {
+		if a.sums.training, err = h.training.Sums(ctx, a.functions, 0, h.training.Units()); err != nil {
+			return scanError(err)
+		}
+	}
+	if a.sums.holdout, err = h.holdout.Sums(ctx, a.functions, 0, h.holdout.Units()); err != nil {
+		return scanError(err)
+	}
+	return nil
+}
+
+// sumSlices sums each row function over the slice that its question will have if nobody else's comes before.
+func (a *asking) sumSlices(ctx context.Context) error {
+	h := a.holdout
+	spent, _, err := a.service.ledger.Balance(ctx, h.id)
+	if err != nil {
+		return a.service.ledgerError(err)
+	}
+	a.sums = sums{slices: true, index: spent}
+	for i := range a.functions {
+		if spent+int64(i) >= h.params.Questions {
+			break
+		}
+		from, to := slice(h.params, spent+int64(i))
+		one, err := h.holdout.Sums(ctx, a.functions[i:i+1], from, to)
+		if err != nil {
+			return scanError(err)
+		}
+		a.sums.holdout = append(a.sums.holdout, one[0])
+	}
+	return nil
+}
+
+// scanError keeps what a scan says out of replies; it can only be about the machine or the caller's leaving.
+func scanError(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return &Error{Kind: Unavailable, Detail: "the request ended before it was answered; nothing was debited", Err: err}
+	}
+	return &Error{Kind: Internal, Detail: "the rows could not be summed", Err: err}
+}
+
+// record is the update: it runs alone with the holdout's books, perhaps more than once, and begins anew each time.
+func (a *asking) record(tx *ledger.Tx) error {
+	if a.idem != nil {
+		if err := tx.Idempotent(*a.idem); err != nil {
+			return err
+		}
+	}
+	var state thresholdout.State
+	if err := json.Unmarshal(tx.State(), &state); err != nil {
+		return fmt.Errorf("holdout: state of %s: %w", a.holdout.id, err)
+	}
+	for _, q := range a.fresh {
+		q.body, q.replayed, q.notAsked = nil, false, ""
+		if body, ok := tx.Answer(q.id); ok { // somebody was faster
+			q.body, q.replayed = body, true
+		}
+	}
+	cost := cost(a.fresh)
+	if err := a.refuse(state, cost); err != nil {
+		return err
+	}
+	if a.sums.slices && cost > 0 && (state.Questions != a.sums.index || cost != len(a.functions)) {
+		a.list()
+		return errMoved
+	}
+	for _, q := range a.fresh {
+		if q.body != nil {
+			continue
+		}
+		if q.notAsked = a.holdout.unaffordable(state, len(q.plan.Functions)); q.notAsked != "" {
+			continue
+		}
+		next, err := a.answer(tx, q, state)
+		if err != nil {
+			return err
+		}
+		state = next
+	}
+	text, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	tx.SetState(text)
+	a.budget = budgetOf(a.holdout.params, state.Questions, state.Tokens)
+	return nil
+}
+
+// answer releases the row functions of one question, each a step of its own, and records what they make.
+//
+// Under thresholdout a question of two row functions can get one from the training part and one from the holdout. Each
+// has its own valid interval whichever it is from, and the answer's interval is made of those by interval arithmetic,
+// so it stays valid; the source is then "mixed". Forcing both to one source would need a release without a check, which
+// the mechanism's proof does not have.
+func (a *asking) answer(tx *ledger.Tx, q *question, state thresholdout.State) (thresholdout.State, error) {
+	h, before := a.holdout, state
+	outputs := make([]thresholdout.Output, len(q.plan.Functions))
+	for i := range outputs {
+		var err error
+		if outputs[i], state, err = h.step(state, a.input(q.first+i, state), q, i); err != nil {
+			return state, fmt.Errorf("holdout: step: %w", err)
+		}
+	}
+	cost := Cost{Questions: state.Questions - before.Questions, Tokens: state.Tokens - before.Tokens}
+	core, err := marshal(h.answerCore(q, outputs, cost))
+	if err != nil {
+		return state, fmt.Errorf("holdout: answer: %w", err)
+	}
+	receipt, err := tx.Append(ledger.Debit{Query: q.id, Canonical: q.canonical, Principal: a.principal.KeyID,
+		Questions: cost.Questions, Tokens: cost.Tokens, Core: core, Time: time.Now()})
+	if err != nil {
+		return state, err
+	}
+	q.body = receipt.Body
+	return state, nil
+}
+
+// input is the exact sums of one row function.
+func (a *asking) input(function int, state thresholdout.State) input {
+	h := a.holdout
+	in := input{Holdout: thresholdout.Mean{Sum: a.sums.holdout[function], N: h.holdout.Units()}}
+	if a.sums.slices {
+		from, to := slice(h.params, state.Questions)
+		in.Holdout.N = to - from
+	}
+	if a.sums.training != nil {
+		in.Training = thresholdout.Mean{Sum: a.sums.training[function], N: h.training.Units()}
+	}
+	return in
+}
+
+// reply puts the answers in the order of the request; the second and later copies of a query are replays.
+func (a *asking) reply(items []*question) BatchAnswer {
+	b := BatchAnswer{Answers: make([]BatchItem, len(items)), Budget: a.budget}
+	seen := make(map[*question]bool, len(items))
+	for i, q := range items {
+		b.Answers[i] = BatchItem{Body: q.body, Replayed: q.body != nil && (q.replayed || seen[q]), NotAsked: q.notAsked}
+		seen[q] = true
+	}
+	return b
+}
+
+// unaffordable says why the budget does not pay for a question of so many row functions; "" if it does. Each row function
+// can spend a token, and a question is answered whole or not asked, so it needs as many tokens as it has row functions.
+func (h *opened) unaffordable(state thresholdout.State, functions int) string {
+	switch {
+	case h.params.Questions-state.Questions < int64(functions):
+		return QuestionsExhausted
+	case h.params.Mechanism == thresholdout.Thresholdout && h.params.Tokens-state.Tokens < int64(functions):
+		return TokensExhausted
+	}
+	return ""
+}
+
+// exhausted is the refusal of a single question.
+func exhausted(reason string, b Budget, requested int64) *Error {
+	e := &Error{Kind: BudgetExhausted, Members: map[string]any{"requested": requested, "remaining": b.Questions.Left, "affordable": int64(0)}}
+	if reason == TokensExhausted {
+		e.Detail = fmt.Sprintf("the question needs %d tokens and %d are left; questions that were answered before are still replayed", requested, b.Tokens.Left)
+		e.Members["remaining"] = b.Tokens.Left
+		e.Members["meter"] = "tokens"
+		return e
+	}
+	e.Detail = fmt.Sprintf("the question costs %d and %d are left; questions that were answered before are still replayed", requested, b.Questions.Left)
+	e.Members["meter"] = "questions"
+	return e
+}
+
+// budgetOf is what is left of a guarantee.
+func budgetOf(p thresholdout.Params, questions, tokens int64) Budget {
+	b := Budget{Questions: Meter{Left: p.Questions - questions, Of: p.Questions}}
+	if p.Mechanism == thresholdout.Thresholdout {
+		b.Tokens = &Meter{Left: p.Tokens - tokens, Of: p.Tokens}
+	}
+	return b
+}
+
+// answerSpace makes answer ids: a question of a holdout has one answer, so its id is a function of both.
+var answerSpace = uuid.MustParse("3b1c0f6e-6a55-4c1d-9d0c-1f0f2f6f4b7a")
+
+func answerID(holdout, query string) string {
+	return "ans_" + uuid.NewSHA1(answerSpace, []byte(holdout+" "+query)).String()
+}

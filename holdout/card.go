@@ -1,0 +1,92 @@
+package holdout
+
+import (
+	"math"
+	"time"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+// What the card says of a text column's values, so that a card of thousands of columns stays readable.
+const (
+	// MaxCardValues is the largest number of distinct texts that are listed.
+	MaxCardValues = 20
+	// maxCardText is the most bytes that the listed texts of one column have together.
+	maxCardText = 1024
+)
+
+const rowUnit = "row"
+
+// columnCards describes columns by the training part; without one it names them and their kinds alone.
+func columnCards(schema dataset.Schema, training *dataset.Table) []ColumnCard {
+	cards := make([]ColumnCard, len(schema.Fields))
+	for i, f := range schema.Fields {
+		cards[i] = ColumnCard{Name: f.Name, Kind: f.Kind, Source: f.Source}
+		if training != nil {
+			cards[i].describe(training.Column(i))
+		}
+	}
+	return cards
+}
+
+func (card *ColumnCard) describe(c *dataset.Column) {
+	for i := range c.Len() {
+		if c.Null(i) {
+			card.Nulls++
+		}
+	}
+	switch c.Kind {
+	case dataset.Number, dataset.Time:
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, v := range c.Numbers {
+			if v < low {
+				low = v
+			}
+			if v > high {
+				high = v
+			}
+		}
+		switch {
+		case low > high: // nulls only
+		case c.Kind == dataset.Time:
+			earliest, latest := timeOf(low), timeOf(high)
+			card.Earliest, card.Latest = &earliest, &latest
+		default:
+			card.Min, card.Max = &low, &high
+		}
+	case dataset.Text:
+		card.Distinct = int64(len(c.Dictionary))
+		bytes := 0
+		for _, v := range c.Dictionary {
+			bytes += len(v)
+		}
+		if len(c.Dictionary) <= MaxCardValues && bytes <= maxCardText {
+			card.Values = c.Dictionary
+		}
+	}
+}
+
+// timeOf is a time of a Time column. JSON knows the years 0 to 9999 only; others are shown as the nearest of them.
+func timeOf(microseconds float64) time.Time {
+	const year0, year9999 = -62167219200e6, 253402300799e6
+	return time.UnixMicro(int64(min(max(microseconds, year0), year9999))).UTC()
+}
+
+// nullRule and target are what a card says of every question in general; explain says it of one.
+const (
+	nullRule = `a null counts as the low end of the range unless the query's "null" says otherwise; a comparison with a null does not hold`
+	byRow    = "the population that the rows were drawn from independently"
+	byUnit   = "the population that the units were drawn from independently, each unit with one vote"
+	inStrata = ", within strata of the stated sizes"
+)
+
+func (set Settings) target(unit unitRule) string {
+	target := byRow
+	if unit.Column != "" {
+		target = byUnit
+	}
+	if set.Stratify != "" {
+		target += inStrata
+	}
+	return target
+}

@@ -1,0 +1,273 @@
+package holdout
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// uncommitted marks the directory of a holdout that the ledger does not know yet. A directory that has the mark and is
+// not in the ledger is what a crash left; one without the mark is never removed for being unknown.
+const uncommitted = "uncommitted"
+
+// Create makes a holdout of an upload: the body is spooled to disk, decoded in a child process, split, and written as
+// column files; the ledger's commit makes it exist. Whatever fails before leaves nothing behind. Only admins may.
+//
+// The same table, in whatever order of rows, is refused with Exists, also after its holdout was deleted. With an
+// Idempotency-Key the same request again returns the card of the first time, and another request is refused.
+func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Upload, idempotencyKey string) (card Card, replayed bool, err error) {
+	if err := admins(p); err != nil {
+		return card, false, err
+	}
+	if s.lost {
+		return card, false, s.ledgerError(ledger.ErrReplayOnly)
+	}
+	asked := set
+	set, err = set.withDefaults(s.naive)
+	if err != nil {
+		return card, false, err
+	}
+	work, err := os.MkdirTemp(s.path(temporaryDir), "upload-")
+	if err != nil {
+		return card, false, fmt.Errorf("holdout: upload: %w", err)
+	}
+	defer func() {
+		if removed := os.RemoveAll(work); removed != nil {
+			s.log.Error("removing the files of an upload", "error", removed) // the next start tries again
+		}
+	}()
+	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: "ho_" + uuid.NewString()}
+	digest, err := c.spool(up)
+	if err != nil {
+		return card, false, err
+	}
+	if idempotencyKey != "" {
+		c.idem = &ledger.Idempotency{Principal: p.KeyID, Key: idempotencyKey, Request: createDigest(asked, digest), Resource: c.id}
+		if card, replayed, err := s.repeated(ctx, c.idem); replayed || err != nil {
+			return card, replayed, err
+		}
+	}
+	// One upload at a time is decoded and split: that takes all cores and the disk, and two of one table meet here.
+	select {
+	case s.creating <- struct{}{}:
+		defer func() { <-s.creating }()
+	case <-ctx.Done():
+		return card, false, &Error{Kind: Unavailable, Detail: "the upload was given up before its turn", Err: ctx.Err()}
+	}
+	err = c.run()
+	if c.idem != nil && KindOf(err) == Exists {
+		if card, replayed, err := s.repeated(ctx, c.idem); replayed || err != nil {
+			return card, replayed, err // the same request, sent twice at the same time
+		}
+	}
+	if err != nil {
+		return card, false, err
+	}
+	s.log.Info("holdout created", "holdout", c.id, "by", p.KeyID, "training_units", c.card.Units.Training, "holdout_units", c.card.Units.Holdout)
+	card, err = s.Card(ctx, p, c.id)
+	return card, false, err
+}
+
+// repeated finds what an upload with this Idempotency-Key has made before.
+func (s *Service) repeated(ctx context.Context, i *ledger.Idempotency) (card Card, replayed bool, err error) {
+	if err := s.checkIdempotency(ctx, i); err != nil {
+		return card, false, err
+	}
+	known, ok, err := s.ledger.Idempotency(ctx, i.Principal, i.Key)
+	if err != nil {
+		return card, false, s.ledgerError(err)
+	}
+	if !ok {
+		return card, false, nil
+	}
+	card, err = s.Card(ctx, Principal{}, known.Resource)
+	return card, err == nil, err
+}
+
+// creation is one upload on its way to a holdout.
+type creation struct {
+	service   *Service
+	ctx       context.Context
+	principal Principal
+	settings  Settings
+	idem      *ledger.Idempotency
+	work      string // a directory of its own, removed at the end
+	id        string
+
+	uploads map[string]string // part -> the spooled file
+	tables  map[string]*dataset.Table
+	skipped []Skipped
+	card    Card
+	digest  [32]byte
+}
+
+func (c *creation) run() (err error) {
+	defer func() {
+		for _, t := range c.tables {
+			err = errors.Join(err, t.Close())
+		}
+	}()
+	if err := c.decode(); err != nil {
+		return err
+	}
+	if err := c.recognise(); err != nil {
+		return err
+	}
+	out := filepath.Join(c.work, "finished")
+	if err := os.Mkdir(out, privateMode); err != nil {
+		return fmt.Errorf("holdout: %w", err)
+	}
+	if err := c.divide(out); err != nil {
+		return err
+	}
+	return c.commit(out)
+}
+
+// recognise refuses a table that was here before, and a server that is full.
+func (c *creation) recognise() error {
+	s := c.service
+	d := dataset.NewDigest()
+	for _, part := range []string{partTable, partTraining, partHoldout} {
+		if t := c.tables[part]; t != nil {
+			if err := d.Add(t); err != nil {
+				return &Error{Kind: BadUpload, Detail: "training and holdout need the same columns of the same kinds", Err: err}
+			}
+		}
+	}
+	c.digest = d.Sum(s.digest[:])
+	id, known, err := s.ledger.HoldoutByDigest(c.ctx, c.digest)
+	if err != nil {
+		return s.ledgerError(err)
+	}
+	if known {
+		return existsError(id)
+	}
+	all, err := s.ledger.Holdouts(c.ctx)
+	if err != nil {
+		return s.ledgerError(err)
+	}
+	living := 0
+	for _, h := range all {
+		if !h.Deleted {
+			living++
+		}
+	}
+	if living >= s.limits.Holdouts {
+		return fail(TooLarge, "this server keeps at most %d holdouts; delete one", s.limits.Holdouts)
+	}
+	return nil
+}
+
+// commit moves the finished directory to its place and makes it a holdout by the ledger's commit.
+func (c *creation) commit(out string) error {
+	s, final := c.service, c.service.path(holdoutsDir, c.id)
+	noise := make([]byte, 32)
+	if _, err := rand.Read(noise); err != nil {
+		return fmt.Errorf("holdout: noise key: %w", err)
+	}
+	secret, err := json.Marshal(secrets{Noise: noise})
+	if err != nil {
+		return err
+	}
+	state, err := json.Marshal(thresholdout.State{})
+	if err != nil {
+		return err
+	}
+	public, err := json.Marshal(c.card)
+	if err != nil {
+		return err
+	}
+	if err := publish(out, final); err != nil {
+		return errors.Join(fmt.Errorf("holdout: %w", err), os.RemoveAll(final))
+	}
+	wait, cancel := withDeadline(c.ctx)
+	defer cancel()
+	err = s.ledger.CreateHoldout(wait, ledger.Holdout{ID: c.id, Created: c.card.Created, Digest: c.digest, Public: public,
+		Secret: secret, Questions: c.card.Guarantee.Questions, Tokens: c.card.Guarantee.Tokens, State: state}, c.idem)
+	switch {
+	case errors.Is(err, ledger.ErrUnavailable):
+		// It may yet become durable. The mark stays, and the next start knows.
+		return s.ledgerError(err)
+	case err != nil:
+		return errors.Join(s.ledgerError(err), os.RemoveAll(final))
+	}
+	if err := os.Remove(filepath.Join(final, uncommitted)); err != nil {
+		s.log.Error("removing the mark of a committed holdout", "holdout", c.id, "error", err) // the next start tries again
+	}
+	return nil
+}
+
+// publish gives a directory its final name, with the mark in it, durably.
+func publish(from, to string) error {
+	if err := os.WriteFile(filepath.Join(from, uncommitted), nil, secretMode); err != nil {
+		return err
+	}
+	if err := dataset.SyncDir(from); err != nil {
+		return err
+	}
+	return dataset.Publish(from, to)
+}
+
+// sweep removes what crashed uploads and deletions left.
+func (s *Service) sweep(ctx context.Context) error {
+	leftovers, err := os.ReadDir(s.path(temporaryDir))
+	if err != nil {
+		return fmt.Errorf("holdout: %w", err)
+	}
+	for _, e := range leftovers {
+		if err := os.RemoveAll(s.path(temporaryDir, e.Name())); err != nil {
+			return fmt.Errorf("holdout: leftovers: %w", err)
+		}
+	}
+	holdouts, err := s.ledger.Holdouts(ctx)
+	if err != nil {
+		return fmt.Errorf("holdout: %w", err)
+	}
+	deleted := make(map[string]bool, len(holdouts))
+	for _, h := range holdouts {
+		deleted[h.ID] = h.Deleted
+	}
+	kept, err := os.ReadDir(s.path(holdoutsDir))
+	if err != nil {
+		return fmt.Errorf("holdout: %w", err)
+	}
+	for _, e := range kept {
+		dir := s.path(holdoutsDir, e.Name())
+		gone, known := deleted[e.Name()]
+		_, err := os.Lstat(filepath.Join(dir, uncommitted))
+		marked := err == nil
+		switch {
+		case known && gone, !known && marked:
+			err = os.RemoveAll(dir)
+		case marked:
+			err = os.Remove(filepath.Join(dir, uncommitted))
+		case !known:
+			// An old copy of the ledger beside newer files, perhaps: nothing that we should remove.
+			s.log.Warn("a holdout's files are here, but the ledger does not know it", "dir", dir)
+			err = nil
+		default:
+			err = nil
+		}
+		if err != nil {
+			return fmt.Errorf("holdout: leftovers: %w", err)
+		}
+	}
+	return nil
+}
+
+// newCard is what is known before the parts are written.
+func (c *creation) newCard(unit unitRule) Card {
+	return Card{ID: c.id, Name: c.settings.Name, Created: time.Now().UTC().Truncate(time.Microsecond), Settings: c.settings,
+		Unit: unit.String(), LargestUnit: 1, Skipped: []Skipped{}, Warnings: []Warning{}, NullRule: nullRule, Target: c.settings.target(unit)}
+}

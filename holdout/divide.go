@@ -1,0 +1,200 @@
+package holdout
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+// divide splits the decoded upload, writes the two parts to dir and fills in the card. What it refuses may depend on all
+// rows, for nothing of them is a holdout's yet.
+func (c *creation) divide(dir string) error {
+	unit, err := parseUnit(c.settings.Unit, c.schema())
+	if err != nil {
+		return err
+	}
+	if c.settings.Label != "" && fieldOf(c.schema(), c.settings.Label) == nil {
+		return invalid("label", "label names the column %q, which the table does not have", c.settings.Label)
+	}
+	c.card = c.newCard(unit)
+	if c.settings.Split == splitGiven {
+		err = c.keepParts(dir, unit)
+	} else {
+		err = c.splitTable(dir, unit)
+	}
+	if err != nil {
+		return err
+	}
+	if c.card.Guarantee, err = c.settings.params(c.card.Units); err != nil {
+		return err
+	}
+	return c.describe(dir, unit)
+}
+
+func (c *creation) schema() dataset.Schema {
+	if t := c.tables[partTable]; t != nil {
+		return t.Schema()
+	}
+	return c.tables[partTraining].Schema()
+}
+
+// group groups the rows of a table by the unit rule; the column is nil where units are rows.
+func group(t *dataset.Table, unit unitRule) (grouping, *dataset.Column, error) {
+	if unit.Column == "" {
+		return groupByRow(t.Rows()), nil, nil
+	}
+	column, ok := t.Lookup(unit.Column)
+	if !ok {
+		return grouping{}, nil, fmt.Errorf("holdout: no column %q", unit.Column)
+	}
+	return groupBy(*column, unit.Day), column, nil
+}
+
+// splitTable divides one table by the settings.
+func (c *creation) splitTable(dir string, unit unitRule) error {
+	t, set := c.tables[partTable], c.settings
+	g, column, err := group(t, unit)
+	if err != nil {
+		return err
+	}
+	size, err := holdoutSize(set.Holdout, g.n)
+	if err != nil {
+		return err
+	}
+	tags := splitter{key: c.service.split[:], schema: fingerprint(t.Schema())}.tags(g, column, unit.Day)
+	var p parts
+	byTime, isTime := strings.CutPrefix(set.Split, splitByTimeOf)
+	switch {
+	case isTime:
+		times, ok := t.Lookup(byTime)
+		if !ok || times.Kind != dataset.Time {
+			return invalid("split", "split=time names the column %q, which is not a column of dates or times", byTime)
+		}
+		p = splitByTime(tags, g, times.Numbers, size)
+	case set.Stratify != "":
+		by, ok := t.Lookup(set.Stratify)
+		if !ok {
+			return invalid("stratify", "stratify names the column %q, which the table does not have", set.Stratify)
+		}
+		s, err := stratify(*by, g)
+		if err != nil {
+			return err
+		}
+		p, c.card.Strata = splitByStrata(tags, s, size)
+	default:
+		p = splitByTag(tags, size)
+	}
+	if err := c.writePart(dir, holdoutDir, t, g, p.holdout); err != nil {
+		return err
+	}
+	return c.writePart(dir, trainingDir, t, g, p.training)
+}
+
+// keepParts takes the parts as they were given, the holdout in keyed order.
+func (c *creation) keepParts(dir string, unit unitRule) error {
+	training, holdout := c.tables[partTraining], c.tables[partHoldout]
+	if training.Rows() == 0 || holdout.Rows() == 0 {
+		return fail(BadUpload, "both parts need rows")
+	}
+	g, column, err := group(training, unit)
+	if err != nil {
+		return err
+	}
+	h, other, err := group(holdout, unit)
+	if err != nil {
+		return err
+	}
+	if column != nil {
+		if shared := sharedUnits(g, column, h, other, unit.Day); shared > 0 {
+			return fail(BadUpload, "%d values of the unit %s are in both parts; a unit must be on one side", shared, unit)
+		}
+	}
+	tags := splitter{key: c.service.split[:], schema: fingerprint(holdout.Schema())}.tags(h, other, unit.Day)
+	if err := c.writePart(dir, holdoutDir, holdout, h, order(tags)); err != nil {
+		return err
+	}
+	all := make([]uint32, g.n)
+	for u := range all {
+		all[u] = uint32(u)
+	}
+	return c.writePart(dir, trainingDir, training, g, all)
+}
+
+// sharedUnits counts the units, other than nulls, that two parts share.
+func sharedUnits(g grouping, a *dataset.Column, h grouping, b *dataset.Column, day bool) (n int) {
+	values := make(map[string]bool, g.n)
+	for _, row := range g.first {
+		if !a.Null(int(row)) {
+			values[string(appendUnitValue(nil, a, day, row))] = true
+		}
+	}
+	for _, row := range h.first {
+		if !b.Null(int(row)) && values[string(appendUnitValue(nil, b, day, row))] {
+			n++
+		}
+	}
+	return n
+}
+
+// writePart writes the rows of some units of a table, with where the units begin, and counts them on the card. A part
+// without units is not written.
+func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, units []uint32) error {
+	rows, offsets, err := g.groupInOrder(units)
+	if err != nil {
+		return err
+	}
+	if name == trainingDir {
+		c.card.Rows.Training, c.card.Units.Training = int64(len(rows)), int64(len(units))
+	} else {
+		c.card.Rows.Holdout, c.card.Units.Holdout = int64(len(rows)), int64(len(units))
+	}
+	if len(units) == 0 {
+		return nil
+	}
+	if err := c.ctx.Err(); err != nil {
+		return &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
+	}
+	if offsets != nil {
+		if err := writeUnits(filepath.Join(dir, name+unitsSuffix), offsets); err != nil {
+			return fmt.Errorf("holdout: write %s: %w", name, err)
+		}
+	}
+	if err := dataset.Select(filepath.Join(dir, name), t, rows); err != nil {
+		return fmt.Errorf("holdout: write %s: %w", name, err)
+	}
+	return nil
+}
+
+// describe fills the card with what the training part shows.
+func (c *creation) describe(dir string, unit unitRule) error {
+	c.card.Skipped = append(c.card.Skipped, c.skipped...)
+	c.card.LargestUnit = max(1, c.settings.LargestUnit)
+	if c.card.Units.Training == 0 {
+		c.card.Columns = columnCards(c.schema(), nil)
+		return nil
+	}
+	training, err := dataset.Open(filepath.Join(dir, trainingDir))
+	if err != nil {
+		return fmt.Errorf("holdout: training part: %w", err)
+	}
+	defer training.Close() // read only
+	g := groupByRow(training.Rows())
+	if unit.Column != "" {
+		if g, _, err = group(training, unit); err != nil {
+			return err
+		}
+		if c.settings.LargestUnit == 0 {
+			c.card.LargestUnit = int64(slices.Max(g.sizes()))
+		}
+	}
+	c.card.Columns = columnCards(training.Schema(), training)
+	columns := make([]dataset.Column, len(training.Schema().Fields))
+	for i := range columns {
+		columns[i] = *training.Column(i)
+	}
+	c.card.Warnings = append(c.card.Warnings, dependenceWarnings(columns, g, unit, c.settings.Label)...)
+	return nil
+}

@@ -1,0 +1,197 @@
+package holdout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Names in a holdout's directory. The units of a part are a table of one column: where each unit's rows begin, and the
+// end of the last.
+const (
+	trainingDir     = "training"
+	holdoutDir      = "holdout"
+	unitsSuffix     = ".units"
+	unitsColumn     = "offset"
+	trainingParquet = "training.parquet"
+)
+
+// opened is a holdout with its tables mapped.
+type opened struct {
+	id     string
+	card   Card
+	params thresholdout.Params
+	secret secrets
+	digest [32]byte // of the uploaded table
+	schema dataset.Schema
+
+	training engine.Source // nil without a training part
+	holdout  engine.Source
+	tables   []*dataset.Table
+
+	exporting sync.Mutex // held while the training part is written as Parquet
+	turn      sync.Mutex // held by the asker whose turn it is, where slices are handed out in order
+}
+
+// secrets are a holdout's keys, sealed in the ledger.
+type secrets struct {
+	Noise []byte `json:"noise"` // 256 random bits, the key of all its noise
+}
+
+// load maps a holdout's tables; the files are checked against their checksums.
+func (s *Service) load(ctx context.Context, id string) (*opened, error) {
+	record, card, err := s.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	h := &opened{id: id, card: card, params: card.Guarantee, digest: record.Digest}
+	if s.lost {
+		return nil, s.ledgerError(ledger.ErrReplayOnly)
+	}
+	if err := json.Unmarshal(record.Secret, &h.secret); err != nil {
+		return nil, fmt.Errorf("holdout: keys of %s: %w", id, err)
+	}
+	if err := h.open(s.path(holdoutsDir, id)); err != nil {
+		return nil, errors.Join(fmt.Errorf("holdout: files of %s: %w", id, err), h.close())
+	}
+	return h, nil
+}
+
+func (h *opened) open(dir string) (err error) {
+	grouped := h.card.Unit != rowUnit
+	var table *dataset.Table
+	if h.card.Units.Training > 0 {
+		if h.training, table, err = h.source(filepath.Join(dir, trainingDir), grouped); err != nil {
+			return err
+		}
+		if h.training.Units() != h.card.Units.Training {
+			return fmt.Errorf("%d training units, the card says %d", h.training.Units(), h.card.Units.Training)
+		}
+	}
+	if h.holdout, table, err = h.source(filepath.Join(dir, holdoutDir), grouped); err != nil {
+		return err
+	}
+	if h.holdout.Units() != h.card.Units.Holdout || h.holdout.Units() != h.params.N {
+		return fmt.Errorf("%d holdout units, the card says %d and the guarantee %d", h.holdout.Units(), h.card.Units.Holdout, h.params.N)
+	}
+	h.schema = table.Schema()
+	return nil
+}
+
+// source opens one part with its units.
+func (h *opened) source(dir string, grouped bool) (engine.Source, *dataset.Table, error) {
+	table, err := dataset.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.tables = append(h.tables, table)
+	var offsets []uint32
+	if grouped {
+		if offsets, err = readUnits(dir + unitsSuffix); err != nil {
+			return nil, nil, err
+		}
+	}
+	source, err := newSource(table, offsets, h.card.LargestUnit)
+	return source, table, err
+}
+
+// close unmaps the tables.
+func (h *opened) close() error {
+	var errs []error
+	for _, t := range h.tables {
+		errs = append(errs, t.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// writeUnits stores where the units' rows begin.
+func writeUnits(dir string, offsets []uint32) error {
+	values := make([]float64, len(offsets))
+	for i, o := range offsets {
+		values[i] = float64(o)
+	}
+	t, err := dataset.FromColumns(dataset.Column{Field: dataset.Field{Name: unitsColumn, Kind: dataset.Number, Source: "row"}, Numbers: values})
+	if err != nil {
+		return err
+	}
+	return dataset.Write(dir, t)
+}
+
+func readUnits(dir string) ([]uint32, error) {
+	t, err := dataset.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close() // read only
+	c, ok := t.Lookup(unitsColumn)
+	if !ok || c.Kind != dataset.Number {
+		return nil, fmt.Errorf("%s has no column of offsets", dir)
+	}
+	offsets := make([]uint32, len(c.Numbers))
+	for i, v := range c.Numbers {
+		offsets[i] = uint32(v)
+		if float64(offsets[i]) != v {
+			return nil, fmt.Errorf("%s: offset %d is no row number", dir, i)
+		}
+	}
+	return offsets, nil
+}
+
+// compile turns a query into row functions of this holdout, or says what is wrong with it.
+func (h *opened) compile(q *queries.Query) (*queries.Plan, error) {
+	// Only a mechanism that checks guesses may take one: elsewhere it would be part of the question's identity, so the
+	// same question could be asked again and again, each time at its price, without any effect.
+	for name, given := range map[string]func() (float64, bool){"guess": q.Guess, "half_width": q.HalfWidth} {
+		if _, ok := given(); ok {
+			return nil, invalid("/"+name, "the mechanism %s of this holdout takes no %s", h.params.Mechanism, name)
+		}
+	}
+	plan, err := q.Compile(h.schema, queries.Grouped(h.card.Unit != rowUnit))
+	if err != nil {
+		return nil, queryError(err)
+	}
+	return plan, nil
+}
+
+// queryError says an error of the query language in the service's words. What is wrong where stays in its *queries.Error.
+func queryError(err error) error {
+	var e *queries.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	ours := &Error{Kind: Invalid, Detail: e.Violations[0].String(), Err: e}
+	if e.Kind == queries.Malformed {
+		ours.Kind = Malformed
+	}
+	return ours
+}
+
+// below moves the pointers of an error below a part of the body.
+func below(err error, pointer string) error {
+	var ours *Error
+	if !errors.As(err, &ours) {
+		return err
+	}
+	moved := *ours
+	var q *queries.Error
+	if !errors.As(err, &q) {
+		moved.Pointer = pointer + ours.Pointer
+		return &moved
+	}
+	placed := &queries.Error{Kind: q.Kind, Violations: slices.Clone(q.Violations)}
+	for i := range placed.Violations {
+		placed.Violations[i].Pointer = pointer + placed.Violations[i].Pointer
+	}
+	moved.Detail, moved.Err = placed.Violations[0].String(), placed
+	return &moved
+}

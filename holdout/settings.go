@@ -1,0 +1,153 @@
+package holdout
+
+import (
+	"math"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// What a holdout gets whose owner says nothing.
+const (
+	DefaultHoldout    = 0.3  // of the units
+	DefaultQuestions  = 1000 // a data scientist's month, and what the published experiments ask
+	DefaultConfidence = 0.95
+	DefaultTokens     = 50 // thresholdout: overfits that may be answered
+)
+
+// Ways to split.
+const (
+	splitByHash    = "hash"
+	splitByTimeOf  = "time:"
+	splitGiven     = "given"
+	boundsAny      = "any"
+	boundsOfPapers = "published"
+	mechanismAuto  = "auto"
+)
+
+// withDefaults fills what was left out and refuses what is wrong whatever the table is.
+func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
+	if set.Holdout == 0 {
+		set.Holdout = DefaultHoldout
+	}
+	if set.Questions == 0 {
+		set.Questions = DefaultQuestions
+	}
+	if set.Confidence == 0 {
+		set.Confidence = DefaultConfidence
+	}
+	if set.Split == "" {
+		set.Split = splitByHash
+	}
+	if set.Bounds == "" {
+		set.Bounds = boundsAny
+	}
+	if set.Unit == rowUnit {
+		set.Unit = ""
+	}
+	if err := checkName("name", set.Name); err != nil {
+		return set, err
+	}
+	if err := set.chooseMechanism(allowNaive); err != nil {
+		return set, err
+	}
+	switch {
+	case math.IsNaN(set.Holdout) || set.Holdout < 0 || set.Holdout > 1 && set.Holdout != math.Floor(set.Holdout):
+		return set, invalid("holdout", "holdout must be a fraction in (0, 1] or a whole number of units above 1")
+	case set.Questions < 0:
+		return set, invalid("questions", "questions must be at least 1")
+	case set.Tokens < 0:
+		return set, invalid("tokens", "tokens must be at least 1")
+	case !(set.Confidence > 0 && set.Confidence < 1):
+		return set, invalid("confidence", "confidence must lie between 0 and 1, such as 0.95")
+	case set.LargestUnit < 0 || set.LargestUnit > dataset.MaxRows:
+		return set, invalid("largest_unit", "largest_unit must be a number of rows")
+	case set.LargestUnit > 0 && set.Unit == "":
+		return set, invalid("largest_unit", "largest_unit is about units; name the unit column")
+	}
+	for name, v := range map[string]float64{"sigma": set.Sigma, "half_width": set.HalfWidth, "threshold": set.Threshold} {
+		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+			return set, invalid(name, "%s must be a positive number", name)
+		}
+	}
+	return set, set.checkSplit()
+}
+
+// chooseMechanism settles "auto" and what does not go together.
+func (set *Settings) chooseMechanism(allowNaive bool) error {
+	if set.Bounds != boundsAny && set.Bounds != boundsOfPapers {
+		return invalid("bounds", "bounds must be %q or %q", boundsAny, boundsOfPapers)
+	}
+	if set.Mechanism == "" || set.Mechanism == mechanismAuto {
+		set.Mechanism = string(thresholdout.Gaussian)
+		if set.Bounds == boundsOfPapers {
+			set.Mechanism = string(thresholdout.Split)
+		}
+	}
+	switch m := thresholdout.Mechanism(set.Mechanism); {
+	case m != thresholdout.Gaussian && m != thresholdout.Thresholdout && m != thresholdout.Split && m != thresholdout.Naive:
+		return invalid("mechanism", "mechanism must be auto, gaussian, thresholdout or split")
+	case m == thresholdout.Naive && !allowNaive:
+		return invalid("mechanism", "the mechanism naive protects nothing; a server takes it only when it was started with --allow-naive")
+	case set.Bounds == boundsOfPapers && m != thresholdout.Split:
+		return invalid("bounds", "the intervals of %s rest on bounds of this project; with bounds=published only the mechanism split can be used", m)
+	case m == thresholdout.Thresholdout && set.Tokens == 0:
+		set.Tokens = DefaultTokens
+	case m != thresholdout.Thresholdout && set.Tokens != 0:
+		return invalid("tokens", "the mechanism %s knows no tokens", m)
+	}
+	for name, given := range map[string]bool{"form": set.Form != "", "preset": set.Preset != "", "threshold": set.Threshold != 0} {
+		if given && set.Mechanism != string(thresholdout.Thresholdout) {
+			return invalid(name, "%s belongs to the mechanism thresholdout", name)
+		}
+	}
+	return nil
+}
+
+func (set *Settings) checkSplit() error {
+	column, byTime := strings.CutPrefix(set.Split, splitByTimeOf)
+	compares := set.Mechanism == string(thresholdout.Thresholdout)
+	switch {
+	case set.Split == splitByHash:
+	case set.Split == splitGiven:
+		if set.Stratify != "" {
+			return invalid("stratify", "parts that are given are not split, so nothing can be stratified")
+		}
+	case byTime && column != "":
+		if set.Stratify != "" {
+			return invalid("stratify", "a split by time cannot be stratified")
+		}
+		if compares {
+			return invalid("mechanism", "thresholdout compares the training part with the holdout; after a split by time they differ by drift, which would spend its tokens. Use gaussian")
+		}
+	default:
+		return invalid("split", `split must be "hash", "time:COLUMN" or "given"`)
+	}
+	if set.Split != splitGiven && set.Holdout == 1 {
+		if compares {
+			return invalid("holdout", "thresholdout needs a training part, and holdout=1.0 leaves none")
+		}
+		if set.Stratify != "" {
+			return invalid("stratify", "holdout=1.0 is not split, so nothing can be stratified")
+		}
+		if set.Unit != "" && set.LargestUnit == 0 {
+			return invalid("largest_unit", "without a training part the size of the largest unit must be declared, for it must not be read off the holdout")
+		}
+	}
+	return nil
+}
+
+// params is the guarantee for parts of these sizes.
+func (set Settings) params(units Counts) (thresholdout.Params, error) {
+	p, err := newParams(thresholdout.Params{
+		Mechanism: thresholdout.Mechanism(set.Mechanism), N: units.Holdout, Training: units.Training,
+		Questions: set.Questions, Tokens: set.Tokens, Confidence: set.Confidence,
+		Sigma: set.Sigma, HalfWidth: set.HalfWidth,
+		Form: thresholdout.Form(set.Form), Preset: set.Preset, Threshold: set.Threshold,
+	})
+	if err != nil {
+		return p, &Error{Kind: Invalid, Detail: "these settings give no guarantee: " + strings.TrimPrefix(err.Error(), "thresholdout: "), Err: err}
+	}
+	return p, nil
+}

@@ -1,0 +1,222 @@
+package holdout
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest"
+)
+
+// Parts of an upload.
+const (
+	partTable    = "table"
+	partTraining = "training"
+	partHoldout  = "holdout"
+)
+
+// Upload yields the parts of an upload in order: ("table", r) once, or ("training", r) and ("holdout", r); io.EOF
+// ends it. A body is read before the next call.
+type Upload func() (part string, body io.Reader, err error)
+
+// SingleUpload is the upload of one table.
+func SingleUpload(r io.Reader) Upload {
+	done := false
+	return func() (string, io.Reader, error) {
+		if done {
+			return "", nil, io.EOF
+		}
+		done = true
+		return partTable, r, nil
+	}
+}
+
+// spool copies the parts to disk, at most Limits.UploadBytes together, and returns the digest of what came.
+func (c *creation) spool(up Upload) (map[string][sha256.Size]byte, error) {
+	left := c.service.limits.UploadBytes
+	c.uploads = map[string]string{}
+	digests := map[string][sha256.Size]byte{}
+	for {
+		part, body, err := up()
+		if errors.Is(err, io.EOF) {
+			return digests, c.checkParts()
+		}
+		if err != nil {
+			return nil, readError(err)
+		}
+		if part != partTable && part != partTraining && part != partHoldout {
+			return nil, invalid("parts", "an upload has a part table, or the parts training and holdout")
+		}
+		if c.uploads[part] != "" {
+			return nil, invalid("parts", "the part %s was sent twice", part)
+		}
+		path := filepath.Join(c.work, part+".parquet")
+		size, digest, err := spoolPart(c.ctx, path, body, left)
+		if err != nil {
+			return nil, err
+		}
+		if size > left {
+			return nil, &Error{Kind: TooLarge, Detail: fmt.Sprintf("the upload is larger than the %d bytes that this server takes", c.service.limits.UploadBytes),
+				Members: map[string]any{"limit": c.service.limits.UploadBytes}}
+		}
+		left -= size
+		c.uploads[part], digests[part] = path, digest
+	}
+}
+
+// checkParts compares the parts that came with the split that was asked for.
+func (c *creation) checkParts() error {
+	given := c.uploads[partTraining] != "" || c.uploads[partHoldout] != ""
+	switch {
+	case len(c.uploads) == 0:
+		return fail(BadUpload, "the upload is empty: send the Parquet file as the request's body")
+	case given && c.settings.Split != splitGiven:
+		return invalid("split", "the parts training and holdout were uploaded; that needs split=given")
+	case !given && c.settings.Split == splitGiven:
+		return invalid("split", "split=given needs two parts, training and holdout")
+	case given && len(c.uploads) != 2:
+		return invalid("parts", "an upload has a part table, or the parts training and holdout")
+	}
+	return nil
+}
+
+// spoolPart copies one part, and one byte more than limit at most: a size above limit says that there is more.
+func spoolPart(ctx context.Context, path string, body io.Reader, limit int64) (size int64, digest [sha256.Size]byte, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, secretMode)
+	if err != nil {
+		return 0, digest, fmt.Errorf("holdout: upload: %w", err)
+	}
+	h, source := sha256.New(), &uploadReader{ctx: ctx, body: body}
+	size, err = io.Copy(io.MultiWriter(f, h), io.LimitReader(source, limit+1))
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if source.err != nil {
+		return size, digest, readError(source.err)
+	}
+	if err != nil {
+		return size, digest, fmt.Errorf("holdout: upload: %w", err)
+	}
+	return size, [sha256.Size]byte(h.Sum(nil)), nil
+}
+
+// uploadReader tells errors of the body from those of the disk, and ends with the request.
+type uploadReader struct {
+	ctx  context.Context
+	body io.Reader
+	err  error
+}
+
+func (r *uploadReader) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		r.err = err
+		return 0, err
+	}
+	n, err := r.body.Read(b)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return n, err
+}
+
+// readError is about a body that could not be read to its end. An error that has a kind already keeps it.
+func readError(err error) error {
+	var ours *Error
+	if errors.As(err, &ours) {
+		return err
+	}
+	return &Error{Kind: Malformed, Detail: "the upload ended before it was complete", Err: err}
+}
+
+// createDigest identifies an upload for its Idempotency-Key: the settings as they were sent, and the bytes.
+func createDigest(set Settings, parts map[string][sha256.Size]byte) [32]byte {
+	text, err := json.Marshal(set)
+	if err != nil {
+		panic(err) // checked numbers and texts
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "create\n%s\n", text)
+	for _, part := range []string{partTable, partTraining, partHoldout} {
+		if digest, ok := parts[part]; ok {
+			fmt.Fprintln(h, part, hex.EncodeToString(digest[:]))
+		}
+	}
+	return [32]byte(h.Sum(nil))
+}
+
+// decode turns the spooled files into tables, each in a child process, and removes the files.
+func (c *creation) decode() error {
+	c.tables = map[string]*dataset.Table{}
+	for _, part := range []string{partTable, partTraining, partHoldout} {
+		path, ok := c.uploads[part]
+		if !ok {
+			continue
+		}
+		dir := filepath.Join(c.work, part)
+		result, err := ingest.Run(c.ctx, c.service.decoder, path, dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes})
+		if err != nil && c.ctx.Err() != nil {
+			return &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
+		}
+		if err != nil {
+			return uploadError(part, err)
+		}
+		for _, skipped := range result.Skipped {
+			c.skipped = append(c.skipped, Skipped(skipped))
+		}
+		if c.tables[part], err = dataset.Open(dir); err != nil {
+			return fmt.Errorf("holdout: decoded upload: %w", err)
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("holdout: upload: %w", err)
+		}
+	}
+	if t := c.tables[partHoldout]; t != nil {
+		return sameSchema(c.tables[partTraining].Schema(), t.Schema())
+	}
+	return nil
+}
+
+// uploadError says why a file was not taken.
+func uploadError(part string, err error) error {
+	var e *ingest.Error
+	if !errors.As(err, &e) || e.Kind == ingest.Internal {
+		return fmt.Errorf("holdout: decode: %w", err)
+	}
+	ours := &Error{Kind: BadUpload, Detail: e.Detail, Err: err, Members: map[string]any{"reason": string(e.Kind)}}
+	if e.Kind == ingest.TooLarge {
+		ours.Kind = TooLarge
+	}
+	if e.Column != "" {
+		ours.Members["column"] = e.Column
+		ours.Detail = fmt.Sprintf("column %q: %s", e.Column, e.Detail)
+	}
+	if part != partTable {
+		ours.Detail = "part " + part + ": " + ours.Detail
+	}
+	return ours
+}
+
+// sameSchema refuses given parts that are not of one table.
+func sameSchema(training, holdout dataset.Schema) error {
+	for _, f := range training.Fields {
+		switch other := fieldOf(holdout, f.Name); {
+		case other == nil:
+			return fail(BadUpload, "the part training has a column %q, the part holdout has not", f.Name)
+		case other.Kind != f.Kind:
+			return fail(BadUpload, "the column %q is %v in the part training and %v in the part holdout", f.Name, f.Kind, other.Kind)
+		}
+	}
+	for _, f := range holdout.Fields {
+		if fieldOf(training, f.Name) == nil {
+			return fail(BadUpload, "the part holdout has a column %q, the part training has not", f.Name)
+		}
+	}
+	return nil
+}
