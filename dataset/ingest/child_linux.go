@@ -72,7 +72,7 @@ func runChild(ctx context.Context, argv []string, req request) (Result, error) {
 	case ctx.Err() != nil && err != nil:
 		return Result{}, &Error{Kind: Limit, Detail: "decoding the file took too long and was stopped", Err: ctx.Err()}
 	case err != nil:
-		return Result{}, died(err, string(stderr.bytes))
+		return Result{}, died(err, string(stderr.bytes), req.Limits)
 	case stdout.over:
 		return Result{}, &Error{Kind: Internal, Detail: "the decoding process said too much"}
 	}
@@ -80,7 +80,7 @@ func runChild(ctx context.Context, argv []string, req request) (Result, error) {
 }
 
 // died says why a child ended without a reply.
-func died(err error, stderr string) error {
+func died(err error, stderr string, lim Limits) error {
 	first, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
 	cause := err
 	if first != "" {
@@ -95,10 +95,10 @@ func died(err error, stderr string) error {
 	case strings.Contains(stderr, "out of memory"), strings.Contains(stderr, "cannot allocate memory"),
 		strings.Contains(stderr, "errno=12"):
 		return &Error{Kind: Limit, Detail: "decoding the file needs more memory than is allowed; write it with smaller row groups and pages", Err: cause}
-	case strings.Contains(stderr, "SIGXCPU"), status.Signaled() && status.Signal() == syscall.SIGXCPU:
+	case exit.UserTime()+exit.SystemTime() >= lim.CPU:
 		return &Error{Kind: Limit, Detail: "decoding the file took more computing time than is allowed", Err: cause}
 	case status.Signaled() && status.Signal() == syscall.SIGKILL:
-		return &Error{Kind: Limit, Detail: "the decoding process was killed by the system, for want of memory or time", Err: cause}
+		return &Error{Kind: Limit, Detail: "the decoding process was killed, probably for want of memory", Err: cause}
 	case strings.HasPrefix(first, "ingest: no request"):
 		return &Error{Kind: Internal, Detail: "the decoding process got no request", Err: cause}
 	}

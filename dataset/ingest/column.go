@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow/float16"
@@ -94,10 +95,15 @@ func planColumn(leaf *schema.Column) (*column, string) {
 		return c, "nested: lists, structs and maps are not read"
 	case c.name == "" || !utf8.ValidString(c.name):
 		return c, "its name is empty or not UTF-8"
+	case strings.ContainsFunc(c.name, forbidden):
+		return c, "its name holds a control character"
 	}
 	reason := c.choose(leaf)
 	return c, reason
 }
+
+// forbidden reports control characters other than the white space that spreadsheets leave in names.
+func forbidden(r rune) bool { return r < 0x20 && r != '\t' && r != '\n' && r != '\r' || r == 0x7f }
 
 // sourceName is the type for people: the logical type if there is one, else the physical one.
 func sourceName(leaf *schema.Column) string {
