@@ -1,6 +1,10 @@
 package nearest
 
-import "testing"
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
 
 func TestName(t *testing.T) {
 	columns := []string{"delay", "distance", "origin", "dest", "air time", "x", "y"}
@@ -26,4 +30,18 @@ func TestDistance(t *testing.T) {
 			t.Errorf("%q to %q: %d, want %d", c.a, c.b, got, c.want)
 		}
 	}
+}
+
+// TestBand: the band and the early end change nothing within the bound.
+func TestBand(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		word := rapid.StringOfN(rapid.RuneFrom([]rune("abc")), 0, 10, -1)
+		a, b := []rune(word.Draw(t, "a")), []rune(word.Draw(t, "b"))
+		full := distance(a, b, 20)
+		for bound := 1; bound <= maxDistance; bound++ {
+			if got := distance(a, b, bound); got != min(full, bound+1) {
+				t.Fatalf("%s to %s within %d: %d, want %d", string(a), string(b), bound, got, min(full, bound+1))
+			}
+		}
+	})
 }
