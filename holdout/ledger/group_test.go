@@ -276,6 +276,9 @@ func TestCloseFinishesWhatWasAccepted(t *testing.T) {
 	queued(l, 20)
 	closed := make(chan error)
 	go func() { closed <- l.Close() }()
+	for l.Ready(t.Context()) != ErrClosed {
+		time.Sleep(100 * time.Microsecond)
+	}
 	release()
 	if err := <-closed; err != nil {
 		t.Fatal(err)
