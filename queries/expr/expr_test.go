@@ -2,6 +2,7 @@ package expr
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -129,6 +130,23 @@ func TestErrors(t *testing.T) {
 		{"late ? 'a' : 'x'", "1:8", "text is never computed"},
 		{"late ? late : null", "1:15", "a condition is never null"},
 		{"(delay > 1) == null", "1:8", "a condition is never null"},
+		{"delay == origin", "1:10", "this is text; expected a number"},
+		{"late == 3", "1:9", "this is a number; expected a condition; did you mean 3 != 0?"},
+		{"origin == late", "1:1", "this is text; expected a condition"},
+		{"delay == day", "1:1", "this is a number; expected a time"},
+		{"day == 3", "1:8", "this is a number; expected a time"},
+		{"day - 3", "1:7", "this is a number; expected a time"},
+		{"delay - day", "1:9", "this is a time; expected a number"},
+		{"min(delay, late)", "1:12", "this is a condition"},
+		{"clamp(1, 2, late) > (late + 1)", "1:13", "this is a condition"},
+		{"'a' == 'b'", "1:5", "both sides are literal texts"},
+		{"'a' == null", "1:1", "a literal text is never null"},
+		{"'a' in ['a']", "1:1", "this is a literal text"},
+		{"'a'.startsWith('b')", "1:1", "this is a literal text"},
+		{"origin && late", "1:1", `did you mean origin == "…"?`},
+		{"(late ? day : landed) in [day]", "1:7", "this is a computed time"},
+		{"late in delay", "1:9", "in needs a list"},
+		{"missing1 > 0 && " + strings.Repeat("delay > 0 && ", 30) + "late", "1:1", "unknown column"},
 		{"(late == true) == null", "1:7", "a condition is never null"},
 		{"null == null", "1:1", "null is compared with null"},
 		{"delay > null", "1:9", "null stands here"},
@@ -352,4 +370,44 @@ func TestConcurrent(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// TestCELChecks: cel-go, asked alone, refuses what is ill-typed and notices where our own types are wrong.
+func TestCELChecks(t *testing.T) {
+	b := func(s *Syntax) builder {
+		return builder{syntax: s, fields: fieldsOf(flights, s.Columns()), nodes: map[*term]*Node{}}
+	}
+	for _, src := range []string{
+		"delay + late", "late && delay", "origin > 'a'", "day + day", "late ? delay : late", "delay in ['a']", "origin in [1]", "abs(late)",
+		"delay.startsWith('a')", "delay.getHours()", "origin == delay", "!delay", "-late", "min(delay, late)", "day > 3",
+	} {
+		s := mustParse(t, src)
+		if _, detail := celAgrees(s.root, b(s)); detail == "" {
+			t.Errorf("cel-go accepts %s", src)
+		}
+	}
+	s := mustParse(t, "1 + abs(delay)")
+	wrong := b(s)
+	wrong.nodes[s.root.args[0]] = &Node{Op: OpTrue, Type: Condition}
+	if _, detail := celAgrees(s.root, wrong); !strings.Contains(detail, "double for a condition") {
+		t.Errorf("a wrong type was not noticed: %q", detail)
+	}
+}
+
+// TestManyColumns reads more columns than are looked up one by one.
+func TestManyColumns(t *testing.T) {
+	schema := dataset.Schema{}
+	src := "0"
+	for i := range 3 * fewColumns {
+		name := fmt.Sprintf("column %d", i)
+		schema.Fields = append(schema.Fields, dataset.Field{Name: name, Kind: dataset.Number})
+		src += " + col(" + quote(name) + ")"
+	}
+	if _, err := mustParse(t, src).Check(schema); err != nil {
+		t.Error(err)
+	}
+	schema.Fields = schema.Fields[1:]
+	if _, err := mustParse(t, src).Check(schema); err == nil || !strings.Contains(err.Error(), `unknown column "column 0"`) {
+		t.Error(err)
+	}
 }
