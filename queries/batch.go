@@ -1,11 +1,28 @@
 package queries
 
-import "fmt"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // Batch is many queries that were chosen before any of their answers was seen.
 type Batch struct {
 	Queries []*Query // at least one, in the order of the body
 	Partial bool     // answer as many as the budget allows, instead of all or none
+}
+
+// BatchJSONSchema is the JSON schema (2020-12) of a batch.
+func BatchJSONSchema() json.RawMessage {
+	return mustMarshal(map[string]any{
+		"title":       "Batch",
+		"description": "Many questions that were chosen before any of their answers was seen. They are answered in one pass, in their order.",
+		"type":        "object",
+		"properties": map[string]any{
+			"queries": map[string]any{"type": "array", "items": JSONSchema(), "minItems": 1, "maxItems": MaxBatch},
+			"partial": map[string]any{"type": "boolean", "default": false, "description": "answer as many as the budget allows, instead of all or none"},
+		},
+		"required": []string{"queries"}, "additionalProperties": false,
+	})
 }
 
 // ParseBatch reads {"queries":[…],"partial":false} as strictly as Parse reads one query. Pointers start at the body.

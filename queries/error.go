@@ -17,11 +17,11 @@ const (
 
 // Violation is one thing that is wrong.
 type Violation struct {
-	Pointer    string // RFC 6901, into the body; empty for the whole
-	Detail     string // what is wrong, for a person; it does not repeat the body's values
-	Suggestion string // what was probably meant; may be empty
-	Line       int    // from 1: in the body if it is Malformed, else in the expression at Pointer; 0 if neither
-	Column     int    // from 1, in code points; 0 where Line is 0
+	Pointer    string `json:"pointer"`              // RFC 6901, into the body; empty for the whole
+	Detail     string `json:"detail"`               // what is wrong, for a person; it does not repeat the body's values
+	Suggestion string `json:"suggestion,omitempty"` // what was probably meant; may be empty
+	Line       int    `json:"line,omitempty"`       // from 1: in the body if it is Malformed, else in the expression at Pointer; 0 if neither
+	Column     int    `json:"column,omitempty"`     // from 1, in code points; 0 where Line is 0
 }
 
 // Error holds everything that is wrong with a query, in the order of the body. It depends on the body and the schema only.

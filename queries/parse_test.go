@@ -314,6 +314,23 @@ func TestSchema(t *testing.T) {
 	}
 }
 
+func TestBatchSchema(t *testing.T) {
+	var schema struct {
+		Properties struct {
+			Queries struct {
+				Items    struct{ OneOf []any }
+				MaxItems int
+			}
+		}
+	}
+	if err := json.Unmarshal(BatchJSONSchema(), &schema); err != nil {
+		t.Fatal(err)
+	}
+	if q := schema.Properties.Queries; len(q.Items.OneOf) != len(Types()) || q.MaxItems != MaxBatch {
+		t.Errorf("%+v", q)
+	}
+}
+
 // FuzzParse: no body panics, errors are *Error with a place, and the canonical form is a fixed point with the same ID.
 func FuzzParse(f *testing.F) {
 	for _, k := range kinds {
