@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/holdoutd/holdoutd/client"
+)
+
+// binary is the real program, built once: what is tested here is what is shipped.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "holdoutd-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	binary = filepath.Join(dir, "holdoutd")
+	build := exec.Command("go", "build", "-ldflags", "-X main.release=v0.0.0-test", "-o", binary, ".")
+	build.Stderr = os.Stderr
+	code := 1
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "go build:", err)
+	} else {
+		code = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// TestScript runs the command lines of testdata/script.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("PATH", filepath.Dir(binary)+string(filepath.ListSeparator)+e.Getenv("PATH"))
+			e.Setenv("HOME", e.WorkDir)
+			return nil
+		},
+	})
+}
+
+// A process is a running server.
+type process struct {
+	cmd    *exec.Cmd
+	url    string
+	stderr *buffer
+	ended  chan struct{} // closed when the process has ended and its output is read
+}
+
+// buffer keeps what a process writes, for when a test fails.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) write(line string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.b.WriteString(line + "\n")
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// patience is how long a test waits for what must happen, before it fails instead of hanging.
+const patience = time.Minute
+
+// startServer starts serve on a data directory and waits for its listening line.
+func startServer(t *testing.T, dir string, flags ...string) *process {
+	t.Helper()
+	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--data", dir, "--log", "json"}, flags...)
+	return startProcess(t, exec.Command(binary, args...))
+}
+
+func startProcess(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, stderr: &buffer{}, ended: make(chan struct{})}
+	pipe, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.kill)
+	listening := make(chan string, 1)
+	go func() {
+		defer close(p.ended)
+		lines := bufio.NewScanner(pipe)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			p.stderr.write(lines.Text())
+			var line struct{ Msg, Addr string }
+			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+				listening <- line.Addr
+			}
+		}
+		io.Copy(io.Discard, pipe)
+		cmd.Wait()
+	}()
+	select {
+	case addr := <-listening:
+		p.url = "http://" + addr
+	case <-p.ended:
+		t.Fatalf("the server ended: %v\n%s", cmd.ProcessState, p.stderr)
+	case <-time.After(patience):
+		t.Fatalf("the server does not listen\n%s", p.stderr)
+	}
+	return p
+}
+
+// kill ends the process as a power failure would.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	<-p.ended
+}
+
+// stop asks the process to end and returns its exit code.
+func (p *process) stop(t *testing.T) int {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	return p.wait(t)
+}
+
+func (p *process) wait(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		t.Fatalf("the server does not end\n%s", p.stderr)
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// connect makes a client with the admin key of the data directory. It sends nothing twice by itself: the tests want to
+// see each failure.
+func connect(t *testing.T, p *process, dir string) *client.Client {
+	t.Helper()
+	key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(p.url, strings.TrimSpace(string(key)), client.WithRetries(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// holdoutd runs the program to its end.
+func holdoutd(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func above(minutes int) map[string]any {
+	return map[string]any{"type": "fraction", "of": fmt.Sprintf("delay > %d", minutes)}
+}
