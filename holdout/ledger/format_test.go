@@ -16,7 +16,7 @@ import (
 const formatDoc = "../../docs/format/ledger.md"
 
 // docBlock is the first fenced block of the document whose fence line is "```"+fence.
-func docBlock(t *testing.T, fence string) string {
+func docBlock(t testing.TB, fence string) string {
 	t.Helper()
 	doc, err := os.ReadFile(formatDoc)
 	if err != nil {
