@@ -243,8 +243,11 @@ type asking struct {
 // sums are exact sums of the row functions.
 type sums struct {
 	training, holdout []int64 // of each function; training is nil where it is not used
-	slices            bool    // holdout[i] is over a slice for the question that comes i after index
-	index             int64
+
+	// Of the mechanism split: at[i] is the index of the question that function i was summed for, over that question's slice;
+	// it is -1 where the budget ends before. The sums are good while spent questions are index.
+	at    []int64
+	index int64
 }
 
 // errMoved says that other questions came first, so that slices must be summed again.
@@ -371,17 +374,21 @@ func (a *asking) sumSlices(ctx context.Context) error {
 	if err != nil {
 		return a.service.ledgerError(err)
 	}
-	a.sums = sums{slices: true, index: spent}
-	for i := range a.functions {
-		if spent+int64(i) >= h.params.Questions {
-			break
+	a.sums = sums{holdout: make([]int64, len(a.functions)), at: slices.Repeat([]int64{-1}, len(a.functions)), index: spent}
+	for _, q := range a.fresh {
+		n := len(q.plan.Functions)
+		if q.body != nil || h.params.Questions-spent < int64(n) {
+			continue
 		}
-		from, to := slice(h.params, spent+int64(i))
-		one, err := h.holdout.Sums(ctx, a.functions[i:i+1], from, to)
-		if err != nil {
-			return scanError(err)
+		for i := q.first; i < q.first+n; i++ {
+			from, to := slice(h.params, spent)
+			one, err := h.holdout.Sums(ctx, a.functions[i:i+1], from, to)
+			if err != nil {
+				return scanError(err)
+			}
+			a.sums.holdout[i], a.sums.at[i] = one[0], spent
+			spent++
 		}
-		a.sums.holdout = append(a.sums.holdout, one[0])
 	}
 	return nil
 }
@@ -415,7 +422,7 @@ func (a *asking) record(tx *ledger.Tx) error {
 	if err := a.refuse(state, cost); err != nil {
 		return err
 	}
-	if a.sums.slices && cost > 0 && (state.Questions != a.sums.index || cost != len(a.functions)) {
+	if a.sums.at != nil && cost > 0 && (state.Questions != a.sums.index || cost != len(a.functions)) {
 		a.list()
 		return errMoved
 	}
@@ -451,8 +458,11 @@ func (a *asking) answer(tx *ledger.Tx, q *question, state thresholdout.State) (t
 	h, before := a.holdout, state
 	outputs := make([]thresholdout.Output, len(q.plan.Functions))
 	for i := range outputs {
-		var err error
-		if outputs[i], state, err = h.step(state, a.input(q.first+i, state), q, i); err != nil {
+		in, err := a.input(q.first+i, state)
+		if err != nil {
+			return state, err
+		}
+		if outputs[i], state, err = h.step(state, in, q, i); err != nil {
 			return state, fmt.Errorf("holdout: step: %w", err)
 		}
 	}
@@ -471,17 +481,20 @@ func (a *asking) answer(tx *ledger.Tx, q *question, state thresholdout.State) (t
 }
 
 // input is the exact sums of one row function.
-func (a *asking) input(function int, state thresholdout.State) input {
+func (a *asking) input(function int, state thresholdout.State) (input, error) {
 	h := a.holdout
 	in := input{Holdout: thresholdout.Mean{Sum: a.sums.holdout[function], N: h.holdout.Units()}}
-	if a.sums.slices {
+	if a.sums.at != nil {
+		if a.sums.at[function] != state.Questions {
+			return in, fmt.Errorf("holdout: question %d was summed for %d", state.Questions, a.sums.at[function])
+		}
 		from, to := slice(h.params, state.Questions)
 		in.Holdout.N = to - from
 	}
 	if a.sums.training != nil {
 		in.Training = thresholdout.Mean{Sum: a.sums.training[function], N: h.training.Units()}
 	}
-	return in
+	return in, nil
 }
 
 // reply puts the answers in the order of the request; the second and later copies of a query are replays.
