@@ -1,0 +1,263 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/client"
+)
+
+// A script answers each request with its next step, and keeps what came.
+type script struct {
+	mu    sync.Mutex
+	steps []http.HandlerFunc
+	seen  []seen
+}
+
+type seen struct {
+	method, target, key, auth, media, body string
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	s.seen = append(s.seen, seen{r.Method, r.URL.String(), r.Header.Get("Idempotency-Key"), r.Header.Get("Authorization"), r.Header.Get("Content-Type"), string(body)})
+	step := s.steps[0]
+	if len(s.steps) > 1 {
+		s.steps = s.steps[1:]
+	}
+	s.mu.Unlock()
+	step(w, r)
+}
+
+func hangUp(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }
+
+func says(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Request-Id", "r-1")
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+func newClient(t *testing.T, steps ...http.HandlerFunc) (*client.Client, *script) {
+	t.Helper()
+	s := &script{steps: steps}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	c, err := client.New(server.URL+"/", "hk_test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, s
+}
+
+const (
+	unavailable = `{"type":"/problems/unavailable","status":503,"code":"unavailable","detail":"later"}`
+	answered    = `{"answer":{"id":"ans_1","value":0.5,  "interval":null,"cost":{"questions":1,"tokens":0},"ledger":{"seq":1,"head":"sha256:00"}},"budget":{"questions":{"left":9,"of":10},"tokens":null},"replayed":false}`
+)
+
+// TestRetries: a question goes out again after a broken connection and after a 503, as the same request.
+func TestRetries(t *testing.T) {
+	c, s := newClient(t, hangUp, says(503, unavailable), says(200, answered))
+	reply, err := c.Ask(t.Context(), "ho_1", map[string]string{"type": "fraction"})
+	if err != nil || *reply.Answer.Value != 0.5 || reply.Budget.Questions.Left != 9 || reply.Budget.Tokens != nil {
+		t.Fatalf("%+v %v", reply, err)
+	}
+	if want := `{"id":"ans_1","value":0.5,  "interval":null,"cost":{"questions":1,"tokens":0},"ledger":{"seq":1,"head":"sha256:00"}}`; string(reply.Answer.Raw) != want {
+		t.Errorf("not as it was sent: %s", reply.Answer.Raw)
+	}
+	if len(s.seen) != 3 || s.seen[0].key == "" || s.seen[0] != s.seen[1] || s.seen[1] != s.seen[2] {
+		t.Errorf("%+v", s.seen)
+	}
+	if got := s.seen[0]; got.target != "/v1/holdouts/ho_1/queries" || got.auth != "Bearer hk_test" || got.media != "application/json" || got.body != `{"type":"fraction"}` {
+		t.Errorf("%+v", got)
+	}
+	if _, err := c.Ask(t.Context(), "ho_1", 1); err != nil || s.seen[3].key == s.seen[0].key {
+		t.Error("two questions share an Idempotency-Key")
+	}
+	if _, err := c.Ask(client.WithIdempotencyKey(t.Context(), "mine"), "ho_1", 1); err != nil || s.seen[4].key != "mine" {
+		t.Errorf("%+v", s.seen[4])
+	}
+}
+
+// TestRetriesEnd: not for ever, not for what another attempt cannot mend, and not against the caller's will.
+func TestRetriesEnd(t *testing.T) {
+	c, s := newClient(t, says(503, unavailable))
+	var p *client.Problem
+	if _, err := c.Budget(t.Context(), "ho_1"); !errors.As(err, &p) || p.Code != "unavailable" || len(s.seen) != 1+client.DefaultRetries {
+		t.Errorf("%d attempts, %v", len(s.seen), err)
+	}
+	for name, call := range map[string]func(*client.Client, context.Context) error{
+		"a new key": func(c *client.Client, ctx context.Context) error {
+			_, err := c.CreateKey(ctx, "a", "analyst")
+			return err
+		},
+		"a deletion": func(c *client.Client, ctx context.Context) error { return c.Delete(ctx, "ho_1") },
+		"a stream": func(c *client.Client, ctx context.Context) error {
+			_, err := c.CreateHoldout(ctx, io.MultiReader(strings.NewReader("PAR1")), client.Settings{})
+			return err
+		},
+		"a query of no JSON": func(c *client.Client, ctx context.Context) error { _, err := c.Ask(ctx, "ho_1", func() {}); return err },
+	} {
+		c, s := newClient(t, says(503, unavailable), says(200, answered))
+		if err := call(c, t.Context()); err == nil || len(s.seen) > 1 {
+			t.Errorf("%s: %d attempts, %v", name, len(s.seen), err)
+		}
+	}
+	for _, status := range []int{400, 401, 403, 404, 409, 422, 500} {
+		c, s := newClient(t, says(status, `{"code":"x","status":1}`))
+		if _, err := c.Ask(t.Context(), "ho_1", 1); err == nil || len(s.seen) != 1 {
+			t.Errorf("%d: %d attempts, %v", status, len(s.seen), err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c, s = newClient(t, func(w http.ResponseWriter, r *http.Request) {
+		cancel()
+		says(503, unavailable)(w, r)
+	})
+	if _, err := c.Ask(ctx, "ho_1", 1); err == nil || len(s.seen) != 1 {
+		t.Errorf("cancelled: %d attempts, %v", len(s.seen), err)
+	}
+}
+
+// TestUploadsAreRewound: a file is sent again from where it was, a stream is sent once.
+func TestUploadsAreRewound(t *testing.T) {
+	c, s := newClient(t, says(503, unavailable), says(201, `{"id":"ho_9","columns":[{"kind":"number"}]}`))
+	file := strings.NewReader("xxPAR1")
+	io.CopyN(io.Discard, file, 2)
+	card, err := c.CreateHoldout(t.Context(), file, client.Settings{Name: "a b", Holdout: 0.3, Questions: 5, HalfWidth: 1e-3, Split: "time:date"})
+	if err != nil || card.ID != "ho_9" || card.Columns[0].Kind != "number" {
+		t.Fatalf("%+v %v", card, err)
+	}
+	if len(s.seen) != 2 || s.seen[0] != s.seen[1] || s.seen[0].body != "PAR1" || s.seen[0].key == "" {
+		t.Errorf("%+v", s.seen)
+	}
+	if want := "/v1/holdouts?half_width=0.001&holdout=0.3&name=a+b&questions=5&split=time%3Adate"; s.seen[0].target != want {
+		t.Errorf("got  %s\nwant %s", s.seen[0].target, want)
+	}
+}
+
+func TestGivenParts(t *testing.T) {
+	c, s := newClient(t, says(201, `{"id":"ho_9"}`))
+	if _, err := c.CreateGiven(t.Context(), strings.NewReader("TTT"), strings.NewReader("HHH"), client.Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	got := s.seen[0]
+	if !strings.HasPrefix(got.media, "multipart/form-data; boundary=") || !strings.Contains(got.target, "split=given") ||
+		!strings.Contains(got.body, `name="training"`) || !strings.Contains(got.body, "TTT") || strings.Index(got.body, "TTT") > strings.Index(got.body, "HHH") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	c, _ := newClient(t, says(403, `{"type":"/problems/budget-exhausted","title":"The budget is spent","status":403,"code":"budget-exhausted","detail":"none left","requested":2,"remaining":1,"errors":[{"pointer":"/of","detail":"d","line":1}]}`))
+	_, err := c.Ask(t.Context(), "ho_1", 1)
+	if !client.IsBudgetExhausted(err) || client.IsNotFound(err) || !client.IsBudgetExhausted(fmt.Errorf("wrapped: %w", err)) || client.IsBudgetExhausted(nil) {
+		t.Errorf("%v", err)
+	}
+	var p *client.Problem
+	if !errors.As(err, &p) || p.Status != 403 || p.RequestID != "r-1" || p.Errors[0].Pointer != "/of" || p.Errors[0].Line != 1 {
+		t.Fatalf("%+v", p)
+	}
+	var remaining int
+	if !p.Member("remaining", &remaining) || remaining != 1 || p.Member("affordable", &remaining) || p.Member("title", &remaining) {
+		t.Errorf("members: %v", p.Members)
+	}
+
+	c, _ = newClient(t, says(409, `{"code":"holdout-exists","status":409,"holdout":"ho_7"}`))
+	_, err = c.CreateHoldout(t.Context(), strings.NewReader(""), client.Settings{})
+	if id, ok := client.ExistingHoldout(err); !ok || id != "ho_7" {
+		t.Errorf("%q %v", id, err)
+	}
+	if _, ok := client.ExistingHoldout(errors.New("else")); ok {
+		t.Error("any error is an existing holdout")
+	}
+
+	c, _ = newClient(t, says(418, `<html>a proxy</html>`))
+	if _, err := c.Holdout(t.Context(), "ho_1"); !errors.As(err, &p) || p.Status != 418 || p.Code != "" {
+		t.Errorf("%v", err)
+	}
+	c, _ = newClient(t, says(200, `{"id":`))
+	if _, err := c.Holdout(t.Context(), "ho_1"); err == nil {
+		t.Error("half a card is a card")
+	}
+}
+
+func TestAnswersPageByPage(t *testing.T) {
+	pages := []http.HandlerFunc{
+		says(200, `{"answers":[{"id":"1"},{"id":"2"}],"next":2}`), says(200, `{"answers":[{"id":"3"}]}`),
+	}
+	c, s := newClient(t, pages...)
+	var ids []string
+	for a, err := range c.Answers(t.Context(), "ho_1") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, a.ID)
+	}
+	if strings.Join(ids, "") != "123" || !strings.HasSuffix(s.seen[1].target, "after=2") {
+		t.Errorf("%v %+v", ids, s.seen)
+	}
+	c, s = newClient(t, pages...)
+	for range c.Answers(t.Context(), "ho_1") {
+		break
+	}
+	if len(s.seen) != 1 {
+		t.Error("pages were asked for that nobody wanted")
+	}
+	c, _ = newClient(t, says(404, `{"code":"not-found"}`))
+	n := 0
+	for _, err := range c.Answers(t.Context(), "ho_1") {
+		if n++; !client.IsNotFound(err) {
+			t.Error(err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d errors", n)
+	}
+}
+
+// TestLedgerCutOff: half an export is an error, not an export.
+func TestLedgerCutOff(t *testing.T) {
+	c, _ := newClient(t, func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "line\n")
+		w.(http.Flusher).Flush()
+		hangUp(w, r)
+	})
+	var b bytes.Buffer
+	if err := c.Ledger(t.Context(), "ho_1", &b); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, base := range []string{"", "localhost:8080", "ftp://h", "http://", "://"} {
+		if _, err := client.New(base, ""); err == nil {
+			t.Errorf("%q is a server", base)
+		}
+	}
+}
+
+// The ids of holdouts are data, not paths.
+func TestIDsAreEscaped(t *testing.T) {
+	c, s := newClient(t, says(404, `{"code":"not-found"}`))
+	c.Holdout(t.Context(), "../keys?x=#")
+	if s.seen[0].target != "/v1/holdouts/..%2Fkeys%3Fx=%23" {
+		t.Errorf("%s", s.seen[0].target)
+	}
+	var q json.RawMessage = []byte(`{"type": "x"}`)
+	c.Explain(t.Context(), "a", q)
+	if s.seen[1].body != `{"type":"x"}` || s.seen[1].key != "" {
+		t.Errorf("%+v", s.seen[1])
+	}
+}
