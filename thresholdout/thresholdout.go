@@ -1,6 +1,14 @@
 // Package thresholdout holds the mechanisms that release the mean of a row function over a holdout without
 // leaking much about it: pure functions from exact sums, a small state and keyed noise to a value, an interval,
 // a debit and the next state.
+//
+// A holdout has one mechanism and one guarantee, [Params], fixed when it is made by [New]. Each answer is one [Step]:
+// it does no I/O and keeps nothing, so that a service can make the next [State] durable before it releases the answer, and can
+// run the step again after a crash. Sums are exact integers, noise is drawn exactly (package dp/noise), comparisons are done
+// in integers: no rounding of floating point depends on a secret.
+//
+// What the intervals promise is in docs/GUARANTEES.md, why they hold in docs/proofs/, the formulas in package
+// thresholdout/bounds.
 package thresholdout
 
 import "errors"
@@ -19,10 +27,11 @@ const (
 type Form string
 
 const (
-	// FormGaussian is Science 2015: Gaussian noise in every comparison and release; interval by forced runs (FORMULAS 2.16).
+	// FormGaussian is Science 2015 (doi 10.1126/science.aaa9375): Gaussian noise in every comparison and release; interval
+	// by forced runs (docs/proofs/adaptive-hoeffding.md).
 	FormGaussian Form = "gaussian"
 	// FormLaplace is NIPS 2015 (arXiv 1506.02629, figure 1): Laplace noise, the threshold noise redrawn only after an
-	// overfit; interval of FORMULAS 2.10.
+	// overfit; interval by the tanh transfer bound (docs/proofs/tanh-transfer.md).
 	FormLaplace Form = "laplace"
 )
 
@@ -43,12 +52,15 @@ type Params struct {
 	Tokens     int64     `json:"tokens,omitempty"` // thresholdout: how many overfits may be answered
 	Confidence float64   `json:"confidence"`       // 1-beta, for all questions together
 
-	Sigma     float64 `json:"sigma,omitempty"`      // constant noise, or the schedule's s
-	Scheduled bool    `json:"scheduled,omitempty"`  // gaussian: sigma_j = s(1-u_j) of FORMULAS 2.16
-	HalfWidth float64 `json:"half_width,omitempty"` // gaussian: the planned half-width of every answer; split: of a slice
+	Sigma     float64 `json:"sigma,omitempty"`     // the noise's standard deviation (Laplace form: its scale), or the schedule's s
+	Scheduled bool    `json:"scheduled,omitempty"` // gaussian: sigma_j = s(1-u_j), thresholdout/bounds.ScheduledSigma
+
+	// HalfWidth is that of every answer, where all are alike: gaussian, split, and thresholdout's Laplace form.
+	HalfWidth float64            `json:"half_width,omitempty"`
+	Parts     map[string]float64 `json:"parts,omitempty"` // of HalfWidth, thresholdout's Laplace form
 
 	Form      Form    `json:"form,omitempty"`
-	Preset    string  `json:"preset,omitempty"`    // "science2015"
+	Preset    string  `json:"preset,omitempty"`    // PresetScience2015
 	Threshold float64 `json:"threshold,omitempty"` // thresholdout: T
 }
 

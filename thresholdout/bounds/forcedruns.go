@@ -1,0 +1,92 @@
+package bounds
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// ForcedRuns bounds the errors of Thresholdout whose failures release the holdout mean plus Gaussian noise. For each
+// prefix of passes and failures the run is an adaptive Gaussian mechanism that releases only what failures release; the union
+// over the prefixes pays for the comparisons, whatever their noise (docs/proofs/adaptive-hoeffding.md, section 6).
+// A third of beta goes to the sampling error, a third to the noise of comparisons, a third to the noise of releases.
+type ForcedRuns struct {
+	N          int64   // units of the holdout
+	Questions  int64   // k
+	Tokens     int64   // B, failures that may be answered
+	Beta       float64 // 1-confidence
+	Threshold  float64 // T
+	Comparison float64 // sd of the Gaussian noise of each comparison
+	Release    float64 // sd of the Gaussian noise of each release
+}
+
+// Sampling is tol_{j,f}: the deviation of any holdout mean that the analyst may ask for next from its expectation, after
+// asked questions of which f failed.
+func (r ForcedRuns) Sampling(asked, failed int64) float64 {
+	n := float64(r.N)
+	prefixes := math.Log(6*float64(r.Questions)*float64(r.Tokens+1)/r.Beta) + logBinomial(asked, failed)
+	if failed == 0 {
+		return math.Sqrt(prefixes / (2 * n)) // nothing was released: Hoeffding's inequality and the union
+	}
+	released := max(float64(failed)*information(n, r.Release), minInformation)
+	tolerance := (math.Sqrt(prefixes) + math.Sqrt(released)) / math.Sqrt(2*n)
+	if r.N >= roundingUnits {
+		return tolerance * rounding
+	}
+	return r.samplingCapped(prefixes, released)
+}
+
+// samplingCapped is the tolerance by the best integer m: exp((n/m-1) I) gamma^(1-m/n) solved for the deviation.
+func (r ForcedRuns) samplingCapped(prefixes, released float64) float64 {
+	n, best := float64(r.N), math.Inf(1)
+	for m := 1.0; m < n; m++ {
+		best = min(best, n/(n-m)*prefixes+n/m*released)
+	}
+	return math.Sqrt(best / (2 * n))
+}
+
+// ComparisonNoise is u: with probability 1-beta/3 no comparison's noise is above it.
+func (r ForcedRuns) ComparisonNoise() float64 {
+	each := -math.Expm1(math.Log1p(-r.Beta/3) / float64(r.Questions))
+	return -r.Comparison * distuv.UnitNormal.Quantile(each)
+}
+
+// ReleaseNoise is sigma z: with probability 1-beta/3 no release's noise is beyond it.
+func (r ForcedRuns) ReleaseNoise() float64 {
+	if r.Tokens == 0 {
+		return 0
+	}
+	each := -math.Expm1(math.Log1p(-r.Beta/3) / float64(r.Tokens))
+	return -r.Release * distuv.UnitNormal.Quantile(each/2)
+}
+
+// Pass is the half-width around the training mean of a question that passed.
+func (r ForcedRuns) Pass(asked, failed int64) float64 {
+	return r.Threshold + r.ComparisonNoise() + r.Sampling(asked, failed)
+}
+
+// Fail is the half-width around the released holdout mean of a question that failed.
+func (r ForcedRuns) Fail(asked, failed int64) float64 {
+	return r.Sampling(asked, failed) + r.ReleaseNoise()
+}
+
+// TunedNoise is the noise, for comparisons and releases alike, that makes Pass narrowest when half of the tokens are spent:
+// more of it widens every comparison, less of it lets failures release more.
+func (r ForcedRuns) TunedNoise() float64 {
+	n := float64(r.N)
+	unit := r
+	unit.Comparison = 1
+	spent := max(float64(r.Tokens)/2, 1)
+	return math.Sqrt(math.Sqrt(spent/(8*(n-1))) / (unit.ComparisonNoise() * math.Sqrt(2*n)))
+}
+
+// logBinomial is ln C(n, k).
+func logBinomial(n, k int64) float64 {
+	if k <= 0 || k >= n {
+		return 0
+	}
+	a, _ := math.Lgamma(float64(n + 1))
+	b, _ := math.Lgamma(float64(k + 1))
+	c, _ := math.Lgamma(float64(n - k + 1))
+	return a - b - c
+}

@@ -1,0 +1,293 @@
+// Package bounds has the half-widths of intervals that hold for many adaptively chosen questions at once, and the best
+// noise for each. Everything is in units of a row function with values in [0,1]; n is the number of independent units of the
+// holdout, k the number of questions, beta = 1-confidence the probability that any of the k intervals misses.
+//
+// The proofs are in docs/proofs/adaptive-hoeffding.md; numeric checks are loaded from testdata/reference_numbers.json.
+package bounds
+
+import (
+	"fmt"
+	"math"
+)
+
+// Limits of what the functions accept: beyond, float64 no longer tells n from n-1 or a question from none.
+const (
+	MinUnits     = 2
+	MaxUnits     = 1 << 40
+	MaxQuestions = 1 << 40
+)
+
+// Bound is the half-width of each of k simultaneous intervals.
+type Bound struct {
+	HalfWidth float64
+	Sigma     float64 // the noise: constant, or the scale s of the schedule
+	Scheduled bool
+}
+
+// The exponent of the adaptive max-information theorem is that of the best real m; m is an integer, and rounding it costs a
+// little. Where I >= minInformation and n >= roundingUnits it costs less than 2e-4 of a half-width. Any upper bound of the
+// information serves in its place, so a smaller positive I is replaced by minInformation; below roundingUnits units the
+// half-width comes from pcap, which has no rounding.
+const (
+	minInformation = 0.01
+	roundingUnits  = 100
+	rounding       = 1 + 2e-4
+)
+
+// information is one answer's share of I in nats: 1/(8 sigma^2 (n-1)).
+func information(n, sigma float64) float64 { return 1 / (8 * sigma * sigma * (n - 1)) }
+
+// phi is the standard normal distribution function; accurate in the lower tail.
+func phi(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+
+// Miss bounds the probability that one side of the interval of one Gaussian answer misses, when I nats have been released
+// before the question was chosen: pbar(W, sigma, I) of the proof, the expectation over the noise of the adaptive tail.
+func Miss(n, w, sigma, released float64) float64 {
+	d := (w - math.Sqrt(released/(2*n))) / sigma
+	if d <= 0 {
+		return 1
+	}
+	a := 2 * n * sigma * sigma
+	c := 1 + 2*a
+	return phi(-d) + math.Exp(-a*d*d/c)/math.Sqrt(c)*phi(d/math.Sqrt(c))
+}
+
+// missBetween bounds Miss for every noise between low and high: the tail falls with its argument, so the larger sigma
+// counts where the noise adds to the deviation (Z > 0) and the smaller where it takes from it.
+func missBetween(n, w, low, high, released float64) float64 {
+	if low == high {
+		return Miss(n, w, high, released)
+	}
+	shift := w - math.Sqrt(released/(2*n))
+	if shift <= 0 {
+		return 1
+	}
+	d := shift / high
+	a := 2 * n * high * high
+	c := 1 + 2*a
+	above := phi(-d) + math.Exp(-a*d*d/c)/math.Sqrt(c)*(phi(d/math.Sqrt(c))-phi(-2*a*d/math.Sqrt(c)))
+	d = shift / low
+	a = 2 * n * low * low
+	c = 1 + 2*a
+	below := math.Exp(-a*d*d/c) / math.Sqrt(c) * phi(-2*a*d/math.Sqrt(c))
+	return above + below
+}
+
+// missCapped is pcap: the bound with an integer m fixed beforehand, for few units.
+func missCapped(n, w, sigma, released, m float64) float64 {
+	c := 1 + 4*(n-m)*sigma*sigma
+	return math.Exp((n/m-1)*released) *
+		(phi(-w/sigma) + math.Exp(-2*(n-m)*w*w/c)/math.Sqrt(c)*phi(w/(sigma*math.Sqrt(c))))
+}
+
+// stretch is a run of questions that are treated alike: their noise lies between low and high, and before the last of
+// them was chosen at most released nats were out.
+type stretch struct {
+	count     float64
+	low, high float64
+	released  float64
+	fresh     bool // nothing at all had been released
+}
+
+// constant cuts k questions with the same noise.
+func constant(n float64, k int64, sigma float64) []stretch {
+	return cut(n, k, func(float64) float64 { return sigma })
+}
+
+// Scheduled noise: sigma_j = s(1-u_j), u_j the root of 6u^2-8u^3+3u^4 = (j-1/2)/k. Early answers bear more noise, for
+// little has been released before them.
+func scheduled(n float64, k int64, s float64) []stretch {
+	return cut(n, k, func(j float64) float64 { return s * shape(j, float64(k)) })
+}
+
+// ScheduledSigma returns sigma_j of the schedule with scale s, 1 <= j <= k.
+func ScheduledSigma(s float64, j, k int64) float64 { return s * shape(float64(j), float64(k)) }
+
+// shape returns 1-u_j by Newton's method kept inside a bracket; the polynomial rises from 0 to 1 on [0,1].
+func shape(j, k float64) float64 {
+	q := (j - 0.5) / k
+	lo, hi := 0.0, 1.0
+	u := math.Sqrt(q / 6)
+	if q > 0.5 {
+		u = 1 - math.Cbrt((1-q)/4)
+	}
+	for range 100 {
+		f := u*u*(6+u*(-8+3*u)) - q
+		if f > 0 {
+			hi = u
+		} else {
+			lo = u
+		}
+		next := u - f/(12*u*(1-u)*(1-u))
+		if !(next > lo && next < hi) {
+			next = (lo + hi) / 2
+		}
+		if math.Abs(next-u) <= 1e-15 {
+			return 1 - next
+		}
+		u = next
+	}
+	return 1 - u
+}
+
+// cut makes the stretches of k questions with the given noise, which must not increase with j.
+func cut(n float64, k int64, sigma func(j float64) float64) []stretch {
+	var cuts []stretch
+	released := 0.0
+	for from := int64(0); from < k; {
+		to := from + 1
+		if k > exactQuestions { // the schedule changes quickly at both ends and slowly between them
+			to = min(k, from+max(1, min(from, k-from)/stretchShare))
+		}
+		high, low := sigma(float64(from+1)), sigma(float64(to)) // questions from+1 to to
+		before := released + float64(to-from-1)*information(n, low)
+		cuts = append(cuts, stretch{count: float64(to - from), low: low, high: high, released: max(before, minInformation), fresh: to == 1})
+		released = before + information(n, low)
+		from = to
+	}
+	return cuts
+}
+
+const (
+	// exactQuestions is up to how many questions each is its own stretch.
+	exactQuestions = 1 << 14
+	// stretchShare: beyond that, a stretch is this part of the distance to the nearer end; it costs below 1e-3 of a width.
+	stretchShare = 512
+)
+
+// miss bounds the probability that any interval of half-width w misses.
+func miss(n float64, cuts []stretch, w float64) float64 {
+	total := 0.0
+	for _, c := range cuts {
+		switch {
+		case c.fresh:
+			total += Miss(n, w, c.high, 0)
+		case n >= roundingUnits:
+			total += c.count * missBetween(n, w/rounding, c.low, c.high, c.released)
+		default:
+			total += c.count * max(bestCapped(n, w, c.high, c.released), bestCapped(n, w, c.low, c.released))
+		}
+	}
+	return 2 * total
+}
+
+func bestCapped(n, w, sigma, released float64) float64 {
+	best := 1.0
+	for m := 1.0; m < n; m++ {
+		best = min(best, missCapped(n, w, sigma, released, m))
+	}
+	return best
+}
+
+// width solves miss(w) = beta for w, from above: what it returns never misses more often than beta. False position on the
+// logarithm of the probability, which is smooth and falls; the Illinois rule keeps both ends moving.
+func width(n float64, cuts []stretch, beta float64) float64 {
+	excess := func(w float64) float64 { return math.Log(miss(n, cuts, w) / beta) }
+	lo, hi := 0.0, 4/math.Sqrt(n)
+	atLo, atHi := excess(lo), excess(hi)
+	for atHi > 0 {
+		lo, atLo = hi, atHi
+		if hi *= 2; hi > widest {
+			return math.Inf(1)
+		}
+		atHi = excess(hi)
+	}
+	for side := 0; hi-lo > 1e-10*hi; {
+		w := hi - atHi*(hi-lo)/(atHi-atLo)
+		if !(w > lo && w < hi) || math.IsInf(atHi, 0) {
+			w = (lo + hi) / 2
+		}
+		switch at := excess(w); {
+		case at <= 0:
+			if at > -1e-9 {
+				return w
+			}
+			hi, atHi = w, at
+			if side == -1 {
+				atLo /= 2
+			}
+			side = -1
+		default:
+			lo, atLo = w, at
+			if side == 1 {
+				atHi /= 2
+			}
+			side = 1
+		}
+	}
+	return hi
+}
+
+// widest is where the search for a half-width gives up: far beyond 1, where it says nothing.
+const widest = 1e12
+
+// ConstantNoise is the half-width of k answers with the same Gaussian noise sigma.
+func ConstantNoise(n, k int64, beta, sigma float64) (Bound, error) {
+	if err := check(n, k, beta); err != nil {
+		return Bound{}, err
+	}
+	if !(sigma > 0) || math.IsInf(sigma, 0) {
+		return Bound{}, fmt.Errorf("bounds: sigma %v is not a positive number", sigma)
+	}
+	return Bound{HalfWidth: width(float64(n), constant(float64(n), k, sigma), beta), Sigma: sigma}, nil
+}
+
+// AdaptiveHoeffding is the narrowest half-width with constant noise, with that noise.
+func AdaptiveHoeffding(n, k int64, beta float64) (Bound, error) {
+	return best(n, k, beta, constant, false)
+}
+
+// AdaptiveHoeffdingScheduled is the narrowest half-width with the noise schedule; Sigma is its scale s.
+func AdaptiveHoeffdingScheduled(n, k int64, beta float64) (Bound, error) {
+	return best(n, k, beta, scheduled, true)
+}
+
+func best(n, k int64, beta float64, noise func(float64, int64, float64) []stretch, isScheduled bool) (Bound, error) {
+	if err := check(n, k, beta); err != nil {
+		return Bound{}, err
+	}
+	at := func(logSigma float64) float64 {
+		return width(float64(n), noise(float64(n), k, math.Exp(logSigma)), beta)
+	}
+	// W sqrt(n) at its best grows like k^(1/4); so does the noise, which brackets the minimum.
+	middle := math.Log(0.5 * math.Pow(float64(k), 0.25) / math.Sqrt(float64(n)))
+	x, w := minimize(at, middle-2.5, middle+2.5)
+	return Bound{HalfWidth: w, Sigma: math.Exp(x), Scheduled: isScheduled}, nil
+}
+
+// tolerance of a minimum's place, in log sigma: a half-width is flat there, so this is below 1e-7 of it.
+const tolerance = 5e-4
+
+// minimize is golden-section search of a unimodal function.
+func minimize(f func(float64) float64, a, b float64) (x, value float64) {
+	const ratio = 0.6180339887498949
+	c, d := b-ratio*(b-a), a+ratio*(b-a)
+	fc, fd := f(c), f(d)
+	for b-a > tolerance {
+		if fc < fd {
+			b, d, fd = d, c, fc
+			c = b - ratio*(b-a)
+			fc = f(c)
+		} else {
+			a, c, fc = c, d, fd
+			d = a + ratio*(b-a)
+			fd = f(d)
+		}
+	}
+	if fc < fd {
+		return c, fc
+	}
+	return d, fd
+}
+
+func check(n, k int64, beta float64) error {
+	switch {
+	case n < MinUnits || n > MaxUnits:
+		return fmt.Errorf("bounds: %d units; between %d and %d are possible", n, MinUnits, int64(MaxUnits))
+	case k < 1 || k > MaxQuestions:
+		return fmt.Errorf("bounds: %d questions; between 1 and %d are possible", k, int64(MaxQuestions))
+	case !(beta > 0 && beta < 1):
+		return fmt.Errorf("bounds: a confidence of %v is not strictly between 0 and 1", 1-beta)
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package thresholdout
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+)
+
+// Defaults of New.
+const (
+	DefaultQuestions  = 1000
+	DefaultConfidence = 0.95
+
+	// DefaultTokens leaves an honest analyst room for a few surprises; each one widens later intervals.
+	DefaultTokens = 20
+)
+
+// PresetScience2015 is the parameters of the experiment of Dwork et al., Science 2015: threshold 4/sqrt(n), noise 1/sqrt(n).
+const PresetScience2015 = "science2015"
+
+// Limits of New.
+const (
+	// MaxUnits keeps a sum of 2^30 grid steps a unit within 2^61 (dp/noise.Saturation).
+	MaxUnits = 1 << 31
+	// MaxConfidence keeps beta far above the smallest probabilities that the bounds compute.
+	MaxConfidence = 1 - 1e-9
+	// MaxSigma: noise as wide as the range of a row function says nothing more.
+	MaxSigma = 1
+	// MinSigma keeps noise coarser than the grid of values, 2^-30.
+	MinSigma = 1e-9
+)
+
+// ParamError says which parameter is wrong, why, and what to do.
+type ParamError struct {
+	Field  string // as in the API
+	Detail string
+}
+
+func (e *ParamError) Error() string { return "thresholdout: " + e.Field + ": " + e.Detail }
+
+func wrong(field, format string, args ...any) error {
+	return &ParamError{Field: field, Detail: fmt.Sprintf(format, args...)}
+}
+
+// New fills in what is zero and checks every number. N and, for a mechanism that compares, Training must be set; for the
+// gaussian mechanism a HalfWidth without Questions asks for as many questions as that half-width allows. Errors are
+// *[ParamError].
+func New(p Params) (Params, error) {
+	if p.Confidence == 0 {
+		p.Confidence = DefaultConfidence
+	}
+	if !(p.Confidence > 0 && p.Confidence <= MaxConfidence) {
+		return p, wrong("confidence", "%v is not between 0 and 1; 0.95 is usual", p.Confidence)
+	}
+	if p.N < bounds.MinUnits || p.N > MaxUnits {
+		return p, wrong("holdout", "%d units in the holdout; between %d and %d are possible", p.N, bounds.MinUnits, int64(MaxUnits))
+	}
+	if p.Questions < 0 || p.Questions > bounds.MaxQuestions {
+		return p, wrong("questions", "%d is not between 1 and %d", p.Questions, int64(bounds.MaxQuestions))
+	}
+	for _, f := range []struct {
+		field string
+		value float64
+	}{{"sigma", p.Sigma}, {"threshold", p.Threshold}, {"half_width", p.HalfWidth}} {
+		if !(f.value >= 0 && f.value <= MaxSigma) {
+			return p, wrong(f.field, "%v is not between 0 and %v, the width of a row function's range", f.value, MaxSigma)
+		}
+	}
+	if p.Sigma != 0 && p.Sigma < MinSigma {
+		return p, wrong("sigma", "%v is finer than the grid of answers; the least is %v", p.Sigma, MinSigma)
+	}
+	if err := p.checkFields(); err != nil {
+		return p, err
+	}
+	switch p.Mechanism {
+	case Gaussian:
+		return p.gaussian()
+	case Thresholdout:
+		return p.thresholdout()
+	case Split:
+		return p.split()
+	case Naive:
+		if p.Questions == 0 {
+			p.Questions = DefaultQuestions
+		}
+		return p, nil
+	}
+	return p, wrong("mechanism", "there is no mechanism %q; use gaussian, thresholdout, split or naive", p.Mechanism)
+}
+
+// checkFields refuses parameters that the mechanism does not have, which would otherwise be ignored in silence.
+func (p Params) checkFields() error {
+	compares := p.Mechanism == Thresholdout
+	noisy := compares || p.Mechanism == Gaussian
+	for _, f := range []struct {
+		field string
+		set   bool
+		has   bool
+	}{
+		{"tokens", p.Tokens != 0, compares},
+		{"form", p.Form != "", compares},
+		{"preset", p.Preset != "", compares},
+		{"threshold", p.Threshold != 0, compares},
+		{"sigma", p.Sigma != 0, noisy},
+		{"half_width", p.HalfWidth != 0, p.Mechanism == Gaussian},
+	} {
+		if f.set && !f.has {
+			return wrong(f.field, "the mechanism %q does not take it", p.Mechanism)
+		}
+	}
+	return nil
+}
+
+func (p Params) beta() float64 { return 1 - p.Confidence }
+
+func (p Params) gaussian() (Params, error) {
+	wanted := p.HalfWidth
+	if p.Questions == 0 {
+		p.Questions = DefaultQuestions
+		if wanted != 0 {
+			k, err := bounds.QuestionsWithin(p.N, p.beta(), wanted)
+			if err != nil {
+				return p, err
+			}
+			if k == 0 {
+				return p, wrong("half_width", "%v is narrower than one question about %d units allows; ask for a wider one", wanted, p.N)
+			}
+			p.Questions = k
+		}
+	}
+	var b bounds.Bound
+	var err error
+	if p.Sigma != 0 {
+		b, err = bounds.ConstantNoise(p.N, p.Questions, p.beta(), p.Sigma)
+	} else {
+		b, err = bounds.AdaptiveHoeffdingScheduled(p.N, p.Questions, p.beta())
+	}
+	if err != nil {
+		return p, err
+	}
+	if wanted != 0 && b.HalfWidth > wanted {
+		return p, wrong("half_width", "%d questions about %d units get ±%.4g, not ±%v; ask for fewer questions or a wider interval", p.Questions, p.N, b.HalfWidth, wanted)
+	}
+	p.Sigma, p.Scheduled, p.HalfWidth = b.Sigma, b.Scheduled, b.HalfWidth
+	return p, nil
+}
+
+func (p Params) split() (Params, error) {
+	if p.Questions == 0 {
+		p.Questions = min(DefaultQuestions, p.N)
+	}
+	if p.Questions > p.N {
+		return p, wrong("questions", "%d slices of %d units: each question needs at least one unit", p.Questions, p.N)
+	}
+	b, err := bounds.Splitting(p.N, p.Questions, p.beta())
+	p.HalfWidth = b.HalfWidth
+	return p, err
+}
+
+func (p Params) thresholdout() (Params, error) {
+	if p.Training < 1 {
+		return p, wrong("mechanism", "thresholdout compares with a training part, and there is none; use gaussian")
+	}
+	if p.Questions == 0 {
+		p.Questions = DefaultQuestions
+	}
+	if p.Tokens == 0 {
+		p.Tokens = min(DefaultTokens, p.Questions)
+	}
+	if p.Tokens < 1 || p.Tokens > p.Questions {
+		return p, wrong("tokens", "%d is not between 1 and the number of questions, %d", p.Tokens, p.Questions)
+	}
+	if p.Form == "" {
+		p.Form = FormGaussian
+	}
+	if p.Form != FormGaussian && p.Form != FormLaplace {
+		return p, wrong("form", "there is no form %q; use gaussian (Science 2015) or laplace (NIPS 2015)", p.Form)
+	}
+	switch {
+	case p.Preset == PresetScience2015:
+		if p.Threshold != 0 || p.Sigma != 0 {
+			return p, wrong("preset", "science2015 sets threshold and sigma; give the preset or the numbers")
+		}
+		p.Threshold, p.Sigma = 4/math.Sqrt(float64(p.N)), 1/math.Sqrt(float64(p.N))
+	case p.Preset != "":
+		return p, wrong("preset", "there is no preset %q; use science2015", p.Preset)
+	default:
+		p.tune()
+	}
+	if p.Form == FormLaplace {
+		w := bounds.Laplace{N: p.N, Questions: p.Questions, Tokens: p.Tokens, Beta: p.beta(), Threshold: p.Threshold, Sigma: p.Sigma}.HalfWidth()
+		p.HalfWidth, p.Parts = w.HalfWidth, map[string]float64{"threshold_and_noise": w.Sample, "sampling_and_adaptivity": w.Posterior}
+	}
+	return p, nil
+}
+
+// tune chooses threshold and noise, where they are not given, for the narrowest interval of an honest analyst.
+//
+// The threshold is three standard deviations of the difference of a training and a holdout mean at their largest (a row
+// function that is 0 or 1 with equal probability): a fixed question then fails about three times in a thousand by chance. A smaller
+// one would be narrower and spend tokens faster.
+func (p *Params) tune() {
+	if p.Threshold == 0 {
+		p.Threshold = min(1, 1.5*math.Sqrt(1/float64(p.N)+1/float64(p.Training)))
+	}
+	if p.Sigma == 0 {
+		p.Sigma = min(MaxSigma, max(MinSigma, p.forcedRuns().TunedNoise()))
+	}
+}
+
+func (p Params) forcedRuns() bounds.ForcedRuns {
+	return bounds.ForcedRuns{N: p.N, Questions: p.Questions, Tokens: p.Tokens, Beta: p.beta(),
+		Threshold: p.Threshold, Comparison: p.Sigma, Release: p.Sigma}
+}
+
+// UsesTraining reports whether a Step looks at the training part.
+func (p Params) UsesTraining() bool { return p.Mechanism == Thresholdout }
+
+// Slice is the range of holdout units that the next answer reads: all of them, or for split the next slice.
+func (p Params) Slice(s State) (from, to int64) {
+	if p.Mechanism != Split {
+		return 0, p.N
+	}
+	size := p.N / p.Questions
+	return s.Questions * size, (s.Questions + 1) * size
+}

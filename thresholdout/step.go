@@ -1,0 +1,194 @@
+package thresholdout
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+
+	"github.com/holdoutd/holdoutd/dp/noise"
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+)
+
+// grid is the number of steps from 0 to 1 of a row function's values, and of released values.
+const grid = int64(1) << 30
+
+// gridError is what rounding costs: half a step of the released value, and at most as much for noise and threshold being whole
+// numbers of the sum's finer grid.
+const gridError = 1.0 / float64(grid)
+
+// Input is what one Step reads: the exact means of one row function over the units of [Params.Slice] and, where
+// [Params.UsesTraining], over the training part.
+type Input struct {
+	Training, Holdout Mean
+}
+
+// Step answers one question: it returns what may be released, and the state to be made durable before it is. It is a
+// pure function: the same arguments give the same answer.
+//
+// Whether a question may be asked is decided by the state alone, before a sum is looked at: ErrNoQuestions, and for
+// thresholdout ErrNoTokens.
+func Step(p Params, s State, in Input, from Noise) (Output, State, error) {
+	if s.Questions >= p.Questions {
+		return Output{}, s, ErrNoQuestions
+	}
+	if p.Mechanism == Thresholdout && s.Tokens >= p.Tokens {
+		return Output{}, s, ErrNoTokens
+	}
+	if err := in.check(p, s); err != nil {
+		return Output{}, s, err
+	}
+	next := State{Questions: s.Questions + 1, Tokens: s.Tokens}
+	var out Output
+	switch {
+	case p.Mechanism == Gaussian:
+		out = p.gaussianStep(s, in.Holdout, from)
+	case p.Mechanism == Thresholdout && p.Form == FormLaplace:
+		out = p.laplaceStep(s, in, from)
+	case p.Mechanism == Thresholdout:
+		out = p.overfitStep(s, in, from)
+	case p.Mechanism == Split:
+		out = Output{Value: in.Holdout.value(0), Source: FromHoldout}
+		out.Interval = around(out.Value, p.HalfWidth, "splitting", map[string]float64{"sampling": p.HalfWidth})
+	case p.Mechanism == Naive:
+		out = Output{Value: in.Holdout.value(0), Source: FromHoldout}
+	default:
+		return Output{}, s, fmt.Errorf("thresholdout: no mechanism %q", p.Mechanism)
+	}
+	next.Tokens += out.Tokens
+	return out, next, nil
+}
+
+func (in Input) check(p Params, s State) error {
+	from, to := p.Slice(s)
+	if err := in.Holdout.check(to - from); err != nil {
+		return fmt.Errorf("thresholdout: holdout: %w", err)
+	}
+	if p.UsesTraining() {
+		if err := in.Training.check(p.Training); err != nil {
+			return fmt.Errorf("thresholdout: training: %w", err)
+		}
+	}
+	return nil
+}
+
+func (m Mean) check(units int64) error {
+	if m.N != units {
+		return fmt.Errorf("a mean over %d units, the guarantee is about %d", m.N, units)
+	}
+	if m.Sum < 0 || m.Sum > m.N*grid {
+		return fmt.Errorf("the sum %d is not within 0 and %d", m.Sum, m.N*grid)
+	}
+	return nil
+}
+
+// steps is the scale of a number in [0,1] on the grid of sums of n units.
+func steps(x float64, n int64) float64 { return x * float64(n) * float64(grid) }
+
+// value is (Sum+noise)/(N*2^30), clipped to [0,1] and rounded half up to a multiple of 2^-30.
+func (m Mean) value(noise int64) float64 {
+	sum := min(max(m.Sum+noise, 0), m.N*grid) // |Sum| <= 2^61 and |noise| <= 2^62: no overflow
+	return float64((sum+m.N/2)/m.N) / float64(grid)
+}
+
+// around is the interval value±width within [0,1].
+func around(value, width float64, bound string, parts map[string]float64) *Interval {
+	width += gridError
+	return &Interval{Low: max(0, value-width), High: min(1, value+width), Bound: bound, Parts: parts}
+}
+
+// gaussianStep releases the holdout mean plus N(0, sigma_j^2).
+func (p Params) gaussianStep(s State, holdout Mean, from Noise) Output {
+	sigma, bound := p.Sigma, "adaptive-hoeffding"
+	if p.Scheduled {
+		sigma, bound = bounds.ScheduledSigma(p.Sigma, s.Questions+1, p.Questions), "adaptive-hoeffding-scheduled"
+	}
+	z := noise.RoundedNormal(from.Answer("release", 0, sigma), steps(sigma, p.N))
+	value := holdout.value(z)
+	adaptivity := math.Sqrt(p.released(s.Questions) / (2 * float64(p.N)))
+	return Output{Value: value, Source: FromHoldout,
+		Interval: around(value, p.HalfWidth, bound, map[string]float64{"sampling_and_noise": p.HalfWidth - adaptivity, "adaptivity": adaptivity})}
+}
+
+// released is about how many nats the first asked answers have released, for the parts of an interval. With the
+// schedule, where 12u(1-u)^2 du = dj/k, the sum of 1/(8 sigma_j^2 (n-1)) is the integral 3k u^2/(4 s^2 (n-1)).
+func (p Params) released(asked int64) float64 {
+	scale := p.Sigma * p.Sigma * float64(p.N-1)
+	if !p.Scheduled {
+		return float64(asked) / (8 * scale)
+	}
+	if asked == 0 {
+		return 0
+	}
+	u := 1 - bounds.ScheduledSigma(1, asked, p.Questions)
+	return 3 * float64(p.Questions) * u * u / (4 * scale)
+}
+
+// overfitStep is Thresholdout in its Gaussian form (Science 2015): the training mean while |training - holdout| <= T + N(0,
+// sigma^2), with fresh noise for each comparison; else the holdout mean + N(0, sigma^2), for a token.
+func (p Params) overfitStep(s State, in Input, from Noise) Output {
+	runs := p.forcedRuns()
+	sampling := runs.Sampling(s.Questions, s.Tokens)
+	eta := noise.RoundedNormal(from.Answer("compare", s.Tokens, p.Sigma), steps(p.Sigma, p.N))
+	if !in.beyond(steps(p.Threshold, p.N), eta) {
+		value := in.Training.value(0)
+		u := runs.ComparisonNoise()
+		return Output{Value: value, Source: FromTraining, Interval: around(value, p.Threshold+u+sampling, "thresholdout-forced-runs",
+			map[string]float64{"threshold": p.Threshold, "noise": u, "sampling_and_adaptivity": sampling})}
+	}
+	xi := noise.RoundedNormal(from.Answer("release", s.Tokens, p.Sigma), steps(p.Sigma, p.N))
+	value := in.Holdout.value(xi)
+	z := runs.ReleaseNoise()
+	return Output{Value: value, Source: FromHoldout, Tokens: 1, Interval: around(value, z+sampling, "thresholdout-forced-runs",
+		map[string]float64{"noise": z, "sampling_and_adaptivity": sampling})}
+}
+
+// laplaceStep is Thresholdout in its Laplace form (arXiv 1506.02629, figure 1): gamma ~ Lap(2 sigma) is redrawn only after an
+// overfit, eta ~ Lap(4 sigma) for each comparison, xi ~ Lap(sigma) for each release. Scales are rounded up to whole steps of
+// the sum's grid, which only adds noise.
+func (p Params) laplaceStep(s State, in Input, from Noise) Output {
+	gamma := noise.DiscreteLaplace(from.Threshold(s.Tokens), p.laplaceScale(2))
+	eta := noise.DiscreteLaplace(from.Answer("compare", s.Tokens, p.Sigma), p.laplaceScale(4))
+	if !in.beyond(steps(p.Threshold, p.N), gamma, eta) {
+		value := in.Training.value(0)
+		return Output{Value: value, Source: FromTraining, Interval: around(value, p.HalfWidth, "thresholdout-laplace", p.Parts)}
+	}
+	xi := noise.DiscreteLaplace(from.Answer("release", s.Tokens, p.Sigma), p.laplaceScale(1))
+	value := in.Holdout.value(xi)
+	return Output{Value: value, Source: FromHoldout, Tokens: 1, Interval: around(value, p.HalfWidth, "thresholdout-laplace", p.Parts)}
+}
+
+func (p Params) laplaceScale(times float64) uint64 {
+	return uint64(max(1, min(math.Ceil(steps(times*p.Sigma, p.N)), noise.MaxScale)))
+}
+
+// beyond reports whether |training mean - holdout mean| exceeds the threshold plus noise, all exact: both means times
+// N_t N_h 2^30, threshold and noise in steps of the holdout's sum.
+func (in Input) beyond(threshold float64, noises ...int64) bool {
+	scaled := func(sum, n int64) *big.Int { return new(big.Int).Mul(big.NewInt(sum), big.NewInt(n)) }
+	difference := scaled(in.Training.Sum, in.Holdout.N)
+	difference.Sub(difference, scaled(in.Holdout.Sum, in.Training.N))
+	limit := big.NewInt(int64(math.Round(threshold)))
+	for _, v := range noises {
+		limit.Add(limit, big.NewInt(v))
+	}
+	limit.Mul(limit, big.NewInt(in.Training.N))
+	return difference.Abs(difference).Cmp(limit) > 0
+}
+
+// Preview is the half-width that the next answer would get if it were released now, and the bound that says so; ok is false
+// where there is none. For thresholdout it is that of an answer that agrees with training.
+func (p Params) Preview(s State) (halfWidth float64, bound string, ok bool) {
+	switch {
+	case p.Mechanism == Gaussian && p.Scheduled:
+		return p.HalfWidth + gridError, "adaptive-hoeffding-scheduled", true
+	case p.Mechanism == Gaussian:
+		return p.HalfWidth + gridError, "adaptive-hoeffding", true
+	case p.Mechanism == Split:
+		return p.HalfWidth + gridError, "splitting", true
+	case p.Mechanism == Thresholdout && p.Form == FormLaplace:
+		return p.HalfWidth + gridError, "thresholdout-laplace", true
+	case p.Mechanism == Thresholdout:
+		return p.forcedRuns().Pass(s.Questions, s.Tokens) + gridError, "thresholdout-forced-runs", true
+	}
+	return 0, "", false
+}
