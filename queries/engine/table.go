@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"sort"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/kernel"
+)
+
+const (
+	// chunkRows is about how many rows a worker takes at a time: some 50 µs of one cheap query, so that workers end
+	// together and a cancelled request stops soon, and far more than taking a chunk costs.
+	chunkRows = 1 << 15
+	// MaxScratch bounds the registers of one worker, in bytes. A batch that needs more is summed in parts, each in a
+	// pass of its own; one row function alone is bounded by the limits of package expr instead.
+	MaxScratch = 16 << 20
+)
+
+// Table sums row functions over a table in memory. It is safe for concurrent use while the table is open.
+type Table struct {
+	table   *dataset.Table
+	units   kernel.Units
+	n       int64
+	workers int // 0: runtime.GOMAXPROCS
+	block   int
+}
+
+var _ Source = (*Table)(nil)
+
+// NewTable returns the source of a table's units. Unit u is the rows offsets[u] to offsets[u+1]-1; nil offsets make every
+// row a unit. maxRows is the Cap of queries.UnitShare, from 1; without offsets it is not used. The offsets must not be
+// changed afterwards. It returns an error when they do not cut the table into units of at least one row.
+func NewTable(t *dataset.Table, offsets []uint32, maxRows int64) (*Table, error) {
+	s := &Table{table: t, n: int64(t.Rows()), block: kernel.MaxBlock}
+	if offsets == nil {
+		return s, nil
+	}
+	if maxRows < 1 || maxRows > dataset.MaxRows {
+		return nil, fmt.Errorf("engine: units of at most %d rows, want 1 to %d", maxRows, dataset.MaxRows)
+	}
+	if len(offsets) == 0 || offsets[0] != 0 || int64(offsets[len(offsets)-1]) != int64(t.Rows()) {
+		return nil, fmt.Errorf("engine: the units do not begin at the first row and end at the last")
+	}
+	for u := range offsets[1:] {
+		if offsets[u+1] <= offsets[u] {
+			return nil, fmt.Errorf("engine: unit %d has no rows", u)
+		}
+	}
+	s.units = kernel.Units{Offsets: offsets, Cap: maxRows}
+	s.n = int64(len(offsets) - 1)
+	return s, nil
+}
+
+// Units is the number of units.
+func (t *Table) Units() int64 { return t.n }
+
+// Sums implements [Source]. Errors are the context's, or say that a row function does not fit the table's schema; none
+// depends on the rows.
+func (t *Table) Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error) {
+	if from < 0 || to < from || to > t.n {
+		return nil, fmt.Errorf("engine: units %d to %d of %d", from, to, t.n)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(functions) == 0 {
+		return []int64{}, nil
+	}
+	program, err := kernel.Compile(functions, t.table)
+	if err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	if numbers, bytes := program.Registers(); (8*numbers+bytes)*kernel.MaxBlock > MaxScratch && len(functions) > 1 {
+		half := len(functions) / 2
+		sums, err := t.Sums(ctx, functions[:half], from, to)
+		if err != nil {
+			return nil, err
+		}
+		rest, err := t.Sums(ctx, functions[half:], from, to)
+		return append(sums, rest...), err
+	}
+	return t.run(ctx, program, len(functions), from, to)
+}
+
+// run shares the chunks of a range among workers: each takes the next one when it is done with its last. Sums are of
+// integers, so the order does not matter.
+func (t *Table) run(ctx context.Context, program *kernel.Program, functions int, from, to int64) ([]int64, error) {
+	chunks := t.cut(from, to)
+	workers := t.workers
+	if workers == 0 {
+		workers = runtime.GOMAXPROCS(0)
+	}
+	workers = min(workers, len(chunks)-1)
+	var (
+		next  atomic.Int64
+		mutex sync.Mutex
+		group sync.WaitGroup
+		sums  = make([]int64, functions)
+	)
+	work := func() {
+		state := kernel.NewState(program, t.units, t.block)
+		defer state.Release()
+		for ctx.Err() == nil {
+			i := next.Add(1)
+			if i >= int64(len(chunks)) {
+				break
+			}
+			state.Add(chunks[i-1], chunks[i])
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		for i, sum := range state.Sums() {
+			sums[i] += sum
+		}
+	}
+	for range workers - 1 {
+		group.Go(work)
+	}
+	if workers > 0 {
+		work()
+	}
+	group.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return sums, nil
+}
+
+// cut returns where the chunks of a range of units begin, and its end.
+func (t *Table) cut(from, to int64) []int64 {
+	chunks := []int64{from}
+	if t.units.Offsets == nil {
+		for at := from + chunkRows; at < to; at += chunkRows {
+			chunks = append(chunks, at)
+		}
+	} else if from < to {
+		offsets := t.units.Offsets
+		for row := int64(offsets[from]) + chunkRows; row < int64(offsets[to]); row += chunkRows {
+			row32 := uint32(min(row, math.MaxUint32))
+			unit := from + int64(sort.Search(int(to-from), func(i int) bool { return offsets[from+int64(i)] >= row32 }))
+			if unit > chunks[len(chunks)-1] && unit < to {
+				chunks = append(chunks, unit)
+			}
+		}
+	}
+	if from < to {
+		chunks = append(chunks, to)
+	}
+	return chunks
+}

@@ -1,0 +1,235 @@
+// Package randomtree draws random typed trees of package expr and random tables, for the tests of kernels and engines.
+package randomtree
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"pgregory.net/rapid"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/internal/reference"
+)
+
+// The columns of every table: x, y Numbers, p, q Bools, s, t Texts, d, e Times. The pools hold edge values; nil is null.
+var (
+	numbers = []any{nil, 0.0, 1.0, -1.0, 2.0, 0.5, 0.1, 0.3, 15.0, -60.0, 1e-300, -1e-300, 5e-324, -5e-324, math.MaxFloat64, -math.MaxFloat64, 0x1p-1022,
+		1e308, -1e308, 0x1p53, -0x1p53, 709.0, 710.0, -745.0, -746.0, math.Pi, 1e15 + 0.5}
+	truths = []any{nil, true, false}
+	texts  = []any{nil, "", "a", "A", "ab", "abc", "b", "é", "日本"}
+	times  = []any{nil, 0.0, 1.0, -1.0, 981072000e6, 981072000e6 - 1, 951782400e6, 951868799999999.0, -2203891200e6, 4102444800e6, -9e15, 9e15, 1e15 + 1, -62135596800e6, -99999999999999999.0}
+)
+
+// Rows draws n rows.
+func Rows(t *rapid.T, n int) []reference.Row {
+	rows := make([]reference.Row, n)
+	for i := range rows {
+		r := reference.Row{}
+		for _, name := range []string{"x", "y"} {
+			r[name] = rapid.SampledFrom(numbers).Draw(t, name)
+			if x := rapid.Float64().Draw(t, "any"); rapid.Bool().Draw(t, "use") && !math.IsNaN(x) && !math.IsInf(x, 0) {
+				r[name] = x + 0
+			}
+		}
+		for _, name := range []string{"p", "q"} {
+			r[name] = rapid.SampledFrom(truths).Draw(t, name)
+		}
+		r["s"], r["t"] = rapid.SampledFrom(texts[:6]).Draw(t, "s"), rapid.SampledFrom(texts).Draw(t, "t")
+		for _, name := range []string{"d", "e"} {
+			r[name] = rapid.SampledFrom(times).Draw(t, name)
+		}
+		rows[i] = r
+	}
+	return rows
+}
+
+// Table holds the rows as columns.
+func Table(rows []reference.Row) *dataset.Table {
+	var columns []dataset.Column
+	for _, name := range []string{"x", "y", "d", "e"} {
+		c := dataset.Column{Field: dataset.Field{Name: name, Kind: dataset.Number}, Numbers: make([]float64, len(rows))}
+		if name == "d" || name == "e" {
+			c.Kind = dataset.Time
+		}
+		for i, r := range rows {
+			c.Numbers[i] = math.NaN()
+			if x, ok := r[name].(float64); ok {
+				c.Numbers[i] = x
+			}
+		}
+		columns = append(columns, c)
+	}
+	for _, name := range []string{"p", "q"} {
+		c := dataset.Column{Field: dataset.Field{Name: name, Kind: dataset.Bool}, Bools: make([]uint8, len(rows))}
+		for i, r := range rows {
+			c.Bools[i] = map[any]uint8{nil: dataset.NullBool, true: 1, false: 0}[r[name]]
+		}
+		columns = append(columns, c)
+	}
+	for _, name := range []string{"s", "t"} {
+		values := make([]string, len(rows))
+		for i, r := range rows {
+			values[i], _ = r[name].(string)
+		}
+		columns = append(columns, dataset.NewText(name, values, func(i int) bool { return rows[i][name] == nil }))
+	}
+	table, err := dataset.FromColumns(columns...)
+	if err != nil {
+		panic(err)
+	}
+	return table
+}
+
+// Node draws a Number, Time or Condition of a depth.
+func Node(t *rapid.T, depth int) *expr.Node {
+	g := generator{t}
+	switch rapid.IntRange(0, 4).Draw(t, "type") {
+	case 0:
+		return g.time(depth)
+	case 1, 2:
+		return g.number(depth)
+	}
+	return g.condition(depth)
+}
+
+// Number and Condition draw a tree of their type.
+func Number(t *rapid.T, depth int) *expr.Node    { return generator{t}.number(depth) }
+func Condition(t *rapid.T, depth int) *expr.Node { return generator{t}.condition(depth) }
+
+type generator struct{ t *rapid.T }
+
+func (g generator) pick(n int) int { return rapid.IntRange(0, n-1).Draw(g.t, "pick") }
+
+func node(o expr.Op, t expr.Type, args ...*expr.Node) *expr.Node {
+	return &expr.Node{Op: o, Type: t, Args: args}
+}
+
+func column(name string, t expr.Type) *expr.Node {
+	return &expr.Node{Op: expr.OpColumn, Type: t, Text: name}
+}
+
+func (g generator) one(ops ...expr.Op) expr.Op { return rapid.SampledFrom(ops).Draw(g.t, "op") }
+
+func (g generator) constant() *expr.Node {
+	x, ok := rapid.SampledFrom(numbers).Draw(g.t, "constant").(float64)
+	if !ok {
+		return node(expr.OpNull, expr.Number)
+	}
+	return &expr.Node{Op: expr.OpNumber, Type: expr.Number, Number: x}
+}
+
+func (g generator) number(depth int) *expr.Node {
+	if depth <= 0 {
+		return []*expr.Node{column("x", expr.Number), column("y", expr.Number), g.constant()}[g.pick(3)]
+	}
+	sub := func() *expr.Node { return g.number(depth - 1) }
+	switch g.pick(10) {
+	case 0, 1, 2, 3:
+		return node(g.one(expr.OpAdd, expr.OpSub, expr.OpMul, expr.OpDiv, expr.OpMin, expr.OpMax), expr.Number, sub(), sub())
+	case 4, 5:
+		return node(g.one(expr.OpNeg, expr.OpAbs, expr.OpLog, expr.OpExp, expr.OpSqrt, expr.OpFloor, expr.OpCeil), expr.Number, sub())
+	case 6:
+		return node(expr.OpClamp, expr.Number, sub(), sub(), sub())
+	case 7:
+		return node(expr.OpIf, expr.Number, g.condition(depth-1), sub(), sub())
+	case 8:
+		return node(expr.OpSub, expr.Number, g.time(depth-1), g.time(depth-1))
+	}
+	part := expr.OpFullYear + expr.Op(g.pick(int(expr.OpMilliseconds-expr.OpFullYear)+1))
+	return node(part, expr.Number, g.time(depth-1))
+}
+
+func (g generator) time(depth int) *expr.Node {
+	if depth > 0 && g.pick(2) == 0 {
+		return node(expr.OpIf, expr.Time, g.condition(depth-1), g.time(depth-1), g.time(depth-1))
+	}
+	switch g.pick(5) {
+	case 0:
+		return node(expr.OpNull, expr.Time)
+	case 1:
+		return &expr.Node{Op: expr.OpNumber, Type: expr.Time, Number: rapid.SampledFrom(times[1:]).Draw(g.t, "time").(float64)}
+	}
+	return column(rapid.SampledFrom([]string{"d", "e"}).Draw(g.t, "column"), expr.Time)
+}
+
+func (g generator) text() *expr.Node {
+	return &expr.Node{Op: expr.OpText, Type: expr.Text, Text: rapid.SampledFrom(texts[1:]).Draw(g.t, "text").(string)}
+}
+
+func (g generator) textColumn() *expr.Node {
+	return column(rapid.SampledFrom([]string{"s", "t"}).Draw(g.t, "column"), expr.Text)
+}
+
+func (g generator) condition(depth int) *expr.Node {
+	if depth <= 0 {
+		return []*expr.Node{column("p", expr.Condition), column("q", expr.Condition), node(expr.OpTrue, expr.Condition), node(expr.OpFalse, expr.Condition),
+			node(expr.OpIsNull, expr.Condition, column("p", expr.Condition)), node(expr.OpIsNull, expr.Condition, g.textColumn())}[g.pick(6)]
+	}
+	sub := func() *expr.Node { return g.condition(depth - 1) }
+	compare := g.one(expr.OpLess, expr.OpLessEq, expr.OpGreater, expr.OpGreaterEq, expr.OpEq, expr.OpNe)
+	switch g.pick(12) {
+	case 0, 1:
+		return node(compare, expr.Condition, g.number(depth-1), g.number(depth-1))
+	case 2:
+		return node(compare, expr.Condition, g.time(depth-1), g.time(depth-1))
+	case 3:
+		return node(g.one(expr.OpAnd, expr.OpOr), expr.Condition, sub(), sub(), sub())
+	case 4:
+		return node(expr.OpNot, expr.Condition, sub())
+	case 5:
+		return node(expr.OpIf, expr.Condition, sub(), sub(), sub())
+	case 6:
+		return node(expr.OpIsNull, expr.Condition, g.number(depth-1))
+	case 7:
+		return node(g.one(expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains), expr.Condition, g.textColumn(), g.text())
+	case 8:
+		sides := []*expr.Node{g.textColumn(), g.textColumn(), g.text()}
+		return node(g.one(expr.OpEq, expr.OpNe), expr.Condition, sides[g.pick(3)], sides[g.pick(3)])
+	case 9:
+		return node(expr.OpIn, expr.Condition, g.textColumn(), g.text(), g.text())
+	case 10:
+		n := node(expr.OpIn, expr.Condition, g.number(depth-1))
+		for range 1 + g.pick(12) {
+			n.Args = append(n.Args, g.number(min(depth-1, g.pick(4)/3)))
+		}
+		return n
+	}
+	return g.thresholds(depth)
+}
+
+// thresholds compares one number with so many constants that kernels rank it.
+func (g generator) thresholds(depth int) *expr.Node {
+	x := g.number(depth - 1)
+	n := node(g.one(expr.OpAnd, expr.OpOr), expr.Condition)
+	for range 1 + g.pick(20) {
+		c := node(g.one(expr.OpLess, expr.OpLessEq, expr.OpGreater, expr.OpGreaterEq), expr.Condition, x, g.constant())
+		if g.pick(2) == 0 {
+			c.Args[0], c.Args[1] = c.Args[1], c.Args[0]
+		}
+		if g.pick(3) == 0 {
+			c = node(expr.OpNot, expr.Condition, c)
+		}
+		n.Args = append(n.Args, c)
+	}
+	n.Args = append(n.Args, column("p", expr.Condition))
+	return n
+}
+
+// String prints a tree, for messages.
+func String(n *expr.Node) string {
+	switch n.Op {
+	case expr.OpColumn:
+		return n.Text
+	case expr.OpNumber:
+		return fmt.Sprint(n.Number)
+	case expr.OpText:
+		return fmt.Sprintf("%q", n.Text)
+	}
+	parts := make([]string, len(n.Args))
+	for i, a := range n.Args {
+		parts[i] = String(a)
+	}
+	return fmt.Sprintf("op%d(%s)", n.Op, strings.Join(parts, ", "))
+}

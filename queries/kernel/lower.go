@@ -1,0 +1,229 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
+
+// lowering adds trees to a graph.
+type lowering struct {
+	graph
+	table *dataset.Table
+	index map[string]int // columns by name
+	done  map[*expr.Node]id
+}
+
+func newLowering(t *dataset.Table) *lowering {
+	l := &lowering{graph: graph{seen: map[key]id{}}, table: t, index: map[string]int{}, done: map[*expr.Node]id{}}
+	for i := range t.Columns() {
+		l.index[t.Column(i).Name] = i
+	}
+	return l
+}
+
+// A malformed error says how a tree breaks the contract of package expr or does not fit the table.
+func malformed(n *expr.Node, format string, args ...any) error {
+	return fmt.Errorf("kernel: operation %d: %w", n.Op, fmt.Errorf(format, args...))
+}
+
+var unaryOps = map[expr.Op]op{expr.OpNeg: opNeg, expr.OpAbs: opAbs, expr.OpLog: opLog, expr.OpExp: opExp, expr.OpSqrt: opSqrt, expr.OpFloor: opFloor, expr.OpCeil: opCeil}
+
+var binaryOps = map[expr.Op]op{expr.OpAdd: opAdd, expr.OpSub: opSub, expr.OpMul: opMul, expr.OpDiv: opDiv, expr.OpMin: opMin, expr.OpMax: opMax}
+
+var compareOps = map[expr.Op]op{expr.OpLess: opLess, expr.OpLessEq: opLessEq, expr.OpGreater: opGreater, expr.OpGreaterEq: opGreaterEq, expr.OpEq: opEq, expr.OpNe: opNe}
+
+// node lowers a Number, Time or Condition. A node that is shared is lowered once.
+func (l *lowering) node(n *expr.Node) (id, error) {
+	if at, ok := l.done[n]; ok {
+		return at, nil
+	}
+	at, err := l.build(n)
+	if err == nil {
+		l.done[n] = at
+	}
+	return at, err
+}
+
+func (l *lowering) build(n *expr.Node) (id, error) {
+	switch n.Op {
+	case expr.OpColumn:
+		return l.column(n)
+	case expr.OpNumber:
+		if math.IsNaN(n.Number) || math.IsInf(n.Number, 0) {
+			return none, malformed(n, "the number %v is not finite", n.Number)
+		}
+		return l.constant(n.Number), nil
+	case expr.OpTrue, expr.OpFalse:
+		return l.truth(n.Op == expr.OpTrue), nil
+	case expr.OpNull:
+		return l.constant(math.NaN()), nil
+	case expr.OpEq, expr.OpNe, expr.OpIn, expr.OpIsNull:
+		if len(n.Args) > 0 && n.Args[0] != nil && n.Args[0].Type == expr.Text {
+			return l.text(n)
+		}
+		if n.Op == expr.OpIsNull {
+			return l.nullTest(n)
+		}
+	case expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains:
+		return l.text(n)
+	}
+	args, err := l.args(n)
+	if err != nil {
+		return none, err
+	}
+	return l.operation(n, args)
+}
+
+// arity is the number of arguments of an operation; for those with more it is the least.
+func arity(o expr.Op) int {
+	switch o {
+	case expr.OpClamp, expr.OpIf:
+		return 3
+	case expr.OpAnd, expr.OpOr, expr.OpIn, expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains:
+		return 2
+	}
+	if _, ok := binaryOps[o]; ok {
+		return 2
+	}
+	if _, ok := compareOps[o]; ok {
+		return 2
+	}
+	return 1
+}
+
+// argumentType says whether argument i may have a type.
+func argumentType(n *expr.Node, i int, t expr.Type) bool {
+	condition := t == expr.Condition
+	switch n.Op {
+	case expr.OpNot, expr.OpAnd, expr.OpOr:
+		return condition
+	case expr.OpIf:
+		return t != expr.Text && condition == (i == 0 || n.Type == expr.Condition)
+	case expr.OpIsNull:
+		return true
+	}
+	return t == expr.Number || t == expr.Time
+}
+
+func (l *lowering) args(n *expr.Node) ([]id, error) {
+	want, more := arity(n.Op), n.Op == expr.OpAnd || n.Op == expr.OpOr || n.Op == expr.OpIn
+	if len(n.Args) < want || len(n.Args) > want && !more {
+		return nil, malformed(n, "%d arguments", len(n.Args))
+	}
+	ids := make([]id, len(n.Args))
+	for i, a := range n.Args {
+		if a == nil || !argumentType(n, i, a.Type) {
+			return nil, malformed(n, "argument %d has the wrong type", i)
+		}
+		var err error
+		if ids[i], err = l.node(a); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
+}
+
+func (l *lowering) operation(n *expr.Node, args []id) (id, error) {
+	if o, ok := unaryOps[n.Op]; ok {
+		return l.unary(o, args[0]), nil
+	}
+	if o, ok := binaryOps[n.Op]; ok {
+		return l.binary(o, args[0], args[1]), nil
+	}
+	if o, ok := compareOps[n.Op]; ok {
+		return l.compare(o, args[0], args[1]), nil
+	}
+	switch n.Op {
+	case expr.OpClamp:
+		return l.binary(opMin, l.binary(opMax, args[0], args[1]), args[2]), nil
+	case expr.OpIf:
+		return l.conditional(n, args), nil
+	case expr.OpIn:
+		return l.member(args[0], args[1:]), nil
+	case expr.OpNot:
+		return l.not(args[0]), nil
+	case expr.OpAnd, expr.OpOr:
+		o := opAnd
+		if n.Op == expr.OpOr {
+			o = opOr
+		}
+		at := args[0]
+		for _, b := range args[1:] {
+			at = l.logic(o, at, b)
+		}
+		return at, nil
+	}
+	if n.Op >= expr.OpFullYear && n.Op <= expr.OpMilliseconds {
+		if l.isConst(args[0]) {
+			return l.constant(partOf(n.Op, l.at(args[0]).k)), nil
+		}
+		return l.add(value{op: opPart, a: args[0], b: none, c: none, aux: uint32(n.Op), bound: maxPart}, ""), nil
+	}
+	return none, malformed(n, "unknown operation")
+}
+
+func (l *lowering) conditional(n *expr.Node, args []id) id {
+	if n.Type != expr.Condition {
+		return l.selectNumber(args[0], args[1], args[2])
+	}
+	return l.logic(opOr, l.logic(opAnd, args[0], args[1]), l.logic(opAnd, l.not(args[0]), args[2]))
+}
+
+// searchFrom is the number of constant members from which a sorted search beats comparing with each.
+const searchFrom = 5
+
+func (l *lowering) member(x id, members []id) id {
+	var list []float64
+	at := l.truth(false)
+	for _, m := range members {
+		if l.isConst(m) && !l.isNull(m) {
+			list = append(list, l.at(m).k)
+		} else {
+			at = l.logic(opOr, at, l.compare(opEq, x, m))
+		}
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	if len(list) < searchFrom || l.isConst(x) {
+		for _, k := range list {
+			at = l.logic(opOr, at, l.compare(opEq, x, l.constant(k)))
+		}
+		return at
+	}
+	found := l.add(value{op: opInList, a: x, b: none, c: none, list: padded(list)}, listText(list))
+	return l.logic(opOr, at, found)
+}
+
+// column lowers a column that is not a Text.
+func (l *lowering) column(n *expr.Node) (id, error) {
+	i, ok := l.index[n.Text]
+	if !ok {
+		return none, malformed(n, "no column %q", n.Text)
+	}
+	kind, want := l.table.Column(i).Kind, map[expr.Type]dataset.Kind{expr.Number: dataset.Number, expr.Time: dataset.Time, expr.Condition: dataset.Bool, expr.Text: dataset.Text}[n.Type]
+	if kind != want || n.Type == expr.Text {
+		return none, malformed(n, "column %q is %v", n.Text, kind)
+	}
+	if kind == dataset.Bool {
+		return l.add(value{op: opBool, a: none, b: none, c: none, column: i}, ""), nil
+	}
+	return l.add(value{op: opColumn, a: none, b: none, c: none, column: i, bound: math.MaxFloat64}, ""), nil
+}
+
+func (l *lowering) nullTest(n *expr.Node) (id, error) {
+	args, err := l.args(n)
+	if err != nil {
+		return none, err
+	}
+	if n.Args[0].Type != expr.Condition {
+		return l.isNullOf(args[0]), nil
+	}
+	if x := l.at(args[0]); x.op == opBool {
+		return l.add(value{op: opBoolNull, a: none, b: none, c: none, column: x.column}, ""), nil
+	}
+	return l.truth(false), nil
+}

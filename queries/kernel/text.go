@@ -1,0 +1,171 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
+
+// absent is a code that no row has: a dictionary has at most as many texts as a table has rows.
+const absent = math.MaxUint32
+
+// text lowers a test of texts.
+func (l *lowering) text(n *expr.Node) (id, error) {
+	if want := arity(n.Op); len(n.Args) < want || len(n.Args) > want && n.Op != expr.OpIn {
+		return none, malformed(n, "%d arguments", len(n.Args))
+	}
+	for i, a := range n.Args {
+		if a == nil || a.Type != expr.Text || a.Op != expr.OpColumn && a.Op != expr.OpText {
+			return none, malformed(n, "argument %d is no text", i)
+		}
+		if a.Op == expr.OpColumn {
+			if c, ok := l.index[a.Text]; !ok || l.table.Column(c).Kind != dataset.Text {
+				return none, malformed(a, "no text column %q", a.Text)
+			}
+		}
+	}
+	left, rest := n.Args[0], n.Args[1:]
+	switch {
+	case n.Op == expr.OpIsNull:
+		if left.Op == expr.OpText {
+			return l.truth(false), nil
+		}
+		return l.codeTest(opCodeEq, left, 0), nil
+	case n.Op != expr.OpEq && n.Op != expr.OpNe:
+		for _, a := range rest {
+			if a.Op != expr.OpText {
+				return none, malformed(n, "a column stands where a literal text is wanted")
+			}
+		}
+		return l.textTable(n.Op, left, rest), nil
+	case left.Op == expr.OpText && rest[0].Op == expr.OpText:
+		return l.truth((left.Text == rest[0].Text) == (n.Op == expr.OpEq)), nil
+	case left.Op == expr.OpText:
+		left, rest = rest[0], n.Args[:1]
+	case rest[0].Op == expr.OpColumn:
+		return l.twoTexts(n.Op == expr.OpEq, l.index[left.Text], l.index[rest[0].Text]), nil
+	}
+	code := l.code(l.index[left.Text], rest[0].Text)
+	if n.Op == expr.OpNe {
+		return l.codeTest(opCodeNe, left, code), nil
+	}
+	if code == absent {
+		return l.truth(false), nil
+	}
+	return l.codeTest(opCodeEq, left, code), nil
+}
+
+func (l *lowering) codeTest(o op, column *expr.Node, code uint32) id {
+	return l.add(value{op: o, a: none, b: none, c: none, column: l.index[column.Text], aux: code}, "")
+}
+
+// code is the code of a text in a column, or absent.
+func (l *lowering) code(column int, text string) uint32 {
+	at, ok := slices.BinarySearch(l.table.Column(column).Dictionary, text)
+	if !ok {
+		return absent
+	}
+	return uint32(at) + 1
+}
+
+// textTable is in, or a test of a part of the text: a byte for each code of the dictionary.
+func (l *lowering) textTable(o expr.Op, left *expr.Node, literals []*expr.Node) id {
+	if left.Op == expr.OpText {
+		for _, a := range literals {
+			if textTest(o, left.Text, a.Text) {
+				return l.truth(true)
+			}
+		}
+		return l.truth(false)
+	}
+	column := l.index[left.Text]
+	var name strings.Builder
+	name.WriteString(strconv.Itoa(int(o)))
+	for _, a := range literals {
+		name.WriteString(strconv.Quote(a.Text))
+	}
+	if at, ok := l.seen[key{op: opCodeTable, a: none, b: none, c: none, column: column, text: name.String()}]; ok {
+		return at // before the dictionary is read again
+	}
+	dictionary := l.table.Column(column).Dictionary
+	table := make([]uint8, len(dictionary)+1)
+	for _, a := range literals {
+		if o == expr.OpIn {
+			if code := l.code(column, a.Text); code != absent {
+				table[code] = 1
+			}
+			continue
+		}
+		for i, text := range dictionary {
+			if textTest(o, text, a.Text) {
+				table[i+1] = 1
+			}
+		}
+	}
+	return l.add(value{op: opCodeTable, a: none, b: none, c: none, column: column, table: table}, name.String())
+}
+
+func textTest(o expr.Op, text, literal string) bool {
+	switch o {
+	case expr.OpHasPrefix:
+		return strings.HasPrefix(text, literal)
+	case expr.OpHasSuffix:
+		return strings.HasSuffix(text, literal)
+	case expr.OpContains:
+		return strings.Contains(text, literal)
+	}
+	return text == literal
+}
+
+// twoTexts compares two columns by the codes of the second one's dictionary.
+func (l *lowering) twoTexts(equal bool, a, b int) id {
+	a, b = min(a, b), max(a, b)
+	o := opCodesNe
+	if equal {
+		o = opCodesEq
+	}
+	if at, ok := l.seen[key{op: o, a: none, b: none, c: none, column: a, other: b}]; ok {
+		return at
+	}
+	from, to := l.table.Column(a).Dictionary, l.table.Column(b).Dictionary
+	codes := make([]uint32, len(from)+1)
+	codes[0] = absent
+	at := 0
+	for i, text := range from { // both are sorted
+		for at < len(to) && to[at] < text {
+			at++
+		}
+		if codes[i+1] = absent; at < len(to) && to[at] == text {
+			codes[i+1] = uint32(at) + 1
+		}
+	}
+	return l.add(value{op: o, a: none, b: none, c: none, column: a, other: b, codes: codes}, "")
+}
+
+// padded is a sorted list made longer, for search, with infinities, which no row holds: to a power of two of which the
+// last is never looked at.
+func padded(list []float64) []float64 {
+	n := 1
+	for n-1 < len(list) {
+		n *= 2
+	}
+	out := slices.Clone(list)
+	for len(out) < n {
+		out = append(out, math.Inf(1))
+	}
+	return out
+}
+
+// listText is the list's bits as a key.
+func listText(list []float64) string {
+	var b []byte
+	for _, x := range list {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+	}
+	return string(b)
+}
