@@ -71,7 +71,8 @@ type source struct{ t *rapid.T }
 func (g source) one(options ...string) string { return rapid.SampledFrom(options).Draw(g.t, "pick") }
 
 func (g source) literal() string {
-	return g.one("0", "1", "-1", "2", "15", "15.0", "1.5e1", "0x0F", "0.1", "0.5", "1e300", "-1e308", "5e-324", "1e-310", "-0.0", "9007199254740992", "(3)", "-(4)")
+	return g.one("0", "1", "-1", "2", "15", "15.0", "1.5e1", "0x0F", "0.1", "0.5", "1e300", "-1e308", "5e-324", "1e-310", "-0.0", "9007199254740992", "(3)", "-(4)", "0.2", "0.3",
+		"180", "-60", "710", "3.141592653589793", "1e15")
 }
 
 func (g source) number(depth int) string {
@@ -119,7 +120,7 @@ func (g source) condition(depth int) string {
 	}
 	sub := func() string { return g.condition(depth - 1) }
 	comparison := func() string { return g.one("<", "<=", ">", ">=", "==", "!=") }
-	switch rapid.IntRange(0, 11).Draw(g.t, "condition") {
+	switch rapid.IntRange(0, 12).Draw(g.t, "condition") {
 	case 0, 1:
 		return fmt.Sprintf("(%s %s %s)", g.number(depth-1), comparison(), g.number(depth-1))
 	case 2:
@@ -138,14 +139,26 @@ func (g source) condition(depth int) string {
 		return "(" + g.one("s", "t") + g.one(" == ", " != ") + g.one("s", "t", g.text(), g.text()) + ")"
 	case 10:
 		return "(" + g.one("p", "q", "true", "false") + g.one(" == ", " != ") + g.one("p", "q", "true", sub(), sub()) + ")"
+	case 11:
+		return g.ladder(depth)
 	}
 	return g.membership(depth)
+}
+
+// ladder compares one number with many literals, which kernels do in one step.
+func (g source) ladder(depth int) string {
+	x := g.number(depth - 1)
+	rungs := make([]string, rapid.IntRange(2, 9).Draw(g.t, "rungs"))
+	for i := range rungs {
+		rungs[i] = "(" + x + g.one(" > ", " >= ", " < ", " <= ") + g.literal() + ")"
+	}
+	return "(" + strings.Join(rungs, g.one(" && ", " || ")) + ")"
 }
 
 func (g source) membership(depth int) string {
 	var left string
 	var members []string
-	n := rapid.IntRange(1, 4).Draw(g.t, "members")
+	n := rapid.SampledFrom([]int{1, 2, 3, 12}).Draw(g.t, "members") // kernels search long lists and walk short ones
 	which := rapid.IntRange(0, 2).Draw(g.t, "membership")
 	for range n {
 		switch which {
@@ -154,7 +167,7 @@ func (g source) membership(depth int) string {
 			members = append(members, g.text())
 		case 1:
 			left = g.number(depth - 1)
-			members = append(members, g.one(g.literal(), g.literal(), g.number(depth-1)))
+			members = append(members, g.one(g.literal(), g.literal(), g.literal(), g.number(min(depth-1, 1))))
 		default:
 			left = g.one("d", "e")
 			members = append(members, g.time(depth-1))
