@@ -62,7 +62,6 @@ func runChild(ctx context.Context, argv []string, req request) (Result, error) {
 	stdout, stderr := &capped{limit: maxReplyBytes}, &capped{limit: maxMessageBytes}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = []string{"GOTRACEBACK=single"}
-	cmd.Dir = "/"
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }

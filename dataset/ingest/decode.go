@@ -353,6 +353,7 @@ type batch struct {
 	bools   []uint8
 	codes   []uint32
 	kind    dataset.Kind // of the slice that the last read filled
+	scratch any          // values as they are in the file, see scratch
 
 	texts      map[string]uint32
 	dictionary []string

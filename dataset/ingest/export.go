@@ -136,11 +136,7 @@ func newExportColumn(c *dataset.Column) (exportColumn, error) {
 		utf8 := parquet.ConvertedType_UTF8
 		el.ConvertedType = &utf8
 		el.LogicalType = &parquet.LogicalType{STRING: parquet.NewStringType()}
-		boxed := make([]any, len(c.Dictionary))
-		for i, s := range c.Dictionary {
-			boxed[i] = s
-		}
-		x.box = func(i int) any { return boxed[c.Codes[i]-1] }
+		x.box = boxTexts(c)
 	case dataset.Time:
 		return x, x.chooseTime(c)
 	default:
@@ -153,6 +149,20 @@ func newExportColumn(c *dataset.Column) (exportColumn, error) {
 		x.box = func(i int) any { return c.Numbers[i] }
 	}
 	return x, nil
+}
+
+// maxBoxedTexts bounds the texts of a column that are boxed once and for all; those of larger dictionaries seldom repeat.
+const maxBoxedTexts = 1 << 16
+
+func boxTexts(c *dataset.Column) func(i int) any {
+	if len(c.Dictionary) > maxBoxedTexts {
+		return func(i int) any { return c.Dictionary[c.Codes[i]-1] }
+	}
+	boxed := make([]any, len(c.Dictionary))
+	for i, s := range c.Dictionary {
+		boxed[i] = s
+	}
+	return func(i int) any { return boxed[c.Codes[i]-1] }
 }
 
 const microsPerDay = 86400e6

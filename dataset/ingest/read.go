@@ -76,15 +76,23 @@ func spread[T any](c *column, b *batch, r file.ColumnChunkReader, n int64, buffe
 	return rows, nil
 }
 
+// scratch returns a buffer for values of one physical type. The batch keeps the last one: columns of one type often
+// follow each other, and thousands of columns must not hold a buffer each.
+func scratch[T any](b *batch) []T {
+	if buffer, ok := b.scratch.([]T); ok {
+		return buffer
+	}
+	buffer := make([]T, batchRows)
+	b.scratch = buffer
+	return buffer
+}
+
 type readFunc = func(b *batch, r file.ColumnChunkReader, n int64) (int64, error)
 
 // numbers reads a physical type as float64.
 func numbers[T any](c *column, read physicalReader[T], convert func(T) (float64, error)) readFunc {
-	var buffer []T
 	return func(b *batch, r file.ColumnChunkReader, n int64) (int64, error) {
-		if buffer == nil {
-			buffer = make([]T, batchRows)
-		}
+		buffer := scratch[T](b)
 		b.kind = dataset.Number
 		return spread(c, b, r, n, buffer, read,
 			func(row int) { b.numbers[row] = math.NaN() },
@@ -97,11 +105,8 @@ func numbers[T any](c *column, read physicalReader[T], convert func(T) (float64,
 
 // texts reads a physical type as text; the bytes that format returns are copied.
 func texts[T any](c *column, read physicalReader[T], format func(T) []byte) readFunc {
-	var buffer []T
 	return func(b *batch, r file.ColumnChunkReader, n int64) (int64, error) {
-		if buffer == nil {
-			buffer = make([]T, batchRows)
-		}
+		buffer := scratch[T](b)
 		b.kind = dataset.Text
 		return spread(c, b, r, n, buffer, read,
 			func(row int) { b.codes[row] = 0 },
@@ -123,11 +128,8 @@ func digits(c *column, format func(dst []byte, v int64) []byte) readFunc {
 
 // bools reads booleans as bytes.
 func bools(c *column) readFunc {
-	var buffer []bool
 	return func(b *batch, r file.ColumnChunkReader, n int64) (int64, error) {
-		if buffer == nil {
-			buffer = make([]bool, batchRows)
-		}
+		buffer := scratch[bool](b)
 		b.kind = dataset.Bool
 		return spread(c, b, r, n, buffer, readBool,
 			func(row int) { b.bools[row] = dataset.NullBool },
