@@ -1,12 +1,16 @@
 package celoracle_test
 
 import (
+	"fmt"
 	"math"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/internal/celoracle"
 	"github.com/holdoutd/holdoutd/queries/kernel"
 )
 
@@ -51,7 +55,7 @@ func value(v kernel.Values, row int) any {
 }
 
 // table repeats rows to a length.
-func table(t *rapid.T, rows []map[string]any, length int) *dataset.Table {
+func table(t rapid.TB, rows []map[string]any, length int) *dataset.Table {
 	var columns []dataset.Column
 	for _, f := range schema.Fields {
 		c := dataset.Column{Field: f}
@@ -81,4 +85,48 @@ func table(t *rapid.T, rows []map[string]any, length int) *dataset.Table {
 		t.Fatal(err)
 	}
 	return made
+}
+
+// TestKernelThresholds compares one number with many literals, which kernels do in one step, at and beside each literal.
+// The result tells which of the comparisons held, so that none can hide behind another.
+func TestKernelThresholds(t *testing.T) {
+	literals := []float64{-1e308, -60, -1, -5e-324, 0, 5e-324, 0.1, 1, 15, 1e15, 1e300}
+	var rows []map[string]any
+	for _, k := range literals {
+		for _, x := range []float64{math.Nextafter(k, math.Inf(-1)), k, math.Nextafter(k, math.Inf(1))} {
+			rows = append(rows, map[string]any{"x": x + 0})
+		}
+	}
+	rows = append(rows, map[string]any{"x": nil})
+	for _, signs := range [][]string{{">"}, {">="}, {"<"}, {"<="}, {">", ">="}, {"<=", "<"}, {"==", "!="}} {
+		src := "0"
+		for i, k := range literals {
+			src += fmt.Sprintf(" + (x %s %s ? %d : 0)", signs[i%len(signs)], strconv.FormatFloat(k, 'e', -1, 64), 1<<i)
+		}
+		s, err := expr.Parse(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := s.Check(schema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		oracle, err := celoracle.New(schema, src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := kernel.Evaluate(table(t, rows, len(rows)), tree)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range rows {
+			want, err := oracle.Eval(forOracle(r))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x := value(got, i); !same(x, want) {
+				t.Errorf("%v at %v: the kernel has %v, CEL has %v", signs, r["x"], x, want)
+			}
+		}
+	}
 }

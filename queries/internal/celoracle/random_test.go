@@ -145,12 +145,22 @@ func (g source) condition(depth int) string {
 	return g.membership(depth)
 }
 
-// ladder compares one number with many literals, which kernels do in one step.
+// ladder compares one number with many literals from one side, which kernels do in one step.
 func (g source) ladder(depth int) string {
-	x := g.number(depth - 1)
-	rungs := make([]string, rapid.IntRange(2, 9).Draw(g.t, "rungs"))
+	x := g.one("x", "y", "x", g.number(depth-1))
+	inclusive, strict := " >= ", " > "
+	if rapid.Bool().Draw(g.t, "falling") {
+		inclusive, strict = " <= ", " < "
+	}
+	rungs := make([]string, rapid.IntRange(6, 10).Draw(g.t, "rungs"))
 	for i := range rungs {
-		rungs[i] = "(" + x + g.one(" > ", " >= ", " < ", " <= ") + g.literal() + ")"
+		rungs[i] = "(" + x + g.one(inclusive, strict) + g.literal() + ")"
+		if rapid.Bool().Draw(g.t, "negated") {
+			rungs[i] = "!" + rungs[i]
+		}
+	}
+	if rapid.Bool().Draw(g.t, "nested") { // which of them hold is seen in more than whether all do
+		return "(" + strings.Join(rungs[:len(rungs)/2], " && ") + " || " + strings.Join(rungs[len(rungs)/2:], " && ") + ")"
 	}
 	return "(" + strings.Join(rungs, g.one(" && ", " || ")) + ")"
 }
