@@ -44,7 +44,7 @@ func (s *Syntax) Source() string { return s.source }
 // parentheses, the order of commutative operands (of +, *, ==, !=, min and max, of whole chains of && and of ||), the
 // direction of a comparison, the order and repetition of in-list members, the spelling of numbers, strings and times.
 // Two expressions with one canonical form evaluate alike, bit for bit, for the checked tree is made from it; the
-// converse is not claimed. It parses to itself.
+// converse is not claimed. It parses to itself, unless its parentheses carry it over MaxSource.
 func (s *Syntax) Canonical() string { return s.root.form }
 
 // Columns are the names of the columns that the expression reads, sorted and without repetition.
