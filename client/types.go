@@ -25,6 +25,8 @@ type Settings struct {
 	Threshold  float64 `json:"threshold"`
 	Sigma      float64 `json:"sigma"`
 	Bounds     string  `json:"bounds"` // "any", "published"
+
+	LargestUnit int64 `json:"largest_unit"` // with Unit: the rows of the largest one
 }
 
 // values are the settings that are not zero, as parameters.
@@ -45,7 +47,7 @@ func (s Settings) values() url.Values {
 			v.Set(name, strconv.FormatFloat(value, 'g', -1, 64))
 		}
 	}
-	for name, value := range map[string]int64{"questions": s.Questions, "tokens": s.Tokens} {
+	for name, value := range map[string]int64{"questions": s.Questions, "tokens": s.Tokens, "largest_unit": s.LargestUnit} {
 		if value != 0 {
 			v.Set(name, strconv.FormatInt(value, 10))
 		}
@@ -55,21 +57,22 @@ func (s Settings) values() url.Values {
 
 // Card is what everyone with a key may know about a holdout.
 type Card struct {
-	ID        string            `json:"id"`
-	Name      string            `json:"name"`
-	Created   time.Time         `json:"created"`
-	Settings  Settings          `json:"settings"`
-	Rows      Counts            `json:"rows"`
-	Units     Counts            `json:"units"`
-	Unit      string            `json:"unit"`
-	Columns   []Column          `json:"columns"`
-	Skipped   []Skipped         `json:"skipped"`
-	Strata    map[string]Counts `json:"strata"`
-	Guarantee Guarantee         `json:"guarantee"`
-	NullRule  string            `json:"null_rule"`
-	Target    string            `json:"target"`
-	Warnings  []Warning         `json:"warnings"`
-	Budget    *Budget           `json:"budget"`
+	ID          string            `json:"id"`
+	Name        string            `json:"name"`
+	Created     time.Time         `json:"created"`
+	Settings    Settings          `json:"settings"`
+	Rows        Counts            `json:"rows"`
+	Units       Counts            `json:"units"`
+	Unit        string            `json:"unit"`
+	LargestUnit int64             `json:"largest_unit"`
+	Columns     []Column          `json:"columns"`
+	Skipped     []Skipped         `json:"skipped"`
+	Strata      map[string]Counts `json:"strata"`
+	Guarantee   Guarantee         `json:"guarantee"`
+	NullRule    string            `json:"null_rule"`
+	Target      string            `json:"target"`
+	Warnings    []Warning         `json:"warnings"`
+	Budget      *Budget           `json:"budget"`
 }
 
 // Counts are the sizes of the two parts.

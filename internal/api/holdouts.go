@@ -94,8 +94,31 @@ func (a *API) training(c *gin.Context) error {
 	c.Header("Content-Type", parquetType)
 	c.Header("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "training-"+id+".parquet"))
 	c.Header("ETag", `"`+id+`"`)
-	http.ServeContent(c.Writer, c.Request, "", time.Time{}, f)
+	w := &rangeWriter{ResponseWriter: c.Writer}
+	http.ServeContent(w, c.Request, "", time.Time{}, f)
+	if w.refused {
+		return problem(badRange, "the range is not within the file")
+	}
 	return nil
+}
+
+// A rangeWriter holds back the plain text that http.ServeContent says to a range that it cannot serve.
+type rangeWriter struct {
+	gin.ResponseWriter
+	refused bool
+}
+
+func (w *rangeWriter) WriteHeader(status int) {
+	if w.refused = status == http.StatusRequestedRangeNotSatisfiable; !w.refused {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+func (w *rangeWriter) Write(b []byte) (int, error) {
+	if w.refused {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
 }
 
 // ledger streams the export. If it fails on the way, the connection is cut: half an export must not look whole.

@@ -100,7 +100,8 @@ func (a *API) recover(c *gin.Context) {
 	c.Next()
 }
 
-// guard sets the headers that every reply has and bounds the time that a client may take to read it.
+// guard sets the headers that every reply has and bounds the time that a client may take to send its body and to read
+// the reply.
 func (a *API) guard(c *gin.Context) {
 	h := c.Writer.Header()
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -109,7 +110,12 @@ func (a *API) guard(c *gin.Context) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	c.Writer = &patientWriter{ResponseWriter: c.Writer, control: http.NewResponseController(c.Writer), patience: a.limits.Write}
+	control := http.NewResponseController(c.Writer)
+	if c.Request.Body != nil && c.Request.Body != http.NoBody {
+		// Also for bodies that nobody wants: net/http reads some of them before it sends the reply.
+		control.SetReadDeadline(time.Now().Add(a.limits.ReadBody))
+	}
+	c.Writer = &patientWriter{ResponseWriter: c.Writer, control: control, patience: a.limits.Write}
 	c.Next()
 }
 
@@ -182,14 +188,12 @@ func (a *API) readBody(c *gin.Context, limit int64) ([]byte, error) {
 	if c.Request.ContentLength > limit {
 		return nil, bodyProblem(&http.MaxBytesError{Limit: limit})
 	}
-	control := http.NewResponseController(c.Writer)
-	control.SetReadDeadline(time.Now().Add(a.limits.ReadBody))
-	// Cleared again: the server goes on reading, to see whether the client is still there.
-	defer control.SetReadDeadline(time.Time{})
 	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, limit))
 	if err != nil {
 		return nil, bodyProblem(err)
 	}
+	// The server goes on reading, to see whether the client is still there: no longer with the deadline of guard.
+	http.NewResponseController(c.Writer).SetReadDeadline(time.Time{})
 	return body, nil
 }
 

@@ -34,6 +34,7 @@ var (
 	requestTimeout   = &class{"request-timeout", http.StatusRequestTimeout, "The request came too slowly", "Send the whole request again, faster."}
 	rateLimited      = &class{"rate-limited", http.StatusTooManyRequests, "Too many requests", "Wait for the seconds of Retry-After. This is about requests, not about the budget."}
 	busy             = &class{"busy", http.StatusServiceUnavailable, "The server is busy", "Nothing was done. Ask again after the seconds of Retry-After."}
+	badRange         = &class{"range-not-satisfiable", http.StatusRequestedRangeNotSatisfiable, "The range is beyond the file", "Content-Range names the length of the file."}
 	tooSlow          = &class{"timeout", http.StatusServiceUnavailable, "The server took too long", "Ask again with the same question: it costs once, whether the first attempt was recorded or not."}
 )
 
@@ -57,7 +58,7 @@ var classes = map[holdout.Kind]*class{
 // allClasses lists every class, by status and code, for the documentation.
 func allClasses() []*class {
 	all := slices.Collect(maps.Values(classes))
-	all = append(all, methodNotAllowed, unsupportedMedia, requestTimeout, rateLimited, busy, tooSlow)
+	all = append(all, methodNotAllowed, unsupportedMedia, requestTimeout, badRange, rateLimited, busy, tooSlow)
 	slices.SortFunc(all, func(a, b *class) int {
 		if a.status != b.status {
 			return a.status - b.status
@@ -202,6 +203,7 @@ func (p *Problem) reply(c *gin.Context) {
 	}
 	p.headers(c.Writer.Header())
 	c.Set(keyProblem, p)
+	c.Writer.Header().Set("Content-Type", problemType) // whatever the handler was about to send
 	c.Data(p.Status, problemType, body)
 }
 

@@ -51,6 +51,7 @@ func TestProblems(t *testing.T) {
 		{"unknown holdout", "GET", "/v1/holdouts/ho_nothing", "", nil, 404, "not-found", "-"},
 		{"ask unknown holdout", "POST", "/v1/holdouts/ho_nothing/queries", late, nil, 404, "not-found", "-"},
 		{"training of unknown holdout", "GET", "/v1/holdouts/ho_nothing/training", "", nil, 404, "not-found", "-"},
+		{"range beyond the training part", "GET", path + "/training", "", []string{"Range: bytes=99999999-"}, 416, "range-not-satisfiable", "-"},
 		{"ledger of unknown holdout", "GET", "/v1/holdouts/ho_nothing/ledger", "", nil, 404, "not-found", "-"},
 		{"revoke unknown key", "DELETE", "/v1/keys/key_nothing", "", nil, 404, "not-found", "-"},
 		{"path tricks", "GET", "/v1/holdouts/..%2F..%2Fadmin.key/training", "", nil, 404, "not-found", "-"},
@@ -196,7 +197,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 		"not-found": "TestProblems", "method-not-allowed": "TestProblems", "unauthorized": "TestProblems", "forbidden": "TestProblems",
 		"malformed": "TestProblems", "invalid": "TestProblems", "too-large": "TestProblems", "unsupported-media-type": "TestProblems",
 		"idempotency-mismatch": "TestProblems", "bad-upload": "TestProblems", "holdout-exists": "TestProblems", "budget-exhausted": "TestProblems",
-		"internal": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy",
+		"internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy",
 		"unavailable": "TestServiceErrors", "conflict": "TestServiceErrors", "timeout": "TestServiceErrors",
 	}
 	for _, c := range allClasses() {

@@ -31,6 +31,7 @@ var settings = []setting{
 	text("name", "what people call the holdout", func(s *holdout.Settings) *string { return &s.Name }),
 	number("holdout", "the fraction of units that is kept secret, in (0,1]; above 1 and whole: their count; 1.0 leaves no training part", func(s *holdout.Settings) *float64 { return &s.Holdout }),
 	text("unit", "what counts as one observation: a column whose rows with the same value belong together, or day(column); without it each row", func(s *holdout.Settings) *string { return &s.Unit }),
+	integer("largest_unit", "with unit: the number of rows of the largest one, which weight row counts units against; without it that of the training part", func(s *holdout.Settings) *int64 { return &s.LargestUnit }),
 	text("label", "the column that is predicted; recorded on the card", func(s *holdout.Settings) *string { return &s.Label }),
 	text("stratify", "a column whose values both parts get in proportion; its counts become public", func(s *holdout.Settings) *string { return &s.Stratify }),
 	text("split", "hash (a keyed random split, the default), time:COLUMN (training is earlier), given (the parts are uploaded as training and holdout)", func(s *holdout.Settings) *string { return &s.Split }),
@@ -237,12 +238,12 @@ func (u *uploadBody) Read(b []byte) (int, error) {
 	}
 	u.control.SetReadDeadline(deadline)
 	n, err := u.body.Read(b)
-	if err != nil {
+	switch {
+	case err == io.EOF:
 		// The server goes on reading to see whether the client is still there; that must not end at our deadline.
 		u.control.SetReadDeadline(time.Time{})
-		if err != io.EOF && u.failure == nil {
-			u.failure = bodyProblem(err)
-		}
+	case err != nil && u.failure == nil:
+		u.failure = bodyProblem(err)
 	}
 	return n, err
 }
