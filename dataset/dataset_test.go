@@ -231,8 +231,10 @@ func TestWriterPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := diff(want, mustOpen(t, dir)); d != "" {
-		t.Error(d)
+	got := mustOpen(t, dir)
+	if got.Columns() != 2 || !slices.Equal(got.Column(0).Codes, want.Column(0).Codes) ||
+		!slices.Equal(got.Column(0).Dictionary, want.Column(0).Dictionary) || !slices.Equal(got.Column(1).Numbers, numbers) {
+		t.Error("the table that was written in pieces is another one")
 	}
 }
 

@@ -92,7 +92,7 @@ func died(err error, stderr string, lim Limits) error {
 	status, _ := exit.Sys().(syscall.WaitStatus)
 	switch {
 	case strings.Contains(stderr, "out of memory"), strings.Contains(stderr, "cannot allocate memory"),
-		strings.Contains(stderr, "errno=12"):
+		strings.Contains(stderr, "errno=12"), strings.Contains(stderr, "errno: 12"):
 		return &Error{Kind: Limit, Detail: "decoding the file needs more memory than is allowed; write it with smaller row groups and pages", Err: cause}
 	case exit.UserTime()+exit.SystemTime() >= lim.CPU:
 		return &Error{Kind: Limit, Detail: "decoding the file took more computing time than is allowed", Err: cause}

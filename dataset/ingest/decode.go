@@ -68,6 +68,7 @@ type decoder struct {
 	source  *os.File
 	size    int64
 	reader  *file.Reader
+	groups  []*file.RowGroupReader // made once: making one looks at all columns
 	rows    int64
 	columns []*column // those that are read
 	writer  *dataset.Writer
@@ -199,6 +200,9 @@ func (d *decoder) write(dir string) (err error) {
 	if d.writer, err = dataset.NewWriter(dir); err != nil {
 		return &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: err}
 	}
+	for i := range d.reader.NumRowGroups() {
+		d.groups = append(d.groups, d.reader.RowGroup(i))
+	}
 	for _, c := range d.columns {
 		if err := d.writeColumn(c); err != nil {
 			return err
@@ -241,7 +245,7 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 		return err
 	}
 	d.batch.begin(d.lim)
-	for group := range d.reader.NumRowGroups() {
+	for group := range d.groups {
 		if err := d.readChunk(c, group); err != nil {
 			return err
 		}
@@ -259,7 +263,7 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 
 // readChunk reads one column of one row group, which must have exactly the rows that the footer says.
 func (d *decoder) readChunk(c *column, group int) error {
-	reader := d.reader.RowGroup(group)
+	reader := d.groups[group]
 	rows := reader.NumRows()
 	if rows == 0 {
 		return nil // some writers leave nonsense in the chunks of an empty group
@@ -302,11 +306,11 @@ func (d *decoder) readChunk(c *column, group int) error {
 
 // checkChunk compares what the footer says of a chunk with the file's size and the group's rows.
 func (d *decoder) checkChunk(c *column, group int) error {
-	meta, err := d.reader.RowGroup(group).MetaData().ColumnChunk(c.index)
+	meta, err := d.groups[group].MetaData().ColumnChunk(c.index)
 	if err != nil {
 		return c.damaged(err)
 	}
-	if n := d.reader.RowGroup(group).NumRows(); meta.NumValues() != n {
+	if n := d.groups[group].NumRows(); meta.NumValues() != n {
 		return c.damaged(fmt.Errorf("row group %d has %d values for %d rows", group, meta.NumValues(), n))
 	}
 	start, length := meta.DataPageOffset(), meta.TotalCompressedSize()
