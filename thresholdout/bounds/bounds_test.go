@@ -66,7 +66,7 @@ func TestAdaptiveHoeffdingAgainstReference(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			factor := rounding
+			factor := rounding(r.Inputs["n"])
 			if k > exactQuestions {
 				factor *= 1 + 1e-3 // stretches
 			}

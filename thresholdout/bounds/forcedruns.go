@@ -28,19 +28,18 @@ func (r ForcedRuns) Sampling(asked, failed int64) float64 {
 	if failed == 0 {
 		return math.Sqrt(prefixes / (2 * n)) // nothing was released: Hoeffding's inequality and the union
 	}
-	released := max(float64(failed)*information(n, r.Release), minInformation)
-	tolerance := (math.Sqrt(prefixes) + math.Sqrt(released)) / math.Sqrt(2*n)
-	if r.N >= roundingUnits {
-		return tolerance * rounding
-	}
-	return r.samplingCapped(prefixes, released)
+	return deviation(n, prefixes, float64(failed)*information(n, r.Release))
 }
 
-// samplingCapped is the tolerance by the best integer m: exp((n/m-1) I) gamma^(1-m/n) solved for the deviation.
-func (r ForcedRuns) samplingCapped(prefixes, released float64) float64 {
-	n, best := float64(r.N), math.Inf(1)
-	for m := 1.0; m < n; m++ {
-		best = min(best, n/(n-m)*prefixes+n/m*released)
+// deviation is the least t with exp((n/m-1) I) gamma^(1-m/n) <= e^-level for an integer m, gamma = e^(-2nt^2) Hoeffding's:
+// 2nt^2 = min over 1 <= m < n of n/(n-m) level + n/m I. That is convex in m, so that the best integer is next to the best real
+// m = n sqrt(I)/(sqrt(level)+sqrt(I)); no rounding of m is left.
+func deviation(n, level, released float64) float64 {
+	at := math.Floor(n * math.Sqrt(released) / (math.Sqrt(level) + math.Sqrt(released)))
+	best := math.Inf(1)
+	for _, m := range []float64{at, at + 1} {
+		m = min(max(m, 1), n-1)
+		best = min(best, n/(n-m)*level+n/m*released)
 	}
 	return math.Sqrt(best / (2 * n))
 }
@@ -80,13 +79,15 @@ func (r ForcedRuns) TunedNoise() float64 {
 	return math.Sqrt(math.Sqrt(spent/(8*(n-1))) / (unit.ComparisonNoise() * math.Sqrt(2*n)))
 }
 
-// logBinomial is ln C(n, k).
+// logBinomial is ln C(n, k) or a little more: for large n the logarithms of the gamma function cancel, so their rounding
+// errors are added, and ln C(n, k) <= k ln(ne/k) takes over where it is smaller.
 func logBinomial(n, k int64) float64 {
 	if k <= 0 || k >= n {
 		return 0
 	}
+	const relative = 1e-15 // of each logarithm, several times math.Lgamma's error
 	a, _ := math.Lgamma(float64(n + 1))
 	b, _ := math.Lgamma(float64(k + 1))
 	c, _ := math.Lgamma(float64(n - k + 1))
-	return a - b - c
+	return min(a-b-c+relative*(a+b+c), float64(k)*(1+math.Log(float64(n)/float64(k))))
 }

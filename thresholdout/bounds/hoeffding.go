@@ -25,14 +25,22 @@ type Bound struct {
 }
 
 // The exponent of the adaptive max-information theorem is that of the best real m; m is an integer, and rounding it costs a
-// little. Where I >= minInformation and n >= roundingUnits it costs less than 2e-4 of a half-width. Any upper bound of the
+// little of a half-width, by which half-widths are multiplied: TestRounding integrates the tail with the best integer.
+// Where I >= minInformation it is below 1e-4 from fewUnits on, and below 5e-4 down to roundingUnits. Any upper bound of the
 // information serves in its place, so a smaller positive I is replaced by minInformation; below roundingUnits units the
 // half-width comes from pcap, which has no rounding.
 const (
 	minInformation = 0.01
 	roundingUnits  = 100
-	rounding       = 1 + 2e-4
+	fewUnits       = 200
 )
+
+func rounding(n float64) float64 {
+	if n < fewUnits {
+		return 1 + 1e-3
+	}
+	return 1 + 2e-4
+}
 
 // information is one answer's share of I in nats: 1/(8 sigma^2 (n-1)).
 func information(n, sigma float64) float64 { return 1 / (8 * sigma * sigma * (n - 1)) }
@@ -163,7 +171,7 @@ func miss(n float64, cuts []stretch, w float64) float64 {
 		case c.fresh:
 			total += Miss(n, w, c.high, 0)
 		case n >= roundingUnits:
-			total += c.count * missBetween(n, w/rounding, c.low, c.high, c.released)
+			total += c.count * missBetween(n, w/rounding(n), c.low, c.high, c.released)
 		default:
 			total += c.count * max(bestCapped(n, w, c.high, c.released), bestCapped(n, w, c.low, c.released))
 		}
