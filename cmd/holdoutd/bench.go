@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdoutd/holdoutd/client"
+)
+
+// benchFlags are what bench can be told.
+type benchFlags struct {
+	file    string
+	holdout float64
+	clients []int
+	batches []int
+	time    time.Duration
+	json    bool
+}
+
+// benchQuestions is the budget of the holdout that bench makes: more than it can ask.
+const benchQuestions = 10_000_000
+
+func benchCommand() *cobra.Command {
+	var f benchFlags
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure answers a second of a real server over loopback",
+		Long: `Starts a server in a process of its own with a temporary data directory, uploads a file, and asks new questions over
+HTTP as fast as they are answered. Every answer is durable before it counts. Without --file it takes the demo's table.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVar(&f.file, "file", "", "Parquet file to ask about; its first column of numbers is used")
+	cmd.Flags().Float64Var(&f.holdout, "holdout", 0.3, "fraction of the units held out")
+	cmd.Flags().IntSliceVar(&f.clients, "clients", []int{1, 32}, "numbers of clients that ask at the same time")
+	cmd.Flags().IntSliceVar(&f.batches, "batch", []int{1, 100}, "numbers of questions in a request")
+	cmd.Flags().DurationVar(&f.time, "time", 5*time.Second, "time of each measurement")
+	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	return cmd
+}
+
+// benchResult is one measurement.
+type benchResult struct {
+	Clients int     `json:"clients"`
+	Batch   int     `json:"batch"`
+	Answers float64 `json:"answers_per_second"`
+	P50     float64 `json:"request_p50_ms"`
+	P99     float64 `json:"request_p99_ms"`
+}
+
+func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err error) {
+	table := demoTable
+	if f.file != "" {
+		if table, err = os.ReadFile(f.file); err != nil {
+			return err
+		}
+	}
+	dir, err := os.MkdirTemp("", "holdoutd-bench-")
+	if err != nil {
+		return fmt.Errorf("cannot make a temporary directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	server, c, err := startBenchServer(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+
+	fmt.Fprintf(progress, "uploading %.1f MB\n", float64(len(table))/1e6)
+	begin := time.Now()
+	card, err := c.CreateHoldout(ctx, bytes.NewReader(table), client.Settings{Name: "bench", Holdout: f.holdout, Questions: benchQuestions})
+	if err != nil {
+		return err
+	}
+	upload := time.Since(begin)
+	asker, err := newAsker(c, card)
+	if err != nil {
+		return err
+	}
+	var results []benchResult
+	for _, clients := range f.clients {
+		for _, batch := range f.batches {
+			fmt.Fprintf(progress, "%d clients, %d questions a request, for %v\n", clients, batch, f.time)
+			r, err := asker.measure(ctx, clients, batch, f.time)
+			if err != nil {
+				return err
+			}
+			results = append(results, r)
+		}
+	}
+	if f.json {
+		return json.NewEncoder(out).Encode(map[string]any{"rows": card.Rows, "upload_seconds": upload.Seconds(), "measurements": results})
+	}
+	fmt.Fprintf(out, "%d rows of training and %d of holdout, uploaded in %.2f s\n\n", card.Rows.Training, card.Rows.Holdout, upload.Seconds())
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(w, "clients\tquestions a request\tanswers/s\trequest p50 ms\tp99 ms\t")
+	for _, r := range results {
+		fmt.Fprintf(w, "%d\t%d\t%.0f\t%.2f\t%.2f\t\n", r.Clients, r.Batch, r.Answers, r.P50, r.P99)
+	}
+	return w.Flush()
+}
+
+// asker asks questions that nobody has asked before.
+type asker struct {
+	client  *client.Client
+	holdout string
+	column  string
+	low     float64
+	step    float64
+	next    atomic.Int64
+}
+
+func newAsker(c *client.Client, card client.Card) (*asker, error) {
+	for _, column := range card.Columns {
+		if column.Kind == "number" && column.Min != nil && *column.Min < *column.Max {
+			return &asker{client: c, holdout: card.ID, column: column.Name, low: *column.Min, step: (*column.Max - *column.Min) / benchQuestions}, nil
+		}
+	}
+	return nil, errors.New("the table has no column of numbers to ask about")
+}
+
+func (a *asker) question() any {
+	at := a.low + a.step*float64(a.next.Add(1))
+	return map[string]any{"type": "fraction", "of": fmt.Sprintf("col(%q) > %v", a.column, at)}
+}
+
+// measure keeps this many clients busy for a while; latencies are of whole requests.
+func (a *asker) measure(ctx context.Context, clients, batch int, span time.Duration) (benchResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	latencies := make([][]time.Duration, clients)
+	failures := make([]error, clients)
+	begin := time.Now()
+	var wait sync.WaitGroup
+	for i := range clients {
+		wait.Go(func() {
+			for time.Since(begin) < span {
+				at := time.Now()
+				if failures[i] = a.request(ctx, batch); failures[i] != nil {
+					cancel()
+					return
+				}
+				latencies[i] = append(latencies[i], time.Since(at))
+			}
+		})
+	}
+	wait.Wait()
+	elapsed := time.Since(begin)
+	if err := errors.Join(failures...); err != nil {
+		return benchResult{}, err
+	}
+	all := slices.Sorted(slices.Values(slices.Concat(latencies...)))
+	ms := func(q float64) float64 { return float64(all[int(q*float64(len(all)-1))]) / float64(time.Millisecond) }
+	return benchResult{Clients: clients, Batch: batch, Answers: float64(len(all)*batch) / elapsed.Seconds(), P50: ms(0.5), P99: ms(0.99)}, nil
+}
+
+func (a *asker) request(ctx context.Context, batch int) error {
+	if batch == 1 {
+		_, err := a.client.Ask(ctx, a.holdout, a.question())
+		return err
+	}
+	questions := make([]any, batch)
+	for i := range questions {
+		questions[i] = a.question()
+	}
+	_, err := a.client.AskBatch(ctx, a.holdout, questions, false)
+	return err
+}
+
+// benchServer is a holdoutd serve that this program started.
+type benchServer struct{ cmd *exec.Cmd }
+
+func startBenchServer(ctx context.Context, dir string) (*benchServer, *client.Client, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "serve", "--addr", "127.0.0.1:0", "--data", dir, "--rate", "-1", "--log", "json")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	server := &benchServer{cmd: cmd}
+	var last string
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		var line struct{ Msg, Addr string }
+		last = lines.Text()
+		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Msg != "listening" {
+			continue
+		}
+		go io.Copy(io.Discard, stderr)
+		key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
+		if err != nil {
+			return nil, nil, errors.Join(err, server.stop())
+		}
+		c, err := client.New("http://"+line.Addr, strings.TrimSpace(string(key)))
+		if err != nil {
+			return nil, nil, errors.Join(err, server.stop())
+		}
+		return server, c, nil
+	}
+	return nil, nil, errors.Join(fmt.Errorf("the server did not start: %s", last), cmd.Wait())
+}
+
+func (s *benchServer) stop() error {
+	s.cmd.Process.Signal(syscall.SIGTERM)
+	return s.cmd.Wait()
+}
