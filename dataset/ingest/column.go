@@ -3,7 +3,6 @@ package ingest
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -47,9 +46,14 @@ func (c *column) width() int64 {
 	}
 }
 
+// pageLimitMessage is how the library says that a page is larger than it reads; it has no error value for that.
+const pageLimitMessage = "exceeds configured limit"
+
+// damaged blames the file for an error of the library.
 func (c *column) damaged(err error) error {
-	if errors.Is(err, errTooWide) {
-		return err
+	if strings.Contains(err.Error(), pageLimitMessage) {
+		return &Error{Kind: TooLarge, Column: c.name,
+			Detail: fmt.Sprintf("the column has a page of more than %d MiB; write the file with smaller pages", parquet.DefaultMaxUncompressedPageSize>>20), Err: err}
 	}
 	return &Error{Kind: Damaged, Column: c.name, Detail: "the column cannot be decoded", Err: err}
 }
