@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
+
+// people is a table of ages 18 to 90, incomes around 50,000 and one of 50 towns, a hundredth of each null. bench/compare.py
+// makes columns of the same shape.
+func people(rows int) *dataset.Table {
+	r := rand.New(rand.NewPCG(1, 2))
+	age, income, town := make([]float64, rows), make([]float64, rows), make([]uint32, rows)
+	towns := make([]string, 50)
+	for i := range towns {
+		towns[i] = "town " + string(rune('A'+i))
+	}
+	for i := range rows {
+		age[i] = math.Floor(18 + 72*r.Float64())
+		income[i] = 50000 * math.Exp(0.5*r.NormFloat64())
+		town[i] = 1 + r.Uint32N(50)
+		switch r.IntN(100) {
+		case 0:
+			age[i] = math.NaN()
+		case 1:
+			income[i] = math.NaN()
+		case 2:
+			town[i] = 0
+		}
+	}
+	table, err := dataset.FromColumns(
+		dataset.Column{Field: dataset.Field{Name: "age", Kind: dataset.Number}, Numbers: age},
+		dataset.Column{Field: dataset.Field{Name: "income", Kind: dataset.Number}, Numbers: income},
+		dataset.Column{Field: dataset.Field{Name: "town", Kind: dataset.Text}, Codes: town, Dictionary: towns})
+	if err != nil {
+		panic(err)
+	}
+	return table
+}
+
+const million = 1_000_000
+
+// run reports the time of a row for one query, and the bytes of distinct columns that a second of one query's share reads.
+func run(b *testing.B, functions []queries.RowFunction, offsets []uint32, workers, bytesPerRow int) {
+	s, err := NewTable(people(million), offsets, 100)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.workers = workers
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Sums(context.Background(), functions, 0, s.Units()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	perRow := float64(b.Elapsed().Nanoseconds()) / float64(b.N) / million / float64(len(functions))
+	b.ReportMetric(perRow, "ns/row")
+	b.ReportMetric(float64(bytesPerRow)/perRow, "GB/s")
+}
+
+// On one thread, as compare.py runs DuckDB and NumPy. In a batch a row's 16 bytes count for each of its queries.
+func BenchmarkPredicate1M(b *testing.B)    { run(b, batch(1), nil, 1, 16) }
+func BenchmarkBatch100x1M(b *testing.B)    { run(b, batch(100), nil, 1, 16) }
+func BenchmarkParallel100x1M(b *testing.B) { run(b, batch(100), nil, runtime.GOMAXPROCS(0), 16) }
+
+// BenchmarkDistinct100x1M has nothing that queries could share but the columns: every query scales both.
+func BenchmarkDistinct100x1M(b *testing.B) {
+	functions := make([]queries.RowFunction, 100)
+	for i := range functions {
+		older := call(expr.OpGreater, expr.Condition, call(expr.OpMul, expr.Number, number("age"), constant(1/(1+float64(i)))), constant(20))
+		poorer := call(expr.OpLess, expr.Condition, call(expr.OpMul, expr.Number, number("income"), constant(0.5/(1+float64(i)))), constant(30000))
+		functions[i] = queries.RowFunction{Lo: 0, Hi: 1, Value: call(expr.OpAnd, expr.Condition, older, poorer)}
+	}
+	run(b, functions, nil, 1, 16)
+}
+
+func BenchmarkMean1M(b *testing.B) {
+	run(b, []queries.RowFunction{{Value: number("income"), Lo: 0, Hi: 200000}}, nil, 1, 8)
+}
+
+func BenchmarkUnits1M(b *testing.B) {
+	offsets := []uint32{0}
+	r := rand.New(rand.NewPCG(3, 4))
+	for at := uint32(0); at < million; {
+		at = min(million, at+1+r.Uint32N(19))
+		offsets = append(offsets, at)
+	}
+	run(b, batch(1), offsets, 1, 16)
+}
+
+func BenchmarkText1M(b *testing.B) {
+	town := &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: "town"}
+	name := &expr.Node{Op: expr.OpText, Type: expr.Text, Text: "town C"}
+	run(b, []queries.RowFunction{{Lo: 0, Hi: 1, Value: call(expr.OpEq, expr.Condition, town, name)}}, nil, 1, 4)
+}
+
+func BenchmarkTextContains1M(b *testing.B) {
+	town := &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: "town"}
+	name := &expr.Node{Op: expr.OpText, Type: expr.Text, Text: "n C"}
+	run(b, []queries.RowFunction{{Lo: 0, Hi: 1, Value: call(expr.OpContains, expr.Condition, town, name)}}, nil, 1, 4)
+}
