@@ -143,10 +143,11 @@ type Answer struct {
 	ID        string    `json:"id"`
 	Holdout   string    `json:"holdout"`
 	Query     string    `json:"query"`
-	Value     *float64  `json:"value"`    // nil where the query has no defined result
-	Interval  *Interval `json:"interval"` // nil where no valid bound is known
+	Value     *float64  `json:"value"`         // nil where the query has no defined result
+	Interval  *Interval `json:"interval"`      // nil where no valid bound is known
+	Parts     []Part    `json:"row_functions"` // where the answer is made of several row functions
 	Mechanism string    `json:"mechanism"`
-	Source    string    `json:"source"` // "holdout" or "training"
+	Source    string    `json:"source"` // "holdout", "training" or "mixed"
 	Cost      Cost      `json:"cost"`
 	Ledger    struct {
 		Seq  int64  `json:"seq"`
@@ -166,6 +167,14 @@ type Interval struct {
 	Target     string             `json:"target"`
 	Bound      string             `json:"bound"`
 	Parts      map[string]float64 `json:"parts"`
+}
+
+// Part is the released mean of one row function, in [0,1].
+type Part struct {
+	Value  float64  `json:"value"`
+	Low    *float64 `json:"low"`
+	High   *float64 `json:"high"`
+	Source string   `json:"source"`
 }
 
 // Cost is what a query debits.

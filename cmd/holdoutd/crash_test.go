@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -26,6 +27,7 @@ const (
 	crashClients = 4
 	crashBudget  = 1 << 20
 	longestRun   = 250 * time.Millisecond
+	longestStart = 100 * time.Millisecond // about when it would listen
 )
 
 // TestCrash kills the real process with SIGKILL at random moments under load, and restarts it on the same directory. It
@@ -50,6 +52,10 @@ func TestCrash(t *testing.T) {
 		p.kill()
 		clients.Wait()
 		w.checkBooks(t, dir)
+		if i%4 == 0 { // and once more, while it recovers
+			crashEarly(t, dir, time.Duration(random.Int64N(int64(longestStart))))
+			w.checkBooks(t, dir)
+		}
 		p = startServer(t, dir)
 		c = connect(t, p, dir)
 		w.checkRestart(t, c, dir)
@@ -66,6 +72,18 @@ func TestCrash(t *testing.T) {
 	if code := p.stop(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, p.stderr)
 	}
+}
+
+// crashEarly starts the server and kills it before anybody has asked it anything.
+func crashEarly(t *testing.T, dir string, after time.Duration) {
+	t.Helper()
+	cmd := exec.Command(binary, "serve", "--addr", "127.0.0.1:0", "--data", dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(after)
+	cmd.Process.Kill()
+	cmd.Wait()
 }
 
 // A world is what the clients know: what they received must be true for ever.
@@ -96,7 +114,7 @@ func (w *world) load(t *testing.T, c *client.Client, round int, random *rand.Ran
 			}
 		})
 	}
-	if round%3 == 0 {
+	if round%2 == 0 {
 		table := randomTable(t, random)
 		clients.Go(func() { w.upload(t, c, table) })
 	}

@@ -94,9 +94,8 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 	default:
 		return fmt.Errorf("--metrics must be public, admin or off, not %q", f.metrics)
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := untilSignal(ctx)
 	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal has its usual effect: it ends the process
 	listener, err := net.Listen("tcp", f.addr)
 	if err != nil {
 		return listenError(f.addr, err)
@@ -119,6 +118,17 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 	}
 	logger.Info("stopped")
 	return nil
+}
+
+// untilSignal is done at the first SIGINT or SIGTERM. By then a second one has its usual effect: it ends the process.
+func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
+	signalled, stop := signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(parent))
+	context.AfterFunc(signalled, func() {
+		stop()
+		cancel()
+	})
+	return ctx, stop
 }
 
 func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Service, error) {

@@ -73,10 +73,17 @@ type (
 		Query     string       `json:"query" doc:"the query's identity: sha256:…"`
 		Value     *float64     `json:"value" doc:"null where the query has no defined result"`
 		Interval  *Interval    `json:"interval" doc:"null where no valid bound is known"`
+		Parts     []AnswerPart `json:"row_functions,omitempty" doc:"where the answer is made of several: the released mean of each, in [0,1]"`
 		Mechanism string       `json:"mechanism"`
-		Source    string       `json:"source" doc:"holdout or training: which part the value is near to"`
+		Source    string       `json:"source" doc:"holdout or training: which part the value is near to; mixed: some of its row functions each"`
 		Cost      holdout.Cost `json:"cost"`
 		Ledger    LedgerPlace  `json:"ledger"`
+	}
+	AnswerPart struct {
+		Value  float64  `json:"value"`
+		Low    *float64 `json:"low"`
+		High   *float64 `json:"high"`
+		Source string   `json:"source"`
 	}
 	Interval struct {
 		Low        float64            `json:"low"`
