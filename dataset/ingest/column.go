@@ -53,7 +53,7 @@ const pageLimitMessage = "exceeds configured limit"
 func (c *column) damaged(err error) error {
 	if strings.Contains(err.Error(), pageLimitMessage) {
 		return &Error{Kind: TooLarge, Column: c.name,
-			Detail: fmt.Sprintf("the column has a page of more than %d MiB; write the file with smaller pages", parquet.DefaultMaxUncompressedPageSize>>20), Err: err}
+			Detail: "the column has a page that is larger than the limit; write the file with smaller pages", Err: err}
 	}
 	return &Error{Kind: Damaged, Column: c.name, Detail: "the column cannot be decoded", Err: err}
 }

@@ -89,6 +89,7 @@ func (d *decoder) open(path string) error {
 	properties := parquet.NewReaderProperties(memory.NewGoAllocator())
 	properties.BufferedStreamEnabled = true
 	properties.BufferSize = streamBuffer
+	properties.MaxUncompressedPageSize = d.lim.MaxPageBytes
 	d.reader, err = file.NewParquetReader(f, file.WithReadProps(properties))
 	if err != nil {
 		return errorsJoin(&Error{Kind: Damaged, Detail: "the footer of the Parquet file cannot be read", Err: err}, f.Close())

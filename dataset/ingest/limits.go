@@ -22,6 +22,8 @@ const (
 	DefaultFreeExpansionBytes = 1 << 30
 	// DefaultMaxOutputBytes is the decoded size of 2^31 rows of 16 numbers.
 	DefaultMaxOutputBytes = 256 << 30
+	// DefaultMaxPageBytes is far above the 1 MiB that writers use; some write a whole row group as one page.
+	DefaultMaxPageBytes = 256 << 20
 	// DefaultMemoryBytes holds one page (256 MiB decompressed), its dictionary and the texts of one column.
 	DefaultMemoryBytes = 2 << 30
 	// DefaultMaxTexts bounds the dictionary of a column. A text column above it is free text or a key, about which no
@@ -44,6 +46,7 @@ type Limits struct {
 	MaxExpansion       int64         `json:"max_expansion"`        // decoded bytes per byte of the file, above FreeExpansionBytes
 	FreeExpansionBytes int64         `json:"free_expansion_bytes"` // decoded bytes that are allowed for any file
 	MaxOutputBytes     int64         `json:"max_output_bytes"`     // of the decoded columns; RLIMIT_FSIZE of the child
+	MaxPageBytes       int64         `json:"max_page_bytes"`       // of a page, decompressed
 	MemoryBytes        int64         `json:"memory_bytes"`         // RLIMIT_DATA of the child
 	MaxTexts           int           `json:"max_texts"`            // distinct texts of a column; a column with more is skipped
 	MaxTextBytes       int64         `json:"max_text_bytes"`       // their bytes; a column with more is skipped
@@ -63,6 +66,7 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.MaxExpansion, DefaultMaxExpansion)
 	orDefault(&l.FreeExpansionBytes, DefaultFreeExpansionBytes)
 	orDefault(&l.MaxOutputBytes, DefaultMaxOutputBytes)
+	orDefault(&l.MaxPageBytes, DefaultMaxPageBytes)
 	orDefault(&l.MemoryBytes, DefaultMemoryBytes)
 	orDefault(&l.MaxTexts, DefaultMaxTexts)
 	orDefault(&l.MaxTextBytes, DefaultMaxTextBytes)
