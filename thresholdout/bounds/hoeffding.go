@@ -254,13 +254,19 @@ func best(n, k int64, beta float64, noise func(float64, int64, float64) []stretc
 	if err := check(n, k, beta); err != nil {
 		return Bound{}, err
 	}
+	key := search{n, k, beta, isScheduled}
+	if b, ok := key.remembered(); ok {
+		return b, nil
+	}
 	at := func(logSigma float64) float64 {
 		return width(float64(n), noise(float64(n), k, math.Exp(logSigma)), beta)
 	}
 	// W sqrt(n) at its best grows like k^(1/4); so does the noise, which brackets the minimum.
 	middle := math.Log(0.5 * math.Pow(float64(k), 0.25) / math.Sqrt(float64(n)))
 	x, w := minimize(at, middle-2.5, middle+2.5)
-	return Bound{HalfWidth: w, Sigma: math.Exp(x), Scheduled: isScheduled}, nil
+	b := Bound{HalfWidth: w, Sigma: math.Exp(x), Scheduled: isScheduled}
+	key.remember(b)
+	return b, nil
 }
 
 // tolerance of a minimum's place, in log sigma: a half-width is flat there, so this is below 1e-7 of it.
