@@ -51,8 +51,8 @@ var DefaultLimits = Limits{
 	Questions: 16 * runtime.GOMAXPROCS(0),
 	Wait:      10 * time.Second,
 
-	Rate:  1000, // a client that asks one by one stays below it; batches are the way to ask more
-	Burst: 2000,
+	Rate:  5000, // stops a client that runs wild, not one that is busy: two cores answer some 2,000 questions a second
+	Burst: 10_000,
 
 	Service: holdout.DefaultLimits,
 }

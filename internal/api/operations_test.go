@@ -33,6 +33,9 @@ func TestOperations(t *testing.T) {
 	if r.StatusCode != 204 || r.Header.Get("Allow") != "GET, HEAD, OPTIONS, POST" {
 		t.Errorf("OPTIONS: %d %q", r.StatusCode, r.Header.Get("Allow"))
 	}
+	if r := s.get("/healthz?from=balancer"); r.StatusCode != 200 {
+		t.Errorf("a health check with a parameter: %d", r.StatusCode)
+	}
 	if r := s.get("/healthz", "X-Request-Id: mine-1"); r.Header.Get("X-Request-Id") != "mine-1" {
 		t.Errorf("X-Request-Id: %q", r.Header.Get("X-Request-Id"))
 	}
