@@ -6,7 +6,7 @@ const methods = ["get", "post", "put", "patch", "delete"];
 function element(name, attributes, ...children) {
   const e = document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) e.setAttribute(key, value);
-  for (const child of children.flat()) if (child) e.append(child);
+  for (const child of children.flat(Infinity)) if (child) e.append(child);
   return e;
 }
 
