@@ -7,7 +7,8 @@ import (
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
-// Limits bound what clients can make the server do. A zero field takes its value from DefaultLimits.
+// Limits bound what clients can make the server do. A zero field takes its value from DefaultLimits,
+// a negative one too where it says nothing else.
 type Limits struct {
 	ReadHeader time.Duration // for the head of a request
 	ReadBody   time.Duration // for the body of a request that is not an upload
@@ -74,7 +75,9 @@ func (l Limits) withDefaults() Limits {
 	or(&l.Uploads, d.Uploads)
 	or(&l.Questions, d.Questions)
 	or(&l.Wait, d.Wait)
-	or(&l.Rate, d.Rate)
+	if l.Rate == 0 { // negative has a meaning of its own
+		l.Rate = d.Rate
+	}
 	or(&l.Burst, d.Burst)
 	or(&l.Service.UploadBytes, d.Service.UploadBytes)
 	or(&l.Service.BatchQueries, d.Service.BatchQueries)
@@ -82,9 +85,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-func or[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
+func or[T ~int | ~int64](field *T, value T) {
+	if *field <= 0 {
 		*field = value
 	}
 }

@@ -41,7 +41,7 @@ func TestSlowHead(t *testing.T) {
 
 // TestSlowBody: a body that stops coming is 408, for a query and for an upload, and leaves nothing behind.
 func TestSlowBody(t *testing.T) {
-	s := start(t, Options{Limits: Limits{ReadBody: 50 * time.Millisecond, UploadIdle: 50 * time.Millisecond}})
+	s := start(t, Options{Limits: Limits{ReadBody: time.Second, UploadIdle: time.Second}})
 	path, _ := s.upload("name=flights&holdout=0.5&questions=5")
 	for _, target := range []string{path + "/queries", "/v1/holdouts?name=slow"} {
 		c := s.dial()
@@ -94,7 +94,7 @@ func pieces(b []byte, n int) [][]byte {
 
 // TestUploadMayLastWhileItFlows: the limit of an upload is on pauses, and shutdown waits for what was accepted.
 func TestUploadMayLastWhileItFlows(t *testing.T) {
-	s := start(t, Options{Limits: Limits{UploadIdle: 5 * time.Second, ReadBody: 50 * time.Millisecond, Write: 50 * time.Millisecond}})
+	s := start(t, Options{Limits: Limits{UploadIdle: 5 * time.Second, ReadBody: 300 * time.Millisecond, Write: 300 * time.Millisecond}})
 	started := make(chan struct{})
 	stopped := make(chan error, 1)
 	go func() {
@@ -176,6 +176,18 @@ func (r cancelReader) Read([]byte) (int, error) {
 	r()
 	time.Sleep(10 * time.Millisecond)
 	return 0, io.ErrUnexpectedEOF
+}
+
+func TestDefaultLimits(t *testing.T) {
+	want := DefaultLimits
+	want.Service.Holdouts, want.Service.OpenTables = 0, 0 // the service's own business
+	if got := (Limits{}).withDefaults(); got != want {
+		t.Errorf("%+v", got)
+	}
+	got := Limits{Uploads: -1, Questions: -1, Rate: -1, Drain: -1, BatchBytes: 7}.withDefaults()
+	if got.Uploads != DefaultLimits.Uploads || got.Questions != DefaultLimits.Questions || got.Drain != DefaultLimits.Drain || got.Rate != -1 || got.BatchBytes != 7 {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestRateLimit(t *testing.T) {
