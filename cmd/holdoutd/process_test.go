@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	binary = filepath.Join(dir, "holdoutd")
-	build := exec.Command("go", "build", "-ldflags", "-X main.release=v0.0.0-test", "-o", binary, ".")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-X main.release=v0.0.0-test", "-o", binary, ".")
 	build.Stderr = os.Stderr
 	code := 1
 	if err := build.Run(); err != nil {
