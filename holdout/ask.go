@@ -356,7 +356,7 @@ func (a *asking) sum(ctx context.Context) (err error) {
 	if h.params.Mechanism == thresholdout.Split {
 		return a.sumSlices(ctx)
 	}
-	if usesTraining(h.params) {
+	if h.params.UsesTraining() {
 		if a.sums.training, err = h.training.Sums(ctx, a.functions, 0, h.training.Units()); err != nil {
 			return scanError(err)
 		}
@@ -381,7 +381,7 @@ func (a *asking) sumSlices(ctx context.Context) error {
 			continue
 		}
 		for i := q.first; i < q.first+n; i++ {
-			from, to := slice(h.params, spent)
+			from, to := h.params.Slice(thresholdout.State{Questions: spent})
 			one, err := h.holdout.Sums(ctx, a.functions[i:i+1], from, to)
 			if err != nil {
 				return scanError(err)
@@ -462,7 +462,7 @@ func (a *asking) answer(tx *ledger.Tx, q *question, state thresholdout.State) (t
 		if err != nil {
 			return state, err
 		}
-		if outputs[i], state, err = h.step(state, in, q, i); err != nil {
+		if outputs[i], state, err = thresholdout.Step(h.params, state, in, h.noise(q, i)); err != nil {
 			return state, fmt.Errorf("holdout: step: %w", err)
 		}
 	}
@@ -481,14 +481,14 @@ func (a *asking) answer(tx *ledger.Tx, q *question, state thresholdout.State) (t
 }
 
 // input is the exact sums of one row function.
-func (a *asking) input(function int, state thresholdout.State) (input, error) {
+func (a *asking) input(function int, state thresholdout.State) (thresholdout.Input, error) {
 	h := a.holdout
-	in := input{Holdout: thresholdout.Mean{Sum: a.sums.holdout[function], N: h.holdout.Units()}}
+	in := thresholdout.Input{Holdout: thresholdout.Mean{Sum: a.sums.holdout[function], N: h.holdout.Units()}}
 	if a.sums.at != nil {
 		if a.sums.at[function] != state.Questions {
 			return in, fmt.Errorf("holdout: question %d was summed for %d", state.Questions, a.sums.at[function])
 		}
-		from, to := slice(h.params, state.Questions)
+		from, to := h.params.Slice(state)
 		in.Holdout.N = to - from
 	}
 	if a.sums.training != nil {

@@ -172,11 +172,11 @@ func (c *creation) recognise() error {
 // commit moves the finished directory to its place and makes it a holdout by the ledger's commit.
 func (c *creation) commit(out string) error {
 	s, final := c.service, c.service.path(holdoutsDir, c.id)
-	noise := make([]byte, 32)
-	if _, err := rand.Read(noise); err != nil {
+	var keys secrets
+	if _, err := rand.Read(keys.Noise[:]); err != nil {
 		return fmt.Errorf("holdout: noise key: %w", err)
 	}
-	secret, err := json.Marshal(secrets{Noise: noise})
+	secret, err := json.Marshal(keys)
 	if err != nil {
 		return err
 	}

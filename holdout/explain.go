@@ -94,7 +94,7 @@ func (h *opened) preview(e *Explanation, plan *queries.Plan, means []float64, st
 	}
 	parts := make([]queries.Part, len(means))
 	for i, m := range means {
-		width, bound, ok := preview(h.params, state)
+		width, bound, ok := h.params.Preview(state)
 		if !ok {
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
@@ -45,7 +46,7 @@ type opened struct {
 
 // secrets are a holdout's keys, sealed in the ledger.
 type secrets struct {
-	Noise []byte `json:"noise"` // 256 random bits, the key of all its noise
+	Noise noise.Key `json:"noise"` // 256 random bits
 }
 
 // load maps a holdout's tables; the files are checked against their checksums.
@@ -101,8 +102,13 @@ func (h *opened) source(dir string, grouped bool) (engine.Source, *dataset.Table
 			return nil, nil, err
 		}
 	}
-	source, err := newSource(table, offsets, h.card.LargestUnit)
+	source, err := engine.NewTable(table, offsets, h.card.LargestUnit)
 	return source, table, err
+}
+
+// noise is that of one row function of a question: the same whenever the question is asked in the same state.
+func (h *opened) noise(q *question, function int) thresholdout.Noise {
+	return thresholdout.Keyed{Key: h.secret.Noise, Data: h.digest, Query: q.id, Index: function}
 }
 
 // close unmaps the tables.

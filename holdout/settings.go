@@ -1,6 +1,7 @@
 package holdout
 
 import (
+	"errors"
 	"math"
 	"strings"
 
@@ -8,13 +9,9 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// What a holdout gets whose owner says nothing.
-const (
-	DefaultHoldout    = 0.3  // of the units
-	DefaultQuestions  = 1000 // a data scientist's month, and what the published experiments ask
-	DefaultConfidence = 0.95
-	DefaultTokens     = 50 // thresholdout: overfits that may be answered
-)
+// DefaultHoldout is the fraction of the units that is held out when the owner says nothing. What the guarantee is then,
+// thresholdout.New says.
+const DefaultHoldout = 0.3
 
 // Ways to split.
 const (
@@ -30,12 +27,6 @@ const (
 func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 	if set.Holdout == 0 {
 		set.Holdout = DefaultHoldout
-	}
-	if set.Questions == 0 {
-		set.Questions = DefaultQuestions
-	}
-	if set.Confidence == 0 {
-		set.Confidence = DefaultConfidence
 	}
 	if set.Split == "" {
 		set.Split = splitByHash
@@ -59,7 +50,7 @@ func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 		return set, invalid("questions", "questions must be at least 1")
 	case set.Tokens < 0:
 		return set, invalid("tokens", "tokens must be at least 1")
-	case !(set.Confidence > 0 && set.Confidence < 1):
+	case set.Confidence != 0 && !(set.Confidence > 0 && set.Confidence < 1):
 		return set, invalid("confidence", "confidence must lie between 0 and 1, such as 0.95")
 	case set.LargestUnit < 0 || set.LargestUnit > dataset.MaxRows:
 		return set, invalid("largest_unit", "largest_unit must be a number of rows")
@@ -92,8 +83,6 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 		return invalid("mechanism", "the mechanism naive protects nothing; a server takes it only when it was started with --allow-naive")
 	case set.Bounds == boundsOfPapers && m != thresholdout.Split:
 		return invalid("bounds", "the intervals of %s rest on bounds of this project; with bounds=published only the mechanism split can be used", m)
-	case m == thresholdout.Thresholdout && set.Tokens == 0:
-		set.Tokens = DefaultTokens
 	case m != thresholdout.Thresholdout && set.Tokens != 0:
 		return invalid("tokens", "the mechanism %s knows no tokens", m)
 	}
@@ -140,14 +129,18 @@ func (set *Settings) checkSplit() error {
 
 // params is the guarantee for parts of these sizes.
 func (set Settings) params(units Counts) (thresholdout.Params, error) {
-	p, err := newParams(thresholdout.Params{
+	p, err := thresholdout.New(thresholdout.Params{
 		Mechanism: thresholdout.Mechanism(set.Mechanism), N: units.Holdout, Training: units.Training,
 		Questions: set.Questions, Tokens: set.Tokens, Confidence: set.Confidence,
 		Sigma: set.Sigma, HalfWidth: set.HalfWidth,
 		Form: thresholdout.Form(set.Form), Preset: set.Preset, Threshold: set.Threshold,
 	})
+	var wrong *thresholdout.ParamError
+	if errors.As(err, &wrong) {
+		return p, &Error{Kind: Invalid, Pointer: wrong.Field, Detail: wrong.Field + ": " + wrong.Detail, Err: err}
+	}
 	if err != nil {
-		return p, &Error{Kind: Invalid, Detail: "these settings give no guarantee: " + strings.TrimPrefix(err.Error(), "thresholdout: "), Err: err}
+		return p, &Error{Kind: Invalid, Detail: "these settings give no guarantee: " + err.Error(), Err: err}
 	}
 	return p, nil
 }
