@@ -40,7 +40,7 @@ func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte,
 
 // AskBatch answers many queries in their order, with one pass over the rows and one commit. Questions are debited all or
 // none, unless partial is set: then those that the budget pays for in their order. Tokens cannot be told beforehand: items
-// are answered in order while they last, and the others come back as not asked (DESIGN of the budget: docs/GUARANTEES.md).
+// are answered in order while they last, and the others come back as not asked.
 // Equal queries in a batch are one query; the later ones are replays.
 func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []json.RawMessage, partial bool, idempotencyKey string) (BatchAnswer, error) {
 	if len(batch) > s.limits.BatchQueries {
