@@ -81,11 +81,10 @@ func missBetween(n, w, low, high, released float64) float64 {
 	return above + below
 }
 
-// missCapped is pcap: the bound with an integer m fixed beforehand, for few units.
-func missCapped(n, w, sigma, released, m float64) float64 {
-	c := 1 + 4*(n-m)*sigma*sigma
-	return math.Exp((n/m-1)*released) *
-		(phi(-w/sigma) + math.Exp(-2*(n-m)*w*w/c)/math.Sqrt(c)*phi(w/(sigma*math.Sqrt(c))))
+// missCapped is pcap: the bound with an integer m fixed beforehand, for few units; noise between low and high. With m fixed,
+// the tail is e^{(n/m-1)I} times Hoeffding's for n-m units, so the expectation over the noise is Miss's with nothing released.
+func missCapped(n, w, low, high, released, m float64) float64 {
+	return math.Exp((n/m-1)*released) * missBetween(n-m, w, low, high, 0)
 }
 
 // stretch is a run of questions that are treated alike: their noise lies between low and high, and before the last of
@@ -173,16 +172,19 @@ func miss(n float64, cuts []stretch, w float64) float64 {
 		case n >= roundingUnits:
 			total += c.count * missBetween(n, w/rounding(n), c.low, c.high, c.released)
 		default:
-			total += c.count * max(bestCapped(n, w, c.high, c.released), bestCapped(n, w, c.low, c.released))
+			total += c.count * bestCapped(n, w, c.low, c.high, c.released)
 		}
 	}
 	return 2 * total
 }
 
-func bestCapped(n, w, sigma, released float64) float64 {
+// bestCapped takes the better of the two integers next to the m that is best for a deviation of w; any m would be valid.
+func bestCapped(n, w, low, high, released float64) float64 {
+	m := math.Floor(math.Sqrt(n*released/2) / w)
 	best := 1.0
-	for m := 1.0; m < n; m++ {
-		best = min(best, missCapped(n, w, sigma, released, m))
+	for _, m := range [...]float64{m, m + 1} {
+		m = min(max(m, 1), n-1)
+		best = min(best, missCapped(n, w, low, high, released, m))
 	}
 	return best
 }
@@ -190,7 +192,11 @@ func bestCapped(n, w, sigma, released float64) float64 {
 // width solves miss(w) = beta for w, from above: what it returns never misses more often than beta. False position on the
 // logarithm of the probability, which is smooth and falls; the Illinois rule keeps both ends moving.
 func width(n float64, cuts []stretch, beta float64) float64 {
-	excess := func(w float64) float64 { return math.Log(miss(n, cuts, w) / beta) }
+	return solve(n, func(w float64) float64 { return math.Log(miss(n, cuts, w) / beta) })
+}
+
+// solve finds from above where excess, which falls with the half-width, is 0.
+func solve(n float64, excess func(w float64) float64) float64 {
 	lo, hi := 0.0, 4/math.Sqrt(n)
 	atLo, atHi := excess(lo), excess(hi)
 	for atHi > 0 {
@@ -255,7 +261,7 @@ func best(n, k int64, beta float64, noise func(float64, int64, float64) []stretc
 		return Bound{}, err
 	}
 	key := search{n, k, beta, isScheduled}
-	if b, ok := key.remembered(); ok {
+	if b, ok := searches.remembered(key); ok {
 		return b, nil
 	}
 	at := func(logSigma float64) float64 {
@@ -265,7 +271,7 @@ func best(n, k int64, beta float64, noise func(float64, int64, float64) []stretc
 	middle := math.Log(0.5 * math.Pow(float64(k), 0.25) / math.Sqrt(float64(n)))
 	x, w := minimize(at, middle-2.5, middle+2.5)
 	b := Bound{HalfWidth: w, Sigma: math.Exp(x), Scheduled: isScheduled}
-	key.remember(b)
+	searches.remember(key, b)
 	return b, nil
 }
 

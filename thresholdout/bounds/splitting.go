@@ -17,15 +17,21 @@ func Splitting(n, k int64, beta float64) (Bound, error) {
 
 // QuestionsWithin is the largest number of questions whose scheduled half-width is at most w; 0 if there is none.
 func QuestionsWithin(n int64, beta, w float64) (int64, error) {
-	fits := func(k int64) (bool, error) {
+	return largestWithin(w, func(k int64) (float64, error) {
 		b, err := AdaptiveHoeffdingScheduled(n, k, beta)
-		return b.HalfWidth <= w, err
+		return b.HalfWidth, err
+	})
+}
+
+// largestWithin is the largest number of questions whose half-width, which grows with them, is at most w; at most
+// MaxQuestions, and 0 if there is none.
+func largestWithin(w float64, halfWidth func(k int64) (float64, error)) (int64, error) {
+	fits := func(k int64) (bool, error) {
+		got, err := halfWidth(k)
+		return got <= w, err
 	}
-	if ok, err := fits(1); err != nil || !ok {
-		return 0, err
-	}
-	lo, hi := int64(1), int64(2)
-	for hi < MaxQuestions {
+	lo, hi := int64(0), int64(1)
+	for {
 		ok, err := fits(hi)
 		if err != nil {
 			return 0, err
@@ -33,7 +39,10 @@ func QuestionsWithin(n int64, beta, w float64) (int64, error) {
 		if !ok {
 			break
 		}
-		lo, hi = hi, 2*hi
+		if lo = hi; lo == MaxQuestions {
+			return lo, nil
+		}
+		hi = min(2*hi, MaxQuestions)
 	}
 	for hi-lo > 1 {
 		mid := lo + (hi-lo)/2
