@@ -32,8 +32,12 @@ func MaxNormalTail(k, t float64) float64 {
 
 // MaxNormalQuantile is z_k(b): with probability b, 0 < b < 1, the largest of k absolute standard normal variables is above it.
 func MaxNormalQuantile(k, b float64) float64 {
-	log := math.Log(-math.Expm1(math.Log1p(-b) / k))
-	// ln P(|Z| > t) is concave and falls, so Newton's method from the right of the root stays there.
+	return twoTailQuantile(math.Log(-math.Expm1(math.Log1p(-b) / k)))
+}
+
+// twoTailQuantile is the t with ln P(|Z| > t) = log. ln P is concave and falls, so Newton's method from the right of the root
+// stays there.
+func twoTailQuantile(log float64) float64 {
 	t := math.Sqrt(-2*log) + 1e-3
 	for range 100 {
 		step := (logTwoTails(t) - log) * mills(t)

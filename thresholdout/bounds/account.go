@@ -1,0 +1,131 @@
+package bounds
+
+import (
+	"fmt"
+	"math"
+)
+
+// What steps other than one [0,1] mean with Gaussian noise add to the information I that has been released, in nats
+// (docs/proofs/adaptive-hoeffding.md section 2 for Gaussian answers, docs/proofs/account.md for the rest). n is the number of units.
+
+// Information is the price of one Gaussian answer, or of one vector with noise sigma in each coordinate: variance/(2 sigma^2 (n-1)).
+// variance is a sure bound, over all samples, of the variance over the rows of what is averaged, for a vector the sum over
+// coordinates: see RangeVariance, OneHotVariance, ClippedVariance.
+func Information(n, variance, sigma float64) float64 { return variance / (2 * sigma * sigma * (n - 1)) }
+
+// RangeVariance is the largest variance of values in [low, high]: 1/4 for a [0,1] row function.
+func RangeVariance(low, high float64) float64 { return (high - low) * (high - low) / 4 }
+
+// OneHotVariance is that of the d frequencies of a column with d values, summed: 1-1/d, at most four plain questions.
+func OneHotVariance(d int) float64 { return 1 - 1/float64(d) }
+
+// ClippedVariance is that of vectors clipped to Euclidean norm r, summed over coordinates: r^2.
+func ClippedVariance(r float64) float64 { return r * r }
+
+// Selection is the price of choosing among any number of candidates by the exponential mechanism, P(r) proportional to
+// e^(eta s_r(S)) with scores s_r that are means of [0,1] functions (Gumbel noise of scale 1/eta, then the largest): about
+// that of one Gaussian answer with sigma = 1/eta.
+func Selection(n, eta float64) float64 { return eta * eta * (n + 2) / (8 * n * n) }
+
+// Comparison is the price of one bit: whether q(S) plus logistic noise of scale 1/eta is above a number, or which of two
+// candidates' scores is larger. variance is a sure bound of the row variance of q or of the difference: 1/4 for a [0,1] mean.
+func Comparison(n, variance, eta float64) float64 { return eta * eta * variance / (8 * (n - 1)) }
+
+// logAdapted is ln of the bound of the probability of an event that has probability e^-level over a fresh sample, when I nats
+// are out: the least over integers 1 <= m < n of (n/m-1) I - (1-m/n) level, at most 0.
+func logAdapted(n, level, released float64) float64 {
+	if released <= 0 {
+		return -level
+	}
+	if level <= released {
+		return 0
+	}
+	at := math.Floor(n * math.Sqrt(released/level)) // convex in m: the best integer is next to the best real m
+	best := 0.0
+	for _, m := range []float64{at, at + 1} {
+		m = min(max(m, 1), n-1)
+		best = min(best, (n/m-1)*released-(1-m/n)*level)
+	}
+	return best
+}
+
+// AdaptiveTail bounds the probability that q(S) is more than t above (or below) its expectation, for a [0,1] query chosen after I
+// nats were released.
+func AdaptiveTail(n, t, released float64) float64 {
+	return math.Exp(logAdapted(n, 2*n*t*t, released))
+}
+
+// AdaptivePValue turns the p-value p of a test that was chosen after I nats were released into one that is valid: under the
+// null hypothesis it is at most u with probability at most u. p must be valid for tests fixed beforehand. The number itself
+// may be shown in the last round only, since it is an answer without noise.
+func AdaptivePValue(n, p, released float64) float64 {
+	if p <= 0 {
+		return 0
+	}
+	return math.Exp(logAdapted(n, -math.Log(p), released))
+}
+
+// Exact is the half-width of answers without noise, count of them, whose intervals miss with probability at most share
+// together, when I nats were released before any of them was chosen. Nothing may be chosen after them.
+func Exact(n, count, share, released float64) float64 {
+	level := math.Log(2 * count / share)
+	if released <= 0 {
+		return math.Sqrt(level / (2 * n))
+	}
+	return deviation(n, level, released)
+}
+
+// Capped is the account for choices made on the way: noise, variances, widths and sizes of batches may depend on earlier
+// answers, as long as each answer j has an M_j and a share of beta fixed beforehand (docs/proofs/account.md).
+type Capped struct {
+	N        float64 // units
+	M        float64 // an integer, 1 <= M < N; see CappedM
+	Share    float64 // of beta, for both sides of this answer's interval
+	Released float64 // I before the question was chosen
+}
+
+// CappedM is the best M when about I nats will be out: the integer next to n sqrt(I)/(sqrt(ln(2/share)) + sqrt I).
+func CappedM(n, share, released float64) float64 {
+	i, level := math.Sqrt(released), math.Sqrt(math.Log(2/share))
+	return min(max(math.Round(n*i/(level+i)), 1), n-1)
+}
+
+func (c Capped) check() error {
+	if !(c.N >= MinUnits && c.M >= 1 && c.M < c.N && c.M == math.Trunc(c.M) && c.Share > 0 && c.Share < 1 && c.Released >= 0) {
+		return fmt.Errorf("bounds: no capped account with %+v", c)
+	}
+	return nil
+}
+
+// HalfWidth is that of an answer with Gaussian noise sigma; sigma 0 is an exact answer, after which nothing is chosen.
+func (c Capped) HalfWidth(sigma float64) (float64, error) {
+	if err := c.check(); err != nil {
+		return 0, err
+	}
+	exact := math.Sqrt(c.Level(c.Share) / (2 * c.N))
+	if sigma == 0 {
+		return exact, nil
+	}
+	if err := checkNoise(sigma); err != nil {
+		return 0, err
+	}
+	hi := exact + sigma*MaxNormalQuantile(1, min(c.Share, 0.5)) // more than enough, nearly; doubled until it is
+	lo := 0.0
+	for 2*missCapped(c.N, hi, sigma, sigma, c.Released, c.M) > c.Share {
+		lo, hi = hi, 2*hi
+	}
+	for hi-lo > 1e-12*hi {
+		if w := (lo + hi) / 2; 2*missCapped(c.N, w, sigma, sigma, c.Released, c.M) > c.Share {
+			lo = w
+		} else {
+			hi = w
+		}
+	}
+	return hi, nil
+}
+
+// Level is L with e^((n/m-1) I) (e^-L)^(1-m/n) = share/2: an event of probability e^-L over a fresh sample has, after I nats,
+// probability at most share/2.
+func (c Capped) Level(share float64) float64 {
+	return c.N/(c.N-c.M)*math.Log(2/share) + c.N/c.M*c.Released
+}

@@ -1,0 +1,206 @@
+package bounds
+
+import "math"
+
+// Intervals that depend on the mean: narrower than Hoeffding's where it is far from one half. Each is an inversion: the set of all p
+// for which the sample's mean is not too surprising, at a level that is fixed beforehand and the same for all p.
+
+// ChernoffInterval is the set of means p with n kl(mean||p) <= level, for n independent values in [0,1]: each end misses with
+// probability at most e^-level (Chernoff).
+func ChernoffInterval(n, mean, level float64) (low, high float64) {
+	mean = min(max(mean, 0), 1)
+	return 1 - chernoffHigh(n, 1-mean, level), chernoffHigh(n, mean, level)
+}
+
+// chernoffHigh is the largest p with n kl(mean||p) <= level, from above.
+func chernoffHigh(n, mean, level float64) float64 {
+	lo, hi := mean, 1.0
+	if mean == 0 {
+		return -math.Expm1(-level / n)
+	}
+	for range 200 {
+		p := (lo + hi) / 2
+		if p <= lo || p >= hi {
+			break
+		}
+		if n*KL(mean, p) > level {
+			hi = p
+		} else {
+			lo = p
+		}
+	}
+	return hi
+}
+
+// KL is the divergence of Bernoulli(q) from Bernoulli(p), in nats.
+func KL(q, p float64) float64 {
+	if q == p {
+		return 0
+	}
+	// ln(q/p) by its difference, so that close means lose no digits.
+	d := q - p
+	sum := 0.0
+	if q > 0 {
+		sum += q * math.Log1p(d/p)
+	}
+	if q < 1 {
+		sum += (1 - q) * math.Log1p(-d/(1-p))
+	}
+	return max(0, sum)
+}
+
+// ChernoffWidth is how far above (or below) a population mean of p the mean of n values gets with probability at most b: the w
+// with n kl(p+w||p) = ln(1/b), or 1-p where even a mean of 1 is not that surprising. It is the tolerance of the moment generating
+// function in Rogers et al. (AISTATS 2020).
+func ChernoffWidth(n, p, b float64, above bool) float64 {
+	if !above {
+		p = 1 - p
+	}
+	level := math.Log(1 / b)
+	lo, hi := 0.0, 1-p
+	if p <= 0 || p >= 1 || n*KL(1, p) <= level {
+		return max(hi, 0)
+	}
+	for hi-lo > 1e-15 {
+		w := (lo + hi) / 2
+		if w <= lo || w >= hi {
+			break
+		}
+		if n*KL(p+w, p) > level {
+			hi = w
+		} else {
+			lo = w
+		}
+	}
+	return hi
+}
+
+// MeanInterval is the interval, in [0,1], around an answer with noise sigma by Chernoff's bound: noiseShare of the capped
+// account's share pays for noise, the rest for sampling. It is for means that are expected near 0 or 1 (from the training part);
+// since it uses the account's own M, which kind of interval an answer gets may depend on what was seen before it.
+func (c Capped) MeanInterval(answer, sigma, noiseShare float64) (low, high float64, err error) {
+	share, noise, err := c.divide(sigma, noiseShare)
+	if err != nil {
+		return 0, 0, err
+	}
+	level := c.Level(share)
+	low, _ = ChernoffInterval(c.N, answer-noise, level)
+	_, high = ChernoffInterval(c.N, answer+noise, level)
+	return low, high, nil
+}
+
+// FractionInterval is MeanInterval with the exact binomial tail, for a yes/no question about independent units of one law.
+func (c Capped) FractionInterval(answer, sigma, noiseShare float64) (low, high float64, err error) {
+	share, noise, err := c.divide(sigma, noiseShare)
+	if err != nil {
+		return 0, 0, err
+	}
+	level := c.Level(share)
+	fewest := math.Floor(min(max(answer-noise, 0), 1) * c.N)
+	most := math.Ceil(min(max(answer+noise, 0), 1) * c.N)
+	return 1 - binomialHigh(c.N, c.N-fewest, level), binomialHigh(c.N, most, level), nil
+}
+
+func (c Capped) divide(sigma, noiseShare float64) (share, noise float64, err error) {
+	if err := c.check(); err != nil {
+		return 0, 0, err
+	}
+	if sigma == 0 {
+		return c.Share, 0, nil
+	}
+	if err := checkNoise(sigma); err != nil {
+		return 0, 0, err
+	}
+	if err := check(MinUnits, 1, noiseShare); err != nil {
+		return 0, 0, err
+	}
+	return c.Share * (1 - noiseShare), sigma * MaxNormalQuantile(1, c.Share*noiseShare), nil
+}
+
+// ClopperPearson is the exact interval for a probability from successes in trials: each end misses with probability at most
+// beta/2.
+func ClopperPearson(successes, trials int64, beta float64) (low, high float64, err error) {
+	if err := check(max(trials, MinUnits), 1, beta); err != nil {
+		return 0, 0, err
+	}
+	n, x, level := float64(trials), float64(successes), math.Log(2/beta)
+	return 1 - binomialHigh(n, n-x, level), binomialHigh(n, x, level), nil
+}
+
+// exactTrials is up to how many trials binomial tails are computed exactly: the continued fraction takes about sqrt(n) terms.
+// Beyond, Chernoff's bound is within a part in ten thousand of it.
+const exactTrials = 1 << 26
+
+// binomialHigh is the least p such that P(Bin(n,p) <= x) <= e^-level, from above.
+func binomialHigh(n, x, level float64) float64 {
+	if x >= n {
+		return 1
+	}
+	hi := chernoffHigh(n, x/n, level)
+	if n > exactTrials {
+		return hi
+	}
+	lo := x / n
+	for range 100 {
+		p := (lo + hi) / 2
+		if p <= lo || p >= hi || hi-lo < 1e-13*hi {
+			break
+		}
+		if logBinomialTail(n, x, p) > -level {
+			lo = p
+		} else {
+			hi = p
+		}
+	}
+	return hi
+}
+
+// logBinomialTail is ln P(Bin(n,p) <= x), 0 <= x < n, for p > x/n: the incomplete beta function I_{1-p}(n-x, x+1) by its
+// continued fraction (Lentz), which converges quickly there.
+func logBinomialTail(n, x, p float64) float64 {
+	a, b, y := n-x, x+1, 1-p
+	const tiny = 1e-300
+	c, d := 1.0, 1/nonZero(1-(a+b)*y/(a+1), tiny)
+	h := d
+	for i := 1.0; i < 1e6; i++ {
+		even := i * (b - i) * y / ((a + 2*i - 1) * (a + 2*i))
+		d = 1 / nonZero(1+even*d, tiny)
+		c = nonZero(1+even/c, tiny)
+		h *= d * c
+		odd := -(a + i) * (a + b + i) * y / ((a + 2*i) * (a + 2*i + 1))
+		d = 1 / nonZero(1+odd*d, tiny)
+		c = nonZero(1+odd/c, tiny)
+		h *= d * c
+		if math.Abs(d*c-1) < 1e-15 {
+			break
+		}
+	}
+	// y^a p^b/(a B(a,b)) = C(n,x) (x/n)^x (1-x/n)^(n-x) e^(-n kl(x/n||p)) p.
+	return logPeak(n, x) - n*KL(x/n, p) + math.Log(p) + math.Log(h)
+}
+
+func nonZero(x, tiny float64) float64 {
+	if math.Abs(x) < tiny {
+		return tiny
+	}
+	return x
+}
+
+// logPeak is ln of C(n,x) (x/n)^x (1-x/n)^(n-x), by Stirling's formula with its error terms, since logarithms of factorials
+// cancel.
+func logPeak(n, x float64) float64 {
+	if x == 0 || x == n {
+		return 0
+	}
+	return (math.Log(n/(2*math.Pi*x))-math.Log(n-x))/2 + stirlingError(n) - stirlingError(x) - stirlingError(n-x)
+}
+
+// stirlingError is ln n! - ln(sqrt(2 pi n) (n/e)^n), n >= 1.
+func stirlingError(n float64) float64 {
+	if n < 16 {
+		g, _ := math.Lgamma(n + 1)
+		return g - (n+0.5)*math.Log(n) + n - logSqrt2Pi
+	}
+	y := 1 / (n * n)
+	return (1.0/12 - y*(1.0/360-y*(1.0/1260-y*(1.0/1680-y/1188)))) / n
+}
