@@ -40,7 +40,7 @@ var (
 )
 
 // open opens a service on dir, which is closed with the test unless the test closes it.
-func open(t *testing.T, dir string, change ...func(*Options)) *Service {
+func open(t testing.TB, dir string, change ...func(*Options)) *Service {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -64,7 +64,7 @@ func open(t *testing.T, dir string, change ...func(*Options)) *Service {
 
 // visits is a table of n rows: patient (four rows each), x in [0,1) whose mean over many is 1/2, late (x < 0.2), clinic (5
 // texts), seen (a time, the later the larger the row), with some nulls in score.
-func visits(t *testing.T, n int, seed uint64) *dataset.Table {
+func visits(t testing.TB, n int, seed uint64) *dataset.Table {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 7))
 	number := func(name string, f func(i int) float64) dataset.Column {
@@ -103,7 +103,7 @@ func visits(t *testing.T, n int, seed uint64) *dataset.Table {
 }
 
 // parquet is a table as an uploaded file.
-func parquet(t *testing.T, table *dataset.Table) []byte {
+func parquet(t testing.TB, table *dataset.Table) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := ingest.Export(&b, table); err != nil {
@@ -113,7 +113,7 @@ func parquet(t *testing.T, table *dataset.Table) []byte {
 }
 
 // create makes a holdout of visits that must come to be.
-func create(t *testing.T, s *Service, set Settings, table *dataset.Table) Card {
+func create(t testing.TB, s *Service, set Settings, table *dataset.Table) Card {
 	t.Helper()
 	if set.Name == "" {
 		set.Name = "visits"

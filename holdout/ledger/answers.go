@@ -13,7 +13,7 @@ const MaxAnswers = 1000
 
 // Answer returns the recorded answer to a query: the bytes that were sent when it was asked first.
 func (l *Ledger) Answer(ctx context.Context, id, query string) (body []byte, ok bool, err error) {
-	err = l.readers.QueryRowContext(ctx, `SELECT e.body FROM entries e JOIN holdouts h ON h.number = e.holdout
+	err = l.readers.look(ctx, `SELECT e.body FROM entries e JOIN holdouts h ON h.number = e.holdout
 		WHERE h.id = ? AND e.query = ? AND e.kind = 'answer'`, id, query).Scan(&body)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
@@ -59,7 +59,7 @@ func (l *Ledger) Balance(ctx context.Context, id string) (questions, tokens int6
 // balance is what a reader may know of a holdout's books.
 func (l *Ledger) balance(ctx context.Context, id string) (b books, err error) {
 	var head []byte
-	err = l.readers.QueryRowContext(ctx, `SELECT number, id, questions, tokens, spent_questions, spent_tokens, seq, head, deleted
+	err = l.readers.look(ctx, `SELECT number, id, questions, tokens, spent_questions, spent_tokens, seq, head, deleted
 		FROM holdouts JOIN books ON holdout = number WHERE id = ?`, id).Scan(&b.number, &b.id, &b.limits.Questions, &b.limits.Tokens,
 		&b.spent.Questions, &b.spent.Tokens, &b.seq, &head, &b.deleted)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -71,7 +71,7 @@ func (l *Ledger) balance(ctx context.Context, id string) (b books, err error) {
 
 // Idempotency returns what an idempotency key was used for.
 func (l *Ledger) Idempotency(ctx context.Context, principal, key string) (Idempotency, bool, error) {
-	row := l.readers.QueryRowContext(ctx, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?", principal, key)
+	row := l.readers.look(ctx, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?", principal, key)
 	i, ok, err := scanIdempotency(row, idemKey{principal, key})
 	return i, ok, wrapRead(err)
 }

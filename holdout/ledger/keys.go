@@ -34,16 +34,29 @@ func (l *Ledger) CreateKey(ctx context.Context, k Key) error {
 
 // Keys returns all keys in the order of their creation, revoked ones included.
 func (l *Ledger) Keys(ctx context.Context) ([]Key, error) {
-	return l.keys(ctx, "ORDER BY created, id")
+	rows, err := l.readers.QueryContext(ctx, keyColumns+"ORDER BY created, id")
+	if err != nil {
+		return nil, wrapRead(err)
+	}
+	defer rows.Close()
+	var keys []Key
+	for rows.Next() {
+		k, err := scanKey(rows)
+		if err != nil {
+			return nil, wrapRead(err)
+		}
+		keys = append(keys, k)
+	}
+	return keys, wrapRead(rows.Err())
 }
 
 // KeyByHash returns the key with this hash. A revoked key is not found: whoever shows it has no rights.
 func (l *Ledger) KeyByHash(ctx context.Context, hash [32]byte) (Key, bool, error) {
-	found, err := l.keys(ctx, "WHERE hash = ? AND revoked = 0", hash[:])
-	if err != nil || len(found) == 0 {
-		return Key{}, false, err
+	k, err := scanKey(l.readers.look(ctx, keyColumns+"WHERE hash = ? AND revoked = 0", hash[:]))
+	if errors.Is(err, sql.ErrNoRows) {
+		return Key{}, false, nil
 	}
-	return found[0], true, nil
+	return k, err == nil, wrapRead(err)
 }
 
 // RevokeKey takes a key's rights away for good. Revoking again does nothing; an unknown id is ErrNotFound.
@@ -61,23 +74,15 @@ func (l *Ledger) RevokeKey(ctx context.Context, id string) error {
 	})
 }
 
-func (l *Ledger) keys(ctx context.Context, which string, args ...any) ([]Key, error) {
-	rows, err := l.readers.QueryContext(ctx, "SELECT id, name, scope, created, hash, revoked FROM keys "+which, args...)
-	if err != nil {
-		return nil, wrapRead(err)
+const keyColumns = "SELECT id, name, scope, created, hash, revoked FROM keys "
+
+func scanKey(row interface{ Scan(into ...any) error }) (k Key, err error) {
+	var created int64
+	var hash []byte
+	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &created, &hash, &k.Revoked); err != nil {
+		return Key{}, err
 	}
-	defer rows.Close()
-	var keys []Key
-	for rows.Next() {
-		var k Key
-		var created int64
-		var hash []byte
-		if err := rows.Scan(&k.ID, &k.Name, &k.Scope, &created, &hash, &k.Revoked); err != nil {
-			return nil, wrapRead(err)
-		}
-		k.Created = time.Unix(0, created).UTC()
-		copy(k.Hash[:], hash) // 32 bytes by the table's CHECK
-		keys = append(keys, k)
-	}
-	return keys, wrapRead(rows.Err())
+	k.Created = time.Unix(0, created).UTC()
+	copy(k.Hash[:], hash) // 32 bytes by the table's CHECK
+	return k, nil
 }

@@ -20,7 +20,7 @@ type Ledger struct {
 	sealer     sealer
 	log        *slog.Logger
 	lockFile   *os.File
-	readers    *sql.DB
+	readers    *readers
 
 	mu     sync.RWMutex // guards closed; held for reading while a request is queued
 	closed bool

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
@@ -54,15 +55,37 @@ func openWriter(ctx context.Context, path string) (*sql.DB, error) {
 	return db, nil
 }
 
-// openReaders opens the pool of connections that cannot write.
-func openReaders(path string) (*sql.DB, error) {
+// readers is the pool of connections that cannot write.
+type readers struct {
+	*sql.DB
+	prepared sync.Map // text -> *sql.Stmt; closed with the pool
+}
+
+// openReaders opens the pool.
+func openReaders(path string) (*readers, error) {
 	db, err := sql.Open("sqlite", dsn(path, "mode=ro", "_pragma=query_only(1)"))
 	if err != nil {
 		return nil, err
 	}
 	db.SetMaxOpenConns(maxReaders)
 	db.SetMaxIdleConns(maxReaders)
-	return db, nil
+	return &readers{DB: db}, nil
+}
+
+// look reads one row by a statement that is prepared once: parsing the SQL of every look-up was a sixth of an answer's time.
+func (r *readers) look(ctx context.Context, text string, args ...any) *sql.Row {
+	if stmt, ok := r.prepared.Load(text); ok {
+		return stmt.(*sql.Stmt).QueryRowContext(ctx, args...)
+	}
+	stmt, err := r.PrepareContext(ctx, text)
+	if err != nil {
+		return r.QueryRowContext(ctx, text, args...) // says the same
+	}
+	if first, loaded := r.prepared.LoadOrStore(text, stmt); loaded {
+		stmt.Close()
+		stmt = first.(*sql.Stmt)
+	}
+	return stmt.QueryRowContext(ctx, args...)
 }
 
 // checkPragmas reads back what durability rests on. A file system without shared memory, for one, leaves SQLite in

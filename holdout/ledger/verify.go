@@ -240,7 +240,7 @@ func VerifyDatabase(ctx context.Context, path string) ([]Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger: verify: %w", err)
 	}
-	reports, err := verifyDatabase(ctx, db)
+	reports, err := verifyDatabase(ctx, db.DB)
 	return reports, errors.Join(err, db.Close())
 }
 
