@@ -44,8 +44,11 @@ func wrong(field, format string, args ...any) error {
 }
 
 // New fills in what is zero and checks every number. N and, for a mechanism that compares, Training must be set; for the
-// gaussian mechanism a HalfWidth without Questions asks for as many questions as that half-width allows. Errors are
-// *[ParamError].
+// gaussian mechanism a HalfWidth without Questions asks for as many questions as that half-width allows. [Auto] is replaced by
+// the mechanism it chooses. Errors are *[ParamError].
+//
+// What New returned, New returns again: numbers that it plans itself are accepted if they are what it would plan, and
+// refused otherwise. In particular the scale of a noise schedule is never taken for constant noise.
 func New(p Params) (Params, error) {
 	if p.Confidence == 0 {
 		p.Confidence = DefaultConfidence
@@ -76,34 +79,43 @@ func New(p Params) (Params, error) {
 	switch p.Mechanism {
 	case Gaussian:
 		return p.gaussian()
+	case GuessAndCheck:
+		return p.guessAndCheck()
 	case Thresholdout:
 		return p.thresholdout()
 	case Split:
 		return p.split()
+	case Auto:
+		return p.automatic()
 	case Naive:
 		if p.Questions == 0 {
 			p.Questions = DefaultQuestions
 		}
 		return p, nil
 	}
-	return p, wrong("mechanism", "there is no mechanism %q; use gaussian, thresholdout, split or naive", p.Mechanism)
+	return p, wrong("mechanism", "there is no mechanism %q; use auto, gaussian, guess_and_check, thresholdout, split or naive", p.Mechanism)
 }
 
 // checkFields refuses parameters that the mechanism does not have, which would otherwise be ignored in silence.
 func (p Params) checkFields() error {
 	compares := p.Mechanism == Thresholdout
-	noisy := compares || p.Mechanism == Gaussian
+	guesses := p.Mechanism == GuessAndCheck
+	auto := p.Mechanism == Auto // which passes on what it is given
 	for _, f := range []struct {
 		field string
 		set   bool
 		has   bool
 	}{
-		{"tokens", p.Tokens != 0, compares},
+		{"tokens", p.Tokens != 0, compares || guesses || auto},
 		{"form", p.Form != "", compares},
 		{"preset", p.Preset != "", compares},
 		{"threshold", p.Threshold != 0, compares},
-		{"sigma", p.Sigma != 0, noisy},
-		{"half_width", p.HalfWidth != 0, p.Mechanism == Gaussian},
+		{"sigma", p.Sigma != 0, compares || guesses || auto || p.Mechanism == Gaussian},
+		{"half_width", p.HalfWidth != 0, p.Mechanism != Naive}, // most accept only what they plan
+		{"scheduled", p.Scheduled, p.Mechanism == Gaussian},
+		{"parts", p.Parts != nil, p.Form == FormLaplace},
+		{"widths", p.Widths != 0, guesses},
+		{"cells", p.Cells != 0, guesses},
 	} {
 		if f.set && !f.has {
 			return wrong(f.field, "the mechanism %q does not take it", p.Mechanism)
@@ -131,7 +143,7 @@ func (p Params) gaussian() (Params, error) {
 	}
 	var b bounds.Bound
 	var err error
-	if p.Sigma != 0 {
+	if p.Sigma != 0 && !p.Scheduled {
 		b, err = bounds.ConstantNoise(p.N, p.Questions, p.beta(), p.Sigma)
 	} else {
 		b, err = bounds.AdaptiveHoeffdingScheduled(p.N, p.Questions, p.beta())
@@ -139,10 +151,22 @@ func (p Params) gaussian() (Params, error) {
 	if err != nil {
 		return p, err
 	}
+	if p.Scheduled && p.Sigma != 0 && p.Sigma != b.Sigma {
+		return p, wrong("sigma", "the schedule's scale for %d questions about %d units is %v, not %v; leave it out, or leave scheduled out for constant noise", p.Questions, p.N, b.Sigma, p.Sigma)
+	}
 	if wanted != 0 && b.HalfWidth > wanted {
 		return p, wrong("half_width", "%d questions about %d units get ±%.4g, not ±%v; ask for fewer questions or a wider interval", p.Questions, p.N, b.HalfWidth, wanted)
 	}
 	p.Sigma, p.Scheduled, p.HalfWidth = b.Sigma, b.Scheduled, b.HalfWidth
+	return p, nil
+}
+
+// planWidth sets a half-width that is planned, not chosen.
+func (p Params) planWidth(w float64) (Params, error) {
+	if p.HalfWidth != 0 && p.HalfWidth != w {
+		return p, wrong("half_width", "the mechanism %q does not take it", p.Mechanism)
+	}
+	p.HalfWidth = w
 	return p, nil
 }
 
@@ -154,8 +178,10 @@ func (p Params) split() (Params, error) {
 		return p, wrong("questions", "%d slices of %d units: each question needs at least one unit", p.Questions, p.N)
 	}
 	b, err := bounds.Splitting(p.N, p.Questions, p.beta())
-	p.HalfWidth = b.HalfWidth
-	return p, err
+	if err != nil {
+		return p, err
+	}
+	return p.planWidth(b.HalfWidth)
 }
 
 func (p Params) thresholdout() (Params, error) {
@@ -179,10 +205,11 @@ func (p Params) thresholdout() (Params, error) {
 	}
 	switch {
 	case p.Preset == PresetScience2015:
-		if p.Threshold != 0 || p.Sigma != 0 {
+		threshold, sigma := 4/math.Sqrt(float64(p.N)), 1/math.Sqrt(float64(p.N))
+		if p.Threshold != 0 && p.Threshold != threshold || p.Sigma != 0 && p.Sigma != sigma {
 			return p, wrong("preset", "science2015 sets threshold and sigma; give the preset or the numbers")
 		}
-		p.Threshold, p.Sigma = 4/math.Sqrt(float64(p.N)), 1/math.Sqrt(float64(p.N))
+		p.Threshold, p.Sigma = threshold, sigma
 	case p.Preset != "":
 		return p, wrong("preset", "there is no preset %q; use science2015", p.Preset)
 	default:
@@ -190,9 +217,10 @@ func (p Params) thresholdout() (Params, error) {
 	}
 	if p.Form == FormLaplace {
 		w := bounds.Laplace{N: p.N, Questions: p.Questions, Tokens: p.Tokens, Beta: p.beta(), Threshold: p.Threshold, Sigma: p.Sigma}.HalfWidth()
-		p.HalfWidth, p.Parts = w.HalfWidth, map[string]float64{"threshold_and_noise": w.Sample, "sampling_and_adaptivity": w.Posterior}
+		p.Parts = map[string]float64{"threshold_and_noise": w.Sample, "sampling_and_adaptivity": w.Posterior}
+		return p.planWidth(w.HalfWidth)
 	}
-	return p, nil
+	return p.planWidth(0)
 }
 
 // tune chooses threshold and noise, where they are not given, for the narrowest interval of an honest analyst.
@@ -215,7 +243,10 @@ func (p Params) forcedRuns() bounds.ForcedRuns {
 }
 
 // UsesTraining reports whether a Step looks at the training part.
-func (p Params) UsesTraining() bool { return p.Mechanism == Thresholdout }
+func (p Params) UsesTraining() bool { return p.HasTokens() }
+
+// HasTokens reports whether disagreements of training and holdout are counted, beside the questions.
+func (p Params) HasTokens() bool { return p.Mechanism == Thresholdout || p.Mechanism == GuessAndCheck }
 
 // Slice is the range of holdout units that the next answer reads: all of them, or for split the next slice.
 func (p Params) Slice(s State) (from, to int64) {

@@ -20,28 +20,37 @@ const gridError = 1.0 / float64(grid)
 // [Params.UsesTraining], over the training part.
 type Input struct {
 	Training, Holdout Mean
+	Guess             *Guess // guess_and_check: the analyst's own, or nil
 }
 
 // Step answers one question: it returns what may be released, and the state to be made durable before it is. It is a
 // pure function: the same arguments give the same answer.
 //
 // Whether a question may be asked is decided by the state alone, before a sum is looked at: ErrNoQuestions, and for
-// thresholdout ErrNoTokens.
+// thresholdout and guess_and_check ErrNoTokens. So is, by the question and the training mean beside, a half-width that cannot
+// pass: [*WidthError].
 func Step(p Params, s State, in Input, from Noise) (Output, State, error) {
 	if s.Questions >= p.Questions {
 		return Output{}, s, ErrNoQuestions
 	}
-	if p.Mechanism == Thresholdout && s.Tokens >= p.Tokens {
+	if p.HasTokens() && s.Tokens >= p.Tokens {
 		return Output{}, s, ErrNoTokens
 	}
 	if err := in.check(p, s); err != nil {
 		return Output{}, s, err
 	}
-	next := State{Questions: s.Questions + 1, Tokens: s.Tokens}
+	next := State{Questions: s.Questions + 1, Tokens: s.Tokens, Wide: s.Wide}
 	var out Output
 	switch {
 	case p.Mechanism == Gaussian:
 		out = p.gaussianStep(s, in.Holdout, from)
+	case p.Mechanism == GuessAndCheck:
+		var wide int64
+		var err error
+		if out, wide, err = p.guessStep(s, in, from); err != nil {
+			return Output{}, s, err
+		}
+		next.Wide += wide
 	case p.Mechanism == Thresholdout && p.Form == FormLaplace:
 		out = p.laplaceStep(s, in, from)
 	case p.Mechanism == Thresholdout:
@@ -67,6 +76,9 @@ func (in Input) check(p Params, s State) error {
 		if err := in.Training.check(p.Training); err != nil {
 			return fmt.Errorf("thresholdout: training: %w", err)
 		}
+	}
+	if in.Guess != nil && p.Mechanism != GuessAndCheck {
+		return fmt.Errorf("thresholdout: the mechanism %s takes no guess", p.Mechanism)
 	}
 	return nil
 }
@@ -176,13 +188,20 @@ func (in Input) beyond(threshold float64, noises ...int64) bool {
 }
 
 // Preview is the half-width that the next answer would get if it were released now, and the bound that says so; ok is false
-// where there is none. For thresholdout it is that of an answer that agrees with training.
+// where there is none. For thresholdout it is that of an answer that agrees with training; for guess_and_check as well, at a
+// mean of one half, where it is widest (see [Params.Expected]).
 func (p Params) Preview(s State) (halfWidth float64, bound string, ok bool) {
 	switch {
 	case p.Mechanism == Gaussian && p.Scheduled:
 		return p.HalfWidth + gridError, "adaptive-hoeffding-scheduled", true
 	case p.Mechanism == Gaussian:
 		return p.HalfWidth + gridError, "adaptive-hoeffding", true
+	case p.Mechanism == GuessAndCheck:
+		_, i, err := p.Expected(s, Mean{Sum: p.Training * (grid / 2), N: p.Training}, nil)
+		if err != nil {
+			return 0, "", false
+		}
+		return (i.High - i.Low) / 2, i.Bound, true
 	case p.Mechanism == Split:
 		return p.HalfWidth + gridError, "splitting", true
 	case p.Mechanism == Thresholdout && p.Form == FormLaplace:

@@ -17,10 +17,14 @@ import "errors"
 type Mechanism string
 
 const (
-	Gaussian     Mechanism = "gaussian"
-	Thresholdout Mechanism = "thresholdout"
-	Split        Mechanism = "split"
-	Naive        Mechanism = "naive"
+	Gaussian      Mechanism = "gaussian"
+	GuessAndCheck Mechanism = "guess_and_check"
+	Thresholdout  Mechanism = "thresholdout"
+	Split         Mechanism = "split"
+	Naive         Mechanism = "naive"
+
+	// Auto lets New choose gaussian or guess_and_check; Params that New returned never have it.
+	Auto Mechanism = "auto"
 )
 
 // Form is the published form of Thresholdout.
@@ -43,31 +47,38 @@ var (
 
 // Params is the guarantee of a holdout: the mechanism with every number that it needs, fixed at creation and
 // stored as JSON. All scales are in units of the row function's [0,1]. Make it with New, which fills what is left
-// zero and validates.
+// zero and validates. Stored Params are used as they are; New leaves what it has filled once as it is.
 type Params struct {
 	Mechanism  Mechanism `json:"mechanism"`
 	N          int64     `json:"n"`        // units of the holdout
 	Training   int64     `json:"training"` // units of the training part, 0 without one
 	Questions  int64     `json:"questions"`
-	Tokens     int64     `json:"tokens,omitempty"` // thresholdout: how many overfits may be answered
+	Tokens     int64     `json:"tokens,omitempty"` // thresholdout, guess_and_check: how many overfits may be answered
 	Confidence float64   `json:"confidence"`       // 1-beta, for all questions together
 
 	Sigma     float64 `json:"sigma,omitempty"`     // the noise's standard deviation (Laplace form: its scale), or the schedule's s
 	Scheduled bool    `json:"scheduled,omitempty"` // gaussian: sigma_j = s(1-u_j), thresholdout/bounds.ScheduledSigma
 
-	// HalfWidth is that of every answer, where all are alike: gaussian, split, and thresholdout's Laplace form.
+	// HalfWidth is that of every answer, where all are alike: gaussian, split, and thresholdout's Laplace form. For
+	// guess_and_check it is the widest that a guess passes with at the narrowest width before any disagreement.
 	HalfWidth float64            `json:"half_width,omitempty"`
 	Parts     map[string]float64 `json:"parts,omitempty"` // of HalfWidth, thresholdout's Laplace form
 
 	Form      Form    `json:"form,omitempty"`
 	Preset    string  `json:"preset,omitempty"`    // PresetScience2015
 	Threshold float64 `json:"threshold,omitempty"` // thresholdout: T
+
+	Widths int   `json:"widths,omitempty"` // guess_and_check: at how many widths a guess is checked
+	Cells  int64 `json:"cells,omitempty"`  // guess_and_check: a failure tells the midpoint of one of so many cells; 0: noise Sigma
 }
 
 // State is what a mechanism remembers between questions.
 type State struct {
 	Questions int64 `json:"questions"` // answered so far
 	Tokens    int64 `json:"tokens"`    // spent so far; also the epoch of the threshold noise
+
+	// Wide is how many guesses passed at a wider width than the narrowest, which later widths pay for.
+	Wide int64 `json:"wide,omitempty"`
 }
 
 // Mean is an exact mean of a row function: Sum/(N*2^30), 0 <= Sum <= N*2^30.
@@ -79,8 +90,8 @@ type Mean struct {
 // Interval is a two-sided interval in [0,1] with the bound that made it and the parts of its half-width.
 type Interval struct {
 	Low, High float64
-	Bound     string             // "adaptive-hoeffding", "adaptive-hoeffding-scheduled", "thresholdout-forced-runs", "thresholdout-laplace", "splitting"
-	Parts     map[string]float64 // e.g. sampling_and_noise, adaptivity, threshold
+	Bound     string             // "adaptive-hoeffding", "adaptive-hoeffding-scheduled", "thresholdout-forced-runs", "thresholdout-laplace", "guess-and-check", "guess-and-check-gaussian", "splitting"
+	Parts     map[string]float64 // e.g. sampling_and_noise, adaptivity, threshold, agreement
 }
 
 // Source says which part of the data a released value is near to.
@@ -89,6 +100,7 @@ type Source string
 const (
 	FromHoldout  Source = "holdout"
 	FromTraining Source = "training"
+	FromGuess    Source = "guess" // the analyst's own
 )
 
 // Output is one released value.
