@@ -190,22 +190,32 @@ func bestCapped(n, w, low, high, released float64) float64 {
 	return best
 }
 
-// width solves miss(w) = beta for w, from above: what it returns never misses more often than beta. False position on the
-// logarithm of the probability, which is smooth and falls; the Illinois rule keeps both ends moving.
-func width(n float64, cuts []stretch, beta float64) float64 {
-	return solve(n, func(w float64) float64 { return math.Log(miss(n, cuts, w) / beta) })
+// width solves miss(w) = beta for w, from above: what it returns never misses more often than beta. guess is where to look
+// first.
+func width(n float64, cuts []stretch, beta, guess float64) float64 {
+	return solve(guess, func(w float64) float64 { return math.Log(miss(n, cuts, w) / beta) })
 }
 
-// solve finds from above where excess, which falls with the half-width, is 0.
-func solve(n float64, excess func(w float64) float64) float64 {
-	lo, hi := 0.0, 4/math.Sqrt(n)
-	atLo, atHi := excess(lo), excess(hi)
-	for atHi > 0 {
+// solve finds from above where excess, which falls with the half-width, is 0. False position on the logarithm of the
+// probability, which is smooth; the Illinois rule keeps both ends moving.
+func solve(guess float64, excess func(w float64) float64) float64 {
+	lo, hi := guess, guess
+	atLo := excess(guess)
+	atHi := atLo
+	step := 1.02
+	for ; atHi > 0; step *= step { // look further and further up
 		lo, atLo = hi, atHi
-		if hi *= 2; hi > widest {
+		if hi *= step; hi > widest {
 			return math.Inf(1)
 		}
 		atHi = excess(hi)
+	}
+	for ; !(atLo > 0); step *= step { // or down
+		hi, atHi = lo, atLo
+		if lo /= step; lo < narrowest {
+			return hi
+		}
+		atLo = excess(lo)
 	}
 	for side := 0; hi-lo > 1e-10*hi; {
 		w := hi - atHi*(hi-lo)/(atHi-atLo)
@@ -233,8 +243,15 @@ func solve(n float64, excess func(w float64) float64) float64 {
 	return hi
 }
 
-// widest is where the search for a half-width gives up: far beyond 1, where it says nothing.
-const widest = 1e12
+// The search for a half-width gives up where it is far beyond 1 and says nothing, and far below what n units allow.
+const (
+	widest    = 1e6
+	narrowest = 1e-12
+)
+
+// hopeless: with so many questions for each squared unit even the released information alone, sqrt(I/(2n)), or the noise that
+// keeps it small are above 10; the half-width is given as infinite without a search.
+func hopeless(n, k float64) bool { return k > 1e4*n*n }
 
 // ConstantNoise is the half-width of k answers with the same Gaussian noise sigma.
 func ConstantNoise(n, k int64, beta, sigma float64) (Bound, error) {
@@ -244,7 +261,7 @@ func ConstantNoise(n, k int64, beta, sigma float64) (Bound, error) {
 	if !(sigma > 0) || math.IsInf(sigma, 0) {
 		return Bound{}, fmt.Errorf("bounds: sigma %v is not a positive number", sigma)
 	}
-	return Bound{HalfWidth: width(float64(n), constant(float64(n), k, sigma), beta), Sigma: sigma}, nil
+	return Bound{HalfWidth: width(float64(n), constant(float64(n), k, sigma), beta, 4/math.Sqrt(float64(n))), Sigma: sigma}, nil
 }
 
 // AdaptiveHoeffding is the narrowest half-width with constant noise, with that noise.
@@ -265,12 +282,20 @@ func best(n, k int64, beta float64, noise func(float64, int64, float64) []stretc
 	if b, ok := searches.remembered(key); ok {
 		return b, nil
 	}
-	at := func(logSigma float64) float64 {
-		return width(float64(n), noise(float64(n), k, math.Exp(logSigma)), beta)
+	if hopeless(float64(n), float64(k)) {
+		return Bound{HalfWidth: math.Inf(1), Sigma: 1, Scheduled: isScheduled}, nil
 	}
 	// W sqrt(n) at its best grows like k^(1/4); so does the noise, which brackets the minimum.
-	middle := math.Log(0.5 * math.Pow(float64(k), 0.25) / math.Sqrt(float64(n)))
-	x, w := minimize(at, middle-2.5, middle+2.5)
+	scale := math.Pow(float64(k), 0.25) / math.Sqrt(float64(n))
+	guess := 2 * scale
+	at := func(logSigma float64) float64 {
+		if w := width(float64(n), noise(float64(n), k, math.Exp(logSigma)), beta, guess); !math.IsInf(w, 0) {
+			guess = w // the next is near
+			return w
+		}
+		return math.Inf(1)
+	}
+	x, w := minimum(at, math.Log(scale/2)-2.5, math.Log(scale/2)+2.5, precise)
 	b := Bound{HalfWidth: w, Sigma: math.Exp(x), Scheduled: isScheduled}
 	searches.remember(key, b)
 	return b, nil

@@ -204,3 +204,6 @@ func stirlingError(n float64) float64 {
 	y := 1 / (n * n)
 	return (1.0/12 - y*(1.0/360-y*(1.0/1260-y*(1.0/1680-y/1188)))) / n
 }
+
+// Cells is the number of equal cells of [0,1] whose midpoints are within gamma of all in the cell: ceil(1/(2 gamma)).
+func Cells(gamma float64) float64 { return max(1, math.Ceil(1/(2*gamma))) }

@@ -43,6 +43,9 @@ func AdaptiveHoeffdingRounds(n, k, rounds int64, beta float64) (Rounds, error) {
 	if r, ok := knownRounds.remembered(key); ok {
 		return r, nil
 	}
+	if rounds > 1 && hopeless(float64(n), float64(k)) {
+		return Rounds{HalfWidth: math.Inf(1), Size: make([]int64, rounds), Sigma: make([]float64, rounds)}, nil
+	}
 	p := newRoundPlan(float64(n), k, rounds, beta)
 	sigma := p.scheduled()
 	if rounds > 1 && rounds <= tunedRounds {
@@ -101,7 +104,7 @@ func (p roundPlan) width(sigma []float64) float64 {
 	if len(sigma) == 0 {
 		return Exact(p.n, p.size[0], p.beta, 0)
 	}
-	return solve(p.n, func(w float64) float64 { return math.Log(p.miss(sigma, w) / p.beta) })
+	return solve(4/math.Sqrt(p.n), func(w float64) float64 { return math.Log(p.miss(sigma, w) / p.beta) })
 }
 
 // scheduled is the noise of the rounds but the last by the schedule's shape, at the best scale.

@@ -26,34 +26,43 @@ func QuestionsWithin(n int64, beta, w float64) (int64, error) {
 // largestWithin is the largest number of questions whose half-width, which grows with them, is at most w; at most
 // MaxQuestions, and 0 if there is none.
 func largestWithin(w float64, halfWidth func(k int64) (float64, error)) (int64, error) {
-	fits := func(k int64) (bool, error) {
-		got, err := halfWidth(k)
-		return got <= w, err
-	}
 	lo, hi := int64(0), int64(1)
+	atLo, atHi := 0.0, 0.0 // logarithms of the half-widths there
 	for {
-		ok, err := fits(hi)
+		got, err := halfWidth(hi)
 		if err != nil {
 			return 0, err
 		}
-		if !ok {
+		if atHi = math.Log(got / w); !(atHi <= 0) {
 			break
 		}
-		if lo = hi; lo == MaxQuestions {
+		if lo, atLo = hi, atHi; lo == MaxQuestions {
 			return lo, nil
 		}
-		hi = min(2*hi, MaxQuestions)
+		hi = min(16*hi, MaxQuestions)
 	}
-	for hi-lo > 1 {
+	if lo == 0 {
+		return 0, nil
+	}
+	// Half-widths are nearly powers of the number of questions: interpolate, one beyond the guess so that the other end follows,
+	// and halve every third time in case they are not.
+	for turn := 1; hi-lo > 1; turn++ {
 		mid := lo + (hi-lo)/2
-		ok, err := fits(mid)
+		if slope := (atHi - atLo) / math.Log(float64(hi)/float64(lo)); turn%3 != 0 && slope > 0 && !math.IsInf(slope, 0) {
+			guess := int64(float64(lo) * math.Exp(-atLo/slope))
+			if turn%3 == 1 {
+				guess++
+			}
+			mid = min(max(guess, lo+1), hi-1)
+		}
+		got, err := halfWidth(mid)
 		if err != nil {
 			return 0, err
 		}
-		if ok {
-			lo = mid
+		if at := math.Log(got / w); at <= 0 {
+			lo, atLo = mid, at
 		} else {
-			hi = mid
+			hi, atHi = mid, at
 		}
 	}
 	return lo, nil

@@ -67,7 +67,7 @@ func zcdpEps(rho, delta float64) float64 {
 // 1/beta runs) with zCDP accounting.
 func BNSSSU(n, k int64, beta float64) (Transfer, error) {
 	rows, questions := float64(n), float64(k)
-	runs := math.Floor(1 / beta)
+	runs := max(1, math.Floor(1/beta+1e-9)) // any number of runs gives a valid bound; 1-0.95 is a little above 0.05
 	scale := -math.Expm1(runs * math.Log1p(-beta))
 	return bestTransfer("bnsssu", n, k, beta, func(logSigma float64) (float64, float64) {
 		sigma := math.Exp(logSigma)
@@ -161,7 +161,7 @@ func XR(n, k int64, beta float64) (Transfer, error) {
 	})
 }
 
-// check is shared with the other bounds; noise that a caller gives is checked here.
+// checkNoise refuses what is no standard deviation.
 func checkNoise(sigma float64) error {
 	if !(sigma > 0) || math.IsInf(sigma, 0) {
 		return fmt.Errorf("bounds: sigma %v is not a positive number", sigma)

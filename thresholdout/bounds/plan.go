@@ -1,0 +1,266 @@
+package bounds
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+)
+
+// DefaultTokens is what Plan assumes for the mechanisms that compare with a training part where no tokens are named.
+const DefaultTokens = 20
+
+// Request is what a plan is asked for: N, Confidence, and Questions or HalfWidth; the rest may be zero.
+type Request struct {
+	N          int64   // units of the holdout
+	Questions  int64   // k; if zero, as many as the recommended method answers within HalfWidth
+	Confidence float64 // 1-beta, that all intervals hold together
+	HalfWidth  float64 // wanted, in (0,1): then each method says how many questions it answers
+	Rounds     int64   // batches that the questions come in
+	Training   int64   // units of the training part
+	Tokens     int64   // how often training and holdout may disagree
+	Published  bool    // only bounds of the literature
+}
+
+func (r Request) beta() float64 { return 1 - r.Confidence }
+
+func (r Request) tokens(k int64) int64 {
+	if r.Tokens == 0 {
+		return min(DefaultTokens, k)
+	}
+	return min(r.Tokens, k)
+}
+
+// Report compares the methods; its JSON is that of POST /v1/plans.
+type Report struct {
+	N          int64        `json:"n"`
+	Questions  int64        `json:"questions"`
+	Confidence float64      `json:"confidence"`
+	HalfWidth  float64      `json:"half_width,omitempty"`
+	Rounds     int64        `json:"rounds,omitempty"`
+	Training   int64        `json:"training,omitempty"`
+	Tokens     int64        `json:"tokens,omitempty"`
+	Published  bool         `json:"published,omitempty"`
+	Methods    []MethodPlan `json:"methods"`
+
+	// Recommended is the method that is narrowest among those whose assumptions the request makes true.
+	Recommended string   `json:"recommended"`
+	Notes       []string `json:"notes"` // sentences for a person
+}
+
+// MethodPlan is what one method promises.
+type MethodPlan struct {
+	Method    string `json:"method"`    // one of the Method constants
+	Mechanism string `json:"mechanism"` // that it belongs to
+
+	// HalfWidth is that of Questions questions, nil where there is none: more slices than units. From 1/2 on it promises nothing that is
+	// not known of a mean in [0,1] beforehand.
+	HalfWidth *float64 `json:"half_width"`
+
+	NoiseSigma float64            `json:"noise_sigma"` // that of all answers, or the largest
+	Parts      map[string]float64 `json:"parts"`       // they add up to HalfWidth
+	Published  bool               `json:"published"`   // the bound is the literature's
+	Assumes    string             `json:"assumes"`     // beside independent units
+	Rounds     int64              `json:"rounds,omitempty"`
+
+	// QuestionsWithin is the largest number of questions that the method answers within the half-width asked for.
+	QuestionsWithin *int64 `json:"questions_within,omitempty"`
+}
+
+// RequestError says which member of a Request is wrong, in the words of the API.
+type RequestError struct {
+	Field  string
+	Detail string
+}
+
+func (e *RequestError) Error() string { return "bounds: " + e.Field + ": " + e.Detail }
+
+func (r Request) check() error {
+	wrong := func(field, format string, args ...any) error {
+		return &RequestError{Field: field, Detail: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case r.N < MinUnits || r.N > MaxUnits:
+		return wrong("n", "%d units; between %d and %d are possible", r.N, MinUnits, int64(MaxUnits))
+	case !(r.Confidence > 0 && r.Confidence <= MaxConfidence):
+		return wrong("confidence", "%v is not between 0 and 1; 0.95 is usual", r.Confidence)
+	case r.Questions < 0 || r.Questions > MaxQuestions:
+		return wrong("questions", "%d is not between 1 and %d", r.Questions, int64(MaxQuestions))
+	case !(r.HalfWidth >= 0 && r.HalfWidth < 1):
+		return wrong("half_width", "%v is not between 0 and 1, the width of a row function's range", r.HalfWidth)
+	case r.Questions == 0 && r.HalfWidth == 0:
+		return wrong("questions", "name the number of questions, or a half-width")
+	case r.Rounds < 0 || r.Rounds > MaxRounds || r.Questions > 0 && r.Rounds > r.Questions:
+		return wrong("rounds", "%d is not between 1 and the number of questions, at most %d", r.Rounds, MaxRounds)
+	case r.Training < 0 || r.Training > MaxUnits:
+		return wrong("training", "%d units; between 0 and %d are possible", r.Training, int64(MaxUnits))
+	case r.Tokens < 0 || r.Questions > 0 && r.Tokens > r.Questions:
+		return wrong("tokens", "%d is not between 1 and the number of questions", r.Tokens)
+	case r.Tokens > 0 && r.Training == 0:
+		return wrong("tokens", "tokens are spent when training and holdout disagree; name the size of the training part")
+	}
+	return nil
+}
+
+// MaxConfidence keeps beta far above the smallest probabilities that the bounds compute.
+const MaxConfidence = 1 - 1e-9
+
+// Plan says what every method promises. Errors are *[RequestError].
+func Plan(r Request) (Report, error) {
+	if err := r.check(); err != nil {
+		return Report{}, err
+	}
+	within := map[string]int64{}
+	if r.HalfWidth > 0 {
+		for _, m := range methods {
+			if !m.serves(r) {
+				continue
+			}
+			k, err := largestWithin(r.HalfWidth, func(k int64) (float64, error) {
+				w, err := m.at(r, k)
+				return w.halfWidth, err
+			})
+			if err != nil {
+				return Report{}, err
+			}
+			within[m.name] = k
+		}
+	}
+	if r.Questions == 0 {
+		for _, m := range methods {
+			if m.serves(r) && m.allowed(r) {
+				r.Questions = max(r.Questions, within[m.name], r.Rounds, 1)
+			}
+		}
+	}
+	report := Report{N: r.N, Questions: r.Questions, Confidence: r.Confidence, HalfWidth: r.HalfWidth, Rounds: r.Rounds,
+		Training: r.Training, Published: r.Published}
+	if r.Training > 0 {
+		report.Tokens = r.tokens(r.Questions)
+	}
+	best := math.Inf(1)
+	for _, m := range methods {
+		if !m.serves(r) {
+			continue
+		}
+		w, err := m.at(r, r.Questions)
+		if err != nil {
+			return Report{}, err
+		}
+		p := MethodPlan{Method: m.name, Mechanism: m.mechanism, NoiseSigma: w.sigma, Parts: w.parts,
+			Published: m.published, Assumes: w.assumes, Rounds: w.rounds}
+		if !math.IsInf(w.halfWidth, 0) {
+			p.HalfWidth = &w.halfWidth
+		} else {
+			p.Parts = map[string]float64{}
+		}
+		if k, ok := within[m.name]; ok {
+			p.QuestionsWithin = &k
+		}
+		report.Methods = append(report.Methods, p)
+		if m.allowed(r) && w.halfWidth < best {
+			best, report.Recommended = w.halfWidth, m.name
+		}
+	}
+	report.Notes = notes(r, report, best)
+	return report, nil
+}
+
+// serves reports whether the method is part of the plan.
+func (m method) serves(r Request) bool { return m.applies(r) && (m.published || !r.Published) }
+
+// allowed reports whether the method may be recommended: a batch fixed beforehand only to those who announce one round.
+func (m method) allowed(r Request) bool { return m.name != MethodNonAdaptive || r.Rounds == 1 }
+
+// notes says plainly what the numbers mean.
+func notes(r Request, report Report, best float64) []string {
+	var notes []string
+	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	questions := plural(r.Questions, "question")
+	switch {
+	case best >= 0.5:
+		say("Nothing can be promised: the narrowest method has ±%.3g, and a mean in [0,1] is within ±0.5 of one half anyway. Ask fewer questions, or hold out more units.", best)
+	case report.Recommended == MethodSplitting:
+		say("Plain sample splitting is narrowest: a fresh slice of %s for each of %s, ±%.4g.", plural(r.N/r.Questions, "unit"), questions, best)
+	default:
+		say("%s is narrowest for %s: ±%.4g.", report.Recommended, questions, best)
+	}
+	if r.HalfWidth > 0 {
+		notes = append(notes, reach(r, report))
+	}
+	if !r.Published {
+		if s := saved(r); s != "" {
+			notes = append(notes, s)
+		}
+	}
+	return notes
+}
+
+// reach compares how many questions are answered within the half-width asked for.
+func reach(r Request, report Report) string {
+	var most, most2 MethodPlan // of ours, and the literature's
+	for _, p := range report.Methods {
+		if p.Method == MethodNonAdaptive && r.Rounds != 1 {
+			continue
+		}
+		if most.QuestionsWithin == nil || *p.QuestionsWithin > *most.QuestionsWithin {
+			most = p
+		}
+		if p.Published && p.Method != MethodSplitting && (most2.QuestionsWithin == nil || *p.QuestionsWithin > *most2.QuestionsWithin) {
+			most2 = p
+		}
+	}
+	if *most.QuestionsWithin == 0 {
+		return fmt.Sprintf("No method answers even one question within ±%v.", r.HalfWidth)
+	}
+	s := fmt.Sprintf("Within ±%v, %s answers %s", r.HalfWidth, most.Method, plural(*most.QuestionsWithin, "question"))
+	for _, p := range report.Methods {
+		if p.Method == MethodSplitting && p.Method != most.Method {
+			s += fmt.Sprintf(", splitting %s", thousands(*p.QuestionsWithin))
+		}
+	}
+	if most2.QuestionsWithin != nil && most2.Method != most.Method {
+		s += fmt.Sprintf(", the literature's best bound for noisy answers (%s) %s", most2.Method, thousands(*most2.QuestionsWithin))
+	}
+	return s + "."
+}
+
+// saved says what asking in rounds saves.
+func saved(r Request) string {
+	k := r.Questions
+	if k < 2 {
+		return ""
+	}
+	one, err := AdaptiveHoeffdingScheduled(r.N, k, r.beta())
+	if err != nil || one.HalfWidth >= 0.5 {
+		return ""
+	}
+	choices := map[int64]bool{1: true, 2: true, 5: true, 10: true}
+	if r.Rounds > 0 {
+		choices = map[int64]bool{r.Rounds: true}
+	}
+	var rounds []int64
+	for c := range choices {
+		if c < k {
+			rounds = append(rounds, c)
+		}
+	}
+	sort.Slice(rounds, func(i, j int) bool { return rounds[i] < rounds[j] })
+	var widths []string
+	for _, c := range rounds {
+		b, err := AdaptiveHoeffdingRounds(r.N, k, c, r.beta())
+		if err != nil {
+			return ""
+		}
+		name := fmt.Sprintf("in %s", plural(c, "round"))
+		if c == 1 {
+			name = "in one batch fixed beforehand"
+		}
+		widths = append(widths, fmt.Sprintf("±%.4g %s", b.HalfWidth, name))
+	}
+	if len(widths) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Asking in rounds is narrower, since a batch is chosen before its own answers are seen: %s, instead of ±%.4g one by one.",
+		strings.Join(widths, ", "), one.HalfWidth)
+}
