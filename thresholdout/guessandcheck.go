@@ -138,8 +138,8 @@ func (p Params) margins(s State, training Mean, g *Guess) (guess int64, margins 
 	margin := p.marginOf(s, guess, g.HalfWidth)
 	if margin < 1 {
 		v := float64(guess) / float64(grid)
-		low, high := p.within(p.level(s), v, v)
-		return 0, nil, &WidthError{HalfWidth: g.HalfWidth, Least: max(high-v, v-low) + 4*gridError, Planned: p.planned(s, guess)}
+		low, high := p.within(p.level(s)*(1+1e-11), v-2*gridError, v+2*gridError) // a little more than marginOf asks for
+		return 0, nil, &WidthError{HalfWidth: g.HalfWidth, Least: max(high-v, v-low) + 2*gridError, Planned: p.planned(s, guess)}
 	}
 	return guess, []int64{margin}, nil
 }

@@ -66,6 +66,9 @@ func New(p Params) (Params, error) {
 		field string
 		value float64
 	}{{"sigma", p.Sigma}, {"threshold", p.Threshold}, {"half_width", p.HalfWidth}} {
+		if f.field == "half_width" && p.Mechanism != Gaussian && f.value > MaxSigma {
+			continue // a planned one can say that an interval says nothing
+		}
 		if !(f.value >= 0 && f.value <= MaxSigma) {
 			return p, wrong(f.field, "%v is not between 0 and %v, the width of a row function's range", f.value, MaxSigma)
 		}

@@ -164,6 +164,8 @@ func TestStepIsPure(t *testing.T) {
 		{Mechanism: Gaussian, N: 5000, Questions: 50},
 		{Mechanism: Thresholdout, N: 5000, Training: 7000, Questions: 50},
 		{Mechanism: Thresholdout, Form: FormLaplace, N: 5000, Training: 7000, Questions: 50},
+		{Mechanism: GuessAndCheck, N: 5000, Training: 7000, Questions: 50},
+		{Mechanism: GuessAndCheck, N: 500, Training: 700, Questions: 50},
 		{Mechanism: Split, N: 5000, Questions: 50},
 		{Mechanism: Naive, N: 5000},
 	} {
