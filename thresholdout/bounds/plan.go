@@ -264,3 +264,20 @@ func saved(r Request) string {
 	return fmt.Sprintf("Asking in rounds is narrower, since a batch is chosen before its own answers are seen: %s, instead of ±%.4g one by one.",
 		strings.Join(widths, ", "), one.HalfWidth)
 }
+
+// HalfWidthOf is the half-width of questions by one method, +Inf where it has none; r.Questions and r.HalfWidth do not matter. Errors
+// are *[RequestError].
+func HalfWidthOf(name string, r Request, questions int64) (float64, error) {
+	r.Questions, r.HalfWidth = questions, 0
+	r.Rounds, r.Tokens = min(r.Rounds, questions), min(r.Tokens, questions)
+	if err := r.check(); err != nil {
+		return 0, err
+	}
+	for _, m := range methods {
+		if m.name == name && m.serves(r) {
+			p, err := m.at(r, questions)
+			return p.halfWidth, err
+		}
+	}
+	return 0, &RequestError{Field: "method", Detail: fmt.Sprintf("%q is no method of this request", name)}
+}
