@@ -70,6 +70,7 @@ func New(service *holdout.Service, o Options) *API {
 	a.registerHoldouts()
 	a.registerUpload()
 	a.registerQueries()
+	a.registerPlans()
 	a.registerKeys()
 	a.registerOperations()
 	a.registerPages()

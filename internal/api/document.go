@@ -30,6 +30,7 @@ func (a *API) config() huma.Config {
 			Tags: []*huma.Tag{
 				{Name: "holdouts", Description: "Secret tables with one mechanism, one guarantee and one budget each"},
 				{Name: "queries", Description: "Questions and answers"},
+				{Name: "plans", Description: "What could be promised, before there is a holdout"},
 				{Name: "keys", Description: "Who may ask"},
 				{Name: "operations", Description: "The server itself"},
 			},
@@ -60,7 +61,7 @@ type (
 	BatchItem struct {
 		Answer   *Answer `json:"answer,omitempty"`
 		Replayed bool    `json:"replayed"`
-		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,questions-exhausted" doc:"why there is no answer; nothing was debited"`
+		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,questions-exhausted,half-width-too-narrow" doc:"why there is no answer; nothing was debited"`
 	}
 	AnswerPage struct {
 		Answers []Answer `json:"answers"`
@@ -75,7 +76,7 @@ type (
 		Interval  *Interval    `json:"interval" doc:"null where no valid bound is known"`
 		Parts     []AnswerPart `json:"row_functions,omitempty" doc:"where the answer is made of several: the released mean of each, in [0,1]"`
 		Mechanism string       `json:"mechanism"`
-		Source    string       `json:"source" doc:"holdout or training: which part the value is near to; mixed: some of its row functions each"`
+		Source    string       `json:"source" doc:"holdout or training: which part the value is near to; guess: the analyst's own; mixed: some of its row functions each"`
 		Cost      holdout.Cost `json:"cost"`
 		Ledger    LedgerPlace  `json:"ledger"`
 	}

@@ -1,0 +1,68 @@
+package api
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+)
+
+func TestPlans(t *testing.T) {
+	s := start(t, Options{})
+	r := s.post("/v1/plans", `{"n":100000,"questions":1000}`)
+	if r.StatusCode != 200 {
+		t.Fatalf("%d %s", r.StatusCode, r.body)
+	}
+	var report bounds.Report
+	r.decode(t, &report)
+	if report.Confidence != 0.95 || report.Recommended == "" {
+		t.Errorf("%s", r.body)
+	}
+	want, err := bounds.AdaptiveHoeffdingScheduled(100_000, 1000, 0.05)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, m := range report.Methods {
+		if m.Method == "adaptive-hoeffding-scheduled" {
+			found = m.HalfWidth != nil && math.Abs(*m.HalfWidth-want.HalfWidth) < 1e-9
+		}
+	}
+	if !found {
+		t.Errorf("no half-width of %v for adaptive-hoeffding-scheduled: %s", want.HalfWidth, r.body)
+	}
+}
+
+func TestPlansRefuse(t *testing.T) {
+	s := start(t, Options{})
+	for _, c := range []struct {
+		body   string
+		status int
+		at     string
+	}{
+		{``, 400, ""},
+		{`{"n":10,"n":11}`, 400, ""},
+		{`{}`, 422, ""},
+		{`{"n":"many","questions":5}`, 422, "/n"},
+		{`{"n":1000,"questions":1.5}`, 422, "/questions"},
+		{`{"n":1000}`, 422, "/questions"},
+		{`{"n":1000,"questions":5,"confidence":1}`, 422, "/confidence"},
+		{`{"n":1000,"questions":5,"published":"yes"}`, 422, "/published"},
+		{`{"n":1000,"question":5}`, 422, "/question"},
+		{`{"n":1000,"questions":5,"rounds":6}`, 422, "/rounds"},
+	} {
+		r := s.post("/v1/plans", c.body)
+		p := r.problem(t)
+		at := ""
+		if len(p.Errors) > 0 {
+			at = p.Errors[0].Pointer
+		}
+		if r.StatusCode != c.status || at != c.at {
+			t.Errorf("%s: %d at %q, want %d at %q: %s", c.body, r.StatusCode, at, c.status, c.at, r.body)
+		}
+	}
+	if r := s.send("POST", "/v1/plans", strings.NewReader(`{"n":10,"questions":1}`), "Authorization: "); r.StatusCode != 401 {
+		t.Errorf("without a key: %d", r.StatusCode)
+	}
+}
