@@ -15,11 +15,11 @@ type Settings struct {
 	Label      string  `json:"label"`      // the column that is predicted
 	Stratify   string  `json:"stratify"`   // a column whose values both parts get in proportion
 	Split      string  `json:"split"`      // "hash", "time:COLUMN", "given"
-	Mechanism  string  `json:"mechanism"`  // "auto", "gaussian", "thresholdout", "split", "naive"
+	Mechanism  string  `json:"mechanism"`  // "auto", "gaussian", "guess_and_check", "thresholdout", "split", "naive"
 	Form       string  `json:"form"`       // of thresholdout: "gaussian", "laplace"
 	Preset     string  `json:"preset"`     // "science2015"
 	Questions  int64   `json:"questions"`  // row-function means that may be released
-	Tokens     int64   `json:"tokens"`     // of thresholdout: overfits that may be answered
+	Tokens     int64   `json:"tokens"`     // of guess_and_check and thresholdout: disagreements that may be answered
 	Confidence float64 `json:"confidence"` // of all intervals together
 	HalfWidth  float64 `json:"half_width"`
 	Threshold  float64 `json:"threshold"`
@@ -69,6 +69,7 @@ type Card struct {
 	Skipped     []Skipped         `json:"skipped"`
 	Strata      map[string]Counts `json:"strata"`
 	Guarantee   Guarantee         `json:"guarantee"`
+	Assumes     string            `json:"assumes"` // what the mechanism needs for the budget to last; intervals need none of it
 	NullRule    string            `json:"null_rule"`
 	Target      string            `json:"target"`
 	Warnings    []Warning         `json:"warnings"`
@@ -124,6 +125,8 @@ type Guarantee struct {
 	Form       string  `json:"form"`
 	Preset     string  `json:"preset"`
 	Threshold  float64 `json:"threshold"`
+	Widths     int     `json:"widths"` // of guess_and_check: at how many widths a guess is checked
+	Cells      int64   `json:"cells"`  // of guess_and_check: a failure tells one of so many cells; 0: noise Sigma
 }
 
 // Meter is one budget: Left of Of.
@@ -147,7 +150,7 @@ type Answer struct {
 	Interval  *Interval `json:"interval"`      // nil where no valid bound is known
 	Parts     []Part    `json:"row_functions"` // where the answer is made of several row functions
 	Mechanism string    `json:"mechanism"`
-	Source    string    `json:"source"` // "holdout", "training" or "mixed"
+	Source    string    `json:"source"` // "holdout", "training", "guess" (the analyst's own) or "mixed"
 	Cost      Cost      `json:"cost"`
 	Ledger    struct {
 		Seq  int64  `json:"seq"`
@@ -204,7 +207,7 @@ type Reply struct {
 type Item struct {
 	Answer   *Answer `json:"answer"`
 	Replayed bool    `json:"replayed"`
-	NotAsked string  `json:"not_asked"` // "tokens-exhausted", "questions-exhausted"; "" where there is an answer
+	NotAsked string  `json:"not_asked"` // "tokens-exhausted", "questions-exhausted", "half-width-too-narrow"; "" where there is an answer
 }
 
 // BatchReply is the reply to a batch, in the order of its queries.

@@ -21,6 +21,7 @@ import (
 const (
 	QuestionsExhausted = "questions-exhausted"
 	TokensExhausted    = "tokens-exhausted"
+	HalfWidthTooNarrow = "half-width-too-narrow" // no guess can pass at the query's own half_width
 )
 
 // Ask answers one query. A query that was answered before, by whomever asked, is replayed: the same bytes, at no cost. An
@@ -108,7 +109,8 @@ type question struct {
 	id        string
 	canonical []byte
 	plan      *queries.Plan // nil while it has its answer
-	first     int           // of its row functions among those of the request
+	guess     *thresholdout.Guess
+	first     int // of its row functions among those of the request
 
 	body     []byte // the recorded answer
 	replayed bool
@@ -220,6 +222,7 @@ func (s *Service) recall(ctx context.Context, h *opened, distinct []*question, r
 			}
 			return nil, err
 		}
+		q.guess = guess(q.query, q.plan)
 		fresh = append(fresh, q)
 	}
 	return fresh, nil
@@ -360,11 +363,34 @@ func (a *asking) sum(ctx context.Context) (err error) {
 		if a.sums.training, err = h.training.Sums(ctx, a.functions, 0, h.training.Units()); err != nil {
 			return scanError(err)
 		}
+		if err := a.checkWidth(ctx); err != nil {
+			return err
+		}
 	}
 	if a.sums.holdout, err = h.holdout.Sums(ctx, a.functions, 0, h.holdout.Units()); err != nil {
 		return scanError(err)
 	}
 	return nil
+}
+
+// checkWidth refuses a single question whose half-width cannot pass before a holdout row is read. It knows what is spent, which only
+// grows, and not how often guesses passed at a wider width: the update decides again, by the whole state.
+func (a *asking) checkWidth(ctx context.Context) error {
+	q := a.fresh[0]
+	if !a.request.single || q.guess == nil || q.body != nil {
+		return nil
+	}
+	questions, tokens, err := a.service.ledger.Balance(ctx, a.holdout.id)
+	if err != nil {
+		return a.service.ledgerError(err)
+	}
+	_, _, err = a.holdout.params.Expected(thresholdout.State{Questions: questions, Tokens: tokens},
+		thresholdout.Mean{Sum: a.sums.training[q.first], N: a.holdout.training.Units()}, q.guess)
+	var width *thresholdout.WidthError
+	if errors.As(err, &width) {
+		return tooNarrow(width, q.plan)
+	}
+	return err
 }
 
 // sumSlices sums each row function over the slice that its question will have if nobody else's comes before.
@@ -434,6 +460,14 @@ func (a *asking) record(tx *ledger.Tx) error {
 			continue
 		}
 		next, err := a.answer(tx, q, state)
+		var width *thresholdout.WidthError
+		if errors.As(err, &width) { // decided by state, training part and question; nothing is debited
+			if a.request.single {
+				return tooNarrow(width, q.plan)
+			}
+			q.notAsked = HalfWidthTooNarrow
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -450,7 +484,7 @@ func (a *asking) record(tx *ledger.Tx) error {
 
 // answer releases the row functions of one question, each a step of its own, and records what they make.
 //
-// Under thresholdout a question of two row functions can get one from the training part and one from the holdout. Each
+// Under thresholdout and guess_and_check a question of two row functions can get one from the training part and one from the holdout. Each
 // has its own valid interval whichever it is from, and the answer's interval is made of those by interval arithmetic,
 // so it stays valid; the source is then "mixed". Forcing both to one source would need a release without a check, which
 // the mechanism's proof does not have.
@@ -462,6 +496,7 @@ func (a *asking) answer(tx *ledger.Tx, q *question, state thresholdout.State) (t
 		if err != nil {
 			return state, err
 		}
+		in.Guess = q.guess
 		if outputs[i], state, err = thresholdout.Step(h.params, state, in, h.noise(q, i)); err != nil {
 			return state, fmt.Errorf("holdout: step: %w", err)
 		}
@@ -514,7 +549,7 @@ func (h *opened) unaffordable(state thresholdout.State, functions int) string {
 	switch {
 	case h.params.Questions-state.Questions < int64(functions):
 		return QuestionsExhausted
-	case h.params.Mechanism == thresholdout.Thresholdout && h.params.Tokens-state.Tokens < int64(functions):
+	case h.params.HasTokens() && h.params.Tokens-state.Tokens < int64(functions):
 		return TokensExhausted
 	}
 	return ""
@@ -537,7 +572,7 @@ func exhausted(reason string, b Budget, requested int64) *Error {
 // budgetOf is what is left of a guarantee.
 func budgetOf(p thresholdout.Params, questions, tokens int64) Budget {
 	b := Budget{Questions: Meter{Left: p.Questions - questions, Of: p.Questions}}
-	if p.Mechanism == thresholdout.Thresholdout {
+	if p.HasTokens() {
 		b.Tokens = &Meter{Left: p.Tokens - tokens, Of: p.Tokens}
 	}
 	return b

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
 // What the card says of a text column's values, so that a card of thousands of columns stays readable.
@@ -79,6 +80,12 @@ const (
 	byUnit   = "the population that the units were drawn from independently, each unit with one vote"
 	inStrata = ", within strata of the stated sizes"
 )
+
+// assumes is what a card says of mechanisms whose budget lasts only while something holds.
+var assumes = map[thresholdout.Mechanism]string{
+	thresholdout.GuessAndCheck: "guesses from the training part are mostly right: each that is not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold whatever is guessed",
+	thresholdout.Thresholdout:  "the training part mostly agrees with the holdout: each question about which it does not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold in any case",
+}
 
 func (set Settings) target(unit unitRule) string {
 	target := byRow

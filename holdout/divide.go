@@ -31,6 +31,8 @@ func (c *creation) divide(dir string) error {
 	if c.card.Guarantee, err = c.settings.params(c.card.Units); err != nil {
 		return err
 	}
+	c.settings.Mechanism = string(c.card.Guarantee.Mechanism) // auto has chosen
+	c.card.Settings, c.card.Assumes = c.settings, assumes[c.card.Guarantee.Mechanism]
 	return c.describe(dir, unit)
 }
 

@@ -3,6 +3,7 @@ package holdout
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 
@@ -30,17 +31,21 @@ func (s *Service) Explain(ctx context.Context, p Principal, id string, query []b
 	e := Explanation{Query: q.ID(), Canonical: json.RawMessage(q.Canonical()), Functions: said.Functions, Combine: said.Combine,
 		Target: said.Target, NullRule: said.Null, Warnings: []Warning{},
 		Cost: Cost{Questions: int64(len(plan.Functions))}}
-	if h.params.Mechanism == thresholdout.Thresholdout {
+	if h.params.HasTokens() {
 		e.Cost.Tokens = e.Cost.Questions
 	}
 	if _, e.Answered, err = s.ledger.Answer(ctx, id, e.Query); err != nil {
 		return e, s.ledgerError(err)
 	}
-	means, err := h.trainingMeans(ctx, plan)
+	exact, err := h.trainingMeans(ctx, plan)
 	if err != nil {
 		return e, err
 	}
-	if means != nil {
+	var means []float64
+	if exact != nil {
+		for _, m := range exact {
+			means = append(means, float64(m.Sum)/(float64(m.N)*float64(queries.One)))
+		}
 		e.Training = h.plain(plan, means)
 	}
 	questions, tokens, err := s.ledger.Balance(ctx, id)
@@ -54,12 +59,15 @@ func (s *Service) Explain(ctx context.Context, p Principal, id string, query []b
 		}
 		return e, nil
 	}
+	if h.params.Mechanism == thresholdout.GuessAndCheck {
+		return e, h.expect(&e, plan, exact, guess(q, plan), state)
+	}
 	h.preview(&e, plan, means, state)
 	return e, nil
 }
 
 // trainingMeans are the means of a plan's row functions over the training part; nil without one.
-func (h *opened) trainingMeans(ctx context.Context, plan *queries.Plan) ([]float64, error) {
+func (h *opened) trainingMeans(ctx context.Context, plan *queries.Plan) ([]thresholdout.Mean, error) {
 	if h.training == nil {
 		return nil, nil
 	}
@@ -67,9 +75,9 @@ func (h *opened) trainingMeans(ctx context.Context, plan *queries.Plan) ([]float
 	if err != nil {
 		return nil, scanError(err)
 	}
-	means := make([]float64, len(sums))
+	means := make([]thresholdout.Mean, len(sums))
 	for i, sum := range sums {
-		means[i] = float64(sum) / (float64(h.training.Units()) * float64(queries.One))
+		means[i] = thresholdout.Mean{Sum: sum, N: h.training.Units()}
 	}
 	return means, nil
 }
@@ -102,6 +110,33 @@ func (h *opened) preview(e *Explanation, plan *queries.Plan, means []float64, st
 		parts[i] = queries.Part{Value: m, Low: max(m-width, 0), High: min(m+width, 1), Bounded: true}
 		state.Questions++
 	}
+	h.foresee(e, plan, parts)
+}
+
+// expect is the interval that an answer now would get if its guesses pass at their narrowest width. That passes at wider ones
+// count too is in the mechanism's secret state only: after some, the interval is a little wider than said.
+func (h *opened) expect(e *Explanation, plan *queries.Plan, means []thresholdout.Mean, g *thresholdout.Guess, state thresholdout.State) error {
+	parts := make([]queries.Part, len(means))
+	for i, m := range means {
+		value, interval, err := h.params.Expected(state, m, g)
+		var width *thresholdout.WidthError
+		if errors.As(err, &width) {
+			e.Warnings = append(e.Warnings, Warning{Code: HalfWidthTooNarrow, Detail: tooNarrow(width, plan).Detail})
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("holdout: explain: %w", err)
+		}
+		e.Bound = interval.Bound
+		parts[i] = queries.Part{Value: value, Low: interval.Low, High: interval.High, Bounded: true}
+		state.Questions++
+	}
+	h.foresee(e, plan, parts)
+	return nil
+}
+
+// foresee says the half-width that the parts make, and whether it tells anything.
+func (h *opened) foresee(e *Explanation, plan *queries.Plan, parts []queries.Part) {
 	r := plan.Combine(h.params.N, parts)
 	if r.Value == nil || r.Low == nil || r.High == nil {
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative", Detail: "the training part has no rows to which the condition applies, so an answer is likely to be undefined"})

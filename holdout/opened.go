@@ -155,18 +155,53 @@ func readUnits(dir string) ([]uint32, error) {
 
 // compile turns a query into row functions of this holdout, or says what is wrong with it.
 func (h *opened) compile(q *queries.Query) (*queries.Plan, error) {
-	// Only a mechanism that checks guesses may take one: elsewhere it would be part of the question's identity, so the
-	// same question could be asked again and again, each time at its price, without any effect.
-	for name, given := range map[string]func() (float64, bool){"guess": q.Guess, "half_width": q.HalfWidth} {
-		if _, ok := given(); ok {
-			return nil, invalid("/"+name, "the mechanism %s of this holdout takes no %s", h.params.Mechanism, name)
-		}
-	}
 	plan, err := q.Compile(h.schema, queries.Grouped(h.card.Unit != rowUnit))
 	if err != nil {
 		return nil, queryError(err)
 	}
+	for _, member := range []struct {
+		name  string
+		given func() (float64, bool)
+	}{{"guess", q.Guess}, {"half_width", q.HalfWidth}} {
+		if _, ok := member.given(); !ok {
+			continue
+		}
+		// Only a mechanism that checks guesses may take one: elsewhere it would be part of the question's identity, so the
+		// same question could be asked again and again, each time at its price, without any effect.
+		if h.params.Mechanism != thresholdout.GuessAndCheck {
+			return nil, invalid("/"+member.name, "the mechanism %s of this holdout takes no %s", h.params.Mechanism, member.name)
+		}
+		if len(plan.Functions) > 1 {
+			return nil, invalid("/"+member.name, "this question is made of %d means, each with its own check; %s goes with questions of one mean, without where and weight", len(plan.Functions), member.name)
+		}
+	}
 	return plan, nil
+}
+
+// guess is what the query says of its own guess, moved from the query's units to those of its only row function; nil if nothing.
+func guess(q *queries.Query, plan *queries.Plan) *thresholdout.Guess {
+	value, guessed := q.Guess()
+	halfWidth, wide := q.HalfWidth()
+	if !guessed && !wide {
+		return nil
+	}
+	g, width := &thresholdout.Guess{}, plan.Range.High-plan.Range.Low
+	if guessed {
+		v := min(max((value-plan.Range.Low)/width, 0), 1)
+		g.Value = &v
+	}
+	if wide {
+		g.HalfWidth = min(halfWidth/width, 1)
+	}
+	return g
+}
+
+// tooNarrow says a half-width that cannot pass in the query's own units.
+func tooNarrow(e *thresholdout.WidthError, plan *queries.Plan) *Error {
+	width := plan.Range.High - plan.Range.Low
+	least, planned := e.Least*width, e.Planned*width
+	return &Error{Kind: Invalid, Pointer: "/half_width", Err: e, Members: map[string]any{"least": least, "planned": planned},
+		Detail: fmt.Sprintf("no guess can pass at the half-width %.4g: what this holdout has answered needs at least %.4g, and %.4g leaves room for a good guess; nothing was debited", e.HalfWidth*width, least, planned)}
 }
 
 // queryError says an error of the query language in the service's words. What is wrong where stays in its *queries.Error.

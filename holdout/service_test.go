@@ -112,11 +112,15 @@ func parquet(t testing.TB, table *dataset.Table) []byte {
 	return b.Bytes()
 }
 
-// create makes a holdout of visits that must come to be.
+// create makes a holdout of visits that must come to be; gaussian unless the settings say otherwise, for whose answers tell most
+// when noise, order or replay are wrong.
 func create(t testing.TB, s *Service, set Settings, table *dataset.Table) Card {
 	t.Helper()
 	if set.Name == "" {
 		set.Name = "visits"
+	}
+	if set.Mechanism == "" {
+		set.Mechanism = "gaussian"
 	}
 	card, replayed, err := s.Create(t.Context(), admin, set, SingleUpload(bytes.NewReader(parquet(t, table))), "")
 	if err != nil || replayed {
@@ -404,8 +408,11 @@ func TestBadUploads(t *testing.T) {
 		{"no number", Settings{Sigma: math.NaN()}, one(good), []Kind{Invalid}},
 		{"naive", Settings{Mechanism: "naive"}, one(good), []Kind{Invalid}},
 		{"unknown mechanism", Settings{Mechanism: "magic"}, one(good), []Kind{Invalid}},
-		{"tokens of gaussian", Settings{Tokens: 3}, one(good), []Kind{Invalid}},
+		{"tokens of gaussian", Settings{Mechanism: "gaussian", Tokens: 3}, one(good), []Kind{Invalid}},
 		{"thresholdout by time", Settings{Mechanism: "thresholdout", Split: "time:seen"}, one(good), []Kind{Invalid}},
+		{"guess_and_check by time", Settings{Mechanism: "guess_and_check", Split: "time:seen"}, one(good), []Kind{Invalid}},
+		{"guess_and_check alone", Settings{Mechanism: "guess_and_check", Holdout: 1}, one(good), []Kind{Invalid}},
+		{"tokens of auto alone", Settings{Tokens: 3, Holdout: 1}, one(good), []Kind{Invalid}},
 		{"thresholdout alone", Settings{Mechanism: "thresholdout", Holdout: 1}, one(good), []Kind{Invalid}},
 		{"units alone", Settings{Unit: "patient", Holdout: 1}, one(good), []Kind{Invalid}},
 		{"one part of two", Settings{Split: "given"}, two("training"), []Kind{Invalid}},

@@ -3,6 +3,7 @@ package holdout
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -20,7 +21,6 @@ const (
 	splitGiven     = "given"
 	boundsAny      = "any"
 	boundsOfPapers = "published"
-	mechanismAuto  = "auto"
 )
 
 // withDefaults fills what was left out and refuses what is wrong whatever the table is.
@@ -70,20 +70,24 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 	if set.Bounds != boundsAny && set.Bounds != boundsOfPapers {
 		return invalid("bounds", "bounds must be %q or %q", boundsAny, boundsOfPapers)
 	}
-	if set.Mechanism == "" || set.Mechanism == mechanismAuto {
-		set.Mechanism = string(thresholdout.Gaussian)
-		if set.Bounds == boundsOfPapers {
+	if set.Mechanism == "" || set.Mechanism == string(thresholdout.Auto) {
+		// thresholdout.New chooses when the sizes of the parts are known.
+		set.Mechanism = string(thresholdout.Auto)
+		switch {
+		case set.Bounds == boundsOfPapers:
 			set.Mechanism = string(thresholdout.Split)
+		case strings.HasPrefix(set.Split, splitByTimeOf): // drift would spend tokens
+			set.Mechanism = string(thresholdout.Gaussian)
 		}
 	}
 	switch m := thresholdout.Mechanism(set.Mechanism); {
-	case m != thresholdout.Gaussian && m != thresholdout.Thresholdout && m != thresholdout.Split && m != thresholdout.Naive:
-		return invalid("mechanism", "mechanism must be auto, gaussian, thresholdout or split")
+	case !slices.Contains(mechanisms, m):
+		return invalid("mechanism", "mechanism must be auto, gaussian, guess_and_check, thresholdout or split")
 	case m == thresholdout.Naive && !allowNaive:
 		return invalid("mechanism", "the mechanism naive protects nothing; a server takes it only when it was started with --allow-naive")
 	case set.Bounds == boundsOfPapers && m != thresholdout.Split:
 		return invalid("bounds", "the intervals of %s rest on bounds of this project; with bounds=published only the mechanism split can be used", m)
-	case m != thresholdout.Thresholdout && set.Tokens != 0:
+	case m != thresholdout.Auto && !comparesParts(m) && set.Tokens != 0:
 		return invalid("tokens", "the mechanism %s knows no tokens", m)
 	}
 	for name, given := range map[string]bool{"form": set.Form != "", "preset": set.Preset != "", "threshold": set.Threshold != 0} {
@@ -94,9 +98,18 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 	return nil
 }
 
+// mechanisms are those of Settings.
+var mechanisms = []thresholdout.Mechanism{thresholdout.Auto, thresholdout.Gaussian, thresholdout.GuessAndCheck,
+	thresholdout.Thresholdout, thresholdout.Split, thresholdout.Naive}
+
+// comparesParts reports whether a mechanism compares the training part with the holdout, at the price of tokens.
+func comparesParts(m thresholdout.Mechanism) bool {
+	return thresholdout.Params{Mechanism: m}.HasTokens()
+}
+
 func (set *Settings) checkSplit() error {
 	column, byTime := strings.CutPrefix(set.Split, splitByTimeOf)
-	compares := set.Mechanism == string(thresholdout.Thresholdout)
+	compares := comparesParts(thresholdout.Mechanism(set.Mechanism))
 	switch {
 	case set.Split == splitByHash:
 	case set.Split == splitGiven:
@@ -108,14 +121,14 @@ func (set *Settings) checkSplit() error {
 			return invalid("stratify", "a split by time cannot be stratified")
 		}
 		if compares {
-			return invalid("mechanism", "thresholdout compares the training part with the holdout; after a split by time they differ by drift, which would spend its tokens. Use gaussian")
+			return invalid("mechanism", "%s compares the training part with the holdout; after a split by time they differ by drift, which would spend its tokens. Use gaussian", set.Mechanism)
 		}
 	default:
 		return invalid("split", `split must be "hash", "time:COLUMN" or "given"`)
 	}
 	if set.Split != splitGiven && set.Holdout == 1 {
 		if compares {
-			return invalid("holdout", "thresholdout needs a training part, and holdout=1.0 leaves none")
+			return invalid("holdout", "%s needs a training part, and holdout=1.0 leaves none", set.Mechanism)
 		}
 		if set.Stratify != "" {
 			return invalid("stratify", "holdout=1.0 is not split, so nothing can be stratified")

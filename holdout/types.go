@@ -63,6 +63,7 @@ type Card struct {
 	Skipped     []Skipped           `json:"skipped"`
 	Strata      map[string]Counts   `json:"strata,omitempty"`
 	Guarantee   thresholdout.Params `json:"guarantee"`
+	Assumes     string              `json:"assumes,omitempty"` // what the mechanism needs for the budget to last; intervals need none of it
 	NullRule    string              `json:"null_rule"`
 	Target      string              `json:"target"`
 	Warnings    []Warning           `json:"warnings"`
@@ -127,7 +128,7 @@ type Answer struct {
 type BatchItem struct {
 	Body     json.RawMessage `json:"answer,omitempty"`
 	Replayed bool            `json:"replayed"`
-	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", or with partial "questions-exhausted"
+	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", or with partial "questions-exhausted"
 }
 
 // BatchAnswer is the reply to a batch.

@@ -87,7 +87,7 @@ func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err erro
 
 	fmt.Fprintf(progress, "uploading %.1f MB\n", float64(len(table))/1e6)
 	begin := time.Now()
-	card, err := c.CreateHoldout(ctx, bytes.NewReader(table), client.Settings{Name: "bench", Holdout: f.holdout, Questions: benchQuestions})
+	card, err := c.CreateHoldout(ctx, bytes.NewReader(table), client.Settings{Name: "bench", Holdout: f.holdout, Mechanism: "gaussian", Questions: benchQuestions})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func TestCrash(t *testing.T) {
 
 	p := startServer(t, dir)
 	c := connect(t, p, dir)
-	card, err := c.CreateHoldout(ctx, bytes.NewReader(demoTable), client.Settings{Name: "flights", Holdout: 0.5, Questions: crashBudget})
+	card, err := c.CreateHoldout(ctx, bytes.NewReader(demoTable), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: crashBudget})
 	if err != nil {
 		t.Fatal(err)
 	}

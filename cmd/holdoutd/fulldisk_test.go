@@ -23,7 +23,7 @@ func TestFullDisk(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	p := startServer(t, dir)
 	c := connect(t, p, dir)
-	card, err := c.CreateHoldout(ctx, bytes.NewReader(demoTable), client.Settings{Name: "flights", Holdout: 0.5, Questions: 100_000})
+	card, err := c.CreateHoldout(ctx, bytes.NewReader(demoTable), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}

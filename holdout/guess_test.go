@@ -1,0 +1,124 @@
+package holdout
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// TestAutoChooses: what thresholdout.New finds narrowest, by the settings and the sizes of the parts.
+func TestAutoChooses(t *testing.T) {
+	s := open(t, t.TempDir())
+	for i, c := range []struct {
+		set  Settings
+		want string
+	}{
+		{Settings{Mechanism: "auto", Questions: 100}, "guess_and_check"},
+		{Settings{Mechanism: "auto", Questions: 100, Tokens: 4}, "guess_and_check"},
+		{Settings{Mechanism: "auto", Questions: 100, Holdout: 1}, "gaussian"},
+		{Settings{Mechanism: "auto", Questions: 100, Split: "time:seen"}, "gaussian"},
+		{Settings{Mechanism: "auto", Questions: 100, HalfWidth: 0.9}, "gaussian"},
+		{Settings{Mechanism: "auto", Questions: 100, Bounds: "published"}, "split"},
+	} {
+		card := create(t, s, c.set, visits(t, 1000, uint64(i)))
+		if card.Settings.Mechanism != c.want || string(card.Guarantee.Mechanism) != c.want {
+			t.Errorf("%+v: the card says %s, the guarantee %s", c.set, card.Settings.Mechanism, card.Guarantee.Mechanism)
+		}
+		if (card.Assumes != "") != (c.want == "guess_and_check") {
+			t.Errorf("%s assumes %q", c.want, card.Assumes)
+		}
+	}
+}
+
+// TestGuessAndCheck goes the whole way of each outcome: the training mean, one's own guess, a wrong guess for a token, a
+// half-width that cannot pass, tokens spent, and a replay after that.
+func TestGuessAndCheck(t *testing.T) {
+	s := open(t, t.TempDir())
+	card := create(t, s, Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 3}, visits(t, 20_000, 1))
+	id := card.ID
+	query := func(guess string) string { return `{"type":"mean","of":"x","range":[-1,3]` + guess + `}` }
+
+	plain := read(t, ask(t, s, id, query("")).Body)
+	if plain.Source != "training" || plain.Cost != (Cost{Questions: 1}) || plain.Interval.Bound != "guess-and-check" ||
+		plain.Interval.Low > 0.5 || plain.Interval.High < 0.5 || plain.Interval.High-plain.Interval.Low > 8.1*card.Guarantee.HalfWidth {
+		t.Errorf("a guess from training: %+v, %+v", plain, plain.Interval)
+	}
+	own := read(t, ask(t, s, id, query(`,"guess":0.5,"half_width":0.4`)).Body)
+	if own.Source != "guess" || *own.Value != 0.5 || own.Cost.Tokens != 0 || own.Interval.Low < 0.1-1e-9 || own.Interval.High > 0.9+1e-9 {
+		t.Errorf("one's own guess: %+v, %+v", own, own.Interval)
+	}
+	e, err := s.Explain(t.Context(), analyst, id, []byte(query(`,"guess":0.5,"half_width":0.401`)))
+	if err != nil || e.HalfWidth == nil || *e.HalfWidth > 0.401+1e-9 || e.Bound == "" || e.Cost != (Cost{1, 1}) {
+		t.Errorf("explained: %+v, %v", e, err)
+	}
+	// The target of a question of two means is the same whichever guesses passed.
+	late := read(t, ask(t, s, id, `{"type":"fraction","of":"late","where":"x < 0.5"}`).Body)
+	if late.Cost.Questions != 2 || late.Interval.Low > 0.4 || late.Interval.High < 0.4 {
+		t.Errorf("a question of two means: %+v, %+v", late, late.Interval)
+	}
+	before, err := s.Budget(t.Context(), analyst, id)
+	if err != nil || before.Questions.Left != 96 || before.Tokens == nil || *before.Tokens != (Meter{3, 3}) {
+		t.Fatalf("%+v, %v", before, err)
+	}
+
+	// What cannot pass or cannot be checked costs nothing and says what could.
+	_, err = s.Ask(t.Context(), analyst, id, []byte(query(`,"half_width":0.01`)), "")
+	wantKind(t, "a half-width that cannot pass", err, Invalid)
+	var ours *Error
+	var width *thresholdout.WidthError
+	if !errors.As(err, &ours) || !errors.As(err, &width) || ours.Pointer != "/half_width" {
+		t.Fatalf("%v", err)
+	}
+	if least, ok := ours.Members["least"].(float64); !ok || !(least > 0.01 && least < 0.4) {
+		t.Errorf("least: %v", ours.Members)
+	}
+	if e, err = s.Explain(t.Context(), analyst, id, []byte(query(`,"half_width":0.01`))); err != nil || e.HalfWidth != nil ||
+		len(e.Warnings) != 1 || e.Warnings[0].Code != HalfWidthTooNarrow {
+		t.Errorf("explained: %+v, %v", e, err)
+	}
+	_, err = s.Ask(t.Context(), analyst, id, []byte(`{"type":"fraction","of":"late","where":"x < 0.5","guess":0.4,"half_width":0.3}`), "")
+	wantKind(t, "a guess of a ratio", err, Invalid)
+	b, err := s.AskBatch(t.Context(), analyst, id, batchOf(query(`,"half_width":0.01`), mean(1)), false, "")
+	if err != nil || b.Answers[0].NotAsked != HalfWidthTooNarrow || b.Answers[1].Body == nil || b.Budget.Questions.Left != 95 {
+		t.Errorf("in a batch: %+v, %v", b, err)
+	}
+
+	for i := range 3 {
+		wrong := read(t, ask(t, s, id, query(fmt.Sprintf(`,"guess":%v`, 2.5+float64(i)/10))).Body)
+		if wrong.Source != "holdout" || wrong.Cost != (Cost{1, 1}) || wrong.Interval.Low > 0.5 || wrong.Interval.High < 0.5 {
+			t.Errorf("a wrong guess: %+v, %+v", wrong, wrong.Interval)
+		}
+	}
+	_, err = s.Ask(t.Context(), analyst, id, []byte(mean(2)), "")
+	wantKind(t, "no tokens", err, BudgetExhausted)
+	if again, err := s.Ask(t.Context(), rival, id, []byte(query("")), ""); err != nil || !again.Replayed {
+		t.Errorf("a replay: %+v, %v", again, err)
+	}
+	after, err := s.Budget(t.Context(), analyst, id)
+	if err != nil || after.Questions.Left != 92 || after.Tokens.Left != 0 {
+		t.Errorf("%+v, %v", after, err)
+	}
+}
+
+// TestGuessAndCheckRestarts: answers and state survive; a wider pass before makes later intervals wider than at first.
+func TestGuessAndCheckRestarts(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := create(t, s, Settings{Mechanism: "guess_and_check", Questions: 100}, visits(t, 3000, 1)).ID
+	first := read(t, ask(t, s, id, `{"type":"mean","of":"x","range":[0,1],"guess":0.5}`).Body)
+	failed := read(t, ask(t, s, id, `{"type":"mean","of":"x","range":[0,1],"guess":0.9}`).Body)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	same := read(t, ask(t, s, id, `{"type":"mean","of":"x","range":[0,1],"guess":0.9}`).Body)
+	if *same.Value != *failed.Value || same.Ledger != failed.Ledger {
+		t.Errorf("%+v, before the restart %+v", same, failed)
+	}
+	later := read(t, ask(t, s, id, `{"type":"mean","of":"x","range":[0,1],"guess":0.5000001}`).Body)
+	if first.Cost.Tokens != 0 || failed.Cost.Tokens != 1 || later.Interval.High-later.Interval.Low <= first.Interval.High-first.Interval.Low {
+		t.Errorf("the failure did not widen what came after: %+v, then %+v", first.Interval, later.Interval)
+	}
+}
