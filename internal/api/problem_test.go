@@ -142,7 +142,7 @@ func TestProblems(t *testing.T) {
 			if c.status == 401 && !strings.HasPrefix(r.Header.Get("WWW-Authenticate"), "Bearer") {
 				t.Error("401 without WWW-Authenticate")
 			}
-			if strings.Contains(string(r.body), "4711") || strings.Contains(string(r.body), long) {
+			if strings.Contains(string(r.body), panicValue) || strings.Contains(string(r.body), long) {
 				t.Errorf("the reply repeats what it must not: %.200s", r.body)
 			}
 		})
@@ -151,7 +151,7 @@ func TestProblems(t *testing.T) {
 	if b := s.get(path + "/budget"); !strings.Contains(string(b.body), `"left":2,"of":3`) {
 		t.Errorf("refused requests cost something: %s", b.body)
 	}
-	if strings.Contains(s.log.String(), "4711") {
+	if strings.Contains(s.log.String(), panicValue) {
 		t.Error("the log has the value of a panic")
 	}
 	if again := s.get("/healthz"); again.StatusCode != 200 {

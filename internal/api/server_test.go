@@ -55,6 +55,9 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
+// panicValue stands for a cell in a panic's message; nothing else that is written, such as a time, looks like it.
+const panicValue = "cell-4711-secret"
+
 func start(t *testing.T, o Options) *server {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,7 +79,7 @@ func start(t *testing.T, o Options) *server {
 	}
 	s.key = strings.TrimSpace(string(key))
 	s.api = New(service, o)
-	s.api.router.GET("/test/panic", func(c *ginContext) { panic("a value of a row: 4711") })
+	s.api.router.GET("/test/panic", func(c *ginContext) { panic("a value of a row: " + panicValue) })
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
