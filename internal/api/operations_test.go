@@ -84,7 +84,7 @@ func TestMetricsAndLogSayNothingOfAnswers(t *testing.T) {
 	}
 	s.stop()
 	log := s.log.String()
-	for _, secret := range []string{"ORD", "remarkable", s.key, string(reply.Answer.Value), "delay > 15"} {
+	for _, secret := range []string{"'ORD'", "origin", "remarkable", s.key, string(reply.Answer.Value), "delay > 15"} {
 		if strings.Contains(log, secret) || strings.Contains(metrics, secret) {
 			t.Errorf("%q stands in the log or the metrics", secret)
 		}
