@@ -165,15 +165,17 @@ func TestLadderRefuses(t *testing.T) {
 }
 
 func ExampleLadder() {
-	one := int64(1) << 30
-	first := []int64{one, one, one, one, 0, 0} // wrong in four rows of six
-	better := []int64{one, one, 0, 0, 0, 0}
+	one := int64(1) << 30 // a loss of 1: a wrong prediction
+	// Wrong in four rows of six; squares of losses that are 0 or 1 sum to as many.
+	first := Losses{N: 6, Sum: 4 * one, Square: new(big.Int).Lsh(big.NewInt(4), 60)}
+	// Wrong in two, both among those four.
+	better := Losses{N: 6, Sum: 2 * one, Square: new(big.Int).Lsh(big.NewInt(2), 60), Cross: new(big.Int).Lsh(big.NewInt(2), 60)}
 	var ladder Ladder
-	standing, ladder, _ := ladder.Submit(lossesOf(first, nil))
-	fmt.Printf("%.3f %v\n", standing.Loss, standing.Best)
-	standing, _, _ = ladder.Submit(lossesOf(better, first))
-	fmt.Printf("%.3f %v\n", standing.Loss, standing.Best)
+	standing, ladder, err := ladder.Submit(first)
+	fmt.Printf("%.3f %v %v\n", standing.Loss, standing.Best, err)
+	standing, _, err = ladder.Submit(better)
+	fmt.Printf("%.3f %v %v\n", standing.Loss, standing.Best, err)
 	// Output:
-	// 0.667 true
-	// 0.333 true
+	// 0.667 true <nil>
+	// 0.333 true <nil>
 }
