@@ -1,0 +1,109 @@
+package experiments
+
+import (
+	"math"
+
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// grid is the number of steps from 0 to 1 of a row function's values in exact sums.
+const grid = int64(1) << 30
+
+// Question is a row function with values in [0,1] together with what only the simulation knows of it: exact means over
+// either part of the data and the truth. An analyst makes questions and sees answers; it never calls Holdout itself.
+type Question struct {
+	Truth    float64                                // its mean in the population
+	Holdout  func(from, to int64) thresholdout.Mean // over a range of the holdout's units
+	Training func() thresholdout.Mean               // over the training part
+	Guess    *thresholdout.Guess                    // the analyst's own, for guess_and_check
+}
+
+// Oracle answers questions about a holdout, one after another.
+type Oracle interface {
+	// Ask returns the released value and its interval, which is nil where none is promised.
+	Ask(q Question) (value float64, interval *thresholdout.Interval, err error)
+
+	// Remaining is how many more questions are surely answered: as many as there are questions, or tokens, left.
+	Remaining() int64
+}
+
+// Holdout is the Oracle of a mechanism.
+type Holdout struct {
+	Params thresholdout.Params // as thresholdout.New returned them
+	State  thresholdout.State
+	Seed   uint64 // of the noise
+}
+
+// Ask implements Oracle by one thresholdout.Step.
+func (h *Holdout) Ask(q Question) (float64, *thresholdout.Interval, error) {
+	in := thresholdout.Input{Holdout: q.Holdout(h.Params.Slice(h.State))}
+	if h.Params.UsesTraining() {
+		in.Training = q.Training()
+	}
+	if h.Params.Mechanism == thresholdout.GuessAndCheck {
+		in.Guess = q.Guess
+	}
+	out, next, err := thresholdout.Step(h.Params, h.State, in, thresholdout.Seeded{Seed: h.Seed, Question: h.State.Questions})
+	if err != nil {
+		return 0, nil, err
+	}
+	h.State = next
+	return out.Value, out.Interval, nil
+}
+
+// Remaining implements Oracle.
+func (h *Holdout) Remaining() int64 {
+	left := h.Params.Questions - h.State.Questions
+	if h.Params.HasTokens() {
+		left = min(left, h.Params.Tokens-h.State.Tokens)
+	}
+	return left
+}
+
+// nonAdaptive is an Oracle whose answers are sold with the intervals of a batch fixed beforehand: value +- sqrt(ln(2k/beta)/2n).
+// Over naive reuse it is what a data analyst does who corrects for multiple questions, and not for their being chosen
+// after answers.
+type nonAdaptive struct {
+	Holdout
+}
+
+// Ask implements Oracle.
+func (o *nonAdaptive) Ask(q Question) (float64, *thresholdout.Interval, error) {
+	value, _, err := o.Holdout.Ask(q)
+	p := o.Params
+	w := math.Sqrt(math.Log(2*float64(p.Questions)/(1-p.Confidence)) / (2 * float64(p.N)))
+	return value, &thresholdout.Interval{Low: value - w, High: value + w, Bound: "non-adaptive"}, err
+}
+
+// Game is what one run of an analyst against an oracle comes to.
+type Game struct {
+	Questions int64
+	Missed    bool    // some interval does not contain its question's truth
+	Worst     float64 // the largest |value - truth|
+	Reach     float64 // the largest |value - truth| / half-width of its interval
+	Last      float64 // |value - truth| of the last answer, which is where single-adaptive analysts strike
+}
+
+// referee is an Oracle that keeps the score of the game.
+type referee struct {
+	Oracle
+	game Game
+}
+
+func (r *referee) Ask(q Question) (float64, *thresholdout.Interval, error) {
+	value, interval, err := r.Oracle.Ask(q)
+	if err != nil {
+		return 0, nil, err
+	}
+	r.game.Questions++
+	r.game.Last = math.Abs(value - q.Truth)
+	r.game.Worst = max(r.game.Worst, r.game.Last)
+	if interval != nil {
+		r.game.Missed = r.game.Missed || q.Truth < interval.Low || q.Truth > interval.High
+		// The farther end: an interval that is cut off at 0 or 1 is no narrower for it.
+		if width := max(interval.High-value, value-interval.Low); width > 0 {
+			r.game.Reach = max(r.game.Reach, r.game.Last/width)
+		}
+	}
+	return value, interval, nil
+}
