@@ -47,6 +47,6 @@ Start with: holdoutd demo`,
 		},
 	}
 	root.SetVersionTemplate("holdoutd {{.Version}}\n")
-	root.AddCommand(serveCommand(), demoCommand(), verifyCommand(), keyCommand(), benchCommand(), planCommand(), versionCommand())
+	root.AddCommand(serveCommand(), demoCommand(), verifyCommand(), keyCommand(), benchCommand(), planCommand(), experimentCommand(), versionCommand())
 	return root
 }

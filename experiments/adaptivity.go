@@ -1,0 +1,223 @@
+package experiments
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+
+	"gonum.org/v1/plot"
+
+	"github.com/holdoutd/holdoutd/thresholdout"
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+)
+
+// Tolerance of Adaptivity: the mean over runs of a run's largest error is to stay under it.
+const Tolerance = 0.1
+
+// QuestionsWithin is the measure of Adaptivity, Row.Set: the largest number of questions under the tolerance.
+const QuestionsWithin = "questions within 0.1"
+
+// rival is one mechanism of Adaptivity with the strongest attack on it that we know.
+type rival struct {
+	name   string
+	attack string
+	sizes  []int64
+	params func(n, k int64) thresholdout.Params
+	play   func(p thresholdout.Params) func(Oracle, uint64, int64, int64) error
+}
+
+var rivals = []rival{
+	{"naive", "single-adaptive", []int64{1000, 2000, 4000, 8000, 16000},
+		func(n, k int64) thresholdout.Params {
+			return thresholdout.Params{Mechanism: thresholdout.Naive, N: n, Questions: k}
+		},
+		func(thresholdout.Params) func(Oracle, uint64, int64, int64) error { return singleAdaptive(logOdds) }},
+	{"split", "single-adaptive", []int64{4000, 8000, 16000, 32000, 64000},
+		func(n, k int64) thresholdout.Params {
+			return thresholdout.Params{Mechanism: thresholdout.Split, N: n, Questions: k}
+		},
+		func(thresholdout.Params) func(Oracle, uint64, int64, int64) error { return singleAdaptive(logOdds) }},
+	{"gaussian", "single-adaptive, discounted", []int64{1000, 2000, 4000, 8000},
+		func(n, k int64) thresholdout.Params {
+			return thresholdout.Params{Mechanism: thresholdout.Gaussian, N: n, Questions: k}
+		},
+		func(p thresholdout.Params) func(Oracle, uint64, int64, int64) error {
+			return singleAdaptive(discounted(p, func(asked int64) float64 { return bounds.ScheduledSigma(p.Sigma, asked+1, p.Questions) }))
+		}},
+	{"thresholdout", "knows training, discounted", []int64{1000, 2000, 4000, 8000},
+		func(n, k int64) thresholdout.Params {
+			return thresholdout.Params{Mechanism: thresholdout.Thresholdout, N: n, Training: n, Questions: k, Tokens: k}
+		},
+		func(p thresholdout.Params) func(Oracle, uint64, int64, int64) error {
+			return knowsTraining(discounted(p, func(int64) float64 { return p.Sigma }))
+		}},
+	{"guess_and_check", "knows training", []int64{1000, 2000, 4000, 8000},
+		func(n, k int64) thresholdout.Params {
+			return thresholdout.Params{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: k, Tokens: k}
+		},
+		func(p thresholdout.Params) func(Oracle, uint64, int64, int64) error {
+			return knowsTraining(discounted(p, func(int64) float64 { return p.Sigma }))
+		}},
+}
+
+// replicates are independent searches for each size: the spread of a fit comes from them.
+const replicates = 3
+
+// search is one of them.
+type search struct {
+	rival     rival
+	n         int64
+	replicate int
+	found     float64
+}
+
+// Adaptivity searches for the largest number of questions at which the mean of a run's largest error stays under the
+// tolerance, for mechanisms whose noise is planned for that number at 95% confidence.
+func Adaptivity(ctx context.Context, o Options) (Result, error) {
+	result := Result{Experiment: "adaptivity", Seed: o.Seed, Quick: o.Quick}
+	repetitions := 10
+	if o.Repetitions > 0 {
+		repetitions = o.Repetitions
+	}
+	var searches []*search
+	for _, r := range rivals {
+		sizes := r.sizes
+		if o.Quick {
+			sizes = sizes[:3]
+		}
+		for _, n := range sizes {
+			for i := range replicates {
+				searches = append(searches, &search{rival: r, n: n, replicate: i})
+			}
+		}
+	}
+	var mu sync.Mutex
+	finished := 0
+	err := parallel(ctx, len(searches), func() {
+		mu.Lock()
+		defer mu.Unlock()
+		finished++
+		if o.Progress != nil {
+			o.Progress(finished, len(searches))
+		}
+	}, func(ctx context.Context, i int) error {
+		k, err := searches[i].largest(ctx, seedOf(o.Seed, uint64(i)), repetitions)
+		searches[i].found = k
+		return err
+	})
+	result.Complete = err == nil
+	result.Rows, result.Fits = adaptivityRows(searches, repetitions)
+	result.Summary = adaptivityTable(result.Rows, result.Fits)
+	if len(result.Rows) > 0 {
+		result.Figure = func() (*plot.Plot, error) { return adaptivityFigure(result.Rows, result.Fits) }
+	}
+	return result, err
+}
+
+// largest brackets the number of questions by factors of two from 2 up, halves the bracket, and interpolates.
+func (s *search) largest(ctx context.Context, seed uint64, repetitions int) (float64, error) {
+	low, high := int64(2), int64(0)
+	below, above := 0.0, 0.0
+	for k := low; ; k *= 2 {
+		e, err := s.error(ctx, k, seed, repetitions)
+		if err != nil {
+			return 0, err
+		}
+		if e > Tolerance {
+			high, above = k, e
+			break
+		}
+		low, below = k, e
+	}
+	if below == 0 {
+		return 0, fmt.Errorf("experiments: %s with %d units: two questions are beyond the tolerance", s.rival.name, s.n)
+	}
+	const resolution = 1.15 // of k, before the interpolation
+	for high-low > 1 && float64(high) > resolution*float64(low) {
+		k := int64(math.Round(math.Sqrt(float64(low) * float64(high))))
+		k = max(low+1, min(k, high-1))
+		e, err := s.error(ctx, k, seed, repetitions)
+		if err != nil {
+			return 0, err
+		}
+		if e > Tolerance {
+			high, above = k, e
+		} else {
+			low, below = k, e
+		}
+	}
+	part := math.Log(Tolerance/below) / math.Log(above/below)
+	return float64(low) * math.Pow(float64(high)/float64(low), part), nil
+}
+
+// error is the mean over runs of the largest error of k questions.
+func (s *search) error(ctx context.Context, k int64, seed uint64, repetitions int) (float64, error) {
+	p, err := thresholdout.New(s.rival.params(s.n, k))
+	if err != nil {
+		return 0, fmt.Errorf("experiments: %s, n %d, k %d: %w", s.rival.name, s.n, k, err)
+	}
+	analyst := Analyst{s.rival.attack, s.rival.play(p)}
+	sum := 0.0
+	for i := range repetitions {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		run := seedOf(seed, uint64(k), uint64(i))
+		game, err := Play(analyst, &Holdout{Params: p, Seed: seedOf(run, 1)}, seedOf(run, 2), s.n, p.Training)
+		if err != nil {
+			return 0, fmt.Errorf("experiments: %s, n %d, k %d: %w", s.rival.name, s.n, k, err)
+		}
+		sum += game.Worst
+	}
+	return sum / float64(repetitions), nil
+}
+
+// adaptivityRows has a row for each mechanism and size all of whose searches are finished, and fits where three sizes are.
+func adaptivityRows(searches []*search, repetitions int) ([]Row, []Fit) {
+	var rows []Row
+	var fits []Fit
+	x, y := map[string][]float64{}, map[string][]float64{}
+	for i := 0; i < len(searches); i += replicates {
+		group := searches[i : i+replicates]
+		r := group[0].rival
+		values := make([]float64, 0, replicates)
+		for _, s := range group {
+			if s.found > 0 {
+				values = append(values, s.found)
+			}
+		}
+		if len(values) < replicates {
+			continue
+		}
+		row := Row{Condition: r.attack, Method: r.name, N: group[0].n, Confidence: 0.95, Set: QuestionsWithin, Repetitions: replicates * repetitions}
+		row.summarise(values)
+		row.K = int64(math.Round(row.Mean))
+		rows = append(rows, row)
+		for _, v := range values {
+			x[r.name], y[r.name] = append(x[r.name], float64(row.N)), append(y[r.name], v)
+		}
+	}
+	for _, r := range rivals {
+		if len(x[r.name]) >= 3*replicates {
+			fits = append(fits, fitExponent(r.name, x[r.name], y[r.name]))
+		}
+	}
+	return rows, fits
+}
+
+func adaptivityTable(rows []Row, fits []Fit) [][]string {
+	table := [][]string{{"MECHANISM", "ATTACK", "N", "QUESTIONS WITHIN 0.1", "95% INTERVAL", "EXPONENT"}}
+	for i, r := range rows {
+		exponent := ""
+		if i == len(rows)-1 || rows[i+1].Method != r.Method {
+			for _, f := range fits {
+				if f.Method == r.Method {
+					exponent = fmt.Sprintf("%.2f (%.2f to %.2f)", f.Exponent, f.Low, f.High)
+				}
+			}
+		}
+		table = append(table, []string{r.Method, r.Condition, fmt.Sprint(r.N), fmt.Sprintf("%.1f", r.Mean), fmt.Sprintf("%.1f to %.1f", r.Low, r.High), exponent})
+	}
+	return table
+}
