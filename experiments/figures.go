@@ -35,7 +35,7 @@ func coverageFigure(rows []Row) (*plot.Plot, error) {
 	p.NominalX(names...)
 	p.X.Tick.Label.Rotation = math.Pi / 7
 	p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = draw.XRight, draw.YTop
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.6, float64(len(names))-0.4, 0, 1.35 // room for the legend above
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.6, float64(len(names))-0.4, 0, 1.55 // room for the legend above
 	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0"}, {Value: 0.25, Label: "0.25"}, {Value: 0.5, Label: "0.5"}, {Value: 0.75, Label: "0.75"}, {Value: 1, Label: "1"}}
 	promise := plotter.NewFunction(func(float64) float64 { return 1 - last.Confidence })
 	promise.Color, promise.Width = plotter.DefaultLineStyle.Color, 0.8
@@ -111,7 +111,7 @@ func adaptivityFigure(rows []Row, fits []Fit) (*plot.Plot, error) {
 		}
 		label := r.name
 		for _, f := range fits {
-			if f.Method == r.name {
+			if f.Method == r.name && f.Of == Questions {
 				label += fmt.Sprintf(": n^%.2f (%.2f to %.2f)", f.Exponent, f.Low, f.High)
 			}
 		}

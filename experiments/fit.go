@@ -16,7 +16,7 @@ func studentQuantile(freedom int) float64 {
 }
 
 // fitExponent is the slope of ln y on ln x by least squares; its interval takes the residuals for normal.
-func fitExponent(method string, x, y []float64) Fit {
+func fitExponent(method, of string, x, y []float64) Fit {
 	lx, ly := make([]float64, len(x)), make([]float64, len(y))
 	for i := range x {
 		lx[i], ly[i] = math.Log(x[i]), math.Log(y[i])
@@ -29,5 +29,5 @@ func fitExponent(method string, x, y []float64) Fit {
 		spread += (lx[i] - center) * (lx[i] - center)
 	}
 	half := studentQuantile(len(x)-2) * math.Sqrt(residual/float64(len(x)-2)/spread)
-	return Fit{Method: method, Exponent: slope, Low: slope - half, High: slope + half, Points: len(x)}
+	return Fit{Method: method, Of: of, Exponent: slope, Low: slope - half, High: slope + half, Points: len(x)}
 }

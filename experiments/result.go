@@ -48,6 +48,7 @@ type Row struct {
 // Fit is an exponent: the slope of ln y on ln x, with a 95% interval.
 type Fit struct {
 	Method   string  `json:"method"`
+	Of       string  `json:"of"` // y
 	Exponent float64 `json:"exponent"`
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`
