@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -262,6 +263,12 @@ func (a *asking) run(ctx context.Context) error {
 		return err
 	}
 	a.list()
+	if err := a.bearable(); err != nil {
+		return err
+	}
+	// From here on holdout rows are read, and how long that takes may depend on them. So it ends in a debit, whether the
+	// caller still waits or not: a deadline that fell between would be an answer that nobody paid for.
+	ctx = context.WithoutCancel(ctx)
 	if a.holdout.params.Mechanism == thresholdout.Split {
 		// The slices of a question are known by its index only. Askers take turns, so that the index does not move between
 		// the sums and the debit.
@@ -283,6 +290,35 @@ func (a *asking) run(ctx context.Context) error {
 		}
 		return nil
 	}
+}
+
+// bearable refuses a request that is too much work. What is begun is finished, so what would take too long is refused
+// beforehand, by public facts alone.
+func (a *asking) bearable() error {
+	operations := 0
+	for i := range a.functions {
+		operations += 1 + nodes(a.functions[i].Value) + nodes(a.functions[i].Where)
+	}
+	rows := a.holdout.card.Rows.Holdout
+	if a.holdout.params.UsesTraining() {
+		rows += a.holdout.card.Rows.Training
+	}
+	if float64(operations)*float64(rows) <= float64(a.service.limits.Work) {
+		return nil
+	}
+	return fail(TooLarge, "%d operations on each of %d rows are too much for one request; ask in smaller batches or with shorter expressions", operations, rows)
+}
+
+// nodes is the number of operations of an expression.
+func nodes(n *expr.Node) int {
+	if n == nil {
+		return 0
+	}
+	count := 1
+	for _, arg := range n.Args {
+		count += nodes(arg)
+	}
+	return count
 }
 
 // afford drops before any row is read what the budget cannot pay. What is spent only grows, so that stays true; the update

@@ -2,6 +2,7 @@ package holdout
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -73,13 +74,8 @@ func timeOf(microseconds float64) time.Time {
 	return time.UnixMicro(int64(min(max(microseconds, year0), year9999))).UTC()
 }
 
-// nullRule and target are what a card says of every question in general; explain says it of one.
-const (
-	nullRule = `a null counts as the low end of the range unless the query's "null" says otherwise; a comparison with a null does not hold`
-	byRow    = "the population that the rows were drawn from independently"
-	byUnit   = "the population that the units were drawn from independently, each unit with one vote"
-	inStrata = ", within strata of the stated sizes"
-)
+// nullRule is what a card says of nulls in general; explain says it of one question.
+const nullRule = `a null counts as the low end of the range unless the query's "null" says otherwise; a comparison with a null does not hold`
 
 // assumes is what a card says of mechanisms whose budget lasts only while something holds.
 var assumes = map[thresholdout.Mechanism]string{
@@ -87,13 +83,30 @@ var assumes = map[thresholdout.Mechanism]string{
 	thresholdout.Thresholdout:  "the training part mostly agrees with the holdout: each question about which it does not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold in any case",
 }
 
-func (set Settings) target(unit unitRule) string {
-	target := byRow
-	if unit.Column != "" {
-		target = byUnit
+// population is what the holdout's units were drawn from, in words: what every interval of the holdout is about.
+func (set Settings) population(grouped bool) string {
+	units := "rows"
+	if grouped {
+		units = "units"
+	}
+	words := "the population that the " + units + " were drawn from"
+	switch {
+	case strings.HasPrefix(set.Split, splitByTimeOf):
+		words = "the population that " + units + " as late as the holdout's are drawn from"
+	case set.Split == splitGiven:
+		words = "the population that the " + units + " of the part holdout were drawn from"
 	}
 	if set.Stratify != "" {
-		target += inStrata
+		words += ", with strata of the sizes on the card"
+	}
+	return words
+}
+
+// target is what the card says of every question's target.
+func (set Settings) target(unit unitRule) string {
+	target := set.population(unit.Column != "") + ", independently of each other"
+	if unit.Column != "" {
+		target += "; each unit has one vote"
 	}
 	return target
 }

@@ -66,7 +66,7 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	if err != nil {
 		return err
 	}
-	tags := splitter{key: c.service.split[:], schema: fingerprint(t.Schema())}.tags(g, column, unit.Day)
+	tags := splitter{key: c.service.split[:]}.tags(g, column, unit.Day)
 	var p parts
 	byTime, isTime := strings.CutPrefix(set.Split, splitByTimeOf)
 	switch {
@@ -114,7 +114,7 @@ func (c *creation) keepParts(dir string, unit unitRule) error {
 			return fail(BadUpload, "%d values of the unit %s are in both parts; a unit must be on one side", shared, unit)
 		}
 	}
-	tags := splitter{key: c.service.split[:], schema: fingerprint(holdout.Schema())}.tags(h, other, unit.Day)
+	tags := splitter{key: c.service.split[:]}.tags(h, other, unit.Day)
 	if err := c.writePart(dir, holdoutDir, holdout, h, order(tags)); err != nil {
 		return err
 	}

@@ -155,7 +155,8 @@ func readUnits(dir string) ([]uint32, error) {
 
 // compile turns a query into row functions of this holdout, or says what is wrong with it.
 func (h *opened) compile(q *queries.Query) (*queries.Plan, error) {
-	plan, err := q.Compile(h.schema, queries.Grouped(h.card.Unit != rowUnit))
+	grouped := h.card.Unit != rowUnit
+	plan, err := q.Compile(h.schema, queries.Grouped(grouped), queries.Population(h.card.Settings.population(grouped)))
 	if err != nil {
 		return nil, queryError(err)
 	}

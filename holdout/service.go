@@ -31,6 +31,7 @@ type Limits struct {
 	QueryBytes   int   // of the JSON of one query
 	Holdouts     int   // of one server, not counting deleted ones
 	OpenTables   int   // holdouts whose files are mapped at a time; others are opened when they are asked
+	Work         int   // of one request: operations times rows
 }
 
 // DefaultLimits are those of a server started without flags.
@@ -40,6 +41,7 @@ var DefaultLimits = Limits{
 	QueryBytes:   4 << 20,  // a model of 100,000 weights; what the ledger records of a query
 	Holdouts:     10_000,   // listing them all stays one reply
 	OpenTables:   256,      // opening reads all columns once; what stays mapped is the kernel's to drop
+	Work:         2e11,     // a few minutes of a processor: what is begun is finished, even if the asker leaves
 }
 
 func (l Limits) orDefault() Limits {
@@ -55,6 +57,7 @@ func (l Limits) orDefault() Limits {
 	set(&l.QueryBytes, DefaultLimits.QueryBytes)
 	set(&l.Holdouts, DefaultLimits.Holdouts)
 	set(&l.OpenTables, DefaultLimits.OpenTables)
+	set(&l.Work, DefaultLimits.Work)
 	return l
 }
 

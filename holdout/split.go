@@ -22,8 +22,7 @@ const MaxStrata = 100
 // splitter places units by a secret key: which side a unit falls on is reproducible by the server and looks random
 // to everyone else (docs/decisions/0002-split.md).
 type splitter struct {
-	key    []byte // of HMAC-SHA256
-	schema []byte // fingerprint of the schema; part of a row's tag, not of a unit value's
+	key []byte // of HMAC-SHA256
 }
 
 // tags returns the tag of each unit: the first 64 bits of HMAC-SHA256(key, value of the unit). Two units share a tag
@@ -43,9 +42,6 @@ func (s splitter) tags(g grouping, c *dataset.Column, day bool) []uint64 {
 					row = g.first[u]
 				}
 				message = appendUnitValue(message[:0], c, day, row)
-				if message[0] == 'r' || message[0] == '0' {
-					message = append(message, s.schema...)
-				}
 				mac.Reset()
 				mac.Write(message)
 				sum = mac.Sum(sum[:0])
@@ -55,17 +51,6 @@ func (s splitter) tags(g grouping, c *dataset.Column, day bool) []uint64 {
 	}
 	wg.Wait()
 	return tags
-}
-
-// fingerprint identifies the names and kinds of a table's columns.
-func fingerprint(s dataset.Schema) []byte {
-	h := sha256.New()
-	for _, f := range s.Fields {
-		h.Write(binary.BigEndian.AppendUint32(nil, uint32(len(f.Name))))
-		h.Write([]byte(f.Name))
-		h.Write([]byte{byte(f.Kind)})
-	}
-	return h.Sum(nil)
 }
 
 // holdoutSize is the number of units, of n, that the setting asks for: a fraction of at most 1 gives the nearest whole

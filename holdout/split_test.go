@@ -50,7 +50,7 @@ func TestSplitKeepsUnitsWhole(t *testing.T) {
 		if g.n < 2 {
 			return
 		}
-		s := splitter{key: []byte("a key"), schema: []byte("schema")}
+		s := splitter{key: []byte("a key")}
 		size := rapid.IntRange(1, g.n-1).Draw(t, "size")
 		p := splitByTag(s.tags(g, &c, day), size)
 		if len(p.holdout) != size || len(p.holdout)+len(p.training) != g.n {

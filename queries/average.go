@@ -1,10 +1,6 @@
 package queries
 
-import (
-	"fmt"
-
-	"github.com/holdoutd/holdoutd/queries/expr"
-)
+import "github.com/holdoutd/holdoutd/queries/expr"
 
 // average is the plan of a mean of f's value, over all rows or over those in which where holds.
 //
@@ -37,23 +33,23 @@ func (p *Plan) describeAverage(c *compiler, what, value string, where *expr.Synt
 	case len(p.Functions) == 1 && !c.grouped:
 		d.Functions = []string{value}
 		d.Combine = "the mean of the row function"
-		d.Target = fmt.Sprintf("the %s, in the population that the rows were drawn from", what)
+		d.Target = c.target("the %s", what)
 	case len(p.Functions) == 1:
 		d.Functions = []string{"the mean over the unit's rows of " + value}
 		d.Combine = "the mean of the row function"
-		d.Target = fmt.Sprintf("the mean over units of each unit's own %s, in the population that the units were drawn from", what)
+		d.Target = c.target("the mean over units of each unit's own %s", what)
 	case c.grouped && weight == WeightRow:
 		d.Functions = []string{"the sum over the unit's rows" + in + " of " + value + ", as a share of the largest unit",
 			"the number of the unit's rows" + in + ", as a share of the largest unit"}
 		d.Combine = "the first mean divided by the second; undefined where the second is not positive"
-		d.Target = fmt.Sprintf("the %s%s, every row having one vote, in the population that the units were drawn from", what, in)
+		d.Target = c.target("the %s%s, every row having one vote", what, in)
 	case c.grouped:
 		d.Functions = []string{"the mean" + in + " of the unit, of " + value, "1 if the unit has a row in which " + where.Canonical() + ", else 0"}
 		d.Combine = "the first mean divided by the second; undefined where the second is not positive"
-		d.Target = fmt.Sprintf("the mean over units of each unit's own %s%s, over the units that have one, in the population that the units were drawn from", what, in)
+		d.Target = c.target("the mean over units of each unit's own %s%s, over the units that have one", what, in)
 	default:
 		d.Functions = []string{value + " where " + where.Canonical() + ", else nothing", "1 where " + where.Canonical() + ", else 0"}
 		d.Combine = "the first mean divided by the second; undefined where the second is not positive"
-		d.Target = fmt.Sprintf("the %s%s, in the population that the rows were drawn from", what, in)
+		d.Target = c.target("the %s%s", what, in)
 	}
 }

@@ -109,6 +109,10 @@ type Option func(*compiler)
 // Grouped says whether the holdout has a unit column, so that a unit can hold several rows.
 func Grouped(yes bool) Option { return func(c *compiler) { c.grouped = yes } }
 
+// Population says what the units were drawn from, in words that follow "in": a target is about it. Without it, "the population
+// that the rows were drawn from", or the units.
+func Population(words string) Option { return func(c *compiler) { c.population = words } }
+
 // At places the pointers of errors below a part of the body, such as "/queries/3" of a batch.
 func At(pointer string) Option { return func(c *compiler) { c.pointer = pointer } }
 
@@ -128,9 +132,23 @@ func (q *Query) Compile(schema dataset.Schema, options ...Option) (*Plan, error)
 // compiler is what the bodies compile with.
 type compiler struct {
 	violations
-	schema  dataset.Schema
-	grouped bool
-	pointer string
+	schema     dataset.Schema
+	grouped    bool
+	population string
+	pointer    string
+}
+
+// target is a sentence about what an interval holds for.
+func (c *compiler) target(format string, args ...any) string {
+	population := c.population
+	switch {
+	case population != "":
+	case c.grouped:
+		population = "the population that the units were drawn from"
+	default:
+		population = "the population that the rows were drawn from"
+	}
+	return fmt.Sprintf(format, args...) + ", in " + population
 }
 
 // number is the checked node of a member that must be a number; nil with a violation if it is not.

@@ -12,9 +12,9 @@ import (
 // grid is the number of steps from 0 to 1 of a row function's values, and of released values.
 const grid = int64(1) << 30
 
-// gridError is what rounding costs: half a step of the released value, and at most as much for noise and threshold being whole
-// numbers of the sum's finer grid.
-const gridError = 1.0 / float64(grid)
+// gridError is more than what rounding costs: half a step each of a row's value, of a unit's mean and of the released value, and
+// threshold and noise being whole steps of the sum's finer grid.
+const gridError = 2.0 / float64(grid)
 
 // Input is what one Step reads: the exact means of one row function over the units of [Params.Slice] and, where
 // [Params.UsesTraining], over the training part.

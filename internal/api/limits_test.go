@@ -180,7 +180,7 @@ func (r cancelReader) Read([]byte) (int, error) {
 
 func TestDefaultLimits(t *testing.T) {
 	want := DefaultLimits
-	want.Service.Holdouts, want.Service.OpenTables = 0, 0 // the service's own business
+	want.Service.Holdouts, want.Service.OpenTables, want.Service.Work = 0, 0, 0 // the service's own business
 	if got := (Limits{}).withDefaults(); got != want {
 		t.Errorf("%+v", got)
 	}

@@ -33,7 +33,7 @@ type metrics struct {
 	handler   http.Handler
 }
 
-func newMetrics(version string) *metrics {
+func newMetrics(version string, access MetricsAccess) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -52,8 +52,11 @@ func newMetrics(version string) *metrics {
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.requests, m.durations, m.inFlight, m.uploading, m.asking, build,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(m.requests, m.durations, m.inFlight, m.uploading, m.asking, build, collectors.NewGoCollector())
+	if access == MetricsAdmin {
+		// The process's processor time tells how long a question took, which is for nobody who asks questions.
+		m.registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	}
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 	return m
 }

@@ -182,16 +182,25 @@ func splitBatch(body []byte, most int) (queries []json.RawMessage, partial bool,
 	if !ok {
 		return nil, false, wrongMember("", `"queries" is missing: a list of queries`)
 	}
-	if json.Unmarshal(list, &queries) != nil || queries == nil {
+	// Item by item, so that a list of very many tiny ones ends at the limit and not in memory.
+	d := json.NewDecoder(bytes.NewReader(list))
+	if start, err := d.Token(); err != nil || start != json.Delim('[') {
 		return nil, false, wrongMember("/queries", "must be a list of queries")
+	}
+	for d.More() {
+		if len(queries) == most {
+			p := problem(classes[holdout.TooLarge], "the batch has more than %d queries, which is how many can be asked at once", most)
+			p.members = map[string]any{"limit": most}
+			return nil, false, p
+		}
+		var query json.RawMessage
+		if err := d.Decode(&query); err != nil {
+			return nil, false, wrongMember("/queries", "must be a list of queries")
+		}
+		queries = append(queries, query)
 	}
 	if len(queries) == 0 {
 		return nil, false, wrongMember("/queries", "is empty")
-	}
-	if len(queries) > most {
-		p := problem(classes[holdout.TooLarge], "the batch has %d queries; at most %d can be asked at once", len(queries), most)
-		p.members = map[string]any{"limit": most}
-		return nil, false, p
 	}
 	if value, ok := members["partial"]; ok && string(value) != "true" && string(value) != "false" {
 		return nil, false, wrongMember("/partial", "must be true or false")

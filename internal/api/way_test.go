@@ -290,3 +290,16 @@ func TestExpectContinue(t *testing.T) {
 		t.Errorf("%d %s", reply.StatusCode, body)
 	}
 }
+
+// TestBatchOfVeryManyTinyItems ends at the limit, not in memory.
+func TestBatchOfVeryManyTinyItems(t *testing.T) {
+	body := []byte(`{"queries":[` + strings.Repeat("0,", 1<<20) + `0]}`)
+	grown := testing.AllocsPerRun(1, func() {
+		if _, _, err := splitBatch(body, 100); err == nil || !strings.Contains(err.Error(), "more than 100") {
+			t.Errorf("%v", err)
+		}
+	})
+	if grown > 10_000 {
+		t.Errorf("%v allocations for a batch that is refused after 100 items", grown)
+	}
+}
