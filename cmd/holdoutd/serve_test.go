@@ -246,7 +246,7 @@ func TestSecondSignal(t *testing.T) {
 // TestDemo pastes the printed curl lines into a shell.
 func TestDemo(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
-		t.Skip("there is no curl")
+		t.Fatal("there is no curl, which the printed lines are for: install it")
 	}
 	tmp := t.TempDir()
 	printed, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
