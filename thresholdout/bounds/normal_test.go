@@ -1,0 +1,78 @@
+package bounds
+
+import (
+	"math"
+	"testing"
+)
+
+func TestNormalAgainstReference(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		f         func(in map[string]float64) float64
+		field     string
+		tolerance float64
+	}{
+		{"zmax", func(in map[string]float64) float64 { return MaxNormalQuantile(in["k"], in["beta"]) }, "value", 1e-12},
+		{"es_max_abs_normal", func(in map[string]float64) float64 { return MaxNormalShortfall(in["k"], in["beta"]) }, "value", 1e-9},
+		{"gdp_delta", func(in map[string]float64) float64 { return math.Exp(LogGDPDelta(in["mu"], in["eps"])) }, "value", 1e-12},
+		{"posterior_sensitivity_gdp", func(in map[string]float64) float64 { return TanhPosterior(in["mu"], in["eta"]) }, "alpha", 1e-9},
+	} {
+		for _, r := range references(t, c.name) {
+			if got, want := c.f(r.Inputs), r.Expected[c.field]; math.Abs(got-want) > c.tolerance*want {
+				t.Errorf("%s %v: %.15g, the reference is %.15g", c.name, r.Inputs, got, want)
+			}
+		}
+	}
+}
+
+// TestQuantileInverts the tail, for as many variables as there can be questions.
+func TestQuantileInverts(t *testing.T) {
+	for _, k := range []float64{1, 2, 100, 1e6, 1e12} {
+		for _, b := range []float64{0.999, 0.5, 0.05, 1e-9} {
+			if got := MaxNormalTail(k, MaxNormalQuantile(k, b)); math.Abs(got/b-1) > 1e-9 {
+				t.Errorf("k=%v b=%v: the tail at the quantile is %v", k, b, got)
+			}
+		}
+	}
+}
+
+// TestGDPDelta: by quadrature of its density, over scales at which the closed form underflows or cancels. d delta/d eps =
+// -e^eps Phi(-eps/mu-mu/2), so delta is the integral of that from eps on.
+func TestGDPDelta(t *testing.T) {
+	for _, mu := range []float64{1e-6, 9e-5, 1.1e-4, 0.01, 1, 30} {
+		for _, x := range []float64{0.1, 1, 5, 15, 21, 30} {
+			eps := mu*x + mu*mu/2
+			sum, step := 0.0, mu/(100*(1+x))
+			for i := 0.5; i < 6000; i++ {
+				e := eps + i*step
+				// e^e Phi(-e/mu-mu/2) = phi(e/mu-mu/2) m(e/mu+mu/2)
+				y := e/mu - mu/2
+				sum += step * math.Exp(-y*y/2+x*x/2) / sqrt2Pi * mills(y+mu)
+			}
+			got := LogGDPDelta(mu, eps) + x*x/2
+			if math.Abs(got-math.Log(sum)) > 1e-4 {
+				t.Errorf("mu=%v eps=%v: ln delta %v, quadrature %v", mu, eps, got-x*x/2, math.Log(sum)-x*x/2)
+			}
+		}
+	}
+	if !math.IsInf(LogGDPDelta(0, 0.1), -1) {
+		t.Error("nothing released, but delta is not 0")
+	}
+}
+
+// TestMinimum finds minima that have a wall beside them, and inside a scan of a function that is flat elsewhere.
+func TestMinimum(t *testing.T) {
+	x, v := minimum(func(x float64) float64 {
+		if x < 1 {
+			return math.Inf(1)
+		}
+		return x + 4/x
+	}, -5, 20, 1e-8)
+	if math.Abs(x-2) > 1e-6 || math.Abs(v-4) > 1e-12 {
+		t.Errorf("minimum %v at %v, want 4 at 2", v, x)
+	}
+	x, v = scanned(func(x float64) float64 { return min(1, (x-3)*(x-3)) }, -50, 50, 100, 1e-8)
+	if math.Abs(x-3) > 1e-6 || v > 1e-12 {
+		t.Errorf("scanned minimum %v at %v, want 0 at 3", v, x)
+	}
+}
