@@ -202,6 +202,9 @@ func (s *Syntax) syntaxError(found *common.Error) *Error {
 	if word, ok := words[token]; ok {
 		e.Suggestion = word
 	}
+	if token[0] >= utf8.RuneSelf {
+		e.Expected = `col("NAME") for a column whose name is not made of the letters a to z, digits and _`
+	}
 	return e
 }
 
