@@ -6,13 +6,17 @@ import (
 )
 
 // TestRounding: the closed form at w/rounding(n) is at least the expectation, over the noise, of the tail at the best
-// integer m, in all of the range where it is used.
+// integer m, wherever an interval is narrower than the range of a row function. (Beyond that it is not: with I = 1e5 the claim is
+// passed by a factor of 2.6. An interval of half-width 1 or more says nothing anyway.)
 func TestRounding(t *testing.T) {
 	for _, n := range []float64{100, 150, 199, 200, 400, 10000} {
-		for _, released := range []float64{minInformation, 0.012, 0.02, 0.1, 1, 10, 30} {
-			for _, noise := range []float64{0.02, 0.1, 0.2, 0.6, 1.4, 5} {
-				for _, w := range []float64{1.2, 2, 4, 8, 12} {
+		for _, released := range []float64{minInformation, 0.012, 0.02, 0.1, 1, 10, 30, 100, 300, 1000} {
+			for _, noise := range []float64{0.02, 0.1, 0.2, 0.6, 1.4, 5, 20} {
+				for _, w := range []float64{1.2, 2, 4, 8, 12, 20, 40, 80} {
 					sigma, w := noise/math.Sqrt(n), w/math.Sqrt(n)
+					if w >= 1 {
+						continue
+					}
 					claimed := Miss(n, w/rounding(n), sigma, released)
 					if claimed > 0.2 || claimed < 1e-12 {
 						continue // no interval is solved for there
