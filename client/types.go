@@ -19,6 +19,7 @@ type Settings struct {
 	Form       string  `json:"form"`       // of thresholdout: "gaussian", "laplace"
 	Preset     string  `json:"preset"`     // "science2015"
 	Questions  int64   `json:"questions"`  // row-function means that may be released
+	Rounds     int64   `json:"rounds"`     // of gaussian: in how many requests the questions are asked
 	Tokens     int64   `json:"tokens"`     // of guess_and_check and thresholdout: disagreements that may be answered
 	Confidence float64 `json:"confidence"` // of all intervals together
 	HalfWidth  float64 `json:"half_width"`
@@ -47,7 +48,7 @@ func (s Settings) values() url.Values {
 			v.Set(name, strconv.FormatFloat(value, 'g', -1, 64))
 		}
 	}
-	for name, value := range map[string]int64{"questions": s.Questions, "tokens": s.Tokens, "largest_unit": s.LargestUnit} {
+	for name, value := range map[string]int64{"questions": s.Questions, "tokens": s.Tokens, "rounds": s.Rounds, "largest_unit": s.LargestUnit} {
 		if value != 0 {
 			v.Set(name, strconv.FormatInt(value, 10))
 		}
@@ -139,19 +140,25 @@ type Meter struct {
 type Budget struct {
 	Questions Meter  `json:"questions"`
 	Tokens    *Meter `json:"tokens"`
+	Rounds    *Meter `json:"rounds"` // nil where questions are asked one by one
 }
 
 // Answer is one recorded answer.
 type Answer struct {
-	ID        string    `json:"id"`
-	Holdout   string    `json:"holdout"`
-	Query     string    `json:"query"`
-	Value     *float64  `json:"value"`         // nil where the query has no defined result
-	Interval  *Interval `json:"interval"`      // nil where no valid bound is known
-	Parts     []Part    `json:"row_functions"` // where the answer is made of several row functions
-	Mechanism string    `json:"mechanism"`
-	Source    string    `json:"source"` // "holdout", "training", "guess" (the analyst's own) or "mixed"
-	Cost      Cost      `json:"cost"`
+	ID        string       `json:"id"`
+	Holdout   string       `json:"holdout"`
+	Query     string       `json:"query"`
+	Value     *float64     `json:"value"`         // nil where the query has no defined result
+	Interval  *Interval    `json:"interval"`      // nil where no valid bound is known
+	Items     []AnswerItem `json:"items"`         // where the answer is many numbers
+	Selected  string       `json:"selected"`      // of a selection: the candidate
+	Regret    *float64     `json:"regret"`        // of a selection: the best candidate is at most so much better
+	Verdict   string       `json:"verdict"`       // of a decision or a test: "yes", "no" or "undecided"
+	PValue    *float64     `json:"p_value"`       // of a test: valid after all questions of the guarantee
+	Parts     []Part       `json:"row_functions"` // where the answer is made of several row functions
+	Mechanism string       `json:"mechanism"`
+	Source    string       `json:"source"` // "holdout", "training", "guess" (the analyst's own) or "mixed"
+	Cost      Cost         `json:"cost"`
 	Ledger    struct {
 		Seq  int64  `json:"seq"`
 		Head string `json:"head"` // keep it to notice a restored old backup
@@ -161,7 +168,16 @@ type Answer struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// Interval holds the true value, together with all other intervals of the holdout, with Confidence.
+// AnswerItem is one number of an answer that is many, with an interval of its own.
+type AnswerItem struct {
+	Of    string   `json:"of"`
+	Value *float64 `json:"value"`
+	Low   *float64 `json:"low"`
+	High  *float64 `json:"high"`
+}
+
+// Interval holds the true value, together with all other intervals of the holdout, with Confidence. Low and High are 0 where the answer
+// has Items, each with an interval of its own, or is Selected.
 type Interval struct {
 	Low        float64            `json:"low"`
 	High       float64            `json:"high"`
@@ -184,6 +200,7 @@ type Part struct {
 type Cost struct {
 	Questions int64 `json:"questions"`
 	Tokens    int64 `json:"tokens"`
+	Rounds    int64 `json:"rounds"`
 }
 
 // UnmarshalJSON keeps the bytes beside what they say.

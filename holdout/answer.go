@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -18,6 +19,11 @@ type answerJSON struct {
 	Query     string                 `json:"query"`
 	Value     *float64               `json:"value"`    // null where it is undefined
 	Interval  *intervalJSON          `json:"interval"` // null where no valid bound is known
+	Items     []Item                 `json:"items,omitempty"`
+	Selected  string                 `json:"selected,omitempty"`
+	Regret    *float64               `json:"regret,omitempty"`
+	Verdict   queries.Verdict        `json:"verdict,omitempty"`
+	PValue    *float64               `json:"p_value,omitempty"`
 	Parts     []partJSON             `json:"row_functions,omitempty"`
 	Mechanism thresholdout.Mechanism `json:"mechanism"`
 	Source    thresholdout.Source    `json:"source"`
@@ -27,8 +33,8 @@ type answerJSON struct {
 // intervalJSON is an interval in the query's own units. Parts are the parts of its half-width, where the answer is one
 // row function's mean, moved and scaled.
 type intervalJSON struct {
-	Low        float64            `json:"low"`
-	High       float64            `json:"high"`
+	Low        *float64           `json:"low,omitempty"` // absent where the answer is items or a selection
+	High       *float64           `json:"high,omitempty"`
 	Confidence float64            `json:"confidence"`
 	Scope      string             `json:"scope"`
 	Target     string             `json:"target"`
@@ -49,31 +55,22 @@ type partJSON struct {
 const fromBoth thresholdout.Source = "mixed"
 
 // answerCore makes an answer of what the steps released.
-func (h *opened) answerCore(q *question, outputs []thresholdout.Output, cost Cost) answerJSON {
-	released := make([]queries.Part, len(outputs))
-	source := outputs[0].Source
-	for i, o := range outputs {
-		released[i] = partOf(o)
-		if o.Source != source {
-			source = fromBoth
+func (h *opened) answerCore(q *question, outcome queries.Outcome, released *stepping, cost Cost) answerJSON {
+	result := q.plan.Combine(outcome)
+	core := answerJSON{ID: answerID(h.id, q.id), Holdout: h.id, Query: q.id, Value: result.Value,
+		Items: itemsOf(result), Selected: result.Selected, Regret: result.Regret, Verdict: result.Verdict, PValue: result.PValue,
+		Mechanism: h.params.Mechanism, Source: thresholdout.FromHoldout, Cost: cost}
+	outputs := released.outputs
+	if len(outputs) > 0 {
+		core.Source = outputs[0].Source
+	}
+	for _, o := range outputs {
+		if o.Source != core.Source {
+			core.Source = fromBoth
 		}
 	}
-	result := q.plan.Combine(h.params.N, released)
-	core := answerJSON{ID: answerID(h.id, q.id), Holdout: h.id, Query: q.id, Value: result.Value, Mechanism: h.params.Mechanism, Source: source, Cost: cost}
-	if result.Low != nil && result.High != nil {
-		core.Interval = &intervalJSON{Low: *result.Low, High: *result.High, Confidence: h.params.Confidence,
-			Scope: h.scope(), Target: q.plan.Describe().Target, Bound: outputs[0].Interval.Bound}
-		if len(outputs) == 1 {
-			core.Interval.Parts = scaled(outputs[0].Interval.Parts, h.scale(q.plan))
-		}
-		for _, o := range outputs {
-			if o.Interval.Bound != core.Interval.Bound {
-				core.Interval.Bound += " and " + o.Interval.Bound
-				break
-			}
-		}
-	}
-	if len(outputs) > 1 {
+	core.Interval = h.interval(q.plan, result, released)
+	if len(outputs) > 1 && len(result.Items) == 0 {
 		for _, o := range outputs {
 			part := partJSON{Value: o.Value, Source: o.Source}
 			if o.Interval != nil {
@@ -85,6 +82,39 @@ func (h *opened) answerCore(q *question, outputs []thresholdout.Output, cost Cos
 	return core
 }
 
+func itemsOf(r queries.Result) (items []Item) {
+	for _, i := range r.Items {
+		items = append(items, Item{Of: i.Of, Value: i.Value, Low: i.Low, High: i.High})
+	}
+	return items
+}
+
+// interval is what all the intervals of an answer have in common, with the ends of the one where it has one; nil where nothing
+// is known.
+func (h *opened) interval(plan *queries.Plan, result queries.Result, released *stepping) *intervalJSON {
+	i := &intervalJSON{Low: result.Low, High: result.High, Confidence: h.params.Confidence, Scope: h.scope(), Target: plan.Describe().Target}
+	if released.choice != nil {
+		i.Bound = released.choice.Bound
+	}
+	for _, o := range released.outputs {
+		switch {
+		case o.Interval == nil:
+			return nil
+		case i.Bound == "":
+			i.Bound = o.Interval.Bound
+		case !strings.Contains(i.Bound, o.Interval.Bound):
+			i.Bound += " and " + o.Interval.Bound
+		}
+	}
+	if i.Bound == "" || (i.Low == nil || i.High == nil) && len(result.Items) == 0 && result.Regret == nil {
+		return nil
+	}
+	if len(released.outputs) == 1 && plan.Numbers() == 1 && result.Value != nil {
+		i.Parts = scaled(released.outputs[0].Interval.Parts, h.scale(plan))
+	}
+	return i
+}
+
 // scope is what an interval's confidence is about.
 func (h *opened) scope() string {
 	if h.params.Questions == 1 {
@@ -93,18 +123,10 @@ func (h *opened) scope() string {
 	return fmt.Sprintf("all %d questions", h.params.Questions)
 }
 
-func partOf(o thresholdout.Output) queries.Part {
-	part := queries.Part{Value: o.Value}
-	if o.Interval != nil {
-		part.Low, part.High, part.Bounded = o.Interval.Low, o.Interval.High, true
-	}
-	return part
-}
-
 // scale is how much the answer of a plan of one row function moves when its mean moves by one.
 func (h *opened) scale(plan *queries.Plan) float64 {
-	low := plan.Combine(h.params.N, []queries.Part{{Value: 0}}).Value
-	high := plan.Combine(h.params.N, []queries.Part{{Value: 1}}).Value
+	low := plan.Combine(queries.Outcome{N: h.params.N, Parts: []queries.Part{{Value: 0}}}).Value
+	high := plan.Combine(queries.Outcome{N: h.params.N, Parts: []queries.Part{{Value: 1}}}).Value
 	if low == nil || high == nil {
 		return math.NaN()
 	}

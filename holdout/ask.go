@@ -22,6 +22,7 @@ import (
 const (
 	QuestionsExhausted = "questions-exhausted"
 	TokensExhausted    = "tokens-exhausted"
+	RoundsExhausted    = "rounds-exhausted"
 	HalfWidthTooNarrow = "half-width-too-narrow" // no guess can pass at the query's own half_width
 )
 
@@ -145,11 +146,11 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 	}
 	a := asking{service: s, holdout: h, principal: p, request: r, idem: idem, questions: distinct, fresh: fresh}
 	if len(fresh) == 0 && idem == nil {
-		spent, tokens, err := s.ledger.Balance(ctx, id)
+		state, err := h.balance(ctx, s)
 		if err != nil {
-			return BatchAnswer{}, s.ledgerError(err)
+			return BatchAnswer{}, err
 		}
-		a.budget = budgetOf(h.params, spent, tokens)
+		a.budget = budgetOf(h.params, state)
 	} else if err := a.run(ctx); err != nil {
 		return BatchAnswer{}, err
 	}
@@ -217,7 +218,7 @@ func (s *Service) recall(ctx context.Context, h *opened, distinct []*question, r
 			q.body, q.replayed = body, true
 			continue
 		}
-		if q.plan, err = h.compile(q.query); err != nil {
+		if q.plan, err = h.compile(ctx, q.query); err != nil {
 			if !r.single {
 				err = below(err, "/queries/"+strconv.Itoa(q.at))
 			}
@@ -324,16 +325,15 @@ func nodes(n *expr.Node) int {
 // afford drops before any row is read what the budget cannot pay. What is spent only grows, so that stays true; the update
 // decides about the rest.
 func (a *asking) afford(ctx context.Context) error {
-	questions, tokens, err := a.service.ledger.Balance(ctx, a.holdout.id)
+	state, err := a.holdout.balance(ctx, a.service)
 	if err != nil {
-		return a.service.ledgerError(err)
+		return err
 	}
-	state := thresholdout.State{Questions: questions, Tokens: tokens}
-	if err := a.refuse(state, cost(a.fresh)); err != nil {
+	if err := a.refuse(state, a.cost()); err != nil {
 		return err
 	}
 	for _, q := range a.fresh {
-		q.notAsked = a.holdout.unaffordable(state, len(q.plan.Functions))
+		q.notAsked = a.holdout.unaffordable(state, q.plan)
 	}
 	a.fresh = slices.DeleteFunc(a.fresh, func(q *question) bool { return q.notAsked != "" })
 	return nil
@@ -351,10 +351,10 @@ func (a *asking) list() {
 }
 
 // cost is the number of questions that the unanswered ones would debit.
-func cost(fresh []*question) (n int) {
-	for _, q := range fresh {
+func (a *asking) cost() (n int) {
+	for _, q := range a.fresh {
 		if q.body == nil {
-			n += len(q.plan.Functions)
+			n += a.holdout.price(q.plan)
 		}
 	}
 	return n
@@ -364,24 +364,28 @@ func cost(fresh []*question) (n int) {
 // all or none unless it may be answered in part.
 func (a *asking) refuse(state thresholdout.State, cost int) error {
 	if a.request.single && cost > 0 {
-		if reason := a.holdout.unaffordable(state, cost); reason != "" {
-			return exhausted(reason, budgetOf(a.holdout.params, state.Questions, state.Tokens), int64(cost))
+		plan := a.fresh[0].plan
+		if reason := a.holdout.unaffordable(state, plan); reason != "" {
+			return a.holdout.exhausted(reason, state, plan)
 		}
 		return nil
 	}
-	left := a.holdout.params.Questions - state.Questions
+	left := a.holdout.params.Affordable(state)
 	if a.request.partial || int64(cost) <= left {
 		return nil
 	}
 	affordable := int64(0)
 	for _, q := range a.fresh {
-		if q.body != nil || affordable+int64(len(q.plan.Functions)) > left {
-			continue
+		if price := int64(a.holdout.price(q.plan)); q.body == nil && affordable+price <= left {
+			affordable += price
 		}
-		affordable += int64(len(q.plan.Functions))
+	}
+	what := "are left"
+	if a.holdout.params.Rounds > 0 {
+		what = "can be asked in the next round"
 	}
 	return &Error{Kind: BudgetExhausted,
-		Detail:  fmt.Sprintf("the batch needs %d questions and %d are left; partial answers as many as are left", cost, left),
+		Detail:  fmt.Sprintf("the batch needs %d questions and %d %s; partial answers as many as the budget pays for", cost, left, what),
 		Members: map[string]any{"requested": int64(cost), "remaining": left, "affordable": affordable}}
 }
 
@@ -416,11 +420,11 @@ func (a *asking) checkWidth(ctx context.Context) error {
 	if !a.request.single || q.guess == nil || q.body != nil {
 		return nil
 	}
-	questions, tokens, err := a.service.ledger.Balance(ctx, a.holdout.id)
+	state, err := a.holdout.balance(ctx, a.service)
 	if err != nil {
-		return a.service.ledgerError(err)
+		return err
 	}
-	_, _, err = a.holdout.params.Expected(thresholdout.State{Questions: questions, Tokens: tokens},
+	_, _, err = a.holdout.params.Expected(state,
 		thresholdout.Mean{Sum: a.sums.training[q.first], N: a.holdout.training.Units()}, q.guess)
 	var width *thresholdout.WidthError
 	if errors.As(err, &width) {
@@ -438,19 +442,24 @@ func (a *asking) sumSlices(ctx context.Context) error {
 	}
 	a.sums = sums{holdout: make([]int64, len(a.functions)), at: slices.Repeat([]int64{-1}, len(a.functions)), index: spent}
 	for _, q := range a.fresh {
-		n := len(q.plan.Functions)
-		if q.body != nil || h.params.Questions-spent < int64(n) {
+		if q.body != nil || h.params.Questions-spent < int64(q.plan.Numbers()) {
 			continue
 		}
-		for i := q.first; i < q.first+n; i++ {
-			from, to := h.params.Slice(thresholdout.State{Questions: spent})
-			one, err := h.holdout.Sums(ctx, a.functions[i:i+1], from, to)
+		// Row functions of one step, as a search has them, share a slice.
+		for from, to := 0, 0; from < len(q.plan.Functions); from = to {
+			step := q.plan.Step(from)
+			for to = from + 1; to < len(q.plan.Functions) && q.plan.Step(to) == step; to++ {
+			}
+			low, high := h.params.Slice(thresholdout.State{Questions: spent + int64(step)})
+			part, err := h.holdout.Sums(ctx, a.functions[q.first+from:q.first+to], low, high)
 			if err != nil {
 				return scanError(err)
 			}
-			a.sums.holdout[i], a.sums.at[i] = one[0], spent
-			spent++
+			for i, sum := range part {
+				a.sums.holdout[q.first+from+i], a.sums.at[q.first+from+i] = sum, spent+int64(step)
+			}
 		}
+		spent += int64(q.plan.Numbers())
 	}
 	return nil
 }
@@ -480,11 +489,11 @@ func (a *asking) record(tx *ledger.Tx) error {
 			q.body, q.replayed = body, true
 		}
 	}
-	cost := cost(a.fresh)
+	cost, begun := a.cost(), state
 	if err := a.refuse(state, cost); err != nil {
 		return err
 	}
-	if a.sums.at != nil && cost > 0 && (state.Questions != a.sums.index || cost != len(a.functions)) {
+	if a.sums.at != nil && cost > 0 && (state.Questions != a.sums.index || a.listed() != len(a.functions)) {
 		a.list()
 		return errMoved
 	}
@@ -492,7 +501,7 @@ func (a *asking) record(tx *ledger.Tx) error {
 		if q.body != nil {
 			continue
 		}
-		if q.notAsked = a.holdout.unaffordable(state, len(q.plan.Functions)); q.notAsked != "" {
+		if q.notAsked = a.holdout.unaffordable(state, q.plan); q.notAsked != "" {
 			continue
 		}
 		next, err := a.answer(tx, q, state)
@@ -509,46 +518,57 @@ func (a *asking) record(tx *ledger.Tx) error {
 		}
 		state = next
 	}
+	if state != begun {
+		state = a.holdout.params.EndRound(state)
+	}
 	text, err := json.Marshal(state)
 	if err != nil {
 		return err
 	}
 	tx.SetState(text)
-	a.budget = budgetOf(a.holdout.params, state.Questions, state.Tokens)
+	a.budget = budgetOf(a.holdout.params, state)
 	return nil
 }
 
-// answer releases the row functions of one question, each a step of its own, and records what they make.
-//
-// Under thresholdout and guess_and_check a question of two row functions can get one from the training part and one from the holdout. Each
-// has its own valid interval whichever it is from, and the answer's interval is made of those by interval arithmetic,
-// so it stays valid; the source is then "mixed". Forcing both to one source would need a release without a check, which
-// the mechanism's proof does not have.
-func (a *asking) answer(tx *ledger.Tx, q *question, state thresholdout.State) (thresholdout.State, error) {
-	h, before := a.holdout, state
-	outputs := make([]thresholdout.Output, len(q.plan.Functions))
-	for i := range outputs {
-		in, err := a.input(q.first+i, state)
-		if err != nil {
-			return state, err
-		}
-		in.Guess = q.guess
-		if outputs[i], state, err = thresholdout.Step(h.params, state, in, h.noise(q, i)); err != nil {
-			return state, fmt.Errorf("holdout: step: %w", err)
+// listed is how many row functions the unanswered questions have.
+func (a *asking) listed() (n int) {
+	for _, q := range a.fresh {
+		if q.body == nil {
+			n += len(q.plan.Functions)
 		}
 	}
-	cost := Cost{Questions: state.Questions - before.Questions, Tokens: state.Tokens - before.Tokens}
-	core, err := marshal(h.answerCore(q, outputs, cost))
+	return n
+}
+
+// answer releases what one question asks for and records what it makes.
+func (a *asking) answer(tx *ledger.Tx, q *question, state thresholdout.State) (thresholdout.State, error) {
+	h := a.holdout
+	released := &stepping{asking: a, q: q, state: state}
+	outcome, err := q.plan.Release(h.params.N, released)
+	if err != nil {
+		return state, err
+	}
+	debit := h.cost(state, released.state)
+	core, err := marshal(h.answerCore(q, outcome, released, debit))
 	if err != nil {
 		return state, fmt.Errorf("holdout: answer: %w", err)
 	}
 	receipt, err := tx.Append(ledger.Debit{Query: q.id, Canonical: q.canonical, Principal: a.principal.KeyID,
-		Questions: cost.Questions, Tokens: cost.Tokens, Core: core, Time: time.Now()})
+		Questions: debit.Questions, Tokens: debit.Tokens + debit.Rounds, Core: core, Time: time.Now()})
 	if err != nil {
 		return state, err
 	}
 	q.body = receipt.Body
-	return state, nil
+	return released.state, nil
+}
+
+// means are the exact means of count row functions over the holdout.
+func (a *asking) means(first, count int) []thresholdout.Mean {
+	means := make([]thresholdout.Mean, count)
+	for i := range means {
+		means[i] = thresholdout.Mean{Sum: a.sums.holdout[first+i], N: a.holdout.holdout.Units()}
+	}
+	return means
 }
 
 // input is the exact sums of one row function.
@@ -575,41 +595,6 @@ func (a *asking) reply(items []*question) BatchAnswer {
 	for i, q := range items {
 		b.Answers[i] = BatchItem{Body: q.body, Replayed: q.body != nil && (q.replayed || seen[q]), NotAsked: q.notAsked}
 		seen[q] = true
-	}
-	return b
-}
-
-// unaffordable says why the budget does not pay for a question of so many row functions; "" if it does. Each row function
-// can spend a token, and a question is answered whole or not asked, so it needs as many tokens as it has row functions.
-func (h *opened) unaffordable(state thresholdout.State, functions int) string {
-	switch {
-	case h.params.Questions-state.Questions < int64(functions):
-		return QuestionsExhausted
-	case h.params.HasTokens() && h.params.Tokens-state.Tokens < int64(functions):
-		return TokensExhausted
-	}
-	return ""
-}
-
-// exhausted is the refusal of a single question.
-func exhausted(reason string, b Budget, requested int64) *Error {
-	e := &Error{Kind: BudgetExhausted, Members: map[string]any{"requested": requested, "remaining": b.Questions.Left, "affordable": int64(0)}}
-	if reason == TokensExhausted {
-		e.Detail = fmt.Sprintf("the question needs %d tokens and %d are left; questions that were answered before are still replayed", requested, b.Tokens.Left)
-		e.Members["remaining"] = b.Tokens.Left
-		e.Members["meter"] = "tokens"
-		return e
-	}
-	e.Detail = fmt.Sprintf("the question costs %d and %d are left; questions that were answered before are still replayed", requested, b.Questions.Left)
-	e.Members["meter"] = "questions"
-	return e
-}
-
-// budgetOf is what is left of a guarantee.
-func budgetOf(p thresholdout.Params, questions, tokens int64) Budget {
-	b := Budget{Questions: Meter{Left: p.Questions - questions, Of: p.Questions}}
-	if p.HasTokens() {
-		b.Tokens = &Meter{Left: p.Tokens - tokens, Of: p.Tokens}
 	}
 	return b
 }

@@ -23,47 +23,44 @@ func (s *Service) Explain(ctx context.Context, p Principal, id string, query []b
 		return Explanation{}, err
 	}
 	defer release()
-	plan, err := h.compile(q)
+	plan, err := h.compile(ctx, q)
 	if err != nil {
 		return Explanation{}, err
 	}
 	said := plan.Describe()
 	e := Explanation{Query: q.ID(), Canonical: json.RawMessage(q.Canonical()), Functions: said.Functions, Combine: said.Combine,
 		Target: said.Target, NullRule: said.Null, Warnings: []Warning{},
-		Cost: Cost{Questions: int64(len(plan.Functions))}}
-	if h.params.HasTokens() {
-		e.Cost.Tokens = e.Cost.Questions
+		Cost: Cost{Questions: int64(h.price(plan)), Tokens: int64(h.tokensAtRisk(plan))}}
+	if h.params.Rounds > 0 {
+		e.Cost.Rounds = 1
 	}
 	if _, e.Answered, err = s.ledger.Answer(ctx, id, e.Query); err != nil {
 		return e, s.ledgerError(err)
 	}
-	exact, err := h.trainingMeans(ctx, plan)
+	means, err := h.trainingMeans(ctx, plan)
 	if err != nil {
 		return e, err
 	}
-	var means []float64
-	if exact != nil {
-		for _, m := range exact {
-			means = append(means, float64(m.Sum)/(float64(m.N)*float64(queries.One)))
+	if means != nil {
+		outcome, err := plan.Release(h.params.N, &foreseeing{params: h.params, means: means, exact: true})
+		if err != nil {
+			return e, fmt.Errorf("holdout: explain: %w", err)
 		}
-		e.Training = h.plain(plan, means)
+		result := plan.Combine(outcome)
+		e.Training, e.Items = result.Value, itemsOf(result)
+		e.Selected = result.Selected
 	}
-	questions, tokens, err := s.ledger.Balance(ctx, id)
+	state, err := h.balance(ctx, s)
 	if err != nil {
-		return e, s.ledgerError(err)
+		return e, err
 	}
-	state := thresholdout.State{Questions: questions, Tokens: tokens}
-	if reason := h.unaffordable(state, len(plan.Functions)); reason != "" {
+	if reason := h.unaffordable(state, plan); reason != "" {
 		if !e.Answered {
 			e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "the budget does not pay for this question any more"})
 		}
 		return e, nil
 	}
-	if h.params.Mechanism == thresholdout.GuessAndCheck {
-		return e, h.expect(&e, plan, exact, guess(q, plan), state)
-	}
-	h.preview(&e, plan, means, state)
-	return e, nil
+	return e, h.foresee(&e, plan, &foreseeing{params: h.params, state: state, means: means, guess: guess(q, plan)})
 }
 
 // trainingMeans are the means of a plan's row functions over the training part; nil without one.
@@ -82,69 +79,54 @@ func (h *opened) trainingMeans(ctx context.Context, plan *queries.Plan) ([]thres
 	return means, nil
 }
 
-// plain is the answer that the means make without any interval.
-func (h *opened) plain(plan *queries.Plan, means []float64) *float64 {
-	parts := make([]queries.Part, len(means))
-	for i, m := range means {
-		parts[i].Value = m
+// foresee says the half-width that an answer now would get, about what the training part says, and whether it tells anything;
+// without a training part, about the middle, which only a question of one mean has. Under guess_and_check guesses are taken to pass
+// at their narrowest width; that passes at wider ones count too is in the mechanism's secret state only: after some, the
+// interval is a little wider than said.
+func (h *opened) foresee(e *Explanation, plan *queries.Plan, f *foreseeing) error {
+	if f.means == nil && (len(plan.Functions) > 1 || h.params.UsesTraining()) {
+		return nil
 	}
-	return plan.Combine(h.params.N, parts).Value
-}
-
-// preview is the half-width that an answer now would get, about what the training part says; without one, about the
-// middle, which only a single row function has.
-func (h *opened) preview(e *Explanation, plan *queries.Plan, means []float64, state thresholdout.State) {
-	if means == nil {
-		if len(plan.Functions) > 1 {
-			return
-		}
-		means = []float64{0.5}
+	outcome, err := plan.Release(h.params.N, f)
+	var width *thresholdout.WidthError
+	if errors.As(err, &width) {
+		e.Warnings = append(e.Warnings, Warning{Code: HalfWidthTooNarrow, Detail: tooNarrow(width, plan).Detail})
+		return nil
 	}
-	parts := make([]queries.Part, len(means))
-	for i, m := range means {
-		width, bound, ok := h.params.Preview(state)
-		if !ok {
-			return
-		}
-		e.Bound = bound
-		parts[i] = queries.Part{Value: m, Low: max(m-width, 0), High: min(m+width, 1), Bounded: true}
-		state.Questions++
+	if err != nil {
+		return fmt.Errorf("holdout: explain: %w", err)
 	}
-	h.foresee(e, plan, parts)
-}
-
-// expect is the interval that an answer now would get if its guesses pass at their narrowest width. That passes at wider ones
-// count too is in the mechanism's secret state only: after some, the interval is a little wider than said.
-func (h *opened) expect(e *Explanation, plan *queries.Plan, means []thresholdout.Mean, g *thresholdout.Guess, state thresholdout.State) error {
-	parts := make([]queries.Part, len(means))
-	for i, m := range means {
-		value, interval, err := h.params.Expected(state, m, g)
-		var width *thresholdout.WidthError
-		if errors.As(err, &width) {
-			e.Warnings = append(e.Warnings, Warning{Code: HalfWidthTooNarrow, Detail: tooNarrow(width, plan).Detail})
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("holdout: explain: %w", err)
-		}
-		e.Bound = interval.Bound
-		parts[i] = queries.Part{Value: value, Low: interval.Low, High: interval.High, Bounded: true}
-		state.Questions++
+	if f.bound == "" { // no interval is known
+		return nil
 	}
-	h.foresee(e, plan, parts)
+	e.Bound = f.bound
+	r := plan.Combine(outcome)
+	e.Regret, e.Verdict = r.Regret, r.Verdict
+	switch {
+	case len(r.Items) > 0:
+		e.Items = itemsOf(r)
+		if widest, ok := widestItem(r); ok {
+			e.HalfWidth = &widest
+		}
+	case len(outcome.Choices) > 0:
+	case r.Value == nil || r.Low == nil || r.High == nil:
+		e.Warnings = append(e.Warnings, Warning{Code: "uninformative", Detail: "the training part has no rows to which the condition applies, so an answer is likely to be undefined"})
+	default:
+		half := max(*r.High-*r.Value, *r.Value-*r.Low)
+		e.HalfWidth = &half
+		h.warnUninformative(e, plan, half)
+	}
 	return nil
 }
 
-// foresee says the half-width that the parts make, and whether it tells anything.
-func (h *opened) foresee(e *Explanation, plan *queries.Plan, parts []queries.Part) {
-	r := plan.Combine(h.params.N, parts)
-	if r.Value == nil || r.Low == nil || r.High == nil {
-		e.Warnings = append(e.Warnings, Warning{Code: "uninformative", Detail: "the training part has no rows to which the condition applies, so an answer is likely to be undefined"})
-		return
+// widestItem is the largest half-width of an answer that is many numbers.
+func widestItem(r queries.Result) (widest float64, ok bool) {
+	for _, item := range r.Items {
+		if item.Value != nil && item.Low != nil && item.High != nil {
+			widest, ok = max(widest, *item.High-*item.Value, *item.Value-*item.Low), true
+		}
 	}
-	half := max(*r.High-*r.Value, *r.Value-*r.Low)
-	e.HalfWidth = &half
-	h.warnUninformative(e, plan, half)
+	return widest, ok
 }
 
 // warnUninformative says when an answer would tell little: its interval would span what the answer can be at all, or its

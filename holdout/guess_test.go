@@ -50,7 +50,7 @@ func TestGuessAndCheck(t *testing.T) {
 		t.Errorf("one's own guess: %+v, %+v", own, own.Interval)
 	}
 	e, err := s.Explain(t.Context(), analyst, id, []byte(query(`,"guess":0.5,"half_width":0.401`)))
-	if err != nil || e.HalfWidth == nil || *e.HalfWidth > 0.401+1e-9 || e.Bound == "" || e.Cost != (Cost{1, 1}) {
+	if err != nil || e.HalfWidth == nil || *e.HalfWidth > 0.401+1e-9 || e.Bound == "" || e.Cost != (Cost{Questions: 1, Tokens: 1}) {
 		t.Errorf("explained: %+v, %v", e, err)
 	}
 	// The target of a question of two means is the same whichever guesses passed.
@@ -87,7 +87,7 @@ func TestGuessAndCheck(t *testing.T) {
 
 	for i := range 3 {
 		wrong := read(t, ask(t, s, id, query(fmt.Sprintf(`,"guess":%v`, 2.5+float64(i)/10))).Body)
-		if wrong.Source != "holdout" || wrong.Cost != (Cost{1, 1}) || wrong.Interval.Low > 0.5 || wrong.Interval.High < 0.5 {
+		if wrong.Source != "holdout" || wrong.Cost != (Cost{Questions: 1, Tokens: 1}) || wrong.Interval.Low > 0.5 || wrong.Interval.High < 0.5 {
 			t.Errorf("a wrong guess: %+v, %+v", wrong, wrong.Interval)
 		}
 	}

@@ -40,6 +40,8 @@ type opened struct {
 	holdout  engine.Source
 	tables   []*dataset.Table
 
+	trainingTable *dataset.Table // nil without a training part
+
 	exporting sync.Mutex // held while the training part is written as Parquet
 	turn      sync.Mutex // held by the asker whose turn it is, where slices are handed out in order
 }
@@ -75,6 +77,7 @@ func (h *opened) open(dir string) (err error) {
 		if h.training, table, err = h.source(filepath.Join(dir, trainingDir), grouped); err != nil {
 			return err
 		}
+		h.trainingTable = table
 		if h.training.Units() != h.card.Units.Training {
 			return fmt.Errorf("%d training units, the card says %d", h.training.Units(), h.card.Units.Training)
 		}
@@ -154,11 +157,18 @@ func readUnits(dir string) ([]uint32, error) {
 }
 
 // compile turns a query into row functions of this holdout, or says what is wrong with it.
-func (h *opened) compile(q *queries.Query) (*queries.Plan, error) {
+func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, error) {
 	grouped := h.card.Unit != rowUnit
-	plan, err := q.Compile(h.schema, queries.Grouped(grouped), queries.Population(h.card.Settings.population(grouped)))
+	options := []queries.Option{queries.Grouped(grouped), queries.Population(h.card.Settings.population(grouped))}
+	if h.training != nil {
+		options = append(options, queries.Training(trainingPart{h, ctx}))
+	}
+	plan, err := q.Compile(h.schema, options...)
 	if err != nil {
 		return nil, queryError(err)
+	}
+	if plan.Sequential() && h.params.Rounds > 0 {
+		return nil, invalid("/type", "a %s chooses what it asks by what it has been told, and the questions of a round are chosen before any answer; ask for fractions instead", q.Type())
 	}
 	for _, member := range []struct {
 		name  string
@@ -236,4 +246,33 @@ func below(err error, pointer string) error {
 	}
 	moved.Detail, moved.Err = placed.Violations[0].String(), placed
 	return &moved
+}
+
+// trainingPart is what queries may take constants from.
+type trainingPart struct {
+	holdout *opened
+	ctx     context.Context
+}
+
+// Means implements queries.TrainingPart.
+func (t trainingPart) Means(functions []queries.RowFunction) ([]float64, error) {
+	n := t.holdout.training.Units()
+	sums, err := t.holdout.training.Sums(t.ctx, functions, 0, n)
+	if err != nil {
+		return nil, scanError(err)
+	}
+	means := make([]float64, len(sums))
+	for i, sum := range sums {
+		means[i] = float64(sum) / (float64(n) * float64(queries.One))
+	}
+	return means, nil
+}
+
+// Texts implements queries.TrainingPart.
+func (t trainingPart) Texts(column string) []string {
+	c, ok := t.holdout.trainingTable.Lookup(column)
+	if !ok || c.Kind != dataset.Text {
+		return nil
+	}
+	return c.Dictionary
 }

@@ -256,7 +256,7 @@ func (s *Service) budget(ctx context.Context, card Card) (Budget, error) {
 	if err != nil {
 		return Budget{}, s.ledgerError(err)
 	}
-	return budgetOf(card.Guarantee, questions, tokens), nil
+	return budgetOf(card.Guarantee, spent(card.Guarantee, questions, tokens)), nil
 }
 
 // Answers returns a page of at most limit answers with a place in the ledger above after, oldest first: an analyst's

@@ -212,7 +212,7 @@ func TestUploadAskReplay(t *testing.T) {
 
 	first := ask(t, s, card.ID, `{"type":"mean","of":"x","range":[0,1]}`)
 	a := read(t, first.Body)
-	if first.Replayed || first.Budget.Questions.Left != 19 || a.Cost != (Cost{1, 0}) || a.Holdout != card.ID || a.Ledger.Seq != 1 ||
+	if first.Replayed || first.Budget.Questions.Left != 19 || a.Cost != (Cost{Questions: 1, Tokens: 0}) || a.Holdout != card.ID || a.Ledger.Seq != 1 ||
 		a.Mechanism != "gaussian" || a.Source != "holdout" || !strings.HasPrefix(a.ID, "ans_") {
 		t.Errorf("first answer: %s, %+v", first.Body, first.Budget)
 	}

@@ -48,6 +48,8 @@ func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 		return set, invalid("holdout", "holdout must be a fraction in (0, 1] or a whole number of units above 1")
 	case set.Questions < 0:
 		return set, invalid("questions", "questions must be at least 1")
+	case set.Rounds < 0:
+		return set, invalid("rounds", "rounds must be at least 1")
 	case set.Tokens < 0:
 		return set, invalid("tokens", "tokens must be at least 1")
 	case set.Confidence != 0 && !(set.Confidence > 0 && set.Confidence < 1):
@@ -74,8 +76,6 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 		// thresholdout.New chooses when the sizes of the parts are known.
 		set.Mechanism = string(thresholdout.Auto)
 		switch {
-		case set.Bounds == boundsOfPapers:
-			set.Mechanism = string(thresholdout.Split)
 		case strings.HasPrefix(set.Split, splitByTimeOf): // drift would spend tokens
 			set.Mechanism = string(thresholdout.Gaussian)
 		}
@@ -85,8 +85,10 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 		return invalid("mechanism", "mechanism must be auto, gaussian, guess_and_check, thresholdout or split")
 	case m == thresholdout.Naive && !allowNaive:
 		return invalid("mechanism", "the mechanism naive protects nothing; a server takes it only when it was started with --allow-naive")
-	case set.Bounds == boundsOfPapers && m != thresholdout.Split:
-		return invalid("bounds", "the intervals of %s rest on bounds of this project; with bounds=published only the mechanism split can be used", m)
+	case set.Bounds == boundsOfPapers && (comparesParts(m) || m == thresholdout.Naive):
+		return invalid("bounds", "the intervals of %s do not rest on a published bound; with bounds=published use gaussian, split or auto", m)
+	case set.Rounds != 0 && m != thresholdout.Gaussian && m != thresholdout.Auto:
+		return invalid("rounds", "the mechanism %s does not know rounds; use gaussian or auto", m)
 	case m != thresholdout.Auto && !comparesParts(m) && set.Tokens != 0:
 		return invalid("tokens", "the mechanism %s knows no tokens", m)
 	}
@@ -144,7 +146,7 @@ func (set *Settings) checkSplit() error {
 func (set Settings) params(units Counts) (thresholdout.Params, error) {
 	p, err := thresholdout.New(thresholdout.Params{
 		Mechanism: thresholdout.Mechanism(set.Mechanism), N: units.Holdout, Training: units.Training,
-		Questions: set.Questions, Tokens: set.Tokens, Confidence: set.Confidence,
+		Questions: set.Questions, Rounds: set.Rounds, Published: set.Bounds == boundsOfPapers, Tokens: set.Tokens, Confidence: set.Confidence,
 		Sigma: set.Sigma, HalfWidth: set.HalfWidth,
 		Form: thresholdout.Form(set.Form), Preset: set.Preset, Threshold: set.Threshold,
 	})

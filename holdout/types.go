@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -35,6 +36,7 @@ type Settings struct {
 	Form       string  `json:"form,omitempty"`
 	Preset     string  `json:"preset,omitempty"`
 	Questions  int64   `json:"questions,omitempty"`
+	Rounds     int64   `json:"rounds,omitempty"` // 0: one by one
 	Tokens     int64   `json:"tokens,omitempty"`
 	Confidence float64 `json:"confidence,omitempty"`
 	HalfWidth  float64 `json:"half_width,omitempty"`
@@ -111,10 +113,12 @@ type Meter struct {
 	Of   int64 `json:"of"`
 }
 
-// Budget is what is left of a holdout. Tokens is nil for mechanisms without.
+// Budget is what is left of a holdout. Tokens is nil for mechanisms without, Rounds where questions are asked one by one. In
+// rounds, what one leaves unasked is gone.
 type Budget struct {
 	Questions Meter  `json:"questions"`
 	Tokens    *Meter `json:"tokens"`
+	Rounds    *Meter `json:"rounds,omitempty"` // where questions are asked in rounds
 }
 
 // Answer is one reply to one question.
@@ -128,7 +132,7 @@ type Answer struct {
 type BatchItem struct {
 	Body     json.RawMessage `json:"answer,omitempty"`
 	Replayed bool            `json:"replayed"`
-	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", or with partial "questions-exhausted"
+	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", "rounds-exhausted", or with partial "questions-exhausted"
 }
 
 // BatchAnswer is the reply to a batch.
@@ -141,6 +145,7 @@ type BatchAnswer struct {
 type Cost struct {
 	Questions int64 `json:"questions"`
 	Tokens    int64 `json:"tokens"` // for an explanation: at most
+	Rounds    int64 `json:"rounds,omitempty"`
 }
 
 // Explanation is what is known of a query without touching a holdout row. It costs nothing.
@@ -152,11 +157,23 @@ type Explanation struct {
 	Target    string          `json:"target"`    // what the interval is about
 	NullRule  string          `json:"null_rule"`
 	Cost      Cost            `json:"cost"`
-	Training  *float64        `json:"training"`   // what the training part says; null without one or where undefined
-	HalfWidth *float64        `json:"half_width"` // of the interval that an answer now would get, in the query's own units; null where there is none
+	Training  *float64        `json:"training"`           // what the training part says; null without one or where undefined
+	HalfWidth *float64        `json:"half_width"`         // of the interval that an answer now would get, in the query's own units, of items the widest; null where there is none
+	Items     []Item          `json:"items,omitempty"`    // what the training part says, with the intervals that answers like it would get
+	Selected  string          `json:"selected,omitempty"` // what the training part would select
+	Regret    *float64        `json:"regret,omitempty"`   // of a selection
+	Verdict   queries.Verdict `json:"verdict,omitempty"`  // what an answer like the training part would decide
 	Bound     string          `json:"bound,omitempty"`
 	Answered  bool            `json:"answered"` // asking would be a replay, at no cost
 	Warnings  []Warning       `json:"warnings"`
+}
+
+// Item is one number of an answer that is many, with an interval of its own.
+type Item struct {
+	Of    string   `json:"of"`
+	Value *float64 `json:"value"` // null where it is undefined
+	Low   *float64 `json:"low"`   // null where no valid bound is known
+	High  *float64 `json:"high"`
 }
 
 // AnswerPage is a piece of the history of a holdout, oldest first. Next is the cursor of the next page, 0 at the end.

@@ -24,7 +24,6 @@ func average(c *compiler, f RowFunction, where *expr.Node, weight Weight) *Plan 
 // describeAverage says what average did. what is the mean's name, value the row's value in words.
 func (p *Plan) describeAverage(c *compiler, what, value string, where *expr.Syntax, weight Weight) {
 	d := &p.describe
-	d.Questions = len(p.Functions)
 	in := ""
 	if where != nil {
 		in = " over the rows in which " + where.Canonical()

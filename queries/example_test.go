@@ -25,13 +25,13 @@ func Example() {
 	}
 	d := p.Describe()
 	fmt.Println(d.Target)
-	fmt.Println("costs", d.Questions)
+	fmt.Println("costs", p.Numbers())
 
 	// What the mechanism released: the two means with intervals that hold together.
-	r := p.Combine(100_000, []queries.Part{
+	r := p.Combine(queries.Outcome{N: 100_000, Parts: []queries.Part{
 		{Value: 0.0145, Low: 0.014, High: 0.015, Bounded: true},
 		{Value: 0.05, Low: 0.0495, High: 0.0505, Bounded: true},
-	})
+	}})
 	fmt.Printf("%.2f in [%.2f, %.2f]\n", *r.Value, *r.Low, *r.High)
 	// Output:
 	// the mean of delay clamped to [-60, 180] over the rows in which origin == "SFO", in the population that the rows were drawn from

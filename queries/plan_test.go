@@ -139,7 +139,7 @@ func TestPlansMeanWhatTheySay(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := p.Combine(int64(len(units)), exactParts(p, units))
+				got := p.Combine(Outcome{N: int64(len(units)), Parts: exactParts(p, units)})
 				want, defined := direct(units, c.row, c.where, c.rows)
 				if c.total {
 					want *= float64(len(units))
@@ -234,7 +234,7 @@ func TestIntervalsHoldTheTarget(t *testing.T) {
 				noise := rapid.Float64Range(-0.6, 0.6).Draw(t, "noise")
 				parts[i] = Part{Value: m + noise, Low: min(m, m+noise) - wide.Draw(t, "low"), High: max(m, m+noise) + wide.Draw(t, "high"), Bounded: true}
 			}
-			got := p.Combine(n, parts)
+			got := p.Combine(Outcome{N: n, Parts: parts})
 			if got.Low == nil || got.High == nil {
 				t.Fatal("no interval")
 			}
@@ -263,12 +263,12 @@ func TestUndefinedAndUnbounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, below := range []float64{0, -0.01, math.NaN()} {
-		got := p.Combine(10, []Part{{Value: 0.3, Low: 0.2, High: 0.4, Bounded: true}, {Value: below, Low: -0.1, High: 0.1, Bounded: true}})
+		got := p.Combine(Outcome{N: 10, Parts: []Part{{Value: 0.3, Low: 0.2, High: 0.4, Bounded: true}, {Value: below, Low: -0.1, High: 0.1, Bounded: true}}})
 		if got.Value != nil || *got.Low != -60 || *got.High != 180 {
 			t.Errorf("with the condition at %v: %v in [%v, %v]", below, show(got.Value), *got.Low, *got.High)
 		}
 	}
-	got := p.Combine(10, []Part{{Value: 0.1, Low: 0, High: 0.2, Bounded: true}, {Value: 0.2}})
+	got := p.Combine(Outcome{N: 10, Parts: []Part{{Value: 0.1, Low: 0, High: 0.2, Bounded: true}, {Value: 0.2}}})
 	if got.Value == nil || *got.Value != 60 || got.Low != nil || got.High != nil {
 		t.Errorf("%v, %v, %v", show(got.Value), show(got.Low), show(got.High))
 	}
@@ -322,7 +322,7 @@ func TestQuestions(t *testing.T) {
 				want, per = c.inUnits, c.perUnit
 			}
 			d := p.Describe()
-			if len(p.Functions) != want || d.Questions != want || len(d.Functions) != want || p.Functions[0].PerUnit != per {
+			if len(p.Functions) != want || p.Numbers() != want || len(d.Functions) != want || p.Functions[0].PerUnit != per {
 				t.Errorf("%s grouped %v: %+v", c.body, grouped, d)
 			}
 			if !grouped && !strings.Contains(d.Target, c.target) {

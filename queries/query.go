@@ -113,10 +113,24 @@ func Grouped(yes bool) Option { return func(c *compiler) { c.grouped = yes } }
 // that the rows were drawn from", or the units.
 func Population(words string) Option { return func(c *compiler) { c.population = words } }
 
+// TrainingPart is what compiling may know of the training part: the constants of a question that are not declared, such as the
+// mean and the standard deviation behind a z-score, or the categories of a column. It is fixed with the holdout, so a question
+// has the same constants for ever.
+type TrainingPart interface {
+	// Means are the exact means, in [0,1], of row functions over the units of the training part.
+	Means(functions []RowFunction) ([]float64, error)
+	// Texts are the values of a text column that occur in the training part, sorted; nil if it is no text column.
+	Texts(column string) []string
+}
+
+// Training gives the training part; without it, questions that need its constants are refused.
+func Training(t TrainingPart) Option { return func(c *compiler) { c.training = t } }
+
 // At places the pointers of errors below a part of the body, such as "/queries/3" of a batch.
 func At(pointer string) Option { return func(c *compiler) { c.pointer = pointer } }
 
-// Compile checks the query against a schema and turns it into row functions. An error is an *Error of Kind Invalid.
+// Compile checks the query against a schema and turns it into row functions. An error is an *Error of Kind Invalid, or that of
+// reading the training part.
 func (q *Query) Compile(schema dataset.Schema, options ...Option) (*Plan, error) {
 	c := &compiler{schema: schema}
 	for _, o := range options {
@@ -125,6 +139,9 @@ func (q *Query) Compile(schema dataset.Schema, options ...Option) (*Plan, error)
 	p := q.body.compile(c)
 	if err := c.violations.err(); err != nil {
 		return nil, err
+	}
+	if c.failed != nil {
+		return nil, c.failed
 	}
 	return p, nil
 }
@@ -136,6 +153,26 @@ type compiler struct {
 	grouped    bool
 	population string
 	pointer    string
+	training   TrainingPart // nil without one
+	failed     error        // of reading the training part
+}
+
+// trainingMeans are the exact means of row functions over the training part; nil where the query is wrong already, or with a
+// violation at the named member where there is no training part. instead says what to declare.
+func (c *compiler) trainingMeans(name, instead string, functions ...RowFunction) []float64 {
+	if len(c.list) > 0 || c.failed != nil {
+		return nil
+	}
+	if c.training == nil {
+		c.add(c.pointer+"/"+name, "is needed: this holdout has no training part to take it from; "+instead)
+		return nil
+	}
+	means, err := c.training.Means(functions)
+	if err != nil {
+		c.failed = fmt.Errorf("queries: training part: %w", err)
+		return nil
+	}
+	return means
 }
 
 // target is a sentence about what an interval holds for.

@@ -116,6 +116,10 @@ func (p Params) checkFields() error {
 		{"sigma", p.Sigma != 0, compares || guesses || auto || p.Mechanism == Gaussian},
 		{"half_width", p.HalfWidth != 0, p.Mechanism != Naive}, // most accept only what they plan
 		{"scheduled", p.Scheduled, p.Mechanism == Gaussian},
+		{"rounds", p.Rounds != 0, p.Mechanism == Gaussian || auto},
+		{"round_sigma", p.RoundSigma != nil, p.Mechanism == Gaussian},
+		{"published", p.Published, p.Mechanism == Gaussian || p.Mechanism == Split || auto},
+		{"capped", p.Capped != 0 || p.Subsample != 0, p.Mechanism == Gaussian},
 		{"parts", p.Parts != nil, p.Form == FormLaplace},
 		{"widths", p.Widths != 0, guesses},
 		{"cells", p.Cells != 0, guesses},
@@ -128,41 +132,6 @@ func (p Params) checkFields() error {
 }
 
 func (p Params) beta() float64 { return 1 - p.Confidence }
-
-func (p Params) gaussian() (Params, error) {
-	wanted := p.HalfWidth
-	if p.Questions == 0 {
-		p.Questions = DefaultQuestions
-		if wanted != 0 {
-			k, err := bounds.QuestionsWithin(p.N, p.beta(), wanted)
-			if err != nil {
-				return p, err
-			}
-			if k == 0 {
-				return p, wrong("half_width", "%v is narrower than one question about %d units allows; ask for a wider one", wanted, p.N)
-			}
-			p.Questions = k
-		}
-	}
-	var b bounds.Bound
-	var err error
-	if p.Sigma != 0 && !p.Scheduled {
-		b, err = bounds.ConstantNoise(p.N, p.Questions, p.beta(), p.Sigma)
-	} else {
-		b, err = bounds.AdaptiveHoeffdingScheduled(p.N, p.Questions, p.beta())
-	}
-	if err != nil {
-		return p, err
-	}
-	if p.Scheduled && p.Sigma != 0 && p.Sigma != b.Sigma {
-		return p, wrong("sigma", "the schedule's scale for %d questions about %d units is %v, not %v; leave it out, or leave scheduled out for constant noise", p.Questions, p.N, b.Sigma, p.Sigma)
-	}
-	if wanted != 0 && b.HalfWidth > wanted {
-		return p, wrong("half_width", "%d questions about %d units get ±%.4g, not ±%v; ask for fewer questions or a wider interval", p.Questions, p.N, b.HalfWidth, wanted)
-	}
-	p.Sigma, p.Scheduled, p.HalfWidth = b.Sigma, b.Scheduled, b.HalfWidth
-	return p, nil
-}
 
 // planWidth sets a half-width that is planned, not chosen.
 func (p Params) planWidth(w float64) (Params, error) {

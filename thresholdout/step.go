@@ -6,7 +6,6 @@ import (
 	"math/big"
 
 	"github.com/holdoutd/holdoutd/dp/noise"
-	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
 // grid is the number of steps from 0 to 1 of a row function's values, and of released values.
@@ -33,13 +32,18 @@ func Step(p Params, s State, in Input, from Noise) (Output, State, error) {
 	if s.Questions >= p.Questions {
 		return Output{}, s, ErrNoQuestions
 	}
+	if p.Rounds > 0 {
+		if err := p.checkRound(s, 1); err != nil {
+			return Output{}, s, err
+		}
+	}
 	if p.HasTokens() && s.Tokens >= p.Tokens {
 		return Output{}, s, ErrNoTokens
 	}
 	if err := in.check(p, s); err != nil {
 		return Output{}, s, err
 	}
-	next := State{Questions: s.Questions + 1, Tokens: s.Tokens, Wide: s.Wide}
+	next := p.after(s, 1)
 	var out Output
 	switch {
 	case p.Mechanism == Gaussian:
@@ -108,33 +112,6 @@ func around(value, width float64, bound string, parts map[string]float64) *Inter
 	return &Interval{Low: max(0, value-width), High: min(1, value+width), Bound: bound, Parts: parts}
 }
 
-// gaussianStep releases the holdout mean plus N(0, sigma_j^2).
-func (p Params) gaussianStep(s State, holdout Mean, from Noise) Output {
-	sigma, bound := p.Sigma, "adaptive-hoeffding"
-	if p.Scheduled {
-		sigma, bound = bounds.ScheduledSigma(p.Sigma, s.Questions+1, p.Questions), "adaptive-hoeffding-scheduled"
-	}
-	z := noise.RoundedNormal(from.Answer("release", 0, sigma), steps(sigma, p.N))
-	value := holdout.value(z)
-	adaptivity := math.Sqrt(p.released(s.Questions) / (2 * float64(p.N)))
-	return Output{Value: value, Source: FromHoldout,
-		Interval: around(value, p.HalfWidth, bound, map[string]float64{"sampling_and_noise": p.HalfWidth - adaptivity, "adaptivity": adaptivity})}
-}
-
-// released is about how many nats the first asked answers have released, for the parts of an interval. With the
-// schedule, where 12u(1-u)^2 du = dj/k, the sum of 1/(8 sigma_j^2 (n-1)) is the integral 3k u^2/(4 s^2 (n-1)).
-func (p Params) released(asked int64) float64 {
-	scale := p.Sigma * p.Sigma * float64(p.N-1)
-	if !p.Scheduled {
-		return float64(asked) / (8 * scale)
-	}
-	if asked == 0 {
-		return 0
-	}
-	u := 1 - bounds.ScheduledSigma(1, asked, p.Questions)
-	return 3 * float64(p.Questions) * u * u / (4 * scale)
-}
-
 // overfitStep is Thresholdout in its Gaussian form (Science 2015): the training mean while |training - holdout| <= T + N(0,
 // sigma^2), with fresh noise for each comparison; else the holdout mean + N(0, sigma^2), for a token.
 func (p Params) overfitStep(s State, in Input, from Noise) Output {
@@ -192,10 +169,8 @@ func (in Input) beyond(threshold float64, noises ...int64) bool {
 // mean of one half, where it is widest (see [Params.Expected]).
 func (p Params) Preview(s State) (halfWidth float64, bound string, ok bool) {
 	switch {
-	case p.Mechanism == Gaussian && p.Scheduled:
-		return p.HalfWidth + gridError, "adaptive-hoeffding-scheduled", true
 	case p.Mechanism == Gaussian:
-		return p.HalfWidth + gridError, "adaptive-hoeffding", true
+		return p.HalfWidth + gridError, p.plainBound(), true
 	case p.Mechanism == GuessAndCheck:
 		_, i, err := p.Expected(s, Mean{Sum: p.Training * (grid / 2), N: p.Training}, nil)
 		if err != nil {

@@ -39,10 +39,11 @@ const (
 	FormLaplace Form = "laplace"
 )
 
-// Errors of Step. Both are decided by the state alone, before a sum is looked at.
+// Errors of Step. All are decided by the state alone, before a sum is looked at.
 var (
 	ErrNoQuestions = errors.New("thresholdout: no questions left")
 	ErrNoTokens    = errors.New("thresholdout: no tokens left")
+	ErrNoRounds    = errors.New("thresholdout: no rounds left")
 )
 
 // Params is the guarantee of a holdout: the mechanism with every number that it needs, fixed at creation and
@@ -58,6 +59,19 @@ type Params struct {
 
 	Sigma     float64 `json:"sigma,omitempty"`     // the noise's standard deviation (Laplace form: its scale), or the schedule's s
 	Scheduled bool    `json:"scheduled,omitempty"` // gaussian: sigma_j = s(1-u_j), thresholdout/bounds.ScheduledSigma
+
+	// Rounds, of gaussian, is in how many batches the questions are asked, each chosen before any of its answers is seen;
+	// 0 is one by one. Round r has at most RoundSize(r) questions, with noise RoundSigma[r]; the last has none.
+	Rounds     int64     `json:"rounds,omitempty"`
+	RoundSigma []float64 `json:"round_sigma,omitempty"`
+
+	// Published, of gaussian, says that intervals rest on a published bound (bounds.JLNRSSGDP) instead of this project's own.
+	Published bool `json:"published,omitempty"`
+
+	// Capped, of gaussian, is the share of the probability of error that pays for answers that are not plain, and Subsample the M
+	// of their account (see together.go). 0 has none.
+	Capped    float64 `json:"capped,omitempty"`
+	Subsample int64   `json:"subsample,omitempty"`
 
 	// HalfWidth is that of every answer, where all are alike: gaussian, split, and thresholdout's Laplace form. For
 	// guess_and_check it is the widest that a guess passes with at the narrowest width before any disagreement.
@@ -77,6 +91,10 @@ type State struct {
 	Questions int64 `json:"questions"` // answered so far
 	Tokens    int64 `json:"tokens"`    // spent so far; also the epoch of the threshold noise
 
+	// Rounds are those that are over, and InRound is how many questions the present one has had.
+	Rounds  int64 `json:"rounds,omitempty"`
+	InRound int64 `json:"in_round,omitempty"`
+
 	// Wide is how many guesses passed at a wider width than the narrowest, which later widths pay for.
 	Wide int64 `json:"wide,omitempty"`
 }
@@ -90,7 +108,7 @@ type Mean struct {
 // Interval is a two-sided interval in [0,1] with the bound that made it and the parts of its half-width.
 type Interval struct {
 	Low, High float64
-	Bound     string             // "adaptive-hoeffding", "adaptive-hoeffding-scheduled", "thresholdout-forced-runs", "thresholdout-laplace", "guess-and-check", "guess-and-check-gaussian", "splitting"
+	Bound     string             // "adaptive-hoeffding", "adaptive-hoeffding-scheduled", "adaptive-hoeffding-rounds", "adaptive-hoeffding-capped", "jlnrss-gdp", "thresholdout-forced-runs", "thresholdout-laplace", "guess-and-check", "guess-and-check-gaussian", "splitting"
 	Parts     map[string]float64 // e.g. sampling_and_noise, adaptivity, threshold, agreement
 }
 

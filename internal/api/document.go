@@ -61,7 +61,7 @@ type (
 	BatchItem struct {
 		Answer   *Answer `json:"answer,omitempty"`
 		Replayed bool    `json:"replayed"`
-		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,questions-exhausted,half-width-too-narrow" doc:"why there is no answer; nothing was debited"`
+		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,half-width-too-narrow" doc:"why there is no answer; nothing was debited"`
 	}
 	AnswerPage struct {
 		Answers []Answer `json:"answers"`
@@ -74,11 +74,22 @@ type (
 		Query     string       `json:"query" doc:"the query's identity: sha256:…"`
 		Value     *float64     `json:"value" doc:"null where the query has no defined result"`
 		Interval  *Interval    `json:"interval" doc:"null where no valid bound is known"`
+		Items     []AnswerItem `json:"items,omitempty" doc:"where the answer is many numbers"`
+		Selected  string       `json:"selected,omitempty" doc:"of a selection: the candidate"`
+		Regret    *float64     `json:"regret,omitempty" doc:"of a selection: the best candidate is at most so much better, in the query's units"`
+		Verdict   string       `json:"verdict,omitempty" enum:"yes,no,undecided" doc:"of a decision or a test"`
+		PValue    *float64     `json:"p_value,omitempty" doc:"of a test; valid after all the questions of the guarantee, so that no correction belongs on top"`
 		Parts     []AnswerPart `json:"row_functions,omitempty" doc:"where the answer is made of several: the released mean of each, in [0,1]"`
 		Mechanism string       `json:"mechanism"`
 		Source    string       `json:"source" doc:"holdout or training: which part the value is near to; guess: the analyst's own; mixed: some of its row functions each"`
 		Cost      holdout.Cost `json:"cost"`
 		Ledger    LedgerPlace  `json:"ledger"`
+	}
+	AnswerItem struct {
+		Of    string   `json:"of" doc:"what the number is about, such as a category or a bin"`
+		Value *float64 `json:"value"`
+		Low   *float64 `json:"low"`
+		High  *float64 `json:"high"`
 	}
 	AnswerPart struct {
 		Value  float64  `json:"value"`
@@ -87,8 +98,8 @@ type (
 		Source string   `json:"source"`
 	}
 	Interval struct {
-		Low        float64            `json:"low"`
-		High       float64            `json:"high"`
+		Low        *float64           `json:"low,omitempty" doc:"absent where the answer is items, each with its own, or a selection"`
+		High       *float64           `json:"high,omitempty"`
 		Confidence float64            `json:"confidence"`
 		Scope      string             `json:"scope" doc:"what the confidence is about, such as all 1000 questions"`
 		Target     string             `json:"target" doc:"what the interval is about, such as population of rows"`

@@ -39,6 +39,7 @@ var settings = []setting{
 	text("form", "of thresholdout: gaussian (the default) or laplace", func(s *holdout.Settings) *string { return &s.Form }),
 	text("preset", "science2015: threshold 4/sqrt(n) and noise 1/sqrt(n)", func(s *holdout.Settings) *string { return &s.Preset }),
 	integer("questions", "how many row-function means may be released", func(s *holdout.Settings) *int64 { return &s.Questions }),
+	integer("rounds", "of gaussian: in how many requests the questions are asked; each pays adaptivity once, and the last nothing; one round is a batch fixed beforehand", func(s *holdout.Settings) *int64 { return &s.Rounds }),
 	integer("tokens", "of guess_and_check and thresholdout: how many times training and holdout may disagree", func(s *holdout.Settings) *int64 { return &s.Tokens }),
 	number("confidence", "of all intervals together, such as 0.95", func(s *holdout.Settings) *float64 { return &s.Confidence }),
 	number("half_width", "of gaussian: the half-width that every answer should have", func(s *holdout.Settings) *float64 { return &s.HalfWidth }),

@@ -116,7 +116,7 @@ func Plan(r Request) (Report, error) {
 			if !m.serves(r) {
 				continue
 			}
-			k, err := largestWithin(r.HalfWidth, func(k int64) (float64, error) {
+			k, err := LargestWithin(r.HalfWidth, func(k int64) (float64, error) {
 				w, err := m.at(r, k)
 				return w.halfWidth, err
 			})

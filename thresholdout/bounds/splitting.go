@@ -17,15 +17,15 @@ func Splitting(n, k int64, beta float64) (Bound, error) {
 
 // QuestionsWithin is the largest number of questions whose scheduled half-width is at most w; 0 if there is none.
 func QuestionsWithin(n int64, beta, w float64) (int64, error) {
-	return largestWithin(w, func(k int64) (float64, error) {
+	return LargestWithin(w, func(k int64) (float64, error) {
 		b, err := AdaptiveHoeffdingScheduled(n, k, beta)
 		return b.HalfWidth, err
 	})
 }
 
-// largestWithin is the largest number of questions whose half-width, which grows with them, is at most w; at most
+// LargestWithin is the largest number of questions whose half-width, which grows with them, is at most w; at most
 // MaxQuestions, and 0 if there is none.
-func largestWithin(w float64, halfWidth func(k int64) (float64, error)) (int64, error) {
+func LargestWithin(w float64, halfWidth func(k int64) (float64, error)) (int64, error) {
 	lo, hi := int64(0), int64(1)
 	atLo, atHi := 0.0, 0.0 // logarithms of the half-widths there
 	for {
