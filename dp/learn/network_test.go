@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dp/noise"
@@ -99,4 +101,22 @@ func span(from, to int) []int {
 		rows = append(rows, i)
 	}
 	return rows
+}
+
+// TestConcurrentReaders is for the race detector: many passes share a network.
+func TestConcurrentReaders(t *testing.T) {
+	n, d := Perceptron(noise.Seeded(30), 6, []int{8}, 3), blobs(31, 50, 6, 3)
+	want := n.Scores(d.Row(0))
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for i := range d.Y {
+				n.InputGradient(make([]float64, 6), d.Row(i), d.Y[i])
+			}
+			if !slices.Equal(n.Scores(d.Row(0)), want) {
+				t.Error("another reader changed the scores")
+			}
+		})
+	}
+	group.Wait()
 }

@@ -36,7 +36,7 @@ func (o Plain) filled() (Plain, error) {
 		o.Rate = DefaultRate
 	}
 	if o.Epochs < 1 || o.Batch < 1 || !(o.Rate > 0 && o.Rate < math.Inf(1)) || !(o.Momentum >= 0 && o.Momentum < 1) || !(o.Decay >= 0 && o.Decay < math.Inf(1)) {
-		return o, fmt.Errorf("learn: bad settings %+v", o)
+		return o, fmt.Errorf("%w: %+v", ErrSettings, o)
 	}
 	return o, nil
 }
