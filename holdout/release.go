@@ -138,9 +138,9 @@ func (f *foreseeing) Number(function int) (queries.Part, error) {
 		f.bound = interval.Bound
 		part = queries.Part{Value: value, Low: interval.Low, High: interval.High, Bounded: true}
 	default:
-		if width, bound, ok := f.params.Preview(f.state); ok {
-			f.bound = bound
-			part = around(part.Value, width)
+		if i := f.params.Preview(f.state, part.Value); i != nil {
+			f.bound = i.Bound
+			part.Low, part.High, part.Bounded = i.Low, i.High, true
 		}
 	}
 	f.state.Questions++

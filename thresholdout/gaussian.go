@@ -210,13 +210,17 @@ func (p Params) gaussianStep(s State, holdout Mean, from Noise) Output {
 		z = noise.RoundedNormal(from.Answer("release", 0, sigma), steps(sigma, p.N))
 	}
 	value := holdout.value(z)
+	return Output{Value: value, Source: FromHoldout, Interval: p.gaussianInterval(s, value)}
+}
+
+// gaussianInterval is that of a plain answer.
+func (p Params) gaussianInterval(s State, value float64) *Interval {
 	adaptivity := min(p.HalfWidth, p.adaptivity(s))
-	out := Output{Value: value, Source: FromHoldout, Interval: around(value, p.HalfWidth, p.plainBound(),
-		map[string]float64{"sampling_and_noise": p.HalfWidth - adaptivity, "adaptivity": adaptivity})}
+	i := around(value, p.HalfWidth, p.plainBound(), map[string]float64{"sampling_and_noise": p.HalfWidth - adaptivity, "adaptivity": adaptivity})
 	if p.Capped > 0 {
-		p.narrow(s, sigma, out)
+		p.narrow(s, value, i)
 	}
-	return out
+	return i
 }
 
 func (p Params) plainBound() string {
@@ -233,19 +237,19 @@ func (p Params) plainBound() string {
 
 // narrow cuts the interval of a plain answer to its common part with Chernoff's, which is narrower for means near 0 and 1 once
 // the noise is small. Both hold at once: Chernoff's is paid from the capped share, for every question, whether it helps or not.
-func (p Params) narrow(s State, sigma float64, out Output) {
-	share := 0.0
+func (p Params) narrow(s State, value float64, i *Interval) {
+	sigma, share := p.sigmaOf(s), 0.0
 	if sigma > 0 {
 		share = noiseShare
 	}
-	low, high, err := p.account(s, 1, 1).MeanInterval(out.Value, sigma, share)
+	low, high, err := p.account(s, 1, 1).MeanInterval(value, sigma, share)
 	if err != nil {
 		return // a guarantee so wide that the account has no interval
 	}
 	low, high = max(0, low-gridError), min(1, high+gridError)
-	if low > out.Interval.Low || high < out.Interval.High {
-		out.Interval.Low, out.Interval.High = max(low, out.Interval.Low), min(high, out.Interval.High)
-		out.Interval.Bound += "+chernoff"
+	if low > i.Low || high < i.High {
+		i.Low, i.High = max(low, i.Low), min(high, i.High)
+		i.Bound += "+chernoff"
 	}
 }
 

@@ -164,25 +164,18 @@ func (in Input) beyond(threshold float64, noises ...int64) bool {
 	return difference.Abs(difference).Cmp(limit) > 0
 }
 
-// Preview is the half-width that the next answer would get if it were released now, and the bound that says so; ok is false
-// where there is none. For thresholdout it is that of an answer that agrees with training; for guess_and_check as well, at a
-// mean of one half, where it is widest (see [Params.Expected]).
-func (p Params) Preview(s State) (halfWidth float64, bound string, ok bool) {
+// Preview is the interval that the next answer would get if it were released now and were this value; nil where there is none. For
+// thresholdout it is that of an answer that agrees with training; guess_and_check has [Params.Expected] instead.
+func (p Params) Preview(s State, value float64) *Interval {
 	switch {
 	case p.Mechanism == Gaussian:
-		return p.HalfWidth + gridError, p.plainBound(), true
-	case p.Mechanism == GuessAndCheck:
-		_, i, err := p.Expected(s, Mean{Sum: p.Training * (grid / 2), N: p.Training}, nil)
-		if err != nil {
-			return 0, "", false
-		}
-		return (i.High - i.Low) / 2, i.Bound, true
+		return p.gaussianInterval(s, value)
 	case p.Mechanism == Split:
-		return p.HalfWidth + gridError, "splitting", true
+		return around(value, p.HalfWidth, "splitting", nil)
 	case p.Mechanism == Thresholdout && p.Form == FormLaplace:
-		return p.HalfWidth + gridError, "thresholdout-laplace", true
+		return around(value, p.HalfWidth, "thresholdout-laplace", nil)
 	case p.Mechanism == Thresholdout:
-		return p.forcedRuns().Pass(s.Questions, s.Tokens) + gridError, "thresholdout-forced-runs", true
+		return around(value, p.forcedRuns().Pass(s.Questions, s.Tokens), "thresholdout-forced-runs", nil)
 	}
-	return 0, "", false
+	return nil
 }
