@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
 
 	"gonum.org/v1/plot"
 
@@ -29,37 +28,39 @@ type rival struct {
 	name    string
 	attack  string
 	largest bool // what limits it is the largest of k errors of one scale, not the attack's last answer alone
-	sizes   []int64
-	params  func(n, k int64) thresholdout.Params
-	play    func(p thresholdout.Params) func(Oracle, uint64, int64, int64) error
+	// exponent of n in the number of questions by theory, 0 where theory has none for us to compare with.
+	exponent float64
+	sizes    []int64
+	params   func(n, k int64) thresholdout.Params
+	play     func(p thresholdout.Params) func(Oracle, uint64, int64, int64) error
 }
 
 var rivals = []rival{
-	{"naive", "single-adaptive", false, []int64{1000, 2000, 4000, 8000, 16000},
+	{"naive", "single-adaptive", false, 1, []int64{1000, 2000, 4000, 8000, 16000},
 		func(n, k int64) thresholdout.Params {
 			return thresholdout.Params{Mechanism: thresholdout.Naive, N: n, Questions: k}
 		},
 		func(thresholdout.Params) func(Oracle, uint64, int64, int64) error { return singleAdaptive(logOdds) }},
-	{"split", "single-adaptive", true, []int64{8000, 16000, 32000, 64000, 128000},
+	{"split", "single-adaptive", true, 1, []int64{8000, 16000, 32000, 64000, 128000},
 		func(n, k int64) thresholdout.Params {
 			return thresholdout.Params{Mechanism: thresholdout.Split, N: n, Questions: k}
 		},
 		func(thresholdout.Params) func(Oracle, uint64, int64, int64) error { return singleAdaptive(logOdds) }},
-	{"gaussian", "single-adaptive, discounted", true, []int64{2000, 4000, 8000, 16000},
+	{"gaussian", "single-adaptive, discounted", true, 2, []int64{2000, 4000, 8000, 16000},
 		func(n, k int64) thresholdout.Params {
 			return thresholdout.Params{Mechanism: thresholdout.Gaussian, N: n, Questions: k}
 		},
 		func(p thresholdout.Params) func(Oracle, uint64, int64, int64) error {
 			return singleAdaptive(discounted(p, func(asked int64) float64 { return bounds.ScheduledSigma(p.Sigma, asked+1, p.Questions) }))
 		}},
-	{"thresholdout", "knows training, discounted", true, []int64{1000, 2000, 4000, 8000},
+	{"thresholdout", "knows training, discounted", true, 2, []int64{1000, 2000, 4000, 8000},
 		func(n, k int64) thresholdout.Params {
 			return thresholdout.Params{Mechanism: thresholdout.Thresholdout, N: n, Training: n, Questions: k, Tokens: k}
 		},
 		func(p thresholdout.Params) func(Oracle, uint64, int64, int64) error {
 			return knowsTraining(discounted(p, func(int64) float64 { return p.Sigma }))
 		}},
-	{"guess_and_check", "knows training", false, []int64{1000, 2000, 4000, 8000},
+	{"guess_and_check", "knows training", false, 0, []int64{1000, 2000, 4000, 8000},
 		func(n, k int64) thresholdout.Params {
 			return thresholdout.Params{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: k, Tokens: k}
 		},
@@ -76,17 +77,23 @@ type search struct {
 	rival     rival
 	n         int64
 	replicate int
-	found     float64
+	found     float64 // 0 until it is
+}
+
+var adaptivityExperiment = Experiment{
+	Name:  "adaptivity",
+	Short: "how many adaptive questions a holdout of n units answers within a tolerance",
+	Paper: `Theory: under attack naive reuse and splitting answer a number of questions that grows as n; noise answers one that grows as n^2 up
+to logarithms (arXiv 1411.2664, arXiv 1511.02513), and no efficient mechanism does better (arXiv 1408.1655, arXiv 1410.1228).`,
+	Small: Options{Quick: true, Repetitions: 1},
+	Run:   Adaptivity,
 }
 
 // Adaptivity searches for the largest number of questions at which the mean of a run's largest error stays under the
 // tolerance, for mechanisms whose noise is planned for that number at 95% confidence.
 func Adaptivity(ctx context.Context, o Options) (Result, error) {
 	result := Result{Experiment: "adaptivity", Seed: o.Seed, Quick: o.Quick}
-	repetitions := 10
-	if o.Repetitions > 0 {
-		repetitions = o.Repetitions
-	}
+	repetitions := o.repetitions(10)
 	var searches []*search
 	for _, r := range rivals {
 		sizes := r.sizes
@@ -99,27 +106,45 @@ func Adaptivity(ctx context.Context, o Options) (Result, error) {
 			}
 		}
 	}
-	var mu sync.Mutex
-	finished := 0
-	err := parallel(ctx, len(searches), func() {
-		mu.Lock()
-		defer mu.Unlock()
-		finished++
-		if o.Progress != nil {
-			o.Progress(finished, len(searches))
-		}
-	}, func(ctx context.Context, i int) error {
-		k, err := searches[i].largest(ctx, seedOf(o.Seed, uint64(i)), repetitions)
-		searches[i].found = k
-		return err
+	found, _, err := Repeat(ctx, o, "searches", len(searches), func(ctx context.Context, i int) (float64, error) {
+		return searches[i].largest(ctx, seedOf(o.Seed, uint64(i)), repetitions)
 	})
+	for i, k := range found {
+		searches[i].found = k
+	}
 	result.Complete = err == nil
-	result.Rows, result.Fits = adaptivityRows(searches, repetitions)
+	result.Rows, result.Fits = adaptivityRows(searches)
 	result.Summary = adaptivityTable(result.Rows, result.Fits)
+	result.Checks = adaptivityChecks(result.Fits)
+	result.Notes = []string{fmt.Sprintf("For each mechanism and size, %d searches for the largest number of questions at which the mean over %d runs "+
+		"of a run's largest error stays under %v; noise is planned for that number at 95%% confidence.", replicates, repetitions, Tolerance)}
 	if len(result.Rows) > 0 {
-		result.Figure = func() (*plot.Plot, error) { return adaptivityFigure(result.Rows, result.Fits) }
+		result.Figures = []Figure{{Name: "adaptivity", Caption: "Questions before the largest error under attack exceeds 0.1, against the holdout's size, " +
+			"both in logarithms, with 95% intervals and fitted exponents.", Draw: func() (*plot.Plot, error) { return adaptivityFigure(result.Rows, result.Fits) }}}
 	}
 	return result, err
+}
+
+// exponentTolerance is how far a fitted exponent may be from theory's: sizes are finite and logarithms are left.
+const exponentTolerance = 0.25
+
+// adaptivityChecks compare exponents with theory's, with the union's logarithm taken out where it is what limits.
+func adaptivityChecks(fits []Fit) []Check {
+	var checks []Check
+	for _, r := range rivals {
+		of := Questions
+		if r.largest {
+			of = QuestionsTimesLog
+		}
+		for _, f := range fits {
+			if f.Method == r.name && f.Of == of && r.exponent > 0 {
+				checks = append(checks, Check{What: r.name + ": the exponent of " + of, Expected: r.exponent, Got: f.Exponent, Low: f.Low, High: f.High,
+					Criterion: fmt.Sprintf("the interval is no farther away than %v", exponentTolerance),
+					Agrees:    f.Low <= r.exponent+exponentTolerance && f.High >= r.exponent-exponentTolerance})
+			}
+		}
+	}
+	return checks
 }
 
 // largest brackets the number of questions by factors of two from 2 up, halves the bracket, and interpolates.
@@ -181,7 +206,7 @@ func (s *search) error(ctx context.Context, k int64, seed uint64, repetitions in
 }
 
 // adaptivityRows has a row for each mechanism and size all of whose searches are finished, and fits where three sizes are.
-func adaptivityRows(searches []*search, repetitions int) ([]Row, []Fit) {
+func adaptivityRows(searches []*search) ([]Row, []Fit) {
 	var rows []Row
 	var fits []Fit
 	x, y := map[string][]float64{}, map[string][]float64{}
@@ -197,7 +222,7 @@ func adaptivityRows(searches []*search, repetitions int) ([]Row, []Fit) {
 		if len(values) < replicates {
 			continue
 		}
-		row := Row{Condition: r.attack, Method: r.name, N: group[0].n, Confidence: 0.95, Set: QuestionsWithin, Repetitions: replicates * repetitions}
+		row := Row{Condition: r.attack, Method: r.name, N: group[0].n, Confidence: 0.95, Set: QuestionsWithin, Repetitions: replicates}
 		row.summarise(values)
 		row.K = int64(math.Round(row.Mean))
 		rows = append(rows, row)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync"
+	"slices"
 
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
@@ -68,20 +68,25 @@ type cell struct {
 	method     Method
 	params     thresholdout.Params
 	confidence float64
-	games      []Game
-	finished   int
+	games      []Game // nil until all are finished
+}
+
+var coverageExperiment = Experiment{
+	Name:  "coverage",
+	Short: "how often any interval misses its target, for every analyst and mechanism",
+	Paper: `The guarantee (docs/GUARANTEES.md): for every analyst, the probability that any interval of a run misses its target is at most one minus
+the confidence. Intervals for questions fixed beforehand promise nothing once questions are chosen after answers.`,
+	Small: Options{Quick: true, Repetitions: 3},
+	Run:   Coverage,
 }
 
 // Coverage lets every analyst play against every mechanism on fresh data, for a grid of sizes and confidences.
 func Coverage(ctx context.Context, o Options) (Result, error) {
 	result := Result{Experiment: "coverage", Seed: o.Seed, Quick: o.Quick}
 	sizes := []struct{ n, k int64 }{{500, 100}, {500, 500}, {2000, 500}}
-	confidences, repetitions := []float64{0.8, 0.95}, 100
+	confidences, repetitions := []float64{0.8, 0.95}, o.repetitions(100)
 	if o.Quick {
-		sizes, confidences, repetitions = sizes[1:2], confidences[1:], 20
-	}
-	if o.Repetitions > 0 {
-		repetitions = o.Repetitions
+		sizes, confidences, repetitions = sizes[1:2], confidences[1:], o.repetitions(20)
 	}
 	var cells []*cell
 	for _, size := range sizes {
@@ -92,46 +97,86 @@ func Coverage(ctx context.Context, o Options) (Result, error) {
 					return result, fmt.Errorf("experiments: %s: %w", m.Name, err)
 				}
 				for _, a := range Analysts {
-					cells = append(cells, &cell{analyst: a, method: m, params: p, confidence: confidence, games: make([]Game, repetitions)})
+					cells = append(cells, &cell{analyst: a, method: m, params: p, confidence: confidence})
 				}
 			}
 		}
 	}
 	err := play(ctx, o, cells, repetitions)
 	for _, c := range cells {
-		if c.finished == repetitions {
+		if c.games != nil {
 			result.Rows = append(result.Rows, c.rows()...)
 		}
 	}
 	result.Complete = err == nil
 	result.Summary = coverageTable(result.Rows)
+	result.Checks = coverageChecks(result.Rows)
+	result.Notes = []string{fmt.Sprintf("%d analysts play %d runs each against %d mechanisms, on fresh data in every run, "+
+		"at %d sizes and %d confidences; the training part is as large as the holdout.", len(Analysts), repetitions, len(Methods), len(sizes), len(confidences))}
 	if len(result.Rows) > 0 {
-		result.Figure = func() (*plot.Plot, error) { return coverageFigure(result.Rows) }
+		result.Figures = []Figure{{Name: "coverage", Caption: "The rate of runs in which any interval misses, by analyst and mechanism, with 95% intervals. " +
+			"The horizontal line is what is promised at most.", Draw: func() (*plot.Plot, error) { return coverageFigure(result.Rows) }}}
 	}
 	return result, err
 }
 
+// coverageFalseAlarm is the probability with which one check of a mechanism that keeps its promise fails.
+const coverageFalseAlarm = 1e-4
+
+// coverageChecks are, for every mechanism, the largest rate of misses of any analyst against the promise, and for naive reuse
+// that some analyst breaks the intervals of questions fixed beforehand.
+func coverageChecks(rows []Row) []Check {
+	var checks []Check
+	for _, m := range Methods {
+		for _, confidence := range []float64{0.8, 0.95} {
+			var worst Row
+			cells := 0
+			for _, r := range rows {
+				if r.Method == m.Name && r.Confidence == confidence && r.Set == NonCoverage {
+					if cells == 0 || r.Mean > worst.Mean {
+						worst = r
+					}
+					cells++
+				}
+			}
+			if cells == 0 {
+				continue
+			}
+			promise := math.Round(100*(1-confidence)) / 100
+			what := fmt.Sprintf("%s at %v: the worst rate of misses (%s, n = %d, k = %d)", m.Name, confidence, worst.Condition, worst.N, worst.K)
+			misses, runs := int64(math.Round(worst.Mean*float64(worst.Repetitions))), int64(worst.Repetitions)
+			c := Check{What: what, Expected: promise, Got: worst.Mean, Low: worst.Low, High: worst.High}
+			// The arguments are in range, so there is no error to see.
+			low, _, _ := bounds.ClopperPearson(misses, runs, 2*coverageFalseAlarm/float64(cells))
+			if m.Name == NaiveMethod {
+				c.Criterion, c.Agrees = fmt.Sprintf("above: these intervals promise nothing under adaptive questions (false alarm %v)", coverageFalseAlarm), low > promise
+			} else {
+				c.Criterion, c.Agrees = fmt.Sprintf("at most, for the worst of %d conditions (false alarm %v)", cells, coverageFalseAlarm), low <= promise
+			}
+			checks = append(checks, c)
+		}
+	}
+	return checks
+}
+
 // play plays all games: the seed of one is made of where it stands in the grid, so that no order changes it.
 func play(ctx context.Context, o Options, cells []*cell, repetitions int) error {
-	var mu sync.Mutex
-	done, total := 0, len(cells)*repetitions
-	return parallel(ctx, total, func() {}, func(_ context.Context, i int) error {
+	games, finished, err := Repeat(ctx, o, "games", len(cells)*repetitions, func(_ context.Context, i int) (Game, error) {
 		c, repetition := cells[i/repetitions], i%repetitions
 		seed := seedOf(o.Seed, uint64(i/repetitions), uint64(repetition))
 		game, err := Play(c.analyst, c.method.oracle(c.params, seedOf(seed, 1)), seedOf(seed, 2), c.params.N, c.params.N)
 		if err != nil {
-			return fmt.Errorf("experiments: %s against %s: %w", c.analyst.Name, c.method.Name, err)
+			return game, fmt.Errorf("experiments: %s against %s: %w", c.analyst.Name, c.method.Name, err)
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		c.games[repetition] = game
-		c.finished++
-		done++
-		if o.Progress != nil {
-			o.Progress(done, total)
-		}
-		return nil
+		return game, nil
 	})
+	for i, c := range cells {
+		from, to := i*repetitions, (i+1)*repetitions
+		if !slices.Contains(finished[from:to], false) {
+			c.games = games[from:to]
+		}
+	}
+	return err
 }
 
 // Play lets an analyst play one game.
@@ -156,7 +201,7 @@ func (c *cell) rows() []Row {
 		worst[i], reach[i] = g.Worst, g.Reach
 	}
 	a, b, d := row, row, row
-	a.Set = NonCoverage
+	a.Set, a.Rate = NonCoverage, true
 	a.Mean, a.SD = meanSD(missed)
 	// The arguments are in range, so there is no error to see.
 	a.Low, a.High, _ = bounds.ClopperPearson(misses, int64(len(c.games)), 0.05)

@@ -218,7 +218,7 @@ func TestReproducible(t *testing.T) {
 // TestInterrupted: an interruption returns the rows that are finished, and says that they are not all.
 func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := Coverage(ctx, Options{Quick: true, Repetitions: 3, Progress: func(done, _ int) {
+	r, err := Coverage(ctx, Options{Quick: true, Repetitions: 3, Progress: func(_ string, done, _ int) {
 		if done == 30 {
 			cancel()
 		}

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -20,19 +17,19 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/holdoutd/holdoutd/experiments"
-	"github.com/holdoutd/holdoutd/internal/figure"
 )
 
 func experimentCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "experiment",
-		Short: "Measure the mechanisms under attack, on simulated data",
-		Long: `Analysts who attack a holdout play against the real mechanisms on data whose truth is known. The same seed gives the
-same numbers. Interrupted, an experiment writes what it has.`,
+		Short: "Reproduce the experiments of the literature, and attack the mechanisms",
+		Long: `Experiments run the packages that the server uses, mostly on simulated data whose truth is known. The same seed gives the
+same numbers. With --out, what is finished is kept: the same command continues after an interruption, and an
+interrupted experiment writes what it has.`,
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "list",
-		Short: "Name the experiments",
+		Short: "Name the experiments and what each measures",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
@@ -41,11 +38,19 @@ same numbers. Interrupted, an experiment writes what it has.`,
 			}
 			return w.Flush()
 		},
-	})
+	}, allExperiments())
 	for _, e := range experiments.All {
 		cmd.AddCommand(oneExperiment(e))
 	}
 	return cmd
+}
+
+// commonFlags are those of every experiment.
+func commonFlags(cmd *cobra.Command, o *experiments.Options) {
+	f := cmd.Flags()
+	f.Uint64Var(&o.Seed, "seed", 1, "the same seed gives the same numbers")
+	f.IntVar(&o.Repetitions, "repetitions", 0, "runs of each condition (default: the experiment's own number)")
+	f.BoolVar(&o.Quick, "quick", false, "a smaller grid")
 }
 
 func oneExperiment(e experiments.Experiment) *cobra.Command {
@@ -54,101 +59,156 @@ func oneExperiment(e experiments.Experiment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   e.Name,
 		Short: "Measure " + e.Short,
+		Long:  "Measure " + e.Short + ".\n\n" + e.Paper,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Repetitions < 0 {
-				return errors.New("--repetitions is a positive number")
-			}
-			if dir != "" { // before the work, not after it
-				if err := os.MkdirAll(dir, 0o755); err != nil {
-					return fmt.Errorf("--out: %w", err)
-				}
+			o.Set = map[string]string{}
+			for _, f := range e.Flags {
+				o.Set[f.Name] = cmd.Flags().Lookup(f.Name).Value.String()
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			var finish func()
-			o.Progress, finish = progress(cmd.ErrOrStderr(), e.Name)
-			result, err := e.Run(ctx, o)
-			finish()
-			if dir != "" {
-				if writing := writeResult(dir, result); writing != nil {
-					return errors.Join(err, writing)
-				}
-			}
-			if printing := printTable(cmd.OutOrStdout(), result.Summary); printing != nil {
-				return errors.Join(err, printing)
-			}
-			if errors.Is(err, context.Canceled) {
-				return errors.New("interrupted: what was finished is in the results")
-			}
+			_, err := performExperiment(ctx, cmd, e, o, dir)
 			return err
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&dir, "out", "", "directory for results.json, results.csv, figure.svg and figure.png")
-	f.Uint64Var(&o.Seed, "seed", 1, "the same seed gives the same numbers")
-	f.IntVar(&o.Repetitions, "repetitions", 0, "runs of each condition (default: about a minute's work)")
-	f.BoolVar(&o.Quick, "quick", false, "a smaller grid")
+	commonFlags(cmd, &o)
+	cmd.Flags().StringVar(&dir, "out", "", "directory for results, figures and the report; with it the same command continues after an interruption")
+	for _, f := range e.Flags {
+		if f.Default == "true" || f.Default == "false" {
+			cmd.Flags().Bool(f.Name, f.Default == "true", f.Usage)
+		} else {
+			cmd.Flags().String(f.Name, f.Default, f.Usage)
+		}
+	}
 	return cmd
 }
 
-// progress is a bar on a terminal, and a line every tenth elsewhere.
-func progress(out io.Writer, name string) (report func(done, total int), finish func()) {
+func allExperiments() *cobra.Command {
+	var o experiments.Options
+	var dir string
+	cmd := &cobra.Command{
+		Use:   "all",
+		Short: "Run all experiments and build one page of them",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				return errors.New("--out is the directory for the results")
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			var reports []experiments.Report
+			var failed []error
+			for _, e := range experiments.All {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", e.Name, e.Short)
+				r, err := performExperiment(ctx, cmd, e, o, filepath.Join(dir, e.Name))
+				if err != nil {
+					failed = append(failed, fmt.Errorf("%s: %w", e.Name, err))
+				}
+				if r.Written {
+					reports = append(reports, r)
+				}
+				if ctx.Err() != nil {
+					break // what an earlier experiment found is worth its page
+				}
+			}
+			page := experiments.WriteIndex(dir, reports)
+			if page == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "the page of all: %s\n", filepath.Join(dir, experiments.IndexFile))
+			}
+			return errors.Join(append(failed, page)...)
+		},
+	}
+	commonFlags(cmd, &o)
+	cmd.Flags().StringVar(&dir, "out", "", "directory for a directory of each experiment and the page of all; the same command continues after an interruption")
+	return cmd
+}
+
+// performExperiment runs one with its progress shown, and prints what came out.
+func performExperiment(ctx context.Context, cmd *cobra.Command, e experiments.Experiment, o experiments.Options, dir string) (experiments.Report, error) {
+	if o.Repetitions < 0 {
+		return experiments.Report{}, errors.New("--repetitions is a positive number")
+	}
+	var finish func()
+	o.Progress, finish = progress(cmd.ErrOrStderr(), e.Name)
+	r, err := experiments.Perform(ctx, e, o, dir, version())
+	finish()
+	if printing := printResult(cmd.OutOrStdout(), r); printing != nil {
+		return r, errors.Join(err, printing)
+	}
+	if errors.Is(err, context.Canceled) {
+		if dir == "" {
+			return r, errors.New("interrupted")
+		}
+		return r, errors.New("interrupted: what was finished is in " + dir + ", and the same command continues")
+	}
+	return r, err
+}
+
+// progress is a bar on a terminal, and a line every tenth elsewhere, for each part of an experiment.
+func progress(out io.Writer, name string) (report func(part string, done, total int), finish func()) {
 	if file, ok := out.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			bars := mpb.New(mpb.WithOutput(file))
-			bar := bars.AddBar(0, mpb.PrependDecorators(decor.Name(name+" ")),
-				mpb.AppendDecorators(decor.CountersNoUnit("%d / %d "), decor.Elapsed(decor.ET_STYLE_GO)))
-			return func(done, total int) {
-					bar.SetTotal(int64(total), false)
-					bar.SetCurrent(int64(done))
-				}, func() {
-					bar.EnableTriggerComplete()
-					bar.Abort(false) // no more after an interruption; nothing for a bar that is full
-					bars.Wait()
-				}
+			return progressBars(file, name)
 		}
 	}
-	tenth := 0
-	return func(done, total int) {
+	last, tenth := "", 0
+	return func(part string, done, total int) {
+		if part != last {
+			last, tenth = part, 0
+		}
 		if now := 10 * done / total; now > tenth {
 			tenth = now
-			fmt.Fprintf(out, "%s: %d of %d\n", name, done, total)
+			fmt.Fprintf(out, "%s, %s: %d of %d\n", name, part, done, total)
 		}
 	}, func() {}
 }
 
-func writeResult(dir string, r experiments.Result) error {
-	encoded, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
+func progressBars(out io.Writer, name string) (report func(part string, done, total int), finish func()) {
+	bars := mpb.New(mpb.WithOutput(out))
+	var bar *mpb.Bar
+	var last string
+	end := func() {
+		if bar != nil {
+			bar.EnableTriggerComplete()
+			bar.Abort(false) // no more after an interruption; nothing for a bar that is full
+		}
+	}
+	return func(part string, done, total int) {
+			if bar == nil || part != last {
+				end()
+				last = part
+				bar = bars.AddBar(0, mpb.PrependDecorators(decor.Name(name+", "+part+" ")),
+					mpb.AppendDecorators(decor.CountersNoUnit("%d / %d "), decor.Elapsed(decor.ET_STYLE_GO)))
+			}
+			bar.SetTotal(int64(total), false)
+			bar.SetCurrent(int64(done))
+		}, func() {
+			end()
+			bars.Wait()
+		}
+}
+
+// printResult prints the table of a result and whether it agrees with what was to be expected.
+func printResult(out io.Writer, r experiments.Report) error {
+	if err := printTable(out, r.Result.Summary); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "results.json"), append(encoded, '\n'), 0o644); err != nil {
-		return err
-	}
-	var table strings.Builder
-	w := csv.NewWriter(&table)
-	w.Write([]string{"condition", "method", "n", "k", "confidence", "set", "mean", "sd", "low", "high", "repetitions"})
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
-	for _, row := range r.Rows {
-		w.Write([]string{row.Condition, row.Method, fmt.Sprint(row.N), fmt.Sprint(row.K), number(row.Confidence), row.Set, number(row.Mean),
-			number(row.SD), number(row.Low), number(row.High), fmt.Sprint(row.Repetitions)})
-	}
-	w.Flush()
-	if err := w.Error(); err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, "results.csv"), []byte(table.String()), 0o644); err != nil {
-		return err
-	}
-	if r.Figure == nil {
+	if len(r.Result.Checks) == 0 {
 		return nil
 	}
-	p, err := r.Figure()
-	if err != nil {
-		return err
+	agree := 0
+	for _, c := range r.Result.Checks {
+		if c.Agrees {
+			agree++
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "DISAGREES: %s: expected %.4g, came out %.4g (%.4g to %.4g); %s\n", c.What, c.Expected, c.Got, c.Low, c.High, c.Criterion); err != nil {
+			return err
+		}
 	}
-	return figure.Save(p, experiments.FigureWidth, experiments.FigureHeight, filepath.Join(dir, "figure.svg"), filepath.Join(dir, "figure.png"))
+	_, err := fmt.Fprintf(out, "%d of %d comparisons agree; %.1f s\n", agree, len(r.Result.Checks), r.Run.WallSeconds)
+	return err
 }
 
 func printTable(out io.Writer, table [][]string) error {
