@@ -1,0 +1,136 @@
+// Package estimate has differentially private estimators: so far the mean, by clamping and noise.
+//
+// Neighbours differ in one replaced row, and the number of rows is public. Values are clamped to a range that is declared,
+// not read off the data, and rounded to integers on a grid of 2^-30 of it; sums of integers are exact, so their
+// sensitivity is too, and the noise added to them is an integer drawn exactly (dp/noise). Nothing is assumed of floating
+// point.
+package estimate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/holdoutd/holdoutd/dp/account"
+	"github.com/holdoutd/holdoutd/dp/noise"
+)
+
+// Mean is the mean of rows of Dim numbers, each clamped to [Low, High].
+//
+// The clamp makes a bias where numbers lie outside; the noise grows with High - Low. Which range is best is a matter of
+// the tails and of rows times epsilon: see the experiment private-mean.
+type Mean struct {
+	Dim       int // numbers of a row, from 1
+	Low, High float64
+
+	Epsilon float64
+	Delta   float64 // 0 for Laplace noise, else Gaussian
+}
+
+// Limits of Mean.
+const (
+	MaxRows    = 1 << 31 // so that a sum of 2^30 a row fits an int64 with room
+	MaxDim     = 1 << 20
+	MinEpsilon = 1e-6 // per number of a row under Laplace noise: the scale of the noise stays below 2^52
+	gridBits   = 30
+)
+
+// Errors of Mean, wrapped.
+var (
+	ErrSettings = errors.New("estimate: bad settings")
+	ErrRows     = errors.New("estimate: bad rows")
+)
+
+// Check says what is wrong with the settings; every error wraps ErrSettings.
+func (m Mean) Check() error {
+	width := m.High - m.Low
+	switch {
+	case m.Dim < 1 || m.Dim > MaxDim:
+		return fmt.Errorf("%w: %d numbers in a row", ErrSettings, m.Dim)
+	case !(width > 0 && width < math.Inf(1)):
+		return fmt.Errorf("%w: range [%v, %v]", ErrSettings, m.Low, m.High)
+	case !(m.Epsilon >= MinEpsilon*float64(m.Dim) && m.Epsilon < math.Inf(1)):
+		return fmt.Errorf("%w: epsilon %v, at least %v for each number of a row", ErrSettings, m.Epsilon, MinEpsilon)
+	case !(m.Delta >= 0 && m.Delta < 1):
+		return fmt.Errorf("%w: delta %v is not in [0,1)", ErrSettings, m.Delta)
+	}
+	return nil
+}
+
+// Release returns the noisy mean of len(x)/Dim rows (row-major): unbiased for the mean of the clamped values, so that it
+// can lie outside [Low, High]. NaN counts as Low. The guarantee needs a stream of a secret key that is used for nothing
+// else.
+func (m Mean) Release(x []float64, s *noise.Stream) ([]float64, error) {
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	rows := len(x) / m.Dim
+	if rows < 1 || rows*m.Dim != len(x) || rows > MaxRows {
+		return nil, fmt.Errorf("%w: %d numbers for rows of %d", ErrRows, len(x), m.Dim)
+	}
+	sums := make([]int64, m.Dim)
+	m.sum(sums, x)
+	unit := (m.High - m.Low) / (1 << gridBits) / float64(rows)
+	draw, released := m.noise(s), make([]float64, m.Dim)
+	for k, sum := range sums {
+		released[k] = m.Low + float64(sum+draw())*unit
+	}
+	return released, nil
+}
+
+// sum adds the rows' integers to dst. A replaced row moves each by at most 2^30.
+func (m Mean) sum(dst []int64, x []float64) {
+	scale := (1 << gridBits) / (m.High - m.Low)
+	for len(x) > 0 {
+		for k := range dst {
+			share := (x[k] - m.Low) * scale
+			switch {
+			case !(share > 0): // NaN too
+			case share >= 1<<gridBits:
+				dst[k] += 1 << gridBits
+			default:
+				dst[k] += int64(math.Round(share))
+			}
+		}
+		x = x[len(dst):]
+	}
+}
+
+// noise returns what draws the noise of a coordinate, in units of the grid.
+func (m Mean) noise(s *noise.Stream) func() int64 {
+	scale := m.scale()
+	if m.Delta == 0 {
+		return func() int64 { return noise.DiscreteLaplace(s, uint64(scale)) }
+	}
+	return func() int64 { return noise.RoundedNormal(s, scale) }
+}
+
+// scale is that of the noise of one coordinate of the sum, in units of the grid: a whole number for Laplace noise, whose
+// sensitivity is in the sum of the coordinates' moves; for Gaussian noise it is in the root of their squares.
+func (m Mean) scale() float64 {
+	if m.Delta == 0 {
+		return math.Ceil(float64(m.Dim) * (1 << gridBits) / m.Epsilon * (1 + 1e-15)) // the quotient is rounded, maybe down
+	}
+	return account.GaussianSigma(math.Sqrt(float64(m.Dim))*(1<<gridBits), m.Epsilon, m.Delta) * (1 + 1e-11) // of a search's last digits
+}
+
+// NoiseSD is the standard deviation of the noise in each coordinate of a released mean of that many rows.
+func (m Mean) NoiseSD(rows int) float64 {
+	sd := m.scale()
+	if m.Delta == 0 {
+		sd *= math.Sqrt2 // the discrete law's variance is below this by a relative 1/(12 scale^2)
+	}
+	return sd / (1 << gridBits) / float64(rows) * (m.High - m.Low)
+}
+
+// NoiseHalfWidth is how far the noise in one coordinate reaches, either way, with probability 1-beta. Sampling and
+// clamping come on top.
+func (m Mean) NoiseHalfWidth(rows int, beta float64) float64 {
+	reach := m.scale() / (1 << gridBits) / float64(rows) * (m.High - m.Low)
+	if m.Delta == 0 {
+		return -math.Log(beta) * reach
+	}
+	return distuv.UnitNormal.Quantile(1-beta/2) * reach
+}
