@@ -1,6 +1,7 @@
 package holdout
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries"
@@ -26,12 +27,20 @@ func (h *opened) price(plan *queries.Plan) int {
 	return total
 }
 
-// tokensAtRisk is how many tokens a plan can spend: one for each mean that is checked.
-func (h *opened) tokensAtRisk(plan *queries.Plan) int {
+// tokensAtRisk is how many tokens a plan can need: one for each mean that is checked, but of optional ones, which end where
+// tokens do, one is enough.
+func (h *opened) tokensAtRisk(plan *queries.Plan) (total int) {
 	if !h.params.HasTokens() {
 		return 0
 	}
-	return plan.Numbers()
+	for _, r := range plan.Releases() {
+		if r.Optional {
+			total++
+		} else {
+			total += r.Count
+		}
+	}
+	return total
 }
 
 // stepping releases a question's means by the holdout's mechanism, each a step of its own.
@@ -60,6 +69,9 @@ func (s *stepping) Number(function int) (queries.Part, error) {
 	in.Guess = s.q.guess
 	h := s.asking.holdout
 	out, next, err := thresholdout.Step(h.params, s.state, in, h.noise(s.q, function))
+	if errors.Is(err, thresholdout.ErrNoTokens) {
+		return queries.Part{}, fmt.Errorf("%w: %w", queries.ErrSpent, err)
+	}
 	if err != nil {
 		return queries.Part{}, fmt.Errorf("holdout: step: %w", err)
 	}

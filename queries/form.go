@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/internal/nearest"
 )
 
 // A form is the type of a member: it reads the JSON into the field that it is bound to, writes it back in canonical
@@ -220,4 +223,72 @@ func (f weightForm) canonical() any {
 
 func (f weightForm) schema() map[string]any {
 	return map[string]any{"type": "string", "enum": []string{string(WeightUnit), string(WeightRow)}, "default": string(WeightUnit)}
+}
+
+// optionalRange is a range that may be left out: canonical form leaves it out too.
+type optionalRange struct{ into *Range }
+
+func (f optionalRange) read(v *violations, pointer string, in *value) {
+	rangeForm{f.into}.read(v, pointer, in)
+}
+
+func (f optionalRange) canonical() any {
+	if !f.into.valid() {
+		return nil
+	}
+	return rangeForm{f.into}.canonical()
+}
+
+func (f optionalRange) schema() map[string]any { return rangeForm{f.into}.schema() }
+
+// choice is one of a few words; the field's value before reading, the first word, is the default.
+type choice struct {
+	into  *string
+	words []string
+}
+
+func (f choice) read(v *violations, pointer string, in *value) {
+	if in.kind != textValue || !slices.Contains(f.words, in.text) {
+		v.put(Violation{Pointer: pointer, Detail: `must be one of "` + strings.Join(f.words, `", "`) + `"`, Suggestion: nearest.Name(in.text, f.words)})
+		return
+	}
+	*f.into = in.text
+}
+
+func (f choice) canonical() any {
+	if *f.into == f.words[0] {
+		return nil
+	}
+	return *f.into
+}
+
+func (f choice) schema() map[string]any {
+	return map[string]any{"type": "string", "enum": f.words, "default": f.words[0]}
+}
+
+// positive is a number above 0 with a default, which the field has before reading.
+type positive struct {
+	into *float64
+	or   float64
+}
+
+func (f positive) read(v *violations, pointer string, in *value) {
+	x := &f.or
+	number{into: &x, above: &zero}.read(v, pointer, in)
+	if *x > MaxMagnitude {
+		v.add(pointer, fmt.Sprintf("must not be above %g", MaxMagnitude))
+		return
+	}
+	*f.into = *x
+}
+
+func (f positive) canonical() any {
+	if *f.into == f.or {
+		return nil
+	}
+	return *f.into
+}
+
+func (f positive) schema() map[string]any {
+	return map[string]any{"type": "number", "exclusiveMinimum": 0, "maximum": MaxMagnitude, "default": f.or}
 }

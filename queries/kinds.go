@@ -28,7 +28,7 @@ type body interface {
 	compile(c *compiler) *Plan
 }
 
-var kinds = []kind{meanKind, fractionKind, countKind, sumKind}
+var kinds = []kind{meanKind, fractionKind, countKind, sumKind, screenKind}
 
 // Types are the names of the query types.
 func Types() []string {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,15 @@ import (
 var flights = dataset.Schema{Fields: []dataset.Field{
 	{Name: "delay", Kind: dataset.Number}, {Name: "distance", Kind: dataset.Number}, {Name: "origin", Kind: dataset.Text}, {Name: "late", Kind: dataset.Bool},
 }}
+
+// halves is a training part in which every row function has the mean one half.
+type halves struct{}
+
+func (halves) Means(functions []RowFunction) ([]float64, error) {
+	return slices.Repeat([]float64{0.5}, len(functions)), nil
+}
+
+func (halves) Texts(string) []string { return []string{"JFK", "SFO"} }
 
 func mustParse(t testing.TB, body string) *Query {
 	t.Helper()
@@ -98,7 +108,7 @@ func TestRefused(t *testing.T) {
 		{`null`, Invalid, "must be an object"},
 		{`[]`, Invalid, "must be an object: a query, not a list"},
 		{`{}`, Invalid, `"type" is missing`},
-		{`{"type":"meen"}`, Invalid, "/type: must be one of mean, fraction, count, sum; did you mean mean?"},
+		{`{"type":"meen"}`, Invalid, "/type: must be one of " + strings.Join(Types(), ", ") + "; did you mean mean?"},
 		{`{"type":3}`, Invalid, "/type: must be one of"},
 		{`{"type":"mean"}`, Invalid, `"of" is missing: the number to average: a row expression; "range" is missing`},
 		{mean(`,"whre":"late"`), Invalid, "/whre: unknown member; a mean has type, of, range, where, null, weight, guess, half_width, note; did you mean where?"},
@@ -191,7 +201,7 @@ func TestBatch(t *testing.T) {
 		`{}`:                                  `"queries" is missing`,
 		`[]`:                                  "must be an object",
 		`{"queries":3,"partial":"yes","x":1}`: "/queries: must be a list of queries, not a number; /partial: must be true or false, not a text; /x: unknown member",
-		`{"queries":[{"type":"count"},{"a":1},7]}`: `/queries/0: "of" is missing: the condition to count; /queries/1: "type" is missing: one of mean, fraction, count, sum; /queries/2: must be an object`,
+		`{"queries":[{"type":"count"},{"a":1},7]}`: `/queries/0: "of" is missing: the condition to count; /queries/1: "type" is missing: one of ` + strings.Join(Types(), ", ") + `; /queries/2: must be an object`,
 		`{"queries":[` + many + `]}`:               "/queries: has more than 1000 queries",
 	} {
 		if _, err := ParseBatch([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {
@@ -287,7 +297,7 @@ func TestSchema(t *testing.T) {
 			if q.Type() != alternative.Title {
 				t.Errorf("%s is an example of %s", example, alternative.Title)
 			}
-			if _, err := q.Compile(flights); err != nil {
+			if _, err := q.Compile(flights, Training(halves{})); err != nil {
 				t.Errorf("%s: %v", example, err)
 			}
 			var members map[string]any

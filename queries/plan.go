@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/interval"
@@ -34,7 +35,13 @@ type Release struct {
 	// Variance of a Vector is a sure bound, over all tables, of the variance over the units of its coordinates, summed:
 	// at most Count/4; 1-1/d for d functions of which one is 1 and the others 0 at every unit.
 	Variance float64
+	// Optional Numbers are released as far as the budget for surprises lasts, and are Missing after that. Without it, a question
+	// is answered whole or not asked.
+	Optional bool
 }
+
+// ErrSpent is what a Releaser returns for an Optional number that the budget does not pay for any more.
+var ErrSpent = errors.New("queries: the budget for surprises is spent")
 
 // search is a walk down a complete binary tree of row functions, in heap order: the children of function i are 2i+1 and
 // 2i+2. One function of each level is asked, so that steps levels of questions tell apart 2^steps leaves.
@@ -58,6 +65,7 @@ type Part struct {
 	Value     float64
 	Low, High float64 // the interval, where Bounded; parts of one answer hold simultaneously
 	Bounded   bool
+	Missing   bool // it was not released
 }
 
 // interval is the part's interval within [0,1].
@@ -133,10 +141,17 @@ func (out *Outcome) release(r Releaser, release Release, first int) error {
 		out.Choices = append(out.Choices, choice)
 		return err
 	}
+	spent := false
 	for i := first; i < first+release.Count; i++ {
-		part, err := r.Number(i)
-		if err != nil {
-			return err
+		part := Part{Missing: true}
+		if !spent {
+			var err error
+			part, err = r.Number(i)
+			if spent = release.Optional && errors.Is(err, ErrSpent); spent {
+				part = Part{Missing: true}
+			} else if err != nil {
+				return err
+			}
 		}
 		out.Parts = append(out.Parts, part)
 	}

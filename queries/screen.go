@@ -1,0 +1,311 @@
+package queries
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
+
+var screenKind = kind{
+	name: "screen",
+	doc: "Many features against one label in one request: for each the correlation, or the mean product, as a question of its own. " +
+		"Under thresholdout and guess_and_check only features where training part and holdout disagree spend tokens; once these are gone the rest are null and cost nothing.",
+	examples: []string{
+		`{"type":"screen","label":"delay > 15","features":["distance"],"range":[0,3000]}`,
+		`{"type":"screen","label":"delay","features":"d*","statistic":"product","range":[0,3000],"range_label":[-60,180]}`,
+	},
+	make: func() body { return &screen{Statistic: screenCorrelation, Clip: defaultClip} },
+}
+
+// The statistics of a screen.
+const (
+	screenCorrelation = "correlation"
+	screenProduct     = "product"
+)
+
+// MaxFeatures bounds the features of one screen: each is a question and a line of the answer.
+const MaxFeatures = 16384
+
+// screen is {"type":"screen"}.
+type screen struct {
+	Label      *expr.Syntax
+	Features   features
+	Statistic  string
+	Range      Range
+	RangeLabel Range
+	Clip       float64
+}
+
+func (q *screen) members() []member {
+	return []member{
+		required("label", expression{&q.Label}, "what the features are held against: a number or a condition; a condition counts as 1 where it holds and -1 where it does not"),
+		required("features", featuresForm{&q.Features}, `a pattern of column names, with * and ?, which stands for all number columns that match and are not part of the label; or a list of number columns`),
+		optional("statistic", choice{&q.Statistic, []string{screenCorrelation, screenProduct}}, "correlation (the default): the mean product of z-scores, with means and standard deviations from the training part; product: the mean product of feature and label"),
+		required("range", rangeForm{&q.Range}, "[low, high]: features are clamped to it"),
+		optional("range_label", optionalRange{&q.RangeLabel}, "[low, high] of a label that is a number"),
+		optional("clip", positive{&q.Clip, defaultClip}, "of correlation: z-scores are clamped to ±clip; the smaller it is, the narrower the intervals"),
+	}
+}
+
+// defaultClip cuts off a quarter of a percent of a normal variable.
+const defaultClip = 3.0
+
+func (q *screen) rules(v *violations, pointer string) {
+	if q.Statistic == screenProduct && q.Clip != defaultClip {
+		v.add(pointer+"/clip", `belongs to "statistic":"correlation"`)
+	}
+}
+
+func (q *screen) compile(c *compiler) *Plan {
+	label, labelRange := q.label(c)
+	names := q.Features.resolve(c, q.Label)
+	if len(c.list) > 0 {
+		return nil
+	}
+	p := &Plan{Range: Range{-1, 1}}
+	if q.Statistic == screenProduct {
+		q.products(p, label, labelRange, names)
+	} else {
+		q.correlations(c, p, label, labelRange, names)
+	}
+	d := &p.describe
+	d.Null = "a null feature or label counts as a product of 0, or as the value nearest to it"
+	d.Target = c.target("for each feature the %s", d.Combine)
+	return p
+}
+
+// label is the number that features are held against, clamped.
+func (q *screen) label(c *compiler) (*expr.Node, Range) {
+	n, err := q.Label.Check(c.schema)
+	if err != nil {
+		c.expression(c.pointer+"/label", err)
+		return nil, Range{}
+	}
+	switch {
+	case n.Type == expr.Condition && q.RangeLabel.valid():
+		c.add(c.pointer+"/range_label", "a label that is a condition is 1 or -1 and has no range")
+	case n.Type == expr.Condition:
+		return &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{n, literal(1), literal(-1)}}, Range{-1, 1}
+	case n.Type != expr.Number:
+		c.add(c.pointer+"/label", "must be a number or a condition")
+	case !q.RangeLabel.valid():
+		c.add(c.pointer+"/range_label", "is missing: the label is a number, which needs a range to be clamped to")
+	default:
+		return clamped(n, q.RangeLabel), q.RangeLabel
+	}
+	return nil, Range{}
+}
+
+func clamped(n *expr.Node, r Range) *expr.Node {
+	return &expr.Node{Op: expr.OpClamp, Type: expr.Number, Args: []*expr.Node{n, literal(r.Low), literal(r.High)}}
+}
+
+func binary(op expr.Op, a, b *expr.Node) *expr.Node {
+	return &expr.Node{Op: op, Type: expr.Number, Args: []*expr.Node{a, b}}
+}
+
+func columnNode(name string) *expr.Node {
+	return &expr.Node{Op: expr.OpColumn, Type: expr.Number, Text: name}
+}
+
+// products asks for the mean of feature times label, over the hull of what the product can be.
+func (q *screen) products(p *Plan, label *expr.Node, labelRange Range, names []string) {
+	a, b, x, y := q.Range.Low, q.Range.High, labelRange.Low, labelRange.High
+	r := Range{min(a*x, a*y, b*x, b*y), max(a*x, a*y, b*x, b*y)}
+	for _, name := range names {
+		p.Functions = append(p.Functions, RowFunction{Value: binary(expr.OpMul, clamped(columnNode(name), q.Range), label), Lo: r.Low, Hi: r.High,
+			Null: min(max(0, r.Low), r.High)})
+	}
+	p.Range = r
+	p.releases = []Release{{Kind: Number, Count: len(names), Optional: true}}
+	p.combine = itemwise(names, nil, r)
+	p.describe.Functions = []string{fmt.Sprintf("for each of %d features: the feature, clamped to %v, times the label %s", len(names), q.Range, q.Label.Canonical())}
+	p.describe.Combine = "mean of the feature times the label"
+}
+
+// correlations asks for the mean product of z-scores. A feature that does not vary in the training part has none, and is not asked.
+func (q *screen) correlations(c *compiler, p *Plan, label *expr.Node, labelRange Range, names []string) {
+	scores := c.zScores("features", `use "statistic":"product"`, q.Clip, append([]zScored{{label, labelRange}}, zScoredColumns(names, q.Range)...))
+	if scores == nil {
+		return
+	}
+	if scores[0] == nil {
+		c.add(c.pointer+"/label", "does not vary in the training part")
+		return
+	}
+	r := Range{-q.Clip * q.Clip, q.Clip * q.Clip}
+	defined := make([]bool, len(names))
+	for i, z := range scores[1:] {
+		if defined[i] = z != nil; z != nil {
+			p.Functions = append(p.Functions, RowFunction{Value: binary(expr.OpMul, z, scores[0]), Lo: r.Low, Hi: r.High})
+		}
+	}
+	if len(p.Functions) == 0 {
+		c.add(c.pointer+"/features", "none of the features varies in the training part")
+		return
+	}
+	p.Range = r
+	p.releases = []Release{{Kind: Number, Count: len(p.Functions), Optional: true}}
+	p.combine = itemwise(names, defined, r)
+	p.describe.Functions = []string{fmt.Sprintf("for each of %d features: the product of the z-scores of the feature, clamped to %v, and of the label %s, each clamped to ±%v, "+
+		"with means and standard deviations of the training part", len(names), q.Range, q.Label.Canonical(), q.Clip)}
+	p.describe.Combine = fmt.Sprintf("mean product of the z-scores of feature and label, clamped to ±%v", q.Clip)
+}
+
+// itemwise makes one item of each mean, moved to the range; those that are not defined have no part and no value.
+func itemwise(names []string, defined []bool, r Range) func(Outcome) Result {
+	return func(o Outcome) Result {
+		items, next := make([]Item, len(names)), 0
+		for i, name := range names {
+			items[i].Of = name
+			if defined != nil && !defined[i] {
+				continue
+			}
+			part := o.Parts[next]
+			next++
+			if part.Missing {
+				continue
+			}
+			one := finish(part.Value, part.interval(), part.Bounded, r, 1)
+			items[i].Value, items[i].Low, items[i].High = one.Value, one.Low, one.High
+		}
+		return Result{Items: items}
+	}
+}
+
+// zScored is a number that is to be standardised.
+type zScored struct {
+	value *expr.Node // clamped to the range
+	in    Range
+}
+
+func zScoredColumns(names []string, r Range) []zScored {
+	all := make([]zScored, len(names))
+	for i, name := range names {
+		all[i] = zScored{clamped(columnNode(name), r), r}
+	}
+	return all
+}
+
+// leastSpread is the standard deviation, as a part of the range, below which a number counts as constant: the grid's rounding of
+// its mean and square is far below.
+const leastSpread = 1e-4
+
+// zScores are the numbers minus their means, divided by their standard deviations, both of the training part, clamped to
+// ±clip; null where a number is. A number that does not vary has none. It is nil after a violation.
+func (c *compiler) zScores(name, instead string, clip float64, numbers []zScored) []*expr.Node {
+	functions := make([]RowFunction, 0, 2*len(numbers))
+	for _, x := range numbers {
+		middle, half := x.in.Low/2+x.in.High/2, x.in.High/2-x.in.Low/2
+		away := binary(expr.OpSub, x.value, literal(middle))
+		functions = append(functions,
+			RowFunction{Value: x.value, Lo: x.in.Low, Hi: x.in.High, Null: middle},
+			RowFunction{Value: binary(expr.OpMul, away, away), Lo: 0, Hi: half * half})
+	}
+	means := c.trainingMeans(name, instead, functions...)
+	if means == nil {
+		return nil
+	}
+	scores := make([]*expr.Node, len(numbers))
+	for i, x := range numbers {
+		half := x.in.High/2 - x.in.Low/2
+		away := (2*means[2*i] - 1) * half // of the mean from the middle
+		sd := math.Sqrt(max(0, means[2*i+1]*half*half-away*away))
+		if sd < leastSpread*2*half {
+			continue
+		}
+		z := binary(expr.OpMul, binary(expr.OpSub, x.value, literal(x.in.Low/2+x.in.High/2+away)), literal(1/sd))
+		scores[i] = clamped(z, Range{-clip, clip})
+	}
+	return scores
+}
+
+// features are the columns of a screen: a pattern, or names.
+type features struct {
+	pattern string
+	names   []string
+}
+
+// resolve are the names of the columns.
+func (f features) resolve(c *compiler, label *expr.Syntax) []string {
+	at := c.pointer + "/features"
+	if f.names != nil {
+		kinds := make(map[string]dataset.Kind, len(c.schema.Fields))
+		for _, field := range c.schema.Fields {
+			kinds[field.Name] = field.Kind
+		}
+		for i, name := range f.names {
+			if kind, ok := kinds[name]; !ok {
+				c.add(fmt.Sprintf("%s/%d", at, i), "there is no column of this name")
+			} else if kind != dataset.Number {
+				c.add(fmt.Sprintf("%s/%d", at, i), "the column holds no numbers")
+			}
+		}
+		return f.names
+	}
+	inLabel := map[string]bool{}
+	for _, name := range label.Columns() {
+		inLabel[name] = true
+	}
+	var names []string
+	for _, field := range c.schema.Fields {
+		if ok, _ := path.Match(f.pattern, field.Name); ok && field.Kind == dataset.Number && !inLabel[field.Name] {
+			names = append(names, field.Name)
+		}
+	}
+	if len(names) == 0 {
+		c.add(at, "no column of numbers beside the label matches the pattern")
+	}
+	return names
+}
+
+// featuresForm reads features.
+type featuresForm struct{ into *features }
+
+func (f featuresForm) read(v *violations, pointer string, in *value) {
+	switch in.kind {
+	case textValue:
+		if _, err := path.Match(in.text, ""); err != nil || in.text == "" || strings.ContainsAny(in.text, `[\`) {
+			v.add(pointer, "is no pattern of a column name; * stands for any text and ? for any character")
+			return
+		}
+		f.into.pattern = in.text
+	case listValue:
+		if len(in.items) == 0 || len(in.items) > MaxFeatures {
+			v.add(pointer, fmt.Sprintf("must have between 1 and %d columns", MaxFeatures))
+			return
+		}
+		seen := make(map[string]bool, len(in.items))
+		for i, item := range in.items {
+			at := fmt.Sprintf("%s/%d", pointer, i)
+			switch {
+			case item.kind != textValue:
+				v.wrongType(at, "the name of a column", item)
+			case seen[item.text]:
+				v.add(at, "is in the list before")
+			}
+			seen[item.text] = true
+			f.into.names = append(f.into.names, item.text)
+		}
+	default:
+		v.wrongType(pointer, "a pattern or a list of columns", in)
+	}
+}
+
+func (f featuresForm) canonical() any {
+	if f.into.names != nil {
+		return f.into.names
+	}
+	return f.into.pattern
+}
+
+func (f featuresForm) schema() map[string]any {
+	return map[string]any{"oneOf": []any{
+		map[string]any{"type": "string", "minLength": 1},
+		map[string]any{"type": "array", "items": map[string]any{"type": "string"}, "minItems": 1, "maxItems": MaxFeatures, "uniqueItems": true},
+	}}
+}
