@@ -89,17 +89,26 @@ func (c Capped) MeanInterval(answer, sigma, noiseShare float64) (low, high float
 	return low, high, nil
 }
 
-// FractionInterval is MeanInterval with the exact binomial tail, for a yes/no question about independent units of one law.
+// FractionInterval is MeanInterval with the exact binomial tail, for a yes/no question about independent units of one law. The
+// sample's mean is a whole number of units over N, so that the noise leaves the counts from within: the ends are MeanInterval's of
+// the outermost counts or narrower. answer may be off its grid by gridSlack.
 func (c Capped) FractionInterval(answer, sigma, noiseShare float64) (low, high float64, err error) {
 	share, noise, err := c.divide(sigma, noiseShare)
 	if err != nil {
 		return 0, 0, err
 	}
 	level := c.Level(share)
-	fewest := math.Floor(min(max(answer-noise, 0), 1) * c.N)
-	most := math.Ceil(min(max(answer+noise, 0), 1) * c.N)
+	fewest := min(math.Ceil(max(answer-noise-gridSlack, 0)*c.N), c.N)
+	most := max(math.Floor(min(answer+noise+gridSlack, 1)*c.N), 0)
+	if fewest > most { // the noise was beyond its quantile: no count is near
+		fewest, most = most, fewest
+	}
 	return 1 - binomialHigh(c.N, c.N-fewest, level), binomialHigh(c.N, most, level), nil
 }
+
+// gridSlack is how far a released answer may be from the noisy mean because it was rounded to a grid, and covers rounding
+// in floating point: far less than one unit of as many as exactTrials.
+const gridSlack = 1.0 / (1 << 29)
 
 func (c Capped) divide(sigma, noiseShare float64) (share, noise float64, err error) {
 	if err := c.check(); err != nil {
