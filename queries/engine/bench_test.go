@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -105,3 +106,59 @@ func BenchmarkTextContains1M(b *testing.B) {
 	name := &expr.Node{Op: expr.OpText, Type: expr.Text, Text: "n C"}
 	run(b, []queries.RowFunction{{Lo: 0, Hi: 1, Value: call(expr.OpContains, expr.Condition, town, name)}}, nil, 1, 4)
 }
+
+// BenchmarkScreen10k is one screen of 10,000 features against a label over 10,000 rows, on all cores; bench/compare.py has
+// NumPy's X.T @ y of the same size.
+func BenchmarkScreen10k(b *testing.B) {
+	const features, rows = 10_000, 10_000
+	r := rand.New(rand.NewPCG(1, 2))
+	columns := make([]dataset.Column, features+1)
+	for j := range columns {
+		x := make([]float64, rows)
+		for i := range x {
+			x[i] = 8*r.Float64() - 4
+		}
+		columns[j] = dataset.Column{Field: dataset.Field{Name: fmt.Sprintf("f%05d", j), Kind: dataset.Number}, Numbers: x}
+	}
+	columns[features].Name = "y"
+	table, err := dataset.FromColumns(columns...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := NewTable(table, nil, 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, statistic := range []string{"product", "correlation"} {
+		b.Run(statistic, func(b *testing.B) {
+			q, err := queries.Parse([]byte(`{"type":"screen","label":"y > 0.0","features":"f*","statistic":"` + statistic + `","range":[-4,4]}`))
+			if err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				plan, err := q.Compile(table.Schema(), queries.Training(trainingTable{s}))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, err := s.Sums(context.Background(), plan.Functions, 0, s.Units()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/features/rows, "ns/value")
+		})
+	}
+}
+
+// trainingTable is a training part that is a table in memory.
+type trainingTable struct{ *Table }
+
+func (t trainingTable) Means(functions []queries.RowFunction) ([]float64, error) {
+	sums, err := t.Sums(context.Background(), functions, 0, t.Units())
+	means := make([]float64, len(sums))
+	for i, sum := range sums {
+		means[i] = float64(sum) / float64(t.Units()*queries.One)
+	}
+	return means, err
+}
+
+func (trainingTable) Texts(string) []string { return nil }

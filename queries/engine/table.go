@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// chunkRows is about how many rows a worker takes at a time: some 50 µs of one cheap query, so that workers end
-	// together and a cancelled request stops soon, and far more than taking a chunk costs.
+	// chunkRows is about how many rows of one query a worker takes at a time: some 50 µs of a cheap one, so that workers end
+	// together and a cancelled request stops soon, and far more than taking a chunk costs. A batch takes fewer rows, but not
+	// less than a block.
 	chunkRows = 1 << 15
 	// MaxScratch bounds the registers of one worker, in bytes. A batch that needs more is summed in parts, each in a
 	// pass of its own; one row function alone is bounded by the limits of package expr instead.
@@ -92,7 +93,7 @@ func (t *Table) Sums(ctx context.Context, functions []queries.RowFunction, from,
 // run shares the chunks of a range among workers: each takes the next one when it is done with its last. Sums are of
 // integers, so the order does not matter.
 func (t *Table) run(ctx context.Context, program *kernel.Program, functions int, from, to int64) ([]int64, error) {
-	chunks := t.cut(from, to)
+	chunks := t.cut(from, to, max(chunkRows/int64(functions), kernel.MaxBlock))
 	workers := t.workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -133,16 +134,16 @@ func (t *Table) run(ctx context.Context, program *kernel.Program, functions int,
 	return sums, nil
 }
 
-// cut returns where the chunks of a range of units begin, and its end.
-func (t *Table) cut(from, to int64) []int64 {
+// cut returns where the chunks of a range of units begin, of about so many rows each, and its end.
+func (t *Table) cut(from, to, rows int64) []int64 {
 	chunks := []int64{from}
 	if t.units.Offsets == nil {
-		for at := from + chunkRows; at < to; at += chunkRows {
+		for at := from + rows; at < to; at += rows {
 			chunks = append(chunks, at)
 		}
 	} else if from < to {
 		offsets := t.units.Offsets
-		for row := int64(offsets[from]) + chunkRows; row < int64(offsets[to]); row += chunkRows {
+		for row := int64(offsets[from]) + rows; row < int64(offsets[to]); row += rows {
 			row32 := uint32(min(row, math.MaxUint32))
 			unit := from + int64(sort.Search(int(to-from), func(i int) bool { return offsets[from+int64(i)] >= row32 }))
 			if unit > chunks[len(chunks)-1] && unit < to {

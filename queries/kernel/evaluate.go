@@ -21,13 +21,13 @@ func Evaluate(t *dataset.Table, n *expr.Node) (Values, error) {
 	if n.Type == expr.Text {
 		return Values{}, fmt.Errorf("kernel: texts are not computed")
 	}
-	l := newLowering(t)
+	l := newLowering(t, 1)
 	root, err := l.node(n)
 	if err != nil {
 		return Values{}, err
 	}
 	l.rank()
-	a := newAssembler(l)
+	a := newAssembler(l, 1)
 	a.emit(root)
 	// A sink keeps the result's register; it is read here and not summed.
 	a.steps = append(a.steps, step{sink: new(sink), dst: unplaced, value: value{a: root, b: none, c: none}})

@@ -28,6 +28,7 @@ const (
 	opDiv
 	opMin
 	opMax
+	opClamp  // min(max(a, b), c) with constants b <= c
 	opSelect // a ? b : c
 
 	opTrue
@@ -214,6 +215,15 @@ func (g *graph) compare(o op, a, b id) id {
 		a, b, o = b, a, mirrored[o]
 	}
 	return g.add(value{op: o, a: a, b: b, c: none}, "")
+}
+
+// clamp is min(max(a, lo), hi).
+func (g *graph) clamp(a, lo, hi id) id {
+	x, y := g.at(lo), g.at(hi)
+	if x.op != opConst || y.op != opConst || g.isConst(a) || !(x.k <= y.k) {
+		return g.binary(opMin, g.binary(opMax, a, lo), hi)
+	}
+	return g.add(value{op: opClamp, a: a, b: lo, c: hi, bound: max(math.Abs(x.k), math.Abs(y.k))}, "")
 }
 
 func (g *graph) selectNumber(test, yes, no id) id {

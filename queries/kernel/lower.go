@@ -17,8 +17,14 @@ type lowering struct {
 	done  map[*expr.Node]id
 }
 
-func newLowering(t *dataset.Table) *lowering {
-	l := &lowering{graph: graph{seen: map[key]id{}}, table: t, index: map[string]int{}, done: map[*expr.Node]id{}}
+// valuesPerFunction is a guess that saves a large batch most of the growing.
+const valuesPerFunction = 8
+
+// newLowering expects about so many row functions.
+func newLowering(t *dataset.Table, functions int) *lowering {
+	expected := valuesPerFunction * functions
+	l := &lowering{graph: graph{values: make([]value, 0, expected), seen: make(map[key]id, expected)}, table: t,
+		index: make(map[string]int, t.Columns()), done: make(map[*expr.Node]id, expected)}
 	for i := range t.Columns() {
 		l.index[t.Column(i).Name] = i
 	}
@@ -139,7 +145,7 @@ func (l *lowering) operation(n *expr.Node, args []id) (id, error) {
 	}
 	switch n.Op {
 	case expr.OpClamp:
-		return l.binary(opMin, l.binary(opMax, args[0], args[1]), args[2]), nil
+		return l.clamp(args[0], args[1], args[2]), nil
 	case expr.OpIf:
 		return l.conditional(n, args), nil
 	case expr.OpIn:

@@ -76,6 +76,23 @@ func maximum(dst, a, b []float64) {
 	}
 }
 
+// clampConst leaves NaN as it is. Its two comparisons become conditional moves.
+func clampConst(dst, a []float64, low, high float64) {
+	a = a[:len(dst)]
+	lo, hi := math.Float64bits(low), math.Float64bits(high)
+	for i := range dst {
+		v := a[i]
+		b := math.Float64bits(v)
+		if v < low {
+			b = lo
+		}
+		if v > high {
+			b = hi
+		}
+		dst[i] = math.Float64frombits(b)
+	}
+}
+
 func neg(dst, a []float64) {
 	a = a[:len(dst)]
 	for i := range dst {

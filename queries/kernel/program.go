@@ -31,14 +31,15 @@ func (r *registers) count() int { return len(r.columns) + r.constants + r.scratc
 type step struct {
 	value
 	dst      int32
-	constant bool // the second argument is k
+	constant bool    // the second argument is k
+	high     float64 // of opClamp, beside k
 	sink     *sink
 }
 
 // Compile binds row functions to a table and makes their program. Errors mean that a tree breaks the contract of package
 // expr or that it was checked against another schema; none depends on the table's rows.
 func Compile(functions []queries.RowFunction, t *dataset.Table) (*Program, error) {
-	l := newLowering(t)
+	l := newLowering(t, len(functions))
 	sinks := make([]sink, len(functions))
 	for i := range functions {
 		s, err := l.sink(&functions[i])
@@ -49,7 +50,7 @@ func Compile(functions []queries.RowFunction, t *dataset.Table) (*Program, error
 		sinks[i] = s
 	}
 	l.rank()
-	p := newAssembler(l)
+	p := newAssembler(l, len(functions))
 	for i := range sinks {
 		p.emitSink(&sinks[i])
 	}
@@ -88,8 +89,9 @@ type assembler struct {
 
 const unplaced = -1
 
-func newAssembler(l *lowering) *assembler {
-	a := &assembler{lowering: l, p: &Program{}, at: make([]int32, len(l.values)), last: make([]int, len(l.values)), columns: map[int]int32{}}
+func newAssembler(l *lowering, functions int) *assembler {
+	a := &assembler{lowering: l, p: &Program{}, at: make([]int32, len(l.values)), steps: make([]step, 0, len(l.values)+functions),
+		last: make([]int, len(l.values)), columns: make(map[int]int32, len(l.values)/valuesPerFunction)}
 	for i := range a.at {
 		a.at[i] = unplaced
 	}
@@ -108,7 +110,10 @@ func (g *graph) constantArgument(v *value) bool {
 // operands are the values that must be in registers for v.
 func (g *graph) operands(v *value) [3]id {
 	o := [3]id{v.a, v.b, v.c}
-	if g.constantArgument(v) {
+	switch {
+	case v.op == opClamp:
+		o[1], o[2] = none, none
+	case g.constantArgument(v):
 		o[1] = none
 	}
 	return o
@@ -247,6 +252,9 @@ func (a *assembler) translate(s *step) {
 	case opCodesEq, opCodesNe:
 		s.a, s.b = id(a.columns[s.column]), id(a.columns[s.other])
 		return
+	}
+	if s.sink == nil && s.op == opClamp {
+		s.k, s.high, s.b, s.c = a.values[s.b].k, a.values[s.c].k, none, none
 	}
 	if s.sink == nil && a.constantArgument(&s.value) {
 		s.k, s.b, s.constant = a.values[s.b].k, none, true

@@ -139,6 +139,8 @@ func (s *State) number(t *step, n int) {
 	switch {
 	case t.op == opSelect:
 		choose(dst, s.bytes[t.a][:n], b, s.numbers[t.c][:n])
+	case t.op == opClamp:
+		clampConst(dst, a, t.k, t.high)
 	case t.constant:
 		arithmeticConst(t, dst, a)
 	case t.op >= opAdd:
