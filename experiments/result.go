@@ -32,6 +32,7 @@ type Flag struct {
 var All = []Experiment{
 	coverageExperiment,
 	adaptivityExperiment,
+	certifyExperiment,
 	privateMeanExperiment,
 }
 
