@@ -1,0 +1,23 @@
+// Package model reads predictive models from JSON and evaluates them a block of rows at a time.
+//
+// A model is linear, softmax or an ensemble of trees; docs/MODELS.md is the format. Whatever its form, it is two things: the
+// [Feature]s that it reads of a row, each a number, and a [Scorer] that turns them into one score for each output. What a
+// score means, a probability or the number itself, is the model's [Link].
+//
+// Scores do not depend on how rows are cut into blocks or shared among workers: each is computed from its own row by the same
+// operations in the same order. A model takes the same steps for every row, whatever the row holds.
+package model
+
+// Limits of a model. A question is one body of at most a mebibyte, which bounds models as well; these bound what a row costs.
+const (
+	MaxWeights = 1 << 16 // of a linear model, those of texts and of every class counted
+	MaxClasses = 128     // each is a score of its own
+	MaxTrees   = 1 << 12
+	MaxNodes   = 1 << 16 // of all trees together: some two megabytes, so that they stay in a second-level cache
+	MaxDepth   = 32      // of a tree; every row takes as many steps as the tree is deep
+	MaxSteps   = 1 << 14 // of a row: the depths of all trees, summed; some 20 µs
+	MaxSplits  = 1 << 10 // different lists of texts in splits: each is a register of its own
+
+	// MaxMagnitude bounds every number of a model: sums of products with numbers of the same bound stay finite.
+	MaxMagnitude = 1e150
+)

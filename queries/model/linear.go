@@ -1,0 +1,178 @@
+package model
+
+import "fmt"
+
+// Linear is the weights of a linear model with one output.
+type Linear struct {
+	Intercept  float64
+	Parameters []Parameter
+}
+
+// Parameter is a weight and what it multiplies.
+type Parameter struct {
+	Name    string // the column's name; for a text of a column, "column=text"
+	Feature Feature
+	Weight  float64
+	Null    float64 // what a null Feature counts as
+}
+
+// model reads the object with the one member that says which form it has.
+func (r *reader) model(in any) *Model {
+	o := r.object("", in, "linear", "softmax", "trees")
+	if len(o) != 1 {
+		r.add("", `must have one member: "linear", "softmax" or "trees"`)
+	}
+	if !r.ok() {
+		return nil
+	}
+	for name, content := range o {
+		switch name {
+		case "linear":
+			return r.linear("/linear", content)
+		case "softmax":
+			return r.softmax("/softmax", content)
+		}
+		return r.ensemble("/trees", content)
+	}
+	return nil
+}
+
+func (r *reader) linear(pointer string, in any) *Model {
+	o := r.object(pointer, in, "intercept", "weights", "link", "impute")
+	m := &Model{link: r.link(pointer+"/link", o["link"], Identity, Logit)}
+	form := map[string]any{}
+	intercept := r.number(pointer+"/intercept", o["intercept"], 0)
+	if intercept != 0 {
+		form["intercept"] = intercept
+	}
+	if m.link != Identity {
+		form["link"] = m.link
+	}
+	w := weights{r: r, model: m, outputs: []linearOutput{{intercept: intercept}}, linear: &Linear{Intercept: intercept}}
+	w.read(pointer, o, form)
+	m.linear = w.linear
+	m.form = map[string]any{"linear": form}
+	return m
+}
+
+func (r *reader) softmax(pointer string, in any) *Model {
+	o := r.object(pointer, in, "classes", "intercepts", "weights", "impute")
+	m := &Model{link: Softmax, classes: r.classes(pointer+"/classes", o["classes"])}
+	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], len(m.classes))
+	form := map[string]any{"classes": classForms(m.classes), "intercepts": intercepts}
+	w := weights{r: r, model: m, outputs: make([]linearOutput, len(m.classes))}
+	for k, x := range intercepts {
+		w.outputs[k].intercept = x
+	}
+	w.read(pointer, o, form)
+	m.form = map[string]any{"softmax": form}
+	return m
+}
+
+// weights reads "weights" and "impute" into terms, column by column in the order of their names.
+type weights struct {
+	r       *reader
+	model   *Model
+	outputs []linearOutput
+	linear  *Linear
+	count   int
+}
+
+func (w *weights) read(pointer string, o, form map[string]any) {
+	all := w.r.columns(pointer+"/weights", o["weights"])
+	if o["weights"] == nil {
+		w.r.add(pointer, `"weights" is missing: an object with a weight for each column`)
+	}
+	imputed := w.r.columns(pointer+"/impute", o["impute"])
+	weightForms, nullForms := map[string]any{}, map[string]any{}
+	for _, column := range sortedKeys(all) {
+		at := pointer + "/weights/" + escape(column)
+		if texts, ok := all[column].(map[string]any); ok {
+			weightForms[column] = w.texts(at, column, texts)
+		} else {
+			null := w.r.number(pointer+"/impute/"+escape(column), imputed[column], 0)
+			if null != 0 {
+				nullForms[column] = null
+			}
+			weightForms[column] = w.column(at, column, all[column], null)
+		}
+		if w.count > MaxWeights {
+			w.r.add(pointer+"/weights", "has more than %d weights", MaxWeights)
+			return
+		}
+	}
+	for _, column := range sortedKeys(imputed) {
+		if _, number := all[column].(map[string]any); number || all[column] == nil {
+			w.r.add(pointer+"/impute/"+escape(column), "is no column with a weight for its number")
+		}
+	}
+	if form["weights"] = weightForms; len(nullForms) > 0 {
+		form["impute"] = nullForms
+	}
+	w.model.scorer = &Scorer{features: len(w.model.features), outputs: len(w.outputs), linear: w.outputs}
+}
+
+// columns is an object with a member for each column; empty if it is absent.
+func (r *reader) columns(pointer string, in any) map[string]any {
+	if in == nil {
+		return nil
+	}
+	o, ok := in.(map[string]any)
+	if !ok {
+		r.add(pointer, "must be an object with a member for each column")
+	}
+	return o
+}
+
+// each is a weight for each output: a number, or a list of them for several.
+func (w *weights) each(pointer string, in any) (list []float64, form any) {
+	w.count += len(w.outputs)
+	if in == nil {
+		w.r.add(pointer, "must be a number, not null")
+		return make([]float64, len(w.outputs)), nil
+	}
+	if w.model.link != Softmax {
+		x := w.r.number(pointer, in, 0)
+		return []float64{x}, x
+	}
+	list = w.r.numbers(pointer, in, len(w.outputs))
+	return list, list
+}
+
+func (w *weights) column(pointer, column string, in any, null float64) any {
+	list, form := w.each(pointer, in)
+	f := Feature{Column: column}
+	for k, x := range list {
+		w.outputs[k].terms = append(w.outputs[k].terms, term{len(w.model.features), x, null})
+	}
+	w.model.features = append(w.model.features, f)
+	if w.linear != nil {
+		w.linear.Parameters = append(w.linear.Parameters, Parameter{Name: column, Feature: f, Weight: list[0], Null: null})
+	}
+	return form
+}
+
+// texts makes a feature for each output, whose value is the weight itself.
+func (w *weights) texts(pointer, column string, in map[string]any) any {
+	form := map[string]any{}
+	tables := make([]map[string]float64, len(w.outputs))
+	for k := range tables {
+		tables[k] = map[string]float64{}
+	}
+	for _, text := range sortedKeys(in) {
+		list, one := w.each(pointer+"/"+escape(text), in[text])
+		form[text] = one
+		for k, x := range list {
+			tables[k][text] = x
+		}
+		if w.linear != nil {
+			indicator := Feature{Column: column, Texts: map[string]float64{text: 1}}
+			w.linear.Parameters = append(w.linear.Parameters, Parameter{Name: fmt.Sprintf("%s=%s", column, text), Feature: indicator, Weight: list[0]})
+		}
+	}
+	for k := range tables {
+		w.outputs[k].terms = append(w.outputs[k].terms, term{feature: len(w.model.features), weight: 1})
+		w.model.features = append(w.model.features, Feature{Column: column, Texts: tables[k]})
+	}
+	return form
+}

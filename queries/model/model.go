@@ -1,0 +1,140 @@
+package model
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"math"
+	"slices"
+)
+
+// Link is what turns scores into predictions.
+type Link string
+
+const (
+	Identity Link = "identity" // the prediction is the score
+	Logit    Link = "logit"    // the prediction is a probability, 1/(1+exp(-score))
+	Softmax  Link = "softmax"  // the predictions are the probabilities of the classes, exp(score)/sum(exp(scores))
+)
+
+// Model is a parsed model. It is immutable.
+type Model struct {
+	link     Link
+	classes  []Class
+	features []Feature
+	scorer   *Scorer
+	linear   *Linear // nil for trees
+	form     any     // canonical
+	id       string
+}
+
+// Class is a class of a model with several outputs: a text, or a number.
+type Class struct {
+	Text    string // how it is shown
+	Number  float64
+	Numeric bool // the label is a number and Number is its value; else the label is Text
+}
+
+// Feature is a number that a model reads of a row.
+type Feature struct {
+	Column string
+	// Texts are the values of the texts of a text column; every other text is 0 and a null is Null. A nil Texts makes the
+	// feature the column's number, or 1 and 0 for true and false, NaN where it is null.
+	Texts map[string]float64
+	Null  float64
+}
+
+// Parse reads a model from its JSON, strictly: docs/MODELS.md. An error is an [*Error] with all that is wrong.
+func Parse(body []byte) (*Model, error) {
+	r := new(reader)
+	in, ok := r.json(body)
+	if !ok {
+		return nil, &Error{r.violations}
+	}
+	m := r.model(in)
+	if !r.ok() {
+		return nil, &Error{r.violations}
+	}
+	digest := sha256.Sum256(m.Canonical())
+	m.id = hex.EncodeToString(digest[:])
+	m.scorer.id = m.id
+	return m, nil
+}
+
+// Link is what turns the scores into predictions.
+func (m *Model) Link() Link { return m.link }
+
+// Classes are the classes of the outputs; nil for a model with one output.
+func (m *Model) Classes() []Class { return m.classes }
+
+// Features are what the model reads of a row, in the order in which [Scorer.Block] and [Model.Predict] want them.
+func (m *Model) Features() []Feature { return m.features }
+
+// Scorer computes the scores.
+func (m *Model) Scorer() *Scorer { return m.scorer }
+
+// Linear are the weights of a linear model with one output; nil for every other.
+func (m *Model) Linear() *Linear { return m.linear }
+
+// Form is the canonical form as a value for encoding/json: all spellings of one model share it.
+func (m *Model) Form() any { return m.form }
+
+// ID is the hex digest of Canonical.
+func (m *Model) ID() string { return m.id }
+
+// Canonical is the JSON of Form: sorted keys, shortest numbers, no member that says its default.
+func (m *Model) Canonical() []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(m.form); err != nil {
+		panic("model: a canonical form that JSON cannot hold: " + err.Error()) // finite numbers and valid text only
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// Columns are the names of the columns that the model reads, sorted; text says which of them must be texts.
+func (m *Model) Columns() (names []string, text map[string]bool) {
+	text = map[string]bool{}
+	for _, f := range m.features {
+		if _, seen := text[f.Column]; !seen {
+			names = append(names, f.Column)
+		}
+		text[f.Column] = f.Texts != nil
+	}
+	slices.Sort(names)
+	return names, text
+}
+
+// Predict is the model at one row: features in the order of Features, NaN for null. It returns the predictions, one for each
+// class, or one. A prediction that is no finite number is NaN.
+func (m *Model) Predict(features []float64) []float64 {
+	in := make([][]float64, len(features))
+	for i := range in {
+		in[i] = features[i : i+1]
+	}
+	out := make([]float64, m.scorer.outputs)
+	dst := make([][]float64, len(out))
+	for i := range dst {
+		dst[i] = out[i : i+1]
+	}
+	m.scorer.Block(dst, in)
+	switch m.link {
+	case Logit:
+		out[0] = 1 / (1 + math.Exp(-out[0]))
+	case Softmax:
+		top, sum := slices.Max(out), 0.0
+		for i := range out {
+			out[i] = math.Exp(out[i] - top)
+			sum += out[i]
+		}
+		for i := range out {
+			out[i] /= sum
+		}
+	}
+	for i, x := range out {
+		out[i] = x + (x - x) // what is infinite is null
+	}
+	return out
+}

@@ -1,0 +1,421 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// predict is the model as docs/MODELS.md says it, from the JSON itself and one row of cells: a float64, a string, or nil.
+func predict(t *rapid.T, body string, row map[string]any) []float64 {
+	var in struct {
+		Linear *struct {
+			Intercept float64
+			Weights   map[string]any
+			Impute    map[string]float64
+			Link      string
+		}
+		Softmax *struct {
+			Classes    []any
+			Intercepts []float64
+			Weights    map[string]any
+			Impute     map[string]float64
+		}
+		Trees *struct {
+			Trees   [][]any
+			Base    any
+			Link    string
+			Classes []any
+			Average bool
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &in); err != nil {
+		t.Fatal(err)
+	}
+	switch {
+	case in.Linear != nil:
+		z := in.Linear.Intercept
+		for _, column := range sortedKeys(in.Linear.Weights) {
+			z += product(in.Linear.Weights[column], row[column], in.Linear.Impute[column], -1)
+		}
+		if in.Linear.Link == "logit" {
+			z = 1 / (1 + math.Exp(-z))
+		}
+		return []float64{z}
+	case in.Softmax != nil:
+		z := slices.Clone(in.Softmax.Intercepts)
+		for k := range z {
+			for _, column := range sortedKeys(in.Softmax.Weights) {
+				z[k] += product(in.Softmax.Weights[column], row[column], in.Softmax.Impute[column], k)
+			}
+		}
+		return softmax(z)
+	}
+	z := make([]float64, max(1, len(in.Trees.Classes)))
+	switch base := in.Trees.Base.(type) {
+	case float64:
+		z[0] = base
+	case []any:
+		for k := range z {
+			z[k] = base[k].(float64)
+		}
+	}
+	for i, tree := range in.Trees.Trees {
+		leaf, _ := walk(tree, row)
+		if list, ok := leaf.([]any); ok {
+			for k := range z {
+				z[k] += list[k].(float64)
+			}
+		} else {
+			z[i%len(z)] += leaf.(float64)
+		}
+	}
+	for k := range z {
+		if in.Trees.Average {
+			z[k] /= float64(len(in.Trees.Trees))
+		}
+	}
+	switch in.Trees.Link {
+	case "logit":
+		z[0] = 1 / (1 + math.Exp(-z[0]))
+	case "softmax":
+		return softmax(z)
+	}
+	return z
+}
+
+func softmax(z []float64) []float64 {
+	top, sum := slices.Max(z), 0.0
+	p := make([]float64, len(z))
+	for k := range z {
+		p[k] = math.Exp(z[k] - top)
+		sum += p[k]
+	}
+	for k := range p {
+		p[k] /= sum
+	}
+	return p
+}
+
+// product is weight times cell, of output k; -1 for a model with one output.
+func product(weight, cell any, null float64, k int) float64 {
+	if texts, ok := weight.(map[string]any); ok {
+		text, _ := cell.(string)
+		if cell == nil || texts[text] == nil {
+			return 0
+		}
+		return product(texts[text], 1.0, 0, k)
+	}
+	if list, ok := weight.([]any); ok {
+		weight = list[k]
+	}
+	x, ok := cell.(float64)
+	if !ok {
+		x = null
+	}
+	return weight.(float64) * x
+}
+
+// walk goes down a tree in preorder; size is the number of its nodes.
+func walk(nodes []any, row map[string]any) (leaf any, size int) {
+	split, ok := nodes[0].([]any)
+	if !ok {
+		return nodes[0], 1
+	}
+	column, ok := split[0].(string)
+	if !ok {
+		return nodes[0], 1
+	}
+	left, n := walk(nodes[1:], row)
+	right, m := walk(nodes[1+n:], row)
+	goes := false
+	switch cell := row[column].(type) {
+	case nil:
+		goes = len(split) == 3 && split[2] == "right"
+	case float64:
+		goes = cell > split[1].(float64)
+	case string:
+		goes = !slices.Contains(split[1].([]any), any(cell))
+	}
+	if goes {
+		return right, 1 + n + m
+	}
+	return left, 1 + n + m
+}
+
+var (
+	drawNumber = rapid.SampledFrom([]any{-2.5, -1.0, 0.0, 0.25, 1.0, 3.0, 1e3})
+	drawText   = rapid.SampledFrom([]any{"SFO", "OAK", "", "é"})
+)
+
+// drawModel draws the JSON of a model that reads the numbers x, y, z and the texts s.
+func drawModel(t *rapid.T) string {
+	weight := func(k int) any {
+		if k == 0 {
+			return drawNumber.Draw(t, "weight")
+		}
+		list := make([]any, k)
+		for i := range list {
+			list[i] = drawNumber.Draw(t, "weight")
+		}
+		return list
+	}
+	classes := rapid.IntRange(2, 4).Draw(t, "classes")
+	names := []any{"a", "b", "c", "d"}[:classes]
+	weights := func(k int) map[string]any {
+		w := map[string]any{}
+		for _, column := range []string{"x", "y", "z"} {
+			if rapid.Bool().Draw(t, column) {
+				w[column] = weight(k)
+			}
+		}
+		if rapid.Bool().Draw(t, "s") {
+			w["s"] = map[string]any{"SFO": weight(k), "OAK": weight(k)}
+		}
+		return w
+	}
+	impute := func(w map[string]any) map[string]any {
+		nulls := map[string]any{}
+		if w["y"] != nil {
+			nulls["y"] = drawNumber.Draw(t, "null")
+		}
+		return nulls
+	}
+	var m map[string]any
+	switch rapid.IntRange(0, 2).Draw(t, "form") {
+	case 0:
+		w := weights(0)
+		m = map[string]any{"linear": map[string]any{"intercept": weight(0), "weights": w, "impute": impute(w), "link": rapid.SampledFrom([]string{"identity", "logit"}).Draw(t, "link")}}
+	case 1:
+		w := weights(classes)
+		m = map[string]any{"softmax": map[string]any{"classes": names, "intercepts": weight(classes), "weights": w, "impute": impute(w)}}
+	default:
+		e := map[string]any{"average": rapid.Bool().Draw(t, "average")}
+		links, leaf := []string{"identity", "logit"}, 0
+		if rapid.Bool().Draw(t, "several") {
+			e["classes"], links = names, []string{"identity", "softmax"}
+			e["base"] = weight(classes)
+			if rapid.Bool().Draw(t, "lists") {
+				leaf = classes
+			}
+		} else {
+			e["base"] = weight(0)
+		}
+		e["link"] = rapid.SampledFrom(links).Draw(t, "link")
+		var trees []any
+		for range rapid.IntRange(1, 5).Draw(t, "trees") {
+			trees = append(trees, drawTree(t, 4, func() any { return weight(leaf) }))
+		}
+		e["trees"] = trees
+		m = map[string]any{"trees": e}
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func drawTree(t *rapid.T, depth int, leaf func() any) []any {
+	if depth == 0 || rapid.IntRange(0, 3).Draw(t, "ends") == 0 {
+		return []any{leaf()}
+	}
+	split := []any{rapid.SampledFrom([]string{"x", "y", "s"}).Draw(t, "column"), nil}
+	if split[1] = drawNumber.Draw(t, "threshold"); split[0] == "s" {
+		split[1] = []any{drawText.Draw(t, "text"), "OAK"}
+	}
+	if rapid.Bool().Draw(t, "side") {
+		split = append(split, rapid.SampledFrom([]any{"left", "right"}).Draw(t, "null"))
+	}
+	return append(append([]any{split}, drawTree(t, depth-1, leaf)...), drawTree(t, depth-1, leaf)...)
+}
+
+func drawRow(t *rapid.T) map[string]any {
+	row := map[string]any{}
+	for _, column := range []string{"x", "y", "z"} {
+		if rapid.IntRange(0, 4).Draw(t, "known") > 0 {
+			row[column] = drawNumber.Draw(t, column)
+		}
+	}
+	if rapid.Bool().Draw(t, "known") {
+		row["s"] = drawText.Draw(t, "s")
+	}
+	return row
+}
+
+// features are a row's features, by the comment of Feature.
+func features(m *Model, row map[string]any) []float64 {
+	out := make([]float64, len(m.Features()))
+	for i, f := range m.Features() {
+		switch cell := row[f.Column].(type) {
+		case nil:
+			if out[i] = math.NaN(); f.Texts != nil {
+				out[i] = f.Null
+			}
+		case string:
+			out[i] = f.Texts[cell]
+		case float64:
+			out[i] = cell
+		}
+	}
+	return out
+}
+
+// TestPredictions compares models with their definition, and blocks with single rows, bit for bit.
+func TestPredictions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		body := drawModel(t)
+		m, err := Parse([]byte(body))
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		again, err := Parse(m.Canonical())
+		if err != nil || again.ID() != m.ID() || string(again.Canonical()) != string(m.Canonical()) {
+			t.Fatalf("%s has the canonical form %s: %v", body, m.Canonical(), err)
+		}
+		rows := rapid.IntRange(1, 9).Draw(t, "rows")
+		block := make([][]float64, len(m.Features()))
+		scores, single := make([][]float64, m.Scorer().Outputs()), make([][]float64, m.Scorer().Outputs())
+		for k := range scores {
+			scores[k], single[k] = make([]float64, rows), make([]float64, 1)
+		}
+		for range rows {
+			row := drawRow(t)
+			in := features(m, row)
+			got, want := m.Predict(in), predict(t, body, row)
+			for k := range want {
+				if math.Abs(got[k]-want[k]) > 1e-9*(1+math.Abs(want[k])) || len(got) != len(want) {
+					t.Fatalf("%s at %v: got %v, want %v", body, row, got, want)
+				}
+			}
+			for j, x := range in {
+				block[j] = append(block[j], x)
+			}
+		}
+		m.Scorer().Block(scores, block)
+		for i := range rows {
+			one := make([][]float64, len(block))
+			for j := range one {
+				one[j] = block[j][i : i+1]
+			}
+			m.Scorer().Block(single, one)
+			for k := range single {
+				if math.Float64bits(single[k][0]) != math.Float64bits(scores[k][i]) {
+					t.Fatalf("row %d alone has the score %v, in its block %v", i, single[k][0], scores[k][i])
+				}
+			}
+		}
+	})
+}
+
+// TestOverflow: a score that is no finite number is no prediction.
+func TestOverflow(t *testing.T) {
+	m, err := Parse([]byte(`{"linear":{"weights":{"x":1e150}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := m.Predict([]float64{1e300})[0]; !math.IsNaN(got) {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestCanonical(t *testing.T) {
+	for _, c := range [][2]string{
+		{`{"linear":{"weights":{"b":1e0,"a":{"y":2,"x":-0.0}},"link":"identity","intercept":0,"impute":{"b":0}}}`, `{"linear":{"weights":{"a":{"x":0,"y":2},"b":1}}}`},
+		{`{"linear":{"intercept":-0.2,"weights":{"distance":1e-3},"link":"logit","impute":{"distance":5.0}}}`,
+			`{"linear":{"impute":{"distance":5},"intercept":-0.2,"link":"logit","weights":{"distance":0.001}}}`},
+		{`{"softmax":{"classes":["b","a"],"weights":{"x":[1,2]}}}`, `{"softmax":{"classes":["b","a"],"intercepts":[0,0],"weights":{"x":[1,2]}}}`},
+		{`{"trees":{"base":0,"average":false,"trees":[[["s",["b","a","b"],"left"],0.5,1.50]]}}`, `{"trees":{"trees":[[["s",["a","b"]],0.5,1.5]]}}`},
+		{`{"trees":{"classes":[1,0],"link":"softmax","trees":[[["x",1e1,"right"],[0,1],[1,0]]]}}`,
+			`{"trees":{"classes":[1,0],"link":"softmax","trees":[[["x",10,"right"],[0,1],[1,0]]]}}`},
+	} {
+		m, err := Parse([]byte(c[0]))
+		if err != nil {
+			t.Fatalf("%s: %v", c[0], err)
+		}
+		if got := string(m.Canonical()); got != c[1] {
+			t.Errorf("%s:\n got %s\nwant %s", c[0], got, c[1])
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	deep := strings.Repeat(`["x",1],`, MaxDepth+1) + "0" + strings.Repeat(",0", MaxDepth+1)
+	for body, want := range map[string]string{
+		``:                                     "is not JSON",
+		`{}x`:                                  "goes on after its end",
+		`3`:                                    "must be an object",
+		`{}`:                                   `must have one member`,
+		`{"forest":{}}`:                        "/forest: unknown member; known are linear, softmax, trees",
+		`{"linear":{"a":1}}`:                   "/linear/a: unknown member",
+		`{"linear":{}}`:                        `"weights" is missing`,
+		`{"linear":{"weights":{"a":1,"a":2}}}`: "twice",
+		`{"linear":{"weights":{"a":null}}}`:    "/linear/weights/a: must be a number, not null",
+		`{"linear":{"weights":{"a/b":"x"}}}`:   "/linear/weights/a~1b: must be a number",
+		`{"linear":{"weights":{"a":1e151}}}`:   "must lie within",
+		`{"linear":{"weights":{"a":1e999}}}`:   "must lie within",
+		`{"linear":{"weights":{"a":1},"impute":{"b":1}}}`:            "/linear/impute/b: is no column",
+		`{"linear":{"weights":{"a":{"x":1}},"impute":{"a":1}}}`:      "/linear/impute/a: is no column",
+		`{"linear":{"weights":{"a":1},"link":"softmax"}}`:            "/linear/link: must be one of [identity logit]",
+		`{"softmax":{"classes":["a"],"weights":{}}}`:                 "/softmax/classes: must be a list of 2 to",
+		`{"softmax":{"classes":["a","a"],"weights":{}}}`:             "/softmax/classes/1: occurs twice",
+		`{"softmax":{"classes":["a",1],"weights":{}}}`:               "all texts or all numbers",
+		`{"softmax":{"classes":["a","b"],"weights":{"x":[1]}}}`:      "/softmax/weights/x: must be a list of 2 numbers",
+		`{"softmax":{"classes":["a","b"],"weights":{"x":[1,null]}}}`: "/softmax/weights/x/1: must be a number",
+		`{"trees":{}}`:                                                           "/trees/trees: must be a list of 1 to",
+		`{"trees":{"trees":[[]]}}`:                                               "/trees/trees/0: must be a list of nodes",
+		`{"trees":{"trees":[[["x",1],0]]}}`:                                      "/trees/trees/0: the tree ends too early",
+		`{"trees":{"trees":[[0,1]]}}`:                                            "/trees/trees/0/1: the tree has ended",
+		`{"trees":{"trees":[[["x"],0,1]]}}`:                                      `/trees/trees/0/0: must be ["column", threshold]`,
+		`{"trees":{"trees":[[["x",1,"up"],0,1]]}}`:                               `/trees/trees/0/0/2: must be "left" or "right"`,
+		`{"trees":{"trees":[[["x",null],0,1]]}}`:                                 "/trees/trees/0/0/1: must be a number, or a list of texts",
+		`{"trees":{"trees":[[["x",[]],0,1]]}}`:                                   "/trees/trees/0/0/1: must be a list of texts",
+		`{"trees":{"trees":[[["x",[1]],0,1]]}}`:                                  "/trees/trees/0/0/1/0: must be a text",
+		`{"trees":{"trees":[[[1,2]]]}}`:                                          "/trees/trees/0/0: must be a split",
+		`{"trees":{"classes":["a","b"],"trees":[[["x",1],[1,2],3]]}}`:            "leaves of one tree must be all numbers or all lists",
+		`{"trees":{"classes":["a","b"],"link":"logit","trees":[[1]]}}`:           "/trees/link: must be one of [identity softmax]",
+		`{"trees":{"average":1,"trees":[[1]]}}`:                                  "/trees/average: must be true or false",
+		`{"trees":{"trees":[[` + deep + `]]}}`:                                   fmt.Sprintf("deeper than %d", MaxDepth),
+		`{"trees":{"trees":[[` + strings.Repeat("0,", MaxNodes) + `0]]}}`:        "more than 65536 nodes",
+		`{"linear":{"weights":{"a":` + strings.Repeat("[", 100) + "]" + `}}}`:    "nested deeper",
+		`{"linear":{"weights":[1]}}`:                                             "/linear/weights: must be an object",
+		`{"linear":{"intercept":"1","weights":{}}}`:                              "/linear/intercept: must be a number",
+		`{"trees":{"base":[1],"classes":["a","b"],"trees":[[1]]}}`:               "/trees/base: must be a list of 2 numbers",
+		`{"trees":{"classes":["a","b"],"base":1,"trees":[[["x",1],[1,2],[3]]]}}`: "/trees/base: must be a list of 2 numbers",
+	} {
+		_, err := Parse([]byte(body))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.200s: got %v, want %s", body, err, want)
+		}
+	}
+}
+
+// FuzzParse: whatever is accepted has a canonical form that is accepted and the same, and is evaluated without a panic.
+func FuzzParse(f *testing.F) {
+	f.Add(`{"linear":{"intercept":-0.2,"weights":{"distance":0.001,"origin":{"SFO":1}},"link":"logit","impute":{"distance":5}}}`)
+	f.Add(`{"softmax":{"classes":["a","b"],"intercepts":[0,1],"weights":{"x":[1,2],"s":{"t":[1,2]}}}}`)
+	f.Add(`{"trees":{"classes":[1,0],"link":"softmax","average":true,"base":[1,2],"trees":[[["x",10,"right"],[0,1],["s",["a"]],[1,0],[2,2]]]}}`)
+	f.Add(`{"trees":{"trees":[[["x",1],["y",2],1,2,3],[4]]}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		m, err := Parse([]byte(body))
+		if err != nil {
+			return
+		}
+		again, err := Parse(m.Canonical())
+		if err != nil || string(again.Canonical()) != string(m.Canonical()) {
+			t.Fatalf("%s: %s, %v", body, m.Canonical(), err)
+		}
+		in := make([]float64, len(m.Features()))
+		a, b := m.Predict(in), again.Predict(in)
+		for k := range a {
+			if math.Float64bits(a[k]) != math.Float64bits(b[k]) {
+				t.Fatalf("%v and %v", a, b)
+			}
+		}
+	})
+}

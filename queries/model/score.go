@@ -1,0 +1,88 @@
+package model
+
+import "math"
+
+// Scorer computes the scores of blocks of rows. It is immutable.
+type Scorer struct {
+	id       string
+	features int
+	outputs  int
+	linear   []linearOutput // by output; nil for trees
+	forest   *forest
+}
+
+// ID tells scorers apart: two with the same ID have the same scores for the same features.
+func (s *Scorer) ID() string { return s.id }
+
+// Outputs is the number of scores of a row.
+func (s *Scorer) Outputs() int { return s.outputs }
+
+// Features is the number of features of a row.
+func (s *Scorer) Features() int { return s.features }
+
+// linearOutput is intercept + sum of weight · feature, added from the first term to the last with one rounding each.
+type linearOutput struct {
+	intercept float64
+	terms     []term
+}
+
+type term struct {
+	feature int
+	weight  float64
+	null    float64 // what a null counts as
+}
+
+// Block writes the scores of a block: dst[k][i] is output k of row i, features[j][i] is feature j of row i, with all slices of
+// one length. Features are finite or NaN, which is null. What overflows is infinite or NaN. It does not allocate.
+func (s *Scorer) Block(dst, features [][]float64) {
+	if s.forest != nil {
+		s.forest.block(dst, features)
+		return
+	}
+	for k := range s.linear {
+		s.linear[k].block(dst[k], features)
+	}
+}
+
+// block adds four terms in one pass, so that sums are loaded and stored a quarter as often.
+func (l *linearOutput) block(dst []float64, features [][]float64) {
+	for i := range dst {
+		dst[i] = l.intercept
+	}
+	terms := l.terms
+	for ; len(terms) >= 4; terms = terms[4:] {
+		a, b, c, d := &terms[0], &terms[1], &terms[2], &terms[3]
+		addFour(dst, features[a.feature], features[b.feature], features[c.feature], features[d.feature],
+			[4]float64{a.weight, b.weight, c.weight, d.weight},
+			[4]uint64{math.Float64bits(a.null), math.Float64bits(b.null), math.Float64bits(c.null), math.Float64bits(d.null)})
+	}
+	for _, t := range terms {
+		addOne(dst, features[t.feature], t.weight, math.Float64bits(t.null))
+	}
+}
+
+// orElse is x, or the number with the bits null where x is NaN, without a branch.
+func orElse(x float64, null uint64) float64 {
+	v := math.Float64bits(x)
+	if x != x {
+		v = null
+	}
+	return math.Float64frombits(v)
+}
+
+func addOne(dst, a []float64, w float64, null uint64) {
+	a = a[:len(dst)]
+	for i := range dst {
+		dst[i] = math.FMA(w, orElse(a[i], null), dst[i])
+	}
+}
+
+func addFour(dst, a, b, c, d []float64, w [4]float64, null [4]uint64) {
+	a, b, c, d = a[:len(dst)], b[:len(dst)], c[:len(dst)], d[:len(dst)]
+	for i, sum := range dst {
+		sum = math.FMA(w[0], orElse(a[i], null[0]), sum)
+		sum = math.FMA(w[1], orElse(b[i], null[1]), sum)
+		sum = math.FMA(w[2], orElse(c[i], null[2]), sum)
+		dst[i] = math.FMA(w[3], orElse(d[i], null[3]), sum)
+	}
+}

@@ -1,0 +1,243 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// ensemble reads {"trees": {...}}. Its trees are lists of nodes in preorder: a split is followed by all nodes of its left
+// side, then by all of its right side, so that a list is a tree, or is refused, by its order alone.
+func (r *reader) ensemble(pointer string, in any) *Model {
+	o := r.object(pointer, in, "trees", "base", "link", "classes", "average")
+	m := &Model{}
+	form := map[string]any{}
+	outputs := 1
+	if o["classes"] != nil {
+		m.classes = r.classes(pointer+"/classes", o["classes"])
+		m.link = r.link(pointer+"/link", o["link"], Identity, Softmax)
+		outputs, form["classes"] = len(m.classes), classForms(m.classes)
+	} else {
+		m.link = r.link(pointer+"/link", o["link"], Identity, Logit)
+	}
+	if m.link != Identity {
+		form["link"] = m.link
+	}
+	f := &forest{base: r.base(pointer+"/base", o["base"], outputs)}
+	if slices.ContainsFunc(f.base, func(x float64) bool { return x != 0 }) {
+		if form["base"] = f.base; outputs == 1 {
+			form["base"] = f.base[0]
+		}
+	}
+	if o["average"] != nil {
+		yes, ok := o["average"].(bool)
+		if !ok {
+			r.add(pointer+"/average", "must be true or false")
+		}
+		if f.average = yes; yes {
+			form["average"] = true
+		}
+	}
+	list, ok := o["trees"].([]any)
+	if !ok || len(list) == 0 || len(list) > MaxTrees {
+		r.add(pointer+"/trees", "must be a list of 1 to %d trees", MaxTrees)
+	}
+	if !r.ok() {
+		return nil
+	}
+	g := grower{r: r, forest: f, outputs: outputs, seen: map[string]uint32{}}
+	forms := make([]any, len(list))
+	steps := 0
+	for i, t := range list {
+		forms[i] = g.tree(fmt.Sprintf("%s/trees/%d", pointer, i), i, t)
+		if !r.ok() {
+			return nil
+		}
+		if steps += int(f.trees[i].depth); steps > MaxSteps {
+			r.add(pointer+"/trees", "the depths of the trees sum to more than %d", MaxSteps)
+			return nil
+		}
+	}
+	form["trees"] = forms
+	m.features = g.features
+	m.scorer = &Scorer{features: len(g.features), outputs: outputs, forest: f}
+	m.form = map[string]any{"trees": form}
+	return m
+}
+
+func (r *reader) base(pointer string, in any, outputs int) []float64 {
+	if outputs == 1 {
+		return []float64{r.number(pointer, in, 0)}
+	}
+	return r.numbers(pointer, in, outputs)
+}
+
+// grower adds trees to a forest.
+type grower struct {
+	r        *reader
+	forest   *forest
+	outputs  int
+	features []Feature
+	seen     map[string]uint32 // features by what they are
+	splits   int               // features of texts
+
+	nodes    []any // of the tree that is read
+	forms    []any
+	at       int
+	each     int // numbers of a leaf, 0 before the first
+	listed   bool
+	deepest  uint32
+	treePath string
+}
+
+func (g *grower) tree(pointer string, index int, in any) any {
+	nodes, ok := in.([]any)
+	if !ok || len(nodes) == 0 {
+		g.r.add(pointer, "must be a list of nodes")
+		return nil
+	}
+	if len(g.forest.nodes)+len(nodes) > MaxNodes {
+		g.r.add(pointer, "the trees have more than %d nodes", MaxNodes)
+		return nil
+	}
+	g.nodes, g.forms, g.at, g.each, g.deepest, g.treePath = nodes, make([]any, 0, len(nodes)), 0, 0, 0, pointer
+	t := tree{root: uint32(len(g.forest.nodes))}
+	g.grow(0)
+	if !g.r.ok() {
+		return nil
+	}
+	if g.at < len(nodes) {
+		g.r.add(fmt.Sprintf("%s/%d", pointer, g.at), "the tree has ended before this node")
+		return nil
+	}
+	t.depth, t.count = g.deepest, g.each
+	if !g.listed && g.outputs > 1 {
+		t.first = index % g.outputs
+	}
+	g.forest.trees = append(g.forest.trees, t)
+	return g.forms
+}
+
+// grow reads the node at the cursor and what is below it, and returns its place in the forest.
+func (g *grower) grow(depth uint32) uint32 {
+	at := fmt.Sprintf("%s/%d", g.treePath, g.at)
+	switch {
+	case !g.r.ok():
+		return 0
+	case depth > MaxDepth:
+		g.r.add(at, "the tree is deeper than %d", MaxDepth)
+		return 0
+	case g.at == len(g.nodes):
+		g.r.add(g.treePath, "the tree ends too early: a split needs two nodes below it")
+		return 0
+	}
+	g.deepest = max(g.deepest, depth)
+	in := g.nodes[g.at]
+	g.at++
+	place := uint32(len(g.forest.nodes))
+	if list, ok := in.([]any); ok && len(list) > 0 {
+		if column, ok := list[0].(string); ok {
+			g.forest.nodes = append(g.forest.nodes, g.split(at, column, list))
+			left := g.grow(depth + 1)
+			right := g.grow(depth + 1)
+			g.forest.nodes[place].next = [2]uint32{left, right}
+			return place
+		}
+	}
+	leaf := node{leaf: uint32(len(g.forest.leaves)), next: [2]uint32{place, place}}
+	g.forest.nodes = append(g.forest.nodes, leaf)
+	g.leaf(at, in)
+	return place
+}
+
+// leaf reads a number, or a list of one for each class.
+func (g *grower) leaf(pointer string, in any) {
+	list, listed := in.([]any)
+	_, number := in.(json.Number)
+	switch {
+	case !listed && !number || listed && g.outputs == 1:
+		g.r.add(pointer, `must be a split, ["column", threshold], or a leaf, a number%s`, map[bool]string{true: " or a list of one for each class"}[g.outputs > 1])
+		return
+	case g.each > 0 && listed != g.listed:
+		g.r.add(pointer, "leaves of one tree must be all numbers or all lists")
+		return
+	}
+	values := []float64{0}
+	if listed {
+		values = g.r.numbers(pointer, list, g.outputs)
+		g.forms = append(g.forms, values)
+	} else {
+		values[0] = g.r.number(pointer, in, 0)
+		g.forms = append(g.forms, values[0])
+	}
+	g.each, g.listed = len(values), listed
+	g.forest.leaves = append(g.forest.leaves, values...)
+}
+
+// split reads ["column", threshold] or ["column", [texts]], and where a null goes if that is not left.
+func (g *grower) split(pointer, column string, list []any) node {
+	n := node{}
+	form := []any{column, nil}
+	if len(list) != 2 && len(list) != 3 {
+		g.r.add(pointer, `must be ["column", threshold] or ["column", threshold, "right"]`)
+		return n
+	}
+	if len(list) == 3 {
+		side, _ := list[2].(string)
+		if side != "left" && side != "right" {
+			g.r.add(pointer+"/2", `must be "left" or "right": where a null goes`)
+		}
+		if side == "right" {
+			n.null = 1
+			form = append(form, side)
+		}
+	}
+	if texts, ok := list[1].([]any); ok {
+		var names []string
+		n.feature, names = g.texts(pointer+"/1", column, texts)
+		n.threshold, form[1] = -0.5, names // in the list is -1, else 0
+	} else {
+		if list[1] == nil {
+			g.r.add(pointer+"/1", "must be a number, or a list of texts")
+		}
+		n.threshold = g.r.number(pointer+"/1", list[1], 0)
+		n.feature, form[1] = g.feature(fmt.Sprintf("%q", column), Feature{Column: column}), n.threshold
+	}
+	g.forms = append(g.forms, form)
+	return n
+}
+
+func (g *grower) feature(key string, f Feature) uint32 {
+	at, ok := g.seen[key]
+	if !ok {
+		at = uint32(len(g.features))
+		g.seen[key] = at
+		g.features = append(g.features, f)
+	}
+	return at
+}
+
+// texts makes the feature that is -1 for the texts of a list.
+func (g *grower) texts(pointer, column string, list []any) (feature uint32, names []string) {
+	f := Feature{Column: column, Texts: map[string]float64{}, Null: math.NaN()}
+	for i, item := range list {
+		text, ok := item.(string)
+		if !ok {
+			g.r.add(fmt.Sprintf("%s/%d", pointer, i), "must be a text")
+		}
+		f.Texts[text] = -1
+	}
+	if len(list) == 0 {
+		g.r.add(pointer, "must be a list of texts")
+	}
+	names = sortedKeys(f.Texts)
+	before := len(g.features)
+	feature = g.feature(fmt.Sprintf("%q is in %q", column, names), f)
+	if len(g.features) > before {
+		if g.splits++; g.splits > MaxSplits {
+			g.r.add(pointer, "the trees have more than %d different lists of texts", MaxSplits)
+		}
+	}
+	return feature, names
+}
