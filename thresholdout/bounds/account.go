@@ -1,9 +1,6 @@
 package bounds
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // What steps other than one [0,1] mean with Gaussian noise add to the information I that has been released, in nats
 // (docs/proofs/adaptive-hoeffding.md section 2 for Gaussian answers, docs/proofs/account.md for the rest). n is the number of units.
@@ -73,59 +70,4 @@ func Exact(n, count, share, released float64) float64 {
 		return math.Sqrt(level / (2 * n))
 	}
 	return deviation(n, level, released)
-}
-
-// Capped is the account for choices made on the way: noise, variances, widths and sizes of batches may depend on earlier
-// answers, as long as each answer j has an M_j and a share of beta fixed beforehand (docs/proofs/account.md).
-type Capped struct {
-	N        float64 // units
-	M        float64 // an integer, 1 <= M < N; see CappedM
-	Share    float64 // of beta, for both sides of this answer's interval
-	Released float64 // I before the question was chosen
-}
-
-// CappedM is the best M when about I nats will be out: the integer next to n sqrt(I)/(sqrt(ln(2/share)) + sqrt I).
-func CappedM(n, share, released float64) float64 {
-	i, level := math.Sqrt(released), math.Sqrt(math.Log(2/share))
-	return min(max(math.Round(n*i/(level+i)), 1), n-1)
-}
-
-func (c Capped) check() error {
-	if !(c.N >= MinUnits && c.M >= 1 && c.M < c.N && c.M == math.Trunc(c.M) && c.Share > 0 && c.Share < 1 && c.Released >= 0) {
-		return fmt.Errorf("bounds: no capped account with %+v", c)
-	}
-	return nil
-}
-
-// HalfWidth is that of an answer with Gaussian noise sigma; sigma 0 is an exact answer, after which nothing is chosen.
-func (c Capped) HalfWidth(sigma float64) (float64, error) {
-	if err := c.check(); err != nil {
-		return 0, err
-	}
-	exact := math.Sqrt(c.Level(c.Share) / (2 * c.N))
-	if sigma == 0 {
-		return exact, nil
-	}
-	if err := checkNoise(sigma); err != nil {
-		return 0, err
-	}
-	hi := exact + sigma*MaxNormalQuantile(1, min(c.Share, 0.5)) // more than enough, nearly; doubled until it is
-	lo := 0.0
-	for 2*missCapped(c.N, hi, sigma, sigma, c.Released, c.M) > c.Share {
-		lo, hi = hi, 2*hi
-	}
-	for hi-lo > 1e-12*hi {
-		if w := (lo + hi) / 2; 2*missCapped(c.N, w, sigma, sigma, c.Released, c.M) > c.Share {
-			lo = w
-		} else {
-			hi = w
-		}
-	}
-	return hi, nil
-}
-
-// Level is L with e^((n/m-1) I) (e^-L)^(1-m/n) = share/2: an event of probability e^-L over a fresh sample has, after I nats,
-// probability at most share/2.
-func (c Capped) Level(share float64) float64 {
-	return c.N/(c.N-c.M)*math.Log(2/share) + c.N/c.M*c.Released
 }

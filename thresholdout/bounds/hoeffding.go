@@ -81,13 +81,6 @@ func missBetween(n, w, low, high, released float64) float64 {
 	return above + below
 }
 
-// missCapped is pcap: the bound with an integer m fixed beforehand, for few units; noise between low and high. With m fixed,
-// the tail is e^{(n/m-1)I} times Hoeffding's for n-m units, so the expectation over the noise is Miss's with nothing released.
-func missCapped(n, w, low, high, released, m float64) float64 {
-	tail := max(missBetween(n-m, w, low, high, 0), math.SmallestNonzeroFloat64) // one that underflows is not 0
-	return math.Exp((n/m-1)*released + math.Log(tail))
-}
-
 // stretch is a run of questions that are treated alike: their noise lies between low and high, and before the last of
 // them was chosen at most released nats were out.
 type stretch struct {
@@ -185,7 +178,7 @@ func bestCapped(n, w, low, high, released float64) float64 {
 	best := 1.0
 	for _, m := range [...]float64{m, m + 1} {
 		m = min(max(m, 1), n-1)
-		best = min(best, missCapped(n, w, low, high, released, m))
+		best = min(best, math.Exp(logCapped(n, w, low, high, released, m)))
 	}
 	return best
 }
