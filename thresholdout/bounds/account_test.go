@@ -102,7 +102,7 @@ func TestCapped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if missed := 2 * PCap(w, sigma, released, int64(n), int64(c.M)); missed > share || missed < share*(1-1e-6) {
+		if missed := 2 * PCap(w, sigma, released, int64(n), int64(c.M)); missed > share*(1+1e-12) || missed < share*(1-1e-6) {
 			t.Fatalf("%+v: %v misses with %v", c, w, missed)
 		}
 		if 2*Miss(n, w*(1+1e-9), sigma, released) > share*(1+1e-6) {
