@@ -15,6 +15,7 @@ test:
 # The kernels beside DuckDB and NumPy in one run, then the other benchmarks.
 bench:
 	HOLDOUTD_PYTHON=$$(scripts/python.sh) bench/compare.sh
+	$$(scripts/python.sh) bench/screen.py
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./...
 
 format:
