@@ -1,0 +1,78 @@
+package queries
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/QUERIES.md anew")
+
+const referenceFile = "../docs/QUERIES.md"
+
+// TestReference keeps docs/QUERIES.md what the parser reads.
+func TestReference(t *testing.T) {
+	want := queriesPage()
+	if *update {
+		if err := os.WriteFile(referenceFile, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referenceFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("docs/QUERIES.md is not what the code says; if that is meant: go test ./queries -run TestReference -update")
+	}
+}
+
+const referenceHead = `# Queries
+
+One query is one JSON object with a "type". This page is made from the code that reads them (go test ./queries -run TestReference
+-update). Expressions are CEL over a row's columns: [EXPRESSIONS.md](EXPRESSIONS.md). What an interval promises is in
+[GUARANTEES.md](GUARANTEES.md).
+
+Every query may carry "note", a remark of your own that is no part of the question. An unknown member is an error. The same
+question in another spelling (white space, redundant parentheses, the order of commutative operands, the spelling of numbers, the
+order of members) is the same question: it replays the recorded answer at no cost.
+
+A question costs as many questions as means are released for it. Under gaussian a vector of means (a histogram, the cells of a
+table, a gradient) is released at the price of its variance, at most four questions for any number of categories, with
+somewhat wider intervals, and a choice among candidates at the price of one. Under other mechanisms each mean is one question.
+` + "`POST …/queries/explain`" + ` says what a query means, what it costs and how wide its interval would be, without touching a holdout row.
+
+`
+
+func queriesPage() []byte {
+	var b bytes.Buffer
+	b.WriteString(referenceHead)
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "- [`%s`](#%s) %s\n", k.name, k.name, firstSentence(k.doc))
+	}
+	for _, k := range kinds {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", k.name, k.doc)
+		for _, e := range k.examples {
+			fmt.Fprintf(&b, "```json\n%s\n```\n\n", e)
+		}
+		b.WriteString("| member | | what |\n|---|---|---|\n")
+		for _, m := range k.make().members() {
+			need := ""
+			if m.required {
+				need = "required"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.name, need, strings.ReplaceAll(m.doc, "|", `\|`))
+		}
+	}
+	return b.Bytes()
+}
+
+func firstSentence(doc string) string {
+	if i := strings.IndexAny(doc, ".:;"); i > 0 {
+		return doc[:i]
+	}
+	return doc
+}
