@@ -20,6 +20,10 @@ type Classifier struct {
 	Label func(x []float64) int
 	// Scores writes a score for each label to dst, each in [0,1], of sum at most 1: a softmax, say.
 	Scores func(dst, x []float64)
+
+	// Begin, where it is not nil, is told by Batch which row the next inputs are noisy copies of: for what a row has beside the numbers
+	// that are moved, and that the classifier reads too.
+	Begin func(row int)
 }
 
 // Smoother certifies the predictions of a smoothed classifier, one after another. It is for one goroutine; see [Batch] for many.
@@ -203,6 +207,9 @@ func Batch(ctx context.Context, classifier func() Classifier, o Options, rows Ro
 				mu.Unlock()
 				if i >= rows.Len() {
 					break
+				}
+				if s.classifier.Begin != nil {
+					s.classifier.Begin(i)
 				}
 				c, err := s.Certify(rows.Row(i), SeedOf(seed, i))
 				if err != nil {

@@ -285,6 +285,27 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// TestBegin: the classifier is told of the row before it sees its inputs.
+func TestBegin(t *testing.T) {
+	rows := make(Slice, 30)
+	for i := range rows {
+		rows[i] = []float64{0}
+	}
+	newClassifier := func() Classifier {
+		row := -1
+		return Classifier{Classes: 30, Label: func([]float64) int { return row }, Begin: func(i int) { row = i }}
+	}
+	all, err := Batch(t.Context(), newClassifier, Options{Noise: Noise{Scale: 1}, Samples: 50}, rows, 1, nil)
+	for i, c := range all {
+		if c.Prediction != i {
+			t.Errorf("row %d is predicted as %d", i, c.Prediction)
+		}
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestBatchEnds(t *testing.T) {
 	rows := make(Slice, 500)
 	for i := range rows {
