@@ -60,18 +60,6 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 	return s.askAll(ctx, p, id, parsed, request{partial: partial, key: idempotencyKey})
 }
 
-// AskBatchBody is AskBatch for the JSON of a whole batch, {"queries":[…],"partial":false}, read strictly.
-func (s *Service) AskBatchBody(ctx context.Context, p Principal, id string, body []byte, idempotencyKey string) (BatchAnswer, error) {
-	b, err := queries.ParseBatch(body)
-	if err != nil {
-		return BatchAnswer{}, queryError(err)
-	}
-	if len(b.Queries) > s.limits.BatchQueries {
-		return BatchAnswer{}, s.tooMany(len(b.Queries))
-	}
-	return s.askAll(ctx, p, id, b.Queries, request{partial: b.Partial, key: idempotencyKey})
-}
-
 func (s *Service) tooMany(n int) *Error {
 	return &Error{Kind: TooLarge, Pointer: "/queries", Detail: fmt.Sprintf("%d queries in one batch, at most %d", n, s.limits.BatchQueries)}
 }

@@ -11,11 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// Limits on a body. A model with a weight for each of 16,384 columns fits.
 const (
-	MaxBody  = 1 << 20 // bytes of one query or one batch
-	MaxBatch = 1000    // queries of one batch
-	maxLevel = 32      // levels of JSON; the deepest query has 5
+	// MaxBody bounds one query in bytes: an ensemble of 100,000 nodes fits. A server takes less (holdoutd serve --query-bytes).
+	MaxBody  = 64 << 20
+	maxLevel = 32 // levels of JSON; the deepest query has 8
 )
 
 // value is a JSON value that keeps the order of its members, which encoding/json does not.
