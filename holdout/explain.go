@@ -143,7 +143,10 @@ func (h *opened) warnUninformative(e *Explanation, plan *queries.Plan, half floa
 	case 2*half >= width:
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
 			Detail: fmt.Sprintf("the interval would be as wide as the range of the answer (half-width %.3g, range of width %.3g); a narrower range or a coarser condition would tell more", half, width)})
-	case e.Training != nil && half >= *e.Training-low && len(plan.Functions) == 1:
+	case plan.FromZero && e.Training != nil && half >= math.Abs(*e.Training):
+		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
+			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than what is asked about (%.3g in the training part)", half, *e.Training)})
+	case e.Training != nil && half >= *e.Training-low && len(plan.Functions) == 1 && !plan.FromZero:
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
 			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than what is asked about (%.3g above the low end of its range in the training part)", half, *e.Training-low)})
 	}

@@ -28,7 +28,8 @@ type body interface {
 	compile(c *compiler) *Plan
 }
 
-var kinds = []kind{meanKind, fractionKind, countKind, sumKind, screenKind}
+var kinds = []kind{meanKind, fractionKind, countKind, sumKind, screenKind,
+	varianceKind, stddevKind, covarianceKind, correlationKind, quantileKind, medianKind, histogramKind, frequenciesKind, groupsKind}
 
 // Types are the names of the query types.
 func Types() []string {

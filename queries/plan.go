@@ -12,6 +12,7 @@ import (
 type Plan struct {
 	Functions []RowFunction // what one pass over the rows sums
 	Range     Range         // of the answer; for counts and sums, of the answer divided by the number of units
+	FromZero  bool          // the answer is about how far it is from 0, so an interval wider than that says little
 	releases  []Release     // in the order of Functions; nil: each a number by itself
 	search    *search       // instead of releases
 	combine   func(Outcome) Result
@@ -43,11 +44,12 @@ type Release struct {
 // ErrSpent is what a Releaser returns for an Optional number that the budget does not pay for any more.
 var ErrSpent = errors.New("queries: the budget for surprises is spent")
 
-// search is a walk down a complete binary tree of row functions, in heap order: the children of function i are 2i+1 and
-// 2i+2. One function of each level is asked, so that steps levels of questions tell apart 2^steps leaves.
+// search asks one row function in each step and chooses it by what was released in the steps before. Each row function belongs to
+// one step, for a mechanism may have fresh rows for each; one that can be asked in several steps is listed for each of them.
 type search struct {
 	steps int
-	right func(p Part) bool // where to go after a released mean
+	next  func(released []Part) int // the row function that is asked after these
+	step  func(function int) int    // that a row function belongs to, never falling along Functions
 }
 
 // numbers is one release of each row function by itself.
@@ -106,17 +108,12 @@ type Releaser interface {
 func (p *Plan) Release(n int64, r Releaser) (Outcome, error) {
 	out := Outcome{N: n}
 	if p.search != nil {
-		at := 0
 		for range p.search.steps {
-			part, err := r.Number(at)
+			part, err := r.Number(p.search.next(out.Parts))
 			if err != nil {
 				return out, err
 			}
 			out.Parts = append(out.Parts, part)
-			at = 2*at + 1
-			if p.search.right(part) {
-				at++
-			}
 		}
 		return out, nil
 	}
@@ -158,16 +155,12 @@ func (out *Outcome) release(r Releaser, release Release, first int) error {
 	return nil
 }
 
-// Step is the place, from 0, of a row function among those that are asked one after another: a search asks one of each level.
+// Step is the place, from 0, of a row function among those that are asked one after another: a search asks one of each step.
 func (p *Plan) Step(function int) int {
 	if p.search == nil {
 		return function
 	}
-	level := 0
-	for ; function > 0; level++ {
-		function = (function - 1) / 2
-	}
-	return level
+	return p.search.step(function)
 }
 
 // Sequential reports whether what is asked depends on earlier answers of the same query, as in a search.

@@ -47,6 +47,9 @@ func (s *Syntax) Source() string { return s.source }
 // converse is not claimed. It parses to itself, unless its parentheses carry it over MaxSource.
 func (s *Syntax) Canonical() string { return s.root.form }
 
+// Column is the name of the column, where the expression is nothing but a column.
+func (s *Syntax) Column() (name string, ok bool) { return s.root.name, s.root.kind == columnTerm }
+
 // Columns are the names of the columns that the expression reads, sorted and without repetition.
 func (s *Syntax) Columns() []string {
 	seen := map[string]bool{}

@@ -1,0 +1,287 @@
+package queries
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/interval"
+)
+
+// DefaultClip is where the product of two z-scores is cut off. The interval is as wide as the clip, and few products lie beyond.
+const DefaultClip = 3.0
+
+const associationDoc = " By default it is one question: the mean of the product of the z-scores of x and y, clipped to ±clip, with " +
+	"centers and scales of the training part or declared ones. The clipped mean is what the interval is about; it is nearer to 0 than " +
+	"the plain one. "
+
+var correlationKind = kind{
+	name: "correlation",
+	doc: "The correlation of two numbers, clamped to ranges." + associationDoc +
+		`With "form":"exact" it is Pearson's correlation from five means, at five questions (six with where) and with a much wider interval.`,
+	examples: []string{
+		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000]}`,
+		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"form":"exact"}`,
+		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"center_x":7,"scale_x":30,"center_y":700,"scale_y":550}`,
+	},
+	make: func() body { return newAssociation(true) },
+}
+
+var covarianceKind = kind{
+	name: "covariance",
+	doc: "The covariance of two numbers, clamped to ranges." + associationDoc +
+		`It is then multiplied by the scales. With "form":"exact" it is E[xy] - E[x]E[y], about public centers, from three means, at three questions (four with where).`,
+	examples: []string{
+		`{"type":"covariance","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000]}`,
+		`{"type":"covariance","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"form":"exact","where":"origin == 'SFO'"}`,
+	},
+	make: func() body { return newAssociation(false) },
+}
+
+// The forms of an association.
+const (
+	formClipped = "clipped"
+	formExact   = "exact"
+)
+
+// association is {"type":"correlation"} and {"type":"covariance"}.
+type association struct {
+	X, Y           *expr.Syntax
+	RangeX, RangeY Range
+	Where          *expr.Syntax
+	Weight         Weight
+	Form           string
+	Clip           float64
+	CenterX        *float64
+	ScaleX         *float64
+	CenterY        *float64
+	ScaleY         *float64
+	Guess          guess
+	standard       bool // correlation
+}
+
+func newAssociation(standard bool) *association {
+	return &association{Form: formClipped, Clip: DefaultClip, standard: standard}
+}
+
+func (q *association) members() []member {
+	m := []member{
+		required("x", expression{&q.X}, "one number: a row expression"),
+		required("y", expression{&q.Y}, "the other number: a row expression"),
+		required("range_x", rangeForm{&q.RangeX}, "[low, high]: values of x are clamped to it"),
+		required("range_y", rangeForm{&q.RangeY}, "[low, high]: values of y are clamped to it"),
+		optional("where", expression{&q.Where}, whereDoc),
+		optional("weight", weightForm{&q.Weight}, weightDoc),
+		optional("form", choice{&q.Form, []string{formClipped, formExact}}, "what is asked: the mean of clipped products, or all the moments"),
+		optional("clip", positive{&q.Clip, DefaultClip}, "where the product of the z-scores is cut off, on both sides; the interval is as wide as this"),
+		optional("center_x", number{into: &q.CenterX}, "what is subtracted from x; the training part's mean unless it is said"),
+		optional("scale_x", number{into: &q.ScaleX, above: &zero}, "what x is divided by; the training part's standard deviation unless it is said"),
+		optional("center_y", number{into: &q.CenterY}, "what is subtracted from y; the training part's mean unless it is said"),
+		optional("scale_y", number{into: &q.ScaleY, above: &zero}, "what y is divided by; the training part's standard deviation unless it is said"),
+	}
+	if q.standard {
+		m = append(m, q.Guess.members()...)
+	}
+	return m
+}
+
+func (q *association) guess() *guess { return &q.Guess }
+
+func (q *association) rules(v *violations, pointer string) {
+	q.Guess.rules(v, pointer, Range{-q.Clip, q.Clip})
+	if q.Clip > maxClip {
+		v.add(pointer+"/clip", fmt.Sprintf("must be at most %v", maxClip))
+	}
+	for _, m := range []struct {
+		name  string
+		value *float64
+		scale bool
+		in    Range
+	}{{"center_x", q.CenterX, false, q.RangeX}, {"scale_x", q.ScaleX, true, q.RangeX}, {"center_y", q.CenterY, false, q.RangeY}, {"scale_y", q.ScaleY, true, q.RangeY}} {
+		switch {
+		case m.value == nil || !m.in.valid():
+		case q.Form == formExact:
+			v.add(pointer+"/"+m.name, `goes with "form":"clipped"; the exact form is the same about any center`)
+		case !m.scale && !m.in.contains(*m.value):
+			v.add(pointer+"/"+m.name, "must lie in the range")
+		case m.scale && !(*m.value >= leastSpread*(m.in.High-m.in.Low)) || m.scale && *m.value > m.in.High-m.in.Low:
+			v.add(pointer+"/"+m.name, fmt.Sprintf("must be between %v of the width of the range and that width", leastSpread))
+		}
+	}
+	if q.Form == formExact && q.Clip != DefaultClip {
+		v.add(pointer+"/clip", `goes with "form":"clipped"; the exact form clips nothing but to the ranges`)
+	}
+}
+
+// maxClip: a product of z-scores beyond it is a rarity that no interval of this width could tell.
+const maxClip = 1e6
+
+func (q *association) compile(c *compiler) *Plan {
+	x, y, where := c.number("x", q.X), c.number("y", q.Y), c.condition("where", q.Where)
+	if x == nil || y == nil || len(c.list) > 0 {
+		return nil
+	}
+	if q.Form == formExact {
+		return q.exact(c, nullAs(x, q.RangeX.Low), nullAs(y, q.RangeY.Low), where)
+	}
+	return q.clipped(c, x, y, where)
+}
+
+// score is a number with the center and the scale of its z-score.
+type score struct {
+	of            *expr.Node
+	in            Range
+	center, scale *float64 // declared
+	member, text  string
+	at, spread    float64 // center and scale that are used
+}
+
+// clipped asks for the mean of clamp(zx·zy, -clip, clip).
+func (q *association) clipped(c *compiler, x, y, where *expr.Node) *Plan {
+	scores := []*score{
+		{of: x, in: q.RangeX, center: q.CenterX, scale: q.ScaleX, member: "x", text: q.X.Canonical()},
+		{of: y, in: q.RangeY, center: q.CenterY, scale: q.ScaleY, member: "y", text: q.Y.Canonical()},
+	}
+	var z [2]*expr.Node
+	for i, s := range scores {
+		if !s.settle(c, where, q.Weight) {
+			return nil
+		}
+		z[i] = binary(expr.OpDiv, binary(expr.OpSub, clamped(s.of, s.in), literal(s.at)), literal(s.spread))
+	}
+	r := Range{-q.Clip, q.Clip}
+	p := average(c, RowFunction{Value: binary(expr.OpMul, z[0], z[1]), Lo: r.Low, Hi: r.High}, where, q.Weight)
+	p.FromZero = true
+	text := fmt.Sprintf("%s · %s, clipped to %v", scores[0], scores[1], r)
+	p.describeAverage(c, "mean of "+text, text, q.Where, q.Weight)
+	p.describe.Null = "a row in which x or y is null counts as 0"
+	if !q.standard {
+		p.scaleBy(scores[0].spread * scores[1].spread)
+	}
+	return p
+}
+
+// scaleBy multiplies the answer of a plan of one number by a positive constant.
+func (p *Plan) scaleBy(factor float64) {
+	inner := p.combine
+	p.Range = Range{p.Range.Low * factor, p.Range.High * factor}
+	p.combine = func(o Outcome) Result {
+		r := inner(o)
+		if r.Value != nil {
+			*r.Value *= factor
+		}
+		if r.Low != nil && r.High != nil {
+			b := interval.Interval{Low: *r.Low, High: *r.High}.Mul(interval.Point(factor)).Clip(p.Range.Low, p.Range.High)
+			*r.Low, *r.High = b.Low, b.High
+		}
+		return r
+	}
+	p.describe.Combine += fmt.Sprintf(", times %v", factor)
+	p.describe.Target = fmt.Sprintf("%v times ", factor) + p.describe.Target
+}
+
+// settle finds center and scale: declared, or of the training part. It is false after a violation.
+func (s *score) settle(c *compiler, where *expr.Node, weight Weight) bool {
+	if s.center != nil {
+		s.at = *s.center
+	}
+	if s.scale != nil {
+		s.spread = *s.scale
+	}
+	if s.center != nil && s.scale != nil {
+		return true
+	}
+	middle := s.in.Low/2 + s.in.High/2
+	z := centeredAt(nullAs(s.of, middle), s.in, middle)
+	means := momentsOf(c, where, weight, z.mean(), z.square()).inTraining(c, s.member,
+		fmt.Sprintf("declare center_%s and scale_%s", s.member, s.member))
+	if means == nil {
+		if len(c.list) == 0 && c.failed == nil {
+			c.add(c.pointer+"/where", fmt.Sprintf("holds nowhere in the training part; declare center_%s and scale_%s", s.member, s.member))
+		}
+		return false
+	}
+	if s.center == nil {
+		s.at = min(max(middle+z.scale*means[0], s.in.Low), s.in.High)
+	}
+	if s.scale == nil {
+		s.spread = z.scale * math.Sqrt(max(0, means[1]-means[0]*means[0]))
+		if s.spread < leastSpread*(s.in.High-s.in.Low) {
+			c.add(c.pointer+"/"+s.member, fmt.Sprintf("hardly varies in the training part, within its range; declare scale_%s", s.member))
+			return false
+		}
+	}
+	return true
+}
+
+// String is the z-score in words.
+func (s *score) String() string {
+	return fmt.Sprintf("(%s clamped to %v - %v)/%v", s.text, s.in, s.at, s.spread)
+}
+
+// exact asks for the means of zx, zy and zx·zy about public centers, and for a correlation of their squares.
+func (q *association) exact(c *compiler, x, y, where *expr.Node) *Plan {
+	at := centers(c, "x", where, q.Weight, []Range{q.RangeX, q.RangeY}, x, y)
+	zx, zy := centeredAt(x, q.RangeX, at[0]), centeredAt(y, q.RangeY, at[1])
+	functions := []RowFunction{zx.mean(), zy.mean(), zx.product(zy)}
+	first, second := fmt.Sprintf("u = (%s clamped to %v - %v)/%v", q.X.Canonical(), q.RangeX, zx.center, zx.scale),
+		fmt.Sprintf("v = (%s clamped to %v - %v)/%v", q.Y.Canonical(), q.RangeY, zy.center, zy.scale)
+	names := []string{first, second, "u·v"}
+	if q.standard {
+		functions, names = append(functions, zx.square(), zy.square()), append(names, "u²", "v²")
+	}
+	m := momentsOf(c, where, q.Weight, functions...)
+	text := fmt.Sprintf("%s clamped to %v and %s clamped to %v%s", q.X.Canonical(), q.RangeX, q.Y.Canonical(), q.RangeY, rowsOf(c, q.Where, q.Weight))
+	p := &Plan{Functions: m.functions, FromZero: true}
+	p.describe = Description{
+		Functions: m.functionsOf(c, q.Where, names...),
+		Combine:   fmt.Sprintf("(mean of u·v - mean of u · mean of v) · %v", zx.scale*zy.scale),
+		Null:      "a null counts as the low end of its range",
+		Target:    c.target("the covariance of %s", text),
+	}
+	if !q.standard {
+		most := (q.RangeX.High/2 - q.RangeX.Low/2) * (q.RangeY.High/2 - q.RangeY.Low/2)
+		p.Range = Range{-most, most}
+		p.combine = covarianceOf(m, zx.scale*zy.scale, p.Range)
+		return p
+	}
+	p.Range = Range{-1, 1}
+	p.combine = correlationOf(m)
+	p.describe.Combine = "(mean of u·v - mean of u · mean of v) / the square root of (mean of u² - (mean of u)²)(mean of v² - (mean of v)²); undefined where that is not positive"
+	p.describe.Target = c.target("Pearson's correlation of %s", text)
+	return p
+}
+
+func covarianceOf(m moments, scale float64, r Range) func(Outcome) Result {
+	return func(o Outcome) Result {
+		means, bounded, defined := m.read(o)
+		value := (means[2].value - means[0].value*means[1].value) * scale
+		bounds := means[2].bounds.Sub(means[0].bounds.Mul(means[1].bounds)).Mul(interval.Point(scale))
+		return answer(value, bounds.Clip(r.Low, r.High), bounded, defined, r)
+	}
+}
+
+// correlationOf is Pearson's correlation from the means of u, v, u·v, u² and v². It rises with the covariance, and with the
+// variances moves towards 0, so that its extremes are at the ends of the three intervals.
+func correlationOf(m moments) func(Outcome) Result {
+	return func(o Outcome) Result {
+		means, bounded, defined := m.read(o)
+		u, v := means[0], means[1]
+		covariance := means[2].value - u.value*v.value
+		product := max(means[3].value-u.value*u.value, 0) * max(means[4].value-v.value*v.value, 0)
+		c := means[2].bounds.Sub(u.bounds.Mul(v.bounds))
+		root := means[3].bounds.Sub(u.bounds.Square()).Clip(0, 1).Mul(means[4].bounds.Sub(v.bounds.Square()).Clip(0, 1)).Sqrt()
+		bounds := interval.Interval{Low: -1, High: 1}
+		if root.Low > 0 {
+			bounds = c.Div(root).Clip(-1, 1)
+		} else if root.High > 0 { // a covariance that is surely not 0 tells the sign, and the variances are at most so large
+			if c.Low > 0 {
+				bounds.Low = c.Div(interval.Point(root.High)).Low
+			}
+			if c.High < 0 {
+				bounds.High = c.Div(interval.Point(root.High)).High
+			}
+		}
+		return answer(covariance/math.Sqrt(product), bounds.Clip(-1, 1), bounded, defined && product > 0, Range{-1, 1})
+	}
+}

@@ -1,0 +1,197 @@
+package queries
+
+import (
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/interval"
+)
+
+// moments are means that one answer is computed from: over all rows, or over those in which where holds. The second costs one row
+// function more, by which the others are divided, as in average.
+type moments struct {
+	functions   []RowFunction
+	conditional bool // the last function is the number to divide by
+}
+
+func momentsOf(c *compiler, where *expr.Node, weight Weight, functions ...RowFunction) moments {
+	rows := weight == WeightRow && c.grouped
+	if where == nil && !rows {
+		return moments{functions: functions}
+	}
+	m := moments{conditional: true}
+	per, last := UnitMean, UnitAny
+	if rows {
+		per, last = UnitShare, UnitShare
+	}
+	for _, f := range functions {
+		f.Where, f.PerUnit = where, per
+		m.functions = append(m.functions, f)
+	}
+	m.functions = append(m.functions, RowFunction{Lo: 0, Hi: 1, Where: where, PerUnit: last})
+	return m
+}
+
+// moment is one mean in its own units.
+type moment struct {
+	value  float64
+	bounds interval.Interval
+}
+
+// read takes the moments from what was released. They are not defined where, as far as can be told, where holds nowhere; then
+// their bounds, which are valid nevertheless, are all they have.
+func (m moments) read(o Outcome) (means []moment, bounded, defined bool) {
+	count := len(m.functions)
+	bounded, defined = true, true
+	for _, p := range o.Parts {
+		bounded = bounded && p.Bounded
+	}
+	if m.conditional {
+		count--
+	}
+	for i, f := range m.functions[:count] {
+		value, share := min(max(o.Parts[i].Value, 0), 1), o.Parts[i].interval()
+		if m.conditional {
+			var ok bool
+			value, share, ok = divide(o.Parts[i], o.Parts[count])
+			defined = defined && ok
+		}
+		width := interval.Point(f.Hi).Sub(interval.Point(f.Lo))
+		bounds := interval.Point(f.Lo).Add(width.Mul(share)).Clip(f.Lo, f.Hi)
+		means = append(means, moment{f.Lo + (f.Hi-f.Lo)*value, bounds})
+	}
+	return means, bounded, defined
+}
+
+// inTraining are the exact moments of the training part; nil where there are none, which is a violation at the named member
+// where there is no training part at all.
+func (m moments) inTraining(c *compiler, name, instead string) []float64 {
+	means := c.trainingMeans(name, instead, m.functions...)
+	if means == nil {
+		return nil
+	}
+	o := Outcome{}
+	for _, mean := range means {
+		o.Parts = append(o.Parts, Part{Value: mean})
+	}
+	read, _, defined := m.read(o)
+	if !defined {
+		return nil
+	}
+	values := make([]float64, len(read))
+	for i := range read {
+		values[i] = read[i].value
+	}
+	return values
+}
+
+// answer is a number with its interval, both brought into the range of what is possible.
+func answer(value float64, bounds interval.Interval, bounded, defined bool, r Range) Result {
+	var result Result
+	if defined {
+		v := min(max(value, r.Low), r.High)
+		if bounded { // rounding must not carry the value out of its own interval
+			v = min(max(v, bounds.Low), bounds.High)
+		}
+		result.Value = &v
+	}
+	if bounded {
+		b := bounds.Clip(r.Low, r.High)
+		result.Low, result.High = &b.Low, &b.High
+	}
+	return result
+}
+
+// nullAs is x, or a number where x is null.
+func nullAs(x *expr.Node, null float64) *expr.Node {
+	isNull := &expr.Node{Op: expr.OpIsNull, Type: expr.Condition, Args: []*expr.Node{x}}
+	return &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{isNull, literal(null), x}}
+}
+
+// centered is z = (x - center)/scale of a number x that is clamped to a range, never null, with the scale that puts z within ±1.
+// Spreads and products of deviations are the same about any center. The nearer it is to the mean, the less does the uncertainty of
+// the mean widen their intervals.
+type centered struct {
+	center, scale float64
+	value         *expr.Node
+	in            Range // of z
+}
+
+func centeredAt(x *expr.Node, r Range, center float64) centered {
+	scale := max(center-r.Low, r.High-center)
+	return centered{center, scale,
+		binary(expr.OpDiv, binary(expr.OpSub, clamped(x, r), literal(center)), literal(scale)),
+		Range{max((r.Low-center)/scale, -1), min((r.High-center)/scale, 1)}}
+}
+
+// mean is the row function z.
+func (z centered) mean() RowFunction {
+	return RowFunction{Value: z.value, Lo: z.in.Low, Hi: z.in.High, Null: z.in.Low}
+}
+
+// product is the row function z·y.
+func (z centered) product(y centered) RowFunction {
+	a, b, c, d := z.in.Low*y.in.Low, z.in.Low*y.in.High, z.in.High*y.in.Low, z.in.High*y.in.High
+	low, high := min(a, b, c, d), max(a, b, c, d)
+	return RowFunction{Value: binary(expr.OpMul, z.value, y.value), Lo: low, Hi: high, Null: low}
+}
+
+// square is the row function z².
+func (z centered) square() RowFunction {
+	return RowFunction{Value: binary(expr.OpMul, z.value, z.value), Lo: 0, Hi: 1}
+}
+
+// centers are the training part's means of numbers, clamped to their ranges; without a training part, or where it has no row in
+// which where holds, the middles of the ranges.
+func centers(c *compiler, name string, where *expr.Node, weight Weight, ranges []Range, numbers ...*expr.Node) []float64 {
+	at := make([]float64, len(numbers))
+	functions := make([]RowFunction, len(numbers))
+	for i, r := range ranges {
+		at[i] = r.Low/2 + r.High/2
+		functions[i] = RowFunction{Value: numbers[i], Lo: r.Low, Hi: r.High, Null: r.Low}
+	}
+	if c.training == nil {
+		return at
+	}
+	if means := momentsOf(c, where, weight, functions...).inTraining(c, name, ""); means != nil {
+		return means
+	}
+	return at
+}
+
+// rowsOf says over which rows an answer is, in words that follow what it is, and how they vote.
+func rowsOf(c *compiler, where *expr.Syntax, weight Weight) string {
+	in := ""
+	if where != nil {
+		in = " over the rows in which " + where.Canonical()
+	}
+	switch {
+	case !c.grouped:
+		return in
+	case weight == WeightRow:
+		return in + ", every row having one vote"
+	case where != nil:
+		return in + ", every unit that has one having one vote, which these rows share"
+	}
+	return in + ", every unit having one vote, which its rows share"
+}
+
+// functionsOf says what a plan of moments asks: the functions, and what they are divided by.
+func (m moments) functionsOf(c *compiler, where *expr.Syntax, names ...string) []string {
+	var said []string
+	in := ""
+	if where != nil {
+		in = " where " + where.Canonical()
+	}
+	for _, name := range names {
+		if c.grouped {
+			name = "the mean over the unit's rows" + in + " of " + name
+		} else if in != "" {
+			name += in + ", else nothing"
+		}
+		said = append(said, name)
+	}
+	if m.conditional {
+		last := "1 where the rows that are asked about are, else 0, by which the means of the others are divided"
+		said = append(said, last)
+	}
+	return said
+}

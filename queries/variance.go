@@ -1,0 +1,153 @@
+package queries
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/interval"
+)
+
+var varianceKind = kind{
+	name: "variance",
+	doc: "The variance of a number, clamped to a range: E[(x-c)²] - (E[x]-c)² about a public center c, the training part's mean or, without " +
+		"one, the middle of the range. The center does not change what is asked, only the interval. Two questions, three with where.",
+	examples: []string{
+		`{"type":"variance","of":"delay","range":[-60,180]}`,
+		`{"type":"variance","of":"delay","range":[-60,180],"where":"origin == 'SFO'","null":0}`,
+	},
+	make: func() body { return new(spread) },
+}
+
+var stddevKind = kind{
+	name: "stddev",
+	doc:  "The standard deviation of a number, clamped to a range: the square root of its variance, at the same cost.",
+	examples: []string{
+		`{"type":"stddev","of":"delay","range":[-60,180]}`,
+		`{"type":"stddev","of":"delay","range":[-60,180],"ddof":1}`,
+	},
+	make: func() body { return &spread{root: true} },
+}
+
+// spread is {"type":"variance"} and {"type":"stddev"}.
+type spread struct {
+	Of     *expr.Syntax
+	Range  Range
+	Where  *expr.Syntax
+	Null   *float64
+	Weight Weight
+	Ddof   *float64
+	root   bool
+}
+
+func (q *spread) members() []member {
+	return []member{
+		required("of", expression{&q.Of}, "the number: a row expression"),
+		required("range", rangeForm{&q.Range}, rangeDoc),
+		optional("where", expression{&q.Where}, whereDoc),
+		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
+		optional("weight", weightForm{&q.Weight}, weightDoc),
+		optional("ddof", ddofForm{&q.Ddof}, "1 divides by the number of units less 1 instead of their number; the interval is about the population, which has no such correction"),
+	}
+}
+
+const (
+	rangeDoc = "[low, high]: values are clamped to it; the narrower it is, the narrower the interval"
+	nullDoc  = "what a null value counts as; the low end of the range unless it is said"
+)
+
+func (q *spread) rules(v *violations, pointer string) {
+	nullRule(v, pointer, q.Null, q.Range)
+	if q.Ddof != nil && *q.Ddof != 0 && (q.Where != nil || q.Weight == WeightRow) {
+		v.add(pointer+"/ddof", "goes without where and weight: how many rows they leave is itself not known")
+	}
+}
+
+func nullRule(v *violations, pointer string, null *float64, r Range) {
+	if null != nil && r.valid() && !r.contains(*null) {
+		v.add(pointer+"/null", "must lie in the range")
+	}
+}
+
+func (q *spread) compile(c *compiler) *Plan {
+	x, where := c.number("of", q.Of), c.condition("where", q.Where)
+	if x == nil || len(c.list) > 0 {
+		return nil
+	}
+	null := orLow(q.Null, q.Range)
+	x = nullAs(x, null)
+	z := centeredAt(x, q.Range, centers(c, "of", where, q.Weight, []Range{q.Range}, x)[0])
+	m := momentsOf(c, where, q.Weight, z.mean(), z.square())
+	half := q.Range.High/2 - q.Range.Low/2
+	p := &Plan{Functions: m.functions, Range: Range{0, half * half}, FromZero: true, combine: q.combine(m, z)}
+	if q.root {
+		p.Range.High = half
+	}
+	text := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range)
+	deviation := fmt.Sprintf("(%s - %v) / %v", text, z.center, z.scale)
+	name, formula := "variance", fmt.Sprintf("(the mean of the second - the square of the mean of the first) · %v²", z.scale)
+	if q.root {
+		name, formula = "standard deviation", "the square root of "+formula
+	}
+	p.describe = Description{
+		Functions: m.functionsOf(c, q.Where, deviation, "the square of "+deviation),
+		Combine:   formula,
+		Null:      fmt.Sprintf("a null counts as %v", null),
+		Target:    c.target("the %s of %s%s", name, text, rowsOf(c, q.Where, q.Weight)),
+	}
+	if q.Ddof != nil && *q.Ddof != 0 {
+		p.describe.Combine += ", the variance times n/(n-1)"
+	}
+	return p
+}
+
+// orLow is what a null counts as.
+func orLow(null *float64, r Range) float64 {
+	if null != nil {
+		return *null
+	}
+	return r.Low
+}
+
+// combine takes the variance from the means of z and z². Both ends of the interval are reached: the variance rises with the mean
+// of z² and falls with the distance of the mean of z from 0, which are free of each other as far as the parts say.
+func (q *spread) combine(m moments, z centered) func(Outcome) Result {
+	half := q.Range.High/2 - q.Range.Low/2
+	return func(o Outcome) Result {
+		means, bounded, defined := m.read(o)
+		correction := 1.0
+		if q.Ddof != nil && *q.Ddof != 0 && o.N > 1 {
+			correction = float64(o.N) / float64(o.N-1)
+		}
+		value := (means[1].value - means[0].value*means[0].value) * correction * z.scale * z.scale
+		scale := interval.Point(z.scale)
+		bounds := means[1].bounds.Sub(means[0].bounds.Square()).Mul(scale.Square()).Clip(0, half*half)
+		if q.root {
+			return answer(math.Sqrt(max(value, 0)), bounds.Sqrt(), bounded, defined, Range{0, half})
+		}
+		return answer(value, bounds, bounded, defined, Range{0, half * half})
+	}
+}
+
+// ddofForm is 0, which is the default, or 1.
+type ddofForm struct{ into **float64 }
+
+func (f ddofForm) read(v *violations, pointer string, in *value) {
+	x, ok := in.float()
+	if !ok || x != 0 && x != 1 {
+		v.add(pointer, "must be 0 or 1")
+		return
+	}
+	*f.into = &x
+}
+
+func (f ddofForm) canonical() any {
+	if *f.into == nil || **f.into == 0 {
+		return nil
+	}
+	return **f.into
+}
+
+func (f ddofForm) schema() map[string]any {
+	return map[string]any{"type": "integer", "enum": []int{0, 1}, "default": 0}
+}
