@@ -9,6 +9,8 @@
 // expressions with the same form are the same program. [Syntax.Check] types it against a schema.
 package expr
 
+import "github.com/holdoutd/holdoutd/queries/model"
+
 // Type is the type of a node.
 type Type uint8
 
@@ -94,6 +96,14 @@ const (
 	OpMinutes
 	OpSeconds
 	OpMilliseconds
+
+	// Not of the language; queries with models build them.
+
+	// Text column -> Number: Texts[text], 0 for any other text, Number (which may be NaN) for null.
+	OpLookup
+	// Numbers -> Number: output Output of Model's scores, before its link. The arguments are the model's features; null if
+	// the score is not finite.
+	OpScore
 )
 
 // Node is one node of an expression. Nodes are immutable once built and may be shared.
@@ -103,4 +113,8 @@ type Node struct {
 	Args   []*Node
 	Number float64
 	Text   string
+
+	Texts  map[string]float64 // OpLookup
+	Model  *model.Model       // OpScore
+	Output int                // OpScore
 }

@@ -22,6 +22,10 @@ const (
 	opCeil
 	opPart // a part of a time; aux is the expr.Op
 
+	opLookup // a Text column: list[code]
+	opScores // all scores of a model, kept in registers of their own
+	opScore  // one score; a is the opScores, aux which
+
 	opAdd
 	opSub
 	opMul
@@ -75,7 +79,8 @@ type value struct {
 	table   []uint8
 	codes   []uint32
 	list    []float64
-	falling bool // opRank: a threshold is passed by x <= t, else by x >= t
+	scores  *scores // opScores
+	falling bool    // opRank: a threshold is passed by x <= t, else by x >= t
 }
 
 // key is what makes two values equal.

@@ -74,6 +74,10 @@ func (l *lowering) build(n *expr.Node) (id, error) {
 		if n.Op == expr.OpIsNull {
 			return l.nullTest(n)
 		}
+	case expr.OpLookup:
+		return l.lookup(n)
+	case expr.OpScore:
+		return l.score(n)
 	case expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains:
 		return l.text(n)
 	}

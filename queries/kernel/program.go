@@ -16,6 +16,8 @@ type Program struct {
 	bytes     registers
 	codes     registers
 	constants []float64 // of the number registers after the columns
+	scores    int       // registers of models' scores
+	features  int       // of the model that has the most
 }
 
 // registers are those of one class: columns come first, then constants, then what blocks are computed in.
@@ -33,6 +35,7 @@ type step struct {
 	dst      int32
 	constant bool    // the second argument is k
 	high     float64 // of opClamp, beside k
+	first    int32   // of opScores and opScore: the register of the first score
 	sink     *sink
 }
 
@@ -59,7 +62,7 @@ func Compile(functions []queries.RowFunction, t *dataset.Table) (*Program, error
 
 // Registers is the number of registers that each worker holds, of 8·MaxBlock and of MaxBlock bytes.
 func (p *Program) Registers() (numbers, bytes int) {
-	return p.numbers.constants + p.numbers.scratch, p.bytes.constants + p.bytes.scratch
+	return p.numbers.constants + p.numbers.scratch + p.scores, p.bytes.constants + p.bytes.scratch
 }
 
 // class says in which kind of register a value is.
@@ -85,13 +88,14 @@ type assembler struct {
 	steps   []step
 	last    []int         // by id: the last step that reads it
 	columns map[int]int32 // by column: the register
+	first   map[id]int32  // by the id of opScores: the register of its first score
 }
 
 const unplaced = -1
 
 func newAssembler(l *lowering, functions int) *assembler {
 	a := &assembler{lowering: l, p: &Program{}, at: make([]int32, len(l.values)), steps: make([]step, 0, len(l.values)+functions),
-		last: make([]int, len(l.values)), columns: make(map[int]int32, len(l.values)/valuesPerFunction)}
+		last: make([]int, len(l.values)), columns: make(map[int]int32, len(l.values)/valuesPerFunction), first: map[id]int32{}}
 	for i := range a.at {
 		a.at[i] = unplaced
 	}
@@ -130,6 +134,9 @@ func (a *assembler) emit(i id) {
 	for _, o := range a.operands(&v) {
 		a.emit(o)
 	}
+	for _, o := range v.scores.inputs() {
+		a.emit(o)
+	}
 	a.at[i] = emitted
 	switch v.op {
 	case opColumn, opConst, opTrue, opFalse:
@@ -155,6 +162,9 @@ func (a *assembler) reads(s *step, f func(id)) {
 		if o != none {
 			f(o)
 		}
+	}
+	for _, o := range s.value.scores.inputs() {
+		f(o)
 	}
 }
 
@@ -211,7 +221,7 @@ func (a *assembler) placeColumns() {
 		case opCodesEq, opCodesNe:
 			a.column(&p.codes, s.column)
 			a.column(&p.codes, s.other)
-		case opCodeEq, opCodeNe, opCodeTable:
+		case opCodeEq, opCodeNe, opCodeTable, opLookup:
 			a.column(&p.codes, s.column)
 		}
 	}
@@ -246,12 +256,17 @@ func (a *assembler) column(r *registers, column int) int32 {
 // translate puts registers in the place of a step's ids, and a constant argument in k.
 func (a *assembler) translate(s *step) {
 	switch s.op {
-	case opBool, opBoolNull, opCodeEq, opCodeNe, opCodeTable:
+	case opBool, opBoolNull, opCodeEq, opCodeNe, opCodeTable, opLookup:
 		s.a = id(a.columns[s.column])
 		return
 	case opCodesEq, opCodesNe:
 		s.a, s.b = id(a.columns[s.column]), id(a.columns[s.other])
 		return
+	case opScores:
+		a.keepScores(s)
+		return
+	case opScore:
+		s.first = a.first[s.a]
 	}
 	if s.sink == nil && s.op == opClamp {
 		s.k, s.high, s.b, s.c = a.values[s.b].k, a.values[s.c].k, none, none

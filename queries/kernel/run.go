@@ -20,6 +20,9 @@ type State struct {
 	slab    []float64
 	masks   []uint8
 
+	scores   [][]float64 // of models
+	features [][]float64 // of the model that is computed
+
 	// With units of several rows:
 	units   Units
 	next    int        // the first unit that does not end before the block
@@ -44,6 +47,11 @@ func NewState(p *Program, units Units, block int) *State {
 	clear(s.carries)
 	numbers, masks := p.Registers()
 	s.slab, s.masks = resized(s.slab, numbers*block), resized(s.masks, masks*block)
+	s.scores, s.features = resized(s.scores, p.scores), resized(s.features, p.features)
+	for i := range p.scores {
+		numbers--
+		s.scores[i] = s.slab[numbers*block : (numbers+1)*block]
+	}
 	for i := range numbers {
 		s.numbers[len(p.numbers.columns)+i] = s.slab[i*block : (i+1)*block]
 	}
@@ -61,6 +69,7 @@ func NewState(p *Program, units Units, block int) *State {
 // Release gives the state's memory back. The state must not be used afterwards.
 func (s *State) Release() {
 	clear(s.numbers) // they may view a mapped table
+	clear(s.features)
 	clear(s.bytes)
 	clear(s.codes)
 	s.program, s.units = nil, Units{}
@@ -130,6 +139,11 @@ func (s *State) run(base, n int) {
 func (s *State) number(t *step, n int) {
 	dst := s.numbers[t.dst][:n]
 	var a, b []float64
+	switch t.op {
+	case opLookup, opScores, opScore:
+		s.model(t, dst)
+		return
+	}
 	if t.op != opSelect {
 		a = s.numbers[t.a][:n]
 	}

@@ -73,6 +73,13 @@ func Evaluate(n *expr.Node, row Row) any {
 		return f(0) >= f(1)
 	case expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains:
 		return textTest(n.Op, args[0].(*string), *args[1].(*string))
+	case expr.OpLookup:
+		if s := args[0].(*string); s != nil {
+			return n.Texts[*s]
+		}
+		return n.Number
+	case expr.OpScore:
+		return score(n, args)
 	}
 	numbers := make([]float64, len(args))
 	for i := range args {
@@ -87,6 +94,20 @@ func Evaluate(n *expr.Node, row Row) any {
 		return x
 	}
 	return math.NaN()
+}
+
+// score is one score of a model, NaN if it is not finite.
+func score(n *expr.Node, args []any) float64 {
+	in, out := make([][]float64, len(args)), make([][]float64, n.Model.Scorer().Outputs())
+	for i := range in {
+		in[i] = []float64{args[i].(float64)}
+	}
+	for k := range out {
+		out[k] = []float64{0}
+	}
+	n.Model.Scorer().Block(out, in)
+	x := out[n.Output][0]
+	return x + (x - x)
 }
 
 func cell(t expr.Type, v any) any {
