@@ -68,6 +68,9 @@ type Part struct {
 	Low, High float64 // the interval, where Bounded; parts of one answer hold simultaneously
 	Bounded   bool
 	Missing   bool // it was not released
+	// At is the interval that the part would have if any interval of the guarantee missed with probability at most level; false where
+	// it is not known; nil where no level is. Tests make p-values of it.
+	At func(level float64) (low, high float64, ok bool)
 }
 
 // interval is the part's interval within [0,1].
@@ -88,6 +91,7 @@ type Choice struct {
 // Outcome is what was released of a plan.
 type Outcome struct {
 	N       int64    // units of the holdout
+	Level   float64  // the probability that any interval of the guarantee misses; 0 where it is not known
 	Parts   []Part   // in the order of Functions; of a search, of those on its way; none for functions of Choices
 	Choices []Choice // of the selections that were released as one
 }
