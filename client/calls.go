@@ -97,7 +97,17 @@ func (c *Client) Delete(ctx context.Context, id string) error {
 
 // Training opens the training part as Parquet. The caller closes it.
 func (c *Client) Training(ctx context.Context, id string) (io.ReadCloser, error) {
-	reply, err := c.send(ctx, call{method: http.MethodGet, path: holdout(id, "/training")})
+	return c.open(ctx, holdout(id, "/training"))
+}
+
+// Features opens the features of the holdout's rows as Parquet, for holdouts that were created with features=public. The caller
+// closes it.
+func (c *Client) Features(ctx context.Context, id string) (io.ReadCloser, error) {
+	return c.open(ctx, holdout(id, "/features"))
+}
+
+func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
+	reply, err := c.send(ctx, call{method: http.MethodGet, path: path})
 	if err != nil {
 		return nil, err
 	}

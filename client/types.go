@@ -13,6 +13,7 @@ type Settings struct {
 	Holdout    float64 `json:"holdout"`    // in (0,1]: the fraction of units kept secret; above 1 and whole: their count
 	Unit       string  `json:"unit"`       // a column whose rows with the same value are one observation, or day(column)
 	Label      string  `json:"label"`      // the column that is predicted
+	Features   string  `json:"features"`   // "secret", "public": everything but the label is given out
 	Stratify   string  `json:"stratify"`   // a column whose values both parts get in proportion
 	Split      string  `json:"split"`      // "hash", "time:COLUMN", "given"
 	Mechanism  string  `json:"mechanism"`  // "auto", "gaussian", "guess_and_check", "thresholdout", "split", "naive"
@@ -34,7 +35,7 @@ type Settings struct {
 func (s Settings) values() url.Values {
 	v := url.Values{}
 	for name, value := range map[string]string{
-		"name": s.Name, "unit": s.Unit, "label": s.Label, "stratify": s.Stratify, "split": s.Split,
+		"name": s.Name, "unit": s.Unit, "label": s.Label, "features": s.Features, "stratify": s.Stratify, "split": s.Split,
 		"mechanism": s.Mechanism, "form": s.Form, "preset": s.Preset, "bounds": s.Bounds,
 	} {
 		if value != "" {

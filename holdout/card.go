@@ -96,6 +96,9 @@ func (set Settings) population(grouped bool) string {
 	case set.Split == splitGiven:
 		words = "the population that the " + units + " of the part holdout were drawn from"
 	}
+	if set.Features == featuresPublic {
+		words = "the population of labels that " + units + " with the features of the holdout's have"
+	}
 	if set.Stratify != "" {
 		words += ", with strata of the sizes on the card"
 	}

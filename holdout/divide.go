@@ -19,6 +19,14 @@ func (c *creation) divide(dir string) error {
 	if c.settings.Label != "" && fieldOf(c.schema(), c.settings.Label) == nil {
 		return invalid("label", "label names the column %q, which the table does not have", c.settings.Label)
 	}
+	if c.settings.Features == featuresPublic {
+		switch {
+		case fieldOf(c.schema(), RowID) != nil:
+			return invalid("features", "the table has a column %q, which with features=public numbers the rows; rename it", RowID)
+		case c.settings.Stratify == c.settings.Label:
+			return invalid("stratify", "the label's counts would be public, and with them and the features more of the labels than is counted; stratify by a feature")
+		}
+	}
 	c.card = c.newCard(unit)
 	if c.settings.Split == splitGiven {
 		err = c.keepParts(dir, unit)

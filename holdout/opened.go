@@ -25,6 +25,7 @@ const (
 	unitsSuffix     = ".units"
 	unitsColumn     = "offset"
 	trainingParquet = "training.parquet"
+	featuresParquet = "features.parquet"
 )
 
 // opened is a holdout with its tables mapped.
@@ -41,6 +42,7 @@ type opened struct {
 	tables   []*dataset.Table
 
 	trainingTable *dataset.Table // nil without a training part
+	holdoutTable  *dataset.Table
 
 	exporting sync.Mutex // held while the training part is written as Parquet
 	turn      sync.Mutex // held by the asker whose turn it is, where slices are handed out in order
@@ -88,7 +90,7 @@ func (h *opened) open(dir string) (err error) {
 	if h.holdout.Units() != h.card.Units.Holdout || h.holdout.Units() != h.params.N {
 		return fmt.Errorf("%d holdout units, the card says %d and the guarantee %d", h.holdout.Units(), h.card.Units.Holdout, h.params.N)
 	}
-	h.schema = table.Schema()
+	h.holdoutTable, h.schema = table, table.Schema()
 	return nil
 }
 

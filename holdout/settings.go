@@ -21,6 +21,8 @@ const (
 	splitGiven     = "given"
 	boundsAny      = "any"
 	boundsOfPapers = "published"
+	featuresSecret = "secret"
+	featuresPublic = "public"
 )
 
 // withDefaults fills what was left out and refuses what is wrong whatever the table is.
@@ -37,6 +39,9 @@ func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 	if set.Unit == rowUnit {
 		set.Unit = ""
 	}
+	if set.Features == featuresSecret {
+		set.Features = ""
+	}
 	if err := checkName("name", set.Name); err != nil {
 		return set, err
 	}
@@ -46,6 +51,10 @@ func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 	switch {
 	case math.IsNaN(set.Holdout) || set.Holdout < 0 || set.Holdout > 1 && set.Holdout != math.Floor(set.Holdout):
 		return set, invalid("holdout", "holdout must be a fraction in (0, 1] or a whole number of units above 1")
+	case set.Features != "" && set.Features != featuresPublic:
+		return set, invalid("features", "features must be %q or %q", featuresSecret, featuresPublic)
+	case set.Features == featuresPublic && set.Label == "":
+		return set, invalid("label", "with features=public everything but the label is given out; name the label")
 	case set.Questions < 0:
 		return set, invalid("questions", "questions must be at least 1")
 	case set.Rounds < 0:

@@ -30,6 +30,7 @@ type Settings struct {
 	Holdout    float64 `json:"holdout"`            // in (0,1]: the fraction of units; above 1 and whole: a count; 0 means DefaultHoldout
 	Unit       string  `json:"unit,omitempty"`     // a column, or day(column)
 	Label      string  `json:"label,omitempty"`    // a column; recorded on the card
+	Features   string  `json:"features,omitempty"` // "secret" (default), "public": everything but the label is given out, by row
 	Stratify   string  `json:"stratify,omitempty"` // a column whose counts become public
 	Split      string  `json:"split,omitempty"`    // "hash" (default), "time:COLUMN", "given" (parts training and holdout were uploaded)
 	Mechanism  string  `json:"mechanism,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -65,6 +66,15 @@ func (a *API) registerHoldouts() {
 		},
 	}, a.training)
 	a.raw(huma.Operation{
+		OperationID: "get-features", Method: http.MethodGet, Path: "/v1/holdouts/{id}/features", Tags: []string{"holdouts"}, Security: needsKey,
+		Summary: "Download the features of the holdout's rows", Description: "For holdouts that were created with features=public: every column but the label, and row_id, as Parquet. Predictions are given in the order of row_id. Ranges are served.",
+		Parameters: []*huma.Param{idParam},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The file", Content: binary(parquetType)},
+			"206": {Description: "The range of the file that was asked for", Content: binary(parquetType)},
+		},
+	}, a.features)
+	a.raw(huma.Operation{
 		OperationID: "export-ledger", Method: http.MethodGet, Path: "/v1/holdouts/{id}/ledger", Tags: []string{"holdouts"}, Security: needsKey,
 		Summary: "Export the ledger", Description: "Every debit and answer of the holdout with the hash chain that binds them, one JSON object a line. `holdoutd verify FILE` recomputes chain and balances offline. Admin only.",
 		Parameters:  []*huma.Param{idParam},
@@ -83,17 +93,21 @@ func binary(media string) map[string]*huma.MediaType {
 	return map[string]*huma.MediaType{media: {Schema: &huma.Schema{Type: "string", Format: "binary"}}}
 }
 
-// training sends the training part, which never changes: its id is its entity tag.
-func (a *API) training(c *gin.Context) error {
+func (a *API) training(c *gin.Context) error { return sendParquet(c, "training", a.service.Training) }
+
+func (a *API) features(c *gin.Context) error { return sendParquet(c, "features", a.service.Features) }
+
+// sendParquet sends a part of a holdout that never changes: its name and id are its entity tag.
+func sendParquet(c *gin.Context, name string, open func(context.Context, holdout.Principal, string) (*os.File, error)) error {
 	id := c.Param("id")
-	f, err := a.service.Training(c.Request.Context(), caller(c.Request.Context()), id)
+	f, err := open(c.Request.Context(), caller(c.Request.Context()), id)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	c.Header("Content-Type", parquetType)
-	c.Header("Content-Disposition", fmt.Sprintf("attachment; filename=%q", "training-"+id+".parquet"))
-	c.Header("ETag", `"`+id+`"`)
+	c.Header("Content-Disposition", fmt.Sprintf("attachment; filename=%q", name+"-"+id+".parquet"))
+	c.Header("ETag", `"`+name+"-"+id+`"`)
 	w := &rangeWriter{ResponseWriter: c.Writer}
 	http.ServeContent(w, c.Request, "", time.Time{}, f)
 	if w.refused {

@@ -33,6 +33,7 @@ var settings = []setting{
 	text("unit", "what counts as one observation: a column whose rows with the same value belong together, or day(column); without it each row", func(s *holdout.Settings) *string { return &s.Unit }),
 	integer("largest_unit", "with unit: the number of rows of the largest one, which weight row counts units against; without it that of the training part", func(s *holdout.Settings) *int64 { return &s.LargestUnit }),
 	text("label", "the column that is predicted; recorded on the card", func(s *holdout.Settings) *string { return &s.Label }),
+	text("features", "secret (the default), or public: everything but the label is given out, row by row, so that models can be judged by their predictions", func(s *holdout.Settings) *string { return &s.Features }),
 	text("stratify", "a column whose values both parts get in proportion; its counts become public", func(s *holdout.Settings) *string { return &s.Stratify }),
 	text("split", "hash (a keyed random split, the default), time:COLUMN (training is earlier), given (the parts are uploaded as training and holdout)", func(s *holdout.Settings) *string { return &s.Split }),
 	text("mechanism", "auto (the default: guess_and_check where it is planned to be narrower or tokens are given, else gaussian), gaussian, guess_and_check, thresholdout, split, or naive where the server allows it", func(s *holdout.Settings) *string { return &s.Mechanism }),

@@ -1,0 +1,79 @@
+package holdout
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+// TestPublicFeatures: with features=public everything but the label of the holdout's rows is given out, numbered, in an order that says
+// nothing; the targets say so, and nothing is given out without it.
+func TestPublicFeatures(t *testing.T) {
+	s := open(t, t.TempDir())
+	table := visits(t, 1000, 1)
+	card := create(t, s, Settings{Holdout: 0.4, Label: "late", Features: "public"}, table)
+	f, err := s.Features(t.Context(), analyst, card.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	got := tableOf(t, s, f)
+	if got.Rows() != 400 || len(got.Schema().Fields) != len(table.Schema().Fields) {
+		t.Fatalf("%d rows, %v", got.Rows(), got.Schema())
+	}
+	if _, ok := got.Lookup("late"); ok {
+		t.Error("the label is given out")
+	}
+	of := map[float64]bool{}
+	for _, x := range numbers(t, table, "x") {
+		of[x] = true
+	}
+	for _, x := range numbers(t, training(t, s, card.ID), "x") {
+		delete(of, x)
+	}
+	for i, x := range numbers(t, got, "x") {
+		if !of[x] {
+			t.Fatalf("row %d is not a row of the holdout", i)
+		}
+	}
+	for i, id := range numbers(t, got, RowID) {
+		if id != float64(i) {
+			t.Fatalf("row %d has the id %v", i, id)
+		}
+	}
+	a := read(t, ask(t, s, card.ID, `{"type":"fraction","of":"late"}`).Body)
+	if !strings.HasSuffix(a.Interval.Target, "in the population of labels that rows with the features of the holdout's have") {
+		t.Errorf("target: %s", a.Interval.Target)
+	}
+	secret := create(t, s, Settings{Holdout: 0.4, Label: "late", Features: "secret"}, visits(t, 1000, 2))
+	_, err = s.Features(t.Context(), analyst, secret.ID)
+	wantKind(t, "secret features", err, NotFound)
+}
+
+func TestPublicFeaturesRefused(t *testing.T) {
+	s := open(t, t.TempDir())
+	ids := visits(t, 100, 3)
+	columns := []dataset.Column{{Field: dataset.Field{Name: RowID, Kind: dataset.Number, Source: "DOUBLE"}, Numbers: make([]float64, 100)}}
+	for i := range ids.Columns() {
+		columns = append(columns, *ids.Column(i))
+	}
+	numbered, err := dataset.FromColumns(columns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pointer, c := range map[string]struct {
+		set   Settings
+		table *dataset.Table
+	}{
+		"features": {Settings{Label: "late", Features: "open"}, ids},
+		"label":    {Settings{Features: "public"}, ids},
+		"stratify": {Settings{Features: "public", Label: "late", Stratify: "late"}, ids},
+		" ids":     {Settings{Features: "public", Label: "late"}, numbered},
+	} {
+		c.set.Name, c.set.Mechanism = "visits", "gaussian"
+		_, _, err := s.Create(t.Context(), admin, c.set, SingleUpload(bytes.NewReader(parquet(t, c.table))), "")
+		wantKind(t, pointer, err, Invalid)
+	}
+}
