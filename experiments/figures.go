@@ -122,8 +122,10 @@ func adaptivityFigure(rows []Row, fits []Fit) (*plot.Plot, error) {
 	return p, nil
 }
 
-// FigureWidth and FigureHeight are the size of the figures.
+// FigureWidth and FigureHeight are the size of the figures, RowWidth and RowHeight that of panels side by side.
 const (
 	FigureWidth  = 8 * vg.Inch
 	FigureHeight = 5.4 * vg.Inch
+	RowWidth     = 10 * vg.Inch
+	RowHeight    = 4.6 * vg.Inch
 )

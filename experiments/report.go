@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/holdoutd/holdoutd/internal/figure"
 )
 
 // Files of a run, in its directory.
@@ -115,12 +113,7 @@ func (r Report) write(dir string) error {
 		return err
 	}
 	for i := range r.Result.Figures {
-		p, err := r.Result.Figures[i].Draw()
-		if err != nil {
-			return fmt.Errorf("experiments: figure %s: %w", r.Result.Figures[i].Name, err)
-		}
-		base := filepath.Join(dir, r.Result.figureBase(i))
-		if err := figure.Save(p, FigureWidth, FigureHeight, base+".svg", base+".png"); err != nil {
+		if err := r.Result.Figures[i].save(filepath.Join(dir, r.Result.figureBase(i))); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"gonum.org/v1/plot"
+
+	"github.com/holdoutd/holdoutd/internal/figure"
 )
 
 // Experiment is one of All.
@@ -32,6 +34,7 @@ type Flag struct {
 var All = []Experiment{
 	coverageExperiment,
 	adaptivityExperiment,
+	featureSelectionExperiment,
 	certifyExperiment,
 	privateMeanExperiment,
 }
@@ -139,6 +142,23 @@ type Figure struct {
 	Name    string // letters, digits and hyphens
 	Caption string // what is to be seen, in a sentence or two
 	Draw    func() (*plot.Plot, error)
+	Row     func() ([]*plot.Plot, error) // instead of Draw: panels side by side
+}
+
+// save writes the figure as base.svg and base.png.
+func (f Figure) save(base string) error {
+	if f.Row == nil {
+		p, err := f.Draw()
+		if err != nil {
+			return fmt.Errorf("experiments: figure %s: %w", f.Name, err)
+		}
+		return figure.Save(p, FigureWidth, FigureHeight, base+".svg", base+".png")
+	}
+	row, err := f.Row()
+	if err != nil {
+		return fmt.Errorf("experiments: figure %s: %w", f.Name, err)
+	}
+	return figure.SaveRow(row, RowWidth, RowHeight, base+".svg", base+".png")
 }
 
 // Result is what an experiment found.

@@ -110,7 +110,7 @@ func TestHoldout(t *testing.T) {
 		t.Errorf("told %v, in training %v, error %v", first, featuresel.Accuracy(training, good), err)
 	}
 	second, err := o.Accuracy(context.Background(), bad)
-	if err != nil || math.Abs(second-featuresel.Accuracy(holdout, bad)) > noise {
+	if err != nil || math.Abs(second-featuresel.Accuracy(holdout, bad)) > 0.06 {
 		t.Errorf("told %v, in the holdout %v, error %v", second, featuresel.Accuracy(holdout, bad), err)
 	}
 	if o.State.Questions != 5 || o.State.Tokens != 2 {
@@ -212,5 +212,33 @@ func TestErrorsReachTheAnalyst(t *testing.T) {
 		if err := play(); !errors.Is(err, thresholdout.ErrNoQuestions) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestRanges: threshold and noise come to the published numbers.
+func TestRanges(t *testing.T) {
+	p, err := featuresel.Science2015(10000, 10000, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := func(what string, got, want float64) {
+		t.Helper()
+		if math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	c, a := featuresel.CorrelationRange, featuresel.AccuracyRange(10000)
+	near("threshold of a correlation", p.Threshold*(c[1]-c[0]), 0.04)
+	near("noise of a correlation", p.Sigma*(c[1]-c[0]), 0.01)
+	near("threshold of an accuracy", p.Threshold*(a[1]-a[0]), 0.04)
+	if p, err = featuresel.Science2015(2500, 2500, 100); err != nil {
+		t.Fatal(err)
+	}
+	a = featuresel.AccuracyRange(2500)
+	near("threshold of a correlation", p.Threshold*(c[1]-c[0]), 0.08)
+	near("threshold of an accuracy", p.Threshold*(a[1]-a[0]), 0.04)
+	near("the middle", a[0]+a[1], 1)
+	if a = featuresel.AccuracyRange(100); a != [2]float64{0, 1} {
+		t.Errorf("the range of a small holdout is %v", a)
 	}
 }

@@ -30,20 +30,24 @@ func (o Exact) Accuracy(_ context.Context, c Classifier) (float64, error) {
 	return Accuracy(o.Data, c), nil
 }
 
-// Width is the length of the range that questions are asked with: a mechanism's answers are in [0,1] of it. Products of a
-// column and a label are clamped to [-4,4], which a standard normal variable leaves with probability 6e-5; accuracies are
-// asked with the range [-3.5,4.5], so that noise and threshold are the same in both.
+// Width is the length of the range that correlations are asked with: a mechanism's answers are in [0,1] of it. Products of a
+// column and a label are clamped to [-4,4], which a standard normal variable leaves with probability 6e-5.
 const Width = 8.0
 
-// Ranges of questions, [low, high].
-var (
-	CorrelationRange = [2]float64{-Width / 2, Width / 2}
-	AccuracyRange    = [2]float64{0.5 - Width/2, 0.5 + Width/2}
-)
+// CorrelationRange is the range [low, high] of the question for a correlation.
+var CorrelationRange = [2]float64{-Width / 2, Width / 2}
 
-// Science2015 is the Thresholdout of the published experiment for correlations and accuracies in their own units:
-// threshold 4/sqrt(n) and noise 1/sqrt(n), which are a [Width]th of that in a mechanism's. There are as many tokens as questions,
-// since the published one has no budget.
+// AccuracyRange is the range of the question for an accuracy, with a holdout of n rows: it makes threshold and noise of
+// [Science2015] 0.04 and 0.01 of an accuracy, the published numbers for n = 10,000. Correlations shrink with n, and
+// threshold and noise with them; what a selection gains in accuracy does not. Below 157 rows the range is [0,1], which is more.
+func AccuracyRange(n int) [2]float64 {
+	width := max(1, Width*math.Sqrt(float64(n))/100)
+	return [2]float64{0.5 - width/2, 0.5 + width/2}
+}
+
+// Science2015 is the Thresholdout of the published experiment for correlations in their own units: threshold 4/sqrt(n) and noise
+// 1/sqrt(n), which are a [Width]th of that in a mechanism's. There are as many tokens as questions, since the published one
+// has no budget.
 func Science2015(n, training, questions int64) (thresholdout.Params, error) {
 	root := math.Sqrt(float64(n))
 	return thresholdout.New(thresholdout.Params{Mechanism: thresholdout.Thresholdout, Form: thresholdout.FormGaussian, N: n, Training: training,
@@ -90,7 +94,7 @@ func (o *Holdout) Accuracy(_ context.Context, c Classifier) (float64, error) {
 	c.margins(holdout, o.Holdout)
 	indicate(training)
 	indicate(holdout)
-	return o.ask(training, holdout, AccuracyRange)
+	return o.ask(training, holdout, AccuracyRange(o.Holdout.Rows()))
 }
 
 // ask asks for the mean of a number that is given for every row of both parts.

@@ -1,0 +1,99 @@
+package experiments
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+
+	"github.com/holdoutd/holdoutd/internal/figure"
+)
+
+// selectionFigures are one for each condition, of two panels.
+func selectionFigures(rows []Row) []Figure {
+	var out []Figure
+	for _, f := range []struct{ name, condition, caption string }{
+		{"no-signal", NoSignal, "No column knows anything of the label: every classifier is right half of the time in fresh data. "},
+		{"signal", Signal, "A five-hundredth of the columns knows a little of the label. "},
+	} {
+		if len(pick(rows, selectionCell{f.condition, selectionStandard}, ToldAccuracy)) == 0 ||
+			len(pick(rows, selectionCell{f.condition, selectionThresholdout}, ToldAccuracy)) == 0 {
+			continue
+		}
+		out = append(out, Figure{Name: f.name, Caption: f.caption + "Accuracy of the classifier in the training part, as the holdout tells it, and in fresh data, against the number " +
+			"of its columns: means with bands of one standard deviation. Left the standard reuse, right Thresholdout.",
+			Row: func() ([]*plot.Plot, error) { return selectionPanels(rows, f.condition) }})
+	}
+	return out
+}
+
+func selectionPanels(rows []Row, condition string) ([]*plot.Plot, error) {
+	var panels []*plot.Plot
+	low, high := 1.0, 0.0
+	for _, c := range []struct{ method, title string }{
+		{selectionStandard, "standard holdout"}, {selectionThresholdout, "Thresholdout"},
+	} {
+		p := figure.New(fmt.Sprintf("%s, %s", c.title, condition), "columns of the classifier, k", "accuracy (share of rows)")
+		if err := selectionCurves(p, rows, selectionCell{condition, c.method}); err != nil {
+			return nil, err
+		}
+		p.Legend.Top, p.Legend.Left = true, true
+		low, high = min(low, p.Y.Min), max(high, p.Y.Max)
+		panels = append(panels, p)
+	}
+	for _, p := range panels { // one scale for both; room for the legend above the curves
+		p.Y.Min, p.Y.Max = low-0.01, high+0.3*(high-low)
+		p.X.Tick.Marker, p.Y.Tick.Marker = evenTicks, evenTicks
+	}
+	return panels, nil
+}
+
+// selectionCurves adds mean and band of the three accuracies, which begin with one half for no columns.
+func selectionCurves(p *plot.Plot, rows []Row, c selectionCell) error {
+	p.Add(plotter.NewGrid())
+	var lines []plot.Plotter
+	for i, set := range selectionSets {
+		x, low, high := []float64{0}, []float64{0.5}, []float64{0.5}
+		points := plotter.XYs{{X: 0, Y: 0.5}}
+		for _, r := range pick(rows, c, set) {
+			x, low, high = append(x, float64(r.K)), append(low, r.Mean-r.SD), append(high, r.Mean+r.SD)
+			points = append(points, plotter.XY{X: float64(r.K), Y: r.Mean})
+		}
+		band, err := figure.Band(selectionStyles[i], x, low, high)
+		if err != nil {
+			return err
+		}
+		line, marks, err := plotter.NewLinePoints(points)
+		if err != nil {
+			return err
+		}
+		line.LineStyle, marks.GlyphStyle = figure.Line(selectionStyles[i]), figure.Mark(selectionStyles[i])
+		p.Add(band)
+		lines = append(lines, line, marks)
+		p.Legend.Add(set, line, marks)
+	}
+	p.Add(lines...)
+	return nil
+}
+
+// evenTicks labels about five multiples of one, two or five times a power of ten.
+var evenTicks = plot.TickerFunc(func(low, high float64) []plot.Tick {
+	decade := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
+	step := decade
+	for _, times := range []float64{2, 5} {
+		if times*decade <= (high-low)/4 {
+			step = times * decade
+		}
+	}
+	decimals := max(0, -int(math.Floor(math.Log10(step))))
+	var ticks []plot.Tick
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
+		ticks = append(ticks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', decimals, 64)})
+	}
+	return ticks
+})
+
+// selectionStyles are those of the sets: colours that stay apart where two bands lie over each other.
+var selectionStyles = []int{0, 5, 1}
