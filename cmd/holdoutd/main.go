@@ -47,6 +47,6 @@ Start with: holdoutd demo`,
 		},
 	}
 	root.SetVersionTemplate("holdoutd {{.Version}}\n")
-	root.AddCommand(serveCommand(), demoCommand(), verifyCommand(), keyCommand(), benchCommand(), planCommand(), experimentCommand(), versionCommand())
+	root.AddCommand(serveCommand(), demoCommand(), verifyCommand(), keyCommand(), benchCommand(), planCommand(), experimentCommand(), certifyCommand(), versionCommand())
 	return root
 }

@@ -1,0 +1,291 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dp/certify"
+	"github.com/holdoutd/holdoutd/dp/learn"
+	"github.com/holdoutd/holdoutd/queries/model"
+)
+
+// subject is a model on a table: what is moved by noise, what stays, and what is predicted.
+type subject struct {
+	model    *model.Model
+	features []subjectFeature // in the order in which the model reads them
+	moved    []*dataset.Column
+	rows     int
+
+	names     []string // of labels
+	threshold float64  // of a model with one output
+	scores    bool     // expected probabilities instead of labels
+	labels    []int    // the true ones; nil where they are not known
+}
+
+// subjectFeature is where a feature of the model comes from.
+type subjectFeature struct {
+	model.Feature
+	column *dataset.Column
+	moved  int // in subject.moved, -1 where it stays
+}
+
+// subject finds the model's columns in the table.
+func (f *certifyFlags) subject(m *model.Model, table *dataset.Table, thresholdNamed bool) (*subject, error) {
+	s := &subject{model: m, rows: table.Rows(), threshold: f.threshold, scores: f.of == "scores"}
+	if f.rows > 0 {
+		s.rows = min(f.rows, s.rows)
+	}
+	if err := s.outputs(m, thresholdNamed); err != nil {
+		return nil, err
+	}
+	at := map[string]int{}
+	for _, feature := range m.Features() {
+		column, ok := table.Lookup(feature.Column)
+		if !ok {
+			return nil, fmt.Errorf("the model reads the column %q, which the file does not have; it has %s", feature.Column, columnNames(table))
+		}
+		if text := column.Kind == dataset.Text; text != (feature.Texts != nil) {
+			return nil, fmt.Errorf("the column %q holds %ss, the model reads it as %s", feature.Column, column.Kind,
+				map[bool]string{true: "a number", false: "texts"}[text])
+		}
+		sf := subjectFeature{feature, column, -1}
+		number := column.Kind == dataset.Number || column.Kind == dataset.Time
+		if number && !slices.Contains(f.fixed, feature.Column) {
+			if _, seen := at[feature.Column]; !seen {
+				at[feature.Column] = len(s.moved)
+				s.moved = append(s.moved, column)
+			}
+			sf.moved = at[feature.Column]
+		}
+		s.features = append(s.features, sf)
+	}
+	for _, name := range f.fixed {
+		if _, ok := table.Lookup(name); !ok {
+			return nil, fmt.Errorf("--fixed names the column %q, which the file does not have; it has %s", name, columnNames(table))
+		}
+	}
+	if len(s.moved) == 0 {
+		return nil, errors.New("the model reads no numbers that can change, so there is nothing to add noise to")
+	}
+	if f.label != "" {
+		return s, s.readLabels(table, f.label)
+	}
+	return s, nil
+}
+
+// outputs names the labels.
+func (s *subject) outputs(m *model.Model, thresholdNamed bool) error {
+	for _, class := range m.Classes() {
+		s.names = append(s.names, class.Text)
+	}
+	switch {
+	case s.names == nil:
+		s.names = []string{"0", "1"}
+		if m.Link() == model.Identity && !thresholdNamed {
+			return errors.New(`the model predicts a number, not a class; with --threshold it predicts 1 above it and 0 elsewhere, with "link": "logit" a probability`)
+		}
+		if m.Link() == model.Identity && s.scores {
+			return errors.New("--of scores needs probabilities, the model predicts a number")
+		}
+		if s.scores && thresholdNamed {
+			return errors.New("--threshold is for --of labels; with --of scores the larger expected probability is predicted")
+		}
+	case thresholdNamed:
+		return fmt.Errorf("--threshold is for models with one output; this has %d classes", len(s.names))
+	}
+	return nil
+}
+
+func columnNames(table *dataset.Table) string {
+	const most = 12
+	var names []string
+	for _, field := range table.Schema().Fields {
+		if len(names) == most {
+			return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", table.Columns()-most)
+		}
+		names = append(names, field.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// readLabels reads the true label of each row.
+func (s *subject) readLabels(table *dataset.Table, name string) error {
+	column, ok := table.Lookup(name)
+	if !ok {
+		return fmt.Errorf("--label names the column %q, which the file does not have; it has %s", name, columnNames(table))
+	}
+	classes := s.model.Classes()
+	if classes == nil {
+		classes = []model.Class{{Numeric: true, Number: 0}, {Numeric: true, Number: 1}}
+	}
+	s.labels = make([]int, s.rows)
+	for row := range s.labels {
+		if column.Null(row) {
+			return fmt.Errorf("row %d has no label in column %q", row, name)
+		}
+		shown, is := labelOf(column, row)
+		label := slices.IndexFunc(classes, is)
+		if label < 0 {
+			return fmt.Errorf("row %d has the label %s in column %q, which is no class of the model; its classes are %s", row, shown, name, strings.Join(s.names, ", "))
+		}
+		s.labels[row] = label
+	}
+	return nil
+}
+
+// labelOf shows the value of a label and tells the class that it is.
+func labelOf(column *dataset.Column, row int) (shown string, is func(model.Class) bool) {
+	if column.Kind == dataset.Text {
+		text := column.Dictionary[column.Codes[row]-1]
+		return fmt.Sprintf("%q", text), func(c model.Class) bool { return !c.Numeric && c.Text == text }
+	}
+	number := 0.0
+	if column.Kind == dataset.Bool {
+		number = float64(column.Bools[row])
+	} else {
+		number = column.Numbers[row]
+	}
+	return fmt.Sprint(number), func(c model.Class) bool { return c.Numeric && c.Number == number }
+}
+
+// deviations are the standard deviations of the moved columns, over the whole file.
+func (s *subject) deviations() ([]float64, error) {
+	out := make([]float64, len(s.moved))
+	for j, column := range s.moved {
+		var values []float64
+		for _, v := range column.Numbers {
+			if !math.IsNaN(v) {
+				values = append(values, v)
+			}
+		}
+		if len(values) > 1 {
+			out[j] = stat.StdDev(values, nil)
+		}
+		if !(out[j] > 0) || math.IsInf(out[j], 1) {
+			return nil, fmt.Errorf("the column %q has no standard deviation to measure changes by: it has one value throughout, or none; hold it fixed with --fixed %s, or use --units raw",
+				column.Name, column.Name)
+		}
+	}
+	return out, nil
+}
+
+// Len implements certify.Rows.
+func (s *subject) Len() int { return s.rows }
+
+// Row implements certify.Rows: the numbers that noise moves, 0 where there is none to move.
+func (s *subject) Row(i int) []float64 {
+	out := make([]float64, len(s.moved))
+	for j, column := range s.moved {
+		if v := column.Numbers[i]; !math.IsNaN(v) {
+			out[j] = v
+		}
+	}
+	return out
+}
+
+// classifier is the model for one goroutine: Begin puts what stays of a row in place, and a call adds the moved numbers.
+func (s *subject) classifier() certify.Classifier {
+	in, out := make([][]float64, len(s.features)), make([][]float64, s.model.Scorer().Outputs())
+	for i := range in {
+		in[i] = make([]float64, 1)
+	}
+	for k := range out {
+		out[k] = make([]float64, 1)
+	}
+	type source struct {
+		to   []float64
+		from int
+	}
+	var moved []source // of the row: a null stays
+	begin := func(row int) {
+		moved = moved[:0]
+		for i := range s.features {
+			f := &s.features[i]
+			in[i][0] = f.value(row)
+			if f.moved >= 0 && !math.IsNaN(in[i][0]) {
+				moved = append(moved, source{in[i], f.moved})
+			}
+		}
+	}
+	score := func(x []float64) {
+		for _, m := range moved {
+			m.to[0] = x[m.from]
+		}
+		s.model.Scorer().Block(out, in)
+	}
+	c := certify.Classifier{Classes: len(s.names), Begin: begin}
+	if s.scores {
+		c.Scores = func(dst, x []float64) {
+			score(x)
+			s.probabilities(dst, out)
+		}
+	} else {
+		c.Label = func(x []float64) int {
+			score(x)
+			return s.predict(out)
+		}
+	}
+	return c
+}
+
+// predict is the label of scores, -1 where one of them is no number.
+func (s *subject) predict(scores [][]float64) int {
+	best := 0
+	for k := range scores {
+		switch v := scores[k][0]; {
+		case math.IsNaN(v):
+			return -1
+		case v > scores[best][0]:
+			best = k
+		}
+	}
+	if len(scores) > 1 {
+		return best
+	}
+	v := scores[0][0]
+	if s.model.Link() == model.Logit {
+		v = logistic(v)
+	}
+	if v > s.threshold {
+		return 1
+	}
+	return 0
+}
+
+func (s *subject) probabilities(dst []float64, scores [][]float64) {
+	if len(scores) == 1 { // logit
+		dst[0], dst[1] = logistic(-scores[0][0]), logistic(scores[0][0])
+		return
+	}
+	for k := range scores {
+		dst[k] = scores[k][0]
+	}
+	if s.model.Link() == model.Softmax {
+		learn.SoftmaxTo(dst, dst)
+	}
+}
+
+func logistic(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+// value is the feature at a row, as the model reads it.
+func (f *subjectFeature) value(row int) float64 {
+	switch f.column.Kind {
+	case dataset.Text:
+		if f.column.Null(row) {
+			return f.Null
+		}
+		return f.Texts[f.column.Dictionary[f.column.Codes[row]-1]]
+	case dataset.Bool:
+		if f.column.Null(row) {
+			return math.NaN()
+		}
+		return float64(f.column.Bools[row])
+	}
+	return f.column.Numbers[row]
+}

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest"
+)
+
+const (
+	flights = "demo/flights-100k.parquet"
+	digits  = "../../experiments/data/digits.parquet"
+)
+
+// program runs the real program.
+func program(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// certifyJSON is what the command says as JSON.
+func certifyJSON(t *testing.T, args ...string) (r certifyResult) {
+	t.Helper()
+	return certifyJSONOf(t, flights, args...)
+}
+
+func certifyJSONOf(t *testing.T, file string, args ...string) (r certifyResult) {
+	t.Helper()
+	stdout, stderr, code := program(t, append([]string{"certify", file, "--format", "json"}, args...)...)
+	if code != 0 {
+		t.Fatalf("%v: %s", args, stderr)
+	}
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func modelFile(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "model.json")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func decoded(t *testing.T, file string) *dataset.Table {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "table")
+	if _, err := ingest.Decode(context.Background(), file, dir, ingest.Limits{}); err != nil {
+		t.Fatal(err)
+	}
+	table, err := dataset.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { table.Close() })
+	return table
+}
+
+func numbers(t *testing.T, table *dataset.Table, name string) []float64 {
+	t.Helper()
+	column, ok := table.Lookup(name)
+	if !ok {
+		t.Fatalf("no column %s", name)
+	}
+	return column.Numbers
+}
+
+// radiiAgree compares certified radii with the true distances of the rows to where the prediction changes. All are certified together at
+// probability 1e-6; a distance that is not far beyond the noise is certified to most of it.
+func radiiAgree(t *testing.T, r certifyResult, distance func(row int) float64, label func(row int) string) {
+	t.Helper()
+	var parts []float64
+	for _, row := range r.Rows {
+		d := distance(row.Row)
+		switch {
+		case row.Abstained != (row.Prediction == nil) || row.Abstained != (row.Radius == 0):
+			t.Errorf("row %d: %+v", row.Row, row)
+		case row.Abstained && d > r.Scale:
+			t.Errorf("row %d abstains at a distance of %v", row.Row, d)
+		case !row.Abstained && (*row.Prediction != label(row.Row) || row.Radius > d):
+			t.Errorf("row %d is %s, certified within %v; it is %s up to %v", row.Row, *row.Prediction, row.Radius, label(row.Row), d)
+		case d > 0.5*r.Scale && d < 2*r.Scale:
+			parts = append(parts, row.Radius/d)
+		}
+	}
+	if len(parts) < 10 {
+		t.Fatalf("%d rows within reach of the noise", len(parts))
+	}
+	slices.Sort(parts)
+	if median := parts[len(parts)/2]; median < 0.85 {
+		t.Errorf("half of the rows are certified to less than %v of their distance", median)
+	}
+}
+
+// TestCertifyLinear: for a linear model of numbers the smoothed model is the model, and a row's distance is known.
+func TestCertifyLinear(t *testing.T) {
+	table := decoded(t, flights)
+	delay, distance := numbers(t, table, "delay"), numbers(t, table, "distance")
+	sd, sd2 := stat.StdDev(delay, nil), stat.StdDev(distance, nil)
+	score := func(row int) float64 { return -0.2 + 0.03*delay[row] - 0.0005*distance[row] }
+	label := func(row int) string {
+		if score(row) > 0 {
+			return "1"
+		}
+		return "0"
+	}
+	path := modelFile(t, `{"linear":{"intercept":-0.2,"weights":{"delay":0.03,"distance":-0.0005},"link":"logit"}}`)
+	args := []string{"--model", path, "--rows", "300", "--alpha", "1e-6", "--together", "--scale", "0.5", "--seed", "7", "--samples", "20000"}
+	r := certifyJSON(t, args...)
+	if r.Certificate != "smoothing" || r.Norm != "L2" || len(r.Rows) != 300 || r.Seed != 7 || r.Widths[0] != sd {
+		t.Errorf("%+v", r.Widths)
+	}
+	norm := math.Hypot(0.03*sd, 0.0005*sd2)
+	radiiAgree(t, r, func(row int) float64 { return math.Abs(score(row)) / norm }, label)
+
+	raw := certifyJSON(t, append(args, "--units", "raw", "--scale", "20", "--fixed", "distance")...)
+	if len(raw.Moved) != 1 || raw.Moved[0] != "delay" || raw.Widths != nil {
+		t.Errorf("moved %v, widths %v", raw.Moved, raw.Widths)
+	}
+	radiiAgree(t, raw, func(row int) float64 { return math.Abs(score(row)) / 0.03 }, label)
+
+	again := certifyJSON(t, args...)
+	first, _ := json.Marshal(r)
+	if second, _ := json.Marshal(again); !bytes.Equal(first, second) {
+		t.Error("the same seed gives other certificates")
+	}
+}
+
+// TestCertifyTrees: a tree that cuts one number, for some origins, in the L1 norm; the other origins have one class whatever the number.
+func TestCertifyTrees(t *testing.T) {
+	table := decoded(t, flights)
+	delay := numbers(t, table, "delay")
+	origin, _ := table.Lookup("origin")
+	from := func(row int) string { return origin.Dictionary[origin.Codes[row]-1] }
+	some := slices.Clone(origin.Dictionary[:len(origin.Dictionary)/2])
+	names, err := json.Marshal(some)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := modelFile(t, `{"trees":{"classes":["late","early","far"],"trees":[[["origin",`+string(names)+`],["delay",5],[0,1,0],[1,0,0],[0,0,1]]]}}`)
+	r := certifyJSON(t, "--model", path, "--rows", "200", "--alpha", "1e-6", "--together", "--noise", "laplace", "--scale", "0.5", "--certificate", "smoothing")
+	sd := stat.StdDev(delay, nil)
+	radiiAgree(t, r, func(row int) float64 {
+		if !slices.Contains(some, from(row)) {
+			return math.Inf(1)
+		}
+		return math.Abs(delay[row]-5) / sd
+	}, func(row int) string {
+		switch {
+		case !slices.Contains(some, from(row)):
+			return "far"
+		case delay[row] > 5:
+			return "late"
+		}
+		return "early"
+	})
+	if r.Norm != "L1" {
+		t.Errorf("norm %s", r.Norm)
+	}
+}
+
+func TestCertifyFormats(t *testing.T) {
+	path := modelFile(t, `{"softmax":{"classes":["SFO","other"],"intercepts":[-1,0],"weights":{"distance":[0.001,0],"delay":[0,0.01]}}}`)
+	args := []string{"certify", flights, "--model", path, "--rows", "20", "--seed", "3", "--of", "scores"}
+	table, stderr, code := program(t, args...)
+	if code != 0 || !strings.HasPrefix(table, "ROW  PREDICTION  RADIUS") || !strings.Contains(table, "\n20 rows, ") || !strings.Contains(table, "seed 3") {
+		t.Errorf("table, exit %d: %s%s", code, table, stderr)
+	}
+	if !strings.Contains(stderr, "certify, rows: 20 of 20") {
+		t.Errorf("progress: %s", stderr)
+	}
+	lines, stderr, code := program(t, append(args, "--format", "csv")...)
+	rows, err := csv.NewReader(strings.NewReader(lines)).ReadAll()
+	if code != 0 || err != nil || len(rows) != 21 || strings.Join(rows[0], ",") != "row,prediction,radius,abstained" {
+		t.Fatalf("csv, exit %d, %v: %s%s", code, err, lines, stderr)
+	}
+	r := certifyJSON(t, args[2:]...)
+	for i, row := range r.Rows {
+		if radius, err := strconv.ParseFloat(rows[i+1][2], 64); err != nil || radius != row.Radius || rows[i+1][1] != row.shown("") {
+			t.Errorf("row %d: csv %v, json %+v", i, rows[i+1], row)
+		}
+	}
+
+	path = modelFile(t, `{"linear":{"intercept":-10,"weights":{"distance":0.01},"link":"logit"}}`)
+	if _, stderr, code := program(t, "certify", flights, "--model", path, "--rows", "10", "--label", "delay"); code != 1 ||
+		!strings.Contains(stderr, `no class of the model; its classes are 0, 1`) {
+		t.Errorf("labels that are no classes, exit %d: %s", code, stderr)
+	}
+}
+
+// TestCertifyAccuracy: nearest class means, a softmax model of 64 pixels, predict digits; labels are read, and certified accuracy falls with
+// the attack's size.
+func TestCertifyAccuracy(t *testing.T) {
+	table := decoded(t, digits)
+	labels := numbers(t, table, "label")
+	weights, intercepts := map[string][]float64{}, make([]float64, 10)
+	counts := make([]float64, 10)
+	for _, k := range labels {
+		counts[int(k)]++
+	}
+	for i := range table.Columns() {
+		column := table.Column(i)
+		if column.Name == "label" {
+			continue
+		}
+		mean := make([]float64, 10)
+		for row, v := range column.Numbers {
+			mean[int(labels[row])] += v / counts[int(labels[row])]
+		}
+		for k, m := range mean {
+			intercepts[k] -= m * m / 2
+		}
+		weights[column.Name] = mean
+	}
+	text, err := json.Marshal(map[string]any{"softmax": map[string]any{"classes": []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, "intercepts": intercepts, "weights": weights}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := modelFile(t, string(text))
+	r := certifyJSONOf(t, digits, "--model", path, "--rows", "60", "--label", "label", "--units", "raw", "--scale", "4", "--sizes", "0,3,40", "--samples", "1000")
+	right := 0
+	for _, row := range r.Rows {
+		if !row.Abstained && *row.Prediction == *row.Label {
+			right++
+		}
+	}
+	if got := r.Accuracy; right < 45 || got[0].Accuracy != float64(right)/60 || !(got[1].Accuracy > 0.3 && got[1].Accuracy < got[0].Accuracy) || got[2].Accuracy != 0 {
+		t.Errorf("%d of 60 right: %+v", right, got)
+	}
+	if r.Certificate != "two-sided" {
+		t.Errorf("certificate %s", r.Certificate)
+	}
+	_, stderr, code := program(t, "certify", digits, "--model", path)
+	if code != 1 || !strings.Contains(stderr, `the column "pixel_0_0" has no standard deviation`) || !strings.Contains(stderr, "--fixed pixel_0_0") {
+		t.Errorf("a pixel that is always white, exit %d: %s", code, stderr)
+	}
+	table2, stderr, code := program(t, "certify", digits, "--model", path, "--rows", "5", "--label", "label", "--units", "raw", "--scale", "4")
+	if code != 0 || !strings.Contains(table2, "LABEL") || !strings.Contains(table2, "ATTACK SIZE  CERTIFIED ACCURACY") {
+		t.Errorf("exit %d: %s%s", code, table2, stderr)
+	}
+}
+
+func TestCertifyMistakes(t *testing.T) {
+	linear := modelFile(t, `{"linear":{"weights":{"delay":1},"link":"logit"}}`)
+	number := modelFile(t, `{"linear":{"weights":{"delay":1}}}`)
+	texts := modelFile(t, `{"linear":{"weights":{"origin":{"SFO":1}},"link":"logit"}}`)
+	unknown := modelFile(t, `{"linear":{"weights":{"dealy":1},"link":"logit"}}`)
+	wrongKind := modelFile(t, `{"linear":{"weights":{"origin":1},"link":"logit"}}`)
+	broken := modelFile(t, `{"linear":{"weights":{"delay":"x"},"lnik":"logit"}}`)
+	votes := modelFile(t, `{"trees":{"classes":["a","b"],"trees":[[["delay",0],[3,0],[0,3]]]}}`)
+	for _, c := range []struct{ args, want string }{
+		{"", "name the model: --model model.json"},
+		{"--model nothing.json", "cannot read the model nothing.json: no such file"},
+		{"--model " + flights, "is not a model (docs/MODELS.md)"},
+		{"--model " + broken, `/linear/weights/delay must be a number`},
+		{"--model " + broken, `/linear/lnik unknown member`},
+		{"--model " + unknown, `the model reads the column "dealy", which the file does not have; it has date, delay, distance, origin, destination`},
+		{"--model " + wrongKind, `the column "origin" holds texts, the model reads it as a number`},
+		{"--model " + texts, "the model reads no numbers that can change"},
+		{"--model " + number, "the model predicts a number, not a class"},
+		{"--model " + number + " --threshold 5 --of scores", "needs probabilities"},
+		{"--model " + votes + " --of scores", "--of labels needs no probabilities"},
+		{"--model " + votes + " --threshold 1", "this has 2 classes"},
+		{"--model " + linear + " --noise cauchy", `--noise is gaussian or laplace, not "cauchy"`},
+		{"--model " + linear + " --units cm", "--units is sd or raw"},
+		{"--model " + linear + " --certificate best", "--certificate is smoothing, two-sided, pixeldp or renyi"},
+		{"--model " + linear + " --bound tight", "--bound is clopper-pearson"},
+		{"--model " + linear + " --of votes", "--of is labels or scores"},
+		{"--model " + linear + " --format xml", "--format is table, csv or json"},
+		{"--model " + linear + " --of scores --bound clopper-pearson", "counts labels"},
+		{"--model " + linear + " --noise laplace --certificate renyi", "is for --noise gaussian"},
+		{"--model " + linear + " --scale 0", "--scale is a positive number"},
+		{"--model " + linear + " --alpha 0.7", "--alpha is a probability"},
+		{"--model " + linear + " --samples 1", "--samples is a number from 2"},
+		{"--model " + linear + " --rows -1", "--rows is a positive number"},
+		{"--model " + linear + " --sizes=-1", "--sizes are numbers from 0 up"},
+		{"--model " + linear + " --fixed delays", `--fixed names the column "delays"`},
+		{"--model " + linear + " --label lable", `--label names the column "lable"`},
+	} {
+		stdout, stderr, code := program(t, append([]string{"certify", flights, "--rows", "3"}, strings.Fields(c.args)...)...)
+		if code != 1 || stdout != "" || !strings.Contains(stderr, c.want) {
+			t.Errorf("%s: exit %d, %s%s; want %s", c.args, code, stdout, stderr, c.want)
+		}
+	}
+	for file, want := range map[string]string{"nothing.parquet": "cannot read nothing.parquet: no such file", linear: "the file is not Parquet"} {
+		if _, stderr, code := program(t, "certify", file, "--model", linear); code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("%s: exit %d, %s", file, code, stderr)
+		}
+	}
+}
