@@ -208,7 +208,7 @@ func TestTrainingDownload(t *testing.T) {
 	if part.StatusCode != 206 || !bytes.Equal(part.body, whole.body[4:100]) {
 		t.Errorf("range: %d, %d bytes", part.StatusCode, len(part.body))
 	}
-	if r := s.get(path+"/training", `If-None-Match: "`+card.ID+`"`); r.StatusCode != 304 {
+	if r := s.get(path+"/training", `If-None-Match: "training-`+card.ID+`"`); r.StatusCode != 304 {
 		t.Errorf("the tag is not known again: %d", r.StatusCode)
 	}
 	head := s.send("HEAD", path+"/training", nil)
