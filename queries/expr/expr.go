@@ -104,6 +104,8 @@ const (
 	// Numbers -> Number: output Output of Model's scores, before its link. The arguments are the model's features; null if
 	// the score is not finite.
 	OpScore
+	// Number: that of the row in Values, NaN for null. It fits one table only, the one whose rows Values are about.
+	OpRow
 )
 
 // Node is one node of an expression. Nodes are immutable once built and may be shared.
@@ -117,4 +119,5 @@ type Node struct {
 	Texts  map[string]float64 // OpLookup
 	Model  *model.Model       // OpScore
 	Output int                // OpScore
+	Values []float64          // OpRow: one of each row; finite or NaN
 }

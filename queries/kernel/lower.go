@@ -13,7 +13,8 @@ import (
 type lowering struct {
 	graph
 	table *dataset.Table
-	index map[string]int // columns by name
+	index map[string]int    // columns by name
+	given []*dataset.Column // columns that came with the query, numbered after those of the table
 	done  map[*expr.Node]id
 }
 
@@ -58,6 +59,8 @@ func (l *lowering) build(n *expr.Node) (id, error) {
 	switch n.Op {
 	case expr.OpColumn:
 		return l.column(n)
+	case expr.OpRow:
+		return l.rows(n)
 	case expr.OpNumber:
 		if math.IsNaN(n.Number) || math.IsInf(n.Number, 0) {
 			return none, malformed(n, "the number %v is not finite", n.Number)
@@ -222,6 +225,24 @@ func (l *lowering) column(n *expr.Node) (id, error) {
 		return l.add(value{op: opBool, a: none, b: none, c: none, column: i}, ""), nil
 	}
 	return l.add(value{op: opColumn, a: none, b: none, c: none, column: i, bound: math.MaxFloat64}, ""), nil
+}
+
+// rows lowers numbers that come row by row with the query, as if the table had them as a column.
+func (l *lowering) rows(n *expr.Node) (id, error) {
+	if len(n.Values) != l.table.Rows() || len(n.Values) == 0 {
+		return none, malformed(n, "%d numbers for %d rows", len(n.Values), l.table.Rows())
+	}
+	for _, v := range n.Values {
+		if math.IsInf(v, 0) {
+			return none, malformed(n, "a number is infinite")
+		}
+	}
+	column := slices.IndexFunc(l.given, func(c *dataset.Column) bool { return &c.Numbers[0] == &n.Values[0] })
+	if column < 0 {
+		column = len(l.given)
+		l.given = append(l.given, &dataset.Column{Field: dataset.Field{Kind: dataset.Number}, Numbers: n.Values})
+	}
+	return l.add(value{op: opColumn, a: none, b: none, c: none, column: l.table.Columns() + column, bound: math.MaxFloat64}, ""), nil
 }
 
 func (l *lowering) nullTest(n *expr.Node) (id, error) {

@@ -247,7 +247,11 @@ func (a *assembler) column(r *registers, column int) int32 {
 	at, ok := a.columns[column]
 	if !ok {
 		at = int32(len(r.columns))
-		r.columns = append(r.columns, a.table.Column(column))
+		if given := column - a.table.Columns(); given >= 0 {
+			r.columns = append(r.columns, a.given[given])
+		} else {
+			r.columns = append(r.columns, a.table.Column(column))
+		}
 		a.columns[column] = at
 	}
 	return at
