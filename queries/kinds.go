@@ -29,7 +29,8 @@ type body interface {
 }
 
 var kinds = []kind{meanKind, fractionKind, countKind, sumKind, screenKind,
-	varianceKind, stddevKind, covarianceKind, correlationKind, quantileKind, medianKind, histogramKind, frequenciesKind, groupsKind}
+	varianceKind, stddevKind, covarianceKind, correlationKind, quantileKind, medianKind, histogramKind, frequenciesKind, groupsKind,
+	compareKind, argmaxKind, passesKind}
 
 // Types are the names of the query types.
 func Types() []string {

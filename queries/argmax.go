@@ -1,0 +1,141 @@
+package queries
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/holdoutd/holdoutd/queries/interval"
+)
+
+var argmaxKind = kind{
+	name: "argmax",
+	doc: "The best of many candidates: the one with the largest mean, or the least. Under gaussian it is one question, however many " +
+		"candidates there are, by the exponential mechanism; only the winner is told, not its value. Under other mechanisms each candidate is a question, and all " +
+		"values are told. The regret bounds how much better the best candidate can be than the selected one, in the query's units; it grows with the logarithm of the number of candidates.",
+	examples: []string{
+		`{"type":"argmax","of":[{"type":"fraction","of":"late == (distance > 500)"},{"type":"fraction","of":"late == (distance > 900)"}],"names":["500","900"]}`,
+		`{"type":"argmax","of":[{"type":"mean","of":"abs(delay - 5)","range":[0,180]},{"type":"mean","of":"abs(delay - 9)","range":[0,180]}],"least":true}`,
+	},
+	make: func() body { return new(argmax) },
+}
+
+// MaxCandidates bounds the candidates of one argmax: each is a row function that a scan evaluates.
+const MaxCandidates = 1000
+
+// argmax is {"type":"argmax"}.
+type argmax struct {
+	Of    []*Query
+	Names []string
+	Least bool
+}
+
+func (q *argmax) members() []member {
+	return []member{
+		required("of", operands{&q.Of, 2, MaxCandidates}, "the candidates, all with the same range: each "+operandDoc),
+		optional("names", textsForm{&q.Names}, "what the candidates are called, in their order; their places from 0 unless it is said"),
+		optional("least", truth{&q.Least}, "true where less is better, as of losses"),
+	}
+}
+
+func (q *argmax) nests() {}
+
+func (q *argmax) rules(v *violations, pointer string) {
+	if q.Names != nil && len(q.Names) != len(q.Of) && len(v.list) == 0 {
+		v.add(pointer+"/names", fmt.Sprintf("has %d names for %d candidates", len(q.Names), len(q.Of)))
+	}
+}
+
+func (q *argmax) compile(c *compiler) *Plan {
+	p := &Plan{}
+	var said []string
+	null := ""
+	for i, of := range q.Of {
+		f, one := c.single(fmt.Sprintf("of/%d", i), of)
+		if one == nil {
+			continue
+		}
+		if r := (Range{f.Lo, f.Hi}); len(p.Functions) == 0 {
+			p.Range = r
+		} else if r != p.Range {
+			c.add(fmt.Sprintf("%s/of/%d", c.pointer, i), fmt.Sprintf("has the range %v, the first candidate %v; candidates need the same range", r, p.Range))
+		}
+		if q.Least {
+			said = append(said, "minus "+one.describe.Functions[0])
+			f = f.opposite()
+		} else {
+			said = append(said, one.describe.Functions[0])
+		}
+		null = one.describe.Null
+		p.Functions = append(p.Functions, f)
+	}
+	if len(c.list) > 0 || c.failed != nil {
+		return nil
+	}
+	if len(said) > maxNamed {
+		said = append(said[:maxNamed], fmt.Sprintf("… and %d more", len(q.Of)-maxNamed))
+	}
+	best := "largest"
+	if q.Least {
+		best = "least"
+	}
+	p.releases = []Release{{Kind: Selection, Count: len(p.Functions)}}
+	p.combine = q.combine(p.Range)
+	p.describe = Description{
+		Functions: said,
+		Combine: fmt.Sprintf("the candidate with the %s mean of %d. Where the mechanism selects among all of them at once it is one question and the regret is its bound; "+
+			"else each mean is a question, and the regret is how far the best of the others may be ahead by the intervals", best, len(q.Of)),
+		Null:   null,
+		Target: c.target("the candidate with the %s mean", best),
+	}
+	return p
+}
+
+// name is that of a candidate.
+func (q *argmax) name(i int) string {
+	if q.Names != nil {
+		return q.Names[i]
+	}
+	return strconv.Itoa(i)
+}
+
+// combine selects. A mean m of a row function is the answer r.Low + m·width; of least, r.High - m·width.
+func (q *argmax) combine(r Range) func(Outcome) Result {
+	width := interval.Point(r.High).Sub(interval.Point(r.Low))
+	return func(o Outcome) Result {
+		if len(o.Choices) > 0 {
+			choice := o.Choices[0]
+			result := Result{Selected: q.name(choice.Index)}
+			if choice.Bounded {
+				regret := width.Mul(interval.Point(choice.Regret)).Clip(0, r.High-r.Low).High
+				result.Regret = &regret
+			}
+			return result
+		}
+		best, bounded := 0, true
+		for i, p := range o.Parts {
+			if p.Value > o.Parts[best].Value {
+				best = i
+			}
+			bounded = bounded && p.Bounded
+		}
+		result := Result{Selected: q.name(best)}
+		regret := interval.Point(0)
+		for i, p := range o.Parts {
+			part, in := p, r
+			if q.Least { // back to the candidate's own units
+				part = Part{Value: 1 - p.Value, Low: 1 - p.High, High: 1 - p.Low, Bounded: p.Bounded}
+			}
+			one := finish(part.Value, part.interval(), part.Bounded, in, 1)
+			result.Items = append(result.Items, Item{Of: q.name(i), Value: one.Value, Low: one.Low, High: one.High})
+			if i != best {
+				ahead := interval.Point(p.interval().High).Sub(interval.Point(o.Parts[best].interval().Low))
+				regret.High = max(regret.High, ahead.High)
+			}
+		}
+		if bounded {
+			most := width.Mul(interval.Point(regret.High)).Clip(0, r.High-r.Low).High
+			result.Regret = &most
+		}
+		return result
+	}
+}

@@ -1,0 +1,165 @@
+package queries
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
+
+// operand is a query inside of another.
+type operand struct{ into **Query }
+
+func (f operand) read(v *violations, pointer string, in *value) {
+	before := len(v.list)
+	q := readQuery(v, pointer, in)
+	if q == nil {
+		return
+	}
+	if _, nested := q.body.(interface{ nests() }); nested {
+		v.add(pointer+"/type", "a "+q.kind.name+" holds queries itself and cannot be part of another")
+	}
+	if g, ok := q.body.(guessed); ok && (g.guess().Value != nil || g.guess().HalfWidth != nil) {
+		v.add(pointer, "a query inside of another has no guess and no half_width of its own")
+	}
+	if len(v.list) == before {
+		*f.into = q
+	}
+}
+
+func (f operand) canonical() any {
+	if *f.into == nil {
+		return nil
+	}
+	return (*f.into).object()
+}
+
+func (f operand) schema() map[string]any {
+	return map[string]any{"type": "object", "required": []string{"type"}, "description": "a query"}
+}
+
+// object is the canonical form before it is written.
+func (q *Query) object() map[string]any {
+	o := map[string]any{"type": q.kind.name}
+	for _, m := range q.body.members() {
+		if c := m.form.canonical(); c != nil {
+			o[m.name] = c
+		}
+	}
+	return o
+}
+
+// operands is a list of queries.
+type operands struct {
+	into  *[]*Query
+	least int
+	most  int
+}
+
+func (f operands) read(v *violations, pointer string, in *value) {
+	if in.kind != listValue || len(in.items) < f.least || len(in.items) > f.most {
+		v.add(pointer, fmt.Sprintf("must be a list of %d to %d queries", f.least, f.most))
+		return
+	}
+	for i, item := range in.items {
+		var q *Query
+		operand{&q}.read(v, fmt.Sprintf("%s/%d", pointer, i), item)
+		*f.into = append(*f.into, q)
+	}
+}
+
+func (f operands) canonical() any {
+	all := make([]any, len(*f.into))
+	for i, q := range *f.into {
+		all[i] = q.object()
+	}
+	return all
+}
+
+func (f operands) schema() map[string]any {
+	return map[string]any{"type": "array", "items": operand{}.schema(), "minItems": f.least, "maxItems": f.most}
+}
+
+// inside compiles an operand, whose errors are at its place.
+func (c *compiler) inside(name string, q *Query) *Plan {
+	outer := c.pointer
+	c.pointer = outer + "/" + name
+	before := len(c.list)
+	p := q.body.compile(c)
+	c.pointer = outer
+	if len(c.list) > before || c.failed != nil {
+		return nil
+	}
+	return p
+}
+
+// single compiles an operand that has to be the mean of one row function, such as a mean, a fraction or an accuracy without where;
+// what says so where it is not.
+func (c *compiler) single(name string, q *Query) (RowFunction, *Plan) {
+	p := c.inside(name, q)
+	if p == nil {
+		return RowFunction{}, nil
+	}
+	if len(p.Functions) != 1 || p.search != nil || p.releases != nil || !p.affine() {
+		c.add(c.pointer+"/"+name, "must be the mean of one row function, such as a mean, a fraction or an accuracy of every unit with one vote")
+		return RowFunction{}, nil
+	}
+	f := p.Functions[0]
+	if f.Where != nil || f.PerUnit != UnitMean {
+		c.add(c.pointer+"/"+name, "must be a mean over all rows")
+		return RowFunction{}, nil
+	}
+	return f, p
+}
+
+// affine reports whether the answer is the mean of the only row function, moved to its range: not scaled by the number of units,
+// no root of it.
+func (p *Plan) affine() bool {
+	f := p.Functions[0]
+	for _, n := range []int64{1, 7} {
+		for _, m := range []float64{0, 0.25, 0.5, 1} {
+			r := p.combine(Outcome{N: n, Parts: []Part{{Value: m}}})
+			want := f.Lo + (f.Hi-f.Lo)*m
+			if r.Value == nil || math.Abs(*r.Value-want) > 1e-9*(f.Hi-f.Lo) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// units is how a row function's value is a number in the query's own units: clamped, never null.
+func (f RowFunction) units() *expr.Node {
+	switch {
+	case f.Value == nil:
+		return literal(f.Hi)
+	case f.Value.Type == expr.Condition:
+		return &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{f.Value, literal(1), literal(0)}}
+	}
+	return nullAs(clamped(f.Value, Range{f.Lo, f.Hi}), f.Null)
+}
+
+// opposite is the row function with the other sign, so that the least mean is the largest.
+func (f RowFunction) opposite() RowFunction {
+	return RowFunction{Value: binary(expr.OpSub, literal(0), f.units()), Lo: -f.Hi, Hi: -f.Lo, Null: -f.Null}
+}
+
+// truth is true or false; false is the default.
+type truth struct{ into *bool }
+
+func (f truth) read(v *violations, pointer string, in *value) {
+	if in.kind != truthValue {
+		v.wrongType(pointer, "true or false", in)
+		return
+	}
+	*f.into = in.truth
+}
+
+func (f truth) canonical() any {
+	if !*f.into {
+		return nil
+	}
+	return true
+}
+
+func (f truth) schema() map[string]any { return map[string]any{"type": "boolean", "default": false} }

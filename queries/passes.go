@@ -1,0 +1,76 @@
+package queries
+
+import "fmt"
+
+var passesKind = kind{
+	name: "passes",
+	doc: "Whether a number is above, or below, a bar: any query whose answer is one number, at its price. The verdict is yes where the whole " +
+		"interval is beyond the bar, no where all of it is on the bar or short of it, else undecided; the value is given too. A noisy yes or no alone would be " +
+		"no cheaper for the same certainty: at a quarter of the price its noise has tails that are far wider than the interval.",
+	examples: []string{
+		`{"type":"passes","of":{"type":"fraction","of":"delay > 15"},"below":0.25}`,
+		`{"type":"passes","of":{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'SFO'"},"above":5}`,
+	},
+	needsOne: []string{"above", "below"},
+	make:     func() body { return new(passes) },
+}
+
+// passes is {"type":"passes"}.
+type passes struct {
+	Of    *Query
+	Above *float64
+	Below *float64
+}
+
+func (q *passes) members() []member {
+	return []member{
+		required("of", operand{&q.Of}, "a query whose answer is one number"),
+		optional("above", number{into: &q.Above}, "the bar, in the query's units; yes above it"),
+		optional("below", number{into: &q.Below}, "the bar, in the query's units; yes below it"),
+	}
+}
+
+func (q *passes) nests() {}
+
+func (q *passes) rules(v *violations, pointer string) {
+	if (q.Above == nil) == (q.Below == nil) && len(v.list) == 0 {
+		v.add(pointer, `has to have either "above" or "below": the bar`)
+	}
+}
+
+func (q *passes) compile(c *compiler) *Plan {
+	p := c.scalar("of", q.Of)
+	if p == nil {
+		return nil
+	}
+	p.decide(func(low, high float64) Verdict {
+		if q.Below != nil {
+			return above(-high, -low, 0-*q.Below)
+		}
+		return above(low, high, *q.Above)
+	})
+	bar := "above"
+	at := q.Above
+	if q.Below != nil {
+		bar, at = "below", q.Below
+	}
+	p.describe.Combine += fmt.Sprintf("; it passes where the whole interval is %s %v", bar, *at)
+	return p
+}
+
+// scalar compiles an operand whose answer has to be one number.
+func (c *compiler) scalar(name string, q *Query) *Plan {
+	p := c.inside(name, q)
+	if p == nil {
+		return nil
+	}
+	parts := make([]Part, p.Numbers())
+	for i := range parts {
+		parts[i] = Part{Value: 0.5}
+	}
+	if r := p.combine(Outcome{N: 1, Parts: parts}); len(r.Items) > 0 || r.Selected != "" {
+		c.add(c.pointer+"/"+name, "must be a query whose answer is one number")
+		return nil
+	}
+	return p
+}
