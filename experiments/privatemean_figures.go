@@ -45,9 +45,18 @@ func drawMeans(title, x string, series []*meanSeries, room float64) (*plot.Plot,
 		}
 		p.Legend.Add(s.label, line, &plotter.Scatter{GlyphStyle: draw.GlyphStyle(figure.Mark(i))})
 	}
+	widen(&p.X)
+	widen(&p.Y)
 	p.Y.Max *= room
 	p.Legend.Top = true
 	return p, nil
+}
+
+// widen gives a logarithmic axis of a single value some room: the plot's own way is to subtract 1.
+func widen(a *plot.Axis) {
+	if a.Min == a.Max {
+		a.Min, a.Max = a.Min/2, a.Max*2
+	}
 }
 
 func (m meanFindings) figures() []Figure {

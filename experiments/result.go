@@ -37,6 +37,7 @@ var All = []Experiment{
 	featureSelectionExperiment,
 	certifyExperiment,
 	privateMeanExperiment,
+	dpsgdExperiment,
 }
 
 // Options of an experiment.
