@@ -65,7 +65,7 @@ func (s *Service) Explain(ctx context.Context, p Principal, id string, query []b
 
 // trainingMeans are the means of a plan's row functions over the training part; nil without one.
 func (h *opened) trainingMeans(ctx context.Context, plan *queries.Plan) ([]thresholdout.Mean, error) {
-	if h.training == nil {
+	if h.training == nil || plan.HoldoutOnly() {
 		return nil, nil
 	}
 	sums, err := h.training.Sums(ctx, plan.Functions, 0, h.training.Units())

@@ -165,6 +165,7 @@ func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, 
 	if h.training != nil {
 		options = append(options, queries.Training(trainingPart{h, ctx}))
 	}
+	options = append(options, h.publicRows())
 	plan, err := q.Compile(h.schema, options...)
 	if err != nil {
 		return nil, queryError(err)
@@ -248,6 +249,18 @@ func below(err error, pointer string) error {
 	}
 	moved.Detail, moved.Err = placed.Violations[0].String(), placed
 	return &moved
+}
+
+// publicRows says whether a question can bring a number for each row of the holdout.
+func (h *opened) publicRows() queries.Option {
+	why := ""
+	switch {
+	case h.card.Settings.Features != featuresPublic:
+		why = "the features of this holdout's rows are secret; numbers for each row are for holdouts that were created with features=public"
+	case h.params.UsesTraining():
+		why = fmt.Sprintf("the mechanism %s of this holdout compares with the training part, for whose rows there are no numbers; they are for gaussian and split", h.params.Mechanism)
+	}
+	return queries.PublicRows(h.card.Rows.Holdout, why)
 }
 
 // trainingPart is what queries may take constants from.

@@ -17,7 +17,13 @@ type Plan struct {
 	search    *search       // instead of releases
 	combine   func(Outcome) Result
 	describe  Description
+
+	holdoutOnly bool
 }
+
+// HoldoutOnly reports whether the row functions are about the rows of the holdout alone, since numbers for these came with the
+// question: the training part has no say in them.
+func (p *Plan) HoldoutOnly() bool { return p.holdoutOnly }
 
 // ReleaseKind says how row functions that belong together may be released.
 type ReleaseKind uint8

@@ -143,6 +143,7 @@ func (q *Query) Compile(schema dataset.Schema, options ...Option) (*Plan, error)
 	if c.failed != nil {
 		return nil, c.failed
 	}
+	p.holdoutOnly = c.holdoutOnly
 	return p, nil
 }
 
@@ -155,6 +156,10 @@ type compiler struct {
 	pointer    string
 	training   TrainingPart // nil without one
 	failed     error        // of reading the training part
+
+	rows        int64  // of the holdout, where a question can bring a number for each
+	noRows      string // why it cannot
+	holdoutOnly bool   // what was compiled is about the holdout's rows alone
 }
 
 // trainingMeans are the exact means of row functions over the training part; nil where the query is wrong already, or with a
