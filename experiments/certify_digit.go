@@ -90,7 +90,7 @@ func (w certifyWork) assault(a *assault, x []float64, scores bool, seed uint64) 
 	}
 	if a.Radius > 0 {
 		for range insideTries {
-			_, surely, err := try(inside*a.Radius, insideDraws)
+			_, surely, err := try(inside*a.Radius, min(insideDraws, w.draws))
 			if err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ func (w certifyWork) assault(a *assault, x []float64, scores bool, seed uint64) 
 	}
 	var err error
 	a.Smallest, err = smallest(a.Radius, max(2*a.Radius, firstAttack*w.noise.Scale), largestAttack*w.noise.Scale, func(size float64) (bool, error) {
-		changed, _, err := try(size, searchDraws)
+		changed, _, err := try(size, min(searchDraws, w.draws/4))
 		return changed, err
 	})
 	return err
