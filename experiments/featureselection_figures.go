@@ -90,7 +90,8 @@ var evenTicks = plot.TickerFunc(func(low, high float64) []plot.Tick {
 	decimals := max(0, -int(math.Floor(math.Log10(step))))
 	var ticks []plot.Tick
 	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: strconv.FormatFloat(i*step, 'f', decimals, 64)})
+		value := i*step + 0 // no -0
+		ticks = append(ticks, plot.Tick{Value: value, Label: strconv.FormatFloat(value, 'f', decimals, 64)})
 	}
 	return ticks
 })

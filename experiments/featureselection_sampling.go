@@ -42,7 +42,7 @@ type path struct {
 	Told     []float64 `json:"told"`
 	Fresh    []float64 `json:"fresh"`
 	Selected int       `json:"selected"` // columns that pass the filter
-	Above    int       `json:"above"`    // correlations that were answered from the holdout
+	Above    int       `json:"above"`    // correlations and accuracies that Thresholdout answered from the holdout
 }
 
 // selectionSampler draws exactly what the analyst sees, without drawing the data: see docs/proofs/feature-selection-sampling.md.
@@ -83,6 +83,11 @@ func (s *selectionSampler) thresholdout(seed uint64) path {
 		}
 	}
 	p := s.finish(s.told, s.tell)
+	for i, a := range p.Training {
+		if p.Told[i] != a {
+			above++
+		}
+	}
 	p.Above = above
 	return p
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -87,6 +88,7 @@ func oneExperiment(e experiments.Experiment) *cobra.Command {
 func allExperiments() *cobra.Command {
 	var o experiments.Options
 	var dir string
+	var only []string
 	cmd := &cobra.Command{
 		Use:   "all",
 		Short: "Run all experiments and build one page of them",
@@ -95,11 +97,15 @@ func allExperiments() *cobra.Command {
 			if dir == "" {
 				return errors.New("--out is the directory for the results")
 			}
+			chosen, err := named(only)
+			if err != nil {
+				return err
+			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			var reports []experiments.Report
 			var failed []error
-			for _, e := range experiments.All {
+			for _, e := range chosen {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", e.Name, e.Short)
 				r, err := performExperiment(ctx, cmd, e, o, filepath.Join(dir, e.Name))
 				if err != nil {
@@ -121,13 +127,35 @@ func allExperiments() *cobra.Command {
 	}
 	commonFlags(cmd, &o)
 	cmd.Flags().StringVar(&dir, "out", "", "directory for a directory of each experiment and the page of all; the same command continues after an interruption")
+	cmd.Flags().StringSliceVar(&only, "only", nil, "names of the experiments to run (default: all)")
 	return cmd
+}
+
+// named are the experiments of these names, or all of them.
+func named(names []string) ([]experiments.Experiment, error) {
+	if len(names) == 0 {
+		return experiments.All, nil
+	}
+	var out []experiments.Experiment
+	for _, name := range names {
+		at := slices.IndexFunc(experiments.All, func(e experiments.Experiment) bool { return e.Name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("--only: there is no experiment %q; holdoutd experiment list names them", name)
+		}
+		out = append(out, experiments.All[at])
+	}
+	return out, nil
 }
 
 // performExperiment runs one with its progress shown, and prints what came out.
 func performExperiment(ctx context.Context, cmd *cobra.Command, e experiments.Experiment, o experiments.Options, dir string) (experiments.Report, error) {
 	if o.Repetitions < 0 {
 		return experiments.Report{}, errors.New("--repetitions is a positive number")
+	}
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return experiments.Report{}, fmt.Errorf("--out: %w", err)
+		}
 	}
 	var finish func()
 	o.Progress, finish = progress(cmd.ErrOrStderr(), e.Name)
