@@ -263,6 +263,20 @@ func TestRadiiAreTight(t *testing.T) {
 	}
 }
 
+// TestPixelDPIsNeverLarger: the classical calibration of Gaussian noise is proved for eps below 1 and small delta; over all that the search
+// tries, its certificate stays below what Gaussian differential privacy shows to be the largest. So does Rényi's.
+func TestPixelDPIsNeverLarger(t *testing.T) {
+	for i := 1; i < 100; i++ {
+		for j := 1; i+j <= 100; j++ {
+			top, rest := float64(i)/100, float64(j)/100-0.0099
+			exact := SmoothingGaussian(top, rest, 1)
+			if p, r := PixelDPGaussian(top, rest, 1), RenyiGaussian(top, rest, 1); p > exact || r > exact {
+				t.Fatalf("%v and %v: PixelDP %v, Rényi %v, the largest is %v", top, rest, p, r, exact)
+			}
+		}
+	}
+}
+
 func TestGaussianShift(t *testing.T) {
 	// Cohen's radius is where the least of the top meets the most of the rest.
 	top, rest, sigma := 0.7, 0.2, 0.5
