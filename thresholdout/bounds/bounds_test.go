@@ -111,6 +111,16 @@ func TestForcedRunsPreset(t *testing.T) {
 	}
 }
 
+func TestForcedRunsAgainstReference(t *testing.T) {
+	for _, r := range references(t, "forced_runs") {
+		in := func(name string) int64 { return int64(r.Inputs[name]) }
+		f := ForcedRuns{N: in("n"), Questions: in("k"), Tokens: in("B"), Beta: r.Inputs["beta"], Threshold: r.Inputs["T"],
+			Comparison: r.Inputs["sigma"], Release: r.Inputs["sigma"]}
+		within(t, r, f.Pass(in("asked"), in("failed")), r.Expected["pass"], 1)
+		within(t, r, f.Fail(in("asked"), in("failed")), r.Expected["fail"], 1)
+	}
+}
+
 // TestMissIsTheExpectation compares the closed form with the expectation that it stands for, by quadrature over the noise.
 func TestMissIsTheExpectation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

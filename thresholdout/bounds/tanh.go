@@ -69,10 +69,7 @@ func TanhPosterior(mu, eta float64) float64 {
 // depends on the mean: all p with a-p <= noise + T(p) + delta/eta and p-a <= noise + T(1-p) + delta/eta, where T(p) =
 // p(1-p)(e^eps-1)/(1+p(e^eps-1)). eps is one number fixed beforehand; slack is delta(eps)/eta.
 func TanhInterval(answer, noise, eps, slack float64) (low, high float64) {
-	t := func(p float64) float64 {
-		e := math.Expm1(eps)
-		return p * (1 - p) * e / (1 + p*e)
-	}
+	t := func(p float64) float64 { return tanhPrice(p, eps) }
 	// p+T(p) rises, since T' > -1: the smallest p that is possible from below is where it reaches answer-noise-slack.
 	smallest := func(answer float64) float64 {
 		lo, hi := 0.0, 1.0
@@ -86,4 +83,11 @@ func TanhInterval(answer, noise, eps, slack float64) (low, high float64) {
 		return lo
 	}
 	return smallest(answer), 1 - smallest(1-answer) // the other side is the same for 1-q
+}
+
+// tanhPrice is T(p) = p(1-p)(e^eps-1)/(1+p(e^eps-1)), how much more likely than p an event may be under the posterior of an eps-private
+// transcript; at most tanh(eps/4).
+func tanhPrice(p, eps float64) float64 {
+	e := math.Expm1(eps)
+	return p * (1 - p) * e / (1 + p*e)
 }

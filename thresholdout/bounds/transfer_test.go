@@ -20,13 +20,16 @@ func TestTransferAgainstReference(t *testing.T) {
 		loose float64 // the reference is at most this factor above the optimum
 		above float64 // and we may be so much above it
 	}{
-		"ci_halfwidth_bnsssu16":          {BNSSSU, 2e-4, 2e-4}, // five digits
-		"ci_halfwidth_jlnrss20_thm13":    {JLNRSS20, 1e-1, 1e-6},
-		"ci_halfwidth_jlnrss_plus_cks":   {JLNRSSPlus, 1e-5, 1e-6},
-		"ci_halfwidth_jlnrss_gdp":        {JLNRSSGDP, 1e-5, 1e-6},
-		"ci_halfwidth_rz_corrected":      {RZ, 1e-6, 1e-6},
-		"ci_halfwidth_tanh_transfer":     {TanhTransferTwoEvents, 1e-6, 1e-6},
-		"ci_halfwidth_tanh_single_event": {TanhTransfer, 1e-6, 1e-6},
+		"ci_halfwidth_bnsssu16":                {BNSSSU, 2e-4, 2e-4}, // five digits
+		"ci_halfwidth_bnsssu16_second_program": {BNSSSU, 1e-6, 1e-6},
+		"ci_halfwidth_dfhprr":                  {DFHPRR, 1e-6, 1e-6},
+		"ci_halfwidth_xr17":                    {XR, 1e-6, 1e-6},
+		"ci_halfwidth_jlnrss20_thm13":          {JLNRSS20, 1e-1, 1e-6},
+		"ci_halfwidth_jlnrss_plus_cks":         {JLNRSSPlus, 1e-5, 1e-6},
+		"ci_halfwidth_jlnrss_gdp":              {JLNRSSGDP, 1e-5, 1e-6},
+		"ci_halfwidth_rz_corrected":            {RZ, 1e-6, 1e-6},
+		"ci_halfwidth_tanh_transfer":           {TanhTransferTwoEvents, 1e-6, 1e-6},
+		"ci_halfwidth_tanh_single_event":       {TanhTransfer, 1e-6, 1e-6},
 	} {
 		for _, r := range references(t, name) {
 			got, err := c.bound(int64(r.Inputs["n"]), int64(r.Inputs["k"]), r.Inputs["beta"])
