@@ -1,0 +1,57 @@
+package queries
+
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
+
+// MaxConfusion is the most classes of a confusion matrix: 1,024 cells.
+const MaxConfusion = 32
+
+var confusionKind = kind{
+	name: "confusion",
+	doc: "The confusion matrix of a classifier: for each pair of a label and a predicted class, the share of rows that have it. Rows whose label " +
+		"is no class of the model are in no cell. " + shareCost,
+	examples: []string{
+		`{"type":"confusion","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"threshold":0.2}`,
+		`{"type":"confusion","label":"delay > 15","prediction":"distance > 1000"}`,
+	},
+	needsOne: needsPrediction,
+	make:     func() body { return new(confusion) },
+}
+
+// confusion is {"type":"confusion"}.
+type confusion struct {
+	prediction
+	Threshold *float64
+	Where     *expr.Syntax
+}
+
+func (q *confusion) members() []member {
+	return append(q.prediction.members(labelDoc),
+		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
+		optional("where", expression{&q.Where}, "a condition: only rows in which it holds are asked about; it costs at most one question more"),
+	)
+}
+
+func (q *confusion) compile(c *compiler) *Plan {
+	where := c.condition("where", q.Where)
+	cells, names := q.cells(c, q.Threshold)
+	if len(names) > MaxConfusion {
+		c.add(c.pointer+"/model", fmt.Sprintf("has more than %d classes", MaxConfusion))
+	}
+	if cells == nil || len(c.list) > 0 {
+		return nil
+	}
+	var all []category
+	for i, row := range cells {
+		for j, holds := range row {
+			all = append(all, category{fmt.Sprintf("label %s, predicted %s", names[i], names[j]), holds})
+		}
+	}
+	p := shares(c, all, where)
+	p.describeShares(c, all, q.Where, "the share of rows with each pair of "+q.Label.Canonical()+" and the class of "+q.name())
+	p.describe.Null = conditionNull
+	return p
+}

@@ -1,0 +1,146 @@
+package queries
+
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/model"
+)
+
+// MaxGradient is the most coordinates of a gradient. They do not cost more by being many, but each is a row function, and each
+// interval holds together with those of all the others.
+const MaxGradient = 4096
+
+var gradientKind = kind{
+	name: "gradient",
+	doc: "The gradient of a linear model's mean loss by its intercept and weights: of the log loss with the link logit, of the squared error (not halved) with identity. " +
+		"The gradient of each row is scaled down to the length clip where it is longer. All coordinates are released as one vector: " +
+		"one question under gaussian, however many weights there are, one for each weight under other mechanisms. With it, models can be trained on the holdout itself.",
+	examples: []string{
+		`{"type":"gradient","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002,"origin":{"SFO":0,"OAK":0}},"link":"logit"}},"clip":1}`,
+		`{"type":"gradient","label":"delay","model":{"linear":{"weights":{"distance":0}}},"clip":1000}`,
+	},
+	make: func() body { return new(gradient) },
+}
+
+// gradient is {"type":"gradient"}.
+type gradient struct {
+	Model *model.Model
+	Label *expr.Syntax
+	Clip  *float64
+}
+
+func (q *gradient) members() []member {
+	return []member{
+		required("model", modelForm{&q.Model}, "a linear model with one output, as docs/MODELS.md describes; weights that are to be fitted must be there, as 0 if need be"),
+		required("label", expression{&q.Label}, "the truth: a condition with the link logit, a number with identity"),
+		required("clip", number{into: &q.Clip, above: &zero}, "the largest length of a row's gradient; intervals are as wide as it is large"),
+	}
+}
+
+func (q *gradient) rules(v *violations, pointer string) {
+	switch {
+	case q.Model == nil:
+	case q.Model.Linear() == nil:
+		v.add(pointer+"/model", "must be linear, with one output")
+	case 1+len(q.Model.Linear().Parameters) > MaxGradient:
+		v.add(pointer+"/model", fmt.Sprintf("has more than %d weights with the intercept", MaxGradient))
+	}
+	if q.Clip != nil && (*q.Clip > MaxMagnitude || *q.Clip < MinWidth) {
+		v.add(pointer+"/clip", fmt.Sprintf("must lie in [%g, %g]", MinWidth, MaxMagnitude))
+	}
+}
+
+// compile asks one row function of each coordinate, its range being ±clip. In [0,1] a row, whose gradient is no longer than clip, is no farther than one half from the middle
+// of the cube, and so is the mean of a unit's rows; the variances add up to at most the mean squared
+// distance from the middle, 1/4. The range is wider than clip by gridRoom, which covers all rounding.
+func (q *gradient) compile(c *compiler) *Plan {
+	p, ok := c.model(q.Model)
+	if !ok {
+		return nil
+	}
+	residual := q.residual(c, p)
+	if residual == nil || len(c.list) > 0 {
+		return nil
+	}
+	names, features := []string{"intercept"}, []*expr.Node{literal(1)}
+	columns := c.columns()
+	for _, w := range q.Model.Linear().Parameters {
+		names, features = append(names, w.Name), append(features, nullAs(c.feature(columns, w.Feature), w.Null))
+	}
+	clip := *q.Clip
+	length := binary(expr.OpMul, unary(expr.OpAbs, residual), unary(expr.OpSqrt, squares(features)))
+	scaled := binary(expr.OpDiv, binary(expr.OpMul, residual, literal(clip)), binary(expr.OpMax, length, literal(clip)))
+	within := Range{-clip * (1 + gridRoom), clip * (1 + gridRoom)}
+	plan := &Plan{Range: within, FromZero: true}
+	for _, x := range features {
+		plan.Functions = append(plan.Functions, RowFunction{Value: binary(expr.OpMul, scaled, x), Lo: within.Low, Hi: within.High})
+	}
+	plan.releases = []Release{{Kind: Vector, Count: len(features), Variance: 0.25}}
+	plan.combine = func(o Outcome) Result {
+		items := make([]Item, len(names))
+		for i, name := range names {
+			g := finish(o.Parts[i].Value, o.Parts[i].interval(), o.Parts[i].Bounded, within, 1)
+			for _, end := range []*float64{g.Value, g.Low, g.High} {
+				if end != nil {
+					*end = min(max(*end, -clip), clip)
+				}
+			}
+			items[i] = Item{Of: name, Value: g.Value, Low: g.Low, High: g.High}
+		}
+		return Result{Items: items}
+	}
+	q.say(c, plan, names)
+	return plan
+}
+
+// residual is what a row's features are multiplied with: the derivative of its loss by the score.
+func (q *gradient) residual(c *compiler, p predictor) *expr.Node {
+	if p.link == model.Logit {
+		label := c.condition("label", q.Label)
+		if label == nil {
+			return nil
+		}
+		return binary(expr.OpSub, p.number(), choose(label, literal(1), literal(0)))
+	}
+	label := c.number("label", q.Label)
+	if label == nil {
+		return nil
+	}
+	return binary(expr.OpMul, literal(2), binary(expr.OpSub, p.scores[0], label))
+}
+
+// squares is the sum of the squares of numbers, added in pairs so that the tree is not deep.
+func squares(numbers []*expr.Node) *expr.Node {
+	if len(numbers) == 1 {
+		return binary(expr.OpMul, numbers[0], numbers[0])
+	}
+	half := len(numbers) / 2
+	return binary(expr.OpAdd, squares(numbers[:half]), squares(numbers[half:]))
+}
+
+func (q *gradient) say(c *compiler, plan *Plan, names []string) {
+	loss := "squared error"
+	if q.Model.Link() == model.Logit {
+		loss = "log loss"
+	}
+	function := fmt.Sprintf("the row's gradient of the %s for %s, scaled down to the length %v where it is longer: by ", loss, q.Label.Canonical(), *q.Clip)
+	for i, name := range names[:min(len(names), maxNamed)] {
+		if i > 0 {
+			function += ", "
+		}
+		function += name
+	}
+	if len(names) > maxNamed {
+		function += ", …"
+	}
+	if c.grouped {
+		function = "the mean over the unit's rows of " + function
+	}
+	plan.describe = Description{
+		Functions: []string{function},
+		Combine:   "the mean of each row function",
+		Null:      "a null feature counts as the model says; a row whose label or score is null has no gradient and counts as 0; a null in a condition makes it false",
+		Target:    c.target("the mean of the gradient of the %s for %s, each row's scaled down to the length %v%s", loss, q.Label.Canonical(), *q.Clip, rowsOf(c, nil, WeightUnit)),
+	}
+}

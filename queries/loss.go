@@ -1,0 +1,222 @@
+package queries
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
+
+var lossKind = kind{
+	name: "loss",
+	doc: "The mean loss of a model's predictions, each clamped to a range. Of classes: zero_one, 1 where the prediction is wrong; log, minus the " +
+		"logarithm of the probability given to the label, which is clipped; brier, the squared distance of the probabilities from the " +
+		"label, halved where there are several classes. Of a condition with the model's score: hinge, max(0, 1 - s) where the label holds, else max(0, 1 + s). " +
+		"Of numbers, label minus prediction being e: squared, e²; absolute, |e|; pinball, the larger of q·e and (q-1)·e. One question, two with where.",
+	examples: []string{
+		`{"type":"loss","loss":"log","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"clip":0.01}`,
+		`{"type":"loss","loss":"absolute","label":"delay","prediction":"distance / 100","range":[0,120]}`,
+		`{"type":"loss","loss":"pinball","quantile":0.9,"label":"delay","model":{"linear":{"intercept":30,"weights":{"distance":0.01}}},"range":[0,120],"where":"delay != null"}`,
+	},
+	needsOne: needsPrediction,
+	make:     func() body { return new(loss) },
+}
+
+// The losses.
+const (
+	zeroOneLoss  = "zero_one"
+	logLoss      = "log"
+	brierLoss    = "brier"
+	hingeLoss    = "hinge"
+	squaredLoss  = "squared"
+	absoluteLoss = "absolute"
+	pinballLoss  = "pinball"
+)
+
+var losses = []string{zeroOneLoss, logLoss, brierLoss, hingeLoss, squaredLoss, absoluteLoss, pinballLoss}
+
+// defaultLogClip bounds a log loss by 6.9. The interval is as wide as the loss can be, so a smaller one is dear.
+const defaultLogClip = 0.001
+
+// minClip bounds a log loss by 34.5.
+const minClip = 1e-15
+
+// loss is {"type":"loss"}.
+type loss struct {
+	prediction
+	Loss      string
+	Range     Range
+	Clip      *float64
+	Quantile  *float64
+	Threshold *float64
+	Null      *float64
+	Where     *expr.Syntax
+	Weight    Weight
+	Guess     guess
+}
+
+func (q *loss) members() []member {
+	return append(append(append([]member{required("loss", oneOf{&q.Loss, losses}, "which loss")},
+		q.prediction.members("the truth: a condition or, for a model with classes, a column; a number for squared, absolute and pinball")...),
+		optional("range", optionalRange{&q.Range}, "[low, high] of the loss: a row's loss is clamped to it. Needed for hinge, squared, absolute and pinball; "+
+			"zero_one and brier are in [0, 1], log in [0, -ln(clip)]"),
+		optional("clip", orElseForm{number{into: &q.Clip}, defaultLogClip}, fmt.Sprintf("log: probabilities are clipped to [clip, 1 - clip]; %v unless it is said", defaultLogClip)),
+		optional("quantile", number{into: &q.Quantile, above: &zero}, "pinball: the q that is predicted, in (0, 1)"),
+		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, "zero_one: "+thresholdDoc),
+		optional("null", number{into: &q.Null}, "what a row counts as whose loss is null, for its label or its prediction is; the high end of the range unless it is said"),
+		optional("where", expression{&q.Where}, whereDoc),
+		optional("weight", weightForm{&q.Weight}, weightDoc),
+	), q.Guess.members()...)
+}
+
+func (q *loss) guess() *guess { return &q.Guess }
+
+func (q *loss) rules(v *violations, pointer string) {
+	q.prediction.rules(v, pointer)
+	only := func(name string, set bool, of string) {
+		if set && q.Loss != "" && q.Loss != of {
+			v.add(pointer+"/"+name, "is for "+of+" only")
+		}
+	}
+	only("clip", q.Clip != nil, logLoss)
+	only("quantile", q.Quantile != nil, pinballLoss)
+	only("threshold", q.Threshold != nil, zeroOneLoss)
+	if q.Loss == pinballLoss && (q.Quantile == nil || *q.Quantile >= 1) {
+		v.add(pointer+"/quantile", "must be given, in (0, 1)")
+	}
+	if q.Clip != nil && !(*q.Clip >= minClip && *q.Clip < 0.5) {
+		v.add(pointer+"/clip", fmt.Sprintf("must be at least %g and less than 0.5", minClip))
+	}
+	r := q.within()
+	if !r.valid() && q.Loss != "" {
+		v.add(pointer, `"range" is missing: this loss has no bound of its own`)
+	}
+	nullRule(v, pointer, q.Null, r)
+	q.Guess.rules(v, pointer, r)
+}
+
+// within is the range that a row's loss is clamped to; not valid where it must be declared.
+func (q *loss) within() Range {
+	switch {
+	case q.Range.valid():
+		return q.Range
+	case q.Loss == zeroOneLoss || q.Loss == brierLoss:
+		return Range{0, 1}
+	case q.Loss == logLoss:
+		return Range{0, -math.Log(*orDefault(q.Clip, defaultLogClip))}
+	}
+	return Range{}
+}
+
+func (q *loss) compile(c *compiler) *Plan {
+	where := c.condition("where", q.Where)
+	value, said := q.value(c)
+	if value == nil || len(c.list) > 0 {
+		return nil
+	}
+	r := q.within()
+	null := *orDefault(q.Null, r.High)
+	p := average(c, RowFunction{Value: value, Lo: r.Low, Hi: r.High, Null: null}, where, q.Weight)
+	text := fmt.Sprintf("%s clamped to %v", said, r)
+	p.describeAverage(c, "mean of "+text, text, q.Where, q.Weight)
+	p.describe.Null = fmt.Sprintf("a row whose loss is null counts as %v; a null in a condition makes it false", null)
+	if q.Loss == zeroOneLoss {
+		p.describe.Null = conditionNull
+	}
+	return p
+}
+
+// value is the loss of a row, with the same in words; nil with a violation.
+func (q *loss) value(c *compiler) (*expr.Node, string) {
+	if q.Loss == zeroOneLoss {
+		right, said := q.right(c, q.Threshold)
+		if right == nil {
+			return nil, ""
+		}
+		return choose(right, literal(0), literal(1)), "0 where " + said + ", else 1"
+	}
+	p, ok := q.predictor(c)
+	if !ok {
+		return nil, ""
+	}
+	of := fmt.Sprintf("%s of %s as %s", q.Loss+" loss", q.name(), q.Label.Canonical())
+	switch {
+	case q.Loss == logLoss || q.Loss == brierLoss:
+		return q.probabilistic(c, p), of
+	case !c.oneOutput(p):
+		return nil, ""
+	case q.Loss == hingeLoss:
+		return q.hinge(c, p), of
+	}
+	label := c.number("label", q.Label)
+	if label == nil {
+		return nil, ""
+	}
+	e := binary(expr.OpSub, label, p.number())
+	switch q.Loss {
+	case squaredLoss:
+		return binary(expr.OpMul, e, e), of
+	case absoluteLoss:
+		return unary(expr.OpAbs, e), of
+	}
+	return binary(expr.OpMax, binary(expr.OpMul, literal(*q.Quantile), e), binary(expr.OpMul, literal(*q.Quantile-1), e)),
+		fmt.Sprintf("%s at %v", of, *q.Quantile)
+}
+
+func (q *loss) hinge(c *compiler, p predictor) *expr.Node {
+	label := c.condition("label", q.Label)
+	if label == nil {
+		return nil
+	}
+	s := p.number()
+	if p.condition == nil {
+		s = p.scores[0]
+	}
+	margin := choose(label, binary(expr.OpSub, literal(1), s), binary(expr.OpAdd, literal(1), s))
+	return binary(expr.OpMax, margin, literal(0))
+}
+
+// probabilistic is the log or the Brier loss.
+func (q *loss) probabilistic(c *compiler, p predictor) *expr.Node {
+	if p.classes == nil {
+		label := c.condition("label", q.Label)
+		if label == nil {
+			return nil
+		}
+		probability := p.number()
+		if q.Loss == brierLoss {
+			e := choose(label, binary(expr.OpSub, literal(1), probability), probability)
+			return binary(expr.OpMul, e, e)
+		}
+		return q.log(choose(label, probability, binary(expr.OpSub, literal(1), probability)))
+	}
+	label := c.isClass(q.Label, p.classes)
+	if label == nil {
+		return nil
+	}
+	null := &expr.Node{Op: expr.OpNull, Type: expr.Number}
+	probabilities := p.probabilities()
+	if q.Loss == logLoss {
+		given := null // where the label is no class of the model
+		for k, x := range probabilities {
+			given = choose(label[k], x, given)
+		}
+		return q.log(given)
+	}
+	var sum, known *expr.Node
+	for k, x := range probabilities {
+		e := choose(label[k], binary(expr.OpSub, literal(1), x), x)
+		if e = binary(expr.OpMul, e, e); sum == nil {
+			sum, known = e, label[k]
+			continue
+		}
+		sum = binary(expr.OpAdd, sum, e)
+		known = &expr.Node{Op: expr.OpOr, Type: expr.Condition, Args: []*expr.Node{known, label[k]}}
+	}
+	return choose(known, binary(expr.OpDiv, sum, literal(2)), null)
+}
+
+func (q *loss) log(probability *expr.Node) *expr.Node {
+	clip := *orDefault(q.Clip, defaultLogClip)
+	return unary(expr.OpNeg, unary(expr.OpLog, clamped(probability, Range{clip, 1 - clip})))
+}

@@ -1,0 +1,387 @@
+package queries
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/internal/nearest"
+	"github.com/holdoutd/holdoutd/queries/model"
+)
+
+// prediction is the part that all questions about a model's quality share: what predicts, and the label.
+type prediction struct {
+	Model      *model.Model
+	Prediction *expr.Syntax
+	Label      *expr.Syntax
+}
+
+const (
+	modelDoc = "the model, as docs/MODELS.md describes: linear, softmax or trees over the table's columns"
+	labelDoc = "the truth: a condition for a model with one output, a column for one with classes"
+)
+
+func (q *prediction) members(label string) []member {
+	return []member{
+		required("label", expression{&q.Label}, label),
+		optional("model", modelForm{&q.Model}, modelDoc),
+		optional("prediction", expression{&q.Prediction}, "instead of a model: a row expression, such as a column of predictions"),
+	}
+}
+
+// needsPrediction are the members of which one says what predicts.
+var needsPrediction = []string{"model", "prediction"}
+
+func (q *prediction) rules(v *violations, pointer string) {
+	switch {
+	case q.Model != nil && q.Prediction != nil:
+		v.add(pointer+"/prediction", "goes without a model")
+	case q.Model == nil && q.Prediction == nil && len(v.list) == 0:
+		v.add(pointer, `"model" or "prediction" is missing: what predicts`)
+	}
+}
+
+// name is the prediction in words.
+func (q *prediction) name() string {
+	if q.Model != nil {
+		return "the model's prediction"
+	}
+	return q.Prediction.Canonical()
+}
+
+// predictor is a prediction in a row.
+type predictor struct {
+	scores    []*expr.Node // before the link; one, or one for each class
+	link      model.Link
+	classes   []model.Class
+	condition *expr.Node // of a prediction that is a condition; then there are no scores
+}
+
+// predictor builds the prediction; false with a violation where it does not fit the schema.
+func (q *prediction) predictor(c *compiler) (p predictor, ok bool) {
+	if q.Model != nil {
+		p, ok = c.model(q.Model)
+		return p, ok
+	}
+	n, err := q.Prediction.Check(c.schema)
+	switch {
+	case err != nil:
+		c.expression(c.pointer+"/prediction", err)
+	case n.Type == expr.Condition:
+		return predictor{condition: n}, true
+	case n.Type == expr.Number:
+		return predictor{scores: []*expr.Node{n}, link: model.Identity}, true
+	default:
+		c.add(c.pointer+"/prediction", "must be a number or a condition")
+	}
+	return p, false
+}
+
+// model binds a model's features to columns.
+func (c *compiler) model(m *model.Model) (p predictor, ok bool) {
+	columns := c.columns()
+	features := make([]*expr.Node, 0, len(m.Features()))
+	for _, f := range m.Features() {
+		n := c.feature(columns, f)
+		if n == nil {
+			return p, false
+		}
+		features = append(features, n)
+	}
+	p = predictor{link: m.Link(), classes: m.Classes()}
+	for k := range m.Scorer().Outputs() {
+		p.scores = append(p.scores, &expr.Node{Op: expr.OpScore, Type: expr.Number, Model: m, Output: k, Args: features})
+	}
+	return p, true
+}
+
+// columns are the kinds of the columns by name.
+func (c *compiler) columns() map[string]dataset.Kind {
+	kinds := make(map[string]dataset.Kind, len(c.schema.Fields))
+	for _, f := range c.schema.Fields {
+		kinds[f.Name] = f.Kind
+	}
+	return kinds
+}
+
+// feature is a model's feature as a number of the row; nil with a violation where the column is not there or is of another kind.
+func (c *compiler) feature(columns map[string]dataset.Kind, f model.Feature) *expr.Node {
+	kind, known := columns[f.Column]
+	n := &expr.Node{Op: expr.OpColumn, Type: expr.Number, Text: f.Column}
+	switch {
+	case !known:
+		c.unknownColumn("model", f.Column)
+		return nil
+	case f.Texts != nil && kind == dataset.Text:
+		n.Type = expr.Text
+		return &expr.Node{Op: expr.OpLookup, Type: expr.Number, Args: []*expr.Node{n}, Texts: f.Texts, Number: f.Null}
+	case f.Texts == nil && kind == dataset.Bool:
+		return truthNumber(f.Column)
+	case f.Texts == nil && kind == dataset.Number:
+		return n
+	}
+	want := "a number or true and false"
+	if f.Texts != nil {
+		want = "text"
+	}
+	c.add(c.pointer+"/model", fmt.Sprintf("reads the column %s as %s, but it is %v", strconv.Quote(f.Column), want, kind))
+	return nil
+}
+
+func (c *compiler) unknownColumn(member, name string) {
+	names := make([]string, len(c.schema.Fields))
+	for i, f := range c.schema.Fields {
+		names[i] = f.Name
+	}
+	c.put(Violation{Pointer: c.pointer + "/" + member, Detail: "unknown column " + strconv.Quote(name), Suggestion: nearest.Name(name, names)})
+}
+
+// truthNumber is a Bool column as 1 and 0, null where it is null.
+func truthNumber(column string) *expr.Node {
+	n := &expr.Node{Op: expr.OpColumn, Type: expr.Condition, Text: column}
+	null := &expr.Node{Op: expr.OpNull, Type: expr.Number}
+	return choose(isNull(n), null, choose(n, literal(1), literal(0)))
+}
+
+func choose(test, yes, no *expr.Node) *expr.Node {
+	return &expr.Node{Op: expr.OpIf, Type: yes.Type, Args: []*expr.Node{test, yes, no}}
+}
+
+func negated(condition *expr.Node) *expr.Node {
+	return &expr.Node{Op: expr.OpNot, Type: expr.Condition, Args: []*expr.Node{condition}}
+}
+
+func unary(op expr.Op, x *expr.Node) *expr.Node {
+	return &expr.Node{Op: op, Type: expr.Number, Args: []*expr.Node{x}}
+}
+
+// largestExponent keeps exp(-score) finite. A probability is then at least 1e-304, and as near to 1 as a double can be.
+const largestExponent = 700
+
+// sigmoid is 1/(1+exp(-z)).
+func sigmoid(z *expr.Node) *expr.Node {
+	e := unary(expr.OpExp, unary(expr.OpNeg, clamped(z, Range{-largestExponent, largestExponent})))
+	return binary(expr.OpDiv, literal(1), binary(expr.OpAdd, literal(1), e))
+}
+
+// number is the prediction of one number or probability; null where the score is.
+func (p predictor) number() *expr.Node {
+	switch {
+	case p.condition != nil:
+		return choose(p.condition, literal(1), literal(0))
+	case p.link == model.Logit:
+		return sigmoid(p.scores[0])
+	}
+	return p.scores[0]
+}
+
+// above is whether the prediction is above a threshold of its own scale, decided on the scale of the scores.
+func (p predictor) above(threshold float64) *expr.Node {
+	switch {
+	case p.condition != nil:
+		return p.condition
+	case p.link != model.Logit:
+		return compare(expr.OpGreater, p.scores[0], threshold)
+	case threshold <= 0:
+		return compare(expr.OpGreater, p.scores[0], -model.MaxMagnitude)
+	case threshold >= 1:
+		return compare(expr.OpGreater, p.scores[0], math.MaxFloat64)
+	}
+	return compare(expr.OpGreater, p.scores[0], math.Log(threshold)-math.Log1p(-threshold))
+}
+
+// probabilities are those of the classes.
+func (p predictor) probabilities() []*expr.Node {
+	if p.link != model.Softmax {
+		return p.scores
+	}
+	top := p.scores[0]
+	for _, z := range p.scores[1:] {
+		top = binary(expr.OpMax, top, z)
+	}
+	var sum *expr.Node
+	all := make([]*expr.Node, len(p.scores))
+	for k, z := range p.scores {
+		all[k] = unary(expr.OpExp, binary(expr.OpSub, z, top))
+		if sum == nil {
+			sum = all[k]
+		} else {
+			sum = binary(expr.OpAdd, sum, all[k])
+		}
+	}
+	for k := range all {
+		all[k] = binary(expr.OpDiv, all[k], sum)
+	}
+	return all
+}
+
+// picked is, for each class, whether it is the predicted one: the first of those with the largest score. With the running
+// maxima from both ends that takes two comparisons a class.
+func (p predictor) picked() []*expr.Node {
+	last := len(p.scores) - 1
+	after := make([]*expr.Node, last+1) // the largest of the scores from k on
+	after[last] = p.scores[last]
+	for k := last - 1; k >= 0; k-- {
+		after[k] = binary(expr.OpMax, p.scores[k], after[k+1])
+	}
+	all := make([]*expr.Node, last+1)
+	var before *expr.Node
+	for k, z := range p.scores {
+		var holds []*expr.Node
+		if k < last {
+			holds = append(holds, &expr.Node{Op: expr.OpGreaterEq, Type: expr.Condition, Args: []*expr.Node{z, after[k+1]}})
+		}
+		if before == nil {
+			before = z
+		} else {
+			holds = append(holds, &expr.Node{Op: expr.OpGreater, Type: expr.Condition, Args: []*expr.Node{z, before}})
+			before = binary(expr.OpMax, before, z)
+		}
+		if all[k] = holds[0]; len(holds) > 1 {
+			all[k] = and(holds...)
+		}
+	}
+	return all
+}
+
+// isClass is, for each class, whether the label is it; nil with a violation where the label has another type.
+func (c *compiler) isClass(label *expr.Syntax, classes []model.Class) []*expr.Node {
+	all := make([]*expr.Node, len(classes))
+	var x *expr.Node
+	if classes[0].Numeric {
+		x = c.number("label", label)
+	} else {
+		x = c.textColumn("label", label)
+	}
+	if x == nil {
+		return nil
+	}
+	for k, class := range classes {
+		value := literal(class.Number)
+		if !class.Numeric {
+			value = &expr.Node{Op: expr.OpText, Type: expr.Text, Text: class.Text}
+		}
+		all[k] = &expr.Node{Op: expr.OpEq, Type: expr.Condition, Args: []*expr.Node{x, value}}
+	}
+	return all
+}
+
+// oneOutput adds a violation where the prediction has classes.
+func (c *compiler) oneOutput(p predictor) bool {
+	if p.classes != nil {
+		c.add(c.pointer+"/model", "must have one output, not classes")
+	}
+	return p.classes == nil
+}
+
+// modelForm is a model.
+type modelForm struct{ into **model.Model }
+
+func (f modelForm) read(v *violations, pointer string, in *value) {
+	if in.kind != objectValue {
+		v.wrongType(pointer, `an object: {"linear": …}, {"softmax": …} or {"trees": …}`, in)
+		return
+	}
+	var b bytes.Buffer
+	in.write(&b)
+	m, err := model.Parse(b.Bytes())
+	if err != nil {
+		var e *model.Error
+		if !errors.As(err, &e) {
+			v.add(pointer, err.Error())
+			return
+		}
+		for _, one := range e.Violations {
+			v.add(pointer+one.Pointer, one.Detail)
+		}
+		return
+	}
+	*f.into = m
+}
+
+func (f modelForm) canonical() any {
+	if *f.into == nil {
+		return nil
+	}
+	return (*f.into).Form()
+}
+
+func (f modelForm) schema() map[string]any {
+	object := map[string]any{"type": "object"}
+	return map[string]any{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
+		"properties": map[string]any{"linear": object, "softmax": object, "trees": object}}
+}
+
+// write is the value's JSON, numbers as they were spelled.
+func (v *value) write(b *bytes.Buffer) {
+	switch v.kind {
+	case truthValue:
+		b.WriteString(strconv.FormatBool(v.truth))
+	case numberValue:
+		b.WriteString(v.text)
+	case textValue:
+		b.Write(quoted(v.text))
+	case listValue:
+		b.WriteByte('[')
+		for i, item := range v.items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			item.write(b)
+		}
+		b.WriteByte(']')
+	case objectValue:
+		b.WriteByte('{')
+		for i, m := range v.members {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.Write(quoted(m.name))
+			b.WriteByte(':')
+			m.value.write(b)
+		}
+		b.WriteByte('}')
+	default:
+		b.WriteString("null")
+	}
+}
+
+func quoted(text string) []byte {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic("queries: a text that JSON cannot hold: " + err.Error()) // it was read from JSON
+	}
+	return b
+}
+
+// oneOf is one of some names, without a default.
+type oneOf struct {
+	into *string
+	of   []string
+}
+
+func (f oneOf) read(v *violations, pointer string, in *value) {
+	if in.kind != textValue || !slices.Contains(f.of, in.text) {
+		v.put(Violation{Pointer: pointer, Detail: "must be one of " + strings.Join(f.of, ", "), Suggestion: nearest.Name(in.text, f.of)})
+		return
+	}
+	*f.into = in.text
+}
+
+func (f oneOf) canonical() any {
+	if *f.into == "" {
+		return nil
+	}
+	return *f.into
+}
+
+func (f oneOf) schema() map[string]any {
+	return map[string]any{"type": "string", "enum": f.of}
+}
