@@ -536,6 +536,7 @@ func (a *asking) answer(tx *ledger.Tx, q *question, state thresholdout.State) (t
 	if err != nil {
 		return state, err
 	}
+	outcome.Level = h.params.Level()
 	debit := h.cost(state, released.state)
 	core, err := marshal(h.answerCore(q, outcome, released, debit))
 	if err != nil {

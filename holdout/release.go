@@ -75,9 +75,11 @@ func (s *stepping) Number(function int) (queries.Part, error) {
 	if err != nil {
 		return queries.Part{}, fmt.Errorf("holdout: step: %w", err)
 	}
+	part, before := partOf(out), s.state
+	part.At = func(level float64) (low, high float64, ok bool) { return h.params.IntervalAt(before, out, level) }
 	s.state = next
 	s.outputs = append(s.outputs, out)
-	return partOf(out), nil
+	return part, nil
 }
 
 // Vector implements queries.Releaser.
@@ -87,12 +89,15 @@ func (s *stepping) Vector(first, count int, variance float64) ([]queries.Part, e
 	if err != nil {
 		return nil, fmt.Errorf("holdout: step: %w", err)
 	}
-	s.state = next
-	s.outputs = append(s.outputs, outputs...)
-	parts := make([]queries.Part, len(outputs))
+	parts, before := make([]queries.Part, len(outputs)), s.state
 	for i, o := range outputs {
 		parts[i] = partOf(o)
+		parts[i].At = func(level float64) (low, high float64, ok bool) {
+			return h.params.VectorIntervalAt(before, o, count, variance, level)
+		}
 	}
+	s.state = next
+	s.outputs = append(s.outputs, outputs...)
 	return parts, nil
 }
 

@@ -30,7 +30,7 @@ type body interface {
 
 var kinds = []kind{meanKind, fractionKind, countKind, sumKind, screenKind,
 	varianceKind, stddevKind, covarianceKind, correlationKind, quantileKind, medianKind, histogramKind, frequenciesKind, groupsKind,
-	compareKind, argmaxKind, passesKind}
+	compareKind, argmaxKind, passesKind, differenceKind, testKind}
 
 // Types are the names of the query types.
 func Types() []string {
