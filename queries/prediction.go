@@ -20,6 +20,7 @@ import (
 type prediction struct {
 	Model      *model.Model
 	Prediction *expr.Syntax
+	Rows       rowNumbers
 	Label      *expr.Syntax
 }
 
@@ -33,18 +34,25 @@ func (q *prediction) members(label string) []member {
 		required("label", expression{&q.Label}, label),
 		optional("model", modelForm{&q.Model}, modelDoc),
 		optional("prediction", expression{&q.Prediction}, "instead of a model: a row expression, such as a column of predictions"),
+		optional("predictions", rowNumbersForm{&q.Rows}, "instead of a model, for holdouts created with features=public: a number for each row of the holdout, in the order of row_id"),
 	}
 }
 
 // needsPrediction are the members of which one says what predicts.
-var needsPrediction = []string{"model", "prediction"}
+var needsPrediction = []string{"model", "prediction", "predictions"}
 
 func (q *prediction) rules(v *violations, pointer string) {
+	given := 0
+	for _, is := range []bool{q.Model != nil, q.Prediction != nil, q.Rows.digest != ""} {
+		if is {
+			given++
+		}
+	}
 	switch {
-	case q.Model != nil && q.Prediction != nil:
-		v.add(pointer+"/prediction", "goes without a model")
-	case q.Model == nil && q.Prediction == nil && len(v.list) == 0:
-		v.add(pointer, `"model" or "prediction" is missing: what predicts`)
+	case given > 1:
+		v.add(pointer, `"model", "prediction" and "predictions" go without each other`)
+	case given == 0 && len(v.list) == 0:
+		v.add(pointer, `"model", "prediction" or "predictions" is missing: what predicts`)
 	}
 }
 
@@ -52,6 +60,9 @@ func (q *prediction) rules(v *violations, pointer string) {
 func (q *prediction) name() string {
 	if q.Model != nil {
 		return "the model's prediction"
+	}
+	if q.Rows.digest != "" {
+		return "the row's prediction (sha256 " + q.Rows.digest[:12] + "…)"
 	}
 	return q.Prediction.Canonical()
 }
@@ -69,6 +80,10 @@ func (q *prediction) predictor(c *compiler) (p predictor, ok bool) {
 	if q.Model != nil {
 		p, ok = c.model(q.Model)
 		return p, ok
+	}
+	if q.Rows.digest != "" {
+		n := c.rowNumbers("predictions", q.Rows)
+		return predictor{scores: []*expr.Node{n}, link: model.Identity}, n != nil
 	}
 	n, err := q.Prediction.Check(c.schema)
 	switch {

@@ -172,6 +172,10 @@ func (c *compiler) trainingMeans(name, instead string, functions ...RowFunction)
 		c.add(c.pointer+"/"+name, "is needed: this holdout has no training part to take it from; "+instead)
 		return nil
 	}
+	if c.holdoutOnly {
+		c.add(c.pointer+"/"+name, "is needed: the training part, which it would be taken from, has none of the numbers that came for each row; "+instead)
+		return nil
+	}
 	means, err := c.training.Means(functions)
 	if err != nil {
 		c.failed = fmt.Errorf("queries: training part: %w", err)
