@@ -19,6 +19,15 @@ func OneHotVariance(d int) float64 { return 1 - 1/float64(d) }
 // ClippedVariance is that of vectors clipped to Euclidean norm r, summed over coordinates: r^2.
 func ClippedVariance(r float64) float64 { return r * r }
 
+// PairedVariance is that of the difference of two published predictions' losses, values in [0,1] that differ on at most a share d of
+// the rows: d.
+func PairedVariance(d float64) float64 { return d }
+
+// PairedRange is the range that such a difference has for Hoeffding's inequality: its mean's half-width is PairedRange(d) times that of a
+// [0,1] mean with noise sigma/PairedRange(d). The target is the mean of the rows' expectations given their features
+// (docs/proofs/account.md, section 6).
+func PairedRange(d float64) float64 { return 2 * math.Sqrt(d) }
+
 // Selection is the price of choosing among any number of candidates by the exponential mechanism, P(r) proportional to
 // e^(eta s_r(S)) with scores s_r that are means of [0,1] functions (Gumbel noise of scale 1/eta, then the largest): about
 // that of one Gaussian answer with sigma = 1/eta.
