@@ -109,14 +109,17 @@ func (q *auc) say(c *compiler, plan *Plan, edges string) {
 	if c.grouped {
 		unit = "the mean over the unit's rows of "
 	}
-	bins := "(" + edges + "]"
+	over := ""
+	if q.Where != nil {
+		over = " over the rows in which " + q.Where.Canonical()
+	}
 	plan.describe = Description{
 		Functions: []string{
 			fmt.Sprintf("%sfor each edge %s of %s: 1 in rows without %s whose score is not above the edge, -1 in those whose score is, 0 in the others", unit, edges, q.name(), of),
 			fmt.Sprintf("%sthe same in rows with %s", unit, of), unit + "1 where " + of + ", else 0"},
 		Combine: "the area under the curve through the shares of both labels whose scores are above each edge, made of the means; undefined where a label has no rows",
 		Null:    "a null in a condition makes it false; a prediction that is null is in the lowest bin",
-		Target:  c.target("the area under the ROC curve of %s in the bins %s for %s, ties counting one half%s", q.name(), bins, q.Label.Canonical(), rowsOf(c, q.Where, WeightUnit)),
+		Target:  c.target("the area under the ROC curve of %s in bins that end at %s, for %s, ties counting one half%s%s", q.name(), edges, q.Label.Canonical(), over, rowsOf(c, nil, WeightUnit)),
 	}
 	if q.Where != nil {
 		plan.describe.Functions = append(plan.describe.Functions, unit+"1 in rows without "+of+", else 0")

@@ -30,7 +30,8 @@ type body interface {
 
 var kinds = []kind{meanKind, fractionKind, countKind, sumKind, screenKind,
 	varianceKind, stddevKind, covarianceKind, correlationKind, quantileKind, medianKind, histogramKind, frequenciesKind, groupsKind,
-	compareKind, argmaxKind, passesKind, differenceKind, testKind}
+	compareKind, argmaxKind, passesKind, differenceKind, testKind,
+	accuracyKind, lossKind, rmseKind, r2Kind, aucKind, calibrationKind, confusionKind, gradientKind}
 
 // Types are the names of the query types.
 func Types() []string {
