@@ -35,6 +35,8 @@ var All = []Experiment{
 	coverageExperiment,
 	adaptivityExperiment,
 	featureSelectionExperiment,
+	freedmanExperiment,
+	leaderboardExperiment,
 	certifyExperiment,
 	privateMeanExperiment,
 	dpsgdExperiment,

@@ -1,0 +1,241 @@
+package experiments
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+	"math/rand/v2"
+
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Boards of Leaderboard, Row.Method: what is shown of a submission's loss.
+const (
+	boardExact    = "exact scores"
+	boardRounded  = "rounded to 1e-5"
+	boardLadder   = "ladder"
+	boardGaussian = "gaussian"
+)
+
+// Measures of Leaderboard, Row.Set.
+const (
+	BoardFinal = "loss of the final submission"         // on the public labels
+	BoardShown = "shown for the final submission"       // by the board
+	BoardKept  = "submissions that the attack put in"   // |I|
+	BoardBest  = "shown as the best of all submissions" // what the competition would announce
+	boardFinds = "the last interval excludes a half"    // of a board with intervals
+	boardMiss  = "any interval misses"                  // of a board with intervals
+)
+
+var leaderboardExperiment = Experiment{
+	Name:  "leaderboard",
+	Short: "how far random submissions climb on a leaderboard of exact, rounded or noisy scores, and on the Ladder",
+	Paper: `A. Blum and M. Hardt, The Ladder: a reliable leaderboard for machine learning competitions (arXiv 1502.04585): an attacker without any data
+submits k random vectors of labels, keeps those that are shown with a loss of at most 1/2, and submits their majority. On a public set of N = 4000 labels exact or finely rounded scores let
+it climb without bound: with |I| vectors kept its loss is about 1 - Phi(sqrt(2 |I|/(pi N))), that is 0.4645 for k = 100 and 0.4292 for k = 400, while every submission is truly right half of the time. Against the parameter-free Ladder, where
+it keeps what moves the board to 1/2 or below, it stays near a half. The losses that are compared with come from a separate program with the steps of the published attack, 100 repetitions: 0.4636 and 0.42916 for exact scores, 0.48829 and 0.48553 for the Ladder.
+Noise of deviation s in the scores multiplies the argument of Phi by 1/sqrt(1 + 4 N s^2).`,
+	Flags: []Flag{
+		{Name: "n", Usage: "labels of the public set (default 4000)"},
+	},
+	Small: Options{Quick: true, Repetitions: 10},
+	Run:   Leaderboard,
+}
+
+// leaderboardAttack is the Row.Condition.
+const leaderboardAttack = "boosting"
+
+// leaderboardKs are numbers of submissions before the last.
+var leaderboardKs = []int{25, 50, 100, 200, 400, 800}
+
+// leaderboardRun is one attack.
+type leaderboardRun struct {
+	Final  float64 `json:"final"`
+	Shown  float64 `json:"shown"`
+	Best   float64 `json:"best"`
+	Kept   int     `json:"kept"`
+	Low    float64 `json:"low,omitempty"` // interval of Shown, where there is one
+	High   float64 `json:"high,omitempty"`
+	Missed bool    `json:"missed,omitempty"`
+}
+
+// board shows scores of submissions. A submission is given by its errors: one bit for each label.
+type board interface {
+	// submit returns what is shown, which interval it has if any, and whether the attack keeps the submission.
+	submit(errors []byte) (shown float64, interval *thresholdout.Interval, keep bool, err error)
+}
+
+// leaderboardCell is a board with a number of submissions.
+type leaderboardCell struct {
+	method string
+	n, k   int
+	params thresholdout.Params // of gaussian
+	runs   []leaderboardRun
+}
+
+// open is a new board.
+func (c *leaderboardCell) open(seed uint64) board {
+	switch c.method {
+	case boardLadder:
+		return &ladderBoard{n: int64(c.n)}
+	case boardGaussian:
+		return &holdoutBoard{holdout: Holdout{Params: c.params, Seed: seed}}
+	case boardRounded:
+		return &holdoutBoard{holdout: Holdout{Params: c.params}, step: 1e-5}
+	}
+	return &holdoutBoard{holdout: Holdout{Params: c.params}}
+}
+
+// Leaderboard lets the attack play against each board.
+func Leaderboard(ctx context.Context, o Options) (Result, error) {
+	result := Result{Experiment: "leaderboard", Seed: o.Seed, Quick: o.Quick}
+	n, err := o.Int("n", 4000)
+	if err != nil {
+		return result, err
+	}
+	ks, repetitions := leaderboardKs, o.repetitions(100)
+	if o.Quick {
+		ks = []int{100, 400}
+	}
+	var cells []*leaderboardCell
+	for _, method := range []string{boardExact, boardRounded, boardLadder, boardGaussian} {
+		for _, k := range ks {
+			c := &leaderboardCell{method: method, n: n, k: k}
+			p := thresholdout.Params{Mechanism: thresholdout.Naive, N: int64(n), Questions: int64(k + 1)}
+			if method == boardGaussian {
+				p.Mechanism = thresholdout.Gaussian
+			}
+			if c.params, err = thresholdout.New(p); err != nil {
+				return result, fmt.Errorf("experiments: leaderboard: %w", err)
+			}
+			cells = append(cells, c)
+		}
+	}
+	runs, finished, err := Repeat(ctx, o, "attacks", len(cells)*repetitions, func(_ context.Context, i int) (leaderboardRun, error) {
+		return cells[i%len(cells)].attack(seedOf(o.Seed, uint64(i)))
+	})
+	for i, r := range runs {
+		if finished[i] {
+			c := cells[i%len(cells)]
+			c.runs = append(c.runs, r)
+		}
+	}
+	result.Complete = err == nil
+	for _, c := range cells {
+		result.Rows = append(result.Rows, c.rows()...)
+	}
+	if result.Complete {
+		result.Checks = leaderboardChecks(cells)
+	}
+	result.Notes = []string{fmt.Sprintf("The attack against each board on %d labels, %d repetitions for every number of submissions, each with submissions of its own. "+
+		"Labels do not matter to submissions of fair coins: each errs on each label with probability 1/2. The last submission is the majority of those kept; ties are coins.", n, repetitions),
+		"gaussian is planned for k + 1 questions at 95% confidence for all of its intervals together; the attack keeps what is shown with at most 1/2, as with exact scores."}
+	result.Summary = leaderboardTable(cells)
+	result.Figures = leaderboardFigures(cells)
+	return result, err
+}
+
+// attack plays once.
+func (c *leaderboardCell) attack(seed uint64) (leaderboardRun, error) {
+	b := c.open(seedOf(seed, 1))
+	coins := rand.NewPCG(seedOf(seed, 2), 0)
+	votes := make([]int32, c.n) // of the kept submissions for an error, less those against
+	errors := make([]byte, (c.n+63)/64*8)
+	out := leaderboardRun{Best: 1}
+	see := func() (bool, error) {
+		shown, interval, keep, err := b.submit(errors)
+		if err != nil {
+			return false, err
+		}
+		out.Shown, out.Best = shown, min(out.Best, shown)
+		if interval != nil {
+			out.Low, out.High = interval.Low, interval.High
+			out.Missed = out.Missed || 0.5 < interval.Low || 0.5 > interval.High
+		}
+		return keep, nil
+	}
+	draw := func() {
+		for i := 0; i < len(errors); i += 8 {
+			binary.LittleEndian.PutUint64(errors[i:], coins.Uint64())
+		}
+		for i := c.n; i < 8*len(errors); i++ {
+			errors[i/8] &^= 1 << (i % 8) // beyond the last label
+		}
+	}
+	for range c.k {
+		draw()
+		keep, err := see()
+		if err != nil {
+			return out, err
+		}
+		if keep {
+			out.Kept++
+			for i := range votes {
+				votes[i] += int32(errors[i/8]>>(i%8)&1)*2 - 1
+			}
+		}
+	}
+	draw() // for ties
+	for i, v := range votes {
+		switch {
+		case v > 0:
+			errors[i/8] |= 1 << (i % 8)
+		case v < 0:
+			errors[i/8] &^= 1 << (i % 8)
+		}
+	}
+	out.Final = float64(countErrors(errors)) / float64(c.n)
+	_, err := see()
+	return out, err
+}
+
+func countErrors(errors []byte) int64 {
+	count := 0
+	for i := 0; i < len(errors); i += 8 {
+		count += bits.OnesCount64(binary.LittleEndian.Uint64(errors[i:]))
+	}
+	return int64(count)
+}
+
+// holdoutBoard shows the answers of a holdout, rounded to a step where it is not 0.
+type holdoutBoard struct {
+	holdout Holdout
+	step    float64
+}
+
+func (b *holdoutBoard) submit(errors []byte) (float64, *thresholdout.Interval, bool, error) {
+	m := thresholdout.Mean{Sum: countErrors(errors) * grid, N: b.holdout.Params.N}
+	shown, interval, err := b.holdout.Ask(Question{Holdout: func(int64, int64) thresholdout.Mean { return m }})
+	if b.step > 0 {
+		shown = math.Round(shown/b.step) * b.step
+	}
+	return shown, interval, shown <= 0.5, err
+}
+
+// ladderBoard is the Ladder with the submission that is on top. The attack keeps what moves it to 1/2 or below.
+type ladderBoard struct {
+	ladder thresholdout.Ladder
+	best   []byte
+	n      int64
+}
+
+func (b *ladderBoard) submit(errors []byte) (float64, *thresholdout.Interval, bool, error) {
+	count, both := countErrors(errors), int64(0)
+	for i := 0; i < len(b.best); i += 8 {
+		both += int64(bits.OnesCount64(binary.LittleEndian.Uint64(b.best[i:]) & binary.LittleEndian.Uint64(errors[i:])))
+	}
+	// A loss of 0 or 1 is its own square, and a whole number of steps of 2^-30.
+	square := func(count int64) *big.Int { return new(big.Int).Lsh(big.NewInt(count), 60) }
+	standing, next, err := b.ladder.Submit(thresholdout.Losses{N: b.n, Sum: count * grid, Square: square(count), Cross: square(both)})
+	if err != nil {
+		return 0, nil, false, err
+	}
+	b.ladder = next
+	if standing.Best {
+		b.best = append(b.best[:0], errors...)
+	}
+	return standing.Loss, nil, standing.Best && standing.Loss <= 0.5, nil
+}
