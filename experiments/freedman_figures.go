@@ -67,7 +67,7 @@ func (f freedmanFindings) figure() (*plot.Plot, error) {
 	p.Add(valid)
 	p.Legend.Add("a valid test", valid)
 	p.Legend.Left, p.Legend.Top = true, true
-	p.Y.Tick.Marker = evenTicks(0.25)
+	p.Y.Tick.Marker = evenTicks
 	return p, nil
 }
 
@@ -101,7 +101,7 @@ func freedmanHoldoutFigure(rows []Row) (*plot.Plot, error) {
 	p.Add(truth)
 	p.Legend.Add("truth", truth)
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.5, float64(len(names))-0.5, 0.2, 0.95
-	p.Y.Tick.Marker = evenTicks(0.1)
+	p.Y.Tick.Marker = evenTicks
 	p.Legend.Top = true
 	return p, nil
 }

@@ -204,7 +204,7 @@ func leaderboardFigure(cells []*leaderboardCell) (*plot.Plot, error) {
 		p.Legend.Add(method+", line by theory", line, &plotter.Scatter{GlyphStyle: figure.Mark(i)})
 	}
 	p.Y.Max = 0.505
-	p.Y.Tick.Marker = evenTicks(0.02)
+	p.Y.Tick.Marker = evenTicks
 	return p, nil
 }
 
@@ -231,17 +231,6 @@ func leaderboardShownFigure(cells []*leaderboardCell) (*plot.Plot, error) {
 		p.Add(marks)
 		p.Legend.Add(method, marks)
 	}
-	p.Y.Tick.Marker = evenTicks(0.05)
+	p.Y.Tick.Marker = evenTicks
 	return p, nil
-}
-
-// evenTicks labels the multiples of a step.
-func evenTicks(step float64) plot.Ticker {
-	return plot.TickerFunc(func(low, high float64) []plot.Tick {
-		var ticks []plot.Tick
-		for i := math.Ceil(low/step - 1e-9); i <= high/step+1e-9; i++ {
-			ticks = append(ticks, plot.Tick{Value: i * step, Label: fmt.Sprintf("%.4g", i*step)})
-		}
-		return ticks
-	})
 }
