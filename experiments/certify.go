@@ -152,6 +152,11 @@ func Certify(ctx context.Context, o Options) (Result, error) {
 	}
 	count = min(count, others.Len())
 	all := conditions(o.Quick)
+	rows, checks, err := boundCoverage(ctx, o)
+	result.Rows, result.Checks = rows, checks
+	if err != nil {
+		return result, err
+	}
 	networks, err := trainCertified(ctx, o, all, training, copies)
 	if err != nil {
 		return result, err
@@ -161,26 +166,29 @@ func Certify(ctx context.Context, o Options) (Result, error) {
 		work := certifyWork{condition: all[c], network: networks[c], draws: draws, alpha: certifyFailure / float64(len(all)*count*certifyEvents)}
 		return work.digit(others.Row(digit), others.Y[digit], seedOf(o.Seed, 3, uint64(i)))
 	})
+	var digitRows []Row
 	for c := range all {
 		if whole(finished[c*count : (c+1)*count]) {
-			result.Rows = append(result.Rows, certifyRows(all[c], found[c*count:(c+1)*count], draws)...)
+			digitRows = append(digitRows, certifyRows(all[c], found[c*count:(c+1)*count], draws)...)
 		}
 	}
 	result.Complete = err == nil
-	result.Summary = certifyTable(all, result.Rows)
+	result.Rows = append(result.Rows, digitRows...)
+	result.Summary = certifyTable(digitRows)
 	if result.Complete {
-		result.Checks = certifyChecks(all, found, count)
+		result.Checks = append(certifyChecks(all, found, count), result.Checks...)
 	}
 	result.Notes = []string{
 		fmt.Sprintf("Each of %d models learns from %d digits of 8x8 pixels in [0,1], %d noisy copies of each, with the noise that it is smoothed by.",
 			len(all), certifyTraining, copies),
 		fmt.Sprintf("%d digits that none has seen are certified by %d draws, in up to %d ways from the same draws; all certificates together, and what is "+
-			"said of attacks, hold with probability %v.", count, draws, len(ways(certify.Gaussian)), 1-certifyFailure),
+			"said of attacks inside a radius, hold with probability %v.", count, draws, len(ways(certify.Gaussian)), 1-certifyFailure),
 		fmt.Sprintf("Every prediction is attacked by projected gradient descent (%d steps, %d draws for each gradient) at %v of its largest certified radius, "+
-			"then at growing and halved sizes for the smallest that succeeds. Sizes are in the norm that goes with the noise, L2 for Gaussian and L1 for Laplace.",
-			attackSteps, attackDraws, inside),
+			"then at growing and halved sizes for the smallest that succeeds, whose mean is in brackets. Sizes are in the norm that goes with the noise, L2 for "+
+			"Gaussian and L1 for Laplace.", attackSteps, attackDraws, inside),
+		fmt.Sprintf("Bounds are tried on %d runs of %d draws of labels and scores whose mean is known.", boundRuns, boundDraws),
 	}
-	if len(result.Rows) > 0 {
+	if len(digitRows) > 0 {
 		result.Figures = certifyFigures(all, found, finished, count)
 	}
 	return result, err

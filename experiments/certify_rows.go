@@ -89,8 +89,8 @@ func (r *Row) share(found []certified, event func(f certified) bool) {
 }
 
 // certifyTable has, for each condition and way, abstentions, radius and accuracies at attack sizes, and what attacks leave of it.
-func certifyTable(all []condition, rows []Row) [][]string {
-	head := []string{"MODEL AND NOISE", "CERTIFICATE", "ABSTAINED", "RADIUS"}
+func certifyTable(rows []Row) [][]string {
+	head := []string{"MODEL AND NOISE", "CERTIFICATE", "ABSTAINED", "RADIUS (SMALLEST ATTACK)"}
 	for _, size := range attackSizes {
 		head = append(head, fmt.Sprint(size))
 	}
