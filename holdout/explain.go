@@ -108,6 +108,7 @@ func (h *opened) foresee(e *Explanation, plan *queries.Plan, f *foreseeing) erro
 		if widest, ok := widestItem(r); ok {
 			e.HalfWidth = &widest
 		}
+		e.warnItems(plan, r)
 	case len(outcome.Choices) > 0:
 	case r.Value == nil || r.Low == nil || r.High == nil:
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative", Detail: "the training part has no rows to which the condition applies, so an answer is likely to be undefined"})
@@ -127,6 +128,25 @@ func widestItem(r queries.Result) (widest float64, ok bool) {
 		}
 	}
 	return widest, ok
+}
+
+// warnItems says of how many items of an answer the interval would span what they can be at all or, of a share, be wider than it is.
+func (e *Explanation) warnItems(plan *queries.Plan, r queries.Result) {
+	vague := 0
+	for _, i := range r.Items {
+		if i.Value == nil || i.Low == nil || i.High == nil {
+			vague++
+			continue
+		}
+		half := max(*i.High-*i.Value, *i.Value-*i.Low)
+		if 2*half >= plan.Range.High-plan.Range.Low || plan.FromZero && half >= math.Abs(*i.Value) {
+			vague++
+		}
+	}
+	if vague > 0 {
+		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
+			Detail: fmt.Sprintf("%d of %d items would have no value, or an interval wider than what it is about", vague, len(r.Items))})
+	}
 }
 
 // warnUninformative says when an answer would tell little: its interval would span what the answer can be at all, or its

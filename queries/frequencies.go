@@ -167,30 +167,40 @@ func (c *compiler) trainingValues(name string, column *expr.Node) []string {
 // The mean of a unit's rows is rounded to the grid, so that s can be above 1 by half a step for each coordinate: gridSlack.
 func shares(c *compiler, categories []category, where *expr.Node) *Plan {
 	p := &Plan{Range: Range{0, 1}, FromZero: true}
+	if where != nil { // first, for without it the others are nothing
+		p.Functions = append(p.Functions, RowFunction{Lo: 0, Hi: 1, Where: where, PerUnit: UnitAny})
+	}
 	for _, k := range categories {
 		p.Functions = append(p.Functions, RowFunction{Value: k.holds, Lo: 0, Hi: 1, Where: where})
-	}
-	if where != nil {
-		p.Functions = append(p.Functions, RowFunction{Lo: 0, Hi: 1, Where: where, PerUnit: UnitAny})
 	}
 	variance := 1 - 1/float64(len(p.Functions))
 	if c.grouped {
 		variance += gridSlack * float64(len(p.Functions))
 	}
-	p.releases = []Release{{Kind: Vector, Count: len(p.Functions), Variance: variance}}
+	p.releases = []Release{{Kind: Vector, Count: len(p.Functions), Variance: variance, Optional: true}}
 	p.combine = func(o Outcome) Result {
+		parts := o.Parts
+		if where != nil {
+			parts = parts[1:]
+		}
 		items := make([]Item, len(categories))
 		for i, k := range categories {
-			share := finish(o.Parts[i].Value, o.Parts[i].interval(), o.Parts[i].Bounded, p.Range, 1)
-			if where != nil {
-				share = ratio(p.Range)(Outcome{N: o.N, Parts: []Part{o.Parts[i], o.Parts[len(categories)]}})
+			items[i].Of = k.name
+			switch part := parts[i]; {
+			case part.Missing:
+			case where != nil:
+				items[i].is(ratio(p.Range)(Outcome{N: o.N, Parts: []Part{part, o.Parts[0]}}))
+			default:
+				items[i].is(finish(part.Value, part.interval(), part.Bounded, p.Range, 1))
 			}
-			items[i] = Item{Of: k.name, Value: share.Value, Low: share.Low, High: share.High}
 		}
 		return Result{Items: items}
 	}
 	return p
 }
+
+// is gives an item the number of a result.
+func (i *Item) is(r Result) { i.Value, i.Low, i.High = r.Value, r.Low, r.High }
 
 // gridSlack is what the rounding to the grid adds at most to a sum of variances for each coordinate, twice half a step with room.
 const gridSlack = 0x1p-29
@@ -218,8 +228,8 @@ func (p *Plan) describeShares(c *compiler, categories []category, where *expr.Sy
 	p.describe.Functions = []string{function}
 	p.describe.Combine = "the mean of each row function"
 	if where != nil {
-		p.describe.Functions = append(p.describe.Functions, "1 if the unit has a row in which "+where.Canonical()+", else 0")
-		p.describe.Combine += ", divided by the last one; undefined where that is not positive"
+		p.describe.Functions = []string{"1 if the unit has a row in which " + where.Canonical() + ", else 0", function}
+		p.describe.Combine += " but the first, divided by that of the first; undefined where that is not positive"
 	}
 	p.describe.Target = c.target("%s%s", what, rowsOf(c, where, WeightUnit))
 }

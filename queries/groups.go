@@ -11,7 +11,7 @@ var groupsKind = kind{
 	name: "groups",
 	doc: "The mean of a number, clamped to a range, in each category of a text column, and in all others together: what one mean with where asks of one " +
 		"category, for all of them at once. The categories are declared or the training part's. The sums of all of them are released as one " +
-		"vector: four questions under gaussian, two for each category under other mechanisms.",
+		"vector: four questions under gaussian, two for each category under other mechanisms, where what their tokens do not pay for is null.",
 	examples: []string{
 		`{"type":"groups","of":"delay","range":[-60,180],"by":"origin","values":["SFO","OAK","SJC"]}`,
 		`{"type":"groups","of":"delay > 15 ? 1 : 0","range":[0,1],"by":"origin","values":["SFO","OAK"],"where":"distance < 500"}`,
@@ -65,12 +65,14 @@ func (q *groups) compile(c *compiler) *Plan {
 			RowFunction{Value: within(holds, up, q.Range.Low), Lo: q.Range.Low, Hi: q.Range.High, Null: q.Range.Low},
 			RowFunction{Value: within(holds, down, -q.Range.High), Lo: -q.Range.High, Hi: -q.Range.Low, Null: -q.Range.High})
 	}
-	p.releases = []Release{{Kind: Vector, Count: len(p.Functions), Variance: 1 - 1/float64(len(p.Functions)) + gridSlack*float64(len(p.Functions))}}
+	p.releases = []Release{{Kind: Vector, Count: len(p.Functions), Variance: 1 - 1/float64(len(p.Functions)) + gridSlack*float64(len(p.Functions)), Optional: true}}
 	p.combine = func(o Outcome) Result {
 		items := make([]Item, len(categories))
 		for i, k := range categories {
-			mean := shareOf(o.Parts[2*i], o.Parts[2*i+1], q.Range)
-			items[i] = Item{Of: k.name, Value: mean.Value, Low: mean.Low, High: mean.High}
+			items[i].Of = k.name
+			if a, b := o.Parts[2*i], o.Parts[2*i+1]; !a.Missing && !b.Missing {
+				items[i].is(shareOf(a, b, q.Range))
+			}
 		}
 		return Result{Items: items}
 	}

@@ -11,7 +11,7 @@ import (
 const MaxEdges = 1001
 
 const shareCost = "All shares are released as one vector, whose noise does not grow with their number: at most four questions under gaussian, one for each share under " +
-	"other mechanisms. With where there is one share more, that of its rows, by which the others are divided."
+	"other mechanisms. With where there is one share more, that of its rows, by which the others are divided. Where the tokens of a mechanism end before the shares do, the rest is null."
 
 var histogramKind = kind{
 	name: "histogram",

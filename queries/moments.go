@@ -102,8 +102,7 @@ func answer(value float64, bounds interval.Interval, bounded, defined bool, r Ra
 
 // nullAs is x, or a number where x is null.
 func nullAs(x *expr.Node, null float64) *expr.Node {
-	isNull := &expr.Node{Op: expr.OpIsNull, Type: expr.Condition, Args: []*expr.Node{x}}
-	return &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{isNull, literal(null), x}}
+	return &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{isNull(x), literal(null), x}}
 }
 
 // centered is z = (x - center)/scale of a number x that is clamped to a range, never null, with the scale that puts z within ±1.

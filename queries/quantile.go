@@ -313,16 +313,15 @@ func (q *quantile) compile(c *compiler) *Plan {
 // function is 1[x <= rung]; with where, p in other rows, so that its mean reaches p where the conditional distribution function does.
 func (l ladder) function(x *expr.Node, null float64, where *expr.Node, rung int) RowFunction {
 	threshold := l.at(rung)
-	reached := &expr.Node{Op: expr.OpLessEq, Type: expr.Condition, Args: []*expr.Node{x, literal(threshold)}}
+	reached := compare(expr.OpLessEq, x, threshold)
 	if null <= threshold {
-		isNull := &expr.Node{Op: expr.OpIsNull, Type: expr.Condition, Args: []*expr.Node{x}}
-		reached = &expr.Node{Op: expr.OpOr, Type: expr.Condition, Args: []*expr.Node{reached, isNull}}
+		reached = &expr.Node{Op: expr.OpOr, Type: expr.Condition, Args: []*expr.Node{reached, isNull(x)}}
 	}
 	if where == nil {
 		return RowFunction{Value: reached, Lo: 0, Hi: 1}
 	}
-	one := &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{reached, literal(1), literal(0)}}
-	return RowFunction{Value: &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{where, one, literal(l.p)}}, Lo: 0, Hi: 1}
+	otherwise := within(where, literal(0), l.p) // which the functions of all rungs share
+	return RowFunction{Lo: 0, Hi: 1, Value: &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{and(where, reached), literal(1), otherwise}}}
 }
 
 // combine answers with the rung at which the search ended, and with all rungs that no released interval excludes. P(x <= t) rises

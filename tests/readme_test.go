@@ -78,15 +78,15 @@ func blocks(t *testing.T, path, language string) []string {
 	return found
 }
 
-// serve builds holdoutd, starts it in dir as the README does, and returns its URL once it listens.
-func serve(t *testing.T, dir string) string {
+// serve builds holdoutd, starts it in dir as the README does, with more flags if any, and returns its URL once it listens.
+func serve(t *testing.T, dir string, flags ...string) string {
 	t.Helper()
 	binary := filepath.Join(dir, "holdoutd")
 	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/holdoutd").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, binary, "serve", "--addr", "127.0.0.1:0", "--data", "holdoutd-data", "--log", "json")
+	cmd := exec.CommandContext(ctx, binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", "holdoutd-data", "--log", "json"}, flags...)...)
 	cmd.Dir = dir
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 20 * time.Second

@@ -74,6 +74,17 @@ func (t *Table) Sums(ctx context.Context, functions []queries.RowFunction, from,
 	if len(functions) == 0 {
 		return []int64{}, nil
 	}
+	if distinct, at := once(functions); len(distinct) < len(functions) {
+		sums, err := t.Sums(ctx, distinct, from, to)
+		if err != nil {
+			return nil, err
+		}
+		all := make([]int64, len(functions))
+		for i := range all {
+			all[i] = sums[at[i]]
+		}
+		return all, nil
+	}
 	program, err := kernel.Compile(functions, t.table)
 	if err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
@@ -88,6 +99,22 @@ func (t *Table) Sums(ctx context.Context, functions []queries.RowFunction, from,
 		return append(sums, rest...), err
 	}
 	return t.run(ctx, program, len(functions), from, to)
+}
+
+// once are the functions without repetitions, and where each is among them. A search lists a function for each step in which it can
+// be asked, with the same nodes.
+func once(functions []queries.RowFunction) (distinct []queries.RowFunction, at []int) {
+	seen := make(map[queries.RowFunction]int, len(functions))
+	at = make([]int, len(functions))
+	for i, f := range functions {
+		known, ok := seen[f]
+		if !ok {
+			known = len(distinct)
+			seen[f], distinct = known, append(distinct, f)
+		}
+		at[i] = known
+	}
+	return distinct, at
 }
 
 // run shares the chunks of a range among workers: each takes the next one when it is done with its last. Sums are of

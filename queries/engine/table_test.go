@@ -258,6 +258,25 @@ func TestSplitBatch(t *testing.T) {
 	}
 }
 
+// TestRepeatedFunctions: a function that is listed more than once has the sum of its place everywhere.
+func TestRepeatedFunctions(t *testing.T) {
+	s, err := NewTable(people(10), nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	age := queries.RowFunction{Value: number("age"), Lo: 0, Hi: 100}
+	narrow, all := age, queries.RowFunction{Lo: 0, Hi: 1}
+	narrow.Hi = 50
+	want, err := s.Sums(context.Background(), []queries.RowFunction{age, narrow, all}, 0, 10)
+	if err != nil || want[0] == want[1] {
+		t.Fatal(want, err)
+	}
+	got, err := s.Sums(context.Background(), []queries.RowFunction{all, age, age, narrow, all, age}, 0, 10)
+	if err != nil || !slices.Equal(got, []int64{want[2], want[0], want[0], want[1], want[2], want[0]}) {
+		t.Errorf("got %v, %v; want those of %v", got, err, want)
+	}
+}
+
 func TestRefused(t *testing.T) {
 	table := people(10)
 	for _, offsets := range [][]uint32{{}, {0}, {1, 10}, {0, 9}, {0, 5, 5, 10}, {0, 6, 5, 10}} {
