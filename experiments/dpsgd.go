@@ -51,7 +51,7 @@ func (m dpsgdModel) network(seed uint64) *learn.Network {
 func dpsgdModels(quick bool) []dpsgdModel {
 	hidden, steps := 32, 60
 	if quick {
-		hidden, steps = 8, 20
+		hidden, steps = 8, 40
 	}
 	settings := func(rate float64) learn.Private {
 		return learn.Private{Steps: steps, Sampling: 0.2, Clip: 1, Rate: rate, Momentum: 0.5}
@@ -79,7 +79,7 @@ type dpsgdRun struct{ Training, Test, Loss, Advantage float64 }
 func dpsgdCells(quick bool) ([]*dpsgdCell, error) {
 	sizes, epsilons := []int{337, 674, 1347}, []float64{0.25, 0.5, 1, 2, 4, 8}
 	if quick {
-		sizes, epsilons = []int{200, 400}, []float64{0.5, 2, 8}
+		sizes, epsilons = []int{674, 1347}, []float64{0.5, 2, 8}
 	}
 	var cells []*dpsgdCell
 	for i, m := range dpsgdModels(quick) {
@@ -136,10 +136,11 @@ func (c *dpsgdCell) train(ctx context.Context, split, seed uint64) (dpsgdRun, er
 func membershipAdvantage(n *learn.Network, members, others learn.Data) float64 {
 	threshold := n.Loss(members)
 	below := func(d learn.Data) float64 {
-		count, one := 0, learn.Data{Dim: d.Dim, Classes: d.Classes}
-		for i := range d.Y {
-			one.X, one.Y = d.Row(i), d.Y[i:i+1]
-			if n.Loss(one) < threshold {
+		count, probabilities := 0, make([]float64, d.Classes)
+		scores := n.NewPass(d.Len()).Scores(d.X)
+		for i, y := range d.Y {
+			own := scores[i*d.Classes : (i+1)*d.Classes]
+			if learn.SoftmaxTo(probabilities, own)-own[y] < threshold {
 				count++
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -122,8 +123,8 @@ func shown(separation float64) float64 {
 	return account.GDP(max(0, separation)).Epsilon(dpsgdDelta)
 }
 
-// auditTolerance is how far separations may be from theory's, as a share.
-const auditTolerance = 0.1
+// auditFalseAlarm is the probability with which a check fails for a training that does as it says.
+const auditFalseAlarm = 1e-4
 
 // auditChecks: the epsilons that separations stand for are within what the account says, and separations are what sampling and
 // noise of the stated sizes make: half the noise would double them.
@@ -131,15 +132,17 @@ func auditChecks(all []*audit) []Check {
 	if len(all) == 0 || len(all[0].found) < 2 {
 		return nil
 	}
+	reach := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(len(all[0].found) - 1)}.Quantile(1-auditFalseAlarm/2) / math.Sqrt(float64(len(all[0].found)))
 	var checks []Check
 	for _, a := range all {
 		r := a.row()
 		checks = append(checks, Check{What: fmt.Sprintf("epsilon that a canary shows of a training that claims %v", a.epsilon), Expected: a.epsilon, Got: shown(r.Mean),
-			Low: shown(r.Low), High: shown(r.High), Criterion: "at most; the interval begins no higher", Agrees: shown(r.Low) <= a.epsilon})
+			Low: shown(r.Low), High: shown(r.High), Criterion: fmt.Sprintf("not surely above (false alarm %v)", auditFalseAlarm), Agrees: shown(r.Mean-reach*r.SD) <= a.epsilon})
 	}
-	var ratio Row
+	ratio := Row{Repetitions: len(all[0].found)}
 	ratio.summarise(separationRatios(all))
-	return append(checks, Within("separations by a canary over those that the stated noise and sampling make", 1, auditTolerance, ratio))
+	return append(checks, Check{What: "separations by a canary over those that the stated noise and sampling make", Expected: 1, Got: ratio.Mean, Low: ratio.Low, High: ratio.High,
+		Criterion: fmt.Sprintf("within Student's interval (false alarm %v)", auditFalseAlarm), Agrees: math.Abs(ratio.Mean-1) <= reach*ratio.SD})
 }
 
 // separationRatios fits, for each repetition, separation = ratio * expected by least squares.

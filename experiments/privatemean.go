@@ -121,7 +121,7 @@ const (
 func meanGroups(quick bool) []*meanGroup {
 	rows, thresholdRows, dimensions := []int{100, 300, 1000, 3000, 10000, 30000}, []int{1000, 3000, 10000, 30000}, []int{1, 2, 4, 8, 16, 32, 64, 128, 256}
 	if quick {
-		rows, thresholdRows, dimensions = []int{100, 1000, 10000}, []int{300, 1000, 3000}, []int{1, 8, 64}
+		rows, thresholdRows, dimensions = []int{100, 300, 1000}, []int{100, 300, 1000}, []int{1, 8, 64}
 	}
 	both := func(dim int, high, eps float64) []*meanCell {
 		return []*meanCell{{method: laplaceMean, mean: estimate.Mean{Dim: dim, High: high, Epsilon: eps}},
