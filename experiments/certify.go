@@ -15,7 +15,7 @@ var certifyExperiment = Experiment{
 	Paper: `Noise on the input of a classifier makes its expected scores differentially private in the input, and so certifies predictions
 against attacks that are smaller than a radius: PixelDP (arXiv 1802.03471), randomized smoothing (arXiv 1902.02918, whose radius for
 Gaussian noise is the largest that the two expected scores allow), by Rényi divergence (arXiv 1809.03113). No attack may
-succeed within a certified radius, and radii come in that order: PixelDP's smallest, smoothing's largest.`,
+succeed within a certified radius. From the same bounds PixelDP's radius is the smallest, then Rényi's, and smoothing's the largest.`,
 	Small: Options{Quick: true, Repetitions: 3},
 	Run:   Certify,
 }

@@ -143,6 +143,6 @@ func drawAccuracy(title, norm string, curves []curve) (*plot.Plot, error) {
 		p.Add(line, marks)
 		p.Legend.Add(c.name, line, marks)
 	}
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.Left = true, true
 	return p, nil
 }
