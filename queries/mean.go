@@ -12,6 +12,7 @@ var meanKind = kind{
 	examples: []string{
 		`{"type":"mean","of":"delay","range":[-60,180]}`,
 		`{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'SFO'"}`,
+		`{"type":"mean","of":"delay","range":[-60,180],"weights":{"of":"distance / 1000","range":[0,3]}}`,
 		`{"type":"mean","of":"log(distance)","range":[0,10],"null":5,"weight":"row","note":"after the meeting"}`,
 	},
 	make: func() body { return new(mean) },
@@ -19,12 +20,13 @@ var meanKind = kind{
 
 // mean is {"type":"mean"}.
 type mean struct {
-	Of     *expr.Syntax
-	Range  Range
-	Where  *expr.Syntax
-	Null   *float64
-	Weight Weight
-	Guess  guess
+	Of      *expr.Syntax
+	Range   Range
+	Where   *expr.Syntax
+	Null    *float64
+	Weight  Weight
+	Weights *weights
+	Guess   guess
 }
 
 func (q *mean) members() []member {
@@ -34,6 +36,7 @@ func (q *mean) members() []member {
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("null", nullForm{number{into: &q.Null}, &q.Range}, "what a null value counts as; the low end of the range unless it is said"),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
+		optional("weights", weightsForm{&q.Weights}, weightsDoc),
 	}, q.Guess.members()...)
 }
 
@@ -56,8 +59,16 @@ func (q *mean) compile(c *compiler) *Plan {
 	if q.Null != nil {
 		f.Null = *q.Null
 	}
-	p := average(c, f, c.condition("where", q.Where), q.Weight)
+	where := c.condition("where", q.Where)
 	text := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range)
+	if q.Weights != nil {
+		p := weightedAverage(c, f, q.Weights, where, q.Weight)
+		if p != nil {
+			p.describeWeighted(c, text, q.Weights, q.Where, q.Weight, f.Null)
+		}
+		return p
+	}
+	p := average(c, f, where, q.Weight)
 	p.describeAverage(c, "mean of "+text, text, q.Where, q.Weight)
 	p.describe.Null = fmt.Sprintf("a null counts as %v", f.Null)
 	return p

@@ -148,6 +148,8 @@ func TestMomentsMeanWhatTheySay(t *testing.T) {
 		{`"type":"correlation",` + ofVU, clipped(3, false)},
 		{`"type":"correlation","clip":1.5,` + ofVU, clipped(1.5, false)},
 		{`"type":"covariance",` + ofVU, clipped(3, true)},
+		{`"type":"mean","weights":{"of":"u","range":[0,200]},` + ofV, weightedMean(0, 200)},
+		{`"type":"mean","weights":{"of":"u","range":[5,50]},"null":7,` + ofV, weightedMean(5, 50)},
 		{`"type":"correlation","center_x":10,"scale_x":20,"center_y":30,"scale_y":40,` + ofVU, func(votes, _ []vote) (float64, bool) {
 			return weighted(votes, func(r reference.Row) float64 {
 				if r["v"] == nil || r["u"] == nil {
@@ -207,6 +209,21 @@ func unbounded(parts []Part) []Part {
 		parts[i].Bounded = false
 	}
 	return parts
+}
+
+// weightedMean is the mean of v with weights u, clamped to a range; the second case has nulls at 7.
+func weightedMean(low, high float64) func(votes, _ []vote) (float64, bool) {
+	return func(votes, _ []vote) (float64, bool) {
+		sum, total := 0.0, 0.0
+		for _, v := range votes {
+			w, null := low, map[float64]float64{0: -60, 5: 7}[low]
+			if u, ok := v.row["u"].(float64); ok {
+				w = min(max(u, low), high)
+			}
+			sum, total = sum+v.part*w*column("v", null)(v.row), total+v.part*w
+		}
+		return sum / total, total > 1e-3
+	}
 }
 
 // closeTo checks an answer from exact parts: the variance of the rounding of a square root is the root of that.
@@ -282,6 +299,7 @@ func TestMomentIntervalsHold(t *testing.T) {
 		`{"type":"covariance","form":"exact",` + ofVU + `}`, `{"type":"correlation","form":"exact",` + ofVU + `}`,
 		`{"type":"correlation","form":"exact","where":"w",` + ofVU + `}`, `{"type":"covariance","center_x":0,"scale_x":40,"center_y":10,"scale_y":40,"where":"w",` + ofVU + `}`,
 		`{"type":"quantile","p":0.7,"resolution":9,` + ofV + `}`, `{"type":"median","resolution":9,"where":"w",` + ofV + `}`,
+		`{"type":"mean","weights":{"of":"u","range":[0,100]},"where":"w",` + ofV + `}`,
 		`{"type":"histogram","of":"v","edges":[0,10,50]}`, `{"type":"histogram","of":"v","edges":[0,10,50],"where":"w"}`,
 		`{"type":"frequencies","of":"s","values":["a","b"],"where":"w"}`, `{"type":"groups","by":"s","values":["a","b","c"],` + ofV + `}`,
 	} {
@@ -367,6 +385,7 @@ func TestAssociationRefused(t *testing.T) {
 		{`{"type":"correlation",` + ofVU + `}`, "/x: hardly varies in the training part, within its range; declare scale_x", []Option{constant}},
 		{`{"type":"correlation","center_x":3,"scale_x":1,"where":"w",` + ofVU + `}`, "/where: holds nowhere in the training part; declare center_y and scale_y", []Option{constant}},
 		{`{"type":"variance","of":"s","range":[0,1]}`, "/of: 1:1: ", nil},
+		{`{"type":"mean","weights":{"of":"w","range":[0,1]},` + ofV + `}`, "/weights/of: 1:1: this is a condition", nil},
 		{`{"type":"covariance","x":"w","y":"u","range_x":[0,1],"range_y":[0,1]}`, "/x: 1:1: this is a condition", nil},
 		{`{"type":"frequencies","of":"v"}`, "/of: must be a text column", nil},
 		{`{"type":"frequencies","of":"s == 'a'"}`, "/of: must be the name of a text column", nil},
@@ -403,6 +422,8 @@ func TestMomentsRefused(t *testing.T) {
 		{quantile(`,"p":0.5,"resolution":240`), "/resolution: must be less than the width"},
 		{quantile(`,"p":0.5,"resolution":0.01`), "/resolution: divides the range into more than 4095 cells"},
 		{`{"type":"median","p":0.5,` + ofV + `}`, "/p: unknown member"},
+		{`{"type":"mean","weights":3,` + ofV + `}`, `/weights: must be an object: {"of": …, "range": […]}, not a number`},
+		{`{"type":"mean","weights":{"off":"u","range":[-1,1]},` + ofV + `}`, `/weights: "of" is missing: the weight: a row expression; a null counts as the low end of the range; /weights/off: unknown member; weights have of and range; did you mean of?; /weights/range: must not hold negative`},
 		{`{"type":"histogram","of":"v","edges":[1]}`, "/edges: must be a list of 2"},
 		{`{"type":"histogram","of":"v","edges":[1,1]}`, "/edges/1: must be more than the number before"},
 		{`{"type":"histogram","of":"v","edges":[1,"2"]}`, "/edges/1: must be a finite number"},
