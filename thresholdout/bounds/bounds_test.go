@@ -71,6 +71,9 @@ func TestAdaptiveHoeffdingAgainstReference(t *testing.T) {
 				factor *= 1 + 1e-3 // stretches
 			}
 			within(t, r, b.HalfWidth, r.Expected["half_width"], factor)
+			if !(b.Adaptivity >= 0 && b.Adaptivity < b.HalfWidth) || k > 1 != (b.Adaptivity > 0) {
+				t.Errorf("%v: the parts of %+v", r.Inputs, b)
+			}
 		}
 	}
 }

@@ -19,9 +19,10 @@ const (
 
 // Bound is the half-width of each of k simultaneous intervals.
 type Bound struct {
-	HalfWidth float64
-	Sigma     float64 // the noise: constant, or the scale s of the schedule
-	Scheduled bool
+	HalfWidth  float64
+	Sigma      float64 // the noise: constant, or the scale s of the schedule
+	Scheduled  bool
+	Adaptivity float64 // the part sqrt(I/(2n)) that earlier answers cost the last one; the rest is sampling and noise
 }
 
 // The exponent of the adaptive max-information theorem is that of the best real m; m is an integer, and rounding it costs a
@@ -254,7 +255,9 @@ func ConstantNoise(n, k int64, beta, sigma float64) (Bound, error) {
 	if !(sigma > 0) || math.IsInf(sigma, 0) {
 		return Bound{}, fmt.Errorf("bounds: sigma %v is not a positive number", sigma)
 	}
-	return Bound{HalfWidth: width(float64(n), constant(float64(n), k, sigma), beta, 4/math.Sqrt(float64(n))), Sigma: sigma}, nil
+	cuts := constant(float64(n), k, sigma)
+	w := width(float64(n), cuts, beta, 4/math.Sqrt(float64(n)))
+	return Bound{HalfWidth: w, Sigma: sigma, Adaptivity: adaptivity(float64(n), cuts, w)}, nil
 }
 
 // AdaptiveHoeffding is the narrowest half-width with constant noise, with that noise.
@@ -290,8 +293,18 @@ func best(n, k int64, beta float64, noise func(float64, int64, float64) []stretc
 	}
 	x, w := minimum(at, math.Log(scale/2)-2.5, math.Log(scale/2)+2.5, precise)
 	b := Bound{HalfWidth: w, Sigma: math.Exp(x), Scheduled: isScheduled}
+	b.Adaptivity = adaptivity(float64(n), noise(float64(n), k, b.Sigma), w)
 	searches.remember(key, b)
 	return b, nil
+}
+
+// adaptivity is the last answer's, at most w: a half-width that says nothing has no more parts.
+func adaptivity(n float64, cuts []stretch, w float64) float64 {
+	last := cuts[len(cuts)-1]
+	if last.fresh {
+		return 0
+	}
+	return min(math.Sqrt(last.released/(2*n)), w)
 }
 
 // tolerance of a minimum's place, in log sigma: a half-width is flat there, so this is below 1e-7 of it.

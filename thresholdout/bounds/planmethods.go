@@ -92,28 +92,18 @@ func splitting(r Request, k int64) (promise, error) {
 
 func constantNoise(r Request, k int64) (promise, error) {
 	b, err := AdaptiveHoeffding(r.N, k, r.beta())
-	released := float64(k-1) * information(float64(r.N), b.Sigma)
-	return gaussianWidth(r, b, released), err
+	return gaussianWidth(b), err
 }
 
 func scheduledNoise(r Request, k int64) (promise, error) {
 	b, err := AdaptiveHoeffdingScheduled(r.N, k, r.beta())
-	if err != nil {
-		return promise{}, err
-	}
-	cuts := scheduled(float64(r.N), k, b.Sigma)
-	last := cuts[len(cuts)-1]
-	if last.fresh {
-		last.released = 0
-	}
-	return gaussianWidth(r, b, last.released), nil
+	return gaussianWidth(b), err
 }
 
 // gaussianWidth has the parts of the last answer, to which most was released before.
-func gaussianWidth(r Request, b Bound, released float64) promise {
-	adaptivity := min(math.Sqrt(released/(2*float64(r.N))), b.HalfWidth)
+func gaussianWidth(b Bound) promise {
 	return promise{halfWidth: b.HalfWidth, sigma: b.Sigma, assumes: assumesNothing,
-		parts: map[string]float64{"sampling_and_noise": b.HalfWidth - adaptivity, "adaptivity": adaptivity}}
+		parts: map[string]float64{"sampling_and_noise": b.HalfWidth - b.Adaptivity, "adaptivity": b.Adaptivity}}
 }
 
 func roundsOf(r Request, k int64) (promise, error) {
