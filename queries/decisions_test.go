@@ -3,6 +3,7 @@ package queries
 import (
 	"errors"
 	"math"
+	"math/big"
 	"strings"
 	"testing"
 
@@ -295,9 +296,9 @@ func TestDecisionPrices(t *testing.T) {
 		{decisionBodies[0], 1, Release{Number, 1, 0, false}},
 		{decisionBodies[1], 2, Release{Number, 2, 0, false}},
 		{`{"type":"argmax","of":[{"type":"fraction","of":"w"},{"type":"fraction","of":"!w"},{"type":"fraction","of":"v > 0"}]}`, 3, Release{Selection, 3, 0, false}},
-		{decisionBodies[4], 4, Release{Vector, 4, 0.75 + 4*gridSlack, false}},
+		{decisionBodies[4], 4, Release{Vector, 4, 0.75, false}},
 		{decisionBodies[6], 1, Release{Number, 1, 0, false}},
-		{decisionBodies[8], 4, Release{Vector, 4, 0.75 + 4*gridSlack, false}},
+		{decisionBodies[8], 4, Release{Vector, 4, 0.75, false}},
 		{decisionBodies[10], 3, Release{Number, 3, 0, false}},
 		{decisionBodies[11], 4, Release{Number, 4, 0, false}},
 		{decisionBodies[12], 3, Release{Vector, 3, oneHot(3), false}},
@@ -321,7 +322,8 @@ func TestDecisionPrices(t *testing.T) {
 
 // TestVectorVariances: over random tables the variances of what is released as a vector add up to no more than is said.
 func TestVectorVariances(t *testing.T) {
-	for _, body := range []string{decisionBodies[4], decisionBodies[5], decisionBodies[12], decisionBodies[13]} {
+	for _, body := range []string{decisionBodies[4], decisionBodies[5], decisionBodies[12], decisionBodies[13],
+		`{"type":"difference","of":"w ? v : 0 - v","range":[-60,180],"between":["w","v > 0"]}`} {
 		q := mustParse(t, body)
 		rapid.Check(t, func(t *rapid.T) {
 			grouped := rapid.Bool().Draw(t, "grouped")
@@ -401,4 +403,37 @@ func TestNestedQueries(t *testing.T) {
 	if _, err := mustParse(t, `{"type":"passes","of":{"type":"fraction","of":"latte"},"above":1}`).Compile(flights, At("/queries/2")); err == nil || !strings.Contains(err.Error(), "/queries/2/of/of: ") {
 		t.Error(err)
 	}
+}
+
+// TestContrastVariance: on the grid, where both places of a value may be rounded up, four functions have variances that add up to
+// no more than 3/4. The worst tables are near the corners: each row with one function at or near 1.
+func TestContrastVariance(t *testing.T) {
+	const step = 1.0 / float64(One)
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 40).Draw(t, "rows")
+		sums, squares := make([]*big.Rat, 4), new(big.Rat)
+		for i := range sums {
+			sums[i] = new(big.Rat)
+		}
+		for range n {
+			u := rapid.SampledFrom([]float64{0, step / 2, step / 4, step, 1 - step/2, 1, 0.5, 0.5 + step/2}).Draw(t, "u")
+			group := rapid.IntRange(0, 2).Draw(t, "group") // the third is none
+			for i, x := range []float64{u, 1 - u} {
+				if group < 2 {
+					v := new(big.Rat).SetFloat64(math.Floor(x/step+0.5) * step)
+					sums[2*group+i].Add(sums[2*group+i], v)
+					squares.Add(squares, v.Mul(v, v))
+				}
+			}
+		}
+		count := big.NewRat(int64(n), 1)
+		variance := squares.Quo(squares, count)
+		for _, s := range sums {
+			s.Quo(s, count)
+			variance.Sub(variance, s.Mul(s, s))
+		}
+		if variance.Cmp(new(big.Rat).SetFloat64(contrastVariance(false))) > 0 {
+			t.Fatalf("variances add up to %s", variance.FloatString(30))
+		}
+	})
 }

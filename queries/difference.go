@@ -11,7 +11,7 @@ var differenceKind = kind{
 	name: "difference",
 	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in one group of rows minus that in another: a subgroup difference as one " +
 		"contrast. A row in both groups counts in the first only. With one condition the other group is all other rows. The four sums behind it are released as one vector: three " +
-		"questions under gaussian, four under other mechanisms, as for two means with where, and with a narrower interval.",
+		"questions under gaussian, four where units hold several rows and under other mechanisms, as for two means with where, and with a narrower interval.",
 	examples: []string{
 		`{"type":"difference","of":"delay","range":[-60,180],"between":["origin == 'SFO'","origin == 'OAK'"]}`,
 		`{"type":"difference","of":"delay > 15","between":["distance < 500"]}`,
@@ -69,8 +69,7 @@ func (q *difference) compile(c *compiler) *Plan {
 		}
 		p.Functions = append(p.Functions, split(f, holds)...)
 	}
-	// As in groups: the variances of the four add up to at most 1 - 1/4.
-	p.releases = []Release{{Kind: Vector, Count: 4, Variance: 1 - 1.0/4 + 4*gridSlack}}
+	p.releases = []Release{{Kind: Vector, Count: 4, Variance: contrastVariance(c.grouped)}}
 	p.combine = func(o Outcome) Result {
 		unit := Range{f.Lo, f.Hi}
 		a, b := shareOf(o.Parts[0], o.Parts[1], unit), shareOf(o.Parts[2], o.Parts[3], unit)
@@ -81,6 +80,19 @@ func (q *difference) compile(c *compiler) *Plan {
 	}
 	q.say(c, p, text, f.Null)
 	return p
+}
+
+// contrastVariance bounds the variances of the four functions, summed. Let v be their vector at a row, s its sum and S = Es. Of the
+// four at most two are not 0, u and 1-u, so that |v|² <= s <= 1 but for the grid's step e: where u is halfway between two steps
+// both are rounded up, and then s = 1+e while |v|² <= 1+e², for both are e at least. With p the share of such rows the
+// variances add up to E|v|² - |Ev|² <= S - p(e-e²) - S²/4, which rises in S <= 1+pe, and is at most 1 - 1/4.
+//
+// The means of units of several rows are rounded once more, for which there is gridSlack, and one question.
+func contrastVariance(grouped bool) float64 {
+	if grouped {
+		return 1 - 1.0/4 + 4*gridSlack
+	}
+	return 1 - 1.0/4
 }
 
 // minus is a - b with its interval.

@@ -67,6 +67,7 @@ func (q *test) ofCells(c *compiler) *Plan {
 	}
 	expected := append(append([]float64{}, q.Expected...), max(0, 1-totalOf(q.Expected)))
 	p := shares(c, cells, nil)
+	p.releases[0].Optional = false // a test of some of the cells would be another test
 	p.describeShares(c, cells, nil, "the share of rows in each cell, minus its expected share")
 	p.describe.Null = conditionNull
 	p.describe.Combine = "each mean minus its expected share; the null hypothesis is rejected where the interval of any of them excludes 0; the value is the largest deviation"
@@ -138,6 +139,7 @@ func (q *test) ofTable(c *compiler) *Plan {
 		}
 	}
 	p := shares(c, cells, nil)
+	p.releases[0].Optional = false // a test of some of the cells would be another test
 	p.describeShares(c, cells, nil, "the share of rows in each cell, minus the product of the shares of its row and of its column")
 	p.describe.Null = conditionNull
 	p.describe.Combine = "of each cell, its share times that of the cells in neither its row nor its column, minus the product of the shares of the others in its row and in its column: " +
