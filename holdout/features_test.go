@@ -77,3 +77,59 @@ func TestPublicFeaturesRefused(t *testing.T) {
 		wantKind(t, pointer, err, Invalid)
 	}
 }
+
+// TestPredictionsOfTheRows: a model is judged by its predictions of the holdout's rows, in the order of row_id, without being sent; the
+// same predictions in another spelling, and their digest, replay the answer.
+func TestPredictionsOfTheRows(t *testing.T) {
+	s := open(t, t.TempDir())
+	table := visits(t, 20_000, 5)
+	id := create(t, s, Settings{Holdout: 0.5, Label: "late", Features: "public", Questions: 3}, table).ID
+	f, err := s.Features(t.Context(), analyst, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	predicted := make([]string, 0, 10_000)
+	for i, x := range numbers(t, tableOf(t, s, f), "x") { // late is x < 0.2; one in ten is wrong
+		late := x < 0.2
+		if i%10 == 0 {
+			late = !late
+		}
+		predicted = append(predicted, map[bool]string{true: "1", false: "0"}[late])
+	}
+	query := func(numbers string) string {
+		return `{"type":"accuracy","label":"late","predictions":` + numbers + `}`
+	}
+	list := "[" + strings.Join(predicted, ",") + "]"
+	a := read(t, ask(t, s, id, query(list)).Body)
+	if a.Interval.Low > 0.9 || a.Interval.High < 0.9 || a.Interval.High-a.Interval.Low > 0.1 {
+		t.Errorf("an accuracy of 0.9: %+v", a.Interval)
+	}
+	if again := ask(t, s, id, query("[ "+strings.Join(predicted, ".0 , ")+".0 ]")); !again.Replayed {
+		t.Error("another spelling is asked anew")
+	}
+	e, err := s.Explain(t.Context(), analyst, id, []byte(query(list)))
+	if err != nil || !e.Answered || e.Training != nil || !strings.Contains(string(e.Canonical), `"count":10000,"sha256":"`) {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if by := ask(t, s, id, string(e.Canonical)); !by.Replayed {
+		t.Error("the digest is asked anew")
+	}
+	for what, body := range map[string]string{
+		"too few":         query("[1,0]"),
+		"another digest":  query(`{"sha256":"` + strings.Repeat("0", 64) + `","count":10000}`),
+		"edges of scores": `{"type":"auc","label":"late","predictions":` + list + `}`,
+	} {
+		_, err := s.Ask(t.Context(), analyst, id, []byte(body), "")
+		wantKind(t, what, err, Invalid)
+	}
+	compares := create(t, s, Settings{Mechanism: "guess_and_check", Holdout: 0.5, Label: "late", Features: "public"}, visits(t, 1000, 6)).ID
+	secret := create(t, s, Settings{Holdout: 0.5, Label: "late"}, visits(t, 1000, 7)).ID
+	for id, want := range map[string]string{compares: "compares with the training part", secret: "features=public"} {
+		_, err := s.Ask(t.Context(), analyst, id, []byte(query("[1,0]")), "")
+		wantKind(t, want, err, Invalid)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
