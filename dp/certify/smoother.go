@@ -179,7 +179,7 @@ func (s Slice) Len() int { return len(s) }
 // Row implements Rows.
 func (s Slice) Row(i int) []float64 { return s[i] }
 
-// Batch certifies the prediction of every row on all cores. classifier is called once a core, so that each may have memory of its
+// Batch certifies the prediction of every row on all cores. classifier is called once a core, at the same time, so that each may have memory of its
 // own. Row i is drawn from a seed made of seed and i: the certificates are the same on any number of cores. done, where it is not
 // nil, is told of each certificate, in no order, one at a time.
 //
