@@ -31,7 +31,7 @@ var accountings = []accounting{
 }
 
 // stepByStep gives half of delta to the steps and half to their composition. A step that is (e, d)-private on a batch is
-// (ln(1 + q (e^e - 1)), q d)-private on a Poisson sample (arXiv 1210.2381, Theorem 1).
+// (ln(1 + q (e^e - 1)), q d)-private on a Poisson sample (arXiv 1807.01647).
 func stepByStep(o learn.Private, steps int) float64 {
 	each := dpsgdDelta / 2 / float64(steps)
 	whole := account.GaussianGDP(1, o.Multiplier).Epsilon(min(1, each/o.Sampling))

@@ -18,8 +18,8 @@ func ZCDPFilter(budget ZCDP) *Filter {
 	return &Filter{budget: float64(budget), unit: func(rho float64) float64 { return rho }}
 }
 
-// GDPFilter admits Gaussian releases of size mu while the root of the sum of squares is at most budget (Koskela, Tobaben and
-// Honkela, arXiv 2210.17520; Smith and Thakurta, arXiv 2202.01100). For tradeoff functions other than Gaussian there is no
+// GDPFilter admits Gaussian releases of size mu while the root of the sum of squares is at most budget (Smith and Thakurta,
+// arXiv 2210.17520; Koskela, Tobaben and Honkela, arXiv 2209.15596). For tradeoff functions other than Gaussian there is no
 // such filter.
 func GDPFilter(budget GDP) *Filter {
 	must(budget >= 0, "mu %v is negative", float64(budget))

@@ -5,7 +5,7 @@ import "math"
 // subsampled is the Gaussian mechanism on a Poisson sample: N(0, s^2) against (1-q) N(0, s^2) + q N(1, s^2).
 //
 // Its divergence of order a, in the worse direction and for any neighbours that differ in one example (Mironov, Talwar and
-// Zhang, arXiv 1908.10530, Theorems 4 and 5), is ln A / (a-1) with
+// Zhang, arXiv 1908.10530, section 3), is ln A / (a-1) with
 //
 //	A = E (1+u)^a,  u = q (e^{x/s - 1/(2 s^2)} - 1),  x ~ N(0,1)
 //
