@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdoutd/holdoutd/internal/figure"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
@@ -40,8 +41,8 @@ of questions into an .svg or .png file, and may be given twice.`,
 				return errors.New("name the number of questions (--questions 1000), or the half-width that answers are to have (--half-width 0.02)")
 			}
 			for _, file := range plots {
-				if err := checkPlotFile(file); err != nil {
-					return err
+				if figure.CheckFile(file) != nil {
+					return fmt.Errorf("--plot: %s is neither an .svg nor a .png file", file)
 				}
 			}
 			report, err := bounds.Plan(request)
@@ -186,10 +187,4 @@ func percent(p float64) string {
 }
 
 // thousands writes 4231 as 4,231.
-func thousands(count int64) string {
-	s := strconv.FormatInt(count, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
+func thousands(count int64) string { return figure.Thousands(count) }

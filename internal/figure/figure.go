@@ -1,110 +1,101 @@
 // Package figure is the common style of figures: colours, dashes and marks that are told apart by any eye and in grey
-// print, ticks of logarithmic axes that read well, and files in SVG and PNG.
+// print, ticks of logarithmic axes that read well, labels in the middle of their axes, and files in SVG and PNG.
 package figure
 
 import (
-	"fmt"
-	"image/color"
-	"io"
 	"math"
-	"os"
-	"strconv"
 
 	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgimg"
-	"gonum.org/v1/plot/vg/vgsvg"
 )
-
-const dpi = 200
-
-// style of one series.
-type style struct {
-	color  color.Color
-	dashes []vg.Length
-	shape  draw.GlyphDrawer
-}
-
-// The colours of Okabe and Ito, each with dashes and a mark of its own.
-var styles = []style{
-	{color.RGBA{0, 114, 178, 255}, nil, draw.CircleGlyph{}},
-	{color.RGBA{0, 158, 115, 255}, []vg.Length{7, 3}, draw.TriangleGlyph{}},
-	{color.RGBA{230, 159, 0, 255}, []vg.Length{8, 3, 1.5, 3}, draw.SquareGlyph{}},
-	{color.RGBA{204, 121, 167, 255}, []vg.Length{1.5, 2.5}, draw.RingGlyph{}},
-	{color.RGBA{86, 180, 233, 255}, []vg.Length{14, 4}, draw.BoxGlyph{}},
-	{color.RGBA{213, 94, 0, 255}, []vg.Length{8, 3, 1.5, 2.5, 1.5, 3}, draw.CrossGlyph{}},
-}
-
-// Line is the style of the line of series i.
-func Line(i int) draw.LineStyle {
-	s := styles[i%len(styles)]
-	return draw.LineStyle{Color: s.color, Width: 1.8, Dashes: s.dashes}
-}
-
-// Mark is the style of the marks of series i.
-func Mark(i int) draw.GlyphStyle {
-	s := styles[i%len(styles)]
-	return draw.GlyphStyle{Color: s.color, Radius: 3.5, Shape: s.shape}
-}
 
 // New is an empty figure with a title and labels of its axes.
 func New(title, x, y string) *plot.Plot {
 	p := plot.New()
-	sans := font.Font{Typeface: "Liberation", Variant: "Sans"}
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
-	p.Title.TextStyle.Font = font.From(sans, 12)
+	p.Title.TextStyle.Font = Text(12).Font
 	p.Title.Padding = 8
-	p.Legend.TextStyle.Font = font.From(sans, 9.5)
+	p.Legend.TextStyle.Font = Text(9.5).Font
 	p.Legend.Padding = 3
 	p.Legend.ThumbnailWidth = 32
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Label.TextStyle.Font = font.From(sans, 10.5)
+		axis.Label.TextStyle.Font = Text(10.5).Font
 		axis.Label.Padding = 6
-		axis.Tick.Label.Font = font.From(sans, 9)
+		axis.Tick.Label.Font = Text(9).Font
 	}
 	return p
 }
 
-// LogTicks labels 1, 2 and 5 times the powers of ten.
-var LogTicks = plot.TickerFunc(func(low, high float64) []plot.Tick {
-	var ticks []plot.Tick
-	for decade := math.Pow(10, math.Floor(math.Log10(low))); decade <= high; decade *= 10 {
-		for i := 1.0; i < 10; i++ {
-			if v := i * decade; v >= low*0.999 && v <= high*1.001 {
-				tick := plot.Tick{Value: v}
-				if i == 1 || i == 2 || i == 5 {
-					tick.Label = strconv.FormatFloat(v, 'f', -1, 64)
-				}
-				ticks = append(ticks, tick)
-			}
-		}
-	}
-	return ticks
-})
+// Grid adds pale lines at the labelled ticks.
+func Grid(p *plot.Plot) {
+	grid := plotter.NewGrid()
+	grid.Vertical = draw.LineStyle{Color: Pale, Width: 0.5}
+	grid.Horizontal = grid.Vertical
+	p.Add(grid)
+}
 
-// Save writes a figure as SVG and as PNG.
-func Save(p *plot.Plot, width, height vg.Length, svg, png string) error {
-	for file, canvas := range map[string]interface {
-		vg.CanvasSizer
-		io.WriterTo
-	}{
-		svg: vgsvg.New(width, height),
-		png: vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))},
-	} {
-		p.Draw(draw.Crop(draw.New(canvas), 8, -12, 8, -8))
-		out, err := os.Create(file)
-		if err != nil {
-			return fmt.Errorf("figure: %w", err)
-		}
-		_, err = canvas.WriteTo(out)
-		if closing := out.Close(); err == nil {
-			err = closing
-		}
-		if err != nil {
-			return fmt.Errorf("figure: %s: %w", file, err)
-		}
+// labels of the axes, taken off a plot while gonum draws it: it takes the middle of a logarithmic axis for that of a linear one, and
+// so leaves room at its end for a label that is not there.
+type labels struct{ x, y string }
+
+func takeLabels(p *plot.Plot) labels {
+	l := labels{p.X.Label.Text, p.Y.Label.Text}
+	p.X.Label.Text, p.Y.Label.Text = "", ""
+	return l
+}
+
+func (l labels) giveBack(p *plot.Plot) { p.X.Label.Text, p.Y.Label.Text = l.x, l.y }
+
+// room is how much the labels need at the left and at the bottom.
+func (l labels) room(p *plot.Plot) (left, bottom vg.Length) {
+	if l.x != "" {
+		bottom = p.X.Label.TextStyle.Height(l.x) + p.X.Label.Padding
 	}
-	return nil
+	if l.y != "" {
+		left = p.Y.Label.TextStyle.Height(l.y) + p.Y.Label.Padding
+	}
+	return left, bottom
+}
+
+// write puts the labels beside the middles of the area where data are, left of and below the canvas that the plot was drawn on.
+func (l labels) write(p *plot.Plot, c draw.Canvas) {
+	left, bottom := l.room(p)
+	data := p.DataCanvas(c)
+	x := p.X.Label.TextStyle
+	x.XAlign, x.YAlign = draw.XCenter, draw.YBottom
+	c.FillText(x, vg.Point{X: data.Center().X, Y: c.Min.Y - bottom + x.FontExtents().Descent}, l.x)
+	y := p.Y.Label.TextStyle
+	y.Rotation = math.Pi / 2
+	y.XAlign, y.YAlign = draw.XCenter, draw.YTop
+	c.FillText(y, vg.Point{X: c.Min.X - left, Y: data.Center().Y}, l.y)
+}
+
+// Draw draws a plot with its labels in the middle of their axes.
+func Draw(p *plot.Plot, c draw.Canvas) {
+	l := takeLabels(p)
+	defer l.giveBack(p)
+	left, bottom := l.room(p)
+	c = draw.Crop(c, left, 0, bottom, 0)
+	p.Draw(c)
+	l.write(p, c)
+}
+
+// DrawRow draws plots side by side, with their axes in line.
+func DrawRow(row []*plot.Plot, c draw.Canvas) {
+	taken := make([]labels, len(row))
+	var left, bottom vg.Length
+	for i, p := range row {
+		taken[i] = takeLabels(p)
+		defer taken[i].giveBack(p)
+		l, b := taken[i].room(p)
+		left, bottom = max(left, l), max(bottom, b)
+	}
+	const gap = 16
+	tiles := draw.Tiles{Rows: 1, Cols: len(row), PadX: gap + left}
+	for i, c := range plot.Align([][]*plot.Plot{row}, tiles, draw.Crop(c, left, 0, bottom, 0))[0] {
+		row[i].Draw(c)
+		taken[i].write(row[i], c)
+	}
 }

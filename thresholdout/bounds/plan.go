@@ -206,7 +206,7 @@ func reach(r Request, report Report) string {
 		if most.QuestionsWithin == nil || *p.QuestionsWithin > *most.QuestionsWithin {
 			most = p
 		}
-		if p.Published && p.Method != MethodSplitting && (most2.QuestionsWithin == nil || *p.QuestionsWithin > *most2.QuestionsWithin) {
+		if p.Published && p.Method != MethodSplitting && *p.QuestionsWithin > 0 && (most2.QuestionsWithin == nil || *p.QuestionsWithin > *most2.QuestionsWithin) {
 			most2 = p
 		}
 	}

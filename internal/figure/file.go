@@ -1,0 +1,89 @@
+package figure
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+const dpi = 200
+
+// CheckFile refuses names of files that no figure can be written into.
+func CheckFile(file string) error {
+	if ext := filepath.Ext(file); ext != ".svg" && ext != ".png" {
+		return fmt.Errorf("figure: %s is neither an .svg nor a .png file", file)
+	}
+	return nil
+}
+
+// Write draws into an .svg or .png file.
+func Write(file string, width, height vg.Length, onto func(c draw.Canvas) error) error {
+	if err := CheckFile(file); err != nil {
+		return err
+	}
+	var canvas interface {
+		vg.CanvasSizer
+		io.WriterTo
+	}
+	isSVG := filepath.Ext(file) == ".svg"
+	if isSVG {
+		canvas = vgsvg.New(width, height)
+	} else {
+		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
+	}
+	if err := onto(draw.New(canvas)); err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return fmt.Errorf("figure: %s: %w", file, err)
+	}
+	contents := out.Bytes()
+	if isSVG {
+		contents = withFallback(contents)
+	}
+	if err := os.WriteFile(file, contents, 0o644); err != nil {
+		return fmt.Errorf("figure: %w", err)
+	}
+	return nil
+}
+
+// withFallback names fonts for readers that have no Liberation Sans; the first two have the same widths.
+func withFallback(svg []byte) []byte {
+	const family = "font-family:Liberation Sans"
+	return bytes.ReplaceAll(svg, []byte(family), []byte(family+",Arial,Helvetica,sans-serif"))
+}
+
+// margins are left around what is drawn.
+func margins(c draw.Canvas) draw.Canvas { return draw.Crop(c, 8, -12, 8, -8) }
+
+// Save writes a figure as SVG and as PNG.
+func Save(p *plot.Plot, width, height vg.Length, svg, png string) error {
+	return save(width, height, svg, png, func(c draw.Canvas) { Draw(p, c) })
+}
+
+// SaveRow writes figures side by side, with their axes in line, as SVG and as PNG.
+func SaveRow(row []*plot.Plot, width, height vg.Length, svg, png string) error {
+	return save(width, height, svg, png, func(c draw.Canvas) { DrawRow(row, c) })
+}
+
+func save(width, height vg.Length, svg, png string, onto func(c draw.Canvas)) error {
+	for _, file := range []string{svg, png} {
+		err := Write(file, width, height, func(c draw.Canvas) error {
+			onto(margins(c))
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
