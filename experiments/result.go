@@ -37,6 +37,7 @@ var All = []Experiment{
 	featureSelectionExperiment,
 	freedmanExperiment,
 	leaderboardExperiment,
+	pHackingExperiment,
 	certifyExperiment,
 	privateMeanExperiment,
 	dpsgdExperiment,

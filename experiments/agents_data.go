@@ -1,0 +1,77 @@
+package experiments
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdoutd/holdoutd/cmd/holdoutd/demo"
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest"
+)
+
+//go:embed data/breast-cancer.parquet
+var breastCancerParquet []byte
+
+// realColumns decodes a Parquet file as the server does, and copies its columns, texts as codes alone.
+func realColumns(name string, parquet []byte) (map[string]dataset.Column, int, error) {
+	fail := func(err error) (map[string]dataset.Column, int, error) {
+		return nil, 0, fmt.Errorf("experiments: %s: %w", name, err)
+	}
+	dir, err := os.MkdirTemp("", "holdoutd-"+name+"-")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, name+".parquet")
+	if err := os.WriteFile(path, parquet, 0o600); err != nil {
+		return fail(err)
+	}
+	if _, err := ingest.Decode(context.Background(), path, filepath.Join(dir, "table"), ingest.Limits{}); err != nil {
+		return fail(err)
+	}
+	table, err := dataset.Open(filepath.Join(dir, "table"))
+	if err != nil {
+		return fail(err)
+	}
+	defer table.Close()
+	columns := map[string]dataset.Column{}
+	for i := range table.Columns() {
+		c := *table.Column(i)
+		c.Numbers, c.Codes, c.Dictionary = slices.Clone(c.Numbers), slices.Clone(c.Codes), nil
+		columns[c.Name] = c
+	}
+	return columns, table.Rows(), nil
+}
+
+// flights is the demo's table: what is known before a flight leaves, and how late it came.
+type flightsTable struct {
+	hour, weekday, month []int // from 0, Monday and January first
+	distance, delay      []float64
+	origin, destination  []uint32 // codes
+}
+
+func (f flightsTable) rows() int { return len(f.delay) }
+
+var flights = sync.OnceValues(func() (flightsTable, error) {
+	columns, rows, err := realColumns("flights", []byte(demo.Flights))
+	if err != nil {
+		return flightsTable{}, err
+	}
+	f := flightsTable{distance: columns["distance"].Numbers, delay: columns["delay"].Numbers,
+		origin: columns["origin"].Codes, destination: columns["destination"].Codes}
+	date := columns["date"].Numbers
+	if len(date) != rows || len(f.delay) != rows || len(f.distance) != rows || len(f.origin) != rows || len(f.destination) != rows {
+		return flightsTable{}, fmt.Errorf("experiments: the flights lack a column")
+	}
+	for _, v := range date {
+		t := time.UnixMicro(int64(v)).UTC()
+		f.hour, f.weekday, f.month = append(f.hour, t.Hour()), append(f.weekday, (int(t.Weekday())+6)%7), append(f.month, int(t.Month())-1)
+	}
+	return f, nil
+})
