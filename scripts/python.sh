@@ -18,6 +18,10 @@ if [ ! -e "$stamp" ]; then
 	rm -rf "$venv"
 	python3 -m venv "$venv" >&2
 	"$venv/bin/pip" install --quiet --disable-pip-version-check -r scripts/requirements.txt >&2
+	# LightGBM loads the compiler's OpenMP library, which a slim image has not.
+	if ! "$venv/bin/python" -c 'import lightgbm' 2>/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+		{ apt-get update -q && apt-get install -qy --no-install-recommends libgomp1; } >&2
+	fi
 	touch "$stamp"
 fi
 echo "$venv/bin/python"

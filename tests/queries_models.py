@@ -1,0 +1,253 @@
+"""Asks a holdoutd server about models and computes the same with scikit-learn.
+
+Arguments: the server's URL, the file of the admin key, the demo's flights. Prints what each type costs and its half-width on the flights.
+"""
+
+import io
+import sys
+import warnings
+
+import lightgbm
+import numpy as np
+import pandas
+import requests
+import xgboost
+from sklearn import ensemble, linear_model, metrics, svm, tree
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from holdoutd_models import export
+
+warnings.filterwarnings("ignore", "X does not have valid feature names|X has feature names")
+URL, KEY, FLIGHTS = sys.argv[1], sys.argv[2], sys.argv[3]
+api = requests.Session()
+api.headers["Authorization"] = "Bearer " + open(KEY).read().strip()
+GRID = 2.0**-30
+uploads = []
+
+
+def create(table, **settings):
+    """One table is one holdout. Another column name makes another table, which the server splits in the same way."""
+    uploads.append(f"models{len(uploads)}")
+    body = io.BytesIO()
+    table.assign(**{uploads[-1]: 0.0}).to_parquet(body)
+    reply = api.post(URL + "/v1/holdouts", params=settings, data=body.getvalue())
+    assert reply.ok, reply.text
+    return reply.json()
+
+
+def ask(holdout, path="", **query):
+    reply = api.post(f"{URL}/v1/holdouts/{holdout['id']}/queries{path}", json=query)
+    assert reply.ok, (str(query)[:300], reply.text)
+    return reply.json() if path else reply.json()["answer"]
+
+
+def near(got, want, tolerance, what):
+    assert got is not None and abs(got - want) <= tolerance, (what, got, want, tolerance)
+
+
+def items(answer):
+    return {item["of"]: item["value"] for item in answer["items"]}
+
+
+rng = np.random.default_rng(3)
+N = 5000
+data = pandas.DataFrame({"a": rng.normal(size=N) * 3 + 1, "b": rng.standard_t(4, N) * 100, "c": rng.integers(0, 12, N).astype(float)})
+data["s"] = pandas.Series(rng.choice(["SFO", "OAK", "é"], N), dtype="object")
+score = 0.6 * data.a + 0.004 * data.b - 0.15 * data.c + (data.s == "SFO") * 1.2
+data["y"] = score * 10 + rng.normal(size=N) * 8
+data["late"] = score + rng.logistic(size=N) > 0.5
+data["kind"] = pandas.Series(np.choose(np.digitize(score + rng.normal(size=N), [-1, 1]), ["low", "mid", "top"]), dtype="object")
+data["number"] = np.digitize(score + rng.normal(size=N), [-1, 1]).astype(float)
+data.loc[rng.random(N) < 0.1, "b"] = np.nan
+data.loc[rng.random(N) < 0.05, "s"] = None
+
+DUMMIES = {"s_SFO": ("s", "SFO"), "s_OAK": ("s", "OAK"), "s_é": ("s", "é")}
+COLUMNS = ["a", "b", "c", "s_SFO", "s_OAK", "s_é"]
+
+
+def features(table, null=None):
+    """The features of COLUMNS, nulls as they are or filled."""
+    x = table[["a", "b", "c"]].copy()
+    for name, (column, text) in DUMMIES.items():
+        x[name] = (table[column] == text).astype(float)
+    return (x if null is None else x.fillna(null)).to_numpy()
+
+
+X, FILLED = features(data), features(data, 0.0)
+half = slice(0, N // 2)
+everything = create(data, holdout=1.0, mechanism="naive", questions=100000, name="everything")
+
+
+def expected(model):
+    return export(model, COLUMNS, DUMMIES)
+
+
+def clipped_log_loss(y, p, clip):
+    return metrics.log_loss(y, np.clip(p, clip, 1 - clip))
+
+
+def check_classifier(model, x, name):
+    """Everything about a classifier of two classes; a tolerance of 1e-5 is for sums in single precision."""
+    model.fit(x[half], data.late[half])
+    p, y, exported = model.predict_proba(x)[:, 1], data.late.to_numpy(), expected(model)
+    common = dict(label="late", model=exported)
+    loose = 1e-5 if name.startswith("xgboost") else 1e-7
+    near(ask(everything, type="accuracy", **common)["value"], metrics.accuracy_score(y, model.predict(x)), 4 * GRID, name + " accuracy")
+    near(ask(everything, type="accuracy", threshold=0.3, **common)["value"], np.mean(y == (p > 0.3)), 4 * GRID, name + " accuracy at 0.3")
+    near(ask(everything, type="loss", loss="zero_one", **common)["value"], metrics.zero_one_loss(y, model.predict(x)), 4 * GRID, name + " zero_one")
+    near(ask(everything, type="loss", loss="log", clip=0.01, **common)["value"], clipped_log_loss(y, p, 0.01), loose, name + " log")
+    near(ask(everything, type="loss", loss="brier", **common)["value"], metrics.brier_score_loss(y, p), loose, name + " brier")
+    edges = [0.1, 0.25, 0.4, 0.55, 0.7, 0.85]
+    # A double that the library rounds to an edge and the server does not would be in another bin: there are none in these data.
+    near(ask(everything, type="auc", edges=edges, **common)["value"], metrics.roc_auc_score(y, np.digitize(p, edges, right=True)), 1e-6, name + " auc")
+    got = items(ask(everything, type="confusion", **common))
+    want = metrics.confusion_matrix(y, model.predict(x), normalize="all")
+    for i, label in enumerate(("false", "true")):
+        for j, predicted in enumerate(("false", "true")):
+            near(got[f"label {label}, predicted {predicted}"], want[i, j], 4 * GRID, name + " confusion")
+    got = items(ask(everything, type="calibration", **common))
+    bins = np.digitize(p, np.linspace(0, 1, 11)[1:-1])
+    for b in range(10):
+        of = f"[{round(b / 10, 1):g}, {round((b + 1) / 10, 1):g}{']' if b == 9 else ')'} "
+        near(got[of + "share"], np.mean(bins == b), 8 * GRID, name + " calibration")
+        if np.any(bins == b):
+            near(got[of + "label"], y[bins == b].mean(), 1e-5, name + " calibration")
+            near(got[of + "prediction"], p[bins == b].mean(), 1e-5, name + " calibration")
+    return exported
+
+
+def check_classes(model, x, label, name):
+    """A classifier of several classes."""
+    model.fit(x[half], data[label][half] if label == "kind" else data[label][half].astype(int))
+    y = data[label].to_numpy()
+    p, predicted = model.predict_proba(x), model.predict(x)
+    common = dict(label=label, model=expected(model))
+    loose = 1e-5 if name.startswith("xgboost") else 1e-7
+    near(ask(everything, type="accuracy", **common)["value"], metrics.accuracy_score(y, predicted), 4 * GRID, name + " accuracy")
+    classes = list(model.classes_)
+    given = np.clip(p[np.arange(N), [classes.index(v) for v in y]], 0.01, 0.99)
+    near(ask(everything, type="loss", loss="log", clip=0.01, **common)["value"], -np.log(given).mean(), loose, name + " log")
+    near(ask(everything, type="loss", loss="brier", **common)["value"], metrics.brier_score_loss(y, p, labels=classes, scale_by_half=True), loose, name + " brier")
+    got, want = items(ask(everything, type="confusion", **common)), metrics.confusion_matrix(y, predicted, normalize="all")
+    for i, a in enumerate(classes):
+        for j, b in enumerate(classes):
+            near(got[f"label {a}, predicted {b}"], want[i, j], 4 * GRID, name + " confusion")
+
+
+def check_regressor(model, x, name):
+    model.fit(x[half], data.y[half])
+    y, p, common = data.y.to_numpy(), model.predict(x), dict(label="y", model=expected(model))
+    low, high = float(min(y.min(), p.min())) - 1, float(max(y.max(), p.max())) + 1
+    width = high - low
+    loose = 1e-4 if name.startswith("xgboost") else 1e-6
+    near(ask(everything, type="rmse", max_error=width, **common)["value"], metrics.root_mean_squared_error(y, p), loose, name + " rmse")
+    near(ask(everything, type="r2", range=[low, high], **common)["value"], metrics.r2_score(y, p), loose, name + " r2")
+    losses = dict(range=[0, width**2], **common)
+    near(ask(everything, type="loss", loss="squared", **losses)["value"], metrics.mean_squared_error(y, p), width * loose, name + " squared")
+    near(ask(everything, type="loss", loss="absolute", **losses)["value"], metrics.mean_absolute_error(y, p), width**2 * GRID + loose, name + " absolute")
+    near(ask(everything, type="loss", loss="pinball", quantile=0.8, **losses)["value"], metrics.mean_pinball_loss(y, p, alpha=0.8), width**2 * GRID + loose, name + " pinball")
+
+
+pipeline = lambda e: make_pipeline(SimpleImputer(strategy="median"), StandardScaler(), e)
+imputed = lambda e: make_pipeline(SimpleImputer(strategy="mean"), e)
+small = dict(max_depth=6, random_state=0)
+logistic = check_classifier(linear_model.LogisticRegression(max_iter=1000), FILLED, "logistic regression")
+check_classifier(pipeline(linear_model.LogisticRegression()), X, "logistic pipeline")
+check_classifier(tree.DecisionTreeClassifier(**small), X, "tree")
+check_classifier(ensemble.RandomForestClassifier(30, **small), X, "forest")
+check_classifier(imputed(ensemble.ExtraTreesClassifier(20, **small)), X, "extra trees")
+check_classifier(imputed(ensemble.RandomForestClassifier(20, **small)), X, "imputed forest")
+check_classifier(imputed(ensemble.GradientBoostingClassifier(n_estimators=30, random_state=0)), X, "boosting")
+check_classifier(ensemble.HistGradientBoostingClassifier(max_iter=30), X, "histogram boosting")
+check_classifier(xgboost.XGBClassifier(n_estimators=30, max_depth=5), X, "xgboost")
+check_classifier(lightgbm.LGBMClassifier(n_estimators=30, verbose=-1), X, "lightgbm")
+check_classes(linear_model.LogisticRegression(max_iter=1000), FILLED, "kind", "softmax regression")
+check_classes(linear_model.LogisticRegression(max_iter=1000), FILLED, "number", "softmax regression of numbers")
+check_classes(ensemble.RandomForestClassifier(20, **small), X, "kind", "forest of classes")
+check_classes(imputed(ensemble.GradientBoostingClassifier(n_estimators=15, random_state=0)), X, "kind", "boosting of classes")
+check_classes(ensemble.HistGradientBoostingClassifier(max_iter=15), X, "kind", "histogram boosting of classes")
+check_classes(xgboost.XGBClassifier(n_estimators=15, max_depth=4), X, "number", "xgboost of classes")
+check_classes(lightgbm.LGBMClassifier(n_estimators=15, verbose=-1), X, "kind", "lightgbm of classes")
+check_regressor(linear_model.LinearRegression(), FILLED, "least squares")
+check_regressor(pipeline(linear_model.Ridge()), X, "ridge pipeline")
+check_regressor(tree.DecisionTreeRegressor(**small), X, "regression tree")
+check_regressor(ensemble.RandomForestRegressor(20, **small), X, "regression forest")
+check_regressor(imputed(ensemble.GradientBoostingRegressor(n_estimators=30, random_state=0)), X, "regression boosting")
+check_regressor(ensemble.HistGradientBoostingRegressor(max_iter=30), X, "regression histogram boosting")
+check_regressor(xgboost.XGBRegressor(n_estimators=30, max_depth=5), X, "xgboost regression")
+check_regressor(lightgbm.LGBMRegressor(n_estimators=30, verbose=-1), X, "lightgbm regression")
+
+machine = svm.LinearSVC().fit(FILLED[half], data.late[half])
+margin = machine.decision_function(FILLED)
+want = np.clip(np.maximum(0, 1 - np.where(data.late, margin, -margin)), 0, 5).mean()
+near(ask(everything, type="loss", loss="hinge", range=[0, 5], label="late", model=expected(machine))["value"], want, 1e-7, "hinge")
+
+# The gradient, against NumPy.
+w = logistic["linear"]["weights"]
+x = np.column_stack([np.ones(N), FILLED])
+beta = np.array([logistic["linear"]["intercept"], w["a"], w["b"], w["c"], w["s"]["SFO"], w["s"]["OAK"], w["s"]["é"]])
+rows = (1 / (1 + np.exp(-x @ beta)) - data.late.to_numpy())[:, None] * x
+rows *= np.minimum(1, 20 / np.maximum(np.linalg.norm(rows, axis=1), 1e-300))[:, None]
+got = items(ask(everything, type="gradient", clip=20, label="late", model=logistic))
+for of, value in zip(["intercept", "a", "b", "c", "s=SFO", "s=OAK", "s=é"], rows.mean(axis=0)):
+    near(got[of], value, 1e-6, "gradient by " + of)
+
+# What cannot be exported exactly is refused.
+for model, y in ((svm.SVC(kernel="linear"), data.late), (ensemble.AdaBoostClassifier(n_estimators=2), data.late), (svm.LinearSVC(), data.kind),
+                 (ensemble.HistGradientBoostingRegressor(loss="poisson"), data.y.abs()), (xgboost.XGBRegressor(objective="reg:logistic"), data.late),
+                 (lightgbm.LGBMRegressor(objective="poisson"), data.y.abs()), (make_pipeline(StandardScaler(), tree.DecisionTreeClassifier(max_depth=2)), data.late)):
+    try:
+        expected(model.fit(FILLED[half], y[half]))
+    except ValueError:
+        continue
+    raise AssertionError(f"{model} was exported")
+
+# The flights of the examples: the intervals of a real guarantee against the answers of a naive one on the same rows.
+flights = pandas.read_parquet(FLIGHTS)
+exact = create(flights, holdout=0.3, name="exact", mechanism="naive", questions=100000)
+training = pandas.read_parquet(io.BytesIO(api.get(f"{URL}/v1/holdouts/{exact['id']}/training").content))
+origins = training.origin.value_counts().index[:8]
+texts = {f"origin_{o}": ("origin", o) for o in origins}
+fit = pandas.DataFrame({"distance": training.distance, **{f"origin_{o}": (training.origin == o).astype(float) for o in origins}})
+late = export(linear_model.LogisticRegression(max_iter=1000).fit(fit.to_numpy(), training.delay > 15), list(fit), texts)
+delay = export(ensemble.HistGradientBoostingRegressor(max_iter=20).fit(fit.to_numpy(), training.delay.clip(-60, 180)), list(fit), texts)
+QUESTIONS = [
+    (1, dict(type="accuracy", label="delay > 15", model=late)),
+    (2, dict(type="accuracy", label="delay > 15", model=late, where="origin == 'ORD'")),
+    (1, dict(type="loss", loss="log", clip=0.05, label="delay > 15", model=late)),
+    (1, dict(type="loss", loss="brier", label="delay > 15", model=late)),
+    (1, dict(type="loss", loss="absolute", range=[0, 120], label="delay", model=delay)),
+    (1, dict(type="rmse", max_error=120, label="delay", model=delay)),
+    (3, dict(type="r2", range=[-60, 180], label="delay", model=delay)),
+    (10, dict(type="auc", label="delay > 15", model=late)),
+    (5, dict(type="auc", label="delay > 15", model=late, bins=5)),
+    (5, dict(type="calibration", label="delay > 15", model=late, edges=[0, 0.15, 0.2, 0.25, 1])),
+    (3, dict(type="confusion", label="delay > 15", model=late, threshold=0.2)),
+    (1, dict(type="gradient", label="delay > 15", model=late, clip=100)),
+]
+for mechanism in ("gaussian", "guess_and_check"):
+    holdout = create(flights, holdout=0.3, name=mechanism, mechanism=mechanism, questions=1000)
+    assert holdout["units"] == exact["units"]
+    for price, question in QUESTIONS:
+        truth, explained, answer = ask(exact, **question), ask(holdout, "/explain", **question), ask(holdout, **question)
+        cost = answer["cost"]["questions"]
+        assert explained["cost"]["questions"] == cost, (explained["cost"], answer["cost"])
+        assert cost == price or mechanism != "gaussian", (question["type"], cost, price)
+        pairs = [(truth, dict(value=answer["value"], **{k: answer["interval"].get(k) for k in ("low", "high")}))]
+        if "items" in answer:
+            pairs = list(zip(truth["items"], answer["items"]))
+        widths = []
+        for want, got in pairs:
+            if want["value"] is not None:
+                assert got["low"] <= want["value"] <= got["high"], (question["type"], want, got)
+            if got["value"] is not None:
+                assert got["low"] <= got["value"] <= got["high"], (question["type"], got)
+                widths.append(max(got["high"] - got["value"], got["value"] - got["low"]))
+        said = {k: v for k, v in question.items() if k != "model"}
+        if "items" in answer:
+            print(f"{mechanism:16} {cost:3} questions: {len(answer['items'])} items, ±{min(widths):.3g} to ±{max(widths):.3g}", said)
+        else:
+            print(f"{mechanism:16} {cost:3} questions: {answer['value']:.4g} in [{pairs[0][1]['low']:.4g}, {pairs[0][1]['high']:.4g}], exactly {truth['value']:.4g}", said)
+print("MODELS OK")
