@@ -119,7 +119,7 @@ func (q *argmax) combine(r Range) func(Outcome) Result {
 			bounded = bounded && p.Bounded
 		}
 		result := Result{Selected: q.name(best)}
-		regret := interval.Point(0)
+		most := 0.0 // that another may be ahead
 		for i, p := range o.Parts {
 			part, in := p, r
 			if q.Least { // back to the candidate's own units
@@ -129,11 +129,13 @@ func (q *argmax) combine(r Range) func(Outcome) Result {
 			result.Items = append(result.Items, Item{Of: q.name(i), Value: one.Value, Low: one.Low, High: one.High})
 			if i != best {
 				ahead := interval.Point(p.interval().High).Sub(interval.Point(o.Parts[best].interval().Low))
-				regret.High = max(regret.High, ahead.High)
+				most = max(most, ahead.High)
 			}
 		}
 		if bounded {
-			most := width.Mul(interval.Point(regret.High)).Clip(0, r.High-r.Low).High
+			if most > 0 { // else 0 exactly, without rounding outward
+				most = width.Mul(interval.Point(most)).Clip(0, r.High-r.Low).High
+			}
 			result.Regret = &most
 		}
 		return result

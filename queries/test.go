@@ -15,7 +15,7 @@ var testKind = kind{
 	doc: `A hypothesis test. The answer has the effect with its interval, a verdict, yes where the null hypothesis is rejected and undecided where it is not, and a p-value.
 Both hold for all the questions of the guarantee together, however this one was chosen from earlier answers: **no further correction belongs on top**. The
 verdict is yes where the interval excludes the null, which is where the p-value is at most 1 - confidence; the p-value is the least level at which the intervals of the answer's own
-parts exclude it. Since these intervals are simultaneous and without assumptions beyond independent units, p-values are larger than a textbook's, and never too small. A p-value is null where no such
+parts exclude it. Since these intervals are simultaneous and without assumptions beyond independent units, p-values are larger than a textbook's, and never too small; none is below 1e-9. A p-value is null where no such
 levels are known (naive, published bounds).
 
 | test | members | null hypothesis | effect |
