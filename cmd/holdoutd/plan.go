@@ -18,7 +18,7 @@ import (
 
 func planCommand() *cobra.Command {
 	var request bounds.Request
-	var asJSON bool
+	var asJSON, asTable bool
 	var plots []string
 	cmd := &cobra.Command{
 		Use:   "plan",
@@ -28,12 +28,15 @@ units, when all intervals are to hold together with the given confidence. Half-w
 values in [0,1]; one with another range scales them by its width.
 
 With --half-width it also says how many questions each method answers within it. --plot draws half-width against number
-of questions into an .svg or .png file, and may be given twice.`,
+of questions into an .svg or .png file, and may be given twice. --table prints a page in Markdown about all methods.`,
 		Example: `  holdoutd plan --n 100000 --questions 1000
   holdoutd plan --n 20000 --half-width 0.1 --rounds 5 --plot half-width.svg
   holdoutd plan --n 30000 --training 70000 --questions 1000 --tokens 20 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asTable {
+				return printBoundsPage(cmd)
+			}
 			if request.N == 0 {
 				return errors.New("name the number of units in the holdout: --n 10000")
 			}
@@ -72,8 +75,17 @@ of questions into an .svg or .png file, and may be given twice.`,
 	f.Int64Var(&request.Tokens, "tokens", 0, fmt.Sprintf("how often training and holdout may disagree (default %d)", bounds.DefaultTokens))
 	f.BoolVar(&request.Published, "published", false, "only bounds of the literature")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
+	f.BoolVar(&asTable, "table", false, "print the page docs/BOUNDS.md: all methods at usual sizes, and what they are")
 	f.StringArrayVar(&plots, "plot", nil, "draw into this .svg or .png file")
 	return cmd
+}
+
+// printBoundsPage takes no other flag: its page has sizes of its own.
+func printBoundsPage(cmd *cobra.Command) error {
+	if cmd.Flags().NFlag() > 1 {
+		return errors.New("--table has sizes of its own; leave the other flags out")
+	}
+	return bounds.WriteTable(cmd.OutOrStdout())
 }
 
 // plainRequest names the flag instead of the package.

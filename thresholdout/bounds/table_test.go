@@ -1,0 +1,38 @@
+package bounds
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestPage: docs/BOUNDS.md is what the code makes, and says something of every method.
+func TestPage(t *testing.T) {
+	var made bytes.Buffer
+	if err := WriteTable(&made); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/BOUNDS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(page, made.Bytes()) {
+		t.Error("docs/BOUNDS.md differs; make it anew: holdoutd plan --table > docs/BOUNDS.md")
+	}
+	for _, m := range methods {
+		d := descriptions[m.name]
+		if d.formula == "" || d.source == "" || d.assumes == "" || strings.HasPrefix(d.published, "no") == m.published {
+			t.Errorf("%s is described by %+v", m.name, d)
+		}
+		if _, after, ok := strings.Cut(d.source, "(proofs/"); ok {
+			name, _, _ := strings.Cut(after, ")")
+			if _, err := os.Stat("../../docs/proofs/" + name); err != nil {
+				t.Errorf("%s: %v", m.name, err)
+			}
+		}
+	}
+	if len(descriptions) != len(methods) {
+		t.Errorf("%d descriptions of %d methods", len(descriptions), len(methods))
+	}
+}
