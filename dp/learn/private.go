@@ -66,7 +66,8 @@ func (o Private) Account() (*account.RDP, error) {
 
 // TrainPrivately is DP-SGD from the parameters that the network has, which must not come from the data. Every
 // intermediate model is private together with the last one, and what was spent is o.Account(). A cancelled context ends
-// training between two steps with the context's error: when it comes must not depend on the data.
+// training between two steps with the context's error: when it comes must not depend on the data. That data are refused
+// (ErrData) does depend on them, and is for nobody but who holds them.
 //
 // Batches and noise come from s. The guarantee needs a stream of a secret key that is used for nothing else; with
 // noise.Seeded it is a simulation of private training. Row i is drawn when 64 random bits are below floor(2^64 Sampling),
