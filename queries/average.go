@@ -1,24 +1,42 @@
 package queries
 
-import "github.com/holdoutd/holdoutd/queries/expr"
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+)
 
 // average is the plan of a mean of f's value, over all rows or over those in which where holds.
 //
-// Over everything with one vote a unit it is one row function. Else it is a ratio of two: with one vote a unit, the sum over
-// units of the unit's own mean by the number of units in which where holds anywhere; with one vote a row, the sum over rows
-// by the number of rows, both as shares of the largest unit.
+// Over everything with one vote a unit it is one row function. Else it is a ratio of sums over the rows that are asked about: of u, the
+// place of the value in its range from 0 to 1, by that of 1 (with one vote a unit, of each unit's own mean of u, by 1 for the
+// units that have such a row; with one vote a row, both as shares of the largest unit). The two row functions are u and 1-u, which add up
+// to what u is divided by. From intervals of ±w, u/(u + (1-u)) is known within w by the share of such rows; u by that share, asked
+// for itself, would be up to twice as uncertain, for an error of the divisor moves it too.
 func average(c *compiler, f RowFunction, where *expr.Node, weight Weight) *Plan {
 	r := Range{f.Lo, f.Hi}
 	rows := weight == WeightRow && c.grouped
 	if where == nil && !rows {
 		return &Plan{Functions: []RowFunction{f}, Range: r, combine: affine(r, false)}
 	}
-	above, below := f, RowFunction{Lo: 0, Hi: 1, Where: where, PerUnit: UnitAny}
-	above.Where = where
+	f.Where = where
 	if rows {
-		above.PerUnit, below.PerUnit = UnitShare, UnitShare
+		f.PerUnit = UnitShare
 	}
-	return &Plan{Functions: []RowFunction{above, below}, Range: r, combine: ratio(r)}
+	return &Plan{Functions: []RowFunction{f, complement(f)}, Range: r, combine: func(o Outcome) Result { return shareOf(o.Parts[0], o.Parts[1], r) }}
+}
+
+// complement is 1 minus a row function, in the rows in which its condition holds.
+func complement(f RowFunction) RowFunction {
+	if f.Value != nil && f.Value.Type == expr.Condition {
+		f.Value = not(f.Value)
+		return f
+	}
+	if f.Value != nil { // nil after a violation
+		f.Value = &expr.Node{Op: expr.OpNeg, Type: expr.Number, Args: []*expr.Node{f.Value}}
+	}
+	f.Lo, f.Hi, f.Null = 0-f.Hi, 0-f.Lo, 0-f.Null // no negative zero
+	return f
 }
 
 // describeAverage says what average did. what is the mean's name, value the row's value in words.
@@ -38,17 +56,33 @@ func (p *Plan) describeAverage(c *compiler, what, value string, where *expr.Synt
 		d.Combine = "the mean of the row function"
 		d.Target = c.target("the mean over units of each unit's own %s", what)
 	case c.grouped && weight == WeightRow:
-		d.Functions = []string{"the sum over the unit's rows" + in + " of " + value + ", as a share of the largest unit",
-			"the number of the unit's rows" + in + ", as a share of the largest unit"}
-		d.Combine = "the first mean divided by the second; undefined where the second is not positive"
+		d.Functions = []string{"the sum over the unit's rows" + in + ", as a share of the largest unit, of u, " + p.place(value), "the same of 1 - u"}
+		d.Combine = p.quotient()
 		d.Target = c.target("the %s%s, every row having one vote", what, in)
 	case c.grouped:
-		d.Functions = []string{"the mean" + in + " of the unit, of " + value, "1 if the unit has a row in which " + where.Canonical() + ", else 0"}
-		d.Combine = "the first mean divided by the second; undefined where the second is not positive"
+		d.Functions = []string{"the mean over the unit's rows in which " + where.Canonical() + " of u, " + p.place(value) + "; 0 if there are none", "the same of 1 - u"}
+		d.Combine = p.quotient()
 		d.Target = c.target("the mean over units of each unit's own %s%s, over the units that have one", what, in)
 	default:
-		d.Functions = []string{value + " where " + where.Canonical() + ", else nothing", "1 where " + where.Canonical() + ", else 0"}
-		d.Combine = "the first mean divided by the second; undefined where the second is not positive"
+		d.Functions = []string{"u where " + where.Canonical() + ", else nothing; u is " + p.place(value), "1 - u where " + where.Canonical() + ", else nothing"}
+		d.Combine = p.quotient()
 		d.Target = c.target("the %s%s", what, in)
 	}
+}
+
+// place says what u is.
+func (p *Plan) place(value string) string {
+	if p.Range == (Range{0, 1}) {
+		return value
+	}
+	return fmt.Sprintf("the place of %s in %v, from 0 to 1", value, p.Range)
+}
+
+// quotient says what shareOf makes.
+func (p *Plan) quotient() string {
+	text := "the first mean divided by the sum of both"
+	if p.Range != (Range{0, 1}) {
+		text += fmt.Sprintf(", moved to %v", p.Range)
+	}
+	return text + "; undefined where that sum is not positive"
 }

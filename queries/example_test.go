@@ -13,7 +13,8 @@ var flights = dataset.Schema{Fields: []dataset.Field{
 	{Name: "origin", Kind: dataset.Text},
 }}
 
-// A conditional mean is the ratio of two row functions, so it costs two questions.
+// A conditional mean is made of two row functions: the place of the value in its range, and what it lacks to 1, in the rows that are
+// asked about. So it costs two questions.
 func Example() {
 	q, err := queries.Parse([]byte(`{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'SFO'"}`))
 	if err != nil {
@@ -30,13 +31,13 @@ func Example() {
 	// What the mechanism released: the two means with intervals that hold together.
 	r := p.Combine(queries.Outcome{N: 100_000, Parts: []queries.Part{
 		{Value: 0.0145, Low: 0.014, High: 0.015, Bounded: true},
-		{Value: 0.05, Low: 0.0495, High: 0.0505, Bounded: true},
+		{Value: 0.0355, Low: 0.035, High: 0.036, Bounded: true},
 	}})
 	fmt.Printf("%.2f in [%.2f, %.2f]\n", *r.Value, *r.Low, *r.High)
 	// Output:
 	// the mean of delay clamped to [-60, 180] over the rows in which origin == "SFO", in the population that the rows were drawn from
 	// costs 2
-	// 9.60 in [6.53, 12.73]
+	// 9.60 in [7.20, 12.00]
 }
 
 // All spellings of a question have one ID.

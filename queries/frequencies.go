@@ -106,9 +106,6 @@ func (c *compiler) categories(name string, column *expr.Node, values []string) [
 		any.Args = append(any.Args, text)
 		all = append(all, category{v, &expr.Node{Op: expr.OpEq, Type: expr.Condition, Args: []*expr.Node{column, text}}})
 	}
-	not := func(n *expr.Node) *expr.Node {
-		return &expr.Node{Op: expr.OpNot, Type: expr.Condition, Args: []*expr.Node{n}}
-	}
 	return append(all, category{"other", and(not(any), not(isNull(column)))}, category{"null", isNull(column)})
 }
 

@@ -53,17 +53,14 @@ func (q *groups) compile(c *compiler) *Plan {
 		return nil
 	}
 	null := orLow(q.Null, q.Range)
+	f := RowFunction{Value: x, Lo: q.Range.Low, Hi: q.Range.High, Null: null}
 	p := &Plan{Range: q.Range}
 	for _, k := range categories {
 		holds := k.holds
 		if where != nil {
 			holds = and(holds, where)
 		}
-		up := clamped(nullAs(x, null), q.Range)
-		down := &expr.Node{Op: expr.OpNeg, Type: expr.Number, Args: []*expr.Node{up}}
-		p.Functions = append(p.Functions,
-			RowFunction{Value: within(holds, up, q.Range.Low), Lo: q.Range.Low, Hi: q.Range.High, Null: q.Range.Low},
-			RowFunction{Value: within(holds, down, -q.Range.High), Lo: -q.Range.High, Hi: -q.Range.Low, Null: -q.Range.High})
+		p.Functions = append(p.Functions, split(f, holds)...)
 	}
 	p.releases = []Release{{Kind: Vector, Count: len(p.Functions), Variance: 1 - 1/float64(len(p.Functions)) + gridSlack*float64(len(p.Functions)), Optional: true}}
 	p.combine = func(o Outcome) Result {

@@ -221,11 +221,11 @@ func TestIntervalsHoldTheTarget(t *testing.T) {
 		}
 		rapid.Check(t, func(t *rapid.T) {
 			share := rapid.Float64Range(0, 1)
-			below := share.Draw(t, "second mean")
-			truth := []float64{below * share.Draw(t, "ratio"), below}[:len(p.Functions)]
+			asked, u := share.Draw(t, "rows that are asked about"), share.Draw(t, "ratio")
+			truth := []float64{asked * u, asked * (1 - u)}[:len(p.Functions)]
 			answer := truth[0]
 			if len(truth) == 2 {
-				answer = truth[0] / truth[1]
+				answer = truth[0] / (truth[0] + truth[1])
 			}
 			n := rapid.Int64Range(1, 1<<31).Draw(t, "n")
 			parts := make([]Part, len(truth))
@@ -262,20 +262,21 @@ func TestUndefinedAndUnbounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, below := range []float64{0, -0.01, math.NaN()} {
-		got := p.Combine(Outcome{N: 10, Parts: []Part{{Value: 0.3, Low: 0.2, High: 0.4, Bounded: true}, {Value: below, Low: -0.1, High: 0.1, Bounded: true}}})
+	for _, nothing := range []float64{0, -0.01, math.NaN()} {
+		part := Part{Value: nothing, Low: -0.1, High: 0.1, Bounded: true}
+		got := p.Combine(Outcome{N: 10, Parts: []Part{part, part}})
 		if got.Value != nil || *got.Low != -60 || *got.High != 180 {
-			t.Errorf("with the condition at %v: %v in [%v, %v]", below, show(got.Value), *got.Low, *got.High)
+			t.Errorf("with both means at %v: %v in [%v, %v]", nothing, show(got.Value), *got.Low, *got.High)
 		}
 	}
-	got := p.Combine(Outcome{N: 10, Parts: []Part{{Value: 0.1, Low: 0, High: 0.2, Bounded: true}, {Value: 0.2}}})
+	got := p.Combine(Outcome{N: 10, Parts: []Part{{Value: 0.1, Low: 0, High: 0.2, Bounded: true}, {Value: 0.1}}})
 	if got.Value == nil || *got.Value != 60 || got.Low != nil || got.High != nil {
 		t.Errorf("%v, %v, %v", show(got.Value), show(got.Low), show(got.High))
 	}
 }
 
-// TestNumeratorBelowDenominator holds what ratio relies on: at no unit is the first row function above the second.
-func TestNumeratorBelowDenominator(t *testing.T) {
+// TestPlaceAndComplement holds what a conditional mean relies on: at every unit its two row functions add up to the unit's part in it.
+func TestPlaceAndComplement(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		grouped := rapid.Bool().Draw(t, "grouped")
 		weight := rapid.SampledFrom([]string{"unit", "row"}).Draw(t, "weight")
@@ -288,9 +289,10 @@ func TestNumeratorBelowDenominator(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, u := range drawUnits(t, grouped) {
-			above, below := unitValue(p.Functions[0], u, 4), unitValue(p.Functions[1], u, 4)
-			if above < 0 || above > below || below > 1 {
-				t.Fatalf("%v: %v and %v", u, above, below)
+			first, second := unitValue(p.Functions[0], u, 4), unitValue(p.Functions[1], u, 4)
+			part := unitValue(RowFunction{Lo: 0, Hi: 1, Where: p.Functions[0].Where, PerUnit: p.Functions[0].PerUnit}, u, 4)
+			if first < 0 || second < 0 || math.Abs(first+second-part) > 1e-12 {
+				t.Fatalf("%v: %v and %v, want %v in all", u, first, second, part)
 			}
 		}
 	})
