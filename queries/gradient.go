@@ -25,14 +25,16 @@ var gradientKind = kind{
 
 // gradient is {"type":"gradient"}.
 type gradient struct {
-	Model *model.Model
-	Label *expr.Syntax
-	Clip  *float64
+	Model    *model.Model
+	Features map[string]*expr.Syntax
+	Label    *expr.Syntax
+	Clip     *float64
 }
 
 func (q *gradient) members() []member {
 	return []member{
 		required("model", modelForm{&q.Model}, "a linear model with one output, as docs/MODELS.md describes; weights that are to be fitted must be there, as 0 if need be"),
+		optional("features", computedForm{&q.Features}, featuresDoc),
 		required("label", expression{&q.Label}, "the truth: a condition with the link logit, a number with identity"),
 		required("clip", number{into: &q.Clip, above: &zero}, "the largest length of a row's gradient; intervals are as wide as it is large"),
 	}
@@ -46,6 +48,7 @@ func (q *gradient) rules(v *violations, pointer string) {
 	case 1+len(q.Model.Linear().Parameters) > MaxGradient:
 		v.add(pointer+"/model", fmt.Sprintf("has more than %d weights with the intercept", MaxGradient))
 	}
+	featureRules(v, pointer, q.Model, q.Features)
 	if q.Clip != nil && (*q.Clip > MaxMagnitude || *q.Clip < MinWidth) {
 		v.add(pointer+"/clip", fmt.Sprintf("must lie in [%g, %g]", MinWidth, MaxMagnitude))
 	}
@@ -55,7 +58,7 @@ func (q *gradient) rules(v *violations, pointer string) {
 // of the cube, and so is the mean of a unit's rows; the variances add up to at most the mean squared
 // distance from the middle, 1/4. The range is wider than clip by gridRoom, which covers all rounding.
 func (q *gradient) compile(c *compiler) *Plan {
-	p, ok := c.model(q.Model)
+	p, ok := c.model(q.Model, q.Features)
 	if !ok {
 		return nil
 	}
@@ -64,9 +67,12 @@ func (q *gradient) compile(c *compiler) *Plan {
 		return nil
 	}
 	names, features := []string{"intercept"}, []*expr.Node{literal(1)}
-	columns := c.columns()
+	in, ok := c.inputs(q.Features)
+	if !ok {
+		return nil
+	}
 	for _, w := range q.Model.Linear().Parameters {
-		names, features = append(names, w.Name), append(features, nullAs(c.feature(columns, w.Feature), w.Null))
+		names, features = append(names, w.Name), append(features, nullAs(c.feature(in, w.Feature), w.Null))
 	}
 	clip := *q.Clip
 	length := binary(expr.OpMul, unary(expr.OpAbs, residual), unary(expr.OpSqrt, squares(features)))

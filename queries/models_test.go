@@ -110,6 +110,13 @@ func TestLossesMeanWhatTheySay(t *testing.T) {
 		{`"type":"accuracy","label":"u > 20","threshold":1,` + logisticModel, func(r reference.Row) float64 { return indicator(!labelU(r)) }},
 		{`"type":"accuracy","label":"u > 20",` + treeModel, func(r reference.Row) float64 { return indicator(labelU(r) == (treeOf(r) > 0.5)) }},
 		{`"type":"accuracy","label":"u > 20","threshold":0.8,` + treeModel, func(r reference.Row) float64 { return indicator(labelU(r) == (treeOf(r) > 0.8)) }},
+		{`"type":"accuracy","label":"u > 20","features":{"z":"v / 2","above":"v > 10"},"model":{"linear":{"intercept":-1,"weights":{"z":0.01,"above":2},"impute":{"z":30}}}`, func(r reference.Row) float64 {
+			z := -1.0 + 0.01*30
+			if v, ok := r["v"].(float64); ok {
+				z = -1 + 0.01*v/2 + 2*indicator(v > 10)
+			}
+			return indicator(labelU(r) == (z > 0.5))
+		}},
 		{`"type":"accuracy","label":"u > 20","prediction":"v > 10"`, func(r reference.Row) float64 {
 			v, ok := r["v"].(float64)
 			return indicator(labelU(r) == (ok && v > 10))
@@ -595,6 +602,14 @@ func TestModelsRefused(t *testing.T) {
 		`"type":"accuracy","label":"late","threshold":1,"model":{"softmax":{"classes":["a","b"],"weights":{}}}`:              "/threshold: is for a model with one output",
 		`"type":"accuracy","label":"late","model":{"softmax":{"classes":["a","b"],"weights":{}}}`:                            "/label: must be a text column",
 		`"type":"accuracy","label":"origin","model":{"softmax":{"classes":[1,2],"weights":{}}}`:                              "/label",
+		`"type":"accuracy","label":"late","features":{"x":"delay"},"model":{"linear":{"weights":{}}}`:                        "/features/x: is no number that the model reads",
+		`"type":"accuracy","label":"late","features":{"x":"delay"},"prediction":"late"`:                                      "/features/x: is no number that the model reads",
+		`"type":"accuracy","label":"late","features":{"x":"delay +"},"model":{"linear":{"weights":{"x":1}}}`:                 "/features/x: 1:8: the expression ends too early",
+		`"type":"accuracy","label":"late","features":{"x":"origin"},"model":{"linear":{"weights":{"x":1}}}`:                  "/features/x: 1:1: the expression is text",
+		`"type":"accuracy","label":"late","features":{"x":"y"},"model":{"linear":{"weights":{"x":1}}}`:                       "/features/x: 1:1: unknown column",
+		`"type":"accuracy","label":"late","features":{"delay":"distance"},"model":{"linear":{"weights":{"delay":1}}}`:        "/features/delay: is the name of a column",
+		`"type":"accuracy","label":"late","features":3,"model":{"linear":{"weights":{}}}`:                                    "/features: must be an object of expressions by name",
+		`"type":"gradient","label":"late","clip":1,"features":{"x":"delay"},"model":{"linear":{"weights":{}}}`:               "/features/x: is no number",
 		`"type":"loss","loss":"logg","label":"late","prediction":"delay"`:                                                    "/loss: must be one of zero_one, log, brier, hinge, squared, absolute, pinball; did you mean log?",
 		`"type":"loss","loss":"squared","label":"delay","prediction":"distance"`:                                             `"range" is missing`,
 		`"type":"loss","loss":"log","clip":0.5,"label":"late","prediction":"distance"`:                                       "/clip: must be at least",
@@ -627,6 +642,8 @@ func TestModelIdentity(t *testing.T) {
 	for _, bodies := range [][2]string{
 		{`{"type":"accuracy","label":"late","threshold":0.5,"model":{"linear":{"weights":{"delay":1.0,"distance":2e0},"intercept":0}}}`,
 			`{"type":"accuracy","label":"(late)","model":{"linear":{"weights":{"distance":2,"delay":1}}}}`},
+		{`{"type":"accuracy","label":"late","features":{"x":"(delay)","y":"1 + delay"},"model":{"linear":{"weights":{"x":1,"y":2}}}}`,
+			`{"type":"accuracy","label":"late","features":{"y":"delay + 1.0","x":"delay"},"model":{"linear":{"weights":{"x":1,"y":2}}}}`},
 		{`{"type":"loss","loss":"log","clip":1e-3,"label":"late","prediction":"distance"}`, `{"type":"loss","loss":"log","label":"late","prediction":"distance"}`},
 		{`{"type":"calibration","label":"late","prediction":"distance","edges":[0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1]}`, `{"type":"calibration","label":"late","prediction":"distance"}`},
 		{`{"type":"auc","label":"late","prediction":"distance","bins":10}`, `{"type":"auc","label":"late","prediction":"distance"}`},

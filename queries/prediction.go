@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -19,20 +20,23 @@ import (
 // prediction is the part that all questions about a model's quality share: what predicts, and the label.
 type prediction struct {
 	Model      *model.Model
+	Features   map[string]*expr.Syntax
 	Prediction *expr.Syntax
 	Rows       rowNumbers
 	Label      *expr.Syntax
 }
 
 const (
-	modelDoc = "the model, as docs/MODELS.md describes: linear, softmax or trees over the table's columns"
-	labelDoc = "the truth: a condition for a model with one output, a column for one with classes"
+	featuresDoc = "features of the model that are no columns: row expressions by name, numbers or conditions, which count as 1 and 0"
+	modelDoc    = "the model, as docs/MODELS.md describes: linear, softmax or trees over the table's columns"
+	labelDoc    = "the truth: a condition for a model with one output, a column for one with classes"
 )
 
 func (q *prediction) members(label string) []member {
 	return []member{
 		required("label", expression{&q.Label}, label),
 		optional("model", modelForm{&q.Model}, modelDoc),
+		optional("features", computedForm{&q.Features}, featuresDoc),
 		optional("prediction", expression{&q.Prediction}, "instead of a model: a row expression, such as a column of predictions"),
 		optional("predictions", rowNumbersForm{&q.Rows}, "instead of a model, for holdouts created with features=public: a number for each row of the holdout, in the order of row_id"),
 	}
@@ -53,6 +57,20 @@ func (q *prediction) rules(v *violations, pointer string) {
 		v.add(pointer, `"model", "prediction" and "predictions" go without each other`)
 	case given == 0 && len(v.list) == 0:
 		v.add(pointer, `"model", "prediction" or "predictions" is missing: what predicts`)
+	}
+	featureRules(v, pointer, q.Model, q.Features)
+}
+
+// featureRules checks that a model reads what is computed for it, as a number.
+func featureRules(v *violations, pointer string, m *model.Model, features map[string]*expr.Syntax) {
+	read := map[string]bool{}
+	if m != nil {
+		_, read = m.Columns()
+	}
+	for _, name := range slices.Sorted(maps.Keys(features)) {
+		if text, ok := read[name]; !ok || text {
+			v.add(pointer+"/features/"+escape(name), "is no number that the model reads")
+		}
 	}
 }
 
@@ -78,8 +96,7 @@ type predictor struct {
 // predictor builds the prediction; false with a violation where it does not fit the schema.
 func (q *prediction) predictor(c *compiler) (p predictor, ok bool) {
 	if q.Model != nil {
-		p, ok = c.model(q.Model)
-		return p, ok
+		return c.model(q.Model, q.Features)
 	}
 	if q.Rows.digest != "" {
 		n := c.rowNumbers("predictions", q.Rows)
@@ -99,12 +116,15 @@ func (q *prediction) predictor(c *compiler) (p predictor, ok bool) {
 	return p, false
 }
 
-// model binds a model's features to columns.
-func (c *compiler) model(m *model.Model) (p predictor, ok bool) {
-	columns := c.columns()
+// model binds a model's features to columns and expressions.
+func (c *compiler) model(m *model.Model, computed map[string]*expr.Syntax) (p predictor, ok bool) {
+	inputs, ok := c.inputs(computed)
+	if !ok {
+		return p, false
+	}
 	features := make([]*expr.Node, 0, len(m.Features()))
 	for _, f := range m.Features() {
-		n := c.feature(columns, f)
+		n := c.feature(inputs, f)
 		if n == nil {
 			return p, false
 		}
@@ -117,18 +137,47 @@ func (c *compiler) model(m *model.Model) (p predictor, ok bool) {
 	return p, true
 }
 
-// columns are the kinds of the columns by name.
-func (c *compiler) columns() map[string]dataset.Kind {
-	kinds := make(map[string]dataset.Kind, len(c.schema.Fields))
+// inputs are what a model can read, by name: the kinds of columns, and numbers that are computed.
+type inputs struct {
+	columns  map[string]dataset.Kind
+	computed map[string]*expr.Node
+}
+
+func (c *compiler) inputs(computed map[string]*expr.Syntax) (in inputs, ok bool) {
+	in = inputs{make(map[string]dataset.Kind, len(c.schema.Fields)), map[string]*expr.Node{}}
 	for _, f := range c.schema.Fields {
-		kinds[f.Name] = f.Kind
+		in.columns[f.Name] = f.Kind
 	}
-	return kinds
+	ok = true
+	for _, name := range slices.Sorted(maps.Keys(computed)) {
+		at := c.pointer + "/features/" + escape(name)
+		n, err := computed[name].Check(c.schema)
+		_, column := in.columns[name]
+		switch {
+		case column:
+			c.add(at, "is the name of a column; give the feature another one")
+		case err != nil:
+			c.expression(at, err)
+		case n.Type == expr.Condition:
+			in.computed[name] = choose(n, literal(1), literal(0))
+			continue
+		case n.Type == expr.Number:
+			in.computed[name] = n
+			continue
+		default:
+			c.add(at, "must be a number or a condition")
+		}
+		ok = false
+	}
+	return in, ok
 }
 
 // feature is a model's feature as a number of the row; nil with a violation where the column is not there or is of another kind.
-func (c *compiler) feature(columns map[string]dataset.Kind, f model.Feature) *expr.Node {
-	kind, known := columns[f.Column]
+func (c *compiler) feature(in inputs, f model.Feature) *expr.Node {
+	if n := in.computed[f.Column]; n != nil {
+		return n
+	}
+	kind, known := in.columns[f.Column]
 	n := &expr.Node{Op: expr.OpColumn, Type: expr.Number, Text: f.Column}
 	switch {
 	case !known:
@@ -332,6 +381,45 @@ func (f modelForm) schema() map[string]any {
 	object := map[string]any{"type": "object"}
 	return map[string]any{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
 		"properties": map[string]any{"linear": object, "softmax": object, "trees": object}}
+}
+
+// computedForm is an object of expressions by name.
+type computedForm struct{ into *map[string]*expr.Syntax }
+
+// MaxComputed bounds the expressions that are computed for one model.
+const MaxComputed = 1000
+
+func (f computedForm) read(v *violations, pointer string, in *value) {
+	if in.kind != objectValue {
+		v.wrongType(pointer, "an object of expressions by name", in)
+		return
+	}
+	if len(in.members) > MaxComputed {
+		v.add(pointer, fmt.Sprintf("must not be more than %d", MaxComputed))
+		return
+	}
+	features := map[string]*expr.Syntax{}
+	for _, m := range in.members {
+		var s *expr.Syntax
+		expression{&s}.read(v, pointer+"/"+escape(m.name), m.value)
+		features[m.name] = s
+	}
+	*f.into = features
+}
+
+func (f computedForm) canonical() any {
+	if len(*f.into) == 0 {
+		return nil
+	}
+	all := map[string]any{}
+	for name, s := range *f.into {
+		all[name] = s.Canonical()
+	}
+	return all
+}
+
+func (f computedForm) schema() map[string]any {
+	return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string", "minLength": 1, "maxLength": expr.MaxSource}, "maxProperties": MaxComputed}
 }
 
 // write is the value's JSON, numbers as they were spelled.
