@@ -14,7 +14,14 @@ import (
 // falseAlarm is the probability with which one check fails without cause; seeds are fixed.
 const falseAlarm = 1e-6
 
-const runs = 40
+// runs of one analyst against one mechanism.
+var runs = 40
+
+func init() {
+	if underRace {
+		runs = 16
+	}
+}
 
 // misses is how many of the runs have an interval that misses.
 func misses(t *testing.T, a Analyst, n int64, oracle func(seed uint64) Oracle) int {
@@ -114,7 +121,7 @@ func TestPlantedFaults(t *testing.T) {
 // Phi(sqrt(2k/(pi n))) for signs, and the boosting attack's loss is 1-Phi(sqrt(k/(pi n))). The standard error of a mean of 40 runs
 // with n = 1000 is 0.0025, so that 0.0125 and 0.004 for the formula's own error are five of them.
 func TestAttackReaches(t *testing.T) {
-	const n, k = 1000, 1000
+	const n, k, runs = 1000, 1000, 40
 	phi := func(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
 	for name, want := range map[string]float64{
 		"single-adaptive":       phi(1) - 0.5,

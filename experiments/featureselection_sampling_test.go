@@ -80,10 +80,13 @@ func products(x, y []float64) []float64 {
 // samplingFalseAlarm is that of one comparison of two samples, of 14 means, 105 covariances and 14 distributions.
 const samplingFalseAlarm = 1e-5
 
-const (
-	plainRuns   = 400
-	sampledRuns = 4000
-)
+var plainRuns, sampledRuns = 400, 4000
+
+func init() {
+	if underRace {
+		plainRuns, sampledRuns = 150, 1500
+	}
+}
 
 // TestSamplingIsExact: what is drawn of the analyst's view is distributed as if all data were drawn, and the analyst of the shipped
 // selection code played against the shipped mechanism.

@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"html"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,47 +51,93 @@ func (e Experiment) small(seed uint64) Options {
 	return o
 }
 
-// TestResumed: every experiment that is interrupted twice and continued finds exactly what it finds uninterrupted, writes all
-// of its files, and does no piece of work twice.
+// A smallRun is a small run of an experiment with seed 1, made once for all tests that look at it.
+type smallRun struct {
+	whole   func() (Result, error) // uninterrupted
+	resumed func() (resumption, error)
+}
+
+// resumption is a run that was interrupted and continued.
+type resumption struct {
+	report Report
+	dir    string
+}
+
+var smallRuns = map[string]smallRun{}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	root, err := os.MkdirTemp("", "experiments-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	for _, e := range All {
+		smallRuns[e.Name] = smallRun{
+			whole: sync.OnceValues(func() (Result, error) { return e.Run(context.Background(), e.small(1)) }),
+			resumed: sync.OnceValues(func() (resumption, error) {
+				dir := filepath.Join(root, e.Name)
+				r, err := interrupted(e, dir)
+				return resumption{r, dir}, err
+			}),
+		}
+	}
+	code := m.Run()
+	os.RemoveAll(root)
+	os.Exit(code)
+}
+
+// interrupted runs an experiment that is interrupted twice and then continued to its end.
+func interrupted(e Experiment, dir string) (Report, error) {
+	taken := 0
+	for _, stop := range []int{1, 2} {
+		ctx, cancel := context.WithCancel(context.Background())
+		o, calls := e.small(1), 0
+		o.Progress = func(_ string, done, total int) {
+			if calls++; calls > stop && done < total {
+				cancel()
+			}
+		}
+		r, err := Perform(ctx, e, o, dir, "test")
+		cancel()
+		switch {
+		case !r.Written:
+			return r, fmt.Errorf("an interrupted run wrote nothing: %w", err)
+		case err != nil && (!errors.Is(err, context.Canceled) || r.Result.Complete):
+			return r, fmt.Errorf("complete %v: %w", r.Result.Complete, err)
+		case r.Run.Taken < taken:
+			return r, fmt.Errorf("%d pieces taken from earlier sessions, %d before", r.Run.Taken, taken)
+		}
+		taken = r.Run.Taken
+	}
+	r, err := Perform(context.Background(), e, e.small(1), dir, "test")
+	if err == nil && (!r.Result.Complete || r.Run.Taken == 0) {
+		err = fmt.Errorf("complete %v, %d pieces taken", r.Result.Complete, r.Run.Taken)
+	}
+	return r, err
+}
+
+// TestResumed: every experiment that is interrupted twice and continued finds exactly what it finds uninterrupted, and writes
+// all of its files.
 func TestResumed(t *testing.T) {
 	for _, e := range All {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			whole, err := e.Run(context.Background(), e.small(1))
+			resumed, err := smallRuns[e.Name].resumed()
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkFiles(t, resumed.dir, resumed.report)
+			if underRace {
+				return // what is left is arithmetic
+			}
+			whole, err := smallRuns[e.Name].whole()
 			if err != nil || !whole.Complete {
 				t.Fatalf("complete %v, error %v", whole.Complete, err)
 			}
-			dir := t.TempDir()
-			taken := 0
-			for _, stop := range []int{1, 2} {
-				ctx, cancel := context.WithCancel(context.Background())
-				o, calls := e.small(1), 0
-				o.Progress = func(_ string, done, total int) {
-					if calls++; calls > stop && done < total {
-						cancel()
-					}
-				}
-				r, err := Perform(ctx, e, o, dir, "test")
-				cancel()
-				if !r.Written {
-					t.Fatalf("an interrupted run wrote nothing: %v", err)
-				}
-				if err != nil && (!errors.Is(err, context.Canceled) || r.Result.Complete) {
-					t.Fatalf("complete %v, error %v", r.Result.Complete, err)
-				}
-				if r.Run.Taken < taken {
-					t.Errorf("%d pieces taken from earlier sessions, %d before", r.Run.Taken, taken)
-				}
-				taken = r.Run.Taken
-			}
-			r, err := Perform(context.Background(), e, e.small(1), dir, "test")
-			if err != nil || !r.Result.Complete || r.Run.Taken == 0 {
-				t.Fatalf("complete %v, %d pieces taken, error %v", r.Result.Complete, r.Run.Taken, err)
-			}
-			if got, want := numbers(t, r.Result), numbers(t, whole); got != want {
+			if got, want := numbers(t, resumed.report.Result), numbers(t, whole); got != want {
 				t.Errorf("continued:\n%s\nuninterrupted:\n%s", got, want)
 			}
-			checkFiles(t, dir, r)
 		})
 	}
 }
@@ -145,11 +193,11 @@ func TestStoredExpectations(t *testing.T) {
 			if err := json.Unmarshal(text, &want); err != nil {
 				t.Fatal(err)
 			}
-			r, err := e.Run(context.Background(), e.small(2))
+			resumed, err := smallRuns[e.Name].resumed()
 			if err != nil {
 				t.Fatal(err)
 			}
-			compareRows(t, r.Rows, want)
+			compareRows(t, resumed.report.Result.Rows, want)
 		})
 	}
 }
