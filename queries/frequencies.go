@@ -16,8 +16,8 @@ const (
 	// MaxTrainingValues is how many categories are taken from the training part, the most frequent ones: a list that a person can read.
 	MaxTrainingValues = 100
 	// maxDistinct: of a column with more values than that, categories must be declared. To find the most frequent ones each is
-	// counted in the training part.
-	maxDistinct = 10_000
+	// counted in the training part whenever the question is read.
+	maxDistinct = MaxValues
 )
 
 const valuesDoc = "the categories, as a list of texts; the values that occur in the training part unless it is said, at most its 100 most frequent. All others are other"
