@@ -38,6 +38,7 @@ var All = []Experiment{
 	freedmanExperiment,
 	leaderboardExperiment,
 	pHackingExperiment,
+	agentsExperiment,
 	certifyExperiment,
 	privateMeanExperiment,
 	dpsgdExperiment,
