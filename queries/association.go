@@ -152,7 +152,7 @@ func (q *association) clipped(c *compiler, x, y, where *expr.Node) *Plan {
 	r := Range{-q.Clip, q.Clip}
 	p := average(c, RowFunction{Value: binary(expr.OpMul, z[0], z[1]), Lo: r.Low, Hi: r.High}, where, q.Weight)
 	p.FromZero = true
-	text := fmt.Sprintf("%s · %s, clipped to %v", scores[0], scores[1], r)
+	text := fmt.Sprintf("the product of %s and %s, clipped to %v", scores[0], scores[1], r)
 	p.describeAverage(c, "mean of "+text, text, q.Where, q.Weight)
 	p.describe.Null = "a row in which x or y is null counts as 0"
 	if !q.standard {

@@ -204,14 +204,14 @@ const gridSlack = 0x1p-29
 
 // describeShares says what shares did.
 func (p *Plan) describeShares(c *compiler, categories []category, where *expr.Syntax, what string) {
-	unit, in := "", ""
-	if c.grouped {
-		unit = "the share of the unit's rows in which it is the row's category: "
-	}
+	in, asked := "", ""
 	if where != nil {
-		in = " where " + where.Canonical()
+		in, asked = " in which "+where.Canonical(), " where "+where.Canonical()+", else nothing"
 	}
-	function := fmt.Sprintf("%s1 for the category of the row, else 0%s, for each of %d categories: ", unit, in, len(categories))
+	function := fmt.Sprintf("1 if the row is in the category, else 0%s, for each of %d categories: ", asked, len(categories))
+	if c.grouped {
+		function = fmt.Sprintf("the share of the unit's rows%s that are in the category, for each of %d categories: ", in, len(categories))
+	}
 	for i, k := range categories {
 		if i == maxNamed {
 			function += ", …"
@@ -225,7 +225,11 @@ func (p *Plan) describeShares(c *compiler, categories []category, where *expr.Sy
 	p.describe.Functions = []string{function}
 	p.describe.Combine = "the mean of each row function"
 	if where != nil {
-		p.describe.Functions = []string{"1 if the unit has a row in which " + where.Canonical() + ", else 0", function}
+		first := "1 where " + where.Canonical() + ", else 0"
+		if c.grouped {
+			first = "1 if the unit has a row" + in + ", else 0"
+		}
+		p.describe.Functions = []string{first, function}
 		p.describe.Combine += " but the first, divided by that of the first; undefined where that is not positive"
 	}
 	p.describe.Target = c.target("%s%s", what, rowsOf(c, where, WeightUnit))

@@ -10,6 +10,7 @@ import (
 type moments struct {
 	functions   []RowFunction
 	conditional bool // the last function is the number to divide by
+	rows        bool // every row has one vote, where units hold several
 }
 
 func momentsOf(c *compiler, where *expr.Node, weight Weight, functions ...RowFunction) moments {
@@ -17,7 +18,7 @@ func momentsOf(c *compiler, where *expr.Node, weight Weight, functions ...RowFun
 	if where == nil && !rows {
 		return moments{functions: functions}
 	}
-	m := moments{conditional: true}
+	m := moments{conditional: true, rows: rows}
 	per, last := UnitMean, UnitAny
 	if rows {
 		per, last = UnitShare, UnitShare
@@ -173,24 +174,30 @@ func rowsOf(c *compiler, where *expr.Syntax, weight Weight) string {
 	return in + ", every unit having one vote, which its rows share"
 }
 
-// functionsOf says what a plan of moments asks: the functions, and what they are divided by.
+// functionsOf says what a plan of moments asks: of each function, its name, and what they are divided by.
 func (m moments) functionsOf(c *compiler, where *expr.Syntax, names ...string) []string {
-	var said []string
+	before, after := "", ""
+	last := "1"
+	if where != nil {
+		after, last = " where "+where.Canonical()+", else nothing", "1 where "+where.Canonical()+", else 0"
+	}
 	in := ""
 	if where != nil {
-		in = " where " + where.Canonical()
+		in = " in which " + where.Canonical()
 	}
+	switch {
+	case !c.grouped:
+	case m.rows:
+		before, after, last = "the sum over the unit's rows"+in+", as a share of the largest unit, of ", "", "the number of the unit's rows"+in+", as a share of the largest unit"
+	default:
+		before, after, last = "the mean over the unit's rows"+in+" of ", "", "1 if the unit has a row"+in+", else 0"
+	}
+	var said []string
 	for _, name := range names {
-		if c.grouped {
-			name = "the mean over the unit's rows" + in + " of " + name
-		} else if in != "" {
-			name += in + ", else nothing"
-		}
-		said = append(said, name)
+		said = append(said, before+name+after)
 	}
 	if m.conditional {
-		last := "1 where the rows that are asked about are, else 0, by which the means of the others are divided"
-		said = append(said, last)
+		said = append(said, last+"; the means of the others are divided by its mean")
 	}
 	return said
 }

@@ -347,8 +347,12 @@ func (l ladder) combine(o Outcome) Result {
 
 func (q *quantile) say(c *compiler, p *Plan, l ladder, null float64) {
 	text := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range)
-	function := fmt.Sprintf("1 where %s is at most t, else 0, for one t in each of %d steps, out of the %d values %v, %v, …, below %v",
-		text, l.steps, l.rungs, l.at(0), l.at(1), l.high)
+	function := "1 where " + text + " is at most t, else 0"
+	if c.grouped {
+		function = "the mean over the unit's rows of " + function
+	}
+	function += fmt.Sprintf(", for one t in each of %d steps, out of the %d values %v, %v, …, below %v",
+		l.steps, l.rungs, l.at(0), l.at(1), l.high)
 	rows := ""
 	switch {
 	case q.Where != nil && c.grouped:

@@ -108,7 +108,7 @@ func (p *Plan) describeWeighted(c *compiler, text string, w *weights, where *exp
 	case c.grouped && weight == WeightRow:
 		unit = "the sum over the unit's rows, as a share of the largest unit, of "
 	case c.grouped:
-		unit, rows = "the mean over the unit's rows"+in+" of ", rows+", the weight of a row being divided by the number of such rows of its unit"
+		unit, rows = "the mean over the unit's rows"+in+" of ", rows+", the weight of a row being divided by the number of these rows in its unit"
 		in = ""
 	}
 	p.describe = Description{
