@@ -12,7 +12,7 @@ import (
 const DefaultClip = 3.0
 
 const associationDoc = " By default it is one question: the mean of the product of the z-scores of x and y, clipped to ±clip, with " +
-	"centers and scales of the training part or declared ones. The clipped mean is what the interval is about; it is nearer to 0 than " +
+	"centers and scales of the training part or declared ones. The clipped mean is what the interval is about; it is usually nearer to 0 than " +
 	"the plain one. "
 
 var correlationKind = kind{
