@@ -294,7 +294,7 @@ func vectorAttack(t *testing.T, p Params, run uint64, size int, claimed float64)
 // TestVectorsCover: under the attack no more than 5% of runs have a miss (false alarm 1e-6), at the true variance; vectors that are
 // said to have a fiftieth of it, and cost so much less, are missed often.
 func TestVectorsCover(t *testing.T) {
-	const runs, size = 40, 50
+	const runs, size = 24, 50
 	count := func(p Params, claimed float64) (missed int) {
 		for run := range uint64(runs) {
 			if vectorAttack(t, p, run, size, claimed) {
