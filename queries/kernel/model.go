@@ -95,6 +95,7 @@ func (a *assembler) keepScores(s *step) {
 	a.first[id(s.dst)] = s.first
 	a.p.scores += s.scores.model.Outputs()
 	a.p.features = max(a.p.features, len(s.scores.features))
+	a.p.scratch = max(a.p.scratch, s.scores.model.Scratch())
 	registers := make([]id, len(s.scores.features))
 	for i, o := range s.scores.features {
 		registers[i] = id(a.at[o])
@@ -117,7 +118,7 @@ func (s *State) model(t *step, dst []float64) {
 		for k := range out {
 			out[k] = out[k][:n]
 		}
-		t.scores.model.Block(out, features)
+		t.scores.model.BlockIn(s.scratch, out, features)
 	case opScore:
 		copy(dst, s.scores[t.first+int32(t.aux)])
 		finite(dst)

@@ -18,6 +18,7 @@ type Program struct {
 	constants []float64 // of the number registers after the columns
 	scores    int       // registers of models' scores
 	features  int       // of the model that has the most
+	scratch   int       // numbers that the model needs which needs the most
 }
 
 // registers are those of one class: columns come first, then constants, then what blocks are computed in.
@@ -62,7 +63,7 @@ func Compile(functions []queries.RowFunction, t *dataset.Table) (*Program, error
 
 // Registers is the number of registers that each worker holds, of 8·MaxBlock and of MaxBlock bytes.
 func (p *Program) Registers() (numbers, bytes int) {
-	return p.numbers.constants + p.numbers.scratch + p.scores, p.bytes.constants + p.bytes.scratch
+	return p.numbers.constants + p.numbers.scratch + p.scores + p.scratch/MaxBlock, p.bytes.constants + p.bytes.scratch
 }
 
 // class says in which kind of register a value is.

@@ -22,6 +22,7 @@ type State struct {
 
 	scores   [][]float64 // of models
 	features [][]float64 // of the model that is computed
+	scratch  []float64   // what it needs for itself
 
 	// With units of several rows:
 	units   Units
@@ -46,6 +47,8 @@ func NewState(p *Program, units Units, block int) *State {
 	s.carries = resized(s.carries, p.functions)
 	clear(s.carries)
 	numbers, masks := p.Registers()
+	numbers -= p.scratch / MaxBlock
+	s.scratch = resized(s.scratch, p.scratch)
 	s.slab, s.masks = resized(s.slab, numbers*block), resized(s.masks, masks*block)
 	s.scores, s.features = resized(s.scores, p.scores), resized(s.features, p.features)
 	for i := range p.scores {

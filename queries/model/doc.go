@@ -8,12 +8,12 @@
 // operations in the same order. A model takes the same steps for every row, whatever the row holds.
 package model
 
-// Limits of a model. A question is one body of at most a mebibyte, which bounds models as well; these bound what a row costs.
+// Limits of a model. The size of a question bounds models as well; these bound what a row costs.
 const (
-	MaxWeights = 1 << 16 // of a linear model, those of texts and of every class counted
+	MaxWeights = 1 << 17 // of a linear model, those of texts and of every class counted
 	MaxClasses = 128     // each is a score of its own
 	MaxTrees   = 1 << 12
-	MaxNodes   = 1 << 16 // of all trees together: some two megabytes, so that they stay in a second-level cache
+	MaxNodes   = 1 << 17 // of all trees together: some four megabytes, so that they stay in a processor's cache
 	MaxDepth   = 32      // of a tree; every row takes as many steps as the tree is deep
 	MaxSteps   = 1 << 14 // of a row: the depths of all trees, summed; some 20 µs
 	MaxSplits  = 1 << 10 // different lists of texts in splits: each is a register of its own

@@ -1,12 +1,24 @@
 package model
 
+import "math"
+
 // forest is an ensemble of trees, laid out for walking.
+//
+// A block's features are copied first, one column each, with nulls made infinite: once as the lowest number, for splits that send
+// them left, and once as the highest, as far as there are such splits. A step of a walk is then one comparison.
 type forest struct {
 	base    []float64 // by output
 	average bool      // the sum is divided by the number of trees
+	inputs  []input
 	trees   []tree
 	nodes   []node
 	leaves  []float64 // of node i of a tree: leaves[leaf+k] for output first+k
+}
+
+// input is a copied column.
+type input struct {
+	feature int
+	null    uint64 // the bits of what a null becomes, an infinity
 }
 
 type tree struct {
@@ -18,19 +30,21 @@ type tree struct {
 type node struct {
 	threshold float64
 	next      [2]uint32 // where to go if the feature is at most the threshold, and if it is above
-	feature   uint32
-	null      uint8  // 0 or 1: where a null goes
-	leaf      uint32 // in leaves
+	input     uint32    // where its column begins in the scratch
+	leaf      uint32    // in leaves
 }
 
-func (f *forest) block(dst, features [][]float64) {
+func (f *forest) block(dst, features [][]float64, scratch []float64) {
 	for k, b := range f.base {
 		for i := range dst[k] {
 			dst[k][i] = b
 		}
 	}
+	for i, in := range f.inputs {
+		withoutNulls(scratch[i*MaxBlock:(i+1)*MaxBlock], features[in.feature], in.null)
+	}
 	for i := range f.trees {
-		f.trees[i].block(dst, features, f.nodes, f.leaves)
+		f.trees[i].block(dst, scratch, f.nodes, f.leaves)
 	}
 	if f.average {
 		n := float64(len(f.trees))
@@ -42,17 +56,32 @@ func (f *forest) block(dst, features [][]float64) {
 	}
 }
 
+func withoutNulls(dst, a []float64, null uint64) {
+	dst = dst[:len(a)]
+	for i := range a {
+		dst[i] = orElse(a[i], null)
+	}
+}
+
+// infinite is the bits of what stands for a null that goes left or right.
+func infinite(right bool) uint64 {
+	if right {
+		return math.Float64bits(math.Inf(1))
+	}
+	return math.Float64bits(math.Inf(-1))
+}
+
 // block walks four rows side by side, so that a processor has something to do while it waits for a node.
-func (t *tree) block(dst, features [][]float64, nodes []node, leaves []float64) {
+func (t *tree) block(dst [][]float64, inputs []float64, nodes []node, leaves []float64) {
 	rows := len(dst[0])
 	row := 0
 	for ; row+4 <= rows; row += 4 {
 		a, b, c, d := t.root, t.root, t.root, t.root
 		for range t.depth {
-			a = step(&nodes[a], features, row)
-			b = step(&nodes[b], features, row+1)
-			c = step(&nodes[c], features, row+2)
-			d = step(&nodes[d], features, row+3)
+			a = step(&nodes[a], inputs, row)
+			b = step(&nodes[b], inputs, row+1)
+			c = step(&nodes[c], inputs, row+2)
+			d = step(&nodes[d], inputs, row+3)
 		}
 		for k, out := range dst[t.first : t.first+t.count] {
 			out[row] += leaves[int(nodes[a].leaf)+k]
@@ -64,7 +93,7 @@ func (t *tree) block(dst, features [][]float64, nodes []node, leaves []float64) 
 	for ; row < rows; row++ {
 		a := t.root
 		for range t.depth {
-			a = step(&nodes[a], features, row)
+			a = step(&nodes[a], inputs, row)
 		}
 		for k, out := range dst[t.first : t.first+t.count] {
 			out[row] += leaves[int(nodes[a].leaf)+k]
@@ -72,9 +101,8 @@ func (t *tree) block(dst, features [][]float64, nodes []node, leaves []float64) 
 	}
 }
 
-func step(n *node, features [][]float64, row int) uint32 {
-	x := features[n.feature][row]
-	return n.next[(bit(x > n.threshold)|bit(x != x)&n.null)&1]
+func step(n *node, inputs []float64, row int) uint32 {
+	return n.next[bit(inputs[int(n.input)+row] > n.threshold)&1]
 }
 
 func bit(b bool) uint8 {

@@ -297,13 +297,14 @@ func TestPredictions(t *testing.T) {
 				block[j] = append(block[j], x)
 			}
 		}
-		m.Scorer().Block(scores, block)
+		scratch := make([]float64, m.Scorer().Scratch())
+		m.Scorer().BlockIn(scratch, scores, block)
 		for i := range rows {
 			one := make([][]float64, len(block))
 			for j := range one {
 				one[j] = block[j][i : i+1]
 			}
-			m.Scorer().Block(single, one)
+			m.Scorer().BlockIn(scratch, single, one)
 			for k := range single {
 				if math.Float64bits(single[k][0]) != math.Float64bits(scores[k][i]) {
 					t.Fatalf("row %d alone has the score %v, in its block %v", i, single[k][0], scores[k][i])
@@ -381,7 +382,7 @@ func TestRefused(t *testing.T) {
 		`{"trees":{"classes":["a","b"],"link":"logit","trees":[[1]]}}`:           "/trees/link: must be one of [identity softmax]",
 		`{"trees":{"average":1,"trees":[[1]]}}`:                                  "/trees/average: must be true or false",
 		`{"trees":{"trees":[[` + deep + `]]}}`:                                   fmt.Sprintf("deeper than %d", MaxDepth),
-		`{"trees":{"trees":[[` + strings.Repeat("0,", MaxNodes) + `0]]}}`:        "more than 65536 nodes",
+		`{"trees":{"trees":[[` + strings.Repeat("0,", MaxNodes) + `0]]}}`:        "more than 131072 nodes",
 		`{"linear":{"weights":{"a":` + strings.Repeat("[", 100) + "]" + `}}}`:    "nested deeper",
 		`{"linear":{"weights":[1]}}`:                                             "/linear/weights: must be an object",
 		`{"linear":{"intercept":"1","weights":{}}}`:                              "/linear/intercept: must be a number",

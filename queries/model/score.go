@@ -20,6 +20,17 @@ func (s *Scorer) Outputs() int { return s.outputs }
 // Features is the number of features of a row.
 func (s *Scorer) Features() int { return s.features }
 
+// MaxBlock is the largest number of rows of a block.
+const MaxBlock = 1024
+
+// Scratch is how many numbers BlockIn needs for itself.
+func (s *Scorer) Scratch() int {
+	if s.forest == nil {
+		return 0
+	}
+	return len(s.forest.inputs) * MaxBlock
+}
+
 // linearOutput is intercept + sum of weight · feature, added from the first term to the last with one rounding each.
 type linearOutput struct {
 	intercept float64
@@ -33,10 +44,15 @@ type term struct {
 }
 
 // Block writes the scores of a block: dst[k][i] is output k of row i, features[j][i] is feature j of row i, with all slices of
-// one length. Features are finite or NaN, which is null. What overflows is infinite or NaN. It does not allocate.
+// one length, at most MaxBlock. Features are finite or NaN, which is null. What overflows is infinite or NaN.
 func (s *Scorer) Block(dst, features [][]float64) {
+	s.BlockIn(make([]float64, s.Scratch()), dst, features)
+}
+
+// BlockIn is Block that does not allocate. scratch has a length of Scratch or more and is written over.
+func (s *Scorer) BlockIn(scratch []float64, dst, features [][]float64) {
 	if s.forest != nil {
-		s.forest.block(dst, features)
+		s.forest.block(dst, features, scratch)
 		return
 	}
 	for k := range s.linear {

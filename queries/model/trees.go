@@ -46,7 +46,7 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 	if !r.ok() {
 		return nil
 	}
-	g := grower{r: r, forest: f, outputs: outputs, seen: map[string]uint32{}}
+	g := grower{r: r, forest: f, outputs: outputs, seen: map[string]int{}, inputs: map[input]uint32{}}
 	forms := make([]any, len(list))
 	steps := 0
 	for i, t := range list {
@@ -79,8 +79,9 @@ type grower struct {
 	forest   *forest
 	outputs  int
 	features []Feature
-	seen     map[string]uint32 // features by what they are
-	splits   int               // features of texts
+	seen     map[string]int // features by what they are
+	inputs   map[input]uint32
+	splits   int // features of texts
 
 	nodes    []any // of the tree that is read
 	forms    []any
@@ -177,7 +178,7 @@ func (g *grower) leaf(pointer string, in any) {
 
 // split reads ["column", threshold] or ["column", [texts]], and where a null goes if that is not left.
 func (g *grower) split(pointer, column string, list []any) node {
-	n := node{}
+	n, right, feature := node{}, false, 0
 	form := []any{column, nil}
 	if len(list) != 2 && len(list) != 3 {
 		g.r.add(pointer, `must be ["column", threshold] or ["column", threshold, "right"]`)
@@ -188,30 +189,41 @@ func (g *grower) split(pointer, column string, list []any) node {
 		if side != "left" && side != "right" {
 			g.r.add(pointer+"/2", `must be "left" or "right": where a null goes`)
 		}
-		if side == "right" {
-			n.null = 1
+		if right = side == "right"; right {
 			form = append(form, side)
 		}
 	}
 	if texts, ok := list[1].([]any); ok {
 		var names []string
-		n.feature, names = g.texts(pointer+"/1", column, texts)
+		feature, names = g.texts(pointer+"/1", column, texts)
 		n.threshold, form[1] = -0.5, names // in the list is -1, else 0
 	} else {
 		if list[1] == nil {
 			g.r.add(pointer+"/1", "must be a number, or a list of texts")
 		}
 		n.threshold = g.r.number(pointer+"/1", list[1], 0)
-		n.feature, form[1] = g.feature(fmt.Sprintf("%q", column), Feature{Column: column}), n.threshold
+		feature, form[1] = g.feature(fmt.Sprintf("%q", column), Feature{Column: column}), n.threshold
 	}
+	n.input = g.input(input{feature, infinite(right)})
 	g.forms = append(g.forms, form)
 	return n
 }
 
-func (g *grower) feature(key string, f Feature) uint32 {
+// input is where the column of a feature begins in the scratch.
+func (g *grower) input(in input) uint32 {
+	at, ok := g.inputs[in]
+	if !ok {
+		at = uint32(len(g.forest.inputs))
+		g.inputs[in] = at
+		g.forest.inputs = append(g.forest.inputs, in)
+	}
+	return at * MaxBlock
+}
+
+func (g *grower) feature(key string, f Feature) int {
 	at, ok := g.seen[key]
 	if !ok {
-		at = uint32(len(g.features))
+		at = len(g.features)
 		g.seen[key] = at
 		g.features = append(g.features, f)
 	}
@@ -219,7 +231,7 @@ func (g *grower) feature(key string, f Feature) uint32 {
 }
 
 // texts makes the feature that is -1 for the texts of a list.
-func (g *grower) texts(pointer, column string, list []any) (feature uint32, names []string) {
+func (g *grower) texts(pointer, column string, list []any) (feature int, names []string) {
 	f := Feature{Column: column, Texts: map[string]float64{}, Null: math.NaN()}
 	for i, item := range list {
 		text, ok := item.(string)
