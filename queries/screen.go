@@ -18,7 +18,7 @@ var screenKind = kind{
 		`{"type":"screen","label":"delay > 15","features":["distance"],"range":[0,3000]}`,
 		`{"type":"screen","label":"delay","features":"d*","statistic":"product","range":[0,3000],"range_label":[-60,180]}`,
 	},
-	make: func() body { return &screen{Statistic: screenCorrelation, Clip: defaultClip} },
+	make: func() body { return &screen{Statistic: screenCorrelation, Clip: DefaultClip} },
 }
 
 // The statistics of a screen.
@@ -47,15 +47,12 @@ func (q *screen) members() []member {
 		optional("statistic", choice{&q.Statistic, []string{screenCorrelation, screenProduct}}, "correlation (the default): the mean product of z-scores, with means and standard deviations from the training part; product: the mean product of feature and label"),
 		required("range", rangeForm{&q.Range}, "[low, high]: features are clamped to it"),
 		optional("range_label", optionalRange{&q.RangeLabel}, "[low, high] of a label that is a number"),
-		optional("clip", positive{&q.Clip, defaultClip}, "of correlation: z-scores are clamped to ±clip; the smaller it is, the narrower the intervals"),
+		optional("clip", positive{&q.Clip, DefaultClip}, "of correlation: where the product of the z-scores is cut off, on both sides, as in correlation; the interval is as wide as this"),
 	}
 }
 
-// defaultClip cuts off a quarter of a percent of a normal variable.
-const defaultClip = 3.0
-
 func (q *screen) rules(v *violations, pointer string) {
-	if q.Statistic == screenProduct && q.Clip != defaultClip {
+	if q.Statistic == screenProduct && q.Clip != DefaultClip {
 		v.add(pointer+"/clip", `belongs to "statistic":"correlation"`)
 	}
 }
@@ -129,7 +126,7 @@ func (q *screen) products(p *Plan, label *expr.Node, labelRange Range, names []s
 
 // correlations asks for the mean product of z-scores. A feature that does not vary in the training part has none, and is not asked.
 func (q *screen) correlations(c *compiler, p *Plan, label *expr.Node, labelRange Range, names []string) {
-	scores := c.zScores("features", `use "statistic":"product"`, q.Clip, append([]zScored{{label, labelRange}}, zScoredColumns(names, q.Range)...))
+	scores := c.zScores("features", `use "statistic":"product"`, append([]zScored{{label, labelRange}}, zScoredColumns(names, q.Range)...))
 	if scores == nil {
 		return
 	}
@@ -137,7 +134,7 @@ func (q *screen) correlations(c *compiler, p *Plan, label *expr.Node, labelRange
 		c.add(c.pointer+"/label", "does not vary in the training part")
 		return
 	}
-	r := Range{-q.Clip * q.Clip, q.Clip * q.Clip}
+	r := Range{-q.Clip, q.Clip}
 	defined := make([]bool, len(names))
 	for i, z := range scores[1:] {
 		if defined[i] = z != nil; z != nil {
@@ -151,9 +148,9 @@ func (q *screen) correlations(c *compiler, p *Plan, label *expr.Node, labelRange
 	p.Range = r
 	p.releases = []Release{{Kind: Number, Count: len(p.Functions), Optional: true}}
 	p.combine = itemwise(names, defined, r)
-	p.describe.Functions = []string{fmt.Sprintf("for each of %d features: the product of the z-scores of the feature, clamped to %v, and of the label %s, each clamped to ±%v, "+
+	p.describe.Functions = []string{fmt.Sprintf("for each of %d features: the product of the z-scores of the feature, clamped to %v, and of the label %s, clipped to ±%v, "+
 		"with means and standard deviations of the training part", len(names), q.Range, q.Label.Canonical(), q.Clip)}
-	p.describe.Combine = fmt.Sprintf("mean product of the z-scores of feature and label, clamped to ±%v", q.Clip)
+	p.describe.Combine = fmt.Sprintf("mean product of the z-scores of feature and label, clipped to ±%v", q.Clip)
 }
 
 // itemwise makes one item of each mean, moved to the range; those that are not defined have no part and no value.
@@ -195,9 +192,9 @@ func zScoredColumns(names []string, r Range) []zScored {
 // its mean and square is far below.
 const leastSpread = 1e-4
 
-// zScores are the numbers minus their means, divided by their standard deviations, both of the training part, clamped to
-// ±clip; null where a number is. A number that does not vary has none. It is nil after a violation.
-func (c *compiler) zScores(name, instead string, clip float64, numbers []zScored) []*expr.Node {
+// zScores are the numbers minus their means, divided by their standard deviations, both of the training part; null where a
+// number is. A number that does not vary has none. It is nil after a violation.
+func (c *compiler) zScores(name, instead string, numbers []zScored) []*expr.Node {
 	functions := make([]RowFunction, 0, 2*len(numbers))
 	for _, x := range numbers {
 		middle, half := x.in.Low/2+x.in.High/2, x.in.High/2-x.in.Low/2
@@ -218,8 +215,7 @@ func (c *compiler) zScores(name, instead string, clip float64, numbers []zScored
 		if sd < leastSpread*2*half {
 			continue
 		}
-		z := binary(expr.OpMul, binary(expr.OpSub, x.value, literal(x.in.Low/2+x.in.High/2+away)), literal(1/sd))
-		scores[i] = clamped(z, Range{-clip, clip})
+		scores[i] = binary(expr.OpMul, binary(expr.OpSub, x.value, literal(x.in.Low/2+x.in.High/2+away)), literal(1/sd))
 	}
 	return scores
 }
