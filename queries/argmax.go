@@ -13,7 +13,7 @@ var argmaxKind = kind{
 		"candidates there are, by the exponential mechanism; only the winner is told, not its value. Under other mechanisms each candidate is a question, and all " +
 		"values are told. The regret bounds how much better the best candidate can be than the selected one, in the query's units; it grows with the logarithm of the number of candidates.",
 	examples: []string{
-		`{"type":"argmax","of":[{"type":"fraction","of":"(delay > 15) == (distance > 500)"},{"type":"fraction","of":"(delay > 15) == (distance > 900)"}],"names":["500","900"]}`,
+		`{"type":"argmax","of":[{"type":"accuracy","label":"delay > 15","prediction":"distance > 500"},{"type":"accuracy","label":"delay > 15","prediction":"distance > 900"}],"names":["500","900"]}`,
 		`{"type":"argmax","of":[{"type":"mean","of":"abs(delay - 5)","range":[0,180]},{"type":"mean","of":"abs(delay - 9)","range":[0,180]}],"least":true}`,
 	},
 	make: func() body { return new(argmax) },

@@ -14,7 +14,7 @@ var compareKind = kind{
 		"Where both means are near an end of their range, asking for both can be narrower, since the difference is in the middle of its own.",
 	examples: []string{
 		`{"type":"compare","a":{"type":"mean","of":"delay","range":[-60,180]},"b":{"type":"mean","of":"distance / 10","range":[-60,180]}}`,
-		`{"type":"compare","a":{"type":"fraction","of":"(delay > 15) == (distance > 500)"},"b":{"type":"fraction","of":"(delay > 15) == (distance > 900)"},"by":0.01}`,
+		`{"type":"compare","a":{"type":"accuracy","label":"delay > 15","prediction":"distance > 500"},"b":{"type":"accuracy","label":"delay > 15","prediction":"distance > 900"},"by":0.01}`,
 	},
 	make: func() body { return new(comparison) },
 }
