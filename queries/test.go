@@ -215,6 +215,8 @@ func (p *Plan) reject(rejected func(Result) bool) {
 const (
 	// leastLevel is the least p-value: intervals are not read at smaller levels (thresholdout.MinLevel).
 	leastLevel = 1e-9
+	// almostOne is a level that says no less than 1 does.
+	almostOne = 0.999
 	// levelSteps halve the logarithm's range: p-values are up by at most 1 in 1000.
 	levelSteps = 15
 )
@@ -237,8 +239,11 @@ func pValue(o Outcome, rejects func(Outcome) bool) *float64 {
 			low = o.Level
 		}
 	}
-	if low == leastLevel && rejectsAt(low) {
+	switch {
+	case low == leastLevel && rejectsAt(low):
 		return &low
+	case high == 1 && !rejectsAt(almostOne): // as most tests of true nulls: none of the levels below needs a look
+		return &high
 	}
 	for range levelSteps {
 		if middle := math.Sqrt(low * high); rejectsAt(middle) {
