@@ -12,7 +12,7 @@ import (
 
 // TestModelsAgainstScikitLearn exports models of scikit-learn, XGBoost and LightGBM, asks a real server whose mechanism is naive about
 // them, and computes the same with scikit-learn on the same rows; with gaussian it checks that intervals hold the naive answers
-// and what each question costs.
+// and what each question costs, and the numbers of docs/examples/models.md.
 func TestModelsAgainstScikitLearn(t *testing.T) {
 	python := os.Getenv("HOLDOUTD_PYTHON")
 	if python == "" {
@@ -24,7 +24,11 @@ func TestModelsAgainstScikitLearn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), python, "queries_models.py", url, filepath.Join(dir, "holdoutd-data", "admin.key"), flights)
+	args := []string{"queries_models.py", url, filepath.Join(dir, "holdoutd-data", "admin.key"), flights, "../docs/examples/models.md"}
+	if *update {
+		args = append(args, "--update")
+	}
+	cmd := exec.CommandContext(t.Context(), python, args...)
 	cmd.Env = append(os.Environ(), "PYTHONPATH=../python", "OMP_NUM_THREADS=1") // threads that wait for each other take longer
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
