@@ -162,7 +162,7 @@ func TestStretchesBound(t *testing.T) {
 // TestExtremes: no overflow, no NaN, and wider with more questions, narrower with more units.
 func TestExtremes(t *testing.T) {
 	last := 0.0
-	for _, k := range []int64{1, 10, 1000, 1e6, 1e9, 1e12} {
+	for _, k := range []int64{1, 1000, 1e6, 1e12} {
 		b, err := AdaptiveHoeffdingScheduled(1e12, k, 0.05)
 		if err != nil || !(b.HalfWidth > last) || math.IsInf(b.HalfWidth, 0) {
 			t.Errorf("n=1e12, k=%d: %+v, %v", k, b, err)

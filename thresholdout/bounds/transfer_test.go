@@ -53,7 +53,7 @@ func TestTransferAgainstReference(t *testing.T) {
 // TestGrid: from ten to 1e12 units and one to 1e12 questions nothing is NaN, negative or narrower than a batch fixed beforehand, and
 // nothing is wider with more units, narrower with more questions or a higher confidence.
 func TestGrid(t *testing.T) {
-	sizes := []int64{10, 1000, 1e6, 1e9, 1e12}
+	sizes := []int64{10, 1000, 1e6, 1e12}
 	bounds := map[string]func(n, k int64, beta float64) (float64, error){
 		"constant": func(n, k int64, beta float64) (float64, error) {
 			b, err := AdaptiveHoeffding(n, k, beta)
@@ -104,7 +104,7 @@ func TestGrid(t *testing.T) {
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := int64(math.Exp(rapid.Float64Range(math.Log(1e3), math.Log(1e8)).Draw(t, "log n")))
-		k := int64(math.Exp(rapid.Float64Range(math.Log(2), math.Log(1e4)).Draw(t, "log k")))
+		k := int64(math.Exp(rapid.Float64Range(math.Log(2), math.Log(1e3)).Draw(t, "log k")))
 		beta := rapid.SampledFrom([]float64{0.2, 0.05, 0.01, 0.001}).Draw(t, "beta")
 		last := math.Inf(1)
 		for i, bound := range []transferFunc{JLNRSS20, JLNRSSPlus, JLNRSSGDP, TanhTransferTwoEvents, TanhTransfer} {
