@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Bound is a confidence bound for an expectation in [0,1] from independent draws. Its ends, each for itself, miss with
@@ -44,7 +44,8 @@ func (b Bound) Ends(sum, squares float64, n int64, alpha float64) (low, high flo
 		if sum != math.Trunc(sum) {
 			return 0, 0, fmt.Errorf("%w: Clopper-Pearson counts labels; scores need hoeffding or empirical-bernstein", ErrOptions)
 		}
-		return bounds.ClopperPearson(int64(sum), n, 2*alpha)
+		low, high = clopperPearson(sum, float64(n), alpha)
+		return low, high, nil
 	case Hoeffding:
 		width = math.Sqrt(math.Log(1/alpha) / (2 * float64(n)))
 	case EmpiricalBernstein:
@@ -54,6 +55,18 @@ func (b Bound) Ends(sum, squares float64, n int64, alpha float64) (low, high flo
 		return 0, 0, fmt.Errorf("%w: %v is no bound", ErrOptions, b)
 	}
 	return max(0, mean-width), min(1, mean+width), nil
+}
+
+// clopperPearson are the exact ends: the quantiles of beta distributions (Clopper and Pearson, Biometrika 26, 1934).
+func clopperPearson(count, n, alpha float64) (low, high float64) {
+	high = 1
+	if count > 0 {
+		low = distuv.Beta{Alpha: count, Beta: n - count + 1}.Quantile(alpha)
+	}
+	if count < n {
+		high = distuv.Beta{Alpha: count + 1, Beta: n - count}.Quantile(1 - alpha)
+	}
+	return low, high
 }
 
 func nameOf(names []string, i int, kind string) string {
