@@ -36,7 +36,7 @@ func TestPCapIsTheExpectation(t *testing.T) {
 			x := max(0, c.width-c.sigma*z)
 			sum += step * math.Exp((n/m-1)*c.released-z*z/2-2*(n-m)*x*x-logSqrt2Pi)
 		}
-		if got := c.miss(); math.Abs(got-min(sum, 1)) > 1e-5*sum {
+		if got := c.miss(); math.Abs(got-min(sum, 1)) > 1e-5*sum+1e-300 { // below, a float64 has fewer digits
 			t.Fatalf("%+v: closed form %v, quadrature %v", c, got, sum)
 		}
 	})
