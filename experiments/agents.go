@@ -104,7 +104,8 @@ func agentNotes(problems []*agentProblem, configurations, repetitions int) []str
 		notes = append(notes, fmt.Sprintf("%s: %d rows each to fit on, to validate on (the training part of the mechanisms) and in the holdout, %d held back.", p.name, p.part, p.fresh))
 	}
 	return append(notes, "Without noise (naive) the claim's interval is the plain one, 1.96 standard errors. A claim is refuted where its interval excludes the score on fresh data by more than 1.96 standard errors of the latter. "+
-		"Where tokens are spent, the agent has to stop.")
+		"Where tokens are spent, the agent has to stop. "+
+		"The agent's weights were chosen on these data so that exact answers mislead it clearly: how often the naive claim is refuted is a property of this agent.")
 }
 
 // refuted reports whether the fresh score is outside the claim's interval beyond its own error.

@@ -33,6 +33,9 @@ func agentFigures(cells []*agentCell) []Figure {
 	return figures
 }
 
+// agentSettled is the first point that is drawn where there are enough: before, scores change too much for claims and fresh data to be told apart.
+const agentSettled = 4
+
 func agentFigure(cells []*agentCell) (*plot.Plot, error) {
 	c := cells[0]
 	p := figure.New(fmt.Sprintf("An agent on %s: %d rows in the holdout, %d held back", c.problem.name, c.problem.part, c.problem.fresh), "configurations tried", "accuracy")
@@ -41,6 +44,9 @@ func agentFigure(cells []*agentCell) (*plot.Plot, error) {
 	for i, c := range cells {
 		var claimed, fresh plotter.XYs
 		for j := range c.runs[0].Claimed {
+			if points := len(c.runs[0].Claimed); j < min(agentSettled, points-2) {
+				continue
+			}
 			at := func(values func(r agentRun) []float64) float64 {
 				return c.row("", false, func(r agentRun) float64 { return values(r)[j] }).Mean
 			}

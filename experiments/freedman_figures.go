@@ -17,7 +17,7 @@ func freedmanFigures(classical []freedmanFindings, rows []Row) []Figure {
 	if len(classical) > 0 && len(classical[0].runs) > 0 {
 		f := classical[0]
 		figures = append(figures, Figure{Name: "p-values", Caption: "Share of runs whose F test has a P-value of at most x: a valid test follows the thin line. " +
-			"After screening on the same data nearly every run of noise is far beyond any level.", Draw: f.figure})
+			"After screening on the same data most runs of noise are significant even at 1%.", Draw: f.figure})
 	}
 	if slices.ContainsFunc(rows, func(r Row) bool { return r.Condition == freedmanAsking }) {
 		figures = append(figures, Figure{Name: "holdout", Caption: "How often the screened prediction hits the response's sign, as each holdout tells it, with its interval, both on average over runs: " +
