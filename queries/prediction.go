@@ -77,7 +77,7 @@ func featureRules(v *violations, pointer string, m *model.Model, features map[st
 // name is the prediction in words.
 func (q *prediction) name() string {
 	if q.Model != nil {
-		return "the model's prediction"
+		return "the model's prediction (sha256 " + q.Model.ID()[:12] + "…)"
 	}
 	if q.Rows.digest != "" {
 		return "the row's prediction (sha256 " + q.Rows.digest[:12] + "…)"
