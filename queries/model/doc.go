@@ -16,7 +16,8 @@ const (
 	MaxNodes   = 1 << 17 // of all trees together: some four megabytes, so that they stay in a processor's cache
 	MaxDepth   = 32      // of a tree; every row takes as many steps as the tree is deep
 	MaxSteps   = 1 << 14 // of a row: the depths of all trees, summed; some 20 µs
-	MaxSplits  = 1 << 10 // different lists of texts in splits: each is a register of its own
+	MaxTexts   = 1 << 10 // text columns by class of a linear model, different lists of texts in splits: each takes a worker 8 KiB
+	MaxInputs  = 1 << 11 // columns that trees read, one whose nulls go left and right counted twice: likewise
 
 	// MaxMagnitude bounds every number of a model: sums of products with numbers of the same bound stay finite.
 	MaxMagnitude = 1e150

@@ -75,7 +75,8 @@ type weights struct {
 	model   *Model
 	outputs []linearOutput
 	linear  *Linear
-	count   int
+	count   int // weights
+	texts   int // features of text columns
 }
 
 func (w *weights) read(pointer string, o, form map[string]any) {
@@ -88,7 +89,7 @@ func (w *weights) read(pointer string, o, form map[string]any) {
 	for _, column := range sortedKeys(all) {
 		at := pointer + "/weights/" + escape(column)
 		if texts, ok := all[column].(map[string]any); ok {
-			weightForms[column] = w.texts(at, column, texts)
+			weightForms[column] = w.byText(at, column, texts)
 		} else {
 			null := w.r.number(pointer+"/impute/"+escape(column), imputed[column], 0)
 			if null != 0 {
@@ -152,9 +153,13 @@ func (w *weights) column(pointer, column string, in any, null float64) any {
 	return form
 }
 
-// texts makes a feature for each output, whose value is the weight itself.
-func (w *weights) texts(pointer, column string, in map[string]any) any {
+// byText makes a feature for each output, whose value is the weight itself.
+func (w *weights) byText(pointer, column string, in map[string]any) any {
 	form := map[string]any{}
+	if w.texts += len(w.outputs); w.texts > MaxTexts {
+		w.r.add(pointer, "there are more than %d text columns, counted for each class", MaxTexts)
+		return nil
+	}
 	tables := make([]map[string]float64, len(w.outputs))
 	for k := range tables {
 		tables[k] = map[string]float64{}

@@ -346,6 +346,14 @@ func TestCanonical(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	var lists, columns, wide strings.Builder // trees that are lists of splits, each below the last
+	for i := range MaxTexts + 1 {
+		fmt.Fprintf(&lists, `,[["s",["%d"]],0,0]`, i)
+		fmt.Fprintf(&wide, `,"%d":{"a":1}`, i)
+	}
+	for i := range MaxInputs/2 + 1 {
+		fmt.Fprintf(&columns, `,[["%d",0],["%d",0,"right"],0,0,0]`, i, i)
+	}
 	deep := strings.Repeat(`["x",1],`, MaxDepth+1) + "0" + strings.Repeat(",0", MaxDepth+1)
 	for body, want := range map[string]string{
 		``:                                     "is not JSON",
@@ -384,6 +392,9 @@ func TestRefused(t *testing.T) {
 		`{"trees":{"trees":[[` + deep + `]]}}`:                                   fmt.Sprintf("deeper than %d", MaxDepth),
 		`{"trees":{"trees":[[` + strings.Repeat("0,", MaxNodes) + `0]]}}`:        "more than 131072 nodes",
 		`{"linear":{"weights":{"a":` + strings.Repeat("[", 100) + "]" + `}}}`:    "nested deeper",
+		`{"trees":{"trees":[` + lists.String()[1:] + `]}}`:                       "more than 1024 different lists of texts",
+		`{"trees":{"trees":[` + columns.String()[1:] + `]}}`:                     "read more than 2048 columns",
+		`{"linear":{"weights":{` + wide.String()[1:] + `}}}`:                     "more than 1024 text columns",
 		`{"linear":{"weights":[1]}}`:                                             "/linear/weights: must be an object",
 		`{"linear":{"intercept":"1","weights":{}}}`:                              "/linear/intercept: must be a number",
 		`{"trees":{"base":[1],"classes":["a","b"],"trees":[[1]]}}`:               "/trees/base: must be a list of 2 numbers",

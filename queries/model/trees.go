@@ -204,7 +204,9 @@ func (g *grower) split(pointer, column string, list []any) node {
 		n.threshold = g.r.number(pointer+"/1", list[1], 0)
 		feature, form[1] = g.feature(fmt.Sprintf("%q", column), Feature{Column: column}), n.threshold
 	}
-	n.input = g.input(input{feature, infinite(right)})
+	if n.input = g.input(input{feature, infinite(right)}); len(g.forest.inputs) > MaxInputs {
+		g.r.add(pointer, "the trees read more than %d columns, one whose nulls go left and right counted twice", MaxInputs)
+	}
 	g.forms = append(g.forms, form)
 	return n
 }
@@ -247,8 +249,8 @@ func (g *grower) texts(pointer, column string, list []any) (feature int, names [
 	before := len(g.features)
 	feature = g.feature(fmt.Sprintf("%q is in %q", column, names), f)
 	if len(g.features) > before {
-		if g.splits++; g.splits > MaxSplits {
-			g.r.add(pointer, "the trees have more than %d different lists of texts", MaxSplits)
+		if g.splits++; g.splits > MaxTexts {
+			g.r.add(pointer, "the trees have more than %d different lists of texts", MaxTexts)
 		}
 	}
 	return feature, names
