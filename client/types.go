@@ -156,6 +156,7 @@ type Answer struct {
 	Regret    *float64     `json:"regret"`        // of a selection: the best candidate is at most so much better
 	Verdict   string       `json:"verdict"`       // of a decision or a test: "yes", "no" or "undecided"
 	PValue    *float64     `json:"p_value"`       // of a test: valid after all questions of the guarantee
+	Alone     *float64     `json:"plain_p_value"` // of a test by itself, where nothing had been told of the units before
 	Parts     []Part       `json:"row_functions"` // where the answer is made of several row functions
 	Mechanism string       `json:"mechanism"`
 	Source    string       `json:"source"` // "holdout", "training", "guess" (the analyst's own) or "mixed"

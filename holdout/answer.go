@@ -24,6 +24,7 @@ type answerJSON struct {
 	Regret    *float64               `json:"regret,omitempty"`
 	Verdict   queries.Verdict        `json:"verdict,omitempty"`
 	PValue    *float64               `json:"p_value,omitempty"`
+	Alone     *float64               `json:"plain_p_value,omitempty"`
 	Parts     []partJSON             `json:"row_functions,omitempty"`
 	Mechanism thresholdout.Mechanism `json:"mechanism"`
 	Source    thresholdout.Source    `json:"source"`
@@ -58,7 +59,7 @@ const fromBoth thresholdout.Source = "mixed"
 func (h *opened) answerCore(q *question, outcome queries.Outcome, released *stepping, cost Cost) answerJSON {
 	result := q.plan.Combine(outcome)
 	core := answerJSON{ID: answerID(h.id, q.id), Holdout: h.id, Query: q.id, Value: result.Value,
-		Items: itemsOf(result), Selected: result.Selected, Regret: result.Regret, Verdict: result.Verdict, PValue: result.PValue,
+		Items: itemsOf(result), Selected: result.Selected, Regret: result.Regret, Verdict: result.Verdict, PValue: result.PValue, Alone: result.Alone,
 		Mechanism: h.params.Mechanism, Source: thresholdout.FromHoldout, Cost: cost}
 	outputs := released.outputs
 	if len(outputs) > 0 {

@@ -230,6 +230,7 @@ type asking struct {
 
 	functions []queries.RowFunction // of the fresh ones
 	sums      sums
+	begun     thresholdout.State // before any of them
 	budget    Budget
 }
 
@@ -477,7 +478,8 @@ func (a *asking) record(tx *ledger.Tx) error {
 			q.body, q.replayed = body, true
 		}
 	}
-	cost, begun := a.cost(), state
+	cost := a.cost()
+	a.begun = state
 	if err := a.refuse(state, cost); err != nil {
 		return err
 	}
@@ -506,7 +508,7 @@ func (a *asking) record(tx *ledger.Tx) error {
 		}
 		state = next
 	}
-	if state != begun {
+	if state != a.begun {
 		state = a.holdout.params.EndRound(state)
 	}
 	text, err := json.Marshal(state)

@@ -76,6 +76,7 @@ func (s *stepping) Number(function int) (queries.Part, error) {
 		return queries.Part{}, fmt.Errorf("holdout: step: %w", err)
 	}
 	part, before := partOf(out), s.state
+	part.Units, part.Sigma, part.Fresh = h.params.FreshNoise(s.asking.begun, before)
 	part.At = func(level float64) (low, high float64, ok bool) { return h.params.IntervalAt(before, out, level) }
 	s.state = next
 	s.outputs = append(s.outputs, out)
@@ -92,6 +93,7 @@ func (s *stepping) Vector(first, count int, variance float64) ([]queries.Part, e
 	parts, before := make([]queries.Part, len(outputs)), s.state
 	for i, o := range outputs {
 		parts[i] = partOf(o)
+		parts[i].Units, parts[i].Sigma, parts[i].Fresh = h.params.FreshNoise(s.asking.begun, before)
 		parts[i].At = func(level float64) (low, high float64, ok bool) {
 			return h.params.VectorIntervalAt(before, o, count, variance, level)
 		}

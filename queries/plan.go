@@ -74,6 +74,11 @@ type Part struct {
 	Low, High float64 // the interval, where Bounded; parts of one answer hold simultaneously
 	Bounded   bool
 	Missing   bool // it was not released
+	// Fresh says that nothing had been told of the units that the part is a mean of, before the request that it belongs to; then
+	// Units is their number and Sigma the standard deviation of its noise.
+	Fresh bool
+	Units int64
+	Sigma float64
 	// At is the interval that the part would have if any interval of the guarantee missed with probability at most level; false where
 	// it is not known; nil where no level is. Tests make p-values of it.
 	At func(level float64) (low, high float64, ok bool)
@@ -202,6 +207,7 @@ type Result struct {
 	Regret   *float64 // argmax: the best candidate is at most so much better, in the query's units; nil without a bound
 	Verdict  Verdict  // decisions and tests
 	PValue   *float64 // tests: valid after all the questions of the guarantee; nil where no interval is known
+	Alone    *float64 // tests: the plain p-value of this test alone; nil where it would not be one
 }
 
 // Item is one number of an answer that is many.

@@ -18,6 +18,9 @@ verdict is yes where the interval excludes the null, which is where the p-value 
 parts exclude it. Since these intervals are simultaneous and without assumptions beyond independent units, p-values are larger than a textbook's, and never too small; none is below 1e-9. A p-value is null where no such
 levels are known (naive, published bounds).
 
+For mean, proportion (both without where) and goodness-of-fit there is a plain_p_value too, where nothing had been told of the units before: in the first request of a gaussian holdout, and under
+split. It is a textbook's, from the law that the noisy numbers have under the null: right for this one test, whose hypothesis was fixed beforehand, and not to be read as one of many.
+
 | test | members | null hypothesis | effect |
 |---|---|---|---|
 | mean | of, range, equals, where, null | the mean of the clamped number is equals (0 unless said) | the mean |
@@ -185,6 +188,12 @@ func (q *test) compile(c *compiler) *Plan {
 		if q.Alternative != twoSided {
 			p.describe.Combine += ", on the side of " + q.Alternative
 		}
+	}
+	plain, combine := q.plain(c), p.combine
+	p.combine = func(o Outcome) Result {
+		r := combine(o)
+		r.Alone = plain(o)
+		return r
 	}
 	p.describe.Combine += ". The p-value is the least level at which it would be; it holds for all questions of the guarantee together, so no further correction belongs on top"
 	return p

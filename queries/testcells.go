@@ -65,7 +65,7 @@ func (q *test) ofCells(c *compiler) *Plan {
 	if len(c.list) > 0 {
 		return nil
 	}
-	expected := append(append([]float64{}, q.Expected...), max(0, 1-totalOf(q.Expected)))
+	expected := q.expectedShares()
 	p := shares(c, cells, nil)
 	p.releases[0].Optional = false // a test of some of the cells would be another test
 	p.describeShares(c, cells, nil, "the share of rows in each cell, minus its expected share")

@@ -191,6 +191,23 @@ func (p Params) after(s State, price int64) State {
 	return s
 }
 
+// FreshNoise reports whether an answer in this state says the holdout mean of units of which nothing had been told at the state before,
+// begun, with how many units and how much noise: gaussian and naive at the very beginning, split always.
+func (p Params) FreshNoise(begun, s State) (units int64, sigma float64, ok bool) {
+	switch {
+	case p.Mechanism == Split:
+		from, to := p.Slice(s)
+		return to - from, 0, true
+	case begun.Questions > 0:
+		return 0, 0, false
+	case p.Mechanism == Gaussian:
+		return p.N, p.sigmaOf(s), true
+	case p.Mechanism == Naive:
+		return p.N, 0, true
+	}
+	return 0, 0, false
+}
+
 // sigmaOf is the standard deviation of the next answer's noise; 0 for an exact answer of the last round.
 func (p Params) sigmaOf(s State) float64 {
 	switch {
