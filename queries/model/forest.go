@@ -13,6 +13,8 @@ type forest struct {
 	trees   []tree
 	nodes   []node
 	leaves  []float64 // of node i of a tree: leaves[leaf+k] for output first+k
+	splits  []split   // of full trees
+	ends    []uint32  // of full trees: in leaves
 }
 
 // input is a copied column.
@@ -22,7 +24,9 @@ type input struct {
 }
 
 type tree struct {
-	root, depth  uint32
+	root, depth  uint32 // the place of the root in nodes; of a full tree, in splits
+	end          uint32 // of a full tree: the place of its first leaf in ends
+	full         bool
 	first, count int // the outputs that it adds to
 }
 
@@ -44,7 +48,15 @@ func (f *forest) block(dst, features [][]float64, scratch []float64) {
 		withoutNulls(scratch[i*MaxBlock:(i+1)*MaxBlock], features[in.feature], in.null)
 	}
 	for i := range f.trees {
-		f.trees[i].block(dst, scratch, f.nodes, f.leaves)
+		t := &f.trees[i]
+		switch {
+		case !t.full:
+			t.block(dst, scratch, f.nodes, f.leaves)
+		case t.count == 1:
+			t.fullBlock(dst[t.first], scratch, f.splits[t.root:], f.ends[t.end:], f.leaves)
+		default:
+			t.fullBlocks(dst[t.first:t.first+t.count], scratch, f.splits[t.root:], f.ends[t.end:], f.leaves)
+		}
 	}
 	if f.average {
 		n := float64(len(f.trees))

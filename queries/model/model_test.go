@@ -209,7 +209,8 @@ func drawModel(t *rapid.T) string {
 		e["link"] = rapid.SampledFrom(links).Draw(t, "link")
 		var trees []any
 		for range rapid.IntRange(1, 5).Draw(t, "trees") {
-			trees = append(trees, drawTree(t, 4, func() any { return weight(leaf) }))
+			draw := rapid.SampledFrom([]func(*rapid.T, int, func() any) []any{drawTree, drawTree, drawChain}).Draw(t, "shape")
+			trees = append(trees, draw(t, 4, func() any { return weight(leaf) }))
 		}
 		e["trees"] = trees
 		m = map[string]any{"trees": e}
@@ -221,10 +222,27 @@ func drawModel(t *rapid.T) string {
 	return string(body)
 }
 
+// drawChain draws a tree that is too deep for its nodes to be made full.
+func drawChain(t *rapid.T, depth int, leaf func() any) []any {
+	if depth == -8 {
+		return []any{leaf()}
+	}
+	split := drawSplit(t)
+	if rapid.Bool().Draw(t, "left") {
+		return append(append([]any{split}, drawChain(t, depth-1, leaf)...), leaf())
+	}
+	return append([]any{split, leaf()}, drawChain(t, depth-1, leaf)...)
+}
+
 func drawTree(t *rapid.T, depth int, leaf func() any) []any {
 	if depth == 0 || rapid.IntRange(0, 3).Draw(t, "ends") == 0 {
 		return []any{leaf()}
 	}
+	split := drawSplit(t)
+	return append(append([]any{split}, drawTree(t, depth-1, leaf)...), drawTree(t, depth-1, leaf)...)
+}
+
+func drawSplit(t *rapid.T) []any {
 	split := []any{rapid.SampledFrom([]string{"x", "y", "s"}).Draw(t, "column"), nil}
 	if split[1] = drawNumber.Draw(t, "threshold"); split[0] == "s" {
 		split[1] = []any{drawText.Draw(t, "text"), "OAK"}
@@ -232,7 +250,7 @@ func drawTree(t *rapid.T, depth int, leaf func() any) []any {
 	if rapid.Bool().Draw(t, "side") {
 		split = append(split, rapid.SampledFrom([]any{"left", "right"}).Draw(t, "null"))
 	}
-	return append(append([]any{split}, drawTree(t, depth-1, leaf)...), drawTree(t, depth-1, leaf)...)
+	return split
 }
 
 func drawRow(t *rapid.T) map[string]any {

@@ -82,6 +82,7 @@ type grower struct {
 	seen     map[string]int // features by what they are
 	inputs   map[input]uint32
 	splits   int // features of texts
+	count    int // nodes of all trees
 
 	nodes    []any // of the tree that is read
 	forms    []any
@@ -98,7 +99,7 @@ func (g *grower) tree(pointer string, index int, in any) any {
 		g.r.add(pointer, "must be a list of nodes")
 		return nil
 	}
-	if len(g.forest.nodes)+len(nodes) > MaxNodes {
+	if g.count += len(nodes); g.count > MaxNodes {
 		g.r.add(pointer, "the trees have more than %d nodes", MaxNodes)
 		return nil
 	}
@@ -116,6 +117,7 @@ func (g *grower) tree(pointer string, index int, in any) any {
 	if !g.listed && g.outputs > 1 {
 		t.first = index % g.outputs
 	}
+	g.forest.fill(&t)
 	g.forest.trees = append(g.forest.trees, t)
 	return g.forms
 }
