@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -14,13 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdoutd/holdoutd/cmd/holdoutd/demo"
 	"github.com/holdoutd/holdoutd/holdout"
 )
-
-// demoTable is a sample of real flights; demo/PROVENANCE.md says where it is from.
-//
-//go:embed demo/flights-100k.parquet
-var demoTable []byte
 
 var demoSettings = holdout.Settings{Name: "flights (demo)", Holdout: 0.5, Questions: 1000, Confidence: 0.95}
 
@@ -83,7 +77,7 @@ func prepareDemo(ctx context.Context, s *holdout.Service, dir string) (key, id s
 	if err != nil {
 		return "", "", err
 	}
-	card, _, err := s.Create(ctx, admin, demoSettings, holdout.SingleUpload(bytes.NewReader(demoTable)), "")
+	card, _, err := s.Create(ctx, admin, demoSettings, holdout.SingleUpload(strings.NewReader(demo.Flights)), "")
 	var known *holdout.Error
 	if errors.As(err, &known) && known.Kind == holdout.Exists {
 		id, _ := known.Members["holdout"].(string)
