@@ -98,7 +98,7 @@ func Adaptivity(ctx context.Context, o Options) (Result, error) {
 	for _, r := range rivals {
 		sizes := r.sizes
 		if o.Quick {
-			sizes = sizes[:3]
+			sizes = []int64{sizes[0] / 2, sizes[0], sizes[1]} // work grows as the cube of the size
 		}
 		for _, n := range sizes {
 			for i := range replicates {
