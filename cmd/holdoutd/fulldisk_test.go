@@ -1,16 +1,17 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdoutd/holdoutd/client"
+	"github.com/holdoutd/holdoutd/cmd/holdoutd/demo"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
@@ -23,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	p := startServer(t, dir)
 	c := connect(t, p, dir)
-	card, err := c.CreateHoldout(ctx, bytes.NewReader(demoTable), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100_000})
+	card, err := c.CreateHoldout(ctx, strings.NewReader(demo.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}
