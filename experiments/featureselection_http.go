@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdoutd/holdoutd/client"
@@ -39,15 +40,18 @@ func (run *selectionRun) overHTTP() error {
 	run.how = "All data was drawn, training part and holdout uploaded to a running holdoutd as Parquet, and every correlation and accuracy asked for over HTTP; " +
 		"a repetition's holdout is deleted when it is over. The server's noise is its own, so that the same seed gives the same data and not the same numbers."
 	sizes := run.sizes
+	var uploads sync.Mutex // one at a time: at full size the files and what they are made of take gigabytes
 	run.play = func(ctx context.Context, condition, method string, seed uint64) (path, error) {
-		return playHTTP(ctx, server, newSelectionParts(sizes[condition], seed), method)
+		return playHTTP(ctx, server, &uploads, newSelectionParts(sizes[condition], seed), method)
 	}
 	return nil
 }
 
 // playHTTP is a repetition against a server.
-func playHTTP(ctx context.Context, server *client.Client, parts selectionParts, method string) (p path, err error) {
+func playHTTP(ctx context.Context, server *client.Client, uploads *sync.Mutex, parts selectionParts, method string) (p path, err error) {
+	uploads.Lock()
 	card, err := uploadSelection(ctx, server, parts, method)
+	uploads.Unlock()
 	if err != nil {
 		return p, err
 	}
