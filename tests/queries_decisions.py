@@ -1,47 +1,18 @@
 """Asks a holdoutd server for decisions, differences and tests, and computes the same with NumPy, SciPy and scikit-learn.
 
-Arguments: the server's URL, the file of the admin key, the demo's flights, the page of examples, and --update to write its numbers.
 Prints what each question of the page gets on the flights.
 """
 
-import io
 import json
 import re
 import sys
 
 import numpy as np
 import pandas
-import requests
 from scipy import stats
 from sklearn.metrics import accuracy_score
 
-URL, KEY, FLIGHTS, EXAMPLES = sys.argv[1:5]
-api = requests.Session()
-api.headers["Authorization"] = "Bearer " + open(KEY).read().strip()
-GRID = 2.0**-30
-
-uploads = []
-
-
-def create(table, **settings):
-    """One table is one holdout. Another column name makes another table, which the server splits in the same way."""
-    uploads.append(f"upload{len(uploads)}")
-    body = io.BytesIO()
-    table.assign(**{uploads[-1]: 0.0}).to_parquet(body)
-    reply = api.post(URL + "/v1/holdouts", params=settings, data=body.getvalue())
-    assert reply.ok, reply.text
-    return reply.json()
-
-
-def ask(holdout, path="", **query):
-    reply = api.post(f"{URL}/v1/holdouts/{holdout['id']}/queries{path}", json=query)
-    assert reply.ok, (query, reply.text)
-    return reply.json() if path else reply.json()["answer"]
-
-
-def near(got, want, tolerance, what):
-    assert got is not None and abs(got - want) <= tolerance, (what, got, want, tolerance)
-
+from server import EXAMPLES, FLIGHTS, GRID, ask, create, items, near
 
 rng = np.random.default_rng(11)
 N = 5000

@@ -1,6 +1,5 @@
 """Asks a holdoutd server about models and computes the same with scikit-learn.
 
-Arguments: the server's URL, the file of the admin key, the demo's flights, the page of examples, and --update to write its numbers.
 Prints what each question of the page gets on the flights.
 """
 
@@ -13,7 +12,6 @@ import warnings
 import lightgbm
 import numpy as np
 import pandas
-import requests
 import xgboost
 from sklearn import ensemble, linear_model, metrics, svm, tree
 from sklearn.impute import SimpleImputer
@@ -21,39 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from holdoutd_models import export
+from server import EXAMPLES, FLIGHTS, GRID, URL, api, ask, create, items, near
 
 warnings.filterwarnings("ignore", "X does not have valid feature names|X has feature names")
-URL, KEY, FLIGHTS, EXAMPLES = sys.argv[1:5]
-api = requests.Session()
-api.headers["Authorization"] = "Bearer " + open(KEY).read().strip()
-GRID = 2.0**-30
-uploads = []
-
-
-def create(table, **settings):
-    """One table is one holdout. Another column name makes another table, which the server splits in the same way."""
-    uploads.append(f"models{len(uploads)}")
-    body = io.BytesIO()
-    table.assign(**{uploads[-1]: 0.0}).to_parquet(body)
-    reply = api.post(URL + "/v1/holdouts", params=settings, data=body.getvalue())
-    assert reply.ok, reply.text
-    return reply.json()
-
-
-def ask(holdout, path="", **query):
-    reply = api.post(f"{URL}/v1/holdouts/{holdout['id']}/queries{path}", json=query)
-    assert reply.ok, (str(query)[:300], reply.text)
-    return reply.json() if path else reply.json()["answer"]
-
-
-def near(got, want, tolerance, what):
-    assert got is not None and abs(got - want) <= tolerance, (what, got, want, tolerance)
-
-
-def items(answer):
-    return {item["of"]: item["value"] for item in answer["items"]}
-
-
 rng = np.random.default_rng(3)
 N = 5000
 data = pandas.DataFrame({"a": rng.normal(size=N) * 3 + 1, "b": rng.standard_t(4, N) * 100, "c": rng.integers(0, 12, N).astype(float)})

@@ -1,6 +1,5 @@
 """Asks a holdoutd server about variance, covariance, correlation, quantiles and shares, and computes the same with NumPy.
 
-Arguments: the server's URL, the file of the admin key, the demo's flights, the page of examples, and --update to write its numbers.
 Prints the half-width of each type on the flights.
 """
 
@@ -11,40 +10,8 @@ import sys
 
 import numpy as np
 import pandas
-import requests
 
-URL, KEY, FLIGHTS, EXAMPLES = sys.argv[1:5]
-api = requests.Session()
-api.headers["Authorization"] = "Bearer " + open(KEY).read().strip()
-GRID = 2.0**-30
-
-
-uploads = []
-
-
-def create(table, **settings):
-    """One table is one holdout. Another column name makes another table, which the server splits in the same way."""
-    uploads.append(f"upload{len(uploads)}")
-    body = io.BytesIO()
-    table.assign(**{uploads[-1]: 0.0}).to_parquet(body)
-    reply = api.post(URL + "/v1/holdouts", params=settings, data=body.getvalue())
-    assert reply.ok, reply.text
-    return reply.json()
-
-
-def ask(holdout, path="", **query):
-    reply = api.post(f"{URL}/v1/holdouts/{holdout['id']}/queries{path}", json=query)
-    assert reply.ok, (query, reply.text)
-    return reply.json() if path else reply.json()["answer"]
-
-
-def near(got, want, tolerance, what):
-    assert got is not None and abs(got - want) <= tolerance, (what, got, want, tolerance)
-
-
-def items(answer):
-    return {item["of"]: item["value"] for item in answer["items"]}
-
+from server import EXAMPLES, FLIGHTS, GRID, URL, api, ask, create, items, near
 
 rng = np.random.default_rng(5)
 N = 6000
