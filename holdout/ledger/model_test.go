@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -64,14 +65,25 @@ func limitChecks(t *testing.T) {
 type machine struct {
 	path  string
 	l     *Ledger
-	fault error // of the next commit
-	late  bool  // whether the fault comes when the commit is durable
+	plan  sync.Mutex // the ledger's writer takes what is planned, also when it recovers
+	fault error      // of the next commit
+	late  bool       // whether the fault comes when the commit is durable
 	known map[string]*modelHoldout
 	used  map[string][32]byte // idempotency keys
 }
 
+// plant sets the fault of the next commit and returns the one that was planned, nil if it has come.
+func (m *machine) plant(fault error, late bool) (before error) {
+	m.plan.Lock()
+	defer m.plan.Unlock()
+	before, m.fault, m.late = m.fault, fault, late
+	return before
+}
+
 func (m *machine) open(t *rapid.T) {
 	l, err := open(context.Background(), Options{Path: m.path, Key: testKey}, func(step string) error {
+		m.plan.Lock()
+		defer m.plan.Unlock()
 		if step == "commit" && !m.late || step == "committed" && m.late {
 			err := m.fault
 			m.fault = nil
@@ -159,11 +171,10 @@ func (m *machine) update(t *rapid.T) {
 		return nil
 	}
 	if fails == "commit" || fails == "committed" {
-		m.fault, m.late = errors.New("planted"), fails == "committed"
+		m.plant(errors.New("planted"), fails == "committed")
 	}
 	err := m.l.Update(context.Background(), id, update)
-	planted := (fails == "commit" || fails == "committed") && m.fault == nil
-	m.fault = nil
+	planted := (fails == "commit" || fails == "committed") && m.plant(nil, false) == nil
 
 	used, again := m.used[key]
 	switch {
