@@ -49,7 +49,7 @@ little, both find them. The means that are compared with come from a run of the 
 		{Name: "http", Usage: "address of a running holdoutd, started with --allow-naive: the analyst plays over HTTP"},
 		{Name: "key", Usage: "admin key for --http (default: the environment's HOLDOUTD_KEY)", Secret: true},
 	},
-	Small: Options{Repetitions: 20, Set: map[string]string{"n": "400"}},
+	Small: Options{Repetitions: 20, Set: map[string]string{"n": "200"}},
 	Run:   FeatureSelection,
 }
 
@@ -261,7 +261,7 @@ const (
 	selectionTolerance  = 0.01 // of a mean
 	selectionErrors     = 5    // standard errors of both means that are allowed beside, where there are fewer repetitions than published
 	publishedRepeats    = 100
-	comparedRepetitions = 400 // of exact sampling, where there is no reference
+	comparedRepetitions = 200 // of exact sampling, where there is no reference
 )
 
 // expected are the means and standard errors that a run is compared with: the reference at the published size, else those of
