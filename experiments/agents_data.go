@@ -2,7 +2,6 @@ package experiments
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,17 +9,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdoutd/holdoutd/cmd/holdoutd/demo"
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/experiments/data"
 )
 
-//go:embed data/breast-cancer.parquet
-var breastCancerParquet []byte
-
-// realColumns decodes a Parquet file as the server does, and copies its columns, texts as codes alone.
-func realColumns(name string, parquet []byte) (map[string]dataset.Column, int, error) {
-	fail := func(err error) (map[string]dataset.Column, int, error) {
+// realTable decodes a Parquet file as the server does, and copies its columns in their order, texts as codes alone.
+func realTable(name, parquet string) (columns []dataset.Column, rows int, err error) {
+	fail := func(err error) ([]dataset.Column, int, error) {
 		return nil, 0, fmt.Errorf("experiments: %s: %w", name, err)
 	}
 	dir, err := os.MkdirTemp("", "holdoutd-"+name+"-")
@@ -29,7 +25,7 @@ func realColumns(name string, parquet []byte) (map[string]dataset.Column, int, e
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, name+".parquet")
-	if err := os.WriteFile(path, parquet, 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(parquet), 0o600); err != nil {
 		return fail(err)
 	}
 	if _, err := ingest.Decode(context.Background(), path, filepath.Join(dir, "table"), ingest.Limits{}); err != nil {
@@ -40,13 +36,22 @@ func realColumns(name string, parquet []byte) (map[string]dataset.Column, int, e
 		return fail(err)
 	}
 	defer table.Close()
-	columns := map[string]dataset.Column{}
 	for i := range table.Columns() {
 		c := *table.Column(i)
 		c.Numbers, c.Codes, c.Dictionary = slices.Clone(c.Numbers), slices.Clone(c.Codes), nil
-		columns[c.Name] = c
+		columns = append(columns, c)
 	}
 	return columns, table.Rows(), nil
+}
+
+// realColumns is realTable by the columns' names.
+func realColumns(name, parquet string) (map[string]dataset.Column, int, error) {
+	columns, rows, err := realTable(name, parquet)
+	byName := make(map[string]dataset.Column, len(columns))
+	for _, c := range columns {
+		byName[c.Name] = c
+	}
+	return byName, rows, err
 }
 
 // flights is the demo's table: what is known before a flight leaves, and how late it came.
@@ -59,7 +64,7 @@ type flightsTable struct {
 func (f flightsTable) rows() int { return len(f.delay) }
 
 var flights = sync.OnceValues(func() (flightsTable, error) {
-	columns, rows, err := realColumns("flights", []byte(demo.Flights))
+	columns, rows, err := realColumns("flights", data.Flights)
 	if err != nil {
 		return flightsTable{}, err
 	}

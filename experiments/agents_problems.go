@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"gonum.org/v1/gonum/mat"
+
+	"github.com/holdoutd/holdoutd/experiments/data"
 )
 
 // agentProblem is a data set with the models that an agent can make of it.
@@ -46,7 +48,7 @@ var agentProblems = sync.OnceValues(func() ([]*agentProblem, error) {
 })
 
 func breastCancer() (*agentProblem, error) {
-	columns, rows, err := realColumns("breast-cancer", breastCancerParquet)
+	columns, rows, err := realColumns("breast-cancer", data.BreastCancer)
 	if err != nil {
 		return nil, err
 	}

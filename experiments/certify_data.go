@@ -1,23 +1,14 @@
 package experiments
 
 import (
-	"context"
-	_ "embed"
-	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"sync"
 
-	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/dp/certify"
 	"github.com/holdoutd/holdoutd/dp/learn"
 	"github.com/holdoutd/holdoutd/dp/noise"
+	"github.com/holdoutd/holdoutd/experiments/data"
 )
-
-//go:embed data/digits.parquet
-var digitsParquet []byte
 
 const (
 	digitPixels  = 64
@@ -27,40 +18,26 @@ const (
 
 // digits are the handwritten digits with pixels in [0,1], in the order of the file.
 var digits = sync.OnceValues(func() (learn.Data, error) {
-	data := learn.Data{Dim: digitPixels, Classes: digitClasses}
-	dir, err := os.MkdirTemp("", "holdoutd-digits-")
+	digits := learn.Data{Dim: digitPixels, Classes: digitClasses}
+	columns, rows, err := realTable("digits", data.Digits)
 	if err != nil {
-		return data, fmt.Errorf("experiments: %w", err)
+		return digits, err
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "digits.parquet")
-	if err := os.WriteFile(path, digitsParquet, 0o600); err != nil {
-		return data, fmt.Errorf("experiments: %w", err)
-	}
-	if _, err := ingest.Decode(context.Background(), path, filepath.Join(dir, "table"), ingest.Limits{}); err != nil {
-		return data, fmt.Errorf("experiments: digits: %w", err)
-	}
-	table, err := dataset.Open(filepath.Join(dir, "table"))
-	if err != nil {
-		return data, fmt.Errorf("experiments: digits: %w", err)
-	}
-	defer table.Close()
-	data.X, data.Y = make([]float64, table.Rows()*digitPixels), make([]int, table.Rows())
+	digits.X, digits.Y = make([]float64, rows*digitPixels), make([]int, rows)
 	pixel := 0
-	for c := range table.Columns() {
-		column := table.Column(c)
+	for _, column := range columns {
 		if column.Name == "label" {
 			for i, v := range column.Numbers {
-				data.Y[i] = int(v)
+				digits.Y[i] = int(v)
 			}
 			continue
 		}
 		for i, v := range column.Numbers {
-			data.X[i*digitPixels+pixel] = v / digitWhite
+			digits.X[i*digitPixels+pixel] = v / digitWhite
 		}
 		pixel++
 	}
-	return data, nil
+	return digits, nil
 })
 
 // splitDigits draws a training part of size digits and returns it with the others, in drawn order.

@@ -23,7 +23,7 @@ func compared(t *testing.T, name string) {
 	}
 	dir := t.TempDir()
 	url := serve(t, dir, "--allow-naive")
-	flights, err := filepath.Abs("../cmd/holdoutd/demo/flights-100k.parquet")
+	flights, err := filepath.Abs("../experiments/data/flights-100k.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func TestREADMEPython(t *testing.T) {
 		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
 	}
 	dir := t.TempDir()
-	flights, err := os.ReadFile("../cmd/holdoutd/demo/flights-100k.parquet")
+	flights, err := os.ReadFile("../experiments/data/flights-100k.parquet")
 	if err != nil {
 		t.Fatal(err)
 	}

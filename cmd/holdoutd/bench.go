@@ -22,7 +22,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdoutd/holdoutd/client"
-	"github.com/holdoutd/holdoutd/cmd/holdoutd/demo"
+	"github.com/holdoutd/holdoutd/experiments/data"
 )
 
 // benchFlags are what bench can be told.
@@ -69,7 +69,7 @@ type benchResult struct {
 }
 
 func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err error) {
-	table := []byte(demo.Flights)
+	table := []byte(data.Flights)
 	if f.file != "" {
 		if table, err = os.ReadFile(f.file); err != nil {
 			return err

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	flights = "demo/flights-100k.parquet"
+	flights = "../../experiments/data/flights-100k.parquet"
 	digits  = "../../experiments/data/digits.parquet"
 )
 

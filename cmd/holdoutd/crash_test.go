@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/client"
-	"github.com/holdoutd/holdoutd/cmd/holdoutd/demo"
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/experiments/data"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
@@ -42,7 +42,7 @@ func TestCrash(t *testing.T) {
 
 	p := startServer(t, dir)
 	c := connect(t, p, dir)
-	card, err := c.CreateHoldout(ctx, strings.NewReader(demo.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: crashBudget})
+	card, err := c.CreateHoldout(ctx, strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: crashBudget})
 	if err != nil {
 		t.Fatal(err)
 	}

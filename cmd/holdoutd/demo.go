@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdoutd/holdoutd/cmd/holdoutd/demo"
+	"github.com/holdoutd/holdoutd/experiments/data"
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
@@ -77,7 +77,7 @@ func prepareDemo(ctx context.Context, s *holdout.Service, dir string) (key, id s
 	if err != nil {
 		return "", "", err
 	}
-	card, _, err := s.Create(ctx, admin, demoSettings, holdout.SingleUpload(strings.NewReader(demo.Flights)), "")
+	card, _, err := s.Create(ctx, admin, demoSettings, holdout.SingleUpload(strings.NewReader(data.Flights)), "")
 	var known *holdout.Error
 	if errors.As(err, &known) && known.Kind == holdout.Exists {
 		id, _ := known.Members["holdout"].(string)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/client"
-	"github.com/holdoutd/holdoutd/cmd/holdoutd/demo"
+	"github.com/holdoutd/holdoutd/experiments/data"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
@@ -24,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	p := startServer(t, dir)
 	c := connect(t, p, dir)
-	card, err := c.CreateHoldout(ctx, strings.NewReader(demo.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100_000})
+	card, err := c.CreateHoldout(ctx, strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}

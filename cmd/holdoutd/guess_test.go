@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/client"
-	"github.com/holdoutd/holdoutd/cmd/holdoutd/demo"
+	"github.com/holdoutd/holdoutd/experiments/data"
 )
 
 // TestGuess goes through the real program with the mechanism that auto takes: training's guess, one's own, and a half-width that
@@ -16,7 +16,7 @@ import (
 func TestGuess(t *testing.T) {
 	ctx, dir := t.Context(), filepath.Join(t.TempDir(), "data")
 	c := connect(t, startServer(t, dir), dir)
-	card, err := c.CreateHoldout(ctx, strings.NewReader(demo.Flights), client.Settings{Name: "flights", Holdout: 0.3, Questions: 1000, Tokens: 5})
+	card, err := c.CreateHoldout(ctx, strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.3, Questions: 1000, Tokens: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

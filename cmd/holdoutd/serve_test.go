@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/client"
-	"github.com/holdoutd/holdoutd/cmd/holdoutd/demo"
+	"github.com/holdoutd/holdoutd/experiments/data"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
@@ -29,7 +29,7 @@ func TestServe(t *testing.T) {
 		t.Errorf("admin.key: %v %v", info, err)
 	}
 	c := connect(t, p, dir)
-	card, err := c.CreateHoldout(ctx, strings.NewReader(demo.Flights), client.Settings{Name: "flights", Holdout: 0.3, Questions: 20, Confidence: 0.95})
+	card, err := c.CreateHoldout(ctx, strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.3, Questions: 20, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	p := startServer(t, dir)
 	c := connect(t, p, dir)
-	card, err := c.CreateHoldout(ctx, strings.NewReader(demo.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100_000})
+	card, err := c.CreateHoldout(ctx, strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}
