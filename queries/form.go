@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdoutd/holdoutd/internal/nearest"
 	"github.com/holdoutd/holdoutd/queries/expr"
-	"github.com/holdoutd/holdoutd/queries/internal/nearest"
 )
 
 // A form is the type of a member: it reads the JSON into the field that it is bound to, writes it back in canonical

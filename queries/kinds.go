@@ -5,7 +5,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/holdoutd/holdoutd/queries/internal/nearest"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
 // A kind is one type of query. Parsing, canonical form, JSON schema and documentation are all made from this table and

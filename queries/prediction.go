@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 	"github.com/holdoutd/holdoutd/queries/expr"
-	"github.com/holdoutd/holdoutd/queries/internal/nearest"
 	"github.com/holdoutd/holdoutd/queries/model"
 )
 

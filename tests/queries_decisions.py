@@ -4,15 +4,13 @@ Prints what each question of the page gets on the flights.
 """
 
 import json
-import re
-import sys
 
 import numpy as np
 import pandas
 from scipy import stats
 from sklearn.metrics import accuracy_score
 
-from server import EXAMPLES, FLIGHTS, GRID, ask, create, items, near
+from server import FLIGHTS, GRID, ask, check_page, create, near
 
 rng = np.random.default_rng(11)
 N = 5000
@@ -117,12 +115,7 @@ def example(match):
     return f"```json\n{match[1]}\n```\n\n```text\n" + "\n".join(show(ask(everything, **question))) + f"\ncosts {', '.join(prices)}\n```"
 
 
-page = open(EXAMPLES).read()
-answered = re.sub(r"```json\n(.*?)\n```\n\n```text\n.*?```", example, page, flags=re.S)
-if sys.argv[5:] == ["--update"]:
-    open(EXAMPLES, "w").write(answered)
-elif page != answered:
-    sys.exit(f"the examples say other numbers than the server; if that is meant, give this script --update:\n{answered}")
+check_page(example)
 assert len(questions) >= 8
 
 for mechanism, holdout in guarded.items():

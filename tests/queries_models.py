@@ -6,7 +6,6 @@ Prints what each question of the page gets on the flights.
 import io
 import json
 import re
-import sys
 import warnings
 
 import lightgbm
@@ -19,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from holdoutd_models import export
-from server import EXAMPLES, FLIGHTS, GRID, URL, api, ask, create, items, near
+from server import FLIGHTS, GRID, URL, api, ask, check_page, create, items, near
 
 warnings.filterwarnings("ignore", "X does not have valid feature names|X has feature names")
 rng = np.random.default_rng(3)
@@ -196,12 +195,7 @@ def example(match):
     return f"```json\n{match[1]}\n```\n\n```text\n" + "\n".join(show(ask(whole, **question))) + f"\ncosts {', '.join(prices)}\n```"
 
 
-page = open(EXAMPLES).read()
-answered = re.sub(r"```json\n(.*?)\n```\n\n```text\n.*?```", example, page, flags=re.S)
-if sys.argv[5:] == ["--update"]:
-    open(EXAMPLES, "w").write(answered)
-elif page != answered:
-    sys.exit(f"the examples say other numbers than the server; if that is meant, give this script --update:\n{answered}")
+check_page(example)
 assert len(questions) >= 8
 
 # The same with an AUC whose edges are the training part's.

@@ -5,13 +5,11 @@ Prints the half-width of each type on the flights.
 
 import io
 import json
-import re
-import sys
 
 import numpy as np
 import pandas
 
-from server import EXAMPLES, FLIGHTS, GRID, URL, api, ask, create, items, near
+from server import FLIGHTS, GRID, URL, api, ask, check_page, create, items, near
 
 rng = np.random.default_rng(5)
 N = 6000
@@ -153,12 +151,7 @@ def example(match):
 
 
 everything = create(flights, holdout=1.0, name="everything", **naive)
-page = open(EXAMPLES).read()
-answered = re.sub(r"```json\n(.*?)\n```\n\n```text\n.*?```", example, page, flags=re.S)
-if sys.argv[5:] == ["--update"]:
-    open(EXAMPLES, "w").write(answered)
-elif page != answered:
-    sys.exit(f"the examples say other numbers than the server; if that is meant, give this script --update:\n{answered}")
+check_page(example)
 
 for mechanism, holdout in guarded.items():
     assert holdout["units"] == exact["units"]

@@ -5,6 +5,7 @@ the page's numbers.
 """
 
 import io
+import re
 import sys
 
 import requests
@@ -38,3 +39,13 @@ def near(got, want, tolerance, what):
 
 def items(answer):
     return {item["of"]: item["value"] for item in answer["items"]}
+
+
+def check_page(example):
+    """Holds the page's examples, a question with what it gets, to what example makes of them; --update writes them."""
+    page = open(EXAMPLES).read()
+    answered = re.sub(r"```json\n(.*?)\n```\n\n```text\n.*?```", example, page, flags=re.S)
+    if sys.argv[5:] == ["--update"]:
+        open(EXAMPLES, "w").write(answered)
+    elif page != answered:
+        sys.exit(f"the examples say other numbers than the server; if that is meant, give this script --update:\n{answered}")

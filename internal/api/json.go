@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
 // readObject reads one JSON object whose members are among the known, and leaves their values as they came. Keys count
@@ -49,7 +50,7 @@ func readObject(body []byte, known ...string) (map[string]json.RawMessage, error
 	for name := range members {
 		if !slices.Contains(known, name) {
 			p := wrongMember("/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), "unknown member; there are "+strings.Join(known, ", "))
-			p.Errors[0].Suggestion = nearest(name, known)
+			p.Errors[0].Suggestion = nearest.Name(name, known)
 			return nil, p
 		}
 	}
@@ -65,38 +66,4 @@ func wrongMember(pointer, detail string) *Problem {
 	p := problem(classes[holdout.Invalid], "%s: %s", where, detail)
 	p.Errors = []Violation{{Pointer: pointer, Detail: detail}}
 	return p
-}
-
-// nearest is the known name that differs in the fewest letters, or "" where none is near.
-func nearest(name string, known []string) string {
-	if len(name) > 64 {
-		return ""
-	}
-	best, least := "", max(1, len(name)/3)+1
-	for _, k := range known {
-		if d := distance(strings.ToLower(name), k); d < least {
-			best, least = k, d
-		}
-	}
-	return best
-}
-
-// distance is Levenshtein's, in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		corner := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			corner, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, corner+cost)
-		}
-	}
-	return row[len(b)]
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
 func contextDeadline(t *testing.T) error {
@@ -59,7 +60,7 @@ func TestNearest(t *testing.T) {
 	for given, want := range map[string]string{
 		"quetsions": "questions", "Tokens": "tokens", "hold_out": "holdout", "nam": "name", "zebra": "", "": "", "q": "",
 	} {
-		if got := nearest(given, names); got != want {
+		if got := nearest.Name(given, names); got != want {
 			t.Errorf("nearest(%q) = %q, want %q", given, got, want)
 		}
 	}

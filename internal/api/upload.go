@@ -17,6 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
 // A setting is one flat parameter of an upload.
@@ -93,7 +94,7 @@ func readSettings(rawQuery string) (holdout.Settings, error) {
 	var found []Violation
 	for name := range values {
 		if !slices.Contains(names, name) {
-			found = append(found, Violation{Parameter: name, Detail: "unknown parameter; there are " + strings.Join(names, ", "), Suggestion: nearest(name, names)})
+			found = append(found, Violation{Parameter: name, Detail: "unknown parameter; there are " + strings.Join(names, ", "), Suggestion: nearest.Name(name, names)})
 		}
 	}
 	slices.SortFunc(found, func(a, b Violation) int { return strings.Compare(a.Parameter, b.Parameter) })

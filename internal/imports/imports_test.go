@@ -19,9 +19,9 @@ var inner = map[string][]string{
 	"dp":           {},
 	"dataset":      {},
 	"thresholdout": {"dp"},
-	"queries":      {"dataset"},
-	"holdout":      {"dp", "dataset", "thresholdout", "queries"},
-	"featuresel":   {"dp", "dataset", "thresholdout", "queries"},
+	"queries":      {"dataset", "internal/nearest"},
+	"holdout":      {"dp", "dataset", "thresholdout", "queries", "internal/nearest"},
+	"featuresel":   {"dp", "dataset", "thresholdout", "queries", "internal/nearest"},
 	"client":       {},
 }
 

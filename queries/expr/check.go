@@ -5,7 +5,7 @@ import (
 	"sort"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/internal/nearest"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
 // String is the type's name in error messages.

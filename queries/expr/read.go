@@ -10,7 +10,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
 
-	"github.com/holdoutd/holdoutd/queries/internal/nearest"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
 // reader turns cel-go's syntax tree into terms.
