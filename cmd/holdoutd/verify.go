@@ -89,7 +89,7 @@ func printReports(w io.Writer, reports []ledger.Report, asJSON bool) error {
 		if r.Deleted {
 			deleted = " (deleted)"
 		}
-		fmt.Fprintf(w, "%s%s: in order\n  %d answers; %d of %d questions and %d of %d tokens spent\n  head %s\n",
+		fmt.Fprintf(w, "%s%s: in order\n  %d answers; %d of %d questions and %d of %d tokens or rounds spent\n  head %s\n",
 			r.Holdout, deleted, r.Answers, r.Spent.Questions, r.Limits.Questions, r.Spent.Tokens, r.Limits.Tokens, r.Head)
 	}
 	if len(reports) == 0 {
