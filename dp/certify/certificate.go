@@ -39,8 +39,9 @@ const (
 	DefaultAlpha   = 0.001
 )
 
-// MaxSamples bounds the draws of one prediction, so that a wrong number is an error instead of a day's wait.
-const MaxSamples = 1 << 30
+// MaxSamples bounds the draws of one prediction: up to it the incomplete beta function has the digits that Clopper and Pearson's bound needs, and a
+// wrong number is an error instead of a day's wait.
+const MaxSamples = 1 << 26
 
 // Options of a certificate.
 type Options struct {

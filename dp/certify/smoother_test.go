@@ -92,6 +92,52 @@ func TestBoundsCover(t *testing.T) {
 	}
 }
 
+// TestClopperPearsonIsExact: at each end the binomial tail is alpha, also far out, where inverses of the beta distribution go astray, and
+// never more. Tails are summed from their largest term, apart from any beta function.
+func TestClopperPearsonIsExact(t *testing.T) {
+	// tail is ln P(Bin(n,p) >= c) for c above the mean.
+	tail := func(n, c int, p float64) float64 {
+		choose := func(k float64) float64 {
+			a, _ := math.Lgamma(float64(n) + 1)
+			b, _ := math.Lgamma(k + 1)
+			d, _ := math.Lgamma(float64(n) - k + 1)
+			return a - b - d
+		}
+		first := choose(float64(c)) + float64(c)*math.Log(p) + float64(n-c)*math.Log1p(-p)
+		sum, term := 1.0, 1.0
+		for k := c; k < n && term > 1e-18*sum; k++ {
+			term *= float64(n-k) / float64(k+1) * p / (1 - p)
+			sum += term
+		}
+		return first + math.Log(sum)
+	}
+	for _, n := range []int{2, 60, 1000, 10_000, 1_000_000} {
+		for _, part := range []float64{0, 1e-5, 0.001, 0.05, 0.5, 0.9, 0.999, 1} {
+			for _, alpha := range []float64{0.025, 0.001, 5e-9, 1e-12} {
+				c := int(math.Round(part * float64(n)))
+				low, high, err := ClopperPearson.Ends(float64(c), 0, int64(n), alpha)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := math.Log(alpha)
+				if c > 0 {
+					if got := tail(n, c, low); got > want+1e-6 || got < want-1e-4 {
+						t.Errorf("%d of %d at %v: low end %v has the tail e^%v, want e^%v", c, n, alpha, low, got, want)
+					}
+				}
+				if c < n && 1-high > 1e-9 { // nearer to 1 a float64 does not say where it is
+					if got := tail(n, n-c, 1-high); got > want+1e-6 || got < want-1e-4 {
+						t.Errorf("%d of %d at %v: high end %v has the tail e^%v, want e^%v", c, n, alpha, high, got, want)
+					}
+				}
+				if c == 0 && low != 0 || c == n && high != 1 {
+					t.Errorf("%d of %d at %v: %v to %v", c, n, alpha, low, high)
+				}
+			}
+		}
+	}
+}
+
 // TestCertificatesCover: against a half-plane whose distance is known, a radius is too large with probability at most alpha, for
 // every family, method and bound; that of Cohen comes near alpha, and radii a tenth larger would be noticed.
 func TestCertificatesCover(t *testing.T) {
