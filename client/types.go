@@ -158,6 +158,7 @@ type Answer struct {
 	PValue    *float64     `json:"p_value"`       // of a test: valid after all questions of the guarantee
 	Alone     *float64     `json:"plain_p_value"` // of a test by itself, where nothing had been told of the units before
 	Parts     []Part       `json:"row_functions"` // where the answer is made of several row functions
+	Best      *bool        `json:"best"`          // of a submission to a ladder: whether it is shown now
 	Mechanism string       `json:"mechanism"`
 	Source    string       `json:"source"` // "holdout", "training", "guess" (the analyst's own) or "mixed"
 	Cost      Cost         `json:"cost"`

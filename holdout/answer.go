@@ -26,6 +26,7 @@ type answerJSON struct {
 	PValue    *float64               `json:"p_value,omitempty"`
 	Alone     *float64               `json:"plain_p_value,omitempty"`
 	Parts     []partJSON             `json:"row_functions,omitempty"`
+	Best      *bool                  `json:"best,omitempty"` // of a submission to a ladder: whether it is shown now
 	Mechanism thresholdout.Mechanism `json:"mechanism"`
 	Source    thresholdout.Source    `json:"source"`
 	Cost      Cost                   `json:"cost"`

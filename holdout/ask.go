@@ -231,6 +231,7 @@ type asking struct {
 	functions []queries.RowFunction // of the fresh ones
 	sums      sums
 	begun     thresholdout.State // before any of them
+	board     board              // of a ladder
 	budget    Budget
 }
 
@@ -250,6 +251,9 @@ var errMoved = errors.New("holdout: the next slice is taken")
 // run computes the sums outside of the ledger's writer, then steps, debits and records within it.
 func (a *asking) run(ctx context.Context) error {
 	if err := a.afford(ctx); err != nil {
+		return err
+	}
+	if err := a.oneSubmission(); err != nil {
 		return err
 	}
 	a.list()
@@ -273,6 +277,9 @@ func (a *asking) run(ctx context.Context) error {
 		err := a.service.ledger.Update(wait, a.holdout.id, a.record)
 		cancel()
 		if errors.Is(err, errMoved) {
+			if err := a.follow(ctx); err != nil {
+				return err
+			}
 			continue
 		}
 		if err != nil {
@@ -335,6 +342,9 @@ func (a *asking) list() {
 		if q.body == nil {
 			q.first = len(a.functions)
 			a.functions = append(a.functions, q.plan.Functions...)
+			if a.board.best != "" {
+				a.functions = append(a.functions, a.board.together(q.plan.Functions[0]))
+			}
 		}
 	}
 }
@@ -487,6 +497,9 @@ func (a *asking) record(tx *ledger.Tx) error {
 		a.list()
 		return errMoved
 	}
+	if a.board.wanted = state.Best; a.board.wanted != a.board.best && cost > 0 {
+		return errMoved
+	}
 	for _, q := range a.fresh {
 		if q.body != nil {
 			continue
@@ -533,24 +546,31 @@ func (a *asking) listed() (n int) {
 // answer releases what one question asks for and records what it makes.
 func (a *asking) answer(tx *ledger.Tx, q *question, state thresholdout.State) (thresholdout.State, error) {
 	h := a.holdout
+	if h.params.Mechanism == thresholdout.Leaderboard {
+		return a.submit(tx, q, state)
+	}
 	released := &stepping{asking: a, q: q, state: state}
 	outcome, err := q.plan.Release(h.params.N, released)
 	if err != nil {
 		return state, err
 	}
 	outcome.Level = h.params.Level()
-	debit := h.cost(state, released.state)
-	core, err := marshal(h.answerCore(q, outcome, released, debit))
+	return released.state, a.append(tx, q, h.answerCore(q, outcome, released, h.cost(state, released.state)))
+}
+
+// append debits and records an answer; it is the question's from then on.
+func (a *asking) append(tx *ledger.Tx, q *question, answer answerJSON) error {
+	core, err := marshal(answer)
 	if err != nil {
-		return state, fmt.Errorf("holdout: answer: %w", err)
+		return fmt.Errorf("holdout: answer: %w", err)
 	}
 	receipt, err := tx.Append(ledger.Debit{Query: q.id, Canonical: q.canonical, Principal: a.principal.KeyID,
-		Questions: debit.Questions, Tokens: debit.Tokens + debit.Rounds, Core: core, Time: time.Now()})
+		Questions: answer.Cost.Questions, Tokens: answer.Cost.Tokens + answer.Cost.Rounds, Core: core, Time: time.Now()})
 	if err != nil {
-		return state, err
+		return err
 	}
 	q.body = receipt.Body
-	return released.state, nil
+	return nil
 }
 
 // means are the exact means of count row functions over the holdout.

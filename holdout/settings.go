@@ -91,11 +91,13 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 	}
 	switch m := thresholdout.Mechanism(set.Mechanism); {
 	case !slices.Contains(mechanisms, m):
-		return invalid("mechanism", "mechanism must be auto, gaussian, guess_and_check, thresholdout or split")
+		return invalid("mechanism", "mechanism must be auto, gaussian, guess_and_check, thresholdout, split or ladder")
 	case m == thresholdout.Naive && !allowNaive:
 		return invalid("mechanism", "the mechanism naive protects nothing; a server takes it only when it was started with --allow-naive")
-	case set.Bounds == boundsOfPapers && (comparesParts(m) || m == thresholdout.Naive):
+	case set.Bounds == boundsOfPapers && (comparesParts(m) || m == thresholdout.Naive || m == thresholdout.Leaderboard):
 		return invalid("bounds", "the intervals of %s do not rest on a published bound; with bounds=published use gaussian, split or auto", m)
+	case m == thresholdout.Leaderboard && set.Unit != "":
+		return invalid("unit", "a ladder compares submissions row by row; it knows no units")
 	case set.Rounds != 0 && m != thresholdout.Gaussian && m != thresholdout.Auto:
 		return invalid("rounds", "the mechanism %s does not know rounds; use gaussian or auto", m)
 	case m != thresholdout.Auto && !comparesParts(m) && set.Tokens != 0:
@@ -111,7 +113,7 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 
 // mechanisms are those of Settings.
 var mechanisms = []thresholdout.Mechanism{thresholdout.Auto, thresholdout.Gaussian, thresholdout.GuessAndCheck,
-	thresholdout.Thresholdout, thresholdout.Split, thresholdout.Naive}
+	thresholdout.Thresholdout, thresholdout.Split, thresholdout.Leaderboard, thresholdout.Naive}
 
 // comparesParts reports whether a mechanism compares the training part with the holdout, at the price of tokens.
 func comparesParts(m thresholdout.Mechanism) bool {

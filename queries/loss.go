@@ -122,6 +122,7 @@ func (q *loss) compile(c *compiler) *Plan {
 	p.describe.Null = fmt.Sprintf("a row whose loss is null counts as %v; a null in a condition makes it false", null)
 	if q.Loss == zeroOneLoss {
 		p.describe.Null = conditionNull
+		p.ZeroOne = len(p.Functions) == 1 && !c.grouped && r == Range{0, 1}
 	}
 	return p
 }

@@ -19,6 +19,9 @@ type Plan struct {
 	describe  Description
 
 	holdoutOnly bool
+
+	// ZeroOne says that the answer is the mean of a loss that is 0 or 1 in every row, as a ladder takes it.
+	ZeroOne bool
 }
 
 // HoldoutOnly reports whether the row functions are about the rows of the holdout alone, since numbers for these came with the

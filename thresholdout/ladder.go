@@ -91,3 +91,31 @@ func (l Ladder) check(in Losses) error {
 	}
 	return nil
 }
+
+// StepLadder is one step of the mechanism ladder: query, in canonical form, has these losses. It is decided by the state alone whether
+// there are submissions left: ErrNoQuestions.
+func StepLadder(p Params, s State, in Losses, query string) (Standing, State, error) {
+	if p.Mechanism != Leaderboard {
+		return Standing{}, s, fmt.Errorf("thresholdout: the mechanism %s has no board", p.Mechanism)
+	}
+	if s.Questions >= p.Questions {
+		return Standing{}, s, ErrNoQuestions
+	}
+	if in.N != p.N {
+		return Standing{}, s, fmt.Errorf("thresholdout: losses of %d units, the guarantee is about %d", in.N, p.N)
+	}
+	var board Ladder
+	if s.Ladder != nil {
+		board = *s.Ladder
+	}
+	standing, next, err := board.Submit(in)
+	if err != nil {
+		return Standing{}, s, err
+	}
+	s.Questions++
+	s.Ladder = &next
+	if standing.Best {
+		s.Best = query
+	}
+	return standing, s, nil
+}

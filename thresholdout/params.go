@@ -12,6 +12,9 @@ const (
 	DefaultQuestions  = 1000
 	DefaultConfidence = 0.95
 
+	// DefaultSubmissions of a ladder, which needs no limit: enough for anyone, and a number that a meter can show.
+	DefaultSubmissions = 1_000_000
+
 	// DefaultTokens leaves an honest analyst room for a few surprises; each one widens later intervals.
 	DefaultTokens = 20
 )
@@ -90,13 +93,18 @@ func New(p Params) (Params, error) {
 		return p.split()
 	case Auto:
 		return p.automatic()
+	case Leaderboard:
+		if p.Questions == 0 {
+			p.Questions = DefaultSubmissions
+		}
+		return p, nil
 	case Naive:
 		if p.Questions == 0 {
 			p.Questions = DefaultQuestions
 		}
 		return p, nil
 	}
-	return p, wrong("mechanism", "there is no mechanism %q; use auto, gaussian, guess_and_check, thresholdout, split or naive", p.Mechanism)
+	return p, wrong("mechanism", "there is no mechanism %q; use auto, gaussian, guess_and_check, thresholdout, split, ladder or naive", p.Mechanism)
 }
 
 // checkFields refuses parameters that the mechanism does not have, which would otherwise be ignored in silence.
@@ -114,7 +122,7 @@ func (p Params) checkFields() error {
 		{"preset", p.Preset != "", compares},
 		{"threshold", p.Threshold != 0, compares},
 		{"sigma", p.Sigma != 0, compares || guesses || auto || p.Mechanism == Gaussian},
-		{"half_width", p.HalfWidth != 0, p.Mechanism != Naive}, // most accept only what they plan
+		{"half_width", p.HalfWidth != 0, p.Mechanism != Naive && p.Mechanism != Leaderboard}, // most accept only what they plan
 		{"scheduled", p.Scheduled, p.Mechanism == Gaussian},
 		{"rounds", p.Rounds != 0, p.Mechanism == Gaussian || auto},
 		{"round_sigma", p.RoundSigma != nil, p.Mechanism == Gaussian},

@@ -23,6 +23,9 @@ const (
 	Split         Mechanism = "split"
 	Naive         Mechanism = "naive"
 
+	// Leaderboard is the parameter-free Ladder as the mechanism of a holdout: its steps are StepLadder's.
+	Leaderboard Mechanism = "ladder"
+
 	// Auto lets New choose gaussian or guess_and_check; Params that New returned never have it.
 	Auto Mechanism = "auto"
 )
@@ -94,6 +97,10 @@ type State struct {
 	// Rounds are those that are over, and InRound is how many questions the present one has had.
 	Rounds  int64 `json:"rounds,omitempty"`
 	InRound int64 `json:"in_round,omitempty"`
+
+	// Ladder is the board, and Best the canonical query of the submission that it shows.
+	Ladder *Ladder `json:"ladder,omitempty"`
+	Best   string  `json:"best,omitempty"`
 
 	// Wide is how many guesses passed at a wider width than the narrowest, which later widths pay for.
 	Wide int64 `json:"wide,omitempty"`

@@ -81,6 +81,7 @@ type (
 		PValue    *float64     `json:"p_value,omitempty" doc:"of a test; valid after all the questions of the guarantee, so that no correction belongs on top"`
 		Alone     *float64     `json:"plain_p_value,omitempty" doc:"of a test by itself, where nothing had been told of the units before; right for this one test, and not to be read as one of many"`
 		Parts     []AnswerPart `json:"row_functions,omitempty" doc:"where the answer is made of several: the released mean of each, in [0,1]"`
+		Best      *bool        `json:"best,omitempty" doc:"of a submission to a ladder: whether it is the one that is shown now"`
 		Mechanism string       `json:"mechanism"`
 		Source    string       `json:"source" doc:"holdout or training: which part the value is near to; guess: the analyst's own; mixed: some of its row functions each"`
 		Cost      holdout.Cost `json:"cost"`

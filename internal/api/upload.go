@@ -37,7 +37,7 @@ var settings = []setting{
 	text("features", "secret (the default), or public: everything but the label is given out, row by row, so that models can be judged by their predictions", func(s *holdout.Settings) *string { return &s.Features }),
 	text("stratify", "a column whose values both parts get in proportion; its counts become public", func(s *holdout.Settings) *string { return &s.Stratify }),
 	text("split", "hash (a keyed random split, the default), time:COLUMN (training is earlier), given (the parts are uploaded as training and holdout)", func(s *holdout.Settings) *string { return &s.Split }),
-	text("mechanism", "auto (the default: guess_and_check where it is planned to be narrower or tokens are given, else gaussian), gaussian, guess_and_check, thresholdout, split, or naive where the server allows it", func(s *holdout.Settings) *string { return &s.Mechanism }),
+	text("mechanism", "auto (the default: guess_and_check where it is planned to be narrower or tokens are given, else gaussian), gaussian, guess_and_check, thresholdout, split, ladder (a leaderboard of zero_one losses), or naive where the server allows it", func(s *holdout.Settings) *string { return &s.Mechanism }),
 	text("form", "of thresholdout: gaussian (the default) or laplace", func(s *holdout.Settings) *string { return &s.Form }),
 	text("preset", "science2015: threshold 4/sqrt(n) and noise 1/sqrt(n)", func(s *holdout.Settings) *string { return &s.Preset }),
 	integer("questions", "how many row-function means may be released", func(s *holdout.Settings) *int64 { return &s.Questions }),
