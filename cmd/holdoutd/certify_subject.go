@@ -192,6 +192,7 @@ func (s *subject) Row(i int) []float64 {
 // classifier is the model for one goroutine: Begin puts what stays of a row in place, and a call adds the moved numbers.
 func (s *subject) classifier() certify.Classifier {
 	in, out := make([][]float64, len(s.features)), make([][]float64, s.model.Scorer().Outputs())
+	scratch := make([]float64, s.model.Scorer().Scratch())
 	for i := range in {
 		in[i] = make([]float64, 1)
 	}
@@ -217,7 +218,7 @@ func (s *subject) classifier() certify.Classifier {
 		for _, m := range moved {
 			m.to[0] = x[m.from]
 		}
-		s.model.Scorer().Block(out, in)
+		s.model.Scorer().BlockIn(scratch, out, in)
 	}
 	c := certify.Classifier{Classes: len(s.names), Begin: begin}
 	if s.scores {
