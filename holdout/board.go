@@ -22,13 +22,19 @@ type board struct {
 	wanted   string // the one that the state has, where it is another
 }
 
+// maxSubmission bounds a submission's canonical form in bytes. The best one is kept in the state, in JSON that can make six bytes of one;
+// a state that is too large would be refused for the best submission only, and so tell which it is at no price.
+const maxSubmission = ledger.MaxStateBytes / 8
+
 // checkSubmission refuses under ladder what is no submission.
-func (h *opened) checkSubmission(plan *queries.Plan) error {
+func (h *opened) checkSubmission(q *queries.Query, plan *queries.Plan) error {
 	switch {
 	case h.params.Mechanism != thresholdout.Leaderboard:
 		return nil
 	case !plan.ZeroOne:
 		return invalid("/type", `a ladder takes submissions: {"type":"loss","loss":"zero_one",…} over all rows, without range and where`)
+	case len(q.Canonical()) > maxSubmission:
+		return fail(TooLarge, "the submission has %d bytes in canonical form; a ladder takes at most %d", len(q.Canonical()), maxSubmission)
 	case plan.HoldoutOnly():
 		return invalid("/predictions", "a ladder has to know the best submission again, and keeps no predictions row by row; send the model")
 	}

@@ -2,8 +2,10 @@ package holdout
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -72,6 +74,13 @@ func TestLadderBoard(t *testing.T) {
 		_, err := s.Ask(t.Context(), analyst, id, []byte(query), "")
 		wantKind(t, query, err, Invalid)
 	}
+	weights := make([]string, 20_000)
+	for i := range weights {
+		weights[i] = fmt.Sprintf(`"clinic %d":0.5`, i)
+	}
+	large := `{"type":"loss","loss":"zero_one","label":"late","model":{"linear":{"weights":{"clinic":{` + strings.Join(weights, ",") + `}}}}}`
+	_, err = s.Ask(t.Context(), analyst, id, []byte(large), "")
+	wantKind(t, "a submission that the state could not keep", err, TooLarge)
 	e, err := s.Explain(t.Context(), analyst, id, []byte(submission(0.6)))
 	if err != nil || e.Cost != (Cost{Questions: 1}) || e.Training == nil || e.HalfWidth != nil {
 		t.Errorf("explained: %+v, %v", e, err)

@@ -173,7 +173,7 @@ func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, 
 	if plan.Sequential() && h.params.Rounds > 0 {
 		return nil, invalid("/type", "a %s chooses what it asks by what it has been told, and the questions of a round are chosen before any answer; ask for fractions instead", q.Type())
 	}
-	if err := h.checkSubmission(plan); err != nil {
+	if err := h.checkSubmission(q, plan); err != nil {
 		return nil, err
 	}
 	for _, member := range []struct {

@@ -3,6 +3,7 @@ package queries
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/holdoutd/holdoutd/queries/interval"
 )
@@ -242,8 +243,35 @@ func (p *Plan) Combine(o Outcome) Result {
 	if want := p.Numbers() - selected; len(o.Parts) != want {
 		panic(fmt.Sprintf("queries: %d parts of a plan that releases %d", len(o.Parts), want))
 	}
-	return p.combine(o)
+	r := p.combine(o)
+	r.mend()
+	return r
 }
+
+// mend takes out of an answer what JSON cannot hold. No formula should get there; but if one does, for some rows and not for others,
+// the answer says that it is undefined, and is paid for. An error would tell about the rows at no price.
+func (r *Result) mend() {
+	one := func(value, low, high **float64) {
+		if !isFinite(*value) {
+			*value = nil
+		}
+		if !isFinite(*low) || !isFinite(*high) {
+			*low, *high = nil, nil
+		}
+	}
+	one(&r.Value, &r.Low, &r.High)
+	for i := range r.Items {
+		one(&r.Items[i].Value, &r.Items[i].Low, &r.Items[i].High)
+	}
+	for _, x := range []**float64{&r.Regret, &r.PValue, &r.Alone} {
+		if !isFinite(*x) {
+			*x = nil
+		}
+	}
+}
+
+// isFinite is true of a number that is not there.
+func isFinite(x *float64) bool { return x == nil || !math.IsNaN(*x) && !math.IsInf(*x, 0) }
 
 // Description is a plan in words, for people.
 type Description struct {

@@ -343,3 +343,16 @@ func TestQuestions(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingThatJSONCannotHold: whatever a formula makes of the rows, the answer can be written.
+func TestNothingThatJSONCannotHold(t *testing.T) {
+	nan, inf, one := math.NaN(), math.Inf(1), 1.0
+	p := &Plan{Functions: []RowFunction{{Lo: 0, Hi: 1}}, combine: func(Outcome) Result {
+		return Result{Value: &nan, Low: &one, High: &inf, Regret: &inf, PValue: &nan, Items: []Item{{Of: "a", Value: &one, Low: &nan, High: &one}, {Of: "b", Value: &inf, Low: &one, High: &one}}}
+	}}
+	r := p.Combine(Outcome{Parts: []Part{{}}})
+	if r.Value != nil || r.Low != nil || r.High != nil || r.Regret != nil || r.PValue != nil || *r.Items[0].Value != 1 || r.Items[0].Low != nil || r.Items[0].High != nil ||
+		r.Items[1].Value != nil || *r.Items[1].Low != 1 {
+		t.Errorf("%+v", r)
+	}
+}
