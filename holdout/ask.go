@@ -292,6 +292,14 @@ func (a *asking) run(ctx context.Context) error {
 // bearable refuses a request that is too much work. What is begun is finished, so what would take too long is refused
 // beforehand, by public facts alone.
 func (a *asking) bearable() error {
+	for _, q := range a.fresh {
+		if len(q.canonical) > ledger.MaxCanonicalBytes {
+			return fail(TooLarge, "the query has %d bytes in canonical form, at most %d are recorded", len(q.canonical), ledger.MaxCanonicalBytes)
+		}
+		if size := a.holdout.answerBytes(q.plan); size > ledger.MaxCoreBytes {
+			return fail(TooLarge, "the answer could have %d bytes, at most %d are recorded; ask about fewer features or categories at once", size, ledger.MaxCoreBytes)
+		}
+	}
 	operations := 0
 	for i := range a.functions {
 		operations += 1 + nodes(a.functions[i].Value) + nodes(a.functions[i].Where)
@@ -304,6 +312,28 @@ func (a *asking) bearable() error {
 		return nil
 	}
 	return fail(TooLarge, "%d operations on each of %d rows are too much for one request; ask in smaller batches or with shorter expressions", operations, rows)
+}
+
+const (
+	// itemBytes is more than an item of an answer has beside its name: three numbers and their names. A name can take six times its bytes.
+	itemBytes = 128
+	// fewFunctions is up to how many row functions an answer is surely small.
+	fewFunctions = 1000
+)
+
+// answerBytes bounds the size of a plan's answer, by what an answer about some rows looks like.
+func (h *opened) answerBytes(plan *queries.Plan) (size int) {
+	if len(plan.Functions) <= fewFunctions || plan.Sequential() {
+		return 0
+	}
+	outcome, err := plan.Release(h.params.N, &foreseeing{params: h.params, exact: true})
+	if err != nil {
+		return 0 // nothing fails without a mechanism
+	}
+	for _, item := range plan.Combine(outcome).Items {
+		size += itemBytes + 6*len(item.Of)
+	}
+	return size
 }
 
 // nodes is the number of operations of an expression.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -564,5 +565,33 @@ func TestSplitsOnDisk(t *testing.T) {
 	// The cut moves by as many places as units were added, at most.
 	if moved > 5 {
 		t.Errorf("%d of 250 patients changed sides", moved)
+	}
+}
+
+// TestLargeAnswersAreRefusedBeforehand: what could not be recorded is refused by its shape, before a row is read, and nothing is debited.
+func TestLargeAnswersAreRefusedBeforehand(t *testing.T) {
+	s := open(t, t.TempDir())
+	columns := make([]dataset.Column, 1100)
+	for j := range columns {
+		columns[j] = dataset.Column{Field: dataset.Field{Name: fmt.Sprintf("f%04d", j) + strings.Repeat("x", 700), Kind: dataset.Number, Source: "DOUBLE"}, Numbers: make([]float64, 40)}
+		for i := range columns[j].Numbers {
+			columns[j].Numbers[i] = float64(i * (j + 1) % 41)
+		}
+	}
+	table, err := dataset.FromColumns(columns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := create(t, s, Settings{Questions: 5000, Holdout: 0.5}, table).ID
+	screen := func(pattern string) []byte {
+		return []byte(`{"type":"screen","label":"col(\"` + columns[0].Name + `\") > 20","features":"` + pattern + `","statistic":"product","range":[0,41]}`)
+	}
+	_, err = s.Ask(t.Context(), analyst, id, screen("f*"), "")
+	wantKind(t, "too many long names", err, TooLarge)
+	if b, err := s.Budget(t.Context(), analyst, id); err != nil || b.Questions.Left != 5000 {
+		t.Errorf("%+v, %v", b, err)
+	}
+	if a, err := s.Ask(t.Context(), analyst, id, screen("f00*"), ""); err != nil || a.Budget.Questions.Left != 5000-99 {
+		t.Errorf("a hundred of them: %+v, %v", a.Budget, err)
 	}
 }
