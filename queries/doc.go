@@ -1,12 +1,13 @@
 // Package queries is the query language: JSON to a typed query, its canonical form and ID, and the bounded row
 // functions that it compiles to.
 //
-// A query goes through four steps, each of which can be used by itself:
+// A query goes through five steps, each of which can be used by itself:
 //
 //	Parse     strict JSON to a Query; everything that is wrong and needs no schema to be seen is reported at once
 //	ID        the digest of the canonical form: all spellings of one question have one ID, so that asking it again is free
-//	Compile   against a schema: row functions, each bounded in [0,1] at every unit, and one question of cost each
-//	Combine   the released means of the row functions, with their intervals, to the answer in the query's own units
+//	Compile   against a schema: a Plan of row functions, each bounded in [0,1] at every unit
+//	Release   the plan's program, run by a mechanism: means one by one, as a vector, as a selection, or as a search
+//	Combine   what was released, with its intervals, to the answer in the query's own units
 //
 // The engine sums row functions, the mechanism releases their means, and neither knows of query types. An answer's
 // interval comes from those of its parts by interval arithmetic (package interval), so that it holds whenever they all do.
