@@ -22,6 +22,12 @@ const (
 	// MaxScratch bounds the registers of one worker, in bytes. A batch that needs more is summed in parts, each in a
 	// pass of its own; one row function alone is bounded by the limits of package expr instead.
 	MaxScratch = 16 << 20
+	// MaxTables bounds the tables by which a pass tests texts, in bytes; what needs more is summed in parts, as with MaxScratch. The
+	// table of one lookup may be larger by itself: 8 bytes for each text of a column.
+	MaxTables = 16 << 20
+	// maxNodes is the most nodes of expressions that a pass compiles, one row function excepted, and maxProgram what they take.
+	maxNodes   = 1 << 16
+	maxProgram = maxNodes * nodeMemory
 )
 
 // Table sums row functions over a table in memory. It is safe for concurrent use while the table is open.

@@ -35,7 +35,7 @@ func (l *lowering) text(n *expr.Node) (id, error) {
 		if left.Op == expr.OpText {
 			return l.truth(false), nil
 		}
-		return l.codeTest(opCodeEq, left, 0), nil
+		return l.add(value{op: opCodeEq, a: none, b: none, c: none, column: l.index[left.Text], aux: 0}, ""), nil
 	case n.Op != expr.OpEq && n.Op != expr.OpNe:
 		for _, a := range rest {
 			if a.Op != expr.OpText {
@@ -50,18 +50,18 @@ func (l *lowering) text(n *expr.Node) (id, error) {
 	case rest[0].Op == expr.OpColumn:
 		return l.twoTexts(n.Op == expr.OpEq, l.index[left.Text], l.index[rest[0].Text]), nil
 	}
-	code := l.code(l.index[left.Text], rest[0].Text)
+	o := opCodeEq
 	if n.Op == expr.OpNe {
-		return l.codeTest(opCodeNe, left, code), nil
+		o = opCodeNe
 	}
-	if code == absent {
-		return l.truth(false), nil
-	}
-	return l.codeTest(opCodeEq, left, code), nil
+	return l.codeTest(o, left, rest[0].Text), nil
 }
 
-func (l *lowering) codeTest(o op, column *expr.Node, code uint32) id {
-	return l.add(value{op: o, a: none, b: none, c: none, column: l.index[column.Text], aux: code}, "")
+// codeTest compares a column with a literal. Whether the dictionary has the literal must not shape the program, or its time would
+// tell: a literal that is absent is compared as any other, and two of them are two values, by their text.
+func (l *lowering) codeTest(o op, column *expr.Node, literal string) id {
+	at := l.index[column.Text]
+	return l.add(value{op: o, a: none, b: none, c: none, column: at, aux: l.code(at, literal)}, "="+literal)
 }
 
 // code is the code of a text in a column, or absent.
@@ -169,3 +169,11 @@ func listText(list []float64) string {
 	}
 	return string(b)
 }
+
+// ScanSteps is how many steps it takes to find a literal in all texts of a dictionary.
+func ScanSteps(s dataset.TextShape, literal string) int64 {
+	return s.Bytes * int64(len(literal)/wordBits+1)
+}
+
+// wordBits is how many bytes of a literal one step compares.
+const wordBits = 64

@@ -31,6 +31,24 @@ func (s *Scorer) Scratch() int {
 	return len(s.forest.inputs) * MaxBlock
 }
 
+// Steps is about how many nanoseconds BlockIn takes for a row: walks of trees are as deep as the tree, whatever the row is.
+func (s *Scorer) Steps() int64 {
+	steps := int64(0)
+	for i := range s.linear {
+		steps += 1 + int64(len(s.linear[i].terms))
+	}
+	if s.forest != nil {
+		steps += int64(len(s.forest.base) + len(s.forest.inputs))
+		for _, t := range s.forest.trees {
+			steps += treeSteps*int64(t.depth) + int64(t.count)
+		}
+	}
+	return steps
+}
+
+// treeSteps is what a level of a tree takes.
+const treeSteps = 2
+
 // linearOutput is intercept + sum of weight · feature, added from the first term to the last with one rounding each.
 type linearOutput struct {
 	intercept float64
