@@ -1,5 +1,6 @@
-# make test is the whole check: formatting, vet, and every test with the race detector on.
-.PHONY: test build bench format clean
+# make test is the check of every day: formatting, vet, and every test with the race detector on.
+# make test-all adds what takes longer: every planted fault must be noticed by its test (tests/faults).
+.PHONY: test test-all build bench format clean
 
 GO ?= go
 
@@ -9,8 +10,11 @@ build:
 test:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi
 	@command -v curl >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -q && apt-get install -qy --no-install-recommends curl; } || { echo "the tests need curl: install it"; exit 1; }
-	$(GO) vet -tags python ./...
+	$(GO) vet -tags python,faults ./...
 	HOLDOUTD_PYTHON=$$(scripts/python.sh) $(GO) test -race -tags python -timeout 30m ./...
+
+test-all: test
+	HOLDOUTD_PYTHON=$$(scripts/python.sh) $(GO) test -tags faults -timeout 120m ./tests/faults
 
 # The kernels beside DuckDB and NumPy in one run, then the other benchmarks.
 bench:

@@ -1,0 +1,205 @@
+package faults
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"go/build/constraint"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/FAULTS.md anew")
+
+const (
+	root = "../.."
+	page = root + "/docs/FAULTS.md"
+)
+
+// TestTablesFit keeps the tables true while the code moves: the text that a fault replaces occurs exactly once in its file, the
+// changed file is still Go, and the named test stands in its package.
+func TestTablesFit(t *testing.T) {
+	all, err := Read(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		text, err := os.ReadFile(filepath.Join(root, f.File))
+		if err != nil {
+			t.Errorf("%s.txt:%d: fault %s: %v", f.Area, f.Line, f.Name, err)
+			continue
+		}
+		planted, err := f.Plant(string(text))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if filepath.Ext(f.File) == ".go" {
+			if _, err := parser.ParseFile(token.NewFileSet(), f.File, planted, parser.SkipObjectResolution); err != nil {
+				t.Errorf("%s.txt:%d: fault %s: with its new text the file is not Go: %v", f.Area, f.Line, f.Name, err)
+			}
+		}
+		if !hasTest(t, f) {
+			t.Errorf("%s.txt:%d: fault %s: %s has no test %s that is built with the tags %q", f.Area, f.Line, f.Name, f.Package, f.Test, f.Tags)
+		}
+	}
+}
+
+// hasTest reports whether the fault's test stands in a file of its package that its tags admit. Other systems' files do not count.
+func hasTest(t *testing.T, f Fault) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, f.Package, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, _, _ := strings.Cut(f.Test, "/")
+	declared := regexp.MustCompile(`(?m)^func ` + name + `\(\w+ \*testing\.T\)`)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if declared.Match(text) && admitted(text, strings.Split(f.Tags, ",")) {
+			return true
+		}
+	}
+	return false
+}
+
+func admitted(text []byte, tags []string) bool {
+	for line := range strings.Lines(string(text)) {
+		if expr, err := constraint.Parse(strings.TrimSpace(line)); err == nil {
+			return expr.Eval(func(tag string) bool {
+				for _, have := range append(tags, "linux", "unix") {
+					if tag == have {
+						return true
+					}
+				}
+				return false
+			})
+		}
+		if strings.HasPrefix(line, "package ") {
+			break
+		}
+	}
+	return true
+}
+
+// TestPage keeps docs/FAULTS.md what the tables say.
+func TestPage(t *testing.T) {
+	all, err := Read(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := pageOf(all)
+	if *update {
+		if err := os.WriteFile(page, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("docs/FAULTS.md is not what tests/faults/*.txt say; write it anew: go test ./tests/faults -run TestPage -update")
+	}
+}
+
+func pageOf(all []Fault) []byte {
+	var b bytes.Buffer
+	b.WriteString(`# Planted faults
+
+A test that passes says little until it has been seen to fail. Each line below is a fault that ` + "`make test-all`" + ` plants in a copy of the
+code: the named test must then fail. The tables are in [tests/faults](../tests/faults/README.md); this page is made from them.
+`)
+	area := ""
+	for _, f := range all {
+		if f.Area != area {
+			area = f.Area
+			fmt.Fprintf(&b, "\n## %s\n\n| fault | what is broken by it | where | test that notices |\n|---|---|---|---|\n", area)
+		}
+		fmt.Fprintf(&b, "| %s | %s | `%s` | `%s` in `%s` |\n", f.Name, cell(f.What), f.File, f.Test, strings.TrimPrefix(f.Package, "./"))
+	}
+	return b.Bytes()
+}
+
+// cell writes a text so that it stays in its column.
+func cell(text string) string {
+	return strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;").Replace(text)
+}
+
+const good = `# a comment
+fault: one-thing
+what: it breaks
+file: a/b.go
+old: <<<
+	x := 1 // fault: not a member here
+>>>
+new: <<<
+>>>
+test: ./a TestX/sub -tags=python
+
+fault: another
+what: it breaks too
+file: a/b.go
+old: y: 2
+new: y: 3
+test: ./a TestY
+`
+
+func TestParse(t *testing.T) {
+	got, err := Parse("area.txt", good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Fault{
+		{Area: "area", Line: 2, Name: "one-thing", What: "it breaks", File: "a/b.go", Old: "\tx := 1 // fault: not a member here", New: "",
+			Package: "./a", Test: "TestX/sub", Tags: "python"},
+		{Area: "area", Line: 12, Name: "another", What: "it breaks too", File: "a/b.go", Old: "y: 2", New: "y: 3", Package: "./a", Test: "TestY"},
+	}
+	if len(got) != len(want) || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+	for _, c := range []struct{ old, new, says string }{
+		{"what: it breaks\n", "", `area.txt:2: fault one-thing has no "what"`},
+		{"test: ./a TestY", "test: ./a", "area.txt:12: test:"},
+		{"test: ./a TestY", "test: a TestY", "area.txt:12: test:"},
+		{"fault: another", "fault: An other", "is not a short-kebab-name"},
+		{"fault: one-thing\n", "", "area.txt:2: an entry starts with"},
+		{"what: it breaks too", "why: it breaks too", `area.txt:13: unknown member "why"`},
+		{"what: it breaks too", "what: a\nwhat: b", `area.txt:14: "what" stands twice`},
+		{"new: y: 3", "new: y: 2", "the same"},
+		{"file: a/b.go\nold: y", "file: ../b.go\nold: y", "a path in the repository"},
+		{">>>\ntest: ./a TestX", "test: ./a TestX", "no end"},
+		{"what: it breaks too", "nothing here", "area.txt:13: want"},
+	} {
+		text := strings.Replace(good, c.old, c.new, 1)
+		if text == good {
+			t.Fatalf("%q does not occur", c.old)
+		}
+		_, err := Parse("area.txt", text)
+		if e := (*Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q for %q: got the error %v, want one that says %q", c.new, c.old, err, c.says)
+		}
+	}
+}
+
+func TestPlant(t *testing.T) {
+	f := Fault{Name: "one-thing", File: "a.go", Old: "x := 1", New: "x := 2"}
+	if got, err := f.Plant("a\nx := 1\n"); got != "a\nx := 2\n" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, text := range []string{"", "x := 1; x := 1"} {
+		if _, err := f.Plant(text); err == nil {
+			t.Errorf("%q: planted", text)
+		}
+	}
+}

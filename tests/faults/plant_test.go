@@ -1,0 +1,112 @@
+//go:build faults
+
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	atOnce      = 2                // faults that are planted at the same time
+	buildWithin = 10 * time.Minute // compiling from a cold cache on a busy machine takes a few of them
+	testWithin  = 4 * time.Minute  // the named test; those of the tables take seconds
+)
+
+// TestPlanted plants every fault, one at a time, in an overlay over the code: the package of the named test must still compile, and the
+// test must run and fail. That it passes without the fault is what the ordinary run says.
+func TestPlanted(t *testing.T) {
+	all, err := Read(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	top, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := make(chan struct{}, atOnce)
+	for _, f := range all {
+		t.Run(f.Area+"/"+f.Name, func(t *testing.T) {
+			t.Parallel()
+			places <- struct{}{}
+			defer func() { <-places }()
+			f.mustBeNoticed(t, top)
+		})
+	}
+}
+
+// mustBeNoticed plants the fault and runs its test.
+func (f Fault) mustBeNoticed(t *testing.T, top string) {
+	dir := t.TempDir()
+	file := filepath.Join(top, f.File)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planted, err := f.Plant(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed, overlay, binary := filepath.Join(dir, "changed"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "tests")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{changed: []byte(planted), overlay: replace} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	ctx, cancel := context.WithTimeout(t.Context(), buildWithin)
+	defer cancel()
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-tags", f.Tags, "-o", binary, f.Package)
+	build.Dir = top
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("with this fault %s does not compile, so that no test is asked: change the entry (%v)\n%s", f.Package, err, out)
+	}
+
+	ctx, cancel = context.WithTimeout(t.Context(), testWithin+time.Minute)
+	defer cancel()
+	args := []string{"-test.v", "-test.count=1", "-test.timeout=" + testWithin.String(), "-test.run=" + anchored(f.Test)}
+	if body, err := os.ReadFile(binary); err != nil {
+		t.Fatal(err)
+	} else if bytes.Contains(body, []byte("rapid.nofailfile")) {
+		args = append(args, "-rapid.nofailfile") // what a planted fault breaks is no example to keep
+	}
+	run := exec.CommandContext(ctx, binary, args...)
+	run.Dir = filepath.Join(top, f.Package)
+	run.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // for tests that build the program themselves
+	out, err := run.CombinedOutput()
+	switch {
+	case !bytes.Contains(out, []byte("=== RUN   "+f.Test+"\n")):
+		t.Fatalf("%s did not run: %v\n%s", f.Test, err, tail(out))
+	case bytes.Contains(out, []byte("panic: test timed out")) || ctx.Err() != nil:
+		t.Fatalf("%s did not end within %v: a fault is noticed by an assertion\n%s", f.Test, testWithin, tail(out))
+	case err == nil:
+		t.Fatalf("%s passes although %s\n%s", f.Test, f.What, tail(out))
+	}
+}
+
+// anchored writes a test's name as the pattern that admits it alone.
+func anchored(test string) string {
+	parts := strings.Split(test, "/")
+	for i, p := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// tail is the end of an output: the last lines say what happened.
+func tail(out []byte) []byte {
+	const most = 4000
+	return out[max(0, len(out)-most):]
+}
