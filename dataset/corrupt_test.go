@@ -124,7 +124,9 @@ func TestForgedFiles(t *testing.T) {
 		"rows":                   head(func(m *manifest) { m.Rows = 5 }),
 		"negative rows":          head(func(m *manifest) { m.Rows = -1 }),
 		"too many rows":          head(func(m *manifest) { m.Rows = math.MaxInt64 }),
-		"version":                head(func(m *manifest) { m.Version = 2 }),
+		"version":                head(func(m *manifest) { m.Version = 1 }),
+		"no salt":                head(func(m *manifest) { m.Salt = "" }),
+		"short salt":             head(func(m *manifest) { m.Salt = m.Salt[:2] }),
 		"two names":              head(func(m *manifest) { m.Columns[1].Name = "n" }),
 		"no name":                head(func(m *manifest) { m.Columns[1].Name = "" }),
 		"offset":                 head(func(m *manifest) { m.Columns[1].Offset = -64 }),
@@ -148,8 +150,8 @@ func TestForgedFiles(t *testing.T) {
 
 // FuzzManifest feeds arbitrary manifests with a right checksum to the reader of manifests and to Open.
 func FuzzManifest(f *testing.F) {
-	f.Add([]byte(`{"version":1,"rows":0,"bytes":64,"columns":[]}`))
-	f.Add([]byte(`{"version":1,"rows":2,"bytes":128,"columns":[{"name":"a","kind":"number","source":"","offset":64,"length":16,"crc32c":0}]}`))
+	f.Add([]byte(`{"version":2,"salt":"0000000000000000000000000000000000000000000000000000000000000000","rows":0,"bytes":64,"columns":[]}`))
+	f.Add([]byte(`{"version":2,"salt":"0000000000000000000000000000000000000000000000000000000000000000","rows":2,"bytes":128,"columns":[{"name":"a","kind":"number","source":"","offset":64,"length":16,"crc32c":0}]}`))
 	dir := f.TempDir()
 	columns := make([]byte, 4096)
 	copy(columns, header())

@@ -35,7 +35,8 @@ type Digest struct {
 // NewDigest returns the digest of no table.
 func NewDigest() *Digest { return new(Digest) }
 
-// Add adds the rows of t, on all processors. All tables of one digest need columns of the same names and kinds.
+// Add adds the rows of t, on all processors. All tables of one digest need columns of the same names and kinds. After an
+// error the digest is worth nothing; one that is [ErrDamaged] says that a mapped table cannot be read.
 func (d *Digest) Add(t *Table) error {
 	columns := make([]*Column, len(t.columns))
 	for i := range columns {
@@ -55,24 +56,30 @@ func (d *Digest) Add(t *Table) error {
 	var next atomic.Int64
 	var lock sync.Mutex
 	var wait sync.WaitGroup
+	var damage error
 	for range runtime.NumCPU() {
 		wait.Go(func() {
 			var sum [4]uint64
 			h := newRowHasher(columns)
-			for {
-				from := int(next.Add(digestBlock)) - digestBlock
-				if from >= t.rows {
-					break
+			err := Guarded(func() {
+				for {
+					from := int(next.Add(digestBlock)) - digestBlock
+					if from >= t.rows {
+						break
+					}
+					h.addRows(&sum, from, min(from+digestBlock, t.rows))
 				}
-				h.addRows(&sum, from, min(from+digestBlock, t.rows))
-			}
+			})
 			lock.Lock()
 			defer lock.Unlock()
+			if err != nil {
+				damage = err
+			}
 			addLimbs(&d.sum, sum)
 		})
 	}
 	wait.Wait()
-	return nil
+	return damage
 }
 
 // Sum returns the digest of all tables added so far, under key.

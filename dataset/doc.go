@@ -7,8 +7,9 @@
 //
 // What Open promises: every checksum was compared, and every value obeys the rules of its [Kind], so that code that
 // reads a table needs no checks of its own; a file that was damaged, cut or forged gives a [*CorruptError], never a
-// panic. What it cannot promise: a file that another process cuts short while it is mapped ends this process. The
-// directory belongs to the server alone.
+// panic. What it cannot promise: a file that another process cuts short while it is mapped, or that the disk cannot
+// read any more, faults in whoever reads it. Read columns within [Guarded], which makes an error of the fault; elsewhere
+// it ends the process.
 //
 // The package does not read Parquet; see dataset/ingest.
 package dataset

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +16,12 @@ const (
 
 	// columnsMagic begins the columns file, the manifest's first line names the format.
 	columnsMagic  = "holdoutd columns\n"
-	manifestMagic = "holdoutd dataset 1"
-	formatVersion = 1
+	manifestMagic = "holdoutd dataset 2"
+	formatVersion = 2
+
+	// saltBytes is the size of a manifest's salt: with so many random bytes the manifest's hash says nothing about the rows,
+	// also not to someone who can guess all of them.
+	saltBytes = 32
 
 	// alignment of every section: a cache line, and more than any value needs.
 	alignment  = 64
@@ -39,6 +44,7 @@ var errBigEndian = errors.New("dataset: column files need a little-endian machin
 // manifest is the JSON of the manifest file.
 type manifest struct {
 	Version int       `json:"version"`
+	Salt    string    `json:"salt"` // random, in hexadecimal
 	Rows    int64     `json:"rows"`
 	Bytes   int64     `json:"bytes"` // of the columns file
 	Columns []section `json:"columns"`
@@ -101,7 +107,7 @@ func (m *manifest) encode() ([]byte, error) {
 func decodeManifest(data []byte) (*manifest, string, error) {
 	const head = len(manifestMagic) + 1 + 8 + 1
 	if len(data) < head || string(data[:len(manifestMagic)+1]) != manifestMagic+" " || data[head-1] != '\n' {
-		return nil, "not a dataset manifest of version 1", nil
+		return nil, "not a dataset manifest of version 2", nil
 	}
 	body := data[head:]
 	if fmt.Sprintf("%08x", crc32.Checksum(body, castagnoli)) != string(data[head-9:head-1]) {
@@ -113,6 +119,9 @@ func decodeManifest(data []byte) (*manifest, string, error) {
 	}
 	if m.Version != formatVersion {
 		return nil, fmt.Sprintf("version %d, this program reads %d", m.Version, formatVersion), nil
+	}
+	if salt, err := hex.DecodeString(m.Salt); err != nil || len(salt) != saltBytes {
+		return nil, "the manifest has no salt", nil
 	}
 	if m.Rows < 0 || m.Rows > MaxRows {
 		return nil, fmt.Sprintf("%d rows", m.Rows), nil

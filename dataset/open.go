@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ func Open(dir string) (*Table, error) {
 	if !littleEndian {
 		return nil, errBigEndian
 	}
-	m, err := readManifest(filepath.Join(dir, manifestFile))
+	m, fingerprint, err := readManifest(filepath.Join(dir, manifestFile))
 	if err != nil {
 		return nil, err
 	}
@@ -31,11 +32,14 @@ func Open(dir string) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	columns, err := viewColumns(path, mapping, m)
+	var columns []Column
+	if faulted := Guarded(func() { columns, err = viewColumns(path, mapping, m) }); faulted != nil {
+		err = &CorruptError{Path: path, Detail: "it cannot be read", Err: faulted}
+	}
 	if err == nil {
 		var t *Table
 		if t, err = newTable(columns, int(m.Rows)); err == nil {
-			t.mapping = mapping
+			t.mapping, t.fingerprint = mapping, fingerprint
 			return t, nil
 		}
 		err = &CorruptError{Path: dir, Detail: "the schema cannot be", Err: err}
@@ -43,24 +47,48 @@ func Open(dir string) (*Table, error) {
 	return nil, errors.Join(err, unmapFile(mapping))
 }
 
-func readManifest(path string) (*manifest, error) {
+// Fingerprint is the SHA-256 of the manifest of the dataset in dir. The manifest holds the checksums of all columns and a
+// random salt, so that the fingerprint binds the whole dataset and says nothing about its rows. It fails with a
+// [*CorruptError] where the manifest is damaged or the columns file has another size; the columns are not read.
+func Fingerprint(dir string) ([sha256.Size]byte, error) {
+	m, fingerprint, err := readManifest(filepath.Join(dir, manifestFile))
+	if err != nil {
+		return fingerprint, err
+	}
+	path := filepath.Join(dir, columnsFile)
+	info, err := os.Stat(path)
+	if err != nil {
+		return fingerprint, fmt.Errorf("dataset: %w", err)
+	}
+	return fingerprint, checkSize(path, info, m.Bytes)
+}
+
+func checkSize(path string, info os.FileInfo, size int64) error {
+	if info.Size() != size || !info.Mode().IsRegular() {
+		return &CorruptError{Path: path, Detail: fmt.Sprintf("%d bytes, the manifest says %d", info.Size(), size)}
+	}
+	return nil
+}
+
+func readManifest(path string) (*manifest, [sha256.Size]byte, error) {
+	var none [sha256.Size]byte
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
+		return nil, none, fmt.Errorf("dataset: %w", err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxManifestBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("dataset: %w", err)
+		return nil, none, fmt.Errorf("dataset: %w", err)
 	}
 	if len(data) > maxManifestBytes {
-		return nil, &CorruptError{Path: path, Detail: "the manifest is too large"}
+		return nil, none, &CorruptError{Path: path, Detail: "the manifest is too large"}
 	}
 	m, detail, err := decodeManifest(data)
 	if m == nil {
-		return nil, &CorruptError{Path: path, Detail: detail, Err: err}
+		return nil, none, &CorruptError{Path: path, Detail: detail, Err: err}
 	}
-	return m, nil
+	return m, sha256.Sum256(data), nil
 }
 
 func mapColumns(path string, size int64) ([]byte, error) {
@@ -73,8 +101,8 @@ func mapColumns(path string, size int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}
-	if info.Size() != size || !info.Mode().IsRegular() {
-		return nil, &CorruptError{Path: path, Detail: fmt.Sprintf("%d bytes, the manifest says %d", info.Size(), size)}
+	if err := checkSize(path, info, size); err != nil {
+		return nil, err
 	}
 	mapping, err := mapFile(f, size)
 	if err != nil {
@@ -98,7 +126,9 @@ func viewColumns(path string, mapping []byte, m *manifest) ([]Column, error) {
 	for range min(runtime.NumCPU(), len(columns)) {
 		wait.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(columns); i = int(next.Add(1)) - 1 {
-				columns[i], failures[i] = viewColumn(mapping, &m.Columns[i], m.Rows)
+				if err := Guarded(func() { columns[i], failures[i] = viewColumn(mapping, &m.Columns[i], m.Rows) }); err != nil {
+					failures[i] = err.Error()
+				}
 			}
 		})
 	}

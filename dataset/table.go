@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -18,6 +19,8 @@ type Table struct {
 	index   map[string]int
 	rows    int
 	mapping []byte // nil for a table in memory
+
+	fingerprint [sha256.Size]byte // of the manifest; zeros for a table in memory
 }
 
 // FromColumns returns a table over the caller's slices, which must not be changed afterwards. It returns an error
@@ -86,6 +89,9 @@ func (t *Table) Close() error {
 	}
 	return unmapFile(mapping)
 }
+
+// Fingerprint is what [Fingerprint] says of the directory that the table was opened from; zeros for a table in memory.
+func (t *Table) Fingerprint() [sha256.Size]byte { return t.fingerprint }
 
 // Rows is the number of rows.
 func (t *Table) Rows() int { return t.rows }

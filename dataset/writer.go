@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -225,7 +227,9 @@ func (w *Writer) Close() error {
 	if w.err != nil {
 		return w.err
 	}
-	m := manifest{Version: formatVersion, Rows: max(w.rows, 0), Bytes: w.at, Columns: w.columns}
+	salt := make([]byte, saltBytes)
+	rand.Read(salt) // never fails: crypto/rand ends the process instead
+	m := manifest{Version: formatVersion, Salt: hex.EncodeToString(salt), Rows: max(w.rows, 0), Bytes: w.at, Columns: w.columns}
 	data, err := m.encode()
 	if err == nil && len(data) > maxManifestBytes {
 		err = fmt.Errorf("the names of %d columns are longer than %d bytes", len(w.columns), maxManifestBytes)

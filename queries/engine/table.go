@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -68,8 +69,8 @@ func NewTable(t *dataset.Table, offsets []uint32, maxRows int64) (*Table, error)
 // Units is the number of units.
 func (t *Table) Units() int64 { return t.n }
 
-// Sums implements [Source]. Errors are the context's, or say that a row function does not fit the table's schema; none
-// depends on the rows.
+// Sums implements [Source]. Errors are the context's, or say that a row function does not fit the table's schema, or that
+// the table's files are damaged ([dataset.ErrDamaged]); none depends on the values of rows.
 func (t *Table) Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error) {
 	if from < 0 || to < from || to > t.n {
 		return nil, fmt.Errorf("engine: units %d to %d of %d", from, to, t.n)
@@ -91,8 +92,10 @@ func (t *Table) Sums(ctx context.Context, functions []queries.RowFunction, from,
 		}
 		return all, nil
 	}
-	program, err := kernel.Compile(functions, t.table)
-	if err != nil {
+	var program *kernel.Program
+	var err error
+	damage := dataset.Guarded(func() { program, err = kernel.Compile(functions, t.table) })
+	if err = errors.Join(err, damage); err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	if numbers, bytes := program.Registers(); (8*numbers+bytes)*kernel.MaxBlock > MaxScratch && len(functions) > 1 {
@@ -137,8 +140,10 @@ func (t *Table) run(ctx context.Context, program *kernel.Program, functions int,
 		mutex sync.Mutex
 		group sync.WaitGroup
 		sums  = make([]int64, functions)
+
+		damage error // the first, under mutex
 	)
-	work := func() {
+	scan := func() {
 		state := kernel.NewState(program, t.units, t.block)
 		defer state.Release()
 		for ctx.Err() == nil {
@@ -154,6 +159,14 @@ func (t *Table) run(ctx context.Context, program *kernel.Program, functions int,
 			sums[i] += sum
 		}
 	}
+	work := func() {
+		if err := dataset.Guarded(scan); err != nil {
+			next.Store(int64(len(chunks))) // the others need not go on
+			mutex.Lock()
+			defer mutex.Unlock()
+			damage = err
+		}
+	}
 	for range workers - 1 {
 		group.Go(work)
 	}
@@ -161,6 +174,9 @@ func (t *Table) run(ctx context.Context, program *kernel.Program, functions int,
 		work()
 	}
 	group.Wait()
+	if damage != nil {
+		return nil, fmt.Errorf("engine: %w", damage)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
