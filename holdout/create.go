@@ -110,6 +110,7 @@ type creation struct {
 	skipped []Skipped
 	card    Card
 	digest  [32]byte
+	order   placing // of the rows that are stored
 }
 
 func (c *creation) run() (err error) {

@@ -19,13 +19,11 @@ func (c *creation) divide(dir string) error {
 	if c.settings.Label != "" && fieldOf(c.schema(), c.settings.Label) == nil {
 		return invalid("label", "label names the column %q, which the table does not have", c.settings.Label)
 	}
-	if c.settings.Features == featuresPublic {
-		switch {
-		case fieldOf(c.schema(), RowID) != nil:
-			return invalid("features", "the table has a column %q, which with features=public numbers the rows; rename it", RowID)
-		case c.settings.Stratify == c.settings.Label:
-			return invalid("stratify", "the label's counts would be public, and with them and the features more of the labels than is counted; stratify by a feature")
-		}
+	if err := c.checkLabel(unit); err != nil {
+		return err
+	}
+	if c.order, err = newPlacing(); err != nil {
+		return err
 	}
 	c.card = c.newCard(unit)
 	if c.settings.Split == splitGiven {
@@ -42,6 +40,23 @@ func (c *creation) divide(dir string) error {
 	c.settings.Mechanism = string(c.card.Guarantee.Mechanism) // auto has chosen
 	c.card.Settings, c.card.Assumes = c.settings, assumes[c.card.Guarantee.Mechanism]
 	return c.describe(dir, unit)
+}
+
+// checkLabel refuses settings by which the layout of the files would tell labels.
+func (c *creation) checkLabel(unit unitRule) error {
+	set := c.settings
+	public := set.Features == featuresPublic
+	switch {
+	case public && fieldOf(c.schema(), RowID) != nil:
+		return invalid("features", "the table has a column %q, which with features=public numbers the rows; rename it", RowID)
+	case set.Label != "" && unit.Column == set.Label:
+		return invalid("unit", "the label %q cannot be the unit: a unit is an observation that has a label, such as a patient or a day", set.Label)
+	case public && set.Stratify == set.Label:
+		return invalid("stratify", "the label's counts would be public, and with them and the features more of the labels than is counted; stratify by a feature")
+	case public && set.Split == splitByTimeOf+set.Label:
+		return invalid("split", "with features=public a split by the label would tell of every held-out row that its label is late; split by a feature")
+	}
+	return nil
 }
 
 func (c *creation) schema() dataset.Schema {
@@ -103,7 +118,7 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	return c.writePart(dir, trainingDir, t, g, p.training)
 }
 
-// keepParts takes the parts as they were given, the holdout in keyed order.
+// keepParts takes the parts as they were given.
 func (c *creation) keepParts(dir string, unit unitRule) error {
 	training, holdout := c.tables[partTraining], c.tables[partHoldout]
 	if training.Rows() == 0 || holdout.Rows() == 0 {
@@ -122,15 +137,19 @@ func (c *creation) keepParts(dir string, unit unitRule) error {
 			return fail(BadUpload, "%d values of the unit %s are in both parts; a unit must be on one side", shared, unit)
 		}
 	}
-	tags := splitter{key: c.service.split[:]}.tags(h, other, unit.Day)
-	if err := c.writePart(dir, holdoutDir, holdout, h, order(tags)); err != nil {
+	if err := c.writePart(dir, holdoutDir, holdout, h, allUnits(h.n)); err != nil {
 		return err
 	}
-	all := make([]uint32, g.n)
+	return c.writePart(dir, trainingDir, training, g, allUnits(g.n))
+}
+
+// allUnits lists n units by their first rows.
+func allUnits(n int) []uint32 {
+	all := make([]uint32, n)
 	for u := range all {
 		all[u] = uint32(u)
 	}
-	return c.writePart(dir, trainingDir, training, g, all)
+	return all
 }
 
 // sharedUnits counts the units, other than nulls, that two parts share.
@@ -149,10 +168,14 @@ func sharedUnits(g grouping, a *dataset.Column, h grouping, b *dataset.Column, d
 	return n
 }
 
-// writePart writes the rows of some units of a table, with where the units begin, and counts them on the card. A part
-// without units is not written.
+// writePart writes the rows of some units of a table, with where the units begin, and counts them on the card. The units of
+// the holdout are put in the secret order of this holdout; those of the training part stay as listed. A part without units is
+// not written.
 func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, units []uint32) error {
-	rows, offsets, err := g.groupInOrder(units)
+	if name == holdoutDir {
+		c.order.shuffle(units)
+	}
+	rows, offsets, err := g.groupInOrder(units, c.order)
 	if err != nil {
 		return err
 	}

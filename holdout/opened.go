@@ -261,7 +261,7 @@ func (h *opened) publicRows() queries.Option {
 	case h.card.Settings.Features != featuresPublic:
 		why = "the features of this holdout's rows are secret; numbers for each row are for holdouts that were created with features=public"
 	case h.params.UsesTraining():
-		why = fmt.Sprintf("the mechanism %s of this holdout compares with the training part, for whose rows there are no numbers; they are for gaussian and split", h.params.Mechanism)
+		why = fmt.Sprintf("the mechanism %s of this holdout compares with the training part, for whose rows there are no numbers; they are for gaussian", h.params.Mechanism)
 	}
 	return queries.PublicRows(h.card.Rows.Holdout, why)
 }

@@ -87,6 +87,8 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 		switch {
 		case strings.HasPrefix(set.Split, splitByTimeOf): // drift would spend tokens
 			set.Mechanism = string(thresholdout.Gaussian)
+		case set.Bounds == boundsOfPapers && set.unlikeUnits() != nil: // auto could choose split
+			set.Mechanism = string(thresholdout.Gaussian)
 		}
 	}
 	switch m := thresholdout.Mechanism(set.Mechanism); {
@@ -103,10 +105,28 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 	case m != thresholdout.Auto && !comparesParts(m) && set.Tokens != 0:
 		return invalid("tokens", "the mechanism %s knows no tokens", m)
 	}
+	if set.Mechanism == string(thresholdout.Split) {
+		if err := set.unlikeUnits(); err != nil {
+			return err
+		}
+	}
 	for name, given := range map[string]bool{"form": set.Form != "", "preset": set.Preset != "", "threshold": set.Threshold != 0} {
 		if given && set.Mechanism != string(thresholdout.Thresholdout) {
 			return invalid(name, "%s belongs to the mechanism thresholdout", name)
 		}
+	}
+	return nil
+}
+
+// unlikeUnits says why the units of the holdout are known not to be alike, so that the mechanism split cannot be honest: the
+// units that answer one question are then no sample of what its interval is about (docs/proofs/split.md). It is nil where units may be
+// alike.
+func (set *Settings) unlikeUnits() error {
+	switch {
+	case set.Features == featuresPublic:
+		return invalid("features", "with features=public the held-out rows are known to differ, and an interval of split, which reads a few rows for each question, would not be about all of them; use gaussian")
+	case set.Stratify != "":
+		return invalid("stratify", "the strata of a stratified holdout differ, and an interval of split, which reads a few units for each question, would not be about all of them; use gaussian")
 	}
 	return nil
 }

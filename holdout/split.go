@@ -19,8 +19,8 @@ import (
 // stand on the card, and strata of a few rows would say much about single rows.
 const MaxStrata = 100
 
-// splitter places units by a secret key: which side a unit falls on is reproducible by the server and looks random
-// to everyone else (docs/decisions/0002-split.md).
+// splitter chooses the side of each unit by a secret key of the server: the side is reproducible by the server and looks
+// random to everyone else. It says nothing about where a unit is stored: that is placing's (docs/decisions/0002-split.md).
 type splitter struct {
 	key []byte // of HMAC-SHA256
 }
@@ -76,7 +76,8 @@ func holdoutSize(setting float64, n int) (int, error) {
 	return min(max(int(math.Floor(setting*float64(n)+0.5)), 1), n-1), nil
 }
 
-// order sorts all units by their tags: a random order that only the key's holder can tell.
+// order sorts all units by their tags: a random order that only the key's holder can tell, and the same for all tables of
+// the server in which units have these values.
 func order(tags []uint64) []uint32 {
 	units := make([]uint32, len(tags))
 	for i := range units {
@@ -91,22 +92,19 @@ func order(tags []uint64) []uint32 {
 	return units
 }
 
-// parts are the units of the two sides: the training units by their first rows, the holdout units in keyed order, so
-// that any stretch of them is a random sample of the holdout.
+// parts are the units of the two sides, each by the units' first rows. Where a side is stored in another order, placing
+// draws it.
 type parts struct {
 	training, holdout []uint32
 }
 
-// part divides units, in keyed order, by inHoldout.
-func divide(keyed []uint32, inHoldout []bool) parts {
+// divide lists the units of the two sides.
+func divide(inHoldout []bool) parts {
 	var p parts
-	for _, u := range keyed {
-		if inHoldout[u] {
-			p.holdout = append(p.holdout, u)
-		}
-	}
 	for u, in := range inHoldout {
-		if !in {
+		if in {
+			p.holdout = append(p.holdout, uint32(u))
+		} else {
 			p.training = append(p.training, uint32(u))
 		}
 	}
@@ -115,11 +113,11 @@ func divide(keyed []uint32, inHoldout []bool) parts {
 
 // splitByTag takes the first size units in keyed order as the holdout.
 func splitByTag(tags []uint64, size int) parts {
-	keyed, in := order(tags), make([]bool, len(tags))
-	for _, u := range keyed[:size] {
+	in := make([]bool, len(tags))
+	for _, u := range order(tags)[:size] {
 		in[u] = true
 	}
-	return divide(keyed, in)
+	return divide(in)
 }
 
 // splitByTime takes the latest units as the holdout. A unit is as late as its latest row, so that no training row is
@@ -138,13 +136,12 @@ func splitByTime(tags []uint64, g grouping, times []float64, size int) parts {
 			latest[u] = t
 		}
 	}
-	keyed, in := order(tags), make([]bool, g.n)
-	byTime := slices.Clone(keyed)
+	in, byTime := make([]bool, g.n), order(tags)
 	slices.SortStableFunc(byTime, func(a, b uint32) int { return cmp.Compare(latest[b], latest[a]) })
 	for _, u := range byTime[:size] {
 		in[u] = true
 	}
-	return divide(keyed, in)
+	return divide(in)
 }
 
 // strata gives each unit a stratum: the value of a column, which must be the same in all rows of the unit.
@@ -233,18 +230,18 @@ func splitByStrata(tags []uint64, s strata, size int) (parts, map[string]Counts)
 		total[id]++
 	}
 	left := apportion(total, size)
-	keyed, in := order(tags), make([]bool, len(tags))
+	in := make([]bool, len(tags))
 	counts := make(map[string]Counts, len(total))
 	for id, name := range s.names {
 		counts[name] = Counts{Training: int64(total[id] - left[id]), Holdout: int64(left[id])}
 	}
-	for _, u := range keyed {
+	for _, u := range order(tags) {
 		if id := s.of[u]; left[id] > 0 {
 			left[id]--
 			in[u] = true
 		}
 	}
-	return divide(keyed, in), counts
+	return divide(in), counts
 }
 
 // apportion shares size among classes in proportion to their totals by the largest remainders (Hamilton's method):

@@ -13,7 +13,7 @@ import (
 )
 
 // Training opens the training part as Parquet; the caller closes the file. It is written when it is first asked for, and
-// kept. Rows come in the order of the upload, with a unit column the rows of a unit together.
+// kept. Rows come in the order of the upload; with a unit column the units do, and the rows of a unit are together in a random order.
 func (s *Service) Training(ctx context.Context, p Principal, id string) (*os.File, error) {
 	return s.exported(ctx, id, trainingParquet, func(h *opened) (*dataset.Table, error) {
 		if h.training == nil {
@@ -37,7 +37,8 @@ func (s *Service) Features(ctx context.Context, p Principal, id string) (*os.Fil
 // RowID is the column of Features that numbers the holdout's rows from 0.
 const RowID = "row_id"
 
-// features is the holdout's table without the label. It is in the holdout's own order, which is random.
+// features is the holdout's table without the label, in the stored order: one that was drawn at random for this holdout
+// (placing). That it is public is the reason why split, whose slices are stretches of it, is refused with features=public.
 func (h *opened) features() (*dataset.Table, error) {
 	ids := make([]float64, h.holdoutTable.Rows())
 	for i := range ids {

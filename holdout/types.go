@@ -66,7 +66,7 @@ type Card struct {
 	Skipped     []Skipped           `json:"skipped"`
 	Strata      map[string]Counts   `json:"strata,omitempty"`
 	Guarantee   thresholdout.Params `json:"guarantee"`
-	Assumes     string              `json:"assumes,omitempty"` // what the mechanism needs for the budget to last; intervals need none of it
+	Assumes     string              `json:"assumes,omitempty"` // what the mechanism needs for its budget to last, or for its target to be the one on the card
 	NullRule    string              `json:"null_rule"`
 	Target      string              `json:"target"`
 	Warnings    []Warning           `json:"warnings"`

@@ -168,10 +168,10 @@ func appendUnitValue(dst []byte, c *dataset.Column, day bool, row uint32) []byte
 	return binary.BigEndian.AppendUint32(append(dst, '0'), row)
 }
 
-// groupInOrder lists the rows of the units in the given order of units, each unit's rows together and in their own
-// order, with the offsets of the units in that list (one more than there are units). Where each row is its own unit
-// the offsets are nil.
-func (g grouping) groupInOrder(units []uint32) (rows []uint32, offsets []uint32, err error) {
+// groupInOrder lists the rows of the units in the given order of units, each unit's rows together and in a random order,
+// with the offsets of the units in that list (one more than there are units). The order of the upload inside a unit could tell
+// what is in its rows, as in a file that is sorted by its label. Where each row is its own unit the offsets are nil.
+func (g grouping) groupInOrder(units []uint32, within placing) (rows []uint32, offsets []uint32, err error) {
 	if g.of == nil {
 		return units, nil, nil
 	}
@@ -192,6 +192,9 @@ func (g grouping) groupInOrder(units []uint32) (rows []uint32, offsets []uint32,
 			rows[start[u]-1] = uint32(row)
 			start[u]++
 		}
+	}
+	for i := range units {
+		within.shuffle(rows[offsets[i]:offsets[i+1]])
 	}
 	return rows, offsets, nil
 }
