@@ -16,11 +16,16 @@ type PlanRequest struct {
 	Published  bool    `json:"published,omitempty"` // only bounds of the literature
 }
 
-// Plan compares the methods.
+// Plan compares the methods. It repeats what was asked, with the defaults filled in.
 type Plan struct {
 	N           int64        `json:"n"`
 	Questions   int64        `json:"questions"`
 	Confidence  float64      `json:"confidence"`
+	HalfWidth   float64      `json:"half_width"`
+	Rounds      int64        `json:"rounds"`
+	Training    int64        `json:"training"`
+	Tokens      int64        `json:"tokens"`
+	Published   bool         `json:"published"`
 	Methods     []MethodPlan `json:"methods"`
 	Recommended string       `json:"recommended"`
 	Notes       []string     `json:"notes"` // sentences for a person

@@ -16,7 +16,7 @@ type Settings struct {
 	Features   string  `json:"features"`   // "secret", "public": everything but the label is given out
 	Stratify   string  `json:"stratify"`   // a column whose values both parts get in proportion
 	Split      string  `json:"split"`      // "hash", "time:COLUMN", "given"
-	Mechanism  string  `json:"mechanism"`  // "auto", "gaussian", "guess_and_check", "thresholdout", "split", "naive"
+	Mechanism  string  `json:"mechanism"`  // "auto", "gaussian", "guess_and_check", "thresholdout", "split", "ladder", "naive"
 	Form       string  `json:"form"`       // of thresholdout: "gaussian", "laplace"
 	Preset     string  `json:"preset"`     // "science2015"
 	Questions  int64   `json:"questions"`  // row-function means that may be released
@@ -123,12 +123,21 @@ type Guarantee struct {
 	Confidence float64 `json:"confidence"`
 	Sigma      float64 `json:"sigma"`
 	Scheduled  bool    `json:"scheduled"`
-	HalfWidth  float64 `json:"half_width"`
-	Form       string  `json:"form"`
-	Preset     string  `json:"preset"`
-	Threshold  float64 `json:"threshold"`
-	Widths     int     `json:"widths"` // of guess_and_check: at how many widths a guess is checked
-	Cells      int64   `json:"cells"`  // of guess_and_check: a failure tells one of so many cells; 0: noise Sigma
+
+	Rounds     int64     `json:"rounds"`      // 0: questions are asked one by one
+	RoundSigma []float64 `json:"round_sigma"` // the noise of each round
+	Published  bool      `json:"published"`   // intervals rest on a published bound
+	Capped     float64   `json:"capped"`      // the share of the probability of error that pays for answers that are not plain
+	Subsample  int64     `json:"subsample"`   // of their account
+
+	HalfWidth float64            `json:"half_width"`
+	Parts     map[string]float64 `json:"parts"` // what HalfWidth is made of
+	Form      string             `json:"form"`
+	Preset    string             `json:"preset"`
+	Threshold float64            `json:"threshold"`
+
+	Widths int   `json:"widths"` // of guess_and_check: at how many widths a guess is checked
+	Cells  int64 `json:"cells"`  // of guess_and_check: a failure tells one of so many cells; 0: noise Sigma
 }
 
 // Meter is one budget: Left of Of.
@@ -227,7 +236,7 @@ type Reply struct {
 type Item struct {
 	Answer   *Answer `json:"answer"`
 	Replayed bool    `json:"replayed"`
-	NotAsked string  `json:"not_asked"` // "tokens-exhausted", "questions-exhausted", "half-width-too-narrow"; "" where there is an answer
+	NotAsked string  `json:"not_asked"` // "tokens-exhausted", "rounds-exhausted", "questions-exhausted", "half-width-too-narrow"; "" where there is an answer
 }
 
 // BatchReply is the reply to a batch, in the order of its queries.
@@ -246,7 +255,11 @@ type Explanation struct {
 	NullRule  string          `json:"null_rule"`
 	Cost      Cost            `json:"cost"` // tokens: at most
 	Training  *float64        `json:"training"`
-	HalfWidth *float64        `json:"half_width"`
+	HalfWidth *float64        `json:"half_width"` // of the interval that an answer now would get
+	Items     []AnswerItem    `json:"items"`      // what the training part says, where it is many numbers
+	Selected  string          `json:"selected"`   // what the training part would select
+	Regret    *float64        `json:"regret"`     // of a selection
+	Verdict   string          `json:"verdict"`    // what an answer like the training part would decide
 	Bound     string          `json:"bound"`
 	Answered  bool            `json:"answered"`
 	Warnings  []Warning       `json:"warnings"`

@@ -73,7 +73,7 @@ func (q *association) members() []member {
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		optional("form", choice{&q.Form, []string{formClipped, formExact}}, "what is asked: the mean of clipped products, or all the moments"),
-		optional("clip", positive{&q.Clip, DefaultClip}, "where the product of the z-scores is cut off, on both sides; the interval is as wide as this"),
+		optional("clip", clipForm{&q.Clip}, "where the product of the z-scores is cut off, on both sides, in [1e-6, 1e6]; the interval is as wide as this"),
 		optional("center_x", number{into: &q.CenterX}, "what is subtracted from x; the training part's mean unless it is said"),
 		optional("scale_x", number{into: &q.ScaleX, above: &zero}, "what x is divided by; the training part's standard deviation unless it is said"),
 		optional("center_y", number{into: &q.CenterY}, "what is subtracted from y; the training part's mean unless it is said"),
@@ -89,9 +89,6 @@ func (q *association) guess() *guess { return &q.Guess }
 
 func (q *association) rules(v *violations, pointer string) {
 	q.Guess.rules(v, pointer, Range{-q.Clip, q.Clip})
-	if q.Clip > maxClip {
-		v.add(pointer+"/clip", fmt.Sprintf("must be at most %v", maxClip))
-	}
 	for _, m := range []struct {
 		name  string
 		value *float64
@@ -112,9 +109,6 @@ func (q *association) rules(v *violations, pointer string) {
 		v.add(pointer+"/clip", `goes with "form":"clipped"; the exact form clips nothing but to the ranges`)
 	}
 }
-
-// maxClip: a product of z-scores beyond it is a rarity that no interval of this width could tell.
-const maxClip = 1e6
 
 func (q *association) compile(c *compiler) *Plan {
 	x, y, where := c.number("x", q.X), c.number("y", q.Y), c.condition("where", q.Where)

@@ -15,7 +15,7 @@
 // # Types
 //
 // Each type is one file with its members, its rules and its compilation, and one line in the table kinds. The parser,
-// the canonical form, the documentation and [JSONSchema] are made from the members. Expressions are the language of
+// the canonical form, the documentation and [JSONSchemas] are made from the members. Expressions are the language of
 // package expr; docs/EXPRESSIONS.md describes it.
 //
 // # What is not here

@@ -266,29 +266,36 @@ func (f choice) schema() map[string]any {
 	return map[string]any{"type": "string", "enum": f.words, "default": f.words[0]}
 }
 
-// positive is a number above 0 with a default, which the field has before reading.
-type positive struct {
-	into *float64
-	or   float64
-}
+// Limits on where products of z-scores are clipped. Beyond the largest lies a rarity that no interval of this width could tell;
+// at the smallest all but the signs is clipped away, and a clip so small that numbers under it vanish would be no range.
+const (
+	minScoreClip = 1e-6
+	maxScoreClip = 1e6
+)
 
-func (f positive) read(v *violations, pointer string, in *value) {
-	x := &f.or
-	number{into: &x, above: &zero}.read(v, pointer, in)
-	if *x > MaxMagnitude {
-		v.add(pointer, fmt.Sprintf("must not be above %g", MaxMagnitude))
-		return
+// clipForm is where products of z-scores are clipped; the field is DefaultClip before reading.
+type clipForm struct{ into *float64 }
+
+func (f clipForm) read(v *violations, pointer string, in *value) {
+	var x *float64
+	before := len(v.list)
+	number{into: &x}.read(v, pointer, in)
+	switch {
+	case len(v.list) > before:
+	case *x < minScoreClip || *x > maxScoreClip:
+		v.add(pointer, fmt.Sprintf("must lie in [%g, %g]", minScoreClip, maxScoreClip))
+	default:
+		*f.into = *x
 	}
-	*f.into = *x
 }
 
-func (f positive) canonical() any {
-	if *f.into == f.or {
+func (f clipForm) canonical() any {
+	if *f.into == DefaultClip {
 		return nil
 	}
 	return *f.into
 }
 
-func (f positive) schema() map[string]any {
-	return map[string]any{"type": "number", "exclusiveMinimum": 0, "maximum": MaxMagnitude, "default": f.or}
+func (f clipForm) schema() map[string]any {
+	return map[string]any{"type": "number", "minimum": minScoreClip, "maximum": maxScoreClip, "default": DefaultClip}
 }

@@ -126,20 +126,47 @@ func suggest(name string, members []member) string {
 	return nearest.Name(name, names)
 }
 
-// JSONSchema is the JSON schema (2020-12) of a query: one alternative for each type, with examples.
-func JSONSchema() json.RawMessage {
-	alternatives := make([]any, len(kinds))
-	for i, k := range kinds {
-		alternatives[i] = k.schema()
+// Names of the schemas that are not about one type.
+const (
+	schemaQuery   = "Query"
+	schemaOperand = "Operand"
+)
+
+// JSONSchemas are the JSON schemas (2020-12) of queries by name: Query is any of them, Operand one that can stand inside of
+// another, and each type has its own, MeanQuery for mean, with examples. They refer to each other by prefix and name, such as
+// "#/components/schemas/MeanQuery". A schema of its own for each type, instead of one large one, is what generators of clients
+// make types of.
+func JSONSchemas(prefix string) map[string]json.RawMessage {
+	all := map[string]json.RawMessage{}
+	var any, operands []kind
+	for _, k := range kinds {
+		all[k.schemaName()] = mustMarshal(k.schema(prefix))
+		any = append(any, k)
+		if _, nested := k.make().(interface{ nests() }); !nested {
+			operands = append(operands, k)
+		}
 	}
-	return mustMarshal(map[string]any{
-		"title":       "Query",
-		"description": "A statistical question about the holdout. Expressions are CEL over the table's columns.",
-		"oneOf":       alternatives,
-	})
+	all[schemaQuery] = mustMarshal(alternatives(prefix, schemaQuery, any,
+		"A statistical question about the holdout. Expressions are CEL over the table's columns."))
+	all[schemaOperand] = mustMarshal(alternatives(prefix, schemaOperand, operands,
+		"A query inside of another. It has no guess and no half_width of its own, and holds no queries itself."))
+	return all
 }
 
-func (k kind) schema() map[string]any {
+func alternatives(prefix, title string, of []kind, doc string) map[string]any {
+	refs, mapping := make([]any, len(of)), map[string]string{}
+	for i, k := range of {
+		mapping[k.name] = prefix + k.schemaName()
+		refs[i] = map[string]any{"$ref": mapping[k.name]}
+	}
+	return map[string]any{
+		"title": title, "description": doc, "oneOf": refs, "discriminator": map[string]any{"propertyName": "type", "mapping": mapping},
+	}
+}
+
+func (k kind) schemaName() string { return strings.ToUpper(k.name[:1]) + k.name[1:] + schemaQuery }
+
+func (k kind) schema(prefix string) map[string]any {
 	properties := map[string]any{
 		"type": map[string]any{"const": k.name, "type": "string"},
 		"note": map[string]any{"type": "string", "maxLength": MaxNote, "description": noteDoc},
@@ -148,7 +175,7 @@ func (k kind) schema() map[string]any {
 	for _, m := range k.make().members() {
 		s := m.form.schema()
 		s["description"] = m.doc
-		properties[m.name] = s
+		properties[m.name] = refer(s, prefix)
 		if m.required {
 			needed = append(needed, m.name)
 		}
@@ -159,7 +186,7 @@ func (k kind) schema() map[string]any {
 		examples[i] = json.RawMessage(e)
 	}
 	s := map[string]any{
-		"title": k.name, "type": "object", "description": k.doc, "properties": properties, "required": needed,
+		"title": k.schemaName(), "type": "object", "description": k.doc, "properties": properties, "required": needed,
 		"additionalProperties": false, "examples": examples,
 	}
 	if len(k.needsOne) > 0 {

@@ -35,7 +35,18 @@ func (f operand) canonical() any {
 }
 
 func (f operand) schema() map[string]any {
-	return map[string]any{"type": "object", "required": []string{"type"}, "description": "a query"}
+	return map[string]any{"$ref": schemaOperand}
+}
+
+// refer completes the names that a member's schema refers to.
+func refer(s map[string]any, prefix string) map[string]any {
+	if name, ok := s["$ref"].(string); ok {
+		s["$ref"] = prefix + name
+	}
+	if items, ok := s["items"].(map[string]any); ok {
+		refer(items, prefix)
+	}
+	return s
 }
 
 // object is the canonical form before it is written.

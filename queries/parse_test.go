@@ -248,30 +248,52 @@ func spell(names []string, value func(string) string, space string) string {
 	return b.String() + "}" + space
 }
 
-// TestSchema: the schema is JSON, has one alternative a type, and each of its examples is a query that uses its members only.
+// TestSchema: each type has a schema of its own, which Query refers to, and each of its examples is a query that uses its members
+// only. Inside of another query stands what can stand there.
 func TestSchema(t *testing.T) {
-	var schema struct {
+	type alternatives struct {
 		OneOf []struct {
+			Ref string `json:"$ref"`
+		}
+	}
+	schemas := JSONSchemas("#/of/")
+	read := func(name string, into any) {
+		t.Helper()
+		if err := json.Unmarshal(schemas[name], into); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	var query, operand alternatives
+	read("Query", &query)
+	read("Operand", &operand)
+	if len(query.OneOf) != len(Types()) || len(schemas) != len(Types())+2 {
+		t.Fatalf("%d alternatives in %d schemas for %v", len(query.OneOf), len(schemas), Types())
+	}
+	var inside []string
+	for _, one := range operand.OneOf {
+		inside = append(inside, one.Ref)
+	}
+	for i, one := range query.OneOf {
+		var alternative struct {
 			Title      string
 			Properties map[string]any
 			Required   []string
 			Examples   []json.RawMessage
 			Additional *bool `json:"additionalProperties"`
 		}
-	}
-	if err := json.Unmarshal(JSONSchema(), &schema); err != nil {
-		t.Fatal(err)
-	}
-	if len(schema.OneOf) != len(Types()) {
-		t.Fatalf("%d alternatives for %v", len(schema.OneOf), Types())
-	}
-	for i, alternative := range schema.OneOf {
-		if alternative.Title != Types()[i] || len(alternative.Examples) == 0 || alternative.Additional == nil || *alternative.Additional {
-			t.Errorf("%+v", alternative)
+		name, ok := strings.CutPrefix(one.Ref, "#/of/")
+		read(name, &alternative)
+		if !ok || alternative.Title != name || len(alternative.Examples) == 0 || alternative.Additional == nil || *alternative.Additional {
+			t.Errorf("%s: %+v", one.Ref, alternative)
+		}
+		body := fmt.Sprintf(`{"type":"argmax","of":[%s,%[1]s]}`, alternative.Examples[0])
+		_, err := Parse([]byte(body))
+		if nests := err != nil && strings.Contains(err.Error(), "holds queries itself"); nests == slices.Contains(inside, one.Ref) {
+			t.Errorf("%s: whether it stands inside of another is %v for the parser and %v in the schema", name, !nests, nests)
 		}
 		for _, example := range alternative.Examples {
 			q := mustParse(t, string(example))
-			if q.Type() != alternative.Title {
+			if q.Type() != Types()[i] {
 				t.Errorf("%s is an example of %s", example, alternative.Title)
 			}
 			if _, err := q.Compile(flights, Training(halves{})); err != nil {

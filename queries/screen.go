@@ -47,7 +47,7 @@ func (q *screen) members() []member {
 		optional("statistic", choice{&q.Statistic, []string{screenCorrelation, screenProduct}}, "correlation (the default): the mean product of z-scores, with means and standard deviations from the training part; product: the mean product of feature and label"),
 		required("range", rangeForm{&q.Range}, "[low, high]: features are clamped to it"),
 		optional("range_label", optionalRange{&q.RangeLabel}, "[low, high] of a label that is a number"),
-		optional("clip", positive{&q.Clip, DefaultClip}, "of correlation: where the product of the z-scores is cut off, on both sides, as in correlation; the interval is as wide as this"),
+		optional("clip", clipForm{&q.Clip}, "of correlation: where the product of the z-scores is cut off, on both sides, in [1e-6, 1e6]; the interval is as wide as this"),
 	}
 }
 

@@ -160,7 +160,7 @@ func TestScreenRefused(t *testing.T) {
 		`{"type":"screen","label":"w","features":[1],"range":[0,1]}`:                                "/features/0: must be the name",
 		`{"type":"screen","label":"w","features":"[a","range":[0,1]}`:                               "/features: is no pattern",
 		`{"type":"screen","label":"w","features":"a","range":[0,1],"statistic":"corelation"}`:       "did you mean correlation?",
-		`{"type":"screen","label":"w","features":"a","range":[0,1],"clip":0}`:                       "/clip: must be more than 0",
+		`{"type":"screen","label":"w","features":"a","range":[0,1],"clip":0}`:                       "/clip: must lie in",
 		`{"type":"screen","label":"w","features":"a","range":[0,1],"clip":2,"statistic":"product"}`: "/clip: belongs to",
 	} {
 		if _, err := Parse([]byte(body)); err == nil || !strings.Contains(err.Error(), want) {

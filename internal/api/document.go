@@ -35,7 +35,7 @@ func (a *API) config() huma.Config {
 				{Name: "operations", Description: "The server itself"},
 			},
 			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					bearer: {Type: "http", Scheme: "bearer", Description: "A key: hk_…"},
 				},
@@ -45,6 +45,17 @@ func (a *API) config() huma.Config {
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
+}
+
+// published are the names that the document has for types whose own name says too little outside of their package.
+var published = map[string]string{"Params": "Guarantee", "Report": "Plan", "ColumnCard": "Column"}
+
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	if better, ok := published[name]; ok {
+		return better
+	}
+	return name
 }
 
 // The shapes of replies that write themselves, for the document.
@@ -154,11 +165,16 @@ func (a *API) problemResponse() *huma.Response {
 // finishDocument says what Go types do not: problems have more members, answers may get more, tokens may be null.
 func (a *API) finishDocument() {
 	schemas := a.huma.OpenAPI().Components.Schemas.Map()
-	var query map[string]any
-	if err := json.Unmarshal(queries.JSONSchema(), &query); err != nil {
-		panic("api: the query schema is no JSON: " + err.Error())
+	for name, s := range queries.JSONSchemas("#/components/schemas/") {
+		var members map[string]any
+		if err := json.Unmarshal(s, &members); err != nil {
+			panic("api: the schema " + name + " is no JSON: " + err.Error())
+		}
+		if schemas[name] != nil {
+			panic("api: two schemas are called " + name)
+		}
+		schemas[name] = &huma.Schema{Extensions: members}
 	}
-	schemas["Query"] = &huma.Schema{Extensions: query}
 	for _, s := range schemas { // huma closes every object; replies may get members that old clients do not know
 		if s.AdditionalProperties == false {
 			s.AdditionalProperties = nil

@@ -45,13 +45,10 @@ function members(s) {
 }
 
 function schema(name, s) {
-  const alternatives = (s.oneOf || []).filter((one) => one.properties);
   return element("section", { id: "schema-" + name },
     element("h3", {}, name), element("p", {}, prose(s.description)), members(s),
-    alternatives.map((one) => [
-      element("h4", {}, element("code", {}, one.title || "")), element("p", {}, prose(one.description)), members(one),
-      (one.examples || []).map((example) => element("pre", {}, JSON.stringify(example))),
-    ]));
+    s.oneOf ? element("p", {}, "One of ", typeOf(s)) : null,
+    (s.examples || []).map((example) => element("pre", {}, JSON.stringify(example))));
 }
 
 function content(label, c) {
