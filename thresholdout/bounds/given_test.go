@@ -65,6 +65,66 @@ func TestNoiseWidth(t *testing.T) {
 	}
 }
 
+// TestListsAreRounds: answers of which each is a round of its own are a list, so that both ways to the half-width agree, the last answer, which
+// has no noise, among them. That last answer alone is [Exact]'s, and stands in AnswerWidths.
+func TestListsAreRounds(t *testing.T) {
+	for _, n := range []int64{500, 10_000, 1_000_000} {
+		for _, sigma := range [][]float64{{0.02, 0}, {0.05, 0.01, 0}, {0.03, 0.02, 0.04, 0.01, 0}} {
+			for _, beta := range []float64{0.05, 1e-6} {
+				k := int64(len(sigma))
+				rounds, err := RoundsNoise(n, k, beta, sigma)
+				if err != nil {
+					t.Fatal(err)
+				}
+				list, err := NoiseWidth(n, sigma, beta)
+				if err != nil || math.Abs(list/rounds-1) > 1e-3 { // rounds keep a factor for rounding back
+					t.Errorf("n=%d, noise %v, %v: %v as a list, %v as rounds, %v", n, sigma, beta, list, rounds, err)
+				}
+				each, err := AnswerWidths(n, sigma, beta)
+				if err != nil {
+					t.Fatal(err)
+				}
+				released := 0.0
+				for _, s := range sigma[:k-1] {
+					released += Information(float64(n), 0.25, s)
+				}
+				if last := Exact(float64(n), 1, beta/float64(k), released); math.Abs(each[k-1]/last-1) > 1e-6 {
+					t.Errorf("n=%d, noise %v, %v: the last answer has ±%v, by itself ±%v", n, sigma, beta, each[k-1], last)
+				}
+			}
+		}
+	}
+	if _, err := RoundsNoise(1000, 2, 0.05, []float64{0.1, 0.1, 0}); err == nil {
+		t.Error("three rounds of two questions were accepted")
+	}
+	r, err := AdaptiveHoeffdingRounds(1000, 30, 3, 0.05)
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := 0.0
+	for i, s := range r.Sigma[:2] {
+		released += float64(r.Size[i]) * Information(1000, 0.25, s)
+	}
+	if want := math.Sqrt(released / 2000); math.Abs(r.Adaptivity/want-1) > 1e-9 {
+		t.Errorf("the adaptive part is %v, what is released costs %v", r.Adaptivity, want)
+	}
+}
+
+// TestAdaptivePValue: fresh tests keep their p-value; once something is released a p-value grows, up to 1, and never falls below the plain one.
+func TestAdaptivePValue(t *testing.T) {
+	const n = 1000
+	for _, released := range []float64{0, 0.1, 3} {
+		last := 0.0
+		for _, p := range []float64{0, 1e-300, 1e-9, 0.01, 0.5, 1} {
+			got := AdaptivePValue(n, p, released)
+			if !(got >= p*(1-1e-12) && got >= last && got <= 1) || released == 0 && math.Abs(got-p) > 1e-12*p || p == 0 && got != 0 {
+				t.Errorf("p=%v after %v nats: %v, before it %v", p, released, got, last)
+			}
+			last = got
+		}
+	}
+}
+
 // TestPaired enumerates paired differences of coins: on a share d of the rows the difference is 1 or -1, elsewhere 0. The tail of
 // their mean is at most e^(-n t^2/(2d)), which is Hoeffding's at the range PairedRange; the row variance is at most PairedVariance.
 func TestPaired(t *testing.T) {
