@@ -255,24 +255,15 @@ func (p Params) plainBound() string {
 // narrow cuts the interval of a plain answer to its common part with Chernoff's, which is narrower for means near 0 and 1 once
 // the noise is small. Both hold at once: Chernoff's is paid from the capped share, for every question, whether it helps or not.
 func (p Params) narrow(s State, value float64, i *Interval) {
-	sigma, share := p.sigmaOf(s), 0.0
-	if sigma > 0 {
-		share = noiseShare
-	}
-	low, high, err := p.account(s, 1, 1).MeanInterval(value, sigma, share)
+	low, high, err := p.account(s, 1, 1).MeanInterval(value, p.sigmaOf(s), gridError)
 	if err != nil {
 		return // a guarantee so wide that the account has no interval
 	}
-	low, high = max(0, low-gridError), min(1, high+gridError)
 	if low > i.Low || high < i.High {
 		i.Low, i.High = max(low, i.Low), min(high, i.High)
 		i.Bound += "+chernoff"
 	}
 }
-
-// noiseShare is how much of the share of an interval by Chernoff's bound pays for the noise: a tenth costs the sampling part, which
-// is the reason for such an interval, next to nothing.
-const noiseShare = 0.1
 
 // adaptivity is about what earlier answers cost this one, sqrt(I/(2n)).
 func (p Params) adaptivity(s State) float64 {
@@ -309,7 +300,7 @@ func (p *Params) cap() {
 	if p.Rounds > 0 {
 		last.Rounds = p.Rounds - 1
 	}
-	share := p.Capped * p.beta() / float64(p.Questions)
+	share := (1 - mechanismShare) * p.Capped * p.beta() / float64(p.Questions)
 	p.Subsample = int64(bounds.CappedM(float64(p.N), share, p.releasedAtMost(last)))
 }
 

@@ -74,7 +74,7 @@ func TestAccountCountsWhatIsOut(t *testing.T) {
 		released := 0.0
 		for s := (State{}); s.Questions <= 96; s.Questions++ {
 			price := p.VectorPrice(count, variance)
-			share := p.Capped * p.beta() * float64(price) / float64(p.Questions) / count
+			share := (1 - mechanismShare) * p.Capped * p.beta() * float64(price) / float64(p.Questions) / count
 			least, err := bounds.Capped{N: float64(p.N), M: float64(p.Subsample), Share: share, Released: released}.HalfWidth(p.sigmaOf(s))
 			if err != nil {
 				t.Fatal(err)

@@ -90,12 +90,12 @@ func TestRegret(t *testing.T) {
 		s := State{Questions: 50}
 		a := p.account(s, 1, 1)
 		regret := p.regret(s, count)
-		sampling := 2 * math.Sqrt(a.Level(a.Share/float64(count))/(2*a.N))
+		sampling := 2 * math.Sqrt(a.Level(2*a.Share/float64(count))/(2*a.N))
 		given := regret - sampling - 2*gridError
 		// One best candidate, and all others worse by the mechanism's part: the probability that one of them is chosen.
 		others := float64(count-1) * math.Exp(-p.eta(s)*given)
-		if tail := others / (1 + others); tail > a.Share/2 {
-			t.Errorf("%d candidates: a loss of %v has probability %v, above %v", count, given, tail, a.Share/2)
+		if tail := others / (1 + others); tail > a.Mechanism {
+			t.Errorf("%d candidates: a loss of %v has probability %v, above %v", count, given, tail, a.Mechanism)
 		}
 		out, next, err := StepSelect(p, s, []Mean{mean(0.3, p.N), mean(0.4, p.N)}, Seeded{})
 		if err != nil || next.Questions != 51 || out.Bound != boundCapped || count == 2 && out.Regret != regret {

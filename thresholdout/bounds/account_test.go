@@ -113,7 +113,7 @@ func TestCapped(t *testing.T) {
 			t.Fatalf("%+v: %v without noise, %v with it, %v", c, exact, w, err)
 		}
 	})
-	for _, bad := range []Capped{{10, 10, .1, 1}, {10, 0, .1, 1}, {10, 1.5, .1, 1}, {10, 1, 0, 1}, {10, 1, .1, -1}, {10, 1, math.NaN(), 1}} {
+	for _, bad := range []Capped{{10, 10, .1, 0, 1}, {10, 0, .1, 0, 1}, {10, 1.5, .1, 0, 1}, {10, 1, 0, 0, 1}, {10, 1, .1, 0, -1}, {10, 1, math.NaN(), 0, 1}, {10, 1, .1, -.1, 1}} {
 		if _, err := bad.HalfWidth(0.1); err == nil {
 			t.Errorf("%+v was accepted", bad)
 		}

@@ -75,15 +75,16 @@ func ChernoffWidth(n, p, b float64, above bool) float64 {
 	return hi
 }
 
-// MeanInterval is the interval, in [0,1], around an answer with noise sigma by Chernoff's bound: noiseShare of the capped
-// account's share pays for noise, the rest for sampling. It is for means that are expected near 0 or 1 (from the training part);
-// since it uses the account's own M, which kind of interval an answer gets may depend on what was seen before it.
-func (c Capped) MeanInterval(answer, sigma, noiseShare float64) (low, high float64, err error) {
-	share, noise, err := c.divide(sigma, noiseShare)
+// MeanInterval is the interval, in [0,1], around an answer with noise sigma by Chernoff's bound: Share pays for sampling, and
+// Mechanism for noise beyond its quantile. rounding is how far the answer may be from the noisy mean beside. It is narrow for means
+// near 0 or 1; since it uses the account's own M, which kind of interval an answer gets may depend on what was seen before it.
+func (c Capped) MeanInterval(answer, sigma, rounding float64) (low, high float64, err error) {
+	noise, err := c.noise(sigma)
 	if err != nil {
 		return 0, 0, err
 	}
-	level := c.Level(share)
+	noise += rounding
+	level := c.Level(c.Share)
 	low, _ = ChernoffInterval(c.N, answer-noise, level)
 	_, high = ChernoffInterval(c.N, answer+noise, level)
 	return low, high, nil
@@ -92,12 +93,12 @@ func (c Capped) MeanInterval(answer, sigma, noiseShare float64) (low, high float
 // FractionInterval is MeanInterval with the exact binomial tail, for a yes/no question about independent units of one law. The
 // sample's mean is a whole number of units over N, so that the noise leaves the counts from within: the ends are MeanInterval's of
 // the outermost counts or narrower. answer may be off its grid by gridSlack.
-func (c Capped) FractionInterval(answer, sigma, noiseShare float64) (low, high float64, err error) {
-	share, noise, err := c.divide(sigma, noiseShare)
+func (c Capped) FractionInterval(answer, sigma float64) (low, high float64, err error) {
+	noise, err := c.noise(sigma)
 	if err != nil {
 		return 0, 0, err
 	}
-	level := c.Level(share)
+	level := c.Level(c.Share)
 	fewest := min(math.Ceil(max(answer-noise-gridSlack, 0)*c.N), c.N)
 	most := max(math.Floor(min(answer+noise+gridSlack, 1)*c.N), 0)
 	if fewest > most { // the noise was beyond its quantile: no count is near
@@ -110,20 +111,18 @@ func (c Capped) FractionInterval(answer, sigma, noiseShare float64) (low, high f
 // in floating point: far less than one unit of as many as exactTrials.
 const gridSlack = 1.0 / (1 << 29)
 
-func (c Capped) divide(sigma, noiseShare float64) (share, noise float64, err error) {
-	if err := c.check(); err != nil {
-		return 0, 0, err
-	}
-	if sigma == 0 {
-		return c.Share, 0, nil
+// noise is what noise of this scale exceeds on either side with probability Mechanism.
+func (c Capped) noise(sigma float64) (float64, error) {
+	if err := c.check(); err != nil || sigma == 0 {
+		return 0, err
 	}
 	if err := checkNoise(sigma); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	if err := check(MinUnits, 1, noiseShare); err != nil {
-		return 0, 0, err
+	if err := check(MinUnits, 1, c.Mechanism); err != nil {
+		return 0, err
 	}
-	return c.Share * (1 - noiseShare), sigma * MaxNormalQuantile(1, c.Share*noiseShare), nil
+	return sigma * MaxNormalQuantile(1, c.Mechanism), nil
 }
 
 // ClopperPearson is the exact interval for a probability from successes in trials: each end misses with probability at most

@@ -98,13 +98,13 @@ func TestFractionCoverage(t *testing.T) {
 	for _, n := range []int64{5, 20, 60} {
 		for _, noise := range []float64{0.05, 0.4, 1.5} { // of a unit
 			sigma := noise / float64(n)
-			c := Capped{N: float64(n), M: 1, Share: 0.1}
+			c := Capped{N: float64(n), M: 1, Share: 0.07, Mechanism: 0.03}
 			type interval struct{ low, high float64 }
 			intervals := map[int64][]interval{}
 			for x := int64(0); x <= n; x++ {
 				for i := range cells {
 					z := -math.Sqrt2 * math.Erfcinv(2*(float64(i)+0.5)/cells)
-					low, high, err := c.FractionInterval(float64(x)/float64(n)+sigma*z, sigma, 0.3)
+					low, high, err := c.FractionInterval(float64(x)/float64(n)+sigma*z, sigma)
 					if err != nil || low > high {
 						t.Fatal(low, high, err)
 					}
@@ -124,10 +124,10 @@ func TestFractionCoverage(t *testing.T) {
 				}
 				worst = max(worst, missed)
 			}
-			if worst > c.Share+1.0/cells {
-				t.Errorf("n=%d, noise of %v units: %v of intervals miss, %v may", n, noise, worst, c.Share)
+			if worst > c.Share+c.Mechanism+1.0/cells {
+				t.Errorf("n=%d, noise of %v units: %v of intervals miss, %v may", n, noise, worst, c.Share+c.Mechanism)
 			}
-			if n == 60 && worst < c.Share/8 {
+			if n == 60 && worst < (c.Share+c.Mechanism)/8 {
 				t.Errorf("n=%d, noise of %v units: only %v of intervals miss, the test is too weak", n, noise, worst)
 			}
 		}
@@ -138,21 +138,21 @@ func TestFractionCoverage(t *testing.T) {
 // interval is narrower than the account's half-width.
 func TestMeanIntervals(t *testing.T) {
 	check := func(c Capped, sigma, answer float64) error {
-		low, high, err := c.MeanInterval(answer, sigma, 0.5)
+		low, high, err := c.MeanInterval(answer, sigma, 0)
 		if err != nil {
 			return err
 		}
-		exactLow, exactHigh, err := c.FractionInterval(answer, sigma, 0.5)
+		exactLow, exactHigh, err := c.FractionInterval(answer, sigma)
 		if err != nil {
 			return err
 		}
 		// the answer may have been rounded either way; near 0 and 1 the ends of an interval move much faster than its answer
-		outerLow, _, _ := c.MeanInterval(answer-gridSlack, sigma, 0.5)
-		_, outerHigh, _ := c.MeanInterval(answer+gridSlack, sigma, 0.5)
+		outerLow, _, _ := c.MeanInterval(answer-gridSlack, sigma, 0)
+		_, outerHigh, _ := c.MeanInterval(answer+gridSlack, sigma, 0)
 		if exactLow < outerLow-1e-12 || exactHigh > outerHigh+1e-12 || !(low >= 0 && low <= high && high <= 1) {
 			return fmt.Errorf("%+v: [%v, %v] and exact [%v, %v]", c, low, high, exactLow, exactHigh)
 		}
-		half := math.Sqrt(c.Level(c.Share/2)/(2*c.N)) + sigma*MaxNormalQuantile(1, c.Share/2)
+		half := math.Sqrt(c.Level(c.Share)/(2*c.N)) + sigma*MaxNormalQuantile(1, c.Mechanism)
 		if answer >= 0 && answer <= 1 && (low < max(0, answer-half)-1e-9 || high > min(1, answer+half)+1e-9) {
 			return fmt.Errorf("%+v: [%v, %v], Hoeffding's half-width is %v", c, low, high, half)
 		}
@@ -161,25 +161,25 @@ func TestMeanIntervals(t *testing.T) {
 	// Rounding the count outwards, by less than a unit, moved this interval's end by more than 1/n: the end is
 	// steep at a mean near 1.
 	sigma := math.Exp(-2.46875) / math.Sqrt(90)
-	if err := check(Capped{N: 90, M: 53, Share: math.Exp(-1), Released: 3.5}, sigma, 1); err != nil {
+	if err := check(Capped{N: 90, M: 53, Share: math.Exp(-1) / 2, Mechanism: math.Exp(-1) / 2, Released: 3.5}, sigma, 1); err != nil {
 		t.Error(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		n := math.Round(math.Exp(rapid.Float64Range(math.Log(10), math.Log(1e7)).Draw(t, "log n")))
 		share := math.Exp(rapid.Float64Range(-20, -1).Draw(t, "log share"))
 		released := rapid.Float64Range(0, 20).Draw(t, "I")
-		c := Capped{N: n, M: CappedM(n, share, released), Share: share, Released: released}
+		c := Capped{N: n, M: CappedM(n, share, released), Share: share / 2, Mechanism: share / 2, Released: released}
 		sigma := math.Exp(rapid.Float64Range(-3, 1).Draw(t, "log sigma")) / math.Sqrt(n)
 		if err := check(c, sigma, rapid.Float64Range(-0.1, 1.1).Draw(t, "answer")); err != nil {
 			t.Fatal(err)
 		}
 	})
-	c := Capped{N: 10000, M: CappedM(10000, 5e-4, 16), Share: 5e-4, Released: 16}
+	c := Capped{N: 10000, M: CappedM(10000, 5e-4, 16), Share: 2.5e-4, Mechanism: 2.5e-4, Released: 16}
 	plain, err := c.HalfWidth(0.008)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, high, err := c.MeanInterval(0.02, 0.008, 0.5); err != nil || high-0.02 > 0.9*plain {
+	if _, high, err := c.MeanInterval(0.02, 0.008, 0); err != nil || high-0.02 > 0.9*plain {
 		t.Errorf("at 0.02 up to %v, %v; the half-width is %v", high, err, plain)
 	}
 }

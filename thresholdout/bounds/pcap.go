@@ -63,13 +63,16 @@ func logPhi(x float64) float64 {
 }
 
 // Capped is the account of one interval for choices made on the way. With one M for the whole holdout, what is asked (scalar, vector,
-// selection), noise, variances, widths and shares may all depend on earlier answers, if on every way the shares add up to
-// at most beta; with an M for each answer, shares are fixed beforehand (docs/proofs/account.md, section 4).
+// selection), noise, variances, widths and shares may all depend on earlier answers, if on every way each of the two kinds of
+// shares adds up to at most a part of beta that is fixed for that kind: they are probabilities under two different laws, and
+// what one kind leaves the other may not use. With an M for each answer, shares are fixed beforehand (docs/proofs/account.md,
+// section 4).
 type Capped struct {
-	N        float64 // units
-	M        float64 // an integer, 1 <= M < N; see CappedM
-	Share    float64 // of beta, for both sides of this answer's interval
-	Released float64 // I before the question was chosen
+	N         float64 // units
+	M         float64 // an integer, 1 <= M < N; see CappedM
+	Share     float64 // of beta, for both sides of this answer's interval: for events about the rows
+	Mechanism float64 // of beta, for events about the mechanism's own noise given the rows; see MeanInterval
+	Released  float64 // I before the question was chosen
 }
 
 // CappedM is the best M when about I nats will be out: the integer next to n sqrt(I)/(sqrt(ln(2/share)) + sqrt I).
@@ -79,7 +82,7 @@ func CappedM(n, share, released float64) float64 {
 }
 
 func (c Capped) check() error {
-	if !(c.N >= MinUnits && c.M >= 1 && c.M < c.N && c.M == math.Trunc(c.M) && c.Share > 0 && c.Share < 1 && c.Released >= 0) {
+	if !(c.N >= MinUnits && c.M >= 1 && c.M < c.N && c.M == math.Trunc(c.M) && c.Share > 0 && c.Share < 1 && c.Mechanism >= 0 && c.Mechanism < 1 && c.Released >= 0) {
 		return fmt.Errorf("bounds: no capped account with %+v", c)
 	}
 	return nil
