@@ -64,13 +64,21 @@ func (c *compiler) scalar(name string, q *Query) *Plan {
 	if p == nil {
 		return nil
 	}
-	parts := make([]Part, p.Numbers())
-	for i := range parts {
-		parts[i] = Part{Value: 0.5}
+	o, err := p.Release(1, oneHalf{})
+	if err != nil {
+		panic(fmt.Sprintf("queries: %v", err)) // oneHalf has no errors
 	}
-	if r := p.combine(Outcome{N: 1, Parts: parts}); len(r.Items) > 0 || r.Selected != "" {
+	if r := p.combine(o); len(r.Items) > 0 || r.Selected != "" {
 		c.add(c.pointer+"/"+name, "must be a query whose answer is one number")
 		return nil
 	}
 	return p
 }
+
+// oneHalf releases one half for whatever is asked: enough to see what form an answer has.
+type oneHalf struct{}
+
+func (oneHalf) Together() bool                           { return false }
+func (oneHalf) Number(int) (Part, error)                 { return Part{Value: 0.5}, nil }
+func (oneHalf) Vector(int, int, float64) ([]Part, error) { return nil, nil }
+func (oneHalf) Select(first, count int) (Choice, error)  { return Choice{}, nil }

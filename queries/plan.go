@@ -74,6 +74,7 @@ func (p *Plan) program() []Release {
 
 // Part is a released mean of one row function, in [0,1].
 type Part struct {
+	Function  int // the index in Functions of the row function that it is the mean of; [Plan.Release] sets it
 	Value     float64
 	Low, High float64 // the interval, where Bounded; parts of one answer hold simultaneously
 	Bounded   bool
@@ -128,10 +129,12 @@ func (p *Plan) Release(n int64, r Releaser) (Outcome, error) {
 	out := Outcome{N: n}
 	if p.search != nil {
 		for range p.search.steps {
-			part, err := r.Number(p.search.next(out.Parts))
+			function := p.search.next(out.Parts)
+			part, err := r.Number(function)
 			if err != nil {
 				return out, err
 			}
+			part.Function = function
 			out.Parts = append(out.Parts, part)
 		}
 		return out, nil
@@ -150,6 +153,9 @@ func (out *Outcome) release(r Releaser, release Release, first int) error {
 	switch {
 	case release.Kind == Vector && r.Together():
 		parts, err := r.Vector(first, release.Count, release.Variance)
+		for i := range parts {
+			parts[i].Function = first + i
+		}
 		out.Parts = append(out.Parts, parts...)
 		return err
 	case release.Kind == Selection && r.Together():
@@ -169,6 +175,7 @@ func (out *Outcome) release(r Releaser, release Release, first int) error {
 				return err
 			}
 		}
+		part.Function = i
 		out.Parts = append(out.Parts, part)
 	}
 	return nil

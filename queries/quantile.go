@@ -192,14 +192,25 @@ func (l ladder) side(p Part) side {
 	return isOpen
 }
 
-// replay goes the way of the search again and returns what it told and the node that is asked next.
-func (l ladder) replay(released []Part) (k searched, next int) {
-	k = searched{below: -1, most: l.rungs}
-	for _, p := range released {
-		k.add(askedRung{l.rung(next), next, p.Value, l.side(p)})
-		next = l.choose(k, next)
+// told is what released parts say, each of the rung that it was asked about. Which rungs were asked is a fact: it was decided by the
+// intervals of the guarantee's own level. Parts that are read at other levels, as a p-value does, may lie on other sides of p, but they
+// are about the same rungs.
+func (l ladder) told(released []Part) searched {
+	k := searched{below: -1, most: l.rungs}
+	for step, p := range released {
+		node := p.Function - firstOf(step)
+		k.add(askedRung{l.rung(node), node, p.Value, l.side(p)})
 	}
-	return k, next
+	return k
+}
+
+// next is the row function to ask after these parts.
+func (l ladder) next(released []Part) int {
+	node := 0
+	if step := len(released) - 1; step >= 0 {
+		node = l.choose(l.told(released), released[step].Function-firstOf(step))
+	}
+	return firstOf(len(released)) + node
 }
 
 func (k *searched) add(p askedRung) {
@@ -302,10 +313,7 @@ func (q *quantile) compile(c *compiler) *Plan {
 			p.Functions = append(p.Functions, rungs[l.rung(node)])
 		}
 	}
-	p.search = &search{steps: l.steps, step: stepOf, next: func(released []Part) int {
-		_, node := l.replay(released)
-		return firstOf(len(released)) + node
-	}}
+	p.search = &search{steps: l.steps, step: stepOf, next: l.next}
 	q.say(c, p, l, null)
 	return p
 }
@@ -327,7 +335,7 @@ func (l ladder) function(x *expr.Node, null float64, where *expr.Node, rung int)
 // combine answers with the rung at which the search ended, and with all rungs that no released interval excludes. P(x <= t) rises
 // with t, so that a rung below which it is surely less than p excludes all below, and one at which it is surely p all above.
 func (l ladder) combine(o Outcome) Result {
-	k, _ := l.replay(o.Parts)
+	k := l.told(o.Parts)
 	rung := l.crossing(k.asked)
 	bounded := true
 	for _, p := range o.Parts {

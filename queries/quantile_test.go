@@ -115,7 +115,7 @@ func TestSearchSteps(t *testing.T) {
 				t.Fatalf("function %d of step %d is asked in step %d", function, p.Step(function), step)
 			}
 			value, width := rapid.Float64Range(0, 1).Draw(t, "value"), rapid.SampledFrom([]float64{0, 0.05, 0.5}).Draw(t, "width")
-			parts = append(parts, Part{Value: value, Low: value - width, High: value + width, Bounded: true})
+			parts = append(parts, Part{Function: function, Value: value, Low: value - width, High: value + width, Bounded: true})
 		}
 		for f := range p.Functions {
 			if f > 0 && p.Step(f) < p.Step(f-1) || f < firstOf(p.Step(f)) {
@@ -138,14 +138,14 @@ func TestQuantileInterval(t *testing.T) {
 	width, bisected, far := 0.0, 0.0, 0.0
 	for range runs {
 		low, spread := 300*r.Float64(), 200+400*r.Float64() // uniform between low and low+spread
-		ask := func(rung int) Part {
+		ask := func(rung, function int) Part {
 			v := min(max((l.at(rung)-low)/spread, 0), 1) + w/3*r.NormFloat64()
-			return Part{Value: v, Low: v - w, High: v + w, Bounded: true}
+			return Part{Function: function, Value: v, Low: v - w, High: v + w, Bounded: true}
 		}
 		var parts []Part
 		for range steps {
-			_, node := l.replay(parts)
-			parts = append(parts, ask(l.rung(node)))
+			function := l.next(parts)
+			parts = append(parts, ask(l.rung(function-firstOf(len(parts))), function))
 		}
 		got := l.combine(Outcome{N: 10, Parts: parts})
 		width += (*got.High - *got.Low) / (2 * w * spread) / runs
@@ -154,7 +154,7 @@ func TestQuantileInterval(t *testing.T) {
 		below, most := -1, rungs
 		for from, to := -1, rungs; to-from > 1; {
 			rung := (from + to) / 2
-			p := ask(rung)
+			p := ask(rung, 0)
 			switch l.side(p) {
 			case isBelow:
 				below = max(below, rung)
@@ -179,7 +179,9 @@ func TestQuantileOfOneUnit(t *testing.T) {
 	for value, want := range map[float64]float64{-3: 0, 0: 0, 0.5: 1, 3: 3, 10: 10, 99: 10} {
 		var parts []Part
 		for range p.Numbers() {
-			m := exactParts(&Plan{Functions: p.Functions[p.search.next(parts):][:1]}, []unit{{reference.Row{"v": value}}})
+			function := p.search.next(parts)
+			m := exactParts(&Plan{Functions: p.Functions[function:][:1]}, []unit{{reference.Row{"v": value}}})
+			m[0].Function = function
 			parts = append(parts, m...)
 		}
 		if got := p.Combine(Outcome{N: 1, Parts: parts}); *got.Value != want {

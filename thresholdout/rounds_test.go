@@ -221,3 +221,24 @@ func TestGaussianPlansAgain(t *testing.T) {
 		t.Errorf("published rounds: %v", err)
 	}
 }
+
+// TestNarrowKnowsTheGrid: an exact answer is rounded to the grid, and Chernoff's end moves further than the mean does near 0. The upper end is not below that of
+// the mean before it was rounded; adding the grid's error to the end instead is, by several times that error.
+func TestNarrowKnowsTheGrid(t *testing.T) {
+	p := must(t, Params{Mechanism: Gaussian, N: 1000, Questions: 5, Rounds: 1})
+	for _, rows := range []float64{0.4, 0.5, 1.4, 3} {
+		m := Mean{Sum: int64(rows * float64(p.N)), N: p.N} // in steps of the grid, each row's share
+		out, _, err := Step(p, State{}, Input{Holdout: m}, Seeded{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exact := float64(m.Sum) / (float64(m.N) * float64(grid))
+		_, want, err := p.account(State{}, 1, 1).MeanInterval(exact, 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Interval.Bound != "adaptive-hoeffding-rounds+chernoff" || out.Interval.High < want {
+			t.Errorf("%v steps: up to %v by %s, want %v", rows, out.Interval.High, out.Interval.Bound, want)
+		}
+	}
+}
