@@ -163,6 +163,9 @@ func retryable(err error, attempt int) (time.Duration, bool) {
 		if p.Status != http.StatusServiceUnavailable && p.Status != http.StatusTooManyRequests {
 			return 0, false
 		}
+		if p.Code == "holdout-damaged" || p.Code == "ledger-rolled-back" {
+			return 0, false // somebody has to restore a backup first
+		}
 		pause = min(max(pause, p.RetryAfter), longestPause)
 	}
 	return pause/2 + mathrand.N(pause/2+1), true // spread, so that clients do not return all at once

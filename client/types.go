@@ -75,7 +75,9 @@ type Card struct {
 	NullRule    string            `json:"null_rule"`
 	Target      string            `json:"target"`
 	Warnings    []Warning         `json:"warnings"`
+	Parts       map[string]string `json:"parts,omitempty"` // fingerprints of the tables
 	Budget      *Budget           `json:"budget"`
+	State       string            `json:"state,omitempty"` // "damaged" or "rolled-back": it gives no new answers
 }
 
 // Counts are the sizes of the two parts.

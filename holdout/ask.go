@@ -113,12 +113,9 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 		return BatchAnswer{}, invalid("/queries", "a batch needs at least one query")
 	}
 	items, distinct := distinctQuestions(parsed)
-	if s.lost {
-		return s.replayOnly(ctx, id, items)
-	}
 	h, release, err := s.tables.take(ctx, id)
 	if err != nil {
-		return BatchAnswer{}, err
+		return s.recorded(ctx, id, items, err)
 	}
 	defer release()
 	var idem *ledger.Idempotency
@@ -143,24 +140,6 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 		return BatchAnswer{}, err
 	}
 	return a.reply(items), nil
-}
-
-// replayOnly answers from the ledger alone, for a server that has lost its key.
-func (s *Service) replayOnly(ctx context.Context, id string, items []*question) (b BatchAnswer, err error) {
-	if b.Budget, err = s.Budget(ctx, Principal{}, id); err != nil {
-		return b, err
-	}
-	for _, q := range items {
-		body, ok, err := s.ledger.Answer(ctx, id, q.id)
-		if err == nil && !ok {
-			err = ledger.ErrReplayOnly
-		}
-		if err != nil {
-			return BatchAnswer{}, s.ledgerError(err)
-		}
-		b.Answers = append(b.Answers, BatchItem{Body: body, Replayed: true})
-	}
-	return b, nil
 }
 
 // distinctQuestions maps each query to its question; equal queries share one.
@@ -495,6 +474,9 @@ func (a *asking) sumSlices(ctx context.Context) error {
 
 // scanError keeps what a scan says out of replies; it can only be about the machine or the caller's leaving.
 func scanError(err error) error {
+	if KindOf(err) == Damaged {
+		return err
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Kind: Unavailable, Detail: "the request ended before it was answered; nothing was debited", Err: err}
 	}

@@ -185,6 +185,9 @@ func (c *creation) commit(out string) error {
 	if err != nil {
 		return err
 	}
+	if c.card.Parts, err = fingerprints(out); err != nil {
+		return fmt.Errorf("holdout: %w", err)
+	}
 	public, err := json.Marshal(c.card)
 	if err != nil {
 		return err

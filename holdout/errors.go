@@ -35,6 +35,12 @@ const (
 	BudgetExhausted
 	// Unavailable is a ledger that cannot write, or a server that is closing: the same request may succeed later.
 	Unavailable
+	// Damaged is a holdout whose files or whose place in the ledger are not what was written. Members["holdout"] is its id.
+	Damaged
+	// RolledBack is a holdout whose ledger is older than the answers that it has given. Members["holdout"] is its id.
+	RolledBack
+	// DiskFull is a data directory without room for what was sent.
+	DiskFull
 )
 
 // Error is every error that Service returns on purpose.

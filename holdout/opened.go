@@ -2,9 +2,11 @@ package holdout
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -41,6 +43,8 @@ type opened struct {
 	holdout  engine.Source
 	tables   []*dataset.Table
 
+	faulted func(error) *Error // takes a holdout whose files could not be read out of service
+
 	trainingTable *dataset.Table // nil without a training part
 	holdoutTable  *dataset.Table
 
@@ -53,22 +57,26 @@ type secrets struct {
 	Noise noise.Key `json:"noise"` // 256 random bits
 }
 
-// load maps a holdout's tables; the files are checked against their checksums.
+// load maps a holdout's tables; the files are checked against their checksums and against the card, which the chain binds.
 func (s *Service) load(ctx context.Context, id string) (*opened, error) {
 	record, card, err := s.find(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	h := &opened{id: id, card: card, params: card.Guarantee, digest: record.Digest}
 	if s.lost {
 		return nil, s.ledgerError(ledger.ErrReplayOnly)
 	}
+	if known, forGood := s.quarantine.of(id); forGood {
+		return nil, known
+	}
+	h := &opened{id: id, card: card, params: card.Guarantee, digest: record.Digest, faulted: s.faulted(id)}
 	if err := json.Unmarshal(record.Secret, &h.secret); err != nil {
-		return nil, fmt.Errorf("holdout: keys of %s: %w", id, err)
+		return nil, s.damaged(id, true, fmt.Errorf("holdout: keys of %s: %w", id, err))
 	}
 	if err := h.open(s.path(holdoutsDir, id)); err != nil {
-		return nil, errors.Join(fmt.Errorf("holdout: files of %s: %w", id, err), h.close())
+		return nil, s.loadError(id, errors.Join(fmt.Errorf("holdout: files of %s: %w", id, err), h.close()))
 	}
+	s.quarantine.clear(id)
 	return h, nil
 }
 
@@ -76,7 +84,7 @@ func (h *opened) open(dir string) (err error) {
 	grouped := h.card.Unit != rowUnit
 	var table *dataset.Table
 	if h.card.Units.Training > 0 {
-		if h.training, table, err = h.source(filepath.Join(dir, trainingDir), grouped); err != nil {
+		if h.training, table, err = h.source(dir, trainingDir, grouped); err != nil {
 			return err
 		}
 		h.trainingTable = table
@@ -84,7 +92,7 @@ func (h *opened) open(dir string) (err error) {
 			return fmt.Errorf("%d training units, the card says %d", h.training.Units(), h.card.Units.Training)
 		}
 	}
-	if h.holdout, table, err = h.source(filepath.Join(dir, holdoutDir), grouped); err != nil {
+	if h.holdout, table, err = h.source(dir, holdoutDir, grouped); err != nil {
 		return err
 	}
 	if h.holdout.Units() != h.card.Units.Holdout || h.holdout.Units() != h.params.N {
@@ -95,20 +103,26 @@ func (h *opened) open(dir string) (err error) {
 }
 
 // source opens one part with its units.
-func (h *opened) source(dir string, grouped bool) (engine.Source, *dataset.Table, error) {
-	table, err := dataset.Open(dir)
+func (h *opened) source(dir, part string, grouped bool) (engine.Source, *dataset.Table, error) {
+	table, err := dataset.Open(filepath.Join(dir, part))
 	if err != nil {
 		return nil, nil, err
 	}
 	h.tables = append(h.tables, table)
+	if err := h.card.checkFingerprint(part, table); err != nil {
+		return nil, nil, err
+	}
 	var offsets []uint32
 	if grouped {
-		if offsets, err = readUnits(dir + unitsSuffix); err != nil {
+		if offsets, err = readUnits(dir, part+unitsSuffix, &h.card); err != nil {
 			return nil, nil, err
 		}
 	}
 	source, err := engine.NewTable(table, offsets, h.card.LargestUnit)
-	return source, table, err
+	if err != nil {
+		return nil, nil, err
+	}
+	return watched{source, h.faulted}, table, nil
 }
 
 // noise is that of one row function of a question: the same whenever the question is asked in the same state.
@@ -138,25 +152,54 @@ func writeUnits(dir string, offsets []uint32) error {
 	return dataset.Write(dir, t)
 }
 
-func readUnits(dir string) ([]uint32, error) {
-	t, err := dataset.Open(dir)
+// readUnits reads where the units of a part begin.
+func readUnits(dir, name string, card *Card) (offsets []uint32, err error) {
+	t, err := dataset.Open(filepath.Join(dir, name))
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close() // read only
+	if err := card.checkFingerprint(name, t); err != nil {
+		return nil, err
+	}
 	c, ok := t.Lookup(unitsColumn)
 	if !ok || c.Kind != dataset.Number {
-		return nil, fmt.Errorf("%s has no column of offsets", dir)
+		return nil, fmt.Errorf("%s has no column of offsets", name)
 	}
-	offsets := make([]uint32, len(c.Numbers))
-	for i, v := range c.Numbers {
-		offsets[i] = uint32(v)
-		if float64(offsets[i]) != v {
-			return nil, fmt.Errorf("%s: offset %d is no row number", dir, i)
+	faulted := dataset.Guarded(func() {
+		offsets = make([]uint32, len(c.Numbers))
+		for i, v := range c.Numbers {
+			if offsets[i] = uint32(v); float64(offsets[i]) != v {
+				err = fmt.Errorf("%s: offset %d is no row number", name, i)
+			}
 		}
+	})
+	if err := errors.Join(err, faulted); err != nil {
+		return nil, err
 	}
 	return offsets, nil
 }
+
+// partNames are the directories that a holdout can have, one for each table.
+var partNames = []string{trainingDir, trainingDir + unitsSuffix, holdoutDir, holdoutDir + unitsSuffix}
+
+// fingerprints are those of the tables in a finished directory, as the card says them.
+func fingerprints(dir string) (map[string]string, error) {
+	parts := map[string]string{}
+	for _, name := range partNames {
+		fingerprint, err := dataset.Fingerprint(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		parts[name] = fingerprintText(fingerprint)
+	}
+	return parts, nil
+}
+
+func fingerprintText(f [32]byte) string { return "sha256:" + hex.EncodeToString(f[:]) }
 
 // compile turns a query into row functions of this holdout, or says what is wrong with it.
 func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, error) {

@@ -86,6 +86,8 @@ type Service struct {
 	digest  [32]byte
 	tables  *shelf
 
+	quarantine quarantine
+
 	creating chan struct{} // full while an upload is decoded and split
 }
 
@@ -131,7 +133,10 @@ func (s *Service) start(ctx context.Context) error {
 	if err := s.firstKey(ctx); err != nil {
 		return err
 	}
-	return s.sweep(ctx)
+	if err := s.sweep(ctx); err != nil {
+		return err
+	}
+	return s.inspect(ctx)
 }
 
 // Close waits for what is being answered, closes the ledger and unmaps the tables.
@@ -179,6 +184,8 @@ func (s *Service) ledgerError(err error) error {
 		e.Kind, e.Detail = NotFound, "there is no such holdout"
 	case errors.Is(err, ledger.ErrIdempotencyMismatch):
 		e.Kind, e.Detail = IdempotencyMismatch, "this Idempotency-Key was used for another request"
+	case errors.Is(err, ledger.ErrCorrupt):
+		e.Kind, e.Detail = Damaged, "what the ledger has recorded contradicts itself; restore the data directory from a backup"
 	case errors.Is(err, ledger.ErrInvalid):
 		e.Kind, e.Detail = Invalid, "the ledger cannot record this request"
 	}
@@ -190,7 +197,8 @@ func existsError(id string) *Error {
 		Members: map[string]any{"holdout": id}}
 }
 
-// List returns the cards of all holdouts that are not deleted, oldest first, without budgets.
+// List returns the cards of all holdouts that are not deleted, oldest first, without budgets. One that is damaged is among
+// them, with its state.
 func (s *Service) List(ctx context.Context, p Principal) ([]Card, error) {
 	holdouts, err := s.ledger.Holdouts(ctx)
 	if err != nil {
@@ -198,14 +206,9 @@ func (s *Service) List(ctx context.Context, p Principal) ([]Card, error) {
 	}
 	cards := make([]Card, 0, len(holdouts))
 	for _, h := range holdouts {
-		if h.Deleted {
-			continue
+		if !h.Deleted {
+			cards = append(cards, s.readCard(h))
 		}
-		card, err := readCard(h)
-		if err != nil {
-			return nil, err
-		}
-		cards = append(cards, card)
 	}
 	return cards, nil
 }
@@ -219,16 +222,26 @@ func (s *Service) find(ctx context.Context, id string) (ledger.Holdout, Card, er
 	if h.Deleted {
 		return h, Card{}, s.ledgerError(ledger.ErrDeleted)
 	}
-	card, err := readCard(h)
-	return h, card, err
+	return h, s.readCard(h), nil
 }
 
-func readCard(h ledger.Holdout) (Card, error) {
-	var card Card
-	if err := json.Unmarshal(h.Public, &card); err != nil {
-		return card, fmt.Errorf("holdout: card of %s: %w", h.ID, err)
+// readCard reads a card from the ledger. Of a card that cannot be read what is known otherwise is left, and its holdout is
+// quarantined, as is one that the ledger finds damaged.
+func (s *Service) readCard(h ledger.Holdout) (card Card) {
+	err := json.Unmarshal(h.Public, &card)
+	if err == nil && card.ID != h.ID {
+		err = fmt.Errorf("it is the card of %q", card.ID)
 	}
-	return card, nil
+	if err != nil {
+		s.damaged(h.ID, true, fmt.Errorf("holdout: card of %s: %w", h.ID, err))
+		card = Card{ID: h.ID, Name: h.ID, Created: h.Created, Columns: []ColumnCard{}, Skipped: []Skipped{}, Warnings: []Warning{}}
+		card.Guarantee.Questions = h.Questions
+	}
+	if h.Damage != nil {
+		s.damaged(h.ID, true, h.Damage)
+	}
+	card.State = s.quarantine.state(h.ID)
+	return card
 }
 
 // Card returns the card of a holdout with its budget.

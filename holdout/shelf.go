@@ -3,6 +3,8 @@ package holdout
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"sync"
 )
 
@@ -33,7 +35,8 @@ func newShelf(limit int, load func(context.Context, string) (*opened, error)) *s
 	return &shelf{limit: limit, load: load, books: map[string]*book{}}
 }
 
-// take returns an open holdout, to be given back by calling release once.
+// take returns an open holdout, to be given back by calling release once. It waits for a load that others have begun, and
+// no longer than its own context.
 func (s *shelf) take(ctx context.Context, id string) (h *opened, release func(), err error) {
 	s.mu.Lock()
 	if s.ended {
@@ -48,14 +51,22 @@ func (s *shelf) take(ctx context.Context, id string) (h *opened, release func(),
 	s.tick++
 	b.uses, b.last = b.uses+1, s.tick
 	s.idle.Add(1)
+	if !ok {
+		b.uses++ // the load's own, given back when it has ended
+		s.idle.Add(1)
+	}
 	s.mu.Unlock()
 	release = sync.OnceFunc(func() { s.giveBack(id, b) })
 	if !ok {
 		s.makeRoom()
-		b.opened, b.err = s.load(context.WithoutCancel(ctx), id) // others may wait for it
-		close(b.ready)
+		go s.fill(context.WithoutCancel(ctx), id, b) // others may wait for it
 	}
-	<-b.ready
+	select {
+	case <-b.ready:
+	case <-ctx.Done():
+		release()
+		return nil, nil, &Error{Kind: Unavailable, Detail: "the request ended while the holdout's files were being opened", Err: ctx.Err()}
+	}
 	if b.err != nil {
 		release()
 		return nil, nil, b.err
@@ -63,14 +74,28 @@ func (s *shelf) take(ctx context.Context, id string) (h *opened, release func(),
 	return b.opened, release, nil
 }
 
+// fill opens a holdout for whoever waits for it. A panic is theirs to hear of: it must not end the process.
+func (s *shelf) fill(ctx context.Context, id string, b *book) {
+	defer s.giveBack(id, b)
+	defer close(b.ready)
+	defer func() {
+		if p := recover(); p != nil {
+			b.err = fmt.Errorf("holdout: opening %s panicked: %v\n%s", id, p, debug.Stack())
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if b.err != nil && s.books[id] == b {
+			delete(s.books, id) // a failed load is tried again by the next who asks
+		}
+	}()
+	b.opened, b.err = s.load(ctx, id)
+}
+
 func (s *shelf) giveBack(id string, b *book) {
 	defer s.idle.Done()
 	s.mu.Lock()
 	b.uses--
 	last := b.uses == 0
-	if last && b.err != nil && s.books[id] == b {
-		delete(s.books, id) // a failed load is tried again by the next who asks
-	}
 	gone := b.gone
 	s.mu.Unlock()
 	if last && gone != nil {

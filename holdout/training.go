@@ -74,7 +74,9 @@ func (s *Service) exported(ctx context.Context, id, name string, table func(h *o
 	if err != nil {
 		return nil, err
 	}
-	if err := s.export(t, path); err != nil {
+	if err := s.export(t, path); errors.Is(err, dataset.ErrDamaged) {
+		return nil, h.faulted(err)
+	} else if err != nil {
 		return nil, fmt.Errorf("holdout: export to %s: %w", name, err)
 	}
 	return os.Open(path)
@@ -92,7 +94,8 @@ func (s *Service) export(t *dataset.Table, path string) error {
 	if err != nil {
 		return err
 	}
-	if err = ingest.Export(f, t); err == nil {
+	faulted := dataset.Guarded(func() { err = ingest.Export(f, t) })
+	if err = errors.Join(faulted, err); err == nil {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {

@@ -70,7 +70,11 @@ type Card struct {
 	NullRule    string              `json:"null_rule"`
 	Target      string              `json:"target"`
 	Warnings    []Warning           `json:"warnings"`
-	Budget      *Budget             `json:"budget,omitempty"`
+	// Parts are the fingerprints of the holdout's tables ("sha256:…"), by their names in its directory. They say nothing about rows.
+	Parts  map[string]string `json:"parts,omitempty"`
+	Budget *Budget           `json:"budget,omitempty"`
+	// State is "damaged" or "rolled-back" for a holdout that gives no new answers; empty for one that does.
+	State string `json:"state,omitempty"`
 }
 
 // Counts are the sizes of the two parts.

@@ -11,36 +11,45 @@ import (
 // MaxAnswers is how many entries Answers returns at most; ask again after the last one.
 const MaxAnswers = 1000
 
-// Answer returns the recorded answer to a query: the bytes that were sent when it was asked first.
+// Answer returns the recorded answer to a query: the bytes that were sent when it was asked first. An entry that is not what
+// the chain says is ErrCorrupt.
 func (l *Ledger) Answer(ctx context.Context, id, query string) (body []byte, ok bool, err error) {
-	err = l.readers.look(ctx, `SELECT e.body FROM entries e JOIN holdouts h ON h.number = e.holdout
-		WHERE h.id = ? AND e.query = ? AND e.kind = 'answer'`, id, query).Scan(&body)
+	r, err := scanChained(l.readers.look(ctx, chained+"AND h.id = ? AND e.query = ?", id, query))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}
-	return body, err == nil, wrapRead(err)
+	if err != nil {
+		return nil, false, wrapRead(err)
+	}
+	return r.Body, true, nil
 }
 
 // Answers returns the answers with a seq above after, in order, at most limit (MaxAnswers if it is 0 or more than that).
-// With a principal, only those that it asked first. An unknown holdout is ErrNotFound.
+// With a principal, only those that it asked first. An unknown holdout is ErrNotFound, and an entry that is not what the
+// chain says is ErrCorrupt.
 func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64, limit int) ([]Entry, error) {
 	row, err := l.balance(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	where, args := "AND kind = 'answer'", []any{}
+	text, args := chained+"AND e.holdout = ? AND e.seq > ? AND e.seq <= ? ", []any{row.number, after, row.seq}
 	if principal != "" {
-		where, args = where+" AND principal = ?", append(args, principal)
+		text, args = text+"AND e.principal = ? ", append(args, principal)
 	}
-	records, err := readRecords(ctx, l.readers, row.number, after, row.seq, page(limit), where, args...)
+	rows, err := l.readers.QueryContext(ctx, text+"ORDER BY e.seq LIMIT ?", append(args, page(limit))...)
 	if err != nil {
-		return nil, err
+		return nil, wrapRead(err)
 	}
-	entries := make([]Entry, len(records))
-	for i := range records {
-		entries[i] = records[i].Entry
+	defer rows.Close()
+	var entries []Entry
+	for rows.Next() {
+		r, err := scanChained(rows)
+		if err != nil {
+			return nil, wrapRead(err)
+		}
+		entries = append(entries, r.Entry)
 	}
-	return entries, nil
+	return entries, wrapRead(rows.Err())
 }
 
 func page(limit int) int {

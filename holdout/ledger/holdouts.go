@@ -117,7 +117,7 @@ func (h *Holdout) facts() facts {
 	return facts{ID: h.ID, Created: h.Created.UTC(), Digest: h.Digest, Limits: Amount{h.Questions, h.Tokens}, Public: h.Public}
 }
 
-// Holdout returns a holdout, also a deleted one, or ErrNotFound.
+// Holdout returns a holdout, also a deleted or a damaged one, or ErrNotFound.
 func (l *Ledger) Holdout(ctx context.Context, id string) (Holdout, error) {
 	all, err := l.holdouts(ctx, "WHERE id = ?", id)
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *Ledger) Holdout(ctx context.Context, id string) (Holdout, error) {
 	return all[0], nil
 }
 
-// Holdouts returns all holdouts in the order of their creation, deleted ones included.
+// Holdouts returns all holdouts in the order of their creation, deleted and damaged ones included.
 func (l *Ledger) Holdouts(ctx context.Context) ([]Holdout, error) {
 	return l.holdouts(ctx, "ORDER BY number")
 }
@@ -145,7 +145,8 @@ func (l *Ledger) HoldoutByDigest(ctx context.Context, digest [32]byte) (id strin
 
 func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]Holdout, error) {
 	rows, err := l.readers.QueryContext(ctx,
-		"SELECT id, created, digest, public, secret, state, questions, tokens, seq, deleted FROM holdouts JOIN books ON holdout = number "+which, args...)
+		`SELECT id, created, digest, public, secret, state, coalesce(questions, 0), coalesce(tokens, 0), coalesce(seq, 0), coalesce(deleted, 0)
+		FROM holdouts LEFT JOIN books ON holdout = number `+which, args...)
 	if err != nil {
 		return nil, wrapRead(err)
 	}
@@ -160,12 +161,13 @@ func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]Hol
 		}
 		h.Created, h.Public = time.Unix(0, created).UTC(), public
 		copy(h.Digest[:], digest) // 32 bytes by the table's CHECK
+		h.Damage = l.damaged[h.ID]
 		if !l.replayOnly {
 			if h.Secret, err = l.sealer.open(secret, purposeSecret(h.ID)); err != nil {
-				return nil, &CorruptError{Holdout: h.ID, Seq: -1, Reason: "secret", Err: err}
+				h.Damage = &CorruptError{Holdout: h.ID, Seq: -1, Reason: "secret", Err: err}
 			}
 			if h.State, err = l.sealer.open(state, purposeState(h.ID, seq)); err != nil {
-				return nil, &CorruptError{Holdout: h.ID, Seq: seq, Reason: "mechanism state", Err: err}
+				h.Damage = &CorruptError{Holdout: h.ID, Seq: seq, Reason: "mechanism state", Err: err}
 			}
 		}
 		all = append(all, h)
@@ -183,6 +185,9 @@ type deletion struct {
 func (l *Ledger) DeleteHoldout(ctx context.Context, id, principal string) error {
 	if err := checkText("principal", principal, true); err != nil {
 		return err
+	}
+	if damage := l.damaged[id]; damage != nil {
+		return damage // its last entry would go behind a wrong head
 	}
 	return l.alone(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		var number int64

@@ -27,6 +27,8 @@ type Ledger struct {
 	queue  chan *request
 	ended  chan struct{} // closed when the writer has ended
 
+	damaged map[string]error // holdouts whose books cannot be built on; not changed once the ledger is open
+
 	committed atomic.Int64 // when the last commit succeeded, in nanoseconds since 1970; 0 while the writer is down
 
 	writer writer // the writer goroutine's own
@@ -93,6 +95,9 @@ func (l *Ledger) start(ctx context.Context) error {
 		return err
 	}
 	if err := checkVersion(ctx, l.readers); err != nil {
+		return err
+	}
+	if err := l.checkHoldouts(ctx); err != nil {
 		return err
 	}
 	if l.replayOnly {

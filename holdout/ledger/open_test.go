@@ -170,8 +170,8 @@ func TestOldStateIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = openTest(t, path)
-	if _, err := l.Holdout(t.Context(), "ho_1"); !errors.Is(err, ErrCorrupt) {
-		t.Errorf("holdout: %v", err)
+	if h, err := l.Holdout(t.Context(), "ho_1"); err != nil || !errors.Is(h.Damage, ErrCorrupt) || h.State != nil {
+		t.Errorf("holdout: %v, damage %v", err, h.Damage)
 	}
 	if _, err := ask(l, t.Context(), "ho_1", testDebit("b")); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("update: %v", err)

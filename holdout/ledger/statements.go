@@ -55,6 +55,9 @@ func (s *statements) insertEntry(tx *sql.Tx, holdout int64, r *record) error {
 
 // readBooks reads a holdout's books from the disk.
 func (l *Ledger) readBooks(id string) (*books, error) {
+	if damage := l.damaged[id]; damage != nil {
+		return nil, damage
+	}
 	b := &books{id: id}
 	var head, state []byte
 	err := l.writer.stmt.books.QueryRow(id).Scan(&b.number, &b.limits.Questions, &b.limits.Tokens,

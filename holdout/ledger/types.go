@@ -43,6 +43,10 @@ type Holdout struct {
 
 	State   []byte // the mechanism's state, sealed at rest; nil as Secret is
 	Deleted bool
+
+	// Damage says why nothing new can be recorded for the holdout: its books and its chain disagree, or a sealed value does
+	// not open. It is ErrCorrupt, or nil. What was answered can still be read; the other holdouts are not concerned.
+	Damage error
 }
 
 // Debit is what an answer costs, with the answer.

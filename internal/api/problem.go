@@ -53,6 +53,9 @@ var classes = map[holdout.Kind]*class{
 	holdout.IdempotencyMismatch: {"idempotency-mismatch", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request", "Use a new key for a new request, and the same key only for the same request."},
 	holdout.BudgetExhausted:     {"budget-exhausted", http.StatusForbidden, "The budget is spent", "Questions that were answered before can still be asked; asking for less may still be possible (affordable)."},
 	holdout.Unavailable:         {"unavailable", http.StatusServiceUnavailable, "The server cannot answer now", "Nothing was released. Ask again after the seconds of Retry-After; a question costs once."},
+	holdout.Damaged:             {"holdout-damaged", http.StatusServiceUnavailable, "The holdout is damaged", "Its files or its place in the ledger are not what was written. Restore what detail names from a backup; recorded answers still replay."},
+	holdout.RolledBack:          {"ledger-rolled-back", http.StatusServiceUnavailable, "The ledger is older than it was", "Answers that this holdout has given are missing from the ledger. Restore the newest copy of the data directory; recorded answers still replay."},
+	holdout.DiskFull:            {"disk-full", http.StatusInsufficientStorage, "The disk is full", "Make room on the disk of the data directory and send the request again; nothing was kept."},
 }
 
 // allClasses lists every class, by status and code, for the documentation.
@@ -155,7 +158,7 @@ func problemOf(err error) *Problem {
 	}
 	p = problem(classes[e.Kind], "%s", e.Detail)
 	p.members, p.cause = e.Members, e.Err
-	if p.Status == http.StatusServiceUnavailable {
+	if e.Kind == holdout.Unavailable {
 		p.retryAfter = time.Second
 	}
 	var q *queries.Error

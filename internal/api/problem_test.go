@@ -199,6 +199,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 		"idempotency-mismatch": "TestProblems", "bad-upload": "TestProblems", "holdout-exists": "TestProblems", "budget-exhausted": "TestProblems",
 		"internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy",
 		"unavailable": "TestServiceErrors", "conflict": "TestServiceErrors", "timeout": "TestServiceErrors",
+		"holdout-damaged": "TestServiceErrors", "ledger-rolled-back": "TestServiceErrors", "disk-full": "TestServiceErrors",
 	}
 	for _, c := range allClasses() {
 		if provoked[c.code] == "" {
@@ -208,7 +209,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 			t.Errorf("%s is incomplete", c.code)
 		}
 	}
-	for kind := holdout.Internal; kind <= holdout.Unavailable; kind++ {
+	for kind := holdout.Internal; kind <= holdout.DiskFull; kind++ {
 		if classes[kind] == nil {
 			t.Errorf("kind %d has no class", kind)
 		}
@@ -226,6 +227,9 @@ func TestServiceErrors(t *testing.T) {
 		{&holdout.Error{Kind: holdout.Unavailable, Detail: "cannot commit", Err: cause}, 503, "unavailable"},
 		{&holdout.Error{Kind: holdout.Conflict, Detail: "under way"}, 409, "conflict"},
 		{&holdout.Error{Kind: holdout.Internal, Detail: "secret detail", Err: cause}, 500, "internal"},
+		{&holdout.Error{Kind: holdout.Damaged, Detail: "restore it", Err: cause}, 503, "holdout-damaged"},
+		{&holdout.Error{Kind: holdout.RolledBack, Detail: "restore it", Err: cause}, 503, "ledger-rolled-back"},
+		{&holdout.Error{Kind: holdout.DiskFull, Detail: "make room", Err: cause}, 507, "disk-full"},
 		{cause, 500, "internal"},
 		{http.ErrHandlerTimeout, 500, "internal"},
 		{contextDeadline(t), 503, "timeout"},
@@ -238,7 +242,8 @@ func TestServiceErrors(t *testing.T) {
 		if err != nil || strings.Contains(string(body), "block 17") || strings.Contains(string(body), "secret detail") {
 			t.Errorf("%v: %s %v", c.err, body, err)
 		}
-		if (p.Status == 503) != (p.GetHeaders().Get("Retry-After") != "") {
+		// Coming back soon helps where nobody has to restore anything first.
+		if (p.Code == "unavailable" || p.Code == "timeout") != (p.GetHeaders().Get("Retry-After") != "") {
 			t.Errorf("%v: Retry-After %q", c.err, p.GetHeaders().Get("Retry-After"))
 		}
 	}
