@@ -100,11 +100,11 @@ func (f expression) schema() map[string]any {
 // Range is the declared range of a number: values are clamped to it.
 type Range struct{ Low, High float64 }
 
-// Limits on a range. Squares of values stay finite, the scale 2^30/width is finite and exact to a rounding, and a range
-// is not so narrow for its place that float64 has too few numbers in it.
+// Limits on a range. Products of two values stay finite, so does the scale 2^30/width of a range and of the product of two,
+// and a range is not so narrow for its place that float64 has too few numbers in it.
 const (
 	MaxMagnitude  = 1e150
-	MinWidth      = 1e-150
+	MinWidth      = 1e-140
 	MinWidthRatio = 0x1p-40 // of the width to the larger end
 )
 

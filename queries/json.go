@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/holdoutd/holdoutd/internal/strictjson"
 )
 
 const (
@@ -61,6 +63,9 @@ func readJSON(body []byte) (*value, *Error) {
 			offset, detail = max(0, syntax.Offset-1), "the body is not JSON"
 		}
 		return nil, malformed(body, offset, detail)
+	}
+	if at := strictjson.LoneSurrogate(body); at >= 0 {
+		return nil, malformed(body, int64(at), "this escape is one half of a surrogate pair and no character by itself")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()

@@ -43,6 +43,7 @@ func (a *API) config() huma.Config {
 		},
 		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat}, // "json": of +json
 		DefaultFormat:                "application/json",
+		Transformers:                 []huma.Transformer{noteProblem},
 		RejectUnknownQueryParameters: true,
 	}
 }

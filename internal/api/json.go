@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/internal/nearest"
+	"github.com/holdoutd/holdoutd/internal/strictjson"
 )
 
 // readObject reads one JSON object whose members are among the known, and leaves their values as they came. Keys count
@@ -23,6 +24,8 @@ func readObject(body []byte, known ...string) (map[string]json.RawMessage, error
 		return nil, malformed("the body is not valid UTF-8")
 	case !json.Valid(body):
 		return nil, malformed("the body is not JSON")
+	case strictjson.LoneSurrogate(body) >= 0:
+		return nil, malformed("the body has an escape that is one half of a surrogate pair and no character by itself")
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

@@ -69,7 +69,8 @@ func (a *API) observe(c *gin.Context) {
 		if v, ok := c.Get(keyProblem); ok {
 			p := v.(*Problem)
 			attrs = append(attrs, "problem", p.Code)
-			if p.Status >= http.StatusInternalServerError && p.cause != nil && client.Err() == nil {
+			left := client.Err() != nil && errors.Is(p.cause, context.Canceled) // no fault: nobody waits any more
+			if p.Status >= http.StatusInternalServerError && p.cause != nil && !left {
 				a.log.Error("request failed", append(attrs, "cause", p.cause.Error())...)
 				return
 			}
@@ -77,6 +78,15 @@ func (a *API) observe(c *gin.Context) {
 		a.log.Info("request", attrs...)
 	}()
 	c.Next()
+}
+
+// noteProblem leaves the problem that huma replies with where observe finds it, as [Problem.reply] does for the others: the
+// log has one line for every request, and that line has the cause. huma hands every reply of a typed operation to it.
+func noteProblem(ctx huma.Context, _ string, reply any) (any, error) {
+	if p, ok := reply.(*Problem); ok {
+		humagin.Unwrap(ctx).Set(keyProblem, p)
+	}
+	return reply, nil
 }
 
 // recover turns a panic into a problem. The stack goes to the log; it holds no values of rows.
@@ -94,8 +104,9 @@ func (a *API) recover(c *gin.Context) {
 			c.Abort() // a write to a client that is gone
 			return
 		}
+		// Not the value itself, which may be a cell of a row.
 		a.log.Error("panic", "id", c.Writer.Header().Get("X-Request-Id"), "route", c.FullPath(), "panic", fmt.Sprintf("%T", v), "stack", string(debug.Stack()))
-		problem(classes[holdout.Internal], "the server failed; the request was not answered").reply(c)
+		problemOf(fmt.Errorf("panic: %T", v)).reply(c)
 	}()
 	c.Next()
 }

@@ -239,7 +239,7 @@ func init() {
 			p.Detail = fmt.Sprintf("%s: %s", p.Errors[0].Parameter+p.Errors[0].Pointer, p.Errors[0].Detail)
 		}
 		if status >= http.StatusInternalServerError {
-			p.Detail, p.cause = "the server failed; the request was not answered", errors.Join(errs...)
+			p.Detail, p.cause = "the server failed; the request was not answered", errors.Join(append(errs, errors.New(message))...)
 		}
 		return p
 	}

@@ -19,9 +19,9 @@ var inner = map[string][]string{
 	"dp":           {},
 	"dataset":      {},
 	"thresholdout": {"dp"},
-	"queries":      {"dataset", "internal/nearest"},
-	"holdout":      {"dp", "dataset", "thresholdout", "queries", "internal/nearest"},
-	"featuresel":   {"dp", "dataset", "thresholdout", "queries", "internal/nearest"},
+	"queries":      {"dataset", "internal/nearest", "internal/strictjson"},
+	"holdout":      {"dp", "dataset", "thresholdout", "queries", "internal/nearest", "internal/strictjson"},
+	"featuresel":   {"dp", "dataset", "thresholdout", "queries", "internal/nearest", "internal/strictjson"},
 	"client":       {},
 }
 
