@@ -117,10 +117,16 @@ func TestForgedFiles(t *testing.T) {
 			data[m.Columns[b].Offset] = 3
 			return data
 		},
-		"code":                   word(text, 0, 4),
-		"dictionary offset":      word(text, 64+8, math.MaxUint64),
-		"dictionary start":       word(text, 64, 1),
-		"dictionary order":       word(text, 64+16, 0),
+		"code":              word(text, 0, 4),
+		"dictionary offset": word(text, 64+8, math.MaxUint64),
+		"dictionary start":  word(text, 64, 0),
+		"dictionary order":  word(text, 64+16, 0),
+		"mark of null":      word(text, 128, 1),
+		"mark of a text":    word(text, 128+16+8, 7),
+		"separator": func(m *manifest, data []byte) []byte {
+			data[m.Columns[text].Offset+192] = 'a'
+			return data
+		},
 		"rows":                   head(func(m *manifest) { m.Rows = 5 }),
 		"negative rows":          head(func(m *manifest) { m.Rows = -1 }),
 		"too many rows":          head(func(m *manifest) { m.Rows = math.MaxInt64 }),
@@ -150,8 +156,8 @@ func TestForgedFiles(t *testing.T) {
 
 // FuzzManifest feeds arbitrary manifests with a right checksum to the reader of manifests and to Open.
 func FuzzManifest(f *testing.F) {
-	f.Add([]byte(`{"version":2,"salt":"0000000000000000000000000000000000000000000000000000000000000000","rows":0,"bytes":64,"columns":[]}`))
-	f.Add([]byte(`{"version":2,"salt":"0000000000000000000000000000000000000000000000000000000000000000","rows":2,"bytes":128,"columns":[{"name":"a","kind":"number","source":"","offset":64,"length":16,"crc32c":0}]}`))
+	f.Add([]byte(`{"version":3,"salt":"0000000000000000000000000000000000000000000000000000000000000000","rows":0,"bytes":64,"columns":[]}`))
+	f.Add([]byte(`{"version":3,"salt":"0000000000000000000000000000000000000000000000000000000000000000","rows":2,"bytes":128,"columns":[{"name":"a","kind":"number","source":"","offset":64,"length":16,"crc32c":0}]}`))
 	dir := f.TempDir()
 	columns := make([]byte, 4096)
 	copy(columns, header())

@@ -34,8 +34,8 @@ type Schema struct {
 // and must not be written to.
 type Column struct {
 	Field
-	Numbers    []float64 // Number and Time; NaN is null
-	Bools      []uint8   // Bool
-	Codes      []uint32  // Text; Codes[i]-1 indexes Dictionary, 0 is null
-	Dictionary []string  // Text: the distinct values, sorted by bytes
+	Numbers    []float64  // Number and Time; NaN is null
+	Bools      []uint8    // Bool
+	Codes      []uint32   // Text; Codes[i]-1 indexes Dictionary, 0 is null
+	Dictionary Dictionary // Text: the distinct values
 }

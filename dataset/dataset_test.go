@@ -22,13 +22,24 @@ func sample(t *testing.T) *Table {
 	table, err := FromColumns(
 		Column{Field: Field{"n", Number, "DOUBLE"}, Numbers: []float64{1.5, math.NaN(), -3, math.MaxFloat64}},
 		Column{Field: Field{"b", Bool, "BOOLEAN"}, Bools: []uint8{0, 1, NullBool, 1}},
-		Column{Field: Field{"t", Text, "STRING"}, Codes: []uint32{3, 0, 1, 3}, Dictionary: []string{"", "unused", "é"}},
+		Column{Field: Field{"t", Text, "STRING"}, Codes: []uint32{3, 0, 1, 3}, Dictionary: NewDictionary("", "unused", "é")},
 		Column{Field: Field{"at", Time, "DATE"}, Numbers: []float64{0, 86400e6, math.NaN(), -1}},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return table
+}
+
+// textsOf are the texts of a column's rows, "null" for null.
+func textsOf(c *Column) []string {
+	texts := make([]string, len(c.Codes))
+	for i, code := range c.Codes {
+		if texts[i] = "null"; code != 0 {
+			texts[i] = c.Dictionary.Text(int(code) - 1)
+		}
+	}
+	return texts
 }
 
 func columnsOf(t *Table) []Column {
@@ -63,7 +74,7 @@ func TestWriteOpen(t *testing.T) {
 	if d := diff(want, got); d != "" {
 		t.Errorf("the table changed on its way (-want +got):\n%s", d)
 	}
-	if c, ok := got.Lookup("t"); !ok || c.Dictionary[c.Codes[0]-1] != "é" || !c.Null(1) {
+	if c, ok := got.Lookup("t"); !ok || c.Dictionary.Text(int(c.Codes[0])-1) != "é" || !c.Null(1) {
 		t.Errorf("Lookup(t) = %+v, %v", c, ok)
 	}
 	if _, ok := got.Lookup("T"); ok {
@@ -91,7 +102,7 @@ func TestTextsOutliveClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _ := table.Lookup("t")
-	texts := c.Dictionary
+	texts := c.Dictionary.Sorted()
 	for range 2 {
 		if err := table.Close(); err != nil {
 			t.Fatal(err)
@@ -106,7 +117,7 @@ func TestFromColumnsCleans(t *testing.T) {
 	numbers := []float64{math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.Float64frombits(0xFFF8000000000000), 2}
 	table, err := FromColumns(
 		Column{Field: Field{"n", Number, ""}, Numbers: numbers},
-		Column{Field: Field{"t", Text, ""}, Codes: []uint32{1, 2, 3, 0, 1}, Dictionary: []string{"b", "a", "b"}},
+		Column{Field: Field{"t", Text, ""}, Codes: []uint32{1, 2, 3, 0, 1}, Dictionary: NewDictionary("b", "a", "b")},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +131,8 @@ func TestFromColumnsCleans(t *testing.T) {
 		t.Error("the caller's slice was written to")
 	}
 	text := table.Column(1)
-	if d := cmp.Diff([]string{"a", "b"}, text.Dictionary); d != "" || !slices.Equal(text.Codes, []uint32{2, 1, 2, 0, 2}) {
-		t.Errorf("dictionary %q, codes %v", text.Dictionary, text.Codes)
+	if d := cmp.Diff([]string{"a", "b"}, text.Dictionary.Sorted()); d != "" || cmp.Diff(textsOf(text), []string{"b", "a", "b", "null", "b"}) != "" {
+		t.Errorf("dictionary %q, rows %q", text.Dictionary.Sorted(), textsOf(text))
 	}
 }
 
@@ -140,8 +151,8 @@ func TestFromColumnsRefuses(t *testing.T) {
 		{[]Column{{Field: Field{"a", 9, ""}}}, "no kind"},
 		{[]Column{{Field: Field{"a", Bool, ""}, Bools: []uint8{3}}}, "no boolean"},
 		{[]Column{{Field: Field{"a", Bool, ""}, Numbers: []float64{3}}}, "values of another"},
-		{[]Column{{Field: Field{"a", Text, ""}, Codes: []uint32{2}, Dictionary: []string{"x"}}}, "code 2"},
-		{[]Column{{Field: Field{"a", Text, ""}, Codes: []uint32{1}, Dictionary: []string{"\xff"}}}, "not UTF-8"},
+		{[]Column{{Field: Field{"a", Text, ""}, Codes: []uint32{2}, Dictionary: NewDictionary("x")}}, "code 2"},
+		{[]Column{{Field: Field{"a", Text, ""}, Codes: []uint32{1}, Dictionary: NewDictionary("\xff")}}, "not UTF-8"},
 	} {
 		if _, err := FromColumns(c.columns...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want an error with %q", err, c.want)
@@ -151,11 +162,11 @@ func TestFromColumnsRefuses(t *testing.T) {
 
 func TestNewText(t *testing.T) {
 	c := NewText("t", []string{"b", "ignored", "a", "b"}, func(i int) bool { return i == 1 })
-	if !slices.Equal(c.Codes, []uint32{2, 0, 1, 2}) || !slices.Equal(c.Dictionary, []string{"a", "b"}) {
-		t.Errorf("codes %v, dictionary %q", c.Codes, c.Dictionary)
+	if !slices.Equal(textsOf(&c), []string{"b", "null", "a", "b"}) || !slices.Equal(c.Dictionary.Sorted(), []string{"a", "b"}) {
+		t.Errorf("rows %q, dictionary %q", textsOf(&c), c.Dictionary.Sorted())
 	}
 	c = NewText("t", []string{"", "x"}, nil)
-	if !slices.Equal(c.Codes, []uint32{1, 2}) {
+	if !slices.Equal(textsOf(&c), []string{"", "x"}) {
 		t.Errorf("an empty text is no null: codes %v", c.Codes)
 	}
 }
@@ -226,14 +237,14 @@ func TestWriterPieces(t *testing.T) {
 		}
 	}
 	want, err := FromColumns(
-		Column{Field: Field{"t", Text, ""}, Codes: codes, Dictionary: dictionary},
+		Column{Field: Field{"t", Text, ""}, Codes: codes, Dictionary: NewDictionary(dictionary...)},
 		Column{Field: Field{"n", Number, ""}, Numbers: numbers})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := mustOpen(t, dir)
 	if got.Columns() != 2 || !slices.Equal(got.Column(0).Codes, want.Column(0).Codes) ||
-		!slices.Equal(got.Column(0).Dictionary, want.Column(0).Dictionary) || !slices.Equal(got.Column(1).Numbers, numbers) {
+		!got.Column(0).Dictionary.Equal(want.Column(0).Dictionary) || !slices.Equal(got.Column(1).Numbers, numbers) {
 		t.Error("the table that was written in pieces is another one")
 	}
 }

@@ -117,7 +117,7 @@ func (h *rowHasher) addRows(sum *[4]uint64, from, to int) {
 		case Bool:
 			appendBools(rows, c.Bools[from:to])
 		case Text:
-			appendTexts(rows, c.Codes[from:to], c.Dictionary)
+			appendTexts(rows, c.Codes[from:to], &c.Dictionary)
 		default:
 			appendNumbers(rows, byte(c.Kind), c.Numbers[from:to])
 		}
@@ -155,13 +155,13 @@ func appendBools(rows [][]byte, values []uint8) {
 	}
 }
 
-func appendTexts(rows [][]byte, codes []uint32, dictionary []string) {
+func appendTexts(rows [][]byte, codes []uint32, dictionary *Dictionary) {
 	for i, code := range codes {
 		if code == 0 {
 			rows[i] = append(rows[i], nullCell)
 			continue
 		}
-		text := dictionary[code-1]
+		text := dictionary.bytes(int(code) - 1)
 		rows[i] = binary.LittleEndian.AppendUint64(append(rows[i], byte(Text)), uint64(len(text)))
 		rows[i] = append(rows[i], text...)
 	}

@@ -37,9 +37,9 @@ func Example() {
 	delay, _ := selected.Lookup("delay")
 	origin, _ := selected.Lookup("origin")
 	for row := range selected.Rows() {
-		fmt.Println(origin.Dictionary[origin.Codes[row]-1], delay.Numbers[row])
+		fmt.Println(origin.Dictionary.Text(int(origin.Codes[row])-1), delay.Numbers[row])
 	}
-	fmt.Println(origin.Dictionary)
+	fmt.Println(origin.Dictionary.Sorted())
 	// Output:
 	// SFO -4
 	// LAS 33

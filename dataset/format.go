@@ -16,8 +16,8 @@ const (
 
 	// columnsMagic begins the columns file, the manifest's first line names the format.
 	columnsMagic  = "holdoutd columns\n"
-	manifestMagic = "holdoutd dataset 2"
-	formatVersion = 2
+	manifestMagic = "holdoutd dataset 3"
+	formatVersion = 3
 
 	// saltBytes is the size of a manifest's salt: with so many random bytes the manifest's hash says nothing about the rows,
 	// also not to someone who can guess all of them.
@@ -50,8 +50,8 @@ type manifest struct {
 	Columns []section `json:"columns"`
 }
 
-// section says where a column lies in the columns file: values, then for Text the offsets and the bytes of its
-// dictionary, each from a multiple of 64 on.
+// section says where a column lies in the columns file: values, then for Text where the texts of its dictionary begin, their marks and
+// their bytes, each from a multiple of 64 on.
 type section struct {
 	Field
 	Offset          int64  `json:"offset"`
@@ -75,15 +75,16 @@ func (k Kind) width() int64 {
 
 func aligned(n int64) int64 { return (n + alignment - 1) &^ (alignment - 1) }
 
-// layout returns where the dictionary's offsets and bytes begin within the section, and the section's length.
-func (s *section) layout(rows int64) (offsets, text, length int64) {
+// layout returns where the dictionary's starts, marks and bytes begin within the section, and the section's length.
+func (s *section) layout(rows int64) (starts, marks, text, length int64) {
 	values := rows * s.Kind.width()
 	if s.Kind != Text {
-		return 0, 0, values
+		return 0, 0, 0, values
 	}
-	offsets = aligned(values)
-	text = aligned(offsets + 8*(s.Dictionary+1))
-	return offsets, text, text + s.DictionaryBytes
+	starts = aligned(values)
+	marks = aligned(starts + 8*(s.Dictionary+1))
+	text = aligned(marks + 16*(s.Dictionary+1))
+	return starts, marks, text, text + s.DictionaryBytes
 }
 
 // header is the first 64 bytes of the columns file: the magic, then zeros.
@@ -107,7 +108,7 @@ func (m *manifest) encode() ([]byte, error) {
 func decodeManifest(data []byte) (*manifest, string, error) {
 	const head = len(manifestMagic) + 1 + 8 + 1
 	if len(data) < head || string(data[:len(manifestMagic)+1]) != manifestMagic+" " || data[head-1] != '\n' {
-		return nil, "not a dataset manifest of version 2", nil
+		return nil, "not a dataset manifest of version 3", nil
 	}
 	body := data[head:]
 	if fmt.Sprintf("%08x", crc32.Checksum(body, castagnoli)) != string(data[head-9:head-1]) {
@@ -136,7 +137,7 @@ func decodeManifest(data []byte) (*manifest, string, error) {
 			(s.Kind != Text && s.Dictionary+s.DictionaryBytes != 0) {
 			return nil, fmt.Sprintf("column %q: a dictionary that cannot be", s.Name), nil
 		}
-		if _, _, length := s.layout(m.Rows); s.Offset != end || s.Length != length {
+		if _, _, _, length := s.layout(m.Rows); s.Offset != end || s.Length != length {
 			return nil, fmt.Sprintf("column %q: bytes %d+%d, expected %d+%d", s.Name, s.Offset, s.Length, end, length), nil
 		}
 		end = aligned(s.Offset + s.Length)

@@ -2,7 +2,6 @@ package dataset
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -12,7 +11,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"unicode/utf8"
 	"unsafe"
 )
 
@@ -171,13 +169,13 @@ func viewColumn(mapping []byte, s *section, rows int64) (Column, string) {
 			}
 		}
 	case Text:
-		offsets, text, _ := s.layout(rows)
+		starts, marks, text, _ := s.layout(rows)
 		c.Codes = view[uint32](b, rows)
 		if i := indexAbove(c.Codes, uint32(s.Dictionary)); i >= 0 {
 			return c, fmt.Sprintf("row %d holds a text that is not in the dictionary", i)
 		}
 		var detail string
-		c.Dictionary, detail = readDictionary(b[offsets:], b[text:], int(s.Dictionary))
+		c.Dictionary, detail = readDictionary(view[uint64](b[starts:], s.Dictionary+1), view[Mark](b[marks:], s.Dictionary+1), b[text:])
 		return c, detail
 	default:
 		c.Numbers = view[float64](b, rows)
@@ -188,37 +186,8 @@ func viewColumn(mapping []byte, s *section, rows int64) (Column, string) {
 	return c, ""
 }
 
-// readDictionary copies the texts out of the mapping, so that they may outlive it: a name of a category finds its
-// way into cards and messages, where nobody thinks of Close.
-func readDictionary(offsets, text []byte, n int) ([]string, string) {
-	all := string(text)
-	dictionary := make([]string, n)
-	from := binary.LittleEndian.Uint64(offsets)
-	if from != 0 {
-		return nil, "the dictionary does not begin at 0"
-	}
-	for i := range dictionary {
-		to := binary.LittleEndian.Uint64(offsets[8*(i+1):])
-		if to < from || to > uint64(len(all)) {
-			return nil, fmt.Sprintf("text %d of the dictionary lies outside of it", i)
-		}
-		dictionary[i] = all[from:to]
-		if !utf8.ValidString(dictionary[i]) {
-			return nil, fmt.Sprintf("text %d of the dictionary is not UTF-8", i)
-		}
-		if i > 0 && dictionary[i-1] >= dictionary[i] {
-			return nil, fmt.Sprintf("text %d of the dictionary is not sorted", i)
-		}
-		from = to
-	}
-	if from != uint64(len(all)) {
-		return nil, "the dictionary has bytes behind its last text"
-	}
-	return dictionary, ""
-}
-
 // view reads the first n values in place.
-func view[T float64 | uint32](b []byte, n int64) []T {
+func view[T float64 | uint32 | uint64 | Mark](b []byte, n int64) []T {
 	if n == 0 {
 		return nil
 	}
@@ -226,7 +195,7 @@ func view[T float64 | uint32](b []byte, n int64) []T {
 }
 
 // bytesOf is the inverse of view.
-func bytesOf[T float64 | uint32 | uint64](values []T) []byte {
+func bytesOf[T float64 | uint32 | uint64 | Mark](values []T) []byte {
 	if len(values) == 0 {
 		return nil
 	}

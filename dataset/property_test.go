@@ -26,7 +26,7 @@ func randomTable(t *rapid.T) []Column {
 				c.Bools[j] = uint8(r.IntN(3))
 			}
 		case Text:
-			c.Dictionary = []string{"", "a", "aa", "é"}
+			c.Dictionary = NewDictionary("", "a", "aa", "é")
 			c.Codes = make([]uint32, rows)
 			for j := range c.Codes {
 				c.Codes[j] = r.Uint32N(5)
@@ -115,7 +115,7 @@ func TestDigestProperties(t *testing.T) {
 		for i := range other {
 			other[i].Source = "y"
 			if other[i].Kind == Text {
-				other[i].Dictionary = append(slices.Clone(other[i].Dictionary), "zzz")
+				other[i].Dictionary = NewDictionary("", "a", "aa", "é", "zzz")
 			}
 		}
 		same("an order of columns", digestOf(t, other))
@@ -240,7 +240,7 @@ func compacted(c Column) Column {
 	values := make([]string, len(c.Codes))
 	for i, code := range c.Codes {
 		if code != 0 {
-			values[i] = c.Dictionary[code-1]
+			values[i] = c.Dictionary.Text(int(code) - 1)
 		}
 	}
 	source := c.Source

@@ -13,7 +13,7 @@ type Shape struct {
 // TextShape is what is public of a dictionary.
 type TextShape struct {
 	Texts int64 `json:"texts"` // distinct texts, rounded up to a power of two
-	Bytes int64 `json:"bytes"` // of all of them and a byte between any two, rounded up to a power of two
+	Bytes int64 `json:"bytes"` // of all of them, a separator before and after each, rounded up to a power of two
 }
 
 // Shape returns the shape of the table; Units is 0, for a table knows of none.
@@ -21,18 +21,10 @@ func (t *Table) Shape() Shape {
 	s := Shape{Rows: int64(t.rows), Texts: map[string]TextShape{}}
 	for i := range t.columns {
 		if c := &t.columns[i]; c.Kind == Text {
-			s.Texts[c.Name] = c.shape()
+			s.Texts[c.Name] = c.Dictionary.Shape()
 		}
 	}
 	return s
-}
-
-func (c *Column) shape() TextShape {
-	bytes := 1 // every text has a separator before and after it
-	for _, text := range c.Dictionary {
-		bytes += len(text) + 1
-	}
-	return TextShape{Texts: powerOfTwo(int64(len(c.Dictionary))), Bytes: powerOfTwo(int64(bytes))}
 }
 
 // powerOfTwo is the least power of two that is at least n, and at least 1.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -27,7 +26,7 @@ type Table struct {
 // when lengths differ, names are empty or repeated, or a column's values are not of its kind.
 //
 // What need not be in order is put in order, in a copy where there is anything to do: numbers that are not finite
-// become null and -0 becomes 0; a dictionary is sorted, a text that it has twice becomes one, and codes follow.
+// become null and -0 becomes 0; a dictionary is put in the order of marks, a text that it has twice becomes one, and codes follow.
 func FromColumns(columns ...Column) (*Table, error) {
 	columns = slices.Clone(columns)
 	rows := 0
@@ -49,22 +48,22 @@ func FromColumns(columns ...Column) (*Table, error) {
 // looked at.
 func NewText(name string, values []string, null func(row int) bool) Column {
 	isNull := func(i int) bool { return null != nil && null(i) }
-	dictionary := make([]string, 0, len(values))
-	for i, v := range values {
-		if !isNull(i) {
-			dictionary = append(dictionary, v)
-		}
-	}
-	slices.Sort(dictionary)
-	dictionary = slices.Clip(slices.Compact(dictionary))
+	var texts []string
+	known := map[string]uint32{}
 	codes := make([]uint32, len(values))
 	for i, v := range values {
-		if !isNull(i) {
-			at, _ := slices.BinarySearch(dictionary, v)
-			codes[i] = uint32(at) + 1
+		if isNull(i) {
+			continue
 		}
+		if known[v] == 0 {
+			texts = append(texts, v)
+			known[v] = uint32(len(texts))
+		}
+		codes[i] = known[v]
 	}
-	return Column{Field: Field{Name: name, Kind: Text, Source: "string"}, Codes: codes, Dictionary: dictionary}
+	c := Column{Field: Field{Name: name, Kind: Text, Source: "string"}, Codes: codes, Dictionary: NewDictionary(texts...)}
+	_ = c.cleanText() // texts that cannot be stay as they are, and FromColumns says so
+	return c
 }
 
 // newTable indexes clean columns by name; each must have this many rows.
@@ -80,7 +79,7 @@ func newTable(columns []Column, rows int) (*Table, error) {
 	return t, nil
 }
 
-// Close unmaps the table. None of its columns may be used afterwards, by anyone; the strings of dictionaries may.
+// Close unmaps the table. None of its columns may be used afterwards, by anyone; copies of texts may.
 func (t *Table) Close() error {
 	mapping := t.mapping
 	t.mapping, t.columns, t.index, t.rows = nil, nil, nil, 0
@@ -151,7 +150,7 @@ func (c *Column) clean() error {
 	}
 	number := c.Kind == Number || c.Kind == Time
 	if (c.Numbers != nil && !number) || (c.Bools != nil && c.Kind != Bool) || (c.Codes != nil && c.Kind != Text) ||
-		(c.Dictionary != nil && c.Kind != Text) {
+		(c.Dictionary.Len() > 0 && c.Kind != Text) {
 		return fmt.Errorf("it is of kind %v and has values of another", c.Kind)
 	}
 	if c.Len() > MaxRows {
@@ -170,50 +169,19 @@ func (c *Column) clean() error {
 }
 
 func (c *Column) cleanText() error {
-	if i := indexAbove(c.Codes, uint32(len(c.Dictionary))); i >= 0 {
-		return fmt.Errorf("row %d has code %d, the dictionary has %d texts", i, c.Codes[i], len(c.Dictionary))
+	if i := indexAbove(c.Codes, uint32(c.Dictionary.Len())); i >= 0 {
+		return fmt.Errorf("row %d has code %d, the dictionary has %d texts", i, c.Codes[i], c.Dictionary.Len())
 	}
-	for i, v := range c.Dictionary {
-		if !utf8.ValidString(v) {
-			return fmt.Errorf("text %d of the dictionary is not UTF-8", i)
-		}
-	}
-	sorted, remap := sortDictionary(c.Dictionary)
-	if remap == nil {
-		return nil
+	ordered, remap, err := c.Dictionary.ordered()
+	if err != nil || remap == nil {
+		return err
 	}
 	codes := make([]uint32, len(c.Codes))
 	for i, code := range c.Codes {
 		codes[i] = remap[code]
 	}
-	c.Codes, c.Dictionary = codes, sorted
+	c.Codes, c.Dictionary = codes, ordered
 	return nil
-}
-
-// sortDictionary returns the distinct texts in order, and for each old code (0 is null) the new one; remap is nil
-// where the dictionary was sorted and unique already.
-func sortDictionary(dictionary []string) (sorted []string, remap []uint32) {
-	strictly := true
-	for i := 1; i < len(dictionary) && strictly; i++ {
-		strictly = dictionary[i-1] < dictionary[i]
-	}
-	if strictly {
-		return dictionary, nil
-	}
-	order := make([]uint32, len(dictionary))
-	for i := range order {
-		order[i] = uint32(i)
-	}
-	slices.SortFunc(order, func(a, b uint32) int { return strings.Compare(dictionary[a], dictionary[b]) })
-	sorted = make([]string, 0, len(dictionary))
-	remap = make([]uint32, len(dictionary)+1)
-	for _, old := range order {
-		if s := dictionary[old]; len(sorted) == 0 || sorted[len(sorted)-1] != s {
-			sorted = append(sorted, s)
-		}
-		remap[old+1] = uint32(len(sorted))
-	}
-	return sorted, remap
 }
 
 // indexAbove returns the index of the first value above limit, or -1.

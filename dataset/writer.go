@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"unicode/utf8"
 )
 
 // writeBuffer is how many bytes are gathered before the file is written to, and how many are read back at once when
@@ -120,7 +119,7 @@ func (w *Writer) appendClean(values []byte, n int) error {
 }
 
 // End finishes the column. A Text column's dictionary may be in any order, with repetitions and with texts that no
-// row has; it is sorted and the codes are renumbered in the file. Other columns pass nil.
+// row has; it is put in the order of marks and the codes are renumbered in the file. Other columns pass nil.
 func (w *Writer) End(dictionary []string) error {
 	if w.err == nil && w.current == nil {
 		return w.fail(errors.New("dataset: no column to end"))
@@ -137,12 +136,18 @@ func (w *Writer) End(dictionary []string) error {
 	} else if dictionary != nil {
 		w.fail(fmt.Errorf("dataset: column %q has no dictionary", c.Name))
 	}
+	return w.finish()
+}
+
+// finish ends the current column once everything of it is written.
+func (w *Writer) finish() error {
+	c := w.current
 	w.flush()
 	if w.err != nil {
 		return w.err
 	}
 	c.CRC = w.crc
-	_, _, c.Length = c.layout(w.count)
+	_, _, _, c.Length = c.layout(w.count)
 	w.pad()
 	w.rows = w.count
 	w.names[c.Name] = true
@@ -165,27 +170,39 @@ func (w *Writer) Drop() error {
 }
 
 func (w *Writer) endText(dictionary []string) {
-	for _, s := range dictionary {
-		if !utf8.ValidString(s) {
-			w.fail(fmt.Errorf("dataset: column %q: the text %q is not UTF-8", w.current.Name, s))
-			return
-		}
+	given := NewDictionary(dictionary...)
+	ordered, remap, err := given.ordered()
+	if err != nil {
+		w.fail(fmt.Errorf("dataset: column %q: %w", w.current.Name, err))
+		return
 	}
-	sorted, remap := sortDictionary(dictionary)
 	w.flush()
 	w.renumber(uint32(len(dictionary)), remap)
-	w.pad()
-	w.current.Dictionary = int64(len(sorted))
-	offsets := make([]uint64, 1, len(sorted)+1)
-	for _, s := range sorted {
-		offsets = append(offsets, offsets[len(offsets)-1]+uint64(len(s)))
+	w.putDictionary(&ordered)
+}
+
+// endOrdered finishes a Text column whose codes are those of a dictionary in order.
+func (w *Writer) endOrdered(d *Dictionary) error {
+	if w.err != nil {
+		return w.err
 	}
-	w.current.DictionaryBytes = int64(offsets[len(sorted)])
-	w.put(bytesOf(offsets))
+	w.putDictionary(d)
+	return w.finish()
+}
+
+// putDictionary writes a dictionary in order behind the codes.
+func (w *Writer) putDictionary(d *Dictionary) {
 	w.pad()
-	for _, s := range sorted {
-		w.put([]byte(s))
+	starts := d.starts
+	if starts == nil {
+		starts = []uint64{1}
 	}
+	w.current.Dictionary, w.current.DictionaryBytes = int64(d.Len()), int64(len(d.Flat()))
+	w.put(bytesOf(starts))
+	w.pad()
+	w.put(bytesOf(d.Marks()))
+	w.pad()
+	w.put(d.Flat())
 }
 
 // renumber reads the codes of the current column back, checks them against the dictionary's length and, with a
@@ -375,7 +392,7 @@ func writeColumn(w *Writer, c *Column) error {
 		w.appendClean(c.Bools, len(c.Bools))
 	case Text:
 		w.appendClean(bytesOf(c.Codes), len(c.Codes))
-		return w.End(c.Dictionary)
+		return w.endOrdered(&c.Dictionary)
 	default:
 		w.appendClean(bytesOf(c.Numbers), len(c.Numbers))
 	}

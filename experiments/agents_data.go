@@ -38,10 +38,28 @@ func realTable(name, parquet string) (columns []dataset.Column, rows int, err er
 	defer table.Close()
 	for i := range table.Columns() {
 		c := *table.Column(i)
-		c.Numbers, c.Codes, c.Dictionary = slices.Clone(c.Numbers), slices.Clone(c.Codes), nil
+		c.Numbers, c.Codes, c.Dictionary = slices.Clone(c.Numbers), ranks(&c), dataset.Dictionary{}
 		columns = append(columns, c)
 	}
 	return columns, table.Rows(), nil
+}
+
+// ranks are the codes of a column if its dictionary were sorted; nil without texts.
+func ranks(c *dataset.Column) []uint32 {
+	if c.Kind != dataset.Text {
+		return nil
+	}
+	sorted := c.Dictionary.Sorted()
+	rank := make([]uint32, len(sorted)+1)
+	for i, text := range sorted {
+		code, _ := c.Dictionary.Find(text)
+		rank[code] = uint32(i) + 1
+	}
+	codes := slices.Clone(c.Codes)
+	for i, code := range codes {
+		codes[i] = rank[code]
+	}
+	return codes
 }
 
 // realColumns is realTable by the columns' names.

@@ -57,13 +57,10 @@ func (card *ColumnCard) describe(c *dataset.Column) {
 			card.Min, card.Max = &low, &high
 		}
 	case dataset.Text:
-		card.Distinct = int64(len(c.Dictionary))
-		bytes := 0
-		for _, v := range c.Dictionary {
-			bytes += len(v)
-		}
-		if len(c.Dictionary) <= MaxCardValues && bytes <= maxCardText {
-			card.Values = c.Dictionary
+		card.Distinct = int64(c.Dictionary.Len())
+		// Each text has a separator behind it, and there is one before the first.
+		if n := c.Dictionary.Len(); n <= MaxCardValues && len(c.Dictionary.Flat())-n-1 <= maxCardText {
+			card.Values = c.Dictionary.Sorted()
 		}
 	}
 }

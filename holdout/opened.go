@@ -335,5 +335,5 @@ func (t trainingPart) Texts(column string) []string {
 	if !ok || c.Kind != dataset.Text {
 		return nil
 	}
-	return c.Dictionary
+	return c.Dictionary.Sorted()
 }

@@ -694,7 +694,7 @@ func TestFlights(t *testing.T) {
 		t.Errorf("holdout says %+v, training %v", a.Interval, *e.Training)
 	}
 	codes, ok := training(t, s, card.ID).Lookup("origin")
-	if !ok || codes.Kind != dataset.Text || len(codes.Dictionary) < 100 {
+	if !ok || codes.Kind != dataset.Text || codes.Dictionary.Len() < 100 {
 		t.Errorf("origins of the training part: %+v", codes)
 	}
 }

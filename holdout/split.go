@@ -8,7 +8,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"sort"
 	"strconv"
 	"sync"
 
@@ -189,7 +188,7 @@ func stratumNames(c dataset.Column) (name func(row int) (string, bool), null str
 	switch c.Kind {
 	case dataset.Text:
 		for {
-			if _, taken := sort.Find(len(c.Dictionary), func(i int) int { return cmp.Compare(null, c.Dictionary[i]) }); !taken {
+			if _, taken := c.Dictionary.Find(null); !taken {
 				break
 			}
 			null = "(" + null + ")"
@@ -198,7 +197,7 @@ func stratumNames(c dataset.Column) (name func(row int) (string, bool), null str
 			if c.Codes[row] == 0 {
 				return "", false
 			}
-			return c.Dictionary[c.Codes[row]-1], true
+			return c.Dictionary.Text(int(c.Codes[row]) - 1), true
 		}, null
 	case dataset.Bool:
 		return func(row int) (string, bool) {

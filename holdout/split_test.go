@@ -33,9 +33,11 @@ func drawColumn(t *rapid.T, rows int) dataset.Column {
 		}
 	}
 	if kind == dataset.Text {
-		for i := range 13 {
-			c.Dictionary = append(c.Dictionary, fmt.Sprintf("v%02d", i))
+		texts := make([]string, 13)
+		for i := range texts {
+			texts[i] = fmt.Sprintf("v%02d", i)
 		}
+		c.Dictionary = dataset.NewDictionary(texts...)
 	}
 	return c
 }
@@ -130,7 +132,7 @@ func TestUnitValuesAreInjective(t *testing.T) {
 	number := dataset.Column{Field: dataset.Field{Kind: dataset.Number}, Numbers: []float64{0, 1, math.NaN(), 65}}
 	times := dataset.Column{Field: dataset.Field{Kind: dataset.Time}, Numbers: []float64{0, 1, math.NaN(), 65}}
 	bools := dataset.Column{Field: dataset.Field{Kind: dataset.Bool}, Bools: []uint8{0, 1, 2, 2}}
-	texts := dataset.Column{Field: dataset.Field{Kind: dataset.Text}, Codes: []uint32{1, 2, 0, 0}, Dictionary: []string{"", "n\x00\x00\x00\x00\x00\x00\x00\x00"}}
+	texts := dataset.Column{Field: dataset.Field{Kind: dataset.Text}, Codes: []uint32{1, 2, 0, 0}, Dictionary: dataset.NewDictionary("", "n\x00\x00\x00\x00\x00\x00\x00\x00")}
 	seen := map[string]string{}
 	check := func(name string, c *dataset.Column, day bool, row uint32) {
 		t.Helper()

@@ -81,7 +81,7 @@ func groupBy(c dataset.Column, day bool) grouping {
 	}
 	switch c.Kind {
 	case dataset.Text:
-		seen := make([]uint32, len(c.Dictionary)+1) // unit+1 of a code
+		seen := make([]uint32, c.Dictionary.Len()+1) // unit+1 of a code
 		for i, code := range c.Codes {
 			if code == 0 {
 				g.of[i] = next(i)
@@ -152,7 +152,7 @@ func appendUnitValue(dst []byte, c *dataset.Column, day bool, row uint32) []byte
 	}
 	switch {
 	case c.Kind == dataset.Text && c.Codes[row] != 0:
-		return append(append(dst, 's'), c.Dictionary[c.Codes[row]-1]...)
+		return append(append(dst, 's'), c.Dictionary.Text(int(c.Codes[row])-1)...)
 	case c.Kind == dataset.Bool && c.Bools[row] < dataset.NullBool:
 		return append(dst, 'b', c.Bools[row])
 	case (c.Kind == dataset.Number || c.Kind == dataset.Time) && c.Numbers[row] == c.Numbers[row]:

@@ -142,7 +142,7 @@ func (s *subject) readLabels(table *dataset.Table, name string) error {
 // labelOf shows the value of a label and tells the class that it is.
 func labelOf(column *dataset.Column, row int) (shown string, is func(model.Class) bool) {
 	if column.Kind == dataset.Text {
-		text := column.Dictionary[column.Codes[row]-1]
+		text := column.Dictionary.Text(int(column.Codes[row]) - 1)
 		return fmt.Sprintf("%q", text), func(c model.Class) bool { return !c.Numeric && c.Text == text }
 	}
 	number := 0.0
@@ -281,7 +281,7 @@ func (f *subjectFeature) value(row int) float64 {
 		if f.column.Null(row) {
 			return f.Null
 		}
-		return f.Texts[f.column.Dictionary[f.column.Codes[row]-1]]
+		return f.Texts[f.column.Dictionary.Text(int(f.column.Codes[row])-1)]
 	case dataset.Bool:
 		if f.column.Null(row) {
 			return math.NaN()

@@ -153,8 +153,8 @@ func TestCertifyTrees(t *testing.T) {
 	table := decoded(t, flights)
 	delay := numbers(t, table, "delay")
 	origin, _ := table.Lookup("origin")
-	from := func(row int) string { return origin.Dictionary[origin.Codes[row]-1] }
-	some := slices.Clone(origin.Dictionary[:len(origin.Dictionary)/2])
+	from := func(row int) string { return origin.Dictionary.Text(int(origin.Codes[row]) - 1) }
+	some := origin.Dictionary.Sorted()[:origin.Dictionary.Len()/2]
 	names, err := json.Marshal(some)
 	if err != nil {
 		t.Fatal(err)

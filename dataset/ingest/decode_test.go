@@ -97,7 +97,7 @@ func TestEncodings(t *testing.T) {
 		t.Fatalf("%d rows", table.Rows())
 	}
 	for i := range 500 {
-		text := s.Dictionary[s.Codes[i]-1]
+		text := s.Dictionary.Text(int(s.Codes[i]) - 1)
 		key := "key" + string([]byte{'0', byte('0' + i/300), byte('0' + i/30%10), byte('0' + i/3%10)})
 		if a.Numbers[i] != float64(i*3-700) || x.Numbers[i] != float64(i)/7 || text != key {
 			t.Fatalf("row %d: %v %v %q", i, a.Numbers[i], x.Numbers[i], text)

@@ -111,7 +111,7 @@ func cell(c *dataset.Column, row int) string {
 	case c.Kind == dataset.Bool:
 		return strconv.FormatBool(c.Bools[row] == 1)
 	case c.Kind == dataset.Text:
-		return c.Dictionary[c.Codes[row]-1]
+		return c.Dictionary.Text(int(c.Codes[row]) - 1)
 	}
 	return number(c.Numbers[row])
 }

@@ -155,12 +155,12 @@ func newExportColumn(c *dataset.Column) (exportColumn, error) {
 const maxBoxedTexts = 1 << 16
 
 func boxTexts(c *dataset.Column) func(i int) any {
-	if len(c.Dictionary) > maxBoxedTexts {
-		return func(i int) any { return c.Dictionary[c.Codes[i]-1] }
+	if c.Dictionary.Len() > maxBoxedTexts {
+		return func(i int) any { return c.Dictionary.Text(int(c.Codes[i]) - 1) }
 	}
-	boxed := make([]any, len(c.Dictionary))
-	for i, s := range c.Dictionary {
-		boxed[i] = s
+	boxed := make([]any, c.Dictionary.Len())
+	for i := range boxed {
+		boxed[i] = c.Dictionary.Text(i)
 	}
 	return func(i int) any { return boxed[c.Codes[i]-1] }
 }

@@ -150,7 +150,7 @@ func TestExportGroups(t *testing.T) {
 	}
 	table, err := dataset.FromColumns(
 		dataset.Column{Field: dataset.Field{Name: "n", Kind: dataset.Number}, Numbers: numbers},
-		dataset.Column{Field: dataset.Field{Name: "t", Kind: dataset.Text}, Codes: codes, Dictionary: []string{"", "b", "c"}},
+		dataset.Column{Field: dataset.Field{Name: "t", Kind: dataset.Text}, Codes: codes, Dictionary: dataset.NewDictionary("", "b", "c")},
 		dataset.Column{Field: dataset.Field{Name: "b", Kind: dataset.Bool}, Bools: bools})
 	if err != nil {
 		t.Fatal(err)

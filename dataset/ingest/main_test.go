@@ -133,7 +133,7 @@ func rendered(c *dataset.Column) []string {
 		case c.Kind == dataset.Bool:
 			out = append(out, strconv.FormatBool(c.Bools[i] == 1))
 		case c.Kind == dataset.Text:
-			out = append(out, strconv.Quote(c.Dictionary[c.Codes[i]-1]))
+			out = append(out, strconv.Quote(c.Dictionary.Text(int(c.Codes[i])-1)))
 		case c.Kind == dataset.Time:
 			out = append(out, time.UnixMicro(int64(math.Floor(c.Numbers[i]))).UTC().Format("2006-01-02T15:04:05.999999"))
 		default:

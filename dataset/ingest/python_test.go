@@ -119,7 +119,7 @@ func expected(c *dataset.Column, row int) any {
 	case c.Kind == dataset.Bool:
 		return c.Bools[row] == 1
 	case c.Kind == dataset.Text:
-		return c.Dictionary[c.Codes[row]-1]
+		return c.Dictionary.Text(int(c.Codes[row]) - 1)
 	case c.Kind == dataset.Time:
 		return math.Floor(c.Numbers[row])
 	}

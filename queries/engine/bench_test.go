@@ -38,7 +38,7 @@ func people(rows int) *dataset.Table {
 	table, err := dataset.FromColumns(
 		dataset.Column{Field: dataset.Field{Name: "age", Kind: dataset.Number}, Numbers: age},
 		dataset.Column{Field: dataset.Field{Name: "income", Kind: dataset.Number}, Numbers: income},
-		dataset.Column{Field: dataset.Field{Name: "town", Kind: dataset.Text}, Codes: town, Dictionary: towns})
+		dataset.Column{Field: dataset.Field{Name: "town", Kind: dataset.Text}, Codes: town, Dictionary: dataset.NewDictionary(towns...)})
 	if err != nil {
 		panic(err)
 	}

@@ -14,9 +14,11 @@ import (
 // Work is what summing row functions takes, from public facts alone. Each number is an upper bound of what a [Table] does, for equal
 // subexpressions are counted as often as they are written.
 type Work struct {
-	Steps  int64 // steps on each row, one of which takes about a nanosecond on one processor
-	Texts  int64 // steps before the first row, for tests of texts: about a nanosecond each
-	Memory int64 // bytes held at the same time, columns left out: some 64 MiB and MaxScratch for each processor at most, whatever is asked
+	Steps int64 // steps on each row, one of which takes about a nanosecond on one processor
+	Texts int64 // steps before the first row, for tests of texts: about a nanosecond each
+	// Memory is the bytes that are held at the same time, columns left out. A batch is summed in as many passes as keep this at some 64
+	// MiB and MaxScratch for each processor; only where a single row function needs more is it more.
+	Memory int64
 }
 
 // Total is the number of steps for so many rows: about as many nanoseconds of one processor. It does not overflow.
@@ -33,26 +35,43 @@ func (w Work) Total(rows int64) int64 {
 const maxSteps = 1 << 62
 
 // Estimate returns the work of summing row functions over a table of a shape. It depends on the functions and the shape only, never on
-// rows, so that what it says may decide whether and when a request is served. It reads each node once and takes microseconds for a
+// rows, so that what it says may decide whether and when a request is served. It walks the expressions, which takes microseconds for a
 // query and milliseconds for a batch of thousands. An expression that is malformed counts as well as it can: Sums refuses it.
 func Estimate(functions []queries.RowFunction, shape dataset.Shape) Work {
-	e := estimate{shape: shape, seen: map[*expr.Node]bool{}, models: map[string]bool{}}
-	for i := range functions {
-		e.work.Steps += sinkSteps
-		e.nodes++
-		if shape.Units > 0 {
-			e.work.Steps += unitSteps
-		}
-		e.node(functions[i].Value)
-		e.node(functions[i].Where)
-	}
-	e.work.Memory = min(e.nodes*nodeMemory, maxProgram) + int64(runtime.GOMAXPROCS(0))*min(e.nodes*kernel.MaxBlock*8, MaxScratch) + min(e.tables, MaxTables)
+	e := plan(functions, shape)
+	registers := min(e.most.nodes*kernel.MaxBlock*8, max(MaxScratch, e.most.own*kernel.MaxBlock*8))
+	e.work.Memory = e.most.nodes*nodeMemory + e.most.tables + int64(runtime.GOMAXPROCS(0))*registers
 	return e.work
+}
+
+// passes cuts a batch into parts of which each is compiled, and its tables made, in bounded memory: how many functions are in each.
+// One function makes a part of its own whatever it needs.
+func passes(functions []queries.RowFunction, shape dataset.Shape) (parts []int) {
+	return plan(functions, shape).parts
+}
+
+func plan(functions []queries.RowFunction, shape dataset.Shape) *estimate {
+	e := &estimate{shape: shape, seen: map[*expr.Node]bool{}, models: map[string]bool{}, parts: []int{0}}
+	for i := range functions {
+		pass, work := e.pass, e.work
+		e.function(&functions[i])
+		if e.parts[len(e.parts)-1] > 0 && (e.pass.nodes > maxNodes || e.pass.tables > MaxTables) {
+			e.pass, e.work = size{}, work
+			clear(e.seen)
+			clear(e.models)
+			e.parts = append(e.parts, 0)
+			e.function(&functions[i])
+			pass = size{}
+		}
+		e.parts[len(e.parts)-1]++
+		e.most.nodes, e.most.tables = max(e.most.nodes, e.pass.nodes), max(e.most.tables, e.pass.tables)
+		e.most.own = max(e.most.own, e.pass.nodes-pass.nodes)
+	}
+	return e
 }
 
 // What operations take on a row, in steps of about a nanosecond, as measured by the benchmarks of this package and rounded up.
 const (
-	plainSteps    = 1
 	sinkSteps     = 3
 	unitSteps     = 4 // more, where units have several rows
 	divisionSteps = 3
@@ -63,48 +82,70 @@ const (
 	nodeMemory    = 768 // bytes of a program for each node
 )
 
+// estimate walks expressions. Nodes that functions of a pass share are counted once.
 type estimate struct {
 	shape  dataset.Shape
-	seen   map[*expr.Node]bool
-	models map[string]bool
-	nodes  int64
-	tables int64
+	seen   map[*expr.Node]bool // in this pass
+	models map[string]bool     // in this pass
+	parts  []int               // functions of each pass
+	pass   size                // of this pass so far
+	most   size                // of any pass
 	work   Work
 }
+
+// size is what bounds a pass.
+type size struct {
+	nodes, tables int64
+	own           int64 // of most: nodes that a single function added
+}
+
+func (e *estimate) function(f *queries.RowFunction) {
+	e.pass.nodes++
+	e.steps(sinkSteps)
+	if e.shape.Units > 0 {
+		e.steps(unitSteps)
+	}
+	e.node(f.Value)
+	e.node(f.Where)
+}
+
+// steps counts steps of each row, and once those before the first.
+func (e *estimate) steps(n int64) { e.work.Steps = min(e.work.Steps+n, maxSteps) }
+func (e *estimate) once(n int64)  { e.work.Texts = min(e.work.Texts+n, maxSteps) }
 
 func (e *estimate) node(n *expr.Node) {
 	if n == nil || e.seen[n] {
 		return
 	}
 	e.seen[n] = true
-	e.nodes++
+	e.pass.nodes++
 	for _, a := range n.Args {
 		e.node(a)
 	}
 	switch n.Op {
 	case expr.OpColumn, expr.OpRow, expr.OpNumber, expr.OpText, expr.OpTrue, expr.OpFalse, expr.OpNull:
 	case expr.OpDiv, expr.OpSqrt:
-		e.work.Steps += divisionSteps
+		e.steps(divisionSteps)
 	case expr.OpLog, expr.OpExp:
-		e.work.Steps += functionSteps
+		e.steps(functionSteps)
 	case expr.OpScore:
 		e.score(n)
 	case expr.OpLookup:
-		e.work.Steps += lookupSteps
+		e.steps(lookupSteps)
 		e.find(n, int64(len(n.Texts)))
-		e.tables += 8 * e.texts(n).Texts
+		e.pass.tables += kernel.TableBytes(e.texts(n), true)
 	case expr.OpEq, expr.OpNe, expr.OpIn, expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains:
 		if len(n.Args) > 0 && n.Args[0] != nil && n.Args[0].Type == expr.Text {
 			e.text(n)
 			return
 		}
-		e.work.Steps += int64(1+searchSteps*bits.Len(uint(len(n.Args)))) * plainSteps
+		e.steps(int64(1 + searchSteps*bits.Len(uint(len(n.Args)))))
 	default:
 		if n.Op >= expr.OpFullYear && n.Op <= expr.OpMilliseconds {
-			e.work.Steps += functionSteps
+			e.steps(functionSteps)
 			return
 		}
-		e.work.Steps += int64(max(1, len(n.Args)-1)) * plainSteps
+		e.steps(int64(max(1, len(n.Args)-1)))
 	}
 }
 
@@ -121,33 +162,33 @@ func (e *estimate) texts(n *expr.Node) (s dataset.TextShape) {
 
 // find counts the search of literals in the dictionary.
 func (e *estimate) find(n *expr.Node, literals int64) {
-	e.work.Texts += literals * int64(hashSteps+searchSteps*bits.Len64(uint64(e.texts(n).Texts)))
+	e.once(literals * int64(hashSteps+searchSteps*bits.Len64(uint64(e.texts(n).Texts))))
 }
 
 func (e *estimate) text(n *expr.Node) {
-	e.work.Steps += lookupSteps
+	e.steps(lookupSteps)
 	s := e.texts(n)
 	switch n.Op {
 	case expr.OpEq, expr.OpNe:
 		e.find(n, 1)
 	case expr.OpIn:
 		e.find(n, int64(len(n.Args)))
-		e.work.Texts += s.Texts / 8
-		e.tables += s.Texts / 8
+		e.once(s.Texts / 8)
+		e.pass.tables += kernel.TableBytes(s, false)
 	default:
 		for _, a := range n.Args[1:] {
 			if a != nil {
-				e.work.Texts += kernel.ScanSteps(s, a.Text)
+				e.once(kernel.ScanSteps(s, a.Text))
 			}
 		}
-		e.work.Texts += s.Texts / 8
-		e.tables += s.Texts / 8
+		e.once(s.Texts / 8)
+		e.pass.tables += kernel.TableBytes(s, false)
 	}
 }
 
 // score counts a model once, however many of its scores are read.
 func (e *estimate) score(n *expr.Node) {
-	e.work.Steps += plainSteps
+	e.steps(1)
 	if n.Model == nil {
 		return
 	}
@@ -160,6 +201,6 @@ func (e *estimate) score(n *expr.Node) {
 		return
 	}
 	e.models[inputs] = true
-	e.work.Steps += s.Steps()
-	e.nodes += int64(s.Outputs()) + int64(s.Scratch()/kernel.MaxBlock)
+	e.steps(s.Steps())
+	e.pass.nodes += int64(s.Outputs()) + int64(s.Scratch()/kernel.MaxBlock)
 }

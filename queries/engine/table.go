@@ -26,14 +26,14 @@ const (
 	// MaxTables bounds the tables by which a pass tests texts, in bytes; what needs more is summed in parts, as with MaxScratch. The
 	// table of one lookup may be larger by itself: 8 bytes for each text of a column.
 	MaxTables = 16 << 20
-	// maxNodes is the most nodes of expressions that a pass compiles, one row function excepted, and maxProgram what they take.
-	maxNodes   = 1 << 16
-	maxProgram = maxNodes * nodeMemory
+	// maxNodes is the most nodes of expressions that a pass compiles, some 50 MB of them, one row function excepted.
+	maxNodes = 1 << 16
 )
 
 // Table sums row functions over a table in memory. It is safe for concurrent use while the table is open.
 type Table struct {
 	table   *dataset.Table
+	shape   dataset.Shape
 	units   kernel.Units
 	n       int64
 	workers int // 0: runtime.GOMAXPROCS
@@ -46,7 +46,7 @@ var _ Source = (*Table)(nil)
 // row a unit. maxRows is the Cap of queries.UnitShare, from 1; without offsets it is not used. The offsets must not be
 // changed afterwards. It returns an error when they do not cut the table into units of at least one row.
 func NewTable(t *dataset.Table, offsets []uint32, maxRows int64) (*Table, error) {
-	s := &Table{table: t, n: int64(t.Rows()), block: kernel.MaxBlock}
+	s := &Table{table: t, shape: t.Shape(), n: int64(t.Rows()), block: kernel.MaxBlock}
 	if offsets == nil {
 		return s, nil
 	}
@@ -63,8 +63,12 @@ func NewTable(t *dataset.Table, offsets []uint32, maxRows int64) (*Table, error)
 	}
 	s.units = kernel.Units{Offsets: offsets, Cap: maxRows}
 	s.n = int64(len(offsets) - 1)
+	s.shape.Units = s.n
 	return s, nil
 }
+
+// Shape is what is public of the table, for [Estimate].
+func (t *Table) Shape() dataset.Shape { return t.shape }
 
 // Units is the number of units.
 func (t *Table) Units() int64 { return t.n }
@@ -92,6 +96,19 @@ func (t *Table) Sums(ctx context.Context, functions []queries.RowFunction, from,
 		}
 		return all, nil
 	}
+	sums := make([]int64, 0, len(functions))
+	for _, n := range passes(functions, t.shape) {
+		part, err := t.pass(ctx, functions[:n], from, to)
+		if err != nil {
+			return nil, err
+		}
+		sums, functions = append(sums, part...), functions[n:]
+	}
+	return sums, nil
+}
+
+// pass sums functions that were estimated to fit into one pass, or a part of them at a time where their registers do not.
+func (t *Table) pass(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error) {
 	var program *kernel.Program
 	var err error
 	damage := dataset.Guarded(func() { program, err = kernel.Compile(functions, t.table) })
@@ -100,11 +117,11 @@ func (t *Table) Sums(ctx context.Context, functions []queries.RowFunction, from,
 	}
 	if numbers, bytes := program.Registers(); (8*numbers+bytes)*kernel.MaxBlock > MaxScratch && len(functions) > 1 {
 		half := len(functions) / 2
-		sums, err := t.Sums(ctx, functions[:half], from, to)
+		sums, err := t.pass(ctx, functions[:half], from, to)
 		if err != nil {
 			return nil, err
 		}
-		rest, err := t.Sums(ctx, functions[half:], from, to)
+		rest, err := t.pass(ctx, functions[half:], from, to)
 		return append(sums, rest...), err
 	}
 	return t.run(ctx, program, len(functions), from, to)
@@ -129,6 +146,9 @@ func once(functions []queries.RowFunction) (distinct []queries.RowFunction, at [
 // run shares the chunks of a range among workers: each takes the next one when it is done with its last. Sums are of
 // integers, so the order does not matter.
 func (t *Table) run(ctx context.Context, program *kernel.Program, functions int, from, to int64) ([]int64, error) {
+	if err := program.Fill(); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
 	chunks := t.cut(from, to, max(chunkRows/int64(functions), kernel.MaxBlock))
 	workers := t.workers
 	if workers == 0 {

@@ -35,6 +35,9 @@ func Evaluate(t *dataset.Table, n *expr.Node) (Values, error) {
 	at := p.steps[len(p.steps)-1].a
 	p.steps = p.steps[:len(p.steps)-1]
 
+	if err := p.Fill(); err != nil {
+		return Values{}, err
+	}
 	s := NewState(p, Units{}, MaxBlock)
 	defer s.Release()
 	var out Values

@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 
+	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
 )
 
@@ -22,7 +23,7 @@ const (
 	opCeil
 	opPart // a part of a time; aux is the expr.Op
 
-	opLookup // a Text column: list[code]
+	opLookup // a Text column: table.list[code]
 	opScores // all scores of a model, kept in registers of their own
 	opScore  // one score; a is the opScores, aux which
 
@@ -53,8 +54,8 @@ const (
 
 	opCodeEq    // a Text column: code == aux
 	opCodeNe    // a Text column: code != aux and not null
-	opCodeTable // a Text column: table[code]
-	opCodesEq   // two Text columns, the first one's codes translated by codes
+	opCodeTable // a Text column: bit code of table
+	opCodesEq   // two Text columns, by the marks of their texts
 	opCodesNe
 
 	opRank  // how many of the thresholds in list the number a passes, as a byte
@@ -70,14 +71,14 @@ const none id = -1
 type value struct {
 	op      op
 	a, b, c id
-	k       float64 // opConst
-	aux     uint32  // a code, an expr.Op, an index
-	column  int     // of columns
-	other   int     // the second column of opCodesEq, opCodesNe
-	bound   float64 // of Numbers: no row's absolute value is above it; finite
-	check   bool    // the result may be infinite and must then become null
-	table   []uint8
-	codes   []uint32
+	k       float64            // opConst
+	aux     uint32             // a code, an expr.Op, an index
+	column  int                // of columns
+	other   int                // the second column of opCodesEq, opCodesNe
+	bound   float64            // of Numbers: no row's absolute value is above it; finite
+	check   bool               // the result may be infinite and must then become null
+	table   *table             // opCodeTable, opLookup
+	marks   *[2][]dataset.Mark // opCodesEq, opCodesNe
 	list    []float64
 	scores  *scores // opScores
 	falling bool    // opRank: a threshold is passed by x <= t, else by x >= t

@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"encoding/binary"
+
+	"github.com/holdoutd/holdoutd/dataset"
 )
 
 // The loops over conditions: bytes of 0 and 1. Those on conditions alone take eight rows in a word.
@@ -202,24 +204,29 @@ func codeDiffers(dst []uint8, codes []uint32, code uint32) {
 	}
 }
 
-func codeLookup(dst []uint8, codes []uint32, table []uint8) {
+// codeLookup is bit code of a table.
+func codeLookup(dst []uint8, codes []uint32, table []uint64) {
 	codes = codes[:len(dst)]
 	for i := range dst {
-		dst[i] = table[codes[i]]
+		dst[i] = uint8(table[codes[i]>>6]>>(codes[i]&63)) & 1
 	}
 }
 
-// codesEqual compares the translated codes of a with those of b; a null of a translates to a code that b never has.
-func codesEqual(dst []uint8, a, b, translated []uint32) {
+// codesEqual compares the marks of two texts. Those of two nulls are equal, and do not count.
+func codesEqual(dst []uint8, a, b []uint32, marks *[2][]dataset.Mark) {
 	a, b = a[:len(dst)], b[:len(dst)]
+	left, right := marks[0], marks[1]
 	for i := range dst {
-		dst[i] = bit(translated[a[i]] == b[i])
+		x, y := &left[a[i]], &right[b[i]]
+		dst[i] = bit((x.High^y.High)|(x.Low^y.Low) == 0) & bit(a[i] != 0)
 	}
 }
 
-func codesDiffer(dst []uint8, a, b, translated []uint32) {
+func codesDiffer(dst []uint8, a, b []uint32, marks *[2][]dataset.Mark) {
 	a, b = a[:len(dst)], b[:len(dst)]
+	left, right := marks[0], marks[1]
 	for i := range dst {
-		dst[i] = bit(translated[a[i]] != b[i]) & bit(a[i] != 0) & bit(b[i] != 0)
+		x, y := &left[a[i]], &right[b[i]]
+		dst[i] = bit((x.High^y.High)|(x.Low^y.Low) != 0) & bit(a[i] != 0) & bit(b[i] != 0)
 	}
 }

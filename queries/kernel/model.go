@@ -41,8 +41,7 @@ func (l *lowering) lookup(n *expr.Node) (id, error) {
 	if math.IsInf(n.Number, 0) {
 		return none, malformed(n, "the number of null is infinite")
 	}
-	list := make([]float64, len(l.table.Column(column).Dictionary)+1)
-	list[0] = n.Number
+	t := &table{op: expr.OpLookup, dictionary: &l.table.Column(column).Dictionary, null: n.Number}
 	bound := math.Abs(orElse(n.Number, 0))
 	var key strings.Builder
 	for _, text := range slices.Sorted(maps.Keys(n.Texts)) {
@@ -50,13 +49,11 @@ func (l *lowering) lookup(n *expr.Node) (id, error) {
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			return none, malformed(n, "the number of %q is not finite", text)
 		}
-		if code := l.code(column, text); code != absent {
-			list[code] = x
-		}
+		t.literals, t.numbers = append(t.literals, text), append(t.numbers, x)
 		bound = max(bound, math.Abs(x))
 		fmt.Fprintf(&key, "%q%x", text, math.Float64bits(x))
 	}
-	return l.add(value{op: opLookup, a: none, b: none, c: none, column: column, k: n.Number, list: list, bound: bound}, key.String()), nil
+	return l.add(value{op: opLookup, a: none, b: none, c: none, column: column, k: n.Number, table: t, bound: bound}, key.String()), nil
 }
 
 func orElse(x, otherwise float64) float64 {
@@ -108,7 +105,7 @@ func (s *State) model(t *step, dst []float64) {
 	n := len(dst)
 	switch t.op {
 	case opLookup:
-		lookup(dst, s.codes[t.a], t.list)
+		lookup(dst, s.codes[t.a], t.table.list)
 	case opScores:
 		features := s.features[:len(t.scores.features)]
 		for i, r := range t.scores.features {

@@ -2,12 +2,13 @@ package kernel
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries"
 )
 
-// Program evaluates a batch of row functions over the columns of one table. It is immutable and may be run by many
+// Program evaluates a batch of row functions over the columns of one table. It does not change once its tables are filled, and may be run by many
 // goroutines, each with a [State] of its own.
 type Program struct {
 	functions int
@@ -19,6 +20,9 @@ type Program struct {
 	scores    int       // registers of models' scores
 	features  int       // of the model that has the most
 	scratch   int       // numbers that the model needs which needs the most
+	tables    []*table  // of the steps that have one
+	filled    sync.Once
+	damage    error // of Fill
 }
 
 // registers are those of one class: columns come first, then constants, then what blocks are computed in.
@@ -204,6 +208,11 @@ func (a *assembler) finish(functions int) *Program {
 	}
 	p.numbers.scratch, p.bytes.scratch = int(used[numberClass]), int(used[byteClass])
 	p.steps = a.steps
+	for i := range a.steps {
+		if t := a.steps[i].table; t != nil {
+			p.tables = append(p.tables, t)
+		}
+	}
 	return p
 }
 

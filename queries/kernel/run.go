@@ -37,6 +37,9 @@ var states = sync.Pool{New: func() any { return new(State) }}
 // NewState returns a state for a program, an earlier one's memory where there is any. block is the number of rows of a
 // block, 1 to MaxBlock; results do not depend on it.
 func NewState(p *Program, units Units, block int) *State {
+	if err := p.Fill(); err != nil {
+		panic(err) // whoever has mapped dictionaries calls Fill before
+	}
 	s := states.Get().(*State)
 	s.program, s.units, s.block = p, units, block
 	s.numbers = resized(s.numbers, p.numbers.count())
@@ -246,11 +249,11 @@ func (s *State) condition(t *step, n int) {
 	case opCodeNe:
 		codeDiffers(dst, s.codes[t.a], t.aux)
 	case opCodeTable:
-		codeLookup(dst, s.codes[t.a], t.table)
+		codeLookup(dst, s.codes[t.a], t.table.bits)
 	case opCodesEq:
-		codesEqual(dst, s.codes[t.a], s.codes[t.b], t.value.codes)
+		codesEqual(dst, s.codes[t.a], s.codes[t.b], t.marks)
 	case opCodesNe:
-		codesDiffer(dst, s.codes[t.a], s.codes[t.b], t.value.codes)
+		codesDiffer(dst, s.codes[t.a], s.codes[t.b], t.marks)
 	default:
 		if t.constant {
 			compareConst(t.op, dst, s.numbers[t.a], t.k)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
@@ -22,6 +23,9 @@ func (l *lowering) text(n *expr.Node) (id, error) {
 	for i, a := range n.Args {
 		if a == nil || a.Type != expr.Text || a.Op != expr.OpColumn && a.Op != expr.OpText {
 			return none, malformed(n, "argument %d is no text", i)
+		}
+		if a.Op == expr.OpText && !utf8.ValidString(a.Text) {
+			return none, malformed(n, "argument %d is not UTF-8", i)
 		}
 		if a.Op == expr.OpColumn {
 			if c, ok := l.index[a.Text]; !ok || l.table.Column(c).Kind != dataset.Text {
@@ -66,14 +70,13 @@ func (l *lowering) codeTest(o op, column *expr.Node, literal string) id {
 
 // code is the code of a text in a column, or absent.
 func (l *lowering) code(column int, text string) uint32 {
-	at, ok := slices.BinarySearch(l.table.Column(column).Dictionary, text)
-	if !ok {
-		return absent
+	if code, ok := l.table.Column(column).Dictionary.Find(text); ok {
+		return code
 	}
-	return uint32(at) + 1
+	return absent
 }
 
-// textTable is in, or a test of a part of the text: a byte for each code of the dictionary.
+// textTable is in, or a test of a part of the text: a bit for each code of the dictionary.
 func (l *lowering) textTable(o expr.Op, left *expr.Node, literals []*expr.Node) id {
 	if left.Op == expr.OpText {
 		for _, a := range literals {
@@ -86,28 +89,13 @@ func (l *lowering) textTable(o expr.Op, left *expr.Node, literals []*expr.Node) 
 	column := l.index[left.Text]
 	var name strings.Builder
 	name.WriteString(strconv.Itoa(int(o)))
-	for _, a := range literals {
+	texts := make([]string, len(literals))
+	for i, a := range literals {
+		texts[i] = a.Text
 		name.WriteString(strconv.Quote(a.Text))
 	}
-	if at, ok := l.seen[key{op: opCodeTable, a: none, b: none, c: none, column: column, text: name.String()}]; ok {
-		return at // before the dictionary is read again
-	}
-	dictionary := l.table.Column(column).Dictionary
-	table := make([]uint8, len(dictionary)+1)
-	for _, a := range literals {
-		if o == expr.OpIn {
-			if code := l.code(column, a.Text); code != absent {
-				table[code] = 1
-			}
-			continue
-		}
-		for i, text := range dictionary {
-			if textTest(o, text, a.Text) {
-				table[i+1] = 1
-			}
-		}
-	}
-	return l.add(value{op: opCodeTable, a: none, b: none, c: none, column: column, table: table}, name.String())
+	t := &table{op: o, dictionary: &l.table.Column(column).Dictionary, literals: texts}
+	return l.add(value{op: opCodeTable, a: none, b: none, c: none, column: column, table: t}, name.String())
 }
 
 func textTest(o expr.Op, text, literal string) bool {
@@ -122,29 +110,15 @@ func textTest(o expr.Op, text, literal string) bool {
 	return text == literal
 }
 
-// twoTexts compares two columns by the codes of the second one's dictionary.
+// twoTexts compares two columns by the marks of their texts.
 func (l *lowering) twoTexts(equal bool, a, b int) id {
 	a, b = min(a, b), max(a, b)
 	o := opCodesNe
 	if equal {
 		o = opCodesEq
 	}
-	if at, ok := l.seen[key{op: o, a: none, b: none, c: none, column: a, other: b}]; ok {
-		return at
-	}
-	from, to := l.table.Column(a).Dictionary, l.table.Column(b).Dictionary
-	codes := make([]uint32, len(from)+1)
-	codes[0] = absent
-	at := 0
-	for i, text := range from { // both are sorted
-		for at < len(to) && to[at] < text {
-			at++
-		}
-		if codes[i+1] = absent; at < len(to) && to[at] == text {
-			codes[i+1] = uint32(at) + 1
-		}
-	}
-	return l.add(value{op: o, a: none, b: none, c: none, column: a, other: b, codes: codes}, "")
+	return l.add(value{op: o, a: none, b: none, c: none, column: a, other: b,
+		marks: &[2][]dataset.Mark{l.table.Column(a).Dictionary.Marks(), l.table.Column(b).Dictionary.Marks()}}, "")
 }
 
 // padded is a sorted list made longer, for search, with infinities, which no row holds: to a power of two of which the
@@ -169,11 +143,3 @@ func listText(list []float64) string {
 	}
 	return string(b)
 }
-
-// ScanSteps is how many steps it takes to find a literal in all texts of a dictionary.
-func ScanSteps(s dataset.TextShape, literal string) int64 {
-	return s.Bytes * int64(len(literal)/wordBits+1)
-}
-
-// wordBits is how many bytes of a literal one step compares.
-const wordBits = 64
