@@ -98,6 +98,14 @@ type Column struct {
 	Latest   *time.Time `json:"latest"`
 	Distinct int64      `json:"distinct"`
 	Values   []string   `json:"values"`
+
+	Dictionary *Dictionary `json:"dictionary"` // texts; null for other columns
+}
+
+// Dictionary is what is public of the texts of a column: sizes of the whole upload, rounded up to powers of two.
+type Dictionary struct {
+	Texts int64 `json:"texts"` // distinct texts
+	Bytes int64 `json:"bytes"` // their lengths together, with a byte around each
 }
 
 // Skipped is a column of the upload that is not part of the holdout.

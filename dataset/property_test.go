@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -229,6 +230,68 @@ func TestSelectProperty(t *testing.T) {
 		}
 		if d := diff(wantTable, got); d != "" {
 			t.Fatal(d)
+		}
+	})
+}
+
+// SelectJoint has the rows that Select has, and dictionaries of all texts of both tables: which rows were taken does not show in its
+// shape.
+func TestSelectJointProperty(t *testing.T) {
+	root := t.TempDir()
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		draw := func(name string) (*Table, []string, []bool) {
+			values := rapid.SliceOfN(rapid.SampledFrom([]string{"", "a", "b", "é", "long enough"}), 1, 30).Draw(t, name)
+			null := rapid.SliceOfN(rapid.Bool(), len(values), len(values)).Draw(t, "null")
+			table, err := FromColumns(NewText("t", values, func(i int) bool { return null[i] }))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return table, values, null
+		}
+		src, values, null := draw("values")
+		other, more, otherNull := draw("others")
+		order := rapid.SliceOfN(rapid.Uint32Range(0, uint32(src.Rows()-1)), 0, 40).Draw(t, "order")
+		n++
+		dir := filepath.Join(root, fmt.Sprint(n))
+		shape, err := SelectJoint(dir, src, order, other)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Close()
+		want := make([]string, len(order))
+		for i, row := range order {
+			if want[i] = values[row]; null[row] {
+				want[i] = "null"
+			}
+		}
+		if !slices.Equal(textsOf(got.Column(0)), want) {
+			t.Fatalf("rows %q, want %q", textsOf(got.Column(0)), want)
+		}
+		all := map[string]bool{}
+		for i, v := range values {
+			all[v] = all[v] || !null[i]
+		}
+		for i, v := range more {
+			all[v] = all[v] || !otherNull[i]
+		}
+		bytes, texts := 1, 0
+		for v, there := range all {
+			code, found := got.Column(0).Dictionary.Find(v)
+			if found != there || found && got.Column(0).Dictionary.Text(int(code)-1) != v {
+				t.Fatalf("%q: found %v as %d, want %v", v, found, code, there)
+			}
+			if there {
+				bytes, texts = bytes+len(v)+1, texts+1
+			}
+		}
+		if s := got.Shape(); s.Texts["t"] != shape.Texts["t"] || s.Texts["t"].Texts < int64(texts) || s.Texts["t"].Bytes < int64(bytes) ||
+			s.Texts["t"].Texts >= 2*max(1, int64(texts)) || s.Texts["t"].Bytes >= 2*int64(bytes) {
+			t.Fatalf("shape %v, said to be %v, of %d texts and %d bytes", s.Texts["t"], shape.Texts["t"], texts, bytes)
 		}
 	})
 }

@@ -13,9 +13,10 @@ func Select(dir string, src *Table, order []uint32) error {
 }
 
 // SelectJoint is Select with dictionaries that keep all texts of src and of the other tables, which need columns of the same names and
-// kinds. So the shape of the table in dir is that of all rows together, whichever of them it has.
-func SelectJoint(dir string, src *Table, order []uint32, others ...*Table) error {
-	return selectRows(dir, src, order, func(w *Writer, c *Column) error {
+// kinds. So the shape of the table in dir, which it returns, is that of all rows together, whichever of them the table has.
+func SelectJoint(dir string, src *Table, order []uint32, others ...*Table) (Shape, error) {
+	shape := Shape{Rows: int64(len(order)), Texts: map[string]TextShape{}}
+	return shape, selectRows(dir, src, order, func(w *Writer, c *Column) error {
 		all, remap := c.Dictionary, []uint32(nil)
 		for _, t := range others {
 			other, ok := t.Lookup(c.Name)
@@ -30,6 +31,7 @@ func SelectJoint(dir string, src *Table, order []uint32, others ...*Table) error
 				remap = codes
 			}
 		}
+		shape.Texts[c.Name] = all.Shape()
 		return recode(w, c, order, remap, &all)
 	})
 }

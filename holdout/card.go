@@ -19,11 +19,15 @@ const (
 
 const rowUnit = "row"
 
-// columnCards describes columns by the training part; without one it names them and their kinds alone.
-func columnCards(schema dataset.Schema, training *dataset.Table) []ColumnCard {
+// columnCards describes columns by the training part; without one it names them and their kinds alone. texts are the public shapes of
+// dictionaries.
+func columnCards(schema dataset.Schema, training *dataset.Table, texts map[string]dataset.TextShape) []ColumnCard {
 	cards := make([]ColumnCard, len(schema.Fields))
 	for i, f := range schema.Fields {
 		cards[i] = ColumnCard{Name: f.Name, Kind: f.Kind, Source: f.Source}
+		if shape, ok := texts[f.Name]; ok {
+			cards[i].Dictionary = &shape
+		}
 		if training != nil {
 			cards[i].describe(training.Column(i))
 		}

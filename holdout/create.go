@@ -108,6 +108,7 @@ type creation struct {
 	uploads map[string]string // part -> the spooled file
 	tables  map[string]*dataset.Table
 	skipped []Skipped
+	texts   map[string]dataset.TextShape // of the upload, by column
 	card    Card
 	digest  [32]byte
 	order   placing // of the rows that are stored

@@ -195,7 +195,20 @@ func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, uni
 			return fmt.Errorf("holdout: write %s: %w", name, err)
 		}
 	}
-	if err := dataset.Select(filepath.Join(dir, name), t, rows); err != nil {
+	path := filepath.Join(dir, name)
+	if name == holdoutDir {
+		// What is public of the dictionaries is that of the whole upload, so that it says least of the holdout's own rows.
+		var others []*dataset.Table
+		if training := c.tables[partTraining]; training != nil {
+			others = append(others, training)
+		}
+		var shape dataset.Shape
+		shape, err = dataset.SelectJoint(path, t, rows, others...)
+		c.texts = shape.Texts
+	} else {
+		err = dataset.Select(path, t, rows)
+	}
+	if err != nil {
 		return fmt.Errorf("holdout: write %s: %w", name, err)
 	}
 	return nil
@@ -206,7 +219,7 @@ func (c *creation) describe(dir string, unit unitRule) error {
 	c.card.Skipped = append(c.card.Skipped, c.skipped...)
 	c.card.LargestUnit = max(1, c.settings.LargestUnit)
 	if c.card.Units.Training == 0 {
-		c.card.Columns = columnCards(c.schema(), nil)
+		c.card.Columns = columnCards(c.schema(), nil, c.texts)
 		return nil
 	}
 	training, err := dataset.Open(filepath.Join(dir, trainingDir))
@@ -223,7 +236,7 @@ func (c *creation) describe(dir string, unit unitRule) error {
 			c.card.LargestUnit = int64(slices.Max(g.sizes()))
 		}
 	}
-	c.card.Columns = columnCards(training.Schema(), training)
+	c.card.Columns = columnCards(training.Schema(), training, c.texts)
 	columns := make([]dataset.Column, len(training.Schema().Fields))
 	for i := range columns {
 		columns[i] = *training.Column(i)

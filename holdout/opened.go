@@ -335,5 +335,9 @@ func (t trainingPart) Texts(column string) []string {
 	if !ok || c.Kind != dataset.Text {
 		return nil
 	}
-	return c.Dictionary.Sorted()
+	var texts []string
+	if err := dataset.Guarded(func() { texts = c.Dictionary.Sorted() }); err != nil {
+		return nil // the scan that follows meets the same damage, and says so
+	}
+	return texts
 }

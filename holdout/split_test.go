@@ -39,7 +39,11 @@ func drawColumn(t *rapid.T, rows int) dataset.Column {
 		}
 		c.Dictionary = dataset.NewDictionary(texts...)
 	}
-	return c
+	table, err := dataset.FromColumns(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *table.Column(0)
 }
 
 // TestSplitKeepsUnitsWhole: rows that share a value are on one side, the sizes are exact, every row is somewhere, nulls

@@ -95,6 +95,8 @@ type ColumnCard struct {
 	Latest   *time.Time   `json:"latest,omitempty"`
 	Distinct int64        `json:"distinct,omitempty"` // in training; texts
 	Values   []string     `json:"values,omitempty"`   // in training; texts with few values
+
+	Dictionary *dataset.TextShape `json:"dictionary,omitempty"` // texts; of the whole upload, rounded up to powers of two
 }
 
 // Skipped is a column of the upload that is not part of the holdout.
