@@ -78,7 +78,7 @@ func (l law) sample(r *rand.Rand, n int64, tilt float64) *engine.Table {
 	for range n {
 		i := order[int(math.Pow(r.Float64(), 1+tilt)*float64(len(order)))]
 		x, y, w = append(x, l.rows.Column(0).Numbers[i]), append(y, l.rows.Column(1).Numbers[i]), append(w, l.rows.Column(2).Bools[i])
-		g = append(g, text.Dictionary[text.Codes[i]-1])
+		g = append(g, text.Dictionary.Text(int(text.Codes[i])-1))
 	}
 	return inUnits(columnsOf(x, y, w, g))
 }
