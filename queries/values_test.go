@@ -280,9 +280,9 @@ func TestFewAndMany(t *testing.T) {
 		`{"type":"quantile","of":"v","p":0.5,"range":[0,100],"resolution":100}`:                        false,
 		`{"type":"quantile","of":"v","p":0.5,"range":[0,100],"resolution":50}`:                         true,
 		`{"type":"loss","loss":"log","label":"u > 20","clip":0.6,` + logisticModel + `}`:               false,
-		`{"type":"groups","by":"s","values":[],"of":"u","range":[-10,40]}`:                                          false,
+		`{"type":"groups","by":"s","values":[],"of":"u","range":[-10,40]}`:                             false,
 		`{"type":"histogram","of":"v","edges":[0]}`:                                                    false,
-		`{"type":"frequencies","of":"s","values":[]}`:                                              false,
+		`{"type":"frequencies","of":"s","values":[]}`:                                                  false,
 	} {
 		if _, err := Parse([]byte(body)); (err == nil) != ok {
 			t.Errorf("%s: %v", body, err)
