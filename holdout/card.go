@@ -1,6 +1,7 @@
 package holdout
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -109,10 +110,15 @@ func (set Settings) population(grouped bool) string {
 }
 
 // target is what the card says of every question's target.
-func (set Settings) target(unit unitRule) string {
+func (set Settings) target(unit unitRule, largest int64) string {
 	target := set.population(unit.Column != "") + ", independently of each other"
 	if unit.Column != "" {
-		target += "; each unit has one vote"
+		target += `; each unit has one vote, or with "weight":"row" each row, `
+		if set.LargestUnit > 0 {
+			target += fmt.Sprintf("no unit having more than %d, as declared", largest)
+		} else {
+			target += fmt.Sprintf("a unit of more than %d having %d", largest, largest)
+		}
 	}
 	return target
 }

@@ -274,5 +274,5 @@ func (s *Service) sweep(ctx context.Context) error {
 // newCard is what is known before the parts are written.
 func (c *creation) newCard(unit unitRule) Card {
 	return Card{ID: c.id, Name: c.settings.Name, Created: time.Now().UTC().Truncate(time.Microsecond), Settings: c.settings,
-		Unit: unit.String(), LargestUnit: 1, Skipped: []Skipped{}, Warnings: []Warning{}, NullRule: nullRule, Target: c.settings.target(unit)}
+		Unit: unit.String(), LargestUnit: 1, Skipped: []Skipped{}, Warnings: []Warning{}, NullRule: nullRule}
 }

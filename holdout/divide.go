@@ -39,7 +39,11 @@ func (c *creation) divide(dir string) error {
 	}
 	c.settings.Mechanism = string(c.card.Guarantee.Mechanism) // auto has chosen
 	c.card.Settings, c.card.Assumes = c.settings, assumes[c.card.Guarantee.Mechanism]
-	return c.describe(dir, unit)
+	if err := c.describe(dir, unit); err != nil {
+		return err
+	}
+	c.card.Target = c.settings.target(unit, c.card.LargestUnit)
+	return nil
 }
 
 // checkLabel refuses settings by which the layout of the files would tell labels.
@@ -179,6 +183,9 @@ func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, uni
 	if err != nil {
 		return err
 	}
+	if err := c.settings.checkUnits(offsets); err != nil {
+		return err
+	}
 	if name == trainingDir {
 		c.card.Rows.Training, c.card.Units.Training = int64(len(rows)), int64(len(units))
 	} else {
@@ -210,6 +217,17 @@ func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, uni
 	}
 	if err != nil {
 		return fmt.Errorf("holdout: write %s: %w", name, err)
+	}
+	return nil
+}
+
+// checkUnits refuses units, which begin at these rows, of more rows than the owner has declared: then what is said of every row would
+// not be about all of theirs.
+func (set Settings) checkUnits(offsets []uint32) error {
+	for i := 1; i < len(offsets) && set.LargestUnit > 0; i++ {
+		if int64(offsets[i]-offsets[i-1]) > set.LargestUnit {
+			return invalid("largest_unit", "a unit has more than the %d rows that largest_unit declares; declare the most that a unit can have, or leave it out: then larger units count as the training part's largest", set.LargestUnit)
+		}
 	}
 	return nil
 }

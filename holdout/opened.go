@@ -204,7 +204,8 @@ func fingerprintText(f [32]byte) string { return "sha256:" + hex.EncodeToString(
 // compile turns a query into row functions of this holdout, or says what is wrong with it.
 func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, error) {
 	grouped := h.card.Unit != rowUnit
-	options := []queries.Option{queries.Grouped(grouped), queries.Population(h.card.Settings.population(grouped))}
+	options := []queries.Option{queries.Grouped(grouped), queries.Population(h.card.Settings.population(grouped)),
+		queries.LargestUnit(h.card.LargestUnit, h.card.Settings.LargestUnit > 0)}
 	if h.training != nil {
 		options = append(options, queries.Training(trainingPart{h, ctx}))
 	}

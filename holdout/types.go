@@ -45,8 +45,8 @@ type Settings struct {
 	Sigma      float64 `json:"sigma,omitempty"`
 	Bounds     string  `json:"bounds,omitempty"` // "any" (default), "published"
 
-	// LargestUnit is the number of rows of the largest unit, which "weight":"row" counts units against: 0 takes that of the
-	// training part. A larger unit counts as one of this size.
+	// LargestUnit, where it is declared, is the most rows that a unit of the population has; an upload with a larger one is refused. 0
+	// takes the largest unit of the training part instead, and with "weight":"row" a larger one counts as one of that size.
 	LargestUnit int64 `json:"largest_unit,omitempty"`
 }
 
@@ -60,7 +60,8 @@ type Card struct {
 	Rows     Counts    `json:"rows"`
 	Units    Counts    `json:"units"`
 	Unit     string    `json:"unit"` // "row", the unit column, or day(column)
-	// LargestUnit is what "weight":"row" counts units against, declared or from the training part; 1 where units are rows.
+	// LargestUnit is the most votes that a unit has with "weight":"row": declared, or the rows of the training part's largest unit; 1
+	// where units are rows.
 	LargestUnit int64               `json:"largest_unit"`
 	Columns     []ColumnCard        `json:"columns"`
 	Skipped     []Skipped           `json:"skipped"`

@@ -10,7 +10,7 @@ import (
 //
 // Over everything with one vote a unit it is one row function. Else it is a ratio of sums over the rows that are asked about: of u, the
 // place of the value in its range from 0 to 1, by that of 1 (with one vote a unit, of each unit's own mean of u, by 1 for the
-// units that have such a row; with one vote a row, both as shares of the largest unit). The two row functions are u and 1-u, which add up
+// units that have such a row; with one vote a row, both as shares of the largest unit, than which no unit counts for more). The two row functions are u and 1-u, which add up
 // to what u is divided by. From intervals of ±w, u/(u + (1-u)) is known within w by the share of such rows; u by that share, asked
 // for itself, would be up to twice as uncertain, for an error of the divisor moves it too.
 func average(c *compiler, f RowFunction, where *expr.Node, weight Weight) *Plan {
@@ -56,9 +56,9 @@ func (p *Plan) describeAverage(c *compiler, what, value string, where *expr.Synt
 		d.Combine = "the mean of the row function"
 		d.Target = c.target("the mean over units of each unit's own %s", what)
 	case c.grouped && weight == WeightRow:
-		d.Functions = []string{"the sum over the unit's rows" + in + ", as a share of the largest unit, of u, " + p.place(value), "the same of 1 - u"}
+		d.Functions = []string{"the sum over the unit's rows" + in + ", " + c.share() + ", of u, " + p.place(value), "the same of 1 - u"}
 		d.Combine = p.quotient()
-		d.Target = c.target("the %s%s, every row having one vote", what, in)
+		d.Target = c.target("the %s%s%s", what, in, c.rowVotes())
 	case c.grouped:
 		d.Functions = []string{"the mean over the unit's rows in which " + where.Canonical() + " of u, " + p.place(value) + "; 0 if there are none", "the same of 1 - u"}
 		d.Combine = p.quotient()

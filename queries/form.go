@@ -200,7 +200,7 @@ type Weight string
 // The weightings.
 const (
 	WeightUnit Weight = "unit" // every unit has one vote: the mean over units of each unit's own mean; the default
-	WeightRow  Weight = "row"  // every row has one vote
+	WeightRow  Weight = "row"  // every row has one vote, but a unit no more than [LargestUnit]
 )
 
 type weightForm struct{ into *Weight }

@@ -42,7 +42,7 @@ func (q *mean) members() []member {
 
 const (
 	whereDoc  = "a condition: only rows in which it holds are asked about; costs a second question"
-	weightDoc = "what has one vote: every unit (the default), or every row, which costs a second question where units hold several rows"
+	weightDoc = "what has one vote: every unit (the default), or every row, which costs a second question where units hold several rows. A unit of m rows then has min(m, c) votes, c being the card's largest_unit: the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m, c)]"
 )
 
 func (q *mean) guess() *guess { return &q.Guess }

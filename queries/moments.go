@@ -1,6 +1,8 @@
 package queries
 
 import (
+	"strconv"
+
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
 )
@@ -167,11 +169,44 @@ func rowsOf(c *compiler, where *expr.Syntax, weight Weight) string {
 	case !c.grouped:
 		return in
 	case weight == WeightRow:
-		return in + ", every row having one vote"
+		return in + c.rowVotes()
 	case where != nil:
 		return in + ", every unit that has one having one vote, which these rows share"
 	}
 	return in + ", every unit having one vote, which its rows share"
+}
+
+// rowVotes says how rows vote, in words that follow what an answer is. Shares of a largest unit are bounded, as the proofs of intervals need, for the price that
+// larger units have no more votes than that. With a cap c the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m, c)], m being the unit's number of rows.
+func (c *compiler) rowVotes() string { return ", every row having one vote, " + c.unitCap() }
+
+// unitCap says what rowVotes says of units.
+func (c *compiler) unitCap() string {
+	switch {
+	case c.largest == 0:
+		return "units of more rows than largest_unit counting as that many"
+	case c.declared:
+		return "no unit having more than " + rowsIn(c.largest) + ", as declared"
+	}
+	return "units of more than " + rowsIn(c.largest) + " counting as " + rowsIn(c.largest)
+}
+
+// share says what a unit's sum is divided by.
+func (c *compiler) share() string {
+	switch {
+	case c.largest == 0:
+		return "as a share of largest_unit, or of the unit's own number of rows if that is more"
+	case c.declared:
+		return "as a share of " + rowsIn(c.largest)
+	}
+	return "as a share of " + rowsIn(c.largest) + ", or of the unit's own number if that is more"
+}
+
+func rowsIn(n int64) string {
+	if n == 1 {
+		return "1 row"
+	}
+	return strconv.FormatInt(n, 10) + " rows"
 }
 
 // functionsOf says what a plan of moments asks: of each function, its name, and what they are divided by.
@@ -188,7 +223,7 @@ func (m moments) functionsOf(c *compiler, where *expr.Syntax, names ...string) [
 	switch {
 	case !c.grouped:
 	case m.rows:
-		before, after, last = "the sum over the unit's rows"+in+", as a share of the largest unit, of ", "", "the number of the unit's rows"+in+", as a share of the largest unit"
+		before, after, last = "the sum over the unit's rows"+in+", "+c.share()+", of ", "", "the number of the unit's rows"+in+", "+c.share()
 	default:
 		before, after, last = "the mean over the unit's rows"+in+" of ", "", "1 if the unit has a row"+in+", else 0"
 	}

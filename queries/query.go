@@ -109,6 +109,12 @@ type Option func(*compiler)
 // Grouped says whether the holdout has a unit column, so that a unit can hold several rows.
 func Grouped(yes bool) Option { return func(c *compiler) { c.grouped = yes } }
 
+// LargestUnit says how units with several rows vote where every row has one vote: a unit of more than so many rows counts as one of so
+// many. declared says that no unit of the population is said to have more, and that none of the table has.
+func LargestUnit(rows int64, declared bool) Option {
+	return func(c *compiler) { c.largest, c.declared = rows, declared }
+}
+
 // Population says what the units were drawn from, in words that follow "in": a target is about it. Without it, "the population
 // that the rows were drawn from", or the units.
 func Population(words string) Option { return func(c *compiler) { c.population = words } }
@@ -152,6 +158,8 @@ type compiler struct {
 	violations
 	schema     dataset.Schema
 	grouped    bool
+	largest    int64 // units of more rows count as one of so many, where rows vote; 0: not known here
+	declared   bool  // no unit has more
 	population string
 	pointer    string
 	training   TrainingPart // nil without one

@@ -106,7 +106,8 @@ func (p *Plan) describeWeighted(c *compiler, text string, w *weights, where *exp
 	}
 	switch {
 	case c.grouped && weight == WeightRow:
-		unit = "the sum over the unit's rows, as a share of the largest unit, of "
+		unit, rows = "the sum over the unit's rows"+in+", "+c.share()+", of ", rows+", every row having its weight as its vote, "+c.unitCap()
+		in = ""
 	case c.grouped:
 		unit, rows = "the mean over the unit's rows"+in+" of ", rows+", the weight of a row being divided by the number of these rows in its unit"
 		in = ""

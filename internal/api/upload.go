@@ -32,7 +32,7 @@ var settings = []setting{
 	text("name", "what people call the holdout", func(s *holdout.Settings) *string { return &s.Name }),
 	number("holdout", "the fraction of units that is kept secret, in (0,1]; above 1 and whole: their count; 1.0 leaves no training part", func(s *holdout.Settings) *float64 { return &s.Holdout }),
 	text("unit", "what counts as one observation: a column whose rows with the same value belong together, or day(column); without it each row", func(s *holdout.Settings) *string { return &s.Unit }),
-	integer("largest_unit", "with unit: the number of rows of the largest one, which weight row counts units against; without it that of the training part", func(s *holdout.Settings) *int64 { return &s.LargestUnit }),
+	integer("largest_unit", "with unit: the most rows that a unit can have; an upload with a larger one is refused. Without it, weight row counts larger units as one of the size of the training part's largest", func(s *holdout.Settings) *int64 { return &s.LargestUnit }),
 	text("label", "the column that is predicted; recorded on the card", func(s *holdout.Settings) *string { return &s.Label }),
 	text("features", "secret (the default), or public: everything but the label is given out, row by row, so that models can be judged by their predictions", func(s *holdout.Settings) *string { return &s.Features }),
 	text("stratify", "a column whose values both parts get in proportion; its counts become public", func(s *holdout.Settings) *string { return &s.Stratify }),
