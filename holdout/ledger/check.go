@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -125,4 +126,17 @@ func scanChained(row interface{ Scan(into ...any) error }) (r record, err error)
 		return r, &CorruptError{Holdout: id, Seq: r.Seq, Reason: reason}
 	}
 	return r, nil
+}
+
+// HeadAt returns the head of a holdout's entry, as entries and answers say it; ok is false if there is no such entry.
+func (l *Ledger) HeadAt(ctx context.Context, id string, seq int64) (head string, ok bool, err error) {
+	var raw []byte
+	err = l.readers.look(ctx, "SELECT e.head FROM entries e JOIN holdouts h ON h.number = e.holdout WHERE h.id = ? AND e.seq = ?", id, seq).Scan(&raw)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	if err != nil || len(raw) != len(digest{}) {
+		return "", false, wrapRead(err)
+	}
+	return headText(digest(raw)), true, nil
 }

@@ -28,6 +28,8 @@ var (
 	ErrReplayOnly = errors.New("ledger: open for replay only")
 	// ErrInUse: another process serves this ledger.
 	ErrInUse = errors.New("ledger: in use by another process")
+	// ErrLost: there is no ledger where one must be (Options.MustExist).
+	ErrLost = errors.New("ledger: lost")
 	// ErrClosed: the ledger is closed.
 	ErrClosed = errors.New("ledger: closed")
 	// ErrInvalid: an argument that cannot be recorded; the message says which.

@@ -33,7 +33,7 @@ func (l *Ledger) CreateHoldout(ctx context.Context, h Holdout, idem *Idempotency
 	if err != nil {
 		return err
 	}
-	return l.alone(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		if idem != nil {
 			if err := firstUse(ctx, tx, idem, h.ID); err != nil {
 				return err
@@ -189,7 +189,7 @@ func (l *Ledger) DeleteHoldout(ctx context.Context, id, principal string) error 
 	if damage := l.damaged[id]; damage != nil {
 		return damage // its last entry would go behind a wrong head
 	}
-	return l.alone(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		var number int64
 		var deleted bool
 		r := record{Entry: Entry{Kind: KindDeleted, Time: time.Now().UTC(), Principal: principal}}

@@ -18,7 +18,7 @@ func (l *Ledger) CreateKey(ctx context.Context, k Key) error {
 	if err != nil {
 		return err
 	}
-	return l.alone(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		var known bool
 		if err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM keys WHERE id = ? OR hash = ?)", k.ID, k.Hash[:]).Scan(&known); err != nil {
 			return err
@@ -61,7 +61,7 @@ func (l *Ledger) KeyByHash(ctx context.Context, hash [32]byte) (Key, bool, error
 
 // RevokeKey takes a key's rights away for good. Revoking again does nothing; an unknown id is ErrNotFound.
 func (l *Ledger) RevokeKey(ctx context.Context, id string) error {
-	return l.alone(ctx, func(ctx context.Context, tx *sql.Tx) error {
+	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		done, err := tx.ExecContext(ctx, "UPDATE keys SET revoked = 1 WHERE id = ?", id)
 		if err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 type Ledger struct {
 	path       string
 	replayOnly bool
+	mustExist  bool
 	sealer     sealer
 	log        *slog.Logger
 	lockFile   *os.File
@@ -31,7 +32,11 @@ type Ledger struct {
 
 	committed atomic.Int64 // when the last commit succeeded, in nanoseconds since 1970; 0 while the writer is down
 
+	files atomic.Pointer[openFiles] // of the writer's connection; nil while it is down
+
 	writer writer // the writer goroutine's own
+
+	told func(id string, seq int64, head string) // Options.Committed
 
 	// fault is asked before and after steps of a commit; tests make it fail. Nil outside of tests.
 	fault func(step string) error
@@ -44,7 +49,7 @@ const queueSize = 2 * maxGroup
 const freshFor = time.Second
 
 // Open opens the ledger at o.Path, makes it if there is none, and takes it for this process alone. It fails with
-// ErrInUse, ErrWrongKey, or what the disk says.
+// ErrInUse, ErrWrongKey, ErrLost, or what the disk says.
 func Open(ctx context.Context, o Options) (*Ledger, error) {
 	return open(ctx, o, nil)
 }
@@ -61,7 +66,7 @@ func open(ctx context.Context, o Options, fault func(string) error) (*Ledger, er
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	l := &Ledger{
-		path: path, replayOnly: o.ReplayOnly, sealer: sealer{key: o.Key}, log: o.Logger, fault: fault,
+		path: path, replayOnly: o.ReplayOnly, sealer: sealer{key: o.Key}, log: o.Logger, fault: fault, told: o.Committed, mustExist: o.MustExist,
 		queue: make(chan *request, queueSize), ended: make(chan struct{}),
 	}
 	if l.log == nil {
@@ -79,6 +84,8 @@ func (l *Ledger) start(ctx context.Context) error {
 		if _, err := os.Stat(l.path); err != nil {
 			return fmt.Errorf("ledger: replay only: %w", err)
 		}
+	} else if l.mustExist && missing(l.path) {
+		return fmt.Errorf("%w: %s is missing or empty", ErrLost, l.path)
 	} else if err := create(l.path); err != nil {
 		return err
 	}
@@ -118,6 +125,11 @@ func (l *Ledger) startWriter(ctx context.Context) error {
 	if err := settle(ctx, db); err != nil {
 		return err
 	}
+	if l.mustExist {
+		if err := db.QueryRowContext(ctx, "SELECT 1 FROM meta WHERE name = 'key-check'").Scan(new(int)); err != nil {
+			return fmt.Errorf("%w: %s has nothing in it (%v)", ErrLost, l.path, err)
+		}
+	}
 	if err := migrate(ctx, db); err != nil {
 		return err
 	}
@@ -150,6 +162,16 @@ func (l *Ledger) checkKey(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
+// missing reports whether there is no ledger: no file, or one without a byte and without a log.
+func missing(path string) bool {
+	for _, suffix := range []string{"", "-wal"} {
+		if info, err := os.Stat(path + suffix); err == nil && info.Size() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Close finishes what was queued and closes the ledger. Later calls fail with ErrClosed; a second Close does nothing.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
@@ -167,6 +189,7 @@ func (l *Ledger) Close() error {
 
 // release closes what is open: the writer last, for the last connection empties the write-ahead log, and then the lock.
 func (l *Ledger) release() error {
+	l.files.Store(nil)
 	var errs []error
 	if l.readers != nil {
 		errs = append(errs, l.readers.Close())
@@ -188,6 +211,9 @@ func (l *Ledger) release() error {
 func (l *Ledger) Ready(ctx context.Context) error {
 	if l.replayOnly {
 		return ErrReplayOnly
+	}
+	if err := l.files.Load().check(l.path); err != nil {
+		return unavailable(err)
 	}
 	if at := l.committed.Load(); at != 0 && time.Since(time.Unix(0, at)) < freshFor {
 		l.mu.RLock()

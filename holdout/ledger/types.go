@@ -26,6 +26,12 @@ type Options struct {
 	// ReplayOnly opens the ledger without the key: everything recorded can be read, exported and replayed; nothing can
 	// be written, and Secret and State come back nil. It is what is left when the server key is lost.
 	ReplayOnly bool
+	// MustExist makes Open fail with ErrLost, and make nothing, where there is no ledger or an empty one: other files say that
+	// there was one.
+	MustExist bool
+	// Committed, if it is not nil, hears where a holdout's chain ends after a durable commit of updates: the seq and head of
+	// its last entry. It is called by the writer, so it must be quick and must not call the ledger.
+	Committed func(id string, seq int64, head string)
 	// Logger hears of commits that failed and of the recovery. It never hears of queries or answers. Nil: silence.
 	Logger *slog.Logger
 }

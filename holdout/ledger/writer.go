@@ -24,6 +24,8 @@ type request struct {
 	fn func(tx *Tx) error  // an update; or
 	do func(*sql.Tx) error // anything else, in a transaction of its own
 
+	lasting bool // what do makes must not vanish with the log
+
 	mu       sync.Mutex // held while the writer runs fn or do
 	begun    bool
 	left     bool // the caller is gone: fn, which is the caller's, must not run any more
@@ -112,6 +114,11 @@ func (l *Ledger) alone(ctx context.Context, do func(context.Context, *sql.Tx) er
 	return l.submit(ctx, &request{do: func(tx *sql.Tx) error { return do(context.WithoutCancel(ctx), tx) }})
 }
 
+// lasting is alone for what must not vanish with the log: when it returns, it is in the database file itself.
+func (l *Ledger) lasting(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+	return l.submit(ctx, &request{do: func(tx *sql.Tx) error { return do(context.WithoutCancel(ctx), tx) }, lasting: true})
+}
+
 // writer is what the writer goroutine keeps between commits.
 type writer struct {
 	db     *sql.DB // nil while it is down
@@ -122,6 +129,9 @@ type writer struct {
 	cause  error         // why it is down
 	pruned time.Time     // when old idempotency keys were removed last
 	erased bool          // a holdout was deleted: its secrets must leave the write-ahead log too
+
+	unsettled bool      // the log has commits that the database has not
+	lost      *replaced // the files are not the ones that were opened: nothing is written until the next start
 }
 
 // write is the writer goroutine. It ends when the queue is closed and empty.
@@ -138,7 +148,16 @@ func (l *Ledger) write() {
 				continue
 			}
 		} else {
-			r, open = <-l.queue
+			var idle <-chan time.Time
+			if l.writer.unsettled && l.writer.lost == nil {
+				idle = time.After(idleAfter)
+			}
+			select {
+			case r, open = <-l.queue:
+			case <-idle:
+				l.checkpoint()
+				continue
+			}
 		}
 		if !open {
 			return
@@ -183,6 +202,10 @@ func (l *Ledger) serve(requests []*request) {
 
 // up reports whether the writer can try; it attempts a recovery that is due.
 func (l *Ledger) up() bool {
+	if l.writer.lost != nil {
+		l.writer.cause = l.writer.lost
+		return false
+	}
 	if l.writer.db == nil && !time.Now().Before(l.writer.next) {
 		l.recover()
 	}
@@ -210,12 +233,16 @@ func (l *Ledger) commitAlone(r *request) {
 	case err != nil:
 		err = fmt.Errorf("ledger: refused by the database: %w", err)
 	}
-	if err == nil && l.writer.erased {
+	if err == nil && l.writer.erased { // by a deletion, which is lasting too
 		// The database is overwritten with zeros by secure_delete; this empties the log. A reader can be in the way for
 		// a moment, and then the log is overwritten in its own time.
+		l.writer.unsettled = false
 		if err := settle(context.Background(), l.writer.db); err != nil {
 			l.log.Warn("the write-ahead log still holds the sealed secrets of a deleted holdout", "error", err)
 		}
+	}
+	if err == nil && r.lasting && l.writer.unsettled {
+		l.checkpoint()
 	}
 	l.writer.erased = false
 	r.done <- err
@@ -252,6 +279,7 @@ func (l *Ledger) commitGroup(requests []*request) {
 	switch {
 	case err == nil:
 		g.keep()
+		l.tell(g)
 		for _, r := range requests {
 			r.done <- r.result
 		}
@@ -290,6 +318,9 @@ func (l *Ledger) transaction(do func(tx *sql.Tx) error) error {
 	if err := l.step("begin"); err != nil {
 		return err
 	}
+	if err := l.files.Load().check(l.path); err != nil {
+		return err
+	}
 	tx, err := l.writer.db.BeginTx(context.Background(), nil)
 	if err != nil {
 		return err
@@ -310,6 +341,7 @@ func (l *Ledger) transaction(do func(tx *sql.Tx) error) error {
 		return err
 	}
 	l.committed.Store(time.Now().UnixNano())
+	l.writer.unsettled = true
 	return nil
 }
 
@@ -322,6 +354,12 @@ func (l *Ledger) step(name string) error {
 
 // down drops all that was believed: the connection, its statements and the books.
 func (l *Ledger) down(cause error) {
+	var r *replaced
+	if errors.As(cause, &r) {
+		l.abandon(r) // the connection stays: it holds what the names do not lead to any more
+		return
+	}
+	l.files.Store(nil)
 	l.committed.Store(0)
 	w := &l.writer
 	l.log.Error("the ledger cannot commit", "error", cause)
@@ -377,5 +415,20 @@ func (l *Ledger) resume(ctx context.Context) error {
 		return fmt.Errorf("ledger: first commit: %w", err)
 	}
 	w.pruned = time.Now()
+	files, err := identify(l.path)
+	if err != nil {
+		return err
+	}
+	l.files.Store(files)
 	return nil
+}
+
+// tell reports the new ends of chains to whoever asked to hear of them.
+func (l *Ledger) tell(g *group) {
+	if l.told == nil {
+		return
+	}
+	for id := range g.changed {
+		l.told(id, g.books[id].seq, headText(g.books[id].head))
+	}
 }
