@@ -3,11 +3,13 @@ package holdout
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -43,9 +45,7 @@ func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Uplo
 		return card, false, fmt.Errorf("holdout: upload: %w", err)
 	}
 	defer func() {
-		if removed := os.RemoveAll(work); removed != nil {
-			s.log.Error("removing the files of an upload", "error", removed) // the next start tries again
-		}
+		s.remove(work)
 	}()
 	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: "ho_" + uuid.NewString()}
 	digest, err := c.spool(up)
@@ -77,6 +77,27 @@ func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Uplo
 	s.log.Info("holdout created", "holdout", c.id, "by", p.KeyID, "training_units", c.card.Units.Training, "holdout_units", c.card.Units.Holdout)
 	card, err = s.Card(ctx, p, c.id)
 	return card, false, err
+}
+
+// remove removes a directory of an upload or an export. What cannot be removed now is tried again later, and at the next start.
+func (s *Service) remove(dir string) {
+	if err := os.RemoveAll(dir); err != nil {
+		s.log.Error("removing temporary files; it is tried again", "dir", dir, "error", err)
+		s.leftMutex.Lock()
+		defer s.leftMutex.Unlock()
+		s.leftovers = append(s.leftovers, dir)
+	}
+}
+
+// clearLeftovers tries again to remove what could not be removed.
+func (s *Service) clearLeftovers() {
+	s.leftMutex.Lock()
+	left := s.leftovers
+	s.leftovers = nil
+	s.leftMutex.Unlock()
+	for _, dir := range left {
+		s.remove(dir)
+	}
 }
 
 // repeated finds what an upload with this Idempotency-Key has made before.
@@ -152,6 +173,9 @@ func (c *creation) recognise() error {
 	if err != nil {
 		return s.ledgerError(err)
 	}
+	if lost, ok := s.lostTables[c.digest]; ok && !known {
+		id, known = lost, true
+	}
 	if known {
 		return existsError(id)
 	}
@@ -187,6 +211,9 @@ func (c *creation) commit(out string) error {
 		return err
 	}
 	if c.card.Parts, err = fingerprints(out); err != nil {
+		return fmt.Errorf("holdout: %w", err)
+	}
+	if err := (mark{Digest: hex.EncodeToString(c.digest[:])}).write(out); err != nil {
 		return fmt.Errorf("holdout: %w", err)
 	}
 	public, err := json.Marshal(c.card)
@@ -243,6 +270,7 @@ func (s *Service) sweep(ctx context.Context) error {
 	for _, h := range holdouts {
 		deleted[h.ID] = h.Deleted
 	}
+	var unknown []string
 	kept, err := os.ReadDir(s.path(holdoutsDir))
 	if err != nil {
 		return fmt.Errorf("holdout: %w", err)
@@ -258,9 +286,11 @@ func (s *Service) sweep(ctx context.Context) error {
 		case marked:
 			err = os.Remove(filepath.Join(dir, uncommitted))
 		case !known:
-			// An old copy of the ledger beside newer files, perhaps: nothing that we should remove.
-			s.log.Warn("a holdout's files are here, but the ledger does not know it", "dir", dir)
-			err = nil
+			// An old copy of the ledger beside newer files: nothing that we should remove, nor go on without.
+			if err = s.acceptLost(dir); errors.Is(err, errNotAccepted) {
+				unknown = append(unknown, e.Name())
+				err = nil
+			}
 		default:
 			err = nil
 		}
@@ -268,6 +298,34 @@ func (s *Service) sweep(ctx context.Context) error {
 			return fmt.Errorf("holdout: leftovers: %w", err)
 		}
 	}
+	if len(unknown) > 0 {
+		return s.ledgerLost(fmt.Sprintf("does not know the holdouts whose tables are in %s: %s", s.path(holdoutsDir), strings.Join(unknown, ", ")), nil)
+	}
+	return nil
+}
+
+var errNotAccepted = errors.New("holdout: a holdout that the ledger does not know")
+
+// acceptLost remembers the table of a holdout that the ledger does not know, so that it stays refused; for the first time
+// only if the owner said so.
+func (s *Service) acceptLost(dir string) error {
+	sign := filepath.Join(dir, lostLedger)
+	if _, err := os.Lstat(sign); err != nil {
+		if !s.accept {
+			return errNotAccepted
+		}
+		if err := os.WriteFile(sign, nil, secretMode); err != nil {
+			return err
+		}
+		s.log.Warn("the ledger does not know this holdout: it cannot be asked any more", "dir", dir)
+	}
+	m, err := readMark(dir)
+	digest, decoded := hex.DecodeString(m.Digest)
+	if err != nil || decoded != nil || len(digest) != len(s.digest) {
+		s.log.Warn("a holdout that the ledger does not know has no mark: its table would be taken again", "dir", dir, "error", err)
+		return nil
+	}
+	s.lostTables[[32]byte(digest)] = filepath.Base(dir)
 	return nil
 }
 

@@ -120,6 +120,9 @@ func (s *Service) inspect(ctx context.Context) error {
 		if err == nil && !maps.Equal(found, card.Parts) {
 			err = fmt.Errorf("holdout: the tables of %s have the fingerprints %v, the card says %v", h.ID, found, card.Parts)
 		}
+		if err == nil {
+			err = s.checkMark(ctx, h)
+		}
 		if err != nil {
 			s.damaged(h.ID, false, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
@@ -22,6 +23,9 @@ type Options struct {
 	Decoder    []string     // argv of the decoding child process, such as {self, "decode-parquet"}
 	Limits     Limits       // zero fields take those of DefaultLimits
 	Version    string       // of the program, for the log
+
+	// AcceptLostLedger opens a data directory whose ledger is lost, with a new one. Default: false, such a directory is refused.
+	AcceptLostLedger bool
 }
 
 // Limits bound what one request may ask for.
@@ -87,6 +91,16 @@ type Service struct {
 	tables  *shelf
 
 	quarantine quarantine
+	marks      *marker
+	accept     bool                // a lost ledger
+	lostTables map[[32]byte]string // digests of tables whose holdouts the ledger does not know, as their marks say
+
+	closing   chan struct{} // closed by Close
+	kept      chan struct{} // closed when keep has ended
+	closeOnce sync.Once
+
+	leftMutex sync.Mutex
+	leftovers []string // directories that could not be removed
 
 	creating chan struct{} // full while an upload is decoded and split
 }
@@ -97,6 +111,8 @@ type Service struct {
 func Open(ctx context.Context, o Options) (*Service, error) {
 	s := &Service{dir: o.Dir, naive: o.AllowNaive, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
 	s.creating = make(chan struct{}, 1)
+	s.marks, s.accept, s.lostTables = newMarker(), o.AcceptLostLedger, map[[32]byte]string{}
+	s.closing, s.kept = make(chan struct{}), make(chan struct{})
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -105,23 +121,53 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 			return nil, fmt.Errorf("holdout: data directory: %w", err)
 		}
 	}
-	_, err := os.Stat(s.path(ledgerFile))
-	secret, lost, err := loadServerSecret(s.dir, err == nil)
-	if err != nil {
+	if err := s.openLedger(ctx); err != nil {
 		return nil, err
-	}
-	s.lost = lost
-	s.split, s.digest = secret.derive("split"), secret.derive("digest")
-	s.ledger, err = ledger.Open(ctx, ledger.Options{Path: s.path(ledgerFile), Key: secret.derive("ledger"), ReplayOnly: lost, Logger: s.log})
-	if err != nil {
-		return nil, fmt.Errorf("holdout: %w", err)
 	}
 	s.tables = newShelf(s.limits.OpenTables, s.load)
 	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.ledger.Close())
 	}
+	s.endFirst()
+	go s.keep()
 	s.log.Info("data directory open", "dir", s.dir, "version", o.Version)
 	return s, nil
+}
+
+// openLedger opens the ledger with the server's key, or makes both on the first start.
+func (s *Service) openLedger(ctx context.Context) error {
+	must, err := s.expectLedger()
+	if err != nil {
+		return err
+	}
+	path := s.path(ledgerFile)
+	_, err = os.Stat(path)
+	exists := err == nil
+	switch {
+	case must && s.accept:
+		must = false
+	case must && !exists:
+		return s.ledgerLost("is missing", nil)
+	}
+	if !must && !exists {
+		if err := s.beginFirst(); err != nil {
+			return err
+		}
+	}
+	secret, lost, err := loadServerSecret(s.dir, exists)
+	if err != nil {
+		return err
+	}
+	s.lost = lost
+	s.split, s.digest = secret.derive("split"), secret.derive("digest")
+	s.ledger, err = ledger.Open(ctx, ledger.Options{Path: path, Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed})
+	switch {
+	case errors.Is(err, ledger.ErrLost):
+		return s.ledgerLost("is empty", err)
+	case err != nil:
+		return fmt.Errorf("holdout: %w", err)
+	}
+	return nil
 }
 
 // start does what needs the ledger's lock: the first key, and the removal of leftovers.
@@ -139,9 +185,15 @@ func (s *Service) start(ctx context.Context) error {
 	return s.inspect(ctx)
 }
 
-// Close waits for what is being answered, closes the ledger and unmaps the tables.
+// Close waits for what is being answered, closes the ledger, unmaps the tables and writes the marks.
 func (s *Service) Close() error {
-	return errors.Join(s.tables.close(), s.ledger.Close())
+	s.closeOnce.Do(func() {
+		close(s.closing)
+		<-s.kept
+	})
+	err := errors.Join(s.tables.close(), s.ledger.Close())
+	s.writeMarks()
+	return err
 }
 
 // Ready returns nil when a question could be answered now: the ledger can commit.

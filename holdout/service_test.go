@@ -470,7 +470,7 @@ func TestLeftovers(t *testing.T) {
 	touch(holdoutsDir, doomed.ID, holdoutDir, "columns")              // killed while it was deleted
 	touch(holdoutsDir, kept.ID, uncommitted)                          // killed right after the commit
 	touch(holdoutsDir, "ho_of_another_ledger", holdoutDir, "columns") // not ours to remove
-	s = open(t, dir)
+	s = open(t, dir, func(o *Options) { o.AcceptLostLedger = true })
 	want := []string{"holdouts/" + kept.ID, "holdouts/ho_of_another_ledger"}
 	slices.Sort(want)
 	got := files(t, dir)

@@ -88,7 +88,7 @@ func (s *Service) export(t *dataset.Table, path string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(work) // what stays is removed at the next start
+	defer s.remove(work)
 	draft := filepath.Join(work, filepath.Base(path))
 	f, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, secretMode)
 	if err != nil {

@@ -24,6 +24,7 @@ type serveFlags struct {
 	addr       string
 	data       string
 	allowNaive bool
+	acceptLost bool
 	log        string
 	metrics    string
 	limits     api.Limits
@@ -36,6 +37,7 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	l := &f.limits
 	flags.StringVar(&f.addr, "addr", defaultAddr, "address to listen on; port 0 takes a free one")
 	flags.BoolVar(&f.allowNaive, "allow-naive", false, "accept the mechanism naive, which has no guarantee (for experiments)")
+	flags.BoolVar(&f.acceptLost, "accept-lost-ledger", false, "start although the ledger is lost, or does not know all holdouts; what those answered and spent is gone")
 	flags.StringVar(&f.log, "log", "text", "log format: text or json")
 	flags.StringVar(&f.metrics, "metrics", string(api.MetricsPublic), "who may read /metrics: public, admin (with a key) or off")
 	flags.Float64Var(&l.Rate, "rate", l.Rate, "requests a second of one key, on average; negative: no limit")
@@ -137,10 +139,13 @@ func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Se
 		return nil, fmt.Errorf("this program's own file cannot be found, which is needed to decode uploads: %w", err)
 	}
 	service, err := holdout.Open(ctx, holdout.Options{
-		Dir: f.data, AllowNaive: f.allowNaive, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.limits.Service, Version: version(),
+		Dir: f.data, AllowNaive: f.allowNaive, AcceptLostLedger: f.acceptLost, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.limits.Service, Version: version(),
 	})
 	var path *os.PathError
+	var ours *holdout.Error
 	switch {
+	case errors.As(err, &ours):
+		return nil, errors.New(ours.Detail)
 	case errors.Is(err, ledger.ErrInUse):
 		return nil, fmt.Errorf("the data directory %s is in use by another holdoutd; stop that one or give another --data", f.data)
 	case errors.As(err, &path):

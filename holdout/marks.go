@@ -1,0 +1,233 @@
+package holdout
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// A mark is a small file beside a holdout's tables that says how far its chain has come and which table it was made of. The
+// ledger is what counts; the mark shows that a ledger is older than it was, or another one. It is written now and then, so
+// that it costs no answer anything, and never before what it says is durable.
+
+const (
+	markFile = "spent"
+	// markEvery and markAfter are how many entries, and how long, a mark may lag behind the ledger.
+	markEvery = 100
+	markAfter = time.Minute
+)
+
+// mark is the contents of the file.
+type mark struct {
+	Seq    int64  `json:"seq"`            // of the newest entry of the chain
+	Head   string `json:"head,omitempty"` // of that entry; empty at creation
+	Digest string `json:"digest"`         // the keyed digest of the table, in hexadecimal
+}
+
+// write puts a mark into a holdout's directory: whole or not at all.
+func (m mark) write(dir string) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+markFile+"-*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // not there any more once it has its name
+	_, err = f.Write(append(text, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), filepath.Join(dir, markFile))
+}
+
+func readMark(dir string) (m mark, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, markFile))
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	return m, err
+}
+
+// marker writes marks behind the ledger's commits.
+type marker struct {
+	mu      sync.Mutex
+	pending map[string]mark  // newest place of each holdout whose mark is older; without digests
+	written map[string]int64 // seq of the marks
+
+	wake chan struct{} // a mark is due
+}
+
+func newMarker() *marker {
+	return &marker{pending: map[string]mark{}, written: map[string]int64{}, wake: make(chan struct{}, 1)}
+}
+
+// committed takes note of a chain's new end. It is called by the ledger's writer and waits for nobody.
+func (m *marker) committed(id string, seq int64, head string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pending[id] = mark{Seq: seq, Head: head}
+	if seq-m.written[id] >= markEvery {
+		select {
+		case m.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// take returns the marks that are to be written.
+func (m *marker) take() map[string]mark {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	due := m.pending
+	m.pending = map[string]mark{}
+	for id, place := range due {
+		m.written[id] = place.Seq
+	}
+	return due
+}
+
+// writeMarks writes what is due.
+func (s *Service) writeMarks() {
+	for id, place := range s.marks.take() {
+		dir := s.path(holdoutsDir, id)
+		old, err := readMark(dir)
+		if err == nil {
+			place.Digest = old.Digest
+			err = place.write(dir)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // deleted meanwhile, or damaged
+			s.log.Error("writing the mark of a holdout", "holdout", id, "error", err)
+		}
+	}
+}
+
+// keep does what is due now and then, until the service closes.
+func (s *Service) keep() {
+	defer close(s.kept)
+	tick := time.NewTicker(markAfter)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.closing:
+			return
+		case <-tick.C:
+			s.clearLeftovers()
+		case <-s.marks.wake:
+		}
+		s.writeMarks()
+	}
+}
+
+// checkMark compares a holdout's mark with the ledger when the service opens.
+func (s *Service) checkMark(ctx context.Context, h ledger.Holdout) error {
+	dir, digest := s.path(holdoutsDir, h.ID), hex.EncodeToString(h.Digest[:])
+	m, err := readMark(dir)
+	if err != nil {
+		s.log.Warn("the mark of a holdout cannot be read and is written again", "holdout", h.ID, "error", err)
+		return mark{Digest: digest}.write(dir)
+	}
+	s.marks.written[h.ID] = m.Seq
+	if m.Digest != digest {
+		return fmt.Errorf("holdout: the directory of %s is that of another table", h.ID)
+	}
+	if m.Seq == 0 {
+		return nil
+	}
+	head, ok, err := s.ledger.HeadAt(ctx, h.ID, m.Seq)
+	switch {
+	case err != nil:
+		return err
+	case ok && head == m.Head:
+		return nil
+	}
+	e := &Error{Kind: RolledBack, Members: map[string]any{"holdout": h.ID},
+		Detail: "the ledger is older than the answers that this holdout has given; restore the newest copy of the data directory. Recorded answers still replay",
+		Err:    fmt.Errorf("holdout: the mark of %s is at seq %d with head %s, where the ledger has the head %q", h.ID, m.Seq, m.Head, head)}
+	s.log.Error("the ledger is older than it was, or another one: the holdout gives no new answers", "holdout", h.ID, "error", e.Err)
+	s.quarantine.put(h.ID, e, true)
+	return nil
+}
+
+// Marks of a data directory and of a holdout's.
+const (
+	// firstStart is in a data directory until its first start has made a ledger: without one it is not lost.
+	firstStart = "first-start"
+	// lostLedger is in the directory of a holdout whose ledger was lost, and that was accepted.
+	lostLedger = "lost-ledger"
+)
+
+// ledgerLost is the error of a start without the ledger that the files speak of.
+func (s *Service) ledgerLost(what string, err error) error {
+	return &Error{Kind: Unavailable, Err: err, Detail: fmt.Sprintf("%s: %s. What was answered, what was spent and all keys are in it, so nothing is started without it. "+
+		"Restore %s (and %s-wal, if the backup has one) from the newest copy of the data directory. If there is none, --accept-lost-ledger starts with an empty ledger: "+
+		"holdouts that it does not know cannot be asked any more, their tables stay refused, and all keys but that of %s have to be made again",
+		s.path(ledgerFile), what, ledgerFile, ledgerFile, adminKeyFile)}
+}
+
+// expectLedger says whether there must be a ledger: everything but a first start leaves files that speak of one.
+func (s *Service) expectLedger() (must bool, err error) {
+	if _, err := os.Lstat(s.path(firstStart)); err == nil {
+		return false, nil
+	}
+	_, err = os.Lstat(s.path(serverKeyFile))
+	if err == nil {
+		return true, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false, fmt.Errorf("holdout: server key: %w", err)
+	}
+	known, err := s.unmarked()
+	return len(known) > 0, err
+}
+
+// unmarked lists the directories of holdouts that were committed to a ledger, and not accepted as lost.
+func (s *Service) unmarked() (ids []string, err error) {
+	entries, err := os.ReadDir(s.path(holdoutsDir))
+	if err != nil {
+		return nil, fmt.Errorf("holdout: %w", err)
+	}
+	for _, e := range entries {
+		marked := false
+		for _, name := range []string{uncommitted, lostLedger} {
+			_, err := os.Lstat(s.path(holdoutsDir, e.Name(), name))
+			marked = marked || err == nil
+		}
+		if !marked {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids, nil
+}
+
+// beginFirst marks a first start, durably; endFirst takes the mark away.
+func (s *Service) beginFirst() error {
+	err := os.WriteFile(s.path(firstStart), nil, secretMode)
+	if err == nil {
+		err = dataset.SyncDir(s.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("holdout: data directory: %w", err)
+	}
+	return nil
+}
+
+func (s *Service) endFirst() {
+	if err := os.Remove(s.path(firstStart)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.log.Error("removing the mark of the first start", "error", err) // the next start tries again
+	}
+}
