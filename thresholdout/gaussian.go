@@ -92,6 +92,12 @@ func (p Params) oneByOne() (Params, error) {
 	return p, nil
 }
 
+// BestSigma is the constant noise with which k plain answers about n units are narrowest.
+func BestSigma(n, k int64, confidence float64) (float64, error) {
+	b, err := bounds.AdaptiveHoeffding(n, k, Params{Confidence: confidence, Capped: cappedShare}.plainBeta())
+	return b.Sigma, err
+}
+
 // inRounds: questions in batches, each chosen before any of its answers is seen.
 func (p Params) inRounds() (Params, error) {
 	if p.Questions == 0 {

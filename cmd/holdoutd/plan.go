@@ -13,11 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdoutd/holdoutd/internal/figure"
+	"github.com/holdoutd/holdoutd/thresholdout"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+	"github.com/holdoutd/holdoutd/thresholdout/compare"
 )
 
 func planCommand() *cobra.Command {
-	var request bounds.Request
+	var request compare.Request
 	var asJSON, asTable bool
 	var plots []string
 	cmd := &cobra.Command{
@@ -48,7 +50,7 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 					return fmt.Errorf("--plot: %s is neither an .svg nor a .png file", file)
 				}
 			}
-			report, err := bounds.Plan(request)
+			report, err := compare.Plan(cmd.Context(), request)
 			if err != nil {
 				return plainRequest(err)
 			}
@@ -72,7 +74,7 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 	f.Float64Var(&request.HalfWidth, "half-width", 0, "how wide answers may be: says how many questions are possible")
 	f.Int64Var(&request.Rounds, "rounds", 0, "batches that the questions come in, each fixed before its answers are seen")
 	f.Int64Var(&request.Training, "training", 0, "units in the training part, for mechanisms that compare with it")
-	f.Int64Var(&request.Tokens, "tokens", 0, fmt.Sprintf("how often training and holdout may disagree (default %d)", bounds.DefaultTokens))
+	f.Int64Var(&request.Tokens, "tokens", 0, fmt.Sprintf("how often training and holdout may disagree (default %d)", thresholdout.DefaultTokens))
 	f.BoolVar(&request.Published, "published", false, "only bounds of the literature")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	f.BoolVar(&asTable, "table", false, "print the page docs/BOUNDS.md: all methods at usual sizes, and what they are")
@@ -85,19 +87,19 @@ func printBoundsPage(cmd *cobra.Command) error {
 	if cmd.Flags().NFlag() > 1 {
 		return errors.New("--table has sizes of its own; leave the other flags out")
 	}
-	return bounds.WriteTable(cmd.OutOrStdout())
+	return compare.WriteTable(cmd.OutOrStdout())
 }
 
 // plainRequest names the flag instead of the package.
 func plainRequest(err error) error {
-	var wrong *bounds.RequestError
+	var wrong *compare.RequestError
 	if errors.As(err, &wrong) {
 		return fmt.Errorf("--%s: %s", strings.ReplaceAll(wrong.Field, "_", "-"), wrong.Detail)
 	}
 	return err
 }
 
-func printPlan(out io.Writer, r bounds.Report) error {
+func printPlan(out io.Writer, r compare.Report) error {
 	fmt.Fprintf(out, "%s questions about a holdout of %s units, %s confidence for all of them together\n\n",
 		thousands(r.Questions), thousands(r.N), percent(r.Confidence))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -115,7 +117,7 @@ func printPlan(out io.Writer, r bounds.Report) error {
 		} else {
 			name = "  " + name
 		}
-		if m.Assumes != "nothing" {
+		if m.Assumes != compare.AssumesNothing {
 			footnotes[m.Method] = m.Assumes
 			marks = append(marks, m.Method)
 			name += fmt.Sprintf(" [%d]", len(marks))

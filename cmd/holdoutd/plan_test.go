@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+	"github.com/holdoutd/holdoutd/thresholdout/compare"
 )
 
 func runPlan(args ...string) (string, error) {
@@ -60,7 +60,7 @@ func TestPlanPrints(t *testing.T) {
 		t.Errorf("no PNG: %v", err)
 	}
 	text, err = runPlan("--n", "20000", "--questions", "100", "--json")
-	var report bounds.Report
+	var report compare.Report
 	if err != nil || json.Unmarshal([]byte(text), &report) != nil || report.Questions != 100 || len(report.Methods) == 0 {
 		t.Errorf("%s, %v", text, err)
 	}

@@ -12,7 +12,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/holdoutd/holdoutd/internal/figure"
+	"github.com/holdoutd/holdoutd/thresholdout"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+	"github.com/holdoutd/holdoutd/thresholdout/compare"
 )
 
 // curve is one line of the figure; the legend lists them in this order, about that of the lines at their right ends.
@@ -27,22 +29,22 @@ type curve struct {
 const attackCurve = "attack" // no method: what the strongest attack reaches
 
 var curves = []curve{
-	{bounds.MethodDFHPRR, "DFHPRR 2015", figure.Orange, 1.2, figure.DashDot},
-	{bounds.MethodBNSSSU, "BNSSSU 2016", figure.Orange, 1.2, figure.Solid},
-	{bounds.MethodXR, "Xu, Raginsky 2017", figure.ReddishPurple, 1.2, figure.DashDot},
-	{bounds.MethodRZ, "Russo, Zou 2016", figure.ReddishPurple, 1.2, figure.Dashed},
-	{bounds.MethodJLNRSS20, "JLNRSS 2020", figure.Vermillion, 1.2, figure.Dotted},
-	{bounds.MethodJLNRSSPlus, "JLNRSS, free constants", figure.Vermillion, 1.2, figure.Dashed},
-	{bounds.MethodJLNRSSGDP, "JLNRSS, exact GDP", figure.Vermillion, 1.6, figure.Solid},
-	{bounds.MethodSplitting, "sample splitting", figure.Black, 1.6, figure.Long},
-	{bounds.MethodTanh, "tanh transfer", figure.SkyBlue, 1.6, figure.Solid},
-	{bounds.MethodConstant, "adaptive Hoeffding", figure.Blue, 1.6, figure.Dashed},
-	{bounds.MethodScheduled, "… with noise schedule", figure.Blue, 2.6, figure.Solid},
-	{bounds.MethodRounds, "… in %s", figure.Blue, 1.6, figure.Dotted},
-	{bounds.MethodThresholdout, "Thresholdout*", figure.BluishGreen, 1.6, figure.Dashed},
-	{bounds.MethodGuessCheck, "guess and check*", figure.BluishGreen, 2.2, figure.Solid},
+	{compare.MethodDFHPRR, "DFHPRR 2015", figure.Orange, 1.2, figure.DashDot},
+	{compare.MethodBNSSSU, "BNSSSU 2016", figure.Orange, 1.2, figure.Solid},
+	{compare.MethodXR, "Xu, Raginsky 2017", figure.ReddishPurple, 1.2, figure.DashDot},
+	{compare.MethodRZ, "Russo, Zou 2016", figure.ReddishPurple, 1.2, figure.Dashed},
+	{compare.MethodJLNRSS20, "JLNRSS 2020", figure.Vermillion, 1.2, figure.Dotted},
+	{compare.MethodJLNRSSPlus, "JLNRSS, free constants", figure.Vermillion, 1.2, figure.Dashed},
+	{compare.MethodJLNRSSGDP, "JLNRSS, exact GDP", figure.Vermillion, 1.6, figure.Solid},
+	{compare.MethodSplitting, "sample splitting", figure.Black, 1.6, figure.Long},
+	{compare.MethodTanh, "tanh transfer", figure.SkyBlue, 1.6, figure.Solid},
+	{compare.MethodConstant, "adaptive Hoeffding", figure.Blue, 1.6, figure.Dashed},
+	{compare.MethodScheduled, "… with noise schedule", figure.Blue, 2.6, figure.Solid},
+	{compare.MethodRounds, "… in %s", figure.Blue, 1.6, figure.Dotted},
+	{compare.MethodThresholdout, "Thresholdout*", figure.BluishGreen, 1.6, figure.Dashed},
+	{compare.MethodGuessCheck, "guess and check*", figure.BluishGreen, 2.2, figure.Solid},
 	{attackCurve, "best attack on the schedule", figure.Grey, 1.6, figure.DashDots},
-	{bounds.MethodNonAdaptive, "non-adaptive batch", figure.Grey, 1.6, figure.Solid},
+	{compare.MethodNonAdaptive, "non-adaptive batch", figure.Grey, 1.6, figure.Solid},
 }
 
 const (
@@ -55,11 +57,11 @@ const (
 )
 
 // writePlot draws half-width against number of questions.
-func writePlot(file string, r bounds.Request, report bounds.Report) error {
+func writePlot(file string, r compare.Request, report compare.Report) error {
 	return figure.Write(file, plotWidth, plotHeight, func(c draw.Canvas) error { return drawPlan(c, r, report) })
 }
 
-func drawPlan(c draw.Canvas, r bounds.Request, report bounds.Report) error {
+func drawPlan(c draw.Canvas, r compare.Request, report compare.Report) error {
 	most := mostQuestions(report)
 	p := planAxes(report, most)
 	legend := figure.Legend()
@@ -85,7 +87,7 @@ func drawPlan(c draw.Canvas, r bounds.Request, report bounds.Report) error {
 		l.LineStyle = draw.LineStyle{Color: line.color, Width: line.width, Dashes: line.dashes}
 		p.Add(l)
 		label := line.label
-		if line.method == bounds.MethodRounds {
+		if line.method == compare.MethodRounds {
 			label = fmt.Sprintf(label, strconv.FormatInt(r.Rounds, 10)+" rounds")
 			if r.Rounds == 1 {
 				label = fmt.Sprintf(line.label, "1 round")
@@ -114,21 +116,21 @@ func drawPlan(c draw.Canvas, r bounds.Request, report bounds.Report) error {
 }
 
 // drawn: which curves belong into the figure of this request.
-func drawn(line curve, r bounds.Request) bool {
+func drawn(line curve, r compare.Request) bool {
 	switch line.method {
-	case bounds.MethodThresholdout, bounds.MethodGuessCheck:
+	case compare.MethodThresholdout, compare.MethodGuessCheck:
 		return r.Training > 0 && !r.Published
-	case bounds.MethodTanh, bounds.MethodConstant, bounds.MethodScheduled, bounds.MethodRounds, attackCurve:
+	case compare.MethodTanh, compare.MethodConstant, compare.MethodScheduled, compare.MethodRounds, attackCurve:
 		return !r.Published // the attack is on the scheduled mechanism
 	}
 	return true
 }
 
 // mostQuestions is the right end: a power of ten with room beyond the questions asked for and those within reach.
-func mostQuestions(report bounds.Report) float64 {
+func mostQuestions(report compare.Report) float64 {
 	most := float64(report.Questions)
 	for _, m := range report.Methods {
-		if m.QuestionsWithin != nil && m.Assumes == "nothing" {
+		if m.QuestionsWithin != nil && m.Assumes == compare.AssumesNothing {
 			most = max(most, float64(*m.QuestionsWithin))
 		}
 	}
@@ -136,13 +138,13 @@ func mostQuestions(report bounds.Report) float64 {
 }
 
 // points of a curve, down to where it leaves the figure at half-width 1.
-func points(method string, r bounds.Request, most float64) (plotter.XYs, error) {
+func points(method string, r compare.Request, most float64) (plotter.XYs, error) {
 	var points plotter.XYs
 	last := int64(0)
 	steps := int(math.Round(math.Log10(most))) * pointsDecade
 	for i := range steps + 1 {
 		k := int64(math.Round(math.Pow(10, float64(i)/pointsDecade)))
-		if k == last || method == bounds.MethodRounds && k < r.Rounds {
+		if k == last || method == compare.MethodRounds && k < r.Rounds {
 			continue
 		}
 		last = k
@@ -165,14 +167,18 @@ func points(method string, r bounds.Request, most float64) (plotter.XYs, error) 
 	return points, nil
 }
 
-func heightAt(method string, r bounds.Request, k int64) (float64, error) {
+func heightAt(method string, r compare.Request, k int64) (float64, error) {
 	if method == attackCurve {
-		return bounds.Attack(r.N, k, 1-r.Confidence)
+		p, err := thresholdout.New(thresholdout.Params{Mechanism: thresholdout.Gaussian, N: r.N, Questions: k, Confidence: r.Confidence})
+		if err != nil {
+			return 0, err
+		}
+		return bounds.Attack(r.N, k, 1-r.Confidence, p.Sigma)
 	}
-	return bounds.HalfWidthOf(method, r, k)
+	return compare.HalfWidthOf(method, r, k)
 }
 
-func planAxes(report bounds.Report, most float64) *plot.Plot {
+func planAxes(report compare.Report, most float64) *plot.Plot {
 	p := figure.New(fmt.Sprintf("Half-width of intervals that hold together at %s, holdout of %s units", percent(report.Confidence), thousands(report.N)),
 		"number of questions, each chosen after seeing the answers before", "half-width, as a part of the query's range")
 	p.X.Min, p.X.Max, p.Y.Max = 1, most, 1
@@ -188,7 +194,7 @@ func planAxes(report bounds.Report, most float64) *plot.Plot {
 }
 
 // mark draws the half-width asked for and how many questions the notable methods answer within it.
-func mark(p *plot.Plot, report bounds.Report) error {
+func mark(p *plot.Plot, report compare.Report) error {
 	line, err := plotter.NewLine(plotter.XYs{{X: p.X.Min, Y: report.HalfWidth}, {X: p.X.Max, Y: report.HalfWidth}})
 	if err != nil {
 		return err
@@ -197,9 +203,9 @@ func mark(p *plot.Plot, report bounds.Report) error {
 	p.Add(line)
 	for _, m := range report.Methods {
 		label, notable := map[string]figure.Label{
-			bounds.MethodSplitting: {Color: figure.Black, Offset: vg.Point{X: 5, Y: -5}},
-			bounds.MethodJLNRSSGDP: {Color: figure.Vermillion, Offset: vg.Point{X: 5, Y: -5}},
-			bounds.MethodScheduled: {Color: figure.Blue, Offset: vg.Point{X: -22, Y: 28}}, // below are other lines
+			compare.MethodSplitting: {Color: figure.Black, Offset: vg.Point{X: 5, Y: -5}},
+			compare.MethodJLNRSSGDP: {Color: figure.Vermillion, Offset: vg.Point{X: 5, Y: -5}},
+			compare.MethodScheduled: {Color: figure.Blue, Offset: vg.Point{X: -22, Y: 28}}, // below are other lines
 		}[m.Method]
 		if !notable || m.QuestionsWithin == nil || *m.QuestionsWithin < 1 {
 			continue

@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holdoutd/holdoutd/thresholdout"
-	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+	"github.com/holdoutd/holdoutd/thresholdout/compare"
 )
 
 // PlanRequest asks what could be promised: of n units, for a number of questions or at a half-width.
@@ -24,7 +24,7 @@ type PlanRequest struct {
 	Published  bool    `json:"published,omitempty" doc:"only bounds of the literature"`
 }
 
-type planReply struct{ Body bounds.Report }
+type planReply struct{ Body compare.Report }
 
 func (a *API) registerPlans() {
 	typed(a, huma.Operation{
@@ -37,8 +37,8 @@ func (a *API) registerPlans() {
 		if err != nil {
 			return nil, err
 		}
-		report, err := bounds.Plan(bounds.Request(r))
-		var wrong *bounds.RequestError
+		report, err := compare.Plan(ctx, compare.Request(r))
+		var wrong *compare.RequestError
 		if errors.As(err, &wrong) {
 			return nil, wrongMember("/"+wrong.Field, wrong.Detail)
 		}

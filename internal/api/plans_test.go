@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+	"github.com/holdoutd/holdoutd/thresholdout"
+	"github.com/holdoutd/holdoutd/thresholdout/compare"
 )
 
 func TestPlans(t *testing.T) {
@@ -14,12 +15,12 @@ func TestPlans(t *testing.T) {
 	if r.StatusCode != 200 {
 		t.Fatalf("%d %s", r.StatusCode, r.body)
 	}
-	var report bounds.Report
+	var report compare.Report
 	r.decode(t, &report)
 	if report.Confidence != 0.95 || report.Recommended == "" {
 		t.Errorf("%s", r.body)
 	}
-	want, err := bounds.AdaptiveHoeffdingScheduled(100_000, 1000, 0.05)
+	want, err := thresholdout.New(thresholdout.Params{Mechanism: thresholdout.Gaussian, N: 100_000, Questions: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

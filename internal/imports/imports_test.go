@@ -72,7 +72,8 @@ func TestInnermost(t *testing.T) {
 		"queries/expr":        {"queries/kernel", "queries/engine"},
 		"dataset":             {"dataset/ingest"},
 		"holdout/ledger":      {"holdout", "queries", "thresholdout", "dataset"},
-		"thresholdout/bounds": {"thresholdout"},
+		"thresholdout/bounds": {"thresholdout", "thresholdout/compare"},
+		"thresholdout":        {"thresholdout/compare"},
 		"internal/stattest":   {"holdout", "internal/api"},
 	}
 	for _, p := range list(t) {

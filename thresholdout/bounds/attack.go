@@ -2,16 +2,18 @@ package bounds
 
 import "math"
 
-// Attack is what the strongest attack known reaches against the scheduled mechanism: the (1-beta)-quantile of the largest error
+// Attack is what the strongest attack known reaches against the scheduled mechanism with scale s: the (1-beta)-quantile of the largest error
 // of k answers, when k-1 questions ask how single columns of random bits agree with a label and the last asks for the
 // classifier that they suggest (the single-adaptive analyst of Rogers et al., AISTATS 2020, with the best weights). No bound for
 // this mechanism can be narrower.
-func Attack(n, k int64, beta float64) (float64, error) {
-	b, err := AdaptiveHoeffdingScheduled(n, k, beta)
-	if err != nil {
+func Attack(n, k int64, beta, s float64) (float64, error) {
+	if err := check(n, k, beta); err != nil {
 		return 0, err
 	}
-	return attack(float64(n), scheduled(float64(n), k, b.Sigma), beta), nil
+	if err := checkNoise(s); err != nil {
+		return 0, err
+	}
+	return attack(float64(n), scheduled(float64(n), k, s), beta), nil
 }
 
 // attack solves for the half-width at which the intervals of all answers hold with probability 1-beta, in the normal

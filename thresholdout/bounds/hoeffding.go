@@ -93,13 +93,18 @@ type stretch struct {
 
 // constant cuts k questions with the same noise.
 func constant(n float64, k int64, sigma float64) []stretch {
-	return cut(n, k, func(float64) float64 { return sigma })
+	return scaled(cut(k, func(float64) float64 { return 1 }), n, sigma)
 }
 
 // Scheduled noise: sigma_j = s(1-u_j), u_j the root of 6u^2-8u^3+3u^4 = (j-1/2)/k. Early answers bear more noise, for
 // little has been released before them.
 func scheduled(n float64, k int64, s float64) []stretch {
-	return cut(n, k, func(j float64) float64 { return s * shape(j, float64(k)) })
+	return scaled(cut(k, schedule(k)), n, s)
+}
+
+// schedule is the shape of the scheduled noise of k questions.
+func schedule(k int64) func(j float64) float64 {
+	return func(j float64) float64 { return shape(j, float64(k)) }
 }
 
 // ScheduledSigma returns sigma_j of the schedule with scale s, 1 <= j <= k.
@@ -132,8 +137,9 @@ func shape(j, k float64) float64 {
 	return 1 - u
 }
 
-// cut makes the stretches of k questions with the given noise, which must not increase with j.
-func cut(n float64, k int64, sigma func(j float64) float64) []stretch {
+// cut makes the stretches of k questions whose noise has the given shape, which must not increase with j, at the scale 1: of what is
+// released the part 1/(8(n-1)) is left out.
+func cut(k int64, shape func(j float64) float64) []stretch {
 	var cuts []stretch
 	released := 0.0
 	for from := int64(0); from < k; {
@@ -141,11 +147,39 @@ func cut(n float64, k int64, sigma func(j float64) float64) []stretch {
 		if k > exactQuestions { // the schedule changes quickly at both ends and slowly between them
 			to = min(k, from+max(1, min(from, k-from)/stretchShare))
 		}
-		high, low := sigma(float64(from+1)), sigma(float64(to)) // questions from+1 to to
-		before := released + float64(to-from-1)*information(n, low)
-		cuts = append(cuts, stretch{count: float64(to - from), low: low, high: high, released: max(before, minInformation), fresh: to == 1})
-		released = before + information(n, low)
+		high, low := shape(float64(from+1)), shape(float64(to)) // questions from+1 to to
+		each := 1 / (low * low)
+		before := released + float64(to-from-1)*each
+		cuts = append(cuts, stretch{count: float64(to - from), low: low, high: high, released: before, fresh: to == 1})
+		released = before + each
 		from = to
+	}
+	return cuts
+}
+
+// sketch is about cut, with few stretches: each is its middle question. It bounds nothing; the noise that is best for it is best for
+// the questions to a part in ten thousand, and the half-width, which is flat there, to far less.
+func sketch(k int64, shape func(j float64) float64) []stretch {
+	var cuts []stretch
+	released := 0.0
+	for from := int64(0); from < k; {
+		to := min(k, from+max(1, min(from, k-from)/sketchShare))
+		middle, count := shape((float64(from+1)+float64(to))/2), float64(to-from)
+		each := 1 / (middle * middle)
+		cuts = append(cuts, stretch{count: count, low: middle, high: middle, released: released + (count-1)/2*each, fresh: to == 1})
+		released += count * each
+		from = to
+	}
+	return cuts
+}
+
+// scaled is stretches of scale 1 for noise of scale s about n units.
+func scaled(unit []stretch, n, s float64) []stretch {
+	cuts := make([]stretch, len(unit))
+	for i, c := range unit {
+		c.low, c.high = s*c.low, s*c.high
+		c.released = max(c.released*information(n, s), minInformation)
+		cuts[i] = c
 	}
 	return cuts
 }
@@ -155,6 +189,10 @@ const (
 	exactQuestions = 1 << 14
 	// stretchShare: beyond that, a stretch is this part of the distance to the nearer end; it costs below 1e-3 of a width.
 	stretchShare = 512
+	// sketchedQuestions is from how many questions on the best noise is searched for on a sketch, with sketchShare in the
+	// place of stretchShare: a search takes hundreds of passes over the stretches, the half-width itself ten.
+	sketchedQuestions = 1 << 11
+	sketchShare       = 32
 )
 
 // miss bounds the probability that any interval of half-width w misses.
@@ -262,15 +300,15 @@ func ConstantNoise(n, k int64, beta, sigma float64) (Bound, error) {
 
 // AdaptiveHoeffding is the narrowest half-width with constant noise, with that noise.
 func AdaptiveHoeffding(n, k int64, beta float64) (Bound, error) {
-	return best(n, k, beta, constant, false)
+	return best(n, k, beta, func(float64) float64 { return 1 }, false)
 }
 
 // AdaptiveHoeffdingScheduled is the narrowest half-width with the noise schedule; Sigma is its scale s.
 func AdaptiveHoeffdingScheduled(n, k int64, beta float64) (Bound, error) {
-	return best(n, k, beta, scheduled, true)
+	return best(n, k, beta, schedule(k), true)
 }
 
-func best(n, k int64, beta float64, noise func(float64, int64, float64) []stretch, isScheduled bool) (Bound, error) {
+func best(n, k int64, beta float64, shape func(j float64) float64, isScheduled bool) (Bound, error) {
 	if err := check(n, k, beta); err != nil {
 		return Bound{}, err
 	}
@@ -282,10 +320,16 @@ func best(n, k int64, beta float64, noise func(float64, int64, float64) []stretc
 		return Bound{HalfWidth: math.Inf(1), Sigma: 1, Scheduled: isScheduled}, nil
 	}
 	// W sqrt(n) at its best grows like k^(1/4); so does the noise, which brackets the minimum.
-	scale := math.Pow(float64(k), 0.25) / math.Sqrt(float64(n))
+	units := float64(n)
+	scale := math.Pow(float64(k), 0.25) / math.Sqrt(units)
 	guess := 2 * scale
+	fine := cut(k, shape)
+	searched := fine
+	if k > sketchedQuestions {
+		searched = sketch(k, shape)
+	}
 	at := func(logSigma float64) float64 {
-		if w := width(float64(n), noise(float64(n), k, math.Exp(logSigma)), beta, guess); !math.IsInf(w, 0) {
+		if w := width(units, scaled(searched, units, math.Exp(logSigma)), beta, guess); !math.IsInf(w, 0) {
 			guess = w // the next is near
 			return w
 		}
@@ -293,7 +337,11 @@ func best(n, k int64, beta float64, noise func(float64, int64, float64) []stretc
 	}
 	x, w := minimum(at, math.Log(scale/2)-2.5, math.Log(scale/2)+2.5, precise)
 	b := Bound{HalfWidth: w, Sigma: math.Exp(x), Scheduled: isScheduled}
-	b.Adaptivity = adaptivity(float64(n), noise(float64(n), k, b.Sigma), w)
+	cuts := scaled(fine, units, b.Sigma)
+	if k > sketchedQuestions {
+		b.HalfWidth = width(units, cuts, beta, guess)
+	}
+	b.Adaptivity = adaptivity(units, cuts, b.HalfWidth)
 	searches.remember(key, b)
 	return b, nil
 }

@@ -49,7 +49,7 @@ func RoundsNoise(n, k int64, beta float64, sigma []float64) (float64, error) {
 		return 0, err
 	}
 	rounds := int64(len(sigma))
-	if rounds < 1 || rounds > min(k, MaxRounds) || sigma[rounds-1] != 0 {
+	if rounds < 1 || rounds > min(k, mostRounds) || sigma[rounds-1] != 0 {
 		return 0, fmt.Errorf("bounds: noise %v for rounds of %d questions; one scale for each round is needed, the last one 0", sigma, k)
 	}
 	for _, s := range sigma[:rounds-1] {

@@ -19,8 +19,8 @@ const (
 	// tunedRounds is up to how many rounds each gets its own best noise. Beyond, they follow the schedule, which is as good
 	// to a part in a hundred.
 	tunedRounds = 64
-	// MaxRounds bounds the work of one guarantee; with more rounds, ask for questions one by one.
-	MaxRounds = 1 << 14
+	// mostRounds bounds the work of one half-width; thresholdout.MaxRounds is what a guarantee may have.
+	mostRounds = 1 << 14
 )
 
 type roundsKey struct {
@@ -36,8 +36,8 @@ func AdaptiveHoeffdingRounds(n, k, rounds int64, beta float64) (Rounds, error) {
 	if err := check(n, k, beta); err != nil {
 		return Rounds{}, err
 	}
-	if rounds < 1 || rounds > min(k, MaxRounds) {
-		return Rounds{}, fmt.Errorf("bounds: %d rounds of %d questions; between 1 and %d are possible", rounds, k, min(k, MaxRounds))
+	if rounds < 1 || rounds > min(k, mostRounds) {
+		return Rounds{}, fmt.Errorf("bounds: %d rounds of %d questions; between 1 and %d are possible", rounds, k, min(k, mostRounds))
 	}
 	key := roundsKey{n, k, rounds, beta}
 	if r, ok := knownRounds.remembered(key); ok {

@@ -36,10 +36,14 @@ func LargestWithin(w float64, halfWidth func(k int64) (float64, error)) (int64, 
 		if atHi = math.Log(got / w); !(atHi <= 0) {
 			break
 		}
+		next := 16.0 * float64(hi)
+		if slope := (atHi - atLo) / math.Log(float64(hi)/float64(lo)); lo > 0 && slope > 0 { // far below: leap, to a quarter of the way
+			next = max(next, min(float64(hi)*math.Exp(-atHi/slope)/4, MaxQuestions))
+		}
 		if lo, atLo = hi, atHi; lo == MaxQuestions {
 			return lo, nil
 		}
-		hi = min(16*hi, MaxQuestions)
+		hi = int64(min(next, MaxQuestions))
 	}
 	if lo == 0 {
 		return 0, nil

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var transferBounds = map[string]transferFunc{
+var transferBounds = map[string]func(n, k int64, beta float64) (Transfer, error){
 	"bnsssu": BNSSSU, "dfhprr": DFHPRR, "rz": RZ, "xr": XR, "jlnrss20": JLNRSS20, "jlnrss-plus": JLNRSSPlus,
 	"jlnrss-gdp": JLNRSSGDP, "tanh": TanhTransfer, "tanh, two events": TanhTransferTwoEvents,
 }
@@ -16,7 +16,7 @@ var transferBounds = map[string]transferFunc{
 // ours may be narrower by that, never wider.
 func TestTransferAgainstReference(t *testing.T) {
 	for name, c := range map[string]struct {
-		bound transferFunc
+		bound func(n, k int64, beta float64) (Transfer, error)
 		loose float64 // the reference is at most this factor above the optimum
 		above float64 // and we may be so much above it
 	}{
@@ -107,7 +107,7 @@ func TestOrder(t *testing.T) {
 		k := int64(math.Exp(rapid.Float64Range(math.Log(2), math.Log(1e3)).Draw(t, "log k")))
 		beta := rapid.SampledFrom([]float64{0.2, 0.05, 0.01, 0.001}).Draw(t, "beta")
 		last := math.Inf(1)
-		for i, bound := range []transferFunc{JLNRSS20, JLNRSSPlus, JLNRSSGDP, TanhTransferTwoEvents, TanhTransfer} {
+		for i, bound := range []func(n, k int64, beta float64) (Transfer, error){JLNRSS20, JLNRSSPlus, JLNRSSGDP, TanhTransferTwoEvents, TanhTransfer} {
 			b, err := bound(n, k, beta)
 			if err != nil || b.HalfWidth > last*(1+1e-6) && last < 1 {
 				t.Fatalf("bound %d at n=%d k=%d beta=%v: %v after %v, %v", i, n, k, beta, b.HalfWidth, last, err)

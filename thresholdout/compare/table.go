@@ -1,19 +1,21 @@
-package bounds
+package compare
 
 import (
 	"bufio"
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
 // described is what a person wants to know of a method or an interval.
 type described struct{ formula, assumes, source, published string }
 
 var descriptions = map[string]described{
-	MethodNonAdaptive: {"sqrt(ln(2k/β)/(2n))", "all questions are fixed before any answer is seen", "Hoeffding 1963", "yes"},
+	MethodNonAdaptive: {"sqrt(ln(2k/β)/(2n))", assumesBatch, "Hoeffding 1963", "yes"},
 	MethodSplitting: {"sqrt(ln(2k/β)/(2 floor(n/k))): every question has a slice of its own",
-		"nothing", "Hoeffding 1963; for yes/no questions Clopper and Pearson 1934 on each slice is narrower", "yes"},
+		assumesAlike, "Hoeffding 1963, [proof](proofs/split.md); for yes/no questions Clopper and Pearson 1934 on each slice is narrower", "yes"},
 	MethodDFHPRR: {"max(2 sqrt(48 ln(8/β)/n), r + σ sqrt(2 ln(4k/β))), r the largest root of r³ - 8ρr² + (16ρ² - 64ρ ln sqrt(πρ)) r - 64ρ ln(1/β)",
 		"nothing", "Dwork, Feldman, Hardt, Pitassi, Reingold, Roth, arXiv 1411.2664, as in the public code of Rogers et al., arXiv 1906.09231", "yes"},
 	MethodBNSSSU: {"(e^ε - 1 + 2Tδ + σ sqrt(2 ln(4k/δ)))/(1-(1-β)^T), T = floor(1/β), ε = ρ + 2 sqrt(ρ ln(sqrt(πρ)/δ)), at the best δ",
@@ -30,7 +32,7 @@ var descriptions = map[string]described{
 		"nothing", "the same; δ(ε) from Dong, Roth, Su, arXiv 1905.02383, corollary 2.13", "its parts are; put together here"},
 	MethodTanh: {"σ ES_β(k) + min over ε of [tanh(ε/4) + δ(ε)/β], ES the shortfall of max |Z_j|, δ(ε) of μ-GDP",
 		"nothing", "[proof](proofs/tanh-transfer.md)", "no"},
-	MethodConstant: {"the root W of 2 Σ pbar(W, σ, I_{j-1}) = β, I_j = j/(8σ²(n-1)); about sqrt(I/(2n)) + sqrt(2(σ²+1/(4n)) ln(2k/β))",
+	MethodConstant: {"the root W of 2 Σ pbar(W, σ, I_{j-1}) = 0.9 β, I_j = j/(8σ²(n-1)); about sqrt(I/(2n)) + sqrt(2(σ²+1/(4n)) ln(2k/β))",
 		"nothing", "[proof](proofs/adaptive-hoeffding.md)", "no"},
 	MethodScheduled: {"the same with σ_j = s(1-u_j), 6u² - 8u³ + 3u⁴ = (j-1/2)/k: early answers bear more noise",
 		"nothing", "[proof](proofs/adaptive-hoeffding.md)", "no"},
@@ -77,9 +79,9 @@ func WriteTable(out io.Writer) error {
 	fmt.Fprintf(w, `# Bounds
 
 Made by `+"`holdoutd plan --table`"+`. Half-widths of intervals that hold together at %v%%, for k questions about n independent units, each a row function with values in [0,1]; a query with another range scales them by its
-width. Every method has its own best noise. From ±0.5 on (in parentheses) an interval says nothing. Rounds are %d; guess-and-check and Thresholdout have a training part of n units and %d tokens, all unspent. Narrowest of those that assume
+width. Every method has its own best noise. What belongs to a mechanism is what a holdout that is created so gets for its plain answers (under `+"`gaussian`"+` they have nine tenths of β); the others are formulas. From ±0.5 on (in parentheses) an interval says nothing. Rounds are %d; guess-and-check and Thresholdout have a training part of n units and %d tokens, all unspent. Narrowest of those that assume
 nothing: **bold**. For other numbers, and for figures: `+"`holdoutd plan --help`"+`.
-`, tableConfidence*100, tableRounds, DefaultTokens)
+`, tableConfidence*100, tableRounds, thresholdout.DefaultTokens)
 	for _, n := range tableUnits {
 		fmt.Fprintf(w, "\n## n = %s\n\n| method |", thousands(n))
 		for _, k := range tableQuestions {
@@ -95,11 +97,15 @@ nothing: **bold**. For other numbers, and for figures: `+"`holdoutd plan --help`
 
 β = 1 - confidence, ρ = k/(2n²σ²), σ the noise. Every method assumes independent units and that everything which depends on the holdout is counted. A method with a proof here is not peer-reviewed; `+"`bounds: published`"+` keeps a holdout to the others.
 
-| method | half-width | assumes, beside independent units | source | published |
-|---|---|---|---|---|
+| method | mechanism | half-width | assumes, beside independent units | source | published |
+|---|---|---|---|---|---|
 `)
 	for _, m := range methods {
-		writeDescription(w, m.name, descriptions[m.name])
+		mechanism := string(m.mechanism)
+		if mechanism != "" {
+			mechanism = "`" + mechanism + "`"
+		}
+		writeDescription(w, m.name+" | "+mechanism, descriptions[m.name])
 	}
 	fmt.Fprint(w, "\nFurther intervals and prices (I in nats):\n\n| for | what | assumes, beside independent units | source | published |\n|---|---|---|---|---|\n")
 	for _, o := range others {
@@ -114,7 +120,7 @@ func writeDescription(w io.Writer, name string, d described) {
 
 // writeRows writes the half-widths for one n.
 func writeRows(w io.Writer, n int64) error {
-	r := Request{N: n, Confidence: tableConfidence, Rounds: tableRounds, Training: n, Tokens: DefaultTokens}
+	r := Request{N: n, Confidence: tableConfidence, Rounds: tableRounds, Training: n, Tokens: thresholdout.DefaultTokens}
 	widths := make([][]float64, len(methods))
 	narrowest := make([]float64, len(tableQuestions))
 	for i, m := range methods {
@@ -124,7 +130,7 @@ func writeRows(w io.Writer, n int64) error {
 				return err
 			}
 			widths[i] = append(widths[i], half)
-			if descriptions[m.name].assumes == assumesNothing && (narrowest[j] == 0 || half < narrowest[j]) {
+			if descriptions[m.name].assumes == AssumesNothing && (narrowest[j] == 0 || half < narrowest[j]) {
 				narrowest[j] = half
 			}
 		}

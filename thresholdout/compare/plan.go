@@ -1,21 +1,24 @@
-package bounds
+// Package compare says beforehand what every method promises: the mechanisms of package thresholdout, each by its own plan, and
+// the bounds of the literature beside them. What it says of a mechanism is what a holdout that is so created gets.
+package compare
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"sort"
 	"strings"
-)
 
-// DefaultTokens is what Plan assumes for the mechanisms that compare with a training part where no tokens are named.
-const DefaultTokens = 20
+	"github.com/holdoutd/holdoutd/thresholdout"
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+)
 
 // Request is what a plan is asked for: N, Confidence, and Questions or HalfWidth; the rest may be zero.
 type Request struct {
 	N          int64   // units of the holdout
 	Questions  int64   // k; if zero, as many as the recommended method answers within HalfWidth
 	Confidence float64 // 1-beta, that all intervals hold together
-	HalfWidth  float64 // wanted, in (0,1): then each method says how many questions it answers
+	HalfWidth  float64 // wanted, in (0,1): then each method says how many questions it answers within it
 	Rounds     int64   // batches that the questions come in
 	Training   int64   // units of the training part
 	Tokens     int64   // how often training and holdout may disagree
@@ -26,7 +29,7 @@ func (r Request) beta() float64 { return 1 - r.Confidence }
 
 func (r Request) tokens(k int64) int64 {
 	if r.Tokens == 0 {
-		return min(DefaultTokens, k)
+		return min(thresholdout.DefaultTokens, k)
 	}
 	return min(r.Tokens, k)
 }
@@ -43,15 +46,18 @@ type Report struct {
 	Published  bool         `json:"published,omitempty"`
 	Methods    []MethodPlan `json:"methods"`
 
-	// Recommended is the method that is narrowest among those whose assumptions the request makes true.
+	// Recommended is the method that is narrowest among those that a holdout can be created with and whose assumptions nothing in
+	// the request contradicts.
 	Recommended string   `json:"recommended"`
 	Notes       []string `json:"notes"` // sentences for a person
 }
 
 // MethodPlan is what one method promises.
 type MethodPlan struct {
-	Method    string `json:"method"`    // one of the Method constants
-	Mechanism string `json:"mechanism"` // that it belongs to
+	Method string `json:"method"` // one of the Method constants
+
+	// Mechanism is what a holdout is created with to get this; absent for what is a formula alone.
+	Mechanism thresholdout.Mechanism `json:"mechanism,omitempty"`
 
 	// HalfWidth is that of Questions questions, nil where there is none: more slices than units. From 1/2 on it promises nothing that is
 	// not known of a mean in [0,1] beforehand.
@@ -73,27 +79,27 @@ type RequestError struct {
 	Detail string
 }
 
-func (e *RequestError) Error() string { return "bounds: " + e.Field + ": " + e.Detail }
+func (e *RequestError) Error() string { return "compare: " + e.Field + ": " + e.Detail }
 
 func (r Request) check() error {
 	wrong := func(field, format string, args ...any) error {
 		return &RequestError{Field: field, Detail: fmt.Sprintf(format, args...)}
 	}
 	switch {
-	case r.N < MinUnits || r.N > MaxUnits:
-		return wrong("n", "%d units; between %d and %d are possible", r.N, MinUnits, int64(MaxUnits))
-	case !(r.Confidence > 0 && r.Confidence <= MaxConfidence):
+	case r.N < bounds.MinUnits || r.N > thresholdout.MaxUnits:
+		return wrong("n", "%d units; between %d and %d are possible", r.N, bounds.MinUnits, int64(thresholdout.MaxUnits))
+	case !(r.Confidence > 0 && r.Confidence <= thresholdout.MaxConfidence):
 		return wrong("confidence", "%v is not between 0 and 1; 0.95 is usual", r.Confidence)
-	case r.Questions < 0 || r.Questions > MaxQuestions:
-		return wrong("questions", "%d is not between 1 and %d", r.Questions, int64(MaxQuestions))
+	case r.Questions < 0 || r.Questions > bounds.MaxQuestions:
+		return wrong("questions", "%d is not between 1 and %d", r.Questions, int64(bounds.MaxQuestions))
 	case !(r.HalfWidth >= 0 && r.HalfWidth < 1):
 		return wrong("half_width", "%v is not between 0 and 1, the width of a row function's range", r.HalfWidth)
 	case r.Questions == 0 && r.HalfWidth == 0:
 		return wrong("questions", "name the number of questions, or a half-width")
-	case r.Rounds < 0 || r.Rounds > MaxRounds || r.Questions > 0 && r.Rounds > r.Questions:
-		return wrong("rounds", "%d is not between 1 and the number of questions, at most %d", r.Rounds, MaxRounds)
-	case r.Training < 0 || r.Training > MaxUnits:
-		return wrong("training", "%d units; between 0 and %d are possible", r.Training, int64(MaxUnits))
+	case r.Rounds < 0 || r.Rounds > thresholdout.MaxRounds || r.Questions > 0 && r.Rounds > r.Questions:
+		return wrong("rounds", "%d is not between 1 and the number of questions, at most %d", r.Rounds, thresholdout.MaxRounds)
+	case r.Training < 0 || r.Training > thresholdout.MaxUnits:
+		return wrong("training", "%d units; between 0 and %d are possible", r.Training, int64(thresholdout.MaxUnits))
 	case r.Tokens < 0 || r.Questions > 0 && r.Tokens > r.Questions:
 		return wrong("tokens", "%d is not between 1 and the number of questions", r.Tokens)
 	case r.Tokens > 0 && r.Training == 0:
@@ -102,11 +108,8 @@ func (r Request) check() error {
 	return nil
 }
 
-// MaxConfidence keeps beta far above the smallest probabilities that the bounds compute.
-const MaxConfidence = 1 - 1e-9
-
-// Plan says what every method promises. Errors are *[RequestError].
-func Plan(r Request) (Report, error) {
+// Plan says what every method promises. It stops when ctx ends, with its error; other errors are *[RequestError].
+func Plan(ctx context.Context, r Request) (Report, error) {
 	if err := r.check(); err != nil {
 		return Report{}, err
 	}
@@ -116,7 +119,10 @@ func Plan(r Request) (Report, error) {
 			if !m.serves(r) {
 				continue
 			}
-			k, err := LargestWithin(r.HalfWidth, func(k int64) (float64, error) {
+			k, err := bounds.LargestWithin(r.HalfWidth, func(k int64) (float64, error) {
+				if err := ctx.Err(); err != nil {
+					return 0, err
+				}
 				w, err := m.at(r, k)
 				return w.halfWidth, err
 			})
@@ -128,7 +134,7 @@ func Plan(r Request) (Report, error) {
 	}
 	if r.Questions == 0 {
 		for _, m := range methods {
-			if m.serves(r) && m.allowed(r) {
+			if m.serves(r) && m.mechanism != "" {
 				r.Questions = max(r.Questions, within[m.name], r.Rounds, 1)
 			}
 		}
@@ -142,6 +148,9 @@ func Plan(r Request) (Report, error) {
 	for _, m := range methods {
 		if !m.serves(r) {
 			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return Report{}, err
 		}
 		w, err := m.at(r, r.Questions)
 		if err != nil {
@@ -158,22 +167,19 @@ func Plan(r Request) (Report, error) {
 			p.QuestionsWithin = &k
 		}
 		report.Methods = append(report.Methods, p)
-		if m.allowed(r) && w.halfWidth < best {
+		if m.mechanism != "" && w.halfWidth < best {
 			best, report.Recommended = w.halfWidth, m.name
 		}
 	}
-	report.Notes = notes(r, report, best)
-	return report, nil
+	report.Notes = notes(ctx, r, report, best)
+	return report, ctx.Err()
 }
 
 // serves reports whether the method is part of the plan.
 func (m method) serves(r Request) bool { return m.applies(r) && (m.published || !r.Published) }
 
-// allowed reports whether the method may be recommended: a batch fixed beforehand only to those who announce one round.
-func (m method) allowed(r Request) bool { return m.name != MethodNonAdaptive || r.Rounds == 1 }
-
 // notes says plainly what the numbers mean.
-func notes(r Request, report Report, best float64) []string {
+func notes(ctx context.Context, r Request, report Report, best float64) []string {
 	var notes []string
 	say := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	questions := plural(r.Questions, "question")
@@ -189,7 +195,7 @@ func notes(r Request, report Report, best float64) []string {
 		notes = append(notes, reach(r, report))
 	}
 	if !r.Published {
-		if s := saved(r); s != "" {
+		if s := saved(ctx, r); s != "" {
 			notes = append(notes, s)
 		}
 	}
@@ -198,15 +204,12 @@ func notes(r Request, report Report, best float64) []string {
 
 // reach compares how many questions are answered within the half-width asked for.
 func reach(r Request, report Report) string {
-	var most, most2 MethodPlan // of ours, and the literature's
+	var most, most2 MethodPlan // of the mechanisms, and of the literature's bounds
 	for _, p := range report.Methods {
-		if p.Method == MethodNonAdaptive && r.Rounds != 1 {
-			continue
-		}
-		if most.QuestionsWithin == nil || *p.QuestionsWithin > *most.QuestionsWithin {
+		if p.Mechanism != "" && (most.QuestionsWithin == nil || *p.QuestionsWithin > *most.QuestionsWithin) {
 			most = p
 		}
-		if p.Published && p.Method != MethodSplitting && *p.QuestionsWithin > 0 && (most2.QuestionsWithin == nil || *p.QuestionsWithin > *most2.QuestionsWithin) {
+		if p.Published && p.Method != MethodSplitting && p.Method != MethodNonAdaptive && *p.QuestionsWithin > 0 && (most2.QuestionsWithin == nil || *p.QuestionsWithin > *most2.QuestionsWithin) {
 			most2 = p
 		}
 	}
@@ -226,13 +229,13 @@ func reach(r Request, report Report) string {
 }
 
 // saved says what asking in rounds saves.
-func saved(r Request) string {
+func saved(ctx context.Context, r Request) string {
 	k := r.Questions
 	if k < 2 {
 		return ""
 	}
-	one, err := AdaptiveHoeffdingScheduled(r.N, k, r.beta())
-	if err != nil || one.HalfWidth >= 0.5 {
+	one, err := scheduledNoise(r, k)
+	if err != nil || one.halfWidth >= 0.5 {
 		return ""
 	}
 	choices := map[int64]bool{1: true, 2: true, 5: true, 10: true}
@@ -248,7 +251,12 @@ func saved(r Request) string {
 	sort.Slice(rounds, func(i, j int) bool { return rounds[i] < rounds[j] })
 	var widths []string
 	for _, c := range rounds {
-		b, err := AdaptiveHoeffdingRounds(r.N, k, c, r.beta())
+		if ctx.Err() != nil {
+			return ""
+		}
+		in := r
+		in.Rounds = c
+		b, err := roundsOf(in, k)
 		if err != nil {
 			return ""
 		}
@@ -256,13 +264,13 @@ func saved(r Request) string {
 		if c == 1 {
 			name = "in one batch fixed beforehand"
 		}
-		widths = append(widths, fmt.Sprintf("±%.4g %s", b.HalfWidth, name))
+		widths = append(widths, fmt.Sprintf("±%.4g %s", b.halfWidth, name))
 	}
 	if len(widths) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("Asking in rounds is narrower, since a batch is chosen before its own answers are seen: %s, instead of ±%.4g one by one.",
-		strings.Join(widths, ", "), one.HalfWidth)
+		strings.Join(widths, ", "), one.halfWidth)
 }
 
 // HalfWidthOf is the half-width of questions by one method, +Inf where it has none; r.Questions and r.HalfWidth do not matter. Errors
