@@ -212,6 +212,14 @@ func codeLookup(dst []uint8, codes []uint32, table []uint64) {
 	}
 }
 
+// codeBytes is byte code of a small table.
+func codeBytes(dst []uint8, codes []uint32, table []uint8) {
+	codes = codes[:len(dst)]
+	for i := range dst {
+		dst[i] = table[codes[i]]
+	}
+}
+
 // codesEqual compares the marks of two texts. Those of two nulls are equal, and do not count.
 func codesEqual(dst []uint8, a, b []uint32, marks *[2][]dataset.Mark) {
 	a, b = a[:len(dst)], b[:len(dst)]

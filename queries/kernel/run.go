@@ -249,7 +249,11 @@ func (s *State) condition(t *step, n int) {
 	case opCodeNe:
 		codeDiffers(dst, s.codes[t.a], t.aux)
 	case opCodeTable:
-		codeLookup(dst, s.codes[t.a], t.table.bits)
+		if t.table.bytes != nil {
+			codeBytes(dst, s.codes[t.a], t.table.bytes)
+		} else {
+			codeLookup(dst, s.codes[t.a], t.table.bits)
+		}
 	case opCodesEq:
 		codesEqual(dst, s.codes[t.a], s.codes[t.b], t.marks)
 	case opCodesNe:

@@ -21,9 +21,13 @@ type table struct {
 	numbers    []float64 // OpLookup: of each literal
 	null       float64   // OpLookup
 
-	bits []uint64  // bit code%64 of word code/64; not OpLookup
-	list []float64 // by code; OpLookup
+	bits  []uint64  // bit code%64 of word code/64; not OpLookup
+	bytes []uint8   // the same as a byte for each code, in small tables
+	list  []float64 // by code; OpLookup
 }
+
+// smallTable is up to how many places a table has bytes too, which are read faster while they stay in the first-level cache.
+const smallTable = 1 << 12
 
 // A table has a place for null, one for each text of the rounded dictionary, and one that no row has, for literals that are absent.
 func (t *table) places() int64 { return t.dictionary.Shape().Texts + 2 }
@@ -33,7 +37,15 @@ func (t *table) size() int64 {
 	if t.op == expr.OpLookup {
 		return 8 * t.places()
 	}
-	return 8 * (t.places()/64 + 1)
+	return bitBytes(t.places())
+}
+
+func bitBytes(places int64) int64 {
+	words := places/64 + 1
+	if places <= smallTable {
+		return (8 + 64) * words
+	}
+	return 8 * words
 }
 
 // TableBytes is how many bytes the table of a test of texts or of a lookup takes over a dictionary of a shape.
@@ -41,7 +53,7 @@ func TableBytes(s dataset.TextShape, lookup bool) int64 {
 	if lookup {
 		return 8 * (s.Texts + 2)
 	}
-	return 8 * ((s.Texts+2)/64 + 1)
+	return bitBytes(s.Texts + 2)
 }
 
 // place is where a literal's value goes.
@@ -62,7 +74,7 @@ func (t *table) fill() {
 		t.list[0] = t.null
 		return
 	}
-	t.bits = make([]uint64, t.size()/8)
+	t.bits = make([]uint64, t.places()/64+1)
 	for _, literal := range t.literals {
 		switch {
 		case t.op == expr.OpIn:
@@ -75,6 +87,12 @@ func (t *table) fill() {
 			t.bits[0] &^= 1
 		default:
 			t.scan(literal)
+		}
+	}
+	if t.places() <= smallTable {
+		t.bytes = make([]uint8, 64*len(t.bits))
+		for i := range t.bytes {
+			t.bytes[i] = uint8(t.bits[i/64]>>(i%64)) & 1
 		}
 	}
 }
@@ -116,11 +134,10 @@ func (t *table) scan(literal string) {
 	for left := total - int64(len(flat)); left > 0; left -= int64(len(filler)) {
 		s.run(filler[:min(left, int64(len(filler)))])
 	}
-	steps.Add(total * int64(len(s.state)))
 }
 
-// steps counts the steps of scans, for tests.
-var steps atomic.Int64
+// scanned counts the steps of scans, for tests.
+var scanned atomic.Int64
 
 // scanner is the state of a scan.
 type scanner struct {
@@ -142,6 +159,7 @@ func newScanner(pattern []byte, bits []uint64) *scanner {
 }
 
 func (s *scanner) run(texts []byte) {
+	scanned.Add(int64(len(texts) * len(s.state)))
 	if len(s.state) > 1 {
 		s.runLong(texts)
 		return
