@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"slices"
+	"syscall"
 
 	"github.com/holdoutd/holdoutd/dataset"
 )
@@ -57,6 +60,8 @@ func ChildMain() int {
 	if err := limitProcess(lim); err != nil {
 		return answer(Result{}, &Error{Kind: Internal, Detail: "the limits of the decoding process cannot be set", Err: err})
 	}
+	// A service manager signals the whole group when it stops the server, which ends its children itself.
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	res, err := Decode(context.Background(), req.Path, req.Dir, lim)
 	return answer(res, err)
 }
@@ -105,11 +110,7 @@ func verify(dir string, res Result) error {
 		return &Error{Kind: Internal, Detail: "the decoded dataset cannot be opened", Err: err}
 	}
 	defer t.Close()
-	same := int64(t.Rows()) == res.Rows && len(t.Schema().Fields) == len(res.Schema.Fields)
-	for i := 0; same && i < len(res.Schema.Fields); i++ {
-		same = t.Schema().Fields[i] == res.Schema.Fields[i]
-	}
-	if !same {
+	if int64(t.Rows()) != res.Rows || !slices.Equal(t.Schema().Fields, res.Schema.Fields) {
 		return &Error{Kind: Internal, Detail: "the decoded dataset is not the one that the decoding process described"}
 	}
 	return nil

@@ -87,6 +87,9 @@ func died(err error, stderr string, lim Limits) error {
 	}
 	exit := (*exec.ExitError)(nil)
 	if !errors.As(err, &exit) {
+		if machineFault(err) && !errors.Is(err, syscall.ENOENT) {
+			return &Error{Kind: Unavailable, Detail: "the server cannot start a decoding process now; send the file again", Err: err}
+		}
 		return &Error{Kind: Internal, Detail: "the decoding process cannot be started", Err: err}
 	}
 	status, _ := exit.Sys().(syscall.WaitStatus)
@@ -96,8 +99,9 @@ func died(err error, stderr string, lim Limits) error {
 		return &Error{Kind: Limit, Detail: "decoding the file needs more memory than is allowed; write it with smaller row groups and pages", Err: cause}
 	case exit.UserTime()+exit.SystemTime() >= lim.CPU:
 		return &Error{Kind: Limit, Detail: "decoding the file took more computing time than is allowed", Err: cause}
-	case status.Signaled() && status.Signal() == syscall.SIGKILL:
-		return &Error{Kind: Limit, Detail: "the decoding process was killed, probably for want of memory", Err: cause}
+	case status.Signaled() && status.Signal() != syscall.SIGSEGV && status.Signal() != syscall.SIGBUS && status.Signal() != syscall.SIGABRT:
+		// Its own limits end the process otherwise, see above: this came from outside.
+		return &Error{Kind: Unavailable, Detail: "the decoding process was killed from outside, probably because the machine is short of memory; send the file again", Err: cause}
 	case strings.HasPrefix(first, "ingest: no request"):
 		return &Error{Kind: Internal, Detail: "the decoding process got no request", Err: cause}
 	}

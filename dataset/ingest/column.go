@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -27,6 +28,8 @@ type column struct {
 	source   string
 	physical parquet.Type
 	optional bool
+	leaf     *schema.Column
+	form     valueForm
 
 	// read decodes up to n rows into the batch and returns how many it got; 0 is the end.
 	read readFunc
@@ -46,16 +49,14 @@ func (c *column) width() int64 {
 	}
 }
 
-// pageLimitMessage is how the library says that a page is larger than it reads; it has no error value for that.
-const pageLimitMessage = "exceeds configured limit"
-
-// damaged blames the file for an error of the library.
-func (c *column) damaged(err error) error {
-	if strings.Contains(err.Error(), pageLimitMessage) {
-		return &Error{Kind: TooLarge, Column: c.name,
-			Detail: "the column has a page that is larger than the limit; write the file with smaller pages", Err: err}
+// damaged blames a row group of the file for an error of its pages or of the library.
+func (c *column) damaged(group int, err error) error {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		e.Column = c.name
+		return e
 	}
-	return &Error{Kind: Damaged, Column: c.name, Detail: "the column cannot be decoded", Err: err}
+	return &Error{Kind: Damaged, Column: c.name,
+		Detail: fmt.Sprintf("row group %d of the column cannot be decoded: %s", group, strings.TrimPrefix(err.Error(), "parquet: "))}
 }
 
 // planColumns decides for each column of the file whether and how it is read.
@@ -69,11 +70,21 @@ func (d *decoder) planColumns() error {
 		}
 		names[name] = true
 	}
+	durations := d.durations()
 	skipped := map[string]bool{} // a nested column has many leaves
 	for i := range s.NumColumns() {
 		leaf := s.Column(i)
 		name := leaf.ColumnPath()[0]
 		c, reason := planColumn(leaf)
+		switch {
+		case d.newTypes[i]:
+			reason = "its logical type is newer than this program"
+		case d.encrypted(i):
+			reason = "it is encrypted; write it without encryption to have it read"
+		}
+		if unit, ok := durations[name]; ok && c.physical == parquet.Types.Int64 && c.kind == dataset.Number {
+			c.source = "DURATION(" + unit + ")"
+		}
 		if reason != "" {
 			if !skipped[name] {
 				skipped[name] = true
@@ -92,8 +103,9 @@ func planColumn(leaf *schema.Column) (*column, string) {
 	path := leaf.ColumnPath()
 	c := &column{
 		name: path[0], physical: leaf.PhysicalType(), optional: leaf.MaxDefinitionLevel() > 0,
-		source: sourceName(leaf),
+		source: sourceName(leaf), leaf: leaf,
 	}
+	c.form = formOf(c.physical, leaf.TypeLength(), c.optional)
 	switch {
 	case len(path) > 1 || leaf.MaxRepetitionLevel() > 0 || leaf.MaxDefinitionLevel() > 1:
 		return c, "nested: lists, structs and maps are not read"
@@ -194,6 +206,10 @@ func (c *column) choose(leaf *schema.Column) string {
 
 const unknown = "its type holds no numbers, booleans, texts or times"
 
+// notText says what to do about the texts of old writers (Impala, Hive, fastparquet), which nothing in the file tells
+// from other bytes.
+const notText = "binary without a text annotation; if it holds text, write it as strings (in pandas: df[c] = df[c].str.decode('utf-8'))"
+
 func (c *column) choosePhysical() string {
 	switch c.physical {
 	case parquet.Types.Boolean:
@@ -210,7 +226,7 @@ func (c *column) choosePhysical() string {
 		c.kind = dataset.Number
 		c.read = numbers(c, readFloat64, func(v float64) (float64, error) { return v, nil })
 	default:
-		return "binary without a text annotation"
+		return notText
 	}
 	return ""
 }

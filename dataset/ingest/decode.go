@@ -7,13 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"syscall"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
 
 	"github.com/holdoutd/holdoutd/dataset"
 )
@@ -32,12 +31,17 @@ const streamBuffer = 1 << 20
 //   - DATE (at midnight), TIMESTAMP and INT96 become Time, nanoseconds floored to microseconds. Timestamps without
 //     a time zone are taken as UTC.
 //   - BOOLEAN becomes Bool.
-//   - STRING, ENUM, JSON and UUID become Text. A text column that holds bytes that are not UTF-8, or more distinct
-//     texts than the limits allow, is skipped.
-//   - Nested columns, binary without a text annotation, INTERVAL, BSON and columns of the null type are skipped.
+//   - STRING, ENUM, JSON and UUID become Text. A text column that holds bytes that are not UTF-8, a text longer than the
+//     limits allow, or more distinct texts, is skipped.
+//   - Arrow's durations, which Parquet does not know, become Number in the file's unit; the source names it.
+//   - Nested and encrypted columns, binary without a text annotation, INTERVAL, BSON, columns of the null type and of
+//     logical types that are newer than this program are skipped.
+//
+// A page is only decoded when it is whole: its checksum where it has one, its size, its levels and the number of its
+// values must be what its header says.
 func Decode(ctx context.Context, path, dir string, lim Limits) (res Result, err error) {
 	lim = lim.withDefaults()
-	d := &decoder{ctx: ctx, lim: lim}
+	d := &decoder{ctx: ctx, lim: lim, pages: newPages(lim.MaxPageBytes)}
 	defer func() {
 		if r := recover(); r != nil {
 			err = &Error{Kind: Damaged, Detail: "the file cannot be decoded", Err: fmt.Errorf("panic: %v", r)}
@@ -70,10 +74,14 @@ type decoder struct {
 	reader  *file.Reader
 	groups  []*file.RowGroupReader // made once: making one looks at all columns
 	rows    int64
+	decoded int64     // bytes of the columns without the texts
 	columns []*column // those that are read
 	writer  *dataset.Writer
-	batch   batch
-	result  Result
+	pages   *pages
+
+	newTypes map[int]bool // leaves of a logical type that the library does not know
+	batch    batch
+	result   Result
 }
 
 // open checks the outer form of the file and lets the library read the footer.
@@ -86,13 +94,8 @@ func (d *decoder) open(path string) error {
 	if err := d.checkFrame(); err != nil {
 		return errorsJoin(err, f.Close())
 	}
-	properties := parquet.NewReaderProperties(memory.NewGoAllocator())
-	properties.BufferedStreamEnabled = true
-	properties.BufferSize = streamBuffer
-	properties.MaxUncompressedPageSize = d.lim.MaxPageBytes
-	d.reader, err = file.NewParquetReader(f, file.WithReadProps(properties))
-	if err != nil {
-		return errorsJoin(&Error{Kind: Damaged, Detail: "the footer of the Parquet file cannot be read", Err: err}, f.Close())
+	if err := d.readFooter(); err != nil {
+		return errorsJoin(err, f.Close())
 	}
 	return nil
 }
@@ -161,6 +164,8 @@ func (d *decoder) plan() error {
 	switch {
 	case meta.NumRows != d.rows:
 		return refuse(Damaged, "the footer says %d rows, its row groups have %d", meta.NumRows, d.rows)
+	case meta.Schema.Root().NumFields() == 0:
+		return refuse(NoUsableColumns, "the file has no columns")
 	case d.rows == 0:
 		return refuse(NoRows, "the file has columns but no rows")
 	case len(d.columns) == 0:
@@ -179,28 +184,45 @@ func (d *decoder) noColumns() error {
 }
 
 // checkExpansion refuses a file that says much more than its bytes can mean. A few hundred bytes of Parquet can
-// stand for billions of equal values; a reader that streams would fill the disk with them.
+// stand for billions of equal values; a reader that streams would fill the disk with them. The texts are added as they
+// come, see addTexts.
 func (d *decoder) checkExpansion() error {
 	var width int64
 	for _, c := range d.columns {
 		width += c.width()
 	}
-	decoded := width * d.rows // below 16384*8*2^31, no overflow
-	allowed := max(d.lim.FreeExpansionBytes, d.lim.MaxExpansion*d.size)
-	if decoded > allowed {
+	d.decoded = width * d.rows // below 16384*8*2^31, no overflow
+	if d.decoded > d.allowed() {
 		return refuse(TooLarge, "a file of %d bytes that says %d rows of %d columns would become %d bytes; at most %d times a file's size, or %d bytes, are decoded",
-			d.size, d.rows, len(d.columns), decoded, d.lim.MaxExpansion, d.lim.FreeExpansionBytes)
+			d.size, d.rows, len(d.columns), d.decoded, d.lim.MaxExpansion, d.lim.FreeExpansionBytes)
 	}
-	if decoded > d.lim.MaxOutputBytes {
-		return refuse(TooLarge, "the table would take %d bytes, the limit is %d", decoded, d.lim.MaxOutputBytes)
+	if d.decoded > d.lim.MaxOutputBytes {
+		return refuse(TooLarge, "the table would take %d bytes, the limit is %d", d.decoded, d.lim.MaxOutputBytes)
+	}
+	return nil
+}
+
+// allowed is how many bytes the file may become.
+func (d *decoder) allowed() int64 {
+	return max(d.lim.FreeExpansionBytes, d.lim.MaxExpansion*d.size)
+}
+
+// addTexts counts the texts of a finished column among the decoded bytes and against the table's budget.
+func (d *decoder) addTexts() error {
+	d.decoded += d.batch.textBytes
+	d.batch.textsLeft -= d.batch.textBytes
+	if d.decoded > d.allowed() {
+		return refuse(TooLarge, "a file of %d bytes would become more than %d bytes; at most %d times a file's size, or %d bytes, are decoded",
+			d.size, d.allowed(), d.lim.MaxExpansion, d.lim.FreeExpansionBytes)
 	}
 	return nil
 }
 
 func (d *decoder) write(dir string) (err error) {
 	if d.writer, err = dataset.NewWriter(dir); err != nil {
-		return &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: err}
+		return err
 	}
+	d.batch.textsLeft = d.lim.MaxTextBytes
 	for i := range d.reader.NumRowGroups() {
 		d.groups = append(d.groups, d.reader.RowGroup(i))
 	}
@@ -254,6 +276,9 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 	var dictionary []string
 	if kind == dataset.Text {
 		dictionary = d.batch.dictionary
+		if err := d.addTexts(); err != nil {
+			return err
+		}
 	}
 	if err := d.writer.End(dictionary); err != nil {
 		return err
@@ -262,34 +287,40 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 	return nil
 }
 
-// readChunk reads one column of one row group, which must have exactly the rows that the footer says.
-func (d *decoder) readChunk(c *column, group int) error {
-	reader := d.groups[group]
-	rows := reader.NumRows()
+// readChunk reads one column of one row group, which must have exactly the rows that the footer says. Whatever the
+// library cannot bear in the file is an error that names the column and the row group.
+func (d *decoder) readChunk(c *column, group int) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = c.damaged(group, fmt.Errorf("the decoder failed: %v", r))
+		}
+	}()
+	rows := d.groups[group].NumRows()
 	if rows == 0 {
 		return nil // some writers leave nonsense in the chunks of an empty group
 	}
-	if err := d.checkChunk(c, group); err != nil {
+	if err := d.beginChunk(c, group); err != nil {
 		return err
 	}
-	chunk, err := reader.Column(c.index)
-	if err != nil {
-		return c.damaged(err)
-	}
+	chunk := file.NewColumnReader(c.leaf, d.pages, memory.DefaultAllocator, &d.pages.buffers)
 	defer chunk.Close()
 	for done := int64(0); done < rows; {
 		if err := d.ctx.Err(); err != nil {
 			return err
 		}
 		n, err := c.read(&d.batch, chunk, min(batchRows, rows-done))
-		if err != nil {
+		skip := (*skipError)(nil)
+		switch {
+		case errors.Is(err, errTooWide), errors.As(err, &skip):
 			return err
+		case err != nil:
+			return c.damaged(group, err)
 		}
 		if n <= 0 {
 			if err := chunk.Err(); err != nil {
-				return c.damaged(err)
+				return c.damaged(group, err)
 			}
-			return c.damaged(fmt.Errorf("row group %d ends after %d of %d rows", group, done, rows))
+			return c.damaged(group, fmt.Errorf("it ends after %d of %d rows", done, rows))
 		}
 		if err := d.batch.writeTo(d.writer, int(n)); err != nil {
 			return err
@@ -297,33 +328,42 @@ func (d *decoder) readChunk(c *column, group int) error {
 		done += n
 	}
 	if chunk.HasNext() {
-		return c.damaged(fmt.Errorf("row group %d has more values than its %d rows", group, rows))
+		return c.damaged(group, fmt.Errorf("it has more values than its %d rows", rows))
 	}
 	if err := chunk.Err(); err != nil {
-		return c.damaged(err)
+		return c.damaged(group, err)
 	}
 	return nil
 }
 
-// checkChunk compares what the footer says of a chunk with the file's size and the group's rows.
-func (d *decoder) checkChunk(c *column, group int) error {
+// beginChunk compares what the footer says of a chunk with the file's size and the group's rows, and turns to its pages.
+func (d *decoder) beginChunk(c *column, group int) error {
 	meta, err := d.groups[group].MetaData().ColumnChunk(c.index)
 	if err != nil {
-		return c.damaged(err)
+		return c.damaged(group, err)
 	}
 	if n := d.groups[group].NumRows(); meta.NumValues() != n {
-		return c.damaged(fmt.Errorf("row group %d has %d values for %d rows", group, meta.NumValues(), n))
+		return c.damaged(group, fmt.Errorf("it has %d values for %d rows", meta.NumValues(), n))
 	}
 	start, length := meta.DataPageOffset(), meta.TotalCompressedSize()
 	if meta.HasDictionaryPage() && meta.DictionaryPageOffset() > 0 {
 		start = min(start, meta.DictionaryPageOffset())
 	}
 	if start < 0 || length < 0 || start > d.size || length > d.size-start {
-		return c.damaged(fmt.Errorf("row group %d lies outside of the file", group))
+		return c.damaged(group, errors.New("it lies outside of the file"))
 	}
 	if meta.Type() != c.physical {
-		return c.damaged(fmt.Errorf("row group %d has another type than the schema", group))
+		return c.damaged(group, errors.New("it has another type than the schema"))
 	}
+	if d.reader.MetaData().WriterVersion().LessThan(metadata.Parquet816FixedVersion) {
+		length = min(length+oldPadding, d.size-start)
+	}
+	codec := meta.Compression()
+	if name, ok := codecName(codec); !ok {
+		return &Error{Kind: Unsupported, Column: c.name,
+			Detail: fmt.Sprintf("the column is compressed by the codec %s, which is not read; write the file again with zstd", name)}
+	}
+	d.pages.begin(d.source, start, length, meta.NumValues(), codec, c.form)
 	return nil
 }
 
@@ -337,10 +377,25 @@ func (d *decoder) classify(err error) error {
 		return &Error{Kind: Limit, Detail: "decoding was stopped before it was done", Err: err}
 	case errors.Is(err, syscall.EFBIG):
 		return &Error{Kind: Limit, Detail: "the decoded table is larger than the limit", Err: err}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &Error{Kind: Unavailable, Detail: fmt.Sprintf("the server's disk is full: the decoded table needs at least %d bytes; make room and send the file again", d.decoded), Err: err}
+	case machineFault(err):
+		return &Error{Kind: Unavailable, Detail: "the server's disk or system failed while the file was decoded; send the file again", Err: err}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		return &Error{Kind: Damaged, Detail: "the file ends too early", Err: err}
 	}
 	return &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: err}
+}
+
+// machineFault reports an error of the system that says nothing about the file: the same file can succeed later.
+func machineFault(err error) bool {
+	for _, e := range []syscall.Errno{syscall.EIO, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN,
+		syscall.EACCES, syscall.EPERM, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE, syscall.ENOENT} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
 }
 
 // errorsJoin keeps err as it is when there is no second error.
@@ -362,9 +417,9 @@ type batch struct {
 
 	texts      map[string]uint32
 	dictionary []string
-	textBytes  int64
-	maxTexts   int
-	maxBytes   int64
+	textBytes  int64 // of this column's distinct texts, with their overhead
+	textsLeft  int64 // what is left of the table's budget
+	lim        Limits
 }
 
 // batchRows is how many values are decoded at once: small enough for the cache, large enough to hide the calls.
@@ -377,26 +432,32 @@ func (b *batch) begin(lim Limits) {
 		b.bools = make([]uint8, batchRows)
 		b.codes = make([]uint32, batchRows)
 	}
-	b.texts, b.dictionary, b.textBytes = map[string]uint32{}, []string{}, 0
-	b.maxTexts, b.maxBytes = lim.MaxTexts, lim.MaxTextBytes
+	b.texts, b.dictionary, b.textBytes, b.lim = map[string]uint32{}, []string{}, 0, lim
 }
+
+// textOverhead is what each distinct text costs beside its bytes: its offset in the dataset and its place in a map.
+const textOverhead = 16
 
 // code returns the code of a text, which it adds to the dictionary when it is new.
 func (b *batch) code(text []byte) (uint32, error) {
+	if len(text) > b.lim.MaxTextLength { // before it is looked up: hashing it for each row would take long
+		return 0, &skipError{fmt.Sprintf("it has texts of more than %d bytes: it holds free text, not categories", b.lim.MaxTextLength)}
+	}
 	if code, ok := b.texts[string(text)]; ok {
 		return code, nil
 	}
+	cost := int64(len(text)) + textOverhead
 	switch {
 	case !utf8.Valid(text):
 		return 0, &skipError{"it holds bytes that are not UTF-8 text"}
-	case len(b.dictionary) >= b.maxTexts:
-		return 0, &skipError{"it has more than " + strconv.Itoa(b.maxTexts) + " distinct texts"}
-	case b.textBytes+int64(len(text)) > b.maxBytes:
-		return 0, &skipError{"its distinct texts are longer than " + strconv.FormatInt(b.maxBytes, 10) + " bytes"}
+	case len(b.dictionary) >= b.lim.MaxTexts:
+		return 0, &skipError{fmt.Sprintf("it has more than %d distinct texts", b.lim.MaxTexts)}
+	case b.textBytes+cost > b.textsLeft:
+		return 0, &skipError{fmt.Sprintf("with its distinct texts those of the table would take more than %d bytes", b.lim.MaxTextBytes)}
 	}
 	s := string(text)
 	b.dictionary = append(b.dictionary, s)
-	b.textBytes += int64(len(s))
+	b.textBytes += cost
 	code := uint32(len(b.dictionary))
 	b.texts[s] = code
 	return code, nil

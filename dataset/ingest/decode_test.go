@@ -42,7 +42,7 @@ t32 number TIME(ms) [1.5 null 86399.999]
 t64 number TIME(us) [1.5 null 86399.999999]
 dec number DECIMAL(9,2) [-1.25 null 1.23456789e+06]
 dec38 number DECIMAL(38,5) [-9.007199254740993e+10 null 1e-05]
-bin skipped: binary without a text annotation
+bin skipped: ` + notText + `
 list skipped: nested: lists, structs and maps are not read
 struct skipped: nested: lists, structs and maps are not read
 null skipped: it has the null type and no values`
@@ -68,7 +68,7 @@ en text STRING ["m" null]
 js text JSON ["{}" null]
 tm number TIME(us) [3723.5 null]
 iv skipped: its type holds no numbers, booleans, texts or times
-bl skipped: binary without a text annotation`
+bl skipped: ` + notText
 )
 
 // One table, written by pyarrow with every codec and both page versions (version 1 with dictionaries, 2 without),
@@ -197,8 +197,9 @@ func TestCancelled(t *testing.T) {
 // A column with too many texts, or too long ones, is left out; the others stay whole.
 func TestTextLimits(t *testing.T) {
 	for reason, lim := range map[string]Limits{
-		"it has more than 3 distinct texts":            {MaxTexts: 3},
-		"its distinct texts are longer than 100 bytes": {MaxTextBytes: 100},
+		"it has more than 3 distinct texts":                                         {MaxTexts: 3},
+		"with its distinct texts those of the table would take more than 100 bytes": {MaxTextBytes: 100},
+		"it has texts of more than 5 bytes: it holds free text, not categories":     {MaxTextLength: 5},
 	} {
 		dir := filepath.Join(t.TempDir(), "table")
 		res, err := Decode(context.Background(), fixture("encodings.parquet"), dir, lim)

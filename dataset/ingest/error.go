@@ -19,6 +19,7 @@ const (
 	NoUsableColumns Kind = "no-usable-columns" // every column was skipped
 	NoRows          Kind = "no-rows"           // the schema is there, rows are not
 	Limit           Kind = "limit"             // decoding took more memory, time or disk than the limits allow
+	Unavailable     Kind = "unavailable"       // the machine failed, not the file: it may be taken when it comes again
 	Internal        Kind = "internal"          // not the file's fault
 )
 

@@ -199,7 +199,7 @@ func setType(el *parquet.SchemaElement, t parquet.Type) { el.Type = &t }
 
 // integerSource reports whether the uploaded column was of an integer type.
 func integerSource(source string) bool {
-	return strings.HasPrefix(source, "INT") || strings.HasPrefix(source, "UINT")
+	return strings.HasPrefix(source, "INT") || strings.HasPrefix(source, "UINT") || strings.HasPrefix(source, "DURATION")
 }
 
 // allWhole reports whether every value that is not null is a whole multiple of unit within ±limit.

@@ -86,9 +86,9 @@ func mutate(r *rand.Rand, data []byte) []byte {
 
 var seeds = []string{"types-pyarrow-none-v1.parquet", "types-pyarrow-zstd-v2.parquet", "types-pyarrow-brotli-v1.parquet",
 	"types-pyarrow-lz4-v2.parquet", "types-pyarrow-gzip-v1.parquet", "encodings.parquet", "int96.parquet", "polars.parquet",
-	"duckdb.parquet", "bomb.parquet"}
+	"duckdb.parquet", "bomb.parquet", "checksums.parquet"}
 
-// 60 seeded mutations of each of ten files, in this process: nothing may panic, hang, or come out half.
+// 60 seeded mutations of each of eleven files, in this process: nothing may panic, hang, or come out half.
 func TestMutations(t *testing.T) {
 	root := t.TempDir()
 	decoded := 0
@@ -134,6 +134,17 @@ func TestFooterBytes(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	for _, name := range seeds {
 		f.Add(read(f, name))
+	}
+	damaged, err := filepath.Glob(fixture("damaged/*.parquet"))
+	if err != nil || len(damaged) == 0 {
+		f.Fatal(damaged, err)
+	}
+	for _, path := range damaged { // small, and near to what the decoders go wrong at
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
 	}
 	f.Add([]byte{})
 	f.Add([]byte("PAR1PAR1"))

@@ -29,8 +29,12 @@ const (
 	// DefaultMaxTexts bounds the dictionary of a column. A text column above it is free text or a key, about which no
 	// statistical question can be asked.
 	DefaultMaxTexts = 1 << 22
-	// DefaultMaxTextBytes bounds the bytes of a column's distinct texts, which the server holds in memory.
+	// DefaultMaxTextBytes bounds the distinct texts of a table, all its columns together, each text with 16 bytes more
+	// than it is long: queries look at every one of them.
 	DefaultMaxTextBytes = 512 << 20
+	// DefaultMaxTextLength is the longest text of a category. Names, addresses, labels and codes are far below it; a
+	// column with a longer one holds documents.
+	DefaultMaxTextLength = 64 << 10
 	// DefaultCPU decodes about ten billion values.
 	DefaultCPU = 30 * time.Minute
 	// DefaultWall ends a child that waits for ever.
@@ -49,7 +53,8 @@ type Limits struct {
 	MaxPageBytes       int64         `json:"max_page_bytes"`       // of a page, decompressed
 	MemoryBytes        int64         `json:"memory_bytes"`         // RLIMIT_DATA of the child
 	MaxTexts           int           `json:"max_texts"`            // distinct texts of a column; a column with more is skipped
-	MaxTextBytes       int64         `json:"max_text_bytes"`       // their bytes; a column with more is skipped
+	MaxTextBytes       int64         `json:"max_text_bytes"`       // distinct texts of a table; a column that goes beyond is skipped
+	MaxTextLength      int           `json:"max_text_length"`      // bytes of a text; a column with a longer one is skipped
 	CPU                time.Duration `json:"cpu"`                  // RLIMIT_CPU of the child, in whole seconds
 	Wall               time.Duration `json:"wall"`                 // after which the child is killed
 }
@@ -70,6 +75,7 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.MemoryBytes, DefaultMemoryBytes)
 	orDefault(&l.MaxTexts, DefaultMaxTexts)
 	orDefault(&l.MaxTextBytes, DefaultMaxTextBytes)
+	orDefault(&l.MaxTextLength, DefaultMaxTextLength)
 	orDefault(&l.CPU, DefaultCPU)
 	orDefault(&l.Wall, DefaultWall)
 	return l

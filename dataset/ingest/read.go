@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -10,39 +11,40 @@ import (
 	"github.com/holdoutd/holdoutd/dataset"
 )
 
-// A reader of one physical type: decodes up to n rows into dst (values without the nulls between them) and levels.
+// A reader of one physical type: decodes up to n rows of one page into dst (values without the nulls between them) and
+// levels. It stops at the end of a page because texts lie in the page's memory, which the next page takes.
 type physicalReader[T any] func(r file.ColumnChunkReader, n int64, dst []T, levels []int16) (int64, int, error)
 
 func readInt32(r file.ColumnChunkReader, n int64, dst []int32, levels []int16) (int64, int, error) {
-	return r.(*file.Int32ColumnChunkReader).ReadBatch(n, dst, levels, nil)
+	return r.(*file.Int32ColumnChunkReader).ReadBatchInPage(n, dst, levels, nil)
 }
 
 func readInt64(r file.ColumnChunkReader, n int64, dst []int64, levels []int16) (int64, int, error) {
-	return r.(*file.Int64ColumnChunkReader).ReadBatch(n, dst, levels, nil)
+	return r.(*file.Int64ColumnChunkReader).ReadBatchInPage(n, dst, levels, nil)
 }
 
 func readInt96(r file.ColumnChunkReader, n int64, dst []parquet.Int96, levels []int16) (int64, int, error) {
-	return r.(*file.Int96ColumnChunkReader).ReadBatch(n, dst, levels, nil)
+	return r.(*file.Int96ColumnChunkReader).ReadBatchInPage(n, dst, levels, nil)
 }
 
 func readFloat32(r file.ColumnChunkReader, n int64, dst []float32, levels []int16) (int64, int, error) {
-	return r.(*file.Float32ColumnChunkReader).ReadBatch(n, dst, levels, nil)
+	return r.(*file.Float32ColumnChunkReader).ReadBatchInPage(n, dst, levels, nil)
 }
 
 func readFloat64(r file.ColumnChunkReader, n int64, dst []float64, levels []int16) (int64, int, error) {
-	return r.(*file.Float64ColumnChunkReader).ReadBatch(n, dst, levels, nil)
+	return r.(*file.Float64ColumnChunkReader).ReadBatchInPage(n, dst, levels, nil)
 }
 
 func readBool(r file.ColumnChunkReader, n int64, dst []bool, levels []int16) (int64, int, error) {
-	return r.(*file.BooleanColumnChunkReader).ReadBatch(n, dst, levels, nil)
+	return r.(*file.BooleanColumnChunkReader).ReadBatchInPage(n, dst, levels, nil)
 }
 
 func readBytes(r file.ColumnChunkReader, n int64, dst []parquet.ByteArray, levels []int16) (int64, int, error) {
-	return r.(*file.ByteArrayColumnChunkReader).ReadBatch(n, dst, levels, nil)
+	return r.(*file.ByteArrayColumnChunkReader).ReadBatchInPage(n, dst, levels, nil)
 }
 
 func readFixed(r file.ColumnChunkReader, n int64, dst []parquet.FixedLenByteArray, levels []int16) (int64, int, error) {
-	return r.(*file.FixedLenByteArrayColumnChunkReader).ReadBatch(n, dst, levels, nil)
+	return r.(*file.FixedLenByteArrayColumnChunkReader).ReadBatchInPage(n, dst, levels, nil)
 }
 
 // spread reads up to n rows and calls null or value for each in order. It checks that the library returned as many
@@ -51,10 +53,10 @@ func spread[T any](c *column, b *batch, r file.ColumnChunkReader, n int64, buffe
 	null func(row int), value func(row int, v T) error) (int64, error) {
 	rows, values, err := read(r, n, buffer[:n], b.levels[:n])
 	if err != nil {
-		return 0, c.damaged(err)
+		return 0, err
 	}
 	if rows < 0 || rows > n || values < 0 || int64(values) > rows || (!c.optional && int64(values) != rows) {
-		return 0, c.damaged(fmt.Errorf("%d values for %d rows", values, rows))
+		return 0, fmt.Errorf("%d values for %d rows", values, rows)
 	}
 	next := 0
 	for row := range int(rows) {
@@ -63,7 +65,7 @@ func spread[T any](c *column, b *batch, r file.ColumnChunkReader, n int64, buffe
 			continue
 		}
 		if next == values {
-			return 0, c.damaged(fmt.Errorf("fewer values than rows that are not null"))
+			return 0, errors.New("fewer values than rows that are not null")
 		}
 		if err := value(row, buffer[next]); err != nil {
 			return 0, err
@@ -71,7 +73,7 @@ func spread[T any](c *column, b *batch, r file.ColumnChunkReader, n int64, buffe
 		next++
 	}
 	if next != values {
-		return 0, c.damaged(fmt.Errorf("more values than rows that are not null"))
+		return 0, errors.New("more values than rows that are not null")
 	}
 	return rows, nil
 }

@@ -45,3 +45,7 @@ duckdb.sql(f"""copy (select * from (values (1::tinyint,1::utinyint,1::hugeint,1.
 duckdb.sql(f"copy (select 7::bigint as a from range(200000000)) to '{D}bomb.parquet' (format parquet, compression zstd, row_group_size 200000000)")
 # decimals too precise
 pq.write_table(pa.table({'ok':pa.array([1.0]),'price':pa.array([decimal.Decimal('90071992547409.93')],pa.decimal128(20,2))}),D+'too-precise.parquet',store_schema=False)
+# checksums of pages, a duration, infinities
+pq.write_table(pa.table({'n':pa.array([1,2,None,4,5,6,7,8]*4),'s':pa.array(['a','b',None,'a','c','a','b','a']*4),'b':pa.array([True,None,False,True]*8),
+ 'd':pa.array([1,None,3,4]*8,pa.duration('us')),'x':pa.array([1.5,float('inf'),None,float('-inf')]*8)}),
+ D+'checksums.parquet',write_page_checksum=True,compression='snappy',use_dictionary=['s'],write_statistics=False)

@@ -1,0 +1,210 @@
+package ingest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/apache/arrow-go/v18/parquet"
+)
+
+// valueForm is what the bytes of a column's values must look like.
+type valueForm struct {
+	physical parquet.Type
+	width    int64 // bytes of a plain value; 0: booleans and byte arrays
+	optional bool  // has definition levels, 0 null and 1 value
+}
+
+func formOf(physical parquet.Type, typeLength int, optional bool) valueForm {
+	f := valueForm{physical: physical, optional: optional}
+	switch physical {
+	case parquet.Types.Int32, parquet.Types.Float:
+		f.width = 4
+	case parquet.Types.Int64, parquet.Types.Double:
+		f.width = 8
+	case parquet.Types.Int96:
+		f.width = 12
+	case parquet.Types.FixedLenByteArray:
+		f.width = int64(typeLength)
+	}
+	return f
+}
+
+// maxIndexBits is the widest index into a dictionary, whose size is a 32-bit number.
+const maxIndexBits = 32
+
+var (
+	errLevels = errors.New("its levels are damaged")
+	errValues = errors.New("its values are damaged")
+)
+
+// check reports values that cannot be what a page's header says: present is how many there must be, dictionary how
+// many entries the chunk's dictionary has, -1 for none. It looks at lengths and counts alone; the library decodes.
+func (f valueForm) check(data []byte, encoding parquet.Encoding, present, dictionary int64) error {
+	switch encoding {
+	case parquet.Encodings.Plain:
+		return f.checkPlain(data, present)
+	case parquet.Encodings.RLEDict, parquet.Encodings.PlainDict:
+		switch {
+		case dictionary < 0:
+			return errors.New("it refers to a dictionary that the column does not have")
+		case present == 0:
+			return nil
+		case len(data) == 0 || dictionary == 0:
+			return errValues
+		case data[0] > maxIndexBits:
+			return fmt.Errorf("its indexes have %d bits, at most %d are possible", data[0], maxIndexBits)
+		}
+		_, err := countRuns(data[1:], int(data[0]), present, uint64(dictionary)-1)
+		return err
+	case parquet.Encodings.RLE:
+		if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
+			if present == 0 && len(data) == 0 {
+				return nil
+			}
+			return errValues
+		}
+		_, err := countRuns(data[4:][:binary.LittleEndian.Uint32(data)], 1, present, 1)
+		return err
+	case parquet.Encodings.DeltaBinaryPacked, parquet.Encodings.DeltaLengthByteArray, parquet.Encodings.DeltaByteArray:
+		return checkDelta(data, present)
+	case parquet.Encodings.ByteStreamSplit:
+		if f.width == 0 || int64(len(data)) != f.width*present {
+			return errValues
+		}
+		return nil
+	}
+	return fmt.Errorf("its encoding, of number %d, is not known", int(encoding))
+}
+
+// checkPlain reports plain values that do not fill data exactly.
+func (f valueForm) checkPlain(data []byte, present int64) error {
+	ok := false
+	switch f.physical {
+	case parquet.Types.Boolean:
+		ok = int64(len(data)) == (present+7)/8
+	case parquet.Types.ByteArray:
+		for ; present > 0 && len(data) >= 4; present-- {
+			n := uint64(binary.LittleEndian.Uint32(data))
+			if n > uint64(len(data)-4) {
+				break
+			}
+			data = data[4+n:]
+		}
+		ok = present == 0 && len(data) == 0
+	default:
+		ok = int64(len(data)) == f.width*present
+	}
+	if !ok {
+		return errors.New("its plain values are more or fewer bytes than its header says")
+	}
+	return nil
+}
+
+// checkDelta compares the number of values in the header of delta encoding: block size, blocks' parts, values, first.
+func checkDelta(data []byte, present int64) error {
+	if present == 0 && len(data) == 0 {
+		return nil
+	}
+	var numbers [3]uint64
+	for i := range numbers {
+		v, n := binary.Uvarint(data)
+		if n <= 0 {
+			return errValues
+		}
+		numbers[i], data = v, data[n:]
+	}
+	if numbers[2] != uint64(present) {
+		return fmt.Errorf("it has %d values, its header and levels say %d", numbers[2], present)
+	}
+	return nil
+}
+
+// levelsV1 counts the values that are there in a data page of version 1, and the bytes of its levels.
+func levelsV1(data []byte, encoding parquet.Encoding, values int64) (present int64, length int, err error) {
+	switch encoding {
+	case parquet.Encodings.RLE:
+		if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
+			return 0, 0, errLevels
+		}
+		length = 4 + int(binary.LittleEndian.Uint32(data))
+		present, err = countLevels(data[4:length], values)
+		return present, length, err
+	case parquet.Encodings.BitPacked: // deprecated; from the highest bit on, which changes no count of whole bytes
+		length = int((values + 7) / 8)
+		if length > len(data) {
+			return 0, 0, errLevels
+		}
+		for i := range values {
+			present += int64(data[i/8]>>(7-i%8)) & 1
+		}
+		return present, length, nil
+	}
+	return 0, 0, fmt.Errorf("the encoding of its levels, of number %d, is not known", int(encoding))
+}
+
+// countLevels counts the ones among levels of one bit.
+func countLevels(data []byte, values int64) (present int64, err error) {
+	if present, err = countRuns(data, 1, values, 1); err != nil {
+		return 0, errLevels
+	}
+	return present, nil
+}
+
+// countRuns walks the runs of the hybrid of run lengths and packed bits, which must hold exactly so many values of this
+// width, and returns how many of one bit are 1. The last packed run may be padded, a run of one value may not go on
+// beyond the end, and its value may not be above highest.
+func countRuns(data []byte, width int, values int64, highest uint64) (ones int64, err error) {
+	bytes := (width + 7) / 8
+	for values > 0 {
+		head, n := binary.Uvarint(data)
+		if n <= 0 {
+			return 0, errValues
+		}
+		data = data[n:]
+		if head&1 == 0 {
+			run := head >> 1
+			if run == 0 || run > uint64(values) || bytes > len(data) {
+				return 0, errValues
+			}
+			var v uint64
+			for i, b := range data[:bytes] {
+				v |= uint64(b) << (8 * i)
+			}
+			if v > highest {
+				return 0, errValues
+			}
+			ones += int64(run * (v & 1))
+			values, data = values-int64(run), data[bytes:]
+			continue
+		}
+		groups := head >> 1
+		if groups == 0 || width > 0 && groups > uint64(len(data)/width) {
+			return 0, errValues
+		}
+		here := min(int64(min(groups, uint64(values)))*8, values) // the rest of the last group is padding
+		if width == 1 {
+			ones += countBits(data, here)
+		}
+		values, data = values-here, data[int(groups)*width:]
+	}
+	return ones, nil
+}
+
+// countBits counts the ones among the first n bits, from the lowest of each byte on.
+func countBits(data []byte, n int64) (ones int64) {
+	for ; n >= 64; n -= 64 {
+		ones += int64(bits.OnesCount64(binary.LittleEndian.Uint64(data)))
+		data = data[8:]
+	}
+	for ; n > 0; n -= 8 {
+		b := data[0]
+		if n < 8 {
+			b &= 1<<n - 1
+		}
+		ones += int64(bits.OnesCount8(b))
+		data = data[1:]
+	}
+	return ones
+}

@@ -1,0 +1,281 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+// In a file with checksums no flipped bit may change a value: the file is refused, or what it says is the same. The
+// test flips a bit of every byte before the footer, in turn. It would notice a reader that ignores checksums.
+func TestChecksumsFindFlippedBits(t *testing.T) {
+	data := read(t, "checksums.parquet")
+	table, res := decode(t, fixture("checksums.parquet"))
+	want := shown(table, res)
+	footer := len(data) - 8 - int(binary.LittleEndian.Uint32(data[len(data)-8:]))
+	refusals := 0
+	for bit := 4 * 8; bit < footer*8; bit += 9 {
+		b := slices.Clone(data)
+		b[bit/8] ^= 1 << (bit % 8)
+		dir := filepath.Join(t.TempDir(), "table")
+		res, err := Decode(context.Background(), write(t, b), dir, hostileLimits)
+		if e := (*Error)(nil); errors.As(err, &e) {
+			refusals++
+			if e.Kind != Damaged && e.Kind != TooLarge || !strings.Contains(e.Detail, "page") && !strings.Contains(e.Detail, "row group") {
+				t.Fatalf("bit %d: %v, want a damaged file and where", bit, err)
+			}
+			continue
+		}
+		table, err := dataset.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, shown(table, res)); d != "" {
+			t.Fatalf("bit %d is flipped and values change without an error:\n%s", bit, d)
+		}
+		if err := table.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if total := (footer*8 - 32) / 9; refusals < total*9/10 {
+		t.Errorf("%d of %d flipped bits are noticed; some may be in what nobody reads, not so many", refusals, total)
+	}
+}
+
+// Damage that a page shows without a checksum, and that the library's decoders made nulls or numbers of. pyarrow
+// refuses each of these files too.
+func TestDamageThatPagesShow(t *testing.T) {
+	for name, reason := range map[string]string{
+		"levels":     "its levels are damaged",
+		"snappy":     "snappy: corrupt input",
+		"indices":    "its values are damaged",
+		"values-end": "its values are damaged",
+		"run-length": "its values are damaged",
+		"header":     "its header is not complete",
+		"page-size":  "a size that cannot be",
+	} {
+		e := refused(t, fixture(filepath.Join("damaged", name+".parquet")), Limits{}, Damaged)
+		if e.Column == "" || !strings.Contains(e.Detail, reason) || !strings.Contains(e.Detail, "row group 0") {
+			t.Errorf("%s: %v, want %q with column and row group", name, e, reason)
+		}
+	}
+}
+
+// What each encoding's bytes must be for a number of values: one right, and what is wrong in all ways that lengths and
+// counts can show.
+func TestValueForms(t *testing.T) {
+	number := formOf(parquet.Types.Int32, -1, true)
+	text := formOf(parquet.Types.ByteArray, -1, true)
+	boolean := formOf(parquet.Types.Boolean, -1, true)
+	fixed := formOf(parquet.Types.FixedLenByteArray, 3, true)
+	e := parquet.Encodings
+	for _, c := range []struct {
+		name       string
+		form       valueForm
+		encoding   parquet.Encoding
+		data       string
+		present    int64
+		dictionary int64
+		ok         bool
+	}{
+		{"plain", number, e.Plain, "12345678", 2, -1, true},
+		{"plain, a byte too many", number, e.Plain, "123456789", 2, -1, false},
+		{"plain, a value too few", number, e.Plain, "1234", 2, -1, false},
+		{"plain fixed", fixed, e.Plain, "abcdef", 2, -1, true},
+		{"plain fixed short", fixed, e.Plain, "abcde", 2, -1, false},
+		{"plain booleans", boolean, e.Plain, "\xff\x01", 9, -1, true},
+		{"plain booleans short", boolean, e.Plain, "\xff", 9, -1, false},
+		{"plain texts", text, e.Plain, "\x01\x00\x00\x00a\x00\x00\x00\x00", 2, -1, true},
+		{"plain texts beyond", text, e.Plain, "\x02\x00\x00\x00a", 1, -1, false},
+		{"plain texts left", text, e.Plain, "\x01\x00\x00\x00ab", 1, -1, false},
+		{"indexes", number, e.RLEDict, "\x02\x08\x03", 4, 4, true},
+		{"indexes, old name", number, e.PlainDict, "\x02\x08\x03", 4, 4, true},
+		{"indexes too few", number, e.RLEDict, "\x02\x06\x03", 4, 4, false},
+		{"indexes too many", number, e.RLEDict, "\x02\x0a\x03", 4, 4, false},
+		{"index beyond the dictionary", number, e.RLEDict, "\x02\x08\x03", 4, 3, false},
+		{"no dictionary", number, e.RLEDict, "\x02\x08\x03", 4, -1, false},
+		{"empty dictionary", number, e.RLEDict, "\x02\x08\x00", 4, 0, false},
+		{"no indexes for no values", number, e.RLEDict, "", 0, 4, true},
+		{"no indexes for values", number, e.RLEDict, "", 1, 4, false},
+		{"32 bits", number, e.RLEDict, "\x20\x08\x01\x00\x00\x00", 4, 4, true},
+		{"34 bits", number, e.RLEDict, "\x22\x08\x01\x00\x00\x00\x00", 4, 4, false},
+		{"packed indexes", number, e.RLEDict, "\x01\x03\xff", 4, 4, true},
+		{"packed indexes short", number, e.RLEDict, "\x02\x03\xff", 4, 4, false},
+		{"run of none", number, e.RLEDict, "\x02\x00\x03\x08\x03", 4, 4, false},
+		{"booleans", boolean, e.RLE, "\x02\x00\x00\x00\x08\x01", 4, -1, true},
+		{"booleans beyond", boolean, e.RLE, "\x03\x00\x00\x00\x08\x01", 4, -1, false},
+		{"delta", number, e.DeltaBinaryPacked, "\x80\x01\x04\x01\x00", 1, -1, true},
+		{"delta of another count", number, e.DeltaBinaryPacked, "\x80\x01\x04\x02\x00", 1, -1, false},
+		{"delta texts of another count", text, e.DeltaByteArray, "\x80\x01\x04\x02\x00", 1, -1, false},
+		{"stream split", number, e.ByteStreamSplit, "12345678", 2, -1, true},
+		{"stream split short", number, e.ByteStreamSplit, "1234567", 2, -1, false},
+		{"stream split of texts", text, e.ByteStreamSplit, "", 1, -1, false},
+		{"an encoding of the future", number, parquet.Encoding(77), "1234", 1, -1, false},
+	} {
+		if err := c.form.check([]byte(c.data), c.encoding, c.present, c.dictionary); (err == nil) != c.ok {
+			t.Errorf("%s: %v, want ok %v", c.name, err, c.ok)
+		}
+	}
+}
+
+// Levels in any mixture of runs are counted as they were put in, and no level may be missing.
+func TestLevelsAreCounted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var data []byte
+		var values, ones int64
+		for range rapid.IntRange(1, 6).Draw(t, "runs") {
+			if rapid.Bool().Draw(t, "packed") {
+				packed := rapid.SliceOfN(rapid.Byte(), 1, 20).Draw(t, "bits")
+				data = append(binary.AppendUvarint(data, uint64(len(packed))<<1|1), packed...)
+				values += int64(8 * len(packed))
+				ones += countBits(append(packed, make([]byte, 8)...), int64(8*len(packed)))
+				continue
+			}
+			run, v := rapid.Int64Range(1, 1000).Draw(t, "run"), rapid.ByteRange(0, 1).Draw(t, "level")
+			data = append(binary.AppendUvarint(data, uint64(run)<<1), v)
+			values, ones = values+run, ones+run*int64(v)
+		}
+		if got, err := countLevels(data, values); err != nil || got != ones {
+			t.Fatalf("%d, %v, want %d", got, err, ones)
+		}
+		if _, err := countLevels(data, values+1); err == nil {
+			t.Fatal("a level too few is not noticed")
+		}
+		if _, err := countLevels(data[:len(data)-1], values); err == nil {
+			t.Fatal("a missing byte is not noticed")
+		}
+	})
+}
+
+func TestBitPackedLevels(t *testing.T) {
+	if present, length, err := levelsV1([]byte{0b1011_0000, 0b1000_0000, 9}, parquet.Encodings.BitPacked, 9); present != 4 || length != 2 || err != nil {
+		t.Errorf("%d present, %d bytes, %v, want 4, 2", present, length, err)
+	}
+	if _, _, err := levelsV1([]byte{1}, parquet.Encodings.BitPacked, 9); err == nil {
+		t.Error("levels beyond the page are taken")
+	}
+}
+
+// The codec LZ4 of Hadoop, in all forms that are about, and each of them cut short.
+func TestHadoopLZ4(t *testing.T) {
+	raw := bytes.Repeat([]byte("holdout "), 100)
+	codec, err := compress.GetCodec(compress.Codecs.Lz4Raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := func(b []byte) []byte { return codec.Encode(nil, b) }
+	framed := func(b []byte) []byte {
+		p := block(b)
+		return append(binary.BigEndian.AppendUint32(nil, uint32(len(p))), p...)
+	}
+	total := func(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
+	for name, packed := range map[string][]byte{
+		"bare":        block(raw),
+		"one frame":   slices.Concat(total(800), framed(raw)),
+		"two frames":  slices.Concat(total(300), framed(raw[:300]), total(500), framed(raw[300:])),
+		"many blocks": slices.Concat(total(800), framed(raw[:300]), framed(raw[300:])),
+	} {
+		var d decompressor
+		dst := make([]byte, len(raw))
+		if err := d.decompress(compress.Codecs.Lz4, dst, packed); err != nil || !bytes.Equal(dst, raw) {
+			t.Errorf("%s: %v", name, err)
+		}
+		for n := range packed {
+			if err := d.decompress(compress.Codecs.Lz4, dst, packed[:n]); err == nil {
+				t.Errorf("%s: %d of %d bytes are taken", name, n, len(packed))
+			}
+		}
+	}
+	table, _ := decode(t, fixture("hadoop_lz4_compressed.parquet"))
+	if c, _ := table.Lookup("v11"); table.Rows() != 4 || c == nil || !slices.Equal(c.Numbers[:2], []float64{42, 7.7}) {
+		t.Errorf("the file of Hadoop's writer has %d rows, v11 %v", table.Rows(), c)
+	}
+}
+
+// No codec may write more than a page says it has.
+func TestDecompressedSize(t *testing.T) {
+	raw := bytes.Repeat([]byte("abc"), 1000)
+	for _, id := range []compress.Compression{compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli,
+		compress.Codecs.Zstd, compress.Codecs.Lz4Raw, compress.Codecs.Lz4} {
+		as := id
+		if id == compress.Codecs.Lz4 {
+			as = compress.Codecs.Lz4Raw
+		}
+		codec, err := compress.GetCodec(as)
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed := codec.Encode(nil, raw)
+		var d decompressor
+		for _, n := range []int{len(raw) - 1, len(raw), len(raw) + 1} {
+			dst := make([]byte, n, len(raw)+100)
+			err := d.decompress(id, dst, packed)
+			if (err == nil) != (n == len(raw)) || n == len(raw) && !bytes.Equal(dst, raw) {
+				t.Errorf("%v: %d bytes into %d: %v", id, len(raw), n, err)
+			}
+		}
+	}
+}
+
+// Columns that cannot be read are named with the reason, and their neighbours are read.
+func TestColumnsThatAreSkipped(t *testing.T) {
+	for name, want := range map[string]struct {
+		columns int
+		skipped string
+	}{
+		"unknown-logical-type.parquet": {1, "its logical type is newer than this program"},
+		"encrypted-columns.parquet":    {3, "it is encrypted"},
+	} {
+		table, res := decode(t, fixture(name))
+		found := slices.ContainsFunc(res.Skipped, func(s Skipped) bool { return strings.HasPrefix(s.Reason, want.skipped) })
+		if table.Columns() != want.columns || !found {
+			t.Errorf("%s: %d columns, skipped %v", name, table.Columns(), res.Skipped)
+		}
+	}
+	table, _ := decode(t, fixture("datapage_v2_empty_datapage.snappy.parquet"))
+	if c, _ := table.Lookup("value"); table.Rows() != 1 || c == nil || !c.Null(0) {
+		t.Error("a page of version 2 without values is one null")
+	}
+}
+
+// The unit of a duration stands in Arrow's schema alone; it is the column's source.
+func TestDurations(t *testing.T) {
+	table, _ := decode(t, fixture("checksums.parquet"))
+	c, _ := table.Lookup("d")
+	if c.Source != "DURATION(us)" || c.Kind != dataset.Number || c.Numbers[2] != 3 {
+		t.Errorf("%+v", c.Field)
+	}
+	path := filepath.Join(t.TempDir(), "export.parquet")
+	exportTo(t, path, table)
+	back, _ := decode(t, path)
+	if c, _ := back.Lookup("d"); c.Source != "INT64" {
+		t.Errorf("exported as %s", c.Source)
+	}
+}
+
+func FuzzPageHeader(f *testing.F) {
+	data, err := os.ReadFile(fixture("checksums.parquet"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data[4:64])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, n, err := readPageHeader(data); n < 0 || n > len(data) || err == nil && n == 0 {
+			t.Errorf("%d of %d bytes, %v", n, len(data), err)
+		}
+		replaceNewTypes(data)
+	})
+}
