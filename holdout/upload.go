@@ -189,6 +189,9 @@ func uploadError(part string, err error) error {
 	if !errors.As(err, &e) || e.Kind == ingest.Internal {
 		return fmt.Errorf("holdout: decode: %w", err)
 	}
+	if e.Kind == ingest.Unavailable {
+		return &Error{Kind: Unavailable, Detail: e.Detail, Err: err}
+	}
 	ours := &Error{Kind: BadUpload, Detail: e.Detail, Err: err, Members: map[string]any{"reason": string(e.Kind)}}
 	if e.Kind == ingest.TooLarge {
 		ours.Kind = TooLarge
