@@ -39,7 +39,7 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.allowNaive, "allow-naive", false, "accept the mechanism naive, which has no guarantee (for experiments)")
 	flags.BoolVar(&f.acceptLost, "accept-lost-ledger", false, "start although the ledger is lost, or does not know all holdouts; what those answered and spent is gone")
 	flags.StringVar(&f.log, "log", "text", "log format: text or json")
-	flags.StringVar(&f.metrics, "metrics", string(api.MetricsPublic), "who may read /metrics: public, admin (with a key) or off")
+	flags.StringVar(&f.metrics, "metrics", string(api.MetricsPublic), "who may read /metrics: public (counters; the rest with an admin key), admin (with a key) or off")
 	flags.Float64Var(&l.Rate, "rate", l.Rate, "requests a second of one key, on average; negative: no limit")
 	flags.IntVar(&l.Burst, "burst", l.Burst, "requests of one key at once")
 	flags.IntVar(&l.Uploads, "uploads", l.Uploads, "uploads at the same time")

@@ -54,7 +54,7 @@ func New(service *holdout.Service, o Options) *API {
 	a.rates.limit, a.rates.burst = a.limits.Rate, a.limits.Burst
 	a.uploads = make(chan struct{}, a.limits.Uploads)
 	a.asking = make(chan struct{}, a.limits.Questions)
-	a.metrics = newMetrics(a.version, a.access)
+	a.metrics = newMetrics(a.version)
 
 	gin.SetMode(gin.ReleaseMode)
 	a.router = gin.New()

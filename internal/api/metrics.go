@@ -15,27 +15,27 @@ import (
 type MetricsAccess string
 
 const (
-	MetricsPublic MetricsAccess = "public" // everyone who reaches the port; there is nothing secret in them
-	MetricsAdmin  MetricsAccess = "admin"  // with a key of the scope admin
+	MetricsPublic MetricsAccess = "public" // counters for everyone who reaches the port, the rest with a key of the scope admin
+	MetricsAdmin  MetricsAccess = "admin"  // all of them with a key of the scope admin only
 	MetricsOff    MetricsAccess = "off"    // nobody: 404
 )
 
-// metrics are counts of requests and the state of the process. Nothing in them depends on holdout rows: routes and
-// statuses are what clients saw; the durations of questions are left out, since a scan is the one thing here that
-// touches rows; what is left of budgets is not here either, for it belongs to those who have a key.
+// metrics are counts of requests and the state of the process. What is open to everyone is the count of requests that were answered, by
+// route and status, which is what clients saw. Everything else is for admins: what is in flight tells when somebody asks and for how
+// long, and the memory and processor time of the process are used by scans. The durations of questions are nowhere, and what is left of
+// budgets is not here either, for it belongs to those who have a key.
 type metrics struct {
-	registry  *prometheus.Registry
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 	inFlight  prometheus.Gauge
 	uploading prometheus.Gauge
 	asking    prometheus.Gauge
-	handler   http.Handler
+	open      http.Handler // for everyone
+	all       http.Handler // for admins
 }
 
-func newMetrics(version string, access MetricsAccess) *metrics {
+func newMetrics(version string) *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "holdoutd_http_requests_total", Help: "Requests by method, route and status (499: the client did not wait).",
 		}, []string{"method", "route", "status"}),
@@ -52,12 +52,11 @@ func newMetrics(version string, access MetricsAccess) *metrics {
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.requests, m.durations, m.inFlight, m.uploading, m.asking, build, collectors.NewGoCollector())
-	if access == MetricsAdmin {
-		// The process's processor time tells how long a question took, which is for nobody who asks questions.
-		m.registry.MustRegister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	}
-	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	open, all := prometheus.NewRegistry(), prometheus.NewRegistry()
+	open.MustRegister(m.requests, build)
+	all.MustRegister(m.requests, build, m.durations, m.inFlight, m.uploading, m.asking,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.open, m.all = promhttp.HandlerFor(open, promhttp.HandlerOpts{}), promhttp.HandlerFor(all, promhttp.HandlerOpts{})
 	return m
 }
 

@@ -45,24 +45,27 @@ func (a *API) registerOperations() {
 	})
 	a.raw(huma.Operation{
 		OperationID: "metrics", Method: http.MethodGet, Path: "/metrics", Tags: tags, Summary: "Metrics for Prometheus",
-		Description: "Open by default, since nothing in it depends on rows or budgets; the server can be told to ask for an admin key here, or to have no metrics.",
+		Description: "Counts of answered requests are open by default; everything else (durations, what is in flight, the process) needs an admin key. The server can be told to ask for an admin key for all of it, or to have no metrics.",
 		Responses:   map[string]*huma.Response{"200": {Description: "The text format of Prometheus", Content: map[string]*huma.MediaType{"text/plain": {Schema: &huma.Schema{Type: "string"}}}}},
 	}, a.serveMetrics)
 }
 
 func (a *API) serveMetrics(c *gin.Context) error {
-	switch a.access {
-	case MetricsOff:
+	if a.access == MetricsOff {
 		return problem(classes[holdout.NotFound], "this server has no metrics")
-	case MetricsAdmin:
+	}
+	handler := a.metrics.open
+	if a.access == MetricsAdmin || c.GetHeader("Authorization") != "" {
 		p, err := a.principal(c)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if p.Scope != holdout.Admin {
+		case p.Scope == holdout.Admin:
+			handler = a.metrics.all
+		case a.access == MetricsAdmin:
 			return problem(classes[holdout.Forbidden], "this needs a key with the scope admin")
 		}
 	}
-	a.metrics.handler.ServeHTTP(c.Writer, c.Request)
+	handler.ServeHTTP(c.Writer, c.Request)
 	return nil
 }

@@ -70,7 +70,19 @@ func TestMetricsAndLogSayNothingOfAnswers(t *testing.T) {
 	s.post(path+"/queries/batch", `{"queries":[`+late+`]}`)
 	var reply struct{ Answer struct{ Value json.Number } }
 	r.decode(t, &reply)
-	metrics := string(s.get("/metrics", "Authorization: ").body)
+	open, metrics := string(s.get("/metrics", "Authorization: ").body), string(s.get("/metrics").body)
+	for line := range strings.Lines(open) {
+		if name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(line, "# HELP "), "# TYPE "), " "); !strings.HasPrefix(name, "holdoutd_http_requests_total") && !strings.HasPrefix(name, "holdoutd_build_info") {
+			t.Errorf("everyone is shown %s", line)
+		}
+	}
+	if !strings.Contains(open, `route="/v1/holdouts/:id/queries",status="200"} 1`) {
+		t.Errorf("what everyone is shown has no count of questions:\n%s", open)
+	}
+	_, analyst := s.newKey("analyst")
+	if shown := string(s.get("/metrics", "Authorization: Bearer "+analyst).body); strings.Contains(shown, "go_") || strings.Contains(shown, "in_flight") {
+		t.Error("analysts are shown the process")
+	}
 	for _, want := range []string{
 		`holdoutd_http_requests_total{method="POST",route="/v1/holdouts/:id/queries",status="200"} 1`,
 		`holdoutd_http_request_duration_seconds_count{route="/v1/holdouts"} 1`, "holdoutd_build_info{", "go_goroutines", "holdoutd_uploads_in_flight 0",
