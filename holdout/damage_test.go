@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -218,5 +220,69 @@ func TestTamperedAnswer(t *testing.T) {
 	wantKind(t, "the history with it", err, Damaged)
 	if a := ask(t, s, card.ID, mean(2)); !a.Replayed || string(a.Body) != string(second.Body) {
 		t.Errorf("the next answer is replayed as %s", a.Body)
+	}
+}
+
+// TestVerifyDamage: verify finds each damage, with the key beside it; without the key it says what it did not look at.
+func TestVerifyDamage(t *testing.T) {
+	set := Settings{Holdout: 0.5, Unit: "patient", Questions: 20, Confidence: 0.95}
+	export := breakage{name: "the exported training part", harm: func(t *testing.T, _, first, _ string) { flip(t, filepath.Join(first, trainingParquet)) }}
+	older := breakage{name: "a mark that is ahead", harm: func(t *testing.T, _, first, _ string) {
+		must(t, mark{Seq: 7, Head: "sha256:", Digest: ""}.write(first))
+	}}
+	for _, b := range slices.Concat(fileBreakages, ledgerBreakages, []breakage{export, older}) {
+		t.Run(b.name, func(t *testing.T) {
+			data := t.TempDir()
+			s := open(t, data)
+			first, second := create(t, s, set, visits(t, 2000, 1)), create(t, s, set, visits(t, 2000, 2))
+			ask(t, s, first.ID, mean(1))
+			f, err := s.Training(t.Context(), analyst, first.ID)
+			must(t, err)
+			must(t, f.Close())
+			must(t, s.Close())
+			all, err := Verify(t.Context(), data, true)
+			if err != nil || len(all) != 2 || all[0].Tables != inOrder || all[0].Sealed != inOrder {
+				t.Fatalf("before: %+v %v", all, err)
+			}
+			b.harm(t, data, s.path(holdoutsDir, first.ID), s.path(holdoutsDir, second.ID))
+			if all, err := Verify(t.Context(), data, true); err == nil {
+				t.Errorf("not found: %+v", all)
+			}
+		})
+	}
+	data := t.TempDir()
+	s := open(t, data)
+	create(t, s, set, visits(t, 2000, 1))
+	must(t, s.Close())
+	must(t, os.Remove(filepath.Join(data, serverKeyFile)))
+	all, err := Verify(t.Context(), data, false)
+	if err != nil || len(all) != 1 || all[0].Tables != notChecked || all[0].Sealed != notChecked {
+		t.Errorf("without key and tables: %+v %v", all, err)
+	}
+}
+
+// TestDamagedExport: a training part that is not what was exported is not served; it is written again.
+func TestDamagedExport(t *testing.T) {
+	for name, harm := range map[string]func(path string) error{
+		"flipped":     func(path string) error { flip(t, path); return nil },
+		"cut short":   func(path string) error { return os.Truncate(path, 50) },
+		"removed":     os.Remove,
+		"no checksum": func(path string) error { return os.Remove(path + sumSuffix) },
+	} {
+		s := open(t, t.TempDir())
+		card := create(t, s, Settings{Questions: 20}, visits(t, 1000, 1))
+		download := func() string {
+			f, err := s.Training(t.Context(), analyst, card.ID)
+			must(t, err)
+			defer f.Close()
+			b, err := io.ReadAll(f)
+			must(t, err)
+			return string(b)
+		}
+		first := download()
+		must(t, harm(s.path(holdoutsDir, card.ID, trainingParquet)))
+		if again := download(); again != first {
+			t.Errorf("%s: served %d bytes that are not the %d of before", name, len(again), len(first))
+		}
 	}
 }

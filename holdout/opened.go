@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -48,8 +49,9 @@ type opened struct {
 	trainingTable *dataset.Table // nil without a training part
 	holdoutTable  *dataset.Table
 
-	exporting sync.Mutex // held while the training part is written as Parquet
-	turn      sync.Mutex // held by the asker whose turn it is, where slices are handed out in order
+	exporting sync.Mutex             // held while a part is written as Parquet, or compared with its checksum
+	exports   map[string]os.FileInfo // exported files that were compared with their checksums
+	turn      sync.Mutex             // held by the asker whose turn it is, where slices are handed out in order
 }
 
 // secrets are a holdout's keys, sealed in the ledger.

@@ -44,16 +44,10 @@ func (s serverSecret) derive(purpose string) [32]byte {
 // open what the old one sealed nor recognise a table that was uploaded before; it reports lost then.
 func loadServerSecret(dir string, ledgerExists bool) (s serverSecret, lost bool, err error) {
 	path := filepath.Join(dir, serverKeyFile)
-	text, err := os.ReadFile(path)
+	s, err = readServerSecret(path)
 	switch {
-	case err == nil:
-		raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
-		if err != nil || len(raw) != len(s) {
-			return s, false, fmt.Errorf("holdout: %s does not hold a key of 64 hex digits; restore it from a backup", path)
-		}
-		return serverSecret(raw), false, nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return s, false, fmt.Errorf("holdout: server key: %w", err)
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
+		return s, false, err
 	case ledgerExists:
 		return s, true, nil
 	}
@@ -67,6 +61,19 @@ func loadServerSecret(dir string, ledgerExists bool) (s serverSecret, lost bool,
 		return s, false, fmt.Errorf("holdout: server key: %w", err)
 	}
 	return s, false, nil
+}
+
+// readServerSecret reads the server's key. Without one it fails with fs.ErrNotExist.
+func readServerSecret(path string) (s serverSecret, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return s, fmt.Errorf("holdout: server key: %w", err)
+	}
+	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(raw) != len(s) {
+		return s, fmt.Errorf("holdout: %s does not hold a key of 64 hex digits; restore it from a backup", path)
+	}
+	return serverSecret(raw), nil
 }
 
 // writeOnce makes a secret file with all its contents durable, or fails with fs.ErrExist and leaves what is there.

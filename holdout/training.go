@@ -2,11 +2,15 @@ package holdout
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
@@ -61,14 +65,14 @@ func (s *Service) exported(ctx context.Context, id, name string, table func(h *o
 	}
 	defer release() // an open file outlives its name, should the holdout be deleted meanwhile
 	path := s.path(holdoutsDir, id, name)
-	f, err := os.Open(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return f, err
-	}
 	h.exporting.Lock()
 	defer h.exporting.Unlock()
-	if f, err := os.Open(path); !errors.Is(err, fs.ErrNotExist) { // somebody else has just written it
-		return f, err
+	f, err := h.openChecked(path)
+	if err == nil {
+		return f, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		s.log.Warn("an exported file is damaged and is written again", "file", path, "error", err)
 	}
 	t, err := table(h)
 	if err != nil {
@@ -79,7 +83,57 @@ func (s *Service) exported(ctx context.Context, id, name string, table func(h *o
 	} else if err != nil {
 		return nil, fmt.Errorf("holdout: export to %s: %w", name, err)
 	}
-	return os.Open(path)
+	return h.openChecked(path)
+}
+
+// sumSuffix names the file that holds the SHA-256 of an exported file, in hexadecimal.
+const sumSuffix = ".sha256"
+
+// openChecked is openExport, which reads a file once as long as it stays the same one.
+func (h *opened) openChecked(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if known := h.exports[path]; err == nil && known != nil && os.SameFile(known, info) && known.Size() == info.Size() && known.ModTime().Equal(info.ModTime()) {
+		return f, nil
+	}
+	f.Close() // read only
+	if f, err = openExport(path); err != nil {
+		return nil, err
+	}
+	if info, err = f.Stat(); err == nil {
+		if h.exports == nil {
+			h.exports = map[string]os.FileInfo{}
+		}
+		h.exports[path] = info
+	}
+	return f, nil
+}
+
+// openExport opens an exported file, if it is what was written.
+func openExport(path string) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	want, err := os.ReadFile(path + sumSuffix)
+	sum := sha256.New()
+	if err == nil {
+		_, err = io.Copy(sum, f)
+	}
+	if err == nil && hex.EncodeToString(sum.Sum(nil)) != strings.TrimSpace(string(want)) {
+		err = errors.New("its checksum does not fit")
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		// Not fs.ErrNotExist, also where only the checksum is missing: the file is there, and not to be served.
+		return nil, errors.Join(fmt.Errorf("holdout: %s is damaged: %v", path, err), f.Close())
+	}
+	return f, nil
 }
 
 // export writes a table as Parquet under its final name, whole or not at all.
@@ -94,14 +148,19 @@ func (s *Service) export(t *dataset.Table, path string) error {
 	if err != nil {
 		return err
 	}
-	faulted := dataset.Guarded(func() { err = ingest.Export(f, t) })
+	sum := sha256.New()
+	faulted := dataset.Guarded(func() { err = ingest.Export(io.MultiWriter(f, sum), t) })
 	if err = errors.Join(faulted, err); err == nil {
 		err = f.Sync()
 	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(draft, path); err != nil {
+	if err := os.WriteFile(draft+sumSuffix, []byte(hex.EncodeToString(sum.Sum(nil))+"\n"), secretMode); err != nil {
+		return err
+	}
+	// A crash between the two, or before they are durable, leaves files that do not fit, which are written again.
+	if err := errors.Join(os.Rename(draft+sumSuffix, path+sumSuffix), os.Rename(draft, path)); err != nil {
 		return err
 	}
 	return dataset.SyncDir(filepath.Dir(path))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
@@ -18,18 +19,22 @@ import (
 const ledgerFile = "ledger.db"
 
 func verifyCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, noTables bool
 	cmd := &cobra.Command{
 		Use:   "verify EXPORT|DIR",
-		Short: "Recompute the hash chain and the balances of a ledger, offline",
+		Short: "Recompute the hash chain and the balances of a ledger, and check the tables, offline",
 		Long: `Checks an export (GET /v1/holdouts/{id}/ledger) or all holdouts of a data directory: that every entry is what the hash
 chain says, that none is missing between, and that the debits add up and stay within the limits. Compare the printed head
 with the head of an answer that was kept elsewhere to notice a restored old backup.
 
+Of a data directory it also reads all tables: every checksum, that each table is the one that the holdout was made with, and
+the number of units. --no-tables leaves that out. Sealed values are opened where server.key can be read, and are said to be
+"not checked" elsewhere. Nothing is written; the directory may be a read-only snapshot, or that of a running server.
+
 "-" reads an export from standard input.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			reports, err := verify(cmd.Context(), cmd.InOrStdin(), args[0])
+			reports, err := verify(cmd.Context(), cmd.InOrStdin(), args[0], !noTables)
 			if err != nil {
 				return err
 			}
@@ -37,13 +42,14 @@ with the head of an answer that was kept elsewhere to notice a restored old back
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each holdout")
+	cmd.Flags().BoolVar(&noTables, "no-tables", false, "do not read the tables of a data directory")
 	return cmd
 }
 
-func verify(ctx context.Context, stdin io.Reader, target string) ([]ledger.Report, error) {
+func verify(ctx context.Context, stdin io.Reader, target string, tables bool) ([]holdout.Verification, error) {
 	if target == "-" {
 		report, err := ledger.VerifyExport(stdin)
-		return []ledger.Report{report}, err
+		return []holdout.Verification{{Report: report}}, err
 	}
 	info, err := os.Stat(target)
 	if err != nil {
@@ -54,7 +60,7 @@ func verify(ctx context.Context, stdin io.Reader, target string) ([]ledger.Repor
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("%s is not a data directory: it has no %s", target, ledgerFile)
 		}
-		return ledger.VerifyDatabase(ctx, path)
+		return holdout.Verify(ctx, target, tables)
 	}
 	f, err := os.Open(target)
 	if err != nil {
@@ -62,7 +68,7 @@ func verify(ctx context.Context, stdin io.Reader, target string) ([]ledger.Repor
 	}
 	defer f.Close()
 	report, err := ledger.VerifyExport(f)
-	return []ledger.Report{report}, err
+	return []holdout.Verification{{Report: report}}, err
 }
 
 // unwrapPath leaves out the path that the caller names itself.
@@ -74,7 +80,7 @@ func unwrapPath(err error) error {
 	return err
 }
 
-func printReports(w io.Writer, reports []ledger.Report, asJSON bool) error {
+func printReports(w io.Writer, reports []holdout.Verification, asJSON bool) error {
 	if asJSON {
 		e := json.NewEncoder(w)
 		for _, r := range reports {
@@ -91,6 +97,9 @@ func printReports(w io.Writer, reports []ledger.Report, asJSON bool) error {
 		}
 		fmt.Fprintf(w, "%s%s: in order\n  %d answers; %d of %d questions and %d of %d tokens or rounds spent\n  head %s\n",
 			r.Holdout, deleted, r.Answers, r.Spent.Questions, r.Limits.Questions, r.Spent.Tokens, r.Limits.Tokens, r.Head)
+		if r.Tables != "" {
+			fmt.Fprintf(w, "  tables %s; sealed values %s\n", r.Tables, r.Sealed)
+		}
 	}
 	if len(reports) == 0 {
 		fmt.Fprintln(w, "the ledger has no holdouts")

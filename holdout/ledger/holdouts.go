@@ -225,10 +225,13 @@ func (l *Ledger) DeleteHoldout(ctx context.Context, id, principal string) error 
 	})
 }
 
-// wrapRead names the ledger in what a reader's connection says.
+// wrapRead names the ledger in what a reader's connection says. A machine that cannot read now is ErrUnavailable.
 func wrapRead(err error) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case outOfOrder(err):
+		return fmt.Errorf("%w: read: %w", ErrUnavailable, err)
 	}
 	return fmt.Errorf("ledger: read: %w", err)
 }

@@ -183,8 +183,34 @@ func create(path string) error {
 	return nil
 }
 
+// code is the class of SQLite's error, or -1.
+func code(err error) int {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return -1
+	}
+	return e.Code() & 0xff
+}
+
+// cannotOpen reports whether SQLite could not open or write a file that it needs.
+func cannotOpen(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM:
+		return true
+	}
+	return false
+}
+
+// outOfOrder reports whether the machine failed, and not the database: the same may succeed later.
+func outOfOrder(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT:
+		return true
+	}
+	return cannotOpen(err)
+}
+
 // refused reports whether the database itself refused a statement (a CHECK, a UNIQUE, a trigger) and is otherwise well.
 func refused(err error) bool {
-	var e *sqlite.Error
-	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_CONSTRAINT
+	return code(err) == sqlite3.SQLITE_CONSTRAINT
 }

@@ -114,6 +114,8 @@ type Report struct {
 	Limits  Amount `json:"limits"`
 	Head    string `json:"head"` // compare it with the head of an answer that was kept elsewhere
 	Deleted bool   `json:"deleted,omitempty"`
+
+	Public string `json:"-"` // the holdout's public facts, which the genesis entry commits to
 }
 
 // Amount is a number of questions and of tokens.

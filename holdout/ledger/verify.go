@@ -11,8 +11,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 )
 
 // maxLine is the longest line of an export that is read: a body and a canonical query at their limits, every byte
@@ -115,7 +113,7 @@ func (v *verifier) meaning(r *record, core []byte) (reason string) {
 // end compares the chain with the books that were kept beside it.
 func (v *verifier) end(entries int64, spent Amount, head digest, deleted bool) (Report, string) {
 	report := Report{Holdout: v.facts.ID, Entries: v.next, Answers: int64(len(v.queries)), Spent: v.spent,
-		Limits: v.facts.Limits, Head: headText(v.prev), Deleted: v.deleted}
+		Limits: v.facts.Limits, Head: headText(v.prev), Deleted: v.deleted, Public: string(v.facts.Public)}
 	switch {
 	case v.next != entries:
 		return report, fmt.Sprintf("the chain has %d entries, not %d", v.next, entries)
@@ -229,19 +227,55 @@ func (l *lineReader) read() ([]byte, error) {
 // VerifyDatabase recomputes the chains and the books of all holdouts of the ledger file at path, in the order of their
 // creation. It reads only, needs no server key, and may run while a server uses the file: it sees one moment of it.
 func VerifyDatabase(ctx context.Context, path string) ([]Report, error) {
-	path, err := filepath.Abs(path)
+	db, done, err := openForVerify(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("ledger: verify: %w", err)
-	}
-	db, err := openReaders(path)
-	if err != nil {
-		return nil, fmt.Errorf("ledger: verify: %w", err)
+		return nil, err
 	}
 	reports, err := verifyDatabase(ctx, db.DB)
-	return reports, errors.Join(err, db.Close())
+	return reports, errors.Join(err, done())
+}
+
+// VerifySealed opens the sealed values of all holdouts of the ledger file at path with the server key. It fails with
+// ErrWrongKey, or with a *CorruptError that names the first that does not open. It reads only.
+func VerifySealed(ctx context.Context, path string, key [32]byte) error {
+	db, done, err := openForVerify(ctx, path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(verifySealed(ctx, db, sealer{key: key}), done())
+}
+
+func verifySealed(ctx context.Context, db *readers, s sealer) error {
+	var check []byte
+	if err := db.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'key-check'").Scan(&check); err != nil {
+		return unreadable(err)
+	}
+	if _, err := s.open(check, purposeKeyCheck); err != nil {
+		return fmt.Errorf("%w: the ledger was sealed with another one than the server.key beside it", ErrWrongKey)
+	}
+	rows, err := db.QueryContext(ctx, "SELECT id, seq, secret, state FROM holdouts JOIN books ON holdout = number WHERE deleted = 0 ORDER BY number")
+	if err != nil {
+		return unreadable(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id string
+		var seq int64
+		var secret, state []byte
+		if err := rows.Scan(&id, &seq, &secret, &state); err != nil {
+			return unreadable(err)
+		}
+		if _, err := s.open(secret, purposeSecret(id)); err != nil {
+			return &CorruptError{Holdout: id, Seq: -1, Reason: "secret", Err: err}
+		}
+		if _, err := s.open(state, purposeState(id, seq)); err != nil {
+			return &CorruptError{Holdout: id, Seq: seq, Reason: "mechanism state", Err: err}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return unreadable(err)
+	}
+	return nil
 }
 
 func verifyDatabase(ctx context.Context, db *sql.DB) ([]Report, error) {

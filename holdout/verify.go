@@ -1,0 +1,117 @@
+package holdout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// Verification says what Verify found in order of one holdout.
+type Verification struct {
+	ledger.Report
+	// Sealed and Tables are "in order" or "not checked". A deleted holdout has neither; they are empty then.
+	Sealed string `json:"sealed,omitempty"`
+	Tables string `json:"tables,omitempty"`
+}
+
+// What a Verification says.
+const (
+	inOrder    = "in order"
+	notChecked = "not checked"
+)
+
+// Verify checks a data directory offline, or beside a running server: the chains and the books of all holdouts; the sealed
+// values, if server.key is there and can be read; and, if tables is set, each table against its checksums, its
+// fingerprint on the card and the card's number of units. It writes nothing. The error says everything that is wrong with
+// tables, and the first that is wrong with the ledger.
+func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error) {
+	path := filepath.Join(dir, ledgerFile)
+	marks := readMarks(dir) // before the ledger, which a running server writes first
+	reports, err := ledger.VerifyDatabase(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	sealed, err := verifySealed(ctx, dir, path)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Verification, len(reports))
+	var damage []error
+	for i, r := range reports {
+		all[i] = Verification{Report: r}
+		if r.Deleted {
+			continue
+		}
+		all[i].Sealed, all[i].Tables = sealed, notChecked
+		if last := r.Entries - 1; marks[r.Holdout].Seq > last || marks[r.Holdout].Seq == last && last > 0 && marks[r.Holdout].Head != r.Head {
+			damage = append(damage, fmt.Errorf("holdout %s: the ledger is older than it was, or another one: it ends at seq %d, and the mark beside the tables is at %d",
+				r.Holdout, last, marks[r.Holdout].Seq))
+		}
+		if tables {
+			all[i].Tables = inOrder
+			if err := verifyTables(filepath.Join(dir, holdoutsDir, r.Holdout), []byte(r.Public)); err != nil {
+				damage = append(damage, fmt.Errorf("holdout %s: %w", r.Holdout, err))
+			}
+		}
+	}
+	if len(damage) > 0 {
+		return nil, errors.Join(damage...)
+	}
+	return all, nil
+}
+
+// readMarks reads the marks that can be read.
+func readMarks(dir string) map[string]mark {
+	marks := map[string]mark{}
+	paths, _ := filepath.Glob(filepath.Join(dir, holdoutsDir, "*", markFile)) // its only error is a bad pattern
+	for _, path := range paths {
+		if m, err := readMark(filepath.Dir(path)); err == nil {
+			marks[filepath.Base(filepath.Dir(path))] = m
+		}
+	}
+	return marks
+}
+
+// verifySealed opens what is sealed, where the key can be read.
+func verifySealed(ctx context.Context, dir, path string) (said string, err error) {
+	secret, err := readServerSecret(filepath.Join(dir, serverKeyFile))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return notChecked, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return inOrder, ledger.VerifySealed(ctx, path, secret.derive("ledger"))
+}
+
+// verifyTables opens the tables of a holdout as the server does.
+func verifyTables(dir string, public json.RawMessage) error {
+	h := &opened{faulted: func(err error) *Error { return &Error{Kind: Damaged, Err: err} }}
+	if err := json.Unmarshal(public, &h.card); err != nil {
+		return fmt.Errorf("the card: %w", err)
+	}
+	h.params = h.card.Guarantee
+	return errors.Join(h.open(dir), h.close(), verifyExports(dir))
+}
+
+// verifyExports compares files that are handed out with their checksums.
+func verifyExports(dir string) error {
+	for _, name := range []string{trainingParquet, featuresParquet} {
+		f, err := openExport(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // written when it is asked for
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
