@@ -130,15 +130,21 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 		return BatchAnswer{}, err
 	}
 	a := asking{service: s, holdout: h, principal: p, request: r, idem: idem, questions: distinct, fresh: fresh}
-	if len(fresh) == 0 && idem == nil {
-		state, err := h.balance(ctx, s)
-		if err != nil {
+	if len(fresh) > 0 || idem != nil {
+		err := a.run(ctx)
+		if err == nil {
+			return a.reply(items), nil
+		}
+		// Recorded answers need no commit. All that is lost without one is the use of the Idempotency-Key, which harms nobody.
+		if len(fresh) > 0 || KindOf(err) != Unavailable {
 			return BatchAnswer{}, err
 		}
-		a.budget = budgetOf(h.params, state)
-	} else if err := a.run(ctx); err != nil {
+	}
+	state, err := h.balance(ctx, s)
+	if err != nil {
 		return BatchAnswer{}, err
 	}
+	a.budget = budgetOf(h.params, state)
 	return a.reply(items), nil
 }
 
