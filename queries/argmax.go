@@ -80,6 +80,9 @@ func (q *argmax) compile(c *compiler) *Plan {
 	}
 	p.releases = []Release{{Kind: Selection, Count: len(p.Functions)}}
 	p.combine = q.combine(p.Range)
+	for i := range q.Of {
+		p.Candidates = append(p.Candidates, q.name(i))
+	}
 	p.describe = Description{
 		Functions: said,
 		Combine: fmt.Sprintf("the candidate with the %s mean of %d. Where the mechanism selects among all of them at once it is one question and the regret is its bound; "+

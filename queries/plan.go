@@ -21,6 +21,9 @@ type Plan struct {
 
 	holdoutOnly bool
 
+	// Candidates are the names among which a selection chooses; nil for answers that select nothing.
+	Candidates []string
+
 	// ZeroOne says that the answer is the mean of a loss that is 0 or 1 in every row, as a ladder takes it.
 	ZeroOne bool
 }

@@ -188,6 +188,13 @@ func (p Params) EndRound(s State) State {
 	return s
 }
 
+// Spend is the state after so many questions and tokens more, whatever they released: nothing, if the question failed.
+func (p Params) Spend(s State, questions, tokens int64) State {
+	s = p.after(s, questions)
+	s.Tokens += tokens
+	return s
+}
+
 // after is the state after so many questions more.
 func (p Params) after(s State, price int64) State {
 	s.Questions += price

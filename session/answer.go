@@ -1,0 +1,170 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Answer is what is recorded of an answer and sent for ever. It holds nothing that changes; a ledger adds its place. Its JSON is
+// written by [Answer.JSON]: a float64 as the shortest decimal that reads back as the same number.
+type Answer struct {
+	ID        string                 `json:"id"`
+	Holdout   string                 `json:"holdout"`
+	Query     string                 `json:"query"`
+	Value     *float64               `json:"value"`    // null where it is undefined
+	Interval  *Interval              `json:"interval"` // null where no valid bound is known
+	Items     []Item                 `json:"items,omitempty"`
+	Selected  string                 `json:"selected,omitempty"`
+	Regret    *float64               `json:"regret,omitempty"`
+	Verdict   queries.Verdict        `json:"verdict,omitempty"`
+	PValue    *float64               `json:"p_value,omitempty"`
+	Plain     *float64               `json:"plain_p_value,omitempty"`
+	Functions []Released             `json:"row_functions,omitempty"`
+	Best      *bool                  `json:"best,omitempty"` // of a submission to a ladder: whether it is shown now
+	Mechanism thresholdout.Mechanism `json:"mechanism"`
+	Source    thresholdout.Source    `json:"source"`
+	Cost      Cost                   `json:"cost"`
+}
+
+// Interval is an interval in the query's own units. Parts are the parts of its half-width, where the answer is one
+// row function's mean, moved and scaled.
+type Interval struct {
+	Low        *float64           `json:"low,omitempty"` // absent where the answer is items or a selection
+	High       *float64           `json:"high,omitempty"`
+	Confidence float64            `json:"confidence"`
+	Scope      string             `json:"scope"`
+	Target     string             `json:"target"`
+	Bound      string             `json:"bound"`
+	Parts      map[string]float64 `json:"parts,omitempty"`
+}
+
+// Released is the released mean of one row function, in [0,1], where an answer is made of several. Each was paid for, and
+// its interval is one of those that hold together.
+type Released struct {
+	Value  float64             `json:"value"`
+	Low    *float64            `json:"low"`
+	High   *float64            `json:"high"`
+	Source thresholdout.Source `json:"source"`
+}
+
+// Item is one number of an answer that is many, with an interval of its own.
+type Item struct {
+	Of    string   `json:"of"`
+	Value *float64 `json:"value"` // null where it is undefined
+	Low   *float64 `json:"low"`   // null where no valid bound is known
+	High  *float64 `json:"high"`
+}
+
+// fromBoth is the source of an answer of several row functions, some from the training part and some from the holdout.
+const fromBoth thresholdout.Source = "mixed"
+
+// JSON writes the answer without the escapes that only HTML needs, so that a target reads delay > 15.
+func (a Answer) JSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(a); err != nil {
+		return nil, fmt.Errorf("session: answer: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// answer makes an answer of what the steps released.
+func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cost Cost) Answer {
+	result := q.Plan.Combine(outcome)
+	a := Answer{ID: s.answerID(q.ID), Holdout: s.Holdout, Query: q.ID, Value: result.Value,
+		Items: itemsOf(result), Selected: result.Selected, Regret: result.Regret, Verdict: result.Verdict, PValue: result.PValue, Plain: result.Alone,
+		Mechanism: s.Guarantee.Mechanism, Source: thresholdout.FromHoldout, Cost: cost}
+	if len(r.outputs) > 0 {
+		a.Source = r.outputs[0].Source
+	}
+	for _, o := range r.outputs {
+		if o.Source != a.Source {
+			a.Source = fromBoth
+		}
+	}
+	a.Interval = s.interval(q.Plan, result, r)
+	if len(r.outputs) > 1 && len(result.Items) == 0 {
+		for _, o := range r.outputs {
+			part := Released{Value: o.Value, Source: o.Source}
+			if o.Interval != nil {
+				part.Low, part.High = &o.Interval.Low, &o.Interval.High
+			}
+			a.Functions = append(a.Functions, part)
+		}
+	}
+	return a
+}
+
+func itemsOf(r queries.Result) (items []Item) {
+	for _, i := range r.Items {
+		items = append(items, Item{Of: i.Of, Value: i.Value, Low: i.Low, High: i.High})
+	}
+	return items
+}
+
+// interval is what all the intervals of an answer have in common, with the ends of the one where it has one; nil where nothing
+// is known.
+func (s *Session) interval(plan *queries.Plan, result queries.Result, r *releasing) *Interval {
+	i := &Interval{Low: result.Low, High: result.High, Confidence: s.Guarantee.Confidence, Scope: s.scope(), Target: plan.Describe().Target}
+	if r.choice != nil {
+		i.Bound = r.choice.Bound
+	}
+	for _, o := range r.outputs {
+		switch {
+		case o.Interval == nil:
+			return nil
+		case i.Bound == "":
+			i.Bound = o.Interval.Bound
+		case !strings.Contains(i.Bound, o.Interval.Bound):
+			i.Bound += " and " + o.Interval.Bound
+		}
+	}
+	if i.Bound == "" || (i.Low == nil || i.High == nil) && len(result.Items) == 0 && result.Regret == nil {
+		return nil
+	}
+	if len(r.outputs) == 1 && plan.Numbers() == 1 && result.Value != nil {
+		i.Parts = scaled(r.outputs[0].Interval.Parts, s.scale(plan))
+	}
+	return i
+}
+
+// scope is what an interval's confidence is about.
+func (s *Session) scope() string {
+	if s.Guarantee.Questions == 1 {
+		return "the only question"
+	}
+	return fmt.Sprintf("all %d questions", s.Guarantee.Questions)
+}
+
+// scale is how much the answer of a plan of one row function moves when its mean moves by one.
+func (s *Session) scale(plan *queries.Plan) float64 {
+	at := func(mean float64) *float64 {
+		return plan.Combine(queries.Outcome{N: s.Guarantee.N, Parts: []queries.Part{{Value: mean}}}).Value
+	}
+	low, high := at(0), at(1)
+	if low == nil || high == nil {
+		return math.NaN()
+	}
+	return *high - *low
+}
+
+// scaled multiplies the parts of a half-width; nil where that has no meaning.
+func scaled(parts map[string]float64, by float64) map[string]float64 {
+	if len(parts) == 0 || math.IsNaN(by) || math.IsInf(by, 0) {
+		return nil
+	}
+	out := make(map[string]float64, len(parts))
+	for name, v := range parts {
+		if v *= by; !math.IsInf(v, 0) && !math.IsNaN(v) {
+			out[name] = v
+		}
+	}
+	return out
+}

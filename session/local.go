@@ -1,0 +1,139 @@
+package session
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dp/noise"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Local is a holdout in this process, for one asker at a time: a session with its tables and its state.
+//
+// What it answers is as valid as what a server answers, for as long as the process lives. A program that goes on later must store
+// State, and every answer under its Query, before it shows the answer; a question asked again must get the stored one.
+type Local struct {
+	Session
+	State    thresholdout.State
+	Schema   dataset.Schema
+	Holdout  Source
+	Training Source // nil where the mechanism compares with nothing
+
+	answered map[string]Answer
+}
+
+// Ask answers one query, in JSON. A query that was answered before gets the same answer at no cost. Errors are
+// *queries.Error, *[WrongError], *[NarrowError] and *[ShortError], all before a row of the holdout is read.
+func (l *Local) Ask(ctx context.Context, query []byte) (Answer, error) {
+	parsed, err := queries.Parse(query)
+	if err != nil {
+		return Answer{}, err
+	}
+	if a, ok := l.answered[parsed.ID()]; ok {
+		return a, nil
+	}
+	plan, err := parsed.Compile(l.Schema)
+	if err != nil {
+		return Answer{}, err
+	}
+	return l.Play(ctx, parsed, plan)
+}
+
+// Play answers a query that is compiled already, as one request.
+func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Plan) (Answer, error) {
+	q, err := l.Question(query, plan)
+	if err != nil {
+		return Answer{}, err
+	}
+	price := l.Price(plan)
+	if reason := l.Short(l.State, price); reason != "" {
+		return Answer{}, &ShortError{Reason: reason, Price: price, Left: l.Budget(l.State)}
+	}
+	if q.Guess != nil && q.Guess.HalfWidth > 0 {
+		training, err := TrainingMeans(ctx, plan, l.Training)
+		if err != nil {
+			return Answer{}, err
+		}
+		if err := l.Passable(l.State, q, training[0]); err != nil {
+			return Answer{}, err
+		}
+	}
+	if best := l.Rival(l.State); best != "" {
+		if q.Rival, err = l.compile([]byte(best)); err != nil {
+			return Answer{}, err
+		}
+	}
+	sums, err := l.Scan(ctx, l.State, []*Question{q}, l.Holdout, l.Training)
+	if err != nil {
+		return Answer{}, err
+	}
+	answer, next, err := l.Session.Ask(l.State, l.State, q, sums[0])
+	if err != nil {
+		return Answer{}, err
+	}
+	l.State = l.EndRequest(next)
+	if l.answered == nil {
+		l.answered = map[string]Answer{}
+	}
+	l.answered[q.ID] = answer
+	return answer, nil
+}
+
+func (l *Local) compile(query []byte) (*queries.Plan, error) {
+	q, err := queries.Parse(query)
+	if err != nil {
+		return nil, err
+	}
+	return q.Compile(l.Schema)
+}
+
+// ShortError is a question that the budget does not pay for.
+type ShortError struct {
+	Reason string // QuestionsExhausted, …
+	Price  Price
+	Left   Budget
+}
+
+func (e *ShortError) Error() string {
+	return fmt.Sprintf("session: %s: the question costs %d questions, needs up to %d tokens, and %d questions are left", e.Reason, e.Price.Questions, e.Price.Tokens, e.Left.Questions.Left)
+}
+
+// Simulated is a mechanism with seeded noise, for experiments and tests on data whose truth is known: it answers one mean at a time,
+// as a server's mechanism does. The zero State is that of a new holdout.
+type Simulated struct {
+	Guarantee thresholdout.Params // as thresholdout.New returned it
+	State     thresholdout.State
+	Seed      uint64 // of the noise
+}
+
+// Mean releases the mean of one row function, whose exact means over the units of Slice and, where the mechanism compares, over the
+// training part are given.
+func (h *Simulated) Mean(in thresholdout.Input) (thresholdout.Output, error) {
+	out, next, err := thresholdout.Step(h.Guarantee, h.State, in, thresholdout.Seeded{Seed: h.Seed, Question: h.State.Questions})
+	if err == nil {
+		h.State = next
+	}
+	return out, err
+}
+
+// Slice is the range of holdout units that the next answer reads.
+func (h *Simulated) Slice() (from, to int64) { return h.Guarantee.Slice(h.State) }
+
+// Remaining is how many more questions are surely answered: as many as there are questions, or tokens, left.
+func (h *Simulated) Remaining() int64 {
+	left := h.Guarantee.Questions - h.State.Questions
+	if h.Guarantee.HasTokens() {
+		left = min(left, h.Guarantee.Tokens-h.State.Tokens)
+	}
+	return left
+}
+
+// Seeded is noise for simulations: whoever knows the seed knows the noise.
+func Seeded(seed uint64) NoiseOf {
+	var key noise.Key
+	binary.BigEndian.PutUint64(key[:], seed)
+	return Keyed(key, [32]byte{})
+}

@@ -1,0 +1,160 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Preview is what is known of a question's answer before it is asked, from public facts and the training part alone.
+type Preview struct {
+	Result queries.Result // what the answer would be if the holdout were as the training part is
+	Bound  string         // of its interval; "" where none is known
+}
+
+// Preview says what the answer would be, in this state, if the holdout were as the training part is: with the interval that it would get. training
+// are the means of the plan's row functions over the training part, or nil: then every mean is taken to be one half, where
+// intervals are widest. Under guess_and_check guesses are taken to pass at their narrowest width. Errors are
+// *[NarrowError] where the question's own half_width cannot pass.
+func (s *Session) Preview(state thresholdout.State, q *Question, training []thresholdout.Mean) (Preview, error) {
+	f := &previewing{params: s.Guarantee, state: state, means: training, guess: q.Guess}
+	outcome, err := q.Plan.Release(s.Guarantee.N, f)
+	if err != nil {
+		return Preview{}, s.narrow(err, q.Plan)
+	}
+	return Preview{Result: q.Plan.Combine(outcome), Bound: f.bound}, nil
+}
+
+// Training is what the training part says to a plan, without an interval. training are its means of the plan's row functions.
+func (s *Session) Training(plan *queries.Plan, training []thresholdout.Mean) (queries.Result, error) {
+	outcome, err := plan.Release(s.Guarantee.N, &previewing{params: s.Guarantee, means: training, exact: true})
+	if err != nil {
+		return queries.Result{}, fmt.Errorf("session: %w", err)
+	}
+	return plan.Combine(outcome), nil
+}
+
+// Passable returns a *[NarrowError] if no guess can pass in this state at the half_width that a question names. training is the training
+// part's mean of its only row function. It reads no holdout row.
+func (s *Session) Passable(state thresholdout.State, q *Question, training thresholdout.Mean) error {
+	if q.Guess == nil || q.Guess.HalfWidth == 0 {
+		return nil
+	}
+	_, _, err := s.Guarantee.Expected(state, training, q.Guess)
+	return s.narrow(err, q.Plan)
+}
+
+// NarrowError is a half_width at which no guess can pass, in the query's own units.
+type NarrowError struct {
+	HalfWidth float64 // that was asked for
+	Least     float64 // the least at which a guess can pass now
+	Planned   float64 // what the question is checked at without a half_width of its own: it leaves room for a good guess
+	Err       error
+}
+
+func (e *NarrowError) Error() string {
+	return fmt.Sprintf("no guess can pass at the half-width %.4g: what this holdout has answered needs at least %.4g, and %.4g leaves room for a good guess", e.HalfWidth, e.Least, e.Planned)
+}
+
+// Unwrap returns the *thresholdout.WidthError, in units of the row function's range.
+func (e *NarrowError) Unwrap() error { return e.Err }
+
+// narrow says a half-width that cannot pass in the query's own units.
+func (s *Session) narrow(err error, plan *queries.Plan) error {
+	var width *thresholdout.WidthError
+	if !errors.As(err, &width) {
+		return err
+	}
+	units := plan.Range.High - plan.Range.Low
+	return &NarrowError{HalfWidth: width.HalfWidth * units, Least: width.Least * units, Planned: width.Planned * units, Err: err}
+}
+
+// previewing releases what the mechanism would if the holdout were as the training part is.
+type previewing struct {
+	params thresholdout.Params
+	state  thresholdout.State
+	means  []thresholdout.Mean // of the training part
+	guess  *thresholdout.Guess
+	exact  bool // means alone, without intervals
+	bound  string
+}
+
+// Together implements queries.Releaser.
+func (f *previewing) Together() bool { return f.params.Together() }
+
+// mean is that of a row function in the training part; one half without one.
+func (f *previewing) mean(function int) float64 {
+	if f.means == nil {
+		return 0.5
+	}
+	m := f.means[function]
+	return float64(m.Sum) / (float64(m.N) * float64(queries.One))
+}
+
+// Number implements queries.Releaser.
+func (f *previewing) Number(function int) (queries.Part, error) {
+	part := queries.Part{Value: f.mean(function)}
+	switch {
+	case f.exact:
+	case f.params.Mechanism == thresholdout.GuessAndCheck:
+		if f.means == nil {
+			return part, errors.New("session: a preview of guess_and_check needs the means of the training part")
+		}
+		value, interval, err := f.params.Expected(f.state, f.means[function], f.guess)
+		if err != nil {
+			return part, err
+		}
+		f.bound = interval.Bound
+		part = queries.Part{Value: value, Low: interval.Low, High: interval.High, Bounded: true}
+	default:
+		if i := f.params.Preview(f.state, part.Value); i != nil {
+			f.bound = i.Bound
+			part.Low, part.High, part.Bounded = i.Low, i.High, true
+		}
+	}
+	f.state.Questions++
+	return part, nil
+}
+
+// Vector implements queries.Releaser.
+func (f *previewing) Vector(first, count int, variance float64) ([]queries.Part, error) {
+	parts := make([]queries.Part, count)
+	width := 0.0
+	if !f.exact {
+		var err error
+		if width, f.bound, err = f.params.PreviewVector(f.state, count, variance); err != nil {
+			return nil, err
+		}
+	}
+	for i := range parts {
+		parts[i] = queries.Part{Value: f.mean(first + i)}
+		if !f.exact {
+			parts[i] = around(parts[i].Value, width)
+		}
+	}
+	f.state.Questions += f.params.VectorPrice(count, variance)
+	return parts, nil
+}
+
+// Select implements queries.Releaser.
+func (f *previewing) Select(first, count int) (queries.Choice, error) {
+	best := 0
+	for i := range count {
+		if f.mean(first+i) > f.mean(first+best) {
+			best = i
+		}
+	}
+	choice := queries.Choice{Index: best}
+	if !f.exact {
+		choice.Regret, f.bound = f.params.PreviewSelection(f.state, count)
+		choice.Bounded = true
+	}
+	f.state.Questions++
+	return choice, nil
+}
+
+func around(value, width float64) queries.Part {
+	return queries.Part{Value: value, Low: max(value-width, 0), High: min(value+width, 1), Bounded: true}
+}

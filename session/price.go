@@ -1,0 +1,115 @@
+package session
+
+import (
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Reasons why a question cannot be asked any more.
+const (
+	QuestionsExhausted = "questions-exhausted"
+	TokensExhausted    = "tokens-exhausted"
+	RoundsExhausted    = "rounds-exhausted"
+	HalfWidthTooNarrow = "half-width-too-narrow" // no guess can pass at the query's own half_width
+)
+
+// Price is what must be left before a question is asked. Questions and rounds are paid whatever the answer is; Tokens is the most
+// that it can need.
+type Price struct{ Questions, Tokens, Rounds int64 }
+
+// Plus adds the prices of questions of one request, which is one round.
+func (p Price) Plus(q Price) Price {
+	return Price{p.Questions + q.Questions, p.Tokens + q.Tokens, max(p.Rounds, q.Rounds)}
+}
+
+// Price is that of a plan: one question for each mean, or less for means that are released as one; one token for each mean that is
+// checked, but one for all optional means, which end where tokens do; one round.
+func (s *Session) Price(plan *queries.Plan) Price {
+	p := s.Guarantee
+	var price Price
+	if p.Rounds > 0 {
+		price.Rounds = 1
+	}
+	for _, r := range plan.Releases() {
+		switch {
+		case !p.Together() || r.Kind == queries.Number:
+			price.Questions += int64(r.Count)
+		case r.Kind == queries.Vector:
+			price.Questions += p.VectorPrice(r.Count, r.Variance)
+		default:
+			price.Questions++
+		}
+		switch {
+		case !p.HasTokens():
+		case r.Optional:
+			price.Tokens++
+		default:
+			price.Tokens += int64(r.Count)
+		}
+	}
+	return price
+}
+
+// Short says which meter does not pay a price in this state; "" if all do.
+func (s *Session) Short(state thresholdout.State, price Price) (reason string) {
+	p := s.Guarantee
+	switch {
+	case p.Rounds > 0 && state.Rounds >= p.Rounds:
+		return RoundsExhausted
+	case p.Affordable(state) < price.Questions:
+		return QuestionsExhausted
+	case p.HasTokens() && p.Tokens-state.Tokens < price.Tokens:
+		return TokensExhausted
+	}
+	return ""
+}
+
+// Meter is one count of a budget: Left of Of.
+type Meter struct {
+	Left int64 `json:"left"`
+	Of   int64 `json:"of"`
+}
+
+// Budget is what is left of a guarantee. Tokens is nil for mechanisms without, Rounds where questions are asked one by one.
+// Questions that a round does not use are lost.
+type Budget struct {
+	Questions Meter  `json:"questions"`
+	Tokens    *Meter `json:"tokens"`
+	Rounds    *Meter `json:"rounds,omitempty"` // where questions are asked in rounds
+}
+
+// Budget is what is left in a state.
+func (s *Session) Budget(state thresholdout.State) Budget {
+	p := s.Guarantee
+	b := Budget{Questions: Meter{Left: p.Left(state), Of: p.Questions}}
+	if p.HasTokens() {
+		b.Tokens = &Meter{Left: p.Tokens - state.Tokens, Of: p.Tokens}
+	}
+	if p.Rounds > 0 {
+		b.Rounds = &Meter{Left: p.Rounds - state.Rounds, Of: p.Rounds}
+	}
+	return b
+}
+
+// Cost is what an answer debits.
+type Cost struct {
+	Questions int64 `json:"questions"`
+	Tokens    int64 `json:"tokens"` // of an explanation: at most
+	Rounds    int64 `json:"rounds,omitempty"`
+}
+
+// cost is what an answer debits that leads from one state to another. The first answer of a round pays for the round.
+func (s *Session) cost(before, after thresholdout.State) Cost {
+	c := Cost{Questions: after.Questions - before.Questions, Tokens: after.Tokens - before.Tokens}
+	if s.Guarantee.Rounds > 0 && before.InRound == 0 {
+		c.Rounds = 1
+	}
+	return c
+}
+
+// Void is the state and the debit of a question that failed after a row was read. Nothing was released, but all that was reserved for
+// it is spent, so that a failure is never a way to learn something at no price.
+func (s *Session) Void(state thresholdout.State, price Price) (Cost, thresholdout.State) {
+	next := s.Guarantee.Spend(state, price.Questions, price.Tokens)
+	return s.cost(state, next), next
+}

@@ -1,0 +1,139 @@
+// Package session is the middle of the house: it plays a compiled query through a guarantee. From a question, the exact sums of
+// its row functions and the mechanism's state it makes the answer with its interval, and the next state.
+//
+// It stands between the query language (package queries), which knows no mechanism, and the mechanisms (package
+// thresholdout), which know no query. It does no I/O and keeps nothing: the same arguments give the same answer. The
+// server adds durability and many askers (package holdout), the experiments add simulated data, and both play the same way.
+//
+// The way of a question has four steps, which are four calls:
+//
+//	q, err := s.Question(query, plan)          // what can be known before any row is read
+//	reason := s.Short(state, s.Price(q.Plan))  // may it be asked?
+//	sums, err := s.Scan(ctx, state, questions, holdout, training)
+//	answer, state, err := s.Ask(begun, state, q, sums)
+//
+// [Local] does all four for a program that keeps its own holdout. Two duties stay with whoever calls Ask: the next state must
+// be durable before the answer is shown, and a question that was answered must be answered with the same bytes again.
+package session
+
+import (
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/holdoutd/holdoutd/dp/noise"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Session is a guarantee with what its answers are drawn and named with. It has no state of its own.
+type Session struct {
+	Holdout   string              // the holdout's id, as answers name it
+	Guarantee thresholdout.Params // as thresholdout.New returned it
+	Noise     NoiseOf
+}
+
+// NoiseOf is the noise of one row function of a question, by the question's id and the function's place in its plan. It must be a
+// function of its arguments: a question that is asked again after a crash must draw the same noise.
+type NoiseOf func(question string, function int) thresholdout.Noise
+
+// Keyed is noise for a holdout that is asked in earnest: a function of a secret key of 256 random bits and of the digest of the
+// data. Two holdouts with other rows must differ in one of them, or the difference of two answers shows the rows without noise.
+func Keyed(key noise.Key, data [32]byte) NoiseOf {
+	return func(question string, function int) thresholdout.Noise {
+		return thresholdout.Keyed{Key: key, Data: data, Query: question, Index: function}
+	}
+}
+
+// Question is a query that this guarantee can answer.
+type Question struct {
+	ID        string // "sha256:…"; equal questions have equal ids
+	Canonical []byte
+	Plan      *queries.Plan
+	Guess     *thresholdout.Guess // guess_and_check: the asker's own, or nil
+	Rival     *queries.Plan       // ladder: the best submission so far, or nil for the first; see [Session.Rival]
+}
+
+// WrongError is a query that this guarantee cannot answer, whatever the rows are.
+type WrongError struct {
+	Pointer string // JSON pointer of the member that is wrong
+	Detail  string
+}
+
+func (e *WrongError) Error() string { return "session: " + e.Pointer + ": " + e.Detail }
+
+func wrong(pointer, format string, args ...any) error {
+	return &WrongError{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Question checks a compiled query against the guarantee, by public facts alone. Errors are *[WrongError].
+func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question, error) {
+	p := s.Guarantee
+	if plan.Sequential() && p.Rounds > 0 {
+		return nil, wrong("/type", "a %s chooses what it asks by the answers before, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
+	}
+	if err := s.checkSubmission(query, plan); err != nil {
+		return nil, err
+	}
+	for _, member := range []struct {
+		name  string
+		given func() (float64, bool)
+	}{{"guess", query.Guess}, {"half_width", query.HalfWidth}} {
+		if _, ok := member.given(); !ok {
+			continue
+		}
+		// Only a mechanism that checks guesses may take one: elsewhere it would be part of the question's identity, so the
+		// same question could be asked again and again, each time at its price, without any effect.
+		if p.Mechanism != thresholdout.GuessAndCheck {
+			return nil, wrong("/"+member.name, "the mechanism %s of this holdout takes no %s", p.Mechanism, member.name)
+		}
+		if len(plan.Functions) > 1 {
+			return nil, wrong("/"+member.name, "this question is made of %d means, each with its own check; %s goes with questions of one mean, without where and weight", len(plan.Functions), member.name)
+		}
+	}
+	return &Question{ID: query.ID(), Canonical: query.Canonical(), Plan: plan, Guess: guess(query, plan)}, nil
+}
+
+// guess is what the query says of its own guess, moved from the query's units to those of its only row function; nil if nothing.
+func guess(q *queries.Query, plan *queries.Plan) *thresholdout.Guess {
+	value, guessed := q.Guess()
+	halfWidth, wide := q.HalfWidth()
+	if !guessed && !wide {
+		return nil
+	}
+	g, width := &thresholdout.Guess{}, plan.Range.High-plan.Range.Low
+	if guessed {
+		v := min(max((value-plan.Range.Low)/width, 0), 1)
+		g.Value = &v
+	}
+	if wide {
+		g.HalfWidth = min(halfWidth/width, 1)
+	}
+	return g
+}
+
+// Exclusive reports whether the state must not move between the scan and the answer of this question: where its rows, its rival
+// or its price depend on the state. Nothing else of the holdout may then be answered in between. All other questions may be answered
+// at the same time, in any order, as long as each has reserved its price.
+func (s *Session) Exclusive(q *Question) bool {
+	p := s.Guarantee
+	switch {
+	case p.Mechanism == thresholdout.Split, p.Mechanism == thresholdout.Leaderboard, p.Rounds > 0:
+		return true
+	case q.Guess != nil && q.Guess.HalfWidth > 0: // whether it can pass depends on how many tokens are spent
+		return true
+	}
+	for _, r := range q.Plan.Releases() {
+		if r.Optional && p.HasTokens() { // takes as many tokens as there are
+			return true
+		}
+	}
+	return false
+}
+
+// answerSpace makes answer ids: a question of a holdout has one answer, so its id is a function of both.
+var answerSpace = uuid.MustParse("3b1c0f6e-6a55-4c1d-9d0c-1f0f2f6f4b7a")
+
+func (s *Session) answerID(question string) string {
+	return "ans_" + uuid.NewSHA1(answerSpace, []byte(s.Holdout+" "+question)).String()
+}

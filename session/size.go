@@ -1,0 +1,55 @@
+package session
+
+import (
+	"math"
+
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// longest is a number whose JSON is as long as that of any: a sign, 17 digits, a point and the longest exponent.
+const longest = -2.2250738585072014e-308
+
+// longestNames are longer than, or as long as, those that a mechanism puts into an interval: one bound for passes, one for failures
+// and one for vectors, and the parts of a half-width.
+const (
+	longestBound   = "adaptive-hoeffding-scheduled+chernoff and adaptive-hoeffding-capped and guess-and-check-gaussian and thresholdout-forced-runs"
+	longestParts   = 6
+	longestPart    = "sampling_and_adaptivity_and_noise_"
+	longestSource  = thresholdout.Source("training+training")
+	longestVerdict = queries.Verdict("undecided")
+)
+
+// AnswerBytes bounds the bytes of a question's answer as JSON, by public facts alone: its names as often as they can be printed, and
+// numbers as long as they can be. The answer's shape is that of any answer of the plan.
+func (s *Session) AnswerBytes(q *Question) (int, error) {
+	result, err := s.Training(q.Plan, nil)
+	if err != nil {
+		return 0, err
+	}
+	number := longest
+	a := Answer{ID: s.answerID(q.ID), Holdout: s.Holdout, Query: q.ID, Value: &number, Regret: &number, PValue: &number, Plain: &number,
+		Selected: result.Selected, Verdict: longestVerdict, Best: new(bool), Mechanism: s.Guarantee.Mechanism, Source: longestSource,
+		Cost: Cost{Questions: math.MaxInt64, Tokens: math.MaxInt64, Rounds: math.MaxInt64},
+		Interval: &Interval{Low: &number, High: &number, Confidence: number, Scope: s.scope(), Target: q.Plan.Describe().Target, Bound: longestBound,
+			Parts: map[string]float64{}}}
+	for i := range longestParts {
+		a.Interval.Parts[longestPart+string(rune('a'+i))] = number
+	}
+	for _, i := range result.Items {
+		a.Items = append(a.Items, Item{Of: i.Of, Value: &number, Low: &number, High: &number})
+	}
+	if len(result.Items) == 0 {
+		for range q.Plan.Numbers() {
+			a.Functions = append(a.Functions, Released{Value: number, Low: &number, High: &number, Source: longestSource})
+		}
+	}
+	for _, name := range q.Plan.Candidates { // any of them can be the one that is selected
+		if len(name) > len(a.Selected) {
+			a.Selected = name
+		}
+	}
+	body, err := a.JSON()
+	// A name's escapes can make six bytes of one: the longest name in bytes need not be the longest in JSON.
+	return len(body) + 5*len(a.Selected), err
+}
