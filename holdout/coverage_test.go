@@ -77,6 +77,7 @@ func inMemory(t *testing.T, s *Service, id string, table *dataset.Table, r *rand
 		h.secret.Noise[i] = byte(r.IntN(256))
 	}
 	h.digest = sha256.Sum256([]byte(id))
+	h.begin()
 	if h.holdout, err = engine.NewTable(table, nil, 1); err != nil {
 		t.Fatal(err)
 	}

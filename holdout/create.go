@@ -102,7 +102,7 @@ func (s *Service) clearLeftovers() {
 
 // repeated finds what an upload with this Idempotency-Key has made before.
 func (s *Service) repeated(ctx context.Context, i *ledger.Idempotency) (card Card, replayed bool, err error) {
-	if err := s.checkIdempotency(ctx, i); err != nil {
+	if err := s.checkKey(ctx, i); err != nil {
 		return card, false, err
 	}
 	known, ok, err := s.ledger.Idempotency(ctx, i.Principal, i.Key)

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -23,93 +24,73 @@ func (s *Service) Explain(ctx context.Context, p Principal, id string, query []b
 		return Explanation{}, err
 	}
 	defer release()
-	plan, err := h.compile(ctx, q)
+	asked, err := h.question(ctx, q)
 	if err != nil {
 		return Explanation{}, err
 	}
-	said := plan.Describe()
-	e := Explanation{Query: q.ID(), Canonical: json.RawMessage(q.Canonical()), Functions: said.Functions, Combine: said.Combine,
+	plan := asked.Plan
+	said, price := plan.Describe(), h.session.Price(plan)
+	e := Explanation{Query: asked.ID, Canonical: json.RawMessage(asked.Canonical), Functions: said.Functions, Combine: said.Combine,
 		Target: said.Target, NullRule: said.Null, Warnings: []Warning{},
-		Cost: Cost{Questions: int64(h.price(plan)), Tokens: int64(h.tokensAtRisk(plan))}}
-	if h.params.Rounds > 0 {
-		e.Cost.Rounds = 1
-	}
+		Cost: Cost{Questions: price.Questions, Tokens: price.Tokens, Rounds: price.Rounds}}
 	if _, e.Answered, err = s.ledger.Answer(ctx, id, e.Query); err != nil {
 		return e, s.ledgerError(err)
 	}
-	means, err := h.trainingMeans(ctx, plan)
+	means, err := session.TrainingMeans(ctx, plan, h.training)
 	if err != nil {
-		return e, err
+		return e, scanError(err)
 	}
 	if means != nil {
-		outcome, err := plan.Release(h.params.N, &foreseeing{params: h.params, means: means, exact: true})
+		result, err := h.session.Training(plan, means)
 		if err != nil {
 			return e, fmt.Errorf("holdout: explain: %w", err)
 		}
-		result := plan.Combine(outcome)
-		e.Training, e.Items = result.Value, itemsOf(result)
+		e.Training, e.Items = result.Value, session.ItemsOf(result)
 		e.Selected = result.Selected
 	}
-	state, err := h.balance(ctx, s)
+	state, err := s.stateOf(ctx, id)
 	if err != nil {
 		return e, err
 	}
-	if reason := h.unaffordable(state, plan); reason != "" {
+	if reason := h.session.Short(state, price); reason != "" {
 		if !e.Answered {
 			e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "the budget does not pay for this question any more"})
 		}
 		return e, nil
 	}
-	return e, h.foresee(&e, plan, &foreseeing{params: h.params, state: state, means: means, guess: guess(q, plan)})
-}
-
-// trainingMeans are the means of a plan's row functions over the training part; nil without one.
-func (h *opened) trainingMeans(ctx context.Context, plan *queries.Plan) ([]thresholdout.Mean, error) {
-	if h.training == nil || plan.HoldoutOnly() {
-		return nil, nil
-	}
-	sums, err := h.training.Sums(ctx, plan.Functions, 0, h.training.Units())
-	if err != nil {
-		return nil, scanError(err)
-	}
-	means := make([]thresholdout.Mean, len(sums))
-	for i, sum := range sums {
-		means[i] = thresholdout.Mean{Sum: sum, N: h.training.Units()}
-	}
-	return means, nil
+	return e, h.foresee(&e, asked, state, means)
 }
 
 // foresee says the half-width that an answer now would get, about what the training part says, and whether it tells anything;
-// without a training part, about the middle, which only a question of one mean has. Under guess_and_check guesses are taken to pass
-// at their narrowest width; that passes at wider ones count too is in the mechanism's secret state only: after some, the
-// interval is a little wider than said.
-func (h *opened) foresee(e *Explanation, plan *queries.Plan, f *foreseeing) error {
-	if f.means == nil && (len(plan.Functions) > 1 || h.params.UsesTraining()) {
+// without a training part, about the middle, which only a question of one mean has.
+func (h *opened) foresee(e *Explanation, q *session.Question, state thresholdout.State, means []thresholdout.Mean) error {
+	plan := q.Plan
+	if means == nil && (len(plan.Functions) > 1 || h.params.UsesTraining()) {
 		return nil
 	}
-	outcome, err := plan.Release(h.params.N, f)
-	var width *thresholdout.WidthError
-	if errors.As(err, &width) {
-		e.Warnings = append(e.Warnings, Warning{Code: HalfWidthTooNarrow, Detail: tooNarrow(width, plan).Detail})
+	preview, err := h.session.Preview(state, q, means)
+	var narrow *session.NarrowError
+	if errors.As(err, &narrow) {
+		e.Warnings = append(e.Warnings, Warning{Code: session.HalfWidthTooNarrow, Detail: tooNarrow(narrow).Detail})
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("holdout: explain: %w", err)
 	}
-	if f.bound == "" { // no interval is known
+	if preview.Bound == "" { // no interval is known
 		return nil
 	}
-	e.Bound = f.bound
-	r := plan.Combine(outcome)
+	e.Bound = preview.Bound
+	r := preview.Result
 	e.Regret, e.Verdict = r.Regret, r.Verdict
 	switch {
 	case len(r.Items) > 0:
-		e.Items = itemsOf(r)
+		e.Items = session.ItemsOf(r)
 		if widest, ok := widestItem(r); ok {
 			e.HalfWidth = &widest
 		}
 		e.warnItems(plan, r)
-	case len(outcome.Choices) > 0:
+	case preview.Selected:
 	case r.Value == nil || r.Low == nil || r.High == nil:
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative", Detail: "the training part has no rows to which the condition applies, so an answer is likely to be undefined"})
 	default:
@@ -155,7 +136,7 @@ func (e *Explanation) warnItems(plan *queries.Plan, r queries.Result) {
 func (h *opened) warnUninformative(e *Explanation, plan *queries.Plan, half float64) {
 	scale := 1.0
 	if len(plan.Functions) == 1 {
-		scale = h.scale(plan) / (plan.Range.High - plan.Range.Low) // the number of units for counts and sums
+		scale = h.session.Scale(plan) / (plan.Range.High - plan.Range.Low) // the number of units for counts and sums
 	}
 	low, width := plan.Range.Low*scale, (plan.Range.High-plan.Range.Low)*scale
 	switch {

@@ -59,7 +59,7 @@ func TestGuessAndCheck(t *testing.T) {
 		t.Errorf("a question of two means: %+v, %+v", late, late.Interval)
 	}
 	before, err := s.Budget(t.Context(), analyst, id)
-	if err != nil || before.Questions.Left != 96 || before.Tokens == nil || *before.Tokens != (Meter{3, 3}) {
+	if err != nil || before.Questions.Left != 96 || before.Tokens == nil || *before.Tokens != (Meter{Left: 3, Of: 3}) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 

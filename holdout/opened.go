@@ -17,6 +17,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -33,12 +34,13 @@ const (
 
 // opened is a holdout with its tables mapped.
 type opened struct {
-	id     string
-	card   Card
-	params thresholdout.Params
-	secret secrets
-	digest [32]byte // of the uploaded table
-	schema dataset.Schema
+	id      string
+	card    Card
+	params  thresholdout.Params
+	session *session.Session // of its guarantee
+	secret  secrets
+	digest  [32]byte // of the uploaded table
+	schema  dataset.Schema
 
 	training engine.Source // nil without a training part
 	holdout  engine.Source
@@ -51,7 +53,6 @@ type opened struct {
 
 	exporting sync.Mutex             // held while a part is written as Parquet, or compared with its checksum
 	exports   map[string]os.FileInfo // exported files that were compared with their checksums
-	turn      sync.Mutex             // held by the asker whose turn it is, where slices are handed out in order
 }
 
 // secrets are a holdout's keys, sealed in the ledger.
@@ -75,11 +76,17 @@ func (s *Service) load(ctx context.Context, id string) (*opened, error) {
 	if err := json.Unmarshal(record.Secret, &h.secret); err != nil {
 		return nil, s.damaged(id, true, fmt.Errorf("holdout: keys of %s: %w", id, err))
 	}
+	h.begin()
 	if err := h.open(s.path(holdoutsDir, id)); err != nil {
 		return nil, s.loadError(id, errors.Join(fmt.Errorf("holdout: files of %s: %w", id, err), h.close()))
 	}
 	s.quarantine.clear(id)
 	return h, nil
+}
+
+// begin makes the session of the guarantee and the keys.
+func (h *opened) begin() {
+	h.session = &session.Session{Holdout: h.id, Guarantee: h.params, Noise: session.Keyed(h.secret.Noise, h.digest)}
 }
 
 func (h *opened) open(dir string) (err error) {
@@ -125,11 +132,6 @@ func (h *opened) source(dir, part string, grouped bool) (engine.Source, *dataset
 		return nil, nil, err
 	}
 	return watched{source, h.faulted}, table, nil
-}
-
-// noise is that of one row function of a question: the same whenever the question is asked in the same state.
-func (h *opened) noise(q *question, function int) thresholdout.Noise {
-	return thresholdout.Keyed{Key: h.secret.Noise, Data: h.digest, Query: q.id, Index: function}
 }
 
 // close unmaps the tables.
@@ -216,55 +218,7 @@ func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, 
 	if err != nil {
 		return nil, queryError(err)
 	}
-	if plan.Sequential() && h.params.Rounds > 0 {
-		return nil, invalid("/type", "a %s chooses what it asks by what it has been told, and the questions of a round are chosen before any answer; ask for fractions instead", q.Type())
-	}
-	if err := h.checkSubmission(q, plan); err != nil {
-		return nil, err
-	}
-	for _, member := range []struct {
-		name  string
-		given func() (float64, bool)
-	}{{"guess", q.Guess}, {"half_width", q.HalfWidth}} {
-		if _, ok := member.given(); !ok {
-			continue
-		}
-		// Only a mechanism that checks guesses may take one: elsewhere it would be part of the question's identity, so the
-		// same question could be asked again and again, each time at its price, without any effect.
-		if h.params.Mechanism != thresholdout.GuessAndCheck {
-			return nil, invalid("/"+member.name, "the mechanism %s of this holdout takes no %s", h.params.Mechanism, member.name)
-		}
-		if len(plan.Functions) > 1 {
-			return nil, invalid("/"+member.name, "this question is made of %d means, each with its own check; %s goes with questions of one mean, without where and weight", len(plan.Functions), member.name)
-		}
-	}
 	return plan, nil
-}
-
-// guess is what the query says of its own guess, moved from the query's units to those of its only row function; nil if nothing.
-func guess(q *queries.Query, plan *queries.Plan) *thresholdout.Guess {
-	value, guessed := q.Guess()
-	halfWidth, wide := q.HalfWidth()
-	if !guessed && !wide {
-		return nil
-	}
-	g, width := &thresholdout.Guess{}, plan.Range.High-plan.Range.Low
-	if guessed {
-		v := min(max((value-plan.Range.Low)/width, 0), 1)
-		g.Value = &v
-	}
-	if wide {
-		g.HalfWidth = min(halfWidth/width, 1)
-	}
-	return g
-}
-
-// tooNarrow says a half-width that cannot pass in the query's own units.
-func tooNarrow(e *thresholdout.WidthError, plan *queries.Plan) *Error {
-	width := plan.Range.High - plan.Range.Low
-	least, planned := e.Least*width, e.Planned*width
-	return &Error{Kind: Invalid, Pointer: "/half_width", Err: e, Members: map[string]any{"least": least, "planned": planned},
-		Detail: fmt.Sprintf("no guess can pass at the half-width %.4g: what this holdout has answered needs at least %.4g, and %.4g leaves room for a good guess; nothing was debited", e.HalfWidth*width, least, planned)}
 }
 
 // queryError says an error of the query language in the service's words. What is wrong where stays in its *queries.Error.

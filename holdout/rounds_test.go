@@ -14,7 +14,7 @@ func TestRounds(t *testing.T) {
 	s := open(t, dir)
 	card := create(t, s, Settings{Questions: 10, Rounds: 3}, visits(t, 20_000, 1)) // 4, 3 and 3
 	id := card.ID
-	if card.Guarantee.Mechanism != "gaussian" || len(card.Guarantee.RoundSigma) != 3 || card.Budget == nil || *card.Budget.Rounds != (Meter{3, 3}) {
+	if card.Guarantee.Mechanism != "gaussian" || len(card.Guarantee.RoundSigma) != 3 || card.Budget == nil || *card.Budget.Rounds != (Meter{Left: 3, Of: 3}) {
 		t.Fatalf("%+v, %+v", card.Guarantee, card.Budget)
 	}
 	e, err := s.Explain(t.Context(), analyst, id, []byte(mean(0)))
@@ -24,14 +24,14 @@ func TestRounds(t *testing.T) {
 	_, err = s.AskBatch(t.Context(), analyst, id, batchOf(mean(0), mean(1), mean(2), mean(3), mean(4)), false, "")
 	wantExhausted(t, "more than a round has", err, 5, 4, 4)
 	first := ask(t, s, id, mean(0))
-	if a := read(t, first.Body); a.Cost != (Cost{Questions: 1, Rounds: 1}) || *first.Budget.Rounds != (Meter{2, 3}) || first.Budget.Questions != (Meter{6, 10}) {
+	if a := read(t, first.Body); a.Cost != (Cost{Questions: 1, Rounds: 1}) || *first.Budget.Rounds != (Meter{Left: 2, Of: 3}) || first.Budget.Questions != (Meter{Left: 6, Of: 10}) {
 		t.Errorf("the first round: %+v, %+v", a.Cost, first.Budget)
 	}
-	if again := ask(t, s, id, mean(0)); !again.Replayed || *again.Budget.Rounds != (Meter{2, 3}) {
+	if again := ask(t, s, id, mean(0)); !again.Replayed || *again.Budget.Rounds != (Meter{Left: 2, Of: 3}) {
 		t.Errorf("a replay: %+v", again.Budget)
 	}
 	b, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(0), mean(1), mean(2), mean(3), mean(4)), true, "")
-	if err != nil || b.Answers[3].Body == nil || b.Answers[4].NotAsked != QuestionsExhausted || *b.Budget.Rounds != (Meter{1, 3}) || b.Budget.Questions.Left != 3 {
+	if err != nil || b.Answers[3].Body == nil || b.Answers[4].NotAsked != QuestionsExhausted || *b.Budget.Rounds != (Meter{Left: 1, Of: 3}) || b.Budget.Questions.Left != 3 {
 		t.Fatalf("in part: %+v, %v", b, err)
 	}
 	for i, want := range []Cost{{Questions: 1, Rounds: 1}, {Questions: 1}, {Questions: 1}} {
@@ -60,7 +60,7 @@ func TestRounds(t *testing.T) {
 	if again, err := s.Ask(t.Context(), rival, id, []byte(mean(3)), ""); err != nil || !again.Replayed {
 		t.Errorf("a replay after the last round: %v", err)
 	}
-	if budget, err := s.Budget(t.Context(), analyst, id); err != nil || budget.Questions != (Meter{0, 10}) || *budget.Rounds != (Meter{0, 3}) {
+	if budget, err := s.Budget(t.Context(), analyst, id); err != nil || budget.Questions != (Meter{Left: 0, Of: 10}) || *budget.Rounds != (Meter{Left: 0, Of: 3}) {
 		t.Errorf("%+v, %v", budget, err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/session"
 )
 
 // Options are what a Service is opened with.
@@ -102,6 +103,11 @@ type Service struct {
 	leftMutex sync.Mutex
 	leftovers []string // directories that could not be removed
 
+	accounts *accounts
+	ending   context.Context // ends when the service closes
+	end      context.CancelFunc
+	flights  sync.WaitGroup // that go on in the background
+
 	creating chan struct{} // full while an upload is decoded and split
 }
 
@@ -113,6 +119,8 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s.creating = make(chan struct{}, 1)
 	s.marks, s.accept, s.lostTables = newMarker(), o.AcceptLostLedger, map[[32]byte]string{}
 	s.closing, s.kept = make(chan struct{}), make(chan struct{})
+	s.accounts = newAccounts()
+	s.ending, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -191,9 +199,16 @@ func (s *Service) Close() error {
 		close(s.closing)
 		<-s.kept
 	})
+	s.end()
+	s.flights.Wait()
 	err := errors.Join(s.tables.close(), s.ledger.Close())
 	s.writeMarks()
 	return err
+}
+
+// background runs what an asker does not wait for any more; its context ends when the service closes.
+func (s *Service) background(run func(ctx context.Context)) {
+	s.flights.Go(func() { run(s.ending) })
 }
 
 // Ready returns nil when a question could be answered now: the ledger can commit.
@@ -321,7 +336,8 @@ func (s *Service) budget(ctx context.Context, card Card) (Budget, error) {
 	if err != nil {
 		return Budget{}, s.ledgerError(err)
 	}
-	return budgetOf(card.Guarantee, spent(card.Guarantee, questions, tokens)), nil
+	guarantee := session.Session{Guarantee: card.Guarantee}
+	return guarantee.Budget(spent(card.Guarantee, questions, tokens)), nil
 }
 
 // Answers returns a page of at most limit answers with a place in the ledger above after, oldest first: an analyst's
@@ -377,9 +393,17 @@ func (s *Service) Delete(ctx context.Context, p Principal, id string) error {
 	}
 	wait, cancel := withDeadline(ctx)
 	defer cancel()
+	account := s.accounts.of(id)
+	release, err := account.ground(wait)
+	if err != nil {
+		return err
+	}
+	defer release()
 	if err := s.ledger.DeleteHoldout(wait, id, p.KeyID); err != nil {
 		return s.ledgerError(err)
 	}
+	account.forget()
+	s.accounts.forget(id)
 	// From here the holdout is gone; what cannot be removed now is removed at the next start.
 	s.tables.drop(id, func() {
 		if err := os.RemoveAll(s.path(holdoutsDir, id)); err != nil {

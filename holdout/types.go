@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -115,19 +116,21 @@ type Warning struct {
 	Effect float64 `json:"design_effect,omitempty"`
 }
 
-// Meter is one budget: Left of Of.
-type Meter struct {
-	Left int64 `json:"left"`
-	Of   int64 `json:"of"`
-}
+// What package session says of budgets and answers is said in its words.
+type (
+	Budget = session.Budget
+	Meter  = session.Meter
+	Cost   = session.Cost
+	Item   = session.Item
+)
 
-// Budget is what is left of a holdout. Tokens is nil for mechanisms without, Rounds where questions are asked one by one. In
-// rounds, what one leaves unasked is gone.
-type Budget struct {
-	Questions Meter  `json:"questions"`
-	Tokens    *Meter `json:"tokens"`
-	Rounds    *Meter `json:"rounds,omitempty"` // where questions are asked in rounds
-}
+// Reasons why an item of a batch was not asked; such an item costs nothing.
+const (
+	QuestionsExhausted = session.QuestionsExhausted
+	TokensExhausted    = session.TokensExhausted
+	RoundsExhausted    = session.RoundsExhausted
+	HalfWidthTooNarrow = session.HalfWidthTooNarrow
+)
 
 // Answer is one reply to one question.
 type Answer struct {
@@ -149,13 +152,6 @@ type BatchAnswer struct {
 	Budget  Budget      `json:"budget"`
 }
 
-// Cost is what a query debits.
-type Cost struct {
-	Questions int64 `json:"questions"`
-	Tokens    int64 `json:"tokens"` // for an explanation: at most
-	Rounds    int64 `json:"rounds,omitempty"`
-}
-
 // Explanation is what is known of a query without touching a holdout row. It costs nothing.
 type Explanation struct {
 	Query     string          `json:"query"`     // the ID, "sha256:…"
@@ -174,14 +170,6 @@ type Explanation struct {
 	Bound     string          `json:"bound,omitempty"`
 	Answered  bool            `json:"answered"` // asking would be a replay, at no cost
 	Warnings  []Warning       `json:"warnings"`
-}
-
-// Item is one number of an answer that is many, with an interval of its own.
-type Item struct {
-	Of    string   `json:"of"`
-	Value *float64 `json:"value"` // null where it is undefined
-	Low   *float64 `json:"low"`   // null where no valid bound is known
-	High  *float64 `json:"high"`
 }
 
 // AnswerPage is a piece of the history of a holdout, oldest first. Next is the cursor of the next page, 0 at the end.

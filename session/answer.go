@@ -79,7 +79,7 @@ func (a Answer) JSON() ([]byte, error) {
 func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cost Cost) Answer {
 	result := q.Plan.Combine(outcome)
 	a := Answer{ID: s.answerID(q.ID), Holdout: s.Holdout, Query: q.ID, Value: result.Value,
-		Items: itemsOf(result), Selected: result.Selected, Regret: result.Regret, Verdict: result.Verdict, PValue: result.PValue, Plain: result.Alone,
+		Items: ItemsOf(result), Selected: result.Selected, Regret: result.Regret, Verdict: result.Verdict, PValue: result.PValue, Plain: result.Alone,
 		Mechanism: s.Guarantee.Mechanism, Source: thresholdout.FromHoldout, Cost: cost}
 	if len(r.outputs) > 0 {
 		a.Source = r.outputs[0].Source
@@ -102,7 +102,8 @@ func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cos
 	return a
 }
 
-func itemsOf(r queries.Result) (items []Item) {
+// ItemsOf are the items of a result as an answer shows them.
+func ItemsOf(r queries.Result) (items []Item) {
 	for _, i := range r.Items {
 		items = append(items, Item{Of: i.Of, Value: i.Value, Low: i.Low, High: i.High})
 	}
@@ -130,7 +131,7 @@ func (s *Session) interval(plan *queries.Plan, result queries.Result, r *releasi
 		return nil
 	}
 	if len(r.outputs) == 1 && plan.Numbers() == 1 && result.Value != nil {
-		i.Parts = scaled(r.outputs[0].Interval.Parts, s.scale(plan))
+		i.Parts = scaled(r.outputs[0].Interval.Parts, s.Scale(plan))
 	}
 	return i
 }
@@ -143,8 +144,8 @@ func (s *Session) scope() string {
 	return fmt.Sprintf("all %d questions", s.Guarantee.Questions)
 }
 
-// scale is how much the answer of a plan of one row function moves when its mean moves by one.
-func (s *Session) scale(plan *queries.Plan) float64 {
+// Scale is how much the answer of a plan of one row function moves when its mean moves by one; NaN where it has none.
+func (s *Session) Scale(plan *queries.Plan) float64 {
 	at := func(mean float64) *float64 {
 		return plan.Combine(queries.Outcome{N: s.Guarantee.N, Parts: []queries.Part{{Value: mean}}}).Value
 	}

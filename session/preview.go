@@ -12,6 +12,8 @@ import (
 type Preview struct {
 	Result queries.Result // what the answer would be if the holdout were as the training part is
 	Bound  string         // of its interval; "" where none is known
+	// Selected says that the answer is a choice that the mechanism makes among all candidates at once.
+	Selected bool
 }
 
 // Preview says what the answer would be, in this state, if the holdout were as the training part is: with the interval that it would get. training
@@ -24,7 +26,7 @@ func (s *Session) Preview(state thresholdout.State, q *Question, training []thre
 	if err != nil {
 		return Preview{}, s.narrow(err, q.Plan)
 	}
-	return Preview{Result: q.Plan.Combine(outcome), Bound: f.bound}, nil
+	return Preview{Result: q.Plan.Combine(outcome), Bound: f.bound, Selected: len(outcome.Choices) > 0}, nil
 }
 
 // Training is what the training part says to a plan, without an interval. training are its means of the plan's row functions.

@@ -101,7 +101,7 @@ func (tx *Tx) Append(d Debit) (Receipt, error) {
 	if d.Questions > left.Questions || d.Tokens > left.Tokens {
 		return Receipt{}, &BudgetError{Requested: Amount{d.Questions, d.Tokens}, Left: left}
 	}
-	if _, answered := tx.Answer(d.Query); answered {
+	if _, answered := tx.Answer(d.Query); answered && !d.Void {
 		return Receipt{}, fmt.Errorf("%w: %s", ErrAnswered, d.Query)
 	}
 	if tx.err != nil {
@@ -112,14 +112,23 @@ func (tx *Tx) Append(d Debit) (Receipt, error) {
 	}
 	r := record{
 		Entry: Entry{Seq: b.seq + 1, Time: d.Time.UTC(), Query: d.Query, Principal: d.Principal, Questions: d.Questions,
-			Tokens: d.Tokens, Canonical: bytes.Clone(d.Canonical), Kind: KindAnswer},
+			Tokens: d.Tokens, Canonical: bytes.Clone(d.Canonical), Kind: d.kind()},
 		Spent: Amount{b.spent.Questions + d.Questions, b.spent.Tokens + d.Tokens},
 	}
 	r.seal(b.head, d.Core)
 	b.seq, b.head, b.spent = r.Seq, r.Head, r.Spent
 	tx.records = append(tx.records, r)
-	tx.answers[d.Query] = r.Body
+	if !d.Void {
+		tx.answers[d.Query] = r.Body
+	}
 	return Receipt{Seq: r.Seq, Head: headText(r.Head), Body: bytes.Clone(r.Body)}, nil
+}
+
+func (d *Debit) kind() string {
+	if d.Void {
+		return KindVoid
+	}
+	return KindAnswer
 }
 
 func (d *Debit) check() error {
@@ -252,7 +261,9 @@ func (g *group) merge(tx *Tx, before *books) {
 	}
 	for _, r := range tx.records {
 		g.records = append(g.records, groupRecord{before.number, r})
-		g.answers[id][r.Query] = r.Body
+		if r.Kind == KindAnswer {
+			g.answers[id][r.Query] = r.Body
+		}
 	}
 	for key, i := range tx.idem {
 		g.idem[key] = i

@@ -63,6 +63,9 @@ type Debit struct {
 	Questions, Tokens int64  // what this answer spends; neither negative
 	Core              []byte // the answer: a non-empty JSON object in UTF-8 without surrounding space
 	Time              time.Time
+	// Void says that the question failed after rows had been read: the debit is recorded and no answer. The query can be asked, and
+	// paid, again.
+	Void bool
 }
 
 // Receipt is what Append recorded. It is worth nothing until Update has returned nil.
@@ -84,6 +87,7 @@ type Idempotency struct {
 const (
 	KindGenesis = "genesis" // seq 0: the public facts of the holdout
 	KindAnswer  = "answer"
+	KindVoid    = "void"    // a question that failed after rows had been read: debited, and not answered
 	KindDeleted = "deleted" // the last entry of a deleted holdout
 )
 
@@ -110,6 +114,7 @@ type Report struct {
 	Holdout string `json:"holdout"`
 	Entries int64  `json:"entries"` // of the chain, genesis included
 	Answers int64  `json:"answers"`
+	Voids   int64  `json:"voids"` // questions that failed after rows had been read
 	Spent   Amount `json:"spent"`
 	Limits  Amount `json:"limits"`
 	Head    string `json:"head"` // compare it with the head of an answer that was kept elsewhere

@@ -24,6 +24,7 @@ type verifier struct {
 	next    int64
 	spent   Amount
 	queries map[digest]int64 // seq of the answer, by the hash of the query's id
+	voids   int64
 	deleted bool
 }
 
@@ -70,8 +71,8 @@ func (v *verifier) debit(r *record) (reason string) {
 		return fmt.Sprintf("debit of %d questions and %d tokens, but only %d and %d were left", r.Questions, r.Tokens, left.Questions, left.Tokens)
 	case r.Spent != Amount{v.spent.Questions + r.Questions, v.spent.Tokens + r.Tokens}:
 		return "spent is not what was spent before plus this debit"
-	case r.Kind != KindAnswer && (r.Questions != 0 || r.Tokens != 0):
-		return "only answers cost"
+	case r.Kind != KindAnswer && r.Kind != KindVoid && (r.Questions != 0 || r.Tokens != 0):
+		return "only answers and voids cost"
 	}
 	return ""
 }
@@ -81,8 +82,8 @@ func (v *verifier) meaning(r *record, core []byte) (reason string) {
 	if (r.Kind == KindGenesis) != (r.Seq == 0) {
 		return "the genesis entry is the first, and no other"
 	}
-	if r.Kind != KindAnswer && (r.Query != "" || len(r.Canonical) != 0) {
-		return "only answers have a query"
+	if r.Kind != KindAnswer && r.Kind != KindVoid && (r.Query != "" || len(r.Canonical) != 0) {
+		return "only answers and voids have a query"
 	}
 	switch r.Kind {
 	case KindGenesis:
@@ -98,6 +99,11 @@ func (v *verifier) meaning(r *record, core []byte) (reason string) {
 			return fmt.Sprintf("query %s was answered at seq %d", short(r.Query), first)
 		}
 		v.queries[key] = r.Seq
+	case KindVoid:
+		if r.Query == "" {
+			return "a void without a query"
+		}
+		v.voids++
 	case KindDeleted:
 		want, err := json.Marshal(deletion{Deleted: v.facts.ID})
 		if err != nil || !bytes.Equal(core, want) {
@@ -112,7 +118,7 @@ func (v *verifier) meaning(r *record, core []byte) (reason string) {
 
 // end compares the chain with the books that were kept beside it.
 func (v *verifier) end(entries int64, spent Amount, head digest, deleted bool) (Report, string) {
-	report := Report{Holdout: v.facts.ID, Entries: v.next, Answers: int64(len(v.queries)), Spent: v.spent,
+	report := Report{Holdout: v.facts.ID, Entries: v.next, Answers: int64(len(v.queries)), Voids: v.voids, Spent: v.spent,
 		Limits: v.facts.Limits, Head: headText(v.prev), Deleted: v.deleted, Public: string(v.facts.Public)}
 	switch {
 	case v.next != entries:

@@ -32,7 +32,7 @@ CREATE TABLE books (
 CREATE TABLE entries (
     holdout         INTEGER NOT NULL REFERENCES holdouts (number),
     seq             INTEGER NOT NULL CHECK (seq >= 0),
-    kind            TEXT    NOT NULL CHECK (kind IN ('genesis', 'answer', 'deleted')),
+    kind            TEXT    NOT NULL CHECK (kind IN ('genesis', 'answer', 'void', 'deleted')),
     time            INTEGER NOT NULL,
     query           TEXT    NOT NULL,
     canonical       TEXT    NOT NULL,

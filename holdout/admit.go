@@ -1,0 +1,284 @@
+package holdout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/session"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// admission is the first stage: it refuses, or hands on a flight that has reserved what it may need. It reads the training part and the
+// ledger, and no row of the holdout.
+type admission struct {
+	service   *Service
+	holdout   *opened
+	principal Principal
+	request   request
+	questions []*question         // distinct ones, in order
+	key       *ledger.Idempotency // nil without
+	release   func()              // of the holdout's tables
+}
+
+// admit ends with a flight that holds the tables and the reservation, or with an error and nothing held.
+func (a *admission) admit(ctx context.Context) (*flight, error) {
+	f := &flight{service: a.service, holdout: a.holdout, principal: a.principal, request: a.request, key: a.key}
+	f.account = a.service.accounts.of(a.holdout.id)
+	f.onEnd = []func(){a.release}
+	admitted := false
+	defer func() {
+		if !admitted { // a panic, too
+			f.end()
+		}
+	}()
+	if err := a.reserve(ctx, f); err != nil {
+		return nil, err
+	}
+	admitted = true
+	return f, nil
+}
+
+func (a *admission) reserve(ctx context.Context, f *flight) error {
+	releaseKey, err := a.service.accounts.useKey(ctx, a.key)
+	if err != nil {
+		return a.service.ledgerError(err)
+	}
+	f.onEnd = append(f.onEnd, releaseKey)
+	if err := a.service.checkKey(ctx, a.key); err != nil {
+		return err
+	}
+	for {
+		// What another request answers from here on shows in the count, and is looked up again.
+		f.account.mu.Lock()
+		seen := f.account.finished
+		f.account.mu.Unlock()
+		fresh, err := a.recall(ctx)
+		if err != nil {
+			return err
+		}
+		if len(fresh) == 0 {
+			f.state, err = a.service.stateOf(ctx, a.holdout.id)
+			return err
+		}
+		if err := a.bearable(fresh); err != nil {
+			return err
+		}
+		if err := a.enter(ctx, f, fresh, seen); !errors.Is(err, errAnsweredMeanwhile) {
+			return err
+		}
+	}
+}
+
+// errAnsweredMeanwhile says that another request has ended since the recorded answers were looked up.
+var errAnsweredMeanwhile = errors.New("holdout: answered meanwhile")
+
+// checkKey refuses a key that was used for another request before.
+func (s *Service) checkKey(ctx context.Context, i *ledger.Idempotency) error {
+	if i == nil {
+		return nil
+	}
+	if len(i.Key) > ledger.MaxTextBytes {
+		return invalid("Idempotency-Key", "the Idempotency-Key is longer than %d bytes", ledger.MaxTextBytes)
+	}
+	known, ok, err := s.ledger.Idempotency(ctx, i.Principal, i.Key)
+	switch {
+	case err != nil:
+		return s.ledgerError(err)
+	case ok && known.Request != i.Request:
+		return s.ledgerError(ledger.ErrIdempotencyMismatch)
+	}
+	return nil
+}
+
+// recall finds the recorded answers and compiles the other queries.
+func (a *admission) recall(ctx context.Context) (fresh []*question, err error) {
+	for _, q := range a.questions {
+		if q.body != nil {
+			continue
+		}
+		body, ok, err := a.service.ledger.Answer(ctx, a.holdout.id, q.id)
+		if err != nil {
+			return nil, a.service.ledgerError(err)
+		}
+		if ok {
+			q.body, q.replayed, q.asked = body, true, nil
+			continue
+		}
+		if q.asked == nil {
+			if q.asked, err = a.holdout.question(ctx, q.query); err != nil {
+				return nil, a.placed(err, q)
+			}
+			q.price = a.holdout.session.Price(q.asked.Plan)
+		}
+		fresh = append(fresh, q)
+	}
+	if a.holdout.params.Mechanism == thresholdout.Leaderboard && len(fresh) > 1 {
+		return nil, invalid("/queries", "a ladder takes one new submission at a time")
+	}
+	return fresh, nil
+}
+
+// placed moves an error's pointer to the query's place in its batch.
+func (a *admission) placed(err error, q *question) error {
+	if a.request.single {
+		return err
+	}
+	return below(err, "/queries/"+strconv.Itoa(q.at))
+}
+
+// bearable refuses what is too much work, or could not be recorded. What is begun is finished, so that is decided beforehand, by public
+// facts alone.
+func (a *admission) bearable(fresh []*question) error {
+	operations := 0
+	for _, q := range fresh {
+		if size := len(q.asked.Canonical); size > ledger.MaxCanonicalBytes {
+			return fail(TooLarge, "the query has %d bytes in canonical form, at most %d are recorded", size, ledger.MaxCanonicalBytes)
+		}
+		var err error
+		if q.size, err = a.holdout.session.AnswerBytes(q.asked); err != nil {
+			return err
+		}
+		if q.size > ledger.MaxCoreBytes {
+			return fail(TooLarge, "the answer could have %d bytes, at most %d are recorded; ask about fewer features or categories at once, or with shorter names", q.size, ledger.MaxCoreBytes)
+		}
+		for i := range q.asked.Plan.Functions {
+			f := &q.asked.Plan.Functions[i]
+			operations += 1 + nodes(f.Value) + nodes(f.Where)
+		}
+	}
+	rows := a.holdout.card.Rows.Holdout
+	if a.holdout.params.UsesTraining() {
+		rows += a.holdout.card.Rows.Training
+	}
+	if float64(operations)*float64(rows) <= float64(a.service.limits.Work) {
+		return nil
+	}
+	return fail(TooLarge, "%d operations on each of %d rows are too much for one request; ask in smaller batches or with shorter expressions", operations, rows)
+}
+
+// nodes is the number of operations of an expression.
+func nodes(n *expr.Node) int {
+	if n == nil {
+		return 0
+	}
+	count := 1
+	for _, arg := range n.Args {
+		count += nodes(arg)
+	}
+	return count
+}
+
+// enter waits for its turn, decides by the durable state and what others have reserved what will be asked, and reserves it.
+func (a *admission) enter(ctx context.Context, f *flight, fresh []*question, seen int64) error {
+	acc, s := f.account, a.holdout.session
+	alone := false
+	ids := make([]string, len(fresh))
+	for i, q := range fresh {
+		alone = alone || s.Exclusive(q.asked)
+		ids[i] = q.id
+	}
+	err := acc.enter(ctx, alone, func() (bool, error) {
+		if acc.finished != seen {
+			return false, errAnsweredMeanwhile
+		}
+		for _, id := range ids {
+			if acc.asking[id] {
+				return false, nil
+			}
+		}
+		state, err := acc.current(ctx, a.service, a.holdout.id)
+		if err != nil {
+			return false, err
+		}
+		state = s.EndRequest(state) // of a request that a crash cut off
+		asked, err := a.affordable(state, s.Guarantee.Spend(state, acc.questions, 0), fresh)
+		if errors.Is(err, errReserved) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		f.state, f.begun, f.pending = state, state, asked
+		f.reserved = &reservation{account: acc, alone: alone}
+		for _, q := range asked {
+			f.reserved.ids = append(f.reserved.ids, q.id)
+			f.reserved.questions += q.price.Questions
+			acc.asking[q.id] = true
+		}
+		acc.questions += f.reserved.questions
+		return true, nil
+	})
+	return err
+}
+
+// errReserved says that the budget would pay if what others have reserved were not needed.
+var errReserved = errors.New("holdout: reserved by others")
+
+// affordable is the all-or-nothing rule: a single question is answered or refused, and the questions of a batch are paid
+// all or none unless it may be answered in part. state is the durable one; reserved is what it will be when all that others have
+// reserved is spent.
+func (a *admission) affordable(state, reserved thresholdout.State, fresh []*question) (asked []*question, err error) {
+	s := a.holdout.session
+	for _, q := range fresh {
+		q.notAsked = s.Short(state, q.price)
+		if q.notAsked != "" && a.request.single {
+			return nil, a.holdout.exhausted(q.notAsked, state, q.price)
+		}
+	}
+	left, now := s.Guarantee.Affordable(state), s.Guarantee.Affordable(reserved)
+	cost, paid := int64(0), int64(0)
+	for _, q := range fresh {
+		cost += q.price.Questions
+	}
+	if cost > left && !a.request.partial && !a.request.single {
+		return nil, a.refuseBatch(cost, left, fresh)
+	}
+	for _, q := range fresh {
+		switch {
+		case q.notAsked != "":
+		case paid+q.price.Questions <= now:
+			paid += q.price.Questions
+			asked = append(asked, q)
+		case paid+q.price.Questions <= left:
+			return nil, errReserved
+		default:
+			q.notAsked = session.QuestionsExhausted
+		}
+	}
+	return asked, nil
+}
+
+func (a *admission) refuseBatch(cost, left int64, fresh []*question) error {
+	affordable := int64(0)
+	for _, q := range fresh {
+		if affordable+q.price.Questions <= left {
+			affordable += q.price.Questions
+		}
+	}
+	what := "are left"
+	if a.holdout.params.Rounds > 0 {
+		what = "can be asked in the next round"
+	}
+	return &Error{Kind: BudgetExhausted,
+		Detail:  fmt.Sprintf("the batch needs %d questions and %d %s; partial answers as many as the budget pays for", cost, left, what),
+		Members: map[string]any{"requested": cost, "remaining": left, "affordable": affordable}}
+}
+
+// question compiles a query for this holdout, or says what is wrong with it.
+func (h *opened) question(ctx context.Context, q *queries.Query) (*session.Question, error) {
+	plan, err := h.compile(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	asked, err := h.session.Question(q, plan)
+	var wrong *session.WrongError
+	if errors.As(err, &wrong) {
+		return nil, &Error{Kind: Invalid, Pointer: wrong.Pointer, Detail: wrong.Detail, Err: err}
+	}
+	return asked, err
+}

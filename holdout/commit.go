@@ -1,0 +1,288 @@
+package holdout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/session"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// commit is the stage after which a question is debited: each of its items becomes an answer or a void.
+type commit struct {
+	flight *flight
+	items  []commitItem
+	last   bool // no wave of the request comes after it
+}
+
+// commitItem is a question whose rows were read, or may have been.
+type commitItem struct {
+	question *question
+	sums     session.Sums
+	failed   error // the scan
+}
+
+// recorded is what became of an item.
+type recorded struct {
+	body []byte // nil: void
+	void error  // why
+}
+
+// Limits of what one update records: others wait while it runs.
+const (
+	pieceQuestions = 256     // some 50 µs each
+	pieceBytes     = 1 << 20 // of answers, as long as they can be
+)
+
+// Waits before a commit is tried again in the background.
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// finish records all items, piece by piece. While the ledger cannot commit it gives up waiting, and a goroutine of the service goes on:
+// the asker is told to come back, and what was read stays reserved until it is debited. landed is false then.
+func (c *commit) finish(ctx context.Context) (landed bool, err error) {
+	void := error(nil)
+	for len(c.items) > 0 {
+		piece := c.piece()
+		wait, cancel := withDeadline(ctx)
+		out, err := c.try(wait, piece)
+		cancel()
+		if errors.Is(err, ledger.ErrUnavailable) {
+			c.flight.service.background(c.retry)
+			return false, c.flight.service.ledgerError(err)
+		}
+		if err != nil {
+			c.flight.reserved.keep()
+			return true, c.flight.service.ledgerError(err)
+		}
+		if failed := c.settle(piece, out); void == nil {
+			void = failed
+		}
+	}
+	return true, void
+}
+
+// piece is what the next update records.
+func (c *commit) piece() []commitItem {
+	n, size := 0, 0
+	for n < min(len(c.items), pieceQuestions) && (n == 0 || size+c.items[n].question.size <= pieceBytes) {
+		size += c.items[n].question.size
+		n++
+	}
+	return c.items[:n]
+}
+
+// retry goes on until everything is recorded, or the holdout or the ledger is gone.
+func (c *commit) retry(ctx context.Context) {
+	defer c.flight.end()
+	for wait := firstRetry; len(c.items) > 0; {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return // the process ends; nothing was released
+		}
+		piece := c.piece()
+		within, cancel := withDeadline(ctx)
+		out, err := c.try(within, piece)
+		cancel()
+		switch {
+		case err == nil:
+			c.settle(piece, out)
+			wait = firstRetry
+		case errors.Is(err, ledger.ErrUnavailable):
+			wait = min(2*wait, lastRetry)
+		default:
+			c.flight.reserved.keep()
+			c.flight.service.log.Error("questions that were read cannot be recorded", "holdout", c.flight.holdout.id, "questions", len(c.items), "error", err)
+			return
+		}
+	}
+}
+
+// try makes a piece durable: with its answers or, should the ledger refuse one of them, all of it as void.
+func (c *commit) try(ctx context.Context, piece []commitItem) ([]recorded, error) {
+	out, err := c.update(ctx, piece)
+	if err == nil || isFinal(err) {
+		return out, err
+	}
+	for i := range piece {
+		piece[i].failed = err
+	}
+	return c.update(ctx, piece)
+}
+
+// isFinal reports whether voiding would not help: the ledger cannot commit, or the holdout or the ledger is gone.
+func isFinal(err error) bool {
+	for _, e := range []error{ledger.ErrUnavailable, ledger.ErrClosed, ledger.ErrDeleted, ledger.ErrNotFound} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *commit) update(ctx context.Context, piece []commitItem) (out []recorded, err error) {
+	f := c.flight
+	var state thresholdout.State
+	err = f.service.ledger.Update(ctx, f.holdout.id, func(tx *ledger.Tx) (err error) {
+		out, state, err = c.record(tx, piece)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.state = state
+	f.account.advance(state)
+	return out, nil
+}
+
+// record is the update of a piece. It is a function of the books, of the sums and of what the flight began with: it may run more than
+// once, and changes nothing but the books.
+func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, state thresholdout.State, err error) {
+	f := c.flight
+	if state, err = readState(f.holdout.id, tx.State()); err != nil {
+		return nil, state, err
+	}
+	if out = earlier(tx, piece); out != nil {
+		return out, state, nil
+	}
+	if f.reserved.alone {
+		state = f.state // the durable one, but for a round that a crash cut off, which is over
+	}
+	for i := range piece {
+		r, next, err := c.answer(tx, &piece[i], state)
+		if err != nil {
+			return nil, state, err
+		}
+		out, state = append(out, r), next
+	}
+	if c.last && len(piece) == len(c.items) {
+		state = f.holdout.session.EndRequest(state)
+		if f.key != nil {
+			// The key was reserved, so that it is nobody else's. Should it be all the same, the answers count and not the key.
+			if err := tx.Idempotent(*f.key); err != nil && !errors.Is(err, ledger.ErrIdempotencyMismatch) {
+				return nil, state, err
+			}
+		}
+	}
+	text, err := json.Marshal(state)
+	if err != nil {
+		return nil, state, err
+	}
+	tx.SetState(text)
+	return out, state, nil
+}
+
+// earlier is what an earlier try recorded whose outcome was not known: all of the piece, or nothing. (A piece of voids alone is not
+// found, and debited twice: the ledger failed, and the scan too.)
+func earlier(tx *ledger.Tx, piece []commitItem) (out []recorded) {
+	for _, item := range piece {
+		body, ok := tx.Answer(item.question.id)
+		if ok && out == nil {
+			out = make([]recorded, 0, len(piece))
+		}
+		if out != nil || ok {
+			r := recorded{body: body}
+			if !ok {
+				r.void = errVoid
+			}
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// errVoid says that a question is void for a reason that an earlier try knew.
+var errVoid = errors.New("holdout: void")
+
+// answer debits and records an item: its answer or, whatever goes wrong with that, a void. An error is the ledger's.
+func (c *commit) answer(tx *ledger.Tx, item *commitItem, state thresholdout.State) (r recorded, next thresholdout.State, err error) {
+	f, q := c.flight, item.question
+	if r.void = item.failed; r.void == nil {
+		var answer session.Answer
+		if answer, next, r.void = c.play(item, state); r.void == nil {
+			r.body, r.void = c.append(tx, q, answer)
+		}
+	}
+	if r.void == nil {
+		return r, next, nil
+	}
+	cost, next := f.holdout.session.Void(state, q.price)
+	core, err := json.Marshal(void{Holdout: f.holdout.id, Query: q.id, Void: true, Cost: cost})
+	if err != nil {
+		return r, state, err
+	}
+	d := c.debit(q, cost, core)
+	d.Void = true
+	_, err = tx.Append(d)
+	return r, next, err
+}
+
+// void is the core of a void entry. It says nothing of the reason.
+type void struct {
+	Holdout string `json:"holdout"`
+	Query   string `json:"query"`
+	Void    bool   `json:"void"`
+	Cost    Cost   `json:"cost"`
+}
+
+// play makes the answer; a panic of it is an error.
+func (c *commit) play(item *commitItem, state thresholdout.State) (a session.Answer, next thresholdout.State, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("holdout: answer panicked: %v", p)
+		}
+	}()
+	return c.flight.holdout.session.Ask(c.flight.begun, state, item.question.asked, item.sums)
+}
+
+// append debits and records an answer.
+func (c *commit) append(tx *ledger.Tx, q *question, answer session.Answer) (body []byte, err error) {
+	core, err := answer.JSON()
+	if err != nil {
+		return nil, err
+	}
+	receipt, err := tx.Append(c.debit(q, answer.Cost, core))
+	return receipt.Body, err
+}
+
+func (c *commit) debit(q *question, cost Cost, core []byte) ledger.Debit {
+	return ledger.Debit{Query: q.id, Canonical: q.asked.Canonical, Principal: c.flight.principal.KeyID,
+		Questions: cost.Questions, Tokens: cost.Tokens + cost.Rounds, Core: core, Time: time.Now()}
+}
+
+// settle takes what is durable off the commit, and gives its reservation back. It returns why a question is void, if one is.
+func (c *commit) settle(piece []commitItem, out []recorded) (failed error) {
+	f := c.flight
+	questions, tokens := int64(0), int64(0)
+	for i := range piece {
+		q := piece[i].question
+		q.body = out[i].body
+		questions += q.price.Questions
+		tokens += q.price.Tokens
+		if out[i].void != nil && failed == nil {
+			failed = f.holdout.voided(out[i].void)
+			f.service.log.Error("a question failed after its rows were read, and is void", "holdout", f.holdout.id, "query", q.id, "error", out[i].void)
+		}
+	}
+	c.items = c.items[len(piece):]
+	f.reserved.giveBack(questions, tokens)
+	return failed
+}
+
+// voided is the reply to a request of which a question is void. It says nothing that depends on rows.
+func (h *opened) voided(cause error) error {
+	e := &Error{Kind: Internal, Err: cause, Members: map[string]any{"void": true},
+		Detail: "a question failed after its rows had been read, and was debited without an answer; the log says why. What was answered before it is replayed when it is asked again"}
+	var damaged *Error
+	if errors.As(cause, &damaged) && damaged.Kind == Damaged {
+		e.Kind, e.Detail = Damaged, damaged.Detail+". The question was being read, and was debited"
+	}
+	return e
+}

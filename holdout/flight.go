@@ -1,0 +1,243 @@
+package holdout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/session"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// flight is a request whose questions are paid for: it reads the rows and records what they say. Its questions are read in waves, each
+// with as many questions as there are tokens for whatever the rows say; where the mechanism has no tokens there is one wave.
+type flight struct {
+	service   *Service
+	holdout   *opened
+	account   *account
+	principal Principal
+	request   request
+	key       *ledger.Idempotency
+
+	pending  []*question // to be read, in order
+	reserved *reservation
+	begun    thresholdout.State // before the first answer
+	state    thresholdout.State // after the last that is durable
+	onEnd    []func()
+}
+
+// end gives back what the flight holds.
+func (f *flight) end() {
+	if f.reserved != nil {
+		f.reserved.end()
+		f.reserved = nil
+	}
+	for _, release := range f.onEnd {
+		release()
+	}
+	f.onEnd = nil
+}
+
+// fly reads and records wave after wave. When the caller leaves, the wave in the air is still recorded; what was not read is not asked.
+func (f *flight) fly(ctx context.Context) error {
+	landed := true
+	defer func() {
+		if landed {
+			f.end()
+		}
+	}()
+	defer func() {
+		if p := recover(); p != nil { // a fault of ours: what may have been read stays reserved
+			f.reserved.keep()
+			f.end()
+			panic(p)
+		}
+	}()
+	for len(f.pending) > 0 {
+		if narrow, err := f.checkWidth(ctx); err != nil {
+			return err
+		} else if narrow {
+			continue
+		}
+		wave, err := f.board(ctx)
+		if err != nil {
+			return err
+		}
+		if len(wave) == 0 {
+			continue
+		}
+		landed = false
+		if landed, err = f.carry(context.WithoutCancel(ctx), wave); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// board takes the next wave off the pending questions and reserves its tokens. It decides by the durable state; what cannot be asked any
+// more is not read. A wave is empty only if nothing is pending.
+func (f *flight) board(ctx context.Context) (wave []*question, err error) {
+	acc := f.account
+	err = acc.await(ctx, func() (bool, error) {
+		state, err := acc.current(ctx, f.service, f.holdout.id)
+		if err != nil {
+			return false, err
+		}
+		for len(f.pending) > 0 && len(wave) < waveQuestions {
+			q := f.pending[0]
+			switch f.seat(state, q, len(wave)) {
+			case taken:
+				wave = append(wave, q)
+				f.pending = f.pending[1:]
+				f.hold(q.price.Tokens)
+			case never:
+				if f.request.single {
+					return false, f.holdout.exhausted(session.TokensExhausted, state, q.price)
+				}
+				f.drop(q, session.TokensExhausted)
+			case later: // when this wave or another flight has landed
+				return len(wave) > 0, nil
+			}
+		}
+		return true, nil
+	})
+	return wave, err
+}
+
+type seat uint8
+
+const (
+	taken seat = iota
+	never
+	later
+)
+
+// seat says whether a question can be read with the wave that has so many already.
+func (f *flight) seat(state thresholdout.State, q *question, before int) seat {
+	p, need := f.holdout.params, q.price.Tokens
+	switch {
+	case p.HasTokens() && state.Tokens+need > p.Tokens:
+		return never
+	case p.HasTokens() && state.Tokens+f.account.tokens+need > p.Tokens:
+		return later
+	case before > 0 && ownWidth(q): // an answer before it could change whether it can pass
+		return later
+	}
+	return taken
+}
+
+// ownWidth reports whether a question names its own half-width.
+func ownWidth(q *question) bool { return q.asked.Guess != nil && q.asked.Guess.HalfWidth > 0 }
+
+// waveQuestions bounds what one pass over the rows sums, and so the memory of its programs and sums.
+const waveQuestions = 10_000
+
+// hold reserves tokens. The account's lock is held.
+func (f *flight) hold(tokens int64) {
+	f.reserved.tokens += tokens
+	f.account.tokens += tokens
+}
+
+// drop takes a question out that will not be asked. The account's lock is held.
+func (f *flight) drop(q *question, why string) {
+	q.notAsked = why
+	f.pending = f.pending[1:]
+	f.reserved.questions -= q.price.Questions
+	f.account.questions -= q.price.Questions
+}
+
+// checkWidth drops the next question if it names a half-width at which no guess can pass now, or refuses it where it is the only one.
+// Such a flight is alone, so that the state is the one that the question will meet.
+func (f *flight) checkWidth(ctx context.Context) (narrow bool, err error) {
+	q := f.pending[0]
+	if !ownWidth(q) {
+		return false, nil
+	}
+	means, err := session.TrainingMeans(ctx, q.asked.Plan, f.holdout.training)
+	if err != nil {
+		return false, scanError(err)
+	}
+	err = f.holdout.session.Passable(f.state, q.asked, means[0])
+	var width *session.NarrowError
+	switch {
+	case err == nil:
+		return false, nil
+	case !errors.As(err, &width):
+		return false, err
+	case f.request.single:
+		return false, tooNarrow(width)
+	}
+	f.account.mu.Lock()
+	defer f.account.mu.Unlock()
+	f.drop(q, session.HalfWidthTooNarrow)
+	return true, nil
+}
+
+// tooNarrow is the refusal of a half-width at which no guess can pass.
+func tooNarrow(e *session.NarrowError) *Error {
+	return &Error{Kind: Invalid, Pointer: "/half_width", Err: e, Members: map[string]any{"least": e.Least, "planned": e.Planned},
+		Detail: e.Error() + "; nothing was debited"}
+}
+
+// carry reads the rows of a wave and records what they say. landed is false if it goes on in the background, because the ledger cannot
+// record now: then the flight keeps what it holds until it is recorded.
+func (f *flight) carry(ctx context.Context, wave []*question) (landed bool, err error) {
+	sums, err := f.scan(ctx, wave)
+	c := &commit{flight: f, last: len(f.pending) == 0}
+	for i, q := range wave {
+		item := commitItem{question: q}
+		if err == nil {
+			item.sums = sums[i]
+		} else {
+			item.failed = err
+		}
+		c.items = append(c.items, item)
+	}
+	return c.finish(ctx)
+}
+
+// scan reads the rows. Whatever goes wrong with it, a panic too, is an error, so that the wave is recorded as void.
+func (f *flight) scan(ctx context.Context, wave []*question) (sums []session.Sums, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("holdout: scan panicked: %v", p)
+		}
+	}()
+	asked := make([]*session.Question, len(wave))
+	for i, q := range wave {
+		asked[i] = q.asked
+		if err := f.meetRival(ctx, q.asked); err != nil {
+			return nil, err
+		}
+	}
+	return f.holdout.session.Scan(ctx, f.state, asked, f.holdout.holdout, f.holdout.training)
+}
+
+// meetRival compiles the submission that a ladder compares the next one with.
+func (f *flight) meetRival(ctx context.Context, q *session.Question) error {
+	best := f.holdout.session.Rival(f.state)
+	if best == "" {
+		return nil
+	}
+	parsed, err := queries.Parse([]byte(best))
+	if err == nil {
+		q.Rival, err = f.holdout.compile(ctx, parsed)
+	}
+	if err != nil {
+		return fmt.Errorf("holdout: the best submission: %w", err)
+	}
+	return nil
+}
+
+// scanError keeps what a scan says out of replies; it can only be about the machine or the caller's leaving.
+func scanError(err error) error {
+	if KindOf(err) == Damaged {
+		return err
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return &Error{Kind: Unavailable, Detail: "the request ended before it was answered; nothing was debited", Err: err}
+	}
+	return &Error{Kind: Internal, Detail: "the rows could not be summed", Err: err}
+}

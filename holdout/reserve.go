@@ -1,0 +1,285 @@
+package holdout
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// What a question may need is reserved before a row of the holdout is read: its debit, its tokens, its id and its Idempotency-Key.
+// So nothing that happens between the scan and the commit can end in a refusal: no race for the last question, no other
+// request under the same key, no state that has moved. Reservations live in memory, since one process at a time has a data
+// directory open: when it dies between scan and commit, the reservation is gone and so is everything that the scan found.
+
+// account is what is known of a holdout's budget: the state that is durable, and what requests in flight have reserved.
+type account struct {
+	mu      sync.Mutex
+	changed chan struct{} // closed, and made anew, when something of the below was given back
+
+	state    *thresholdout.State // durable; nil until it has been read
+	finished int64               // flights that have ended
+
+	questions int64 // reserved
+	tokens    int64
+	asking    map[string]bool // ids of questions in flight
+	shared    int             // flights that others may fly beside
+	exclusive bool            // a flight that must be alone
+	waiting   int             // flights that wait to be alone; new ones queue behind them
+}
+
+// accounts are those of all holdouts that were asked about since the start.
+type accounts struct {
+	mu   sync.Mutex
+	byID map[string]*account
+	keys map[ledgerKey]*keyUse // Idempotency-Keys in flight
+}
+
+type ledgerKey struct{ principal, key string }
+
+// keyUse is the use of an Idempotency-Key by a request in flight.
+type keyUse struct {
+	request [32]byte
+	done    chan struct{}
+}
+
+func newAccounts() *accounts {
+	return &accounts{byID: map[string]*account{}, keys: map[ledgerKey]*keyUse{}}
+}
+
+func (a *accounts) of(id string) *account {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	acc := a.byID[id]
+	if acc == nil {
+		acc = &account{changed: make(chan struct{}), asking: map[string]bool{}}
+		a.byID[id] = acc
+	}
+	return acc
+}
+
+// forget drops the account of a deleted holdout.
+func (a *accounts) forget(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.byID, id)
+}
+
+// useKey reserves an Idempotency-Key for a request. While another request under the same key is in flight it waits for its end if it is
+// the same, and refuses if it is not.
+func (a *accounts) useKey(ctx context.Context, i *ledger.Idempotency) (release func(), err error) {
+	if i == nil {
+		return func() {}, nil
+	}
+	name := ledgerKey{i.Principal, i.Key}
+	for {
+		a.mu.Lock()
+		other := a.keys[name]
+		if other == nil {
+			use := &keyUse{request: i.Request, done: make(chan struct{})}
+			a.keys[name] = use
+			a.mu.Unlock()
+			return sync.OnceFunc(func() {
+				a.mu.Lock()
+				delete(a.keys, name)
+				a.mu.Unlock()
+				close(use.done)
+			}), nil
+		}
+		a.mu.Unlock()
+		if other.request != i.Request {
+			return nil, ledger.ErrIdempotencyMismatch
+		}
+		select {
+		case <-other.done:
+		case <-ctx.Done():
+			return nil, leftWaiting(ctx)
+		}
+	}
+}
+
+// leftWaiting is the refusal of a request that ended before its turn: no row was read.
+func leftWaiting(ctx context.Context) error {
+	return &Error{Kind: Unavailable, Detail: "the request ended before its turn came; nothing was debited", Err: ctx.Err()}
+}
+
+// current reads the durable state, from the ledger where it is not known yet. The lock is held.
+func (acc *account) current(ctx context.Context, s *Service, id string) (thresholdout.State, error) {
+	if acc.state != nil {
+		return *acc.state, nil
+	}
+	record, err := s.ledger.Holdout(ctx, id)
+	if err != nil {
+		return thresholdout.State{}, s.ledgerError(err)
+	}
+	if record.Deleted {
+		return thresholdout.State{}, s.ledgerError(ledger.ErrDeleted)
+	}
+	state, err := readState(id, record.State)
+	if err == nil {
+		acc.state = &state
+	}
+	return state, err
+}
+
+func readState(id string, text []byte) (state thresholdout.State, err error) {
+	if err := json.Unmarshal(text, &state); err != nil {
+		return state, fmt.Errorf("holdout: state of %s: %w", id, err)
+	}
+	return state, nil
+}
+
+// stateOf is the durable state of a holdout.
+func (s *Service) stateOf(ctx context.Context, id string) (thresholdout.State, error) {
+	acc := s.accounts.of(id)
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	return acc.current(ctx, s, id)
+}
+
+// forget makes those who still wait look the state up again.
+func (acc *account) forget() {
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	acc.state = nil
+}
+
+// await runs try under the lock until it says done, each time that something was given back.
+func (acc *account) await(ctx context.Context, try func() (done bool, err error)) error {
+	for {
+		acc.mu.Lock()
+		done, err := try()
+		changed := acc.changed
+		acc.mu.Unlock()
+		if done || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return leftWaiting(ctx)
+		}
+	}
+}
+
+// announce wakes those who wait. The lock is held.
+func (acc *account) announce() {
+	close(acc.changed)
+	acc.changed = make(chan struct{})
+}
+
+// advance makes a state known that is durable. Commits of flights that fly together are announced in any order; every entry spends a
+// question, so the later state is the one with more.
+func (acc *account) advance(state thresholdout.State) {
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	if acc.state == nil || state.Questions >= acc.state.Questions {
+		acc.state = &state
+	}
+}
+
+// mayEnter reports whether a flight may take off now: alone, or beside others.
+func (acc *account) mayEnter(alone bool) bool {
+	if alone {
+		return !acc.exclusive && acc.shared == 0
+	}
+	return !acc.exclusive && acc.waiting == 0
+}
+
+// enter waits until a flight may take off and try says that it can, and lets it. A flight that must be alone keeps new ones out while
+// it waits.
+func (acc *account) enter(ctx context.Context, alone bool, try func() (ready bool, err error)) error {
+	if alone {
+		acc.mu.Lock()
+		acc.waiting++
+		acc.mu.Unlock()
+	}
+	err := acc.await(ctx, func() (bool, error) {
+		if !acc.mayEnter(alone) {
+			return false, nil
+		}
+		ready, err := try()
+		if !ready || err != nil {
+			return false, err
+		}
+		if alone {
+			acc.exclusive = true
+		} else {
+			acc.shared++
+		}
+		return true, nil
+	})
+	if alone {
+		acc.mu.Lock()
+		acc.waiting--
+		acc.announce()
+		acc.mu.Unlock()
+	}
+	return err
+}
+
+// leave is the end of what entered. The lock is held.
+func (acc *account) leave(alone bool) {
+	if alone {
+		acc.exclusive = false
+	} else {
+		acc.shared--
+	}
+	acc.announce()
+}
+
+// ground waits until nothing of a holdout is in flight and keeps all questions out until release.
+func (acc *account) ground(ctx context.Context) (release func(), err error) {
+	if err := acc.enter(ctx, true, func() (bool, error) { return true, nil }); err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(func() {
+		acc.mu.Lock()
+		defer acc.mu.Unlock()
+		acc.leave(true)
+	}), nil
+}
+
+// reservation is what one flight holds of an account.
+type reservation struct {
+	account   *account
+	alone     bool
+	ids       []string
+	questions int64
+	tokens    int64
+}
+
+// giveBack returns what is not needed any more: what was debited, and what will not be asked. What was read and is not debited must
+// stay reserved.
+func (r *reservation) giveBack(questions, tokens int64) {
+	acc := r.account
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	r.questions -= questions
+	r.tokens -= tokens
+	acc.questions -= questions
+	acc.tokens -= tokens
+	acc.announce()
+}
+
+// keep leaves reserved what is: questions whose rows were read and that the ledger does not record. The budget is smaller by them until
+// the server starts again.
+func (r *reservation) keep() { r.questions, r.tokens = 0, 0 }
+
+// end gives everything back that is left.
+func (r *reservation) end() {
+	acc := r.account
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	acc.questions -= r.questions
+	acc.tokens -= r.tokens
+	r.questions, r.tokens = 0, 0
+	for _, id := range r.ids {
+		delete(acc.asking, id)
+	}
+	acc.finished++
+	acc.leave(r.alone)
+}
