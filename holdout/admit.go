@@ -278,7 +278,11 @@ func (h *opened) question(ctx context.Context, q *queries.Query) (*session.Quest
 	asked, err := h.session.Question(q, plan)
 	var wrong *session.WrongError
 	if errors.As(err, &wrong) {
-		return nil, &Error{Kind: Invalid, Pointer: wrong.Pointer, Detail: wrong.Detail, Err: err}
+		e := &Error{Kind: Invalid, Pointer: wrong.Pointer, Detail: wrong.Detail, Err: err}
+		if wrong.TooLarge {
+			e.Kind = TooLarge
+		}
+		return nil, e
 	}
 	return asked, err
 }

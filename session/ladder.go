@@ -24,7 +24,7 @@ func (s *Session) checkSubmission(q *queries.Query, plan *queries.Plan) error {
 	case !plan.ZeroOne:
 		return wrong("/type", `a ladder takes submissions: {"type":"loss","loss":"zero_one",…} over all rows, without range and where`)
 	case len(q.Canonical()) > maxSubmission:
-		return wrong("", "the submission has %d bytes in canonical form; a ladder takes at most %d", len(q.Canonical()), maxSubmission)
+		return &WrongError{TooLarge: true, Detail: fmt.Sprintf("the submission has %d bytes in canonical form; a ladder takes at most %d", len(q.Canonical()), maxSubmission)}
 	case plan.HoldoutOnly():
 		return wrong("/predictions", "a ladder has to know the best submission again, and keeps no predictions row by row; send the model")
 	}

@@ -56,8 +56,9 @@ type Question struct {
 
 // WrongError is a query that this guarantee cannot answer, whatever the rows are.
 type WrongError struct {
-	Pointer string // JSON pointer of the member that is wrong
-	Detail  string
+	Pointer  string // JSON pointer of the member that is wrong
+	Detail   string
+	TooLarge bool // the query is well-formed, and too long
 }
 
 func (e *WrongError) Error() string { return "session: " + e.Pointer + ": " + e.Detail }

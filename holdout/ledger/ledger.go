@@ -51,7 +51,7 @@ const freshFor = time.Second
 // Open opens the ledger at o.Path, makes it if there is none, and takes it for this process alone. It fails with
 // ErrInUse, ErrWrongKey, ErrLost, or what the disk says.
 func Open(ctx context.Context, o Options) (*Ledger, error) {
-	return open(ctx, o, nil)
+	return open(ctx, o, o.Fault)
 }
 
 func open(ctx context.Context, o Options, fault func(string) error) (*Ledger, error) {

@@ -34,6 +34,8 @@ type Options struct {
 	Committed func(id string, seq int64, head string)
 	// Logger hears of commits that failed and of the recovery. It never hears of queries or answers. Nil: silence.
 	Logger *slog.Logger
+	// Fault, in tests, is called before and after the steps of a commit ("begin", "commit", "committed") and makes them fail.
+	Fault func(step string) error
 }
 
 // Holdout is a holdout as the ledger keeps it.

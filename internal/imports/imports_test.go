@@ -20,8 +20,9 @@ var inner = map[string][]string{
 	"dataset":      {},
 	"thresholdout": {"dp"},
 	"queries":      {"dataset", "internal/nearest", "internal/strictjson"},
-	"holdout":      {"dp", "dataset", "thresholdout", "queries", "internal/nearest", "internal/strictjson"},
-	"featuresel":   {"dp", "dataset", "thresholdout", "queries", "internal/nearest", "internal/strictjson"},
+	"session":      {"dp", "dataset", "thresholdout", "queries", "internal/nearest", "internal/strictjson"},
+	"holdout":      {"dp", "dataset", "thresholdout", "queries", "session", "internal/nearest", "internal/strictjson"},
+	"featuresel":   {"dp", "dataset", "thresholdout", "queries", "session", "internal/nearest", "internal/strictjson"},
 	"client":       {},
 }
 
