@@ -306,7 +306,7 @@ func TestSearchesAreNotAskedInRounds(t *testing.T) {
 		_, err = s.Explain(t.Context(), analyst, id, []byte(query))
 		wantKind(t, "explained, "+query, err, Invalid)
 	}
-	if b, err := s.Budget(t.Context(), analyst, id); err != nil || b.Questions != (Meter{100, 100}) || *b.Rounds != (Meter{2, 2}) {
+	if b, err := s.Budget(t.Context(), analyst, id); err != nil || b.Questions != (Meter{Left: 100, Of: 100}) || *b.Rounds != (Meter{Left: 2, Of: 2}) {
 		t.Errorf("refusals cost: %+v, %v", b, err)
 	}
 	if a := ask(t, s, id, mean(1)); a.Body == nil {
