@@ -19,7 +19,8 @@ parts exclude it. Since these intervals are simultaneous and without assumptions
 levels are known (naive, published bounds).
 
 For mean, proportion (both without where) and goodness-of-fit there is a plain_p_value too, where nothing had been told of the units before: in the first request of a gaussian holdout, and under
-split. It is a textbook's, from the law that the noisy numbers have under the null: right for this one test, whose hypothesis was fixed beforehand, and not to be read as one of many.
+split. It is from the law that the noisy numbers have under the null, for any number of units and for rare events too: of a proportion of rows the binomial law, exact; of a mean the largest tail that numbers in the range can have,
+at most e times the binomial one (Bentkus); of cells the least of the cells' own, times their number. It is right for this one test, whose hypothesis was fixed beforehand, and not to be read as one of many.
 
 | test | members | null hypothesis | effect |
 |---|---|---|---|
