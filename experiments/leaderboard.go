@@ -16,7 +16,7 @@ import (
 const (
 	boardExact    = "exact scores"
 	boardRounded  = "rounded to 1e-5"
-	boardLadder   = "ladder"
+	boardLadder   = "ladder" // the parameter-free form, which is not the server's
 	boardGaussian = "gaussian"
 )
 
@@ -217,7 +217,7 @@ func (b *holdoutBoard) submit(errors []byte) (float64, *thresholdout.Interval, b
 
 // ladderBoard is the Ladder with the submission that is on top. The attack keeps what moves it to 1/2 or below.
 type ladderBoard struct {
-	ladder thresholdout.Ladder
+	ladder thresholdout.ParameterFreeLadder
 	best   []byte
 	n      int64
 }

@@ -30,12 +30,16 @@ func standing(t *testing.T, body json.RawMessage) (loss float64, best bool) {
 	return a.Value, *a.Best
 }
 
-// TestLadderBoard goes the whole way of a leaderboard: it moves for a significant gain only, remembers across a restart which submission
+// TestLadderBoard goes the whole way of a leaderboard: it moves for a gain of a whole step only, remembers across a restart which submission
 // it shows, replays, and takes nothing but submissions, one at a time.
 func TestLadderBoard(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	id := create(t, s, Settings{Mechanism: "ladder"}, visits(t, 20_000, 1)).ID // 6,000 held out
+	card := create(t, s, Settings{Mechanism: "ladder", Threshold: 0.01}, visits(t, 20_000, 1)) // 6,000 held out
+	id := card.ID
+	if g := card.Guarantee; g.Threshold != 0.01 || !(g.HalfWidth > 0.005 && g.HalfWidth < 1) {
+		t.Errorf("the guarantee: %+v", g)
+	}
 	submit := func(threshold float64) (float64, bool) {
 		t.Helper()
 		return standing(t, ask(t, s, id, submission(threshold)).Body)
@@ -91,7 +95,7 @@ func TestLadderBoard(t *testing.T) {
 // in the order of the ledger, and the best one ends on the board.
 func TestLadderRace(t *testing.T) {
 	s := open(t, t.TempDir())
-	id := create(t, s, Settings{Mechanism: "ladder"}, visits(t, 5000, 2)).ID
+	id := create(t, s, Settings{Mechanism: "ladder", Threshold: 0.01}, visits(t, 5000, 2)).ID
 	var group sync.WaitGroup
 	for i := range 24 {
 		group.Go(func() {

@@ -111,7 +111,7 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 		}
 	}
 	for name, given := range map[string]bool{"form": set.Form != "", "preset": set.Preset != "", "threshold": set.Threshold != 0} {
-		if given && set.Mechanism != string(thresholdout.Thresholdout) {
+		if given && set.Mechanism != string(thresholdout.Thresholdout) && !(name == "threshold" && set.Mechanism == string(thresholdout.Leaderboard)) {
 			return invalid(name, "%s belongs to the mechanism thresholdout", name)
 		}
 	}

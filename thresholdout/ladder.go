@@ -1,99 +1,56 @@
 package thresholdout
 
 import (
-	"errors"
 	"fmt"
-	"math/big"
+	"math"
+
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
-// Ladder is the parameter-free Ladder of Blum and Hardt (arXiv 1502.04585, section 4): a leaderboard shows the loss of the best
-// submission so far, and moves only for a gain beyond one standard error of the paired difference. It has no noise, no limit of
-// submissions and no interval: what it bounds is the error of the best loss shown. The zero value is an empty board.
-type Ladder struct {
-	Submissions int64    `json:"submissions"`
-	Shown       int64    `json:"shown"`            // what the board shows, in rows: the best loss is Shown/N, once there is a submission
-	Sum         int64    `json:"sum"`              // of the best submission's row losses, in steps of 2^-30
-	Square      *big.Int `json:"square,omitempty"` // of their squares, in steps of 2^-60
-}
+// The Ladder of Blum and Hardt (arXiv 1502.04585) with a fixed step: the board shows the loss of the best submission so far, rounded
+// to a multiple of the step eta, and moves only for a submission whose loss is more than eta below what it shows. There is no noise. What the
+// board tells is where it moved and to which multiples, so that its runs can be counted, and an interval for the loss of the
+// submission that it shows holds whoever submits what (docs/proofs/ladder.md).
 
-// Losses are what one step of the Ladder reads: exact sums over the holdout's rows of a submission's row losses l in [0,1],
-// in whole steps of 2^-30, of l^2 and of l times the loss of the best submission so far in the same row. Which
-// submission that is, the caller remembers beside the state.
-type Losses struct {
-	N      int64    // rows
-	Sum    int64    // of l, in steps of 2^-30
-	Square *big.Int // of l^2, in steps of 2^-60
-	Cross  *big.Int // of l l_best, in steps of 2^-60; not read for the first submission
+// Board is the state of a ladder.
+type Board struct {
+	Shown int64 `json:"shown"` // the loss shown, in steps, once there is a submission
+	Moves int64 `json:"moves"` // so far; the first submission moves it
+	Place int64 `json:"place"` // of the submission that is shown: it was the Place-th
 }
 
 // Standing is what may be shown after a submission.
 type Standing struct {
-	Loss float64 // of the best submission so far, a multiple of 1/N
-	Best bool    // this submission is the best
+	Loss     float64   // of the best submission so far, as the board shows it
+	Best     bool      // this submission is the best
+	Interval *Interval // of the shown submission's loss in the population; nil for a ladder without a proof
 }
 
-// errLosses says that sums cannot be those of losses in [0,1].
-var errLosses = errors.New("thresholdout: sums that no losses in [0,1] have")
-
-// Submit is one step: it returns what may be shown, and the state to be made durable before it is. It is a pure function.
-// The comparison is exact, with the gain g = shown - loss and the differences d = l - l_best of the rows: the board moves if g > 0
-// and g^2 > s^2/n, s^2 the sample variance of d, with all denominators multiplied out.
-func (l Ladder) Submit(in Losses) (Standing, Ladder, error) {
-	if err := l.check(in); err != nil {
-		return Standing{}, l, err
+// leaderboard plans the step of a ladder, where it is not given, and what its intervals can become.
+func (p Params) leaderboard() (Params, error) {
+	if p.Questions == 0 {
+		p.Questions = DefaultSubmissions
 	}
-	next := l
-	next.Submissions++
-	if l.Submissions == 0 || l.gains(in) {
-		next.Shown, next.Sum, next.Square = (in.Sum+grid/2)/grid, in.Sum, new(big.Int).Set(in.Square)
-		return Standing{Loss: float64(next.Shown) / float64(in.N), Best: true}, next, nil
+	step := p.Step()
+	if p.Threshold == 0 {
+		step = bounds.LadderStep(p.N, p.Questions, p.beta())
+	} else if step < 1 {
+		return p, wrong("threshold", "%v is less than one of %d units; the board moves by whole units", p.Threshold, p.N)
 	}
-	return Standing{Loss: float64(l.Shown) / float64(in.N)}, next, nil
+	p.Threshold = float64(step) / float64(p.N)
+	return p.planWidth(p.steps().Widest(p.Questions))
 }
 
-func (l Ladder) gains(in Losses) bool {
-	// (shown grid - sum)^2 (n-1) > n sum d^2 - (sum d)^2, everything in steps of 2^-30.
-	gain := l.Shown*grid - in.Sum
-	if gain <= 0 {
-		return false
-	}
-	difference := big.NewInt(in.Sum - l.Sum)
-	spread := l.squares(in)
-	spread.Mul(spread, big.NewInt(in.N)).Sub(spread, difference.Mul(difference, difference))
-	significance := big.NewInt(gain)
-	significance.Mul(significance, significance).Mul(significance, big.NewInt(in.N-1))
-	return significance.Cmp(spread) > 0
+// Step is the step of a ladder in units: eta N.
+func (p Params) Step() int64 { return int64(math.Round(p.Threshold * float64(p.N))) }
+
+func (p Params) steps() bounds.LadderSteps {
+	return bounds.LadderSteps{N: p.N, Step: p.Step(), Beta: p.beta()}
 }
 
-// squares is the sum of (l - l_best)^2.
-func (l Ladder) squares(in Losses) *big.Int {
-	s := new(big.Int).Add(in.Square, l.Square)
-	return s.Sub(s, new(big.Int).Lsh(in.Cross, 1))
-}
-
-func (l Ladder) check(in Losses) error {
-	switch {
-	case in.N < 2 || in.N > MaxUnits:
-		return fmt.Errorf("thresholdout: a ladder of %d rows; between 2 and %d are possible", in.N, int64(MaxUnits))
-	case in.Sum < 0 || in.Sum > in.N*grid || in.Square == nil || l.Submissions > 0 && (in.Cross == nil || l.Square == nil):
-		return errLosses
-	}
-	// Losses in [0,1] have l^2 <= l, and any numbers n sum x^2 >= (sum x)^2.
-	variance := func(square *big.Int, sum int64) int {
-		s := big.NewInt(sum)
-		return new(big.Int).Mul(square, big.NewInt(in.N)).Cmp(s.Mul(s, s))
-	}
-	if variance(in.Square, in.Sum) < 0 || in.Square.Cmp(new(big.Int).Lsh(big.NewInt(in.Sum), 30)) > 0 {
-		return errLosses
-	}
-	if l.Submissions > 0 && variance(l.squares(in), in.Sum-l.Sum) < 0 {
-		return errLosses
-	}
-	return nil
-}
-
-// StepLadder is one step of the mechanism ladder: query, in canonical form, has these losses. It is decided by the state alone whether
-// there are submissions left: ErrNoQuestions.
+// StepLadder is one step of the mechanism ladder: query, in canonical form, has these losses, of which N and Sum are read. It is
+// decided by the state alone whether there are submissions left: ErrNoQuestions. The comparison is of integers: a loss of Sum/(N 2^30) moves a
+// board that shows Shown steps if Sum < (Shown-1) Step 2^30.
 func StepLadder(p Params, s State, in Losses, query string) (Standing, State, error) {
 	if p.Mechanism != Leaderboard {
 		return Standing{}, s, fmt.Errorf("thresholdout: the mechanism %s has no board", p.Mechanism)
@@ -101,21 +58,37 @@ func StepLadder(p Params, s State, in Losses, query string) (Standing, State, er
 	if s.Questions >= p.Questions {
 		return Standing{}, s, ErrNoQuestions
 	}
-	if in.N != p.N {
-		return Standing{}, s, fmt.Errorf("thresholdout: losses of %d units, the guarantee is about %d", in.N, p.N)
+	if err := (Mean{Sum: in.Sum, N: in.N}).check(p.N); err != nil {
+		return Standing{}, s, fmt.Errorf("thresholdout: losses: %w", err)
 	}
-	var board Ladder
-	if s.Ladder != nil {
-		board = *s.Ladder
-	}
-	standing, next, err := board.Submit(in)
-	if err != nil {
-		return Standing{}, s, err
-	}
+	step := p.Step() * grid // at most 2^61
 	s.Questions++
-	s.Ladder = &next
-	if standing.Best {
+	var board Board
+	if s.Board != nil {
+		board = *s.Board
+	}
+	best := s.Board == nil || in.Sum < (board.Shown-1)*step
+	if best {
+		board.Shown = in.Sum / step
+		if in.Sum%step >= step-step/2 { // rounded half up
+			board.Shown++
+		}
+		board.Moves++
+		board.Place = s.Questions
 		s.Best = query
 	}
-	return standing, s, nil
+	s.Board = &board
+	return Standing{Loss: min(1, float64(board.Shown)*float64(p.Step())/float64(p.N)), Best: best, Interval: p.boardInterval(board)}, s, nil
+}
+
+// boardInterval is that of the loss of the submission that is shown. Its loss on the holdout is within half a step of what is
+// shown; how far that is from its loss in the population depends on how many runs of the board there were before it.
+func (p Params) boardInterval(b Board) *Interval {
+	steps := p.steps()
+	level := steps.Level(b.Place, b.Moves-1)
+	eta := float64(p.Step()) / float64(p.N)
+	low, high := p.within(level, max(0, (float64(b.Shown)-0.5)*eta), min(1, (float64(b.Shown)+0.5)*eta))
+	shown := min(1, float64(b.Shown)*eta)
+	return &Interval{Low: low, High: high, Bound: "ladder-steps",
+		Parts: map[string]float64{"rounding": eta / 2, "sampling_and_adaptivity": max(0, max(high-shown, shown-low)-eta/2)}}
 }

@@ -2,7 +2,7 @@ package thresholdout
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -10,172 +10,240 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/holdoutd/holdoutd/internal/stattest"
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
-// lossesOf are the sums of a submission's row losses beside those of the best one, in steps of 2^-30.
-func lossesOf(row, best []int64) Losses {
-	in := Losses{N: int64(len(row)), Square: new(big.Int), Cross: new(big.Int)}
-	for i, l := range row {
-		in.Sum += l
-		in.Square.Add(in.Square, new(big.Int).Mul(big.NewInt(l), big.NewInt(l)))
-		if best != nil {
-			in.Cross.Add(in.Cross, new(big.Int).Mul(big.NewInt(l), big.NewInt(best[i])))
+// wrongRows is a submission that errs on so many rows.
+func wrongRows(p Params, count int64) Losses { return Losses{N: p.N, Sum: count * grid} }
+
+// TestLadderRunsArePaidFor walks all runs of a small board by the mechanism's own states: for each of them the next submission is fixed,
+// and may miss on two sides with the probability that its printed interval stands for; together at most beta. It would notice runs that are
+// not counted, moves that are not paid for, and a weight that is used twice.
+func TestLadderRunsArePaidFor(t *testing.T) {
+	const submissions = 7
+	p := must(t, Params{Mechanism: Leaderboard, N: 1_000_000, Questions: submissions, Threshold: 0.25})
+	total := 0.0
+	var walk func(s State)
+	walk = func(s State) {
+		if s.Questions == submissions {
+			return
+		}
+		runs := map[Standing]State{} // by what is shown
+		level := math.NaN()          // of the submission, where it may move the board
+		for eighths := int64(0); eighths <= 8; eighths++ {
+			standing, next, err := StepLadder(p, s, wrongRows(p, eighths*p.N/8), "q")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if standing.Best { // e^-level is what Chernoff's bound allows the upper end
+				held := min(1, (float64(next.Board.Shown)+0.5)*p.Threshold)
+				if high := standing.Interval.High - gridError; held < 1 {
+					level = float64(p.N) * bounds.KL(held, high)
+				}
+			}
+			standing.Interval = nil
+			runs[standing] = next
+		}
+		if !math.IsNaN(level) {
+			total += 2 * math.Exp(-level)
+		}
+		for _, next := range runs {
+			walk(next)
 		}
 	}
-	return in
+	walk(State{})
+	if beta := p.beta(); total > beta || total < beta/5 {
+		t.Errorf("all runs together miss with %v of %v", total, beta)
+	}
 }
 
-// board submits predictions in turn and returns what it shows after each.
-func board(t testing.TB, labels []int, submissions [][]int) (shown []float64) {
-	t.Helper()
-	var state Ladder
-	var best []int64
-	for _, s := range submissions {
-		row := make([]int64, len(labels))
-		for i := range row {
-			if s[i] != labels[i] {
-				row[i] = grid
-			}
+// climber submits variations of the best submission so far on rows whose labels are fair coins, unknown to it: every submission is
+// truly wrong half of the time. It flips few rows or many of the best one's predictions and keeps what moves the board.
+type climber struct {
+	r       *rand.Rand
+	best    []bool // whether the submission that is shown is wrong, by row
+	flipped []int
+	drawn   []int // the last turn in which a row was drawn
+	turn    int
+	sum     int64
+}
+
+func newClimber(n int, run uint64) *climber {
+	c := &climber{r: rand.New(rand.NewPCG(run, 77)), best: make([]bool, n), drawn: make([]int, n)}
+	for i := range c.best {
+		if c.best[i] = c.r.IntN(2) == 1; c.best[i] {
+			c.sum++
 		}
-		standing, next, err := state.Submit(lossesOf(row, best))
+	}
+	return c
+}
+
+// vary draws the rows that the next submission predicts otherwise; it returns the errors of the submission, and how many rows both get wrong.
+func (c *climber) vary() (sum, both int64) {
+	n := len(c.best)
+	count := []int{2, 2, 4, 16, n / 16, n / 4, n / 2}[c.r.IntN(7)]
+	c.flipped, c.turn = c.flipped[:0], c.turn+1
+	sum, both = c.sum, c.sum
+	for range count {
+		i := c.r.IntN(n)
+		if c.drawn[i] == c.turn {
+			continue
+		}
+		c.drawn[i] = c.turn
+		c.flipped = append(c.flipped, i)
+		if c.best[i] {
+			sum--
+			both--
+		} else {
+			sum++
+		}
+	}
+	return sum, both
+}
+
+func (c *climber) keep(sum int64) {
+	c.sum = sum
+	for _, i := range c.flipped {
+		c.best[i] = !c.best[i]
+	}
+}
+
+// TestLadderIsNotClimbed: under the climbing attack, and whatever it does, what the board shows stays within the card's half-width of the
+// truth, 1/2, and no more than 5% of runs have an interval without it (false alarm 1e-6). The parameter-free form is climbed far beyond.
+func TestLadderIsNotClimbed(t *testing.T) {
+	const runs, rows = 24, 2000
+	p := must(t, Params{Mechanism: Leaderboard, N: rows, Questions: 8000})
+	missed := 0
+	for run := range uint64(runs) {
+		c, s, miss := newClimber(rows, run), State{}, false
+		sum := c.sum
+		for range p.Questions {
+			standing, next, err := StepLadder(p, s, wrongRows(p, sum), "q")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if standing.Best && s.Board != nil {
+				c.keep(sum)
+			}
+			s = next
+			miss = miss || standing.Interval.Low > 0.5 || standing.Interval.High < 0.5
+			if standing.Loss < 0.5-p.HalfWidth {
+				t.Fatalf("run %d: the board shows %v, the truth is 1/2, the card says ±%v", run, standing.Loss, p.HalfWidth)
+			}
+			sum, _ = c.vary()
+		}
+		if miss {
+			missed++
+		}
+	}
+	if err := stattest.AtMost(missed, runs, 0.05, falseAlarm); err != nil {
+		t.Error(err)
+	}
+	c, free := newClimber(rows, 0), ParameterFreeLadder{}
+	sum, both, shown := c.sum, c.sum, 1.0
+	for range p.Questions {
+		square := func(count int64) *big.Int { return new(big.Int).Lsh(big.NewInt(count), 60) }
+		standing, next, err := free.Submit(Losses{N: rows, Sum: sum * grid, Square: square(sum), Cross: square(both)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if standing.Best {
-			best = row
+		if standing.Best && free.Submissions > 0 {
+			c.keep(sum)
 		}
-		text, err := json.Marshal(next) // states are stored
-		if err != nil {
-			t.Fatal(err)
-		}
-		state = Ladder{}
-		if err := json.Unmarshal(text, &state); err != nil {
-			t.Fatal(err)
-		}
-		shown = append(shown, standing.Loss)
+		free, shown = next, standing.Loss
+		sum, both = c.vary()
 	}
-	return shown
+	if shown > 0.5-p.HalfWidth-0.03 {
+		t.Errorf("the parameter-free board shows %v: the attack has lost its point", shown)
+	}
+	t.Logf("%d of %d runs missed; ±%.3f by the card, the parameter-free board shows %.3f", missed, runs, p.HalfWidth, shown)
 }
 
-// TestLadderAgainstReference: the second submission gains exactly one standard error, which floating point decides by chance.
-func TestLadderAgainstReference(t *testing.T) {
-	for _, r := range gncReferences(t, "ladder_parameter_free") {
-		var in struct {
-			Labels      []int
-			Submissions [][]int
-		}
-		var want []float64
-		r.read(t, &in, &want)
-		got := board(t, in.Labels, in.Submissions)
-		for i := range want {
-			if math.Abs(got[i]-want[i]) > r.Tolerance {
-				t.Errorf("submission %d shows %v, the reference %v", i, got[i], want[i])
-			}
-		}
-	}
-}
-
-// TestLadderStands: against the boosting attack of the same paper (keep random submissions that look better than chance, submit
-// their majority) the board stays near the truth, 1/2, while the plain loss does not. One fixed run.
-func TestLadderStands(t *testing.T) {
-	const rows, tries = 2000, 300
-	r := rand.New(rand.NewPCG(1, 2))
-	labels, votes := make([]int, rows), make([]int, rows)
-	for i := range labels {
-		labels[i] = r.IntN(2)
-	}
-	submissions := [][]int{}
-	for range tries {
-		s, wrong := make([]int, rows), 0
-		for i := range s {
-			s[i] = r.IntN(2)
-			wrong += s[i] ^ labels[i]
-		}
-		submissions = append(submissions, s)
-		if 2*wrong < rows {
-			for i := range s {
-				votes[i] += 2*s[i] - 1
-			}
-		}
-	}
-	boosted, wrong := make([]int, rows), 0
-	for i, v := range votes {
-		if v > 0 {
-			boosted[i] = 1
-		}
-		wrong += boosted[i] ^ labels[i]
-	}
-	if plain := float64(wrong) / rows; plain > 0.45 {
-		t.Errorf("the plain loss of the attack is %v: the attack does not work", plain)
-	}
-	shown := board(t, labels, submissions)
-	if last := shown[len(shown)-1]; last < 0.45 {
-		t.Errorf("the board shows %v for random submissions", last)
-	}
-}
-
-func TestLadderLaws(t *testing.T) {
+// TestLadderSteps: the board falls by whole steps, shows the best loss to half a step, and its state survives being stored; a step is pure.
+func TestLadderSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(2, 12).Draw(t, "rows")
-		losses := rapid.SliceOfN(rapid.SliceOfN(rapid.Int64Range(0, grid), n, n), 1, 6).Draw(t, "losses")
-		var state Ladder
-		var best []int64
-		last := math.Inf(1)
-		for _, row := range losses {
-			in := lossesOf(row, best)
-			a, next, err := state.Submit(in)
-			b, again, err2 := state.Submit(in)
-			if err != nil || err2 != nil || a != b || !reflect.DeepEqual(next, again) {
-				t.Fatalf("a step is not pure: %+v %v, then %+v %v", a, err, b, err2)
-			}
-			if a.Loss > last || a.Best && math.Abs(a.Loss-float64(in.Sum)/float64(grid)/float64(n)) > 0.5/float64(n)+1e-12 {
-				t.Fatalf("the board shows %v after %v, the submission's loss is %v", a.Loss, last, in.Sum)
-			}
-			if a.Best {
-				best = row
-			}
-			state, last = next, a.Loss
+		in := Params{Mechanism: Leaderboard, N: rapid.Int64Range(2, 3000).Draw(t, "n"), Questions: rapid.Int64Range(1, 30).Draw(t, "k")}
+		if rapid.Bool().Draw(t, "own step") {
+			in.Threshold = float64(rapid.Int64Range(1, in.N).Draw(t, "step")) / float64(in.N)
 		}
-		if same, _, err := state.Submit(lossesOf(best, best)); err != nil || same.Loss != last {
-			t.Fatalf("the best submission again: %+v %v, the board showed %v", same, err, last)
+		p, err := New(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := New(p); err != nil || !reflect.DeepEqual(again, p) {
+			t.Fatalf("%+v made anew is %+v, %v", p, again, err)
+		}
+		var s State
+		last, moves := math.Inf(1), int64(0)
+		for range p.Questions {
+			loss := Losses{N: p.N, Sum: rapid.Int64Range(0, p.N*grid).Draw(t, "sum")}
+			if s.Board != nil && rapid.Bool().Draw(t, "near") { // within two steps of what is shown
+				away := rapid.Float64Range(-2, 2).Draw(t, "away") * float64(p.Step())
+				loss.Sum = min(max(0, s.Board.Shown*p.Step()*grid+int64(away*float64(grid))), p.N*grid)
+			}
+			standing, next, err := StepLadder(p, s, loss, "q")
+			again, _, _ := StepLadder(p, s, loss, "q")
+			if err != nil || !reflect.DeepEqual(standing, again) {
+				t.Fatalf("a step is not pure: %+v, %+v, %v", standing, again, err)
+			}
+			exact := float64(loss.Sum) / float64(grid) / float64(p.N)
+			switch {
+			case standing.Best:
+				moves++
+				if standing.Loss >= last || math.Abs(standing.Loss-exact) > p.Threshold/2+1e-12 && standing.Loss < 1 {
+					t.Fatalf("the board shows %v after %v, the loss is %v and the step %v", standing.Loss, last, exact, p.Threshold)
+				}
+			case standing.Loss != last || exact < last-p.Threshold-1e-9:
+				t.Fatalf("the board shows %v after %v, and a loss of %v is not the best", standing.Loss, last, exact)
+			}
+			if i := standing.Interval; i.Low > standing.Loss || i.High < standing.Loss || max(i.High-standing.Loss, standing.Loss-i.Low) > p.HalfWidth+gridError {
+				t.Fatalf("%v in [%v, %v], the card says ±%v", standing.Loss, i.Low, i.High, p.HalfWidth)
+			}
+			text, err := json.Marshal(next)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, last = State{}, standing.Loss
+			if err := json.Unmarshal(text, &s); err != nil || s.Board.Moves != moves {
+				t.Fatalf("%s, %v", text, err)
+			}
+		}
+		if _, _, err := StepLadder(p, s, wrongRows(p, 0), "q"); !errors.Is(err, ErrNoQuestions) {
+			t.Fatalf("one submission more: %v", err)
 		}
 	})
 }
 
 func TestLadderRefuses(t *testing.T) {
-	row := []int64{0, grid, grid / 2}
-	_, state, err := Ladder{}.Submit(lossesOf(row, nil))
-	if err != nil {
-		t.Fatal(err)
+	p := must(t, Params{Mechanism: Leaderboard, N: 100})
+	for name, in := range map[string]Losses{"another holdout's": {N: 99}, "negative": {N: 100, Sum: -1}, "above 1": {N: 100, Sum: 100*grid + 1}} {
+		if _, s, err := StepLadder(p, State{}, in, "q"); err == nil || !reflect.DeepEqual(s, State{}) {
+			t.Errorf("%s losses were accepted", name)
+		}
 	}
-	for name, change := range map[string]func(*Losses){
-		"sum":    func(in *Losses) { in.Sum = 3*grid + 1 },
-		"square": func(in *Losses) { in.Square = new(big.Int).Lsh(big.NewInt(1), 62) },
-		"small":  func(in *Losses) { in.Square = big.NewInt(1) },
-		"cross":  func(in *Losses) { in.Cross = new(big.Int).Lsh(big.NewInt(1), 70) },
-		"none":   func(in *Losses) { in.Cross = nil },
-		"rows":   func(in *Losses) { in.N = 1 },
+	for field, in := range map[string]Params{
+		"threshold":  {Mechanism: Leaderboard, N: 100, Threshold: 0.001},
+		"half_width": {Mechanism: Leaderboard, N: 100, HalfWidth: 0.1},
 	} {
-		in := lossesOf(row, row)
-		change(&in)
-		if _, s, err := state.Submit(in); err == nil || !reflect.DeepEqual(s, state) {
-			t.Errorf("%s: %+v was accepted", name, in)
+		var wrong *ParamError
+		if _, err := New(in); !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("%s: %v", field, err)
 		}
 	}
 }
 
-func ExampleLadder() {
-	one := int64(1) << 30 // a loss of 1: a wrong prediction
-	// Wrong in four rows of six; squares of losses that are 0 or 1 sum to as many.
-	first := Losses{N: 6, Sum: 4 * one, Square: new(big.Int).Lsh(big.NewInt(4), 60)}
-	// Wrong in two, both among those four.
-	better := Losses{N: 6, Sum: 2 * one, Square: new(big.Int).Lsh(big.NewInt(2), 60), Cross: new(big.Int).Lsh(big.NewInt(2), 60)}
-	var ladder Ladder
-	standing, ladder, err := ladder.Submit(first)
-	fmt.Printf("%.3f %v %v\n", standing.Loss, standing.Best, err)
-	standing, _, err = ladder.Submit(better)
-	fmt.Printf("%.3f %v %v\n", standing.Loss, standing.Best, err)
-	// Output:
-	// 0.667 true <nil>
-	// 0.333 true <nil>
+// TestLadderStepIsNearTheBest: the planned step's widest interval is at most a sixth wider than the best step's.
+func TestLadderStepIsNearTheBest(t *testing.T) {
+	for _, n := range []int64{500, 6000, 200_000} {
+		planned := bounds.LadderStep(n, DefaultSubmissions, 0.05)
+		least := math.Inf(1)
+		for step := int64(1); step <= n; step += max(1, step/50) {
+			least = min(least, bounds.LadderSteps{N: n, Step: step, Beta: 0.05}.Widest(DefaultSubmissions))
+		}
+		if got := (bounds.LadderSteps{N: n, Step: planned, Beta: 0.05}).Widest(DefaultSubmissions); got > least*7/6 {
+			t.Errorf("n=%d: steps of %d give ±%v, the best ±%v", n, planned, got, least)
+		}
+	}
 }

@@ -12,8 +12,8 @@ const (
 	DefaultQuestions  = 1000
 	DefaultConfidence = 0.95
 
-	// DefaultSubmissions of a ladder, which needs no limit: enough for anyone, and a number that a meter can show.
-	DefaultSubmissions = 1_000_000
+	// DefaultSubmissions of a ladder, whose intervals hardly depend on their number: a million would widen the widest by a fifth.
+	DefaultSubmissions = 10_000
 
 	// DefaultTokens leaves an honest analyst room for a few surprises; each one widens later intervals.
 	DefaultTokens = 20
@@ -94,10 +94,7 @@ func New(p Params) (Params, error) {
 	case Auto:
 		return p.automatic()
 	case Leaderboard:
-		if p.Questions == 0 {
-			p.Questions = DefaultSubmissions
-		}
-		return p, nil
+		return p.leaderboard()
 	case Naive:
 		if p.Questions == 0 {
 			p.Questions = DefaultQuestions
@@ -120,9 +117,9 @@ func (p Params) checkFields() error {
 		{"tokens", p.Tokens != 0, compares || guesses || auto},
 		{"form", p.Form != "", compares},
 		{"preset", p.Preset != "", compares},
-		{"threshold", p.Threshold != 0, compares},
+		{"threshold", p.Threshold != 0, compares || p.Mechanism == Leaderboard},
 		{"sigma", p.Sigma != 0, compares || guesses || auto || p.Mechanism == Gaussian},
-		{"half_width", p.HalfWidth != 0, p.Mechanism != Naive && p.Mechanism != Leaderboard}, // most accept only what they plan
+		{"half_width", p.HalfWidth != 0, p.Mechanism != Naive}, // most accept only what they plan
 		{"scheduled", p.Scheduled, p.Mechanism == Gaussian},
 		{"rounds", p.Rounds != 0, p.Mechanism == Gaussian || auto},
 		{"round_sigma", p.RoundSigma != nil, p.Mechanism == Gaussian},

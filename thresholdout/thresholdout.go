@@ -23,7 +23,7 @@ const (
 	Split         Mechanism = "split"
 	Naive         Mechanism = "naive"
 
-	// Leaderboard is the parameter-free Ladder as the mechanism of a holdout: its steps are StepLadder's.
+	// Leaderboard is the Ladder with a fixed step as the mechanism of a holdout: its steps are StepLadder's.
 	Leaderboard Mechanism = "ladder"
 
 	// Auto lets New choose gaussian or guess_and_check; Params that New returned never have it.
@@ -77,13 +77,14 @@ type Params struct {
 	Subsample int64   `json:"subsample,omitempty"`
 
 	// HalfWidth is that of every answer, where all are alike: gaussian, split, and thresholdout's Laplace form. For
-	// guess_and_check it is the widest that a guess passes with at the narrowest width before any disagreement.
+	// guess_and_check it is the widest that a guess passes with at the narrowest width before any disagreement, for a ladder the
+	// widest that an interval of the board can become.
 	HalfWidth float64            `json:"half_width,omitempty"`
 	Parts     map[string]float64 `json:"parts,omitempty"` // of HalfWidth, thresholdout's Laplace form
 
 	Form      Form    `json:"form,omitempty"`
 	Preset    string  `json:"preset,omitempty"`    // PresetScience2015
-	Threshold float64 `json:"threshold,omitempty"` // thresholdout: T
+	Threshold float64 `json:"threshold,omitempty"` // thresholdout: T; ladder: eta, the board's step, a whole number of units of N
 
 	Widths int   `json:"widths,omitempty"` // guess_and_check: at how many widths a guess is checked
 	Cells  int64 `json:"cells,omitempty"`  // guess_and_check: a failure tells the midpoint of one of so many cells; 0: noise Sigma
@@ -98,9 +99,9 @@ type State struct {
 	Rounds  int64 `json:"rounds,omitempty"`
 	InRound int64 `json:"in_round,omitempty"`
 
-	// Ladder is the board, and Best the canonical query of the submission that it shows.
-	Ladder *Ladder `json:"ladder,omitempty"`
-	Best   string  `json:"best,omitempty"`
+	// Board is a ladder's, and Best the canonical query of the submission that it shows.
+	Board *Board `json:"board,omitempty"`
+	Best  string `json:"best,omitempty"`
 
 	// Wide is how many guesses passed at a wider width than the narrowest, which later widths pay for.
 	Wide int64 `json:"wide,omitempty"`
@@ -115,7 +116,7 @@ type Mean struct {
 // Interval is a two-sided interval in [0,1] with the bound that made it and the parts of its half-width.
 type Interval struct {
 	Low, High float64
-	Bound     string             // "adaptive-hoeffding", "adaptive-hoeffding-scheduled", "adaptive-hoeffding-rounds", "adaptive-hoeffding-capped", "jlnrss-gdp", "thresholdout-forced-runs", "thresholdout-laplace", "guess-and-check", "guess-and-check-gaussian", "splitting"
+	Bound     string             // "adaptive-hoeffding", "adaptive-hoeffding-scheduled", "adaptive-hoeffding-rounds", "adaptive-hoeffding-capped", "jlnrss-gdp", "thresholdout-forced-runs", "thresholdout-laplace", "guess-and-check", "guess-and-check-gaussian", "splitting", "ladder-steps"
 	Parts     map[string]float64 // e.g. sampling_and_noise, adaptivity, threshold, agreement
 }
 

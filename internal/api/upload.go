@@ -45,7 +45,7 @@ var settings = []setting{
 	integer("tokens", "of guess_and_check and thresholdout: how many times training and holdout may disagree", func(s *holdout.Settings) *int64 { return &s.Tokens }),
 	number("confidence", "of all intervals together, such as 0.95", func(s *holdout.Settings) *float64 { return &s.Confidence }),
 	number("half_width", "of gaussian: the half-width that every answer should have", func(s *holdout.Settings) *float64 { return &s.HalfWidth }),
-	number("threshold", "of thresholdout, in units of a row function's [0,1]", func(s *holdout.Settings) *float64 { return &s.Threshold }),
+	number("threshold", "of thresholdout, in units of a row function's [0,1]; of ladder: the step by which the board moves", func(s *holdout.Settings) *float64 { return &s.Threshold }),
 	number("sigma", "the scale of the noise, in units of a row function's [0,1]", func(s *holdout.Settings) *float64 { return &s.Sigma }),
 	text("bounds", "any (the default), or published: only bounds of the literature", func(s *holdout.Settings) *string { return &s.Bounds }),
 }
