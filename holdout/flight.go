@@ -184,7 +184,9 @@ func tooNarrow(e *session.NarrowError) *Error {
 // carry reads the rows of a wave and records what they say. landed is false if it goes on in the background, because the ledger cannot
 // record now: then the flight keeps what it holds until it is recorded.
 func (f *flight) carry(ctx context.Context, wave []*question) (landed bool, err error) {
+	ready := f.service.pace.begin(f.holdout, wave)
 	sums, err := f.scan(ctx, wave)
+	ready() // what is recorded below is seen by others, too
 	c := &commit{flight: f, last: len(f.pending) == 0}
 	for i, q := range wave {
 		item := commitItem{question: q}

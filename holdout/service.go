@@ -25,6 +25,8 @@ type Options struct {
 	Limits     Limits       // zero fields take those of DefaultLimits
 	Version    string       // of the program, for the log
 
+	AnswerTime AnswerTime // when replies to questions leave; default: AnswerSoon
+
 	// AcceptLostLedger opens a data directory whose ledger is lost, with a new one. Default: false, such a directory is refused.
 	AcceptLostLedger bool
 }
@@ -90,6 +92,7 @@ type Service struct {
 	split   [32]byte
 	digest  [32]byte
 	tables  *shelf
+	pace    *pace // nil: replies leave when they are ready
 
 	quarantine quarantine
 	marks      *marker
@@ -117,6 +120,10 @@ type Service struct {
 func Open(ctx context.Context, o Options) (*Service, error) {
 	s := &Service{dir: o.Dir, naive: o.AllowNaive, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
 	s.creating = make(chan struct{}, 1)
+	var err error
+	if s.pace, err = newPace(o.AnswerTime); err != nil {
+		return nil, err
+	}
 	s.marks, s.accept, s.lostTables = newMarker(), o.AcceptLostLedger, map[[32]byte]string{}
 	s.closing, s.kept = make(chan struct{}), make(chan struct{})
 	s.accounts = newAccounts()

@@ -27,6 +27,7 @@ type serveFlags struct {
 	acceptLost bool
 	log        string
 	metrics    string
+	answerTime string
 	limits     api.Limits
 }
 
@@ -39,6 +40,7 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.allowNaive, "allow-naive", false, "accept the mechanism naive, which has no guarantee (for experiments)")
 	flags.BoolVar(&f.acceptLost, "accept-lost-ledger", false, "start although the ledger is lost, or does not know all holdouts; what those answered and spent is gone")
 	flags.StringVar(&f.log, "log", "text", "log format: text or json")
+	flags.StringVar(&f.answerTime, "answer-time", string(holdout.AnswerSoon), "when replies to questions leave: soon, or public: no sooner than public facts say that the work takes")
 	flags.StringVar(&f.metrics, "metrics", string(api.MetricsPublic), "who may read /metrics: public (counters; the rest with an admin key), admin (with a key) or off")
 	flags.Float64Var(&l.Rate, "rate", l.Rate, "requests a second of one key, on average; negative: no limit")
 	flags.IntVar(&l.Burst, "burst", l.Burst, "requests of one key at once")
@@ -139,7 +141,7 @@ func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Se
 		return nil, fmt.Errorf("this program's own file cannot be found, which is needed to decode uploads: %w", err)
 	}
 	service, err := holdout.Open(ctx, holdout.Options{
-		Dir: f.data, AllowNaive: f.allowNaive, AcceptLostLedger: f.acceptLost, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.limits.Service, Version: version(),
+		Dir: f.data, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.limits.Service, Version: version(),
 	})
 	var path *os.PathError
 	var ours *holdout.Error
