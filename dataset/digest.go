@@ -15,14 +15,22 @@ import (
 	"sync/atomic"
 )
 
-// digestBlock is how many rows are hashed together: their cells are gathered column by column, so that a table of
-// thousands of columns is read in runs of memory.
-const digestBlock = 128
+const (
+	// digestBlock is how many rows are hashed together at most: their cells are gathered column by column, so that a
+	// table of thousands of columns is read in runs of memory.
+	digestBlock = 128
+	// digestBytes bounds the gathered cells of one processor; of very wide rows fewer are hashed together.
+	digestBytes = 8 << 20
+	// longText is the length of texts from which on a cell has the text's hash instead: rows that all have one long
+	// text cost no more to hash than others.
+	longText = 256
+)
 
 // Digest identifies the decoded content of a table whatever the order of its rows and columns, the number of files
 // it came in, and the types that its writer chose for the same values.
 //
-// Each row is hashed with SHA-256 over its cells (columns in the order of their names); the hashes are added modulo
+// Each row is hashed with SHA-256 over its cells (columns in the order of their names, a text of 256 bytes or more by its
+// own SHA-256); the hashes are added modulo
 // 2^256, so that a repeated row counts twice; [Digest.Sum] then takes HMAC-SHA256, under a key, of the schema, the
 // number of rows and that sum. Without the key the digest says nothing about rows that one could guess. It is meant
 // to recognize a table that comes again, not as proof against someone who searches for two tables of one digest.
@@ -53,6 +61,20 @@ func (d *Digest) Add(t *Table) error {
 	d.fields = fields
 	d.rows += uint64(t.rows)
 
+	texts := make([]*longTexts, len(columns))
+	rowBytes := 0
+	if err := Guarded(func() {
+		for i, c := range columns {
+			rowBytes += 9
+			if c.Kind == Text {
+				texts[i] = hashLong(&c.Dictionary)
+				rowBytes += texts[i].widest
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	block := min(max(digestBytes/max(rowBytes, 1), 1), digestBlock)
 	var next atomic.Int64
 	var lock sync.Mutex
 	var wait sync.WaitGroup
@@ -60,14 +82,14 @@ func (d *Digest) Add(t *Table) error {
 	for range runtime.NumCPU() {
 		wait.Go(func() {
 			var sum [4]uint64
-			h := newRowHasher(columns)
+			h := &rowHasher{columns: columns, texts: texts}
 			err := Guarded(func() {
 				for {
-					from := int(next.Add(digestBlock)) - digestBlock
+					from := int(next.Add(int64(block))) - block
 					if from >= t.rows {
 						break
 					}
-					h.addRows(&sum, from, min(from+digestBlock, t.rows))
+					h.addRows(&sum, from, min(from+block, t.rows))
 				}
 			})
 			lock.Lock()
@@ -101,10 +123,27 @@ func (d *Digest) Sum(key []byte) [sha256.Size]byte {
 // rowHasher gathers the cells of a block of rows, one buffer a row.
 type rowHasher struct {
 	columns []*Column
+	texts   []*longTexts // of the Text columns
 	rows    [digestBlock][]byte
 }
 
-func newRowHasher(columns []*Column) *rowHasher { return &rowHasher{columns: columns} }
+// longTexts are the hashes of a dictionary's long texts.
+type longTexts struct {
+	hashes map[int][sha256.Size]byte
+	widest int // bytes of the longest cell, beside its tag and length
+}
+
+func hashLong(d *Dictionary) *longTexts {
+	l := &longTexts{hashes: map[int][sha256.Size]byte{}, widest: sha256.Size}
+	for i := range d.Len() {
+		if text := d.bytes(i); len(text) >= longText {
+			l.hashes[i] = sha256.Sum256(text)
+		} else {
+			l.widest = max(l.widest, len(text))
+		}
+	}
+	return l
+}
 
 // addRows adds the hashes of the rows from..to-1, at most digestBlock, to sum.
 func (h *rowHasher) addRows(sum *[4]uint64, from, to int) {
@@ -112,12 +151,12 @@ func (h *rowHasher) addRows(sum *[4]uint64, from, to int) {
 	for i := range rows {
 		rows[i] = rows[i][:0]
 	}
-	for _, c := range h.columns {
+	for i, c := range h.columns {
 		switch c.Kind {
 		case Bool:
 			appendBools(rows, c.Bools[from:to])
 		case Text:
-			appendTexts(rows, c.Codes[from:to], &c.Dictionary)
+			appendTexts(rows, c.Codes[from:to], &c.Dictionary, h.texts[i])
 		default:
 			appendNumbers(rows, byte(c.Kind), c.Numbers[from:to])
 		}
@@ -155,7 +194,7 @@ func appendBools(rows [][]byte, values []uint8) {
 	}
 }
 
-func appendTexts(rows [][]byte, codes []uint32, dictionary *Dictionary) {
+func appendTexts(rows [][]byte, codes []uint32, dictionary *Dictionary, long *longTexts) {
 	for i, code := range codes {
 		if code == 0 {
 			rows[i] = append(rows[i], nullCell)
@@ -163,6 +202,10 @@ func appendTexts(rows [][]byte, codes []uint32, dictionary *Dictionary) {
 		}
 		text := dictionary.bytes(int(code) - 1)
 		rows[i] = binary.LittleEndian.AppendUint64(append(rows[i], byte(Text)), uint64(len(text)))
+		if len(text) >= longText {
+			hash := long.hashes[int(code)-1]
+			text = hash[:]
+		}
 		rows[i] = append(rows[i], text...)
 	}
 }

@@ -129,6 +129,7 @@ type creation struct {
 	uploads map[string]string // part -> the spooled file
 	tables  map[string]*dataset.Table
 	skipped []Skipped
+	room    *room                        // of the split
 	texts   map[string]dataset.TextShape // of the upload, by column
 	card    Card
 	digest  [32]byte

@@ -1,9 +1,12 @@
 package holdout
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -11,7 +14,7 @@ import (
 
 // divide splits the decoded upload, writes the two parts to dir and fills in the card. What it refuses may depend on all
 // rows, for nothing of them is a holdout's yet.
-func (c *creation) divide(dir string) error {
+func (c *creation) divide(dir string) (err error) {
 	unit, err := parseUnit(c.settings.Unit, c.schema())
 	if err != nil {
 		return err
@@ -25,6 +28,10 @@ func (c *creation) divide(dir string) error {
 	if c.order, err = newPlacing(); err != nil {
 		return err
 	}
+	if c.room, err = newRoom(c.work, c.roomNeeded(unit)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.room.close()) }()
 	c.card = c.newCard(unit)
 	if c.settings.Split == splitGiven {
 		err = c.keepParts(dir, unit)
@@ -44,6 +51,31 @@ func (c *creation) divide(dir string) error {
 	}
 	c.card.Target = c.settings.target(unit, c.card.LargestUnit)
 	return nil
+}
+
+// roomNeeded is how many bytes the arrays of the split take at most.
+func (c *creation) roomNeeded(unit unitRule) int64 {
+	const (
+		plain   = 2*8 + 1 + 2*4             // tags, sides, an order of tags, and the units of each side
+		ordered = 8 + 4                     // times or strata, and an order
+		grouped = 2*(4+4) + 2*(4+4+4+4) + 4 // units and first rows, twice; for each part sizes, starts, offsets, rows; the card's sizes
+		hashed  = 2 * 12 * 4                // a hash table of numbers with up to four slots a row, twice
+	)
+	each := int64(plain)
+	if c.settings.Stratify != "" || strings.HasPrefix(c.settings.Split, splitByTimeOf) {
+		each += ordered
+	}
+	if unit.Column != "" {
+		each += grouped
+		if f := fieldOf(c.schema(), unit.Column); !unit.Day && (f.Kind == dataset.Number || f.Kind == dataset.Time) {
+			each += hashed
+		}
+	}
+	rows := int64(1 << 12)
+	for _, t := range c.tables {
+		rows += int64(t.Rows()) + 64
+	}
+	return each * rows
 }
 
 // checkLabel refuses settings by which the layout of the files would tell labels.
@@ -71,21 +103,23 @@ func (c *creation) schema() dataset.Schema {
 }
 
 // group groups the rows of a table by the unit rule; the column is nil where units are rows.
-func group(t *dataset.Table, unit unitRule) (grouping, *dataset.Column, error) {
+func group(r *room, t *dataset.Table, unit unitRule) (grouping, *dataset.Column, error) {
 	if unit.Column == "" {
-		return groupByRow(t.Rows()), nil, nil
+		g := groupByRow(t.Rows())
+		g.room = r
+		return g, nil, nil
 	}
 	column, ok := t.Lookup(unit.Column)
 	if !ok {
 		return grouping{}, nil, fmt.Errorf("holdout: no column %q", unit.Column)
 	}
-	return groupBy(*column, unit.Day), column, nil
+	return groupIn(r, *column, unit.Day), column, nil
 }
 
 // splitTable divides one table by the settings.
 func (c *creation) splitTable(dir string, unit unitRule) error {
 	t, set := c.tables[partTable], c.settings
-	g, column, err := group(t, unit)
+	g, column, err := group(c.room, t, unit)
 	if err != nil {
 		return err
 	}
@@ -112,9 +146,9 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 		if err != nil {
 			return err
 		}
-		p, c.card.Strata = splitByStrata(tags, s, size)
+		p, c.card.Strata = splitByStrata(c.room, tags, s, size)
 	default:
-		p = splitByTag(tags, size)
+		p = splitByTag(c.room, tags, size)
 	}
 	if err := c.writePart(dir, holdoutDir, t, g, p.holdout); err != nil {
 		return err
@@ -128,45 +162,53 @@ func (c *creation) keepParts(dir string, unit unitRule) error {
 	if training.Rows() == 0 || holdout.Rows() == 0 {
 		return fail(BadUpload, "both parts need rows")
 	}
-	g, column, err := group(training, unit)
+	g, column, err := group(c.room, training, unit)
 	if err != nil {
 		return err
 	}
-	h, other, err := group(holdout, unit)
+	h, other, err := group(c.room, holdout, unit)
 	if err != nil {
 		return err
 	}
 	if column != nil {
-		if shared := sharedUnits(g, column, h, other, unit.Day); shared > 0 {
+		if shared := c.sharedUnits(g, column, h, other, unit.Day); shared > 0 {
 			return fail(BadUpload, "%d values of the unit %s are in both parts; a unit must be on one side", shared, unit)
 		}
 	}
-	if err := c.writePart(dir, holdoutDir, holdout, h, allUnits(h.n)); err != nil {
+	if err := c.writePart(dir, holdoutDir, holdout, h, allUnits(c.room, h.n)); err != nil {
 		return err
 	}
-	return c.writePart(dir, trainingDir, training, g, allUnits(g.n))
+	return c.writePart(dir, trainingDir, training, g, allUnits(c.room, g.n))
 }
 
 // allUnits lists n units by their first rows.
-func allUnits(n int) []uint32 {
-	all := make([]uint32, n)
+func allUnits(r *room, n int) []uint32 {
+	all := makeIn[uint32](r, n)
 	for u := range all {
 		all[u] = uint32(u)
 	}
 	return all
 }
 
-// sharedUnits counts the units, other than nulls, that two parts share.
-func sharedUnits(g grouping, a *dataset.Column, h grouping, b *dataset.Column, day bool) (n int) {
-	values := make(map[string]bool, g.n)
-	for _, row := range g.first {
-		if !a.Null(int(row)) {
-			values[string(appendUnitValue(nil, a, day, row))] = true
+// sharedUnits counts the units, other than nulls, that two parts share. Their tags, which are short and almost never alike by chance,
+// lead to them.
+func (c *creation) sharedUnits(g grouping, a *dataset.Column, h grouping, b *dataset.Column, day bool) (n int) {
+	s := splitter{key: c.service.split[:]}
+	mine, theirs := s.tags(g, a, day), s.tags(h, b, day)
+	sorted := order(c.room, mine)
+	var x, y []byte
+	for u, tag := range theirs {
+		if b.Null(int(h.first[u])) {
+			continue
 		}
-	}
-	for _, row := range h.first {
-		if !b.Null(int(row)) && values[string(appendUnitValue(nil, b, day, row))] {
-			n++
+		y = appendUnitValue(y[:0], b, day, h.first[u])
+		at := sort.Search(len(sorted), func(i int) bool { return mine[sorted[i]] >= tag })
+		for ; at < len(sorted) && mine[sorted[at]] == tag; at++ {
+			row := g.first[sorted[at]]
+			if x = appendUnitValue(x[:0], a, day, row); !a.Null(int(row)) && bytes.Equal(x, y) {
+				n++
+				break
+			}
 		}
 	}
 	return n
@@ -247,7 +289,7 @@ func (c *creation) describe(dir string, unit unitRule) error {
 	defer training.Close() // read only
 	g := groupByRow(training.Rows())
 	if unit.Column != "" {
-		if g, _, err = group(training, unit); err != nil {
+		if g, _, err = group(c.room, training, unit); err != nil {
 			return err
 		}
 		if c.settings.LargestUnit == 0 {

@@ -51,7 +51,7 @@ func TestDependenceWarning(t *testing.T) {
 // TestDependenceWithUnits: a grouping that is the unit is not proposed again; a coarser one that holds units is.
 func TestDependenceWithUnits(t *testing.T) {
 	columns := clustered(10_000, 1)
-	order, _, err := groupBy(columns[0], true).groupInOrder(allUnits(200), placing{rand.New(rand.NewPCG(1, 2))})
+	order, _, err := groupBy(columns[0], true).groupInOrder(allUnits(nil, 200), placing{rand.New(rand.NewPCG(1, 2))})
 	if err != nil {
 		t.Fatal(err)
 	}

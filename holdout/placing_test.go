@@ -63,7 +63,7 @@ func TestPlacesTellNothing(t *testing.T) {
 	for _, day := range upload {
 		held[day] = true
 	}
-	for _, u := range order(splitter{key: s.split[:]}.tags(groupByRow(2*n), nil, false)) {
+	for _, u := range order(nil, splitter{key: s.split[:]}.tags(groupByRow(2*n), nil, false)) {
 		if held[float64(u)] {
 			tagged = append(tagged, float64(u))
 		}

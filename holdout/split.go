@@ -27,7 +27,7 @@ type splitter struct {
 // tags returns the tag of each unit: the first 64 bits of HMAC-SHA256(key, value of the unit). Two units share a tag
 // with probability below n^2/2^65 (3e-7 for 3 million); such a tie is broken by the order of their first rows.
 func (s splitter) tags(g grouping, c *dataset.Column, day bool) []uint64 {
-	tags := make([]uint64, g.n)
+	tags := makeIn[uint64](g.room, g.n)
 	workers := min(runtime.GOMAXPROCS(0), 1+g.n/4096)
 	var wg sync.WaitGroup
 	for w := range workers {
@@ -77,8 +77,8 @@ func holdoutSize(setting float64, n int) (int, error) {
 
 // order sorts all units by their tags: a random order that only the key's holder can tell, and the same for all tables of
 // the server in which units have these values.
-func order(tags []uint64) []uint32 {
-	units := make([]uint32, len(tags))
+func order(r *room, tags []uint64) []uint32 {
+	units := makeIn[uint32](r, len(tags))
 	for i := range units {
 		units[i] = uint32(i)
 	}
@@ -98,8 +98,14 @@ type parts struct {
 }
 
 // divide lists the units of the two sides.
-func divide(inHoldout []bool) parts {
-	var p parts
+func divide(r *room, inHoldout []bool) parts {
+	size := 0
+	for _, in := range inHoldout {
+		if in {
+			size++
+		}
+	}
+	p := parts{training: makeIn[uint32](r, len(inHoldout)-size)[:0], holdout: makeIn[uint32](r, size)[:0]}
 	for u, in := range inHoldout {
 		if in {
 			p.holdout = append(p.holdout, uint32(u))
@@ -111,18 +117,50 @@ func divide(inHoldout []bool) parts {
 }
 
 // splitByTag takes the first size units in keyed order as the holdout.
-func splitByTag(tags []uint64, size int) parts {
-	in := make([]bool, len(tags))
-	for _, u := range order(tags)[:size] {
-		in[u] = true
+func splitByTag(r *room, tags []uint64, size int) parts {
+	in := makeIn[bool](r, len(tags))
+	last, ties := selectTag(tags, size)
+	for u, tag := range tags {
+		switch {
+		case tag < last:
+			in[u] = true
+		case tag == last && ties > 0:
+			in[u] = true
+			ties--
+		}
 	}
-	return divide(in)
+	return divide(r, in)
+}
+
+// selectTag returns the tag at place size (from 1) in order, and how many units of that very tag are among the first size. It
+// reads the tags in passes, two bytes more each time, so that it needs no order of them.
+func selectTag(tags []uint64, size int) (last uint64, ties int) {
+	if size <= 0 {
+		return 0, 0
+	}
+	ties = size
+	const step = 16
+	counts := make([]int, 1<<step)
+	for shift := 64 - step; shift >= 0; shift -= step {
+		clear(counts)
+		for _, tag := range tags {
+			if tag>>shift>>step == last {
+				counts[tag>>shift&(1<<step-1)]++
+			}
+		}
+		digit := 0
+		for ; ties > counts[digit]; digit++ {
+			ties -= counts[digit]
+		}
+		last = last<<step | uint64(digit)
+	}
+	return last, ties
 }
 
 // splitByTime takes the latest units as the holdout. A unit is as late as its latest row, so that no training row is
 // later than the earliest of the holdout units' latest rows; units without a time are the earliest. Ties go by tag.
 func splitByTime(tags []uint64, g grouping, times []float64, size int) parts {
-	latest := make([]float64, g.n)
+	latest := makeIn[float64](g.room, g.n)
 	for u := range latest {
 		latest[u] = math.Inf(-1)
 	}
@@ -135,12 +173,12 @@ func splitByTime(tags []uint64, g grouping, times []float64, size int) parts {
 			latest[u] = t
 		}
 	}
-	in, byTime := make([]bool, g.n), order(tags)
+	in, byTime := makeIn[bool](g.room, g.n), order(g.room, tags)
 	slices.SortStableFunc(byTime, func(a, b uint32) int { return cmp.Compare(latest[b], latest[a]) })
 	for _, u := range byTime[:size] {
 		in[u] = true
 	}
-	return divide(in)
+	return divide(g.room, in)
 }
 
 // strata gives each unit a stratum: the value of a column, which must be the same in all rows of the unit.
@@ -151,7 +189,7 @@ type strata struct {
 
 // stratify reads the strata off a column.
 func stratify(c dataset.Column, g grouping) (strata, error) {
-	s := strata{of: make([]uint32, g.n)}
+	s := strata{of: makeIn[uint32](g.room, g.n)}
 	seen := make(map[string]uint32)
 	names, null := stratumNames(c)
 	for u := range s.of {
@@ -223,24 +261,24 @@ func sameCell(c dataset.Column, a, b int) bool {
 
 // splitByStrata takes size units, shared among the strata in proportion to their sizes (largest remainders first, ties
 // by the order of the strata), and within each stratum by tag.
-func splitByStrata(tags []uint64, s strata, size int) (parts, map[string]Counts) {
+func splitByStrata(r *room, tags []uint64, s strata, size int) (parts, map[string]Counts) {
 	total := make([]int, len(s.names))
 	for _, id := range s.of {
 		total[id]++
 	}
 	left := apportion(total, size)
-	in := make([]bool, len(tags))
+	in := makeIn[bool](r, len(tags))
 	counts := make(map[string]Counts, len(total))
 	for id, name := range s.names {
 		counts[name] = Counts{Training: int64(total[id] - left[id]), Holdout: int64(left[id])}
 	}
-	for _, u := range order(tags) {
+	for _, u := range order(r, tags) {
 		if id := s.of[u]; left[id] > 0 {
 			left[id]--
 			in[u] = true
 		}
 	}
-	return divide(in), counts
+	return divide(r, in), counts
 }
 
 // apportion shares size among classes in proportion to their totals by the largest remainders (Hamilton's method):

@@ -59,7 +59,7 @@ func TestSplitKeepsUnitsWhole(t *testing.T) {
 		}
 		s := splitter{key: []byte("a key")}
 		size := rapid.IntRange(1, g.n-1).Draw(t, "size")
-		p := splitByTag(s.tags(g, &c, day), size)
+		p := splitByTag(nil, s.tags(g, &c, day), size)
 		if len(p.holdout) != size || len(p.holdout)+len(p.training) != g.n {
 			t.Fatalf("sides of %d and %d units, want %d of %d", len(p.training), len(p.holdout), size, g.n)
 		}
@@ -220,7 +220,7 @@ func TestStrataCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		tags := splitter{key: []byte("k")}.tags(g, nil, false)
-		p, counts := splitByStrata(tags, s, rapid.IntRange(1, g.n-1).Draw(t, "size"))
+		p, counts := splitByStrata(nil, tags, s, rapid.IntRange(1, g.n-1).Draw(t, "size"))
 		got := map[string]Counts{}
 		for _, u := range p.training {
 			n := got[s.names[s.of[u]]]
@@ -308,7 +308,7 @@ func TestTimeSplit(t *testing.T) {
 // but for a chance below 64 * 2e-9 = 2e-7 over the choice of the (fixed) key.
 func TestSplitLooksRandom(t *testing.T) {
 	g := groupByRow(64_000)
-	p := splitByTag(splitter{key: []byte("fixed")}.tags(g, nil, false), 19_200)
+	p := splitByTag(nil, splitter{key: []byte("fixed")}.tags(g, nil, false), 19_200)
 	var stretch [64]int
 	for _, u := range p.holdout {
 		stretch[u/1000]++

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -66,15 +67,19 @@ type grouping struct {
 	of    []uint32 // the unit of each row; nil where each row is its own unit
 	first []uint32 // the first row of each unit; nil where each row is its own unit
 	n     int      // units
+	room  *room    // of these and of what is made of them
 }
 
 // groupByRow makes each of rows a unit.
 func groupByRow(rows int) grouping { return grouping{n: rows} }
 
 // groupBy groups rows by the value of a column; each null is a group of its own.
-func groupBy(c dataset.Column, day bool) grouping {
+func groupBy(c dataset.Column, day bool) grouping { return groupIn(nil, c, day) }
+
+// groupIn is groupBy with its arrays in a room.
+func groupIn(r *room, c dataset.Column, day bool) grouping {
 	rows := c.Len()
-	g := grouping{of: make([]uint32, rows)}
+	g := grouping{of: makeIn[uint32](r, rows), first: makeIn[uint32](r, rows)[:0], room: r}
 	next := func(row int) uint32 {
 		g.first = append(g.first, uint32(row))
 		return uint32(len(g.first) - 1)
@@ -105,7 +110,7 @@ func groupBy(c dataset.Column, day bool) grouping {
 			g.of[i] = seen[b] - 1
 		}
 	default:
-		seen := make(map[float64]uint32)
+		seen := newUnitTable(r, rows)
 		for i, v := range c.Numbers {
 			if v != v {
 				g.of[i] = next(i)
@@ -114,16 +119,68 @@ func groupBy(c dataset.Column, day bool) grouping {
 			if day {
 				v = dayOf(v)
 			}
-			u, ok := seen[v]
-			if !ok {
-				u = next(i)
-				seen[v] = u
+			u := seen.at(v)
+			if *u == 0 {
+				*u = next(i) + 1
 			}
-			g.of[i] = u
+			g.of[i] = *u - 1
 		}
 	}
 	g.n = len(g.first)
 	return g
+}
+
+// unitTable finds the unit of a number: an open hash table, in a room where there is one, since a map of as many units as a large
+// table has rows would take gigabytes.
+type unitTable struct {
+	keys  []uint64 // the bits of numbers, of which none is NaN or -0
+	units []uint32 // 1 + the unit; 0: free
+	shift int      // of the hash, 64 less the bits of an index
+	n     int
+}
+
+// newUnitTable returns a table for the numbers of so many rows. A room gives it all its slots at once; those that are not used take no
+// memory. In ordinary memory it grows.
+func newUnitTable(r *room, rows int) *unitTable {
+	width := 10
+	if r != nil {
+		width = max(width, bits.Len(uint(2*rows)))
+	}
+	return &unitTable{keys: makeIn[uint64](r, 1<<width), units: makeIn[uint32](r, 1<<width), shift: 64 - width}
+}
+
+// at returns the place of a number's unit plus one, which is 0 for a number that is new; the caller sets it then.
+func (t *unitTable) at(v float64) *uint32 {
+	if 2*t.n >= len(t.keys) {
+		t.grow()
+	}
+	key := math.Float64bits(v)
+	i := t.find(key)
+	if t.units[i] == 0 {
+		t.keys[i] = key
+		t.n++
+	}
+	return &t.units[i]
+}
+
+// find returns the slot of a key, or the free one where it belongs, by Fibonacci hashing: keys are the owner's own numbers.
+func (t *unitTable) find(key uint64) int {
+	i := int(key * 0x9E3779B97F4A7C15 >> t.shift)
+	for t.units[i] != 0 && t.keys[i] != key {
+		i = (i + 1) & (len(t.keys) - 1)
+	}
+	return i
+}
+
+func (t *unitTable) grow() {
+	old := *t
+	t.keys, t.units, t.shift = make([]uint64, 4*len(old.keys)), make([]uint32, 4*len(old.keys)), old.shift-2
+	for i, u := range old.units {
+		if u != 0 {
+			j := t.find(old.keys[i])
+			t.keys[j], t.units[j] = old.keys[i], u
+		}
+	}
 }
 
 // dayOf is the UTC day of a time in microseconds, counted from 1970-01-01.
@@ -131,7 +188,7 @@ func dayOf(microseconds float64) float64 { return math.Floor(microseconds / micr
 
 // sizes counts the rows of each unit.
 func (g grouping) sizes() []uint32 {
-	n := make([]uint32, g.n)
+	n := makeIn[uint32](g.room, g.n)
 	if g.of == nil {
 		for i := range n {
 			n[i] = 1
@@ -175,8 +232,8 @@ func (g grouping) groupInOrder(units []uint32, within placing) (rows []uint32, o
 	if g.of == nil {
 		return units, nil, nil
 	}
-	start := make([]uint32, g.n) // 1 + where the next row of a unit goes; 0: not in the list
-	offsets = make([]uint32, 1, len(units)+1)
+	start := makeIn[uint32](g.room, g.n) // 1 + where the next row of a unit goes; 0: not in the list
+	offsets = makeIn[uint32](g.room, len(units)+1)[:1]
 	sizes, total := g.sizes(), uint64(0)
 	for _, u := range units {
 		if start[u] != 0 {
@@ -186,7 +243,7 @@ func (g grouping) groupInOrder(units []uint32, within placing) (rows []uint32, o
 		total += uint64(sizes[u])
 		offsets = append(offsets, uint32(total))
 	}
-	rows = make([]uint32, total)
+	rows = makeIn[uint32](g.room, int(total))
 	for row, u := range g.of {
 		if start[u] != 0 {
 			rows[start[u]-1] = uint32(row)

@@ -31,7 +31,7 @@ const (
 	DefaultMaxTexts = 1 << 22
 	// DefaultMaxTextBytes bounds the distinct texts of a table, all its columns together, each text with 16 bytes more
 	// than it is long: queries look at every one of them.
-	DefaultMaxTextBytes = 512 << 20
+	DefaultMaxTextBytes = 256 << 20
 	// DefaultMaxTextLength is the longest text of a category. Names, addresses, labels and codes are far below it; a
 	// column with a longer one holds documents.
 	DefaultMaxTextLength = 64 << 10
