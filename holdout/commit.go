@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
@@ -44,28 +45,71 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// finish records all items, piece by piece. While the ledger cannot commit it gives up waiting, and a goroutine of the service goes on:
-// the asker is told to come back, and what was read stays reserved until it is debited. landed is false then.
+// finish records all items, piece by piece. While the ledger cannot record them it gives up waiting, and a goroutine of the service
+// goes on: the asker is told to come back, and what was read stays reserved until it is debited. landed is false then.
 func (c *commit) finish(ctx context.Context) (landed bool, err error) {
 	void := error(nil)
 	for len(c.items) > 0 {
-		piece := c.piece()
-		wait, cancel := withDeadline(ctx)
-		out, err := c.try(wait, piece)
-		cancel()
-		if errors.Is(err, ledger.ErrUnavailable) {
-			c.flight.service.background(c.retry)
-			return false, c.flight.service.ledgerError(err)
-		}
+		failed, err := c.next(ctx)
 		if err != nil {
-			c.flight.reserved.keep()
-			return true, c.flight.service.ledgerError(err)
+			if !gone(err) {
+				c.flight.service.background(c.retry)
+			}
+			return gone(err), c.flight.service.ledgerError(err)
 		}
-		if failed := c.settle(piece, out); void == nil {
+		if void == nil {
 			void = failed
 		}
 	}
 	return true, void
+}
+
+// retry goes on until everything is recorded, or the holdout or the service is gone.
+func (c *commit) retry(ctx context.Context) {
+	defer c.flight.end()
+	for wait := firstRetry; len(c.items) > 0; {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return // the process ends; nothing was released
+		}
+		switch _, err := c.next(ctx); {
+		case err == nil:
+			wait = firstRetry
+		case gone(err):
+			return
+		default:
+			c.flight.service.log.Error("questions that were read cannot be recorded yet", "holdout", c.flight.holdout.id, "questions", len(c.items), "error", err)
+			wait = min(2*wait, lastRetry)
+		}
+	}
+}
+
+// gone reports whether there is nothing left to record in.
+func gone(err error) bool {
+	return errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDeleted) || errors.Is(err, ledger.ErrNotFound)
+}
+
+// next makes the next piece durable: with its answers or, should the ledger refuse one of them, all of it as void. failed is why
+// a question of it is void, if one is.
+func (c *commit) next(ctx context.Context) (failed, err error) {
+	ctx, cancel := withDeadline(ctx)
+	defer cancel()
+	piece := c.piece()
+	out, err := c.update(ctx, piece)
+	if err != nil && !gone(err) && !errors.Is(err, ledger.ErrUnavailable) {
+		voids := slices.Clone(piece)
+		for i := range voids {
+			voids[i].failed = err
+		}
+		if out, err = c.update(ctx, voids); err != nil {
+			return nil, err
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c.settle(piece, out), nil
 }
 
 // piece is what the next update records.
@@ -76,55 +120,6 @@ func (c *commit) piece() []commitItem {
 		n++
 	}
 	return c.items[:n]
-}
-
-// retry goes on until everything is recorded, or the holdout or the ledger is gone.
-func (c *commit) retry(ctx context.Context) {
-	defer c.flight.end()
-	for wait := firstRetry; len(c.items) > 0; {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return // the process ends; nothing was released
-		}
-		piece := c.piece()
-		within, cancel := withDeadline(ctx)
-		out, err := c.try(within, piece)
-		cancel()
-		switch {
-		case err == nil:
-			c.settle(piece, out)
-			wait = firstRetry
-		case errors.Is(err, ledger.ErrUnavailable):
-			wait = min(2*wait, lastRetry)
-		default:
-			c.flight.reserved.keep()
-			c.flight.service.log.Error("questions that were read cannot be recorded", "holdout", c.flight.holdout.id, "questions", len(c.items), "error", err)
-			return
-		}
-	}
-}
-
-// try makes a piece durable: with its answers or, should the ledger refuse one of them, all of it as void.
-func (c *commit) try(ctx context.Context, piece []commitItem) ([]recorded, error) {
-	out, err := c.update(ctx, piece)
-	if err == nil || isFinal(err) {
-		return out, err
-	}
-	for i := range piece {
-		piece[i].failed = err
-	}
-	return c.update(ctx, piece)
-}
-
-// isFinal reports whether voiding would not help: the ledger cannot commit, or the holdout or the ledger is gone.
-func isFinal(err error) bool {
-	for _, e := range []error{ledger.ErrUnavailable, ledger.ErrClosed, ledger.ErrDeleted, ledger.ErrNotFound} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }
 
 func (c *commit) update(ctx context.Context, piece []commitItem) (out []recorded, err error) {

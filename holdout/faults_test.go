@@ -105,6 +105,10 @@ func books(t *testing.T, s *Service, id string) (spent Meter, tokens int64, bodi
 	must(t, err)
 	page, err := s.Answers(t.Context(), admin, id, 0, MaxPage)
 	must(t, err)
+	if again, err := s.Budget(t.Context(), analyst, id); err != nil || again.Questions != b.Questions {
+		must(t, err)
+		return books(t, s, id) // something was recorded meanwhile
+	}
 	bodies = map[string]bool{}
 	paid, paidTokens := int64(0), int64(0)
 	for _, body := range page.Answers {
@@ -188,8 +192,9 @@ func TestEveryWriteOfAnAskFails(t *testing.T) {
 					}
 					healthy(t, s)
 					after, _, _ := books(t, s, id)
-					if after.Left != before.Left {
-						t.Errorf("%s: %d questions left, before %d; nothing was recorded", what, after.Left, before.Left)
+					// What was read is recorded as soon as the ledger can, whether anybody asks again or not.
+					if spent := before.Left - after.Left; spent != 0 && spent < int64(len(queries)) {
+						t.Errorf("%s: %d questions left, before %d", what, after.Left, before.Left)
 					}
 					got, err = asking()
 					if err != nil {

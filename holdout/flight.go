@@ -34,6 +34,11 @@ func (f *flight) end() {
 		f.reserved.end()
 		f.reserved = nil
 	}
+	f.letGo()
+}
+
+// letGo gives back the tables and the Idempotency-Key.
+func (f *flight) letGo() {
 	for _, release := range f.onEnd {
 		release()
 	}
@@ -44,15 +49,12 @@ func (f *flight) end() {
 func (f *flight) fly(ctx context.Context) error {
 	landed := true
 	defer func() {
+		if p := recover(); p != nil { // a fault of ours: what may have been read stays reserved
+			f.letGo()
+			panic(p)
+		}
 		if landed {
 			f.end()
-		}
-	}()
-	defer func() {
-		if p := recover(); p != nil { // a fault of ours: what may have been read stays reserved
-			f.reserved.keep()
-			f.end()
-			panic(p)
 		}
 	}()
 	for len(f.pending) > 0 {

@@ -265,10 +265,6 @@ func (r *reservation) giveBack(questions, tokens int64) {
 	acc.announce()
 }
 
-// keep leaves reserved what is: questions whose rows were read and that the ledger does not record. The budget is smaller by them until
-// the server starts again.
-func (r *reservation) keep() { r.questions, r.tokens = 0, 0 }
-
 // end gives everything back that is left.
 func (r *reservation) end() {
 	acc := r.account
