@@ -1,6 +1,10 @@
 package account
 
-import "math"
+import (
+	"math"
+
+	"github.com/holdoutd/holdoutd/dp/normal"
+)
 
 // GDP is mu of Gaussian differential privacy (Dong, Roth and Su, arXiv 1905.02383): neighbours are as hard to tell apart
 // as N(0,1) and N(mu,1). It is at least 0.
@@ -40,9 +44,19 @@ func (m GDP) Delta(eps float64) float64 {
 	}
 	x := eps/mu - mu/2
 	if x < -1 { // M grows like e^{x^2/2}; both terms are far from 0 and from each other, or their difference is near 1
-		return upper(x) - density(x)*mills(x+mu)
+		return normal.Upper(x) - normal.Density(x)*normal.Mills(x+mu)
 	}
-	return density(x) * millsFall(x, mu)
+	return normal.Density(x) * normal.MillsFall(x, mu)
+}
+
+// LogDelta is the logarithm of Delta, also where Delta underflows.
+func (m GDP) LogDelta(eps float64) float64 {
+	mu := float64(m)
+	x := eps/mu - mu/2
+	if !(x >= -1 && mu > 0) || math.IsInf(x, 1) || math.IsInf(mu, 1) {
+		return math.Log(m.Delta(eps))
+	}
+	return normal.LogDensity(x) + math.Log(normal.MillsFall(x, mu))
 }
 
 // Epsilon is the least eps for which (eps, delta) holds: +Inf for delta = 0, unless mu is 0.
@@ -78,56 +92,4 @@ func LargestGDP(eps, delta float64) GDP {
 func GaussianSigma(sensitivity, eps, delta float64) float64 {
 	must(sensitivity >= 0, "sensitivity %v is negative", sensitivity)
 	return sensitivity / float64(LargestGDP(eps, delta))
-}
-
-// density is the standard normal density.
-func density(x float64) float64 { return math.Exp(-x*x/2) / math.Sqrt(2*math.Pi) }
-
-// upper is P(N(0,1) > x).
-func upper(x float64) float64 { return math.Erfc(x/math.Sqrt2) / 2 }
-
-// mills is P(N(0,1) > x) / density(x).
-func mills(x float64) float64 {
-	if x < 25 {
-		return upper(x) / density(x)
-	}
-	// Laplace's continued fraction 1/(x + 1/(x + 2/(x + ...))), from its end; 20 terms are exact to the last bit here.
-	tail := x
-	for k := 20; k > 0; k-- {
-		tail = x + float64(k)/tail
-	}
-	return 1 / tail
-}
-
-// millsFall is mills(x) - mills(x+h) for x >= -1 and h > 0. For a small h it is the integral of -M' = 1 - tM(t), by Gauss
-// and Legendre, for the difference would cancel.
-func millsFall(x, h float64) float64 {
-	if h > 0.1 {
-		return mills(x) - mills(x+h)
-	}
-	sum := 0.0
-	for i, node := range [...]float64{0, math.Sqrt(5-2*math.Sqrt(10./7)) / 3, math.Sqrt(5+2*math.Sqrt(10./7)) / 3} {
-		weight := [...]float64{128. / 225, (322 + 13*math.Sqrt(70)) / 900, (322 - 13*math.Sqrt(70)) / 900}[i]
-		middle := x + h/2
-		if i == 0 {
-			sum += weight * millsSlope(middle)
-			continue
-		}
-		sum += weight * (millsSlope(middle-node*h/2) + millsSlope(middle+node*h/2))
-	}
-	return sum * h / 2
-}
-
-// millsSlope is 1 - tM(t) = -M'(t), which is positive and about 1/t^2 for a large t. From the continued fraction above, with
-// M = 1/(t + r): it is r M.
-func millsSlope(t float64) float64 {
-	if t < 5 {
-		return 1 - t*mills(t)
-	}
-	rest := t
-	for k := 120; k > 1; k-- {
-		rest = t + float64(k)/rest
-	}
-	r := 1 / rest
-	return r / (t + r)
 }

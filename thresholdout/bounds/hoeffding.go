@@ -8,6 +8,8 @@ package bounds
 import (
 	"fmt"
 	"math"
+
+	"github.com/holdoutd/holdoutd/dp/normal"
 )
 
 // Limits of what the functions accept: beyond, float64 no longer tells n from n-1 or a question from none.
@@ -47,7 +49,7 @@ func rounding(n float64) float64 {
 func information(n, sigma float64) float64 { return 1 / (8 * sigma * sigma * (n - 1)) }
 
 // phi is the standard normal distribution function; accurate in the lower tail.
-func phi(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+func phi(x float64) float64 { return normal.Upper(-x) }
 
 // Miss bounds the probability that one side of the interval of one Gaussian answer misses, when I nats have been released
 // before the question was chosen: pbar(W, sigma, I) of the proof, the expectation over the noise of the adaptive tail.
@@ -353,31 +355,6 @@ func adaptivity(n float64, cuts []stretch, w float64) float64 {
 		return 0
 	}
 	return min(math.Sqrt(last.released/(2*n)), w)
-}
-
-// tolerance of a minimum's place, in log sigma: a half-width is flat there, so this is below 1e-7 of it.
-const tolerance = 5e-4
-
-// minimize is golden-section search of a unimodal function.
-func minimize(f func(float64) float64, a, b float64) (x, value float64) {
-	const ratio = 0.6180339887498949
-	c, d := b-ratio*(b-a), a+ratio*(b-a)
-	fc, fd := f(c), f(d)
-	for b-a > tolerance {
-		if fc < fd {
-			b, d, fd = d, c, fc
-			c = b - ratio*(b-a)
-			fc = f(c)
-		} else {
-			a, c, fc = c, d, fd
-			d = a + ratio*(b-a)
-			fd = f(d)
-		}
-	}
-	if fc < fd {
-		return c, fc
-	}
-	return d, fd
 }
 
 func check(n, k int64, beta float64) error {

@@ -1,6 +1,10 @@
 package bounds
 
-import "math"
+import (
+	"math"
+
+	"github.com/holdoutd/holdoutd/dp/account"
+)
 
 // The bounds of Jung, Ligett, Neel, Roth, Sharifi-Malvajerdi and Shenfeld (ITCS 2020, arXiv 1909.03577): an answer that is
 // near the sample's mean is near the posterior's, and that is near the population's when the transcript is private.
@@ -67,7 +71,7 @@ func overEps(mu, weight float64, price func(eps float64) float64) float64 {
 	log := math.Log(weight)
 	_, least := minimum(func(x float64) float64 {
 		eps := math.Exp(x)
-		return price(eps) + math.Exp(log+LogGDPDelta(mu, eps))
+		return price(eps) + math.Exp(log+account.GDP(mu).LogDelta(eps))
 	}, math.Log(mu)-4, math.Log(mu*mu+mu*(math.Sqrt(2*max(log, 0))+8)), precise)
 	return least
 }

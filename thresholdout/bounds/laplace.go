@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/integrate/quad"
+
+	"github.com/holdoutd/holdoutd/dp/account"
 )
 
 // Laplace bounds the errors of Thresholdout in its Laplace form (arXiv 1506.02629, figure 1): the run is differentially
@@ -41,7 +43,7 @@ func (l Laplace) HalfWidth() Widths {
 		}
 		return w.HalfWidth
 	}
-	minimum(at, -6, 6, tolerance)
+	minimum(at, -6, 6, rough)
 	laplaces.remember(l, best)
 	return best
 }
@@ -142,23 +144,9 @@ func (l Laplace) posterior(eta float64) float64 {
 	}
 	at := func(logEps float64) float64 {
 		eps := math.Exp(logEps)
-		return math.Tanh(eps/4) + ZCDPDelta(rho, eps)/eta
+		return math.Tanh(eps/4) + account.ZCDP(rho).Delta(eps)/eta
 	}
 	middle := math.Log(rho + 2*math.Sqrt(rho*math.Log(1/eta)))
 	_, w := minimum(at, middle-3, middle+3, precise)
 	return w
-}
-
-// ZCDPDelta is the delta of a rho-zCDP mechanism at eps: the minimum over alpha of
-// exp((alpha-1)(alpha rho - eps) + alpha ln(1-1/alpha))/(alpha-1) (Canonne, Kamath, Steinke, arXiv 2004.00010, corollary 13).
-func ZCDPDelta(rho, eps float64) float64 {
-	if rho == 0 {
-		return 0
-	}
-	at := func(logMore float64) float64 {
-		a := 1 + math.Exp(logMore)
-		return (a-1)*(a*rho-eps) + a*math.Log1p(-1/a) - math.Log(a-1)
-	}
-	_, least := minimize(at, math.Log(0.01), math.Log((eps+1)/(2*rho)+2))
-	return min(1, math.Exp(least))
 }

@@ -207,7 +207,7 @@ func logPeak(n, x float64) float64 {
 func stirlingError(n float64) float64 {
 	if n < 16 {
 		g, _ := math.Lgamma(n + 1)
-		return g - (n+0.5)*math.Log(n) + n - logSqrt2Pi
+		return g - (n+0.5)*math.Log(n) + n - math.Log(2*math.Pi)/2
 	}
 	y := 1 / (n * n)
 	return (1.0/12 - y*(1.0/360-y*(1.0/1260-y*(1.0/1680-y/1188)))) / n

@@ -4,25 +4,13 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/integrate/quad"
-)
 
-const (
-	sqrt2Pi    = 2.50662827463100050241576528481104525
-	logSqrt2Pi = 0.91893853320467274178032973640561763
+	"github.com/holdoutd/holdoutd/dp/normal"
 )
-
-// mills is Mills' ratio: the upper tail of the standard normal at x over its density.
-func mills(x float64) float64 {
-	if x < 20 {
-		return sqrt2Pi / 2 * math.Erfc(x/math.Sqrt2) * math.Exp(x*x/2)
-	}
-	y := 1 / (x * x) // asymptotic; the first term left out is below 1e-11
-	return (1 - y*(1-3*y*(1-5*y*(1-7*y*(1-9*y))))) / x
-}
 
 // logTwoTails is ln P(|Z| > t) for t >= 0, without underflow.
 func logTwoTails(t float64) float64 {
-	return math.Log(2*mills(t)) - t*t/2 - logSqrt2Pi
+	return math.Ln2 + normal.LogUpper(t)
 }
 
 // MaxNormalTail is P(max |Z_j| > t) over k independent standard normal variables; k need not be an integer.
@@ -40,7 +28,7 @@ func MaxNormalQuantile(k, b float64) float64 {
 func twoTailQuantile(log float64) float64 {
 	t := math.Sqrt(-2*log) + 1e-3
 	for range 100 {
-		step := (logTwoTails(t) - log) * mills(t)
+		step := (logTwoTails(t) - log) * normal.Mills(t)
 		t = max(t+step, 0)
 		if math.Abs(step) <= 1e-15*(1+t) {
 			break
@@ -65,33 +53,4 @@ func MaxNormalShortfall(k, b float64) float64 {
 		sum += legendre.weight[i] * MaxNormalTail(k, z+reach*at)
 	}
 	return z + reach*sum/b
-}
-
-// LogGDPDelta is the logarithm of the delta at eps of a mu-GDP mechanism (Dong, Roth, Su, arXiv 1905.02383, corollary 2.13):
-// Phi(-eps/mu+mu/2) - e^eps Phi(-eps/mu-mu/2). With x = eps/mu-mu/2 it is phi(x) (m(x)-m(x+mu)), m Mills' ratio, which neither
-// underflows nor cancels.
-func LogGDPDelta(mu, eps float64) float64 {
-	if mu == 0 {
-		return math.Inf(-1)
-	}
-	x := eps/mu - mu/2
-	density := -x*x/2 - logSqrt2Pi
-	if x <= 0 {
-		return math.Log(math.Max(0, phi(-x)-math.Exp(density)*mills(x+mu)))
-	}
-	const small = 1e-4 // there the difference is mu times the slope -m' = 1 - x m in its middle, up to mu^2 of it
-	fall := mills(x) - mills(x+mu)
-	if mu < small {
-		fall = mu * fallOfMills(x+mu/2)
-	}
-	return density + math.Log(math.Max(0, fall))
-}
-
-// fallOfMills is -m'(x) = 1 - x m(x), x >= 0.
-func fallOfMills(x float64) float64 {
-	if x < 20 {
-		return 1 - x*mills(x)
-	}
-	y := 1 / (x * x)
-	return y * (1 - 3*y*(1-5*y*(1-7*y*(1-9*y))))
 }

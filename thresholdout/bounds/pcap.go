@@ -3,6 +3,8 @@ package bounds
 import (
 	"fmt"
 	"math"
+
+	"github.com/holdoutd/holdoutd/dp/normal"
 )
 
 // PCap bounds the probability that one side of the interval [answer - width, answer + width] misses, for an answer with Gaussian
@@ -55,12 +57,7 @@ func logSum(a, b float64) float64 {
 }
 
 // logPhi is ln of the standard normal distribution function, without underflow.
-func logPhi(x float64) float64 {
-	if x > -1 {
-		return math.Log(phi(x))
-	}
-	return math.Log(mills(-x)) - x*x/2 - logSqrt2Pi
-}
+func logPhi(x float64) float64 { return normal.LogUpper(-x) }
 
 // Capped is the account of one interval for choices made on the way. With one M for the whole holdout, what is asked (scalar, vector,
 // selection), noise, variances, widths and shares may all depend on earlier answers, if on every way each of the two kinds of
