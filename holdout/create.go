@@ -35,6 +35,10 @@ func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Uplo
 	if s.lost {
 		return card, false, s.ledgerError(ledger.ErrReplayOnly)
 	}
+	defer func() { err = storageError(err) }()
+	if err := s.checkServerKey(); err != nil {
+		return card, false, err
+	}
 	asked := set
 	set, err = set.withDefaults(s.naive)
 	if err != nil {
@@ -65,7 +69,10 @@ func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Uplo
 	case <-ctx.Done():
 		return card, false, &Error{Kind: Unavailable, Detail: "the upload was given up before its turn", Err: ctx.Err()}
 	}
-	err = c.run()
+	// Decoded tables are mapped too; a fault in one is the disk's, for nobody else knows its name.
+	if faulted := dataset.Guarded(func() { err = c.run() }); faulted != nil {
+		err = &Error{Kind: Unavailable, Detail: "the disk of the data directory fails; send the request again", Err: faulted}
+	}
 	if c.idem != nil && KindOf(err) == Exists {
 		if card, replayed, err := s.repeated(ctx, c.idem); replayed || err != nil {
 			return card, replayed, err // the same request, sent twice at the same time

@@ -218,14 +218,14 @@ func (s *Service) background(run func(ctx context.Context)) {
 	s.flights.Go(func() { run(s.ending) })
 }
 
-// Ready returns nil when a question could be answered now: the ledger can commit.
+// Ready returns nil when a question could be answered and a table taken now: the ledger can commit, and files can be made.
 func (s *Service) Ready(ctx context.Context) error {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	if err := s.ledger.Ready(ctx); err != nil {
 		return s.ledgerError(err)
 	}
-	return nil
+	return s.checkDirectories()
 }
 
 func (s *Service) path(elements ...string) string {
@@ -253,7 +253,7 @@ func (s *Service) ledgerError(err error) error {
 	case errors.Is(err, ledger.ErrClosed):
 		e.Kind, e.Detail = Unavailable, "the server is shutting down"
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		e.Kind, e.Detail = Unavailable, "the ledger cannot commit now; asking again is safe and costs once"
+		e.Kind, e.Detail = Unavailable, "the ledger cannot be written or read now; asking again is safe and costs once"
 	case errors.Is(err, ledger.ErrNotFound), errors.Is(err, ledger.ErrDeleted):
 		e.Kind, e.Detail = NotFound, "there is no such holdout"
 	case errors.Is(err, ledger.ErrIdempotencyMismatch):

@@ -62,6 +62,20 @@ func TestFullDisk(t *testing.T) {
 	}
 	p.kill()
 
+	// A start on the full disk opens for what is recorded.
+	p = startProcess(t, exec.Command("sh", "-c", fmt.Sprintf(`ulimit -f %d; exec "$0" serve --addr 127.0.0.1:0 --data "$1" --log json`, 64), binary, dir))
+	c = connect(t, p, dir)
+	if reply, err := c.Ask(ctx, card.ID, lateBy(0)); err != nil || !reply.Replayed || string(reply.Answer.Raw) != string(received[lateBy(0)["of"].(string)]) {
+		t.Errorf("a recorded answer after a start on a full disk: %v %s", err, reply.Answer.Raw)
+	}
+	if _, err := c.Ask(ctx, card.ID, lateBy(200_000)); !errors.As(err, &refusal) || refusal.Code != "unavailable" {
+		t.Errorf("a new question after a start on a full disk: %v", err)
+	}
+	if status := get(t, p.url+"/readyz"); status != http.StatusServiceUnavailable {
+		t.Errorf("/readyz is %d after a start on a full disk", status)
+	}
+	p.kill()
+
 	reports, err := ledger.VerifyDatabase(ctx, filepath.Join(dir, "ledger.db"))
 	if err != nil || len(reports) != 1 || reports[0].Answers < int64(len(received)) {
 		t.Fatalf("%d answers received; the ledger: %+v, %v", len(received), reports, err)

@@ -20,7 +20,7 @@ type Ledger struct {
 	mustExist  bool
 	sealer     sealer
 	log        *slog.Logger
-	lockFile   *os.File
+	locked     []*os.File
 	readers    *readers
 
 	mu     sync.RWMutex // guards closed; held for reading while a request is queued
@@ -90,12 +90,19 @@ func (l *Ledger) start(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if l.lockFile, err = lock(l.path); err != nil {
+	if l.locked, err = lock(l.path); err != nil {
 		return err
 	}
 	if !l.replayOnly {
-		if err := l.startWriter(ctx); err != nil {
+		if err := checkAccess(l.path); err != nil {
 			return err
+		}
+		if err := l.startWriter(ctx); err != nil {
+			if !noRoom(err) || l.writer.db == nil {
+				return err
+			}
+			l.log.Error("the disk is full: recorded answers can be read, and the ledger goes on when there is room", "error", err)
+			l.down(err)
 		}
 	}
 	if l.readers, err = openReaders(l.path); err != nil {
@@ -103,6 +110,11 @@ func (l *Ledger) start(ctx context.Context) error {
 	}
 	if err := checkVersion(ctx, l.readers); err != nil {
 		return err
+	}
+	if l.writer.db == nil && !l.replayOnly {
+		if err := l.checkKey(ctx, l.readers.DB); err != nil {
+			return err
+		}
 	}
 	if err := l.checkHoldouts(ctx); err != nil {
 		return err
@@ -197,8 +209,8 @@ func (l *Ledger) release() error {
 	if l.writer.db != nil {
 		errs = append(errs, l.writer.db.Close())
 	}
-	if l.lockFile != nil {
-		errs = append(errs, l.lockFile.Close())
+	for _, f := range l.locked {
+		errs = append(errs, f.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("ledger: close: %w", err)

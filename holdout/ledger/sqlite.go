@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/pressly/goose/v3"
 	"modernc.org/sqlite"
@@ -199,6 +200,54 @@ func cannotOpen(err error) bool {
 		return true
 	}
 	return false
+}
+
+// noRoom reports whether a write failed where reading may still do.
+func noRoom(err error) bool {
+	var e *sqlite.Error
+	return code(err) == sqlite3.SQLITE_FULL || errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_IOERR_WRITE || e.Code() == sqlite3.SQLITE_IOERR_FSYNC)
+}
+
+// checkAccess looks at the files before SQLite does: it would make a log with the mode of a database that cannot be written,
+// and the next start would fail for that. Files that are not there yet are made in the directory, if that can be written.
+func checkAccess(path string) error {
+	for _, suffix := range fileSuffixes {
+		f, err := os.OpenFile(path+suffix, os.O_RDWR, 0)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return inaccessible(path+suffix, err)
+		}
+		if err := f.Close(); err != nil {
+			return inaccessible(path+suffix, err)
+		}
+	}
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".access-*")
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		return inaccessible(dir, err)
+	case err == nil:
+		err = errors.Join(f.Close(), os.Remove(f.Name()))
+	}
+	if err != nil && !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) { // recorded answers need no room
+		return inaccessible(dir, err)
+	}
+	return nil
+}
+
+// inaccessible names the file, its mode, and what the system says.
+func inaccessible(name string, err error) error {
+	mode := "not there"
+	if info, stat := os.Stat(name); stat == nil {
+		mode = fmt.Sprintf("mode %04o", info.Mode().Perm())
+	}
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Errorf("ledger: %s (%s) cannot be read and written by this user: %w", name, mode, err)
 }
 
 // outOfOrder reports whether the machine failed, and not the database: the same may succeed later.
