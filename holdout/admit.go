@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -23,6 +22,7 @@ type admission struct {
 	questions []*question         // distinct ones, in order
 	key       *ledger.Idempotency // nil without
 	release   func()              // of the holdout's tables
+	borne     bool                // what it takes has been counted
 }
 
 // admit ends with a flight that holds the tables and the reservation, or with an error and nothing held.
@@ -65,8 +65,11 @@ func (a *admission) reserve(ctx context.Context, f *flight) error {
 			f.state, err = a.service.stateOf(ctx, a.holdout.id)
 			return err
 		}
-		if err := a.bearable(fresh); err != nil {
-			return err
+		if !a.borne { // later there are fewer
+			if err := a.bearable(ctx, fresh); err != nil {
+				return err
+			}
+			a.borne = true
 		}
 		if err := a.enter(ctx, f, fresh, seen); !errors.Is(err, errAnsweredMeanwhile) {
 			return err
@@ -113,6 +116,10 @@ func (a *admission) recall(ctx context.Context) (fresh []*question, err error) {
 			if q.asked, err = a.holdout.question(ctx, q.query); err != nil {
 				return nil, a.placed(err, q)
 			}
+			// Here and not after the last one, so that a batch that is too large ends at what is too much.
+			if err := need(ctx, heldWork(q.asked.Plan)); err != nil {
+				return nil, a.placed(err, q)
+			}
 			q.price = a.holdout.session.Price(q.asked.Plan)
 		}
 		fresh = append(fresh, q)
@@ -133,8 +140,8 @@ func (a *admission) placed(err error, q *question) error {
 
 // bearable refuses what is too much work, or could not be recorded. What is begun is finished, so that is decided beforehand, by public
 // facts alone.
-func (a *admission) bearable(fresh []*question) error {
-	operations := 0
+func (a *admission) bearable(ctx context.Context, fresh []*question) error {
+	plans, answers := make([]*queries.Plan, 0, len(fresh)), int64(0)
 	for _, q := range fresh {
 		if size := len(q.asked.Canonical); size > ledger.MaxCanonicalBytes {
 			return fail(TooLarge, "the query has %d bytes in canonical form, at most %d are recorded", size, ledger.MaxCanonicalBytes)
@@ -146,31 +153,13 @@ func (a *admission) bearable(fresh []*question) error {
 		if q.size > ledger.MaxCoreBytes {
 			return fail(TooLarge, "the answer could have %d bytes, at most %d are recorded; ask about fewer features or categories at once, or with shorter names", q.size, ledger.MaxCoreBytes)
 		}
-		for i := range q.asked.Plan.Functions {
-			f := &q.asked.Plan.Functions[i]
-			operations += 1 + nodes(f.Value) + nodes(f.Where)
+		plans = append(plans, q.asked.Plan)
+		answers += int64(q.size)
+		if err := a.service.needAnswers(answers, len(plans), len(fresh)); err != nil {
+			return err
 		}
 	}
-	rows := a.holdout.card.Rows.Holdout
-	if a.holdout.params.UsesTraining() {
-		rows += a.holdout.card.Rows.Training
-	}
-	if float64(operations)*float64(rows) <= float64(a.service.limits.Work) {
-		return nil
-	}
-	return fail(TooLarge, "%d operations on each of %d rows are too much for one request; ask in smaller batches or with shorter expressions", operations, rows)
-}
-
-// nodes is the number of operations of an expression.
-func nodes(n *expr.Node) int {
-	if n == nil {
-		return 0
-	}
-	count := 1
-	for _, arg := range n.Args {
-		count += nodes(arg)
-	}
-	return count
+	return need(ctx, a.holdout.passWork(plans, answers, true))
 }
 
 // enter waits for its turn, decides by the durable state and what others have reserved what will be asked, and reserves it.

@@ -24,11 +24,15 @@ import (
 // Ask answers one query. A query that was answered before, by whomever asked, is replayed: the same bytes, at no cost. An
 // Idempotency-Key that comes with another query later is refused.
 func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte, idempotencyKey string) (Answer, error) {
-	q, err := s.parse(query)
-	if err != nil {
-		return Answer{}, err
-	}
-	b, err := s.askAll(ctx, p, id, []*queries.Query{q}, request{single: true, key: idempotencyKey})
+	var b BatchAnswer
+	err := s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
+		q, err := s.parse(query)
+		if err != nil {
+			return err
+		}
+		b, err = s.askAll(ctx, p, id, []*queries.Query{q}, request{single: true, key: idempotencyKey})
+		return err
+	})
 	if err != nil {
 		return Answer{}, err
 	}
@@ -46,15 +50,25 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 	if len(batch) > s.limits.BatchQueries {
 		return BatchAnswer{}, s.tooMany(len(batch))
 	}
-	parsed := make([]*queries.Query, len(batch))
-	for i, body := range batch {
-		q, err := s.parse(body)
-		if err != nil {
-			return BatchAnswer{}, below(err, "/queries/"+strconv.Itoa(i))
-		}
-		parsed[i] = q
+	bytes := 0
+	for _, body := range batch {
+		bytes += len(body)
 	}
-	return s.askAll(ctx, p, id, parsed, request{partial: partial, key: idempotencyKey})
+	var b BatchAnswer
+	err := s.InTurn(ctx, p, bodyWork(len(batch), bytes), func(ctx context.Context) error {
+		parsed := make([]*queries.Query, len(batch))
+		for i, body := range batch {
+			q, err := s.parse(body)
+			if err != nil {
+				return below(err, "/queries/"+strconv.Itoa(i))
+			}
+			parsed[i] = q
+		}
+		var err error
+		b, err = s.askAll(ctx, p, id, parsed, request{partial: partial, key: idempotencyKey})
+		return err
+	})
+	return b, err
 }
 
 func (s *Service) tooMany(n int) *Error {

@@ -3,6 +3,7 @@ package holdout
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind says what is wrong; internal/api maps each kind to one HTTP status and problem type.
@@ -33,6 +34,8 @@ const (
 	IdempotencyMismatch
 	// BudgetExhausted is a question that the budget cannot pay. Members: requested, remaining, affordable (questions).
 	BudgetExhausted
+	// Busy is a request whose turn did not come in time: the same request may succeed later.
+	Busy
 	// Unavailable is a ledger that cannot write, or a server that is closing: the same request may succeed later.
 	Unavailable
 	// Damaged is a holdout whose files or whose place in the ledger are not what was written. Members["holdout"] is its id.
@@ -49,7 +52,10 @@ type Error struct {
 	Detail  string         // a sentence for a person; holds nothing that depends on holdout rows
 	Pointer string         // JSON pointer or parameter name of what is wrong, where there is one
 	Members map[string]any // machine-readable members of the problem
-	Err     error          // the cause, for the log and errors.Is; not for the reply
+
+	RetryAfter time.Duration // when to try again, where that is known
+
+	Err error // the cause, for the log and errors.Is; not for the reply
 }
 
 func (e *Error) Error() string {

@@ -14,7 +14,15 @@ import (
 
 // Explain says what a query means, what it would cost and what the training part says to it. It touches no holdout row,
 // costs nothing, and changes nothing. Whether a query was answered before is no secret: asking would show it, at no cost.
-func (s *Service) Explain(ctx context.Context, p Principal, id string, query []byte) (Explanation, error) {
+func (s *Service) Explain(ctx context.Context, p Principal, id string, query []byte) (e Explanation, err error) {
+	err = s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
+		e, err = s.explain(ctx, id, query)
+		return err
+	})
+	return e, err
+}
+
+func (s *Service) explain(ctx context.Context, id string, query []byte) (Explanation, error) {
 	q, err := s.parse(query)
 	if err != nil {
 		return Explanation{}, err
@@ -29,6 +37,13 @@ func (s *Service) Explain(ctx context.Context, p Principal, id string, query []b
 		return Explanation{}, err
 	}
 	plan := asked.Plan
+	size, err := h.session.AnswerBytes(asked)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if err := need(ctx, heldWork(plan).plus(h.passWork([]*queries.Plan{plan}, int64(size), false))); err != nil {
+		return Explanation{}, err
+	}
 	said, price := plan.Describe(), h.session.Price(plan)
 	e := Explanation{Query: asked.ID, Canonical: json.RawMessage(asked.Canonical), Functions: said.Functions, Combine: said.Combine,
 		Target: said.Target, NullRule: said.Null, Warnings: []Warning{},

@@ -71,7 +71,7 @@ func (f *flight) fly(ctx context.Context) error {
 			continue
 		}
 		landed = false
-		if landed, err = f.carry(context.WithoutCancel(ctx), wave); err != nil {
+		if landed, err = f.carry(admitted(context.WithoutCancel(ctx)), wave); err != nil {
 			return err
 		}
 	}

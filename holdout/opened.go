@@ -50,6 +50,8 @@ type opened struct {
 
 	trainingTable *dataset.Table // nil without a training part
 	holdoutTable  *dataset.Table
+	trainingShape dataset.Shape
+	holdoutShape  dataset.Shape
 
 	exporting sync.Mutex             // held while a part is written as Parquet, or compared with its checksum
 	exports   map[string]os.FileInfo // exported files that were compared with their checksums
@@ -96,7 +98,7 @@ func (h *opened) open(dir string) (err error) {
 		if h.training, table, err = h.source(dir, trainingDir, grouped); err != nil {
 			return err
 		}
-		h.trainingTable = table
+		h.trainingTable, h.trainingShape = table, shapeOf(table, h.training)
 		if h.training.Units() != h.card.Units.Training {
 			return fmt.Errorf("%d training units, the card says %d", h.training.Units(), h.card.Units.Training)
 		}
@@ -107,7 +109,7 @@ func (h *opened) open(dir string) (err error) {
 	if h.holdout.Units() != h.card.Units.Holdout || h.holdout.Units() != h.params.N {
 		return fmt.Errorf("%d holdout units, the card says %d and the guarantee %d", h.holdout.Units(), h.card.Units.Holdout, h.params.N)
 	}
-	h.holdoutTable, h.schema = table, table.Schema()
+	h.holdoutTable, h.schema, h.holdoutShape = table, table.Schema(), shapeOf(table, h.holdout)
 	return nil
 }
 
@@ -275,6 +277,9 @@ type trainingPart struct {
 // Means implements queries.TrainingPart.
 func (t trainingPart) Means(functions []queries.RowFunction) ([]float64, error) {
 	n := t.holdout.training.Units()
+	if err := need(t.ctx, t.holdout.trainingWork(functions)); err != nil {
+		return nil, err
+	}
 	sums, err := t.holdout.training.Sums(t.ctx, functions, 0, n)
 	if err != nil {
 		return nil, scanError(err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/turns"
 	"github.com/holdoutd/holdoutd/session"
 )
 
@@ -29,43 +30,6 @@ type Options struct {
 
 	// AcceptLostLedger opens a data directory whose ledger is lost, with a new one. Default: false, such a directory is refused.
 	AcceptLostLedger bool
-}
-
-// Limits bound what one request may ask for.
-type Limits struct {
-	UploadBytes  int64 // of all parts of one upload together
-	BatchQueries int   // of one batch
-	QueryBytes   int   // of the JSON of one query
-	Holdouts     int   // of one server, not counting deleted ones
-	OpenTables   int   // holdouts whose files are mapped at a time; others are opened when they are asked
-	Work         int   // of one request: operations times rows
-}
-
-// DefaultLimits are those of a server started without flags.
-var DefaultLimits = Limits{
-	UploadBytes:  16 << 30, // beyond it a disk fills before a decoder's limits say so
-	BatchQueries: 10_000,   // a million-row pass at 2 ns a row and query stays below half a minute
-	QueryBytes:   4 << 20,  // a model of 100,000 weights; what the ledger records of a query
-	Holdouts:     10_000,   // listing them all stays one reply
-	OpenTables:   256,      // opening reads all columns once; what stays mapped is the kernel's to drop
-	Work:         2e11,     // a few minutes of a processor: what is begun is finished, even if the asker leaves
-}
-
-func (l Limits) orDefault() Limits {
-	set := func(dst *int, otherwise int) {
-		if *dst <= 0 {
-			*dst = otherwise
-		}
-	}
-	if l.UploadBytes <= 0 {
-		l.UploadBytes = DefaultLimits.UploadBytes
-	}
-	set(&l.BatchQueries, DefaultLimits.BatchQueries)
-	set(&l.QueryBytes, DefaultLimits.QueryBytes)
-	set(&l.Holdouts, DefaultLimits.Holdouts)
-	set(&l.OpenTables, DefaultLimits.OpenTables)
-	set(&l.Work, DefaultLimits.Work)
-	return l
 }
 
 // LedgerDeadline is how long a request waits for a durable commit before it is told to come back. A healthy commit
@@ -92,7 +56,8 @@ type Service struct {
 	split   [32]byte
 	digest  [32]byte
 	tables  *shelf
-	pace    *pace // nil: replies leave when they are ready
+	pace    *pace        // nil: replies leave when they are ready
+	turns   *turns.Queue // of requests
 
 	quarantine quarantine
 	marks      *marker
@@ -119,6 +84,10 @@ type Service struct {
 // there, the service opens for replay only: what was answered can be read, and Ready says why nothing else can.
 func Open(ctx context.Context, o Options) (*Service, error) {
 	s := &Service{dir: o.Dir, naive: o.AllowNaive, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
+	if err := s.limits.Check(); err != nil {
+		return nil, err
+	}
+	s.turns = turns.New(s.limits.Questions, s.limits.Memory/requestShare)
 	s.creating = make(chan struct{}, 1)
 	var err error
 	if s.pace, err = newPace(o.AnswerTime); err != nil {

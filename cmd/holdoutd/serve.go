@@ -29,13 +29,14 @@ type serveFlags struct {
 	metrics    string
 	answerTime string
 	limits     api.Limits
+	service    holdout.Limits
 }
 
 const defaultAddr = "127.0.0.1:8080"
 
 func (f *serveFlags) add(flags *pflag.FlagSet) {
-	f.limits = api.DefaultLimits
-	l := &f.limits
+	f.limits, f.service = api.DefaultLimits, holdout.DefaultLimits
+	l, s := &f.limits, &f.service
 	flags.StringVar(&f.addr, "addr", defaultAddr, "address to listen on; port 0 takes a free one")
 	flags.BoolVar(&f.allowNaive, "allow-naive", false, "accept the mechanism naive, which has no guarantee (for experiments)")
 	flags.BoolVar(&f.acceptLost, "accept-lost-ledger", false, "start although the ledger is lost, or does not know all holdouts; what those answered and spent is gone")
@@ -45,11 +46,15 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.Float64Var(&l.Rate, "rate", l.Rate, "requests a second of one key, on average; negative: no limit")
 	flags.IntVar(&l.Burst, "burst", l.Burst, "requests of one key at once")
 	flags.IntVar(&l.Uploads, "uploads", l.Uploads, "uploads at the same time")
-	flags.IntVar(&l.Questions, "questions", l.Questions, "requests that scan rows at the same time; more wait")
-	flags.Int64Var(&l.Service.UploadBytes, "upload-bytes", l.Service.UploadBytes, "largest upload")
-	flags.IntVar(&l.Service.BatchQueries, "batch-queries", l.Service.BatchQueries, "most queries of one batch")
+	flags.IntVar(&l.Connections, "connections", l.Connections, "connections at the same time; an idle one is closed for a new one")
+	flags.IntVar(&s.Questions, "questions", s.Questions, "requests that ask, explain or plan at the same time, at most half of them of one key; more wait, each key in its own line")
+	flags.Var((*size)(&s.Memory), "memory", "memory that the process is to stay within, as 4GiB; requests share half of it, and one key has at most half of that (default: half of the machine's or of the control group's)")
+	flags.Int64Var(&s.Work, "work", s.Work, "most work of one request, in nanoseconds of one processor")
+	flags.Int64Var(&s.UploadBytes, "upload-bytes", s.UploadBytes, "largest upload")
+	flags.IntVar(&s.BatchQueries, "batch-queries", s.BatchQueries, "most queries of one batch")
+	flags.Int64Var(&s.AnswerBytes, "answer-bytes", s.AnswerBytes, "most bytes of the answers of one batch together")
 	flags.Int64Var(&l.BatchBytes, "batch-bytes", l.BatchBytes, "largest body of one batch")
-	flags.IntVar(&l.Service.QueryBytes, "query-bytes", l.Service.QueryBytes, "largest query")
+	flags.IntVar(&s.QueryBytes, "query-bytes", s.QueryBytes, "largest query")
 	flags.DurationVar(&l.ReadHeader, "read-header", l.ReadHeader, "time for the head of a request to arrive")
 	flags.DurationVar(&l.ReadBody, "read-body", l.ReadBody, "time for the body of a request to arrive, uploads excepted")
 	flags.DurationVar(&l.UploadIdle, "upload-idle", l.UploadIdle, "longest pause within an upload")
@@ -98,6 +103,12 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 	default:
 		return fmt.Errorf("--metrics must be public, admin or off, not %q", f.metrics)
 	}
+	if err := errors.Join(f.limits.Check(), f.service.Check()); err != nil {
+		var limit *holdout.LimitError
+		errors.As(err, &limit)
+		return fmt.Errorf("--%s is %v; it must be at least %v", limit.Name, limit.Value, limit.Least)
+	}
+	limitMemory(f.service.Memory)
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	listener, err := net.Listen("tcp", f.addr)
@@ -141,7 +152,7 @@ func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Se
 		return nil, fmt.Errorf("this program's own file cannot be found, which is needed to decode uploads: %w", err)
 	}
 	service, err := holdout.Open(ctx, holdout.Options{
-		Dir: f.data, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.limits.Service, Version: version(),
+		Dir: f.data, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
 	})
 	var path *os.PathError
 	var ours *holdout.Error

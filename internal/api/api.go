@@ -9,6 +9,7 @@ package api
 import (
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,6 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/turns"
 )
 
 // Options are what an API is made with.
@@ -39,10 +41,11 @@ type API struct {
 	access  MetricsAccess
 	rates   rates
 	uploads chan struct{}
-	asking  chan struct{}
+	asked   holdout.Limits // those of the service
+	bodies  *turns.Queue   // memory of bodies that are being received, by key
 }
 
-// New makes the API of a service.
+// New makes the API of a service. It panics where Limits.Check refuses the limits, defaults filled in.
 func New(service *holdout.Service, o Options) *API {
 	a := &API{service: service, log: o.Logger, limits: o.Limits.withDefaults(), version: o.Version, access: o.Metrics}
 	if a.log == nil {
@@ -53,8 +56,14 @@ func New(service *holdout.Service, o Options) *API {
 	}
 	a.rates.limit, a.rates.burst = a.limits.Rate, a.limits.Burst
 	a.uploads = make(chan struct{}, a.limits.Uploads)
-	a.asking = make(chan struct{}, a.limits.Questions)
-	a.metrics = newMetrics(a.version)
+	if err := a.limits.Check(); err != nil {
+		panic(err)
+	}
+	if a.asked = holdout.DefaultLimits; service != nil { // without one there is only a document
+		a.asked = service.Limits()
+	}
+	a.bodies = turns.New(math.MaxInt, a.asked.Memory/holdout.BodyShare)
+	a.metrics = newMetrics(a.version, service.Working)
 
 	gin.SetMode(gin.ReleaseMode)
 	a.router = gin.New()

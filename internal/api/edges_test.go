@@ -43,7 +43,7 @@ func TestTokenLengths(t *testing.T) {
 func TestBodyAtItsLimit(t *testing.T) {
 	s := start(t, Options{})
 	path, _ := s.upload("name=flights&holdout=0.5&questions=20")
-	limit := int(s.api.limits.Service.QueryBytes)
+	limit := int(s.api.asked.QueryBytes)
 	query := `{"type":"mean","of":"delay","range":[-60,180]}`
 	for size, status := range map[int]int{limit: 200, limit + 1: 413} {
 		body := query + strings.Repeat(" ", size-len(query))

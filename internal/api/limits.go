@@ -1,14 +1,14 @@
 package api
 
 import (
-	"runtime"
+	"math"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
-// Limits bound what clients can make the server do. A zero field takes its value from DefaultLimits,
-// a negative one too where it says nothing else.
+// Limits bound what clients can make the server do over HTTP; what a request may ask for, and how many at a time, is up to the service
+// (holdout.Limits). A zero field takes its value from DefaultLimits.
 type Limits struct {
 	ReadHeader time.Duration // for the head of a request
 	ReadBody   time.Duration // for the body of a request that is not an upload
@@ -23,14 +23,11 @@ type Limits struct {
 	BatchBytes  int64 // of the body of a batch
 	KeyBytes    int64 // of the body that asks for a new key
 
-	Uploads   int           // at the same time
-	Questions int           // requests that scan rows at the same time; more wait
-	Wait      time.Duration // for one of these places
+	Uploads     int // at the same time
+	Connections int // open at the same time; the ones beyond wait in the system's queue until others close
 
 	Rate  float64 // requests a second of one key, on average; negative: no limit
 	Burst int     // requests of one key at once
-
-	Service holdout.Limits // what the service holds itself to; the size of one query and of an upload are checked here first
 }
 
 // DefaultLimits are those of a server started without flags.
@@ -48,14 +45,11 @@ var DefaultLimits = Limits{
 	BatchBytes:  64 << 20, // 10,000 queries of 6 kB
 	KeyBytes:    4 << 10,
 
-	Uploads:   2, // each has a decoding process with half a gigabyte
-	Questions: 16 * runtime.GOMAXPROCS(0),
-	Wait:      10 * time.Second,
+	Uploads:     2,    // each has a decoding process with half a gigabyte
+	Connections: 4096, // 20 kB each; see fitConnections for file descriptors
 
 	Rate:  5000, // stops a client that runs wild, not one that is busy: two cores answer some 2,000 questions a second
 	Burst: 10_000,
-
-	Service: holdout.DefaultLimits,
 }
 
 // withDefaults fills the fields that are zero.
@@ -73,20 +67,49 @@ func (l Limits) withDefaults() Limits {
 	or(&l.BatchBytes, d.BatchBytes)
 	or(&l.KeyBytes, d.KeyBytes)
 	or(&l.Uploads, d.Uploads)
-	or(&l.Questions, d.Questions)
-	or(&l.Wait, d.Wait)
-	if l.Rate == 0 { // negative has a meaning of its own
+	or(&l.Connections, d.Connections)
+	if l.Rate == 0 {
 		l.Rate = d.Rate
 	}
 	or(&l.Burst, d.Burst)
-	or(&l.Service.UploadBytes, d.Service.UploadBytes)
-	or(&l.Service.BatchQueries, d.Service.BatchQueries)
-	or(&l.Service.QueryBytes, d.Service.QueryBytes)
 	return l
 }
 
 func or[T ~int | ~int64](field *T, value T) {
-	if *field <= 0 {
+	if *field == 0 {
 		*field = value
 	}
 }
+
+// Check refuses limits with which a server could do nothing, by their names on the command line. Errors are *[holdout.LimitError].
+func (l Limits) Check() error {
+	for _, x := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"read-header", l.ReadHeader}, {"read-body", l.ReadBody}, {"handle", l.Handle}, {"write", l.Write}, {"idle", l.Idle},
+		{"upload-idle", l.UploadIdle}, {"upload-time", l.UploadTime}, {"drain", l.Drain},
+	} {
+		if x.value < leastTime {
+			return &holdout.LimitError{Name: x.name, Value: x.value, Least: leastTime}
+		}
+	}
+	for _, x := range []struct {
+		name  string
+		value int64
+	}{
+		{"header-bytes", int64(l.HeaderBytes)}, {"batch-bytes", l.BatchBytes}, {"key-bytes", l.KeyBytes}, {"uploads", int64(l.Uploads)},
+		{"connections", int64(l.Connections)}, {"burst", int64(l.Burst)},
+	} {
+		if x.value < 1 {
+			return &holdout.LimitError{Name: x.name, Value: x.value, Least: 1}
+		}
+	}
+	if math.IsNaN(l.Rate) || math.IsInf(l.Rate, 0) || l.Rate == 0 {
+		return &holdout.LimitError{Name: "rate", Value: l.Rate, Least: "more than 0, or negative for no limit"}
+	}
+	return nil
+}
+
+// leastTime is the shortest time limit that makes sense: a shorter one ends requests that nothing is wrong with.
+const leastTime = time.Millisecond

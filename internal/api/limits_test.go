@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -178,15 +180,44 @@ func (r cancelReader) Read([]byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
+// TestDefaultLimits: what is not given is the default, and each default is one that makes sense. Their values are pinned: a limit that
+// changes by accident is noticed.
 func TestDefaultLimits(t *testing.T) {
-	want := DefaultLimits
-	want.Service.Holdouts, want.Service.OpenTables, want.Service.Work = 0, 0, 0 // the service's own business
+	want := Limits{
+		ReadHeader: 10 * time.Second, ReadBody: 30 * time.Second, Handle: 2 * time.Minute, Write: time.Minute, Idle: 2 * time.Minute,
+		UploadIdle: time.Minute, UploadTime: 4 * time.Hour, Drain: 2 * time.Minute,
+		HeaderBytes: 65536, BatchBytes: 67108864, KeyBytes: 4096, Uploads: 2, Connections: 4096, Rate: 5000, Burst: 10000,
+	}
 	if got := (Limits{}).withDefaults(); got != want {
 		t.Errorf("%+v", got)
 	}
-	got := Limits{Uploads: -1, Questions: -1, Rate: -1, Drain: -1, BatchBytes: 7}.withDefaults()
-	if got.Uploads != DefaultLimits.Uploads || got.Questions != DefaultLimits.Questions || got.Drain != DefaultLimits.Drain || got.Rate != -1 || got.BatchBytes != 7 {
+	if got := (Limits{Rate: -1, BatchBytes: 7}).withDefaults(); got.Rate != -1 || got.BatchBytes != 7 {
 		t.Errorf("%+v", got)
+	}
+	if err := want.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNonsenseLimits: every limit that is zero, negative or no number is refused by its name.
+func TestNonsenseLimits(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  func(l *Limits)
+	}{
+		{"read-header", func(l *Limits) { l.ReadHeader = -time.Second }}, {"read-body", func(l *Limits) { l.ReadBody = 0 }},
+		{"handle", func(l *Limits) { l.Handle = -time.Second }}, {"write", func(l *Limits) { l.Write = 1 }}, {"idle", func(l *Limits) { l.Idle = -1 }},
+		{"upload-idle", func(l *Limits) { l.UploadIdle = 0 }}, {"upload-time", func(l *Limits) { l.UploadTime = 0 }}, {"drain", func(l *Limits) { l.Drain = -1 }},
+		{"header-bytes", func(l *Limits) { l.HeaderBytes = -1 }}, {"batch-bytes", func(l *Limits) { l.BatchBytes = -5 }}, {"key-bytes", func(l *Limits) { l.KeyBytes = 0 }},
+		{"uploads", func(l *Limits) { l.Uploads = -1 }}, {"connections", func(l *Limits) { l.Connections = 0 }}, {"burst", func(l *Limits) { l.Burst = 0 }},
+		{"rate", func(l *Limits) { l.Rate = math.NaN() }}, {"rate", func(l *Limits) { l.Rate = 0 }}, {"rate", func(l *Limits) { l.Rate = math.Inf(1) }},
+	} {
+		l := DefaultLimits
+		c.set(&l)
+		var wrong *holdout.LimitError
+		if err := l.Check(); !errors.As(err, &wrong) || wrong.Name != c.name || !strings.Contains(err.Error(), "at least") {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
 }
 
@@ -207,26 +238,37 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestBusy fills the places of uploads and of questions.
+// TestBusy fills the places of uploads and of questions. Each kind of request that works has to wait for a place: would one not, it
+// would be answered here.
 func TestBusy(t *testing.T) {
-	s := start(t, Options{Limits: Limits{Uploads: 1, Questions: 1, Wait: 20 * time.Millisecond}})
+	s := start(t, Options{Limits: Limits{Uploads: 1}}, holdout.Limits{Questions: 1, Wait: 20 * time.Millisecond})
 	path, _ := s.upload("name=flights&holdout=0.5&questions=5")
 	s.api.uploads <- struct{}{}
-	s.api.asking <- struct{}{}
+	working, done := make(chan struct{}), make(chan struct{})
+	go s.api.service.InTurn(context.Background(), holdout.Principal{KeyID: "other"}, holdout.Work{}, func(context.Context) error {
+		close(working)
+		<-done
+		return nil
+	})
+	<-working
 	for _, r := range []result{
 		s.send("POST", "/v1/holdouts?name=x", strings.NewReader("PAR1")),
 		s.post(path+"/queries", late), s.post(path+"/queries/batch", `{"queries":[`+late+`]}`), s.post(path+"/queries/explain", late),
+		s.post("/v1/plans", `{"n":1000,"questions":10}`),
 	} {
 		if r.StatusCode != 503 || r.problem(t).Code != "busy" || r.Header.Get("Retry-After") == "" {
 			t.Errorf("%s: %d %s", r.Request.URL, r.StatusCode, r.body)
 		}
 	}
+	if s.api.service.Working() != 1 {
+		t.Error("the place that is taken is not counted")
+	}
 	<-s.api.uploads
-	<-s.api.asking
+	close(done)
 	if r := s.post(path+"/queries", late); r.StatusCode != 200 || !strings.Contains(string(r.body), `"left":4`) {
 		t.Errorf("%d %s", r.StatusCode, r.body)
 	}
-	if len(s.api.asking) != 0 || len(s.api.uploads) != 0 {
+	if s.api.service.Working() != 0 || len(s.api.uploads) != 0 {
 		t.Error("a place was not given back")
 	}
 }

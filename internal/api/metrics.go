@@ -29,12 +29,11 @@ type metrics struct {
 	durations *prometheus.HistogramVec
 	inFlight  prometheus.Gauge
 	uploading prometheus.Gauge
-	asking    prometheus.Gauge
 	open      http.Handler // for everyone
 	all       http.Handler // for admins
 }
 
-func newMetrics(version string) *metrics {
+func newMetrics(version string, working func() int) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "holdoutd_http_requests_total", Help: "Requests by method, route and status (499: the client did not wait).",
@@ -45,16 +44,17 @@ func newMetrics(version string) *metrics {
 		}, []string{"route"}),
 		inFlight:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdoutd_http_requests_in_flight", Help: "Requests being handled."}),
 		uploading: prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdoutd_uploads_in_flight", Help: "Uploads being received or decoded."}),
-		asking:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "holdoutd_questions_in_flight", Help: "Requests that ask questions and have a place to scan."}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "holdoutd_build_info", Help: "1, with what was built as labels.",
 		ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
 	})
 	build.Set(1)
+	asking := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "holdoutd_questions_in_flight", Help: "Requests that ask, explain or plan and have a place to work."},
+		func() float64 { return float64(working()) })
 	open, all := prometheus.NewRegistry(), prometheus.NewRegistry()
 	open.MustRegister(m.requests, build)
-	all.MustRegister(m.requests, build, m.durations, m.inFlight, m.uploading, m.asking,
+	all.MustRegister(m.requests, build, m.durations, m.inFlight, m.uploading, asking,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.open, m.all = promhttp.HandlerFor(open, promhttp.HandlerOpts{}), promhttp.HandlerFor(all, promhttp.HandlerOpts{})
 	return m

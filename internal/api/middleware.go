@@ -20,6 +20,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/turns"
 )
 
 // Keys of what a request carries in its gin context.
@@ -168,14 +169,44 @@ func (a *API) noMethod(c *gin.Context) {
 	problem(methodNotAllowed, "this path has %s only", strings.Join(allowed, ", ")).reply(c)
 }
 
+// smallBody is a body for which no memory is reserved: as many as there can be connections take little together.
+const smallBody = 64 << 10
+
+// room reserves the memory of a body that is going to be read, so that many large ones at once wait for each other. One key has at most
+// half of what there is.
+func (a *API) room(c *gin.Context, limit int64) (release func(), err error) {
+	size := c.Request.ContentLength
+	if size < 0 {
+		size = limit // it is not known
+	}
+	if size = min(size, limit); size <= smallBody {
+		return func() {}, nil
+	}
+	patience := a.asked.Wait
+	wait, cancel := context.WithTimeout(c.Request.Context(), patience)
+	defer cancel()
+	place, err := a.bodies.Acquire(wait, caller(c.Request.Context()).KeyID, turns.Load{Bytes: size, Cost: float64(size)})
+	if err != nil {
+		return nil, &holdout.Error{Kind: holdout.Busy, RetryAfter: patience, Detail: "too many large requests are being received", Err: err}
+	}
+	return place.Release, nil
+}
+
 // withBody reads the whole body of an operation before its handler runs: at most limit bytes, within ReadBody, as JSON.
 func (a *API) withBody(limit int64) func(huma.Context, func(huma.Context)) {
+	limit = min(limit, a.bodies.ShareBytes())
 	return func(ctx huma.Context, next func(huma.Context)) {
 		c := humagin.Unwrap(ctx)
 		if p := acceptsJSON(c.Request); p != nil {
 			p.reply(c)
 			return
 		}
+		release, err := a.room(c, limit)
+		if err != nil {
+			problemOf(err).reply(c)
+			return
+		}
+		defer release()
 		body, err := a.readBody(c, limit)
 		if err != nil {
 			problemOf(err).reply(c)
@@ -246,29 +277,6 @@ func (a *API) inTime(ctx huma.Context, next func(huma.Context)) {
 	within, cancel := context.WithTimeout(c.Request.Context(), a.limits.Handle)
 	defer cancel()
 	c.Request = c.Request.WithContext(within)
-	next(ctx)
-}
-
-// inTurn lets a limited number of requests that scan rows run at once; the others wait.
-func (a *API) inTurn(ctx huma.Context, next func(huma.Context)) {
-	c := humagin.Unwrap(ctx)
-	wait := time.NewTimer(a.limits.Wait)
-	defer wait.Stop()
-	select {
-	case a.asking <- struct{}{}:
-	case <-c.Request.Context().Done():
-		return
-	case <-wait.C:
-		p := problem(busy, "too many questions are being worked on; ask again")
-		p.retryAfter = a.limits.Wait
-		p.reply(c)
-		return
-	}
-	a.metrics.asking.Inc()
-	defer func() {
-		a.metrics.asking.Dec()
-		<-a.asking
-	}()
 	next(ctx)
 }
 

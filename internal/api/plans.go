@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/thresholdout"
 	"github.com/holdoutd/holdoutd/thresholdout/compare"
 )
@@ -37,7 +38,11 @@ func (a *API) registerPlans() {
 		if err != nil {
 			return nil, err
 		}
-		report, err := compare.Plan(ctx, compare.Request(r))
+		var report compare.Report
+		err = a.service.InTurn(ctx, caller(ctx), holdout.Work{Steps: planSteps, Bytes: planBytes}, func(ctx context.Context) (err error) {
+			report, err = compare.Plan(ctx, compare.Request(r))
+			return err
+		})
 		var wrong *compare.RequestError
 		if errors.As(err, &wrong) {
 			return nil, wrongMember("/"+wrong.Field, wrong.Detail)
@@ -45,6 +50,11 @@ func (a *API) registerPlans() {
 		return &planReply{report}, err
 	})
 }
+
+const (
+	planSteps = 1e9     // a second: what the dearest plans take, which only end with their request
+	planBytes = 1 << 20 // far more than a plan takes
+)
 
 func readPlan(body []byte) (r PlanRequest, err error) {
 	into := map[string]any{

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -33,7 +34,6 @@ var (
 	unsupportedMedia = &class{"unsupported-media-type", http.StatusUnsupportedMediaType, "Unsupported media type", "Queries are JSON, uploads are Parquet (as the body, or as parts of multipart/form-data)."}
 	requestTimeout   = &class{"request-timeout", http.StatusRequestTimeout, "The request came too slowly", "Send the whole request again, faster."}
 	rateLimited      = &class{"rate-limited", http.StatusTooManyRequests, "Too many requests", "Wait for the seconds of Retry-After. This is about requests, not about the budget."}
-	busy             = &class{"busy", http.StatusServiceUnavailable, "The server is busy", "Nothing was done. Ask again after the seconds of Retry-After."}
 	badRange         = &class{"range-not-satisfiable", http.StatusRequestedRangeNotSatisfiable, "The range is beyond the file", "Content-Range names the length of the file."}
 	tooSlow          = &class{"timeout", http.StatusServiceUnavailable, "The server took too long", "Ask again with the same question: it costs once, whether the first attempt was recorded or not."}
 )
@@ -52,6 +52,7 @@ var classes = map[holdout.Kind]*class{
 	holdout.Conflict:            {"conflict", http.StatusConflict, "The request collides with another", "Wait for the other request, then look again."},
 	holdout.IdempotencyMismatch: {"idempotency-mismatch", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request", "Use a new key for a new request, and the same key only for the same request."},
 	holdout.BudgetExhausted:     {"budget-exhausted", http.StatusForbidden, "The budget is spent", "Questions that were answered before can still be asked; asking for less may still be possible (affordable)."},
+	holdout.Busy:                {"busy", http.StatusServiceUnavailable, "The server is busy", "Nothing was done. Ask again after the seconds of Retry-After."},
 	holdout.Unavailable:         {"unavailable", http.StatusServiceUnavailable, "The server cannot answer now", "Nothing was released. Ask again after the seconds of Retry-After; a question costs once."},
 	holdout.Damaged:             {"holdout-damaged", http.StatusServiceUnavailable, "The holdout is damaged", "Its files or its place in the ledger are not what was written. Restore what detail names from a backup; recorded answers still replay."},
 	holdout.RolledBack:          {"ledger-rolled-back", http.StatusServiceUnavailable, "The ledger is older than it was", "Answers that this holdout has given are missing from the ledger. Restore the newest copy of the data directory; recorded answers still replay."},
@@ -61,7 +62,7 @@ var classes = map[holdout.Kind]*class{
 // allClasses lists every class, by status and code, for the documentation.
 func allClasses() []*class {
 	all := slices.Collect(maps.Values(classes))
-	all = append(all, methodNotAllowed, unsupportedMedia, requestTimeout, badRange, rateLimited, busy, tooSlow)
+	all = append(all, methodNotAllowed, unsupportedMedia, requestTimeout, badRange, rateLimited, tooSlow)
 	slices.SortFunc(all, func(a, b *class) int {
 		if a.status != b.status {
 			return a.status - b.status
@@ -150,6 +151,11 @@ func problemOf(err error) *Problem {
 		p.cause, p.retryAfter = err, time.Second
 		return p
 	}
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		p := problem(classes[holdout.Unavailable], "the server has too many files and connections open")
+		p.cause, p.retryAfter = err, time.Second
+		return p
+	}
 	var e *holdout.Error
 	if !errors.As(err, &e) || e.Kind == holdout.Internal {
 		p := problem(classes[holdout.Internal], "the server failed; the request was not answered")
@@ -158,8 +164,8 @@ func problemOf(err error) *Problem {
 	}
 	p = problem(classes[e.Kind], "%s", e.Detail)
 	p.members, p.cause = e.Members, e.Err
-	if e.Kind == holdout.Unavailable {
-		p.retryAfter = time.Second
+	if e.Kind == holdout.Unavailable || e.Kind == holdout.Busy {
+		p.retryAfter = max(e.RetryAfter, time.Second)
 	}
 	var q *queries.Error
 	switch {

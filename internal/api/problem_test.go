@@ -19,7 +19,7 @@ const late = `{"type":"fraction","of":"delay > 15"}`
 // TestProblems sends what is wrong and checks the status, the code and the form of each reply. Every class that a
 // request alone can provoke is here; TestEveryClassIsProvoked knows where the others are.
 func TestProblems(t *testing.T) {
-	s := start(t, Options{Limits: Limits{BatchBytes: 20_000, Service: holdout.Limits{QueryBytes: 2000, UploadBytes: 1 << 20, BatchQueries: 3}}})
+	s := start(t, Options{Limits: Limits{BatchBytes: 20_000}}, holdout.Limits{QueryBytes: 2000, UploadBytes: 1 << 20, BatchQueries: 3})
 	path, _ := s.upload("name=flights&holdout=0.5&questions=3")
 	_, analyst := s.newKey("analyst")
 	s.post(path+"/queries", late, "Idempotency-Key: used")

@@ -34,8 +34,8 @@ type answersRequest struct {
 }
 
 func (a *API) registerQueries() {
-	questions := huma.Middlewares{a.inTime, a.withBody(int64(a.limits.Service.QueryBytes)), a.inTurn}
-	batches := huma.Middlewares{a.inTime, a.withBody(a.limits.BatchBytes), a.inTurn}
+	questions := huma.Middlewares{a.inTime, a.withBody(int64(a.asked.QueryBytes))}
+	batches := huma.Middlewares{a.inTime, a.withBody(a.limits.BatchBytes)}
 	const base = "/v1/holdouts/{id}"
 	typed(a, huma.Operation{
 		OperationID: "ask", Method: http.MethodPost, Path: base + "/queries", Tags: []string{"queries"}, Security: needsKey, Middlewares: questions,
@@ -48,7 +48,7 @@ func (a *API) registerQueries() {
 		OperationID: "ask-batch", Method: http.MethodPost, Path: base + "/queries/batch", Tags: []string{"queries"}, Security: needsKey, Middlewares: batches,
 		Summary:     "Ask many questions at once",
 		Description: "Answers queries in order, in one pass over the rows. All are paid or none is, unless `partial` is true: then as many as the budget allows. Tokens are spent in order; once they are gone the rest comes back as `not_asked` and costs nothing.",
-		RequestBody: a.jsonBody(batchSchema(a.limits.Service.BatchQueries)), SkipValidateBody: true,
+		RequestBody: a.jsonBody(batchSchema(a.asked.BatchQueries)), SkipValidateBody: true,
 		Responses: a.jsonReply("The answers in the order of the queries, with what is left of the budget", BatchReply{}, true),
 	}, a.askBatch)
 	typed(a, huma.Operation{
@@ -94,7 +94,7 @@ func (a *API) askBatch(ctx context.Context, in *queryRequest) (*writtenReply, er
 	if err := checkIdempotencyKey(in.IdempotencyKey); err != nil {
 		return nil, err
 	}
-	queries, partial, err := splitBatch(bodyOf(ctx), a.limits.Service.BatchQueries)
+	queries, partial, err := splitBatch(bodyOf(ctx), a.asked.BatchQueries)
 	if err != nil {
 		return nil, err
 	}

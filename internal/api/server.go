@@ -11,7 +11,9 @@ import (
 // Serve answers requests on l until ctx is done. Then it stops accepting, finishes what was accepted, for at most
 // l.Drain, and returns nil; what was not finished by then is cut off, and that is an error.
 func (a *API) Serve(ctx context.Context, l net.Listener) error {
+	limited := limitConnections(l, a.limits.Connections)
 	server := &http.Server{
+		ConnState:         limited.observe,
 		Handler:           a,
 		ReadHeaderTimeout: a.limits.ReadHeader,
 		IdleTimeout:       a.limits.Idle,
@@ -19,7 +21,7 @@ func (a *API) Serve(ctx context.Context, l net.Listener) error {
 		ErrorLog:          slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // broken connections and bad handshakes
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
+	go func() { served <- server.Serve(limited) }()
 	select {
 	case err := <-served:
 		return err

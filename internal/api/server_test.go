@@ -58,7 +58,7 @@ func (l *lockedBuffer) String() string {
 // panicValue stands for a cell in a panic's message; nothing else that is written, such as a time, looks like it.
 const panicValue = "cell-4711-secret"
 
-func start(t *testing.T, o Options) *server {
+func start(t *testing.T, o Options, limits ...holdout.Limits) *server {
 	t.Helper()
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -67,9 +67,11 @@ func start(t *testing.T, o Options) *server {
 	}
 	s := &server{t: t, dir: dir, log: &lockedBuffer{}}
 	o.Logger = slog.New(slog.NewJSONHandler(s.log, nil))
-	service, err := holdout.Open(t.Context(), holdout.Options{
-		Dir: dir, Logger: o.Logger, Decoder: []string{self, "decode-parquet"}, Limits: o.Limits.Service,
-	})
+	var limited holdout.Limits
+	for _, l := range limits {
+		limited = l
+	}
+	service, err := holdout.Open(t.Context(), holdout.Options{Dir: dir, Logger: o.Logger, Decoder: []string{self, "decode-parquet"}, Limits: limited})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -175,10 +175,10 @@ func (a *API) create(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if limit := a.limits.Service.UploadBytes; c.Request.ContentLength > limit+multipartSlack {
+	if limit := a.asked.UploadBytes; c.Request.ContentLength > limit+multipartSlack {
 		return bodyProblem(&http.MaxBytesError{Limit: limit})
 	}
-	body := newUploadBody(c, a.limits)
+	body := newUploadBody(c, a.limits, a.asked.UploadBytes)
 	up, err := body.parts(c.Request)
 	if err != nil {
 		return err
@@ -187,8 +187,8 @@ func (a *API) create(c *gin.Context) error {
 	case a.uploads <- struct{}{}:
 		defer func() { <-a.uploads }()
 	default:
-		p := problem(busy, "%d uploads are under way; try again later", cap(a.uploads))
-		p.retryAfter = a.limits.Wait
+		p := problem(classes[holdout.Busy], "%d uploads are under way; try again later", cap(a.uploads))
+		p.retryAfter = a.asked.Wait
 		return p
 	}
 	a.metrics.uploading.Inc()
@@ -225,9 +225,9 @@ type uploadBody struct {
 	failure *Problem // why reading stopped before the end
 }
 
-func newUploadBody(c *gin.Context, l Limits) *uploadBody {
+func newUploadBody(c *gin.Context, l Limits, most int64) *uploadBody {
 	return &uploadBody{
-		body:    http.MaxBytesReader(c.Writer, c.Request.Body, l.Service.UploadBytes+multipartSlack),
+		body:    http.MaxBytesReader(c.Writer, c.Request.Body, most+multipartSlack),
 		control: http.NewResponseController(c.Writer),
 		idle:    l.UploadIdle,
 		until:   time.Now().Add(l.UploadTime),

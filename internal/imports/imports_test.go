@@ -21,7 +21,7 @@ var inner = map[string][]string{
 	"thresholdout": {"dp"},
 	"queries":      {"dataset", "internal/nearest", "internal/strictjson"},
 	"session":      {"dp", "dataset", "thresholdout", "queries", "internal/nearest", "internal/strictjson"},
-	"holdout":      {"dp", "dataset", "thresholdout", "queries", "session", "internal/nearest", "internal/strictjson"},
+	"holdout":      {"dp", "dataset", "thresholdout", "queries", "session", "internal/nearest", "internal/strictjson", "internal/turns", "internal/machine"},
 	"featuresel":   {"dp", "dataset", "thresholdout", "queries", "session", "internal/nearest", "internal/strictjson"},
 	"client":       {},
 }

@@ -1,0 +1,76 @@
+package holdout
+
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/engine"
+)
+
+// What a request holds in memory beside what engine.Estimate says of its passes, in bytes: upper bounds of what was measured, rounded up.
+const (
+	queryMemory    = 16 << 10 // of a query, whatever it asks
+	jsonMemory     = 24       // of a byte of JSON: the text, its members, its tree, its canonical form
+	functionMemory = 1 << 10  // of a row function: its nodes and names, its sums, what is released of it
+	answerMemory   = 4        // of a byte of an answer: the answer, what is recorded, and the reply
+)
+
+// bodyWork is what reading queries takes.
+func bodyWork(queries, bytes int) Work {
+	n, size := int64(queries), int64(bytes)
+	return Work{Steps: 100 * size, Bytes: n*queryMemory + size*jsonMemory}
+}
+
+// trainingWork is what one pass over the training part takes.
+func (h *opened) trainingWork(functions []queries.RowFunction) Work {
+	if h.trainingTable == nil {
+		return Work{}
+	}
+	e := engine.Estimate(functions, h.trainingShape)
+	return Work{Steps: e.Total(h.trainingShape.Rows), Pass: e.Memory}
+}
+
+// heldWork is what a compiled plan holds until the reply.
+func heldWork(p *queries.Plan) Work {
+	return Work{Bytes: functionMemory * int64(len(p.Functions))}
+}
+
+// passWork is what it takes to read the rows for plans, whose answers have at most so many bytes together: of the holdout, and of the
+// training part where the mechanism compares with it; or to explain them, from the training part alone.
+func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Work {
+	var functions []queries.RowFunction
+	for _, p := range plans {
+		functions = append(functions, p.Functions...)
+	}
+	w := Work{Bytes: answerMemory * answers}
+	if h.params.UsesTraining() || !holdout {
+		w = w.plus(h.trainingWork(functions))
+	}
+	if holdout {
+		e := engine.Estimate(functions, h.holdoutShape)
+		w = w.plus(Work{Steps: e.Total(h.holdoutShape.Rows), Pass: e.Memory})
+	}
+	return w
+}
+
+// needAnswers refuses a batch of so many queries of which the first answers could be too long together.
+func (s *Service) needAnswers(bytes int64, answers, queries int) error {
+	most := s.limits.AnswerBytes
+	if bytes <= most {
+		return nil
+	}
+	return &Error{Kind: TooLarge, Pointer: "/queries",
+		Detail: fmt.Sprintf("the answers of the first %d of %d queries could have %d bytes together, at most %d are given at once; ask in batches of at most %d such queries",
+			answers, queries, bytes, most, max(1, answers-1)),
+		Members: map[string]any{"limit": most}}
+}
+
+// shapeOf is the public shape of a part's table.
+func shapeOf(t *dataset.Table, source engine.Source) dataset.Shape {
+	s := t.Shape()
+	if units := source.Units(); units != s.Rows {
+		s.Units = units
+	}
+	return s
+}
