@@ -57,7 +57,7 @@ func (s *Service) takeTurn(ctx context.Context, p Principal, w Work, bytes int64
 	case ctx.Err() != nil:
 		return 0, &Error{Kind: Unavailable, Detail: "the request ended before its turn; nothing was done", Err: ctx.Err()}
 	default:
-		return 0, &Error{Kind: Busy, RetryAfter: s.limits.Wait, Err: err,
+		return 0, &Error{Kind: Busy, RetryAfter: s.limits.Wait,
 			Detail: fmt.Sprintf("too many requests are being worked on; this one's turn did not come in %v", s.limits.Wait)}
 	}
 	defer t.place.Release()

@@ -187,7 +187,7 @@ func (a *API) room(c *gin.Context, limit int64) (release func(), err error) {
 	defer cancel()
 	place, err := a.bodies.Acquire(wait, caller(c.Request.Context()).KeyID, turns.Load{Bytes: size, Cost: float64(size)})
 	if err != nil {
-		return nil, &holdout.Error{Kind: holdout.Busy, RetryAfter: patience, Detail: "too many large requests are being received", Err: err}
+		return nil, &holdout.Error{Kind: holdout.Busy, RetryAfter: patience, Detail: "too many large requests are being received"}
 	}
 	return place.Release, nil
 }

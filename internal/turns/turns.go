@@ -68,7 +68,7 @@ func New(places int, bytes int64) *Queue {
 }
 
 // SharePlaces is how many places one key can hold: half of them, rounded up.
-func (q *Queue) SharePlaces() int { return (q.places + 1) / 2 }
+func (q *Queue) SharePlaces() int { return q.places/2 + q.places%2 }
 
 // ShareBytes is how many bytes one key can hold, and so the largest request that is ever admitted: half of them, rounded up.
 func (q *Queue) ShareBytes() int64 { return q.bytes/2 + q.bytes%2 }

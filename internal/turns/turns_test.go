@@ -44,6 +44,9 @@ func TestOneKeyCannotFillTheQueue(t *testing.T) {
 	if victim := enter(q, "victim", Load{Bytes: 500, Cost: 1}); !victim.granted() {
 		t.Error("forty requests of one key keep another key's request waiting")
 	}
+	if q := New(math.MaxInt, math.MaxInt64); !enter(q, "a", Load{Bytes: math.MaxInt64 / 2}).granted() || !enter(q, "b", Load{Bytes: math.MaxInt64 / 2}).granted() {
+		t.Error("a queue without limits has no room")
+	}
 	q = New(8, 1000)
 	for range 4 {
 		enter(q, "hog", Load{Bytes: 250, Cost: 1})
