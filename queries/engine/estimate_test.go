@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/kernel"
+)
+
+// inList is town in a list of literals that no other list has.
+func inList(i, literals int) queries.RowFunction {
+	n := &expr.Node{Op: expr.OpIn, Type: expr.Condition, Args: []*expr.Node{{Op: expr.OpColumn, Type: expr.Text, Text: "town"}}}
+	for k := range literals {
+		n.Args = append(n.Args, &expr.Node{Op: expr.OpText, Type: expr.Text, Text: fmt.Sprintf("town %d %d", i, k)})
+	}
+	n.Args[1].Text = "town C"
+	return queries.RowFunction{Lo: 0, Hi: 1, Value: n}
+}
+
+func inLists(n, literals int) []queries.RowFunction {
+	functions := make([]queries.RowFunction, n)
+	for i := range functions {
+		functions[i] = inList(i, literals)
+	}
+	return functions
+}
+
+// TestPassesAreBounded: thousands of lists over a million texts are summed in passes whose tables and nodes stay within their bounds, and
+// what Estimate says does not grow with the number of lists.
+func TestPassesAreBounded(t *testing.T) {
+	shape := dataset.Shape{Rows: 1 << 20, Texts: map[string]dataset.TextShape{"town": {Texts: 1 << 20, Bytes: 1 << 24}}}
+	functions := inLists(2500, 20)
+	at := 0
+	for _, n := range passes(functions, shape) {
+		tables, nodes := int64(0), 0
+		for _, f := range functions[at : at+n] {
+			tables += kernel.TableBytes(shape.Texts["town"], false)
+			nodes += 1 + len(f.Value.Args)
+		}
+		if n == 0 || tables > MaxTables || nodes > maxNodes {
+			t.Fatalf("a pass of %d functions has %d nodes and %d bytes of tables", n, nodes, tables)
+		}
+		at += n
+	}
+	if at != len(functions) {
+		t.Fatalf("passes of %d functions, of %d", at, len(functions))
+	}
+	most := int64(MaxTables + maxNodes*nodeMemory + MaxScratch*runtime.GOMAXPROCS(0))
+	if w := Estimate(functions, shape); w.Memory > most || w.Memory < MaxTables/2 {
+		t.Errorf("2,500 lists take %d bytes, at most %d wanted", w.Memory, most)
+	}
+	// A single function that needs more is not cut, and says so.
+	one := functions[0]
+	all := &expr.Node{Op: expr.OpOr, Type: expr.Condition}
+	for _, f := range functions {
+		all.Args = append(all.Args, f.Value)
+	}
+	one.Value = all
+	if w := Estimate([]queries.RowFunction{one}, shape); w.Memory < 2500*(1<<20)/8 {
+		t.Errorf("2,500 lists in one function take %d bytes", w.Memory)
+	}
+}
+
+// TestPassesAgree: a batch that is cut into passes has the sums of its functions one by one.
+func TestPassesAgree(t *testing.T) {
+	s, err := NewTable(people(1000), nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	functions := inLists(600, 150) // more nodes than a pass compiles
+	if n := len(passes(functions, s.Shape())); n < 2 {
+		t.Fatalf("%d passes", n)
+	}
+	got, err := s.Sums(context.Background(), functions, 0, s.Units())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := s.Sums(context.Background(), functions[:1], 0, s.Units())
+	if err != nil || one[0] == 0 {
+		t.Fatal(one, err)
+	}
+	for i, sum := range got {
+		if sum != one[0] {
+			t.Fatalf("function %d: %d, want %d", i, sum, one[0])
+		}
+	}
+}
+
+// TestEstimateGrows: more of anything is more work, and nothing overflows.
+func TestEstimateGrows(t *testing.T) {
+	shape := dataset.Shape{Rows: 1000, Texts: map[string]dataset.TextShape{"town": {Texts: 64, Bytes: 1024}}}
+	part := func(literal string) []queries.RowFunction {
+		column := &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: "town"}
+		text := &expr.Node{Op: expr.OpText, Type: expr.Text, Text: literal}
+		return []queries.RowFunction{{Lo: 0, Hi: 1, Value: call(expr.OpContains, expr.Condition, column, text)}}
+	}
+	base := Estimate(batch(1), shape)
+	if w := Estimate(batch(2), shape); w.Steps <= base.Steps {
+		t.Errorf("two predicates take %v, one %v", w, base)
+	}
+	twice := append(batch(1), batch(1)...)
+	twice[1].Value = twice[0].Value
+	if w := Estimate(twice, shape); w.Steps >= 2*base.Steps {
+		t.Errorf("a shared expression counts twice: %v, once %v", w, base)
+	}
+	short := Estimate(part("a"), shape)
+	if w := Estimate(part(string(make([]byte, 100))), shape); short.Texts < 1024 || w.Texts <= short.Texts {
+		t.Errorf("a long literal takes %v, a short one %v", w, short)
+	}
+	shape.Texts["town"] = dataset.TextShape{Texts: 64, Bytes: 2048}
+	if w := Estimate(part("a"), shape); w.Texts <= short.Texts || w.Steps != short.Steps {
+		t.Errorf("more bytes of texts take %v, fewer %v", w, short)
+	}
+	if w := (Work{Steps: math.MaxInt64, Texts: math.MaxInt64}); w.Total(math.MaxInt64) <= 0 || w.Total(0) <= 0 {
+		t.Error("a total overflows")
+	}
+}
