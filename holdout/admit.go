@@ -124,9 +124,6 @@ func (a *admission) recall(ctx context.Context) (fresh []*question, err error) {
 		}
 		fresh = append(fresh, q)
 	}
-	if a.holdout.params.Mechanism == thresholdout.Leaderboard && len(fresh) > 1 {
-		return nil, invalid("/queries", "a ladder takes one new submission at a time")
-	}
 	return fresh, nil
 }
 
@@ -267,11 +264,7 @@ func (h *opened) question(ctx context.Context, q *queries.Query) (*session.Quest
 	asked, err := h.session.Question(q, plan)
 	var wrong *session.WrongError
 	if errors.As(err, &wrong) {
-		e := &Error{Kind: Invalid, Pointer: wrong.Pointer, Detail: wrong.Detail, Err: err}
-		if wrong.TooLarge {
-			e.Kind = TooLarge
-		}
-		return nil, e
+		return nil, &Error{Kind: Invalid, Pointer: wrong.Pointer, Detail: wrong.Detail, Err: err}
 	}
 	return asked, err
 }

@@ -67,9 +67,6 @@ func (p *pace) begin(h *opened, wave []*question) (ready func()) {
 	var functions []queries.RowFunction
 	for _, q := range wave {
 		functions = append(functions, q.asked.Plan.Functions...)
-		if q.asked.Rival != nil {
-			functions = append(functions, q.asked.Rival.Functions...)
-		}
 	}
 	begun, time := p.now(), p.time(h, functions)
 	return func() { p.sleep(untilPublic(p.now().Sub(begun), time)) }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
-	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -212,27 +211,8 @@ func (f *flight) scan(ctx context.Context, wave []*question) (sums []session.Sum
 	asked := make([]*session.Question, len(wave))
 	for i, q := range wave {
 		asked[i] = q.asked
-		if err := f.meetRival(ctx, q.asked); err != nil {
-			return nil, err
-		}
 	}
 	return f.holdout.session.Scan(ctx, f.state, asked, f.holdout.holdout, f.holdout.training)
-}
-
-// meetRival compiles the submission that a ladder compares the next one with.
-func (f *flight) meetRival(ctx context.Context, q *session.Question) error {
-	best := f.holdout.session.Rival(f.state)
-	if best == "" {
-		return nil
-	}
-	parsed, err := queries.Parse([]byte(best))
-	if err == nil {
-		q.Rival, err = f.holdout.compile(ctx, parsed)
-	}
-	if err != nil {
-		return fmt.Errorf("holdout: the best submission: %w", err)
-	}
-	return nil
 }
 
 // scanError keeps what a scan says out of replies; it can only be about the machine or the caller's leaving.

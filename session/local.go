@@ -61,11 +61,6 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 			return Answer{}, err
 		}
 	}
-	if best := l.Rival(l.State); best != "" {
-		if q.Rival, err = l.compile([]byte(best)); err != nil {
-			return Answer{}, err
-		}
-	}
 	sums, err := l.Scan(ctx, l.State, []*Question{q}, l.Holdout, l.Training)
 	if err != nil {
 		return Answer{}, err
@@ -80,14 +75,6 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 	}
 	l.answered[q.ID] = answer
 	return answer, nil
-}
-
-func (l *Local) compile(query []byte) (*queries.Plan, error) {
-	q, err := queries.Parse(query)
-	if err != nil {
-		return nil, err
-	}
-	return q.Compile(l.Schema)
 }
 
 // ShortError is a question that the budget does not pay for.

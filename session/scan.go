@@ -19,7 +19,6 @@ type Source interface {
 // good for the state that they were made for; a mechanism that gives every question its own rows accepts no other.
 type Sums struct {
 	Holdout, Training []thresholdout.Mean
-	Both              []thresholdout.Mean // ladder: of the rows in which the submission and its rival are both wrong
 	at                thresholdout.State
 }
 
@@ -34,9 +33,6 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 	var functions []queries.RowFunction
 	for _, q := range questions {
 		functions = append(functions, q.Plan.Functions...)
-		if q.Rival != nil {
-			functions = append(functions, both(q))
-		}
 	}
 	onHoldout, err := means(ctx, holdout, functions)
 	if err != nil {
@@ -54,10 +50,6 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 		sums[i] = Sums{Holdout: onHoldout[first:last], at: state}
 		if onTraining != nil {
 			sums[i].Training = onTraining[first:last]
-		}
-		if q.Rival != nil {
-			sums[i].Both = onHoldout[last : last+1]
-			last++
 		}
 		first = last
 	}

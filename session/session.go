@@ -51,14 +51,12 @@ type Question struct {
 	Canonical []byte
 	Plan      *queries.Plan
 	Guess     *thresholdout.Guess // guess_and_check: the asker's own, or nil
-	Rival     *queries.Plan       // ladder: the best submission so far, or nil for the first; see [Session.Rival]
 }
 
 // WrongError is a query that this guarantee cannot answer, whatever the rows are.
 type WrongError struct {
-	Pointer  string // JSON pointer of the member that is wrong
-	Detail   string
-	TooLarge bool // the query is well-formed, and too long
+	Pointer string // JSON pointer of the member that is wrong
+	Detail  string
 }
 
 func (e *WrongError) Error() string { return "session: " + e.Pointer + ": " + e.Detail }
@@ -73,7 +71,7 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 	if plan.Sequential() && p.Rounds > 0 {
 		return nil, wrong("/type", "a %s chooses what it asks by the answers before, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
 	}
-	if err := s.checkSubmission(query, plan); err != nil {
+	if err := s.checkSubmission(plan); err != nil {
 		return nil, err
 	}
 	for _, member := range []struct {
@@ -113,13 +111,13 @@ func guess(q *queries.Query, plan *queries.Plan) *thresholdout.Guess {
 	return g
 }
 
-// Exclusive reports whether the state must not move between the scan and the answer of this question: where its rows, its rival
+// Exclusive reports whether the state must not move between the scan and the answer of this question: where its rows
 // or its price depend on the state. Nothing else of the holdout may then be answered in between. All other questions may be answered
 // at the same time, in any order, as long as each has reserved its price.
 func (s *Session) Exclusive(q *Question) bool {
 	p := s.Guarantee
 	switch {
-	case p.Mechanism == thresholdout.Split, p.Mechanism == thresholdout.Leaderboard, p.Rounds > 0:
+	case p.Mechanism == thresholdout.Split, p.Rounds > 0:
 		return true
 	case q.Guess != nil && q.Guess.HalfWidth > 0: // whether it can pass depends on how many tokens are spent
 		return true

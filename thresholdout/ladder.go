@@ -48,17 +48,16 @@ func (p Params) steps() bounds.LadderSteps {
 	return bounds.LadderSteps{N: p.N, Step: p.Step(), Beta: p.beta()}
 }
 
-// StepLadder is one step of the mechanism ladder: query, in canonical form, has these losses, of which N and Sum are read. It is
-// decided by the state alone whether there are submissions left: ErrNoQuestions. The comparison is of integers: a loss of Sum/(N 2^30) moves a
+// StepLadder is one step of the mechanism ladder: a submission has this mean loss. It is decided by the state alone whether there are submissions left: ErrNoQuestions. The comparison is of integers: a loss of Sum/(N 2^30) moves a
 // board that shows Shown steps if Sum < (Shown-1) Step 2^30.
-func StepLadder(p Params, s State, in Losses, query string) (Standing, State, error) {
+func StepLadder(p Params, s State, in Mean) (Standing, State, error) {
 	if p.Mechanism != Leaderboard {
 		return Standing{}, s, fmt.Errorf("thresholdout: the mechanism %s has no board", p.Mechanism)
 	}
 	if s.Questions >= p.Questions {
 		return Standing{}, s, ErrNoQuestions
 	}
-	if err := (Mean{Sum: in.Sum, N: in.N}).check(p.N); err != nil {
+	if err := in.check(p.N); err != nil {
 		return Standing{}, s, fmt.Errorf("thresholdout: losses: %w", err)
 	}
 	step := p.Step() * grid // at most 2^61
@@ -75,7 +74,6 @@ func StepLadder(p Params, s State, in Losses, query string) (Standing, State, er
 		}
 		board.Moves++
 		board.Place = s.Questions
-		s.Best = query
 	}
 	s.Board = &board
 	return Standing{Loss: min(1, float64(board.Shown)*float64(p.Step())/float64(p.N)), Best: best, Interval: p.boardInterval(board)}, s, nil

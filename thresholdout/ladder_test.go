@@ -16,7 +16,7 @@ import (
 )
 
 // wrongRows is a submission that errs on so many rows.
-func wrongRows(p Params, count int64) Losses { return Losses{N: p.N, Sum: count * grid} }
+func wrongRows(p Params, count int64) Mean { return Mean{N: p.N, Sum: count * grid} }
 
 // TestLadderRunsArePaidFor walks all runs of a small board by the mechanism's own states: for each of them the next submission is fixed,
 // and may miss on two sides with the probability that its printed interval stands for; together at most beta. It would notice runs that are
@@ -33,7 +33,7 @@ func TestLadderRunsArePaidFor(t *testing.T) {
 		runs := map[Standing]State{} // by what is shown
 		level := math.NaN()          // of the submission, where it may move the board
 		for eighths := int64(0); eighths <= 8; eighths++ {
-			standing, next, err := StepLadder(p, s, wrongRows(p, eighths*p.N/8), "q")
+			standing, next, err := StepLadder(p, s, wrongRows(p, eighths*p.N/8))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestLadderIsNotClimbed(t *testing.T) {
 		c, s, miss := newClimber(rows, run), State{}, false
 		sum := c.sum
 		for range p.Questions {
-			standing, next, err := StepLadder(p, s, wrongRows(p, sum), "q")
+			standing, next, err := StepLadder(p, s, wrongRows(p, sum))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -178,13 +178,13 @@ func TestLadderSteps(t *testing.T) {
 		var s State
 		last, moves := math.Inf(1), int64(0)
 		for range p.Questions {
-			loss := Losses{N: p.N, Sum: rapid.Int64Range(0, p.N*grid).Draw(t, "sum")}
+			loss := Mean{N: p.N, Sum: rapid.Int64Range(0, p.N*grid).Draw(t, "sum")}
 			if s.Board != nil && rapid.Bool().Draw(t, "near") { // within two steps of what is shown
 				away := rapid.Float64Range(-2, 2).Draw(t, "away") * float64(p.Step())
 				loss.Sum = min(max(0, s.Board.Shown*p.Step()*grid+int64(away*float64(grid))), p.N*grid)
 			}
-			standing, next, err := StepLadder(p, s, loss, "q")
-			again, _, _ := StepLadder(p, s, loss, "q")
+			standing, next, err := StepLadder(p, s, loss)
+			again, _, _ := StepLadder(p, s, loss)
 			if err != nil || !reflect.DeepEqual(standing, again) {
 				t.Fatalf("a step is not pure: %+v, %+v, %v", standing, again, err)
 			}
@@ -210,7 +210,7 @@ func TestLadderSteps(t *testing.T) {
 				t.Fatalf("%s, %v", text, err)
 			}
 		}
-		if _, _, err := StepLadder(p, s, wrongRows(p, 0), "q"); !errors.Is(err, ErrNoQuestions) {
+		if _, _, err := StepLadder(p, s, wrongRows(p, 0)); !errors.Is(err, ErrNoQuestions) {
 			t.Fatalf("one submission more: %v", err)
 		}
 	})
@@ -218,8 +218,8 @@ func TestLadderSteps(t *testing.T) {
 
 func TestLadderRefuses(t *testing.T) {
 	p := must(t, Params{Mechanism: Leaderboard, N: 100})
-	for name, in := range map[string]Losses{"another holdout's": {N: 99}, "negative": {N: 100, Sum: -1}, "above 1": {N: 100, Sum: 100*grid + 1}} {
-		if _, s, err := StepLadder(p, State{}, in, "q"); err == nil || !reflect.DeepEqual(s, State{}) {
+	for name, in := range map[string]Mean{"another holdout's": {N: 99}, "negative": {N: 100, Sum: -1}, "above 1": {N: 100, Sum: 100*grid + 1}} {
+		if _, s, err := StepLadder(p, State{}, in); err == nil || !reflect.DeepEqual(s, State{}) {
 			t.Errorf("%s losses were accepted", name)
 		}
 	}

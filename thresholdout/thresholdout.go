@@ -99,9 +99,7 @@ type State struct {
 	Rounds  int64 `json:"rounds,omitempty"`
 	InRound int64 `json:"in_round,omitempty"`
 
-	// Board is a ladder's, and Best the canonical query of the submission that it shows.
-	Board *Board `json:"board,omitempty"`
-	Best  string `json:"best,omitempty"`
+	Board *Board `json:"board,omitempty"` // ladder
 
 	// Wide is how many guesses passed at a wider width than the narrowest, which later widths pay for.
 	Wide int64 `json:"wide,omitempty"`
