@@ -28,7 +28,7 @@ type Settings struct {
 	Sigma      float64 `json:"sigma"`
 	Bounds     string  `json:"bounds"` // "any", "published"
 
-	LargestUnit int64 `json:"largest_unit"` // with Unit: the rows of the largest one
+	LargestUnit int64 `json:"largest_unit"` // with Unit: the most rows that a unit can have
 }
 
 // values are the settings that are not zero, as parameters.
