@@ -19,7 +19,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
-// MaxNameLength is the longest name of a key or a holdout, in bytes: a line of text.
+// MaxNameLength is the longest name of a key or a holdout, in characters: a line of text.
 const MaxNameLength = 200
 
 const (
@@ -172,10 +172,10 @@ func admins(p Principal) error {
 // checkName refuses names that cannot stand in a line of text.
 func checkName(pointer, name string) error {
 	switch {
-	case len(name) > MaxNameLength:
-		return invalid(pointer, "%s is longer than %d bytes", pointer, MaxNameLength)
 	case !utf8.ValidString(name):
 		return invalid(pointer, "%s is not valid UTF-8", pointer)
+	case utf8.RuneCountInString(name) > MaxNameLength:
+		return invalid(pointer, "%s is longer than %d characters", pointer, MaxNameLength)
 	case strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r == 0x7f }):
 		return invalid(pointer, "%s has control characters", pointer)
 	}

@@ -190,11 +190,13 @@ func (k kind) schema(prefix string) map[string]any {
 		"additionalProperties": false, "examples": examples,
 	}
 	if len(k.needsOne) > 0 {
-		var either []map[string]any
+		// At least one of them: it is not so that each, if it is there, is what nothing can be. An anyOf would say it more plainly,
+		// but generators of clients make a union of it that has lost the members.
+		nothing, all := map[string]any{"not": map[string]any{}}, map[string]any{}
 		for _, name := range k.needsOne {
-			either = append(either, map[string]any{"required": []string{name}})
+			all[name] = nothing
 		}
-		s["anyOf"] = either
+		s["not"] = map[string]any{"properties": all}
 	}
 	return s
 }

@@ -75,7 +75,7 @@ func New(service *holdout.Service, o Options) *API {
 	a.router.NoMethod(a.noMethod)
 
 	a.huma = humagin.New(a.router, a.config())
-	a.huma.UseMiddleware(a.authenticate)
+	a.huma.UseMiddleware(a.authenticate, a.checkParameters)
 	a.registerHoldouts()
 	a.registerUpload()
 	a.registerQueries()

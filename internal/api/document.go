@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
 // interfaceVersion is that of the HTTP interface, not of the program: it changes when a client must.
@@ -187,6 +188,15 @@ func (a *API) finishDocument() {
 		codes = append(codes, c.code)
 	}
 	schemas["Problem"].Properties["code"].Enum = codes
+	plan := schemas["PlanRequest"].Properties
+	for name, most := range map[string]float64{
+		"n": bounds.MaxUnits, "questions": bounds.MaxQuestions, "rounds": bounds.MaxRounds, "tokens": bounds.MaxQuestions, "training": bounds.MaxUnits,
+	} {
+		plan[name].Minimum, plan[name].Maximum = number(1), number(most)
+	}
+	plan["n"].Minimum, plan["training"].Minimum = number(bounds.MinUnits), number(0)
+	plan["confidence"].ExclusiveMinimum, plan["confidence"].Maximum = number(0), number(bounds.MaxConfidence)
+	plan["half_width"].ExclusiveMinimum, plan["half_width"].ExclusiveMaximum = number(0), number(1)
 	null := &huma.Schema{Type: "null"}
 	budget := schemas["Budget"].Properties
 	budget["tokens"] = &huma.Schema{OneOf: []*huma.Schema{budget["tokens"], null}, Description: "null where the mechanism has none"}
@@ -203,6 +213,8 @@ func (a *API) finishDocument() {
 		c.Data(http.StatusOK, "application/vnd.oai.openapi+json;version=3.1", body)
 	})
 }
+
+func number(x float64) *float64 { return &x }
 
 // OpenAPI is the OpenAPI 3.1 document of the interface. It does not depend on the service's data.
 func (a *API) OpenAPI() ([]byte, error) {

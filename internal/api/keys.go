@@ -20,7 +20,7 @@ type keyRequest struct {
 
 // NewKey asks for a key.
 type NewKey struct {
-	Name  string        `json:"name" doc:"who will use it, for people"`
+	Name  string        `json:"name" minLength:"1" maxLength:"200" pattern:"^[^\\x00-\\x1f\\x7f]*$" doc:"who will use it, for people"`
 	Scope holdout.Scope `json:"scope" enum:"admin,analyst" doc:"what it may do"`
 }
 

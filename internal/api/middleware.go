@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -20,6 +22,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 	"github.com/holdoutd/holdoutd/internal/turns"
 )
 
@@ -190,6 +193,45 @@ func (a *API) room(c *gin.Context, limit int64) (release func(), err error) {
 		return nil, &holdout.Error{Kind: holdout.Busy, RetryAfter: patience, Detail: "too many large requests are being received"}
 	}
 	return place.Release, nil
+}
+
+// checkParameters refuses a parameter after the ? that the operation does not have, that is given twice, or that is empty:
+// huma takes an empty one for one that is absent. The settings of an upload are read by readSettings, which says more; and
+// a health check may carry what a balancer adds.
+func (a *API) checkParameters(ctx huma.Context, next func(huma.Context)) {
+	op := ctx.Operation()
+	if len(op.Security) == 0 || op.OperationID == createHoldout {
+		next(ctx)
+		return
+	}
+	c := humagin.Unwrap(ctx)
+	given, err := url.ParseQuery(c.Request.URL.RawQuery)
+	if err != nil {
+		problem(classes[holdout.Malformed], "the parameters after ? are badly escaped").reply(c)
+		return
+	}
+	var known []string
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			known = append(known, p.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		var p *Problem
+		switch values := given[name]; {
+		case !slices.Contains(known, name):
+			p = invalid(name, nearest.Name(name, known), "%s is no parameter of this operation", name)
+		case len(values) > 1:
+			p = invalid(name, "", "%s is given more than once", name)
+		case values[0] == "":
+			p = invalid(name, "", "%s is empty; leave it out for the default", name)
+		default:
+			continue
+		}
+		p.reply(c)
+		return
+	}
+	next(ctx)
 }
 
 // withBody reads the whole body of an operation before its handler runs: at most limit bytes, within ReadBody, as JSON.

@@ -71,6 +71,9 @@ func readPlan(body []byte) (r PlanRequest, err error) {
 	r.Confidence = thresholdout.DefaultConfidence
 	for name, value := range members {
 		if json.Unmarshal(value, into[name]) == nil && string(value) != "null" {
+			if _, truth := into[name].(*bool); !truth && name != "training" && isZero(string(value)) {
+				return r, wrongMember("/"+name, "must not be zero; leave it out where it is not given")
+			}
 			continue
 		}
 		expected := "a number"

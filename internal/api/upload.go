@@ -20,6 +20,8 @@ import (
 	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
+const createHoldout = "create-holdout"
+
 // A setting is one flat parameter of an upload.
 type setting struct {
 	name string
@@ -30,7 +32,7 @@ type setting struct {
 
 var settings = []setting{
 	text("name", "what people call the holdout", func(s *holdout.Settings) *string { return &s.Name }),
-	number("holdout", "the fraction of units that is kept secret, in (0,1]; above 1 and whole: their count; 1.0 leaves no training part", func(s *holdout.Settings) *float64 { return &s.Holdout }),
+	decimalNumber("holdout", "the fraction of units that is kept secret, in (0,1]; above 1 and whole: their count; 1.0 leaves no training part", func(s *holdout.Settings) *float64 { return &s.Holdout }),
 	text("unit", "what counts as one observation: a column whose rows with the same value belong together, or day(column); without it each row", func(s *holdout.Settings) *string { return &s.Unit }),
 	integer("largest_unit", "with unit: the most rows that a unit can have; an upload with a larger one is refused. Without it, weight row counts larger units as one of the size of the training part's largest", func(s *holdout.Settings) *int64 { return &s.LargestUnit }),
 	text("label", "the column that is predicted; recorded on the card", func(s *holdout.Settings) *string { return &s.Label }),
@@ -43,10 +45,10 @@ var settings = []setting{
 	integer("questions", "how many row-function means may be released", func(s *holdout.Settings) *int64 { return &s.Questions }),
 	integer("rounds", "of gaussian: in how many requests the questions are asked; each pays adaptivity once, and the last nothing; one round is a batch fixed beforehand", func(s *holdout.Settings) *int64 { return &s.Rounds }),
 	integer("tokens", "of guess_and_check and thresholdout: how many times training and holdout may disagree", func(s *holdout.Settings) *int64 { return &s.Tokens }),
-	number("confidence", "of all intervals together, such as 0.95", func(s *holdout.Settings) *float64 { return &s.Confidence }),
-	number("half_width", "of gaussian: the half-width that every answer should have", func(s *holdout.Settings) *float64 { return &s.HalfWidth }),
-	number("threshold", "of thresholdout, in units of a row function's [0,1]; of ladder: the step by which the board moves", func(s *holdout.Settings) *float64 { return &s.Threshold }),
-	number("sigma", "the scale of the noise, in units of a row function's [0,1]", func(s *holdout.Settings) *float64 { return &s.Sigma }),
+	decimalNumber("confidence", "of all intervals together, such as 0.95", func(s *holdout.Settings) *float64 { return &s.Confidence }),
+	decimalNumber("half_width", "of gaussian: the half-width that every answer should have", func(s *holdout.Settings) *float64 { return &s.HalfWidth }),
+	decimalNumber("threshold", "of thresholdout, in units of a row function's [0,1]; of ladder: the step by which the board moves", func(s *holdout.Settings) *float64 { return &s.Threshold }),
+	decimalNumber("sigma", "the scale of the noise, in units of a row function's [0,1]", func(s *holdout.Settings) *float64 { return &s.Sigma }),
 	text("bounds", "any (the default), or published: only bounds of the literature", func(s *holdout.Settings) *string { return &s.Bounds }),
 }
 
@@ -62,8 +64,8 @@ var (
 	whole   = regexp.MustCompile(`^-?[0-9]+$`)
 )
 
-// number reads decimal numbers only: strconv also knows hexadecimal ones, infinities and NaN.
-func number(name, doc string, field func(*holdout.Settings) *float64) setting {
+// decimalNumber reads decimal numbers only: strconv also knows hexadecimal ones, infinities and NaN.
+func decimalNumber(name, doc string, field func(*holdout.Settings) *float64) setting {
 	return setting{name, doc, "number", func(s *holdout.Settings, v string) bool {
 		f, err := strconv.ParseFloat(v, 64)
 		*field(s) = f
@@ -131,10 +133,27 @@ func isZero(number string) bool {
 	return f == 0
 }
 
+// schema is what the document says of a setting's value: as much as readSettings refuses.
+func (p setting) schema() *huma.Schema {
+	one, longest := 1, holdout.MaxNameLength
+	s := &huma.Schema{Type: p.kind}
+	switch {
+	case p.name == "name":
+		s.MinLength, s.MaxLength, s.Pattern = &one, &longest, `^[^\x00-\x1f\x7f]*$`
+	case p.kind == "string":
+		s.MinLength = &one
+	case p.kind == "integer":
+		s.Minimum, s.Format = number(1), "int64"
+	default:
+		s.ExclusiveMinimum, s.Format = number(0), "double"
+	}
+	return s
+}
+
 func (a *API) registerUpload() {
 	var parameters []*huma.Param
 	for _, p := range settings {
-		parameters = append(parameters, &huma.Param{Name: p.name, In: "query", Description: p.doc, Schema: &huma.Schema{Type: p.kind}})
+		parameters = append(parameters, &huma.Param{Name: p.name, In: "query", Description: p.doc, Schema: p.schema()})
 	}
 	parameters = append(parameters, &huma.Param{
 		Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string"},
@@ -142,7 +161,7 @@ func (a *API) registerUpload() {
 	})
 	part := &huma.Schema{Type: "string", Format: "binary"}
 	a.raw(huma.Operation{
-		OperationID: "create-holdout", Method: http.MethodPost, Path: "/v1/holdouts", Tags: []string{"holdouts"}, Security: needsKey,
+		OperationID: createHoldout, Method: http.MethodPost, Path: "/v1/holdouts", Tags: []string{"holdouts"}, Security: needsKey,
 		Summary: "Upload a table and make a holdout of it",
 		Description: "The body is the Parquet file, streamed (`curl -T f.parquet -X POST`, `requests.post(data=open(f, 'rb'), params={…})`). " +
 			"As multipart/form-data it is the part `table`, or with split=given the parts `training` and `holdout`. The same table is refused a second time (409 `holdout-exists`). Admin only.",
