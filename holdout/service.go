@@ -105,6 +105,9 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 			return nil, fmt.Errorf("holdout: data directory: %w", err)
 		}
 	}
+	if err := s.checkPrivate(); err != nil {
+		return nil, err
+	}
 	if err := s.openLedger(ctx); err != nil {
 		return nil, err
 	}

@@ -34,6 +34,9 @@ Without --data everything is in a temporary directory that is removed at the end
 }
 
 func (f *serveFlags) demo(cmd *cobra.Command) (err error) {
+	if err := checkLimits(cmd.Flags()); err != nil {
+		return err
+	}
 	if f.data == "" {
 		if f.data, err = os.MkdirTemp("", "holdoutd-demo-"); err != nil {
 			return fmt.Errorf("cannot make a temporary directory: %w", err)
@@ -52,7 +55,11 @@ func (f *serveFlags) demo(cmd *cobra.Command) (err error) {
 		if err != nil {
 			return err
 		}
-		printDemo(cmd.OutOrStdout(), "http://"+addr.String(), key, id)
+		scheme := "http://"
+		if f.tls.enabled() {
+			scheme = "https://"
+		}
+		printDemo(cmd.OutOrStdout(), scheme+addr.String(), key, id)
 		return nil
 	})
 }

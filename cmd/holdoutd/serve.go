@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -30,6 +33,7 @@ type serveFlags struct {
 	answerTime string
 	limits     api.Limits
 	service    holdout.Limits
+	tls        tlsFlags
 }
 
 const defaultAddr = "127.0.0.1:8080"
@@ -40,6 +44,9 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.addr, "addr", defaultAddr, "address to listen on; port 0 takes a free one")
 	flags.BoolVar(&f.allowNaive, "allow-naive", false, "accept the mechanism naive, which has no guarantee (for experiments)")
 	flags.BoolVar(&f.acceptLost, "accept-lost-ledger", false, "start although the ledger is lost, or does not know all holdouts; what those answered and spent is gone")
+	flags.StringVar(&f.tls.cert, "tls-cert", "", "PEM file of the server's certificate chain; read again when it changes, and at SIGHUP")
+	flags.StringVar(&f.tls.key, "tls-key", "", "PEM file of the certificate's private key")
+	flags.BoolVar(&f.tls.insecureHTTP, "insecure-http", false, "serve other machines without TLS: keys travel in clear")
 	flags.StringVar(&f.log, "log", "text", "log format: text or json")
 	flags.StringVar(&f.answerTime, "answer-time", string(holdout.AnswerSoon), "when replies to questions leave: soon, or public: no sooner than public facts say that the work takes")
 	flags.StringVar(&f.metrics, "metrics", string(api.MetricsPublic), "who may read /metrics: public (counters; the rest with an admin key), admin (with a key) or off")
@@ -63,6 +70,29 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&l.Drain, "drain", l.Drain, "time to finish what was accepted at shutdown")
 }
 
+// checkLimits refuses limits that are none. The API takes its default for a number that is not positive, which nobody means who
+// writes one.
+func checkLimits(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(flag *pflag.Flag) {
+		text, ok := flag.Value.String(), true
+		switch flag.Value.Type() {
+		case "int", "int64":
+			n, parseErr := strconv.ParseInt(text, 10, 64)
+			ok = parseErr == nil && n > 0
+		case "duration":
+			d, parseErr := time.ParseDuration(text)
+			ok = parseErr == nil && d > 0
+		case "float64": // --rate: negative is no limit
+			x, parseErr := strconv.ParseFloat(text, 64)
+			ok = parseErr == nil && x != 0 && !math.IsNaN(x) && !math.IsInf(x, 0)
+		}
+		if !ok && err == nil {
+			err = fmt.Errorf("--%s must be more than 0, not %s; leave it out for the default", flag.Name, text)
+		}
+	})
+	return err
+}
+
 func serveCommand() *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
@@ -73,6 +103,9 @@ When it can answer it logs one line "listening" with its address. SIGINT or SIGT
 one exits at once.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLimits(cmd.Flags()); err != nil {
+				return err
+			}
 			logger, err := f.logger(cmd.ErrOrStderr())
 			if err != nil {
 				return err
@@ -116,6 +149,17 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 		return listenError(f.addr, err)
 	}
 	defer listener.Close()
+	if err := f.tls.check(listener.Addr()); err != nil {
+		return err
+	}
+	if f.tls.enabled() {
+		secure, cert, err := f.tls.listen(listener, logger)
+		if err != nil {
+			return err
+		}
+		listener = secure
+		defer onHangup(cert.reload)()
+	}
 	service, err := f.open(ctx, logger)
 	if err != nil {
 		return err
@@ -127,12 +171,32 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 		}
 	}
 	handler := api.New(service, api.Options{Logger: logger, Limits: f.limits, Metrics: api.MetricsAccess(f.metrics), Version: version()})
-	logger.Info("listening", "addr", listener.Addr().String(), "data", f.data, "version", version())
+	logger.Info("listening", "addr", listener.Addr().String(), "data", f.data, "version", version(), "tls", f.tls.enabled())
 	if err := handler.Serve(ctx, listener); err != nil {
 		return err
 	}
 	logger.Info("stopped")
 	return nil
+}
+
+// onHangup calls f at each SIGHUP until stop is called.
+func onHangup(f func()) (stop func()) {
+	hangups, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for {
+			select {
+			case <-hangups:
+				f()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		signal.Stop(hangups)
+		close(done)
+	}
 }
 
 // untilSignal is done at the first SIGINT or SIGTERM. By then a second one has its usual effect: it ends the process.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/thresholdout"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
@@ -190,12 +191,12 @@ func (a *API) finishDocument() {
 	schemas["Problem"].Properties["code"].Enum = codes
 	plan := schemas["PlanRequest"].Properties
 	for name, most := range map[string]float64{
-		"n": bounds.MaxUnits, "questions": bounds.MaxQuestions, "rounds": bounds.MaxRounds, "tokens": bounds.MaxQuestions, "training": bounds.MaxUnits,
+		"n": thresholdout.MaxUnits, "questions": bounds.MaxQuestions, "rounds": thresholdout.MaxRounds, "tokens": bounds.MaxQuestions, "training": thresholdout.MaxUnits,
 	} {
 		plan[name].Minimum, plan[name].Maximum = number(1), number(most)
 	}
 	plan["n"].Minimum, plan["training"].Minimum = number(bounds.MinUnits), number(0)
-	plan["confidence"].ExclusiveMinimum, plan["confidence"].Maximum = number(0), number(bounds.MaxConfidence)
+	plan["confidence"].ExclusiveMinimum, plan["confidence"].Maximum = number(0), number(thresholdout.MaxConfidence)
 	plan["half_width"].ExclusiveMinimum, plan["half_width"].ExclusiveMaximum = number(0), number(1)
 	null := &huma.Schema{Type: "null"}
 	budget := schemas["Budget"].Properties

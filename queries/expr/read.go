@@ -89,6 +89,14 @@ func (r *reader) dotted(e ast.Expr) (*term, *Error) {
 	return (&term{kind: columnTerm, name: e.AsIdent() + name, offset: at}).canonical(), nil
 }
 
+// upperHex reports whether an integer that is written at an offset in code points begins with 0X, after its sign. CEL's grammar
+// has a small x only; of cel-go's parsers the one that we use takes both, the one that is made from the grammar does not.
+func (r *reader) upperHex(at int) bool {
+	source := []rune(r.syntax.source)
+	digits := strings.TrimLeft(string(source[min(at, len(source)):]), "- \t\r\n\f")
+	return strings.HasPrefix(digits, "0X")
+}
+
 func (r *reader) literal(e ast.Expr) (*term, *Error) {
 	at := r.offset(e)
 	t := &term{kind: numberTerm, offset: at}
@@ -96,6 +104,9 @@ func (r *reader) literal(e ast.Expr) (*term, *Error) {
 	case types.Double:
 		t.number = float64(v)
 	case types.Int:
+		if r.upperHex(at) {
+			return nil, r.syntax.fail(at, "0X begins no number", "0x, with a small x")
+		}
 		t.number = float64(v)
 		if t.number >= 1<<63 || int64(t.number) != int64(v) {
 			return nil, r.syntax.fail(at, "the integer is not a float64", "a number within ±2^53, or a text if the column is text")
