@@ -62,6 +62,17 @@ func TestEndsOfRanges(t *testing.T) {
 			t.Errorf("%s is %v, want %v", what, pair[0], pair[1])
 		}
 	}
+	for what, delta := range map[string]float64{"zCDP": ZCDP(1e6).Delta(0), "pure": Pure{Epsilon: 20, K: 5}.OptimalDelta(0)} {
+		if !(delta > 0.99 && delta <= 1) {
+			t.Errorf("the delta of a %s account that hides nothing is %v", what, delta)
+		}
+	}
+	if f := PureFilter(1, 1); !f.Spend(math.Sqrt2 * (1 - 1e-12)) {
+		t.Error("at slack 1 the sum of squares may be 2 eps")
+	}
+	if orders := DefaultOrders(); len(orders) != 99+54+4 || orders[99] != 11 || orders[152] != 64 || orders[156] != 1024 {
+		t.Errorf("orders %v", orders)
+	}
 	if got := SubsampledDivergence(0.1, 4, MaxOrder); !(got > 0) {
 		t.Errorf("the largest order: %v", got)
 	}
@@ -76,6 +87,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"noise NaN, subsampled":        func() { SubsampledDivergence(0.1, nan, 2) },
 		"rate NaN":                     func() { SubsampledDivergence(nan, 1, 2) },
 		"negative rate":                func() { SubsampledDivergence(-0.1, 1, 2) },
+		"order 1":                      func() { SubsampledDivergence(0.1, 1, 1) },
 		"order above the largest":      func() { SubsampledDivergence(0.1, 1, MaxOrder+0.5) },
 		"account's order above it":     func() { NewRDP(2, MaxOrder+1) },
 		"order NaN":                    func() { NewRDP(nan) },
