@@ -22,11 +22,11 @@ const (
 
 func logisticOf(r reference.Row) float64 {
 	z := -0.5 + map[any]float64{"a": 1, "b": -1}[r["s"]]
-	if v, ok := r["v"].(float64); ok {
-		z += 0.02 * v
-	} else {
-		z += 0.02 * 10
+	v, ok := r["v"].(float64)
+	if !ok {
+		v = 10
 	}
+	z = math.FMA(0.02, v, z) // as docs/MODELS.md says, or a score of 0 would be on the other side of 0
 	if r["w"] == true {
 		z += 0.3
 	}
