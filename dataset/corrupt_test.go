@@ -112,7 +112,7 @@ func TestForgedFiles(t *testing.T) {
 	for name, change := range map[string]func(*manifest, []byte) []byte{
 		"infinity":    word(n, 0, math.Float64bits(math.Inf(1))),
 		"minus zero":  word(at, 0, 1<<63),
-		"another NaN": word(n, 8, 0x7FF8000000000002),
+		"another NaN": word(n, 8, 0x7FF8000000000003),
 		"boolean": func(m *manifest, data []byte) []byte {
 			data[m.Columns[b].Offset] = 3
 			return data

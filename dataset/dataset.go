@@ -4,7 +4,7 @@ package dataset
 type Kind uint8
 
 const (
-	// Number is a finite float64. A null is stored as NaN, which no value is: NaN and infinities of the
+	// Number is a finite float64. A null is stored as NaN, which no value is (see Infinite for a second one): NaN and infinities of the
 	// source become null, and -0 becomes 0. Integers and decimals are here while every value is within ±2^53.
 	Number Kind = iota + 1
 	// Bool is a byte: 0 false, 1 true, NullBool null.

@@ -122,7 +122,7 @@ func TestFromColumnsCleans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []uint64{nullBits, nullBits, 0, nullBits, math.Float64bits(2)} {
+	for i, want := range []uint64{infiniteBits, infiniteBits, 0, nullBits, math.Float64bits(2)} {
 		if got := math.Float64bits(table.Column(0).Numbers[i]); got != want {
 			t.Errorf("row %d: bits %x, want %x", i, got, want)
 		}

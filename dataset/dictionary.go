@@ -50,7 +50,11 @@ func NewDictionary(texts ...string) Dictionary {
 	if len(texts) == 0 {
 		return Dictionary{}
 	}
-	d := Dictionary{texts: []byte{Separator}, starts: make([]uint64, 1, len(texts)+1), unnamed: true}
+	size := 1 // room for all at once: growing would need twice as much
+	for _, text := range texts {
+		size += len(text) + 1
+	}
+	d := Dictionary{texts: append(make([]byte, 0, size), Separator), starts: make([]uint64, 1, len(texts)+1), unnamed: true}
 	d.starts[0] = 1
 	for _, text := range texts {
 		d.texts = append(append(d.texts, text...), Separator)
@@ -150,6 +154,7 @@ func (d *Dictionary) ordered() (out Dictionary, remap []uint32, err error) {
 	}
 	slices.SortFunc(order, func(a, b uint32) int { return cmp.Or(marks[a].Compare(marks[b]), cmp.Compare(a, b)) })
 	remap = make([]uint32, n+1)
+	out = Dictionary{texts: append(make([]byte, 0, len(d.texts)), Separator), starts: append(make([]uint64, 0, n+1), 1), marks: make([]Mark, 1, n+1)}
 	last := -1
 	for _, old := range order {
 		switch text := d.bytes(int(old)); {

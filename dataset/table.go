@@ -194,14 +194,22 @@ func indexAbove(values []uint32, limit uint32) int {
 	return -1
 }
 
-// nullBits are the bits of a null number: those of math.NaN(), and of no other NaN, so that equal columns have equal
-// bytes.
-const nullBits = 0x7FF8000000000001
+const (
+	// nullBits are the bits of a null number: those of math.NaN(), and of no other NaN, so that equal columns have equal
+	// bytes.
+	nullBits = 0x7FF8000000000001
+	// infiniteBits are those of a null that was an infinity in the source. It is a null in everything; a card says how
+	// many the training part has.
+	infiniteBits = 0x7FF8000000000002
+)
+
+// Infinite reports whether a value of a Number column, a null, was an infinity in the source.
+func Infinite(v float64) bool { return math.Float64bits(v) == infiniteBits }
 
 // unclean reports whether v is what no table holds: an infinity, -0, or a NaN that is not the null.
 func unclean(v float64) bool {
 	b := math.Float64bits(v)
-	return b == 1<<63 || (b&0x7FF0000000000000 == 0x7FF0000000000000 && b != nullBits)
+	return b == 1<<63 || (b&0x7FF0000000000000 == 0x7FF0000000000000 && b != nullBits && b != infiniteBits)
 }
 
 // indexUnclean returns the index of the first number that no table holds, or -1.
@@ -221,6 +229,8 @@ func cleanNumbers(dst []float64) {
 		case !unclean(v):
 		case v == 0:
 			dst[i] = 0
+		case math.IsInf(v, 0):
+			dst[i] = math.Float64frombits(infiniteBits)
 		default:
 			dst[i] = math.Float64frombits(nullBits)
 		}

@@ -23,6 +23,10 @@ import (
 // not in the ledger is what a crash left; one without the mark is never removed for being unknown.
 const uncommitted = "uncommitted"
 
+// uploadTurn is how long an upload waits, without a word, for those before it. Clients and proxies give up on silence after a minute
+// or two; a refusal says why, and the same request with its Idempotency-Key may come again.
+var uploadTurn = time.Minute
+
 // Create makes a holdout of an upload: the body is spooled to disk, decoded in a child process, split, and written as
 // column files; the ledger's commit makes it exist. Whatever fails before leaves nothing behind. Only admins may.
 //
@@ -68,6 +72,8 @@ func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Uplo
 		defer func() { <-s.creating }()
 	case <-ctx.Done():
 		return card, false, &Error{Kind: Unavailable, Detail: "the upload was given up before its turn", Err: ctx.Err()}
+	case <-time.After(uploadTurn):
+		return card, false, &Error{Kind: Unavailable, Detail: fmt.Sprintf("other uploads are being decoded, and this one's turn did not come within %v; send it again later", uploadTurn)}
 	}
 	// Decoded tables are mapped too; a fault in one is the disk's, for nobody else knows its name.
 	if faulted := dataset.Guarded(func() { err = c.run() }); faulted != nil {

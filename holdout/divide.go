@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
 // divide splits the decoded upload, writes the two parts to dir and fills in the card. What it refuses may depend on all
@@ -40,6 +41,9 @@ func (c *creation) divide(dir string) (err error) {
 	}
 	if err != nil {
 		return err
+	}
+	if c.card.Units.Holdout < bounds.MinUnits {
+		return fail(BadUpload, "the holdout part would have 1 unit; it needs at least %d: upload a table of more rows, or a larger share as the holdout", bounds.MinUnits)
 	}
 	if c.card.Guarantee, err = c.settings.params(c.card.Units); err != nil {
 		return err
@@ -301,6 +305,33 @@ func (c *creation) describe(dir string, unit unitRule) error {
 	for i := range columns {
 		columns[i] = *training.Column(i)
 	}
+	c.card.Warnings = append(c.card.Warnings, infiniteWarnings(columns)...)
 	c.card.Warnings = append(c.card.Warnings, dependenceWarnings(columns, g, unit, c.settings.Label)...)
 	return nil
+}
+
+// MaxInfiniteWarnings bounds the warnings about infinities; a table that has them in many columns has one cause.
+const MaxInfiniteWarnings = 20
+
+// infiniteWarnings says which columns of the training part hold infinities, and what becomes of them. Of the holdout's it says nothing.
+func infiniteWarnings(columns []dataset.Column) (found []Warning) {
+	for i := range columns {
+		c := &columns[i]
+		n := 0
+		for _, v := range c.Numbers {
+			if dataset.Infinite(v) {
+				n++
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		if len(found) == MaxInfiniteWarnings {
+			break
+		}
+		found = append(found, Warning{Code: "infinite-values", Column: c.Name, Detail: fmt.Sprintf(
+			"%d values of %q in the training part are infinite. An infinity is kept as a null: it counts as the low end of a question's range unless the query's \"null\" says otherwise, and a comparison with it does not hold. If it should count as the high end, replace it by a number in the file",
+			n, c.Name)})
+	}
+	return found
 }

@@ -276,6 +276,7 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 	var dictionary []string
 	if kind == dataset.Text {
 		dictionary = d.batch.dictionary
+		d.batch.texts, d.batch.dictionary = nil, nil // the writer needs their memory
 		if err := d.addTexts(); err != nil {
 			return err
 		}

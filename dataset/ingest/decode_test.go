@@ -1,11 +1,14 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -232,6 +235,53 @@ func TestScaled(t *testing.T) {
 		if got := scaled(c.unscaled, c.scale); got != c.want {
 			t.Errorf("scaled(%d, %d) = %v, want %v", c.unscaled, c.scale, got, c.want)
 		}
+	}
+}
+
+// Every scale that a float64 can hold a power of ten of, and some beyond: the value is the nearest to the decimal's own digits.
+func TestScaledByEveryPower(t *testing.T) {
+	for scale := -3; scale <= 40; scale++ {
+		for _, unscaled := range []int64{1, -7, 123456789, 9007199254740991} {
+			want, err := strconv.ParseFloat(fmt.Sprintf("%de%d", unscaled, -scale), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := scaled(unscaled, scale); got != want {
+				t.Errorf("scaled(%d, %d) = %v, want %v", unscaled, scale, got, want)
+			}
+		}
+	}
+}
+
+func TestDecimalsAsByteArrays(t *testing.T) {
+	table, _ := decode(t, fixture("byte_array_decimal.parquet"))
+	c, _ := table.Lookup("value")
+	for i := range 24 {
+		if table.Rows() != 24 || c.Source != "DECIMAL(4,2)" || c.Numbers[i] != float64(i+1) {
+			t.Fatalf("%d rows, %s %v, want 1 to 24", table.Rows(), c.Source, c.Numbers)
+		}
+	}
+}
+
+// A leaf that repeats without being in a list has no value for each row.
+func TestRepeatedLeaf(t *testing.T) {
+	e := refused(t, fixture("repeated_primitive_no_list.parquet"), Limits{}, NoUsableColumns)
+	if !strings.Contains(e.Detail, "nested") {
+		t.Error(e)
+	}
+}
+
+// A chunk that begins before the file.
+func TestNegativeChunk(t *testing.T) {
+	data := read(t, "int96.parquet")
+	// data_page_offset, field 9 after field 7, a 64-bit integer, before dictionary_page_offset: 44 becomes -44.
+	at := bytes.Index(data, []byte{0x26, 0x58, 0x26, 0x08})
+	if at < 0 {
+		t.Fatal("the footer is not as it was")
+	}
+	data[at+1] = 0x57
+	if e := refused(t, write(t, data), Limits{}, Damaged); e.Column != "us" || !strings.Contains(e.Detail, "outside of the file") {
+		t.Error(e)
 	}
 }
 

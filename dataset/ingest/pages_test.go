@@ -279,3 +279,21 @@ func FuzzPageHeader(f *testing.F) {
 		replaceNewTypes(data)
 	})
 }
+
+// The texts of all columns have one budget: the column with which they would exceed it is skipped, a later one that fits is not.
+func TestTextsOfATable(t *testing.T) {
+	table, err := dataset.FromColumns(dataset.NewText("a", []string{strings.Repeat("a", 100), "x"}, nil),
+		dataset.NewText("b", []string{strings.Repeat("b", 100), "x"}, nil), dataset.NewText("c", []string{"y", "x"}, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, dir := filepath.Join(t.TempDir(), "f.parquet"), filepath.Join(t.TempDir(), "table")
+	exportTo(t, path, table)
+	res, err := Decode(context.Background(), path, dir, Limits{MaxTextBytes: 100 + 1 + 2*textOverhead + 2 + 2*textOverhead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Skipped) != 1 || res.Skipped[0].Name != "b" || !strings.Contains(res.Skipped[0].Reason, "distinct texts") {
+		t.Errorf("skipped %v, want b", res.Skipped)
+	}
+}
