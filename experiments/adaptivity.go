@@ -196,7 +196,7 @@ func (s *search) error(ctx context.Context, k int64, seed uint64, repetitions in
 			return 0, ctx.Err()
 		}
 		run := seedOf(seed, uint64(k), uint64(i))
-		game, err := Play(analyst, &Holdout{Params: p, Seed: seedOf(run, 1)}, seedOf(run, 2), s.n, p.Training)
+		game, err := Play(analyst, newHoldout(p, seedOf(run, 1)), seedOf(run, 2), s.n, p.Training)
 		if err != nil {
 			return 0, fmt.Errorf("experiments: %s, n %d, k %d: %w", s.rival.name, s.n, k, err)
 		}

@@ -80,7 +80,7 @@ func playAgent(problem *agentProblem, p thresholdout.Params, seed uint64, config
 	n := problem.part
 	fit := order[:n]
 	validation, holdout, fresh := newAgentPart(problem, order[n:2*n]), newAgentPart(problem, order[2*n:3*n]), newAgentPart(problem, order[3*n:3*n+problem.fresh])
-	o := &Holdout{Params: p, Seed: seedOf(seed, 2)}
+	o := newHoldout(p, seedOf(seed, 2))
 	tried, better := make([]float64, len(problem.arms)), make([]float64, len(problem.arms))
 	run, best, score := agentRun{}, math.Inf(-1), 0.0
 	var claim *thresholdout.Interval

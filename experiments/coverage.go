@@ -57,9 +57,9 @@ var Methods = []Method{
 
 func (m Method) oracle(p thresholdout.Params, seed uint64) Oracle {
 	if m.Name == NaiveMethod {
-		return &nonAdaptive{Holdout{Params: p, Seed: seed}}
+		return &nonAdaptive{*newHoldout(p, seed)}
 	}
-	return &Holdout{Params: p, Seed: seed}
+	return newHoldout(p, seed)
 }
 
 // cell is one condition of Coverage.

@@ -86,10 +86,10 @@ func (o *forgetful) Remaining() int64 { return o.limit - o.asked }
 type silent struct{ Holdout }
 
 func (o *silent) Ask(q Question) (float64, *thresholdout.Interval, error) {
-	mean := q.Holdout(0, o.Params.N)
+	mean := q.Holdout(0, o.Guarantee.N)
 	o.State.Questions++
 	value := float64(mean.Sum) / float64(mean.N*grid)
-	return value, &thresholdout.Interval{Low: value - o.Params.HalfWidth, High: value + o.Params.HalfWidth}, nil
+	return value, &thresholdout.Interval{Low: value - o.Guarantee.HalfWidth, High: value + o.Guarantee.HalfWidth}, nil
 }
 
 // TestPlantedFaults: the check of TestCoverage fails for a forgotten debit, for noise that is never added, and for naive
@@ -104,10 +104,10 @@ func TestPlantedFaults(t *testing.T) {
 	}{
 		{"non-adaptive intervals", 400, func(seed uint64) Oracle { return naive.oracle(params(t, naive, 400, 300), seed) }},
 		{"forgotten debit", 400, func(seed uint64) Oracle {
-			return &forgetful{Holdout: Holdout{Params: params(t, gaussian, 400, 50), Seed: seed << 20}, limit: 8000}
+			return &forgetful{Holdout: *newHoldout(params(t, gaussian, 400, 50), seed<<20), limit: 8000}
 		}},
 		{"no noise", 1000, func(seed uint64) Oracle {
-			return &silent{Holdout{Params: params(t, gaussian, 1000, 1500), Seed: seed}}
+			return &silent{*newHoldout(params(t, gaussian, 1000, 1500), seed)}
 		}},
 	} {
 		count := misses(t, single, c.n, c.oracle)
@@ -134,7 +134,7 @@ func TestAttackReaches(t *testing.T) {
 		}
 		sum := 0.0
 		for run := range uint64(runs) {
-			game, err := Play(named(t, name), &Holdout{Params: p}, run, n, 0)
+			game, err := Play(named(t, name), newHoldout(p, 0), run, n, 0)
 			if err != nil {
 				t.Fatal(err)
 			}

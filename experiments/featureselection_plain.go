@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/holdoutd/holdoutd/featuresel"
+	"github.com/holdoutd/holdoutd/session"
 )
 
 // selectionData is one part of the data. Every column comes from a seed of its own, so that none has to be kept.
@@ -60,7 +61,7 @@ func plainSelection(ctx context.Context, s selectionSize, method string, seed ui
 	if err != nil {
 		return path{}, err
 	}
-	o := &featuresel.Holdout{Params: p, Seed: seedOf(seed, 4), Training: parts.training, Holdout: parts.holdout}
+	o := &featuresel.Holdout{Simulated: session.Simulated{Guarantee: p, Seed: seedOf(seed, 4)}, Training: parts.training, Holdout: parts.holdout}
 	out, err := parts.play(ctx, o)
 	out.Above = int(o.State.Tokens)
 	return out, err

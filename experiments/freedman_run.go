@@ -219,7 +219,7 @@ func (p *freedmanPart) hits() thresholdout.Mean {
 // freedmanAsk plays the analyst once.
 func freedmanAsk(p thresholdout.Params, seed uint64) (freedmanGame, error) {
 	holdout, training := newFreedmanPart(seedOf(seed, 1), p.N), newFreedmanPart(seedOf(seed, 2), p.Training)
-	o := &referee{Oracle: &Holdout{Params: p, Seed: seedOf(seed, 3)}}
+	o := &referee{Oracle: newHoldout(p, seedOf(seed, 3))}
 	ask := func(of func(part *freedmanPart) thresholdout.Mean) (float64, *thresholdout.Interval, error) {
 		return o.Ask(Question{Truth: 0.5,
 			Holdout:  func(int64, int64) thresholdout.Mean { return of(holdout) },

@@ -82,11 +82,11 @@ func (c *leaderboardCell) open(seed uint64) board {
 	case boardLadder:
 		return &ladderBoard{n: int64(c.n)}
 	case boardGaussian:
-		return &holdoutBoard{holdout: Holdout{Params: c.params, Seed: seed}}
+		return &holdoutBoard{holdout: *newHoldout(c.params, seed)}
 	case boardRounded:
-		return &holdoutBoard{holdout: Holdout{Params: c.params}, step: 1e-5}
+		return &holdoutBoard{holdout: *newHoldout(c.params, 0), step: 1e-5}
 	}
-	return &holdoutBoard{holdout: Holdout{Params: c.params}}
+	return &holdoutBoard{holdout: *newHoldout(c.params, 0)}
 }
 
 // Leaderboard lets the attack play against each board.
@@ -207,7 +207,7 @@ type holdoutBoard struct {
 }
 
 func (b *holdoutBoard) submit(errors []byte) (float64, *thresholdout.Interval, bool, error) {
-	m := thresholdout.Mean{Sum: countErrors(errors) * grid, N: b.holdout.Params.N}
+	m := thresholdout.Mean{Sum: countErrors(errors) * grid, N: b.holdout.Guarantee.N}
 	shown, interval, err := b.holdout.Ask(Question{Holdout: func(int64, int64) thresholdout.Mean { return m }})
 	if b.step > 0 {
 		shown = math.Round(shown/b.step) * b.step

@@ -3,6 +3,7 @@ package experiments
 import (
 	"math"
 
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -29,35 +30,25 @@ type Oracle interface {
 
 // Holdout is the Oracle of a mechanism.
 type Holdout struct {
-	Params thresholdout.Params // as thresholdout.New returned them
-	State  thresholdout.State
-	Seed   uint64 // of the noise
+	session.Simulated
 }
 
-// Ask implements Oracle by one thresholdout.Step.
+// newHoldout is a new holdout under a guarantee, with noise of this seed.
+func newHoldout(p thresholdout.Params, seed uint64) *Holdout {
+	return &Holdout{session.Simulated{Guarantee: p, Seed: seed}}
+}
+
+// Ask implements Oracle.
 func (h *Holdout) Ask(q Question) (float64, *thresholdout.Interval, error) {
-	in := thresholdout.Input{Holdout: q.Holdout(h.Params.Slice(h.State))}
-	if h.Params.UsesTraining() {
+	in := thresholdout.Input{Holdout: q.Holdout(h.Slice())}
+	if h.Guarantee.UsesTraining() {
 		in.Training = q.Training()
 	}
-	if h.Params.Mechanism == thresholdout.GuessAndCheck {
+	if h.Guarantee.Mechanism == thresholdout.GuessAndCheck {
 		in.Guess = q.Guess
 	}
-	out, next, err := thresholdout.Step(h.Params, h.State, in, thresholdout.Seeded{Seed: h.Seed, Question: h.State.Questions})
-	if err != nil {
-		return 0, nil, err
-	}
-	h.State = next
-	return out.Value, out.Interval, nil
-}
-
-// Remaining implements Oracle.
-func (h *Holdout) Remaining() int64 {
-	left := h.Params.Questions - h.State.Questions
-	if h.Params.HasTokens() {
-		left = min(left, h.Params.Tokens-h.State.Tokens)
-	}
-	return left
+	out, err := h.Mean(in)
+	return out.Value, out.Interval, err
 }
 
 // nonAdaptive is an Oracle whose answers are sold with the intervals of a batch fixed beforehand: value +- sqrt(ln(2k/beta)/2n).
@@ -70,7 +61,7 @@ type nonAdaptive struct {
 // Ask implements Oracle.
 func (o *nonAdaptive) Ask(q Question) (float64, *thresholdout.Interval, error) {
 	value, _, err := o.Holdout.Ask(q)
-	p := o.Params
+	p := o.Guarantee
 	w := math.Sqrt(math.Log(2*float64(p.Questions)/(1-p.Confidence)) / (2 * float64(p.N)))
 	return value, &thresholdout.Interval{Low: value - w, High: value + w, Bound: "non-adaptive"}, err
 }

@@ -155,7 +155,7 @@ type hacker struct {
 // play lets the analyst do all tests.
 func (c *hackingCell) play(table *subgroupTable, population *subgroupPart, seed uint64) (hackingRun, error) {
 	h := hacker{table: table, population: population, shuffled: c.condition == LabelsShuffled, params: c.params,
-		oracle: &Holdout{Params: c.params, Seed: seedOf(seed, 3)}}
+		oracle: newHoldout(c.params, seedOf(seed, 3))}
 	h.holdout = table.draw(seedOf(seed, 1), int(c.params.N), h.shuffled)
 	if c.params.Training > 0 {
 		h.training = table.draw(seedOf(seed, 2), int(c.params.Training), h.shuffled)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/holdoutd/holdoutd/featuresel"
+	"github.com/holdoutd/holdoutd/session"
 )
 
 // Columns and labels of pure noise: a classifier that is selected with the holdout's own numbers looks good on that holdout. Asked
@@ -34,7 +35,7 @@ func Example() {
 	correlations := featuresel.Correlations(training)
 	for name, oracle := range map[string]featuresel.Oracle{
 		"exact":        featuresel.Exact{Data: holdout},
-		"thresholdout": &featuresel.Holdout{Params: params, Seed: 3, Training: training, Holdout: holdout},
+		"thresholdout": &featuresel.Holdout{Simulated: session.Simulated{Guarantee: params, Seed: 3}, Training: training, Holdout: holdout},
 	} {
 		chosen, _, err := featuresel.Published(context.Background(), oracle, correlations, 0.0224, []int{20})
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/featuresel"
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -85,7 +86,7 @@ func TestHoldout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &featuresel.Holdout{Params: p, Seed: 3, Training: training, Holdout: holdout}
+	o := &featuresel.Holdout{Simulated: session.Simulated{Guarantee: p, Seed: 3}, Training: training, Holdout: holdout}
 	told, err := o.Correlations(context.Background())
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +196,7 @@ func TestErrorsReachTheAnalyst(t *testing.T) {
 		t.Fatal(err)
 	}
 	spent := func() *featuresel.Holdout {
-		return &featuresel.Holdout{Params: p, State: thresholdout.State{Questions: 1}, Training: d, Holdout: d}
+		return &featuresel.Holdout{Simulated: session.Simulated{Guarantee: p, State: thresholdout.State{Questions: 1}}, Training: d, Holdout: d}
 	}
 	training := []float64{1, 1}
 	for name, play := range map[string]func() error{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -54,11 +55,9 @@ func Science2015(n, training, questions int64) (thresholdout.Params, error) {
 		Questions: questions, Tokens: questions, Threshold: 4 / (root * Width), Sigma: 1 / (root * Width)})
 }
 
-// Holdout is the Oracle of a mechanism in this process: every number it tells is a [thresholdout.Step].
+// Holdout is the Oracle of a mechanism in this process: every number it tells is a step of [session.Simulated].
 type Holdout struct {
-	Params            thresholdout.Params // as thresholdout.New returned them; not split
-	State             thresholdout.State
-	Seed              uint64 // of the noise
+	session.Simulated // its guarantee is not of the mechanism split
 	Training, Holdout Data
 }
 
@@ -99,18 +98,17 @@ func (o *Holdout) Accuracy(_ context.Context, c Classifier) (float64, error) {
 
 // ask asks for the mean of a number that is given for every row of both parts.
 func (o *Holdout) ask(training, holdout []float64, within [2]float64) (float64, error) {
-	if o.Params.Mechanism == thresholdout.Split {
+	if o.Guarantee.Mechanism == thresholdout.Split {
 		return 0, errors.New("featuresel: the mechanism split reads other rows for every question, which is not supported")
 	}
 	in := thresholdout.Input{Holdout: mean(holdout, within)}
-	if o.Params.UsesTraining() {
+	if o.Guarantee.UsesTraining() {
 		in.Training = mean(training, within)
 	}
-	out, next, err := thresholdout.Step(o.Params, o.State, in, thresholdout.Seeded{Seed: o.Seed, Question: o.State.Questions})
+	out, err := o.Mean(in)
 	if err != nil {
 		return 0, err
 	}
-	o.State = next
 	return within[0] + out.Value*(within[1]-within[0]), nil
 }
 

@@ -20,7 +20,8 @@ type Local struct {
 	State    thresholdout.State
 	Schema   dataset.Schema
 	Holdout  Source
-	Training Source // nil where the mechanism compares with nothing
+	Training Source           // nil where the mechanism compares with nothing
+	Compile  []queries.Option // how queries are compiled: queries.Training, for those that take constants from a training part, …
 
 	answered map[string]Answer
 }
@@ -35,7 +36,7 @@ func (l *Local) Ask(ctx context.Context, query []byte) (Answer, error) {
 	if a, ok := l.answered[parsed.ID()]; ok {
 		return a, nil
 	}
-	plan, err := parsed.Compile(l.Schema)
+	plan, err := parsed.Compile(l.Schema, l.Compile...)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdoutd/holdoutd/internal/stattest"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -56,16 +57,12 @@ func schema() (s dataset.Schema) {
 	return s
 }
 
-// desk answers tests: by a mechanism, each with its p-value, and beside it by the plain test on the same rows.
-type desk struct {
-	params            thresholdout.Params
-	state             thresholdout.State
-	seed              uint64
-	holdout, training *engine.Table
-	sums, before      []int64 // of the plan that is asked
-}
+// desk answers tests: by a mechanism, as a program does that keeps its own holdout, and beside it by the plain test on the same rows.
+type desk struct{ session.Local }
 
-var errOver = errors.New("the budget is spent")
+func newDesk(p thresholdout.Params, seed uint64, holdout, training *engine.Table) *desk {
+	return &desk{session.Local{Session: session.Session{Guarantee: p, Noise: session.Seeded(seed)}, Schema: schema(), Holdout: holdout, Training: training}}
+}
 
 // ask is one look: the effect as the analyst sees it, the p-value as it is promised, and the plain test's.
 func (d *desk) ask(body string) (effect, p, plain float64, err error) {
@@ -73,40 +70,30 @@ func (d *desk) ask(body string) (effect, p, plain float64, err error) {
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("%s: %w", body, err)
 	}
-	plan, err := q.Compile(schema())
+	plan, err := q.Compile(d.Schema)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	ctx := context.Background()
-	if d.sums, err = d.holdout.Sums(ctx, plan.Functions, 0, units); err != nil {
+	sums, err := d.Holdout.Sums(context.Background(), plan.Functions, 0, units)
+	if err != nil {
 		return 0, 0, 0, err
 	}
-	if d.before, err = d.training.Sums(ctx, plan.Functions, 0, units); err != nil {
-		return 0, 0, 0, err
-	}
-	exact := make([]float64, len(d.sums))
-	for i, s := range d.sums {
+	exact := make([]float64, len(sums))
+	for i, s := range sums {
 		exact[i] = float64(s) / (units * float64(queries.One))
 	}
-	if d.params.Mechanism == thresholdout.Naive {
-		parts := make([]queries.Part, len(exact))
-		for i, m := range exact {
-			parts[i].Value = m
-		}
-		r := plan.Combine(queries.Outcome{N: units, Parts: parts})
-		plain = plainP(exact)
-		return *r.Value, plain, plain, nil
-	}
-	o, err := plan.Release(units, d)
+	plain = plainP(exact)
+	a, err := d.Play(context.Background(), q, plan)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	o.Level = d.params.Level()
-	r := plan.Combine(o)
-	if r.Value != nil {
-		effect = *r.Value
+	if a.Value != nil {
+		effect = *a.Value
 	}
-	return effect, *r.PValue, plainP(exact), nil
+	if a.PValue == nil { // naive
+		return effect, plain, plain, nil
+	}
+	return effect, *a.PValue, plain, nil
 }
 
 // plainP is the p-value of the z-test: of a proportion against 1/2, or of two proportions from the shares of both groups.
@@ -118,58 +105,6 @@ func plainP(means []float64) float64 {
 		z = (means[0]/a - means[2]/b) / math.Sqrt(pooled*(1-pooled)*(1/a+1/b)/units)
 	}
 	return math.Erfc(math.Abs(z) / math.Sqrt2)
-}
-
-// Together implements queries.Releaser.
-func (d *desk) Together() bool { return d.params.Together() }
-
-func (d *desk) noise(function int) thresholdout.Noise {
-	return thresholdout.Seeded{Seed: d.seed, Question: d.state.Questions<<8 + int64(function)}
-}
-
-func (d *desk) part(o thresholdout.Output, at func(float64) (float64, float64, bool)) queries.Part {
-	return queries.Part{Value: o.Value, Low: o.Interval.Low, High: o.Interval.High, Bounded: true, At: at}
-}
-
-// Number implements queries.Releaser.
-func (d *desk) Number(function int) (queries.Part, error) {
-	in := thresholdout.Input{Holdout: thresholdout.Mean{Sum: d.sums[function], N: units}}
-	if d.params.UsesTraining() {
-		in.Training = thresholdout.Mean{Sum: d.before[function], N: units}
-	}
-	before := d.state
-	out, next, err := thresholdout.Step(d.params, d.state, in, d.noise(function))
-	if err != nil {
-		return queries.Part{}, fmt.Errorf("%w: %w", errOver, err)
-	}
-	d.state = next
-	return d.part(out, func(u float64) (float64, float64, bool) { return d.params.IntervalAt(before, out, u) }), nil
-}
-
-// Vector implements queries.Releaser.
-func (d *desk) Vector(first, count int, variance float64) ([]queries.Part, error) {
-	means := make([]thresholdout.Mean, count)
-	for i := range means {
-		means[i] = thresholdout.Mean{Sum: d.sums[first+i], N: units}
-	}
-	before := d.state
-	outs, next, err := thresholdout.StepVector(d.params, d.state, means, variance, d.noise(first))
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errOver, err)
-	}
-	d.state = next
-	parts := make([]queries.Part, count)
-	for i, o := range outs {
-		parts[i] = d.part(o, func(u float64) (float64, float64, bool) {
-			return d.params.VectorIntervalAt(before, o, count, variance, u)
-		})
-	}
-	return parts, nil
-}
-
-// Select implements queries.Releaser.
-func (d *desk) Select(int, int) (queries.Choice, error) {
-	return queries.Choice{}, errors.ErrUnsupported
 }
 
 // found is what one run comes to.
@@ -224,7 +159,8 @@ func search(d *desk) (found, error) {
 
 // over is nil where a run ended because its budget did.
 func over(err error) error {
-	if errors.Is(err, errOver) {
+	var short *session.ShortError
+	if errors.As(err, &short) {
 		return nil
 	}
 	return err
@@ -253,7 +189,7 @@ type rates struct{ looks, promised, plain, corrected, last int }
 func falsePositives(t testing.TB, p thresholdout.Params, runs int) (r rates) {
 	for run := range runs {
 		random := rand.New(rand.NewPCG(uint64(run), 77))
-		f, err := search(&desk{params: p, seed: uint64(run), holdout: coins(random), training: coins(random)})
+		f, err := search(newDesk(p, uint64(run), coins(random), coins(random)))
 		if err != nil {
 			t.Fatal(err)
 		}
