@@ -6,7 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
+	"path"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -84,6 +88,46 @@ func TestInnermost(t *testing.T) {
 					t.Errorf("%s must not depend on %s", p.ImportPath, dep)
 				}
 			}
+		}
+	}
+}
+
+const architecture = "../../docs/ARCHITECTURE.md"
+
+var (
+	tableRow = regexp.MustCompile("(?m)^\\| (`[^|]*/`) \\|[^|]*\\|(?: ([^|]*) \\|)?$")
+	quoted   = regexp.MustCompile("`([^`]*)`")
+)
+
+// TestArchitecture holds the page's table of the house against the rules: a room whose third column is not its rule, or a package that
+// no row names, turns it red.
+func TestArchitecture(t *testing.T) {
+	page, err := os.ReadFile(architecture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]string{} // third column by folder
+	for _, row := range tableRow.FindAllStringSubmatch(string(page), -1) {
+		for _, folder := range quoted.FindAllStringSubmatch(row[1], -1) {
+			said[strings.TrimSuffix(folder[1], "/")] = row[2]
+		}
+	}
+	for room, allowed := range inner {
+		var names []string
+		for _, name := range quoted.FindAllStringSubmatch(said[room], -1) {
+			names = append(names, name[1])
+		}
+		if !slices.Equal(slices.Sorted(slices.Values(names)), slices.Sorted(slices.Values(allowed))) {
+			t.Errorf("%s says that %s/ may import %q; the rule is %v", architecture, room, said[room], allowed)
+		}
+	}
+	for _, p := range list(t) {
+		name := strings.TrimPrefix(p.ImportPath, module)
+		if parent := path.Dir(name); said[name] == "" && strings.HasSuffix(parent, "/internal") {
+			name = parent
+		}
+		if _, ok := said[name]; !ok {
+			t.Errorf("%s has no row for %s/", architecture, name)
 		}
 	}
 }
