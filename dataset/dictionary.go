@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"iter"
 	"slices"
 	"unicode/utf8"
 )
@@ -117,7 +118,11 @@ func (d *Dictionary) Marks() []Mark {
 
 // Shape is what is public of the dictionary.
 func (d *Dictionary) Shape() TextShape {
-	return TextShape{Texts: powerOfTwo(int64(d.Len())), Bytes: powerOfTwo(int64(len(d.Flat())))}
+	return shapeOf(int64(d.Len()), int64(len(d.Flat())))
+}
+
+func shapeOf(count, flat int64) TextShape {
+	return TextShape{Texts: powerOfTwo(count), Bytes: powerOfTwo(flat)}
 }
 
 // Find returns the code of a text, or false. It takes as many steps for every dictionary of one [TextShape], whether the text is in it
@@ -169,29 +174,71 @@ func (d *Dictionary) ordered() (out Dictionary, remap []uint32, err error) {
 	return out, remap, nil
 }
 
-// union returns the dictionary of all texts of both, and for each code of d the one there.
-func (d *Dictionary) union(other *Dictionary) (all Dictionary, codes []uint32) {
-	a, b := d.Marks(), other.Marks()
-	codes = make([]uint32, len(a))
-	for i, j := 1, 1; i < len(a) || j < len(b); {
-		order := -1
-		if i == len(a) {
-			order = 1
-		} else if j < len(b) {
-			order = a[i].Compare(b[j])
-		}
-		if order <= 0 {
-			all.append(d.bytes(i-1), a[i])
-			codes[i] = uint32(all.Len())
-			i++
-		} else {
-			all.append(other.bytes(j-1), b[j])
-		}
-		if order >= 0 {
-			j++
+// texts are texts in the order of their marks, each once, without a copy of them on the heap: a dictionary as it is written, which can be
+// gone through more than once.
+type texts iter.Seq2[[]byte, Mark]
+
+// all are the texts of a dictionary.
+func (d *Dictionary) all() texts {
+	return func(yield func([]byte, Mark) bool) {
+		for i := range d.Len() {
+			if !yield(d.bytes(i), d.marks[i+1]) {
+				return
+			}
 		}
 	}
-	return all, codes
+}
+
+// kept are those of a dictionary whose codes have a place in remap; the others are 0 there.
+func (d *Dictionary) kept(remap []uint32) texts {
+	return func(yield func([]byte, Mark) bool) {
+		for code := 1; code < len(remap); code++ {
+			if remap[code] != 0 && !yield(d.bytes(code-1), d.marks[code]) {
+				return
+			}
+		}
+	}
+}
+
+// united are the texts of several dictionaries, each once. codes, where it is not nil, gets for each code of the first one its place among
+// them.
+func united(codes []uint32, all ...*Dictionary) texts {
+	return func(yield func([]byte, Mark) bool) {
+		at := make([]int, len(all)) // texts of each that were passed
+		for place := uint32(1); ; place++ {
+			first := -1
+			for k, d := range all {
+				if at[k] < d.Len() && (first < 0 || d.marks[at[k]+1].Compare(all[first].marks[at[first]+1]) < 0) {
+					first = k
+				}
+			}
+			if first < 0 {
+				return
+			}
+			text, mark := all[first].bytes(at[first]), all[first].marks[at[first]+1]
+			for k, d := range all {
+				if at[k] < d.Len() && d.marks[at[k]+1] == mark {
+					at[k]++
+					if k == 0 && codes != nil {
+						codes[at[0]] = place
+					}
+				}
+			}
+			if !yield(text, mark) {
+				return
+			}
+		}
+	}
+}
+
+// size is the number of texts, and the bytes of them as Flat has them.
+func (t texts) size() (count, flat int64) {
+	flat = 1
+	for text := range t {
+		count++
+		flat += int64(len(text)) + 1
+	}
+	return count, flat
 }
 
 // readDictionary views n texts in a mapping, once everything about them was checked; else it says what is wrong.

@@ -17,22 +17,20 @@ func Select(dir string, src *Table, order []uint32) error {
 func SelectJoint(dir string, src *Table, order []uint32, others ...*Table) (Shape, error) {
 	shape := Shape{Rows: int64(len(order)), Texts: map[string]TextShape{}}
 	return shape, selectRows(dir, src, order, func(w *Writer, c *Column) error {
-		all, remap := c.Dictionary, []uint32(nil)
+		all, remap := []*Dictionary{&c.Dictionary}, []uint32(nil)
 		for _, t := range others {
 			other, ok := t.Lookup(c.Name)
 			if !ok || other.Kind != Text {
 				return fmt.Errorf("dataset: another table has no text column %q", c.Name)
 			}
-			joint, codes := all.union(&other.Dictionary)
-			for i, code := range remap {
-				remap[i] = codes[code]
-			}
-			if all = joint; remap == nil {
-				remap = codes
-			}
+			all = append(all, &other.Dictionary)
 		}
-		shape.Texts[c.Name] = all.Shape()
-		return recode(w, c, order, remap, &all)
+		if len(others) > 0 {
+			remap = make([]uint32, c.Dictionary.Len()+1)
+		}
+		joint := united(remap, all...)
+		shape.Texts[c.Name] = shapeOf(joint.size())
+		return recode(w, c, order, remap, joint)
 	})
 }
 
@@ -76,18 +74,18 @@ func selectText(w *Writer, c *Column, order []uint32) error {
 		remap[c.Codes[row]] = 1
 	}
 	remap[0] = 0
-	var kept Dictionary
-	for code := 1; code < len(remap); code++ {
+	last := uint32(0)
+	for code := range remap {
 		if remap[code] != 0 {
-			kept.append(c.Dictionary.bytes(code-1), c.Dictionary.marks[code])
-			remap[code] = uint32(kept.Len())
+			last++
+			remap[code] = last
 		}
 	}
-	return recode(w, c, order, remap, &kept)
+	return recode(w, c, order, remap, c.Dictionary.kept(remap))
 }
 
-// recode writes the codes of some rows, each as remap says, or as they are where it is nil, and the dictionary of the new codes.
-func recode(w *Writer, c *Column, order, remap []uint32, d *Dictionary) error {
+// recode writes the codes of some rows, each as remap says, or as they are where it is nil, and the texts of the new codes.
+func recode(w *Writer, c *Column, order, remap []uint32, dictionary texts) error {
 	buffer := make([]uint32, min(selectChunk, len(order)))
 	for len(order) > 0 {
 		n := min(selectChunk, len(order))
@@ -104,5 +102,5 @@ func recode(w *Writer, c *Column, order, remap []uint32, d *Dictionary) error {
 		}
 		order = order[n:]
 	}
-	return w.endOrdered(d)
+	return w.endOrdered(dictionary)
 }

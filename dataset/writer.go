@@ -178,31 +178,41 @@ func (w *Writer) endText(dictionary []string) {
 	}
 	w.flush()
 	w.renumber(uint32(len(dictionary)), remap)
-	w.putDictionary(&ordered)
+	w.putDictionary(ordered.all())
 }
 
 // endOrdered finishes a Text column whose codes are those of a dictionary in order.
-func (w *Writer) endOrdered(d *Dictionary) error {
+func (w *Writer) endOrdered(dictionary texts) error {
 	if w.err != nil {
 		return w.err
 	}
-	w.putDictionary(d)
+	w.putDictionary(dictionary)
 	return w.finish()
 }
 
-// putDictionary writes a dictionary in order behind the codes.
-func (w *Writer) putDictionary(d *Dictionary) {
+// putDictionary writes a dictionary in order behind the codes: where the texts start, their marks, and the texts.
+func (w *Writer) putDictionary(dictionary texts) {
 	w.pad()
-	starts := d.starts
-	if starts == nil {
-		starts = []uint64{1}
+	w.current.Dictionary, w.current.DictionaryBytes = dictionary.size()
+	next := [1]uint64{1}
+	w.put(bytesOf(next[:]))
+	for text := range dictionary {
+		next[0] += uint64(len(text)) + 1
+		w.put(bytesOf(next[:]))
 	}
-	w.current.Dictionary, w.current.DictionaryBytes = int64(d.Len()), int64(len(d.Flat()))
-	w.put(bytesOf(starts))
 	w.pad()
-	w.put(bytesOf(d.Marks()))
+	mark := [1]Mark{} // of null
+	w.put(bytesOf(mark[:]))
+	for _, mark[0] = range dictionary {
+		w.put(bytesOf(mark[:]))
+	}
 	w.pad()
-	w.put(d.Flat())
+	separator := []byte{Separator}
+	w.put(separator)
+	for text := range dictionary {
+		w.put(text)
+		w.put(separator)
+	}
 }
 
 // renumber reads the codes of the current column back, checks them against the dictionary's length and, with a
@@ -392,7 +402,7 @@ func writeColumn(w *Writer, c *Column) error {
 		w.appendClean(c.Bools, len(c.Bools))
 	case Text:
 		w.appendClean(bytesOf(c.Codes), len(c.Codes))
-		return w.endOrdered(&c.Dictionary)
+		return w.endOrdered(c.Dictionary.all())
 	default:
 		w.appendClean(bytesOf(c.Numbers), len(c.Numbers))
 	}
