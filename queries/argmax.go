@@ -61,7 +61,7 @@ func (q *argmax) compile(c *compiler) *Plan {
 		}
 		if q.Least {
 			said = append(said, "minus "+one.describe.Functions[0])
-			f = f.opposite()
+			f = opposite(f)
 		} else {
 			said = append(said, one.describe.Functions[0])
 		}

@@ -106,7 +106,7 @@ func minus(a, b Result, bounds interval.Interval, bounded bool, r Range) Result 
 // split is a row function in the rows in which a condition holds, in two that add up to 1 there and are 0 elsewhere: its place u in
 // its range, and 1 - u. The mean over these rows is their shareOf.
 func split(f RowFunction, holds *expr.Node) []RowFunction {
-	up := f.units()
+	up := inUnits(f)
 	down := &expr.Node{Op: expr.OpNeg, Type: expr.Number, Args: []*expr.Node{up}}
 	return []RowFunction{
 		{Value: within(holds, up, f.Lo), Lo: f.Lo, Hi: f.Hi, Null: f.Lo},

@@ -139,8 +139,8 @@ func (p *Plan) affine() bool {
 	return true
 }
 
-// units is how a row function's value is a number in the query's own units: clamped, never null.
-func (f RowFunction) units() *expr.Node {
+// inUnits is how a row function's value is a number in the query's own units: clamped, never null.
+func inUnits(f RowFunction) *expr.Node {
 	switch {
 	case f.Value == nil:
 		return literal(f.Hi)
@@ -151,8 +151,8 @@ func (f RowFunction) units() *expr.Node {
 }
 
 // opposite is the row function with the other sign, so that the least mean is the largest.
-func (f RowFunction) opposite() RowFunction {
-	return RowFunction{Value: binary(expr.OpSub, literal(0), f.units()), Lo: -f.Hi, Hi: -f.Lo, Null: -f.Null}
+func opposite(f RowFunction) RowFunction {
+	return RowFunction{Value: binary(expr.OpSub, literal(0), inUnits(f)), Lo: -f.Hi, Hi: -f.Lo, Null: -f.Null}
 }
 
 // truth is true or false; false is the default.

@@ -23,10 +23,11 @@ var inner = map[string][]string{
 	"dp":           {},
 	"dataset":      {},
 	"thresholdout": {"dp"},
-	"queries":      {"dataset", "internal/nearest", "internal/strictjson"},
-	"session":      {"dp", "dataset", "thresholdout", "queries", "internal/nearest", "internal/strictjson"},
-	"holdout":      {"dp", "dataset", "thresholdout", "queries", "session", "internal/nearest", "internal/strictjson", "internal/turns", "internal/machine"},
-	"featuresel":   {"dp", "dataset", "thresholdout", "queries", "session", "internal/nearest", "internal/strictjson"},
+	"rowfn":        {"queries/model"},
+	"queries":      {"dataset", "rowfn", "internal/nearest", "internal/strictjson"},
+	"session":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "internal/nearest", "internal/strictjson"},
+	"holdout":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson", "internal/turns", "internal/machine"},
+	"featuresel":   {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson"},
 	"client":       {},
 }
 
@@ -75,6 +76,9 @@ func TestInnermost(t *testing.T) {
 	never := map[string][]string{
 		"queries":             {"dataset/ingest", "queries/engine"},
 		"queries/expr":        {"queries/kernel", "queries/engine"},
+		"queries/kernel":      {"queries", "queries/expr", "queries/engine"}, // row functions alone: another engine needs no language
+		"queries/engine":      {"queries", "queries/expr"},
+		"queries/model":       {"queries", "queries/expr", "dataset"},
 		"dataset":             {"dataset/ingest"},
 		"holdout/ledger":      {"holdout", "queries", "thresholdout", "dataset"},
 		"thresholdout/bounds": {"thresholdout", "thresholdout/compare"},

@@ -10,7 +10,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries"
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // people is a table of ages 18 to 90, incomes around 50,000 and one of 50 towns, a hundredth of each null. bench/compare.py
@@ -48,7 +48,7 @@ func people(rows int) *dataset.Table {
 const million = 1_000_000
 
 // run reports the time of a row for one query, and the bytes of distinct columns that a second of one query's share reads.
-func run(b *testing.B, functions []queries.RowFunction, offsets []uint32, workers, bytesPerRow int) {
+func run(b *testing.B, functions []rowfn.Function, offsets []uint32, workers, bytesPerRow int) {
 	s, err := NewTable(people(million), offsets, 100)
 	if err != nil {
 		b.Fatal(err)
@@ -72,17 +72,17 @@ func BenchmarkParallel100x1M(b *testing.B) { run(b, batch(100), nil, runtime.GOM
 
 // BenchmarkDistinct100x1M has nothing that queries could share but the columns: every query scales both.
 func BenchmarkDistinct100x1M(b *testing.B) {
-	functions := make([]queries.RowFunction, 100)
+	functions := make([]rowfn.Function, 100)
 	for i := range functions {
-		older := call(expr.OpGreater, expr.Condition, call(expr.OpMul, expr.Number, number("age"), constant(1/(1+float64(i)))), constant(20))
-		poorer := call(expr.OpLess, expr.Condition, call(expr.OpMul, expr.Number, number("income"), constant(0.5/(1+float64(i)))), constant(30000))
-		functions[i] = queries.RowFunction{Lo: 0, Hi: 1, Value: call(expr.OpAnd, expr.Condition, older, poorer)}
+		older := call(rowfn.OpGreater, rowfn.Condition, call(rowfn.OpMul, rowfn.Number, number("age"), constant(1/(1+float64(i)))), constant(20))
+		poorer := call(rowfn.OpLess, rowfn.Condition, call(rowfn.OpMul, rowfn.Number, number("income"), constant(0.5/(1+float64(i)))), constant(30000))
+		functions[i] = rowfn.Function{Lo: 0, Hi: 1, Value: call(rowfn.OpAnd, rowfn.Condition, older, poorer)}
 	}
 	run(b, functions, nil, 1, 16)
 }
 
 func BenchmarkMean1M(b *testing.B) {
-	run(b, []queries.RowFunction{{Value: number("income"), Lo: 0, Hi: 200000}}, nil, 1, 8)
+	run(b, []rowfn.Function{{Value: number("income"), Lo: 0, Hi: 200000}}, nil, 1, 8)
 }
 
 func BenchmarkUnits1M(b *testing.B) {
@@ -96,15 +96,15 @@ func BenchmarkUnits1M(b *testing.B) {
 }
 
 func BenchmarkText1M(b *testing.B) {
-	town := &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: "town"}
-	name := &expr.Node{Op: expr.OpText, Type: expr.Text, Text: "town C"}
-	run(b, []queries.RowFunction{{Lo: 0, Hi: 1, Value: call(expr.OpEq, expr.Condition, town, name)}}, nil, 1, 4)
+	town := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "town"}
+	name := &rowfn.Node{Op: rowfn.OpText, Type: rowfn.Text, Text: "town C"}
+	run(b, []rowfn.Function{{Lo: 0, Hi: 1, Value: call(rowfn.OpEq, rowfn.Condition, town, name)}}, nil, 1, 4)
 }
 
 func BenchmarkTextContains1M(b *testing.B) {
-	town := &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: "town"}
-	name := &expr.Node{Op: expr.OpText, Type: expr.Text, Text: "n C"}
-	run(b, []queries.RowFunction{{Lo: 0, Hi: 1, Value: call(expr.OpContains, expr.Condition, town, name)}}, nil, 1, 4)
+	town := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "town"}
+	name := &rowfn.Node{Op: rowfn.OpText, Type: rowfn.Text, Text: "n C"}
+	run(b, []rowfn.Function{{Lo: 0, Hi: 1, Value: call(rowfn.OpContains, rowfn.Condition, town, name)}}, nil, 1, 4)
 }
 
 // BenchmarkScreen10k is one screen of 10,000 features against a label over 10,000 rows, on all cores; bench/compare.py has
@@ -152,11 +152,11 @@ func BenchmarkScreen10k(b *testing.B) {
 // trainingTable is a training part that is a table in memory.
 type trainingTable struct{ *Table }
 
-func (t trainingTable) Means(functions []queries.RowFunction) ([]float64, error) {
+func (t trainingTable) Means(functions []rowfn.Function) ([]float64, error) {
 	sums, err := t.Sums(context.Background(), functions, 0, t.Units())
 	means := make([]float64, len(sums))
 	for i, sum := range sums {
-		means[i] = float64(sum) / float64(t.Units()*queries.One)
+		means[i] = float64(sum) / float64(t.Units()*rowfn.One)
 	}
 	return means, err
 }

@@ -7,8 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries"
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // TestDamagedWhileMapped cuts the columns short under a table that is being summed, for one worker and for several. It
@@ -32,8 +31,8 @@ func TestDamagedWhileMapped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &expr.Node{Op: expr.OpColumn, Type: expr.Number, Text: "x"}
-	functions := []queries.RowFunction{{Value: x, Lo: 0, Hi: 1}}
+	x := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Number, Text: "x"}
+	functions := []rowfn.Function{{Value: x, Lo: 0, Hi: 1}}
 	if _, err := source.Sums(t.Context(), functions, 0, rows); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@ package engine
 import (
 	"context"
 
-	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Source is a set of units over which row functions can be summed. A remote engine implements it too.
@@ -12,6 +12,6 @@ type Source interface {
 	// Units is the number of units, n.
 	Units() int64
 	// Sums returns, for each row function, the sum of its values over the units from..to-1 (0 <= from <= to <= Units())
-	// in fixed point: 0 <= sum <= (to-from)*queries.One. The result does not depend on the number of workers.
-	Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error)
+	// in fixed point: 0 <= sum <= (to-from)*rowfn.One. The result does not depend on the number of workers.
+	Sums(ctx context.Context, functions []rowfn.Function, from, to int64) ([]int64, error)
 }

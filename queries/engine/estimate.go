@@ -6,9 +6,8 @@ import (
 	"runtime"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/kernel"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Work is what summing row functions takes, from public facts alone. Each number is an upper bound of what a [Table] does, for equal
@@ -37,7 +36,7 @@ const maxSteps = 1 << 62
 // Estimate returns the work of summing row functions over a table of a shape. It depends on the functions and the shape only, never on
 // rows, so that what it says may decide whether and when a request is served. It walks the expressions, which takes microseconds for a
 // query and milliseconds for a batch of thousands. An expression that is malformed counts as well as it can: Sums refuses it.
-func Estimate(functions []queries.RowFunction, shape dataset.Shape) Work {
+func Estimate(functions []rowfn.Function, shape dataset.Shape) Work {
 	e := plan(functions, shape)
 	registers := min(e.most.nodes*kernel.MaxBlock*8, max(MaxScratch, e.most.own*kernel.MaxBlock*8))
 	e.work.Memory = e.most.nodes*nodeMemory + e.most.tables + int64(runtime.GOMAXPROCS(0))*registers
@@ -46,12 +45,12 @@ func Estimate(functions []queries.RowFunction, shape dataset.Shape) Work {
 
 // passes cuts a batch into parts of which each is compiled, and its tables made, in bounded memory: how many functions are in each.
 // One function makes a part of its own whatever it needs.
-func passes(functions []queries.RowFunction, shape dataset.Shape) (parts []int) {
+func passes(functions []rowfn.Function, shape dataset.Shape) (parts []int) {
 	return plan(functions, shape).parts
 }
 
-func plan(functions []queries.RowFunction, shape dataset.Shape) *estimate {
-	e := &estimate{shape: shape, seen: map[*expr.Node]bool{}, models: map[string]bool{}, parts: []int{0}}
+func plan(functions []rowfn.Function, shape dataset.Shape) *estimate {
+	e := &estimate{shape: shape, seen: map[*rowfn.Node]bool{}, models: map[string]bool{}, parts: []int{0}}
 	for i := range functions {
 		pass, work := e.pass, e.work
 		e.function(&functions[i])
@@ -85,11 +84,11 @@ const (
 // estimate walks expressions. Nodes that functions of a pass share are counted once.
 type estimate struct {
 	shape  dataset.Shape
-	seen   map[*expr.Node]bool // in this pass
-	models map[string]bool     // in this pass
-	parts  []int               // functions of each pass
-	pass   size                // of this pass so far
-	most   size                // of any pass
+	seen   map[*rowfn.Node]bool // in this pass
+	models map[string]bool      // in this pass
+	parts  []int                // functions of each pass
+	pass   size                 // of this pass so far
+	most   size                 // of any pass
 	work   Work
 }
 
@@ -99,7 +98,7 @@ type size struct {
 	own           int64 // of most: nodes that a single function added
 }
 
-func (e *estimate) function(f *queries.RowFunction) {
+func (e *estimate) function(f *rowfn.Function) {
 	e.pass.nodes++
 	e.steps(sinkSteps)
 	if e.shape.Units > 0 {
@@ -113,7 +112,7 @@ func (e *estimate) function(f *queries.RowFunction) {
 func (e *estimate) steps(n int64) { e.work.Steps = min(e.work.Steps+n, maxSteps) }
 func (e *estimate) once(n int64)  { e.work.Texts = min(e.work.Texts+n, maxSteps) }
 
-func (e *estimate) node(n *expr.Node) {
+func (e *estimate) node(n *rowfn.Node) {
 	if n == nil || e.seen[n] {
 		return
 	}
@@ -123,25 +122,25 @@ func (e *estimate) node(n *expr.Node) {
 		e.node(a)
 	}
 	switch n.Op {
-	case expr.OpColumn, expr.OpRow, expr.OpNumber, expr.OpText, expr.OpTrue, expr.OpFalse, expr.OpNull:
-	case expr.OpDiv, expr.OpSqrt:
+	case rowfn.OpColumn, rowfn.OpRow, rowfn.OpNumber, rowfn.OpText, rowfn.OpTrue, rowfn.OpFalse, rowfn.OpNull:
+	case rowfn.OpDiv, rowfn.OpSqrt:
 		e.steps(divisionSteps)
-	case expr.OpLog, expr.OpExp:
+	case rowfn.OpLog, rowfn.OpExp:
 		e.steps(functionSteps)
-	case expr.OpScore:
+	case rowfn.OpScore:
 		e.score(n)
-	case expr.OpLookup:
+	case rowfn.OpLookup:
 		e.steps(lookupSteps)
 		e.find(n, int64(len(n.Texts)))
 		e.pass.tables += kernel.TableBytes(e.texts(n), true)
-	case expr.OpEq, expr.OpNe, expr.OpIn, expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains:
-		if len(n.Args) > 0 && n.Args[0] != nil && n.Args[0].Type == expr.Text {
+	case rowfn.OpEq, rowfn.OpNe, rowfn.OpIn, rowfn.OpHasPrefix, rowfn.OpHasSuffix, rowfn.OpContains:
+		if len(n.Args) > 0 && n.Args[0] != nil && n.Args[0].Type == rowfn.Text {
 			e.text(n)
 			return
 		}
 		e.steps(int64(1 + searchSteps*bits.Len(uint(len(n.Args)))))
 	default:
-		if n.Op >= expr.OpFullYear && n.Op <= expr.OpMilliseconds {
+		if n.Op >= rowfn.OpFullYear && n.Op <= rowfn.OpMilliseconds {
 			e.steps(functionSteps)
 			return
 		}
@@ -150,9 +149,9 @@ func (e *estimate) node(n *expr.Node) {
 }
 
 // texts is the shape of the dictionary that a test of texts reads: the larger one, where it reads two.
-func (e *estimate) texts(n *expr.Node) (s dataset.TextShape) {
+func (e *estimate) texts(n *rowfn.Node) (s dataset.TextShape) {
 	for _, a := range n.Args {
-		if a != nil && a.Op == expr.OpColumn {
+		if a != nil && a.Op == rowfn.OpColumn {
 			t := e.shape.Texts[a.Text]
 			s.Texts, s.Bytes = max(s.Texts, t.Texts), max(s.Bytes, t.Bytes)
 		}
@@ -161,17 +160,17 @@ func (e *estimate) texts(n *expr.Node) (s dataset.TextShape) {
 }
 
 // find counts the search of literals in the dictionary.
-func (e *estimate) find(n *expr.Node, literals int64) {
+func (e *estimate) find(n *rowfn.Node, literals int64) {
 	e.once(literals * int64(hashSteps+searchSteps*bits.Len64(uint64(e.texts(n).Texts))))
 }
 
-func (e *estimate) text(n *expr.Node) {
+func (e *estimate) text(n *rowfn.Node) {
 	e.steps(lookupSteps)
 	s := e.texts(n)
 	switch n.Op {
-	case expr.OpEq, expr.OpNe:
+	case rowfn.OpEq, rowfn.OpNe:
 		e.find(n, 1)
-	case expr.OpIn:
+	case rowfn.OpIn:
 		e.find(n, int64(len(n.Args)))
 		e.once(s.Texts / 8)
 		e.pass.tables += kernel.TableBytes(s, false)
@@ -187,7 +186,7 @@ func (e *estimate) text(n *expr.Node) {
 }
 
 // score counts a model once, however many of its scores are read.
-func (e *estimate) score(n *expr.Node) {
+func (e *estimate) score(n *rowfn.Node) {
 	e.steps(1)
 	if n.Model == nil {
 		return

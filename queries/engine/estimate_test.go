@@ -8,23 +8,22 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/kernel"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // inList is town in a list of literals that no other list has.
-func inList(i, literals int) queries.RowFunction {
-	n := &expr.Node{Op: expr.OpIn, Type: expr.Condition, Args: []*expr.Node{{Op: expr.OpColumn, Type: expr.Text, Text: "town"}}}
+func inList(i, literals int) rowfn.Function {
+	n := &rowfn.Node{Op: rowfn.OpIn, Type: rowfn.Condition, Args: []*rowfn.Node{{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "town"}}}
 	for k := range literals {
-		n.Args = append(n.Args, &expr.Node{Op: expr.OpText, Type: expr.Text, Text: fmt.Sprintf("town %d %d", i, k)})
+		n.Args = append(n.Args, &rowfn.Node{Op: rowfn.OpText, Type: rowfn.Text, Text: fmt.Sprintf("town %d %d", i, k)})
 	}
 	n.Args[1].Text = "town C"
-	return queries.RowFunction{Lo: 0, Hi: 1, Value: n}
+	return rowfn.Function{Lo: 0, Hi: 1, Value: n}
 }
 
-func inLists(n, literals int) []queries.RowFunction {
-	functions := make([]queries.RowFunction, n)
+func inLists(n, literals int) []rowfn.Function {
+	functions := make([]rowfn.Function, n)
 	for i := range functions {
 		functions[i] = inList(i, literals)
 	}
@@ -57,12 +56,12 @@ func TestPassesAreBounded(t *testing.T) {
 	}
 	// A single function that needs more is not cut, and says so.
 	one := functions[0]
-	all := &expr.Node{Op: expr.OpOr, Type: expr.Condition}
+	all := &rowfn.Node{Op: rowfn.OpOr, Type: rowfn.Condition}
 	for _, f := range functions {
 		all.Args = append(all.Args, f.Value)
 	}
 	one.Value = all
-	if w := Estimate([]queries.RowFunction{one}, shape); w.Memory < 2500*(1<<20)/8 {
+	if w := Estimate([]rowfn.Function{one}, shape); w.Memory < 2500*(1<<20)/8 {
 		t.Errorf("2,500 lists in one function take %d bytes", w.Memory)
 	}
 }
@@ -95,10 +94,10 @@ func TestPassesAgree(t *testing.T) {
 // TestEstimateGrows: more of anything is more work, and nothing overflows.
 func TestEstimateGrows(t *testing.T) {
 	shape := dataset.Shape{Rows: 1000, Texts: map[string]dataset.TextShape{"town": {Texts: 64, Bytes: 1024}}}
-	part := func(literal string) []queries.RowFunction {
-		column := &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: "town"}
-		text := &expr.Node{Op: expr.OpText, Type: expr.Text, Text: literal}
-		return []queries.RowFunction{{Lo: 0, Hi: 1, Value: call(expr.OpContains, expr.Condition, column, text)}}
+	part := func(literal string) []rowfn.Function {
+		column := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "town"}
+		text := &rowfn.Node{Op: rowfn.OpText, Type: rowfn.Text, Text: literal}
+		return []rowfn.Function{{Lo: 0, Hi: 1, Value: call(rowfn.OpContains, rowfn.Condition, column, text)}}
 	}
 	base := Estimate(batch(1), shape)
 	if w := Estimate(batch(2), shape); w.Steps <= base.Steps {

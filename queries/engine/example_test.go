@@ -7,6 +7,7 @@ import (
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // A table sums the row functions of a query, exactly, in one pass.
@@ -31,7 +32,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(float64(sums[0]) / float64(queries.One*source.Units()))
+	fmt.Println(float64(sums[0]) / float64(rowfn.One*source.Units()))
 	// Output:
 	// 0.5
 }

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/kernel"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 const (
@@ -43,7 +43,7 @@ type Table struct {
 var _ Source = (*Table)(nil)
 
 // NewTable returns the source of a table's units. Unit u is the rows offsets[u] to offsets[u+1]-1; nil offsets make every
-// row a unit. maxRows is the Cap of queries.UnitShare, from 1; without offsets it is not used. The offsets must not be
+// row a unit. maxRows is the Cap of rowfn.UnitShare, from 1; without offsets it is not used. The offsets must not be
 // changed afterwards. It returns an error when they do not cut the table into units of at least one row.
 func NewTable(t *dataset.Table, offsets []uint32, maxRows int64) (*Table, error) {
 	s := &Table{table: t, shape: t.Shape(), n: int64(t.Rows()), block: kernel.MaxBlock}
@@ -75,7 +75,7 @@ func (t *Table) Units() int64 { return t.n }
 
 // Sums implements [Source]. Errors are the context's, or say that a row function does not fit the table's schema, or that
 // the table's files are damaged ([dataset.ErrDamaged]); none depends on the values of rows.
-func (t *Table) Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error) {
+func (t *Table) Sums(ctx context.Context, functions []rowfn.Function, from, to int64) ([]int64, error) {
 	if from < 0 || to < from || to > t.n {
 		return nil, fmt.Errorf("engine: units %d to %d of %d", from, to, t.n)
 	}
@@ -108,7 +108,7 @@ func (t *Table) Sums(ctx context.Context, functions []queries.RowFunction, from,
 }
 
 // pass sums functions that were estimated to fit into one pass, or a part of them at a time where their registers do not.
-func (t *Table) pass(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error) {
+func (t *Table) pass(ctx context.Context, functions []rowfn.Function, from, to int64) ([]int64, error) {
 	var program *kernel.Program
 	var err error
 	damage := dataset.Guarded(func() { program, err = kernel.Compile(functions, t.table) })
@@ -129,8 +129,8 @@ func (t *Table) pass(ctx context.Context, functions []queries.RowFunction, from,
 
 // once are the functions without repetitions, and where each is among them. A search lists a function for each step in which it can
 // be asked, with the same nodes.
-func once(functions []queries.RowFunction) (distinct []queries.RowFunction, at []int) {
-	seen := make(map[queries.RowFunction]int, len(functions))
+func once(functions []rowfn.Function) (distinct []rowfn.Function, at []int) {
+	seen := make(map[rowfn.Function]int, len(functions))
 	at = make([]int, len(functions))
 	for i, f := range functions {
 		known, ok := seen[f]

@@ -11,15 +11,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
 	"github.com/holdoutd/holdoutd/queries/kernel"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
-// naiveRow is a row's value as the documentation of queries.RowFunction says it, and whether Where holds.
-func naiveRow(f *queries.RowFunction, row reference.Row) (value int64, where bool) {
+// naiveRow is a row's value as the documentation of rowfn.Function says it, and whether Where holds.
+func naiveRow(f *rowfn.Function, row reference.Row) (value int64, where bool) {
 	where = f.Where == nil || reference.Evaluate(f.Where, row) == true
 	v := 1.0
 	if f.Value != nil {
@@ -36,11 +35,11 @@ func naiveRow(f *queries.RowFunction, row reference.Row) (value int64, where boo
 		v = f.Null
 	}
 	v = math.Min(math.Max(v, f.Lo), f.Hi)
-	return int64(math.Floor((v-f.Lo)*(float64(queries.One)/(f.Hi-f.Lo)) + 0.5)), where
+	return int64(math.Floor((v-f.Lo)*(float64(rowfn.One)/(f.Hi-f.Lo)) + 0.5)), where
 }
 
 // naiveUnit is a unit's value by rational arithmetic.
-func naiveUnit(f *queries.RowFunction, rows []reference.Row, single bool, limit int64) int64 {
+func naiveUnit(f *rowfn.Function, rows []reference.Row, single bool, limit int64) int64 {
 	sum, count := int64(0), int64(0)
 	for _, row := range rows {
 		if v, where := naiveRow(f, row); where {
@@ -49,16 +48,16 @@ func naiveUnit(f *queries.RowFunction, rows []reference.Row, single bool, limit 
 		}
 	}
 	m := int64(len(rows))
-	if f.PerUnit == queries.UnitAny {
-		return min(count, 1) * queries.One
+	if f.PerUnit == rowfn.UnitAny {
+		return min(count, 1) * rowfn.One
 	}
 	value := new(big.Rat)
 	switch {
 	case single:
 		return sum
-	case f.PerUnit == queries.UnitMean && count > 0:
+	case f.PerUnit == rowfn.UnitMean && count > 0:
 		value.SetFrac64(sum, count)
-	case f.PerUnit == queries.UnitShare:
+	case f.PerUnit == rowfn.UnitShare:
 		value.SetFrac64(sum, m)
 		value.Mul(value, big.NewRat(min(m, limit), limit))
 	}
@@ -66,19 +65,19 @@ func naiveUnit(f *queries.RowFunction, rows []reference.Row, single bool, limit 
 	return new(big.Int).Div(value.Num(), value.Denom()).Int64()
 }
 
-func drawFunction(t *rapid.T) queries.RowFunction {
-	f := queries.RowFunction{Lo: 0, Hi: 1, PerUnit: queries.PerUnit(rapid.IntRange(0, 2).Draw(t, "per unit"))}
+func drawFunction(t *rapid.T) rowfn.Function {
+	f := rowfn.Function{Lo: 0, Hi: 1, PerUnit: rowfn.PerUnit(rapid.IntRange(0, 2).Draw(t, "per unit"))}
 	depth := rapid.IntRange(0, 3).Draw(t, "depth")
 	switch rapid.IntRange(0, 3).Draw(t, "value") {
 	case 0:
 	case 1:
 		f.Value = randomtree.Condition(t, depth)
 	case 2:
-		f.Value = &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{randomtree.Condition(t, depth), randomtree.Number(t, 0), randomtree.Number(t, 0)}}
+		f.Value = &rowfn.Node{Op: rowfn.OpIf, Type: rowfn.Number, Args: []*rowfn.Node{randomtree.Condition(t, depth), randomtree.Number(t, 0), randomtree.Number(t, 0)}}
 	default:
 		f.Value = randomtree.Number(t, depth)
 	}
-	if f.Value != nil && f.Value.Type == expr.Number {
+	if f.Value != nil && f.Value.Type == rowfn.Number {
 		bounds := rapid.SampledFrom([][2]float64{{0, 1}, {-1, 1}, {-60, 180}, {0, 1e150}, {-1e150, 1e150}, {0.1, 0.3}, {1e-290, 2e-290}}).Draw(t, "range")
 		f.Lo, f.Hi = bounds[0], bounds[1]
 		f.Null = rapid.SampledFrom([]float64{f.Lo, f.Hi, f.Lo + (f.Hi-f.Lo)/3}).Draw(t, "null")
@@ -114,7 +113,7 @@ func TestSumsAreNaive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		functions := make([]queries.RowFunction, rapid.IntRange(1, 6).Draw(t, "functions"))
+		functions := make([]rowfn.Function, rapid.IntRange(1, 6).Draw(t, "functions"))
 		for i := range functions {
 			functions[i] = drawFunction(t)
 		}
@@ -144,28 +143,28 @@ func TestSumsAreNaive(t *testing.T) {
 }
 
 // number, constant and call build trees by hand.
-func number(name string) *expr.Node {
-	return &expr.Node{Op: expr.OpColumn, Type: expr.Number, Text: name}
+func number(name string) *rowfn.Node {
+	return &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Number, Text: name}
 }
 
-func constant(x float64) *expr.Node {
-	return &expr.Node{Op: expr.OpNumber, Type: expr.Number, Number: x}
+func constant(x float64) *rowfn.Node {
+	return &rowfn.Node{Op: rowfn.OpNumber, Type: rowfn.Number, Number: x}
 }
 
-func call(o expr.Op, t expr.Type, args ...*expr.Node) *expr.Node {
-	return &expr.Node{Op: o, Type: t, Args: args}
+func call(o rowfn.Op, t rowfn.Type, args ...*rowfn.Node) *rowfn.Node {
+	return &rowfn.Node{Op: o, Type: t, Args: args}
 }
 
 // predicate is age > a && income * 0.5 < b ? 1.0 : 0.0.
-func predicate(a, b float64) queries.RowFunction {
-	older := call(expr.OpGreater, expr.Condition, number("age"), constant(a))
-	poorer := call(expr.OpLess, expr.Condition, call(expr.OpMul, expr.Number, number("income"), constant(0.5)), constant(b))
-	return queries.RowFunction{Lo: 0, Hi: 1, Value: call(expr.OpIf, expr.Number, call(expr.OpAnd, expr.Condition, older, poorer), constant(1), constant(0))}
+func predicate(a, b float64) rowfn.Function {
+	older := call(rowfn.OpGreater, rowfn.Condition, number("age"), constant(a))
+	poorer := call(rowfn.OpLess, rowfn.Condition, call(rowfn.OpMul, rowfn.Number, number("income"), constant(0.5)), constant(b))
+	return rowfn.Function{Lo: 0, Hi: 1, Value: call(rowfn.OpIf, rowfn.Number, call(rowfn.OpAnd, rowfn.Condition, older, poorer), constant(1), constant(0))}
 }
 
 // batch is k predicates with constants of their own.
-func batch(k int) []queries.RowFunction {
-	functions := make([]queries.RowFunction, k)
+func batch(k int) []rowfn.Function {
+	functions := make([]rowfn.Function, k)
 	for i := range functions {
 		functions[i] = predicate(20+float64(i)*0.5, 20000+float64(i)*300)
 	}
@@ -177,8 +176,8 @@ func batch(k int) []queries.RowFunction {
 func TestWorkersAgree(t *testing.T) {
 	table := people(200_000)
 	functions := batch(12)
-	mean := queries.RowFunction{Value: number("income"), Lo: 0, Hi: 1e5, Where: call(expr.OpLess, expr.Condition, number("age"), constant(50))}
-	for _, rule := range []queries.PerUnit{queries.UnitMean, queries.UnitAny, queries.UnitShare} {
+	mean := rowfn.Function{Value: number("income"), Lo: 0, Hi: 1e5, Where: call(rowfn.OpLess, rowfn.Condition, number("age"), constant(50))}
+	for _, rule := range []rowfn.PerUnit{rowfn.UnitMean, rowfn.UnitAny, rowfn.UnitShare} {
 		mean.PerUnit = rule
 		functions = append(functions, mean)
 	}
@@ -221,25 +220,25 @@ func TestLargestSums(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := queries.RowFunction{Lo: 0, Hi: 1, PerUnit: queries.UnitShare}
-	mean := queries.RowFunction{Lo: 0, Hi: 1}
-	sums, err := s.Sums(context.Background(), []queries.RowFunction{all, mean}, 0, 1)
-	want := new(big.Int).Div(new(big.Int).Add(big.NewInt(2*rows*queries.One), big.NewInt(dataset.MaxRows)), big.NewInt(2*dataset.MaxRows)).Int64()
-	if err != nil || sums[0] != want || sums[1] != queries.One {
-		t.Errorf("got %v, %v; want [%d %d]", sums, err, want, queries.One)
+	all := rowfn.Function{Lo: 0, Hi: 1, PerUnit: rowfn.UnitShare}
+	mean := rowfn.Function{Lo: 0, Hi: 1}
+	sums, err := s.Sums(context.Background(), []rowfn.Function{all, mean}, 0, 1)
+	want := new(big.Int).Div(new(big.Int).Add(big.NewInt(2*rows*rowfn.One), big.NewInt(dataset.MaxRows)), big.NewInt(2*dataset.MaxRows)).Int64()
+	if err != nil || sums[0] != want || sums[1] != rowfn.One {
+		t.Errorf("got %v, %v; want [%d %d]", sums, err, want, rowfn.One)
 	}
 }
 
 // TestSplitBatch: a batch with more registers than a worker may hold is summed in parts.
 func TestSplitBatch(t *testing.T) {
-	var functions []queries.RowFunction
-	var shared []*expr.Node
+	var functions []rowfn.Function
+	var shared []*rowfn.Node
 	for i := range 2500 { // values that are all alive until the second half reads them again
-		shared = append(shared, call(expr.OpLog, expr.Number, call(expr.OpAdd, expr.Number, number("age"), constant(float64(i)))))
+		shared = append(shared, call(rowfn.OpLog, rowfn.Number, call(rowfn.OpAdd, rowfn.Number, number("age"), constant(float64(i)))))
 	}
 	for _, k := range []float64{10, 5} {
 		for _, n := range shared {
-			functions = append(functions, queries.RowFunction{Value: n, Lo: 0, Hi: k})
+			functions = append(functions, rowfn.Function{Value: n, Lo: 0, Hi: k})
 		}
 	}
 	s, err := NewTable(people(10), nil, 1)
@@ -264,14 +263,14 @@ func TestRepeatedFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	age := queries.RowFunction{Value: number("age"), Lo: 0, Hi: 100}
-	narrow, all := age, queries.RowFunction{Lo: 0, Hi: 1}
+	age := rowfn.Function{Value: number("age"), Lo: 0, Hi: 100}
+	narrow, all := age, rowfn.Function{Lo: 0, Hi: 1}
 	narrow.Hi = 50
-	want, err := s.Sums(context.Background(), []queries.RowFunction{age, narrow, all}, 0, 10)
+	want, err := s.Sums(context.Background(), []rowfn.Function{age, narrow, all}, 0, 10)
 	if err != nil || want[0] == want[1] {
 		t.Fatal(want, err)
 	}
-	got, err := s.Sums(context.Background(), []queries.RowFunction{all, age, age, narrow, all, age}, 0, 10)
+	got, err := s.Sums(context.Background(), []rowfn.Function{all, age, age, narrow, all, age}, 0, 10)
 	if err != nil || !slices.Equal(got, []int64{want[2], want[0], want[0], want[1], want[2], want[0]}) {
 		t.Errorf("got %v, %v; want those of %v", got, err, want)
 	}
@@ -296,17 +295,17 @@ func TestRefused(t *testing.T) {
 			t.Errorf("range %v is taken", r)
 		}
 	}
-	for name, f := range map[string]queries.RowFunction{
+	for name, f := range map[string]rowfn.Function{
 		"an unknown column":     {Value: number("agee"), Lo: 0, Hi: 1},
-		"a column's wrong type": {Value: &expr.Node{Op: expr.OpColumn, Type: expr.Time, Text: "age"}, Lo: 0, Hi: 1},
+		"a column's wrong type": {Value: &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Time, Text: "age"}, Lo: 0, Hi: 1},
 		"an empty range":        {Value: number("age"), Lo: 1, Hi: 1},
 		"a range too wide":      {Value: number("age"), Lo: -1e308, Hi: 1e308},
 		"a null outside":        {Value: number("age"), Lo: 0, Hi: 1, Null: 2},
 		"where of numbers":      {Where: number("age"), Lo: 0, Hi: 1},
-		"a missing argument":    {Value: call(expr.OpAdd, expr.Number, number("age")), Lo: 0, Hi: 1},
-		"an unknown operation":  {Value: call(200, expr.Number, number("age")), Lo: 0, Hi: 1},
+		"a missing argument":    {Value: call(rowfn.OpAdd, rowfn.Number, number("age")), Lo: 0, Hi: 1},
+		"an unknown operation":  {Value: call(200, rowfn.Number, number("age")), Lo: 0, Hi: 1},
 	} {
-		if _, err := s.Sums(context.Background(), []queries.RowFunction{f}, 0, 10); err == nil {
+		if _, err := s.Sums(context.Background(), []rowfn.Function{f}, 0, 10); err == nil {
 			t.Errorf("%s is taken", name)
 		}
 	}
@@ -329,7 +328,7 @@ func TestBlocksDoNotAllocate(t *testing.T) {
 		at = min(rows, at+1+at%7)
 		offsets = append(offsets, at)
 	}
-	program, err := kernel.Compile(append(batch(20), queries.RowFunction{Value: number("income"), Lo: 0, Hi: 1e5}), table)
+	program, err := kernel.Compile(append(batch(20), rowfn.Function{Value: number("income"), Lo: 0, Hi: 1e5}), table)
 	if err != nil {
 		t.Fatal(err)
 	}

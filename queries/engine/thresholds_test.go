@@ -8,17 +8,16 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holdoutd/holdoutd/queries"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // TestManyThresholdsAreNaive: up to 300 thresholds of one column in one batch, as a histogram, a quantile's search or an AUC's edges
 // ask for them. From a few on they share a search in a list whose size has steps, with code of its own for 64 to 127. Values are
 // conditions, two constants, or the column cut to constants; with units, where and every size of block.
 func TestManyThresholdsAreNaive(t *testing.T) {
-	comparisons := []expr.Op{expr.OpGreaterEq, expr.OpGreater, expr.OpLess, expr.OpLessEq}
+	comparisons := []rowfn.Op{rowfn.OpGreaterEq, rowfn.OpGreater, rowfn.OpLess, rowfn.OpLessEq}
 	rapid.Check(t, func(t *rapid.T) {
 		rows := make([]reference.Row, rapid.IntRange(1, 80).Draw(t, "rows"))
 		for i := range rows {
@@ -39,28 +38,28 @@ func TestManyThresholdsAreNaive(t *testing.T) {
 		}
 		many := rapid.SampledFrom([]int{1, 5, 63, 64, 65, 100, 126, 127, 128, 129, 200, 254, 255, 300}).Draw(t, "thresholds")
 		compare := rapid.SampledFrom(comparisons).Draw(t, "comparison")
-		per := queries.PerUnit(rapid.IntRange(0, 2).Draw(t, "per unit"))
+		per := rowfn.PerUnit(rapid.IntRange(0, 2).Draw(t, "per unit"))
 		where := rapid.Bool().Draw(t, "where")
 		kind := rapid.IntRange(0, 2).Draw(t, "kind")
 		if kind == 2 {
 			many = min(many, 20)
 		}
-		functions := make([]queries.RowFunction, many)
+		functions := make([]rowfn.Function, many)
 		for i := range functions {
-			f := queries.RowFunction{Lo: 0, Hi: 1, PerUnit: per}
-			test := call(compare, expr.Condition, number("x"), constant(float64(i)+math.Floor(float64(i%3))/2))
+			f := rowfn.Function{Lo: 0, Hi: 1, PerUnit: per}
+			test := call(compare, rowfn.Condition, number("x"), constant(float64(i)+math.Floor(float64(i%3))/2))
 			switch kind {
 			case 0:
 				f.Value = test
 			case 1: // two constants, neither of them 0
 				f.Lo, f.Hi, f.Null = -3, 5, -3
-				f.Value = call(expr.OpIf, expr.Number, test, constant(4), constant(-2))
+				f.Value = call(rowfn.OpIf, rowfn.Number, test, constant(4), constant(-2))
 			default:
 				f.Lo, f.Hi, f.Null = -60, 400, 7
-				f.Value = call(expr.OpClamp, expr.Number, number("x"), constant(float64(i)), constant(float64(i)+50))
+				f.Value = call(rowfn.OpClamp, rowfn.Number, number("x"), constant(float64(i)), constant(float64(i)+50))
 			}
 			if where {
-				f.Where = &expr.Node{Op: expr.OpColumn, Type: expr.Condition, Text: "p"}
+				f.Where = &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Condition, Text: "p"}
 			}
 			functions[i] = f
 		}

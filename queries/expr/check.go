@@ -8,21 +8,6 @@ import (
 	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
-// String is the type's name in error messages.
-func (t Type) String() string {
-	switch t {
-	case Number:
-		return "a number"
-	case Condition:
-		return "a condition"
-	case Text:
-		return "text"
-	case Time:
-		return "a time"
-	}
-	return "nothing"
-}
-
 // check types the canonical tree twice: by builder, which makes the total tree and knows what to say of an error, and by
 // cel-go, which must agree at every node.
 func (s *Syntax) check(schema dataset.Schema) (*Node, *Error) {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
-func exprOp(aux uint32) expr.Op { return expr.Op(aux) }
+func exprOp(aux uint32) rowfn.Op { return rowfn.Op(aux) }
 
 // Values are the results of one expression, a value a row. One of the slices is set, by the expression's type.
 type Values struct {
@@ -17,8 +17,8 @@ type Values struct {
 
 // Evaluate computes one Number, Time or Condition in every row, by the same program that sums run. Errors are those of
 // [Compile].
-func Evaluate(t *dataset.Table, n *expr.Node) (Values, error) {
-	if n.Type == expr.Text {
+func Evaluate(t *dataset.Table, n *rowfn.Node) (Values, error) {
+	if n.Type == rowfn.Text {
 		return Values{}, fmt.Errorf("kernel: texts are not computed")
 	}
 	l := newLowering(t, 1)

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // op is the operation of a value of the graph.
@@ -21,7 +21,7 @@ const (
 	opSqrt
 	opFloor
 	opCeil
-	opPart // a part of a time; aux is the expr.Op
+	opPart // a part of a time; aux is the rowfn.Op
 
 	opLookup // a Text column: table.list[code]
 	opScores // all scores of a model, kept in registers of their own
@@ -72,7 +72,7 @@ type value struct {
 	op      op
 	a, b, c id
 	k       float64            // opConst
-	aux     uint32             // a code, an expr.Op, an index
+	aux     uint32             // a code, an rowfn.Op, an index
 	column  int                // of columns
 	other   int                // the second column of opCodesEq, opCodesNe
 	bound   float64            // of Numbers: no row's absolute value is above it; finite
@@ -332,7 +332,7 @@ func compareOf(o op, x, y float64) bool {
 }
 
 // partOf is a part of one time, null for null.
-func partOf(part expr.Op, x float64) float64 {
+func partOf(part rowfn.Op, x float64) float64 {
 	var in, out = [1]float64{x}, [1]float64{}
 	timePart(part, out[:], in[:])
 	return out[0]

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // lowering adds trees to a graph.
@@ -15,7 +15,7 @@ type lowering struct {
 	table *dataset.Table
 	index map[string]int    // columns by name
 	given []*dataset.Column // columns that came with the query, numbered after those of the table
-	done  map[*expr.Node]id
+	done  map[*rowfn.Node]id
 }
 
 // valuesPerFunction is a guess that saves a large batch most of the growing.
@@ -25,7 +25,7 @@ const valuesPerFunction = 8
 func newLowering(t *dataset.Table, functions int) *lowering {
 	expected := valuesPerFunction * functions
 	l := &lowering{graph: graph{values: make([]value, 0, expected), seen: make(map[key]id, expected)}, table: t,
-		index: make(map[string]int, t.Columns()), done: make(map[*expr.Node]id, expected)}
+		index: make(map[string]int, t.Columns()), done: make(map[*rowfn.Node]id, expected)}
 	for i := range t.Columns() {
 		l.index[t.Column(i).Name] = i
 	}
@@ -33,18 +33,18 @@ func newLowering(t *dataset.Table, functions int) *lowering {
 }
 
 // A malformed error says how a tree breaks the contract of package expr or does not fit the table.
-func malformed(n *expr.Node, format string, args ...any) error {
+func malformed(n *rowfn.Node, format string, args ...any) error {
 	return fmt.Errorf("kernel: operation %d: %w", n.Op, fmt.Errorf(format, args...))
 }
 
-var unaryOps = map[expr.Op]op{expr.OpNeg: opNeg, expr.OpAbs: opAbs, expr.OpLog: opLog, expr.OpExp: opExp, expr.OpSqrt: opSqrt, expr.OpFloor: opFloor, expr.OpCeil: opCeil}
+var unaryOps = map[rowfn.Op]op{rowfn.OpNeg: opNeg, rowfn.OpAbs: opAbs, rowfn.OpLog: opLog, rowfn.OpExp: opExp, rowfn.OpSqrt: opSqrt, rowfn.OpFloor: opFloor, rowfn.OpCeil: opCeil}
 
-var binaryOps = map[expr.Op]op{expr.OpAdd: opAdd, expr.OpSub: opSub, expr.OpMul: opMul, expr.OpDiv: opDiv, expr.OpMin: opMin, expr.OpMax: opMax}
+var binaryOps = map[rowfn.Op]op{rowfn.OpAdd: opAdd, rowfn.OpSub: opSub, rowfn.OpMul: opMul, rowfn.OpDiv: opDiv, rowfn.OpMin: opMin, rowfn.OpMax: opMax}
 
-var compareOps = map[expr.Op]op{expr.OpLess: opLess, expr.OpLessEq: opLessEq, expr.OpGreater: opGreater, expr.OpGreaterEq: opGreaterEq, expr.OpEq: opEq, expr.OpNe: opNe}
+var compareOps = map[rowfn.Op]op{rowfn.OpLess: opLess, rowfn.OpLessEq: opLessEq, rowfn.OpGreater: opGreater, rowfn.OpGreaterEq: opGreaterEq, rowfn.OpEq: opEq, rowfn.OpNe: opNe}
 
 // node lowers a Number, Time or Condition. A node that is shared is lowered once.
-func (l *lowering) node(n *expr.Node) (id, error) {
+func (l *lowering) node(n *rowfn.Node) (id, error) {
 	if at, ok := l.done[n]; ok {
 		return at, nil
 	}
@@ -55,33 +55,33 @@ func (l *lowering) node(n *expr.Node) (id, error) {
 	return at, err
 }
 
-func (l *lowering) build(n *expr.Node) (id, error) {
+func (l *lowering) build(n *rowfn.Node) (id, error) {
 	switch n.Op {
-	case expr.OpColumn:
+	case rowfn.OpColumn:
 		return l.column(n)
-	case expr.OpRow:
+	case rowfn.OpRow:
 		return l.rows(n)
-	case expr.OpNumber:
+	case rowfn.OpNumber:
 		if math.IsNaN(n.Number) || math.IsInf(n.Number, 0) {
 			return none, malformed(n, "the number %v is not finite", n.Number)
 		}
 		return l.constant(n.Number), nil
-	case expr.OpTrue, expr.OpFalse:
-		return l.truth(n.Op == expr.OpTrue), nil
-	case expr.OpNull:
+	case rowfn.OpTrue, rowfn.OpFalse:
+		return l.truth(n.Op == rowfn.OpTrue), nil
+	case rowfn.OpNull:
 		return l.constant(math.NaN()), nil
-	case expr.OpEq, expr.OpNe, expr.OpIn, expr.OpIsNull:
-		if len(n.Args) > 0 && n.Args[0] != nil && n.Args[0].Type == expr.Text {
+	case rowfn.OpEq, rowfn.OpNe, rowfn.OpIn, rowfn.OpIsNull:
+		if len(n.Args) > 0 && n.Args[0] != nil && n.Args[0].Type == rowfn.Text {
 			return l.text(n)
 		}
-		if n.Op == expr.OpIsNull {
+		if n.Op == rowfn.OpIsNull {
 			return l.nullTest(n)
 		}
-	case expr.OpLookup:
+	case rowfn.OpLookup:
 		return l.lookup(n)
-	case expr.OpScore:
+	case rowfn.OpScore:
 		return l.score(n)
-	case expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains:
+	case rowfn.OpHasPrefix, rowfn.OpHasSuffix, rowfn.OpContains:
 		return l.text(n)
 	}
 	args, err := l.args(n)
@@ -92,11 +92,11 @@ func (l *lowering) build(n *expr.Node) (id, error) {
 }
 
 // arity is the number of arguments of an operation; for those with more it is the least.
-func arity(o expr.Op) int {
+func arity(o rowfn.Op) int {
 	switch o {
-	case expr.OpClamp, expr.OpIf:
+	case rowfn.OpClamp, rowfn.OpIf:
 		return 3
-	case expr.OpAnd, expr.OpOr, expr.OpIn, expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains:
+	case rowfn.OpAnd, rowfn.OpOr, rowfn.OpIn, rowfn.OpHasPrefix, rowfn.OpHasSuffix, rowfn.OpContains:
 		return 2
 	}
 	if _, ok := binaryOps[o]; ok {
@@ -109,21 +109,21 @@ func arity(o expr.Op) int {
 }
 
 // argumentType says whether argument i may have a type.
-func argumentType(n *expr.Node, i int, t expr.Type) bool {
-	condition := t == expr.Condition
+func argumentType(n *rowfn.Node, i int, t rowfn.Type) bool {
+	condition := t == rowfn.Condition
 	switch n.Op {
-	case expr.OpNot, expr.OpAnd, expr.OpOr:
+	case rowfn.OpNot, rowfn.OpAnd, rowfn.OpOr:
 		return condition
-	case expr.OpIf:
-		return t != expr.Text && condition == (i == 0 || n.Type == expr.Condition)
-	case expr.OpIsNull:
+	case rowfn.OpIf:
+		return t != rowfn.Text && condition == (i == 0 || n.Type == rowfn.Condition)
+	case rowfn.OpIsNull:
 		return true
 	}
-	return t == expr.Number || t == expr.Time
+	return t == rowfn.Number || t == rowfn.Time
 }
 
-func (l *lowering) args(n *expr.Node) ([]id, error) {
-	want, more := arity(n.Op), n.Op == expr.OpAnd || n.Op == expr.OpOr || n.Op == expr.OpIn
+func (l *lowering) args(n *rowfn.Node) ([]id, error) {
+	want, more := arity(n.Op), n.Op == rowfn.OpAnd || n.Op == rowfn.OpOr || n.Op == rowfn.OpIn
 	if len(n.Args) < want || len(n.Args) > want && !more {
 		return nil, malformed(n, "%d arguments", len(n.Args))
 	}
@@ -140,7 +140,7 @@ func (l *lowering) args(n *expr.Node) ([]id, error) {
 	return ids, nil
 }
 
-func (l *lowering) operation(n *expr.Node, args []id) (id, error) {
+func (l *lowering) operation(n *rowfn.Node, args []id) (id, error) {
 	if o, ok := unaryOps[n.Op]; ok {
 		return l.unary(o, args[0]), nil
 	}
@@ -151,17 +151,17 @@ func (l *lowering) operation(n *expr.Node, args []id) (id, error) {
 		return l.compare(o, args[0], args[1]), nil
 	}
 	switch n.Op {
-	case expr.OpClamp:
+	case rowfn.OpClamp:
 		return l.clamp(args[0], args[1], args[2]), nil
-	case expr.OpIf:
+	case rowfn.OpIf:
 		return l.conditional(n, args), nil
-	case expr.OpIn:
+	case rowfn.OpIn:
 		return l.member(args[0], args[1:]), nil
-	case expr.OpNot:
+	case rowfn.OpNot:
 		return l.not(args[0]), nil
-	case expr.OpAnd, expr.OpOr:
+	case rowfn.OpAnd, rowfn.OpOr:
 		o := opAnd
-		if n.Op == expr.OpOr {
+		if n.Op == rowfn.OpOr {
 			o = opOr
 		}
 		at := args[0]
@@ -170,7 +170,7 @@ func (l *lowering) operation(n *expr.Node, args []id) (id, error) {
 		}
 		return at, nil
 	}
-	if n.Op >= expr.OpFullYear && n.Op <= expr.OpMilliseconds {
+	if n.Op >= rowfn.OpFullYear && n.Op <= rowfn.OpMilliseconds {
 		if l.isConst(args[0]) {
 			return l.constant(partOf(n.Op, l.at(args[0]).k)), nil
 		}
@@ -179,8 +179,8 @@ func (l *lowering) operation(n *expr.Node, args []id) (id, error) {
 	return none, malformed(n, "unknown operation")
 }
 
-func (l *lowering) conditional(n *expr.Node, args []id) id {
-	if n.Type != expr.Condition {
+func (l *lowering) conditional(n *rowfn.Node, args []id) id {
+	if n.Type != rowfn.Condition {
 		return l.selectNumber(args[0], args[1], args[2])
 	}
 	return l.logic(opOr, l.logic(opAnd, args[0], args[1]), l.logic(opAnd, l.not(args[0]), args[2]))
@@ -212,13 +212,13 @@ func (l *lowering) member(x id, members []id) id {
 }
 
 // column lowers a column that is not a Text.
-func (l *lowering) column(n *expr.Node) (id, error) {
+func (l *lowering) column(n *rowfn.Node) (id, error) {
 	i, ok := l.index[n.Text]
 	if !ok {
 		return none, malformed(n, "no column %q", n.Text)
 	}
-	kind, want := l.table.Column(i).Kind, map[expr.Type]dataset.Kind{expr.Number: dataset.Number, expr.Time: dataset.Time, expr.Condition: dataset.Bool, expr.Text: dataset.Text}[n.Type]
-	if kind != want || n.Type == expr.Text {
+	kind, want := l.table.Column(i).Kind, map[rowfn.Type]dataset.Kind{rowfn.Number: dataset.Number, rowfn.Time: dataset.Time, rowfn.Condition: dataset.Bool, rowfn.Text: dataset.Text}[n.Type]
+	if kind != want || n.Type == rowfn.Text {
 		return none, malformed(n, "column %q is %v", n.Text, kind)
 	}
 	if kind == dataset.Bool {
@@ -228,7 +228,7 @@ func (l *lowering) column(n *expr.Node) (id, error) {
 }
 
 // rows lowers numbers that come row by row with the query, as if the table had them as a column.
-func (l *lowering) rows(n *expr.Node) (id, error) {
+func (l *lowering) rows(n *rowfn.Node) (id, error) {
 	if len(n.Values) != l.table.Rows() || len(n.Values) == 0 {
 		return none, malformed(n, "%d numbers for %d rows", len(n.Values), l.table.Rows())
 	}
@@ -245,12 +245,12 @@ func (l *lowering) rows(n *expr.Node) (id, error) {
 	return l.add(value{op: opColumn, a: none, b: none, c: none, column: l.table.Columns() + column, bound: math.MaxFloat64}, ""), nil
 }
 
-func (l *lowering) nullTest(n *expr.Node) (id, error) {
+func (l *lowering) nullTest(n *rowfn.Node) (id, error) {
 	args, err := l.args(n)
 	if err != nil {
 		return none, err
 	}
-	if n.Args[0].Type != expr.Condition {
+	if n.Args[0].Type != rowfn.Condition {
 		return l.isNullOf(args[0]), nil
 	}
 	if x := l.at(args[0]); x.op == opBool {

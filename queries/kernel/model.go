@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Models. All scores of a model are computed at once, into registers of their own, from which each is copied where it is
@@ -30,8 +30,8 @@ func (s *scores) inputs() []id {
 }
 
 // lookup lowers a table of numbers by text to one by code.
-func (l *lowering) lookup(n *expr.Node) (id, error) {
-	if len(n.Args) != 1 || n.Args[0] == nil || n.Args[0].Op != expr.OpColumn || n.Args[0].Type != expr.Text {
+func (l *lowering) lookup(n *rowfn.Node) (id, error) {
+	if len(n.Args) != 1 || n.Args[0] == nil || n.Args[0].Op != rowfn.OpColumn || n.Args[0].Type != rowfn.Text {
 		return none, malformed(n, "wants a text column")
 	}
 	column, ok := l.index[n.Args[0].Text]
@@ -41,7 +41,7 @@ func (l *lowering) lookup(n *expr.Node) (id, error) {
 	if math.IsInf(n.Number, 0) {
 		return none, malformed(n, "the number of null is infinite")
 	}
-	t := &table{op: expr.OpLookup, dictionary: &l.table.Column(column).Dictionary, null: n.Number}
+	t := &table{op: rowfn.OpLookup, dictionary: &l.table.Column(column).Dictionary, null: n.Number}
 	bound := math.Abs(orElse(n.Number, 0))
 	var key strings.Builder
 	for _, text := range slices.Sorted(maps.Keys(n.Texts)) {
@@ -64,7 +64,7 @@ func orElse(x, otherwise float64) float64 {
 }
 
 // score lowers one score of a model.
-func (l *lowering) score(n *expr.Node) (id, error) {
+func (l *lowering) score(n *rowfn.Node) (id, error) {
 	if n.Model == nil {
 		return none, malformed(n, "has no model")
 	}
@@ -74,7 +74,7 @@ func (l *lowering) score(n *expr.Node) (id, error) {
 	}
 	inputs := make([]id, len(n.Args))
 	for i, a := range n.Args {
-		if a == nil || a.Type != expr.Number {
+		if a == nil || a.Type != rowfn.Number {
 			return none, malformed(n, "feature %d is no number", i)
 		}
 		var err error

@@ -9,13 +9,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
 	"github.com/holdoutd/holdoutd/queries/kernel"
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Models over the columns x, y and s of package randomtree.
@@ -39,21 +38,21 @@ func mustModel(t testing.TB, body string) *model.Model {
 }
 
 // score is a score of a model whose number features are nodes that number returns.
-func score(m *model.Model, output int, number func(column string) *expr.Node) *expr.Node {
-	n := &expr.Node{Op: expr.OpScore, Type: expr.Number, Model: m, Output: output}
+func score(m *model.Model, output int, number func(column string) *rowfn.Node) *rowfn.Node {
+	n := &rowfn.Node{Op: rowfn.OpScore, Type: rowfn.Number, Model: m, Output: output}
 	for _, f := range m.Features() {
 		if f.Texts == nil {
 			n.Args = append(n.Args, number(f.Column))
 			continue
 		}
-		column := &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: f.Column}
-		n.Args = append(n.Args, &expr.Node{Op: expr.OpLookup, Type: expr.Number, Texts: f.Texts, Number: f.Null, Args: []*expr.Node{column}})
+		column := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: f.Column}
+		n.Args = append(n.Args, &rowfn.Node{Op: rowfn.OpLookup, Type: rowfn.Number, Texts: f.Texts, Number: f.Null, Args: []*rowfn.Node{column}})
 	}
 	return n
 }
 
-func column(name string) *expr.Node {
-	return &expr.Node{Op: expr.OpColumn, Type: expr.Number, Text: name}
+func column(name string) *rowfn.Node {
+	return &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Number, Text: name}
 }
 
 // TestScoresAreReference: scores, alone and within expressions, of columns and of computed features, are those of the
@@ -62,7 +61,7 @@ func TestScoresAreReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := randomtree.Rows(t, rapid.IntRange(1, 40).Draw(t, "rows"))
 		table := randomtree.Table(rows)
-		var nodes []*expr.Node
+		var nodes []*rowfn.Node
 		for range 3 {
 			m, err := model.Parse([]byte(rapid.SampledFrom(models).Draw(t, "model")))
 			if err != nil {
@@ -70,15 +69,15 @@ func TestScoresAreReference(t *testing.T) {
 			}
 			features := rapid.Bool().Draw(t, "computed")
 			output := rapid.IntRange(0, m.Scorer().Outputs()-1).Draw(t, "output")
-			nodes = append(nodes, score(m, output, func(name string) *expr.Node {
+			nodes = append(nodes, score(m, output, func(name string) *rowfn.Node {
 				if !features {
 					return column(name)
 				}
-				return &expr.Node{Op: expr.OpMul, Type: expr.Number, Args: []*expr.Node{column("x"), column(name)}}
+				return &rowfn.Node{Op: rowfn.OpMul, Type: rowfn.Number, Args: []*rowfn.Node{column("x"), column(name)}}
 			}))
 		}
-		sum := &expr.Node{Op: expr.OpMax, Type: expr.Number, Args: []*expr.Node{nodes[2], column("y")}}
-		for _, n := range []*expr.Node{nodes[0], {Op: expr.OpSub, Type: expr.Number, Args: nodes[:2]}, {Op: expr.OpLess, Type: expr.Condition, Args: []*expr.Node{nodes[1], sum}}} {
+		sum := &rowfn.Node{Op: rowfn.OpMax, Type: rowfn.Number, Args: []*rowfn.Node{nodes[2], column("y")}}
+		for _, n := range []*rowfn.Node{nodes[0], {Op: rowfn.OpSub, Type: rowfn.Number, Args: nodes[:2]}, {Op: rowfn.OpLess, Type: rowfn.Condition, Args: []*rowfn.Node{nodes[1], sum}}} {
 			got, err := kernel.Evaluate(table, n)
 			if err != nil {
 				t.Fatal(err)
@@ -96,7 +95,7 @@ func TestScoresInSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := randomtree.Rows(t, rapid.IntRange(1, 30).Draw(t, "rows"))
 		table := randomtree.Table(rows)
-		var functions []queries.RowFunction
+		var functions []rowfn.Function
 		var want []int64
 		for _, body := range models {
 			m, err := model.Parse([]byte(body))
@@ -104,7 +103,7 @@ func TestScoresInSums(t *testing.T) {
 				t.Fatal(err)
 			}
 			for k := range m.Scorer().Outputs() {
-				f := queries.RowFunction{Value: score(m, k, column), Lo: -10, Hi: 20, Null: 3}
+				f := rowfn.Function{Value: score(m, k, column), Lo: -10, Hi: 20, Null: 3}
 				functions = append(functions, f)
 				sum := int64(0)
 				for _, row := range rows {
@@ -112,7 +111,7 @@ func TestScoresInSums(t *testing.T) {
 					if math.IsNaN(x) {
 						x = 3
 					}
-					sum += int64(float64((min(max(x, -10), 20)+10)*(float64(queries.One)/30)) + 0.5)
+					sum += int64(float64((min(max(x, -10), 20)+10)*(float64(rowfn.One)/30)) + 0.5)
 				}
 				want = append(want, sum)
 			}
@@ -151,9 +150,9 @@ func TestScoresDoNotAllocate(t *testing.T) {
 		rows[i] = reference.Row{"x": float64(i), "y": float64(i % 7), "s": "a"}
 	}
 	table := randomtree.Table(rows)
-	var functions []queries.RowFunction
+	var functions []rowfn.Function
 	for _, body := range models {
-		functions = append(functions, queries.RowFunction{Value: score(mustModel(t, body), 0, column), Lo: -10, Hi: 20})
+		functions = append(functions, rowfn.Function{Value: score(mustModel(t, body), 0, column), Lo: -10, Hi: 20})
 	}
 	program, err := kernel.Compile(functions, table)
 	if err != nil {
@@ -169,16 +168,16 @@ func TestScoresDoNotAllocate(t *testing.T) {
 func TestMalformedScores(t *testing.T) {
 	table := randomtree.Table([]reference.Row{{"x": 1.0}})
 	m := mustModel(t, models[1])
-	text := &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: "s"}
-	for want, n := range map[string]*expr.Node{
-		"has no model":           {Op: expr.OpScore, Type: expr.Number},
-		"0 features":             {Op: expr.OpScore, Type: expr.Number, Model: m},
-		"output 1":               {Op: expr.OpScore, Type: expr.Number, Model: m, Output: 1, Args: []*expr.Node{column("x")}},
-		"feature 0 is no number": {Op: expr.OpScore, Type: expr.Number, Model: m, Args: []*expr.Node{text}},
-		"wants a text column":    {Op: expr.OpLookup, Type: expr.Number, Args: []*expr.Node{column("x")}},
-		`no text column "x"`:     {Op: expr.OpLookup, Type: expr.Number, Args: []*expr.Node{{Op: expr.OpColumn, Type: expr.Text, Text: "x"}}},
-		"null is infinite":       {Op: expr.OpLookup, Type: expr.Number, Number: math.Inf(1), Args: []*expr.Node{text}},
-		`"a" is not finite`:      {Op: expr.OpLookup, Type: expr.Number, Texts: map[string]float64{"a": math.NaN()}, Args: []*expr.Node{text}},
+	text := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "s"}
+	for want, n := range map[string]*rowfn.Node{
+		"has no model":           {Op: rowfn.OpScore, Type: rowfn.Number},
+		"0 features":             {Op: rowfn.OpScore, Type: rowfn.Number, Model: m},
+		"output 1":               {Op: rowfn.OpScore, Type: rowfn.Number, Model: m, Output: 1, Args: []*rowfn.Node{column("x")}},
+		"feature 0 is no number": {Op: rowfn.OpScore, Type: rowfn.Number, Model: m, Args: []*rowfn.Node{text}},
+		"wants a text column":    {Op: rowfn.OpLookup, Type: rowfn.Number, Args: []*rowfn.Node{column("x")}},
+		`no text column "x"`:     {Op: rowfn.OpLookup, Type: rowfn.Number, Args: []*rowfn.Node{{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "x"}}},
+		"null is infinite":       {Op: rowfn.OpLookup, Type: rowfn.Number, Number: math.Inf(1), Args: []*rowfn.Node{text}},
+		`"a" is not finite`:      {Op: rowfn.OpLookup, Type: rowfn.Number, Texts: map[string]float64{"a": math.NaN()}, Args: []*rowfn.Node{text}},
 	} {
 		if _, err := kernel.Evaluate(table, n); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -3,7 +3,7 @@ package kernel
 import (
 	"math"
 
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // maxPart bounds the absolute value of every part of a time that an int64 of microseconds can hold.
@@ -51,35 +51,35 @@ func orNull(x int64, from float64) float64 {
 }
 
 // timePart writes one part of the times a. Fractions of microseconds are cut off.
-func timePart(part expr.Op, dst, a []float64) {
+func timePart(part rowfn.Op, dst, a []float64) {
 	a = a[:len(dst)]
 	switch part {
-	case expr.OpFullYear:
+	case rowfn.OpFullYear:
 		for i, x := range a {
 			days, _ := daysAndRest(x)
 			year, _, _, _ := civil(days)
 			dst[i] = orNull(year, x)
 		}
-	case expr.OpMonth:
+	case rowfn.OpMonth:
 		for i, x := range a {
 			days, _ := daysAndRest(x)
 			_, month, _, _ := civil(days)
 			dst[i] = orNull(month, x)
 		}
-	case expr.OpDayOfMonth, expr.OpDate:
-		from := int64(bit(part == expr.OpDayOfMonth))
+	case rowfn.OpDayOfMonth, rowfn.OpDate:
+		from := int64(bit(part == rowfn.OpDayOfMonth))
 		for i, x := range a {
 			days, _ := daysAndRest(x)
 			_, _, date, _ := civil(days)
 			dst[i] = orNull(date-from, x)
 		}
-	case expr.OpDayOfYear:
+	case rowfn.OpDayOfYear:
 		for i, x := range a {
 			days, _ := daysAndRest(x)
 			_, _, _, yearDay := civil(days)
 			dst[i] = orNull(yearDay, x)
 		}
-	case expr.OpDayOfWeek:
+	case rowfn.OpDayOfWeek:
 		for i, x := range a {
 			days, _ := daysAndRest(x)
 			day := (days + 4) % 7 // 1970-01-01 was a Thursday
@@ -95,13 +95,13 @@ func timePart(part expr.Op, dst, a []float64) {
 }
 
 // clockPart is a part of the time of day as the count of a unit of microseconds modulo another count.
-func clockPart(part expr.Op) (unit, modulus int64) {
+func clockPart(part rowfn.Op) (unit, modulus int64) {
 	switch part {
-	case expr.OpHours:
+	case rowfn.OpHours:
 		return 3600 * 1000000, 24
-	case expr.OpMinutes:
+	case rowfn.OpMinutes:
 		return 60 * 1000000, 60
-	case expr.OpSeconds:
+	case rowfn.OpSeconds:
 		return 1000000, 60
 	}
 	return 1000, 1000

@@ -6,22 +6,22 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/kernel"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // parts are all parts of a time, each as package time says it.
-var parts = map[expr.Op]func(time.Time) int{
-	expr.OpFullYear:     time.Time.Year,
-	expr.OpMonth:        func(t time.Time) int { return int(t.Month()) - 1 },
-	expr.OpDate:         time.Time.Day,
-	expr.OpDayOfMonth:   func(t time.Time) int { return t.Day() - 1 },
-	expr.OpDayOfYear:    func(t time.Time) int { return t.YearDay() - 1 },
-	expr.OpDayOfWeek:    func(t time.Time) int { return int(t.Weekday()) },
-	expr.OpHours:        time.Time.Hour,
-	expr.OpMinutes:      time.Time.Minute,
-	expr.OpSeconds:      time.Time.Second,
-	expr.OpMilliseconds: func(t time.Time) int { return t.Nanosecond() / 1e6 },
+var parts = map[rowfn.Op]func(time.Time) int{
+	rowfn.OpFullYear:     time.Time.Year,
+	rowfn.OpMonth:        func(t time.Time) int { return int(t.Month()) - 1 },
+	rowfn.OpDate:         time.Time.Day,
+	rowfn.OpDayOfMonth:   func(t time.Time) int { return t.Day() - 1 },
+	rowfn.OpDayOfYear:    func(t time.Time) int { return t.YearDay() - 1 },
+	rowfn.OpDayOfWeek:    func(t time.Time) int { return int(t.Weekday()) },
+	rowfn.OpHours:        time.Time.Hour,
+	rowfn.OpMinutes:      time.Time.Minute,
+	rowfn.OpSeconds:      time.Time.Second,
+	rowfn.OpMilliseconds: func(t time.Time) int { return t.Nanosecond() / 1e6 },
 }
 
 // partsAre compares every part of the times, in microseconds since 1970.
@@ -32,7 +32,7 @@ func partsAre(t *testing.T, micros []float64) {
 		t.Fatal(err)
 	}
 	for op, part := range parts {
-		got, err := kernel.Evaluate(table, &expr.Node{Op: op, Type: expr.Number, Args: []*expr.Node{{Op: expr.OpColumn, Type: expr.Time, Text: "d"}}})
+		got, err := kernel.Evaluate(table, &rowfn.Node{Op: op, Type: rowfn.Number, Args: []*rowfn.Node{{Op: rowfn.OpColumn, Type: rowfn.Time, Text: "d"}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Program evaluates a batch of row functions over the columns of one table. It does not change once its tables are filled, and may be run by many
@@ -46,7 +46,7 @@ type step struct {
 
 // Compile binds row functions to a table and makes their program. Errors mean that a tree breaks the contract of package
 // expr or that it was checked against another schema; none depends on the table's rows.
-func Compile(functions []queries.RowFunction, t *dataset.Table) (*Program, error) {
+func Compile(functions []rowfn.Function, t *dataset.Table) (*Program, error) {
 	l := newLowering(t, len(functions))
 	sinks := make([]sink, len(functions))
 	for i := range functions {

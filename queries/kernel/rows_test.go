@@ -8,9 +8,8 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // TestNumbersGivenByRow: numbers that come with a query are what a column of the table with the same numbers is, for any range of
@@ -35,11 +34,11 @@ func TestNumbersGivenByRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	functions := func(p *expr.Node) []queries.RowFunction {
-		away := &expr.Node{Op: expr.OpSub, Type: expr.Number, Args: []*expr.Node{p, column("y")}}
-		return []queries.RowFunction{{Value: p, Lo: -1, Hi: 1, Null: 0.5}, {Value: away, Lo: -3, Hi: 1}, {Value: p, Lo: 0, Hi: 2}}
+	functions := func(p *rowfn.Node) []rowfn.Function {
+		away := &rowfn.Node{Op: rowfn.OpSub, Type: rowfn.Number, Args: []*rowfn.Node{p, column("y")}}
+		return []rowfn.Function{{Value: p, Lo: -1, Hi: 1, Null: 0.5}, {Value: away, Lo: -3, Hi: 1}, {Value: p, Lo: 0, Hi: 2}}
 	}
-	byRow := &expr.Node{Op: expr.OpRow, Type: expr.Number, Values: given}
+	byRow := &rowfn.Node{Op: rowfn.OpRow, Type: rowfn.Number, Values: given}
 	for _, r := range [][2]int64{{0, rows}, {0, 1}, {1023, 1025}, {3001, rows}} {
 		got, err := source.Sums(context.Background(), functions(byRow), r[0], r[1])
 		if err != nil {
@@ -54,7 +53,7 @@ func TestNumbersGivenByRow(t *testing.T) {
 		}
 	}
 	for _, wrong := range [][]float64{given[:rows-1], nil, append(slices.Clone(given[1:]), math.Inf(1))} {
-		_, err := source.Sums(context.Background(), functions(&expr.Node{Op: expr.OpRow, Type: expr.Number, Values: wrong}), 0, rows)
+		_, err := source.Sums(context.Background(), functions(&rowfn.Node{Op: rowfn.OpRow, Type: rowfn.Number, Values: wrong}), 0, rows)
 		if err == nil || !strings.Contains(err.Error(), "kernel: operation") {
 			t.Errorf("%d numbers: %v", len(wrong), err)
 		}

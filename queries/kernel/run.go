@@ -1,13 +1,11 @@
 package kernel
 
-import (
-	"sync"
-)
+import "sync"
 
 // Units says which rows make a unit.
 type Units struct {
 	Offsets []uint32 // unit u is the rows Offsets[u] to Offsets[u+1]-1, at least one; nil: every row is its own unit
-	Cap     int64    // of queries.UnitShare, 1 to dataset.MaxRows
+	Cap     int64    // of rowfn.UnitShare, 1 to dataset.MaxRows
 }
 
 // State is what one goroutine needs to run a program: registers and sums. It may be used for one program after another.

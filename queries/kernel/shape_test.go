@@ -9,10 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // outline is everything of a program that its time and memory can depend on: each step with its registers, constants and lists. Only the
@@ -99,19 +98,19 @@ func TestProgramsOfTwins(t *testing.T) {
 	scanning := 0
 	rapid.Check(t, func(t *rapid.T) {
 		tables := twins(t)
-		functions := make([]queries.RowFunction, rapid.IntRange(1, 5).Draw(t, "functions"))
+		functions := make([]rowfn.Function, rapid.IntRange(1, 5).Draw(t, "functions"))
 		for i := range functions {
-			f := queries.RowFunction{Lo: -1, Hi: 1, Where: randomtree.Condition(t, rapid.IntRange(0, 3).Draw(t, "depth"))}
+			f := rowfn.Function{Lo: -1, Hi: 1, Where: randomtree.Condition(t, rapid.IntRange(0, 3).Draw(t, "depth"))}
 			switch rapid.IntRange(0, 3).Draw(t, "value") {
 			case 0:
 				f.Value = randomtree.Condition(t, 3)
 			case 1:
 				f.Value = randomtree.Number(t, 3)
 			case 2: // a lookup, as models have them
-				column := &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: rapid.SampledFrom([]string{"s", "t"}).Draw(t, "column")}
-				lookup := &expr.Node{Op: expr.OpLookup, Type: expr.Number, Args: []*expr.Node{column}, Texts: map[string]float64{"a": 1, "abc": 2, "nowhere": 1e300}, Number: math.NaN()}
-				x := &expr.Node{Op: expr.OpColumn, Type: expr.Number, Text: "x"}
-				f.Value = &expr.Node{Op: expr.OpScore, Type: expr.Number, Args: scoreArgs(linear, x, lookup), Model: linear}
+				column := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: rapid.SampledFrom([]string{"s", "t"}).Draw(t, "column")}
+				lookup := &rowfn.Node{Op: rowfn.OpLookup, Type: rowfn.Number, Args: []*rowfn.Node{column}, Texts: map[string]float64{"a": 1, "abc": 2, "nowhere": 1e300}, Number: math.NaN()}
+				x := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Number, Text: "x"}
+				f.Value = &rowfn.Node{Op: rowfn.OpScore, Type: rowfn.Number, Args: scoreArgs(linear, x, lookup), Model: linear}
 			}
 			functions[i] = f
 		}
@@ -125,7 +124,7 @@ func TestProgramsOfTwins(t *testing.T) {
 			}
 			outlines[i] = p.outline()
 			for _, s := range p.tables {
-				if s.op != expr.OpIn && s.op != expr.OpLookup && s.literals[0] != "" {
+				if s.op != rowfn.OpIn && s.op != rowfn.OpLookup && s.literals[0] != "" {
 					want[i] += ScanSteps(s.dictionary.Shape(), s.literals[0])
 				}
 			}
@@ -156,17 +155,17 @@ func TestProgramsOfTwins(t *testing.T) {
 }
 
 // compared is a conjunction of comparisons of one column with many literals: in each table it has some of them.
-func compared() queries.RowFunction {
-	column := &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: "s"}
-	all := &expr.Node{Op: expr.OpAnd, Type: expr.Condition}
+func compared() rowfn.Function {
+	column := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "s"}
+	all := &rowfn.Node{Op: rowfn.OpAnd, Type: rowfn.Condition}
 	for _, text := range []string{"", "a", "A", "ab", "abc", "b", "é", "日本"} {
-		literal := &expr.Node{Op: expr.OpText, Type: expr.Text, Text: text}
-		all.Args = append(all.Args, &expr.Node{Op: expr.OpNe, Type: expr.Condition, Args: []*expr.Node{column, literal}})
+		literal := &rowfn.Node{Op: rowfn.OpText, Type: rowfn.Text, Text: text}
+		all.Args = append(all.Args, &rowfn.Node{Op: rowfn.OpNe, Type: rowfn.Condition, Args: []*rowfn.Node{column, literal}})
 	}
-	return queries.RowFunction{Lo: 0, Hi: 1, Value: all}
+	return rowfn.Function{Lo: 0, Hi: 1, Value: all}
 }
 
-func scoreArgs(m *model.Model, x, lookup *expr.Node) (args []*expr.Node) {
+func scoreArgs(m *model.Model, x, lookup *rowfn.Node) (args []*rowfn.Node) {
 	for _, f := range m.Features() {
 		if f.Texts != nil {
 			args = append(args, lookup)
@@ -194,7 +193,7 @@ func TestScan(t *testing.T) {
 			from := rapid.IntRange(0, len(runes)).Draw(t, "from")
 			literal = string(runes[from:rapid.IntRange(from, len(runes)).Draw(t, "to")])
 		}
-		for _, o := range []expr.Op{expr.OpContains, expr.OpHasPrefix, expr.OpHasSuffix, expr.OpIn} {
+		for _, o := range []rowfn.Op{rowfn.OpContains, rowfn.OpHasPrefix, rowfn.OpHasSuffix, rowfn.OpIn} {
 			table := &table{op: o, dictionary: &column.Dictionary, literals: []string{literal}}
 			table.fill()
 			dst := make([]uint8, len(values))

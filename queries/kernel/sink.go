@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/holdoutd/holdoutd/queries"
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // sink is where a row function ends: the sum of a row's fixed-point values. One that takes two values only is
 // (on-off)·[mask] + off·[where], where mask implies where; else it is the grid of a Number, or 0 outside where.
 type sink struct {
 	function int
-	perUnit  queries.PerUnit
+	perUnit  rowfn.PerUnit
 	number   id // or none
 	mask     id // where number is none
 	where    id // opTrue for everywhere
@@ -21,7 +20,7 @@ type sink struct {
 	grid     grid
 }
 
-// grid is the rounding of queries.RowFunction.
+// grid is the rounding of rowfn.Function.
 type grid struct {
 	lo, hi, null float64
 	scale        float64
@@ -29,7 +28,7 @@ type grid struct {
 
 // newGrid returns an error where the contract of a row function is broken, which no query's plan does.
 func newGrid(lo, hi, null float64) (grid, error) {
-	g := grid{lo, hi, null, float64(queries.One) / (hi - lo)}
+	g := grid{lo, hi, null, float64(rowfn.One) / (hi - lo)}
 	if !(lo < hi) || math.IsInf(hi-lo, 0) || math.IsInf(g.scale, 0) || !(lo <= null && null <= hi) {
 		return grid{}, fmt.Errorf("kernel: null counts as %v in the range %v to %v", null, lo, hi)
 	}
@@ -45,17 +44,17 @@ func (g grid) fixed(v float64) int64 {
 }
 
 // sink lowers a row function.
-func (l *lowering) sink(f *queries.RowFunction) (sink, error) {
+func (l *lowering) sink(f *rowfn.Function) (sink, error) {
 	g, err := newGrid(f.Lo, f.Hi, f.Null)
 	if err != nil {
 		return sink{}, err
 	}
 	s := sink{perUnit: f.PerUnit, number: none, mask: none, where: l.truth(true), grid: g}
-	if f.PerUnit > queries.UnitShare {
+	if f.PerUnit > rowfn.UnitShare {
 		return sink{}, fmt.Errorf("kernel: unknown per-unit rule %d", f.PerUnit)
 	}
 	if f.Where != nil {
-		if f.Where.Type != expr.Condition {
+		if f.Where.Type != rowfn.Condition {
 			return sink{}, fmt.Errorf("kernel: where is no condition")
 		}
 		if s.where, err = l.node(f.Where); err != nil {
@@ -64,13 +63,13 @@ func (l *lowering) sink(f *queries.RowFunction) (sink, error) {
 	}
 	s.everyRow = l.at(s.where).op == opTrue
 	switch {
-	case f.PerUnit == queries.UnitAny:
-		s.mask, s.on, s.off = s.where, queries.One, 0
+	case f.PerUnit == rowfn.UnitAny:
+		s.mask, s.on, s.off = s.where, rowfn.One, 0
 		return s, nil
 	case f.Value == nil:
 		s.mask, s.on, s.off = s.where, g.fixed(1), 0
 		return s, nil
-	case f.Value.Type == expr.Text:
+	case f.Value.Type == rowfn.Text:
 		return sink{}, fmt.Errorf("kernel: the value is text")
 	}
 	v, err := l.node(f.Value)
@@ -79,7 +78,7 @@ func (l *lowering) sink(f *queries.RowFunction) (sink, error) {
 	}
 	x := l.at(v)
 	switch {
-	case f.Value.Type == expr.Condition:
+	case f.Value.Type == rowfn.Condition:
 		s.mask, s.on, s.off = l.logic(opAnd, v, s.where), g.fixed(1), g.fixed(0)
 	case x.op == opConst:
 		s.mask, s.on, s.off = s.where, g.fixed(x.k), 0

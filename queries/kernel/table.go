@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // table says of each code of a column whether a test of its text holds, or which number its text has. It is made before the first
 // block is run, in a number of steps, and in memory, that the literals and the dictionary's public shape determine: no text ends a
 // search early, and what the dictionary has less than its rounded size is made up for.
 type table struct {
-	op         expr.Op // OpIn, OpHasPrefix, OpHasSuffix, OpContains or OpLookup
+	op         rowfn.Op // OpIn, OpHasPrefix, OpHasSuffix, OpContains or OpLookup
 	dictionary *dataset.Dictionary
 	literals   []string
 	numbers    []float64 // OpLookup: of each literal
@@ -34,7 +34,7 @@ func (t *table) places() int64 { return t.dictionary.Shape().Texts + 2 }
 
 // size is the table's bytes.
 func (t *table) size() int64 {
-	if t.op == expr.OpLookup {
+	if t.op == rowfn.OpLookup {
 		return 8 * t.places()
 	}
 	return bitBytes(t.places())
@@ -66,7 +66,7 @@ func (t *table) place(literal string) int64 {
 }
 
 func (t *table) fill() {
-	if t.op == expr.OpLookup {
+	if t.op == rowfn.OpLookup {
 		t.list = make([]float64, t.places())
 		for i, literal := range t.literals {
 			t.list[t.place(literal)] = t.numbers[i]
@@ -77,7 +77,7 @@ func (t *table) fill() {
 	t.bits = make([]uint64, t.places()/64+1)
 	for _, literal := range t.literals {
 		switch {
-		case t.op == expr.OpIn:
+		case t.op == rowfn.OpIn:
 			at := t.place(literal)
 			t.bits[at/64] |= 1 << (at % 64)
 		case literal == "": // a part of every text
@@ -119,9 +119,9 @@ var filler = slices.Repeat([]byte{0xFE}, 1<<12)
 func (t *table) scan(literal string) {
 	pattern := []byte(literal)
 	switch t.op {
-	case expr.OpHasPrefix:
+	case rowfn.OpHasPrefix:
 		pattern = append([]byte{dataset.Separator}, pattern...)
-	case expr.OpHasSuffix:
+	case rowfn.OpHasSuffix:
 		pattern = append(pattern, dataset.Separator)
 	}
 	total := t.dictionary.Shape().Bytes

@@ -9,25 +9,25 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // absent is a code that no row has: a dictionary has at most as many texts as a table has rows.
 const absent = math.MaxUint32
 
 // text lowers a test of texts.
-func (l *lowering) text(n *expr.Node) (id, error) {
-	if want := arity(n.Op); len(n.Args) < want || len(n.Args) > want && n.Op != expr.OpIn {
+func (l *lowering) text(n *rowfn.Node) (id, error) {
+	if want := arity(n.Op); len(n.Args) < want || len(n.Args) > want && n.Op != rowfn.OpIn {
 		return none, malformed(n, "%d arguments", len(n.Args))
 	}
 	for i, a := range n.Args {
-		if a == nil || a.Type != expr.Text || a.Op != expr.OpColumn && a.Op != expr.OpText {
+		if a == nil || a.Type != rowfn.Text || a.Op != rowfn.OpColumn && a.Op != rowfn.OpText {
 			return none, malformed(n, "argument %d is no text", i)
 		}
-		if a.Op == expr.OpText && !utf8.ValidString(a.Text) {
+		if a.Op == rowfn.OpText && !utf8.ValidString(a.Text) {
 			return none, malformed(n, "argument %d is not UTF-8", i)
 		}
-		if a.Op == expr.OpColumn {
+		if a.Op == rowfn.OpColumn {
 			if c, ok := l.index[a.Text]; !ok || l.table.Column(c).Kind != dataset.Text {
 				return none, malformed(a, "no text column %q", a.Text)
 			}
@@ -35,27 +35,27 @@ func (l *lowering) text(n *expr.Node) (id, error) {
 	}
 	left, rest := n.Args[0], n.Args[1:]
 	switch {
-	case n.Op == expr.OpIsNull:
-		if left.Op == expr.OpText {
+	case n.Op == rowfn.OpIsNull:
+		if left.Op == rowfn.OpText {
 			return l.truth(false), nil
 		}
 		return l.add(value{op: opCodeEq, a: none, b: none, c: none, column: l.index[left.Text], aux: 0}, ""), nil
-	case n.Op != expr.OpEq && n.Op != expr.OpNe:
+	case n.Op != rowfn.OpEq && n.Op != rowfn.OpNe:
 		for _, a := range rest {
-			if a.Op != expr.OpText {
+			if a.Op != rowfn.OpText {
 				return none, malformed(n, "a column stands where a literal text is wanted")
 			}
 		}
 		return l.textTable(n.Op, left, rest), nil
-	case left.Op == expr.OpText && rest[0].Op == expr.OpText:
-		return l.truth((left.Text == rest[0].Text) == (n.Op == expr.OpEq)), nil
-	case left.Op == expr.OpText:
+	case left.Op == rowfn.OpText && rest[0].Op == rowfn.OpText:
+		return l.truth((left.Text == rest[0].Text) == (n.Op == rowfn.OpEq)), nil
+	case left.Op == rowfn.OpText:
 		left, rest = rest[0], n.Args[:1]
-	case rest[0].Op == expr.OpColumn:
-		return l.twoTexts(n.Op == expr.OpEq, l.index[left.Text], l.index[rest[0].Text]), nil
+	case rest[0].Op == rowfn.OpColumn:
+		return l.twoTexts(n.Op == rowfn.OpEq, l.index[left.Text], l.index[rest[0].Text]), nil
 	}
 	o := opCodeEq
-	if n.Op == expr.OpNe {
+	if n.Op == rowfn.OpNe {
 		o = opCodeNe
 	}
 	return l.codeTest(o, left, rest[0].Text), nil
@@ -63,7 +63,7 @@ func (l *lowering) text(n *expr.Node) (id, error) {
 
 // codeTest compares a column with a literal. Whether the dictionary has the literal must not shape the program, or its time would
 // tell: a literal that is absent is compared as any other, and two of them are two values, by their text.
-func (l *lowering) codeTest(o op, column *expr.Node, literal string) id {
+func (l *lowering) codeTest(o op, column *rowfn.Node, literal string) id {
 	at := l.index[column.Text]
 	return l.add(value{op: o, a: none, b: none, c: none, column: at, aux: l.code(at, literal)}, "="+literal)
 }
@@ -77,8 +77,8 @@ func (l *lowering) code(column int, text string) uint32 {
 }
 
 // textTable is in, or a test of a part of the text: a bit for each code of the dictionary.
-func (l *lowering) textTable(o expr.Op, left *expr.Node, literals []*expr.Node) id {
-	if left.Op == expr.OpText {
+func (l *lowering) textTable(o rowfn.Op, left *rowfn.Node, literals []*rowfn.Node) id {
+	if left.Op == rowfn.OpText {
 		for _, a := range literals {
 			if textTest(o, left.Text, a.Text) {
 				return l.truth(true)
@@ -98,13 +98,13 @@ func (l *lowering) textTable(o expr.Op, left *expr.Node, literals []*expr.Node) 
 	return l.add(value{op: opCodeTable, a: none, b: none, c: none, column: column, table: t}, name.String())
 }
 
-func textTest(o expr.Op, text, literal string) bool {
+func textTest(o rowfn.Op, text, literal string) bool {
 	switch o {
-	case expr.OpHasPrefix:
+	case rowfn.OpHasPrefix:
 		return strings.HasPrefix(text, literal)
-	case expr.OpHasSuffix:
+	case rowfn.OpHasSuffix:
 		return strings.HasSuffix(text, literal)
-	case expr.OpContains:
+	case rowfn.OpContains:
 		return strings.Contains(text, literal)
 	}
 	return text == literal

@@ -3,7 +3,7 @@ package kernel
 import (
 	"sort"
 
-	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // endedBy is how many units from next on end at or before a row.
@@ -33,9 +33,9 @@ func (s *State) unitSum(t *step, base, n, ended int) {
 	offsets := s.units.Offsets[s.next : s.next+ended+1]
 	var total, last, lastCount int64
 	switch {
-	case k.perUnit == queries.UnitAny:
+	case k.perUnit == rowfn.UnitAny:
 		total, last = anyOf(sums, offsets, base)
-	case k.perUnit == queries.UnitShare:
+	case k.perUnit == rowfn.UnitShare:
 		total, last = shareOf(sums, offsets, base, scale, s.units.Cap)
 	case k.everyRow:
 		total, last = shareOf(sums, offsets, base, scale, 1)
@@ -58,7 +58,7 @@ func anyOf(sums []int64, offsets []uint32, base int) (total, last int64) {
 		total += int64(bit(at > last))
 		last = at
 	}
-	return total * queries.One, last
+	return total * rowfn.One, last
 }
 
 // shareOf divides each unit's sum by its number of rows, or by least where that is more. With m rows and the sum s that is
