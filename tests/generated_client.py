@@ -1,0 +1,166 @@
+"""Plays a whole journey with a client that openapi-python-client made of the server's document.
+
+Arguments: the folder that holds the package `generated`, the server's URL, the file of the admin key, the demo's flights, the document.
+Every query type and each of its examples in the document goes through the client's own classes, so that a schema that the generator
+drops, or reads as another one, is noticed.
+"""
+
+import importlib
+import io
+import json
+import re
+import sys
+
+FOLDER, URL, KEY, FLIGHTS, DOCUMENT = sys.argv[1:6]
+sys.path.insert(0, FOLDER)
+
+import pandas
+
+from generated import AuthenticatedClient, Client, models
+from generated.api.holdouts import create_holdout, delete_holdout, export_ledger, get_features, get_holdout, get_training, list_holdouts
+from generated.api.keys import create_key, list_keys, revoke_key
+from generated.api.operations import health, metrics, ready, version
+from generated.api.plans import plan
+from generated.api.queries import ask, ask_batch, explain, get_budget, list_answers
+from generated.types import File
+
+document = json.load(open(DOCUMENT))
+called = set()
+
+
+def call(operation, *args, status=200, **kwargs):
+    """Calls an operation. Its parsed reply is of the documented class; an unexpected status says what the server said."""
+    called.add(operation.__name__.rsplit(".", 1)[1])
+    response = operation.sync_detailed(*args, **kwargs)
+    assert response.status_code == status, (operation.__name__, response.status_code, response.content[:500])
+    assert (status >= 400) == isinstance(response.parsed, models.Problem), response.parsed
+    return response.parsed
+
+
+def known(value):
+    """No member of a reply is without a place in its class. Problems are excepted: their document leaves them open."""
+    if isinstance(value, list):
+        for item in value:
+            known(item)
+    elif hasattr(value, "__attrs_attrs__"):
+        more = getattr(value, "additional_properties", {})
+        # A class whose only member is the open one is a map, such as the parts of a half-width by name.
+        assert not more or len(value.__attrs_attrs__) == 1, (type(value).__name__, more)
+        for attribute in value.__attrs_attrs__:
+            known(getattr(value, attribute.name))
+    return value
+
+
+def model_of(schema):
+    module = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", schema).lower()
+    return getattr(importlib.import_module("generated.models." + module), schema)
+
+
+flights = pandas.read_parquet(FLIGHTS).head(20000)
+stranger = Client(base_url=URL, raise_on_unexpected_status=True)
+admin = AuthenticatedClient(base_url=URL, token=open(KEY).read().strip(), raise_on_unexpected_status=True)
+
+assert call(health, client=stranger).status == "ok" and call(ready, client=stranger).status == "ok"
+assert call(version, client=stranger).name == "holdoutd"
+assert "holdoutd_" in call(metrics, client=admin)
+
+# Keys: an analyst's asks, an administrator's makes and revokes.
+made = known(call(create_key, client=admin, body=models.NewKey(name="analyst", scope=models.NewKeyScope.ANALYST), status=201))
+analyst = AuthenticatedClient(base_url=URL, token=made.secret, raise_on_unexpected_status=True)
+assert made.id in [key.id for key in known(call(list_keys, client=admin)).keys]
+assert call(create_key, client=analyst, body=models.NewKey(name="more", scope=models.NewKeyScope.ADMIN), status=403).code == "forbidden"
+
+# What could be promised, and a holdout of it.
+planned = known(call(plan, client=analyst, body=models.PlanRequest(n=6000, questions=4000)))
+assert any(method.half_width for method in planned.methods), planned
+body = io.BytesIO()
+flights.to_parquet(body)
+body.seek(0)
+card = known(call(create_holdout, client=admin, body=File(payload=body), name="flights", label="delay", features="public", holdout=0.3,
+                  mechanism="gaussian", questions=20000, status=201))
+body.seek(0)
+again = call(create_holdout, client=admin, body=File(payload=body), name="flights", status=409)
+assert again.code == "holdout-exists" and again["holdout"] == card.id, again
+assert [c.id for c in known(call(list_holdouts, client=analyst)).holdouts] == [card.id]
+assert known(call(get_holdout, card.id, client=analyst)).to_dict() == card.to_dict()
+training = pandas.read_parquet(call(get_training, card.id, client=analyst).payload)
+assert len(training) == card.units.training, (len(training), card.units)
+features = pandas.read_parquet(call(get_features, card.id, client=analyst).payload)
+assert len(features) == card.units.holdout and "delay" not in features, features.columns
+
+# A question by its class: explained for nothing, asked once, replayed for nothing.
+question = models.MeanQuery(type_="mean", of="delay", range_=[-60, 180], where="origin == 'SFO'")
+explained = known(call(explain, card.id, client=analyst, body=question))
+first = known(call(ask, card.id, client=analyst, body=question, idempotency_key="one"))
+assert explained.cost.questions == first.answer.cost.questions, (explained.cost, first.answer.cost)
+assert first.answer.interval.low <= first.answer.value <= first.answer.interval.high and not first.replayed, first
+second = known(call(ask, card.id, client=analyst, body=question))
+assert second.replayed and second.answer.to_dict() == first.answer.to_dict()
+left = known(call(get_budget, card.id, client=analyst))
+assert left.questions.of - left.questions.left == first.answer.cost.questions and left.tokens is None, left
+
+# Every type, by each of its examples: explained one by one, asked one by one or in a batch.
+types = document["components"]["schemas"]["Query"]["discriminator"]["mapping"]
+queries = []
+for name, reference in sorted(types.items()):
+    schema = reference.rsplit("/", 1)[1]
+    examples = document["components"]["schemas"][schema]["examples"]
+    assert examples, schema
+    for example in examples:
+        query = model_of(schema).from_dict(example)
+        sent = query.to_dict()
+        assert sent == example, (example, sent)
+        queries.append((name, query))
+answers = {}
+for name, query in queries:
+    price = known(call(explain, card.id, client=analyst, body=query)).cost.questions
+    if name not in answers:
+        reply = known(call(ask, card.id, client=analyst, body=query))
+        assert reply.replayed or reply.answer.cost.questions == price, (query, price, reply)
+        answers[name] = reply.answer
+batch = known(call(ask_batch, card.id, client=analyst, body=models.AskBatchBody(queries=[query for _, query in queries])))
+assert len(batch.answers) == len(queries) and all(item.answer for item in batch.answers)
+for (name, _), item in zip(queries, batch.answers):
+    if item.replayed and answers[name].query == item.answer.query:
+        assert item.answer.to_dict() == answers[name].to_dict(), name
+assert [a.of for a in answers["histogram"].items] and answers["argmax"].selected and answers["test"].p_value is not None, answers
+
+# The history in pages, the books, and what was spent.
+history, after = [], 0
+while True:
+    page = known(call(list_answers, card.id, client=analyst, after=after, limit=20))
+    history += page.answers
+    if not page.next_:
+        break
+    after = page.next_
+assert {a.query for a in history} == {item.answer.query for item in batch.answers} | {first.answer.query}
+spent = sum(a.cost.questions for a in history)
+left = known(call(get_budget, card.id, client=analyst)).questions
+assert left.of - left.left == spent, (left, spent)
+books = [json.loads(line) for line in call(export_ledger, card.id, client=admin).splitlines()]
+assert len(books) > len(history), len(books)
+
+# Errors are parsed, with the place of what is wrong.
+wrong = call(ask, card.id, client=analyst, body=models.FractionQuery(type_="fraction", of="dealy > 15"), status=422)
+assert wrong.code == "invalid" and wrong.errors[0].pointer == "/of" and wrong.errors[0].suggestion == "delay", wrong
+other = call(ask, card.id, client=analyst, body=models.FractionQuery(type_="fraction", of="delay > 16"), idempotency_key="one", status=422)
+assert other.code == "idempotency-mismatch", other
+body = io.BytesIO()
+flights.assign(more=1.0).to_parquet(body)
+body.seek(0)
+small = known(call(create_holdout, client=admin, body=File(payload=body), mechanism="gaussian", questions=3, status=201))
+dear = call(ask, small.id, client=analyst, body=models.FrequenciesQuery(type_="frequencies", of="origin", values=["SFO", "OAK", "LAX", "JFK", "ORD"]), status=403)
+assert dear.code == "budget-exhausted" and dear["requested"] > dear["remaining"] == 3, dear
+call(delete_holdout, small.id, client=admin, status=204)
+assert call(delete_holdout, card.id, client=analyst, status=403).code == "forbidden"
+assert call(get_holdout, "ho_none", client=analyst, status=404).code == "not-found"
+call(revoke_key, made.id, client=admin, status=204)
+assert call(get_holdout, card.id, client=analyst, status=401).code == "unauthorized"
+
+call(delete_holdout, card.id, client=admin, status=204)
+assert call(get_holdout, card.id, client=admin, status=404).code == "not-found"
+assert known(call(list_holdouts, client=admin)).holdouts == []
+
+operations = {o["operationId"].replace("-", "_") for path in document["paths"].values() for o in path.values()}
+assert called == operations, called ^ operations
+print(f"{len(operations)} operations, {len(types)} types by {len(queries)} examples OK")
