@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
@@ -22,7 +23,6 @@ type admission struct {
 	questions []*question         // distinct ones, in order
 	key       *ledger.Idempotency // nil without
 	release   func()              // of the holdout's tables
-	borne     bool                // what it takes has been counted
 }
 
 // admit ends with a flight that holds the tables and the reservation, or with an error and nothing held.
@@ -52,41 +52,48 @@ func (a *admission) reserve(ctx context.Context, f *flight) error {
 	if err := a.service.checkKey(ctx, a.key); err != nil {
 		return err
 	}
-	for {
-		// What another request answers from here on shows in the count, and is looked up again.
-		f.account.mu.Lock()
-		seen := f.account.finished
-		f.account.mu.Unlock()
-		fresh, err := a.recall(ctx)
-		if err != nil {
-			return err
-		}
-		if len(fresh) == 0 {
-			f.state, err = a.service.stateOf(ctx, a.holdout.id)
-			return err
-		}
-		if !a.borne { // later there are fewer
-			if err := a.bearable(ctx, fresh); err != nil {
-				return err
-			}
-			a.borne = true
-		}
-		if err := a.enter(ctx, f, fresh, seen); !errors.Is(err, errAnsweredMeanwhile) {
-			return err
+	seen := f.account.ended()
+	fresh, err := a.recall(ctx)
+	if err == nil && len(fresh) > 0 {
+		if err = a.bearable(ctx, fresh); err == nil {
+			fresh, err = a.claim(ctx, f, fresh, seen)
 		}
 	}
+	if err != nil {
+		return err
+	}
+	if len(fresh) == 0 {
+		f.state, err = a.service.stateOf(ctx, a.holdout)
+		return err
+	}
+	return a.enter(ctx, f, fresh)
 }
 
-// errAnsweredMeanwhile says that another request has ended since the recorded answers were looked up.
-var errAnsweredMeanwhile = errors.New("holdout: answered meanwhile")
+// claim makes the questions this request's alone. Those that another request has answered since they were looked up are replays;
+// it returns the others, which nobody else answers from here on.
+func (a *admission) claim(ctx context.Context, f *flight, fresh []*question, seen int64) ([]*question, error) {
+	ids := make([]string, len(fresh))
+	for i, q := range fresh {
+		ids[i] = q.id
+	}
+	release, err := f.account.claim(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	f.onEnd = append(f.onEnd, release)
+	if f.account.ended() == seen {
+		return fresh, nil
+	}
+	return a.recall(ctx)
+}
 
 // checkKey refuses a key that was used for another request before.
 func (s *Service) checkKey(ctx context.Context, i *ledger.Idempotency) error {
 	if i == nil {
 		return nil
 	}
-	if len(i.Key) > ledger.MaxTextBytes {
-		return invalid("Idempotency-Key", "the Idempotency-Key is longer than %d bytes", ledger.MaxTextBytes)
+	if len(i.Key) > ledger.MaxTextBytes || !utf8.ValidString(i.Key) { // it could not be recorded later
+		return invalid("Idempotency-Key", "the Idempotency-Key must be text of at most %d bytes", ledger.MaxTextBytes)
 	}
 	known, ok, err := s.ledger.Idempotency(ctx, i.Principal, i.Key)
 	switch {
@@ -160,23 +167,13 @@ func (a *admission) bearable(ctx context.Context, fresh []*question) error {
 }
 
 // enter waits for its turn, decides by the durable state and what others have reserved what will be asked, and reserves it.
-func (a *admission) enter(ctx context.Context, f *flight, fresh []*question, seen int64) error {
+func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) error {
 	acc, s := f.account, a.holdout.session
 	alone := false
-	ids := make([]string, len(fresh))
-	for i, q := range fresh {
+	for _, q := range fresh {
 		alone = alone || s.Exclusive(q.asked)
-		ids[i] = q.id
 	}
-	err := acc.enter(ctx, alone, func() (bool, error) {
-		if acc.finished != seen {
-			return false, errAnsweredMeanwhile
-		}
-		for _, id := range ids {
-			if acc.asking[id] {
-				return false, nil
-			}
-		}
+	return acc.enter(ctx, alone, func() (bool, error) {
 		state, err := acc.current(ctx, a.service, a.holdout.id)
 		if err != nil {
 			return false, err
@@ -189,17 +186,15 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question, see
 		if err != nil {
 			return false, err
 		}
-		f.state, f.begun, f.pending = state, state, asked
+		// What others have in flight may have been seen already when this was asked: a commit is known a moment after it is durable.
+		f.state, f.begun, f.pending = state, s.Guarantee.Spend(state, acc.questions, 0), asked
 		f.reserved = &reservation{account: acc, alone: alone}
 		for _, q := range asked {
-			f.reserved.ids = append(f.reserved.ids, q.id)
 			f.reserved.questions += q.price.Questions
-			acc.asking[q.id] = true
 		}
 		acc.questions += f.reserved.questions
 		return true, nil
 	})
-	return err
 }
 
 // errReserved says that the budget would pay if what others have reserved were not needed.

@@ -17,7 +17,9 @@ import (
 type commit struct {
 	flight *flight
 	items  []commitItem
-	last   bool // no wave of the request comes after it
+	last   bool      // no wave of the request comes after it
+	time   time.Time // of its entries
+	unsure bool      // an update ended without saying whether it is durable
 }
 
 // commitItem is a question whose rows were read, or may have been.
@@ -123,6 +125,11 @@ func (c *commit) piece() []commitItem {
 }
 
 func (c *commit) update(ctx context.Context, piece []commitItem) (out []recorded, err error) {
+	defer func() {
+		if p := recover(); p != nil { // of record, in which case nothing of it is kept
+			out, err = nil, fmt.Errorf("holdout: recording panicked: %v", p)
+		}
+	}()
 	f := c.flight
 	var state thresholdout.State
 	err = f.service.ledger.Update(ctx, f.holdout.id, func(tx *ledger.Tx) (err error) {
@@ -130,6 +137,7 @@ func (c *commit) update(ctx context.Context, piece []commitItem) (out []recorded
 		return err
 	})
 	if err != nil {
+		c.unsure = c.unsure || errors.Is(err, ledger.ErrUnavailable)
 		return nil, err
 	}
 	f.state = state
@@ -144,8 +152,10 @@ func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, stat
 	if state, err = readState(f.holdout.id, tx.State()); err != nil {
 		return nil, state, err
 	}
-	if out = earlier(tx, piece); out != nil {
-		return out, state, nil
+	if c.unsure {
+		if out = c.earlier(tx, piece); out != nil {
+			return out, state, nil
+		}
 	}
 	if f.reserved.alone {
 		state = f.state // the durable one, but for a round that a crash cut off, which is over
@@ -159,11 +169,11 @@ func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, stat
 	}
 	if c.last && len(piece) == len(c.items) {
 		state = f.holdout.session.EndRequest(state)
-		if f.key != nil {
-			// The key was reserved, so that it is nobody else's. Should it be all the same, the answers count and not the key.
-			if err := tx.Idempotent(*f.key); err != nil && !errors.Is(err, ledger.ErrIdempotencyMismatch) {
-				return nil, state, err
-			}
+	}
+	if f.key != nil { // with the first piece: whether there is another is not known yet
+		// The key was reserved, so that it is nobody else's. Should it be all the same, the answers count and not the key.
+		if err := tx.Idempotent(*f.key); err != nil && !errors.Is(err, ledger.ErrIdempotencyMismatch) {
+			return nil, state, err
 		}
 	}
 	text, err := json.Marshal(state)
@@ -174,21 +184,18 @@ func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, stat
 	return out, state, nil
 }
 
-// earlier is what an earlier try recorded whose outcome was not known: all of the piece, or nothing. (A piece of voids alone is not
-// found, and debited twice: the ledger failed, and the scan too.)
-func earlier(tx *ledger.Tx, piece []commitItem) (out []recorded) {
+// earlier is what an earlier try recorded whose outcome was not known: all of the piece, or nothing.
+func (c *commit) earlier(tx *ledger.Tx, piece []commitItem) (out []recorded) {
 	for _, item := range piece {
 		body, ok := tx.Answer(item.question.id)
-		if ok && out == nil {
-			out = make([]recorded, 0, len(piece))
-		}
-		if out != nil || ok {
-			r := recorded{body: body}
-			if !ok {
-				r.void = errVoid
+		r := recorded{body: body}
+		if !ok {
+			if !tx.Voided(item.question.id, c.time) {
+				return nil
 			}
-			out = append(out, r)
+			r.void = errVoid
 		}
+		out = append(out, r)
 	}
 	return out
 }
@@ -249,7 +256,7 @@ func (c *commit) append(tx *ledger.Tx, q *question, answer session.Answer) (body
 
 func (c *commit) debit(q *question, cost Cost, core []byte) ledger.Debit {
 	return ledger.Debit{Query: q.id, Canonical: q.asked.Canonical, Principal: c.flight.principal.KeyID,
-		Questions: cost.Questions, Tokens: cost.Tokens + cost.Rounds, Core: core, Time: time.Now()}
+		Questions: cost.Questions, Tokens: cost.Tokens + cost.Rounds, Core: core, Time: c.time}
 }
 
 // settle takes what is durable off the commit, and gives its reservation back. It returns why a question is void, if one is.

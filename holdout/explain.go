@@ -63,7 +63,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		e.Training, e.Items = result.Value, session.ItemsOf(result)
 		e.Selected = result.Selected
 	}
-	state, err := s.stateOf(ctx, id)
+	state, err := s.stateOf(ctx, h)
 	if err != nil {
 		return e, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/session"
@@ -48,15 +49,21 @@ func (f *flight) letGo() {
 func (f *flight) fly(ctx context.Context) error {
 	landed := true
 	defer func() {
-		if p := recover(); p != nil { // a fault of ours: what may have been read stays reserved
+		switch p := recover(); {
+		case p != nil && !landed: // a fault of ours: what may have been read stays reserved
 			f.letGo()
 			panic(p)
-		}
-		if landed {
+		case p != nil:
+			f.end()
+			panic(p)
+		case landed:
 			f.end()
 		}
 	}()
 	for len(f.pending) > 0 {
+		if ctx.Err() != nil {
+			return leftWaiting(ctx)
+		}
 		if narrow, err := f.checkWidth(ctx); err != nil {
 			return err
 		} else if narrow {
@@ -93,6 +100,9 @@ func (f *flight) board(ctx context.Context) (wave []*question, err error) {
 				wave = append(wave, q)
 				f.pending = f.pending[1:]
 				f.hold(q.price.Tokens)
+				if f.greedy(q) {
+					return true, nil
+				}
 			case never:
 				if f.request.single {
 					return false, f.holdout.exhausted(session.TokensExhausted, state, q.price)
@@ -128,6 +138,9 @@ func (f *flight) seat(state thresholdout.State, q *question, before int) seat {
 	}
 	return taken
 }
+
+// greedy reports whether a question takes as many tokens as there are: what is behind it waits until it is known how many that is.
+func (f *flight) greedy(q *question) bool { return f.holdout.session.Greedy(q.asked.Plan) }
 
 // ownWidth reports whether a question names its own half-width.
 func ownWidth(q *question) bool { return q.asked.Guess != nil && q.asked.Guess.HalfWidth > 0 }
@@ -188,7 +201,7 @@ func (f *flight) carry(ctx context.Context, wave []*question) (landed bool, err 
 	ready := f.service.pace.begin(f.holdout, wave)
 	sums, err := f.scan(ctx, wave)
 	ready() // what is recorded below is seen by others, too
-	c := &commit{flight: f, last: len(f.pending) == 0}
+	c := &commit{flight: f, last: len(f.pending) == 0, time: time.Now()}
 	for i, q := range wave {
 		item := commitItem{question: q}
 		if err == nil {
@@ -221,7 +234,7 @@ func scanError(err error) error {
 		return err
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &Error{Kind: Unavailable, Detail: "the request ended before it was answered; nothing was debited", Err: err}
+		return &Error{Kind: Unavailable, Detail: "the request ended before it was answered; what was not answered was not debited", Err: err}
 	}
 	return &Error{Kind: Internal, Detail: "the rows could not be summed", Err: err}
 }

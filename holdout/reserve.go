@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
@@ -25,11 +26,14 @@ type account struct {
 
 	questions int64 // reserved
 	tokens    int64
-	asking    map[string]bool // ids of questions in flight
+	asking    map[string]bool // ids of questions that a request has claimed
 	shared    int             // flights that others may fly beside
 	exclusive bool            // a flight that must be alone
-	waiting   int             // flights that wait to be alone; new ones queue behind them
+	line      []*ticket       // of those that wait to take off, in the order they came
 }
+
+// ticket is a place in the line of an account.
+type ticket struct{ alone bool }
 
 // accounts are those of all holdouts that were asked about since the start.
 type accounts struct {
@@ -101,9 +105,9 @@ func (a *accounts) useKey(ctx context.Context, i *ledger.Idempotency) (release f
 	}
 }
 
-// leftWaiting is the refusal of a request that ended before its turn: no row was read.
+// leftWaiting is the refusal of a request that ended before its turn, or the turn of what is left of it: no row was read for that.
 func leftWaiting(ctx context.Context) error {
-	return &Error{Kind: Unavailable, Detail: "the request ended before its turn came; nothing was debited", Err: ctx.Err()}
+	return &Error{Kind: Unavailable, Detail: "the request ended before its turn came; what was not answered was not debited", Err: ctx.Err()}
 }
 
 // current reads the durable state, from the ledger where it is not known yet. The lock is held.
@@ -132,12 +136,20 @@ func readState(id string, text []byte) (state thresholdout.State, err error) {
 	return state, nil
 }
 
-// stateOf is the durable state of a holdout.
-func (s *Service) stateOf(ctx context.Context, id string) (thresholdout.State, error) {
-	acc := s.accounts.of(id)
+// stateOf is the state that the next question of a holdout meets: the durable one, in which a round that has begun is over.
+func (s *Service) stateOf(ctx context.Context, h *opened) (thresholdout.State, error) {
+	acc := s.accounts.of(h.id)
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	return acc.current(ctx, s, id)
+	state, err := acc.current(ctx, s, h.id)
+	return h.session.EndRequest(state), err
+}
+
+// ended is how many flights have ended.
+func (acc *account) ended() int64 {
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	return acc.finished
 }
 
 // forget makes those who still wait look the state up again.
@@ -181,24 +193,54 @@ func (acc *account) advance(state thresholdout.State) {
 	}
 }
 
-// mayEnter reports whether a flight may take off now: alone, or beside others.
-func (acc *account) mayEnter(alone bool) bool {
-	if alone {
-		return !acc.exclusive && acc.shared == 0
+// claim waits until no other request asks any of these questions, and takes them all: until release, nobody else answers
+// one of them. It takes all or none, so that two who wait for each other's questions cannot be.
+func (acc *account) claim(ctx context.Context, ids []string) (release func(), err error) {
+	err = acc.await(ctx, func() (bool, error) {
+		for _, id := range ids {
+			if acc.asking[id] {
+				return false, nil
+			}
+		}
+		for _, id := range ids {
+			acc.asking[id] = true
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
 	}
-	return !acc.exclusive && acc.waiting == 0
+	return sync.OnceFunc(func() {
+		acc.mu.Lock()
+		defer acc.mu.Unlock()
+		for _, id := range ids {
+			delete(acc.asking, id)
+		}
+		acc.announce()
+	}), nil
 }
 
-// enter waits until a flight may take off and try says that it can, and lets it. A flight that must be alone keeps new ones out while
-// it waits.
+// mayEnter reports whether the first in line may take off now: alone, or beside others.
+func (acc *account) mayEnter(t *ticket) bool {
+	return acc.line[0] == t && !acc.exclusive && (!t.alone || acc.shared == 0)
+}
+
+// enter waits until a flight may take off and try says that it can, and lets it. Flights take off in the order in which they came, so that
+// neither those that must be alone nor the others can be kept waiting by a stream of the other kind. Nobody waits for ever: the
+// first in line waits for flights that are in the air, and these wait for nobody in line.
 func (acc *account) enter(ctx context.Context, alone bool, try func() (ready bool, err error)) error {
-	if alone {
+	t := &ticket{alone}
+	acc.mu.Lock()
+	acc.line = append(acc.line, t)
+	acc.mu.Unlock()
+	defer func() {
 		acc.mu.Lock()
-		acc.waiting++
-		acc.mu.Unlock()
-	}
-	err := acc.await(ctx, func() (bool, error) {
-		if !acc.mayEnter(alone) {
+		defer acc.mu.Unlock()
+		acc.line = slices.DeleteFunc(acc.line, func(other *ticket) bool { return other == t })
+		acc.announce()
+	}()
+	return acc.await(ctx, func() (bool, error) {
+		if !acc.mayEnter(t) {
 			return false, nil
 		}
 		ready, err := try()
@@ -212,13 +254,6 @@ func (acc *account) enter(ctx context.Context, alone bool, try func() (ready boo
 		}
 		return true, nil
 	})
-	if alone {
-		acc.mu.Lock()
-		acc.waiting--
-		acc.announce()
-		acc.mu.Unlock()
-	}
-	return err
 }
 
 // leave is the end of what entered. The lock is held.
@@ -247,7 +282,6 @@ func (acc *account) ground(ctx context.Context) (release func(), err error) {
 type reservation struct {
 	account   *account
 	alone     bool
-	ids       []string
 	questions int64
 	tokens    int64
 }
@@ -273,9 +307,6 @@ func (r *reservation) end() {
 	acc.questions -= r.questions
 	acc.tokens -= r.tokens
 	r.questions, r.tokens = 0, 0
-	for _, id := range r.ids {
-		delete(acc.asking, id)
-	}
 	acc.finished++
 	acc.leave(r.alone)
 }

@@ -68,6 +68,8 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 	}
 	answer, next, err := l.Session.Ask(l.State, l.State, q, sums[0])
 	if err != nil {
+		_, next = l.Void(l.State, price) // its rows were read
+		l.State = l.EndRequest(next)
 		return Answer{}, err
 	}
 	l.State = l.EndRequest(next)

@@ -18,6 +18,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -122,12 +123,13 @@ func (s *Session) Exclusive(q *Question) bool {
 	case q.Guess != nil && q.Guess.HalfWidth > 0: // whether it can pass depends on how many tokens are spent
 		return true
 	}
-	for _, r := range q.Plan.Releases() {
-		if r.Optional && p.HasTokens() { // takes as many tokens as there are
-			return true
-		}
-	}
-	return false
+	return s.Greedy(q.Plan)
+}
+
+// Greedy reports whether a question takes as many tokens as there are: one of optional means, which end where tokens do. While
+// it is in flight no other question has a token of its own.
+func (s *Session) Greedy(plan *queries.Plan) bool {
+	return s.Guarantee.HasTokens() && slices.ContainsFunc(plan.Releases(), func(r queries.Release) bool { return r.Optional })
 }
 
 // answerSpace makes answer ids: a question of a holdout has one answer, so its id is a function of both.

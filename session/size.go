@@ -7,8 +7,9 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// longest is a number whose JSON is as long as that of any: a sign, 17 digits, a point and the longest exponent.
-const longest = -2.2250738585072014e-308
+// longest is a number whose JSON is as long as that of any: a sign, 17 digits and the most zeros that are written without an exponent,
+// -0.0000012345678901234567.
+const longest = -1.2345678901234567e-06
 
 // longestNames are longer than, or as long as, those that a mechanism puts into an interval: one bound for passes, one for failures
 // and one for vectors, and the parts of a half-width.

@@ -10,7 +10,7 @@ import (
 
 // statements are the writer's prepared ones, on its one connection.
 type statements struct {
-	answer, idempotency, books, entry, debit, insertIdem *sql.Stmt
+	answer, void, idempotency, books, entry, debit, insertIdem *sql.Stmt
 }
 
 func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
@@ -19,6 +19,7 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 		text string
 	}{
 		{&s.answer, "SELECT body FROM entries WHERE holdout = ? AND query = ? AND kind = 'answer'"},
+		{&s.void, "SELECT 1 FROM entries WHERE holdout = ? AND query = ? AND kind = 'void' AND time = ?"},
 		{&s.idempotency, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?"},
 		{&s.books, `SELECT number, questions, tokens, spent_questions, spent_tokens, seq, head, state, deleted
 			FROM holdouts JOIN books ON holdout = number WHERE id = ?`},
@@ -39,7 +40,7 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 }
 
 func (s *statements) close() {
-	for _, stmt := range []*sql.Stmt{s.answer, s.idempotency, s.books, s.entry, s.debit, s.insertIdem} {
+	for _, stmt := range []*sql.Stmt{s.answer, s.void, s.idempotency, s.books, s.entry, s.debit, s.insertIdem} {
 		if stmt != nil {
 			stmt.Close() // its connection is closed next
 		}

@@ -80,6 +80,17 @@ func (tx *Tx) Answer(query string) (body []byte, ok bool) {
 	return bytes.Clone(body), body != nil
 }
 
+// Voided reports whether an earlier commit has recorded a void of a query with this time. It is for those who were not told
+// whether their void is durable.
+func (tx *Tx) Voided(query string, at time.Time) bool {
+	var found int
+	err := tx.group.l.writer.stmt.void.QueryRow(tx.books.number, query, at.UnixNano()).Scan(&found)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		tx.fail(err)
+	}
+	return err == nil
+}
+
 // Append debits and records an answer. It refuses with a *BudgetError to exceed the limits, with ErrAnswered to answer
 // a query twice, and with ErrInvalid what cannot be recorded. A zero d.Time is now.
 func (tx *Tx) Append(d Debit) (Receipt, error) {

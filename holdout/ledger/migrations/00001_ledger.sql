@@ -47,6 +47,7 @@ CREATE TABLE entries (
 ) STRICT;
 
 CREATE UNIQUE INDEX entries_query ON entries (holdout, query) WHERE kind = 'answer';
+CREATE INDEX entries_void ON entries (holdout, query) WHERE kind = 'void';
 CREATE INDEX entries_principal ON entries (holdout, principal, seq);
 
 CREATE TABLE idempotency (
