@@ -69,7 +69,7 @@ func (s *Service) CreateKey(ctx context.Context, p Principal, name string, scope
 		return KeyInfo{}, "", err
 	}
 	if name == "" {
-		return KeyInfo{}, "", invalid("name", "a key needs a name, by which its questions are told apart")
+		return KeyInfo{}, "", invalid("name", "a key needs a name; it says whose questions are whose")
 	}
 	return s.createKey(ctx, name, scope)
 }

@@ -8,8 +8,8 @@ import (
 
 var accuracyKind = kind{
 	name: "accuracy",
-	doc: "The share of rows in which a classifier is right. A model with one output predicts true where its prediction is above the threshold; " +
-		"one with classes predicts the class with the largest score, the first of those that are equal. One question, two with where.",
+	doc: "The share of rows for which a classifier is right. A model with one output predicts true if its prediction is above the threshold. A model " +
+		"with classes predicts the class with the largest score, and the first of them if several are equal. It costs one question, two with where.",
 	examples: []string{
 		`{"type":"accuracy","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002,"origin":{"SFO":0.3}},"link":"logit"}}}`,
 		`{"type":"accuracy","label":"delay > 15","prediction":"distance > 1000","where":"origin == 'SFO'"}`,
@@ -31,7 +31,7 @@ type accuracy struct {
 // defaultThreshold is of a probability.
 const defaultThreshold = 0.5
 
-const thresholdDoc = "true is predicted where the prediction, after its link, is above it; 0.5 unless it is said"
+const thresholdDoc = "true is predicted where the prediction, after its link, is above it; default: 0.5"
 
 func (q *accuracy) members() []member {
 	return append(append(q.prediction.members(labelDoc),

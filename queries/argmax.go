@@ -9,9 +9,10 @@ import (
 
 var argmaxKind = kind{
 	name: "argmax",
-	doc: "The best of many candidates: the one with the largest mean, or the least. Under gaussian it is one question, however many " +
-		"candidates there are, by the exponential mechanism; only the winner is told, not its value. Under other mechanisms each candidate is a question, and all " +
-		"values are told. The regret bounds how much better the best candidate can be than the selected one, in the query's units; it grows with the logarithm of the number of candidates.",
+	doc: "The best of many candidates: the one with the largest mean, or with the least. Under gaussian it costs one question for any number of " +
+		"candidates (exponential mechanism), and the answer names the winner without its value. Under other mechanisms each candidate costs a " +
+		"question, and the answer has all values. The regret is a bound: the best candidate is at most so much better than the selected one, in the " +
+		"query's units. It grows with the logarithm of the number of candidates.",
 	examples: []string{
 		`{"type":"argmax","of":[{"type":"accuracy","label":"delay > 15","prediction":"distance > 500"},{"type":"accuracy","label":"delay > 15","prediction":"distance > 900"}],"names":["500","900"]}`,
 		`{"type":"argmax","of":[{"type":"mean","of":"abs(delay - 5)","range":[0,180]},{"type":"mean","of":"abs(delay - 9)","range":[0,180]}],"least":true}`,
@@ -32,8 +33,8 @@ type argmax struct {
 func (q *argmax) members() []member {
 	return []member{
 		required("of", operands{&q.Of, 2, MaxCandidates}, "the candidates, all with the same range: each "+operandDoc),
-		optional("names", textsForm{&q.Names}, "what the candidates are called, in their order; their places from 0 unless it is said"),
-		optional("least", truth{&q.Least}, "true where less is better, as of losses"),
+		optional("names", textsForm{&q.Names}, "the names of the candidates, in their order; default: their places, from 0"),
+		optional("least", truth{&q.Least}, "true if less is better, as for losses"),
 	}
 }
 

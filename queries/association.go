@@ -11,14 +11,13 @@ import (
 // DefaultClip is where the product of two z-scores is cut off. The interval is as wide as the clip, and few products lie beyond.
 const DefaultClip = 3.0
 
-const associationDoc = " By default it is one question: the mean of the product of the z-scores of x and y, clipped to ±clip, with " +
-	"centers and scales of the training part or declared ones. The clipped mean is what the interval is about; it is usually nearer to 0 than " +
-	"the plain one. "
+const associationDoc = " By default it costs one question: the mean of the product of the z-scores of x and y, clamped to ±clip. " +
+	"Centers and scales are those of the training part, or declared. The interval is about the clamped mean, which is usually nearer to 0 than the correlation without a clip. "
 
 var correlationKind = kind{
 	name: "correlation",
 	doc: "The correlation of two numbers, clamped to ranges." + associationDoc +
-		`With "form":"exact" it is Pearson's correlation from five means, at five questions (six with where) and with a much wider interval.`,
+		`With "form":"exact" it is Pearson's correlation. It is computed from five means, costs five questions (six with where), and has a much wider interval.`,
 	examples: []string{
 		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000]}`,
 		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"form":"exact"}`,
@@ -30,7 +29,7 @@ var correlationKind = kind{
 var covarianceKind = kind{
 	name: "covariance",
 	doc: "The covariance of two numbers, clamped to ranges." + associationDoc +
-		`It is then multiplied by the scales. With "form":"exact" it is E[xy] - E[x]E[y], about public centers, from three means, at three questions (four with where).`,
+		`The mean is then multiplied by the scales. With "form":"exact" it is E[xy] - E[x]E[y], about public centers. It is computed from three means and costs three questions (four with where).`,
 	examples: []string{
 		`{"type":"covariance","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000]}`,
 		`{"type":"covariance","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"form":"exact","where":"origin == 'SFO'"}`,
@@ -72,12 +71,12 @@ func (q *association) members() []member {
 		required("range_y", rangeForm{&q.RangeY}, "[low, high]: values of y are clamped to it"),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
-		optional("form", choice{&q.Form, []string{formClipped, formExact}}, "what is asked: the mean of clipped products, or all the moments"),
-		optional("clip", clipForm{&q.Clip}, "where the product of the z-scores is cut off, on both sides, in [1e-6, 1e6]; the interval is as wide as this"),
-		optional("center_x", number{into: &q.CenterX}, "what is subtracted from x; the training part's mean unless it is said"),
-		optional("scale_x", number{into: &q.ScaleX, above: &zero}, "what x is divided by; the training part's standard deviation unless it is said"),
-		optional("center_y", number{into: &q.CenterY}, "what is subtracted from y; the training part's mean unless it is said"),
-		optional("scale_y", number{into: &q.ScaleY, above: &zero}, "what y is divided by; the training part's standard deviation unless it is said"),
+		optional("form", choice{&q.Form, []string{formClipped, formExact}}, "clipped: the mean of clipped products; exact: from all moments"),
+		optional("clip", clipForm{&q.Clip}, "the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip"),
+		optional("center_x", number{into: &q.CenterX}, "what is subtracted from x; default: the training part's mean"),
+		optional("scale_x", number{into: &q.ScaleX, above: &zero}, "what x is divided by; default: the training part's standard deviation"),
+		optional("center_y", number{into: &q.CenterY}, "what is subtracted from y; default: the training part's mean"),
+		optional("scale_y", number{into: &q.ScaleY, above: &zero}, "what y is divided by; default: the training part's standard deviation"),
 	}
 	if q.standard {
 		m = append(m, q.Guess.members()...)

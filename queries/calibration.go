@@ -9,9 +9,9 @@ import (
 
 var calibrationKind = kind{
 	name: "calibration",
-	doc: "A reliability diagram: for each bin of the predicted probability, the share of the rows in it, the share of these that have the label, " +
-		"and their mean prediction. All are released as one vector: five questions under gaussian however many bins there are, three for " +
-		"each bin under other mechanisms. Predictions outside of the edges are in no bin.",
+	doc: "A reliability diagram: for each bin of the predicted probability, the share of rows in it, the share of these that have the label, and their " +
+		"mean prediction. All are released as one vector: five questions under gaussian for any number of bins, three for each bin under other " +
+		"mechanisms. Predictions outside the edges are in no bin.",
 	examples: []string{
 		`{"type":"calibration","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"edges":[0,0.2,0.25,0.3,1]}`,
 		`{"type":"calibration","label":"delay > 15","prediction":"min(distance / 5000, 1)","where":"origin == 'SFO'"}`,
@@ -38,8 +38,8 @@ func tenths() []float64 {
 
 func (q *calibration) members() []member {
 	return append(q.prediction.members("the truth: a condition"),
-		optional("edges", orElseEdges{edgesForm{&q.Edges}, tenths()}, fmt.Sprintf("rising numbers, 2 to %d of them: bins are [a, b) for neighbours, the last one [a, b]; tenths unless it is said", MaxEdges)),
-		optional("where", expression{&q.Where}, "a condition: only rows in which it holds are in a bin; it costs nothing more"),
+		optional("edges", orElseEdges{edgesForm{&q.Edges}, tenths()}, fmt.Sprintf("rising numbers, 2 to %d of them: bins are [a, b) for neighbours, the last one [a, b]; default: tenths", MaxEdges)),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds are in a bin; costs nothing more"),
 	)
 }
 

@@ -8,10 +8,10 @@ import (
 
 var compareKind = kind{
 	name: "compare",
-	doc: "Whether b is better than a, by the paired difference b - a at each row: two models' accuracies or losses, two measurements. The value is the mean " +
-		"difference; the verdict is yes where its whole interval is above by, no where none of it is, else undecided. " +
-		"It costs one question where asking for both costs two, and its interval is as wide as theirs together at the same half-width of a question. " +
-		"Where both means are near an end of their range, asking for both can be narrower, since the difference is in the middle of its own.",
+	doc: "Whether b is better than a, by the difference b - a of each row. For example two models' accuracies or losses, or two measurements. The " +
+		"value is the mean difference. The verdict is yes if the whole interval is above by, no if none of it is, else undecided. It costs one " +
+		"question; asking for both means costs two. On the same holdout its interval is as wide as those of the two means together. " +
+		"If both means are near an end of their range, two queries can give a narrower result, because the difference is in the middle of its range.",
 	examples: []string{
 		`{"type":"compare","a":{"type":"mean","of":"delay","range":[-60,180]},"b":{"type":"mean","of":"distance / 10","range":[-60,180]}}`,
 		`{"type":"compare","a":{"type":"accuracy","label":"delay > 15","prediction":"distance > 500"},"b":{"type":"accuracy","label":"delay > 15","prediction":"distance > 900"},"by":0.01}`,
@@ -32,10 +32,10 @@ const operandDoc = "a query that is the mean of one row function, such as mean, 
 
 func (q *comparison) members() []member {
 	return []member{
-		required("a", operand{&q.A}, "what b is held against: "+operandDoc),
+		required("a", operand{&q.A}, "what b is compared with: "+operandDoc),
 		required("b", operand{&q.B}, "what may be better: "+operandDoc),
-		optional("by", defaultZero{number{into: &q.By}}, "how much better b has to be for the verdict yes; 0 unless it is said"),
-		optional("least", truth{&q.Least}, "true where less is better, as of a loss: then the verdict is yes where the whole interval of b - a is below -by"),
+		optional("by", defaultZero{number{into: &q.By}}, "how much better b must be for the verdict yes; default: 0"),
+		optional("least", truth{&q.Least}, "true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is below -by"),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	}

@@ -11,8 +11,8 @@ const MaxConfusion = 32
 
 var confusionKind = kind{
 	name: "confusion",
-	doc: "The confusion matrix of a classifier: for each pair of a label and a predicted class, the share of rows that have it. Rows whose label " +
-		"is no class of the model are in no cell. " + shareCost,
+	doc: "The confusion matrix of a classifier: for each pair of a label and a predicted class, the share of rows that have it. Rows whose label is no " +
+		"class of the model are not counted. " + shareCost,
 	examples: []string{
 		`{"type":"confusion","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"threshold":0.2}`,
 		`{"type":"confusion","label":"delay > 15","prediction":"distance > 1000"}`,
@@ -31,7 +31,7 @@ type confusion struct {
 func (q *confusion) members() []member {
 	return append(q.prediction.members(labelDoc),
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
-		optional("where", expression{&q.Where}, "a condition: only rows in which it holds are asked about; it costs at most one question more"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question"),
 	)
 }
 

@@ -4,8 +4,8 @@ import "github.com/holdoutd/holdoutd/queries/expr"
 
 var countKind = kind{
 	name: "count",
-	doc: "How many rows of the holdout a condition holds in: its fraction times the number of units. " +
-		"Where units hold several rows, each unit counts by the share of its rows.",
+	doc: "The number of holdout rows for which a condition holds: the fraction times the number of units. Where units have several rows, each unit " +
+		"counts by the share of its rows.",
 	examples: []string{
 		`{"type":"count","of":"delay > 15"}`,
 		`{"type":"count","where":"origin == 'SFO'"}`,
@@ -23,7 +23,7 @@ type count struct {
 func (q *count) members() []member {
 	return []member{
 		optional("of", expression{&q.Of}, "the condition: a row expression"),
-		optional("where", expression{&q.Where}, "a condition that must hold as well; it can stand alone, and costs nothing more"),
+		optional("where", expression{&q.Where}, "a condition that must hold as well; it can stand without of; costs nothing more"),
 	}
 }
 

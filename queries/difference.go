@@ -9,9 +9,10 @@ import (
 
 var differenceKind = kind{
 	name: "difference",
-	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in one group of rows minus that in another: a subgroup difference as one " +
-		"contrast. A row in both groups counts in the first only. With one condition the other group is all other rows. The four sums behind it are released as one vector: three " +
-		"questions under gaussian, four where units hold several rows and under other mechanisms, as for two means with where, and with a narrower interval.",
+	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in one group of rows minus that in another. A row that is in both " +
+		"groups counts in the first one only. With one condition the other group is all other rows. Its four sums are released as one vector: three " +
+		"questions under gaussian, four if units have several rows. Under other mechanisms it costs four questions, as two means with where do, and " +
+		"has a narrower interval.",
 	examples: []string{
 		`{"type":"difference","of":"delay","range":[-60,180],"between":["origin == 'SFO'","origin == 'OAK'"]}`,
 		`{"type":"difference","of":"delay > 15","between":["distance < 500"]}`,
@@ -32,9 +33,9 @@ func (q *difference) members() []member {
 	return []member{
 		required("of", expression{&q.Of}, "the number to average, or a condition: a row expression"),
 		optional("range", optionalRange{&q.Range}, "[low, high] of a number: values are clamped to it; a condition has none"),
-		required("between", conditions{&q.Between, 1, 2}, "the first group and the second: conditions; one condition is held against all other rows"),
-		optional("where", expression{&q.Where}, "a condition: only rows in which it holds are asked about; it costs nothing more"),
-		optional("null", number{into: &q.Null}, "what a null value of a number counts as; the low end of the range unless it is said"),
+		required("between", conditions{&q.Between, 1, 2}, "the first group and the second: conditions. With one condition the second group is all other rows"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
+		optional("null", number{into: &q.Null}, "what a null value of a number counts as; default: the low end of the range"),
 	}
 }
 

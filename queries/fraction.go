@@ -4,7 +4,7 @@ import "github.com/holdoutd/holdoutd/queries/expr"
 
 var fractionKind = kind{
 	name: "fraction",
-	doc:  "The share of rows in which a condition holds; with where, among the rows in which that condition holds.",
+	doc:  "The share of rows for which a condition holds. With where it is the share among the rows for which that condition holds.",
 	examples: []string{
 		`{"type":"fraction","of":"delay > 15 && distance < 500"}`,
 		`{"type":"fraction","of":"delay > 15","where":"origin in ['SFO','OAK']"}`,

@@ -20,11 +20,11 @@ const (
 	maxDistinct = MaxValues
 )
 
-const valuesDoc = "the categories, as a list of texts; the values that occur in the training part unless it is said, at most its 100 most frequent. All others are other"
+const valuesDoc = "the categories, as a list of texts; default: the 100 most frequent values of the training part. All other values are one category, other"
 
 var frequenciesKind = kind{
 	name: "frequencies",
-	doc: "The shares of rows that have each category of a text column, and of those that have another one or none. The categories are declared or the " +
+	doc: "The shares of rows that have each category of a text column, and of rows that have another value or none. The categories are declared or the " +
 		"training part's, never the holdout's. " + shareCost,
 	examples: []string{
 		`{"type":"frequencies","of":"origin","values":["SFO","OAK","SJC"]}`,
@@ -44,7 +44,7 @@ func (q *frequencies) members() []member {
 	return []member{
 		required("of", expression{&q.Of}, "a text column"),
 		optional("values", textsForm{&q.Values}, valuesDoc),
-		optional("where", expression{&q.Where}, "a condition: only rows in which it holds are asked about; it costs at most one question more"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question"),
 	}
 }
 

@@ -13,9 +13,10 @@ const MaxGradient = 4096
 
 var gradientKind = kind{
 	name: "gradient",
-	doc: "The gradient of a linear model's mean loss by its intercept and weights: of the log loss with the link logit, of the squared error (not halved) with identity. " +
-		"The gradient of each row is scaled down to the length clip where it is longer. All coordinates are released as one vector: " +
-		"one question under gaussian, however many weights there are, one for each weight under other mechanisms. With it, models can be trained on the holdout itself.",
+	doc: "The gradient of a linear model's mean loss by its intercept and weights: of the log loss with the link logit, of the squared error (not " +
+		"halved) with identity. A row's gradient that is longer than clip is scaled down to the length clip. All coordinates are released as one " +
+		"vector: one question under gaussian for any number of weights, one for each weight under other mechanisms. With it you can train a model on " +
+		"the holdout itself.",
 	examples: []string{
 		`{"type":"gradient","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002,"origin":{"SFO":0,"OAK":0}},"link":"logit"}},"clip":1}`,
 		`{"type":"gradient","label":"delay","model":{"linear":{"weights":{"distance":0}}},"clip":1000}`,
@@ -33,10 +34,10 @@ type gradient struct {
 
 func (q *gradient) members() []member {
 	return []member{
-		required("model", modelForm{&q.Model}, "a linear model with one output, as docs/MODELS.md describes; weights that are to be fitted must be there, as 0 if need be"),
+		required("model", modelForm{&q.Model}, "a linear model with one output, as docs/MODELS.md describes; name all weights that you want to fit, for example as 0"),
 		optional("features", computedForm{&q.Features}, featuresDoc),
 		required("label", expression{&q.Label}, "the truth: a condition with the link logit, a number with identity"),
-		required("clip", number{into: &q.Clip, above: &zero}, "the largest length of a row's gradient; intervals are as wide as it is large"),
+		required("clip", number{into: &q.Clip, above: &zero}, "the largest length of a row's gradient; intervals are proportional to it"),
 	}
 }
 

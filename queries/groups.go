@@ -9,9 +9,9 @@ import (
 
 var groupsKind = kind{
 	name: "groups",
-	doc: "The mean of a number, clamped to a range, in each category of a text column, and in all others together: what one mean with where asks of one " +
-		"category, for all of them at once. The categories are declared or the training part's. The sums of all of them are released as one " +
-		"vector: four questions under gaussian, two for each category under other mechanisms, where what their tokens do not pay for is null.",
+	doc: "The mean of a number, clamped to a range, in each category of a text column, and in all other rows together. One mean with where gives it " +
+		"for one category; groups gives it for all. The categories are declared or the training part's. All sums are released as one vector: four " +
+		"questions under gaussian, two for each category under other mechanisms. Categories for which no tokens are left are null.",
 	examples: []string{
 		`{"type":"groups","of":"delay","range":[-60,180],"by":"origin","values":["SFO","OAK","SJC"]}`,
 		`{"type":"groups","of":"delay > 15 ? 1 : 0","range":[0,1],"by":"origin","values":["SFO","OAK"],"where":"distance < 500"}`,
@@ -35,7 +35,7 @@ func (q *groups) members() []member {
 		required("range", rangeForm{&q.Range}, rangeDoc),
 		required("by", expression{&q.By}, "a text column"),
 		optional("values", textsForm{&q.Values}, valuesDoc),
-		optional("where", expression{&q.Where}, "a condition: only rows in which it holds are asked about; it costs nothing more"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
 		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
 	}
 }

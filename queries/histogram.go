@@ -10,13 +10,13 @@ import (
 // MaxEdges bounds the bins of a histogram. Bins do not cost more by being many, but each is a row function.
 const MaxEdges = 1001
 
-const shareCost = "All shares are released as one vector, whose noise does not grow with their number: at most four questions under gaussian, one for each share under " +
-	"other mechanisms. With where there is one share more, that of its rows, by which the others are divided. Where the tokens of a mechanism end before the shares do, the rest is null."
+const shareCost = "All shares are released as one vector, and its noise does not grow with their number: at most four questions under gaussian, one for each share under " +
+	"other mechanisms. With where the vector has one more share, that of the rows for which the condition holds; the others are divided by it. Shares for which no tokens are left are null."
 
 var histogramKind = kind{
 	name: "histogram",
-	doc: "The shares of rows in which a number lies between edges: in [a, b) for neighbours a < b, the last one [a, b], and below, above and " +
-		"null for the rest. " + shareCost,
+	doc: "The shares of rows whose number lies between edges: in [a, b) for neighbours a < b, in [a, b] for the last two; and the shares below, above " +
+		"and null. " + shareCost,
 	examples: []string{
 		`{"type":"histogram","of":"delay","edges":[-60,0,15,60,180]}`,
 		`{"type":"histogram","of":"distance","edges":[0,500,1000,2000],"where":"origin == 'SFO'"}`,
@@ -35,7 +35,7 @@ func (q *histogram) members() []member {
 	return []member{
 		required("of", expression{&q.Of}, "the number: a row expression"),
 		required("edges", edgesForm{&q.Edges}, fmt.Sprintf("rising numbers, 2 to %d of them", MaxEdges)),
-		optional("where", expression{&q.Where}, "a condition: only rows in which it holds are asked about; it costs at most one question more"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question"),
 	}
 }
 

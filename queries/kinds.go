@@ -45,7 +45,7 @@ func Types() []string {
 // MaxNote is the largest note in bytes.
 const MaxNote = 1000
 
-const noteDoc = "a remark of your own; it is kept in your history and is no part of the question"
+const noteDoc = "a remark of your own; it is kept in your history and does not change the query"
 
 // readQuery reads one query. It returns nil where it added a violation.
 func readQuery(v *violations, pointer string, in *value) *Query {

@@ -9,10 +9,11 @@ import (
 
 var lossKind = kind{
 	name: "loss",
-	doc: "The mean loss of a model's predictions, each clamped to a range. Of classes: zero_one, 1 where the prediction is wrong; log, minus the " +
-		"logarithm of the probability given to the label, which is clipped; brier, the squared distance of the probabilities from the " +
-		"label, halved where there are several classes. Of a condition with the model's score: hinge, max(0, 1 - s) where the label holds, else max(0, 1 + s). " +
-		"Of numbers, label minus prediction being e: squared, e²; absolute, |e|; pinball, the larger of q·e and (q-1)·e. One question, two with where.",
+	doc: "The mean loss of a model's predictions, each row's loss clamped to a range. For classes: zero_one is 1 where the prediction is wrong; log is " +
+		"minus the logarithm of the probability that the model gives to the label, clipped; brier is the squared distance of the probabilities from " +
+		"the label, halved if there are several classes. For a condition and the model's score s: hinge is max(0, 1 - s) where the label holds, else " +
+		"max(0, 1 + s). For numbers, with e = label - prediction: squared is e², absolute is |e|, pinball is the larger of q·e and (q-1)·e. It costs " +
+		"one question, two with where.",
 	examples: []string{
 		`{"type":"loss","loss":"log","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"clip":0.01}`,
 		`{"type":"loss","loss":"absolute","label":"delay","prediction":"distance / 100","range":[0,120]}`,
@@ -60,10 +61,10 @@ func (q *loss) members() []member {
 		q.prediction.members("the truth: a condition or, for a model with classes, a column; a number for squared, absolute and pinball")...),
 		optional("range", optionalRange{&q.Range}, "[low, high] of the loss: a row's loss is clamped to it. Needed for hinge, squared, absolute and pinball; "+
 			"zero_one and brier are in [0, 1], log in [0, -ln(clip)]"),
-		optional("clip", orElseForm{number{into: &q.Clip}, defaultLogClip}, fmt.Sprintf("log: probabilities are clipped to [clip, 1 - clip]; %v unless it is said", defaultLogClip)),
+		optional("clip", orElseForm{number{into: &q.Clip}, defaultLogClip}, fmt.Sprintf("log: probabilities are clipped to [clip, 1 - clip]; default: %v", defaultLogClip)),
 		optional("quantile", number{into: &q.Quantile, above: &zero}, "pinball: the q that is predicted, in (0, 1)"),
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, "zero_one: "+thresholdDoc),
-		optional("null", number{into: &q.Null}, "what a row counts as whose loss is null, for its label or its prediction is; the high end of the range unless it is said"),
+		optional("null", number{into: &q.Null}, "what a row counts as if its loss is null, because its label or its prediction is null; default: the high end of the range"),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	), q.Guess.members()...)

@@ -8,7 +8,7 @@ import (
 
 var meanKind = kind{
 	name: "mean",
-	doc:  "The mean of a number, clamped to a range; with where, the mean over the rows in which the condition holds.",
+	doc:  "The mean of a number, clamped to a range. With where it is the mean over the rows for which the condition holds.",
 	examples: []string{
 		`{"type":"mean","of":"delay","range":[-60,180]}`,
 		`{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'SFO'"}`,
@@ -34,15 +34,15 @@ func (q *mean) members() []member {
 		required("of", expression{&q.Of}, "the number to average: a row expression"),
 		required("range", rangeForm{&q.Range}, "[low, high]: values are clamped to it; the narrower it is, the narrower the interval"),
 		optional("where", expression{&q.Where}, whereDoc),
-		optional("null", nullForm{number{into: &q.Null}, &q.Range}, "what a null value counts as; the low end of the range unless it is said"),
+		optional("null", nullForm{number{into: &q.Null}, &q.Range}, "what a null value counts as; default: the low end of the range"),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		optional("weights", weightsForm{&q.Weights}, weightsDoc),
 	}, q.Guess.members()...)
 }
 
 const (
-	whereDoc  = "a condition: only rows in which it holds are asked about; costs a second question"
-	weightDoc = "what has one vote: every unit (the default), or every row, which costs a second question where units hold several rows. A unit of m rows then has min(m, c) votes, c being the card's largest_unit: the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m, c)]"
+	whereDoc  = "a condition: only rows for which it holds count; costs one more question"
+	weightDoc = "what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m, c)]. Where units have several rows, row costs one more question"
 )
 
 func (q *mean) guess() *guess { return &q.Guess }

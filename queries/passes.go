@@ -4,9 +4,9 @@ import "fmt"
 
 var passesKind = kind{
 	name: "passes",
-	doc: "Whether a number is above, or below, a bar: any query whose answer is one number, at its price. The verdict is yes where the whole " +
-		"interval is beyond the bar, no where all of it is on the bar or short of it, else undecided; the value is given too. A noisy yes or no alone would be " +
-		"no cheaper for the same certainty: at a quarter of the price its noise has tails that are far wider than the interval.",
+	doc: "Whether a number is above, or below, a bar: any query whose answer is one number, at its price. The verdict is yes if the whole interval is " +
+		"beyond the bar, no if none of it is, else undecided. The answer has the value, too. A noisy yes or no alone would not be cheaper at the same " +
+		"certainty: at a quarter of the price its noise has tails that are far wider than the interval.",
 	examples: []string{
 		`{"type":"passes","of":{"type":"fraction","of":"delay > 15"},"below":0.25}`,
 		`{"type":"passes","of":{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'SFO'"},"above":5}`,

@@ -11,18 +11,18 @@ import (
 
 // Limits of a quantile.
 const (
-	// DefaultSteps tell apart a thousandth of the range: finer than the intervals of most guarantees are for most numbers.
+	// DefaultSteps find a thousandth of the range: finer than the intervals of most guarantees are for most numbers.
 	DefaultSteps = 10
 	// MaxSteps: a search is summed in one pass over the rows, for all of the 2^(steps+1) row functions that it could ask.
 	MaxSteps = 12
 )
 
-const quantileCost = "It costs one question for each step of a search, as many as tell the cells of the resolution apart: 10 for a 1023rd of the range"
+const quantileCost = "It costs one question for each step of the search: log2(1 + (high - low)/resolution), rounded up; 10 for the default resolution"
 
 var quantileKind = kind{
 	name: "quantile",
-	doc: "The p-quantile of a number, clamped to a range: the least x with P(number <= x) >= p, up to a resolution, by a noisy binary " +
-		"search over the distribution function. " + quantileCost + ".",
+	doc: "The p-quantile of a number, clamped to a range: the least x with P(number <= x) >= p, up to a resolution. It is found by a binary search " +
+		"over the distribution function, with noise. " + quantileCost + ".",
 	examples: []string{
 		`{"type":"quantile","of":"delay","range":[-60,180],"p":0.9}`,
 		`{"type":"quantile","of":"delay","range":[-60,180],"p":0.25,"resolution":1,"where":"origin == 'SFO'"}`,
@@ -51,11 +51,11 @@ type quantile struct {
 func (q *quantile) members() []member {
 	m := []member{
 		required("of", expression{&q.Of}, "the number: a row expression"),
-		required("range", rangeForm{&q.Range}, "[low, high]: values are clamped to it, and the search is over it"),
-		required("p", number{into: &q.P, above: &zero}, "between 0 and 1, neither of them: 0.9 asks what nine in ten rows do not exceed"),
+		required("range", rangeForm{&q.Range}, "[low, high]: values are clamped to it, and the search is within it"),
+		required("p", number{into: &q.P, above: &zero}, "more than 0 and less than 1. For example 0.9: nine in ten rows do not exceed the answer"),
 		optional("resolution", number{into: &q.Resolution, above: &zero},
-			"the answer is one of low, low + resolution, low + 2·resolution, …, high; a 1023rd of the range unless it is said. Each halving costs a question and narrows the interval"),
-		optional("where", expression{&q.Where}, "a condition: only rows in which it holds are asked about; it costs nothing more"),
+			"the answer is one of low, low + resolution, low + 2·resolution, …, high; default: a 1023rd of the range. Half the resolution costs one more question and narrows the interval"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
 		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
 	}
 	if q.median {

@@ -85,8 +85,8 @@ var zero = 0.0
 
 func (g *guess) members() []member {
 	return []member{
-		optional("guess", number{into: &g.Value}, "your own guess of the answer, to be checked instead of the training part's (guess_and_check)"),
-		optional("half_width", number{into: &g.HalfWidth, above: &zero}, "the half-width to check the guess at (guess_and_check)"),
+		optional("guess", number{into: &g.Value}, "under guess_and_check: your own guess of the answer; default: the training part's answer"),
+		optional("half_width", number{into: &g.HalfWidth, above: &zero}, "under guess_and_check: the half-width of the interval that you want if your guess passes; default: planned by the server"),
 	}
 }
 

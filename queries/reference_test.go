@@ -36,13 +36,14 @@ One query is one JSON object with a "type". This page is made from the code that
 -update). Expressions are CEL over a row's columns: [EXPRESSIONS.md](EXPRESSIONS.md). What an interval promises is in
 [GUARANTEES.md](GUARANTEES.md).
 
-Every query may carry "note", a remark of your own that is no part of the question. An unknown member is an error. The same
-question in another spelling (white space, redundant parentheses, the order of commutative operands, the spelling of numbers, the
-order of members) is the same question: it replays the recorded answer at no cost.
+Every query may have a "note", a remark of your own that does not change the query. An unknown member is an error. The same
+query in another spelling (white space, redundant parentheses, the order of commutative operands, the spelling of numbers, the
+order of members) is the same query: it replays the recorded answer at no cost.
 
-A question costs as many questions as means are released for it. Under gaussian a vector of means (a histogram, the cells of a
-table, a gradient) is released at the price of its variance, at most four questions for any number of categories, with
-somewhat wider intervals, and a choice among candidates at the price of one. Under other mechanisms each mean is one question.
+A query costs *questions*, which the budget counts. Each mean that is released for the query costs one: a mean one, a variance two. Under
+gaussian several means can be released together as a vector (a histogram, a confusion matrix, a gradient). A vector costs a few
+questions for any number of categories, and its intervals are somewhat wider. A choice among candidates costs one question. Under
+other mechanisms each mean costs one question. Words are in [GLOSSARY.md](GLOSSARY.md).
 ` + "`POST …/queries/explain`" + ` says what a query means, what it costs and how wide its interval would be, without touching a holdout row.
 
 `

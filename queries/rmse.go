@@ -10,8 +10,8 @@ import (
 
 var rmseKind = kind{
 	name: "rmse",
-	doc: "The root mean squared error of predictions of a number, each error clamped to ±max_error. One question, two with where. The interval is that of " +
-		"the mean square, so that it is wide where the error is a small part of max_error.",
+	doc: "The root mean squared error of predictions of a number, each error clamped to ±max_error. It costs one question, two with where. The " +
+		"interval is that of the mean square, so it is wide if the error is a small part of max_error.",
 	examples: []string{
 		`{"type":"rmse","label":"delay","model":{"linear":{"intercept":10,"weights":{"distance":0.001}}},"max_error":120}`,
 		`{"type":"rmse","label":"delay","prediction":"distance / 100","max_error":60,"where":"delay != null"}`,
@@ -32,7 +32,7 @@ const numberLabelDoc = "the truth: a number"
 
 func (q *rmse) members() []member {
 	return append(q.prediction.members(numberLabelDoc),
-		required("max_error", number{into: &q.MaxError, above: &zero}, "the largest error that is told from larger ones; the smaller it is, the narrower the interval"),
+		required("max_error", number{into: &q.MaxError, above: &zero}, "larger errors count as this one; the smaller it is, the narrower the interval"),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	)
@@ -81,9 +81,9 @@ func (q *prediction) numbers(c *compiler) (label, predicted *expr.Node) {
 
 var r2Kind = kind{
 	name: "r2",
-	doc: "The coefficient of determination of predictions of a number, 1 - E[(y - p)²]/Var[y], label and prediction being clamped to a range; an answer " +
-		"below -1 is said as -1. Three questions, four with where: the squared error, and the two moments of the label about a public " +
-		"center, the training part's mean or, without one, the middle of the range.",
+	doc: "The coefficient of determination of predictions of a number, 1 - E[(y - p)²]/Var[y], where label y and prediction p are clamped to a range. " +
+		"An answer below -1 is given as -1. It costs three questions, four with where: for the squared error, and for two moments of the label about " +
+		"a public center (the training part's mean, or the middle of the range if there is no training part).",
 	examples: []string{
 		`{"type":"r2","label":"delay","model":{"linear":{"intercept":10,"weights":{"distance":0.001}}},"range":[-60,180]}`,
 		`{"type":"r2","label":"delay","prediction":"distance / 100","range":[-60,180],"where":"delay != null"}`,

@@ -12,8 +12,9 @@ import (
 
 var screenKind = kind{
 	name: "screen",
-	doc: "Many features against one label in one request: for each the correlation, or the mean product, as a question of its own. " +
-		"Under thresholdout and guess_and_check only features where training part and holdout disagree spend tokens; once these are gone the rest are null and cost nothing.",
+	doc: "Many features against one label in one request: for each feature the correlation, or the mean product, at one question. Under thresholdout " +
+		"and guess_and_check only features for which training part and holdout disagree spend tokens. When no tokens are left, the other features are " +
+		"null and cost nothing.",
 	examples: []string{
 		`{"type":"screen","label":"delay > 15","features":["distance"],"range":[0,3000]}`,
 		`{"type":"screen","label":"delay","features":"d*","statistic":"product","range":[0,3000],"range_label":[-60,180]}`,
@@ -42,12 +43,12 @@ type screen struct {
 
 func (q *screen) members() []member {
 	return []member{
-		required("label", expression{&q.Label}, "what the features are held against: a number or a condition; a condition counts as 1 where it holds and -1 where it does not"),
-		required("features", featuresForm{&q.Features}, `a pattern of column names, with * and ?, which stands for all number columns that match and are not part of the label; or a list of number columns`),
-		optional("statistic", choice{&q.Statistic, []string{screenCorrelation, screenProduct}}, "correlation (the default): the mean product of z-scores, with means and standard deviations from the training part; product: the mean product of feature and label"),
+		required("label", expression{&q.Label}, "what the features are compared with: a number, or a condition, which counts as 1 if it holds and -1 if not"),
+		required("features", featuresForm{&q.Features}, `a list of number columns; or a pattern of column names, with * and ?, for all number columns that match and are not part of the label`),
+		optional("statistic", choice{&q.Statistic, []string{screenCorrelation, screenProduct}}, "correlation: the mean product of z-scores, with means and standard deviations of the training part; product: the mean product of feature and label; default: correlation"),
 		required("range", rangeForm{&q.Range}, "[low, high]: features are clamped to it"),
 		optional("range_label", optionalRange{&q.RangeLabel}, "[low, high] of a label that is a number"),
-		optional("clip", clipForm{&q.Clip}, "of correlation: where the product of the z-scores is cut off, on both sides, in [1e-6, 1e6]; the interval is as wide as this"),
+		optional("clip", clipForm{&q.Clip}, "of correlation: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip"),
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 
 var sumKind = kind{
 	name: "sum",
-	doc: "The sum of a number over the holdout, clamped to a range: its mean times the number of units. Rows in which where " +
-		"does not hold, and nulls, add nothing.",
+	doc: "The sum of a number over the holdout, each value clamped to a range: the mean times the number of units. Nulls, and rows for which where " +
+		"does not hold, add nothing.",
 	examples: []string{
 		`{"type":"sum","of":"distance","range":[0,3000]}`,
 		`{"type":"sum","of":"delay","range":[-60,180],"where":"origin == 'SFO'"}`,
@@ -28,7 +28,7 @@ func (q *sum) members() []member {
 	return []member{
 		required("of", expression{&q.Of}, "the number to add up: a row expression"),
 		required("range", rangeForm{&q.Range}, "[low, high]: values are clamped to it"),
-		optional("where", expression{&q.Where}, "a condition: other rows add nothing; it costs nothing more"),
+		optional("where", expression{&q.Where}, "a condition: other rows add nothing; costs nothing more"),
 	}
 }
 

@@ -12,26 +12,25 @@ import (
 
 var testKind = kind{
 	name: "test",
-	doc: `A hypothesis test. The answer has the effect with its interval, a verdict, yes where the null hypothesis is rejected and undecided where it is not, and a p-value.
-Both hold for all the questions of the guarantee together, however this one was chosen from earlier answers: **no further correction belongs on top**. The
-verdict is yes where the interval excludes the null, which is where the p-value is at most 1 - confidence; the p-value is the least level at which the intervals of the answer's own
-parts exclude it. Since these intervals are simultaneous and without assumptions beyond independent units, p-values are larger than a textbook's, and never too small; none is below 1e-9. A p-value is null where no such
-levels are known (naive, published bounds).
+	doc: `A hypothesis test. The answer has the effect with its interval, a p-value, and a verdict: yes if the null hypothesis is rejected, else undecided.
+P-value and verdict hold for all questions of the guarantee together, however you chose this one from earlier answers: **no further correction belongs on top**. The verdict is yes if the interval excludes the null
+hypothesis, which is the case if the p-value is at most 1 - confidence. The p-value is the least level at which the answer's intervals exclude it. These intervals hold together and assume only that
+units are independent, so p-values are larger than a textbook's. None is below 1e-9. The p-value is null under naive and under published bounds, which have no intervals at other levels.
 
-For mean, proportion (both without where) and goodness-of-fit there is a plain_p_value too, where nothing had been told of the units before: in the first request of a gaussian holdout, and under
-split. It is from the law that the noisy numbers have under the null, for any number of units and for rare events too: of a proportion of rows the binomial law, exact; of a mean the largest tail that numbers in the range can have,
-at most e times the binomial one (Bentkus); of cells the least of the cells' own, times their number. It is right for this one test, whose hypothesis was fixed beforehand, and not to be read as one of many.
+For mean and proportion (both without where) and for goodness-of-fit the answer also has a plain_p_value, if no answer about these units was given before: in the first request of a gaussian holdout, and under
+split. It is valid for this one test, if you chose its hypothesis beforehand. It is not valid for one of many tests. It holds for any number of units and for rare events: for a proportion it is exact (the binomial law); for a mean it uses the
+largest tail that numbers in the range can have, at most e times the binomial one (Bentkus); for cells it is the least of the cells' p-values times their number.
 
 | test | members | null hypothesis | effect |
 |---|---|---|---|
-| mean | of, range, equals, where, null | the mean of the clamped number is equals (0 unless said) | the mean |
-| proportion | of, equals, where | the fraction of the condition is equals (0.5) | the fraction |
-| two-sample | of, range, between, equals, where, null | the difference of two groups' means is equals (0) | the difference, as in difference |
-| two-proportions | of, between, equals, where | the difference of two groups' fractions is equals (0) | the difference |
+| mean | of, range, equals, where, null | the mean of the clamped number is equals (default: 0) | the mean |
+| proportion | of, equals, where | the fraction of the condition is equals (default: 0.5) | the fraction |
+| two-sample | of, range, between, equals, where, null | the difference of two groups' means is equals (default: 0) | the difference, as in difference |
+| two-proportions | of, between, equals, where | the difference of two groups' fractions is equals (default: 0) | the difference |
 | correlation | x, y, range_x, range_y, where | the clamped numbers are not correlated | their covariance |
-| slope | x, y, range_x, range_y, equals, where | the slope of y on x, by least squares, is equals (0) | the slope |
-| goodness-of-fit | cells, expected | the cells have the expected shares; all other rows are the last cell | the largest deviation of a share; items: each share minus what is expected |
-| independence | rows, columns | the row's cell says nothing about the column's; all other rows and columns are the last ones | the largest deviation of a cell; items: each cell's share minus the product of its margins |
+| slope | x, y, range_x, range_y, equals, where | the slope of y on x, by least squares, is equals (default: 0) | the slope |
+| goodness-of-fit | cells, expected | the cells have the expected shares; rows for which no condition holds are in a last cell | the largest deviation of a share; items: each share minus what is expected |
+| independence | rows, columns | row and column are independent; rows for which no condition holds are in a last row or column | the largest deviation of a cell; items: each cell's share minus the product of its margins |
 | value | query, equals | the answer of any query that is one number is equals | that answer |`,
 	examples: []string{
 		`{"type":"test","test":"mean","of":"delay","range":[-60,180],"equals":5}`,
@@ -70,7 +69,7 @@ const (
 	less     = "less"
 )
 
-// aTest is one of the tests: its members, of which those without "?" are needed, the null value unless it is said, and its plan.
+// aTest is one of the tests: its members, of which those without "?" are required, the default of the null value, and its plan.
 type aTest struct {
 	name    string
 	members string
@@ -109,20 +108,20 @@ func (q *test) members() []member {
 		required("test", word{&q.Test, testNames()}, "which test"),
 		optional("of", expression{&q.Of}, "the number, or the condition of proportions: a row expression"),
 		optional("range", optionalRange{&q.Range}, rangeDoc),
-		optional("x", expression{&q.X}, "one number; of slope, the one that y is explained by"),
+		optional("x", expression{&q.X}, "one number; of slope, the one that explains y"),
 		optional("y", expression{&q.Y}, "the other number"),
 		optional("range_x", optionalRange{&q.RangeX}, "[low, high]: values of x are clamped to it"),
 		optional("range_y", optionalRange{&q.RangeY}, "[low, high]: values of y are clamped to it"),
 		optional("between", conditions{&q.Between, 1, 2}, "the first group and the second, as in difference"),
-		optional("cells", conditions{&q.Cells, 1, MaxCells}, "conditions; a row is in the first that holds, all others are in a last cell"),
-		optional("expected", sharesForm{&q.Expected, MaxCells}, "the share of each cell under the null; what is left is the last cell's"),
+		optional("cells", conditions{&q.Cells, 1, MaxCells}, "conditions; a row is in the cell of the first that holds. Rows for which none holds are in a last cell"),
+		optional("expected", sharesForm{&q.Expected, MaxCells}, "the share of each cell under the null hypothesis; the last cell has the rest"),
 		optional("rows", conditions{&q.Rows, 1, MaxCells}, "conditions; a row is in the first that holds"),
 		optional("columns", conditions{&q.Columns, 1, MaxCells}, "conditions; a row is in the first that holds"),
 		optional("query", operand{&q.Query}, "a query whose answer is one number"),
-		optional("equals", number{into: &q.Equals}, "what the null hypothesis says"),
-		optional("where", expression{&q.Where}, "a condition: only rows in which it holds are asked about"),
+		optional("equals", number{into: &q.Equals}, "the value under the null hypothesis"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count"),
 		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
-		optional("alternative", choice{&q.Alternative, []string{twoSided, greater, less}}, "greater and less reject in that direction only; the p-value is no smaller for it, since intervals are two-sided"),
+		optional("alternative", choice{&q.Alternative, []string{twoSided, greater, less}}, "greater and less reject in that direction only. The p-value does not become smaller, because intervals are two-sided"),
 	}
 }
 

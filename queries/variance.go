@@ -10,8 +10,8 @@ import (
 
 var varianceKind = kind{
 	name: "variance",
-	doc: "The variance of a number, clamped to a range: E[(x-c)²] - (E[x]-c)² about a public center c, the training part's mean or, without " +
-		"one, the middle of the range. The center does not change what is asked, only the interval. Two questions, three with where.",
+	doc: "The variance of a number, clamped to a range: E[(x-c)²] - (E[x]-c)². The center c is public: the training part's mean, or the middle of the " +
+		"range if there is no training part. The center does not change the target, only the interval. It costs two questions, three with where.",
 	examples: []string{
 		`{"type":"variance","of":"delay","range":[-60,180]}`,
 		`{"type":"variance","of":"delay","range":[-60,180],"where":"origin == 'SFO'","null":0}`,
@@ -47,13 +47,13 @@ func (q *spread) members() []member {
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
-		optional("ddof", ddofForm{&q.Ddof}, "1 divides by the number of units less 1 instead of their number; the interval is about the population, which has no such correction"),
+		optional("ddof", ddofForm{&q.Ddof}, "1 divides by the number of units minus 1. The interval is about the population, where the two are the same"),
 	}
 }
 
 const (
 	rangeDoc = "[low, high]: values are clamped to it; the narrower it is, the narrower the interval"
-	nullDoc  = "what a null value counts as; the low end of the range unless it is said"
+	nullDoc  = "what a null value counts as; default: the low end of the range"
 )
 
 func (q *spread) rules(v *violations, pointer string) {

@@ -12,8 +12,8 @@ type weights struct {
 	Range Range
 }
 
-const weightsDoc = `{"of": a number, "range": [low, high]}: a weight for each row, clamped to the range, which must not be negative. The answer is then ` +
-	`E[weight·value]/E[weight], at two questions; the larger the high end is beside the mean weight, the wider the interval`
+const weightsDoc = `{"of": a number, "range": [low, high]}: a weight for each row, clamped to the range, which must not be negative. The answer is ` +
+	`E[weight·value]/E[weight], and costs two questions. The interval is wide if the high end is much larger than the mean weight`
 
 type weightsForm struct{ into **weights }
 

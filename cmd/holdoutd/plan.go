@@ -74,7 +74,7 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 	f.Float64Var(&request.HalfWidth, "half-width", 0, "how wide answers may be: says how many questions are possible")
 	f.Int64Var(&request.Rounds, "rounds", 0, "batches that the questions come in, each fixed before its answers are seen")
 	f.Int64Var(&request.Training, "training", 0, "units in the training part, for mechanisms that compare with it")
-	f.Int64Var(&request.Tokens, "tokens", 0, fmt.Sprintf("how often training and holdout may disagree (default %d)", thresholdout.DefaultTokens))
+	f.Int64Var(&request.Tokens, "tokens", 0, fmt.Sprintf("how many guesses may be wrong; each one costs a token (default %d)", thresholdout.DefaultTokens))
 	f.BoolVar(&request.Published, "published", false, "only bounds of the literature")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	f.BoolVar(&asTable, "table", false, "print the page docs/BOUNDS.md: all methods at usual sizes, and what they are")

@@ -43,7 +43,7 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	l, s := &f.limits, &f.service
 	flags.StringVar(&f.addr, "addr", defaultAddr, "address to listen on; port 0 takes a free one")
 	flags.BoolVar(&f.allowNaive, "allow-naive", false, "accept the mechanism naive, which has no guarantee (for experiments)")
-	flags.BoolVar(&f.acceptLost, "accept-lost-ledger", false, "start although the ledger is lost, or does not know all holdouts; what those answered and spent is gone")
+	flags.BoolVar(&f.acceptLost, "accept-lost-ledger", false, "start although the ledger is lost, or does not know all holdouts; the holdouts that it does not know cannot be asked any more")
 	flags.StringVar(&f.tls.cert, "tls-cert", "", "PEM file of the server's certificate chain; read again when it changes, and at SIGHUP")
 	flags.StringVar(&f.tls.key, "tls-key", "", "PEM file of the certificate's private key")
 	flags.BoolVar(&f.tls.insecureHTTP, "insecure-http", false, "serve other machines without TLS: keys travel in clear")

@@ -93,11 +93,11 @@ type (
 		Regret    *float64     `json:"regret,omitempty" doc:"of a selection: the best candidate is at most so much better, in the query's units"`
 		Verdict   string       `json:"verdict,omitempty" enum:"yes,no,undecided" doc:"of a decision or a test"`
 		PValue    *float64     `json:"p_value,omitempty" doc:"of a test; valid after all the questions of the guarantee, so that no correction belongs on top"`
-		Alone     *float64     `json:"plain_p_value,omitempty" doc:"of a test by itself, where nothing had been told of the units before; right for this one test, and not to be read as one of many"`
+		Alone     *float64     `json:"plain_p_value,omitempty" doc:"of a test by itself: valid for this one test, if its hypothesis was chosen before any answer; not valid for one of many tests"`
 		Parts     []AnswerPart `json:"row_functions,omitempty" doc:"where the answer is made of several: the released mean of each, in [0,1]"`
 		Best      *bool        `json:"best,omitempty" doc:"of a submission to a ladder: whether it is the one that is shown now"`
 		Mechanism string       `json:"mechanism"`
-		Source    string       `json:"source" doc:"holdout or training: which part the value is near to; guess: the analyst's own; mixed: some of its row functions each"`
+		Source    string       `json:"source" doc:"holdout or training: the part that the value comes from; guess: your own; mixed: different for its row functions"`
 		Cost      holdout.Cost `json:"cost"`
 		Ledger    LedgerPlace  `json:"ledger"`
 	}

@@ -19,9 +19,9 @@ type PlanRequest struct {
 	Questions  int64   `json:"questions,omitempty" doc:"how many; without it, as many as fit half_width"`
 	Confidence float64 `json:"confidence,omitempty" default:"0.95" doc:"of all intervals together"`
 	HalfWidth  float64 `json:"half_width,omitempty" doc:"wanted, in (0,1): each method then also says how many questions it answers"`
-	Rounds     int64   `json:"rounds,omitempty" doc:"batches that the questions come in"`
+	Rounds     int64   `json:"rounds,omitempty" doc:"in how many requests the questions are asked; default: one question after the other"`
 	Training   int64   `json:"training,omitempty" doc:"units of the training part"`
-	Tokens     int64   `json:"tokens,omitempty" doc:"how often training and holdout may disagree"`
+	Tokens     int64   `json:"tokens,omitempty" doc:"how many guesses may be wrong; each one costs a token"`
 	Published  bool    `json:"published,omitempty" doc:"only bounds of the literature"`
 }
 

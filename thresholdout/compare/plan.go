@@ -103,7 +103,7 @@ func (r Request) check() error {
 	case r.Tokens < 0 || r.Questions > 0 && r.Tokens > r.Questions:
 		return wrong("tokens", "%d is not between 1 and the number of questions", r.Tokens)
 	case r.Tokens > 0 && r.Training == 0:
-		return wrong("tokens", "tokens are spent when training and holdout disagree; name the size of the training part")
+		return wrong("tokens", "tokens are spent where the holdout does not agree with the training part; give the size of the training part as training")
 	}
 	return nil
 }
