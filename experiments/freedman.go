@@ -50,7 +50,7 @@ and 50 regressors in 100 rows, all noise. A first regression has R2 of about p/n
 are kept, and the regression is run again on the same data: R2 is about 72% of the first, F about 4.0 with a P-value off the scale, and many
 coefficients are significant. With r = p/n, a = 0.25, l its two-sided normal quantile and g = E[Z^2; |Z| > l] = 0.72 the limits are g r for R2 and
 (g/a)(1 - a r)/(1 - g r) for F, and a coefficient's t is Z given |Z| > l, times sqrt((1 - a r)/(1 - g r)). The paper proves them for orthonormal regressors. For independent normal
-regressors, which it simulates, the limits are a little lower: R2 is A + a r (r - A) with A = r (1 - r) g/(1 - g r), as derived in docs/EXPERIMENTS.md. For one prediction out of
+regressors, which it simulates, the limits are a little lower: R2 is A + a r (r - A) with A = r (1 - r) g/(1 - g r), as derived in docs/proofs/freedman-limits.md. For one prediction out of
 covariances, the weighted vote of the regressors kept, the share of the response's signs that it hits is 1/2 + arctan(sqrt(g r))/pi on the data it was made of, and truly half.`,
 	Flags: []Flag{
 		{Name: "n", Usage: "rows of the holdout, with half as many regressors (default 10000; 2000 with --quick)"},

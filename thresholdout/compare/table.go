@@ -29,12 +29,12 @@ var descriptions = map[string]described{
 	MethodJLNRSSPlus: {"α + e^ε - 1 + d + 2cδ with P(M > α)/d + 1/c = β, M = σ max |Z_j|, at the best α, c, ε; δ(ε) of ρ-zCDP",
 		"nothing", "the same transfer theorem with free constants, as in Marchant, Rubinstein, arXiv 2405.13375; δ(ε) from Canonne, Kamath, Steinke, arXiv 2004.00010", "yes"},
 	MethodJLNRSSGDP: {"the same with δ(ε) of μ-GDP, μ = sqrt(k)/(nσ)",
-		"nothing", "the same; δ(ε) from Dong, Roth, Su, arXiv 1905.02383, corollary 2.13", "its parts are; put together here"},
+		"nothing", "the same; δ(ε) from Dong, Roth, Su, arXiv 1905.02383, corollary 2.13", "its parts; combined for this project"},
 	MethodTanh: {"σ ES_β(k) + min over ε of [tanh(ε/4) + δ(ε)/β], ES the shortfall of max |Z_j|, δ(ε) of μ-GDP",
 		"nothing", "[proof](proofs/tanh-transfer.md)", "no"},
 	MethodConstant: {"the root W of 2 Σ pbar(W, σ, I_{j-1}) = 0.9 β, I_j = j/(8σ²(n-1)); about sqrt(I/(2n)) + sqrt(2(σ²+1/(4n)) ln(2k/β))",
 		"nothing", "[proof](proofs/adaptive-hoeffding.md)", "no"},
-	MethodScheduled: {"the same with σ_j = s(1-u_j), 6u² - 8u³ + 3u⁴ = (j-1/2)/k: early answers bear more noise",
+	MethodScheduled: {"the same with σ_j = s(1-u_j), 6u² - 8u³ + 3u⁴ = (j-1/2)/k: early answers have more noise",
 		"nothing", "[proof](proofs/adaptive-hoeffding.md)", "no"},
 	MethodRounds: {"the same with the I of before the round, each round its own σ, the last one none",
 		"questions come in rounds, those of a round fixed before any of its answers is seen", "[proof](proofs/adaptive-hoeffding.md)", "no"},
@@ -78,9 +78,12 @@ func WriteTable(out io.Writer) error {
 	w := bufio.NewWriter(out)
 	fmt.Fprintf(w, `# Bounds
 
-Made by `+"`holdoutd plan --table`"+`. Half-widths of intervals that hold together at %v%%, for k questions about n independent units, each a row function with values in [0,1]; a query with another range scales them by its
-width. Every method has its own best noise. What belongs to a mechanism is what a holdout that is created so gets for its plain answers (under `+"`gaussian`"+` they have nine tenths of β); the others are formulas. From ±0.5 on (in parentheses) an interval says nothing. Rounds are %d; guess-and-check and Thresholdout have a training part of n units and %d tokens, all unspent. Narrowest of those that assume
-nothing: **bold**. For other numbers, and for figures: `+"`holdoutd plan --help`"+`.
+Made by `+"`holdoutd plan --table`"+`. Half-widths of intervals that hold together at %v%%, for k questions about n independent units. Each question is the mean of numbers in [0,1]; for a
+query with another range multiply by the width of the range. Every method has its own best noise. A method that belongs to a mechanism has the half-width that a holdout created with it gets for
+a single mean (under `+"`gaussian`"+` single means have nine tenths of β). The others are formulas of the literature, named by the initials of their authors; the table at the end has names and papers.
+
+From ±0.5 on (in parentheses) an interval says nothing. There are %d rounds. guess-and-check and Thresholdout have a training part of n units and %d tokens, all unspent. **Bold** is the narrowest
+of those that assume nothing. For other numbers, and for figures: `+"`holdoutd plan --help`"+`.
 `, tableConfidence*100, tableRounds, thresholdout.DefaultTokens)
 	for _, n := range tableUnits {
 		fmt.Fprintf(w, "\n## n = %s\n\n| method |", thousands(n))
