@@ -47,7 +47,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	said, price := plan.Describe(), h.session.Price(plan)
 	e := Explanation{Query: asked.ID, Canonical: json.RawMessage(asked.Canonical), Functions: said.Functions, Combine: said.Combine,
 		Target: said.Target, NullRule: said.Null, Warnings: []Warning{},
-		Cost: Cost{Questions: price.Questions, Tokens: price.Tokens, Rounds: price.Rounds}}
+		Cost: Cost{Questions: price.Questions, Tokens: h.session.MostTokens(plan), Rounds: price.Rounds}}
 	if _, e.Answered, err = s.ledger.Answer(ctx, id, e.Query); err != nil {
 		return e, s.ledgerError(err)
 	}

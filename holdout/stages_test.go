@@ -375,3 +375,64 @@ func TestVoidIsInTheBooks(t *testing.T) {
 		t.Errorf("the history has %d answers, %v", len(page.Answers), err)
 	}
 }
+
+// TestAsManyTokensAsThereAre: the groups of a question are told as far as the tokens last, which may be all that are left. Whatever stands
+// beside it in a batch, and in which order, is answered or not asked for want of tokens: nothing is read that cannot be answered any more,
+// and nothing is void. It would notice a wave in which a question is read behind one that may take its tokens.
+func TestAsManyTokensAsThereAre(t *testing.T) {
+	groups := func(i int) string {
+		return fmt.Sprintf(`{"type":"groups","of":"x","range":[0,%d],"by":"clinic","values":["clinic 0","clinic 1","clinic 2"]}`, i+2)
+	}
+	next, behind := 0, 0
+	for _, tokens := range []int64{2, 5, 8, 12} {
+		for _, kinds := range []string{"gm", "gg", "mgmm"} {
+			s := open(t, t.TempDir())
+			id := create(t, s, Settings{Mechanism: "thresholdout", Questions: 100, Tokens: tokens, Threshold: 1e-6, Sigma: 0.2}, visits(t, 1000, 3)).ID
+			c := count(t, s, id)
+			h, release, err := s.tables.take(t.Context(), id)
+			must(t, err)
+			defer release()
+			var batch []string
+			for _, kind := range kinds {
+				next++
+				batch = append(batch, map[rune]string{'g': groups(next), 'm': mean(next)}[kind])
+			}
+			b, err := s.AskBatch(t.Context(), analyst, id, batchOf(batch...), false, "")
+			if err != nil {
+				t.Errorf("%d tokens, %s: %v", tokens, kinds, err)
+				continue
+			}
+			paid, summed := Cost{}, int64(0)
+			for i, item := range b.Answers {
+				switch {
+				case item.NotAsked == TokensExhausted && item.Body == nil && b.Budget.Tokens.Left == 0:
+				case item.NotAsked == "" && item.Body != nil:
+					cost := read(t, item.Body).Cost
+					paid.Questions, paid.Tokens = paid.Questions+cost.Questions, paid.Tokens+cost.Tokens
+					q, err := s.parse([]byte(batch[i]))
+					must(t, err)
+					asked, err := h.question(t.Context(), q)
+					must(t, err)
+					summed += int64(len(asked.Plan.Functions))
+					if e, err := s.Explain(t.Context(), analyst, id, []byte(batch[i])); err != nil || e.Cost.Tokens != int64(len(asked.Plan.Functions)) {
+						t.Errorf("%s: explained at %+v, %v", batch[i], e.Cost, err)
+					}
+					if i > 0 && strings.Contains(kinds[:i], "g") {
+						behind++
+					}
+				default:
+					t.Errorf("%d tokens, %s: item %d: %+v", tokens, kinds, i, item)
+				}
+			}
+			if questions, spent := spentOf(t, s, id); questions != paid.Questions || spent != paid.Tokens || spent > tokens {
+				t.Errorf("%d tokens, %s: the answers cost %+v, and %d questions and %d tokens were spent", tokens, kinds, paid, questions, spent)
+			}
+			if got := c.functions.Load(); got != summed {
+				t.Errorf("%d tokens, %s: %d row functions summed, %d answered", tokens, kinds, got, summed)
+			}
+		}
+	}
+	if behind == 0 {
+		t.Error("nothing was answered behind a question of groups")
+	}
+}

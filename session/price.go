@@ -14,13 +14,8 @@ const (
 )
 
 // Price is what must be left before a question is asked. Questions and rounds are paid whatever the answer is; Tokens is the most
-// that it can need.
+// that it can need, and of a question with optional means ([Session.Greedy]) the least: it takes more where there are more.
 type Price struct{ Questions, Tokens, Rounds int64 }
-
-// Plus adds the prices of questions of one request, which is one round.
-func (p Price) Plus(q Price) Price {
-	return Price{p.Questions + q.Questions, p.Tokens + q.Tokens, max(p.Rounds, q.Rounds)}
-}
 
 // Price is that of a plan: one question for each mean, or less for means that are released as one; one token for each mean that is
 // checked, but one for all optional means, which end where tokens do; one round.
@@ -48,6 +43,18 @@ func (s *Session) Price(plan *queries.Plan) Price {
 		}
 	}
 	return price
+}
+
+// MostTokens is how many tokens an answer to a plan can take, where there are so many: one for each mean that is checked.
+func (s *Session) MostTokens(plan *queries.Plan) int64 {
+	if !s.Guarantee.HasTokens() {
+		return 0
+	}
+	most := int64(0)
+	for _, r := range plan.Releases() {
+		most += int64(r.Count)
+	}
+	return most
 }
 
 // Short says which meter does not pay a price in this state; "" if all do.
