@@ -59,8 +59,8 @@ func newPace(mode AnswerTime) (*pace, error) {
 
 // begin is called before the rows of questions are read. The function that it returns is called when they were read, or could not be, and
 // returns when that may be known: before anything is recorded, since what the ledger has is shown to everyone with a key. It does not
-// end early for a client that left, nor for a server that stops: others would see that.
-func (p *pace) begin(h *opened, wave []*question) (ready func()) {
+// end early for a client that left, nor for a server that stops: others would see that. It calls rest before it waits.
+func (p *pace) begin(h *opened, wave []*question, rest func()) (ready func()) {
 	if p == nil {
 		return func() {}
 	}
@@ -69,16 +69,19 @@ func (p *pace) begin(h *opened, wave []*question) (ready func()) {
 		functions = append(functions, q.asked.Plan.Functions...)
 	}
 	begun, time := p.now(), p.time(h, functions)
-	return func() { p.sleep(untilPublic(p.now().Sub(begun), time)) }
+	return func() {
+		rest()
+		p.sleep(untilPublic(p.now().Sub(begun), time))
+	}
 }
 
 // time is how long the work should take, by public facts alone.
 func (p *pace) time(h *opened, functions []queries.RowFunction) time.Duration {
 	steps := int64(0)
 	if h.params.UsesTraining() && h.trainingTable != nil {
-		steps = engine.Estimate(functions, publicShape(h.trainingTable, h.training)).Total(h.card.Rows.Training)
+		steps = engine.Estimate(functions, h.trainingShape).Total(h.card.Rows.Training)
 	}
-	w := engine.Estimate(functions, publicShape(h.holdoutTable, h.holdout))
+	w := engine.Estimate(functions, h.holdoutShape)
 	scan := float64(steps) + float64(w.Total(h.card.Rows.Holdout))
 	return paceCommit + min(maxPace, time.Duration(min(scan*p.step, float64(maxPace)))+time.Duration(len(functions))*paceFunction)
 }
@@ -90,15 +93,6 @@ func untilPublic(passed, public time.Duration) time.Duration {
 		public *= 2
 	}
 	return max(0, public-passed)
-}
-
-// publicShape is the shape of a part.
-func publicShape(t *dataset.Table, source engine.Source) dataset.Shape {
-	s := t.Shape()
-	if units := source.Units(); units != s.Rows {
-		s.Units = units
-	}
-	return s
 }
 
 // measureStep is how many nanoseconds a step of engine.Work takes on one processor, the slowest of a few runs.

@@ -50,6 +50,9 @@ func TestAnswerTime(t *testing.T) {
 		if recorded() != before {
 			t.Error("the answer can be read before its time")
 		}
+		if s.Working() != 0 {
+			t.Error("a reply that is kept holds a place")
+		}
 		sleep(d)
 	}
 	waits := func(query string) time.Duration {

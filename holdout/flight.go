@@ -77,7 +77,8 @@ func (f *flight) fly(ctx context.Context) error {
 			continue
 		}
 		landed = false
-		if landed, err = f.carry(admitted(context.WithoutCancel(ctx)), wave); err != nil {
+		after, rest := admitted(context.WithoutCancel(ctx))
+		if landed, err = f.carry(after, wave, rest); err != nil {
 			return err
 		}
 	}
@@ -196,9 +197,9 @@ func tooNarrow(e *session.NarrowError) *Error {
 }
 
 // carry reads the rows of a wave and records what they say. landed is false if it goes on in the background, because the ledger cannot
-// record now: then the flight keeps what it holds until it is recorded.
-func (f *flight) carry(ctx context.Context, wave []*question) (landed bool, err error) {
-	ready := f.service.pace.begin(f.holdout, wave)
+// record now: then the flight keeps what it holds until it is recorded. rest gives the request's place to others.
+func (f *flight) carry(ctx context.Context, wave []*question, rest func()) (landed bool, err error) {
+	ready := f.service.pace.begin(f.holdout, wave, rest)
 	sums, err := f.scan(ctx, wave)
 	ready() // what is recorded below is seen by others, too
 	c := &commit{flight: f, last: len(f.pending) == 0, time: time.Now()}

@@ -23,7 +23,6 @@ type Limits struct {
 	Questions int           // requests that work at the same time; others wait in a line of their key's. One key has at most half
 	Memory    int64         // bytes that the process is to stay within. Requests get a part of it: see Service.InTurn
 	Wait      time.Duration // of a request for its turn
-	KeyUses   int           // Idempotency-Keys of one principal that are remembered
 }
 
 // DefaultLimits are those of a server started without flags.
@@ -39,7 +38,6 @@ var DefaultLimits = Limits{
 	Questions: 16 * runtime.GOMAXPROCS(0),   // enough that a commit is shared by many
 	Memory:    machine.Memory() >> 21 << 20, // half: the other half is for the decoders of uploads and for mapped columns
 	Wait:      10 * time.Second,
-	KeyUses:   10_000, // 60 MB of ledger; a client that retries needs a handful at a time
 }
 
 const (
@@ -64,7 +62,6 @@ func (l Limits) orDefault() Limits {
 	or(&l.Questions, d.Questions)
 	or(&l.Memory, max(d.Memory, minMemory))
 	or(&l.Wait, d.Wait)
-	or(&l.KeyUses, d.KeyUses)
 	return l
 }
 
@@ -93,7 +90,7 @@ func (l Limits) Check() error {
 	}{
 		{"upload-bytes", l.UploadBytes, 1}, {"batch-queries", int64(l.BatchQueries), 1}, {"query-bytes", int64(l.QueryBytes), 1},
 		{"answer-bytes", l.AnswerBytes, 1}, {"holdouts", int64(l.Holdouts), 1}, {"open-tables", int64(l.OpenTables), 1},
-		{"work", l.Work, 1}, {"questions", int64(l.Questions), 1}, {"memory", l.Memory, minMemory}, {"key-uses", int64(l.KeyUses), 1},
+		{"work", l.Work, 1}, {"questions", int64(l.Questions), 1}, {"memory", l.Memory, minMemory},
 	} {
 		if x.value < x.least {
 			return &LimitError{x.name, x.value, x.least}

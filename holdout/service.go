@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -59,6 +60,8 @@ type Service struct {
 	pace    *pace        // nil: replies leave when they are ready
 	turns   *turns.Queue // of requests
 
+	processors *turns.Queue // of passes over rows
+
 	quarantine quarantine
 	marks      *marker
 	accept     bool                // a lost ledger
@@ -88,6 +91,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 		return nil, err
 	}
 	s.turns = turns.New(s.limits.Questions, s.limits.Memory/requestShare)
+	s.processors = turns.Processors(runtime.GOMAXPROCS(0))
 	s.creating = make(chan struct{}, 1)
 	var err error
 	if s.pace, err = newPace(o.AnswerTime); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/internal/turns"
+	"github.com/holdoutd/holdoutd/queries/engine"
 )
 
 // Work is what a request takes, from public facts alone: what was asked, rows, units and the rounded sizes of dictionaries. It decides
@@ -29,7 +30,7 @@ const requestSteps = 1_000_000
 
 // InTurn runs f when it is the turn of the principal's key and there is memory for the work, which f holds until it returns. Keys take
 // turns, weighted by the steps of their requests, and no key has more than half of the places or of the memory at a time: see package
-// turns. A request is told that the server is busy (Kind Busy) when its turn does not come within Limits.Wait.
+// turns. Passes over rows take turns for processors, too. A request is told that the server is busy (Kind Busy) when its turn does not come within Limits.Wait.
 //
 // What turns out to be needed while f runs is added by need, which can end in f being run once more from its beginning. So f must
 // change nothing before its last call of need.
@@ -62,6 +63,7 @@ func (s *Service) takeTurn(ctx context.Context, p Principal, w Work, bytes int64
 	}
 	defer t.place.Release()
 	t.work = w
+	ctx = engine.WithProcessors(ctx, processors{s.processors, p.KeyID})
 	err = f(context.WithValue(ctx, turnKey{}, t))
 	if errors.Is(err, errMoreMemory) {
 		// Twice what it had when there was no room, so that a request of many parts comes back a few times and not for each.
@@ -101,10 +103,41 @@ func need(ctx context.Context, w Work) error {
 	return nil
 }
 
-// admitted is ctx for what follows the reading of holdout rows: nothing is refused any more, so need does nothing.
-func admitted(ctx context.Context) context.Context {
-	return context.WithValue(ctx, turnKey{}, nil)
+// admitted is ctx for what follows the reading of holdout rows: nothing is refused any more, so need does nothing. rest gives the
+// request's place to others, for the time in which its reply is kept; its memory stays its own.
+func admitted(ctx context.Context) (after context.Context, rest func()) {
+	rest = func() {}
+	if t, ok := ctx.Value(turnKey{}).(*turn); ok {
+		rest = t.place.Rest
+	}
+	return context.WithValue(ctx, turnKey{}, nil), rest
 }
+
+// processors are what the passes of a key's requests take turns for.
+type processors struct {
+	queue *turns.Queue
+	key   string
+}
+
+// Enter implements [engine.Processors].
+func (p processors) Enter(ctx context.Context) (engine.Processor, error) {
+	place, err := p.queue.Acquire(ctx, p.key, turns.Load{})
+	if err != nil {
+		return nil, err
+	}
+	return processor{place}, nil
+}
+
+// processor is a place among them. What it costs is the time that its chunks took: a chunk takes the same steps whatever rows hold.
+type processor struct{ place *turns.Place }
+
+// Yield implements [engine.Processor].
+func (p processor) Yield(ctx context.Context, worked time.Duration) error {
+	return p.place.Yield(ctx, float64(worked))
+}
+
+// Leave implements [engine.Processor].
+func (p processor) Leave() { p.place.Release() }
 
 // fits refuses what is too much for any request.
 func (t *turn) fits(w Work) error {

@@ -15,6 +15,8 @@
 //     memory yet is not overtaken by smaller ones, except while its own key is at its share.
 //   - A waiter who leaves gives up its place in line and costs its key nothing.
 //
+// A queue of processors ([Processors]) has no share, since its places are given back between small pieces of work ([Place.Yield]).
+//
 // The package knows no HTTP, no rows and no clock: time is the cost that was admitted.
 package turns
 
@@ -35,6 +37,7 @@ type Load struct {
 type Queue struct {
 	places int
 	bytes  int64
+	whole  bool // one key can hold all of it
 
 	mu    sync.Mutex
 	used  int
@@ -67,8 +70,21 @@ func New(places int, bytes int64) *Queue {
 	return &Queue{places: max(places, 1), bytes: max(bytes, 1), lines: map[string]*line{}}
 }
 
-// SharePlaces is how many places one key can hold: half of them, rounded up.
-func (q *Queue) SharePlaces() int { return q.places/2 + q.places%2 }
+// Processors returns a queue of places that one key can have all of while nobody else wants them. It is for work that yields often
+// ([Place.Yield]); its requests take no bytes.
+func Processors(places int) *Queue {
+	q := New(places, 1)
+	q.whole = true
+	return q
+}
+
+// SharePlaces is how many places one key can hold: half of them, rounded up; of processors all.
+func (q *Queue) SharePlaces() int {
+	if q.whole {
+		return q.places
+	}
+	return q.places/2 + q.places%2
+}
 
 // ShareBytes is how many bytes one key can hold, and so the largest request that is ever admitted: half of them, rounded up.
 func (q *Queue) ShareBytes() int64 { return q.bytes/2 + q.bytes%2 }
@@ -127,6 +143,7 @@ func (q *Queue) leave(place *Place, w *waiter) {
 		place.release()
 	default:
 		place.line.wait.Remove(w.at)
+		place.released = true
 		q.admit() // those behind it may fit
 		q.tidy(place.line)
 	}
@@ -174,13 +191,16 @@ func (q *Queue) next() (turn *line) {
 // start is the virtual time at which the first waiter of the line would start.
 func (l *line) start() float64 { return max(l.finish, l.since) }
 
+// idle reports whether nothing of the line is here.
+func (l *line) idle() bool { return l.used == 0 && l.held == 0 && l.wait.Len() == 0 }
+
 // tidy forgets a line that has nothing to remember.
 func (q *Queue) tidy(l *line) {
-	if l.used == 0 && l.wait.Len() == 0 && l.finish <= q.clock {
+	if l.idle() && l.finish <= q.clock {
 		delete(q.lines, l.key)
 	}
 	for _, l := range q.lines {
-		if l.used > 0 || l.wait.Len() > 0 {
+		if !l.idle() {
 			return
 		}
 	}
@@ -194,6 +214,7 @@ type Place struct {
 	line     *line
 	bytes    int64
 	released bool
+	resting  bool // its place is given back, its bytes are not
 }
 
 // Grow takes so many more bytes for a request that turned out larger. It does not wait, since one who holds memory must not wait for
@@ -214,6 +235,60 @@ func (p *Place) Charge(cost float64) {
 	p.queue.mu.Lock()
 	defer p.queue.mu.Unlock()
 	p.line.finish += max(cost, 0)
+}
+
+// Yield adds to the cost of the request, and lets other keys go before it whose turn it is now: it gives the place back and waits for
+// the next one, before the other requests of its own key. An error is ctx's; then the place is given back.
+func (p *Place) Yield(ctx context.Context, cost float64) error {
+	w := p.yield(cost)
+	if w == nil {
+		return nil
+	}
+	select {
+	case <-w.granted:
+		return nil
+	case <-ctx.Done():
+		p.queue.leave(p, w)
+		return ctx.Err()
+	}
+}
+
+// yield puts the request back into its line where another line is behind it, and gives its place on; else it is nil, and what follows
+// is as if it had been admitted now.
+func (p *Place) yield(cost float64) *waiter {
+	q := p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p.line.finish += max(cost, 0)
+	if turn := q.next(); turn == nil || turn == p.line || turn.start() >= p.line.finish {
+		q.clock = max(q.clock, p.line.finish)
+		return nil
+	}
+	if p.line.wait.Len() == 0 {
+		p.line.since = q.clock
+	}
+	q.order++
+	w := &waiter{load: Load{Bytes: p.bytes}, order: q.order, granted: make(chan struct{})}
+	w.at = p.line.wait.PushFront(w)
+	q.used, q.held = q.used-1, q.held-p.bytes
+	p.line.used, p.line.held = p.line.used-1, p.line.held-p.bytes
+	q.admit()
+	return w
+}
+
+// Rest gives the place back and keeps the bytes, for a request that has done its work and only has to let time pass. A second call
+// does nothing; Release then gives back the bytes.
+func (p *Place) Rest() {
+	q := p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p.released || p.resting {
+		return
+	}
+	p.resting = true
+	q.used--
+	p.line.used--
+	q.admit()
 }
 
 // Bytes is what the request holds.
@@ -237,8 +312,12 @@ func (p *Place) release() {
 	}
 	q := p.queue
 	p.released = true
-	q.used, q.held = q.used-1, q.held-p.bytes
-	p.line.used, p.line.held = p.line.used-1, p.line.held-p.bytes
+	if !p.resting {
+		q.used--
+		p.line.used--
+	}
+	q.held -= p.bytes
+	p.line.held -= p.bytes
 	q.admit()
 	q.tidy(p.line)
 }

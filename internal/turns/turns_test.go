@@ -183,6 +183,82 @@ func TestGrowAndCharge(t *testing.T) {
 	}
 }
 
+// TestYield: a key that works alone has every place and is not held up; another one's first piece goes next, and from then on both have
+// equal shares of what is done, however many requests each of them has. Nobody has credit for the time in which it did not ask.
+func TestYield(t *testing.T) {
+	q := Processors(2)
+	hog := []*asked{enter(q, "hog", Load{}), enter(q, "hog", Load{}), enter(q, "hog", Load{})}
+	if !hog[0].granted() || !hog[1].granted() || hog[2].granted() {
+		t.Fatal("a key that is alone has not both of two places")
+	}
+	for range 100 {
+		if hog[0].place.yield(1) != nil || hog[1].place.yield(1) != nil {
+			t.Fatal("a request yields to nobody")
+		}
+	}
+	victim := enter(q, "victim", Load{})
+	done := map[string]int{}
+	working := []*asked{hog[0], hog[1]}
+	for range 40 {
+		next := working[0]
+		working = working[1:]
+		done[next.key]++
+		if next.w = next.place.yield(1); next.w == nil {
+			working = append(working, next)
+		}
+		for _, a := range []*asked{hog[0], hog[1], victim} {
+			if a.w != nil && a.granted() && !slices.Contains(working, a) && len(working) < 2 {
+				working = append(working, a)
+			}
+		}
+	}
+	if d := done["hog"] - done["victim"]; d < -3 || d > 3 {
+		t.Errorf("of 40 pieces the one that came late has %d", done["victim"])
+	}
+	if hog[2].granted() {
+		t.Error("a request that yielded to another key lost its turn to one of its own key")
+	}
+}
+
+// TestYieldersLeave: whoever leaves while another has its place gives nothing back twice.
+func TestYieldersLeave(t *testing.T) {
+	q := Processors(1)
+	a, b := enter(q, "a", Load{}), enter(q, "b", Load{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.place.Yield(ctx, 5); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	a.place.Release()
+	if !b.granted() || enter(q, "c", Load{}).granted() {
+		t.Error("one place, and not one request that has it")
+	}
+}
+
+// TestRest: who only lets time pass keeps its memory and gives its place to others.
+func TestRest(t *testing.T) {
+	q := New(1, 10)
+	a, b, large := enter(q, "a", Load{Bytes: 5}), enter(q, "b", Load{Bytes: 5}), enter(q, "c", Load{Bytes: 1})
+	a.place.Rest()
+	a.place.Rest()
+	if !b.granted() || large.granted() {
+		t.Fatal("the place was not given on, or twice")
+	}
+	b.place.Release()
+	if !large.granted() {
+		t.Fatal("what was given back was not granted")
+	}
+	if places, bytes, _ := q.Load(); places != 1 || bytes != 6 {
+		t.Errorf("%d places, %d bytes", places, bytes)
+	}
+	a.place.Release()
+	a.place.Release()
+	large.place.Release()
+	if places, bytes, _ := q.Load(); places != 0 || bytes != 0 || len(q.lines) != 0 {
+		t.Errorf("%d places, %d bytes, %d lines", places, bytes, len(q.lines))
+	}
+}
+
 // TestModel plays random requests against what the package promises: capacity, shares, order within a line, no idle room, and fairness
 // by cost between lines that wait all the time. It would notice a place that is given twice or lost, an overtaken request, and a turn
 // that forgets what it cost.

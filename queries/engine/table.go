@@ -9,6 +9,7 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/kernel"
@@ -17,9 +18,10 @@ import (
 
 const (
 	// chunkRows is about how many rows of one query a worker takes at a time: some 50 µs of a cheap one, so that workers end
-	// together and a cancelled request stops soon, and far more than taking a chunk costs. A batch takes fewer rows, but not
-	// less than a block.
-	chunkRows = 1 << 15
+	// together, a cancelled request stops soon and others have their turn, and far more than taking a chunk costs. A batch and a dear
+	// query take fewer rows, chunkSteps of Work together, but not less than a block.
+	chunkRows  = 1 << 15
+	chunkSteps = 1 << 18
 	// MaxScratch bounds the registers of one worker, in bytes. A batch that needs more is summed in parts, each in a
 	// pass of its own; one row function alone is bounded by the limits of package expr instead.
 	MaxScratch = 16 << 20
@@ -109,14 +111,19 @@ func (t *Table) Sums(ctx context.Context, functions []rowfn.Function, from, to i
 
 // pass sums functions that were estimated to fit into one pass, or a part of them at a time where their registers do not.
 func (t *Table) pass(ctx context.Context, functions []rowfn.Function, from, to int64) ([]int64, error) {
+	processor, err := enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer processor.Leave()
 	var program *kernel.Program
-	var err error
 	damage := dataset.Guarded(func() { program, err = kernel.Compile(functions, t.table) })
 	if err = errors.Join(err, damage); err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
 	}
 	if numbers, bytes := program.Registers(); (8*numbers+bytes)*kernel.MaxBlock > MaxScratch && len(functions) > 1 {
 		half := len(functions) / 2
+		processor.Leave()
 		sums, err := t.pass(ctx, functions[:half], from, to)
 		if err != nil {
 			return nil, err
@@ -124,7 +131,12 @@ func (t *Table) pass(ctx context.Context, functions []rowfn.Function, from, to i
 		rest, err := t.pass(ctx, functions[half:], from, to)
 		return append(sums, rest...), err
 	}
-	return t.run(ctx, program, len(functions), from, to)
+	if err := program.Fill(); err != nil {
+		return nil, fmt.Errorf("engine: %w", err)
+	}
+	processor.Leave()
+	rows := min(chunkRows/int64(len(functions)), chunkSteps/max(1, plan(functions, t.shape).work.Steps))
+	return t.run(ctx, program, len(functions), t.cut(from, to, max(rows, kernel.MaxBlock)))
 }
 
 // once are the functions without repetitions, and where each is among them. A search lists a function for each step in which it can
@@ -143,13 +155,9 @@ func once(functions []rowfn.Function) (distinct []rowfn.Function, at []int) {
 	return distinct, at
 }
 
-// run shares the chunks of a range among workers: each takes the next one when it is done with its last. Sums are of
-// integers, so the order does not matter.
-func (t *Table) run(ctx context.Context, program *kernel.Program, functions int, from, to int64) ([]int64, error) {
-	if err := program.Fill(); err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
-	}
-	chunks := t.cut(from, to, max(chunkRows/int64(functions), kernel.MaxBlock))
+// run shares chunks of units, which begin and end at the given ones, among workers: each takes the next one when it is done with its
+// last. Sums are of integers, so the order does not matter.
+func (t *Table) run(ctx context.Context, program *kernel.Program, functions int, chunks []int64) ([]int64, error) {
 	workers := t.workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -163,15 +171,27 @@ func (t *Table) run(ctx context.Context, program *kernel.Program, functions int,
 
 		damage error // the first, under mutex
 	)
+	taken, allTaken := context.WithCancel(ctx) // so that no worker waits for a processor when nothing is left for it
+	defer allTaken()
 	scan := func() {
+		processor, err := enter(taken)
+		if err != nil {
+			return
+		}
+		defer processor.Leave()
 		state := kernel.NewState(program, t.units, t.block)
 		defer state.Release()
 		for ctx.Err() == nil {
 			i := next.Add(1)
 			if i >= int64(len(chunks)) {
+				allTaken()
 				break
 			}
+			begun := time.Now()
 			state.Add(chunks[i-1], chunks[i])
+			if next.Load() < int64(len(chunks))-1 && processor.Yield(ctx, time.Since(begun)) != nil {
+				return // ctx has ended, and with it the pass
+			}
 		}
 		mutex.Lock()
 		defer mutex.Unlock()

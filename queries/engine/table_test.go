@@ -6,7 +6,10 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -343,4 +346,80 @@ func TestBlocksDoNotAllocate(t *testing.T) {
 		}
 		state.Release()
 	}
+}
+
+// onlyProcessor is one processor. It counts what was asked of it, and can fail as one that is waited for in vain.
+type onlyProcessor struct {
+	sem             chan struct{}
+	entered, yields atomic.Int64
+	end             func() // called by the third Yield, or nil
+}
+
+func (p *onlyProcessor) Enter(ctx context.Context) (Processor, error) {
+	select {
+	case p.sem <- struct{}{}:
+		p.entered.Add(1)
+		return &onlyPlace{p: p}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+type onlyPlace struct {
+	p    *onlyProcessor
+	left sync.Once
+}
+
+func (o *onlyPlace) Yield(ctx context.Context, _ time.Duration) error {
+	if o.p.yields.Add(1) == 3 && o.p.end != nil {
+		o.p.end()
+	}
+	if err := ctx.Err(); err != nil {
+		o.Leave()
+		return err
+	}
+	return nil
+}
+
+func (o *onlyPlace) Leave() { o.left.Do(func() { <-o.p.sem }) }
+
+// TestPassesTakeTurns: a pass works with a processor only, yields it between chunks, gives it back however it ends, sums the same, and
+// does not wait for more processors when nothing is left to do. It would notice a pass that works without its turn, one that keeps
+// the processor until it is done, and one that returns the sums of a part of the rows.
+func TestPassesTakeTurns(t *testing.T) {
+	const rows = 20 * chunkRows
+	x := make([]float64, rows)
+	for i := range x {
+		x[i] = float64(i % 2)
+	}
+	source, err := NewTable(must(dataset.FromColumns(dataset.Column{Field: dataset.Field{Name: "x", Kind: dataset.Number}, Numbers: x})), nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source.workers = 3
+	q := must(queries.Parse([]byte(`{"type":"fraction","of":"x > 0.5"}`)))
+	functions := must(q.Compile(source.table.Schema())).Functions
+	p := &onlyProcessor{sem: make(chan struct{}, 1)}
+	sums, err := source.Sums(WithProcessors(t.Context(), p), functions, 0, rows)
+	if err != nil || sums[0] != rows/2*queries.One {
+		t.Fatal(sums, err)
+	}
+	if p.entered.Load() < 2 || p.yields.Load() < 18 || len(p.sem) != 0 {
+		t.Errorf("%d times a processor, %d yields, %d not given back", p.entered.Load(), p.yields.Load(), len(p.sem))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	p = &onlyProcessor{sem: make(chan struct{}, 1), end: cancel}
+	if sums, err := source.Sums(WithProcessors(ctx, p), functions, 0, rows); !errors.Is(err, context.Canceled) || sums != nil || len(p.sem) != 0 {
+		t.Errorf("a pass that was cancelled while it waited: %v, %v, %d not given back", sums, err, len(p.sem))
+	}
+	if _, err := source.Sums(WithProcessors(ctx, p), functions, 0, rows); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
