@@ -218,6 +218,21 @@ func TestYield(t *testing.T) {
 	if hog[2].granted() {
 		t.Error("a request that yielded to another key lost its turn to one of its own key")
 	}
+	q = Processors(1)
+	early := enter(q, "early", Load{})
+	for range 100 {
+		early.place.yield(1)
+	}
+	late := enter(q, "late", Load{})
+	if early.w = early.place.yield(1); early.w == nil || !late.granted() {
+		t.Fatal("no turn for the one that came late")
+	}
+	for range 3 {
+		late.place.yield(1)
+	}
+	if !early.granted() {
+		t.Error("the one that came late has the turns that it did not take before")
+	}
 }
 
 // TestYieldersLeave: whoever leaves while another has its place gives nothing back twice.
