@@ -105,8 +105,11 @@ func (s *Service) checkKey(ctx context.Context, i *ledger.Idempotency) error {
 	return nil
 }
 
-// recall finds the recorded answers and compiles the other queries.
+// recall finds the recorded answers and compiles the other queries. Answers that are too long together are refused as soon as that is
+// known: by what the queries say before one of them is compiled, then with each one that is. A plan, and the size of its answer, can
+// take a thousand times what the query takes.
 func (a *admission) recall(ctx context.Context) (fresh []*question, err error) {
+	answers := int64(0)
 	for _, q := range a.questions {
 		if q.body != nil {
 			continue
@@ -120,18 +123,49 @@ func (a *admission) recall(ctx context.Context) (fresh []*question, err error) {
 			continue
 		}
 		if q.asked == nil {
-			if q.asked, err = a.holdout.question(ctx, q.query); err != nil {
-				return nil, a.placed(err, q)
-			}
-			// Here and not after the last one, so that a batch that is too large ends at what is too much.
-			if err := need(ctx, heldWork(q.asked.Plan)); err != nil {
-				return nil, a.placed(err, q)
-			}
-			q.price = a.holdout.session.Price(q.asked.Plan)
+			q.size = session.LeastBytes(q.query)
 		}
+		answers += int64(q.size)
 		fresh = append(fresh, q)
 	}
-	return fresh, nil
+	for _, q := range fresh {
+		if err := a.service.checkAnswers(answers, len(fresh)); err != nil {
+			return nil, err
+		}
+		if q.asked != nil {
+			continue
+		}
+		least := q.size
+		if err := a.compile(ctx, q); err != nil {
+			return nil, a.placed(err, q)
+		}
+		answers += int64(q.size - least)
+	}
+	return fresh, a.service.checkAnswers(answers, len(fresh))
+}
+
+// compile makes a question of a query, if it can be recorded and so can its answer.
+func (a *admission) compile(ctx context.Context, q *question) error {
+	asked, err := a.holdout.question(ctx, q.query)
+	if err != nil {
+		return err
+	}
+	// Here and not after the last one, so that a batch that is too large ends at what is too much.
+	if err := need(ctx, heldWork(asked.Plan)); err != nil {
+		return err
+	}
+	if size := len(asked.Canonical); size > ledger.MaxCanonicalBytes {
+		return fail(TooLarge, "the query has %d bytes in canonical form, at most %d are recorded", size, ledger.MaxCanonicalBytes)
+	}
+	size, err := a.holdout.session.AnswerBytes(asked)
+	if err != nil {
+		return err
+	}
+	if size > ledger.MaxCoreBytes {
+		return fail(TooLarge, "the answer could have %d bytes, at most %d are recorded; ask about fewer features or categories at once, or with shorter names", size, ledger.MaxCoreBytes)
+	}
+	q.asked, q.size, q.price = asked, size, a.holdout.session.Price(asked.Plan)
+	return nil
 }
 
 // placed moves an error's pointer to the query's place in its batch.
@@ -142,26 +176,12 @@ func (a *admission) placed(err error, q *question) error {
 	return below(err, "/queries/"+strconv.Itoa(q.at))
 }
 
-// bearable refuses what is too much work, or could not be recorded. What is begun is finished, so that is decided beforehand, by public
-// facts alone.
+// bearable refuses what is too much work. What is begun is finished, so that is decided beforehand, by public facts alone.
 func (a *admission) bearable(ctx context.Context, fresh []*question) error {
 	plans, answers := make([]*queries.Plan, 0, len(fresh)), int64(0)
 	for _, q := range fresh {
-		if size := len(q.asked.Canonical); size > ledger.MaxCanonicalBytes {
-			return fail(TooLarge, "the query has %d bytes in canonical form, at most %d are recorded", size, ledger.MaxCanonicalBytes)
-		}
-		var err error
-		if q.size, err = a.holdout.session.AnswerBytes(q.asked); err != nil {
-			return err
-		}
-		if q.size > ledger.MaxCoreBytes {
-			return fail(TooLarge, "the answer could have %d bytes, at most %d are recorded; ask about fewer features or categories at once, or with shorter names", q.size, ledger.MaxCoreBytes)
-		}
 		plans = append(plans, q.asked.Plan)
 		answers += int64(q.size)
-		if err := a.service.needAnswers(answers, len(plans), len(fresh)); err != nil {
-			return err
-		}
 	}
 	return need(ctx, a.holdout.passWork(plans, answers, true))
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/queries"
 )
 
 // TestLargeBatchIsRefused: a batch whose answers, or whose memory, would be too much is refused before a row is read, says how to ask
@@ -43,4 +45,44 @@ func batches(batch []json.RawMessage) (more []json.RawMessage) {
 		}
 	}
 	return more
+}
+
+// TestLongAnswersAreRefusedBeforeCompiling: a batch whose queries say by themselves that its answers are too long is refused before one of
+// them is compiled, and one of which compiling tells it before the last one is. Plans take a thousand times the memory of a query.
+func TestLongAnswersAreRefusedBeforeCompiling(t *testing.T) {
+	s := open(t, t.TempDir(), func(o *Options) { o.Limits.AnswerBytes = 20_000 })
+	card := create(t, s, Settings{Mechanism: "gaussian", Holdout: 0.5, Questions: 1000}, visits(t, 400, 12))
+	h, release, err := s.tables.take(t.Context(), card.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	refused := func(form string) (compiled int) {
+		t.Helper()
+		var parsed []*queries.Query
+		for i := range 20 {
+			q, err := queries.Parse(fmt.Appendf(nil, form, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed = append(parsed, q)
+		}
+		_, distinct := distinctQuestions(parsed)
+		a := admission{service: s, holdout: h, principal: analyst, questions: distinct}
+		if _, err := a.recall(t.Context()); KindOf(err) != TooLarge || !strings.Contains(err.Error(), "are given at once") {
+			t.Fatal(err)
+		}
+		for _, q := range distinct {
+			if q.asked != nil {
+				compiled++
+			}
+		}
+		return compiled
+	}
+	if n := refused(`{"type":"histogram","of":"x + %d.0","edges":[0,1,2,3,4,5,6,7,8,9,10]}`); n != 0 {
+		t.Errorf("%d histograms were compiled to see that their answers are too long", n)
+	}
+	if n := refused(`{"type":"fraction","of":"x > %d.5"}`); n == 0 || n == 20 {
+		t.Errorf("%d of 20 fractions were compiled to see that their answers are too long", n)
+	}
 }

@@ -54,15 +54,16 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 	return w
 }
 
-// needAnswers refuses a batch of so many queries of which the first answers could be too long together.
-func (s *Service) needAnswers(bytes int64, answers, queries int) error {
+// checkAnswers refuses a batch of so many queries whose answers could have so many bytes together.
+func (s *Service) checkAnswers(bytes int64, queries int) error {
 	most := s.limits.AnswerBytes
 	if bytes <= most {
 		return nil
 	}
+	fit := max(1, int64(float64(queries)*float64(most)/float64(bytes)))
 	return &Error{Kind: TooLarge, Pointer: "/queries",
-		Detail: fmt.Sprintf("the answers of the first %d of %d queries could have %d bytes together, at most %d are given at once; ask in batches of at most %d such queries",
-			answers, queries, bytes, most, max(1, answers-1)),
+		Detail: fmt.Sprintf("the answers of these %d queries could have %d bytes together, at most %d are given at once; ask in batches of about %d such queries",
+			queries, bytes, most, fit),
 		Members: map[string]any{"limit": most}}
 }
 

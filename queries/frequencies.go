@@ -50,6 +50,8 @@ func (q *frequencies) members() []member {
 
 func (q *frequencies) rules(*violations, string) {}
 
+func (q *frequencies) leastItems() int { return len(q.Values) }
+
 func (q *frequencies) compile(c *compiler) *Plan {
 	column, where := c.textColumn("of", q.Of), c.condition("where", q.Where)
 	categories := c.categories("of", column, q.Values)

@@ -42,6 +42,8 @@ func (q *groups) members() []member {
 
 func (q *groups) rules(v *violations, pointer string) { nullRule(v, pointer, q.Null, q.Range) }
 
+func (q *groups) leastItems() int { return len(q.Values) }
+
 // compile asks two row functions of each category. With u in [0,1] the place of a row's value in the range, they are u in the rows of
 // the category, else 0, and 1-u in the rows of the category, else 0. Of a row's functions at most two are not 0 and all add up
 // to at most 1, and so they do for a unit, whose rows share its vote. So the variances add up to no more than those of shares

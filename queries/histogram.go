@@ -41,6 +41,8 @@ func (q *histogram) members() []member {
 
 func (q *histogram) rules(*violations, string) {}
 
+func (q *histogram) leastItems() int { return len(q.Edges) }
+
 func (q *histogram) compile(c *compiler) *Plan {
 	x, where := c.number("of", q.Of), c.condition("where", q.Where)
 	if x == nil || len(c.list) > 0 {

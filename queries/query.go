@@ -75,6 +75,17 @@ func (q *Query) HalfWidth() (float64, bool) {
 	return 0, false
 }
 
+// itemized are bodies whose text says how many items an answer has at least.
+type itemized interface{ leastItems() int }
+
+// LeastItems is how many items the answer has at least, by the text of the query alone: 0 where only compiling it tells.
+func (q *Query) LeastItems() int {
+	if b, ok := q.body.(itemized); ok {
+		return b.leastItems()
+	}
+	return 0
+}
+
 // guess is the pair of members that the mechanism guess_and_check reads.
 type guess struct {
 	Value     *float64

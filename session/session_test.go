@@ -230,3 +230,38 @@ func TestLocal(t *testing.T) {
 		t.Errorf("an unknown column: %v", err)
 	}
 }
+
+// TestLeastBytes: what is known of an answer's size before a query is compiled is not above what is known then; a batch would be refused
+// for answers that it cannot have.
+func TestLeastBytes(t *testing.T) {
+	all, _ := table(t, 1)
+	asked := 0
+	for name, params := range guarantees(t) {
+		s := &Session{Holdout: "h", Guarantee: params}
+		for _, body := range []string{
+			`{"type":"mean","of":"x","range":[0,1]}`, `{"type":"fraction","of":"late"}`,
+			`{"type":"histogram","of":"x","edges":[0,0.5,1]}`, `{"type":"histogram","of":"x","edges":[0,1,2,3,4,5,6,7,8,9],"where":"late"}`,
+			`{"type":"frequencies","of":"g","values":["a","b"]}`, `{"type":"groups","of":"x","range":[0,1],"by":"g","values":["a","b","c"]}`,
+		} {
+			q, err := queries.Parse([]byte(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := q.Compile(all.Schema())
+			if err != nil {
+				t.Fatal(err)
+			}
+			question, err := s.Question(q, plan)
+			if err != nil {
+				continue // this guarantee has no such questions
+			}
+			asked++
+			if most, err := s.AnswerBytes(question); err != nil || LeastBytes(q) > most {
+				t.Errorf("%s: %s has at least %d bytes, and at most %d, %v", name, body, LeastBytes(q), most, err)
+			}
+		}
+	}
+	if asked < 12 {
+		t.Errorf("%d questions were asked", asked)
+	}
+}

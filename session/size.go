@@ -21,6 +21,15 @@ const (
 	longestVerdict = queries.Verdict("undecided")
 )
 
+// What an answer has at least of what AnswerBytes counts: beside its items, and for each item its three numbers and its members' names.
+const (
+	leastAnswer = 500
+	leastItem   = len(`{"of":"","value":,"low":,"high":},`) + 3*len("-2.2250738585072014e-308")
+)
+
+// LeastBytes is a number of bytes that AnswerBytes is not below, whatever the query compiles to. It takes no time.
+func LeastBytes(q *queries.Query) int { return leastAnswer + q.LeastItems()*leastItem }
+
 // AnswerBytes bounds the bytes of a question's answer as JSON, by public facts alone: its names as often as they can be printed, and
 // numbers as long as they can be. The answer's shape is that of any answer of the plan.
 func (s *Session) AnswerBytes(q *Question) (int, error) {

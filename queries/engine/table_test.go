@@ -397,11 +397,10 @@ func TestPassesTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	source.workers = 3
-	q := must(queries.Parse([]byte(`{"type":"fraction","of":"x > 0.5"}`)))
-	functions := must(q.Compile(source.table.Schema())).Functions
+	functions := []rowfn.Function{{Value: &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Number, Text: "x"}, Lo: 0, Hi: 1}}
 	p := &onlyProcessor{sem: make(chan struct{}, 1)}
 	sums, err := source.Sums(WithProcessors(t.Context(), p), functions, 0, rows)
-	if err != nil || sums[0] != rows/2*queries.One {
+	if err != nil || sums[0] != rows/2*rowfn.One {
 		t.Fatal(sums, err)
 	}
 	if p.entered.Load() < 2 || p.yields.Load() < 18 || len(p.sem) != 0 {
