@@ -1,16 +1,19 @@
 package holdout
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
 // These tests are by the worst enemy of the stages: requests that meet in the middle, disks that fail at the wrong moment.
@@ -183,4 +186,125 @@ func TestNobodyStarves(t *testing.T) {
 	stop2()
 	group.Wait()
 	atRest(t, s, id)
+}
+
+// TestTakeOffInOrder: flights take off in the order they came. It would notice one kind that overtakes the other.
+func TestTakeOffInOrder(t *testing.T) {
+	acc := newAccounts().of("ho")
+	leave := func(alone bool) {
+		acc.mu.Lock()
+		defer acc.mu.Unlock()
+		acc.leave(alone)
+	}
+	yes := func() (bool, error) { return true, nil }
+	must(t, acc.enter(t.Context(), false, yes))
+	order := make(chan int, 6)
+	for i, alone := range []bool{true, false, true, true, false, false} {
+		go func() {
+			if err := acc.enter(context.Background(), alone, yes); err == nil {
+				order <- i
+				leave(alone)
+			}
+		}()
+		for waiting := 0; waiting < i+1; time.Sleep(time.Millisecond) {
+			acc.mu.Lock()
+			waiting = len(acc.line)
+			acc.mu.Unlock()
+		}
+	}
+	leave(false)
+	var got []int
+	for range 6 {
+		got = append(got, <-order)
+	}
+	if got[0] != 0 || got[1] != 1 || got[2] != 2 || got[3] != 3 {
+		t.Errorf("took off as %v", got)
+	}
+}
+
+// TestStress: many askers with all kinds of requests, of which some leave at any moment, while scans and commits fail now and then. At the
+// end nothing is reserved, the ledger has what the answers say that they cost and the voids, no question that was admitted failed for
+// want of tokens, and the books verify. It would notice reservations that leak or are given back twice.
+func TestStress(t *testing.T) {
+	for _, set := range staged {
+		t.Run(set.kind(), func(t *testing.T) {
+			set.Questions, set.Tokens, set.Rounds = 150, min(set.Tokens, 25), min(set.Rounds, 30)
+			if set.Mechanism == "thresholdout" {
+				set.Sigma = 0.02
+			}
+			s := open(t, t.TempDir(), func(o *Options) { o.Limits.Questions = 12 })
+			id := ""
+			if set.Mechanism == "split" || set.Mechanism == "ladder" {
+				id = create(t, s, set, visits(t, 3000, 1)).ID
+			} else {
+				id = disagree(t, s, set)
+			}
+			var trips, scans atomic.Int64
+			reopenLedger(t, s, func(step string) error {
+				if step == "commit" && trips.Add(1)%41 == 0 || step == "committed" && trips.Add(1)%53 == 0 {
+					return errors.New("the disk is gone")
+				}
+				return nil
+			})
+			c := count(t, s, id)
+			c.before = func() error {
+				if scans.Add(1)%17 == 0 {
+					return errors.New("a fault")
+				}
+				return nil
+			}
+			var group sync.WaitGroup
+			for who := range 12 {
+				r := rand.New(rand.NewPCG(uint64(who), 3))
+				p := Principal{KeyID: fmt.Sprint("key ", who%5), Scope: Analyst}
+				one := func() string {
+					if set.Mechanism == "guess_and_check" {
+						switch r.IntN(5) {
+						case 0:
+							return fmt.Sprintf(`{"type":"mean","of":"x","range":[0,1],"guess":%v,"half_width":%v}`, r.Float64(), 0.3*r.Float64())
+						case 1:
+							return screening
+						}
+					}
+					return newQuestion(set, r.IntN(60))
+				}
+				group.Go(func() {
+					for range 12 {
+						ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(400))*time.Millisecond)
+						key := []string{"", "", fmt.Sprint("k", r.IntN(4))}[r.IntN(3)]
+						var err error
+						if r.IntN(2) == 0 {
+							_, err = s.Ask(ctx, p, id, []byte(one()), key)
+						} else {
+							_, err = s.AskBatch(ctx, p, id, batchOf(one(), one(), one(), one()), r.IntN(2) == 0, key)
+						}
+						cancel()
+						if errors.Is(err, thresholdout.ErrNoTokens) || errors.Is(err, ledger.ErrBudget) {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			group.Wait()
+			atRest(t, s, id)
+			var export bytes.Buffer
+			must(t, s.Export(t.Context(), admin, id, &export))
+			report, err := ledger.VerifyExport(&export)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.before = nil
+			acc := s.accounts.of(id)
+			cached := acc.state
+			acc.forget()
+			durable, err := acc.current(t.Context(), s, id)
+			if err != nil || cached != nil && fmt.Sprintf("%+v", *cached) != fmt.Sprintf("%+v", durable) && set.Rounds == 0 && set.Mechanism != "ladder" {
+				t.Errorf("the state is %+v and was believed to be %+v: %v", durable, cached, err)
+			}
+			if durable.Questions != report.Spent.Questions || set.Tokens > 0 && durable.Tokens != report.Spent.Tokens {
+				t.Errorf("the state is %+v, the books say %+v", durable, report.Spent)
+			}
+			t.Logf("%d answers, %d voids, %+v spent, %d scans", report.Answers, report.Voids, report.Spent, scans.Load())
+		})
+	}
 }
