@@ -19,9 +19,9 @@ type Settings struct {
 	Mechanism  string  `json:"mechanism"`  // "auto", "gaussian", "guess_and_check", "thresholdout", "split", "ladder", "naive"
 	Form       string  `json:"form"`       // of thresholdout: "gaussian", "laplace"
 	Preset     string  `json:"preset"`     // "science2015"
-	Questions  int64   `json:"questions"`  // row-function means that may be released
+	Questions  int64   `json:"questions"`  // how many questions may be asked
 	Rounds     int64   `json:"rounds"`     // of gaussian: in how many requests the questions are asked
-	Tokens     int64   `json:"tokens"`     // of guess_and_check and thresholdout: disagreements that may be answered
+	Tokens     int64   `json:"tokens"`     // of guess_and_check and thresholdout: how many guesses may be wrong
 	Confidence float64 `json:"confidence"` // of all intervals together
 	HalfWidth  float64 `json:"half_width"`
 	Threshold  float64 `json:"threshold"`

@@ -69,7 +69,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	}
 	if reason := h.session.Short(state, price); reason != "" {
 		if !e.Answered {
-			e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "the budget does not pay for this question any more"})
+			e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "not enough is left of the budget for this query"})
 		}
 		return e, nil
 	}
@@ -141,7 +141,7 @@ func (e *Explanation) warnItems(plan *queries.Plan, r queries.Result) {
 	}
 	if vague > 0 {
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
-			Detail: fmt.Sprintf("%d of %d items would have no value, or an interval wider than what it is about", vague, len(r.Items))})
+			Detail: fmt.Sprintf("%d of %d items would have no value, or an interval wider than the number that it is about", vague, len(r.Items))})
 	}
 }
 
@@ -158,12 +158,12 @@ func (h *opened) warnUninformative(e *Explanation, plan *queries.Plan, half floa
 	case math.IsNaN(width) || math.IsInf(width, 0):
 	case 2*half >= width:
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
-			Detail: fmt.Sprintf("the interval would be as wide as the range of the answer (half-width %.3g, range of width %.3g); a narrower range or a coarser condition would tell more", half, width)})
+			Detail: fmt.Sprintf("the interval would be as wide as the range of the answer (half-width %.3g, range of width %.3g); declare a narrower range, or ask about more rows", half, width)})
 	case plan.FromZero && e.Training != nil && half >= math.Abs(*e.Training):
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
-			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than what is asked about (%.3g in the training part)", half, *e.Training)})
+			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than the number itself (%.3g in the training part)", half, *e.Training)})
 	case e.Training != nil && half >= *e.Training-low && len(plan.Functions) == 1 && !plan.FromZero:
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
-			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than what is asked about (%.3g above the low end of its range in the training part)", half, *e.Training-low)})
+			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than the number's distance from the low end of its range (%.3g in the training part)", half, *e.Training-low)})
 	}
 }

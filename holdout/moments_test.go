@@ -80,7 +80,7 @@ func TestItemsThatTellNothing(t *testing.T) {
 	s := open(t, t.TempDir())
 	card := create(t, s, Settings{Questions: 100, Holdout: 0.5}, visits(t, 8000, 120))
 	for query, want := range map[string]string{
-		`{"type":"histogram","of":"x","edges":[0,0.001,1]}`:    "4 of 5 items would have no value, or an interval wider than what it is about",
+		`{"type":"histogram","of":"x","edges":[0,0.001,1]}`:    "4 of 5 items would have no value, or an interval wider than the number that it is about",
 		`{"type":"variance","of":"x","range":[-100,100]}`:      "the interval (half-width",
 		`{"type":"variance","of":"x","range":[0,1]}`:           "",
 		`{"type":"histogram","of":"x","edges":[-1,0.5,1e300]}`: "3 of 5 items would",

@@ -88,7 +88,7 @@ type ShortError struct {
 }
 
 func (e *ShortError) Error() string {
-	return fmt.Sprintf("session: %s: the question costs %d questions, needs up to %d tokens, and %d questions are left", e.Reason, e.Price.Questions, e.Price.Tokens, e.Left.Questions.Left)
+	return fmt.Sprintf("session: %s: the query costs %d questions, needs up to %d tokens, and %d questions are left", e.Reason, e.Price.Questions, e.Price.Tokens, e.Left.Questions.Left)
 }
 
 // Simulated is a mechanism with seeded noise, for experiments and tests on data whose truth is known: it answers one mean at a time,

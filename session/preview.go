@@ -57,7 +57,7 @@ type NarrowError struct {
 }
 
 func (e *NarrowError) Error() string {
-	return fmt.Sprintf("no guess can pass at the half-width %.4g: what this holdout has answered needs at least %.4g, and %.4g leaves room for a good guess", e.HalfWidth, e.Least, e.Planned)
+	return fmt.Sprintf("no guess can pass at the half-width %.4g: after the answers so far it must be at least %.4g; %.4g is enough for a good guess", e.HalfWidth, e.Least, e.Planned)
 }
 
 // Unwrap returns the *thresholdout.WidthError, in units of the row function's range.

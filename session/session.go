@@ -70,7 +70,7 @@ func wrong(pointer, format string, args ...any) error {
 func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question, error) {
 	p := s.Guarantee
 	if plan.Sequential() && p.Rounds > 0 {
-		return nil, wrong("/type", "a %s chooses what it asks by the answers before, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
+		return nil, wrong("/type", "%s cannot be asked in rounds: its search chooses each step from earlier answers, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
 	}
 	if err := s.checkSubmission(plan); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 			return nil, wrong("/"+member.name, "the mechanism %s of this holdout takes no %s", p.Mechanism, member.name)
 		}
 		if len(plan.Functions) > 1 {
-			return nil, wrong("/"+member.name, "this question is made of %d means, each with its own check; %s goes with questions of one mean, without where and weight", len(plan.Functions), member.name)
+			return nil, wrong("/"+member.name, "this query is made of %d means, and each has its own check; %s is for queries of one mean, without where and weight", len(plan.Functions), member.name)
 		}
 	}
 	return &Question{ID: query.ID(), Canonical: query.Canonical(), Plan: plan, Guess: guess(query, plan)}, nil

@@ -15,7 +15,7 @@ const (
 	// DefaultSubmissions of a ladder, whose intervals hardly depend on their number: a million would widen the widest by a fifth.
 	DefaultSubmissions = 10_000
 
-	// DefaultTokens leaves an honest analyst room for a few surprises; each one widens later intervals.
+	// DefaultTokens lets an honest analyst guess wrong a few times; each time widens later intervals.
 	DefaultTokens = 20
 )
 
@@ -222,7 +222,7 @@ func (p Params) forcedRuns() bounds.ForcedRuns {
 // UsesTraining reports whether a Step looks at the training part.
 func (p Params) UsesTraining() bool { return p.HasTokens() }
 
-// HasTokens reports whether disagreements of training and holdout are counted, beside the questions.
+// HasTokens reports whether a budget has tokens beside the questions: the mechanism compares a guess with the holdout.
 func (p Params) HasTokens() bool { return p.Mechanism == Thresholdout || p.Mechanism == GuessAndCheck }
 
 // Slice is the range of holdout units that the next answer reads: all of them, or for split the next slice.

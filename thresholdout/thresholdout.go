@@ -57,7 +57,7 @@ type Params struct {
 	N          int64     `json:"n"`        // units of the holdout
 	Training   int64     `json:"training"` // units of the training part, 0 without one
 	Questions  int64     `json:"questions"`
-	Tokens     int64     `json:"tokens,omitempty"` // thresholdout, guess_and_check: how many overfits may be answered
+	Tokens     int64     `json:"tokens,omitempty"` // thresholdout, guess_and_check: how many guesses may be wrong
 	Confidence float64   `json:"confidence"`       // 1-beta, for all questions together
 
 	Sigma     float64 `json:"sigma,omitempty"`     // the noise's standard deviation (Laplace form: its scale), or the schedule's s

@@ -21,7 +21,7 @@ type Request struct {
 	HalfWidth  float64 // wanted, in (0,1): then each method says how many questions it answers within it
 	Rounds     int64   // batches that the questions come in
 	Training   int64   // units of the training part
-	Tokens     int64   // how often training and holdout may disagree
+	Tokens     int64   // how many guesses may be wrong
 	Published  bool    // only bounds of the literature
 }
 
