@@ -1,8 +1,12 @@
 # make test is the check of every day: formatting, vet, and every test with the race detector on.
-# make test-all adds what takes longer: every planted fault must be noticed by its test (tests/faults).
-.PHONY: test test-all build bench format clean
+# make test-all is what takes longer, beside it: every planted fault must be noticed by its test (make test-faults, tests/faults), and
+# every fuzz target runs for a minute (make fuzz).
+.PHONY: test test-all test-faults fuzz build bench format clean
 
 GO ?= go
+FUZZTIME ?= 1m
+# FAULTS=k/n plants every n-th fault only, from the k-th, 0 <= k < n.
+FAULTS ?= 0/1
 
 build:
 	$(GO) build -o holdoutd ./cmd/holdoutd
@@ -13,8 +17,13 @@ test:
 	$(GO) vet -tags python,faults ./...
 	HOLDOUTD_PYTHON=$$(scripts/python.sh) $(GO) test -race -tags python -timeout 30m ./...
 
-test-all: test
-	HOLDOUTD_PYTHON=$$(scripts/python.sh) $(GO) test -tags faults -timeout 120m ./tests/faults
+test-all: test-faults fuzz
+
+test-faults:
+	HOLDOUTD_PYTHON=$$(scripts/python.sh) HOLDOUTD_FAULTS=$(FAULTS) $(GO) test -v -count=1 -tags faults -run TestPlanted -timeout 120m ./tests/faults
+
+fuzz:
+	GO=$(GO) scripts/fuzz.sh $(FUZZTIME)
 
 # The kernels beside DuckDB and NumPy in one run, then the other benchmarks.
 bench:

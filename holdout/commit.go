@@ -285,6 +285,7 @@ func (h *opened) voided(cause error) error {
 	var damaged *Error
 	if errors.As(cause, &damaged) && damaged.Kind == Damaged {
 		e.Kind, e.Detail = Damaged, damaged.Detail+". The question was being read, and was debited"
+		e.Members["holdout"] = h.id
 	}
 	return e
 }

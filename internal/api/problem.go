@@ -146,6 +146,12 @@ func problemOf(err error) *Problem {
 	if errors.As(err, &p) {
 		return p
 	}
+	var e *holdout.Error
+	if errors.As(err, &e) && e.Members["void"] == true { // before any cause is looked at: the others say that nothing was debited
+		p := problem(classes[e.Kind], "%s", e.Detail)
+		p.members, p.cause = e.Members, err
+		return p
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		p := problem(tooSlow, "the server did not finish in time; ask again")
 		p.cause, p.retryAfter = err, time.Second
@@ -156,8 +162,7 @@ func problemOf(err error) *Problem {
 		p.cause, p.retryAfter = err, time.Second
 		return p
 	}
-	var e *holdout.Error
-	if !errors.As(err, &e) || e.Kind == holdout.Internal {
+	if e == nil || e.Kind == holdout.Internal {
 		p := problem(classes[holdout.Internal], "the server failed; the request was not answered")
 		p.cause = err
 		return p

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gin-gonic/gin"
@@ -269,5 +271,20 @@ func TestProblemMembersDoNotReplaceItsOwn(t *testing.T) {
 	p.members = map[string]any{"bad": func() {}}
 	if _, err := json.Marshal(p); err == nil {
 		t.Error("a member that is no JSON was written")
+	}
+}
+
+// TestVoidIsSaid: the asker of a question that was debited without an answer is told so, whatever the cause; the replies for a timeout
+// or for too many open files would say that nothing was lost.
+func TestVoidIsSaid(t *testing.T) {
+	for _, cause := range []error{errors.New("a fault"), context.DeadlineExceeded, syscall.EMFILE} {
+		p := problemOf(&holdout.Error{Kind: holdout.Internal, Detail: "it was debited", Members: map[string]any{"void": true}, Err: cause})
+		body, err := p.MarshalJSON()
+		if err != nil || p.Code != "internal" || p.Detail != "it was debited" || !strings.Contains(string(body), `"void":true`) || !errors.Is(p.cause, cause) {
+			t.Errorf("%v: %s, %v", cause, body, err)
+		}
+	}
+	if p := problemOf(&holdout.Error{Kind: holdout.Internal, Detail: "inner words"}); strings.Contains(p.Detail, "inner") {
+		t.Errorf("a fault says %q", p.Detail)
 	}
 }

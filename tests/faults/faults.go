@@ -1,7 +1,7 @@
 // Package faults holds the planted faults: changes of the code that break a promise, each with the test that must notice it.
 //
 // The tables are the text files of this folder, one for each area; README.md says how to add an entry. Every run of the tests
-// reads the tables and checks that each entry still fits the code. `make test-all` plants the faults one by one.
+// reads the tables and checks that each entry still fits the code. `make test-faults` plants the faults one by one.
 package faults
 
 import (
@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -157,4 +158,22 @@ func (f Fault) Plant(text string) (string, error) {
 			f.Area, f.Line, f.Name, n, f.File)
 	}
 	return strings.Replace(text, f.Old, f.New, 1), nil
+}
+
+// share picks the faults that `k/n` means: every n-th, from the k-th, 0 <= k < n. The empty text means all.
+func share(all []Fault, text string) ([]Fault, error) {
+	if text == "" {
+		return all, nil
+	}
+	first, step, _ := strings.Cut(text, "/")
+	k, errK := strconv.Atoi(first)
+	n, errN := strconv.Atoi(step)
+	if errK != nil || errN != nil || k < 0 || k >= n {
+		return nil, fmt.Errorf("faults: the share %q is not k/n with 0 <= k < n", text)
+	}
+	var some []Fault
+	for i := k; i < len(all); i += n {
+		some = append(some, all[i])
+	}
+	return some, nil
 }

@@ -117,7 +117,7 @@ func pageOf(all []Fault) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Planted faults
 
-A test that passes says little until it has been seen to fail. Each line below is a fault that ` + "`make test-all`" + ` plants in a copy of the
+A test that passes says little until it has been seen to fail. Each line below is a fault that ` + "`make test-faults`" + ` plants in a copy of the
 code: the named test must then fail. The tables are in [tests/faults](../tests/faults/README.md); this page is made from them.
 `)
 	area := ""
@@ -200,6 +200,36 @@ func TestPlant(t *testing.T) {
 	for _, text := range []string{"", "x := 1; x := 1"} {
 		if _, err := f.Plant(text); err == nil {
 			t.Errorf("%q: planted", text)
+		}
+	}
+}
+
+// TestShare: the n shares are the whole, each fault in one of them, and what is no share is refused.
+func TestShare(t *testing.T) {
+	all := []Fault{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "d"}, {Name: "e"}}
+	seen := map[string]int{}
+	for _, text := range []string{"0/3", "1/3", "2/3"} {
+		some, err := share(all, text)
+		if err != nil || len(some) == 0 {
+			t.Fatal(text, some, err)
+		}
+		for _, f := range some {
+			seen[f.Name]++
+		}
+	}
+	for _, f := range all {
+		if seen[f.Name] != 1 {
+			t.Errorf("%s is in %d shares", f.Name, seen[f.Name])
+		}
+	}
+	for _, text := range []string{"", "0/1"} {
+		if some, err := share(all, text); err != nil || len(some) != len(all) {
+			t.Errorf("%q: %v, %v", text, some, err)
+		}
+	}
+	for _, text := range []string{"3/3", "-1/3", "1", "a/b", "0/0"} {
+		if _, err := share(all, text); err == nil {
+			t.Errorf("%q is taken for a share", text)
 		}
 	}
 }
