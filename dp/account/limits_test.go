@@ -79,6 +79,21 @@ func TestEndsOfRanges(t *testing.T) {
 }
 
 // TestNonsenseIsRefused: numbers that no mechanism has are a programmer's error in every function that takes them.
+// TestInfinities: no epsilon protects from an infinite account, and an infinite epsilon hides nothing of any other.
+func TestInfinities(t *testing.T) {
+	inf := math.Inf(1)
+	for _, eps := range []float64{0, 1e-300, 1, 700, 1e300} {
+		if a, b := ZCDP(inf).Delta(eps), GDP(inf).Delta(eps); a != 1 || b != 1 {
+			t.Errorf("infinite accounts at %v: %v, %v", eps, a, b)
+		}
+	}
+	for _, x := range []float64{1e-300, 1e-3, 1, 1e3, 1e150} {
+		if a, b := ZCDP(x).Delta(inf), GDP(x).Delta(inf); a != 0 || b != 0 {
+			t.Errorf("accounts of %v at an infinite epsilon: %v, %v", x, a, b)
+		}
+	}
+}
+
 func TestNonsenseIsRefused(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	for name, call := range map[string]func(){
@@ -99,6 +114,11 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"composing a negative":         func() { ComposeGDP(1, -1) },
 		"delta of negative zCDP":       func() { ZCDP(-1).Delta(1) },
 		"delta of negative GDP":        func() { GDP(-1).Delta(1) },
+		"zCDP's delta at a negative":   func() { ZCDP(1).Delta(-1) },
+		"zCDP's delta at NaN":          func() { ZCDP(1).Delta(nan) },
+		"GDP's delta at a negative":    func() { GDP(1).Delta(-1) },
+		"GDP's delta at NaN":           func() { GDP(1).Delta(nan) },
+		"the account's at a negative":  func() { NewRDP().Delta(-1) },
 		"pure zCDP of a negative":      func() { PureZCDP(-1) },
 		"basic, negative epsilon":      func() { Pure{Epsilon: -1, K: 1}.Basic() },
 		"basic, negative releases":     func() { Pure{Epsilon: 1, K: -1}.Basic() },

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout"
+)
+
+// TestUploadEdges: the headers, parts and sizes of an upload at their limits. Of what is refused nothing stays.
+func TestUploadEdges(t *testing.T) {
+	file := fixture(t, "flights-5k.parquet")
+	s := start(t, Options{}, holdout.Limits{UploadBytes: int64(len(file))})
+	send := func(body []byte, headers ...string) result {
+		t.Helper()
+		return s.send(http.MethodPost, "/v1/holdouts?name=edge&holdout=0.5&questions=5", bytes.NewReader(body), headers...)
+	}
+	for name, key := range map[string]string{"256 characters": strings.Repeat("k", 256), "a space": "a b", "a letter that is not ASCII": "é"} {
+		r := send(file, "Idempotency-Key: "+key)
+		if p := r.problem(t); r.StatusCode != 422 || !strings.Contains(string(r.body), "Idempotency-Key") || p.Status != 422 {
+			t.Errorf("a key of %s: %d %s", name, r.StatusCode, r.body)
+		}
+	}
+	var twice bytes.Buffer
+	w := multipart.NewWriter(&twice)
+	for range 2 {
+		part, err := w.CreateFormFile("training", "f.parquet")
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(part, "PAR1")
+	}
+	w.Close()
+	r := send(twice.Bytes(), "Content-Type: "+w.FormDataContentType())
+	if p := r.problem(t); r.StatusCode != 422 || len(p.Errors) != 1 || p.Errors[0].Parameter != "training" || !strings.Contains(p.Detail, "training comes twice") {
+		t.Errorf("a part that comes twice: %d %s", r.StatusCode, r.body)
+	}
+	if r := send(append(bytes.Clone(file), 0)); r.StatusCode != 413 {
+		t.Errorf("one byte more than the limit: %d %s", r.StatusCode, r.body)
+	}
+	var list struct{ Holdouts []holdout.Card }
+	if s.get("/v1/holdouts").decode(t, &list); len(list.Holdouts) != 0 {
+		t.Errorf("refused uploads are listed: %+v", list)
+	}
+	if r := send(file, "Idempotency-Key: "+strings.Repeat("k", 255)); r.StatusCode != 201 {
+		t.Errorf("a file of exactly the limit, with the longest key: %d %s", r.StatusCode, r.body)
+	}
+	// What is misspelt in a body is told with what was meant.
+	s.get("/v1/holdouts").decode(t, &list)
+	r = s.post("/v1/holdouts/"+list.Holdouts[0].ID+"/queries/batch", `{"querys":[]}`)
+	if p := r.problem(t); r.StatusCode != 422 || len(p.Errors) != 1 || p.Errors[0].Suggestion != "queries" || p.Errors[0].Pointer != "/querys" {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+}
+
+// ending fails differently each time it is read.
+type ending struct{ errs []error }
+
+func (e *ending) Read([]byte) (int, error) {
+	err := e.errs[0]
+	e.errs = e.errs[1:]
+	return 0, err
+}
+
+// TestFirstFailureCounts: why an upload could not be read is what went wrong first; what reads after it say is its consequence.
+func TestFirstFailureCounts(t *testing.T) {
+	u := &uploadBody{body: &ending{[]error{&http.MaxBytesError{Limit: 7}, errors.New("closed")}}, control: http.NewResponseController(httptest.NewRecorder())}
+	for range 2 {
+		if _, err := u.Read(make([]byte, 10)); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	if u.failure == nil || u.failure.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("%+v", u.failure)
+	}
+}
