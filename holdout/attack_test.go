@@ -208,7 +208,7 @@ func TestTakeOffInOrder(t *testing.T) {
 		}()
 		for waiting := 0; waiting < i+1; time.Sleep(time.Millisecond) {
 			acc.mu.Lock()
-			waiting = len(acc.line)
+			waiting = len(acc.line) + len(order)
 			acc.mu.Unlock()
 		}
 	}
