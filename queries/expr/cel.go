@@ -170,7 +170,7 @@ func (w *celWriter) expr(t *term) ast.Expr {
 	case textTerm:
 		return f.NewLiteral(w.id(t), types.String(t.name))
 	case timeTerm:
-		return f.NewCall(w.id(t), "timestamp", f.NewLiteral(w.id(nil), types.String(t.form)))
+		return f.NewCall(w.id(t), "timestamp", f.NewLiteral(w.id(nil), types.String(t.text())))
 	case truthTerm:
 		return f.NewLiteral(w.id(t), types.Bool(t.number != 0))
 	case listTerm:

@@ -169,9 +169,9 @@ func (s *Syntax) mismatch(t *term, n *Node, want Type) *Error {
 	case n.Type == Number && want == Condition:
 		err.Suggestion = t.inner() + " != 0"
 	case n.Type == Text && want == Time && t.kind == textTerm:
-		err.Suggestion = "timestamp(" + t.form + ")"
+		err.Suggestion = "timestamp(" + t.text() + ")"
 	case n.Type == Text && t.kind == columnTerm && want == Condition:
-		err.Suggestion = t.form + ` == "…"`
+		err.Suggestion = t.text() + ` == "…"`
 	case n.Type == Time && want == Number:
 		err.Expected += `, such as t.getHours() or t - timestamp("2001-01-01")`
 	}

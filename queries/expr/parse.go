@@ -116,6 +116,7 @@ func parse(src string, cel *parser.Parser) (*Syntax, *Error) {
 	if err != nil {
 		return nil, err
 	}
+	root.forget()
 	s.root = root
 	return s, nil
 }

@@ -17,7 +17,7 @@ type term struct {
 	number float64
 	args   []*term
 	offset int    // in code points, where the source has it
-	form   string // the canonical text
+	form   string // the canonical text; of a part of a finished tree only where it is a leaf, see forget
 	nodes  int    // of the subtree
 	depth  int    // of the subtree; a leaf is 1
 }
@@ -140,14 +140,28 @@ func (t *term) print() string {
 	return t.name + "(" + join(t.args, ", ", (*term).text) + ")"
 }
 
-func (t *term) text() string { return t.form }
+func (t *term) text() string {
+	if t.form == "" {
+		return t.print()
+	}
+	return t.form
+}
+
+// forget drops the forms of all parts of a finished tree: with them a chain of k operations would hold k texts of its length.
+func (t *term) forget() {
+	t.walk(func(part *term) {
+		if part != t && len(part.args) > 0 {
+			part.form = ""
+		}
+	})
+}
 
 // inner is the form as an operand: operators in parentheses, so that no rule of precedence is needed to read it.
 func (t *term) inner() string {
 	if t.kind == callTerm && functions[t.name].style == operator {
-		return "(" + t.form + ")"
+		return "(" + t.text() + ")"
 	}
-	return t.form
+	return t.text()
 }
 
 func join(args []*term, separator string, print func(*term) string) string {
