@@ -107,3 +107,22 @@ func TestPartsOfAWidth(t *testing.T) {
 		t.Errorf("a published bound tells parts that it does not know: %+v, %v", out.Interval, err)
 	}
 }
+
+// TestPromisesAreOfTheLastAnswer: what is promised beforehand is what the last question's answer gets, of which the state before it is
+// known: all others asked, and as many tokens spent as are said, at most one for each of them.
+func TestPromisesAreOfTheLastAnswer(t *testing.T) {
+	for _, questions := range []int64{2, 10, 1000} {
+		p := must(t, Params{Mechanism: Gaussian, N: 20_000, Questions: questions})
+		promise, ok := p.Promised(0)
+		if want := min(p.HalfWidth, math.Sqrt(p.releasedAtMost(State{Questions: questions - 1})/40_000)); !ok || promise.Parts["adaptivity"] != want {
+			t.Errorf("gaussian, %d questions: %+v, adaptivity %v", questions, promise, want)
+		}
+		g := must(t, Params{Mechanism: GuessAndCheck, N: 20_000, Training: 20_000, Questions: questions, Tokens: min(questions, 5)})
+		for _, tokens := range []int64{0, 1, 5} {
+			last := State{Questions: questions - 1, Tokens: min(tokens, questions-1)}
+			if promise, ok := g.Promised(tokens); !ok || promise.HalfWidth != g.planned(last, grid/2) {
+				t.Errorf("guess_and_check, %d questions, %d tokens: %+v, want ±%v", questions, tokens, promise, g.planned(last, grid/2))
+			}
+		}
+	}
+}

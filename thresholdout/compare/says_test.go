@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -78,5 +79,18 @@ func TestSurprisesWiden(t *testing.T) {
 				t.Errorf("%s: ±%v, %s; at first ±%v, at the end %s", m, *method.HalfWidth, method.Assumes, first.HalfWidth, want)
 			}
 		}
+	}
+}
+
+// TestRoundsAtTheirLimit: the most rounds that a holdout can have are planned, and one more is refused where it stands in the request.
+func TestRoundsAtTheirLimit(t *testing.T) {
+	r := Request{N: 10_000, Questions: 10 * thresholdout.MaxRounds, Confidence: 0.95, Rounds: thresholdout.MaxRounds}
+	if _, err := HalfWidthOf(MethodRounds, r, r.Questions); err != nil {
+		t.Errorf("%d rounds: %v", r.Rounds, err)
+	}
+	r.Rounds++
+	var wrong *RequestError
+	if _, err := HalfWidthOf(MethodRounds, r, r.Questions); !errors.As(err, &wrong) || wrong.Field != "rounds" || !strings.Contains(wrong.Detail, fmt.Sprint("at most ", thresholdout.MaxRounds)) {
+		t.Errorf("%d rounds: %v", r.Rounds, err)
 	}
 }

@@ -1,0 +1,68 @@
+package queries
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/internal/reference"
+	"github.com/holdoutd/holdoutd/queries/model"
+)
+
+// TestSoftmaxOfLargeScores: probabilities are those of the scores' differences, however large the scores are and wherever the largest stands.
+func TestSoftmaxOfLargeScores(t *testing.T) {
+	for _, scores := range [][]float64{{1000, 0, -1000}, {0, 1000, -1000}, {-1000, 0, 1000}, {-2000, -1999, -3000}, {0.5, 0.25, 0}} {
+		top := math.Inf(-1)
+		p := predictor{link: model.Softmax}
+		for _, z := range scores {
+			p.scores = append(p.scores, literal(z))
+			top = max(top, z)
+		}
+		sum := 0.0
+		for _, z := range scores {
+			sum += math.Exp(z - top)
+		}
+		for k, node := range p.probabilities() {
+			got, ok := reference.Evaluate(node, reference.Row{}).(float64)
+			if want := math.Exp(scores[k]-top) / sum; !ok || !(math.Abs(got-want) <= 1e-12) {
+				t.Errorf("%v: class %d has %v, want %v", scores, k, got, want)
+			}
+		}
+	}
+}
+
+// TestDescriptionsAreWhole: what is said of a question names what it is made of: its edges, its numbers, and, where units are of many
+// rows, that each is a mean over them.
+func TestDescriptionsAreWhole(t *testing.T) {
+	schema := dataset.Schema{Fields: []dataset.Field{{Name: "v", Kind: dataset.Number}, {Name: "p", Kind: dataset.Number}, {Name: "y", Kind: dataset.Bool}}}
+	for _, c := range []struct {
+		body string
+		says []string
+	}{
+		{`{"type":"calibration","prediction":"p","label":"y","edges":[0,0.25,1]}`, []string{"for each of 2 bins", "with the edges 0, 0.25, 1", "1 in the bin's rows with y, else 0"}},
+		{`{"type":"gradient","model":{"linear":{"intercept":5,"weights":{"v":0.5}}},"label":"p","clip":1}`, []string{"gradient of the squared error for p", "scaled down to the length 1", "longer: by intercept, v"}},
+	} {
+		for _, grouped := range []bool{false, true} {
+			q, err := Parse([]byte(c.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan, err := q.Compile(schema, Grouped(grouped))
+			if err != nil {
+				t.Fatal(err)
+			}
+			functions := plan.Describe().Functions
+			for _, says := range c.says {
+				if !strings.Contains(functions[0], says) {
+					t.Errorf("%s: %q does not say %q", c.body, functions[0], says)
+				}
+			}
+			for _, function := range functions {
+				if strings.HasPrefix(function, "the mean over the unit's rows of") != grouped {
+					t.Errorf("%s, grouped %v: %q", c.body, grouped, function)
+				}
+			}
+		}
+	}
+}
