@@ -254,10 +254,14 @@ func (p *pages) decompress(dst, src []byte) error {
 	return p.unpack.decompress(p.codec, dst, src)
 }
 
-// grown returns a slice of n bytes, b where that is large enough.
+// spare is room behind a page for one value of any type: the library makes a pointer to the values of a page that has none, which lie
+// right behind its levels, and a checked build refuses a pointer that reaches beyond the memory that it is in.
+const spare = 16
+
+// grown returns a slice of n bytes with room behind it, b where that is large enough.
 func grown(b []byte, n int) []byte {
-	if cap(b) < n {
-		return make([]byte, n)
+	if cap(b) < n+spare {
+		return make([]byte, n, n+spare)
 	}
 	return b[:n]
 }
