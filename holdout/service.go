@@ -229,7 +229,7 @@ func (s *Service) ledgerError(err error) error {
 	case errors.Is(err, ledger.ErrClosed):
 		e.Kind, e.Detail = Unavailable, "the server is shutting down"
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		e.Kind, e.Detail = Unavailable, "the ledger cannot be written or read now; asking again is safe and costs once"
+		e.Kind, e.Detail = Unavailable, "the ledger cannot be written or read now; ask again: an answer that was recorded is replayed, at no cost"
 	case errors.Is(err, ledger.ErrNotFound), errors.Is(err, ledger.ErrDeleted):
 		e.Kind, e.Detail = NotFound, "there is no such holdout"
 	case errors.Is(err, ledger.ErrIdempotencyMismatch):
