@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"modernc.org/sqlite"
@@ -135,13 +136,14 @@ func TestEveryReadOfAnAskFails(t *testing.T) {
 			for _, leaves := range []bool{false, true} {
 				for at := 0; ; at++ {
 					s := open(t, dir)
-					var c *counted
+					var c atomic.Pointer[counted] // a load goes on where its asker has left
 					load := s.tables.load
 					s.tables.load = func(ctx context.Context, id string) (*opened, error) {
 						h, err := load(ctx, id)
 						if err == nil {
-							c = &counted{Source: h.holdout}
-							h.holdout = c
+							counting := &counted{Source: h.holdout}
+							h.holdout = counting
+							c.Store(counting)
 						}
 						return h, err
 					}
@@ -149,12 +151,15 @@ func TestEveryReadOfAnAskFails(t *testing.T) {
 					next++
 					before, tokens := spentOf(t, s, id)
 					ctx, cancel := context.WithCancel(t.Context())
+					var mu sync.Mutex
 					looks, hit := 0, ""
 					setFault(t, func(table string, _ int64) error {
 						look, reading := strings.CutPrefix(table, "read ")
 						if !reading {
 							return nil
 						}
+						mu.Lock()
+						defer mu.Unlock()
 						looks++
 						if looks != at+1 {
 							return nil
@@ -169,7 +174,9 @@ func TestEveryReadOfAnAskFails(t *testing.T) {
 					a, err := s.Ask(ctx, analyst, id, []byte(query), key)
 					setFault(t, nil)
 					cancel()
+					mu.Lock() // nothing looks for this ask any more, or its look is let pass
 					what := fmt.Sprintf("look %d, at %q, leaves %v", at, hit, leaves)
+					mu.Unlock()
 					answered := err == nil
 					switch {
 					case answered && (hit == "" || leaves): // whoever leaves when it is too late is answered, and has paid
@@ -179,8 +186,8 @@ func TestEveryReadOfAnAskFails(t *testing.T) {
 						t.Errorf("%s: %v (kind %d)", what, err, KindOf(err))
 					case a.Body != nil || strings.Contains(err.(*Error).Detail, "planted"):
 						t.Errorf("%s: %s, %v", what, a.Body, err)
-					case c != nil && c.functions.Load() != 0:
-						t.Errorf("%s: %d row functions summed", what, c.functions.Load())
+					case c.Load() != nil && c.Load().functions.Load() != 0:
+						t.Errorf("%s: %d row functions summed", what, c.Load().functions.Load())
 					}
 					if after, afterTokens := spentOf(t, s, id); !answered && (after != before || afterTokens != tokens) {
 						t.Errorf("%s: %d questions and %d tokens spent, then %d and %d", what, before, tokens, after, afterTokens)
