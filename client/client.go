@@ -7,7 +7,7 @@
 //
 // Errors of the server are *Problem. A request that can be sent again without harm is sent again, with the same
 // Idempotency-Key, when the connection breaks or the server is unavailable for a moment. An answer costs once,
-// however often its question is sent.
+// however often its question is sent; a question that ended without an answer (void) costs again when it is asked again.
 package client
 
 import (

@@ -35,7 +35,7 @@ var (
 	requestTimeout   = &class{"request-timeout", http.StatusRequestTimeout, "The request came too slowly", "Send the whole request again, faster."}
 	rateLimited      = &class{"rate-limited", http.StatusTooManyRequests, "Too many requests", "Wait for the seconds of Retry-After. This is about requests, not about the budget."}
 	badRange         = &class{"range-not-satisfiable", http.StatusRequestedRangeNotSatisfiable, "The range is beyond the file", "Content-Range names the length of the file."}
-	tooSlow          = &class{"timeout", http.StatusServiceUnavailable, "The server took too long", "Ask again with the same question: it costs once, whether the first attempt was recorded or not."}
+	tooSlow          = &class{"timeout", http.StatusServiceUnavailable, "The server took too long", "Ask again with the same question. If the first attempt was answered, the same answer comes back and costs nothing more; if it ended without an answer (void), asking again costs again."}
 )
 
 // classes maps each kind of error of the service to its class: the only place where it is decided.
@@ -53,7 +53,7 @@ var classes = map[holdout.Kind]*class{
 	holdout.IdempotencyMismatch: {"idempotency-mismatch", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request", "Use a new key for a new request, and the same key only for the same request."},
 	holdout.BudgetExhausted:     {"budget-exhausted", http.StatusForbidden, "The budget is spent", "Questions that were answered before can still be asked; asking for less may still be possible (affordable)."},
 	holdout.Busy:                {"busy", http.StatusServiceUnavailable, "The server is busy", "Nothing was done. Ask again after the seconds of Retry-After."},
-	holdout.Unavailable:         {"unavailable", http.StatusServiceUnavailable, "The server cannot answer now", "Nothing was released. Ask again after the seconds of Retry-After; a question costs once."},
+	holdout.Unavailable:         {"unavailable", http.StatusServiceUnavailable, "The server cannot answer now", "Nothing was released. Ask again after the seconds of Retry-After. An answer that was recorded comes back and costs nothing more."},
 	holdout.Damaged:             {"holdout-damaged", http.StatusServiceUnavailable, "The holdout is damaged", "Its files or its place in the ledger are not what was written. Restore what detail names from a backup; recorded answers still replay."},
 	holdout.RolledBack:          {"ledger-rolled-back", http.StatusServiceUnavailable, "The ledger is older than it was", "Answers that this holdout has given are missing from the ledger. Restore the newest copy of the data directory; recorded answers still replay."},
 	holdout.DiskFull:            {"disk-full", http.StatusInsufficientStorage, "The disk is full", "Make room on the disk of the data directory and send the request again; nothing was kept."},
