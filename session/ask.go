@@ -27,7 +27,7 @@ func (s *Session) Ask(begun, state thresholdout.State, q *Question, sums Sums) (
 		return Answer{}, state, err
 	}
 	outcome.Level = s.Guarantee.Level()
-	return s.answer(q, outcome, r, s.cost(state, r.state)), r.state, nil
+	return s.answer(q, outcome, r, cost(state, r.state)), r.state, nil
 }
 
 // EndRequest is the state after the last answer of a request: where questions are asked in rounds, the round is over.

@@ -15,7 +15,7 @@ const (
 
 // Price is what must be left before a question is asked. Questions and rounds are paid whatever the answer is; Tokens is the most
 // that it can need, and of a question with optional means ([Session.Greedy]) the least: it takes more where there are more.
-type Price struct{ Questions, Tokens, Rounds int64 }
+type Price = thresholdout.Amounts
 
 // Price is that of a plan: one question for each mean, or less for means that are released as one; one token for each mean that is
 // checked, but one for all optional means, which end where tokens do; one round.
@@ -98,25 +98,15 @@ func (s *Session) Budget(state thresholdout.State) Budget {
 	return b
 }
 
-// Cost is what an answer debits.
-type Cost struct {
-	Questions int64 `json:"questions"`
-	Tokens    int64 `json:"tokens"` // of an explanation: at most
-	Rounds    int64 `json:"rounds,omitempty"`
-}
+// Cost is what an answer debits; of an explanation, the most that it would.
+type Cost = thresholdout.Amounts
 
 // cost is what an answer debits that leads from one state to another. The first answer of a round pays for the round.
-func (s *Session) cost(before, after thresholdout.State) Cost {
-	c := Cost{Questions: after.Questions - before.Questions, Tokens: after.Tokens - before.Tokens}
-	if s.Guarantee.Rounds > 0 && before.InRound == 0 {
-		c.Rounds = 1
-	}
-	return c
-}
+func cost(before, after thresholdout.State) Cost { return after.Spent().Minus(before.Spent()) }
 
 // Void is the state and the debit of a question that failed after a row was read. Nothing was released, but all that was reserved for
 // it is spent, so that a failure is never a way to learn something at no price.
 func (s *Session) Void(state thresholdout.State, price Price) (Cost, thresholdout.State) {
 	next := s.Guarantee.Spend(state, price.Questions, price.Tokens)
-	return s.cost(state, next), next
+	return cost(state, next), next
 }
