@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var accuracyKind = kind{
@@ -61,12 +62,12 @@ func (q *accuracy) compile(c *compiler) *Plan {
 }
 
 // right is whether the predicted class is the label, with the same in words; nil with a violation.
-func (q *prediction) right(c *compiler, threshold *float64) (*expr.Node, string) {
+func (q *prediction) right(c *compiler, threshold *float64) (*rowfn.Node, string) {
 	cells, _ := q.cells(c, threshold)
 	if cells == nil {
 		return nil, ""
 	}
-	right := &expr.Node{Op: expr.OpOr, Type: expr.Condition}
+	right := &rowfn.Node{Op: rowfn.OpOr, Type: rowfn.Condition}
 	for i, row := range cells {
 		right.Args = append(right.Args, row[i])
 	}
@@ -75,13 +76,13 @@ func (q *prediction) right(c *compiler, threshold *float64) (*expr.Node, string)
 
 // cells are the conditions that the label is class i and the predicted class j, with the names of the classes; nil with a
 // violation.
-func (q *prediction) cells(c *compiler, threshold *float64) ([][]*expr.Node, []string) {
+func (q *prediction) cells(c *compiler, threshold *float64) ([][]*rowfn.Node, []string) {
 	p, ok := q.predictor(c)
 	if !ok {
 		return nil, nil
 	}
 	names := []string{"false", "true"}
-	var label, picked []*expr.Node
+	var label, picked []*rowfn.Node
 	if p.classes != nil {
 		if threshold != nil {
 			c.add(c.pointer+"/threshold", "is for a model with one output; one with classes predicts the largest score")
@@ -93,15 +94,15 @@ func (q *prediction) cells(c *compiler, threshold *float64) ([][]*expr.Node, []s
 		label, picked = c.isClass(q.Label, p.classes), p.picked()
 	} else if truth := c.condition("label", q.Label); truth != nil {
 		above := p.above(*orDefault(threshold, defaultThreshold))
-		label, picked = []*expr.Node{negated(truth), truth}, []*expr.Node{negated(above), above}
+		label, picked = []*rowfn.Node{rowfn.Not(truth), truth}, []*rowfn.Node{rowfn.Not(above), above}
 	}
 	if label == nil {
 		return nil, nil
 	}
-	cells := make([][]*expr.Node, len(label))
+	cells := make([][]*rowfn.Node, len(label))
 	for i := range label {
 		for j := range picked {
-			cells[i] = append(cells[i], and(label[i], picked[j]))
+			cells[i] = append(cells[i], rowfn.And(label[i], picked[j]))
 		}
 	}
 	return cells, names

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // DefaultClip is where the product of two z-scores is cut off. The interval is as wide as the clip, and few products lie beyond.
@@ -115,14 +116,14 @@ func (q *association) compile(c *compiler) *Plan {
 		return nil
 	}
 	if q.Form == formExact {
-		return q.exact(c, nullAs(x, q.RangeX.Low), nullAs(y, q.RangeY.Low), where)
+		return q.exact(c, rowfn.OrElse(x, q.RangeX.Low), rowfn.OrElse(y, q.RangeY.Low), where)
 	}
 	return q.clipped(c, x, y, where)
 }
 
 // score is a number with the center and the scale of its z-score.
 type score struct {
-	of            *expr.Node
+	of            *rowfn.Node
 	in            Range
 	center, scale *float64 // declared
 	member, text  string
@@ -130,20 +131,20 @@ type score struct {
 }
 
 // clipped asks for the mean of clamp(zx·zy, -clip, clip).
-func (q *association) clipped(c *compiler, x, y, where *expr.Node) *Plan {
+func (q *association) clipped(c *compiler, x, y, where *rowfn.Node) *Plan {
 	scores := []*score{
 		{of: x, in: q.RangeX, center: q.CenterX, scale: q.ScaleX, member: "x", text: q.X.Canonical()},
 		{of: y, in: q.RangeY, center: q.CenterY, scale: q.ScaleY, member: "y", text: q.Y.Canonical()},
 	}
-	var z [2]*expr.Node
+	var z [2]*rowfn.Node
 	for i, s := range scores {
 		if !s.settle(c, where, q.Weight) {
 			return nil
 		}
-		z[i] = binary(expr.OpDiv, binary(expr.OpSub, clamped(s.of, s.in), literal(s.at)), literal(s.spread))
+		z[i] = rowfn.Div(rowfn.Sub(s.in.clamp(s.of), rowfn.Const(s.at)), rowfn.Const(s.spread))
 	}
 	r := Range{-q.Clip, q.Clip}
-	p := average(c, RowFunction{Value: binary(expr.OpMul, z[0], z[1]), Lo: r.Low, Hi: r.High}, where, q.Weight)
+	p := average(c, RowFunction{Value: rowfn.Mul(z[0], z[1]), Lo: r.Low, Hi: r.High}, where, q.Weight)
 	p.FromZero = true
 	text := fmt.Sprintf("the product of %s and %s, clipped to %v", scores[0], scores[1], r)
 	p.describeAverage(c, "mean of "+text, text, q.Where, q.Weight)
@@ -174,7 +175,7 @@ func (p *Plan) scaleBy(factor float64) {
 }
 
 // settle finds center and scale: declared, or of the training part. It is false after a violation.
-func (s *score) settle(c *compiler, where *expr.Node, weight Weight) bool {
+func (s *score) settle(c *compiler, where *rowfn.Node, weight Weight) bool {
 	if s.center != nil {
 		s.at = *s.center
 	}
@@ -185,7 +186,7 @@ func (s *score) settle(c *compiler, where *expr.Node, weight Weight) bool {
 		return true
 	}
 	middle := s.in.Low/2 + s.in.High/2
-	z := centeredAt(nullAs(s.of, middle), s.in, middle)
+	z := centeredAt(rowfn.OrElse(s.of, middle), s.in, middle)
 	means := momentsOf(c, where, weight, z.mean(), z.square()).inTraining(c, s.member,
 		fmt.Sprintf("declare center_%s and scale_%s", s.member, s.member))
 	if means == nil {
@@ -213,7 +214,7 @@ func (s *score) String() string {
 }
 
 // exact asks for the means of zx, zy and zx·zy about public centers, and for a correlation of their squares.
-func (q *association) exact(c *compiler, x, y, where *expr.Node) *Plan {
+func (q *association) exact(c *compiler, x, y, where *rowfn.Node) *Plan {
 	at := centers(c, "x", where, q.Weight, []Range{q.RangeX, q.RangeY}, x, y)
 	zx, zy := centeredAt(x, q.RangeX, at[0]), centeredAt(y, q.RangeY, at[1])
 	functions := []RowFunction{zx.mean(), zy.mean(), zx.product(zy)}

@@ -8,6 +8,7 @@ import (
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Bins of an AUC. Each costs a question, and what lies within one bin is a tie; with ten equally full ones the AUC of the binned
@@ -74,14 +75,14 @@ func (q *auc) compile(c *compiler) *Plan {
 	if above == nil || len(c.list) > 0 || c.failed != nil {
 		return nil
 	}
-	groups := [2]*expr.Node{negated(label), label}
+	groups := [2]*rowfn.Node{rowfn.Not(label), label}
 	plan := &Plan{Range: Range{0, 1}}
 	for g, holds := range groups {
 		if where != nil {
-			groups[g] = and(holds, where)
+			groups[g] = rowfn.And(holds, where)
 		}
 		for _, higher := range above {
-			v := within(groups[g], choose(higher, literal(-1), literal(1)), 0)
+			v := rowfn.If(groups[g], rowfn.If(higher, rowfn.Const(-1), rowfn.Const(1)), rowfn.Const(0))
 			plan.Functions = append(plan.Functions, RowFunction{Value: v, Lo: -1 - gridRoom, Hi: 1 + gridRoom})
 		}
 	}
@@ -127,11 +128,11 @@ func (q *auc) say(c *compiler, plan *Plan, edges string) {
 }
 
 // above are the conditions that the prediction is above each edge, with the edges in words; nil with a violation.
-func (q *auc) above(c *compiler, p predictor, where *expr.Node) (above []*expr.Node, said string) {
+func (q *auc) above(c *compiler, p predictor, where *rowfn.Node) (above []*rowfn.Node, said string) {
 	if q.Edges != nil {
 		x := p.number()
 		for i, e := range q.Edges {
-			above = append(above, compare(expr.OpGreater, x, e))
+			above = append(above, rowfn.CompareTo(rowfn.OpGreater, x, e))
 			said = listed(said, i, e)
 		}
 		return above, said
@@ -142,7 +143,7 @@ func (q *auc) above(c *compiler, p predictor, where *expr.Node) (above []*expr.N
 	}
 	edges := trainingQuantiles(c, "edges", score, where, int(*orDefault(q.Bins, DefaultAUCBins)))
 	for i, e := range edges {
-		above = append(above, compare(expr.OpGreater, score, e))
+		above = append(above, rowfn.CompareTo(rowfn.OpGreater, score, e))
 		if p.condition == nil && p.link == model.Logit {
 			e = 1 / (1 + math.Exp(-e))
 		}
@@ -162,7 +163,7 @@ func listed(said string, i int, x float64) string {
 // fewer where values are equal, at least one. nil with a violation where there is no training part.
 //
 // The numbers are found by counting: between powers of two of either sign first, then twice between neighbours.
-func trainingQuantiles(c *compiler, name string, x, where *expr.Node, bins int) []float64 {
+func trainingQuantiles(c *compiler, name string, x, where *rowfn.Node, bins int) []float64 {
 	var probes []float64
 	for k := -20; k <= 40; k++ {
 		probes = append(probes, math.Ldexp(1, k), -math.Ldexp(1, k))
@@ -172,9 +173,9 @@ func trainingQuantiles(c *compiler, name string, x, where *expr.Node, bins int) 
 		slices.Sort(probes)
 		functions := []RowFunction{{Value: truthOr(where), Lo: 0, Hi: 1}}
 		for _, at := range probes {
-			below := negated(compare(expr.OpGreater, x, at))
+			below := rowfn.Not(rowfn.CompareTo(rowfn.OpGreater, x, at))
 			if where != nil {
-				below = and(below, where)
+				below = rowfn.And(below, where)
 			}
 			functions = append(functions, RowFunction{Value: below, Lo: 0, Hi: 1})
 		}
@@ -210,9 +211,9 @@ func trainingQuantiles(c *compiler, name string, x, where *expr.Node, bins int) 
 	return edges
 }
 
-func truthOr(where *expr.Node) *expr.Node {
+func truthOr(where *rowfn.Node) *rowfn.Node {
 	if where == nil {
-		return &expr.Node{Op: expr.OpTrue, Type: expr.Condition}
+		return rowfn.True()
 	}
 	return where
 }

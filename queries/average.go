@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // average is the plan of a mean of f's value, over all rows or over those in which where holds.
@@ -13,7 +14,7 @@ import (
 // units that have such a row; with one vote a row, both as shares of the largest unit, than which no unit counts for more). The two row functions are u and 1-u, which add up
 // to what u is divided by. From intervals of ±w, u/(u + (1-u)) is known within w by the share of such rows; u by that share, asked
 // for itself, would be up to twice as uncertain, for an error of the divisor moves it too.
-func average(c *compiler, f RowFunction, where *expr.Node, weight Weight) *Plan {
+func average(c *compiler, f RowFunction, where *rowfn.Node, weight Weight) *Plan {
 	r := Range{f.Lo, f.Hi}
 	rows := weight == WeightRow && c.grouped
 	if where == nil && !rows {
@@ -28,12 +29,12 @@ func average(c *compiler, f RowFunction, where *expr.Node, weight Weight) *Plan 
 
 // complement is 1 minus a row function, in the rows in which its condition holds.
 func complement(f RowFunction) RowFunction {
-	if f.Value != nil && f.Value.Type == expr.Condition {
-		f.Value = not(f.Value)
+	if f.Value != nil && f.Value.Type == rowfn.Condition {
+		f.Value = rowfn.Not(f.Value)
 		return f
 	}
 	if f.Value != nil { // nil after a violation
-		f.Value = &expr.Node{Op: expr.OpNeg, Type: expr.Number, Args: []*expr.Node{f.Value}}
+		f.Value = rowfn.Neg(f.Value)
 	}
 	f.Lo, f.Hi, f.Null = 0-f.Hi, 0-f.Lo, 0-f.Null // no negative zero
 	return f

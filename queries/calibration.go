@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var calibrationKind = kind{
@@ -60,12 +61,12 @@ func (q *calibration) compile(c *compiler) *Plan {
 	var places []RowFunction
 	for i, bin := range bins {
 		if where != nil {
-			bin.holds = and(bin.holds, where)
+			bin.holds = rowfn.And(bin.holds, where)
 		}
-		plan.Functions = append(plan.Functions, RowFunction{Value: and(bin.holds, label), Lo: 0, Hi: 1}, RowFunction{Value: and(bin.holds, negated(label)), Lo: 0, Hi: 1})
+		plan.Functions = append(plan.Functions, RowFunction{Value: rowfn.And(bin.holds, label), Lo: 0, Hi: 1}, RowFunction{Value: rowfn.And(bin.holds, rowfn.Not(label)), Lo: 0, Hi: 1})
 		middle, half := middleOf(q.Edges[i], q.Edges[i+1])
-		place := binary(expr.OpDiv, binary(expr.OpSub, x, literal(middle)), literal(half))
-		places = append(places, RowFunction{Value: within(bin.holds, clamped(place, Range{-1, 1}), 0), Lo: -1 - gridRoom, Hi: 1 + gridRoom})
+		place := rowfn.Div(rowfn.Sub(x, rowfn.Const(middle)), rowfn.Const(half))
+		places = append(places, RowFunction{Value: rowfn.If(bin.holds, Range{-1, 1}.clamp(place), rowfn.Const(0)), Lo: -1 - gridRoom, Hi: 1 + gridRoom})
 	}
 	cells := float64(len(plan.Functions))
 	plan.Functions = append(plan.Functions, places...)
@@ -86,15 +87,15 @@ func (q *calibration) compile(c *compiler) *Plan {
 }
 
 // binsOf are the bins of a number between edges.
-func binsOf(x *expr.Node, edges []float64) []category {
+func binsOf(x *rowfn.Node, edges []float64) []category {
 	var bins []category
 	last := len(edges) - 2
 	for i := range last + 1 {
-		inside, end := expr.OpLess, ")"
+		inside, end := rowfn.OpLess, ")"
 		if i == last {
-			inside, end = expr.OpLessEq, "]"
+			inside, end = rowfn.OpLessEq, "]"
 		}
-		bins = append(bins, category{"[" + edge(edges[i]) + ", " + edge(edges[i+1]) + end, and(compare(expr.OpGreaterEq, x, edges[i]), compare(inside, x, edges[i+1]))})
+		bins = append(bins, category{"[" + edge(edges[i]) + ", " + edge(edges[i+1]) + end, rowfn.And(rowfn.CompareTo(rowfn.OpGreaterEq, x, edges[i]), rowfn.CompareTo(inside, x, edges[i+1]))})
 	}
 	return bins
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var compareKind = kind{
@@ -61,7 +62,7 @@ func (q *comparison) compile(c *compiler) *Plan {
 		c.add(c.pointer+"/b", "the range of the difference "+problem)
 		return nil
 	}
-	f := RowFunction{Value: binary(expr.OpSub, inUnits(fb), inUnits(fa)), Lo: r.Low, Hi: r.High, Null: r.Low}
+	f := RowFunction{Value: rowfn.Sub(inUnits(fb), inUnits(fa)), Lo: r.Low, Hi: r.High, Null: r.Low}
 	p := average(c, f, where, q.Weight)
 	p.FromZero = true
 	text := fmt.Sprintf("b - a, with a the %s and b the %s", a.describe.Functions[0], b.describe.Functions[0])

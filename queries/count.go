@@ -1,6 +1,9 @@
 package queries
 
-import "github.com/holdoutd/holdoutd/queries/expr"
+import (
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
+)
 
 var countKind = kind{
 	name: "count",
@@ -42,7 +45,7 @@ func (q *count) compile(c *compiler) *Plan {
 	case q.Where == nil:
 		text = q.Of.Canonical()
 	default:
-		of = &expr.Node{Op: expr.OpAnd, Type: expr.Condition, Args: []*expr.Node{of, where}}
+		of = rowfn.And(of, where)
 		text = "(" + q.Of.Canonical() + ") && (" + q.Where.Canonical() + ")"
 	}
 	unit := Range{0, 1}

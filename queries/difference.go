@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var differenceKind = kind{
@@ -51,7 +52,7 @@ func (q *difference) rules(v *violations, pointer string) {
 func (q *difference) compile(c *compiler) *Plan {
 	f, text := c.measured("of", q.Of, q.Range, q.Null)
 	first := c.condition("between/0", q.Between[0])
-	second := (*expr.Node)(nil)
+	second := (*rowfn.Node)(nil)
 	if len(q.Between) == 2 {
 		second = c.condition("between/1", q.Between[1])
 	}
@@ -59,14 +60,14 @@ func (q *difference) compile(c *compiler) *Plan {
 	if len(c.list) > 0 {
 		return nil
 	}
-	others := not(first)
+	others := rowfn.Not(first)
 	if second != nil {
-		others = and(second, others)
+		others = rowfn.And(second, others)
 	}
 	p := &Plan{Range: Range{f.Lo - f.Hi, f.Hi - f.Lo}, FromZero: true}
-	for _, holds := range []*expr.Node{first, others} {
+	for _, holds := range []*rowfn.Node{first, others} {
 		if where != nil {
-			holds = and(holds, where)
+			holds = rowfn.And(holds, where)
 		}
 		p.Functions = append(p.Functions, split(f, holds)...)
 	}
@@ -106,17 +107,13 @@ func minus(a, b Result, bounds interval.Interval, bounded bool, r Range) Result 
 
 // split is a row function in the rows in which a condition holds, in two that add up to 1 there and are 0 elsewhere: its place u in
 // its range, and 1 - u. The mean over these rows is their shareOf.
-func split(f RowFunction, holds *expr.Node) []RowFunction {
+func split(f RowFunction, holds *rowfn.Node) []RowFunction {
 	up := inUnits(f)
-	down := &expr.Node{Op: expr.OpNeg, Type: expr.Number, Args: []*expr.Node{up}}
+	down := rowfn.Neg(up)
 	return []RowFunction{
-		{Value: within(holds, up, f.Lo), Lo: f.Lo, Hi: f.Hi, Null: f.Lo},
-		{Value: within(holds, down, -f.Hi), Lo: -f.Hi, Hi: -f.Lo, Null: -f.Hi},
+		{Value: rowfn.If(holds, up, rowfn.Const(f.Lo)), Lo: f.Lo, Hi: f.Hi, Null: f.Lo},
+		{Value: rowfn.If(holds, down, rowfn.Const(-f.Hi)), Lo: -f.Hi, Hi: -f.Lo, Null: -f.Hi},
 	}
-}
-
-func not(n *expr.Node) *expr.Node {
-	return &expr.Node{Op: expr.OpNot, Type: expr.Condition, Args: []*expr.Node{n}}
 }
 
 func (q *difference) say(c *compiler, p *Plan, text string, null float64) {
@@ -155,11 +152,11 @@ func (c *compiler) measured(name string, s *expr.Syntax, r Range, null *float64)
 		return RowFunction{}, ""
 	}
 	switch {
-	case n.Type == expr.Condition && (r.valid() || null != nil):
+	case n.Type == rowfn.Condition && (r.valid() || null != nil):
 		c.add(c.pointer+"/range", "a condition is 1 or 0; it has no range and no null")
-	case n.Type == expr.Condition:
+	case n.Type == rowfn.Condition:
 		return RowFunction{Value: n, Lo: 0, Hi: 1}, "(1 where " + s.Canonical() + ", else 0)"
-	case n.Type != expr.Number:
+	case n.Type != rowfn.Number:
 		c.add(c.pointer+"/"+name, "must be a number or a condition")
 	case !r.valid():
 		c.add(c.pointer+"/range", "is missing: a number needs a range to be clamped to")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/internal/nearest"
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // A form is the type of a member: it reads the JSON into the field that it is bound to, writes it back in canonical
@@ -124,6 +125,9 @@ func (r Range) problem() string {
 
 // contains reports whether x is in the range.
 func (r Range) contains(x float64) bool { return r.Low <= x && x <= r.High }
+
+// clamp brings a number into the range; null stays null.
+func (r Range) clamp(x *rowfn.Node) *rowfn.Node { return rowfn.Clamp(x, r.Low, r.High) }
 
 // valid reports whether the range was read.
 func (r Range) valid() bool { return r.Low < r.High }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Limits of categories.
@@ -67,11 +68,11 @@ func (q *frequencies) compile(c *compiler) *Plan {
 // category is a condition with its name. Of the categories of one question, at most one holds in a row.
 type category struct {
 	name  string
-	holds *expr.Node
+	holds *rowfn.Node
 }
 
 // textColumn is the column that a member names; nil with a violation if it does not name a text column.
-func (c *compiler) textColumn(name string, s *expr.Syntax) *expr.Node {
+func (c *compiler) textColumn(name string, s *expr.Syntax) *rowfn.Node {
 	at := c.pointer + "/" + name
 	column, ok := s.Column()
 	if !ok {
@@ -88,11 +89,11 @@ func (c *compiler) textColumn(name string, s *expr.Syntax) *expr.Node {
 		c.add(at, "must be a text column; numbers have histogram, conditions have fraction")
 		return nil
 	}
-	return &expr.Node{Op: expr.OpColumn, Type: expr.Text, Text: column}
+	return rowfn.Column(column, rowfn.Text)
 }
 
 // categories are the declared values of a text column, or the training part's, then what is none of them and what is null.
-func (c *compiler) categories(name string, column *expr.Node, values []string) []category {
+func (c *compiler) categories(name string, column *rowfn.Node, values []string) []category {
 	if column == nil {
 		return nil
 	}
@@ -101,18 +102,18 @@ func (c *compiler) categories(name string, column *expr.Node, values []string) [
 			return nil
 		}
 	}
-	any := &expr.Node{Op: expr.OpIn, Type: expr.Condition, Args: []*expr.Node{column}}
+	var texts []*rowfn.Node
 	var all []category
 	for _, v := range values {
-		text := &expr.Node{Op: expr.OpText, Type: expr.Text, Text: v}
-		any.Args = append(any.Args, text)
-		all = append(all, category{v, &expr.Node{Op: expr.OpEq, Type: expr.Condition, Args: []*expr.Node{column, text}}})
+		text := rowfn.TextConst(v)
+		texts = append(texts, text)
+		all = append(all, category{v, rowfn.Compare(rowfn.OpEq, column, text)})
 	}
-	return append(all, category{"other", and(not(any), not(isNull(column)))}, category{"null", isNull(column)})
+	return append(all, category{"other", rowfn.And(rowfn.Not(rowfn.In(column, texts...)), rowfn.Not(rowfn.IsNull(column)))}, category{"null", rowfn.IsNull(column)})
 }
 
 // trainingValues are the values of a column in the training part: all of them, or the most frequent ones, in their own order.
-func (c *compiler) trainingValues(name string, column *expr.Node) []string {
+func (c *compiler) trainingValues(name string, column *rowfn.Node) []string {
 	if len(c.list) > 0 {
 		return nil
 	}
@@ -133,8 +134,7 @@ func (c *compiler) trainingValues(name string, column *expr.Node) []string {
 	}
 	functions := make([]RowFunction, len(texts))
 	for i, t := range texts {
-		functions[i] = RowFunction{Lo: 0, Hi: 1, Value: &expr.Node{Op: expr.OpEq, Type: expr.Condition,
-			Args: []*expr.Node{column, {Op: expr.OpText, Type: expr.Text, Text: t}}}}
+		functions[i] = RowFunction{Lo: 0, Hi: 1, Value: rowfn.Compare(rowfn.OpEq, column, rowfn.TextConst(t))}
 	}
 	means := c.trainingMeans("values", "", functions...)
 	if means == nil {
@@ -164,7 +164,7 @@ func (c *compiler) trainingValues(name string, column *expr.Node) []string {
 // the sum at most 2S - S²(1 + 1/d), largest at S = d/(d+1), where it is d/(d+1) = 1 - 1/(d+1).
 //
 // The mean of a unit's rows is rounded to the grid, so that s can be above 1 by half a step for each coordinate: gridSlack.
-func shares(c *compiler, categories []category, where *expr.Node) *Plan {
+func shares(c *compiler, categories []category, where *rowfn.Node) *Plan {
 	p := &Plan{Range: Range{0, 1}, FromZero: true}
 	if where != nil { // first, for without it the others are nothing
 		p.Functions = append(p.Functions, RowFunction{Lo: 0, Hi: 1, Where: where, PerUnit: UnitAny})

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // MaxGradient is the most coordinates of a gradient. They do not cost more by being many, but each is a row function, and each
@@ -67,21 +68,21 @@ func (q *gradient) compile(c *compiler) *Plan {
 	if residual == nil || len(c.list) > 0 {
 		return nil
 	}
-	names, features := []string{"intercept"}, []*expr.Node{literal(1)}
+	names, features := []string{"intercept"}, []*rowfn.Node{rowfn.Const(1)}
 	in, ok := c.inputs(q.Features)
 	if !ok {
 		return nil
 	}
 	for _, w := range q.Model.Linear().Parameters {
-		names, features = append(names, w.Name), append(features, nullAs(c.feature(in, w.Feature), w.Null))
+		names, features = append(names, w.Name), append(features, rowfn.OrElse(c.feature(in, w.Feature), w.Null))
 	}
 	clip := *q.Clip
-	length := binary(expr.OpMul, unary(expr.OpAbs, residual), unary(expr.OpSqrt, squares(features)))
-	scaled := binary(expr.OpDiv, binary(expr.OpMul, residual, literal(clip)), binary(expr.OpMax, length, literal(clip)))
+	length := rowfn.Mul(rowfn.Abs(residual), rowfn.Sqrt(squares(features)))
+	scaled := rowfn.Div(rowfn.Mul(residual, rowfn.Const(clip)), rowfn.Max(length, rowfn.Const(clip)))
 	within := Range{-clip * (1 + gridRoom), clip * (1 + gridRoom)}
 	plan := &Plan{Range: within, FromZero: true}
 	for _, x := range features {
-		plan.Functions = append(plan.Functions, RowFunction{Value: binary(expr.OpMul, scaled, x), Lo: within.Low, Hi: within.High})
+		plan.Functions = append(plan.Functions, RowFunction{Value: rowfn.Mul(scaled, x), Lo: within.Low, Hi: within.High})
 	}
 	plan.releases = []Release{{Kind: Vector, Count: len(features), Variance: 0.25}}
 	plan.combine = func(o Outcome) Result {
@@ -102,28 +103,28 @@ func (q *gradient) compile(c *compiler) *Plan {
 }
 
 // residual is what a row's features are multiplied with: the derivative of its loss by the score.
-func (q *gradient) residual(c *compiler, p predictor) *expr.Node {
+func (q *gradient) residual(c *compiler, p predictor) *rowfn.Node {
 	if p.link == model.Logit {
 		label := c.condition("label", q.Label)
 		if label == nil {
 			return nil
 		}
-		return binary(expr.OpSub, p.number(), choose(label, literal(1), literal(0)))
+		return rowfn.Sub(p.number(), rowfn.If(label, rowfn.Const(1), rowfn.Const(0)))
 	}
 	label := c.number("label", q.Label)
 	if label == nil {
 		return nil
 	}
-	return binary(expr.OpMul, literal(2), binary(expr.OpSub, p.scores[0], label))
+	return rowfn.Mul(rowfn.Const(2), rowfn.Sub(p.scores[0], label))
 }
 
 // squares is the sum of the squares of numbers, added in pairs so that the tree is not deep.
-func squares(numbers []*expr.Node) *expr.Node {
+func squares(numbers []*rowfn.Node) *rowfn.Node {
 	if len(numbers) == 1 {
-		return binary(expr.OpMul, numbers[0], numbers[0])
+		return rowfn.Mul(numbers[0], numbers[0])
 	}
 	half := len(numbers) / 2
-	return binary(expr.OpAdd, squares(numbers[:half]), squares(numbers[half:]))
+	return rowfn.Add(squares(numbers[:half]), squares(numbers[half:]))
 }
 
 func (q *gradient) say(c *compiler, plan *Plan, names []string) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var groupsKind = kind{
@@ -60,7 +61,7 @@ func (q *groups) compile(c *compiler) *Plan {
 	for _, k := range categories {
 		holds := k.holds
 		if where != nil {
-			holds = and(holds, where)
+			holds = rowfn.And(holds, where)
 		}
 		p.Functions = append(p.Functions, split(f, holds)...)
 	}
@@ -77,11 +78,6 @@ func (q *groups) compile(c *compiler) *Plan {
 	}
 	q.say(c, p, categories, null)
 	return p
-}
-
-// within is x in the rows in which a condition holds, else a constant.
-func within(holds, x *expr.Node, otherwise float64) *expr.Node {
-	return &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{holds, x, literal(otherwise)}}
 }
 
 // shareOf is a/(a+b), moved to a range: it rises with a and falls with b, which are free of each other.

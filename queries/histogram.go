@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // MaxEdges bounds the bins of a histogram. Bins do not cost more by being many, but each is a row function.
@@ -49,16 +50,16 @@ func (q *histogram) compile(c *compiler) *Plan {
 		return nil
 	}
 	last := len(q.Edges) - 1
-	bins := []category{{"below " + edge(q.Edges[0]), compare(expr.OpLess, x, q.Edges[0])}}
+	bins := []category{{"below " + edge(q.Edges[0]), rowfn.CompareTo(rowfn.OpLess, x, q.Edges[0])}}
 	for i := range last {
-		inside, close := expr.OpLess, ")"
+		inside, close := rowfn.OpLess, ")"
 		if i == last-1 {
-			inside, close = expr.OpLessEq, "]"
+			inside, close = rowfn.OpLessEq, "]"
 		}
 		bins = append(bins, category{"[" + edge(q.Edges[i]) + ", " + edge(q.Edges[i+1]) + close,
-			and(compare(expr.OpGreaterEq, x, q.Edges[i]), compare(inside, x, q.Edges[i+1]))})
+			rowfn.And(rowfn.CompareTo(rowfn.OpGreaterEq, x, q.Edges[i]), rowfn.CompareTo(inside, x, q.Edges[i+1]))})
 	}
-	bins = append(bins, category{"above " + edge(q.Edges[last]), compare(expr.OpGreater, x, q.Edges[last])}, category{"null", isNull(x)})
+	bins = append(bins, category{"above " + edge(q.Edges[last]), rowfn.CompareTo(rowfn.OpGreater, x, q.Edges[last])}, category{"null", rowfn.IsNull(x)})
 	p := shares(c, bins, where)
 	p.describeShares(c, bins, q.Where, fmt.Sprintf("the share of rows in each bin of %s", q.Of.Canonical()))
 	p.describe.Null = "nulls have a bin of their own"
@@ -67,18 +68,6 @@ func (q *histogram) compile(c *compiler) *Plan {
 
 // edge is a number as the shortest decimal.
 func edge(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-
-func compare(op expr.Op, x *expr.Node, with float64) *expr.Node {
-	return &expr.Node{Op: op, Type: expr.Condition, Args: []*expr.Node{x, literal(with)}}
-}
-
-func and(conditions ...*expr.Node) *expr.Node {
-	return &expr.Node{Op: expr.OpAnd, Type: expr.Condition, Args: conditions}
-}
-
-func isNull(x *expr.Node) *expr.Node {
-	return &expr.Node{Op: expr.OpIsNull, Type: expr.Condition, Args: []*expr.Node{x}}
-}
 
 // edgesForm is a list of rising numbers.
 type edgesForm struct{ into *[]float64 }

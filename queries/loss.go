@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var lossKind = kind{
@@ -129,13 +130,13 @@ func (q *loss) compile(c *compiler) *Plan {
 }
 
 // value is the loss of a row, with the same in words; nil with a violation.
-func (q *loss) value(c *compiler) (*expr.Node, string) {
+func (q *loss) value(c *compiler) (*rowfn.Node, string) {
 	if q.Loss == zeroOneLoss {
 		right, said := q.right(c, q.Threshold)
 		if right == nil {
 			return nil, ""
 		}
-		return choose(right, literal(0), literal(1)), "0 where " + said + ", else 1"
+		return rowfn.If(right, rowfn.Const(0), rowfn.Const(1)), "0 where " + said + ", else 1"
 	}
 	p, ok := q.predictor(c)
 	if !ok {
@@ -154,18 +155,18 @@ func (q *loss) value(c *compiler) (*expr.Node, string) {
 	if label == nil {
 		return nil, ""
 	}
-	e := binary(expr.OpSub, label, p.number())
+	e := rowfn.Sub(label, p.number())
 	switch q.Loss {
 	case squaredLoss:
-		return binary(expr.OpMul, e, e), of
+		return rowfn.Mul(e, e), of
 	case absoluteLoss:
-		return unary(expr.OpAbs, e), of
+		return rowfn.Abs(e), of
 	}
-	return binary(expr.OpMax, binary(expr.OpMul, literal(*q.Quantile), e), binary(expr.OpMul, literal(*q.Quantile-1), e)),
+	return rowfn.Max(rowfn.Mul(rowfn.Const(*q.Quantile), e), rowfn.Mul(rowfn.Const(*q.Quantile-1), e)),
 		fmt.Sprintf("%s at %v", of, *q.Quantile)
 }
 
-func (q *loss) hinge(c *compiler, p predictor) *expr.Node {
+func (q *loss) hinge(c *compiler, p predictor) *rowfn.Node {
 	label := c.condition("label", q.Label)
 	if label == nil {
 		return nil
@@ -174,12 +175,12 @@ func (q *loss) hinge(c *compiler, p predictor) *expr.Node {
 	if p.condition == nil {
 		s = p.scores[0]
 	}
-	margin := choose(label, binary(expr.OpSub, literal(1), s), binary(expr.OpAdd, literal(1), s))
-	return binary(expr.OpMax, margin, literal(0))
+	margin := rowfn.If(label, rowfn.Sub(rowfn.Const(1), s), rowfn.Add(rowfn.Const(1), s))
+	return rowfn.Max(margin, rowfn.Const(0))
 }
 
 // probabilistic is the log or the Brier loss.
-func (q *loss) probabilistic(c *compiler, p predictor) *expr.Node {
+func (q *loss) probabilistic(c *compiler, p predictor) *rowfn.Node {
 	if p.classes == nil {
 		label := c.condition("label", q.Label)
 		if label == nil {
@@ -187,38 +188,38 @@ func (q *loss) probabilistic(c *compiler, p predictor) *expr.Node {
 		}
 		probability := p.number()
 		if q.Loss == brierLoss {
-			e := choose(label, binary(expr.OpSub, literal(1), probability), probability)
-			return binary(expr.OpMul, e, e)
+			e := rowfn.If(label, rowfn.Sub(rowfn.Const(1), probability), probability)
+			return rowfn.Mul(e, e)
 		}
-		return q.log(choose(label, probability, binary(expr.OpSub, literal(1), probability)))
+		return q.log(rowfn.If(label, probability, rowfn.Sub(rowfn.Const(1), probability)))
 	}
 	label := c.isClass(q.Label, p.classes)
 	if label == nil {
 		return nil
 	}
-	null := &expr.Node{Op: expr.OpNull, Type: expr.Number}
+	null := rowfn.Null()
 	probabilities := p.probabilities()
 	if q.Loss == logLoss {
 		given := null // where the label is no class of the model
 		for k, x := range probabilities {
-			given = choose(label[k], x, given)
+			given = rowfn.If(label[k], x, given)
 		}
 		return q.log(given)
 	}
-	var sum, known *expr.Node
+	var sum, known *rowfn.Node
 	for k, x := range probabilities {
-		e := choose(label[k], binary(expr.OpSub, literal(1), x), x)
-		if e = binary(expr.OpMul, e, e); sum == nil {
+		e := rowfn.If(label[k], rowfn.Sub(rowfn.Const(1), x), x)
+		if e = rowfn.Mul(e, e); sum == nil {
 			sum, known = e, label[k]
 			continue
 		}
-		sum = binary(expr.OpAdd, sum, e)
-		known = &expr.Node{Op: expr.OpOr, Type: expr.Condition, Args: []*expr.Node{known, label[k]}}
+		sum = rowfn.Add(sum, e)
+		known = rowfn.Or(known, label[k])
 	}
-	return choose(known, binary(expr.OpDiv, sum, literal(2)), null)
+	return rowfn.If(known, rowfn.Div(sum, rowfn.Const(2)), null)
 }
 
-func (q *loss) log(probability *expr.Node) *expr.Node {
+func (q *loss) log(probability *rowfn.Node) *rowfn.Node {
 	clip := *orDefault(q.Clip, defaultLogClip)
-	return unary(expr.OpNeg, unary(expr.OpLog, clamped(probability, Range{clip, 1 - clip})))
+	return rowfn.Neg(rowfn.Log(Range{clip, 1 - clip}.clamp(probability)))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // moments are means that one answer is computed from: over all rows, or over those in which where holds. The second costs one row
@@ -15,7 +16,7 @@ type moments struct {
 	rows        bool // every row has one vote, where units hold several
 }
 
-func momentsOf(c *compiler, where *expr.Node, weight Weight, functions ...RowFunction) moments {
+func momentsOf(c *compiler, where *rowfn.Node, weight Weight, functions ...RowFunction) moments {
 	rows := weight == WeightRow && c.grouped
 	if where == nil && !rows {
 		return moments{functions: functions}
@@ -103,24 +104,19 @@ func answer(value float64, bounds interval.Interval, bounded, defined bool, r Ra
 	return result
 }
 
-// nullAs is x, or a number where x is null.
-func nullAs(x *expr.Node, null float64) *expr.Node {
-	return &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{isNull(x), literal(null), x}}
-}
-
 // centered is z = (x - center)/scale of a number x that is clamped to a range, never null, with the scale that puts z within ±1.
 // Spreads and products of deviations are the same about any center. The nearer it is to the mean, the less does the uncertainty of
 // the mean widen their intervals.
 type centered struct {
 	center, scale float64
-	value         *expr.Node
+	value         *rowfn.Node
 	in            Range // of z
 }
 
-func centeredAt(x *expr.Node, r Range, center float64) centered {
+func centeredAt(x *rowfn.Node, r Range, center float64) centered {
 	scale := max(center-r.Low, r.High-center)
 	return centered{center, scale,
-		binary(expr.OpDiv, binary(expr.OpSub, clamped(x, r), literal(center)), literal(scale)),
+		rowfn.Div(rowfn.Sub(r.clamp(x), rowfn.Const(center)), rowfn.Const(scale)),
 		Range{max((r.Low-center)/scale, -1), min((r.High-center)/scale, 1)}}
 }
 
@@ -133,17 +129,17 @@ func (z centered) mean() RowFunction {
 func (z centered) product(y centered) RowFunction {
 	a, b, c, d := z.in.Low*y.in.Low, z.in.Low*y.in.High, z.in.High*y.in.Low, z.in.High*y.in.High
 	low, high := min(a, b, c, d), max(a, b, c, d)
-	return RowFunction{Value: binary(expr.OpMul, z.value, y.value), Lo: low, Hi: high, Null: low}
+	return RowFunction{Value: rowfn.Mul(z.value, y.value), Lo: low, Hi: high, Null: low}
 }
 
 // square is the row function z².
 func (z centered) square() RowFunction {
-	return RowFunction{Value: binary(expr.OpMul, z.value, z.value), Lo: 0, Hi: 1}
+	return RowFunction{Value: rowfn.Mul(z.value, z.value), Lo: 0, Hi: 1}
 }
 
 // centers are the training part's means of numbers, clamped to their ranges; without a training part, or where it has no row in
 // which where holds, the middles of the ranges.
-func centers(c *compiler, name string, where *expr.Node, weight Weight, ranges []Range, numbers ...*expr.Node) []float64 {
+func centers(c *compiler, name string, where *rowfn.Node, weight Weight, ranges []Range, numbers ...*rowfn.Node) []float64 {
 	at := make([]float64, len(numbers))
 	functions := make([]RowFunction, len(numbers))
 	for i, r := range ranges {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // operand is a query inside of another.
@@ -140,19 +140,19 @@ func (p *Plan) affine() bool {
 }
 
 // inUnits is how a row function's value is a number in the query's own units: clamped, never null.
-func inUnits(f RowFunction) *expr.Node {
+func inUnits(f RowFunction) *rowfn.Node {
 	switch {
 	case f.Value == nil:
-		return literal(f.Hi)
-	case f.Value.Type == expr.Condition:
-		return &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{f.Value, literal(1), literal(0)}}
+		return rowfn.Const(f.Hi)
+	case f.Value.Type == rowfn.Condition:
+		return rowfn.If(f.Value, rowfn.Const(1), rowfn.Const(0))
 	}
-	return nullAs(clamped(f.Value, Range{f.Lo, f.Hi}), f.Null)
+	return rowfn.OrElse(Range{f.Lo, f.Hi}.clamp(f.Value), f.Null)
 }
 
 // opposite is the row function with the other sign, so that the least mean is the largest.
 func opposite(f RowFunction) RowFunction {
-	return RowFunction{Value: binary(expr.OpSub, literal(0), inUnits(f)), Lo: -f.Hi, Hi: -f.Lo, Null: -f.Null}
+	return RowFunction{Value: rowfn.Sub(rowfn.Const(0), inUnits(f)), Lo: -f.Hi, Hi: -f.Lo, Null: -f.Null}
 }
 
 // truth is true or false; false is the default.

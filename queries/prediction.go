@@ -15,6 +15,7 @@ import (
 	"github.com/holdoutd/holdoutd/internal/nearest"
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // prediction is the part that all questions about a model's quality share: what predicts, and the label.
@@ -87,10 +88,10 @@ func (q *prediction) name() string {
 
 // predictor is a prediction in a row.
 type predictor struct {
-	scores    []*expr.Node // before the link; one, or one for each class
+	scores    []*rowfn.Node // before the link; one, or one for each class
 	link      model.Link
 	classes   []model.Class
-	condition *expr.Node // of a prediction that is a condition; then there are no scores
+	condition *rowfn.Node // of a prediction that is a condition; then there are no scores
 }
 
 // predictor builds the prediction; false with a violation where it does not fit the schema.
@@ -100,16 +101,16 @@ func (q *prediction) predictor(c *compiler) (p predictor, ok bool) {
 	}
 	if q.Rows.digest != "" {
 		n := c.rowNumbers("predictions", q.Rows)
-		return predictor{scores: []*expr.Node{n}, link: model.Identity}, n != nil
+		return predictor{scores: []*rowfn.Node{n}, link: model.Identity}, n != nil
 	}
 	n, err := q.Prediction.Check(c.schema)
 	switch {
 	case err != nil:
 		c.expression(c.pointer+"/prediction", err)
-	case n.Type == expr.Condition:
+	case n.Type == rowfn.Condition:
 		return predictor{condition: n}, true
-	case n.Type == expr.Number:
-		return predictor{scores: []*expr.Node{n}, link: model.Identity}, true
+	case n.Type == rowfn.Number:
+		return predictor{scores: []*rowfn.Node{n}, link: model.Identity}, true
 	default:
 		c.add(c.pointer+"/prediction", "must be a number or a condition")
 	}
@@ -122,7 +123,7 @@ func (c *compiler) model(m *model.Model, computed map[string]*expr.Syntax) (p pr
 	if !ok {
 		return p, false
 	}
-	features := make([]*expr.Node, 0, len(m.Features()))
+	features := make([]*rowfn.Node, 0, len(m.Features()))
 	for _, f := range m.Features() {
 		n := c.feature(inputs, f)
 		if n == nil {
@@ -132,7 +133,7 @@ func (c *compiler) model(m *model.Model, computed map[string]*expr.Syntax) (p pr
 	}
 	p = predictor{link: m.Link(), classes: m.Classes()}
 	for k := range m.Scorer().Outputs() {
-		p.scores = append(p.scores, &expr.Node{Op: expr.OpScore, Type: expr.Number, Model: m, Output: k, Args: features})
+		p.scores = append(p.scores, &rowfn.Node{Op: rowfn.OpScore, Type: rowfn.Number, Model: m.Scorer(), Output: k, Args: features})
 	}
 	return p, true
 }
@@ -140,11 +141,11 @@ func (c *compiler) model(m *model.Model, computed map[string]*expr.Syntax) (p pr
 // inputs are what a model can read, by name: the kinds of columns, and numbers that are computed.
 type inputs struct {
 	columns  map[string]dataset.Kind
-	computed map[string]*expr.Node
+	computed map[string]*rowfn.Node
 }
 
 func (c *compiler) inputs(computed map[string]*expr.Syntax) (in inputs, ok bool) {
-	in = inputs{make(map[string]dataset.Kind, len(c.schema.Fields)), map[string]*expr.Node{}}
+	in = inputs{make(map[string]dataset.Kind, len(c.schema.Fields)), map[string]*rowfn.Node{}}
 	for _, f := range c.schema.Fields {
 		in.columns[f.Name] = f.Kind
 	}
@@ -158,10 +159,10 @@ func (c *compiler) inputs(computed map[string]*expr.Syntax) (in inputs, ok bool)
 			c.add(at, "is the name of a column; give the feature another one")
 		case err != nil:
 			c.expression(at, err)
-		case n.Type == expr.Condition:
-			in.computed[name] = choose(n, literal(1), literal(0))
+		case n.Type == rowfn.Condition:
+			in.computed[name] = rowfn.If(n, rowfn.Const(1), rowfn.Const(0))
 			continue
-		case n.Type == expr.Number:
+		case n.Type == rowfn.Number:
 			in.computed[name] = n
 			continue
 		default:
@@ -173,19 +174,19 @@ func (c *compiler) inputs(computed map[string]*expr.Syntax) (in inputs, ok bool)
 }
 
 // feature is a model's feature as a number of the row; nil with a violation where the column is not there or is of another kind.
-func (c *compiler) feature(in inputs, f model.Feature) *expr.Node {
+func (c *compiler) feature(in inputs, f model.Feature) *rowfn.Node {
 	if n := in.computed[f.Column]; n != nil {
 		return n
 	}
 	kind, known := in.columns[f.Column]
-	n := &expr.Node{Op: expr.OpColumn, Type: expr.Number, Text: f.Column}
+	n := rowfn.Column(f.Column, rowfn.Number)
 	switch {
 	case !known:
 		c.unknownColumn("model", f.Column)
 		return nil
 	case f.Texts != nil && kind == dataset.Text:
-		n.Type = expr.Text
-		return &expr.Node{Op: expr.OpLookup, Type: expr.Number, Args: []*expr.Node{n}, Texts: f.Texts, Number: f.Null}
+		n.Type = rowfn.Text
+		return &rowfn.Node{Op: rowfn.OpLookup, Type: rowfn.Number, Args: []*rowfn.Node{n}, Texts: f.Texts, Number: f.Null}
 	case f.Texts == nil && kind == dataset.Bool:
 		return truthNumber(f.Column)
 	case f.Texts == nil && kind == dataset.Number:
@@ -208,38 +209,26 @@ func (c *compiler) unknownColumn(member, name string) {
 }
 
 // truthNumber is a Bool column as 1 and 0, null where it is null.
-func truthNumber(column string) *expr.Node {
-	n := &expr.Node{Op: expr.OpColumn, Type: expr.Condition, Text: column}
-	null := &expr.Node{Op: expr.OpNull, Type: expr.Number}
-	return choose(isNull(n), null, choose(n, literal(1), literal(0)))
-}
-
-func choose(test, yes, no *expr.Node) *expr.Node {
-	return &expr.Node{Op: expr.OpIf, Type: yes.Type, Args: []*expr.Node{test, yes, no}}
-}
-
-func negated(condition *expr.Node) *expr.Node {
-	return &expr.Node{Op: expr.OpNot, Type: expr.Condition, Args: []*expr.Node{condition}}
-}
-
-func unary(op expr.Op, x *expr.Node) *expr.Node {
-	return &expr.Node{Op: op, Type: expr.Number, Args: []*expr.Node{x}}
+func truthNumber(column string) *rowfn.Node {
+	n := rowfn.Column(column, rowfn.Condition)
+	null := rowfn.Null()
+	return rowfn.If(rowfn.IsNull(n), null, rowfn.If(n, rowfn.Const(1), rowfn.Const(0)))
 }
 
 // largestExponent keeps exp(-score) finite. A probability is then at least 1e-304, and as near to 1 as a double can be.
 const largestExponent = 700
 
 // sigmoid is 1/(1+exp(-z)).
-func sigmoid(z *expr.Node) *expr.Node {
-	e := unary(expr.OpExp, unary(expr.OpNeg, clamped(z, Range{-largestExponent, largestExponent})))
-	return binary(expr.OpDiv, literal(1), binary(expr.OpAdd, literal(1), e))
+func sigmoid(z *rowfn.Node) *rowfn.Node {
+	e := rowfn.Exp(rowfn.Neg(Range{-largestExponent, largestExponent}.clamp(z)))
+	return rowfn.Div(rowfn.Const(1), rowfn.Add(rowfn.Const(1), e))
 }
 
 // number is the prediction of one number or probability; null where the score is.
-func (p predictor) number() *expr.Node {
+func (p predictor) number() *rowfn.Node {
 	switch {
 	case p.condition != nil:
-		return choose(p.condition, literal(1), literal(0))
+		return rowfn.If(p.condition, rowfn.Const(1), rowfn.Const(0))
 	case p.link == model.Logit:
 		return sigmoid(p.scores[0])
 	}
@@ -247,78 +236,78 @@ func (p predictor) number() *expr.Node {
 }
 
 // above is whether the prediction is above a threshold of its own scale, decided on the scale of the scores.
-func (p predictor) above(threshold float64) *expr.Node {
+func (p predictor) above(threshold float64) *rowfn.Node {
 	switch {
 	case p.condition != nil:
 		return p.condition
 	case p.link != model.Logit:
-		return compare(expr.OpGreater, p.scores[0], threshold)
+		return rowfn.CompareTo(rowfn.OpGreater, p.scores[0], threshold)
 	case threshold <= 0:
-		return compare(expr.OpGreater, p.scores[0], -model.MaxMagnitude)
+		return rowfn.CompareTo(rowfn.OpGreater, p.scores[0], -model.MaxMagnitude)
 	case threshold >= 1:
-		return compare(expr.OpGreater, p.scores[0], math.MaxFloat64)
+		return rowfn.CompareTo(rowfn.OpGreater, p.scores[0], math.MaxFloat64)
 	}
-	return compare(expr.OpGreater, p.scores[0], math.Log(threshold)-math.Log1p(-threshold))
+	return rowfn.CompareTo(rowfn.OpGreater, p.scores[0], math.Log(threshold)-math.Log1p(-threshold))
 }
 
 // probabilities are those of the classes.
-func (p predictor) probabilities() []*expr.Node {
+func (p predictor) probabilities() []*rowfn.Node {
 	if p.link != model.Softmax {
 		return p.scores
 	}
 	top := p.scores[0]
 	for _, z := range p.scores[1:] {
-		top = binary(expr.OpMax, top, z)
+		top = rowfn.Max(top, z)
 	}
-	var sum *expr.Node
-	all := make([]*expr.Node, len(p.scores))
+	var sum *rowfn.Node
+	all := make([]*rowfn.Node, len(p.scores))
 	for k, z := range p.scores {
-		all[k] = unary(expr.OpExp, binary(expr.OpSub, z, top))
+		all[k] = rowfn.Exp(rowfn.Sub(z, top))
 		if sum == nil {
 			sum = all[k]
 		} else {
-			sum = binary(expr.OpAdd, sum, all[k])
+			sum = rowfn.Add(sum, all[k])
 		}
 	}
 	for k := range all {
-		all[k] = binary(expr.OpDiv, all[k], sum)
+		all[k] = rowfn.Div(all[k], sum)
 	}
 	return all
 }
 
 // picked is, for each class, whether it is the predicted one: the first of those with the largest score. With the running
 // maxima from both ends that takes two comparisons a class.
-func (p predictor) picked() []*expr.Node {
+func (p predictor) picked() []*rowfn.Node {
 	last := len(p.scores) - 1
-	after := make([]*expr.Node, last+1) // the largest of the scores from k on
+	after := make([]*rowfn.Node, last+1) // the largest of the scores from k on
 	after[last] = p.scores[last]
 	for k := last - 1; k >= 0; k-- {
-		after[k] = binary(expr.OpMax, p.scores[k], after[k+1])
+		after[k] = rowfn.Max(p.scores[k], after[k+1])
 	}
-	all := make([]*expr.Node, last+1)
-	var before *expr.Node
+	all := make([]*rowfn.Node, last+1)
+	var before *rowfn.Node
 	for k, z := range p.scores {
-		var holds []*expr.Node
+		var holds []*rowfn.Node
 		if k < last {
-			holds = append(holds, &expr.Node{Op: expr.OpGreaterEq, Type: expr.Condition, Args: []*expr.Node{z, after[k+1]}})
+			holds = append(holds, rowfn.Compare(rowfn.OpGreaterEq, z, after[k+1]))
 		}
 		if before == nil {
 			before = z
 		} else {
-			holds = append(holds, &expr.Node{Op: expr.OpGreater, Type: expr.Condition, Args: []*expr.Node{z, before}})
-			before = binary(expr.OpMax, before, z)
+			holds = append(holds, rowfn.Compare(rowfn.OpGreater, z, before))
+			before = rowfn.Max(before, z)
 		}
 		if all[k] = holds[0]; len(holds) > 1 {
-			all[k] = and(holds...)
+			all[k] = rowfn.And(holds...)
 		}
 	}
 	return all
 }
 
 // isClass is, for each class, whether the label is it; nil with a violation where the label has another type.
-func (c *compiler) isClass(label *expr.Syntax, classes []model.Class) []*expr.Node {
-	all := make([]*expr.Node, len(classes))
-	var x *expr.Node
+func (c *compiler) isClass(label *expr.Syntax, classes []model.Class) []*rowfn.Node {
+	all := make([]*rowfn.Node, len(classes))
+	var x *rowfn.Node
 	if classes[0].Numeric {
 		x = c.number("label", label)
 	} else {
@@ -328,11 +317,11 @@ func (c *compiler) isClass(label *expr.Syntax, classes []model.Class) []*expr.No
 		return nil
 	}
 	for k, class := range classes {
-		value := literal(class.Number)
+		value := rowfn.Const(class.Number)
 		if !class.Numeric {
-			value = &expr.Node{Op: expr.OpText, Type: expr.Text, Text: class.Text}
+			value = rowfn.TextConst(class.Text)
 		}
-		all[k] = &expr.Node{Op: expr.OpEq, Type: expr.Condition, Args: []*expr.Node{x, value}}
+		all[k] = rowfn.Compare(rowfn.OpEq, x, value)
 	}
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Limits of a quantile.
@@ -319,17 +320,17 @@ func (q *quantile) compile(c *compiler) *Plan {
 }
 
 // function is 1[x <= rung]; with where, p in other rows, so that its mean reaches p where the conditional distribution function does.
-func (l ladder) function(x *expr.Node, null float64, where *expr.Node, rung int) RowFunction {
+func (l ladder) function(x *rowfn.Node, null float64, where *rowfn.Node, rung int) RowFunction {
 	threshold := l.at(rung)
-	reached := compare(expr.OpLessEq, x, threshold)
+	reached := rowfn.CompareTo(rowfn.OpLessEq, x, threshold)
 	if null <= threshold {
-		reached = &expr.Node{Op: expr.OpOr, Type: expr.Condition, Args: []*expr.Node{reached, isNull(x)}}
+		reached = rowfn.Or(reached, rowfn.IsNull(x))
 	}
 	if where == nil {
 		return RowFunction{Value: reached, Lo: 0, Hi: 1}
 	}
-	otherwise := within(where, literal(0), l.p) // which the functions of all rungs share
-	return RowFunction{Lo: 0, Hi: 1, Value: &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{and(where, reached), literal(1), otherwise}}}
+	otherwise := rowfn.If(where, rowfn.Const(0), rowfn.Const(l.p)) // which the functions of all rungs share
+	return RowFunction{Lo: 0, Hi: 1, Value: rowfn.If(rowfn.And(where, reached), rowfn.Const(1), otherwise)}
 }
 
 // combine answers with the rung at which the search ended, and with all rungs that no released interval excludes. P(x <= t) rises

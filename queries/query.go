@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Query is a parsed question. It is immutable but for its Note.
@@ -217,7 +218,7 @@ func (c *compiler) target(format string, args ...any) string {
 }
 
 // number is the checked node of a member that must be a number; nil with a violation if it is not.
-func (c *compiler) number(name string, s *expr.Syntax) *expr.Node {
+func (c *compiler) number(name string, s *expr.Syntax) *rowfn.Node {
 	n, err := s.CheckNumber(c.schema)
 	if err != nil {
 		c.expression(c.pointer+"/"+name, err)
@@ -226,7 +227,7 @@ func (c *compiler) number(name string, s *expr.Syntax) *expr.Node {
 }
 
 // condition is the checked node of a member that must be a condition; nil for a member that is absent.
-func (c *compiler) condition(name string, s *expr.Syntax) *expr.Node {
+func (c *compiler) condition(name string, s *expr.Syntax) *rowfn.Node {
 	if s == nil {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var rmseKind = kind{
@@ -52,8 +53,8 @@ func (q *rmse) compile(c *compiler) *Plan {
 		return nil
 	}
 	largest := *q.MaxError
-	share := binary(expr.OpDiv, clamped(binary(expr.OpSub, label, predicted), Range{-largest, largest}), literal(largest))
-	m := momentsOf(c, where, q.Weight, RowFunction{Value: binary(expr.OpMul, share, share), Lo: 0, Hi: 1, Null: 1})
+	share := rowfn.Div(Range{-largest, largest}.clamp(rowfn.Sub(label, predicted)), rowfn.Const(largest))
+	m := momentsOf(c, where, q.Weight, RowFunction{Value: rowfn.Mul(share, share), Lo: 0, Hi: 1, Null: 1})
 	p := &Plan{Functions: m.functions, Range: Range{0, largest}, FromZero: true}
 	p.combine = func(o Outcome) Result {
 		means, bounded, defined := m.read(o)
@@ -71,7 +72,7 @@ func (q *rmse) compile(c *compiler) *Plan {
 }
 
 // numbers are the label and the prediction; nil with a violation.
-func (q *prediction) numbers(c *compiler) (label, predicted *expr.Node) {
+func (q *prediction) numbers(c *compiler) (label, predicted *rowfn.Node) {
 	p, ok := q.predictor(c)
 	if !ok || !c.oneOutput(p) {
 		return nil, nil
@@ -116,10 +117,10 @@ func (q *r2) compile(c *compiler) *Plan {
 	}
 	r := q.Range
 	width := r.High - r.Low
-	label = nullAs(label, r.Low)
-	e := binary(expr.OpDiv, binary(expr.OpSub, clamped(label, r), clamped(predicted, r)), literal(width))
+	label = rowfn.OrElse(label, r.Low)
+	e := rowfn.Div(rowfn.Sub(r.clamp(label), r.clamp(predicted)), rowfn.Const(width))
 	z := centeredAt(label, r, centers(c, "label", where, q.Weight, []Range{r}, label)[0])
-	m := momentsOf(c, where, q.Weight, RowFunction{Value: binary(expr.OpMul, e, e), Lo: 0, Hi: 1, Null: 1}, z.mean(), z.square())
+	m := momentsOf(c, where, q.Weight, RowFunction{Value: rowfn.Mul(e, e), Lo: 0, Hi: 1, Null: 1}, z.mean(), z.square())
 	p := &Plan{Functions: m.functions, Range: Range{-1, 1}, FromZero: true}
 	p.combine = func(o Outcome) Result {
 		means, bounded, defined := m.read(o)

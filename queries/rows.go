@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // rowNumbers is a number for each row of the holdout, as predictions are given where the features are public. Its canonical
@@ -25,7 +25,7 @@ func PublicRows(rows int64, why string) Option {
 }
 
 // rowNumbers is the node of numbers that come with the question; nil with a violation.
-func (c *compiler) rowNumbers(name string, r rowNumbers) *expr.Node {
+func (c *compiler) rowNumbers(name string, r rowNumbers) *rowfn.Node {
 	at := c.pointer + "/" + name
 	switch {
 	case c.noRows != "":
@@ -38,7 +38,7 @@ func (c *compiler) rowNumbers(name string, r rowNumbers) *expr.Node {
 		c.add(at, fmt.Sprintf("has %d numbers; the holdout has %d rows, and wants one for each in the order of row_id", r.count, c.rows))
 	default:
 		c.holdoutOnly = true
-		return &expr.Node{Op: expr.OpRow, Type: expr.Number, Values: r.values}
+		return &rowfn.Node{Op: rowfn.OpRow, Type: rowfn.Number, Values: r.values}
 	}
 	return nil
 }

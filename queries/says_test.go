@@ -8,6 +8,7 @@ import (
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // TestSoftmaxOfLargeScores: probabilities are those of the scores' differences, however large the scores are and wherever the largest stands.
@@ -16,7 +17,7 @@ func TestSoftmaxOfLargeScores(t *testing.T) {
 		top := math.Inf(-1)
 		p := predictor{link: model.Softmax}
 		for _, z := range scores {
-			p.scores = append(p.scores, literal(z))
+			p.scores = append(p.scores, rowfn.Const(z))
 			top = max(top, z)
 		}
 		sum := 0.0

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var screenKind = kind{
@@ -77,45 +78,33 @@ func (q *screen) compile(c *compiler) *Plan {
 }
 
 // label is the number that features are held against, clamped.
-func (q *screen) label(c *compiler) (*expr.Node, Range) {
+func (q *screen) label(c *compiler) (*rowfn.Node, Range) {
 	n, err := q.Label.Check(c.schema)
 	if err != nil {
 		c.expression(c.pointer+"/label", err)
 		return nil, Range{}
 	}
 	switch {
-	case n.Type == expr.Condition && q.RangeLabel.valid():
+	case n.Type == rowfn.Condition && q.RangeLabel.valid():
 		c.add(c.pointer+"/range_label", "a label that is a condition is 1 or -1 and has no range")
-	case n.Type == expr.Condition:
-		return &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{n, literal(1), literal(-1)}}, Range{-1, 1}
-	case n.Type != expr.Number:
+	case n.Type == rowfn.Condition:
+		return rowfn.If(n, rowfn.Const(1), rowfn.Const(-1)), Range{-1, 1}
+	case n.Type != rowfn.Number:
 		c.add(c.pointer+"/label", "must be a number or a condition")
 	case !q.RangeLabel.valid():
 		c.add(c.pointer+"/range_label", "is missing: the label is a number, which needs a range to be clamped to")
 	default:
-		return clamped(n, q.RangeLabel), q.RangeLabel
+		return q.RangeLabel.clamp(n), q.RangeLabel
 	}
 	return nil, Range{}
 }
 
-func clamped(n *expr.Node, r Range) *expr.Node {
-	return &expr.Node{Op: expr.OpClamp, Type: expr.Number, Args: []*expr.Node{n, literal(r.Low), literal(r.High)}}
-}
-
-func binary(op expr.Op, a, b *expr.Node) *expr.Node {
-	return &expr.Node{Op: op, Type: expr.Number, Args: []*expr.Node{a, b}}
-}
-
-func columnNode(name string) *expr.Node {
-	return &expr.Node{Op: expr.OpColumn, Type: expr.Number, Text: name}
-}
-
 // products asks for the mean of feature times label, over the hull of what the product can be.
-func (q *screen) products(p *Plan, label *expr.Node, labelRange Range, names []string) {
+func (q *screen) products(p *Plan, label *rowfn.Node, labelRange Range, names []string) {
 	a, b, x, y := q.Range.Low, q.Range.High, labelRange.Low, labelRange.High
 	r := Range{min(a*x, a*y, b*x, b*y), max(a*x, a*y, b*x, b*y)}
 	for _, name := range names {
-		p.Functions = append(p.Functions, RowFunction{Value: binary(expr.OpMul, clamped(columnNode(name), q.Range), label), Lo: r.Low, Hi: r.High,
+		p.Functions = append(p.Functions, RowFunction{Value: rowfn.Mul(q.Range.clamp(rowfn.Column(name, rowfn.Number)), label), Lo: r.Low, Hi: r.High,
 			Null: min(max(0, r.Low), r.High)})
 	}
 	p.Range = r
@@ -126,7 +115,7 @@ func (q *screen) products(p *Plan, label *expr.Node, labelRange Range, names []s
 }
 
 // correlations asks for the mean product of z-scores. A feature that does not vary in the training part has none, and is not asked.
-func (q *screen) correlations(c *compiler, p *Plan, label *expr.Node, labelRange Range, names []string) {
+func (q *screen) correlations(c *compiler, p *Plan, label *rowfn.Node, labelRange Range, names []string) {
 	scores := c.zScores("features", `use "statistic":"product"`, append([]zScored{{label, labelRange}}, zScoredColumns(names, q.Range)...))
 	if scores == nil {
 		return
@@ -139,7 +128,7 @@ func (q *screen) correlations(c *compiler, p *Plan, label *expr.Node, labelRange
 	defined := make([]bool, len(names))
 	for i, z := range scores[1:] {
 		if defined[i] = z != nil; z != nil {
-			p.Functions = append(p.Functions, RowFunction{Value: binary(expr.OpMul, z, scores[0]), Lo: r.Low, Hi: r.High})
+			p.Functions = append(p.Functions, RowFunction{Value: rowfn.Mul(z, scores[0]), Lo: r.Low, Hi: r.High})
 		}
 	}
 	if len(p.Functions) == 0 {
@@ -177,14 +166,14 @@ func itemwise(names []string, defined []bool, r Range) func(Outcome) Result {
 
 // zScored is a number that is to be standardised.
 type zScored struct {
-	value *expr.Node // clamped to the range
+	value *rowfn.Node // clamped to the range
 	in    Range
 }
 
 func zScoredColumns(names []string, r Range) []zScored {
 	all := make([]zScored, len(names))
 	for i, name := range names {
-		all[i] = zScored{clamped(columnNode(name), r), r}
+		all[i] = zScored{r.clamp(rowfn.Column(name, rowfn.Number)), r}
 	}
 	return all
 }
@@ -195,20 +184,20 @@ const leastSpread = 1e-4
 
 // zScores are the numbers minus their means, divided by their standard deviations, both of the training part; null where a
 // number is. A number that does not vary has none. It is nil after a violation.
-func (c *compiler) zScores(name, instead string, numbers []zScored) []*expr.Node {
+func (c *compiler) zScores(name, instead string, numbers []zScored) []*rowfn.Node {
 	functions := make([]RowFunction, 0, 2*len(numbers))
 	for _, x := range numbers {
 		middle, half := x.in.Low/2+x.in.High/2, x.in.High/2-x.in.Low/2
-		away := binary(expr.OpSub, x.value, literal(middle))
+		away := rowfn.Sub(x.value, rowfn.Const(middle))
 		functions = append(functions,
 			RowFunction{Value: x.value, Lo: x.in.Low, Hi: x.in.High, Null: middle},
-			RowFunction{Value: binary(expr.OpMul, away, away), Lo: 0, Hi: half * half})
+			RowFunction{Value: rowfn.Mul(away, away), Lo: 0, Hi: half * half})
 	}
 	means := c.trainingMeans(name, instead, functions...)
 	if means == nil {
 		return nil
 	}
-	scores := make([]*expr.Node, len(numbers))
+	scores := make([]*rowfn.Node, len(numbers))
 	for i, x := range numbers {
 		half := x.in.High/2 - x.in.Low/2
 		away := (2*means[2*i] - 1) * half // of the mean from the middle
@@ -216,7 +205,7 @@ func (c *compiler) zScores(name, instead string, numbers []zScored) []*expr.Node
 		if sd < leastSpread*2*half {
 			continue
 		}
-		scores[i] = binary(expr.OpMul, binary(expr.OpSub, x.value, literal(x.in.Low/2+x.in.High/2+away)), literal(1/sd))
+		scores[i] = rowfn.Mul(rowfn.Sub(x.value, rowfn.Const(x.in.Low/2+x.in.High/2+away)), rowfn.Const(1/sd))
 	}
 	return scores
 }

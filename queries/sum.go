@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var sumKind = kind{
@@ -39,11 +40,11 @@ func (q *sum) compile(c *compiler) *Plan {
 	value, where := c.number("of", q.Of), c.condition("where", q.Where)
 	wide := Range{min(q.Range.Low, 0), max(q.Range.High, 0)}
 	if wide != q.Range {
-		value = &expr.Node{Op: expr.OpClamp, Type: expr.Number, Args: []*expr.Node{value, literal(q.Range.Low), literal(q.Range.High)}}
+		value = rowfn.Clamp(value, q.Range.Low, q.Range.High)
 	}
 	text := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range)
 	if where != nil {
-		value = &expr.Node{Op: expr.OpIf, Type: expr.Number, Args: []*expr.Node{where, value, literal(0)}}
+		value = rowfn.If(where, value, rowfn.Const(0))
 		text += " where " + q.Where.Canonical() + ", else 0"
 	}
 	f := RowFunction{Value: value, Lo: wide.Low, Hi: wide.High}
@@ -52,8 +53,4 @@ func (q *sum) compile(c *compiler) *Plan {
 	p.describe.scaled(c)
 	p.describe.Null = "a null adds nothing"
 	return p
-}
-
-func literal(x float64) *expr.Node {
-	return &expr.Node{Op: expr.OpNumber, Type: expr.Number, Number: x}
 }

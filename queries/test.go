@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var testKind = kind{
@@ -309,7 +310,7 @@ func (q *test) ofSlope(c *compiler) *Plan {
 	if len(c.list) > 0 {
 		return nil
 	}
-	x, y = nullAs(x, q.RangeX.Low), nullAs(y, q.RangeY.Low)
+	x, y = rowfn.OrElse(x, q.RangeX.Low), rowfn.OrElse(y, q.RangeY.Low)
 	at := centers(c, "x", where, WeightUnit, []Range{q.RangeX, q.RangeY}, x, y)
 	if at == nil || c.failed != nil {
 		return nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // maxTable bounds the cells of a test of independence: each is a row function and a line of the answer.
@@ -32,31 +33,31 @@ func totalOf(all []float64) (total float64) {
 // exclusive makes categories of conditions: a row is in the first that holds, or in the last one, other.
 func (c *compiler) exclusive(name string, all []*expr.Syntax) []category {
 	cells := make([]category, 0, len(all)+1)
-	var before []*expr.Node
+	var before []*rowfn.Node
 	for i, s := range all {
 		n := c.condition(fmt.Sprintf("%s/%d", name, i), s)
 		if n == nil {
 			continue
 		}
 		cells = append(cells, category{s.Canonical(), firstHolds(before, n)})
-		before = append(before, not(n))
+		before = append(before, rowfn.Not(n))
 	}
 	return append(cells, category{"other", firstHolds(before, nil)})
 }
 
 // firstHolds is n and none of what is before.
-func firstHolds(before []*expr.Node, n *expr.Node) *expr.Node {
-	all := append([]*expr.Node{}, before...)
+func firstHolds(before []*rowfn.Node, n *rowfn.Node) *rowfn.Node {
+	all := append([]*rowfn.Node{}, before...)
 	if n != nil {
 		all = append(all, n)
 	}
 	switch len(all) {
 	case 0:
-		return &expr.Node{Op: expr.OpTrue, Type: expr.Condition}
+		return rowfn.True()
 	case 1:
 		return all[0]
 	}
-	return and(all...)
+	return rowfn.And(all...)
 }
 
 // ofCells asks for the shares of the cells as one vector, and holds each against what is expected.
@@ -135,7 +136,7 @@ func (q *test) ofTable(c *compiler) *Plan {
 	var cells []category
 	for _, r := range rows {
 		for _, k := range columns {
-			cells = append(cells, category{r.name + " and " + k.name, and(r.holds, k.holds)})
+			cells = append(cells, category{r.name + " and " + k.name, rowfn.And(r.holds, k.holds)})
 		}
 	}
 	p := shares(c, cells, nil)

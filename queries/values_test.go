@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // valueBodies are queries of every type but those that choose on the way, argmax and quantile.
@@ -99,7 +100,7 @@ func TestProductsHull(t *testing.T) {
 		}
 		f, l := draw("feature"), draw("label")
 		p := &Plan{}
-		(&screen{Range: f, Label: label}).products(p, columnNode("u"), l, []string{"v"})
+		(&screen{Range: f, Label: label}).products(p, rowfn.Column("u", rowfn.Number), l, []string{"v"})
 		low, high := math.Inf(1), math.Inf(-1)
 		for _, x := range []float64{f.Low, f.High} {
 			for _, y := range []float64{l.Low, l.High} {

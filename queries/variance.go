@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var varianceKind = kind{
@@ -75,7 +76,7 @@ func (q *spread) compile(c *compiler) *Plan {
 		return nil
 	}
 	null := orLow(q.Null, q.Range)
-	x = nullAs(x, null)
+	x = rowfn.OrElse(x, null)
 	z := centeredAt(x, q.Range, centers(c, "of", where, q.Weight, []Range{q.Range}, x)[0])
 	m := momentsOf(c, where, q.Weight, z.mean(), z.square())
 	half := q.Range.High/2 - q.Range.Low/2

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // weights are declared weights of rows, such as those of a survey or of inverse propensities: {"of": expression, "range": [low, high]}.
@@ -75,20 +76,20 @@ func (f weightsForm) schema() map[string]any {
 // weightedAverage is the plan of a mean of f's value in which rows have weights. With u in [0,1] the place of the value in its range
 // and w in [0,1] the weight as a part of the largest one, it asks for the means of w·u and w·(1-u), as groups does: their sum is
 // the mean of w, and their quotient has a narrower interval than that of w·u and w.
-func weightedAverage(c *compiler, f RowFunction, w *weights, where *expr.Node, weight Weight) *Plan {
+func weightedAverage(c *compiler, f RowFunction, w *weights, where *rowfn.Node, weight Weight) *Plan {
 	of := c.number("weights/of", w.Of)
 	if of == nil || f.Value == nil || len(c.list) > 0 {
 		return nil
 	}
 	r, high := Range{f.Lo, f.Hi}, w.Range.High
-	part := binary(expr.OpDiv, clamped(nullAs(of, w.Range.Low), w.Range), literal(high))
-	value := clamped(nullAs(f.Value, f.Null), r)
-	width := literal(r.High - r.Low)
-	up := binary(expr.OpDiv, binary(expr.OpSub, value, literal(r.Low)), width)
-	down := binary(expr.OpDiv, binary(expr.OpSub, literal(r.High), value), width)
+	part := rowfn.Div(w.Range.clamp(rowfn.OrElse(of, w.Range.Low)), rowfn.Const(high))
+	value := r.clamp(rowfn.OrElse(f.Value, f.Null))
+	width := rowfn.Const(r.High - r.Low)
+	up := rowfn.Div(rowfn.Sub(value, rowfn.Const(r.Low)), width)
+	down := rowfn.Div(rowfn.Sub(rowfn.Const(r.High), value), width)
 	p := &Plan{Range: r, combine: func(o Outcome) Result { return shareOf(o.Parts[0], o.Parts[1], r) }}
-	for _, u := range []*expr.Node{up, down} {
-		product := RowFunction{Value: binary(expr.OpMul, part, u), Lo: 0, Hi: 1, Where: where}
+	for _, u := range []*rowfn.Node{up, down} {
+		product := RowFunction{Value: rowfn.Mul(part, u), Lo: 0, Hi: 1, Where: where}
 		if c.grouped && weight == WeightRow {
 			product.PerUnit = UnitShare
 		}

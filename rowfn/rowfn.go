@@ -1,11 +1,9 @@
 // Package rowfn is the ground floor of a question: row functions, bounded functions of one row or unit, as small typed trees. Kernels
-// evaluate them, engines sum them, and the language (package queries) writes them.
+// evaluate them, engines sum them, and the language (package queries) writes them. It imports nothing of this module.
 //
 // A row function is a value, not code: it can be compared, counted and sent to another engine. Nothing here knows of text, of JSON, of
 // mechanisms or of how a row is stored.
 package rowfn
-
-import "github.com/holdoutd/holdoutd/queries/model"
 
 // GridBits: a row function's value is rounded to a multiple of 2^-GridBits; One is the integer that stands for 1.
 const (
@@ -158,7 +156,27 @@ type Node struct {
 	Text   string
 
 	Texts  map[string]float64 // OpLookup
-	Model  *model.Model       // OpScore
+	Model  Scorer             // OpScore
 	Output int                // OpScore
 	Values []float64          // OpRow: one of each row; finite or NaN
+}
+
+// MaxBlock is the largest number of rows that kernels, and the models that they call, evaluate together.
+const MaxBlock = 1024
+
+// Scorer computes the scores of a model, block by block. It is immutable and safe for concurrent use. Package queries/model has one.
+type Scorer interface {
+	// ID is the hex digest of the model: two scorers with the same ID have the same scores for the same features.
+	ID() string
+	// Features is the number of features of a row, which OpScore has as arguments.
+	Features() int
+	// Outputs is the number of scores of a row.
+	Outputs() int
+	// Steps is about how many nanoseconds a row takes, whatever the row is.
+	Steps() int64
+	// Scratch is how many numbers BlockIn needs for itself.
+	Scratch() int
+	// BlockIn writes the scores of at most MaxBlock rows: dst[k][i] is output k of row i, features[j][i] is feature j of row i, finite
+	// or NaN, which is null. What overflows may be infinite or NaN. scratch has a length of Scratch or more and is written over.
+	BlockIn(scratch []float64, dst, features [][]float64)
 }

@@ -23,7 +23,7 @@ var inner = map[string][]string{
 	"dp":           {},
 	"dataset":      {},
 	"thresholdout": {"dp"},
-	"rowfn":        {"queries/model"},
+	"rowfn":        {},
 	"queries":      {"dataset", "rowfn", "internal/nearest", "internal/strictjson"},
 	"session":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "internal/nearest", "internal/strictjson"},
 	"holdout":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson", "internal/turns", "internal/machine"},
@@ -76,8 +76,8 @@ func TestInnermost(t *testing.T) {
 	never := map[string][]string{
 		"queries":             {"dataset/ingest", "queries/engine"},
 		"queries/expr":        {"queries/kernel", "queries/engine"},
-		"queries/kernel":      {"queries", "queries/expr", "queries/engine"}, // row functions alone: another engine needs no language
-		"queries/engine":      {"queries", "queries/expr"},
+		"queries/kernel":      {"queries", "queries/expr", "queries/engine", "queries/model"}, // row functions alone: another engine needs no language
+		"queries/engine":      {"queries", "queries/expr", "queries/model"},
 		"queries/model":       {"queries", "queries/expr", "dataset"},
 		"dataset":             {"dataset/ingest"},
 		"holdout/ledger":      {"holdout", "queries", "thresholdout", "dataset"},

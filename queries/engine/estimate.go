@@ -191,7 +191,7 @@ func (e *estimate) score(n *rowfn.Node) {
 	if n.Model == nil {
 		return
 	}
-	s := n.Model.Scorer()
+	s := n.Model
 	inputs := s.ID() + "\x00"
 	for _, a := range n.Args {
 		inputs += fmt.Sprintf("%p ", a)

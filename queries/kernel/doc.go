@@ -13,7 +13,9 @@
 // cut into blocks.
 package kernel
 
+import "github.com/holdoutd/holdoutd/rowfn"
+
 // MaxBlock is the number of rows of a block. At 1024 a Number register takes 8 KiB, a quarter of a small first-level
 // cache, and the cost of choosing a step is spread over enough rows to vanish. Counting conditions in the bytes of a
 // word needs that MaxBlock/8 <= 255.
-const MaxBlock = 1024
+const MaxBlock = rowfn.MaxBlock

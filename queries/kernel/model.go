@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/model"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -17,7 +16,7 @@ import (
 
 // scores is a model and what it reads.
 type scores struct {
-	model    *model.Scorer
+	model    rowfn.Scorer
 	features []id // in a step, registers
 }
 
@@ -68,7 +67,7 @@ func (l *lowering) score(n *rowfn.Node) (id, error) {
 	if n.Model == nil {
 		return none, malformed(n, "has no model")
 	}
-	s := n.Model.Scorer()
+	s := n.Model
 	if len(n.Args) != s.Features() || n.Output < 0 || n.Output >= s.Outputs() {
 		return none, malformed(n, "%d features and output %d of a model with %d and %d outputs", len(n.Args), n.Output, s.Features(), s.Outputs())
 	}

@@ -39,7 +39,7 @@ func mustModel(t testing.TB, body string) *model.Model {
 
 // score is a score of a model whose number features are nodes that number returns.
 func score(m *model.Model, output int, number func(column string) *rowfn.Node) *rowfn.Node {
-	n := &rowfn.Node{Op: rowfn.OpScore, Type: rowfn.Number, Model: m, Output: output}
+	n := &rowfn.Node{Op: rowfn.OpScore, Type: rowfn.Number, Model: m.Scorer(), Output: output}
 	for _, f := range m.Features() {
 		if f.Texts == nil {
 			n.Args = append(n.Args, number(f.Column))
@@ -171,9 +171,9 @@ func TestMalformedScores(t *testing.T) {
 	text := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "s"}
 	for want, n := range map[string]*rowfn.Node{
 		"has no model":           {Op: rowfn.OpScore, Type: rowfn.Number},
-		"0 features":             {Op: rowfn.OpScore, Type: rowfn.Number, Model: m},
-		"output 1":               {Op: rowfn.OpScore, Type: rowfn.Number, Model: m, Output: 1, Args: []*rowfn.Node{column("x")}},
-		"feature 0 is no number": {Op: rowfn.OpScore, Type: rowfn.Number, Model: m, Args: []*rowfn.Node{text}},
+		"0 features":             {Op: rowfn.OpScore, Type: rowfn.Number, Model: m.Scorer()},
+		"output 1":               {Op: rowfn.OpScore, Type: rowfn.Number, Model: m.Scorer(), Output: 1, Args: []*rowfn.Node{column("x")}},
+		"feature 0 is no number": {Op: rowfn.OpScore, Type: rowfn.Number, Model: m.Scorer(), Args: []*rowfn.Node{text}},
 		"wants a text column":    {Op: rowfn.OpLookup, Type: rowfn.Number, Args: []*rowfn.Node{column("x")}},
 		`no text column "x"`:     {Op: rowfn.OpLookup, Type: rowfn.Number, Args: []*rowfn.Node{{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "x"}}},
 		"null is infinite":       {Op: rowfn.OpLookup, Type: rowfn.Number, Number: math.Inf(1), Args: []*rowfn.Node{text}},

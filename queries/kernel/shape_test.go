@@ -110,7 +110,7 @@ func TestProgramsOfTwins(t *testing.T) {
 				column := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: rapid.SampledFrom([]string{"s", "t"}).Draw(t, "column")}
 				lookup := &rowfn.Node{Op: rowfn.OpLookup, Type: rowfn.Number, Args: []*rowfn.Node{column}, Texts: map[string]float64{"a": 1, "abc": 2, "nowhere": 1e300}, Number: math.NaN()}
 				x := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Number, Text: "x"}
-				f.Value = &rowfn.Node{Op: rowfn.OpScore, Type: rowfn.Number, Args: scoreArgs(linear, x, lookup), Model: linear}
+				f.Value = &rowfn.Node{Op: rowfn.OpScore, Type: rowfn.Number, Args: scoreArgs(linear, x, lookup), Model: linear.Scorer()}
 			}
 			functions[i] = f
 		}

@@ -1,6 +1,12 @@
 package model
 
-import "math"
+import (
+	"math"
+
+	"github.com/holdoutd/holdoutd/rowfn"
+)
+
+var _ rowfn.Scorer = (*Scorer)(nil)
 
 // Scorer computes the scores of blocks of rows. It is immutable.
 type Scorer struct {
@@ -21,7 +27,7 @@ func (s *Scorer) Outputs() int { return s.outputs }
 func (s *Scorer) Features() int { return s.features }
 
 // MaxBlock is the largest number of rows of a block.
-const MaxBlock = 1024
+const MaxBlock = rowfn.MaxBlock
 
 // Scratch is how many numbers BlockIn needs for itself.
 func (s *Scorer) Scratch() int {

@@ -98,14 +98,14 @@ func Evaluate(n *expr.Node, row Row) any {
 
 // score is one score of a model, NaN if it is not finite.
 func score(n *expr.Node, args []any) float64 {
-	in, out := make([][]float64, len(args)), make([][]float64, n.Model.Scorer().Outputs())
+	in, out := make([][]float64, len(args)), make([][]float64, n.Model.Outputs())
 	for i := range in {
 		in[i] = []float64{args[i].(float64)}
 	}
 	for k := range out {
 		out[k] = []float64{0}
 	}
-	n.Model.Scorer().Block(out, in)
+	n.Model.BlockIn(make([]float64, n.Model.Scratch()), out, in)
 	x := out[n.Output][0]
 	return x + (x - x)
 }
