@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/mathext"
+	"github.com/holdoutd/holdoutd/dp/binomial"
 )
 
 // Bound is a confidence bound for an expectation in [0,1] from independent draws. Its ends, each for itself, miss with
@@ -44,8 +44,8 @@ func (b Bound) Ends(sum, squares float64, n int64, alpha float64) (low, high flo
 		if sum != math.Trunc(sum) {
 			return 0, 0, fmt.Errorf("%w: Clopper-Pearson counts labels; scores need hoeffding or empirical-bernstein", ErrOptions)
 		}
-		low, high = clopperPearson(sum, float64(n), alpha)
-		return low, high, nil
+		level := -math.Log(alpha)
+		return binomial.Low(float64(n), sum, level), binomial.High(float64(n), sum, level), nil
 	case Hoeffding:
 		width = math.Sqrt(math.Log(1/alpha) / (2 * float64(n)))
 	case EmpiricalBernstein:
@@ -55,43 +55,6 @@ func (b Bound) Ends(sum, squares float64, n int64, alpha float64) (low, high flo
 		return 0, 0, fmt.Errorf("%w: %v is no bound", ErrOptions, b)
 	}
 	return max(0, mean-width), min(1, mean+width), nil
-}
-
-// clopperPearson are the exact ends (Clopper and Pearson, Biometrika 26, 1934): the quantiles of beta distributions, each from the small
-// tail, so that no digit of alpha is lost beside 1.
-func clopperPearson(count, n, alpha float64) (low, high float64) {
-	high = 1
-	if count > 0 {
-		low = betaQuantile(count, n-count+1, alpha)
-	}
-	if count < n {
-		high = 1 - betaQuantile(n-count, count+1, alpha)
-	}
-	return low, high
-}
-
-// tailMargin is by how much less than alpha a tail is made, relatively, so that errors of the incomplete beta function make no bound narrower.
-const tailMargin = 1e-5
-
-// betaQuantile is the x with I_x(a,b) = alpha, from below, for alpha below the probability of the mean a/(a+b). The library's own inverse goes
-// astray for large a and small alpha, so this one halves an interval of ln x on which the function grows.
-func betaQuantile(a, b, alpha float64) float64 {
-	alpha *= 1 - tailMargin
-	if b == 1 {
-		return math.Exp(math.Log(alpha) / a) // I_x(a,1) = x^a
-	}
-	// I_x(a,b) >= x^a, since b > 1: at alpha^(1/a) it has passed alpha. It is at most x^a C(a+b-1, a), and C <= (a+b)^a.
-	high := math.Min(math.Log(alpha)/a, math.Log(a/(a+b)))
-	low := math.Log(alpha)/a - math.Log(a+b)
-	for range 60 {
-		middle := (low + high) / 2
-		if mathext.RegIncBeta(a, b, math.Exp(middle)) < alpha {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return math.Exp(low)
 }
 
 func nameOf(names []string, i int, kind string) string {

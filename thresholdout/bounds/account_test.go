@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/holdoutd/holdoutd/dp/binomial"
 )
 
 // TestAccountAgainstReference: the references take the best real m; ours takes an integer, which is never better, and at 1e12 units
@@ -292,7 +294,7 @@ func TestAdaptivePValueCovers(t *testing.T) {
 }
 
 func binomialMass(n, x int) float64 {
-	return math.Exp(logPeak(float64(n), float64(x)) - float64(n)*KL(float64(x)/float64(n), 0.5))
+	return math.Exp(binomial.LogProbability(float64(n), float64(x), 0.5))
 }
 
 func upperTail(n, x int) float64 {

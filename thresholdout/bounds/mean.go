@@ -1,6 +1,10 @@
 package bounds
 
-import "math"
+import (
+	"math"
+
+	"github.com/holdoutd/holdoutd/dp/binomial"
+)
 
 // Intervals that depend on the mean: narrower than Hoeffding's where it is far from one half. Each is an inversion: the set of all p
 // for which the sample's mean is not too surprising, at a level that is fixed beforehand and the same for all p.
@@ -33,21 +37,7 @@ func chernoffHigh(n, mean, level float64) float64 {
 }
 
 // KL is the divergence of Bernoulli(q) from Bernoulli(p), in nats.
-func KL(q, p float64) float64 {
-	if q == p {
-		return 0
-	}
-	// ln(q/p) by its difference, so that close means lose no digits.
-	d := q - p
-	sum := 0.0
-	if q > 0 {
-		sum += q * math.Log1p(d/p)
-	}
-	if q < 1 {
-		sum += (1 - q) * math.Log1p(-d/(1-p))
-	}
-	return max(0, sum)
-}
+func KL(q, p float64) float64 { return binomial.KL(q, p) }
 
 // ChernoffWidth is how far above (or below) a population mean of p the mean of n values gets with probability at most b: the w
 // with n kl(p+w||p) = ln(1/b), or 1-p where even a mean of 1 is not that surprising. It is the tolerance of the moment generating
@@ -104,7 +94,8 @@ func (c Capped) FractionInterval(answer, sigma float64) (low, high float64, err 
 	if fewest > most { // the noise was beyond its quantile: no count is near
 		fewest, most = most, fewest
 	}
-	return 1 - binomialHigh(c.N, c.N-fewest, level), binomialHigh(c.N, most, level), nil
+	low, high = binomialEnds(c.N, fewest, most, level)
+	return low, high, nil
 }
 
 // gridSlack is how far a released answer may be from the noisy mean because it was rounded to a grid, and covers rounding
@@ -131,86 +122,23 @@ func ClopperPearson(successes, trials int64, beta float64) (low, high float64, e
 	if err := check(max(trials, MinUnits), 1, beta); err != nil {
 		return 0, 0, err
 	}
-	n, x, level := float64(trials), float64(successes), math.Log(2/beta)
-	return 1 - binomialHigh(n, n-x, level), binomialHigh(n, x, level), nil
+	x := float64(successes)
+	low, high = binomialEnds(float64(trials), x, x, math.Log(2/beta))
+	return low, high, nil
 }
 
-// exactTrials is up to how many trials binomial tails are computed exactly: the continued fraction takes about sqrt(n) terms.
-// Beyond, Chernoff's bound is within a part in ten thousand of it.
+// exactTrials is up to how many trials the binomial tail is used. Beyond, Chernoff's bound is within a part in ten thousand of it.
 const exactTrials = 1 << 26
 
-// binomialHigh is the least p such that P(Bin(n,p) <= x) <= e^-level, from above.
-func binomialHigh(n, x, level float64) float64 {
-	if x >= n {
-		return 1
-	}
-	hi := chernoffHigh(n, x/n, level)
+// binomialEnds are the least p of which as many successes as fewest are no surprise at this level, and the largest of which as few as most
+// are none.
+func binomialEnds(n, fewest, most, level float64) (low, high float64) {
 	if n > exactTrials {
-		return hi
+		low, _ = ChernoffInterval(n, fewest/n, level)
+		_, high = ChernoffInterval(n, most/n, level)
+		return low, high
 	}
-	lo := x / n
-	for range 100 {
-		p := (lo + hi) / 2
-		if p <= lo || p >= hi || hi-lo < 1e-13*hi {
-			break
-		}
-		if logBinomialTail(n, x, p) > -level {
-			lo = p
-		} else {
-			hi = p
-		}
-	}
-	return hi
-}
-
-// logBinomialTail is ln P(Bin(n,p) <= x), 0 <= x < n, for p > x/n: the incomplete beta function I_{1-p}(n-x, x+1) by its
-// continued fraction (Lentz), which converges quickly there.
-func logBinomialTail(n, x, p float64) float64 {
-	a, b, y := n-x, x+1, 1-p
-	const tiny = 1e-300
-	c, d := 1.0, 1/nonZero(1-(a+b)*y/(a+1), tiny)
-	h := d
-	for i := 1.0; i < 1e6; i++ {
-		even := i * (b - i) * y / ((a + 2*i - 1) * (a + 2*i))
-		d = 1 / nonZero(1+even*d, tiny)
-		c = nonZero(1+even/c, tiny)
-		h *= d * c
-		odd := -(a + i) * (a + b + i) * y / ((a + 2*i) * (a + 2*i + 1))
-		d = 1 / nonZero(1+odd*d, tiny)
-		c = nonZero(1+odd/c, tiny)
-		h *= d * c
-		if math.Abs(d*c-1) < 1e-15 {
-			break
-		}
-	}
-	// y^a p^b/(a B(a,b)) = C(n,x) (x/n)^x (1-x/n)^(n-x) e^(-n kl(x/n||p)) p.
-	return logPeak(n, x) - n*KL(x/n, p) + math.Log(p) + math.Log(h)
-}
-
-func nonZero(x, tiny float64) float64 {
-	if math.Abs(x) < tiny {
-		return tiny
-	}
-	return x
-}
-
-// logPeak is ln of C(n,x) (x/n)^x (1-x/n)^(n-x), by Stirling's formula with its error terms, since logarithms of factorials
-// cancel.
-func logPeak(n, x float64) float64 {
-	if x == 0 || x == n {
-		return 0
-	}
-	return (math.Log(n/(2*math.Pi*x))-math.Log(n-x))/2 + stirlingError(n) - stirlingError(x) - stirlingError(n-x)
-}
-
-// stirlingError is ln n! - ln(sqrt(2 pi n) (n/e)^n), n >= 1.
-func stirlingError(n float64) float64 {
-	if n < 16 {
-		g, _ := math.Lgamma(n + 1)
-		return g - (n+0.5)*math.Log(n) + n - math.Log(2*math.Pi)/2
-	}
-	y := 1 / (n * n)
-	return (1.0/12 - y*(1.0/360-y*(1.0/1260-y*(1.0/1680-y/1188)))) / n
+	return binomial.Low(n, fewest, level), binomial.High(n, most, level)
 }
 
 // Cells is the number of equal cells of [0,1] whose midpoints are within gamma of all in the cell: ceil(1/(2 gamma)).

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/holdoutd/holdoutd/dp/binomial"
 )
 
 func TestMeanAgainstReference(t *testing.T) {
@@ -25,32 +27,6 @@ func TestMeanAgainstReference(t *testing.T) {
 			t.Errorf("%v: %v and %v, %v %v", r.Expected, low, high, err, err2)
 		}
 	}
-}
-
-// TestBinomialTail against the sum in exact arithmetic.
-func TestBinomialTail(t *testing.T) {
-	for _, n := range []int64{1, 2, 7, 40, 300} {
-		for _, p := range []float64{0.001, 0.05, 0.5, 0.75, 0.999} {
-			for _, x := range []int64{0, 1, n / 10, n / 3, n - 1} {
-				if float64(x) >= p*float64(n) || x >= n {
-					continue // the tail is asked for beyond the mean only
-				}
-				want, _ := binomialSum(n, x, p).Float64()
-				if got := math.Exp(logBinomialTail(float64(n), float64(x), p)); math.Abs(got/want-1) > 1e-11 {
-					t.Errorf("P(Bin(%d, %v) <= %d): %v, the sum is %v", n, p, x, got, want)
-				}
-			}
-		}
-	}
-}
-
-// binomialSum is P(Bin(n, p) <= x).
-func binomialSum(n, x int64, p float64) *big.Float {
-	sum := new(big.Float).SetPrec(400)
-	for i := int64(0); i <= x; i++ {
-		sum.Add(sum, binomialTerm(n, i, p))
-	}
-	return sum
 }
 
 // binomialTerm is P(Bin(n, p) = x).
@@ -115,7 +91,7 @@ func TestFractionCoverage(t *testing.T) {
 			for p := 0.01; p < 1; p += 0.02 {
 				missed := 0.0
 				for x, answers := range intervals {
-					mass := math.Exp(logPeak(float64(n), float64(x)) - float64(n)*KL(float64(x)/float64(n), p))
+					mass := math.Exp(binomial.LogProbability(float64(n), float64(x), p))
 					for _, in := range answers {
 						if p < in.low || p > in.high {
 							missed += mass / cells
