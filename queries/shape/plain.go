@@ -1,4 +1,4 @@
-package queries
+package shape
 
 import (
 	"math"
@@ -13,6 +13,42 @@ import (
 //
 // All of them are tails that hold for every n: of a proportion the binomial one, exact; of a mean the largest that numbers in [0,1] can have. A
 // normal law would be several times too small for a null near 0 or 1.
+
+// Plain is a plain p-value: which law the released means have under the null hypothesis.
+type Plain struct {
+	Law  Law
+	Null []float64 // the means of the row functions under the null hypothesis
+}
+
+// Law is what is known of the law of a row function's mean.
+type Law uint8
+
+const (
+	// OfMean is the mean of numbers in [0,1].
+	OfMean Law = iota
+	// OfShare is the share of units of which each has 0 or 1.
+	OfShare
+)
+
+// pValue is that of one mean, or of many, each tested by itself; nil where a part is not fresh.
+func (p *Plain) pValue(o Outcome, alternative Alternative) *float64 {
+	f, ok := o.fresh()
+	if !ok {
+		return nil
+	}
+	tail := upper(f.meanReaches)
+	if p.Law == OfShare {
+		tail = f.reaches
+	}
+	if len(p.Null) == 1 {
+		return tail.pValue(o.Parts[0].Value, p.Null[0], alternative)
+	}
+	values := make([]float64, len(o.Parts))
+	for i, part := range o.Parts {
+		values[i] = part.Value
+	}
+	return f.cellsPValue(tail, values, p.Null)
+}
 
 // freshness is what a plain p-value needs to know of a part.
 type freshness struct {
@@ -40,22 +76,22 @@ type upper func(null, x float64) float64
 
 // pValue is that of a number whose expectation is null. Two-sided it is of a deviation at least as large, on either side. It is nil where the
 // null leaves no room for chance.
-func (tail upper) pValue(value, null float64, alternative string) *float64 {
+func (tail upper) pValue(value, null float64, alternative Alternative) *float64 {
 	if !(null > 0 && null < 1) {
 		return nil
 	}
 	away := value - null
-	if alternative == twoSided {
+	if alternative == TwoSided {
 		away = math.Abs(away)
 	}
 	p := 0.0
-	if alternative != less {
+	if alternative != Less {
 		p += tail(null, null+away-slack)
 	}
-	if alternative == twoSided {
+	if alternative == TwoSided {
 		away = -away
 	}
-	if alternative != greater {
+	if alternative != Greater {
 		p += tail(1-null, 1-null-away-slack)
 	}
 	p = min(p, 1)
@@ -191,7 +227,7 @@ func (f freshness) cellsPValue(tail upper, values, null []float64) *float64 {
 		switch {
 		case expected >= 1: // only the others can deviate
 		case expected > 0:
-			least = min(least, *tail.pValue(values[i], expected, twoSided))
+			least = min(least, *tail.pValue(values[i], expected, TwoSided))
 			cells++
 		case f.sigma > 0:
 			least = min(least, distuv.UnitNormal.Survival((values[i]-slack)/f.sigma))
@@ -202,39 +238,4 @@ func (f freshness) cellsPValue(tail upper, values, null []float64) *float64 {
 	}
 	p := min(1, least*max(cells, 1))
 	return &p
-}
-
-// plain is the test's own p-value, where it has one that is right.
-func (q *test) plain(c *compiler) func(Outcome) *float64 {
-	alone := q.Where == nil
-	grouped := c.grouped
-	return func(o Outcome) *float64 {
-		f, ok := o.fresh()
-		if !ok {
-			return nil
-		}
-		share := upper(f.reaches)
-		if grouped { // a unit's share need not be 0 or 1
-			share = f.meanReaches
-		}
-		switch {
-		case q.Test == "mean" && alone:
-			width := q.Range.High - q.Range.Low
-			return upper(f.meanReaches).pValue(o.Parts[0].Value, (q.equals()-q.Range.Low)/width, q.Alternative)
-		case q.Test == "proportion" && alone:
-			return share.pValue(o.Parts[0].Value, q.equals(), q.Alternative)
-		case q.Test == "goodness-of-fit":
-			values := make([]float64, len(o.Parts))
-			for i, p := range o.Parts {
-				values[i] = p.Value
-			}
-			return f.cellsPValue(share, values, q.expectedShares())
-		}
-		return nil
-	}
-}
-
-// expectedShares are those of all cells, the last one's being what is left.
-func (q *test) expectedShares() []float64 {
-	return append(append([]float64{}, q.Expected...), max(0, 1-totalOf(q.Expected)))
 }

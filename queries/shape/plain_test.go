@@ -1,4 +1,4 @@
-package queries
+package shape
 
 import (
 	"fmt"
@@ -27,19 +27,19 @@ func lawOfMean(n int, law []float64) []float64 {
 }
 
 // deviates reports whether a released number is as far from the null as value is, in the direction of the alternative.
-func deviates(x, value, null float64, alternative string) bool {
+func deviates(x, value, null float64, alternative Alternative) bool {
 	const near = 1e-9
 	switch alternative {
-	case greater:
+	case Greater:
 		return x >= value-near
-	case less:
+	case Less:
 		return x <= value+near
 	}
 	return math.Abs(x-null) >= math.Abs(value-null)-near
 }
 
 // exactly is the probability of a deviation at least as large as value's, from the law of a mean of levels steps and, by the normal law, noise.
-func exactly(mass []float64, sigma, value, null float64, alternative string) (p float64) {
+func exactly(mass []float64, sigma, value, null float64, alternative Alternative) (p float64) {
 	last := float64(len(mass) - 1)
 	for k, m := range mass {
 		x := float64(k) / last
@@ -52,9 +52,9 @@ func exactly(mass []float64, sigma, value, null float64, alternative string) (p 
 		noise := distuv.Normal{Mu: x, Sigma: sigma}
 		away := math.Abs(value - null)
 		switch alternative {
-		case greater:
+		case Greater:
 			p += m * tailAbove(noise, value)
-		case less:
+		case Less:
 			p += m * (1 - tailAbove(noise, math.Nextafter(value, 2)))
 		default:
 			p += m * (tailAbove(noise, null+away) + 1 - tailAbove(noise, math.Nextafter(null-away, 2)))
@@ -74,7 +74,7 @@ func tailAbove(law distuv.Normal, x float64) float64 {
 	return law.Survival(x)
 }
 
-var everyAlternative = []string{twoSided, greater, less}
+var everyAlternative = []Alternative{TwoSided, Greater, Less}
 
 // TestProportionPValue: by enumeration, without noise and with it: the p-value of a share of rows is the probability of all that is as far away. A two-sided one that
 // takes the larger instead of the smaller of 1 and the sum, or a sum that leaves the count 0 out, is noticed.
@@ -96,7 +96,7 @@ func TestProportionPValue(t *testing.T) {
 		}
 	}
 	for _, null := range []float64{-0.1, 0, 1, 1.1, math.NaN()} {
-		if p := upper(freshness{20, 0}.reaches).pValue(0.5, null, twoSided); p != nil {
+		if p := upper(freshness{20, 0}.reaches).pValue(0.5, null, TwoSided); p != nil {
 			t.Errorf("the null %v leaves nothing to chance, and p = %v", null, *p)
 		}
 	}
@@ -129,7 +129,7 @@ func TestMeanPValue(t *testing.T) {
 							if want := exactly(mass, sigma, value, mean, alternative); got == nil || *got < want*(1-2e-6)-1e-17 {
 								t.Errorf("%s, n=%d, null %v, noise %v, %v, %s: p = %v, but as much is %v probable", name, n, mean, sigma, value, alternative, show(got), want)
 							}
-							if name != "yes or no" || sigma > 0 || alternative != greater {
+							if name != "yes or no" || sigma > 0 || alternative != Greater {
 								continue
 							}
 							tail := exactly(binomial, 0, value, null, alternative)
@@ -160,7 +160,7 @@ func divergence(p, q float64) float64 {
 func TestMeanPValueWithMuchNoise(t *testing.T) {
 	const n, sigma, null = 10_000, 0.05, 0.4
 	for _, z := range []float64{0.5, 2, 4} {
-		got := upper(freshness{n, sigma}.meanReaches).pValue(null+z*sigma, null, twoSided)
+		got := upper(freshness{n, sigma}.meanReaches).pValue(null+z*sigma, null, TwoSided)
 		if want := 2 * distuv.UnitNormal.Survival(z); *got < want || *got > 1.6*want {
 			t.Errorf("at %v: %v, the noise alone %v", z, *got, want)
 		}
@@ -175,7 +175,7 @@ func TestCellsPValue(t *testing.T) {
 		for _, values := range [][]float64{{0.004, 0.296, 0.7}, {0.001, 0.3, 0.699}, {0, 0.35, 0.65}} {
 			least := 1.0
 			for i, v := range values {
-				least = min(least, *upper(f.reaches).pValue(v, null[i], twoSided))
+				least = min(least, *upper(f.reaches).pValue(v, null[i], TwoSided))
 			}
 			if got := f.cellsPValue(f.reaches, values, null); *got != min(1, 3*least) {
 				t.Errorf("%+v, %v: %v, want %v", f, values, *got, 3*least)
@@ -215,7 +215,7 @@ func TestPlainPValuesAreValid(t *testing.T) {
 					continue
 				}
 				value := float64(k) / float64(n)
-				means[k], exacts[k] = *upper(f.meanReaches).pValue(value, null, twoSided), *upper(f.reaches).pValue(value, null, twoSided)
+				means[k], exacts[k] = *upper(f.meanReaches).pValue(value, null, TwoSided), *upper(f.reaches).pValue(value, null, TwoSided)
 			}
 			for _, u := range levels {
 				var mean, share, wrong float64
@@ -286,4 +286,44 @@ func TestPlainPValuesAreValid(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHingeIsTheLeast: the bound of a count of s or more is the least of E(B-t)+/(s-t) over all t below s, found here by trying, from the
+// binomial law itself; the least over fractions of one is nowhere below it, for it is at a whole t.
+func TestHingeIsTheLeast(t *testing.T) {
+	for _, n := range []int64{5, 20, 60} {
+		for _, null := range []float64{0.05, 0.3, 0.5, 0.9} {
+			f := freshness{units: n}
+			c := f.counts(null)
+			b := distuv.Binomial{N: float64(n), P: null}
+			mass := make([]float64, n+1)
+			for k := range mass {
+				mass[k] = b.Prob(float64(k))
+			}
+			at := 0
+			for s := math.Floor(float64(n)*null) + 1; s <= float64(n); s += 0.5 {
+				var got float64
+				got, at = c.hinge(s, at)
+				least := 1.0
+				for x := s - 0.25; x > -2; x -= 0.25 {
+					over := 0.0
+					for k, m := range mass {
+						over += max(float64(k)-x, 0) * m
+					}
+					least = min(least, over/(s-x))
+				}
+				if got < least*(1-1e-9) || got > least*(1+1e-9)+c.outside {
+					t.Errorf("n=%d, null %v, s=%v: %v, the least is %v", n, null, s, got, least)
+				}
+			}
+		}
+	}
+}
+
+// show is a p-value in an error.
+func show(x *float64) string {
+	if x == nil {
+		return "none"
+	}
+	return fmt.Sprint(*x)
 }
