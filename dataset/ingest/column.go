@@ -10,10 +10,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/apache/arrow-go/v18/arrow/float16"
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/schema"
-
 	"github.com/holdoutd/holdoutd/dataset"
 )
 
@@ -26,9 +22,8 @@ type column struct {
 	index    int // among the leaves
 	kind     dataset.Kind
 	source   string
-	physical parquet.Type
+	physical physicalType
 	optional bool
-	leaf     *schema.Column
 	form     valueForm
 
 	// read decodes up to n rows into the batch and returns how many it got; 0 is the end.
@@ -61,10 +56,8 @@ func (c *column) damaged(group int, err error) error {
 
 // planColumns decides for each column of the file whether and how it is read.
 func (d *decoder) planColumns() error {
-	s := d.reader.MetaData().Schema
-	names := make(map[string]bool, s.Root().NumFields())
-	for i := range s.Root().NumFields() {
-		name := s.Root().Field(i).Name()
+	names := make(map[string]bool, len(d.meta.schema.fields))
+	for _, name := range d.meta.schema.fields {
 		if names[name] {
 			return &Error{Kind: DuplicateColumn, Column: name, Detail: "two columns have this name; rename one of them"}
 		}
@@ -72,17 +65,14 @@ func (d *decoder) planColumns() error {
 	}
 	durations := d.durations()
 	skipped := map[string]bool{} // a nested column has many leaves
-	for i := range s.NumColumns() {
-		leaf := s.Column(i)
-		name := leaf.ColumnPath()[0]
+	for i := range d.meta.schema.leaves {
+		leaf := &d.meta.schema.leaves[i]
+		name := leaf.name
 		c, reason := planColumn(leaf)
-		switch {
-		case d.newTypes[i]:
-			reason = "its logical type is newer than this program"
-		case d.encrypted(i):
+		if d.encrypted(i) {
 			reason = "it is encrypted; write it without encryption to have it read"
 		}
-		if unit, ok := durations[name]; ok && c.physical == parquet.Types.Int64 && c.kind == dataset.Number {
+		if unit, ok := durations[name]; ok && c.physical == int64Type && c.kind == dataset.Number {
 			c.source = "DURATION(" + unit + ")"
 		}
 		if reason != "" {
@@ -99,15 +89,13 @@ func (d *decoder) planColumns() error {
 }
 
 // planColumn returns how to read a leaf, or the reason not to.
-func planColumn(leaf *schema.Column) (*column, string) {
-	path := leaf.ColumnPath()
-	c := &column{
-		name: path[0], physical: leaf.PhysicalType(), optional: leaf.MaxDefinitionLevel() > 0,
-		source: sourceName(leaf), leaf: leaf,
-	}
-	c.form = formOf(c.physical, leaf.TypeLength(), c.optional)
+func planColumn(leaf *leaf) (*column, string) {
+	c := &column{name: leaf.name, physical: leaf.physical, optional: leaf.optional, source: sourceName(leaf)}
+	c.form = formOf(c.physical, leaf.typeLength, c.optional)
 	switch {
-	case len(path) > 1 || leaf.MaxRepetitionLevel() > 0 || leaf.MaxDefinitionLevel() > 1:
+	case leaf.logical.kind == newKind:
+		return c, "its logical type is newer than this program"
+	case leaf.nested:
 		return c, "nested: lists, structs and maps are not read"
 	case c.name == "" || !utf8.ValidString(c.name):
 		return c, "its name is empty or not UTF-8"
@@ -122,83 +110,68 @@ func planColumn(leaf *schema.Column) (*column, string) {
 func forbidden(r rune) bool { return r < 0x20 && r != '\t' && r != '\n' && r != '\r' || r == 0x7f }
 
 // sourceName is the type for people: the logical type if there is one, else the physical one.
-func sourceName(leaf *schema.Column) string {
-	logical := leaf.LogicalType()
-	switch t := logical.(type) {
-	case schema.DecimalLogicalType:
-		return fmt.Sprintf("DECIMAL(%d,%d)", t.Precision(), t.Scale())
-	case schema.IntLogicalType:
-		if t.IsSigned() {
-			return fmt.Sprintf("INT%d", t.BitWidth())
+func sourceName(leaf *leaf) string {
+	switch t := leaf.logical; t.kind {
+	case decimalKind:
+		return fmt.Sprintf("DECIMAL(%d,%d)", t.precision, t.scale)
+	case integerKind:
+		if t.signed {
+			return fmt.Sprintf("INT%d", t.bits)
 		}
-		return fmt.Sprintf("UINT%d", t.BitWidth())
-	case schema.TimestampLogicalType:
-		if t.IsAdjustedToUTC() {
-			return "TIMESTAMP(" + unitName(t.TimeUnit()) + utcSuffix
+		return fmt.Sprintf("UINT%d", t.bits)
+	case stampKind:
+		if t.utc {
+			return "TIMESTAMP(" + unitNames[t.unit] + utcSuffix
 		}
-		return "TIMESTAMP(" + unitName(t.TimeUnit()) + ")"
-	case schema.TimeLogicalType:
-		return "TIME(" + unitName(t.TimeUnit()) + ")"
-	case schema.StringLogicalType:
+		return "TIMESTAMP(" + unitNames[t.unit] + ")"
+	case timeKind:
+		return "TIME(" + unitNames[t.unit] + ")"
+	case stringKind:
 		return "STRING"
-	case schema.EnumLogicalType:
+	case enumKind:
 		return "ENUM"
-	case schema.JSONLogicalType:
+	case jsonKind:
 		return "JSON"
-	case schema.UUIDLogicalType:
+	case uuidKind:
 		return "UUID"
-	case schema.DateLogicalType:
+	case dateKind:
 		return "DATE"
-	case schema.Float16LogicalType:
+	case float16Kind:
 		return "FLOAT16"
 	}
-	return leaf.PhysicalType().String()
+	return leaf.physical.String()
 }
 
 // utcSuffix ends the source name of timestamps that are moments, not readings of a local clock.
 const utcSuffix = ", UTC)"
 
-func unitName(u schema.TimeUnitType) string {
-	switch u {
-	case schema.TimeUnitMillis:
-		return "ms"
-	case schema.TimeUnitMicros:
-		return "us"
-	case schema.TimeUnitNanos:
-		return "ns"
-	}
-	return "?"
-}
-
 // choose sets kind and read by the leaf's type, or returns the reason to skip it.
-func (c *column) choose(leaf *schema.Column) string {
-	switch t := leaf.LogicalType().(type) {
-	case schema.DecimalLogicalType:
+func (c *column) choose(leaf *leaf) string {
+	switch t := leaf.logical; t.kind {
+	case decimalKind:
 		return c.chooseDecimal(t)
-	case schema.DateLogicalType:
-		return c.times(c.physical == parquet.Types.Int32, func(days int64) float64 { return float64(days) * 86400e6 })
-	case schema.TimestampLogicalType:
+	case dateKind:
+		return c.times(c.physical == int32Type, func(days int64) float64 { return float64(days) * 86400e6 })
+	case stampKind:
 		return c.chooseTimestamp(t)
-	case schema.TimeLogicalType:
+	case timeKind:
 		return c.chooseTime(t)
-	case schema.IntLogicalType:
-		return c.chooseInteger(t.IsSigned(), t.BitWidth())
-	case schema.Float16LogicalType:
-		return c.fixed(2, dataset.Number, func(b []byte) (float64, error) {
-			return float64(float16.FromLEBytes(b).Float32()), nil
-		}, leaf)
-	case schema.UUIDLogicalType:
+	case integerKind:
+		return c.chooseInteger(t.signed, t.bits)
+	case float16Kind:
+		return c.fixed(2, dataset.Number, func(b []byte) (float64, error) { return float16(binary.LittleEndian.Uint16(b)), nil }, leaf)
+	case uuidKind:
 		return c.chooseUUID(leaf)
-	case schema.StringLogicalType, schema.EnumLogicalType, schema.JSONLogicalType:
-		if c.physical != parquet.Types.ByteArray {
+	case stringKind, enumKind, jsonKind:
+		if c.physical != byteArray {
 			return unknown
 		}
 		c.kind = dataset.Text
-		c.read = texts(c, readBytes, func(v parquet.ByteArray) []byte { return v })
+		c.read = texts(byteArrays, func(v []byte) []byte { return v })
 		return ""
-	case schema.NullLogicalType:
+	case nullKind:
 		return "it has the null type and no values"
-	case schema.NoLogicalType, schema.UnknownLogicalType, nil:
+	case noLogical:
 		return c.choosePhysical()
 	}
 	return unknown
@@ -212,52 +185,69 @@ const notText = "binary without a text annotation; if it holds text, write it as
 
 func (c *column) choosePhysical() string {
 	switch c.physical {
-	case parquet.Types.Boolean:
-		c.kind, c.read = dataset.Bool, bools(c)
-	case parquet.Types.Int32, parquet.Types.Int64:
+	case boolean:
+		c.kind, c.read = dataset.Bool, bools()
+	case int32Type, int64Type:
 		return c.chooseInteger(true, 64)
-	case parquet.Types.Int96:
+	case int96:
 		c.kind = dataset.Time
-		c.read = numbers(c, readInt96, c.int96Micros)
-	case parquet.Types.Float:
+		c.read = numbers(byteArrays, c.int96Micros)
+	case float:
 		c.kind = dataset.Number
-		c.read = numbers(c, readFloat32, func(v float32) (float64, error) { return float64(v), nil })
-	case parquet.Types.Double:
+		c.read = numbers(floats, exactly)
+	case double:
 		c.kind = dataset.Number
-		c.read = numbers(c, readFloat64, func(v float64) (float64, error) { return v, nil })
+		c.read = numbers(floats, exactly)
 	default:
 		return notText
 	}
 	return ""
 }
 
-func (c *column) chooseInteger(signed bool, width int8) string {
+func (c *column) chooseInteger(signed bool, width int64) string {
 	c.kind = dataset.Number
 	switch {
-	case c.physical == parquet.Types.Int32 && signed:
-		c.read = numbers(c, readInt32, func(v int32) (float64, error) { return float64(v), nil })
-	case c.physical == parquet.Types.Int32:
+	case c.physical == int32Type && signed:
+		c.read = numbers(integers, func(v int64) (float64, error) { return float64(v), nil })
+	case c.physical == int32Type:
 		// The value of a narrow unsigned type is the low bits; writers differ in what is above them.
 		mask := uint32(math.MaxUint32)
 		if width > 0 && width < 32 {
 			mask = 1<<width - 1
 		}
-		c.read = numbers(c, readInt32, func(v int32) (float64, error) { return float64(uint32(v) & mask), nil })
-	case c.physical == parquet.Types.Int64 && signed:
-		c.read = numbers(c, readInt64, exactInt64)
-		c.readDigits = digits(c, func(dst []byte, v int64) []byte { return strconv.AppendInt(dst, v, 10) })
-	case c.physical == parquet.Types.Int64:
-		c.read = numbers(c, readInt64, func(v int64) (float64, error) {
+		c.read = numbers(integers, func(v int64) (float64, error) { return float64(uint32(v) & mask), nil })
+	case c.physical == int64Type && signed:
+		c.read = numbers(integers, exactInt64)
+		c.readDigits = digits(func(dst []byte, v int64) []byte { return strconv.AppendInt(dst, v, 10) })
+	case c.physical == int64Type:
+		c.read = numbers(integers, func(v int64) (float64, error) {
 			if uint64(v) > maxExact {
 				return 0, errTooWide
 			}
 			return float64(v), nil
 		})
-		c.readDigits = digits(c, func(dst []byte, v int64) []byte { return strconv.AppendUint(dst, uint64(v), 10) })
+		c.readDigits = digits(func(dst []byte, v int64) []byte { return strconv.AppendUint(dst, uint64(v), 10) })
 	default:
 		return unknown
 	}
 	return ""
+}
+
+func exactly(v float64) (float64, error) { return v, nil }
+
+// float16 is an IEEE 754 number of half precision.
+func float16(half uint16) float64 {
+	sign, exponent, fraction := 1-2*float64(half>>15), int(half>>10&31), float64(half&0x3ff)
+	switch exponent {
+	case 0:
+		return sign * math.Ldexp(fraction, -24)
+	case 31:
+		if fraction != 0 {
+			return math.NaN()
+		}
+		return math.Inf(int(sign))
+	}
+	return sign * math.Ldexp(fraction+0x400, exponent-25)
 }
 
 func exactInt64(v int64) (float64, error) {
@@ -285,37 +275,37 @@ func (c *column) times(is32 bool, micros func(int64) float64) string {
 		return v, nil
 	}
 	switch {
-	case is32 && c.physical == parquet.Types.Int32:
-		c.read = numbers(c, readInt32, func(v int32) (float64, error) { return inRange(micros(int64(v))) })
-	case !is32 && c.physical == parquet.Types.Int64:
-		c.read = numbers(c, readInt64, func(v int64) (float64, error) { return inRange(micros(v)) })
+	case is32 && c.physical == int32Type:
+		c.read = numbers(integers, func(v int64) (float64, error) { return inRange(micros(v)) })
+	case !is32 && c.physical == int64Type:
+		c.read = numbers(integers, func(v int64) (float64, error) { return inRange(micros(v)) })
 	default:
 		return unknown
 	}
 	return ""
 }
 
-func (c *column) chooseTimestamp(t schema.TimestampLogicalType) string {
-	switch t.TimeUnit() {
-	case schema.TimeUnitMillis:
+func (c *column) chooseTimestamp(t logicalType) string {
+	switch t.unit {
+	case millis:
 		return c.times(false, func(v int64) float64 { return float64(v) * 1000 })
-	case schema.TimeUnitMicros:
+	case micros:
 		return c.times(false, func(v int64) float64 { return float64(v) })
-	case schema.TimeUnitNanos:
+	case nanos:
 		return c.times(false, func(v int64) float64 { return float64(floorDiv(v, 1000)) })
 	}
 	return unknown
 }
 
 // chooseTime reads a time of day as seconds since midnight.
-func (c *column) chooseTime(t schema.TimeLogicalType) string {
+func (c *column) chooseTime(t logicalType) string {
 	var reason string
-	switch t.TimeUnit() {
-	case schema.TimeUnitMillis:
+	switch t.unit {
+	case millis:
 		reason = c.times(true, func(v int64) float64 { return float64(v) / 1e3 })
-	case schema.TimeUnitMicros:
+	case micros:
 		reason = c.times(false, func(v int64) float64 { return float64(v) / 1e6 })
-	case schema.TimeUnitNanos:
+	case nanos:
 		reason = c.times(false, func(v int64) float64 { return float64(v) / 1e9 })
 	default:
 		reason = unknown
@@ -333,7 +323,7 @@ func floorDiv(a, b int64) int64 {
 }
 
 // int96Micros reads the timestamp of Impala and old Spark: nanoseconds of the day, then the Julian day.
-func (c *column) int96Micros(v parquet.Int96) (float64, error) {
+func (c *column) int96Micros(v []byte) (float64, error) {
 	const epoch, maxDays = 2440588, maxMicros / 2 / 86400_000_000
 	nanos := int64(binary.LittleEndian.Uint64(v[:8]))
 	day := int64(binary.LittleEndian.Uint32(v[8:])) - epoch
@@ -343,13 +333,13 @@ func (c *column) int96Micros(v parquet.Int96) (float64, error) {
 	return float64(day*86400_000_000 + floorDiv(nanos, 1000)), nil
 }
 
-func (c *column) chooseUUID(leaf *schema.Column) string {
-	if c.physical != parquet.Types.FixedLenByteArray || leaf.TypeLength() != 16 {
+func (c *column) chooseUUID(leaf *leaf) string {
+	if c.physical != fixedLenByteArray || leaf.typeLength != 16 {
 		return unknown
 	}
 	c.kind = dataset.Text
 	var text [36]byte
-	c.read = texts(c, readFixed, func(v parquet.FixedLenByteArray) []byte {
+	c.read = texts(byteArrays, func(v []byte) []byte {
 		hex.Encode(text[0:8], v[0:4])
 		hex.Encode(text[9:13], v[4:6])
 		hex.Encode(text[14:18], v[6:8])
@@ -361,24 +351,24 @@ func (c *column) chooseUUID(leaf *schema.Column) string {
 	return ""
 }
 
-func (c *column) fixed(length int, kind dataset.Kind, value func([]byte) (float64, error), leaf *schema.Column) string {
-	if c.physical != parquet.Types.FixedLenByteArray || leaf.TypeLength() != length {
+func (c *column) fixed(length int64, kind dataset.Kind, value func([]byte) (float64, error), leaf *leaf) string {
+	if c.physical != fixedLenByteArray || leaf.typeLength != length {
 		return unknown
 	}
 	c.kind = kind
-	c.read = numbers(c, readFixed, func(v parquet.FixedLenByteArray) (float64, error) { return value(v) })
+	c.read = numbers(byteArrays, func(v []byte) (float64, error) { return value(v) })
 	return ""
 }
 
 // chooseDecimal reads unscaled integers and divides them by a power of ten, which is correctly rounded while both
 // are exact.
-func (c *column) chooseDecimal(t schema.DecimalLogicalType) string {
+func (c *column) chooseDecimal(t logicalType) string {
 	c.kind = dataset.Number
 	value := func(unscaled int64) (float64, error) {
 		if unscaled > maxExact || unscaled < -maxExact {
 			return 0, c.tooPrecise()
 		}
-		return scaled(unscaled, int(t.Scale())), nil
+		return scaled(unscaled, int(t.scale)), nil
 	}
 	bytesValue := func(b []byte) (float64, error) {
 		unscaled, ok := bigEndian(b)
@@ -388,14 +378,14 @@ func (c *column) chooseDecimal(t schema.DecimalLogicalType) string {
 		return value(unscaled)
 	}
 	switch c.physical {
-	case parquet.Types.Int32:
-		c.read = numbers(c, readInt32, func(v int32) (float64, error) { return value(int64(v)) })
-	case parquet.Types.Int64:
-		c.read = numbers(c, readInt64, value)
-	case parquet.Types.FixedLenByteArray:
-		c.read = numbers(c, readFixed, func(v parquet.FixedLenByteArray) (float64, error) { return bytesValue(v) })
-	case parquet.Types.ByteArray:
-		c.read = numbers(c, readBytes, func(v parquet.ByteArray) (float64, error) { return bytesValue(v) })
+	case int32Type:
+		c.read = numbers(integers, value)
+	case int64Type:
+		c.read = numbers(integers, value)
+	case fixedLenByteArray:
+		c.read = numbers(byteArrays, func(v []byte) (float64, error) { return bytesValue(v) })
+	case byteArray:
+		c.read = numbers(byteArrays, func(v []byte) (float64, error) { return bytesValue(v) })
 	default:
 		return unknown
 	}

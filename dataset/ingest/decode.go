@@ -10,10 +10,6 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/metadata"
-
 	"github.com/holdoutd/holdoutd/dataset"
 )
 
@@ -21,7 +17,7 @@ import (
 const streamBuffer = 1 << 20
 
 // Decode writes the Parquet file at path as a dataset to dir, which must not exist. When it fails it returns an
-// [*Error] and leaves no directory. It trusts nothing in the file, and a panic of the Parquet library becomes an
+// [*Error] and leaves no directory. It trusts nothing in the file, and a panic becomes an
 // error, but memory can only be bounded by the process that it runs in: see [Run].
 //
 //   - INT8 to INT64, UINT8 to UINT64, FLOAT16, FLOAT, DOUBLE become Number. A column of integers with any value
@@ -71,20 +67,18 @@ type decoder struct {
 	lim     Limits
 	source  *os.File
 	size    int64
-	reader  *file.Reader
-	groups  []*file.RowGroupReader // made once: making one looks at all columns
+	meta    *metadata
 	rows    int64
 	decoded int64     // bytes of the columns without the texts
 	columns []*column // those that are read
 	writer  *dataset.Writer
 	pages   *pages
 
-	newTypes map[int]bool // leaves of a logical type that the library does not know
-	batch    batch
-	result   Result
+	batch  batch
+	result Result
 }
 
-// open checks the outer form of the file and lets the library read the footer.
+// open checks the outer form of the file and reads the footer.
 func (d *decoder) open(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -141,15 +135,16 @@ func (d *decoder) checkFrame() error {
 
 // plan reads the schema and checks every number of the footer that memory or time will depend on.
 func (d *decoder) plan() error {
-	meta := d.reader.MetaData()
-	if n := max(meta.Schema.NumColumns(), meta.Schema.Root().NumFields()); n > d.lim.MaxColumns {
+	meta := d.meta
+	columns := len(meta.schema.leaves)
+	if n := max(columns, len(meta.schema.fields)); n > d.lim.MaxColumns {
 		return refuse(TooManyColumns, "the file has %d columns, the limit is %d", n, d.lim.MaxColumns)
 	}
 	if err := d.planColumns(); err != nil {
 		return err
 	}
-	for i := range meta.RowGroups {
-		n := meta.RowGroups[i].NumRows
+	for i, group := range meta.groups {
+		n := group.rows
 		if n < 0 || n > d.lim.MaxRows-d.rows {
 			if n < 0 {
 				return refuse(Damaged, "row group %d has a negative number of rows", i)
@@ -157,14 +152,14 @@ func (d *decoder) plan() error {
 			return refuse(TooLarge, "the file has more than %d rows, which is the limit", d.lim.MaxRows)
 		}
 		d.rows += n
-		if len(meta.RowGroups[i].Columns) != meta.Schema.NumColumns() {
-			return refuse(Damaged, "row group %d has %d columns, the schema %d", i, len(meta.RowGroups[i].Columns), meta.Schema.NumColumns())
+		if group.count != columns {
+			return refuse(Damaged, "row group %d has %d columns, the schema %d", i, group.count, columns)
 		}
 	}
 	switch {
-	case meta.NumRows != d.rows:
-		return refuse(Damaged, "the footer says %d rows, its row groups have %d", meta.NumRows, d.rows)
-	case meta.Schema.Root().NumFields() == 0:
+	case meta.rows != d.rows:
+		return refuse(Damaged, "the footer says %d rows, its row groups have %d", meta.rows, d.rows)
+	case len(meta.schema.fields) == 0:
 		return refuse(NoUsableColumns, "the file has no columns")
 	case d.rows == 0:
 		return refuse(NoRows, "the file has columns but no rows")
@@ -223,9 +218,6 @@ func (d *decoder) write(dir string) (err error) {
 		return err
 	}
 	d.batch.textsLeft = d.lim.MaxTextBytes
-	for i := range d.reader.NumRowGroups() {
-		d.groups = append(d.groups, d.reader.RowGroup(i))
-	}
 	for _, c := range d.columns {
 		if err := d.writeColumn(c); err != nil {
 			return err
@@ -268,7 +260,7 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 		return err
 	}
 	d.batch.begin(d.lim)
-	for group := range d.groups {
+	for group := range d.meta.groups {
 		if err := d.readChunk(c, group); err != nil {
 			return err
 		}
@@ -288,28 +280,33 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 	return nil
 }
 
-// readChunk reads one column of one row group, which must have exactly the rows that the footer says. Whatever the
-// library cannot bear in the file is an error that names the column and the row group.
+// readChunk reads one column of one row group, which must have exactly the rows that the footer says. Whatever goes wrong is an error that
+// names the column and the row group.
 func (d *decoder) readChunk(c *column, group int) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = c.damaged(group, fmt.Errorf("the decoder failed: %v", r))
 		}
 	}()
-	rows := d.groups[group].NumRows()
+	rows := d.meta.groups[group].rows
 	if rows == 0 {
 		return nil // some writers leave nonsense in the chunks of an empty group
 	}
 	if err := d.beginChunk(c, group); err != nil {
 		return err
 	}
-	chunk := file.NewColumnReader(c.leaf, d.pages, memory.DefaultAllocator, &d.pages.buffers)
-	defer chunk.Close()
 	for done := int64(0); done < rows; {
 		if err := d.ctx.Err(); err != nil {
 			return err
 		}
-		n, err := c.read(&d.batch, chunk, min(batchRows, rows-done))
+		page, err := d.pages.current()
+		if err != nil {
+			return c.damaged(group, err)
+		}
+		if page == nil {
+			return c.damaged(group, fmt.Errorf("it ends after %d of %d rows", done, rows))
+		}
+		n, err := c.read(&d.batch, page)
 		skip := (*skipError)(nil)
 		switch {
 		case errors.Is(err, errTooWide), errors.As(err, &skip):
@@ -317,54 +314,42 @@ func (d *decoder) readChunk(c *column, group int) (err error) {
 		case err != nil:
 			return c.damaged(group, err)
 		}
-		if n <= 0 {
-			if err := chunk.Err(); err != nil {
-				return c.damaged(group, err)
-			}
-			return c.damaged(group, fmt.Errorf("it ends after %d of %d rows", done, rows))
-		}
-		if err := d.batch.writeTo(d.writer, int(n)); err != nil {
+		if err := d.batch.writeTo(d.writer, n); err != nil {
 			return err
 		}
-		done += n
-	}
-	if chunk.HasNext() {
-		return c.damaged(group, fmt.Errorf("it has more values than its %d rows", rows))
-	}
-	if err := chunk.Err(); err != nil {
-		return c.damaged(group, err)
+		done += int64(n)
 	}
 	return nil
 }
 
 // beginChunk compares what the footer says of a chunk with the file's size and the group's rows, and turns to its pages.
 func (d *decoder) beginChunk(c *column, group int) error {
-	meta, err := d.groups[group].MetaData().ColumnChunk(c.index)
-	if err != nil {
-		return c.damaged(group, err)
+	rows := d.meta.groups[group].rows
+	chunk := &d.meta.chunks[d.meta.groups[group].first+c.index]
+	if !chunk.described {
+		return c.damaged(group, errors.New("the footer does not say where it lies"))
 	}
-	if n := d.groups[group].NumRows(); meta.NumValues() != n {
-		return c.damaged(group, fmt.Errorf("it has %d values for %d rows", meta.NumValues(), n))
+	if chunk.values != rows {
+		return c.damaged(group, fmt.Errorf("it has %d values for %d rows", chunk.values, rows))
 	}
-	start, length := meta.DataPageOffset(), meta.TotalCompressedSize()
-	if meta.HasDictionaryPage() && meta.DictionaryPageOffset() > 0 {
-		start = min(start, meta.DictionaryPageOffset())
+	start, length := chunk.dataOffset, chunk.compressed
+	if chunk.dictionaryOffset > 0 {
+		start = min(start, chunk.dictionaryOffset)
 	}
 	if start < 0 || length < 0 || start > d.size || length > d.size-start {
 		return c.damaged(group, errors.New("it lies outside of the file"))
 	}
-	if meta.Type() != c.physical {
+	if chunk.physical != c.physical {
 		return c.damaged(group, errors.New("it has another type than the schema"))
 	}
-	if d.reader.MetaData().WriterVersion().LessThan(metadata.Parquet816FixedVersion) {
+	if d.meta.miscounts() {
 		length = min(length+oldPadding, d.size-start)
 	}
-	codec := meta.Compression()
-	if name, ok := codecName(codec); !ok {
+	if !chunk.codec.read() {
 		return &Error{Kind: Unsupported, Column: c.name,
-			Detail: fmt.Sprintf("the column is compressed by the codec %s, which is not read; write the file again with zstd", name)}
+			Detail: fmt.Sprintf("the column is compressed by the codec %v, which is not read; write the file again with zstd", chunk.codec)}
 	}
-	d.pages.begin(d.source, start, length, meta.NumValues(), codec, c.form)
+	d.pages.begin(d.source, start, length, rows, chunk.codec, c.form)
 	return nil
 }
 
@@ -409,7 +394,7 @@ func errorsJoin(err, second error) error {
 
 // batch holds the values of a piece of a column on their way from the file to the writer.
 type batch struct {
-	levels  []int16
+	levels  []uint32
 	numbers []float64
 	bools   []uint8
 	codes   []uint32
@@ -428,7 +413,7 @@ const batchRows = 1 << 14
 
 func (b *batch) begin(lim Limits) {
 	if b.levels == nil {
-		b.levels = make([]int16, batchRows)
+		b.levels = make([]uint32, batchRows)
 		b.numbers = make([]float64, batchRows)
 		b.bools = make([]uint8, batchRows)
 		b.codes = make([]uint32, batchRows)

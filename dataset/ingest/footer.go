@@ -3,168 +3,32 @@ package ingest
 import (
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
-	"io"
-
-	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/file"
 )
-
-// readFooter lets the library read the footer. The library panics at a logical type that is newer than itself; the
-// footer is then read with that type replaced by the null type, and the columns that have it are skipped.
-func (d *decoder) readFooter() error {
-	reader, err := openParquet(d.source)
-	if err == nil {
-		d.reader = reader
-		return nil
-	}
-	if source := d.withoutNewTypes(); source != nil {
-		if reader, again := openParquet(source); again == nil {
-			d.reader = reader
-			return nil
-		}
-	}
-	return &Error{Kind: Damaged, Detail: "the footer of the Parquet file cannot be read", Err: err}
-}
-
-func openParquet(source parquet.ReaderAtSeeker) (reader *file.Reader, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("panic: %v", r)
-		}
-	}()
-	return file.NewParquetReader(source, file.WithReadProps(parquet.NewReaderProperties(memory.NewGoAllocator())))
-}
 
 // footerTail is the length of the footer, in four bytes, and the magic.
 const footerTail = 8
 
-// withoutNewTypes returns the file with another footer, and notes the leaves that had a new type; nil where there are
-// none.
-func (d *decoder) withoutNewTypes() parquet.ReaderAtSeeker {
+// readFooter reads the footer, whose length checkFrame has checked.
+func (d *decoder) readFooter() error {
 	var tail [footerTail]byte
 	if _, err := d.source.ReadAt(tail[:], d.size-footerTail); err != nil {
-		return nil
+		return err
 	}
-	length := int64(binary.LittleEndian.Uint32(tail[:4]))
-	start := d.size - footerTail - length
-	footer := make([]byte, length)
-	if _, err := d.source.ReadAt(footer, start); err != nil {
-		return nil
+	footer := make([]byte, binary.LittleEndian.Uint32(tail[:4]))
+	if _, err := d.source.ReadAt(footer, d.size-footerTail-int64(len(footer))); err != nil {
+		return err
 	}
-	patched, leaves := replaceNewTypes(footer)
-	if len(leaves) == 0 {
-		return nil
+	var err error
+	if d.meta, err = readMetadata(footer); err != nil {
+		return &Error{Kind: Damaged, Detail: "the footer of the Parquet file cannot be read", Err: err}
 	}
-	d.newTypes = leaves
-	patched = binary.LittleEndian.AppendUint32(patched, uint32(len(patched)))
-	s := &spliced{head: d.source, start: start, tail: append(patched, tail[4:]...)}
-	return io.NewSectionReader(s, 0, start+int64(len(s.tail)))
-}
-
-// spliced is a file whose bytes from start on are others.
-type spliced struct {
-	head  io.ReaderAt
-	start int64
-	tail  []byte
-}
-
-// ReadAt reads from the file and from the other bytes.
-func (s *spliced) ReadAt(b []byte, at int64) (n int, err error) {
-	if at < s.start {
-		if n, err = s.head.ReadAt(b[:min(int64(len(b)), s.start-at)], at); err != nil || n == len(b) {
-			return n, err
-		}
-	}
-	m := copy(b[n:], s.tail[min(at+int64(n)-s.start, int64(len(s.tail))):])
-	if n += m; n < len(b) {
-		return n, io.EOF
-	}
-	return n, nil
-}
-
-// The union LogicalType of parquet.thrift. Its members 7 and 8, TIME and TIMESTAMP, have a union of units, 1 to 3.
-const (
-	lastLogicalType = 18
-	gapLogicalType  = 9 // reserved for INTERVAL
-	nullLogicalType = "\xbc\x00\x00"
-)
-
-// replaceNewTypes returns the footer with every logical type that the library does not know replaced by the null type,
-// and which leaves those were.
-func replaceNewTypes(footer []byte) (patched []byte, leaves map[int]bool) {
-	leaves = map[int]bool{}
-	done, leaf := 0, 0
-	r := &thriftReader{data: footer}
-	element := func() {
-		isLeaf, isNew := true, false
-		r.structure(1, func(id int16, kind byte) bool {
-			switch {
-			case id == 5 && kind == thriftI32:
-				isLeaf = r.int() == 0
-			case id == 10 && kind == thriftStruct:
-				from := r.at
-				if isNew = r.newLogicalType(); isNew && r.err == nil {
-					patched = append(append(patched, footer[done:from]...), nullLogicalType...)
-					done = r.at
-				}
-			default:
-				return false
-			}
-			return true
-		})
-		if isLeaf {
-			if isNew {
-				leaves[leaf] = true
-			}
-			leaf++
-		}
-	}
-	r.structure(0, func(id int16, kind byte) bool {
-		if id != 2 || kind != thriftList {
-			return false
-		}
-		_, n := r.listHead()
-		for i := uint64(0); i < n && r.err == nil; i++ {
-			element()
-		}
-		return true
-	})
-	if r.err != nil {
-		return nil, nil
-	}
-	return append(patched, footer[done:]...), leaves
-}
-
-// newLogicalType reads a LogicalType and reports whether it is one that the library does not know.
-func (r *thriftReader) newLogicalType() bool {
-	known := false
-	r.structure(2, func(id int16, kind byte) bool {
-		known = id >= 1 && id <= lastLogicalType && id != gapLogicalType
-		if id != 7 && id != 8 || kind != thriftStruct {
-			return false
-		}
-		known = false
-		r.structure(3, func(id int16, kind byte) bool {
-			if id != 2 || kind != thriftStruct {
-				return false
-			}
-			r.structure(4, func(unit int16, _ byte) bool {
-				known = unit >= 1 && unit <= 3
-				return false
-			})
-			return true
-		})
-		return true
-	})
-	return !known
+	return nil
 }
 
 // encrypted reports whether any chunk of a leaf is encrypted; the footer says so in plain text.
 func (d *decoder) encrypted(leaf int) bool {
-	for _, group := range d.reader.MetaData().RowGroups {
-		if leaf < len(group.Columns) && group.Columns[leaf].IsSetCryptoMetadata() {
+	for _, group := range d.meta.groups {
+		if leaf < group.count && d.meta.chunks[group.first+leaf].encrypted {
 			return true
 		}
 	}
@@ -180,11 +44,10 @@ const (
 // durations returns the units of the columns that Arrow calls durations. Parquet has no such type: their numbers are
 // bare integers, and only a copy of Arrow's schema, which pyarrow and Polars keep in the footer, knows the unit.
 func (d *decoder) durations() map[string]string {
-	text := d.reader.MetaData().KeyValueMetadata().FindValue(arrowSchemaKey)
-	if text == nil || len(*text) > maxArrowSchema {
+	if len(d.meta.arrow) > maxArrowSchema {
 		return nil
 	}
-	data, err := base64.StdEncoding.DecodeString(*text)
+	data, err := base64.StdEncoding.DecodeString(d.meta.arrow)
 	if err != nil || len(data) < 8 {
 		return nil
 	}

@@ -5,28 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-
-	"github.com/apache/arrow-go/v18/parquet"
 )
 
 // valueForm is what the bytes of a column's values must look like.
 type valueForm struct {
-	physical parquet.Type
+	physical physicalType
 	width    int64 // bytes of a plain value; 0: booleans and byte arrays
 	optional bool  // has definition levels, 0 null and 1 value
 }
 
-func formOf(physical parquet.Type, typeLength int, optional bool) valueForm {
+func formOf(physical physicalType, typeLength int64, optional bool) valueForm {
 	f := valueForm{physical: physical, optional: optional}
 	switch physical {
-	case parquet.Types.Int32, parquet.Types.Float:
+	case int32Type, float:
 		f.width = 4
-	case parquet.Types.Int64, parquet.Types.Double:
+	case int64Type, double:
 		f.width = 8
-	case parquet.Types.Int96:
+	case int96:
 		f.width = 12
-	case parquet.Types.FixedLenByteArray:
-		f.width = int64(typeLength)
+	case fixedLenByteArray:
+		f.width = typeLength
 	}
 	return f
 }
@@ -40,12 +38,12 @@ var (
 )
 
 // check reports values that cannot be what a page's header says: present is how many there must be, dictionary how
-// many entries the chunk's dictionary has, -1 for none. It looks at lengths and counts alone; the library decodes.
-func (f valueForm) check(data []byte, encoding parquet.Encoding, present, dictionary int64) error {
-	switch encoding {
-	case parquet.Encodings.Plain:
+// many entries the chunk's dictionary has, -1 for none. It looks at lengths and counts alone; a decoder of values relies on them.
+func (f valueForm) check(data []byte, as encoding, present, dictionary int64) error {
+	switch as {
+	case plain:
 		return f.checkPlain(data, present)
-	case parquet.Encodings.RLEDict, parquet.Encodings.PlainDict:
+	case rleDictionary, plainDictionary:
 		switch {
 		case dictionary < 0:
 			return errors.New("it refers to a dictionary that the column does not have")
@@ -58,7 +56,7 @@ func (f valueForm) check(data []byte, encoding parquet.Encoding, present, dictio
 		}
 		_, err := countRuns(data[1:], int(data[0]), present, uint64(dictionary)-1)
 		return err
-	case parquet.Encodings.RLE:
+	case rle:
 		if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
 			if present == 0 && len(data) == 0 {
 				return nil
@@ -67,24 +65,24 @@ func (f valueForm) check(data []byte, encoding parquet.Encoding, present, dictio
 		}
 		_, err := countRuns(data[4:][:binary.LittleEndian.Uint32(data)], 1, present, 1)
 		return err
-	case parquet.Encodings.DeltaBinaryPacked, parquet.Encodings.DeltaLengthByteArray, parquet.Encodings.DeltaByteArray:
+	case deltaBinaryPacked, deltaLengthByteArray, deltaByteArray:
 		return checkDelta(data, present)
-	case parquet.Encodings.ByteStreamSplit:
+	case byteStreamSplit:
 		if f.width == 0 || int64(len(data)) != f.width*present {
 			return errValues
 		}
 		return nil
 	}
-	return fmt.Errorf("its encoding, of number %d, is not known", int(encoding))
+	return fmt.Errorf("its encoding, of number %d, is not known", int64(as))
 }
 
 // checkPlain reports plain values that do not fill data exactly.
 func (f valueForm) checkPlain(data []byte, present int64) error {
 	ok := false
 	switch f.physical {
-	case parquet.Types.Boolean:
+	case boolean:
 		ok = int64(len(data)) == (present+7)/8
-	case parquet.Types.ByteArray:
+	case byteArray:
 		for ; present > 0 && len(data) >= 4; present-- {
 			n := uint64(binary.LittleEndian.Uint32(data))
 			if n > uint64(len(data)-4) {
@@ -122,16 +120,16 @@ func checkDelta(data []byte, present int64) error {
 }
 
 // levelsV1 counts the values that are there in a data page of version 1, and the bytes of its levels.
-func levelsV1(data []byte, encoding parquet.Encoding, values int64) (present int64, length int, err error) {
-	switch encoding {
-	case parquet.Encodings.RLE:
+func levelsV1(data []byte, as encoding, values int64) (present int64, length int, err error) {
+	switch as {
+	case rle:
 		if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
 			return 0, 0, errLevels
 		}
 		length = 4 + int(binary.LittleEndian.Uint32(data))
 		present, err = countLevels(data[4:length], values)
 		return present, length, err
-	case parquet.Encodings.BitPacked: // deprecated; from the highest bit on, which changes no count of whole bytes
+	case bitPacked: // deprecated; from the highest bit on, which changes no count of whole bytes
 		length = int((values + 7) / 8)
 		if length > len(data) {
 			return 0, 0, errLevels
@@ -141,7 +139,7 @@ func levelsV1(data []byte, encoding parquet.Encoding, values int64) (present int
 		}
 		return present, length, nil
 	}
-	return 0, 0, fmt.Errorf("the encoding of its levels, of number %d, is not known", int(encoding))
+	return 0, 0, fmt.Errorf("the encoding of its levels, of number %d, is not known", int64(as))
 }
 
 // countLevels counts the ones among levels of one bit.

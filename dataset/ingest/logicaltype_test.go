@@ -2,24 +2,34 @@ package ingest
 
 import "testing"
 
-// TestNewLogicalTypes: of the union of logical types, and of the union of units inside of times and timestamps, those that the library
+// TestNewLogicalTypes: of the union of logical types, and of the union of units inside of times and timestamps, those that this program
 // knows are known, and all others are new. A known one that is taken for new would lose its unit, and so its times would be other times.
 func TestNewLogicalTypes(t *testing.T) {
 	field := func(delta, kind byte) byte { return delta<<4 | kind }
 	for id := byte(1); id <= 15; id++ {
-		known := id != gapLogicalType
-		if id != 7 && id != 8 {
+		if id == byte(integerKind) {
+			for _, bits := range []byte{0, 8, 16, 24, 32, 64, 128} {
+				r := &thriftReader{data: []byte{field(id, thriftStruct), field(1, thriftByte), bits, field(1, thriftTrue), 0, 0}}
+				known := bits == 8 || bits == 16 || bits == 32 || bits == 64
+				if got := r.logicalType(); (got.kind == newKind) == known || !got.signed || r.err != nil {
+					t.Errorf("integers of %d bits: %+v, %v", bits, got, r.err)
+				}
+			}
+			continue
+		}
+		known := logicalKind(id) != interval
+		if id != byte(timeKind) && id != byte(stampKind) {
 			r := &thriftReader{data: []byte{field(id, thriftStruct), 0, 0}}
-			if got := r.newLogicalType(); got == known || r.err != nil {
-				t.Errorf("member %d: new %v, %v", id, got, r.err)
+			if got := r.logicalType().kind; (got == newKind) == known || r.err != nil {
+				t.Errorf("member %d: %v, %v", id, got, r.err)
 			}
 			continue
 		}
 		for unit := byte(1); unit <= 6; unit++ {
 			// isAdjustedToUTC, true, then the unit: a union of empty structs.
 			r := &thriftReader{data: []byte{field(id, thriftStruct), field(1, 1), field(1, thriftStruct), field(unit, thriftStruct), 0, 0, 0, 0}}
-			if got := r.newLogicalType(); got != (unit > 3) || r.err != nil {
-				t.Errorf("member %d, unit %d: new %v, %v", id, unit, got, r.err)
+			if got := r.logicalType(); (got.kind == newKind) != (unit > 3) || !got.utc || r.err != nil {
+				t.Errorf("member %d, unit %d: %+v, %v", id, unit, got, r.err)
 			}
 		}
 	}

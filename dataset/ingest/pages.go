@@ -6,12 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"sync"
-
-	"github.com/apache/arrow-go/v18/arrow/memory"
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/compress"
-	"github.com/apache/arrow-go/v18/parquet/file"
 )
 
 const (
@@ -23,73 +17,72 @@ const (
 	oldPadding = 100
 )
 
-// pages reads the pages of one column chunk after the other, and hands each to the library's decoders when it is whole:
-// its checksum, where it has one, its decompressed size, its levels and the form of its values are what its header
-// says. The library's own reader ignores checksums, and its decoders make nulls or numbers of some damage that a page
-// shows; a holdout of such a file would be wrong for ever.
+// pages reads the pages of one column chunk after the other. A page is only decoded when it is whole: its checksum, where it has one, its
+// decompressed size, its levels and the form of its values are what its header says.
 //
-// It is a [file.PageReader]. Buffers are kept from chunk to chunk, so a file of thousands of columns costs no more than
-// one of a few.
+// Buffers are kept from chunk to chunk, so a file of thousands of columns costs no more than one of a few.
 type pages struct {
-	limit   int64 // bytes of a page, compressed and not
-	reader  *bufio.Reader
-	unpack  decompressor
-	packed  []byte // of the page at hand
-	data    []byte
-	dict    []byte
-	buffers sync.Pool // of the library's decoders
+	limit  int64 // bytes of a page, compressed and not
+	reader *bufio.Reader
+	unpack decompressor
+	packed []byte // of the page at hand
+	data   []byte
 
-	form       valueForm
-	codec      compress.Compression
-	values     int64 // of the chunk, nulls included
-	seen       int64
-	left       int64 // bytes of the chunk
-	number     int   // of the page at hand, for messages
-	dictionary int64 // entries; -1 before the dictionary
-	page       file.Page
-	err        error
+	form   valueForm
+	codec  codec
+	values int64 // of the chunk, nulls included
+	seen   int64
+	left   int64 // bytes of the chunk
+	number int   // of the page at hand, for messages
+	dict   dictionary
+	page   *page // the one at hand
 }
+
+// page is a data page that was found whole.
+type page struct {
+	form     valueForm
+	rows     int64   // that were not read
+	levels   leveled // nil where no value is null
+	encoding encoding
+	data     []byte // of the values
+	present  int64  // values that are not null
+	dict     *dictionary
+	decoder  any // a values[T], made when the first value is read
+}
+
+// leveled gives the definition levels of a page: 0 null, 1 a value.
+type leveled interface{ next(dst []uint32) error }
 
 func newPages(limit int64) *pages {
-	p := &pages{limit: limit, reader: bufio.NewReaderSize(nil, streamBuffer)}
-	p.buffers.New = func() any { return memory.NewResizableBuffer(memory.DefaultAllocator) }
-	return p
+	return &pages{limit: limit, reader: bufio.NewReaderSize(nil, streamBuffer)}
 }
 
-// begin makes p the reader of a chunk: the bytes from start on, of which there are length, hold that many values.
-func (p *pages) begin(source io.ReaderAt, start, length, values int64, codec compress.Compression, form valueForm) {
-	p.release()
+// begin turns to a chunk: the bytes from start on, of which there are length, hold that many values.
+func (p *pages) begin(source io.ReaderAt, start, length, values int64, as codec, form valueForm) {
 	p.reader.Reset(io.NewSectionReader(source, start, length))
-	p.form, p.codec, p.values, p.seen, p.left, p.number, p.dictionary, p.err = form, codec, values, 0, length, 0, -1, nil
+	p.form, p.codec, p.values, p.seen, p.left, p.number = form, as, values, 0, length, 0
+	p.dict = dictionary{data: p.dict.data, entries: -1}
+	p.page = nil
 }
 
-func (p *pages) release() {
-	if p.page != nil {
-		p.page.Release()
-		p.page = nil
-	}
-}
-
-// Next reads the next page that is not empty. After false, Err says whether that was the end.
-func (p *pages) Next() bool {
-	p.release()
-	for p.err == nil && p.seen < p.values {
+// current returns the page at hand, or the next one that is not empty where its rows are read; nil is the end of the chunk.
+func (p *pages) current() (*page, error) {
+	for p.page == nil || p.page.rows == 0 {
+		if p.seen == p.values {
+			return nil, nil
+		}
 		p.number++
-		page, err := p.read()
+		next, err := p.read()
 		if err != nil {
-			p.err = fmt.Errorf("page %d: %w", p.number, err)
-			return false
+			return nil, fmt.Errorf("page %d: %w", p.number, err)
 		}
-		if page != nil {
-			p.page = page
-			return true
-		}
+		p.page = next
 	}
-	return false
+	return p.page, nil
 }
 
 // read reads a page; nil is one that holds nothing.
-func (p *pages) read() (file.Page, error) {
+func (p *pages) read() (*page, error) {
 	h, err := p.header()
 	if err != nil {
 		return nil, err
@@ -115,7 +108,7 @@ func (p *pages) read() (file.Page, error) {
 	}
 	switch h.kind {
 	case dictionaryPage:
-		return p.dictionaryPage(&h)
+		return nil, p.dictionaryPage(&h)
 	case dataPage:
 		return p.dataPage(&h)
 	case dataPageV2:
@@ -154,22 +147,25 @@ func ended(err error) error {
 	return err
 }
 
-func (p *pages) dictionaryPage(h *pageHeader) (file.Page, error) {
-	if p.dictionary >= 0 {
-		return nil, errors.New("it is a second dictionary")
+func (p *pages) dictionaryPage(h *pageHeader) error {
+	if p.dict.entries >= 0 {
+		return errors.New("it is a second dictionary")
 	}
-	p.dict = grown(p.dict, int(h.uncompressed))
-	if err := p.decompress(p.dict, p.packed); err != nil {
-		return nil, err
+	if as := encoding(h.encoding); as != plain && as != plainDictionary {
+		return fmt.Errorf("it is a dictionary whose encoding, of number %d, is not known", h.encoding)
 	}
-	if err := p.form.checkPlain(p.dict, h.values); err != nil {
-		return nil, err
+	p.dict.data = grown(p.dict.data, int(h.uncompressed))
+	if err := p.decompress(p.dict.data, p.packed); err != nil {
+		return err
 	}
-	p.dictionary = h.values
-	return file.NewDictionaryPage(memory.NewBufferBytes(p.dict), int32(h.values), parquet.Encoding(h.encoding)), nil
+	if err := p.form.checkPlain(p.dict.data, h.values); err != nil {
+		return err
+	}
+	p.dict.entries = h.values
+	return nil
 }
 
-func (p *pages) dataPage(h *pageHeader) (file.Page, error) {
+func (p *pages) dataPage(h *pageHeader) (*page, error) {
 	if err := p.count(h.values); err != nil || h.values == 0 {
 		return nil, err
 	}
@@ -178,20 +174,21 @@ func (p *pages) dataPage(h *pageHeader) (file.Page, error) {
 		return nil, err
 	}
 	present, length := h.values, 0
+	var levels leveled
 	if p.form.optional {
 		var err error
-		if present, length, err = levelsV1(p.data, parquet.Encoding(h.levelEncoding), h.values); err != nil {
+		if present, length, err = levelsV1(p.data, encoding(h.levelEncoding), h.values); err != nil {
 			return nil, err
 		}
+		levels = &runs{data: p.data[min(4, length):length], width: 1} // behind their length
+		if encoding(h.levelEncoding) == bitPacked {
+			levels = &packedLevels{data: p.data[:length]}
+		}
 	}
-	if err := p.form.check(p.data[length:], parquet.Encoding(h.encoding), present, p.dictionary); err != nil {
-		return nil, err
-	}
-	return file.NewDataPageV1(memory.NewBufferBytes(p.data), int32(h.values), parquet.Encoding(h.encoding),
-		parquet.Encoding(h.levelEncoding), parquet.Encodings.RLE, int32(h.uncompressed)), nil
+	return p.found(h, levels, p.data[length:], present)
 }
 
-func (p *pages) dataPageV2(h *pageHeader) (file.Page, error) {
+func (p *pages) dataPageV2(h *pageHeader) (*page, error) {
 	if err := p.count(h.values); err != nil || h.values == 0 {
 		return nil, err
 	}
@@ -217,20 +214,27 @@ func (p *pages) dataPageV2(h *pageHeader) (file.Page, error) {
 		copy(values, p.packed[levels:])
 	}
 	present := h.values
+	var defined leveled
 	if p.form.optional {
 		var err error
 		if present, err = countLevels(p.data[h.repetition:levels], h.values); err != nil {
 			return nil, err
 		}
+		defined = &runs{data: p.data[h.repetition:levels], width: 1}
 	}
 	if h.values-present != h.nulls {
 		return nil, fmt.Errorf("its header says %d nulls, its levels %d", h.nulls, h.values-present)
 	}
-	if err := p.form.check(values, parquet.Encoding(h.encoding), present, p.dictionary); err != nil {
+	return p.found(h, defined, values, present)
+}
+
+// found checks the form of a page's values.
+func (p *pages) found(h *pageHeader, levels leveled, data []byte, present int64) (*page, error) {
+	as := encoding(h.encoding)
+	if err := p.form.check(data, as, present, p.dict.entries); err != nil {
 		return nil, err
 	}
-	return file.NewDataPageV2(memory.NewBufferBytes(p.data), int32(h.values), int32(h.nulls), int32(h.rows),
-		parquet.Encoding(h.encoding), int32(h.definition), int32(h.repetition), int32(h.uncompressed), false), nil
+	return &page{form: p.form, rows: h.values, levels: levels, encoding: as, data: data, present: present, dict: &p.dict}, nil
 }
 
 // count adds values to those seen.
@@ -244,7 +248,7 @@ func (p *pages) count(values int64) error {
 
 // decompress fills dst from src by the chunk's codec.
 func (p *pages) decompress(dst, src []byte) error {
-	if p.codec == compress.Codecs.Uncompressed {
+	if p.codec == uncompressed {
 		if len(dst) != len(src) {
 			return errSize
 		}
@@ -254,42 +258,10 @@ func (p *pages) decompress(dst, src []byte) error {
 	return p.unpack.decompress(p.codec, dst, src)
 }
 
-// spare is room behind a page for one value of any type: the library makes a pointer to the values of a page that has none, which lie
-// right behind its levels, and a checked build refuses a pointer that reaches beyond the memory that it is in.
-const spare = 16
-
-// grown returns a slice of n bytes with room behind it, b where that is large enough.
+// grown returns a slice of n bytes, b where that is large enough.
 func grown(b []byte, n int) []byte {
-	if cap(b) < n+spare {
-		return make([]byte, n, n+spare)
+	if cap(b) < n {
+		return make([]byte, n)
 	}
 	return b[:n]
-}
-
-// Page returns the page that Next has read.
-func (p *pages) Page() file.Page { return p.page }
-
-// Err returns what ended the pages, nil at the end of the chunk.
-func (p *pages) Err() error { return p.err }
-
-// Close gives the page at hand back; the reader may begin another chunk.
-func (p *pages) Close() error {
-	p.release()
-	return nil
-}
-
-var errSequential = errors.New("ingest: pages are read in order")
-
-// SetMaxPageHeaderSize does nothing: the limit is maxHeaderBytes.
-func (p *pages) SetMaxPageHeaderSize(int) {}
-
-// GetDictionaryPage returns none: a dictionary comes before the data, and Next returns it.
-func (p *pages) GetDictionaryPage() (*file.DictionaryPage, error) { return nil, nil }
-
-// SeekToPageWithRow is not needed here and fails.
-func (p *pages) SeekToPageWithRow(int64) error { return errSequential }
-
-// Reset is not needed here, begin takes its place, and fails.
-func (p *pages) Reset(parquet.BufferedReader, int64, compress.Compression, *file.CryptoContext) {
-	p.err = errSequential
 }

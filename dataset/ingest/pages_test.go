@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/apache/arrow-go/v18/parquet"
-	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -55,7 +52,7 @@ func TestChecksumsFindFlippedBits(t *testing.T) {
 	}
 }
 
-// Damage that a page shows without a checksum, and that the library's decoders made nulls or numbers of. pyarrow
+// Damage that a page shows without a checksum, and that a decoder makes nulls or numbers of. pyarrow
 // refuses each of these files too.
 func TestDamageThatPagesShow(t *testing.T) {
 	for name, reason := range map[string]string{
@@ -77,53 +74,52 @@ func TestDamageThatPagesShow(t *testing.T) {
 // What each encoding's bytes must be for a number of values: one right, and what is wrong in all ways that lengths and
 // counts can show.
 func TestValueForms(t *testing.T) {
-	number := formOf(parquet.Types.Int32, -1, true)
-	text := formOf(parquet.Types.ByteArray, -1, true)
-	boolean := formOf(parquet.Types.Boolean, -1, true)
-	fixed := formOf(parquet.Types.FixedLenByteArray, 3, true)
-	e := parquet.Encodings
+	number := formOf(int32Type, -1, true)
+	text := formOf(byteArray, -1, true)
+	truth := formOf(boolean, -1, true)
+	fixed := formOf(fixedLenByteArray, 3, true)
 	for _, c := range []struct {
 		name       string
 		form       valueForm
-		encoding   parquet.Encoding
+		encoding   encoding
 		data       string
 		present    int64
 		dictionary int64
 		ok         bool
 	}{
-		{"plain", number, e.Plain, "12345678", 2, -1, true},
-		{"plain, a byte too many", number, e.Plain, "123456789", 2, -1, false},
-		{"plain, a value too few", number, e.Plain, "1234", 2, -1, false},
-		{"plain fixed", fixed, e.Plain, "abcdef", 2, -1, true},
-		{"plain fixed short", fixed, e.Plain, "abcde", 2, -1, false},
-		{"plain booleans", boolean, e.Plain, "\xff\x01", 9, -1, true},
-		{"plain booleans short", boolean, e.Plain, "\xff", 9, -1, false},
-		{"plain texts", text, e.Plain, "\x01\x00\x00\x00a\x00\x00\x00\x00", 2, -1, true},
-		{"plain texts beyond", text, e.Plain, "\x02\x00\x00\x00a", 1, -1, false},
-		{"plain texts left", text, e.Plain, "\x01\x00\x00\x00ab", 1, -1, false},
-		{"indexes", number, e.RLEDict, "\x02\x08\x03", 4, 4, true},
-		{"indexes, old name", number, e.PlainDict, "\x02\x08\x03", 4, 4, true},
-		{"indexes too few", number, e.RLEDict, "\x02\x06\x03", 4, 4, false},
-		{"indexes too many", number, e.RLEDict, "\x02\x0a\x03", 4, 4, false},
-		{"index beyond the dictionary", number, e.RLEDict, "\x02\x08\x03", 4, 3, false},
-		{"no dictionary", number, e.RLEDict, "\x02\x08\x03", 4, -1, false},
-		{"empty dictionary", number, e.RLEDict, "\x02\x08\x00", 4, 0, false},
-		{"no indexes for no values", number, e.RLEDict, "", 0, 4, true},
-		{"no indexes for values", number, e.RLEDict, "", 1, 4, false},
-		{"32 bits", number, e.RLEDict, "\x20\x08\x01\x00\x00\x00", 4, 4, true},
-		{"34 bits", number, e.RLEDict, "\x22\x08\x01\x00\x00\x00\x00", 4, 4, false},
-		{"packed indexes", number, e.RLEDict, "\x01\x03\xff", 4, 4, true},
-		{"packed indexes short", number, e.RLEDict, "\x02\x03\xff", 4, 4, false},
-		{"run of none", number, e.RLEDict, "\x02\x00\x03\x08\x03", 4, 4, false},
-		{"booleans", boolean, e.RLE, "\x02\x00\x00\x00\x08\x01", 4, -1, true},
-		{"booleans beyond", boolean, e.RLE, "\x03\x00\x00\x00\x08\x01", 4, -1, false},
-		{"delta", number, e.DeltaBinaryPacked, "\x80\x01\x04\x01\x00", 1, -1, true},
-		{"delta of another count", number, e.DeltaBinaryPacked, "\x80\x01\x04\x02\x00", 1, -1, false},
-		{"delta texts of another count", text, e.DeltaByteArray, "\x80\x01\x04\x02\x00", 1, -1, false},
-		{"stream split", number, e.ByteStreamSplit, "12345678", 2, -1, true},
-		{"stream split short", number, e.ByteStreamSplit, "1234567", 2, -1, false},
-		{"stream split of texts", text, e.ByteStreamSplit, "", 1, -1, false},
-		{"an encoding of the future", number, parquet.Encoding(77), "1234", 1, -1, false},
+		{"plain", number, plain, "12345678", 2, -1, true},
+		{"plain, a byte too many", number, plain, "123456789", 2, -1, false},
+		{"plain, a value too few", number, plain, "1234", 2, -1, false},
+		{"plain fixed", fixed, plain, "abcdef", 2, -1, true},
+		{"plain fixed short", fixed, plain, "abcde", 2, -1, false},
+		{"plain booleans", truth, plain, "\xff\x01", 9, -1, true},
+		{"plain booleans short", truth, plain, "\xff", 9, -1, false},
+		{"plain texts", text, plain, "\x01\x00\x00\x00a\x00\x00\x00\x00", 2, -1, true},
+		{"plain texts beyond", text, plain, "\x02\x00\x00\x00a", 1, -1, false},
+		{"plain texts left", text, plain, "\x01\x00\x00\x00ab", 1, -1, false},
+		{"indexes", number, rleDictionary, "\x02\x08\x03", 4, 4, true},
+		{"indexes, old name", number, plainDictionary, "\x02\x08\x03", 4, 4, true},
+		{"indexes too few", number, rleDictionary, "\x02\x06\x03", 4, 4, false},
+		{"indexes too many", number, rleDictionary, "\x02\x0a\x03", 4, 4, false},
+		{"index beyond the dictionary", number, rleDictionary, "\x02\x08\x03", 4, 3, false},
+		{"no dictionary", number, rleDictionary, "\x02\x08\x03", 4, -1, false},
+		{"empty dictionary", number, rleDictionary, "\x02\x08\x00", 4, 0, false},
+		{"no indexes for no values", number, rleDictionary, "", 0, 4, true},
+		{"no indexes for values", number, rleDictionary, "", 1, 4, false},
+		{"32 bits", number, rleDictionary, "\x20\x08\x01\x00\x00\x00", 4, 4, true},
+		{"34 bits", number, rleDictionary, "\x22\x08\x01\x00\x00\x00\x00", 4, 4, false},
+		{"packed indexes", number, rleDictionary, "\x01\x03\xff", 4, 4, true},
+		{"packed indexes short", number, rleDictionary, "\x02\x03\xff", 4, 4, false},
+		{"run of none", number, rleDictionary, "\x02\x00\x03\x08\x03", 4, 4, false},
+		{"booleans", truth, rle, "\x02\x00\x00\x00\x08\x01", 4, -1, true},
+		{"booleans beyond", truth, rle, "\x03\x00\x00\x00\x08\x01", 4, -1, false},
+		{"delta", number, deltaBinaryPacked, "\x80\x01\x04\x01\x00", 1, -1, true},
+		{"delta of another count", number, deltaBinaryPacked, "\x80\x01\x04\x02\x00", 1, -1, false},
+		{"delta texts of another count", text, deltaByteArray, "\x80\x01\x04\x02\x00", 1, -1, false},
+		{"stream split", number, byteStreamSplit, "12345678", 2, -1, true},
+		{"stream split short", number, byteStreamSplit, "1234567", 2, -1, false},
+		{"stream split of texts", text, byteStreamSplit, "", 1, -1, false},
+		{"an encoding of the future", number, encoding(77), "1234", 1, -1, false},
 	} {
 		if err := c.form.check([]byte(c.data), c.encoding, c.present, c.dictionary); (err == nil) != c.ok {
 			t.Errorf("%s: %v, want ok %v", c.name, err, c.ok)
@@ -161,72 +157,11 @@ func TestLevelsAreCounted(t *testing.T) {
 }
 
 func TestBitPackedLevels(t *testing.T) {
-	if present, length, err := levelsV1([]byte{0b1011_0000, 0b1000_0000, 9}, parquet.Encodings.BitPacked, 9); present != 4 || length != 2 || err != nil {
+	if present, length, err := levelsV1([]byte{0b1011_0000, 0b1000_0000, 9}, bitPacked, 9); present != 4 || length != 2 || err != nil {
 		t.Errorf("%d present, %d bytes, %v, want 4, 2", present, length, err)
 	}
-	if _, _, err := levelsV1([]byte{1}, parquet.Encodings.BitPacked, 9); err == nil {
+	if _, _, err := levelsV1([]byte{1}, bitPacked, 9); err == nil {
 		t.Error("levels beyond the page are taken")
-	}
-}
-
-// The codec LZ4 of Hadoop, in all forms that are about, and each of them cut short.
-func TestHadoopLZ4(t *testing.T) {
-	raw := bytes.Repeat([]byte("holdout "), 100)
-	codec, err := compress.GetCodec(compress.Codecs.Lz4Raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := func(b []byte) []byte { return codec.Encode(nil, b) }
-	framed := func(b []byte) []byte {
-		p := block(b)
-		return append(binary.BigEndian.AppendUint32(nil, uint32(len(p))), p...)
-	}
-	total := func(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
-	for name, packed := range map[string][]byte{
-		"bare":        block(raw),
-		"one frame":   slices.Concat(total(800), framed(raw)),
-		"two frames":  slices.Concat(total(300), framed(raw[:300]), total(500), framed(raw[300:])),
-		"many blocks": slices.Concat(total(800), framed(raw[:300]), framed(raw[300:])),
-	} {
-		var d decompressor
-		dst := make([]byte, len(raw))
-		if err := d.decompress(compress.Codecs.Lz4, dst, packed); err != nil || !bytes.Equal(dst, raw) {
-			t.Errorf("%s: %v", name, err)
-		}
-		for n := range packed {
-			if err := d.decompress(compress.Codecs.Lz4, dst, packed[:n]); err == nil {
-				t.Errorf("%s: %d of %d bytes are taken", name, n, len(packed))
-			}
-		}
-	}
-	table, _ := decode(t, fixture("hadoop_lz4_compressed.parquet"))
-	if c, _ := table.Lookup("v11"); table.Rows() != 4 || c == nil || !slices.Equal(c.Numbers[:2], []float64{42, 7.7}) {
-		t.Errorf("the file of Hadoop's writer has %d rows, v11 %v", table.Rows(), c)
-	}
-}
-
-// No codec may write more than a page says it has.
-func TestDecompressedSize(t *testing.T) {
-	raw := bytes.Repeat([]byte("abc"), 1000)
-	for _, id := range []compress.Compression{compress.Codecs.Snappy, compress.Codecs.Gzip, compress.Codecs.Brotli,
-		compress.Codecs.Zstd, compress.Codecs.Lz4Raw, compress.Codecs.Lz4} {
-		as := id
-		if id == compress.Codecs.Lz4 {
-			as = compress.Codecs.Lz4Raw
-		}
-		codec, err := compress.GetCodec(as)
-		if err != nil {
-			t.Fatal(err)
-		}
-		packed := codec.Encode(nil, raw)
-		var d decompressor
-		for _, n := range []int{len(raw) - 1, len(raw), len(raw) + 1} {
-			dst := make([]byte, n, len(raw)+100)
-			err := d.decompress(id, dst, packed)
-			if (err == nil) != (n == len(raw)) || n == len(raw) && !bytes.Equal(dst, raw) {
-				t.Errorf("%v: %d bytes into %d: %v", id, len(raw), n, err)
-			}
-		}
 	}
 }
 
@@ -276,7 +211,9 @@ func FuzzPageHeader(f *testing.F) {
 		if _, n, err := readPageHeader(data); n < 0 || n > len(data) || err == nil && n == 0 {
 			t.Errorf("%d of %d bytes, %v", n, len(data), err)
 		}
-		replaceNewTypes(data)
+		if m, err := readMetadata(data); (m == nil) != (err != nil) {
+			t.Errorf("%v, %v", m, err)
+		}
 	})
 }
 

@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Page headers are Thrift structs in the compact protocol. The Parquet library reads them too, but keeps their
-// checksums to itself; what is needed of them is read here in a few lines that can be read against the specification
-// (thrift/doc/specs/thrift-compact-protocol.md, parquet.thrift).
+// Footers and page headers are Thrift structs in the compact protocol. What is needed of them is read here, in a few lines
+// that can be read against the specification (thrift/doc/specs/thrift-compact-protocol.md, parquet.thrift), and that
+// allocate nothing that a file merely announces.
 
 // Types of fields in the compact protocol.
 const (
@@ -78,6 +78,17 @@ func (r *thriftReader) int() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
+// bytes reads a string or binary; it shares the reader's memory.
+func (r *thriftReader) bytes() []byte {
+	n := r.uvarint()
+	from := r.at
+	r.skipBytes(n)
+	if r.err != nil {
+		return nil
+	}
+	return r.data[from:r.at]
+}
+
 func (r *thriftReader) skipBytes(n uint64) {
 	if n > uint64(len(r.data)-r.at) {
 		r.fail(errThriftShort)
@@ -108,6 +119,17 @@ func (r *thriftReader) structure(depth int, field func(id int16, kind byte) bool
 		if !field(id, kind) {
 			r.skip(kind, depth)
 		}
+	}
+}
+
+// structs reads a list of structs; one is called for each, and must read it.
+func (r *thriftReader) structs(one func()) {
+	kind, n := r.listHead()
+	if kind != thriftStruct && n > 0 {
+		r.fail(errThrift)
+	}
+	for i := uint64(0); i < n && r.err == nil; i++ {
+		one()
 	}
 }
 

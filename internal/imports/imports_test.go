@@ -38,7 +38,6 @@ var only = map[string][]string{
 	"modernc.org/sqlite":               {"holdout/ledger/sqlite"},
 	"github.com/pressly/goose/v3":      {"holdout/ledger/sqlite"},
 	"database/sql":                     {"holdout/ledger/sqlite"},
-	"github.com/apache/arrow-go/v18":   {"dataset/ingest"},
 	"github.com/xitongsys/parquet-go":  {"dataset/ingest"},
 	"cel.dev/cel-go":                   {"queries/expr", "queries/internal/celoracle"},
 	"github.com/spf13/cobra":           {"cmd/holdoutd"},
