@@ -14,10 +14,8 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
-	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 	"github.com/holdoutd/holdoutd/internal/turns"
 	"github.com/holdoutd/holdoutd/session"
-	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
 // Options are what a Service is opened with.
@@ -54,7 +52,7 @@ type Service struct {
 	log     *slog.Logger
 	decoder []string
 	limits  Limits
-	ledger  ledger.Ledger
+	ledger  *ledger.Ledger
 	lost    bool // the server's key is lost: recorded answers replay, nothing new is given
 	split   [32]byte
 	digest  [32]byte
@@ -153,14 +151,13 @@ func (s *Service) openLedger(ctx context.Context) error {
 	}
 	s.lost = lost
 	s.split, s.digest = secret.derive("split"), secret.derive("digest")
-	opened, err := sqlite.Open(ctx, path, ledger.Options{Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed})
+	s.ledger, err = ledger.Open(ctx, ledger.Options{Path: path, Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed})
 	switch {
 	case errors.Is(err, ledger.ErrLost):
 		return s.ledgerLost("is empty", err)
 	case err != nil:
 		return fmt.Errorf("holdout: %w", err)
 	}
-	s.ledger = opened
 	return nil
 }
 
@@ -288,7 +285,7 @@ func (s *Service) readCard(h ledger.Holdout) (card Card) {
 	if err != nil {
 		s.damaged(h.ID, true, fmt.Errorf("holdout: card of %s: %w", h.ID, err))
 		card = Card{ID: h.ID, Name: h.ID, Created: h.Created, Columns: []ColumnCard{}, Skipped: []Skipped{}, Warnings: []Warning{}}
-		card.Guarantee.Questions = h.Limits[thresholdout.MeterQuestions]
+		card.Guarantee.Questions = h.Questions
 	}
 	if h.Damage != nil {
 		s.damaged(h.ID, true, h.Damage)
@@ -299,28 +296,31 @@ func (s *Service) readCard(h ledger.Holdout) (card Card) {
 
 // Card returns the card of a holdout with its budget.
 func (s *Service) Card(ctx context.Context, p Principal, id string) (Card, error) {
-	h, card, err := s.find(ctx, id)
+	_, card, err := s.find(ctx, id)
 	if err != nil {
 		return card, err
 	}
-	budget := budgetOf(h, card)
+	budget, err := s.budget(ctx, card)
 	card.Budget = &budget
-	return card, nil
+	return card, err
 }
 
 // Budget returns what is left of a holdout.
 func (s *Service) Budget(ctx context.Context, p Principal, id string) (Budget, error) {
-	h, card, err := s.find(ctx, id)
+	_, card, err := s.find(ctx, id)
 	if err != nil {
 		return Budget{}, err
 	}
-	return budgetOf(h, card), nil
+	return s.budget(ctx, card)
 }
 
-// budgetOf is what is left of a holdout.
-func budgetOf(h ledger.Holdout, card Card) Budget {
+func (s *Service) budget(ctx context.Context, card Card) (Budget, error) {
+	questions, tokens, err := s.ledger.Balance(ctx, card.ID)
+	if err != nil {
+		return Budget{}, s.ledgerError(err)
+	}
 	guarantee := session.Session{Guarantee: card.Guarantee}
-	return guarantee.Budget(spent(h.Spent))
+	return guarantee.Budget(spent(card.Guarantee, questions, tokens)), nil
 }
 
 // Answers returns a page of at most limit answers with a place in the ledger above after, oldest first: an analyst's

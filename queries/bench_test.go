@@ -1,7 +1,6 @@
 package queries
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -23,7 +22,7 @@ func BenchmarkCompile(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := q.Compile(context.Background(), schema); err != nil {
+				if _, err := q.Compile(schema); err != nil {
 					b.Fatal(err)
 				}
 			}

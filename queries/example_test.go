@@ -1,7 +1,6 @@
 package queries_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -21,7 +20,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	p, err := q.Compile(context.Background(), flights)
+	p, err := q.Compile(flights)
 	if err != nil {
 		panic(err)
 	}

@@ -1,7 +1,6 @@
 package queries
 
 import (
-	"context"
 	"math"
 	"strings"
 	"testing"
@@ -50,7 +49,7 @@ func TestDescriptionsAreWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := q.Compile(context.Background(), schema, Grouped(grouped))
+			plan, err := q.Compile(schema, Grouped(grouped))
 			if err != nil {
 				t.Fatal(err)
 			}

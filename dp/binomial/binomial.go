@@ -15,19 +15,27 @@ func divergence(q, notQ, p, notP float64) float64 {
 	if q == p {
 		return 0
 	}
-	// ln(q/p) by its difference, so that close numbers lose no digits.
 	d := q - p
 	if p > 0.5 {
 		d = notP - notQ
 	}
 	sum := 0.0
 	if q > 0 {
-		sum += q * math.Log1p(d/p)
+		sum += q * logRatio(q, p, d)
 	}
 	if notQ > 0 {
-		sum += notQ * math.Log1p(-d/notP)
+		sum += notQ * logRatio(notQ, notP, -d)
 	}
 	return max(0, sum)
+}
+
+// logRatio is ln(a/b), d = a-b: by the difference, so that close numbers lose no digits; by the ratio where a is far below b, for there the
+// difference, rounded to -b, would make it infinite.
+func logRatio(a, b, d float64) float64 {
+	if d < -b/2 {
+		return math.Log(a / b)
+	}
+	return math.Log1p(d / b)
 }
 
 // LogUpper is ln P(Bin(n,p) >= count), 0 < count <= n, for 0 < p < count/n. It takes about sqrt(n) steps, and is off by 1e-11 at most up

@@ -158,3 +158,17 @@ func power(base *big.Float, exponent int64) *big.Float {
 	}
 	return out
 }
+
+// TestKLAtTheEdges: means next to 0 or 1 have the divergence of 0 or 1, not none: an interval around them would be [0,1].
+func TestKLAtTheEdges(t *testing.T) {
+	for _, p := range []float64{0.1, 0.3, 0.5, 0.7, 0.9, 0.99} {
+		for _, tiny := range []float64{1e-300, 1e-20, 1e-17, 1e-16} {
+			if got, want := KL(tiny, p), -math.Log1p(-p); math.Abs(got-want) > 1e-13*(1+want) {
+				t.Errorf("KL(%v, %v) = %v, want %v", tiny, p, got, want)
+			}
+		}
+		if got, want := KL(1-1e-16, p), -math.Log(p); math.Abs(got-want) > 1e-13*(1+want) {
+			t.Errorf("KL(1-1e-16, %v) = %v, want %v", p, got, want)
+		}
+	}
+}

@@ -1,6 +1,6 @@
 //go:build python
 
-package ledger_test
+package ledger
 
 import (
 	"os"

@@ -84,6 +84,7 @@ func TestInnermost(t *testing.T) {
 		"holdout/ledger/sqlite":     {"holdout", "queries", "thresholdout", "dataset"},
 		"holdout/ledger/ledgertest": {"holdout", "queries", "thresholdout", "dataset", "holdout/ledger/sqlite"},
 		"thresholdout/bounds":       {"thresholdout", "thresholdout/compare"},
+		"thresholdout/moments":      {"thresholdout", "thresholdout/compare"},
 		"thresholdout":              {"thresholdout/compare"},
 		"internal/stattest":         {"holdout", "internal/api"},
 	}

@@ -31,17 +31,9 @@ func (r ForcedRuns) Sampling(asked, failed int64) float64 {
 	return deviation(n, prefixes, float64(failed)*information(n, r.Release))
 }
 
-// deviation is the least t with exp((n/m-1) I) gamma^(1-m/n) <= e^-level for an integer m, gamma = e^(-2nt^2) Hoeffding's:
-// 2nt^2 = min over 1 <= m < n of n/(n-m) level + n/m I. That is convex in m, so that the best integer is next to the best real
-// m = n sqrt(I)/(sqrt(level)+sqrt(I)); no rounding of m is left.
+// deviation is the least t whose Hoeffding tail e^(-2nt^2) is as improbable as AdaptiveLevel asks for.
 func deviation(n, level, released float64) float64 {
-	at := math.Floor(n * math.Sqrt(released) / (math.Sqrt(level) + math.Sqrt(released)))
-	best := math.Inf(1)
-	for _, m := range []float64{at, at + 1} {
-		m = min(max(m, 1), n-1)
-		best = min(best, n/(n-m)*level+n/m*released)
-	}
-	return math.Sqrt(best / (2 * n))
+	return math.Sqrt(AdaptiveLevel(n, level, released) / (2 * n))
 }
 
 // ComparisonNoise is u: with probability 1-beta/3 no comparison's noise is above it.

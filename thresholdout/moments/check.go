@@ -1,0 +1,217 @@
+package moments
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/holdoutd/holdoutd/dp/binomial"
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+)
+
+// Rank is one set of margins of a check. What passes says: the mean is at most Away from the guess, the variance is at most Variance, and
+// at least Units units satisfy the condition.
+type Rank struct {
+	Away     int64 // steps of 2^-30
+	Variance int64 // steps of 2^-60; 2^60 says nothing
+	Units    int64
+}
+
+// Check is how one question is checked, from public facts and earlier answers alone. Ranks are a chain: each says no more than the one before
+// it. That is what lets all passes share one probability of error.
+type Check struct {
+	N       int64 // units of the holdout
+	Guess   int64 // steps of 2^-30
+	Partial bool  // a mean among the units with B = 1; false: over all units
+	Binary  bool  // every unit's value is 0 or 1, and not Partial: the exact binomial tail serves
+	Ranks   []Rank
+	Cells   int64 // a failure says which of so many equal cells of [0,1] the mean is in
+}
+
+// Shares of a question's probability of error on each side: nine tenths for the chain of passes, a tenth for the chains of failures, one for
+// each of their ranks.
+var (
+	passLevel   = math.Log(10.0 / 9)
+	failedLevel = math.Log(10)
+)
+
+// failureRanks is T: how much of the variance and of the units a failure says. Rank t < T-1 says 4^t times the first margins.
+const failureRanks = 4
+
+// Outcome is what is known of the holdout after a question, and all of it.
+type Outcome struct {
+	Rank int   // 1, 2: the pass at this rank; 0: a failure
+	Cell int64 // of a failure
+	Loss int   // of a failure: its rank t
+}
+
+// Failed says that the outcome costs a token.
+func (o Outcome) Failed() bool { return o.Rank == 0 }
+
+// Wide says that the outcome counts as a wide pass.
+func (o Outcome) Wide() bool { return o.Rank > 1 }
+
+// Valid says what is wrong with a check: its ranks must be a chain.
+func (c Check) Valid() error {
+	switch {
+	case c.N < 1 || c.N > maxUnits:
+		return fmt.Errorf("moments: %d units; between 1 and %d are possible", c.N, int64(maxUnits))
+	case c.Guess < 0 || c.Guess > grid:
+		return fmt.Errorf("moments: a guess of %d steps is not between 0 and %d", c.Guess, int64(grid))
+	case c.Cells < 1 || c.Cells > maxCells:
+		return fmt.Errorf("moments: %d cells; between 1 and %d are possible", c.Cells, int64(maxCells))
+	case c.Binary && c.Partial:
+		return fmt.Errorf("moments: the exact tail is for means over all units")
+	case len(c.Ranks) < 1 || len(c.Ranks) > 2:
+		return fmt.Errorf("moments: %d ranks; a check has one or two", len(c.Ranks))
+	}
+	for l, r := range c.Ranks {
+		if r.Away < 0 || r.Away > grid || r.Variance < 0 || r.Variance > squares || r.Units < 0 || r.Units > c.N || !c.Partial && r.Units != c.N {
+			return fmt.Errorf("moments: rank %d has no such margins: %+v", l+1, r)
+		}
+		if l > 0 && (r.Away < c.Ranks[l-1].Away || r.Variance < c.Ranks[l-1].Variance || r.Units > c.Ranks[l-1].Units) {
+			return fmt.Errorf("moments: rank %d says more than rank %d; ranks must be a chain", l+1, l)
+		}
+	}
+	return nil
+}
+
+// oneChain says that all outcomes are one chain on each side: none says anything but how large or small the mean is. Then each side is one
+// event, whatever the outcome, and no share is split.
+func (c Check) oneChain() bool { return c.Binary || !c.Partial && c.Ranks[0].Variance >= squares/4 }
+
+// losses is T of this question: a variance of 1/4 says nothing, so ranks that would only say so are none.
+func (c Check) losses() int {
+	if c.oneChain() {
+		return 1
+	}
+	if c.Partial {
+		return failureRanks
+	}
+	t := 1
+	for v := c.Ranks[0].Variance; v < squares/4 && t < failureRanks; v *= 4 {
+		t++
+	}
+	return t
+}
+
+// Outcome compares the holdout's sums with the margins, in integers. It is the only place where the holdout is looked at.
+func (c Check) Outcome(s Sums) (Outcome, error) {
+	if err := c.Valid(); err != nil {
+		return Outcome{}, err
+	}
+	if err := s.check(); err != nil {
+		return Outcome{}, err
+	}
+	if s.Units > c.N || !c.Partial && s.Units != c.N {
+		return Outcome{}, fmt.Errorf("moments: sums over %d units for a check of %d", s.Units, c.N)
+	}
+	last := c.losses() - 1
+	if s.Units == 0 {
+		return Outcome{Loss: last}, nil // no mean: a failure in cell 0 that says nothing
+	}
+	for l, r := range c.Ranks {
+		if s.Units >= r.Units && s.near(c.Guess, r.Away) && s.steady(r.Variance) {
+			return Outcome{Rank: l + 1}, nil
+		}
+	}
+	o := Outcome{Cell: s.cell(c.Cells)}
+	for o.Loss < last && !c.lost(s, o.Loss) {
+		o.Loss++
+	}
+	return o, nil
+}
+
+// varianceAt and unitsAt are what a failure of rank t, not the last, says.
+func (c Check) varianceAt(t int) int64 {
+	v := c.Ranks[0].Variance
+	for ; t > 0; t-- {
+		v = min(squares, 4*v)
+	}
+	return v
+}
+
+func (c Check) unitsAt(t int) int64 {
+	if !c.Partial {
+		return c.N
+	}
+	return c.Ranks[0].Units >> (2 * t)
+}
+
+// cell is which of so many equal cells of [0,1] the mean is in, the last one closed.
+func (s Sums) cell(cells int64) int64 {
+	all := uint64(s.Units) * grid
+	if uint64(s.Sum) >= all {
+		return cells - 1
+	}
+	hi, lo := bits.Mul64(uint64(s.Sum), uint64(cells))
+	index, _ := bits.Div64(hi, lo, all)
+	return int64(index)
+}
+
+// Price is what a failure adds to the levels of later questions, ln(c T); it is public.
+func (c Check) Price() Nats { return nats(math.Log(float64(c.Cells) * float64(c.losses()))) }
+
+// Value is the answer: the guess where it passed, the middle of the cell where it failed. The target is in the interval; the value
+// need not be in its middle.
+func (c Check) Value(o Outcome) float64 {
+	if o.Failed() {
+		return (float64(o.Cell) + 0.5) / float64(c.Cells)
+	}
+	return float64(c.Guess) / grid
+}
+
+// Interval is the answer's, at the level E of [Urn.Level]: a function of the outcome and public facts alone. Ends are rounded outward, with a
+// step of the grid for the rounding of the units' values.
+func (c Check) Interval(o Outcome, level float64) (low, high float64) {
+	from, to, variance, units := c.said(o)
+	if units <= 0 && c.Partial || !(level >= 0) {
+		return 0, 1
+	}
+	switch {
+	case c.Binary:
+		low, high = fractionLow(c.N, from, level), 1-fractionLow(c.N, 1-to, level)
+	default:
+		if !c.oneChain() {
+			if level += passLevel; o.Failed() {
+				level += failedLevel - passLevel + math.Log(float64(c.losses()))
+			}
+		}
+		low, high = Low(from, variance, units, level), High(to, variance, units, level)
+	}
+	return max(0, low-gridError), min(1, high+gridError)
+}
+
+// said is the statement of an outcome: the mean is between from and to, the variance at most variance, of at least units units.
+func (c Check) said(o Outcome) (from, to, variance, units float64) {
+	if !o.Failed() {
+		r := c.Ranks[o.Rank-1]
+		return float64(c.Guess-r.Away) / grid, float64(c.Guess+r.Away) / grid, float64(r.Variance) / squares, float64(r.Units)
+	}
+	from, to = float64(o.Cell)/float64(c.Cells), float64(o.Cell+1)/float64(c.Cells)
+	switch {
+	case o.Loss < c.losses()-1:
+		return from, to, float64(c.varianceAt(o.Loss)) / squares, float64(c.unitsAt(o.Loss))
+	case c.Partial:
+		return from, to, 1, 0
+	}
+	return from, to, 1, float64(c.N)
+}
+
+// fractionLow is below the mean of the expectations of n values that are 0 or 1, but for a probability of at most e^-level, where their mean is
+// at least from, in exact steps: Clopper and Pearson's end. Units need not be alike: the sum's tail is at most the binomial one
+// at the same mean wherever it is a unit or more beyond (Hoeffding 1956), hence the least of the two ends.
+func fractionLow(n int64, from, level float64) float64 {
+	count := math.Ceil(from * float64(n) * (1 - 4e-16)) // from is in steps of 2^-30: at most one rounding
+	if count <= 0 {
+		return 0
+	}
+	low, _ := bounds.ChernoffInterval(float64(n), count/float64(n), level*(1+levelSlack))
+	if n <= exactUnits {
+		low = binomial.Low(float64(n), count, level*(1+levelSlack)+levelSlack)
+	}
+	return max(0, min(low, (count-1)/float64(n))-endSlack)
+}
+
+// exactUnits is up to how many units the exact tail is computed; beyond, Chernoff's end is within a part in ten thousand of it.
+const exactUnits = 1 << 26

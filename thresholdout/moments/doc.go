@@ -1,0 +1,17 @@
+// Package moments has the intervals of guess-and-check by two moments: how far the expectation of a question may be, given what an
+// answer says of the holdout's mean, variance and number of units. A question whose values vary little gets a narrow interval; a mean
+// among the units that satisfy a condition is one question.
+//
+// Everything here is a pure function of public numbers, but for [Check.Outcome] and [DifferenceCheck.Outcome], which
+// compare exact sums of the holdout with planned margins in integers. An interval is made from the outcome and public facts; the sums are
+// not among its arguments. So equal outcomes give equal answers, whatever the sums are.
+//
+// The proofs are in docs/proofs/two-moments.md; they were made for this project and are not peer-reviewed.
+//
+// # The way of a question
+//
+//  1. [Plan] makes a [Check] from the training part: the guess, two ranks of margins, and the cells of a failure.
+//  2. [Urn.Level] is the level E of the next question, from three counts and the prices of earlier failures.
+//  3. [Check.Outcome] compares the holdout's [Sums] with the margins. The outcome is recorded before anything leaves.
+//  4. [Check.Interval] is the answer's interval at E. [Check.Price] is what a failure adds to later levels.
+package moments

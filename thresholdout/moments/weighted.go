@@ -1,0 +1,154 @@
+package moments
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+)
+
+// Weighted is what an answer says of the sums of A and B where B is any number in [0,1]: a weight, or the share of a unit's rows that
+// satisfy a condition. All are means over all N units.
+type Weighted struct {
+	N     float64
+	Guess float64 // g, in [0,1]
+	Away  float64 // |mean(A-gB)| is at most it
+	Spread,
+	Size float64 // mean (A-gB)^2 <= Spread, mean B >= Size
+	MixedLow, MixedHigh float64 // mean (A-gB)B is between them
+	SizeSquare          float64 // mean B^2 <= it
+}
+
+// Low is a number below sum E A / sum E B, but for a probability of at most e^-level.
+//
+// A number r is rejected when a bet against it must have won: S = (g-r) Size - Away > 0 and N kl(u^2/w||u/w) > level with
+// u = 1+S/r, w = 1+2S/r+max(Q,S^2)/r^2, Q = Spread + 2(g-r) MixedHigh + (g-r)^2 SizeSquare. Whatever r is rejected, all smaller
+// expectations are (docs/proofs/two-moments.md, section 8); the search for the largest is by bisection.
+func (w Weighted) Low(level float64) float64 {
+	if !(w.N > 0 && w.Size > 0 && level >= 0) {
+		return 0
+	}
+	lo, hi := 0.0, min(w.Guess-w.Away/w.Size, 1)
+	for range 100 {
+		r := (lo + hi) / 2
+		if r <= lo || r >= hi {
+			break
+		}
+		if w.rejects(r, level) {
+			lo = r
+		} else {
+			hi = r
+		}
+	}
+	return max(0, lo-endSlack)
+}
+
+// weightedSlack is more than the rounding of the two sums in rejects, whose terms cancel.
+const weightedSlack = 4e-15
+
+func (w Weighted) rejects(r, level float64) bool {
+	gap := w.Guess - r
+	shift := gap*w.Size - w.Away - weightedSlack
+	if !(shift > 0 && r > 0) {
+		return false
+	}
+	square := max(w.Spread+2*gap*w.MixedHigh+gap*gap*w.SizeSquare+weightedSlack, shift*shift)
+	mean, second := 1+shift/r, 1+2*shift/r+square/(r*r)
+	return w.N*bounds.KL(min(mean*mean/second, 1), mean/second) > level*(1+levelSlack)+levelSlack
+}
+
+// High is the mirror of Low: of B-A about 1-g.
+func (w Weighted) High(level float64) float64 {
+	w.Guess, w.MixedHigh = 1-w.Guess, -w.MixedLow
+	return 1 - w.Low(level)
+}
+
+// WeightedSums are exact sums over all units of a part. Each unit's A and B are in steps of 2^-30, with 0 <= A <= B <= 2^30 after rounding.
+type WeightedSums struct {
+	Units                   int64
+	A, B                    int64
+	SquareA, Mixed, SquareB Wide // of A^2, AB, B^2 in steps of 2^-60
+}
+
+// Add adds one unit.
+func (s *WeightedSums) Add(a, b int64) {
+	s.Units++
+	s.A += a
+	s.B += b
+	s.SquareA.AddSquare(a)
+	s.Mixed.AddProduct(a, b)
+	s.SquareB.AddSquare(b)
+}
+
+// WeightedRank is one set of margins of a weighted question; those of [Weighted] in steps of 2^-30, or of 2^-60 for squares.
+type WeightedRank struct {
+	Away, Size                              int64
+	Spread, MixedLow, MixedHigh, SizeSquare int64
+}
+
+// WeightedCheck is the check of one weighted question. Its ranks are a chain. A failure says nothing but that it is one: its interval is
+// [0,1], and its price is nothing but its token.
+type WeightedCheck struct {
+	N, Guess int64
+	Ranks    []WeightedRank
+}
+
+// Valid says what is wrong with a check: its ranks must be a chain.
+func (c WeightedCheck) Valid() error {
+	if c.N < 1 || c.N > maxUnits || c.Guess < 0 || c.Guess > grid || len(c.Ranks) < 1 || len(c.Ranks) > 2 {
+		return fmt.Errorf("moments: no weighted check has %d units, a guess of %d steps and %d ranks", c.N, c.Guess, len(c.Ranks))
+	}
+	for l, r := range c.Ranks {
+		if r.Away < 0 || r.Size < 0 || r.Spread < 0 || r.SizeSquare < 0 || r.MixedLow > r.MixedHigh {
+			return fmt.Errorf("moments: rank %d has no such margins: %+v", l+1, r)
+		}
+		if l == 0 {
+			continue
+		}
+		if b := c.Ranks[l-1]; r.Away < b.Away || r.Size > b.Size || r.Spread < b.Spread || r.SizeSquare < b.SizeSquare || r.MixedLow > b.MixedLow || r.MixedHigh < b.MixedHigh {
+			return fmt.Errorf("moments: rank %d says more than rank %d; ranks must be a chain", l+1, l)
+		}
+	}
+	return nil
+}
+
+// Outcome is the rank at which the sums pass, 0 for a failure.
+func (c WeightedCheck) Outcome(s WeightedSums) (rank int, err error) {
+	if err := c.Valid(); err != nil {
+		return 0, err
+	}
+	if s.Units != c.N || s.A < 0 || s.A > s.B || s.B > s.Units*grid {
+		return 0, fmt.Errorf("moments: sums %d of A and %d of B over %d units, for a check of %d", s.A, s.B, s.Units, c.N)
+	}
+	g, n := big.NewInt(c.Guess), big.NewInt(s.Units)
+	shift := func(x *big.Int, by uint) *big.Int { return new(big.Int).Lsh(x, by) }
+	times := func(x, y *big.Int) *big.Int { return new(big.Int).Mul(x, y) }
+	a, b := big.NewInt(s.A), big.NewInt(s.B)
+	off := new(big.Int).Sub(shift(a, 30), times(g, b))                             // sum A-gB, 2^-60
+	mixed := new(big.Int).Sub(shift(s.Mixed.big(), 30), times(g, s.SquareB.big())) // sum (A-gB)B, 2^-90
+	spread := shift(s.SquareA.big(), 60)                                           // sum (A-gB)^2, 2^-120
+	spread.Sub(spread, shift(times(g, s.Mixed.big()), 31))
+	spread.Add(spread, times(times(g, g), s.SquareB.big()))
+	within := func(x *big.Int, margin int64, by uint) bool {
+		return x.Cmp(shift(times(n, big.NewInt(margin)), by)) <= 0
+	}
+	for l, r := range c.Ranks {
+		if within(new(big.Int).Abs(off), r.Away, 30) && within(spread, r.Spread, 60) && within(mixed, r.MixedHigh, 30) &&
+			within(new(big.Int).Neg(mixed), -r.MixedLow, 30) && within(new(big.Int).Neg(b), -r.Size, 0) && within(s.SquareB.big(), r.SizeSquare, 0) {
+			return l + 1, nil
+		}
+	}
+	return 0, nil
+}
+
+// Interval is that of a pass at this rank, or [0,1] for a failure, at the level E of [Urn.Level]. The target is the ratio of the expected sums
+// of A and B as they are stored.
+func (c WeightedCheck) Interval(rank int, level float64) (low, high float64) {
+	if rank == 0 {
+		return 0, 1
+	}
+	r := c.Ranks[rank-1]
+	w := Weighted{N: float64(c.N), Guess: float64(c.Guess) / grid, Away: float64(r.Away) / grid, Size: float64(r.Size) / grid,
+		Spread: float64(r.Spread) / squares, MixedLow: float64(r.MixedLow) / squares, MixedHigh: float64(r.MixedHigh) / squares, SizeSquare: float64(r.SizeSquare) / squares}
+	return max(0, w.Low(level)-gridError), min(1, w.High(level)+gridError)
+}
