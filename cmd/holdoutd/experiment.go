@@ -18,6 +18,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/holdoutd/holdoutd/experiments"
+	lab "github.com/holdoutd/holdoutd/experiments/run"
 )
 
 func experimentCommand() *cobra.Command {
@@ -47,15 +48,15 @@ interrupted experiment writes what it has.`,
 }
 
 // commonFlags are those of every experiment.
-func commonFlags(cmd *cobra.Command, o *experiments.Options) {
+func commonFlags(cmd *cobra.Command, o *lab.Options) {
 	f := cmd.Flags()
 	f.Uint64Var(&o.Seed, "seed", 1, "the same seed gives the same numbers")
 	f.IntVar(&o.Repetitions, "repetitions", 0, "runs of each condition (default: the experiment's own number)")
 	f.BoolVar(&o.Quick, "quick", false, "a smaller grid")
 }
 
-func oneExperiment(e experiments.Experiment) *cobra.Command {
-	var o experiments.Options
+func oneExperiment(e lab.Experiment) *cobra.Command {
+	var o lab.Options
 	var dir string
 	cmd := &cobra.Command{
 		Use:   e.Name,
@@ -86,7 +87,7 @@ func oneExperiment(e experiments.Experiment) *cobra.Command {
 }
 
 func allExperiments() *cobra.Command {
-	var o experiments.Options
+	var o lab.Options
 	var dir string
 	var only []string
 	cmd := &cobra.Command{
@@ -103,7 +104,7 @@ func allExperiments() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			var reports []experiments.Report
+			var reports []lab.Report
 			var failed []error
 			for _, e := range chosen {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", e.Name, e.Short)
@@ -118,9 +119,9 @@ func allExperiments() *cobra.Command {
 					break // what an earlier experiment found is worth its page
 				}
 			}
-			page := experiments.WriteIndex(dir, reports)
+			page := lab.WriteIndex(dir, reports)
 			if page == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "the page of all: %s\n", filepath.Join(dir, experiments.IndexFile))
+				fmt.Fprintf(cmd.OutOrStdout(), "the page of all: %s\n", filepath.Join(dir, lab.IndexFile))
 			}
 			return errors.Join(append(failed, page)...)
 		},
@@ -132,13 +133,13 @@ func allExperiments() *cobra.Command {
 }
 
 // named are the experiments of these names, or all of them.
-func named(names []string) ([]experiments.Experiment, error) {
+func named(names []string) ([]lab.Experiment, error) {
 	if len(names) == 0 {
 		return experiments.All, nil
 	}
-	var out []experiments.Experiment
+	var out []lab.Experiment
 	for _, name := range names {
-		at := slices.IndexFunc(experiments.All, func(e experiments.Experiment) bool { return e.Name == name })
+		at := slices.IndexFunc(experiments.All, func(e lab.Experiment) bool { return e.Name == name })
 		if at < 0 {
 			return nil, fmt.Errorf("--only: there is no experiment %q; holdoutd experiment list names them", name)
 		}
@@ -148,18 +149,18 @@ func named(names []string) ([]experiments.Experiment, error) {
 }
 
 // performExperiment runs one with its progress shown, and prints what came out.
-func performExperiment(ctx context.Context, cmd *cobra.Command, e experiments.Experiment, o experiments.Options, dir string) (experiments.Report, error) {
+func performExperiment(ctx context.Context, cmd *cobra.Command, e lab.Experiment, o lab.Options, dir string) (lab.Report, error) {
 	if o.Repetitions < 0 {
-		return experiments.Report{}, errors.New("--repetitions is a positive number")
+		return lab.Report{}, errors.New("--repetitions is a positive number")
 	}
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return experiments.Report{}, fmt.Errorf("--out: %w", err)
+			return lab.Report{}, fmt.Errorf("--out: %w", err)
 		}
 	}
 	var finish func()
 	o.Progress, finish = progress(cmd.ErrOrStderr(), e.Name)
-	r, err := experiments.Perform(ctx, e, o, dir, version())
+	r, err := lab.Perform(ctx, e, o, dir, version())
 	finish()
 	if printing := printResult(cmd.OutOrStdout(), r); printing != nil {
 		return r, errors.Join(err, printing)
@@ -218,7 +219,7 @@ func progressBars(out io.Writer, name string) (report func(part string, done, to
 }
 
 // printResult prints the table of a result and whether it agrees with what was to be expected.
-func printResult(out io.Writer, r experiments.Report) error {
+func printResult(out io.Writer, r lab.Report) error {
 	if err := printTable(out, r.Result.Summary); err != nil {
 		return err
 	}
@@ -235,7 +236,7 @@ func printResult(out io.Writer, r experiments.Report) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d of %d comparisons agree; %.1f s\n", agree, len(r.Result.Checks), r.Run.WallSeconds)
+	_, err := fmt.Fprintf(out, "%d of %d comparisons agree; %.1f s\n", agree, len(r.Result.Checks), r.Provenance.WallSeconds)
 	return err
 }
 

@@ -1,7 +1,9 @@
 // Package data has the real data of the experiments and of the demo, as Parquet files. README.md says where they are from.
 package data
 
-import _ "embed"
+import (
+	_ "embed"
+)
 
 // Flights are 100,000 flights: date, delay in minutes, distance in miles, origin and destination.
 //

@@ -47,3 +47,28 @@ func Thousands(count int64) string {
 	}
 	return s
 }
+
+// EvenTicks labels about five multiples of one, two or five times a power of ten.
+var EvenTicks = plot.TickerFunc(func(low, high float64) []plot.Tick {
+	decade := math.Pow(10, math.Floor(math.Log10((high-low)/4)))
+	step := decade
+	for _, times := range []float64{2, 5} {
+		if times*decade <= (high-low)/4 {
+			step = times * decade
+		}
+	}
+	decimals := max(0, -int(math.Floor(math.Log10(step))))
+	var ticks []plot.Tick
+	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
+		value := i*step + 0 // no -0
+		ticks = append(ticks, plot.Tick{Value: value, Label: strconv.FormatFloat(value, 'f', decimals, 64)})
+	}
+	return ticks
+})
+
+// Widen gives a logarithmic axis of a single value some room: the plot's own way is to subtract 1.
+func Widen(a *plot.Axis) {
+	if a.Min == a.Max {
+		a.Min, a.Max = a.Min/2, a.Max*2
+	}
+}

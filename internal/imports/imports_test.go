@@ -29,6 +29,7 @@ var inner = map[string][]string{
 	"holdout":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson", "internal/turns", "internal/machine"},
 	"featuresel":   {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson"},
 	"client":       {},
+	"experiments":  {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "featuresel", "client", "internal/figure", "internal/nearest", "internal/strictjson"},
 }
 
 // only names the packages in which an outside module may be imported (by code, not by tests).
@@ -96,6 +97,38 @@ func TestInnermost(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestExperimentsApart: an experiment imports no other one, only what they share; and what they share knows of no experiment.
+func TestExperimentsApart(t *testing.T) {
+	const room = "experiments/"
+	shared := map[string][]string{ // what each may import of the others
+		"run":         {},
+		"run/runtest": {"run"},
+		"data":        {},
+		"tables":      {"data"},
+		"analysts":    {"run"},
+	}
+	experiments := 0
+	for _, p := range list(t) {
+		name, ok := strings.CutPrefix(p.ImportPath, module+room)
+		if !ok {
+			continue
+		}
+		allowed, isShared := shared[name]
+		if !isShared {
+			experiments++
+			allowed = []string{"run", "data", "tables", "analysts"}
+		}
+		for _, imp := range p.Imports {
+			if other, ok := strings.CutPrefix(imp, module+room); ok && !slices.Contains(allowed, other) {
+				t.Errorf("%s must not import %s: of experiments/ only %v", p.ImportPath, imp, allowed)
+			}
+		}
+	}
+	if experiments < 10 {
+		t.Errorf("%d experiments; there were ten", experiments)
 	}
 }
 

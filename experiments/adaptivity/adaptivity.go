@@ -1,0 +1,282 @@
+// Package adaptivity measures how many adaptive questions a holdout of n units answers before the error leaves a tolerance, under the
+// strongest attack on each mechanism that we know. Theory says that the number grows as n for naive reuse and splitting, and as n^2 up
+// to logarithms with noise (Dwork et al., arXiv 1411.2664; Bassily et al., arXiv 1511.02513), and that no efficient mechanism does better
+// (Steinke, Ullman, arXiv 1410.1228).
+package adaptivity
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+
+	"github.com/holdoutd/holdoutd/experiments/analysts"
+	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/thresholdout"
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+)
+
+// Tolerance of Adaptivity: the mean over runs of a run's largest error is to stay under it.
+const Tolerance = 0.1
+
+// QuestionsWithin is the measure of Adaptivity, Row.Set: the largest number of questions under the tolerance.
+const QuestionsWithin = "questions within 0.1"
+
+// What Adaptivity fits exponents of, Fit.Of.
+const (
+	Questions         = "k"
+	QuestionsTimesLog = "k z^2" // with the logarithm of the union over k answers taken out
+)
+
+// rival is one mechanism of Adaptivity with the strongest attack on it that we know.
+type rival struct {
+	name    string
+	attack  string
+	largest bool // what limits it is the largest of k errors of one scale, not the attack's last answer alone
+	// exponent of n in the number of questions by theory, 0 where theory has none for us to compare with.
+	exponent float64
+	sizes    []int64
+	params   func(n, k int64) thresholdout.Params
+	play     func(p thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error
+}
+
+var rivals = []rival{
+	{"naive", "single-adaptive", false, 1, []int64{1000, 2000, 4000, 8000, 16000},
+		func(n, k int64) thresholdout.Params {
+			return thresholdout.Params{Mechanism: thresholdout.Naive, N: n, Questions: k}
+		},
+		func(thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error {
+			return analysts.SingleAdaptive(analysts.LogOdds)
+		}},
+	{"split", "single-adaptive", true, 1, []int64{8000, 16000, 32000, 64000, 128000},
+		func(n, k int64) thresholdout.Params {
+			return thresholdout.Params{Mechanism: thresholdout.Split, N: n, Questions: k}
+		},
+		func(thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error {
+			return analysts.SingleAdaptive(analysts.LogOdds)
+		}},
+	{"gaussian", "single-adaptive, discounted", true, 2, []int64{2000, 4000, 8000, 16000},
+		func(n, k int64) thresholdout.Params {
+			return thresholdout.Params{Mechanism: thresholdout.Gaussian, N: n, Questions: k}
+		},
+		func(p thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error {
+			return analysts.SingleAdaptive(analysts.Discounted(p, func(asked int64) float64 { return bounds.ScheduledSigma(p.Sigma, asked+1, p.Questions) }))
+		}},
+	{"thresholdout", "knows training, discounted", true, 2, []int64{1000, 2000, 4000, 8000},
+		func(n, k int64) thresholdout.Params {
+			return thresholdout.Params{Mechanism: thresholdout.Thresholdout, N: n, Training: n, Questions: k, Tokens: k}
+		},
+		func(p thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error {
+			return analysts.KnowsTraining(analysts.Discounted(p, func(int64) float64 { return p.Sigma }))
+		}},
+	{"guess_and_check", "knows training", false, 0, []int64{1000, 2000, 4000, 8000},
+		func(n, k int64) thresholdout.Params {
+			return thresholdout.Params{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: k, Tokens: k}
+		},
+		func(p thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error {
+			return analysts.KnowsTraining(analysts.Discounted(p, func(int64) float64 { return p.Sigma }))
+		}},
+}
+
+// replicates are independent searches for each size: the spread of a fit comes from them.
+const replicates = 3
+
+// search is one of them.
+type search struct {
+	rival     rival
+	n         int64
+	replicate int
+	found     float64 // 0 until it is
+}
+
+var Experiment = run.Experiment{
+	Name:  "adaptivity",
+	Short: "how many adaptive questions a holdout of n units answers within a tolerance",
+	Paper: `Theory: under attack naive reuse and splitting answer a number of questions that grows as n; noise answers one that grows as n^2 up
+to logarithms (arXiv 1411.2664, arXiv 1511.02513), and no efficient mechanism does better (arXiv 1408.1655, arXiv 1410.1228).`,
+	Small: run.Options{Quick: true, Repetitions: 1},
+	Run:   measure,
+}
+
+// measure searches for the largest number of questions at which the mean of a run's largest error stays under the
+// tolerance, for mechanisms whose noise is planned for that number at 95% confidence.
+func measure(ctx context.Context, o run.Options) (run.Result, error) {
+	result := run.Result{Experiment: "adaptivity", Seed: o.Seed, Quick: o.Quick}
+	repetitions := o.RepetitionsOr(10)
+	var searches []*search
+	for _, r := range rivals {
+		sizes := r.sizes
+		if o.Quick {
+			sizes = []int64{sizes[0] / 2, sizes[0], sizes[1]} // work grows as the cube of the size
+		}
+		for _, n := range sizes {
+			for i := range replicates {
+				searches = append(searches, &search{rival: r, n: n, replicate: i})
+			}
+		}
+	}
+	found, _, err := run.Repeat(ctx, o, "searches", len(searches), func(ctx context.Context, i int) (float64, error) {
+		return searches[i].largest(ctx, run.SeedOf(o.Seed, uint64(i)), repetitions)
+	})
+	for i, k := range found {
+		searches[i].found = k
+	}
+	result.Complete = err == nil
+	result.Rows, result.Fits = rowsOf(searches)
+	result.Summary = tableOf(result.Rows, result.Fits)
+	result.Checks = checksOf(result.Fits)
+	result.Notes = []string{fmt.Sprintf("For each mechanism and size, %d searches for the largest number of questions at which the mean over %d runs "+
+		"of a run's largest error stays under %v; noise is planned for that number at 95%% confidence.", replicates, repetitions, Tolerance)}
+	if len(result.Rows) > 0 {
+		result.Figures = []run.Figure{{Name: "adaptivity", Caption: "Questions before the largest error under attack exceeds 0.1, against the holdout's size, " +
+			"both in logarithms, with 95% intervals and fitted exponents.", Draw: func() (*plot.Plot, error) { return drawQuestions(result.Rows, result.Fits) }}}
+	}
+	return result, err
+}
+
+// exponentTolerance is how far a fitted exponent may be from theory's: sizes are finite and logarithms are left.
+const exponentTolerance = 0.25
+
+// checksOf compare exponents with theory's, with the union's logarithm taken out where it is what limits.
+func checksOf(fits []run.Fit) []run.Check {
+	var checks []run.Check
+	for _, r := range rivals {
+		of := Questions
+		if r.largest {
+			of = QuestionsTimesLog
+		}
+		for _, f := range fits {
+			if f.Method == r.name && f.Of == of && r.exponent > 0 {
+				checks = append(checks, run.Check{What: r.name + ": the exponent of " + of, Expected: r.exponent, Got: f.Exponent, Low: f.Low, High: f.High,
+					Criterion: fmt.Sprintf("the interval is no farther away than %v", exponentTolerance),
+					Agrees:    f.Low <= r.exponent+exponentTolerance && f.High >= r.exponent-exponentTolerance})
+			}
+		}
+	}
+	return checks
+}
+
+// largest brackets the number of questions by factors of two from 2 up, halves the bracket, and interpolates.
+func (s *search) largest(ctx context.Context, seed uint64, repetitions int) (float64, error) {
+	low, high := int64(2), int64(0)
+	below, above := 0.0, 0.0
+	for k := low; ; k *= 2 {
+		e, err := s.error(ctx, k, seed, repetitions)
+		if err != nil {
+			return 0, err
+		}
+		if e > Tolerance {
+			high, above = k, e
+			break
+		}
+		low, below = k, e
+	}
+	if below == 0 {
+		return 0, fmt.Errorf("experiments: %s with %d units: two questions are beyond the tolerance", s.rival.name, s.n)
+	}
+	const resolution = 1.15 // of k, before the interpolation
+	for high-low > 1 && float64(high) > resolution*float64(low) {
+		k := int64(math.Round(math.Sqrt(float64(low) * float64(high))))
+		k = max(low+1, min(k, high-1))
+		e, err := s.error(ctx, k, seed, repetitions)
+		if err != nil {
+			return 0, err
+		}
+		if e > Tolerance {
+			high, above = k, e
+		} else {
+			low, below = k, e
+		}
+	}
+	part := math.Log(Tolerance/below) / math.Log(above/below)
+	return float64(low) * math.Pow(float64(high)/float64(low), part), nil
+}
+
+// error is the mean over runs of the largest error of k questions.
+func (s *search) error(ctx context.Context, k int64, seed uint64, repetitions int) (float64, error) {
+	p, err := thresholdout.New(s.rival.params(s.n, k))
+	if err != nil {
+		return 0, fmt.Errorf("experiments: %s, n %d, k %d: %w", s.rival.name, s.n, k, err)
+	}
+	analyst := analysts.Analyst{Name: s.rival.attack, Play: s.rival.play(p)}
+	sum := 0.0
+	for i := range repetitions {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		played := run.SeedOf(seed, uint64(k), uint64(i))
+		game, err := analysts.Play(analyst, analysts.NewHoldout(p, run.SeedOf(played, 1)), run.SeedOf(played, 2), s.n, p.Training)
+		if err != nil {
+			return 0, fmt.Errorf("experiments: %s, n %d, k %d: %w", s.rival.name, s.n, k, err)
+		}
+		sum += game.Worst
+	}
+	return sum / float64(repetitions), nil
+}
+
+// rowsOf has a row for each mechanism and size all of whose searches are finished, and fits where three sizes are.
+func rowsOf(searches []*search) ([]run.Row, []run.Fit) {
+	var rows []run.Row
+	var fits []run.Fit
+	x, y := map[string][]float64{}, map[string][]float64{}
+	for i := 0; i < len(searches); i += replicates {
+		group := searches[i : i+replicates]
+		r := group[0].rival
+		values := make([]float64, 0, replicates)
+		for _, s := range group {
+			if s.found > 0 {
+				values = append(values, s.found)
+			}
+		}
+		if len(values) < replicates {
+			continue
+		}
+		row := run.Row{Condition: r.attack, Method: r.name, N: group[0].n, Confidence: 0.95, Set: QuestionsWithin, Repetitions: replicates}
+		row.Summarise(values)
+		row.K = int64(math.Round(row.Mean))
+		rows = append(rows, row)
+		for _, v := range values {
+			x[r.name], y[r.name] = append(x[r.name], float64(row.N)), append(y[r.name], v)
+		}
+	}
+	for _, r := range rivals {
+		if len(x[r.name]) >= 3*replicates {
+			fits = append(fits, run.FitExponent(r.name, Questions, x[r.name], y[r.name]))
+			if r.largest {
+				fits = append(fits, run.FitExponent(r.name, QuestionsTimesLog, x[r.name], timesLog(y[r.name])))
+			}
+		}
+	}
+	return rows, fits
+}
+
+// timesLog is k z^2, with z the median of the largest of k standard normal variables. A tolerance t for the largest of k
+// errors of scale e means e z = t. Under splitting e is sqrt(k/n)/2, so that k z^2 = 4 t^2 n. Under noise e the attack moves the last
+// answer by about sqrt(k)/(n e), which held at t makes k z^2 grow as n^2. Counting k alone, the logarithm in z^2 hides in
+// the exponent.
+func timesLog(k []float64) []float64 {
+	out := make([]float64, len(k))
+	for i, k := range k {
+		z := bounds.MaxNormalQuantile(k, 0.5)
+		out[i] = k * z * z
+	}
+	return out
+}
+
+func tableOf(rows []run.Row, fits []run.Fit) [][]string {
+	table := [][]string{{"MECHANISM", "ATTACK", "N", "QUESTIONS WITHIN 0.1", "95% INTERVAL", "EXPONENT OF K", "OF K Z^2"}}
+	for i, r := range rows {
+		exponent := map[string]string{}
+		if i == len(rows)-1 || rows[i+1].Method != r.Method {
+			for _, f := range fits {
+				if f.Method == r.Method {
+					exponent[f.Of] = fmt.Sprintf("%.2f (%.2f to %.2f)", f.Exponent, f.Low, f.High)
+				}
+			}
+		}
+		table = append(table, []string{r.Method, r.Condition, fmt.Sprint(r.N), fmt.Sprintf("%.1f", r.Mean), fmt.Sprintf("%.1f to %.1f", r.Low, r.High),
+			exponent[Questions], exponent[QuestionsTimesLog]})
+	}
+	return table
+}

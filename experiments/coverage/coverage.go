@@ -1,0 +1,222 @@
+// Package coverage measures the first promise of docs/GUARANTEES.md under attack: how often any interval of a run misses its target, for
+// every analyst of [analysts.All] against every mechanism, on simulated data whose truth is known. Naive reuse with the intervals of
+// questions fixed beforehand is there to show that the attacks bite.
+package coverage
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/plot"
+
+	"github.com/holdoutd/holdoutd/experiments/analysts"
+	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Measures of Coverage, Row.Set.
+const (
+	NonCoverage = "non-coverage"                 // rate of runs in which any interval misses
+	WorstError  = "worst error"                  // the largest of a run
+	WorstReach  = "worst error / its half-width" // the largest of a run; an interval misses beyond 1
+)
+
+// NaiveMethod is naive reuse with the intervals of a batch fixed beforehand.
+const NaiveMethod = "naive, non-adaptive intervals"
+
+// Method makes the oracle of a guarantee.
+type Method struct {
+	Name   string
+	Params func(n, k int64, confidence float64) thresholdout.Params // for thresholdout.New
+}
+
+// tokensFor: enough that an attack gets far on what the holdout tells, as few as someone would grant.
+func tokensFor(k int64) int64 { return max(20, k/4) }
+
+// Methods are those of Coverage. The training part is as large as the holdout.
+var Methods = []Method{
+	{"gaussian", func(n, k int64, confidence float64) thresholdout.Params {
+		return thresholdout.Params{Mechanism: thresholdout.Gaussian, N: n, Questions: k, Confidence: confidence}
+	}},
+	{"guess_and_check", func(n, k int64, confidence float64) thresholdout.Params {
+		return thresholdout.Params{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: k, Tokens: tokensFor(k), Confidence: confidence}
+	}},
+	{"thresholdout", func(n, k int64, confidence float64) thresholdout.Params {
+		return thresholdout.Params{Mechanism: thresholdout.Thresholdout, N: n, Training: n, Questions: k, Tokens: tokensFor(k), Confidence: confidence}
+	}},
+	{"thresholdout, laplace", func(n, k int64, confidence float64) thresholdout.Params {
+		return thresholdout.Params{Mechanism: thresholdout.Thresholdout, Form: thresholdout.FormLaplace, N: n, Training: n, Questions: k,
+			Tokens: tokensFor(k), Confidence: confidence}
+	}},
+	{"split", func(n, k int64, confidence float64) thresholdout.Params {
+		return thresholdout.Params{Mechanism: thresholdout.Split, N: n, Questions: k, Confidence: confidence}
+	}},
+	{NaiveMethod, func(n, k int64, confidence float64) thresholdout.Params {
+		return thresholdout.Params{Mechanism: thresholdout.Naive, N: n, Questions: k, Confidence: confidence}
+	}},
+}
+
+func (m Method) oracle(p thresholdout.Params, seed uint64) analysts.Oracle {
+	if m.Name == NaiveMethod {
+		return &analysts.NonAdaptive{Holdout: *analysts.NewHoldout(p, seed)}
+	}
+	return analysts.NewHoldout(p, seed)
+}
+
+// cell is one condition of Coverage.
+type cell struct {
+	analyst    analysts.Analyst
+	method     Method
+	params     thresholdout.Params
+	confidence float64
+	games      []analysts.Game // nil until all are finished
+}
+
+var Experiment = run.Experiment{
+	Name:  "coverage",
+	Short: "how often any interval misses its target, for every analyst and mechanism",
+	Paper: `The guarantee (docs/GUARANTEES.md): for every analyst, the probability that any interval of a run misses its target is at most one minus
+the confidence. Intervals for questions fixed beforehand promise nothing once questions are chosen after answers.`,
+	Small: run.Options{Quick: true, Repetitions: 3},
+	Run:   measure,
+}
+
+// measure lets every analyst play against every mechanism on fresh data, for a grid of sizes and confidences.
+func measure(ctx context.Context, o run.Options) (run.Result, error) {
+	result := run.Result{Experiment: "coverage", Seed: o.Seed, Quick: o.Quick}
+	sizes := []struct{ n, k int64 }{{500, 100}, {500, 500}, {2000, 500}}
+	confidences, repetitions := []float64{0.8, 0.95}, o.RepetitionsOr(100)
+	if o.Quick {
+		sizes, confidences, repetitions = sizes[1:2], confidences[1:], o.RepetitionsOr(20)
+	}
+	var cells []*cell
+	for _, size := range sizes {
+		for _, confidence := range confidences {
+			for _, m := range Methods {
+				p, err := thresholdout.New(m.Params(size.n, size.k, confidence))
+				if err != nil {
+					return result, fmt.Errorf("experiments: %s: %w", m.Name, err)
+				}
+				for _, a := range analysts.All {
+					cells = append(cells, &cell{analyst: a, method: m, params: p, confidence: confidence})
+				}
+			}
+		}
+	}
+	err := playAll(ctx, o, cells, repetitions)
+	for _, c := range cells {
+		if c.games != nil {
+			result.Rows = append(result.Rows, c.rows()...)
+		}
+	}
+	result.Complete = err == nil
+	result.Summary = tableOf(result.Rows)
+	result.Checks = checksOf(result.Rows)
+	result.Notes = []string{fmt.Sprintf("%d analysts play %d runs each against %d mechanisms, on fresh data in every run, "+
+		"at %d sizes and %d confidences; the training part is as large as the holdout.", len(analysts.All), repetitions, len(Methods), len(sizes), len(confidences))}
+	if len(result.Rows) > 0 {
+		result.Figures = []run.Figure{{Name: "coverage", Caption: "The rate of runs in which any interval misses, by analyst and mechanism, with 95% intervals. " +
+			"The horizontal line is what is promised at most.", Draw: func() (*plot.Plot, error) { return drawMisses(result.Rows) }}}
+	}
+	return result, err
+}
+
+// falseAlarm is the probability with which one check of a mechanism that keeps its promise fails.
+const falseAlarm = 1e-4
+
+// checksOf are, for every mechanism, the largest rate of misses of any analyst against the promise, and for naive reuse
+// that some analyst breaks the intervals of questions fixed beforehand.
+func checksOf(rows []run.Row) []run.Check {
+	var checks []run.Check
+	for _, m := range Methods {
+		for _, confidence := range []float64{0.8, 0.95} {
+			var worst run.Row
+			cells := 0
+			for _, r := range rows {
+				if r.Method == m.Name && r.Confidence == confidence && r.Set == NonCoverage {
+					if cells == 0 || r.Mean > worst.Mean {
+						worst = r
+					}
+					cells++
+				}
+			}
+			if cells == 0 {
+				continue
+			}
+			promise := math.Round(100*(1-confidence)) / 100
+			what := fmt.Sprintf("%s at %v: the worst rate of misses (%s, n = %d, k = %d)", m.Name, confidence, worst.Condition, worst.N, worst.K)
+			c := run.Check{What: what, Expected: promise, Got: worst.Mean, Low: worst.Low, High: worst.High}
+			low, _ := run.RateInterval(worst.Events(), int64(worst.Repetitions), 2*falseAlarm/float64(cells))
+			if m.Name == NaiveMethod {
+				c.Criterion, c.Agrees = "above: these intervals promise nothing under adaptive questions, and an attack must show it", worst.Mean > promise
+			} else {
+				c.Criterion, c.Agrees = fmt.Sprintf("at most, for the worst of %d conditions (false alarm %v)", cells, falseAlarm), low <= promise
+			}
+			checks = append(checks, c)
+		}
+	}
+	return checks
+}
+
+// playAll plays all games: the seed of one is made of where it stands in the grid, so that no order changes it.
+func playAll(ctx context.Context, o run.Options, cells []*cell, repetitions int) error {
+	games, finished, err := run.Repeat(ctx, o, "games", len(cells)*repetitions, func(_ context.Context, i int) (analysts.Game, error) {
+		c, repetition := cells[i/repetitions], i%repetitions
+		seed := run.SeedOf(o.Seed, uint64(i/repetitions), uint64(repetition))
+		game, err := analysts.Play(c.analyst, c.method.oracle(c.params, run.SeedOf(seed, 1)), run.SeedOf(seed, 2), c.params.N, c.params.N)
+		if err != nil {
+			return game, fmt.Errorf("experiments: %s against %s: %w", c.analyst.Name, c.method.Name, err)
+		}
+		return game, nil
+	})
+	for i, c := range cells {
+		from, to := i*repetitions, (i+1)*repetitions
+		if run.AllFinished(finished[from:to]) {
+			c.games = games[from:to]
+		}
+	}
+	return err
+}
+
+func (c *cell) rows() []run.Row {
+	row := func(set string, rate bool, of func(g analysts.Game) float64) run.Row {
+		return run.Measured(run.Row{Condition: c.analyst.Name, Method: c.method.Name, N: c.params.N, K: c.params.Questions, Confidence: c.confidence,
+			Set: set, Rate: rate}, c.games, of)
+	}
+	return []run.Row{
+		row(NonCoverage, true, func(g analysts.Game) float64 { return run.Indicator(g.Missed) }),
+		row(WorstError, false, func(g analysts.Game) float64 { return g.Worst }),
+		row(WorstReach, false, func(g analysts.Game) float64 { return g.Reach }),
+	}
+}
+
+// tableOf has a line for every mechanism and guarantee: its worst analyst, by misses and then by reach.
+func tableOf(rows []run.Row) [][]string {
+	table := [][]string{{"MECHANISM", "N", "K", "CONFIDENCE", "WORST ANALYST", "NON-COVERAGE", "95% INTERVAL", "WORST ERROR/HALF-WIDTH", "RUNS"}}
+	type line struct{ miss, reach run.Row }
+	type key struct {
+		method     string
+		n, k       int64
+		confidence float64
+	}
+	worst := map[key]line{}
+	var order []key
+	for i := 0; i+2 < len(rows); i += 3 {
+		miss, reach := rows[i], rows[i+2]
+		id := key{miss.Method, miss.N, miss.K, miss.Confidence}
+		before, seen := worst[id]
+		if !seen {
+			order = append(order, id)
+		}
+		if !seen || miss.Mean > before.miss.Mean || miss.Mean == before.miss.Mean && reach.Mean > before.reach.Mean {
+			worst[id] = line{miss, reach}
+		}
+	}
+	for _, id := range order {
+		l := worst[id]
+		table = append(table, []string{id.method, fmt.Sprint(id.n), fmt.Sprint(id.k), fmt.Sprint(id.confidence), l.miss.Condition,
+			fmt.Sprintf("%.3f", l.miss.Mean), fmt.Sprintf("%.3f to %.3f", l.miss.Low, l.miss.High), fmt.Sprintf("%.2f", l.reach.Mean), fmt.Sprint(l.miss.Repetitions)})
+	}
+	return table
+}

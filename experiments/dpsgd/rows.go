@@ -1,0 +1,180 @@
+package dpsgd
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/holdoutd/holdoutd/experiments/run"
+)
+
+// findings are the cells that are finished.
+type findings []*cell
+
+func (c *cell) condition() string {
+	if c.method == privateSGD {
+		return fmt.Sprintf("%s, epsilon %v", c.model.name, c.epsilon)
+	}
+	return c.model.name
+}
+
+func (c *cell) row(set string, values []float64) run.Row {
+	r := run.Row{Condition: c.condition(), Method: c.method, N: int64(c.n), K: int64(c.model.private.Steps), Set: set, Repetitions: len(values)}
+	if c.method == plainSGD {
+		r.K = int64(c.model.plain.Epochs)
+	}
+	r.Summarise(values)
+	return r
+}
+
+// values of a measure, by repetition.
+func (c *cell) values(of func(outcome) float64) []float64 {
+	v := make([]float64, len(c.runs))
+	for i, r := range c.runs {
+		v[i] = of(r)
+	}
+	return v
+}
+
+func (c *cell) training() run.Row {
+	return c.row(digitsTraining, c.values(func(r outcome) float64 { return r.Training }))
+}
+
+func (c *cell) test() run.Row {
+	return c.row(digitsTest, c.values(func(r outcome) float64 { return r.Test }))
+}
+
+func (c *cell) advantage() run.Row {
+	return c.row(membership, c.values(func(r outcome) float64 { return r.Advantage }))
+}
+
+// excess is the loss over that of the same model, size and split without noise; false where that is not finished.
+func (d findings) excess(c *cell) (run.Row, bool) {
+	for _, base := range d {
+		if base.method == noiselessSGD && base.model.name == c.model.name && base.n == c.n && c.method == privateSGD {
+			values := c.values(func(r outcome) float64 { return r.Loss })
+			for i, r := range base.runs {
+				values[i] -= r.Loss
+			}
+			return c.row(excessLoss, values), true
+		}
+	}
+	return run.Row{}, false
+}
+
+func (d findings) rows() []run.Row {
+	var rows []run.Row
+	for _, c := range d {
+		rows = append(rows, c.training(), c.test(), c.advantage())
+		if r, ok := d.excess(c); ok {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// excessAgainst is what the rate's exponent is of.
+const excessAgainst = "excess training loss against n epsilon"
+
+// ratePoints are n epsilon and the mean excess loss of a model's cells.
+func (d findings) ratePoints(model string) (x, y []float64) {
+	for _, c := range d {
+		if c.model.name != model || !rated(c.epsilon) {
+			continue
+		}
+		if r, ok := d.excess(c); ok && r.Mean > 0 {
+			x, y = append(x, float64(c.n)*c.epsilon), append(y, r.Mean)
+		}
+	}
+	return x, y
+}
+
+func (d findings) fits() []run.Fit {
+	var fits []run.Fit
+	for _, m := range models(false) {
+		if x, y := d.ratePoints(m.name); len(x) >= 3 {
+			fits = append(fits, run.FitExponent(m.name, excessAgainst, x, y))
+		}
+	}
+	return fits
+}
+
+const (
+	rateTolerance     = 0.25 // of the exponent: noise also moves the parameters out of the range in which the loss is a parabola
+	accuracyTolerance = 0.02 // at the largest epsilon, beside training without noise
+)
+
+func (d findings) checks() []run.Check {
+	var checks []run.Check
+	for _, f := range d.fits() {
+		if f.Method == models(false)[0].name { // the convex one
+			checks = append(checks, run.Check{What: f.Method + ": exponent of the " + f.Of, Expected: -2, Got: f.Exponent, Low: f.Low, High: f.High,
+				Criterion: fmt.Sprintf("within %v", rateTolerance), Agrees: math.Abs(f.Exponent+2) <= rateTolerance})
+		}
+	}
+	for _, m := range models(false) {
+		checks = append(checks, d.ofModel(m.name)...)
+	}
+	return append(checks, accountChecks()...)
+}
+
+// ofModel are the checks of one model at the largest size: accuracy grows with epsilon, is at the largest what it is without noise,
+// and the attack gains no more than is allowed.
+func (d findings) ofModel(model string) []run.Check {
+	var private []*cell
+	var noiseless *cell
+	for _, c := range d {
+		if c.model.name != model || c.n != d.largest() {
+			continue
+		}
+		switch c.method {
+		case privateSGD:
+			private = append(private, c)
+		case noiselessSGD:
+			noiseless = c
+		}
+	}
+	var checks []run.Check
+	for i := 1; i < len(private); i++ {
+		less, more := private[i-1].training(), private[i].training()
+		checks = append(checks, run.Check{What: fmt.Sprintf("%s: training accuracy at epsilon %v, not below that at %v", model, private[i].epsilon, private[i-1].epsilon),
+			Expected: less.Mean, Got: more.Mean, Low: more.Low, High: more.High,
+			Criterion: "at least; the intervals are not apart the wrong way", Agrees: more.High >= less.Low})
+	}
+	if len(private) > 0 && noiseless != nil {
+		last := private[len(private)-1]
+		checks = append(checks, run.Within(fmt.Sprintf("%s: test accuracy at epsilon %v beside training without noise", model, last.epsilon), noiseless.test().Mean,
+			accuracyTolerance, last.test()))
+	}
+	for _, c := range private {
+		if bound := advantageBound(c.epsilon, delta); bound < 0.9 { // more is no limit to speak of
+			checks = append(checks, run.AtMost(fmt.Sprintf("%s: advantage of the membership attack at epsilon %v, n = %d, against what privacy allows", model, c.epsilon, c.n),
+				bound, c.advantage()))
+		}
+	}
+	return checks
+}
+
+// largest is the largest number of digits that any finished cell trained on.
+func (d findings) largest() int {
+	n := 0
+	for _, c := range d {
+		n = max(n, c.n)
+	}
+	return n
+}
+
+func (d findings) table() [][]string {
+	table := [][]string{{"MODEL", "METHOD", "N", "EPSILON", "NOISE", "TRAINING ACCURACY", "TEST ACCURACY", "EXCESS LOSS", "MEMBERSHIP ADVANTAGE"}}
+	for _, c := range d {
+		eps, sigma, excess := "-", "-", "-"
+		if c.method == privateSGD {
+			eps, sigma = fmt.Sprint(c.epsilon), fmt.Sprintf("%.2f", c.multiplier)
+		}
+		if r, ok := d.excess(c); ok {
+			excess = fmt.Sprintf("%.3g", r.Mean)
+		}
+		table = append(table, []string{c.model.name, c.method, fmt.Sprint(c.n), eps, sigma, fmt.Sprintf("%.3f", c.training().Mean),
+			fmt.Sprintf("%.3f", c.test().Mean), excess, fmt.Sprintf("%.3f", c.advantage().Mean)})
+	}
+	return table
+}

@@ -1,0 +1,189 @@
+// Package leaderboard is the attack of A. Blum and M. Hardt, The Ladder: a reliable leaderboard for machine learning competitions
+// (arXiv 1502.04585): random submissions, and last the majority of those that looked good. It plays against boards
+// that show exact, rounded or noisy scores, and against their parameter-free Ladder.
+package leaderboard
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/holdoutd/holdoutd/experiments/analysts"
+	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// Boards of Leaderboard, Row.Method: what is shown of a submission's loss.
+const (
+	boardExact    = "exact scores"
+	boardRounded  = "rounded to 1e-5"
+	boardLadder   = "ladder" // the parameter-free form, which is not the server's
+	boardGaussian = "gaussian"
+)
+
+// Measures of Leaderboard, Row.Set.
+const (
+	BoardFinal = "loss of the final submission"         // on the public labels
+	BoardShown = "shown for the final submission"       // by the board
+	BoardKept  = "submissions that the attack put in"   // |I|
+	BoardBest  = "shown as the best of all submissions" // what the competition would announce
+	boardFinds = "the last interval excludes a half"    // of a board with intervals
+	boardMiss  = "any interval misses"                  // of a board with intervals
+)
+
+var Experiment = run.Experiment{
+	Name:  "leaderboard",
+	Short: "how far random submissions climb on a leaderboard of exact, rounded or noisy scores, and on the Ladder",
+	Paper: `A. Blum and M. Hardt, The Ladder: a reliable leaderboard for machine learning competitions (arXiv 1502.04585): an attacker without any data
+submits k random vectors of labels, keeps those that are shown with a loss of at most 1/2, and submits their majority. On a public set of N = 4000 labels exact or finely rounded scores let
+it climb without bound: with |I| vectors kept its loss is about 1 - Phi(sqrt(2 |I|/(pi N))), that is 0.4645 for k = 100 and 0.4292 for k = 400, while every submission is truly right half of the time. Against the parameter-free Ladder, where
+it keeps what moves the board to 1/2 or below, it stays near a half. The losses that are compared with come from a separate program with the steps of the published attack, 100 repetitions: 0.4636 and 0.42916 for exact scores, 0.48829 and 0.48553 for the Ladder.
+Noise of deviation s in the scores multiplies the argument of Phi by 1/sqrt(1 + 4 N s^2).`,
+	Flags: []run.Flag{
+		{Name: "n", Usage: "labels of the public set (default 4000)"},
+	},
+	Small: run.Options{Quick: true, Repetitions: 10},
+	Run:   measure,
+}
+
+// attackName is the Row.Condition.
+const attackName = "boosting"
+
+// submissions are numbers of submissions before the last.
+var submissions = []int{25, 50, 100, 200, 400, 800}
+
+// outcome is one attack.
+type outcome struct {
+	Final  float64 `json:"final"`
+	Shown  float64 `json:"shown"`
+	Best   float64 `json:"best"`
+	Kept   int     `json:"kept"`
+	Low    float64 `json:"low,omitempty"` // interval of Shown, where there is one
+	High   float64 `json:"high,omitempty"`
+	Missed bool    `json:"missed,omitempty"`
+}
+
+// cell is a board with a number of submissions.
+type cell struct {
+	method string
+	n, k   int
+	params thresholdout.Params // of gaussian
+	runs   []outcome
+}
+
+// open is a new board.
+func (c *cell) open(seed uint64) board {
+	switch c.method {
+	case boardLadder:
+		return &ladderBoard{n: int64(c.n)}
+	case boardGaussian:
+		return &holdoutBoard{holdout: *analysts.NewHoldout(c.params, seed)}
+	case boardRounded:
+		return &holdoutBoard{holdout: *analysts.NewHoldout(c.params, 0), step: 1e-5}
+	}
+	return &holdoutBoard{holdout: *analysts.NewHoldout(c.params, 0)}
+}
+
+// measure lets the attack play against each board.
+func measure(ctx context.Context, o run.Options) (run.Result, error) {
+	result := run.Result{Experiment: "leaderboard", Seed: o.Seed, Quick: o.Quick}
+	n, err := o.Int("n", 4000)
+	if err != nil {
+		return result, err
+	}
+	ks, repetitions := submissions, o.RepetitionsOr(100)
+	if o.Quick {
+		ks = []int{100, 400}
+	}
+	var cells []*cell
+	for _, method := range []string{boardExact, boardRounded, boardLadder, boardGaussian} {
+		for _, k := range ks {
+			c := &cell{method: method, n: n, k: k}
+			p := thresholdout.Params{Mechanism: thresholdout.Naive, N: int64(n), Questions: int64(k + 1)}
+			if method == boardGaussian {
+				p.Mechanism = thresholdout.Gaussian
+			}
+			if c.params, err = thresholdout.New(p); err != nil {
+				return result, fmt.Errorf("experiments: leaderboard: %w", err)
+			}
+			cells = append(cells, c)
+		}
+	}
+	runs, finished, err := run.Repeat(ctx, o, "attacks", len(cells)*repetitions, func(_ context.Context, i int) (outcome, error) {
+		return cells[i%len(cells)].attack(run.SeedOf(o.Seed, uint64(i)))
+	})
+	for i, r := range runs {
+		if finished[i] {
+			c := cells[i%len(cells)]
+			c.runs = append(c.runs, r)
+		}
+	}
+	result.Complete = err == nil
+	for _, c := range cells {
+		result.Rows = append(result.Rows, c.rows()...)
+	}
+	if result.Complete {
+		result.Checks = checksOf(cells)
+	}
+	result.Notes = []string{fmt.Sprintf("The attack against each board on %d labels, %d repetitions for every number of submissions, each with submissions of its own. "+
+		"Labels do not matter to submissions of fair coins: each errs on each label with probability 1/2. The last submission is the majority of those kept; ties are coins.", n, repetitions),
+		"gaussian is planned for k + 1 questions at 95% confidence for all of its intervals together; the attack keeps what is shown with at most 1/2, as with exact scores."}
+	result.Summary = tableOf(cells)
+	result.Figures = figuresOf(cells)
+	return result, err
+}
+
+// attack plays once.
+func (c *cell) attack(seed uint64) (outcome, error) {
+	b := c.open(run.SeedOf(seed, 1))
+	coins := rand.NewPCG(run.SeedOf(seed, 2), 0)
+	votes := make([]int32, c.n) // of the kept submissions for an error, less those against
+	errors := make([]byte, (c.n+63)/64*8)
+	out := outcome{Best: 1}
+	see := func() (bool, error) {
+		shown, interval, keep, err := b.submit(errors)
+		if err != nil {
+			return false, err
+		}
+		out.Shown, out.Best = shown, min(out.Best, shown)
+		if interval != nil {
+			out.Low, out.High = interval.Low, interval.High
+			out.Missed = out.Missed || 0.5 < interval.Low || 0.5 > interval.High
+		}
+		return keep, nil
+	}
+	draw := func() {
+		for i := 0; i < len(errors); i += 8 {
+			binary.LittleEndian.PutUint64(errors[i:], coins.Uint64())
+		}
+		for i := c.n; i < 8*len(errors); i++ {
+			errors[i/8] &^= 1 << (i % 8) // beyond the last label
+		}
+	}
+	for range c.k {
+		draw()
+		keep, err := see()
+		if err != nil {
+			return out, err
+		}
+		if keep {
+			out.Kept++
+			for i := range votes {
+				votes[i] += int32(errors[i/8]>>(i%8)&1)*2 - 1
+			}
+		}
+	}
+	draw() // for ties
+	for i, v := range votes {
+		switch {
+		case v > 0:
+			errors[i/8] |= 1 << (i % 8)
+		case v < 0:
+			errors[i/8] &^= 1 << (i % 8)
+		}
+	}
+	out.Final = float64(countErrors(errors)) / float64(c.n)
+	_, err := see()
+	return out, err
+}

@@ -1,0 +1,76 @@
+package phacking
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/tables"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+func (c *cell) rows() []run.Row {
+	if len(c.runs) == 0 {
+		return nil
+	}
+	methods := []string{string(c.params.Mechanism)}
+	if c.params.Mechanism == thresholdout.Naive {
+		methods = []string{testPlain, testBonferroni}
+	}
+	var rows []run.Row
+	for way, method := range methods {
+		add := func(set string, rate bool, of func(r outcome) float64) {
+			r := run.Row{Condition: c.condition, Method: method, N: c.params.N, K: testCount, Confidence: 1 - level, Set: set, Rate: rate}
+			rows = append(rows, run.Measured(r, c.runs, of))
+		}
+		add(FalseDiscoveries, false, func(r outcome) float64 { return float64(r.False[way]) })
+		add(AnyFalseDiscovery, true, func(r outcome) float64 { return run.Indicator(r.False[way] > 0) })
+		add(RiskGroupFalse, true, func(r outcome) float64 { return run.Indicator(r.Risk[way]) })
+		add(TrueDiscoveries, false, func(r outcome) float64 { return float64(r.True[way]) })
+		if way == 0 {
+			add(RiskGroupDeviation, false, func(r outcome) float64 { return r.Deviation })
+		}
+	}
+	return rows
+}
+
+// riskDeviation is what theory says of the risk group's deviation under shuffled labels and exact answers. The sum of f free
+// excesses, weighted by themselves, has a correlation of sqrt(f/n) with the label; the half of the rows in which it is positive has
+// sqrt(2/pi) of it, and a half's excess deviates by that times sqrt(n/2).
+func riskDeviation(t *tables.Groups) float64 {
+	free := 0
+	for a, size := range t.Sizes {
+		free += size
+		if !slices.Contains(t.Codes[a], tables.Ungrouped) {
+			free-- // the excesses of all groups add up to nothing
+		}
+	}
+	return math.Sqrt(float64(free) / math.Pi)
+}
+
+// deviationTolerance is for what theory leaves out: groups of unlike sizes, attributes that know of each other.
+const deviationTolerance = 1
+
+func checksOf(rows []run.Row, table *tables.Groups, n int64) []run.Check {
+	shuffled := func(method, set string) run.Row { return run.Find(rows, LabelsShuffled, method, n, set) }
+	checks := []run.Check{
+		run.AtLeast("labels shuffled, plain test: "+AnyFalseDiscovery, 0.99, shuffled(testPlain, AnyFalseDiscovery)),
+		run.Near("labels shuffled, exact answers: "+RiskGroupDeviation, riskDeviation(table), deviationTolerance, shuffled(testPlain, RiskGroupDeviation)),
+		run.AtLeast("labels shuffled, Bonferroni: "+RiskGroupFalse, 0.8, shuffled(testBonferroni, RiskGroupFalse)),
+	}
+	for _, m := range []thresholdout.Mechanism{thresholdout.Gaussian, thresholdout.Thresholdout} {
+		for _, condition := range []string{LabelsShuffled, LabelsReal} {
+			checks = append(checks, run.AtMost(fmt.Sprintf("%s, %s: %s", condition, m, AnyFalseDiscovery), level,
+				run.Find(rows, condition, string(m), n, AnyFalseDiscovery)))
+		}
+		// A holdout that never found anything would keep its promise, and be of no use.
+		if n >= usefulRows {
+			checks = append(checks, run.AtLeast(fmt.Sprintf("%s, %s: %s", LabelsReal, m, TrueDiscoveries), 1, run.Find(rows, LabelsReal, string(m), n, TrueDiscoveries)))
+		}
+	}
+	return checks
+}
+
+// usefulRows is the number of flights from which real differences are wider than intervals.
+const usefulRows = 200000

@@ -1,0 +1,38 @@
+package run
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestIndex: the page of all experiments has every one of them, what agrees and what does not.
+func TestIndex(t *testing.T) {
+	dir := t.TempDir()
+	var reports []Report
+	for _, name := range []string{"one", "two"} {
+		e := Experiment{Name: name, Short: "what <" + name + "> measures", Paper: "as was said", Run: func(ctx context.Context, o Options) (Result, error) {
+			_, _, err := Repeat(ctx, o, "part", 2, func(context.Context, int) (int, error) { return 1, nil })
+			return Result{Experiment: name, Complete: true, Rows: []Row{{Mean: 1}}, Checks: []Check{Within("x", 1, 0.1, Row{Mean: float64(len(reports))})}}, err
+		}}
+		r, err := Perform(context.Background(), e, Options{}, filepath.Join(dir, name), "test")
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports = append(reports, r)
+	}
+	if err := WriteIndex(dir, reports); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, IndexFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"what &lt;one&gt; measures", `href="two/report.html"`, "Not every comparison agrees", "All 1 comparisons agree"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
