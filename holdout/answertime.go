@@ -121,7 +121,7 @@ func measureStep() (nanoseconds float64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		plan, err := q.Compile(t.Schema())
+		plan, err := q.Compile(context.Background(), t.Schema())
 		if err != nil {
 			return 0, err
 		}

@@ -3,22 +3,40 @@ package holdout
 import (
 	"fmt"
 
+	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// The ledger keeps two meters of a holdout. The first counts questions. The second counts what else the mechanism rations:
-// tokens, or rounds.
+// The ledger keeps what is spent by the names of meters; a mechanism counts in amounts of the meters that it knows.
 
-// second is how much of the second meter a guarantee has.
-func second(p thresholdout.Params) int64 { return p.Tokens + p.Rounds }
+// meterNames are those of all meters that a mechanism can have.
+var meterNames = []string{thresholdout.MeterQuestions, thresholdout.MeterTokens, thresholdout.MeterRounds}
 
-// spent is the part of the state that the meters tell.
-func spent(p thresholdout.Params, questions, second int64) thresholdout.State {
-	if p.Rounds > 0 {
-		return thresholdout.State{Questions: questions, Rounds: second}
+// limits are the meters of a guarantee as its books have them.
+func limits(p thresholdout.Params) ledger.Meters {
+	m := ledger.Meters{}
+	for _, meter := range p.Meters() {
+		m[meter.Name] = meter.Limit
 	}
-	return thresholdout.State{Questions: questions, Tokens: second}
+	return m
+}
+
+// debited are amounts as an entry debits them: without the meters of which nothing is spent, which the guarantee may not have.
+func debited(a thresholdout.Amounts) ledger.Meters {
+	m := ledger.Meters{}
+	for _, name := range meterNames {
+		if amount := a.Of(name); amount != 0 {
+			m[name] = amount
+		}
+	}
+	return m
+}
+
+// spent is the part of the state that the books tell.
+func spent(books ledger.Meters) thresholdout.State {
+	a := thresholdout.AmountsOf(func(meter string) int64 { return books[meter] })
+	return thresholdout.State{Questions: a.Questions, Tokens: a.Tokens, Rounds: a.Rounds}
 }
 
 // exhausted is the refusal of a single question.

@@ -256,7 +256,7 @@ func (c *commit) append(tx *ledger.Tx, q *question, answer session.Answer) (body
 
 func (c *commit) debit(q *question, cost Cost, core []byte) ledger.Debit {
 	return ledger.Debit{Query: q.id, Canonical: q.asked.Canonical, Principal: c.flight.principal.KeyID,
-		Questions: cost.Questions, Tokens: cost.Tokens + cost.Rounds, Core: core, Time: c.time}
+		Cost: debited(cost), Core: core, Time: c.time}
 }
 
 // settle takes what is durable off the commit, and gives its reservation back. It returns why a question is void, if one is.

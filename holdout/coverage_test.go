@@ -89,7 +89,7 @@ func inMemory(t *testing.T, s *Service, id string, table *dataset.Table, r *rand
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.ledger.CreateHoldout(t.Context(), ledger.Holdout{ID: id, Digest: h.digest, Public: public, Questions: params.Questions, State: state}, nil); err != nil {
+	if err := s.ledger.CreateHoldout(t.Context(), ledger.Holdout{ID: id, Digest: h.digest, Public: public, Limits: limits(params), State: state}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s.tables.load = func(context.Context, string) (*opened, error) { return h, nil }

@@ -240,7 +240,7 @@ func (c *creation) commit(out string) error {
 	wait, cancel := withDeadline(c.ctx)
 	defer cancel()
 	err = s.ledger.CreateHoldout(wait, ledger.Holdout{ID: c.id, Created: c.card.Created, Digest: c.digest, Public: public,
-		Secret: secret, Questions: c.card.Guarantee.Questions, Tokens: second(c.card.Guarantee), State: state}, c.idem)
+		Secret: secret, Limits: limits(c.card.Guarantee), State: state}, c.idem)
 	switch {
 	case errors.Is(err, ledger.ErrUnavailable):
 		// It may yet become durable. The mark stays, and the next start knows.

@@ -56,7 +56,7 @@ func rewriteLedger(t *testing.T, data, statement string, args ...any) {
 	must(t, err)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	for _, s := range []string{"DROP TRIGGER entries_are_never_changed", "DROP TRIGGER spent_never_falls", "DROP TRIGGER holdouts_are_never_changed"} {
+	for _, s := range []string{"DROP TRIGGER entries_are_never_changed", "DROP TRIGGER books_never_go_back", "DROP TRIGGER spent_never_falls", "DROP TRIGGER holdouts_are_never_changed"} {
 		_, err := db.Exec(s)
 		must(t, err)
 	}
@@ -121,8 +121,8 @@ var ledgerBreakages = []breakage{
 	{name: "a card of other facts", harm: inLedger("UPDATE holdouts SET public = CAST(replace(CAST(public AS TEXT), '0.95', '0.96') AS BLOB) WHERE id = ?")},
 	{name: "the books' head", harm: inLedger("UPDATE books SET head = zeroblob(32)" + ofFirst)},
 	{name: "the books' seq", harm: inLedger("UPDATE books SET seq = seq - 1" + ofFirst)},
-	{name: "what is spent", harm: inLedger("UPDATE books SET spent_questions = 0" + ofFirst)},
-	{name: "the limits", harm: inLedger("UPDATE books SET questions = questions + 1" + ofFirst)},
+	{name: "what is spent", harm: inLedger("UPDATE meters SET spent = 0" + ofFirst + " AND name = 'questions'")},
+	{name: "the limits", harm: inLedger("UPDATE meters SET cap = cap + 1" + ofFirst + " AND name = 'questions'")},
 }
 
 // broken makes two holdouts of equal shape, asks each a question, harms the first, and looks at what is left. It closes and

@@ -150,8 +150,8 @@ func (e *Explanation) warnItems(plan *queries.Plan, r queries.Result) {
 // sum is the quantity itself.
 func (h *opened) warnUninformative(e *Explanation, plan *queries.Plan, half float64) {
 	scale := 1.0
-	if len(plan.Functions) == 1 {
-		scale = h.session.Scale(plan) / (plan.Range.High - plan.Range.Low) // the number of units for counts and sums
+	if moved := plan.Affine(); moved != nil && moved.PerUnit {
+		scale = float64(h.session.Guarantee.N)
 	}
 	low, width := plan.Range.Low*scale, (plan.Range.High-plan.Range.Low)*scale
 	switch {

@@ -213,10 +213,10 @@ func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, 
 	options := []queries.Option{queries.Grouped(grouped), queries.Population(h.card.Settings.population(grouped)),
 		queries.LargestUnit(h.card.LargestUnit, h.card.Settings.LargestUnit > 0)}
 	if h.training != nil {
-		options = append(options, queries.Training(trainingPart{h, ctx}))
+		options = append(options, queries.Training(trainingPart{h}))
 	}
 	options = append(options, h.publicRows())
-	plan, err := q.Compile(h.schema, options...)
+	plan, err := q.Compile(ctx, h.schema, options...)
 	if err != nil {
 		return nil, queryError(err)
 	}
@@ -269,18 +269,15 @@ func (h *opened) publicRows() queries.Option {
 }
 
 // trainingPart is what queries may take constants from.
-type trainingPart struct {
-	holdout *opened
-	ctx     context.Context
-}
+type trainingPart struct{ holdout *opened }
 
 // Means implements queries.TrainingPart.
-func (t trainingPart) Means(functions []queries.RowFunction) ([]float64, error) {
+func (t trainingPart) Means(ctx context.Context, functions []queries.RowFunction) ([]float64, error) {
 	n := t.holdout.training.Units()
-	if err := need(t.ctx, t.holdout.trainingWork(functions)); err != nil {
+	if err := need(ctx, t.holdout.trainingWork(functions)); err != nil {
 		return nil, err
 	}
-	sums, err := t.holdout.training.Sums(t.ctx, functions, 0, n)
+	sums, err := t.holdout.training.Sums(ctx, functions, 0, n)
 	if err != nil {
 		return nil, scanError(err)
 	}

@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 	"github.com/holdoutd/holdoutd/internal/turns"
 	"github.com/holdoutd/holdoutd/session"
+	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
 // Options are what a Service is opened with.
@@ -52,7 +54,7 @@ type Service struct {
 	log     *slog.Logger
 	decoder []string
 	limits  Limits
-	ledger  *ledger.Ledger
+	ledger  ledger.Ledger
 	lost    bool // the server's key is lost: recorded answers replay, nothing new is given
 	split   [32]byte
 	digest  [32]byte
@@ -151,13 +153,14 @@ func (s *Service) openLedger(ctx context.Context) error {
 	}
 	s.lost = lost
 	s.split, s.digest = secret.derive("split"), secret.derive("digest")
-	s.ledger, err = ledger.Open(ctx, ledger.Options{Path: path, Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed})
+	opened, err := sqlite.Open(ctx, path, ledger.Options{Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed})
 	switch {
 	case errors.Is(err, ledger.ErrLost):
 		return s.ledgerLost("is empty", err)
 	case err != nil:
 		return fmt.Errorf("holdout: %w", err)
 	}
+	s.ledger = opened
 	return nil
 }
 
@@ -285,7 +288,7 @@ func (s *Service) readCard(h ledger.Holdout) (card Card) {
 	if err != nil {
 		s.damaged(h.ID, true, fmt.Errorf("holdout: card of %s: %w", h.ID, err))
 		card = Card{ID: h.ID, Name: h.ID, Created: h.Created, Columns: []ColumnCard{}, Skipped: []Skipped{}, Warnings: []Warning{}}
-		card.Guarantee.Questions = h.Questions
+		card.Guarantee.Questions = h.Limits[thresholdout.MeterQuestions]
 	}
 	if h.Damage != nil {
 		s.damaged(h.ID, true, h.Damage)
@@ -296,31 +299,28 @@ func (s *Service) readCard(h ledger.Holdout) (card Card) {
 
 // Card returns the card of a holdout with its budget.
 func (s *Service) Card(ctx context.Context, p Principal, id string) (Card, error) {
-	_, card, err := s.find(ctx, id)
+	h, card, err := s.find(ctx, id)
 	if err != nil {
 		return card, err
 	}
-	budget, err := s.budget(ctx, card)
+	budget := budgetOf(h, card)
 	card.Budget = &budget
-	return card, err
+	return card, nil
 }
 
 // Budget returns what is left of a holdout.
 func (s *Service) Budget(ctx context.Context, p Principal, id string) (Budget, error) {
-	_, card, err := s.find(ctx, id)
+	h, card, err := s.find(ctx, id)
 	if err != nil {
 		return Budget{}, err
 	}
-	return s.budget(ctx, card)
+	return budgetOf(h, card), nil
 }
 
-func (s *Service) budget(ctx context.Context, card Card) (Budget, error) {
-	questions, tokens, err := s.ledger.Balance(ctx, card.ID)
-	if err != nil {
-		return Budget{}, s.ledgerError(err)
-	}
+// budgetOf is what is left of a holdout.
+func budgetOf(h ledger.Holdout, card Card) Budget {
 	guarantee := session.Session{Guarantee: card.Guarantee}
-	return guarantee.Budget(spent(card.Guarantee, questions, tokens)), nil
+	return guarantee.Budget(spent(h.Spent))
 }
 
 // Answers returns a page of at most limit answers with a place in the ledger above after, oldest first: an analyst's

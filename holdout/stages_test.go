@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -54,7 +55,8 @@ func count(t *testing.T, s *Service, id string) *counted {
 // spentOf is what the ledger has of a holdout.
 func spentOf(t *testing.T, s *Service, id string) (questions, tokens int64) {
 	t.Helper()
-	questions, tokens, err := s.ledger.Balance(t.Context(), id)
+	h, err := s.ledger.Holdout(t.Context(), id)
+	questions, tokens = h.Spent["questions"], h.Spent["tokens"]
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +174,7 @@ func TestLedgerFailsAfterTheScan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.ledger, err = ledger.Open(t.Context(), ledger.Options{Path: s.path(ledgerFile), Key: secret.derive("ledger"), Fault: func(step string) error {
+			s.ledger, err = sqlite.Open(t.Context(), s.path(ledgerFile), ledger.Options{Key: secret.derive("ledger"), Fault: func(step string) error {
 				if broken.Load() && step == "commit" {
 					return errors.New("the disk is gone")
 				}
@@ -367,7 +369,7 @@ func TestVoidIsInTheBooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	report, err := ledger.VerifyExport(strings.NewReader(export.String()))
-	if err != nil || report.Answers != 1 || report.Voids != 1 || report.Spent.Questions != 2 {
+	if err != nil || report.Answers != 1 || report.Voids != 1 || report.Spent["questions"] != 2 {
 		t.Errorf("%+v, %v", report, err)
 	}
 	page, err := s.Answers(t.Context(), admin, id, 0, 10)

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 )
 
 // Verification says what Verify found in order of one holdout.
@@ -32,7 +33,7 @@ const (
 func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error) {
 	path := filepath.Join(dir, ledgerFile)
 	marks := readMarks(dir) // before the ledger, which a running server writes first
-	reports, err := ledger.VerifyDatabase(ctx, path)
+	reports, err := sqlite.Verify(ctx, path)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func verifySealed(ctx context.Context, dir, path string) (said string, err error
 	if err != nil {
 		return "", err
 	}
-	return inOrder, ledger.VerifySealed(ctx, path, secret.derive("ledger"))
+	return inOrder, sqlite.VerifySealed(ctx, path, secret.derive("ledger"))
 }
 
 // verifyTables opens the tables of a holdout as the server does.

@@ -1,10 +1,8 @@
 package queries
 
 import (
-	"fmt"
-
 	"github.com/holdoutd/holdoutd/queries/expr"
-	"github.com/holdoutd/holdoutd/rowfn"
+	"github.com/holdoutd/holdoutd/queries/shape"
 )
 
 var accuracyKind = kind{
@@ -29,11 +27,6 @@ type accuracy struct {
 	Guess     guess
 }
 
-// defaultThreshold is of a probability.
-const defaultThreshold = 0.5
-
-const thresholdDoc = "true is predicted where the prediction, after its link, is above it; default: 0.5"
-
 func (q *accuracy) members() []member {
 	return append(append(q.prediction.members(labelDoc),
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
@@ -46,7 +39,7 @@ func (q *accuracy) guess() *guess { return &q.Guess }
 
 func (q *accuracy) rules(v *violations, pointer string) {
 	q.prediction.rules(v, pointer)
-	q.Guess.rules(v, pointer, Range{0, 1})
+	q.Guess.rules(v, pointer, Range{Low: 0, High: 1})
 }
 
 func (q *accuracy) compile(c *compiler) *Plan {
@@ -55,81 +48,8 @@ func (q *accuracy) compile(c *compiler) *Plan {
 	if right == nil || len(c.list) > 0 {
 		return nil
 	}
-	p := average(c, RowFunction{Value: right, Lo: 0, Hi: 1}, where, q.Weight)
-	p.describeAverage(c, "accuracy of "+said, "1 where "+said+", else 0", q.Where, q.Weight)
-	p.describe.Null = conditionNull
+	p := shape.Average(RowFunction{Value: right, Lo: 0, Hi: 1}, where, c.rowVotes(q.Weight))
+	c.sayAverage(p, "accuracy of "+said, "1 where "+said+", else 0", q.Where, q.Weight)
+	p.Words.Null = conditionNull
 	return p
-}
-
-// right is whether the predicted class is the label, with the same in words; nil with a violation.
-func (q *prediction) right(c *compiler, threshold *float64) (*rowfn.Node, string) {
-	cells, _ := q.cells(c, threshold)
-	if cells == nil {
-		return nil, ""
-	}
-	right := &rowfn.Node{Op: rowfn.OpOr, Type: rowfn.Condition}
-	for i, row := range cells {
-		right.Args = append(right.Args, row[i])
-	}
-	return right, fmt.Sprintf("the class of %s is %s", q.name(), q.Label.Canonical())
-}
-
-// cells are the conditions that the label is class i and the predicted class j, with the names of the classes; nil with a
-// violation.
-func (q *prediction) cells(c *compiler, threshold *float64) ([][]*rowfn.Node, []string) {
-	p, ok := q.predictor(c)
-	if !ok {
-		return nil, nil
-	}
-	names := []string{"false", "true"}
-	var label, picked []*rowfn.Node
-	if p.classes != nil {
-		if threshold != nil {
-			c.add(c.pointer+"/threshold", "is for a model with one output; one with classes predicts the largest score")
-		}
-		names = names[:0]
-		for _, class := range p.classes {
-			names = append(names, class.Text)
-		}
-		label, picked = c.isClass(q.Label, p.classes), p.picked()
-	} else if truth := c.condition("label", q.Label); truth != nil {
-		above := p.above(*orDefault(threshold, defaultThreshold))
-		label, picked = []*rowfn.Node{rowfn.Not(truth), truth}, []*rowfn.Node{rowfn.Not(above), above}
-	}
-	if label == nil {
-		return nil, nil
-	}
-	cells := make([][]*rowfn.Node, len(label))
-	for i := range label {
-		for j := range picked {
-			cells[i] = append(cells[i], rowfn.And(label[i], picked[j]))
-		}
-	}
-	return cells, names
-}
-
-func orDefault(x *float64, otherwise float64) *float64 {
-	if x == nil {
-		return &otherwise
-	}
-	return x
-}
-
-// orElseForm is a number that is absent from the canonical form where it says its default.
-type orElseForm struct {
-	number
-	otherwise float64
-}
-
-func (f orElseForm) canonical() any {
-	if *f.into != nil && **f.into == f.otherwise {
-		return nil
-	}
-	return f.number.canonical()
-}
-
-func (f orElseForm) schema() map[string]any {
-	s := f.number.schema()
-	s["default"] = f.otherwise
-	return s
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/queries/shape"
 )
 
 var argmaxKind = kind{
@@ -47,7 +47,8 @@ func (q *argmax) rules(v *violations, pointer string) {
 }
 
 func (q *argmax) compile(c *compiler) *Plan {
-	p := &Plan{}
+	var functions []RowFunction
+	var r Range
 	var said []string
 	null := ""
 	for i, of := range q.Of {
@@ -55,19 +56,19 @@ func (q *argmax) compile(c *compiler) *Plan {
 		if one == nil {
 			continue
 		}
-		if r := (Range{f.Lo, f.Hi}); len(p.Functions) == 0 {
-			p.Range = r
-		} else if r != p.Range {
-			c.add(fmt.Sprintf("%s/of/%d", c.pointer, i), fmt.Sprintf("has the range %v, the first candidate %v; candidates need the same range", r, p.Range))
+		if in := (Range{Low: f.Lo, High: f.Hi}); len(functions) == 0 {
+			r = in
+		} else if in != r {
+			c.add(fmt.Sprintf("%s/of/%d", c.pointer, i), fmt.Sprintf("has the range %v, the first candidate %v; candidates need the same range", in, r))
 		}
 		if q.Least {
-			said = append(said, "minus "+one.describe.Functions[0])
-			f = opposite(f)
+			said = append(said, "minus "+one.Words.Functions[0])
+			f = shape.Opposite(f)
 		} else {
-			said = append(said, one.describe.Functions[0])
+			said = append(said, one.Words.Functions[0])
 		}
-		null = one.describe.Null
-		p.Functions = append(p.Functions, f)
+		null = one.Words.Null
+		functions = append(functions, f)
 	}
 	if len(c.list) > 0 || c.failed != nil {
 		return nil
@@ -79,12 +80,12 @@ func (q *argmax) compile(c *compiler) *Plan {
 	if q.Least {
 		best = "least"
 	}
-	p.releases = []Release{{Kind: Selection, Count: len(p.Functions)}}
-	p.combine = q.combine(p.Range)
-	for i := range q.Of {
-		p.Candidates = append(p.Candidates, q.name(i))
+	names := make([]string, len(q.Of))
+	for i := range names {
+		names[i] = q.name(i)
 	}
-	p.describe = Description{
+	p := shape.Selection{Names: names, Range: r, Least: q.Least}.Plan(functions)
+	p.Words = Description{
 		Functions: said,
 		Combine: fmt.Sprintf("the candidate with the %s mean of %d. Where the mechanism selects among all of them at once it is one question and the regret is its bound; "+
 			"else each mean is a question, and the regret is how far the best of the others may be ahead by the intervals", best, len(q.Of)),
@@ -100,48 +101,4 @@ func (q *argmax) name(i int) string {
 		return q.Names[i]
 	}
 	return strconv.Itoa(i)
-}
-
-// combine selects. A mean m of a row function is the answer r.Low + m·width; of least, r.High - m·width.
-func (q *argmax) combine(r Range) func(Outcome) Result {
-	width := interval.Point(r.High).Sub(interval.Point(r.Low))
-	return func(o Outcome) Result {
-		if len(o.Choices) > 0 {
-			choice := o.Choices[0]
-			result := Result{Selected: q.name(choice.Index)}
-			if choice.Bounded {
-				regret := width.Mul(interval.Point(choice.Regret)).Clip(0, r.High-r.Low).High
-				result.Regret = &regret
-			}
-			return result
-		}
-		best, bounded := 0, true
-		for i, p := range o.Parts {
-			if p.Value > o.Parts[best].Value {
-				best = i
-			}
-			bounded = bounded && p.Bounded
-		}
-		result := Result{Selected: q.name(best)}
-		most := 0.0 // that another may be ahead
-		for i, p := range o.Parts {
-			part, in := p, r
-			if q.Least { // back to the candidate's own units
-				part = Part{Value: 1 - p.Value, Low: 1 - p.High, High: 1 - p.Low, Bounded: p.Bounded}
-			}
-			one := finish(part.Value, part.interval(), part.Bounded, in, 1)
-			result.Items = append(result.Items, Item{Of: q.name(i), Value: one.Value, Low: one.Low, High: one.High})
-			if i != best {
-				ahead := interval.Point(p.interval().High).Sub(interval.Point(o.Parts[best].interval().Low))
-				most = max(most, ahead.High)
-			}
-		}
-		if bounded {
-			if most > 0 { // else 0 exactly, without rounding outward
-				most = width.Mul(interval.Point(most)).Clip(0, r.High-r.Low).High
-			}
-			result.Regret = &most
-		}
-		return result
-	}
 }

@@ -6,11 +6,9 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
-
-// DefaultClip is where the product of two z-scores is cut off. The interval is as wide as the clip, and few products lie beyond.
-const DefaultClip = 3.0
 
 const associationDoc = " By default it costs one question: the mean of the product of the z-scores of x and y, clamped to ±clip. " +
 	"Centers and scales are those of the training part, or declared. The interval is about the clamped mean, which is usually nearer to 0 than the correlation without a clip. "
@@ -88,7 +86,7 @@ func (q *association) members() []member {
 func (q *association) guess() *guess { return &q.Guess }
 
 func (q *association) rules(v *violations, pointer string) {
-	q.Guess.rules(v, pointer, Range{-q.Clip, q.Clip})
+	q.Guess.rules(v, pointer, Range{Low: -q.Clip, High: q.Clip})
 	for _, m := range []struct {
 		name  string
 		value *float64
@@ -96,10 +94,10 @@ func (q *association) rules(v *violations, pointer string) {
 		in    Range
 	}{{"center_x", q.CenterX, false, q.RangeX}, {"scale_x", q.ScaleX, true, q.RangeX}, {"center_y", q.CenterY, false, q.RangeY}, {"scale_y", q.ScaleY, true, q.RangeY}} {
 		switch {
-		case m.value == nil || !m.in.valid():
+		case m.value == nil || !m.in.Valid():
 		case q.Form == formExact:
 			v.add(pointer+"/"+m.name, `goes with "form":"clipped"; the exact form is the same about any center`)
-		case !m.scale && !m.in.contains(*m.value):
+		case !m.scale && !m.in.Contains(*m.value):
 			v.add(pointer+"/"+m.name, "must lie in the range")
 		case m.scale && !(*m.value >= leastSpread*(m.in.High-m.in.Low)) || m.scale && *m.value > m.in.High-m.in.Low:
 			v.add(pointer+"/"+m.name, fmt.Sprintf("must be between %v of the width of the range and that width", leastSpread))
@@ -141,37 +139,21 @@ func (q *association) clipped(c *compiler, x, y, where *rowfn.Node) *Plan {
 		if !s.settle(c, where, q.Weight) {
 			return nil
 		}
-		z[i] = rowfn.Div(rowfn.Sub(s.in.clamp(s.of), rowfn.Const(s.at)), rowfn.Const(s.spread))
+		z[i] = rowfn.Div(rowfn.Sub(s.in.Clamp(s.of), rowfn.Const(s.at)), rowfn.Const(s.spread))
 	}
-	r := Range{-q.Clip, q.Clip}
-	p := average(c, RowFunction{Value: rowfn.Mul(z[0], z[1]), Lo: r.Low, Hi: r.High}, where, q.Weight)
+	r := Range{Low: -q.Clip, High: q.Clip}
+	p := shape.Average(RowFunction{Value: rowfn.Mul(z[0], z[1]), Lo: r.Low, Hi: r.High}, where, c.rowVotes(q.Weight))
 	p.FromZero = true
 	text := fmt.Sprintf("the product of %s and %s, clipped to %v", scores[0], scores[1], r)
-	p.describeAverage(c, "mean of "+text, text, q.Where, q.Weight)
-	p.describe.Null = "a row in which x or y is null counts as 0"
+	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
+	p.Words.Null = "a row in which x or y is null counts as 0"
 	if !q.standard {
-		p.scaleBy(scores[0].spread * scores[1].spread)
+		factor := scores[0].spread * scores[1].spread
+		p.ScaleBy(factor)
+		p.Words.Combine += fmt.Sprintf(", times %v", factor)
+		p.Words.Target = fmt.Sprintf("%v times ", factor) + p.Words.Target
 	}
 	return p
-}
-
-// scaleBy multiplies the answer of a plan of one number by a positive constant.
-func (p *Plan) scaleBy(factor float64) {
-	inner := p.combine
-	p.Range = Range{p.Range.Low * factor, p.Range.High * factor}
-	p.combine = func(o Outcome) Result {
-		r := inner(o)
-		if r.Value != nil {
-			*r.Value *= factor
-		}
-		if r.Low != nil && r.High != nil {
-			b := interval.Interval{Low: *r.Low, High: *r.High}.Mul(interval.Point(factor)).Clip(p.Range.Low, p.Range.High)
-			*r.Low, *r.High = b.Low, b.High
-		}
-		return r
-	}
-	p.describe.Combine += fmt.Sprintf(", times %v", factor)
-	p.describe.Target = fmt.Sprintf("%v times ", factor) + p.describe.Target
 }
 
 // settle finds center and scale: declared, or of the training part. It is false after a violation.
@@ -186,8 +168,8 @@ func (s *score) settle(c *compiler, where *rowfn.Node, weight Weight) bool {
 		return true
 	}
 	middle := s.in.Low/2 + s.in.High/2
-	z := centeredAt(rowfn.OrElse(s.of, middle), s.in, middle)
-	means := momentsOf(c, where, weight, z.mean(), z.square()).inTraining(c, s.member,
+	z := shape.CenteredAt(rowfn.OrElse(s.of, middle), s.in, middle)
+	means := c.inTraining(shape.MomentsOf(where, c.rowVotes(weight), z.Mean(), z.Square()), s.member,
 		fmt.Sprintf("declare center_%s and scale_%s", s.member, s.member))
 	if means == nil {
 		if len(c.list) == 0 && c.failed == nil {
@@ -196,10 +178,10 @@ func (s *score) settle(c *compiler, where *rowfn.Node, weight Weight) bool {
 		return false
 	}
 	if s.center == nil {
-		s.at = min(max(middle+z.scale*means[0], s.in.Low), s.in.High)
+		s.at = min(max(middle+z.Scale*means[0], s.in.Low), s.in.High)
 	}
 	if s.scale == nil {
-		s.spread = z.scale * math.Sqrt(max(0, means[1]-means[0]*means[0]))
+		s.spread = z.Scale * math.Sqrt(max(0, means[1]-means[0]*means[0]))
 		if s.spread < leastSpread*(s.in.High-s.in.Low) {
 			c.add(c.pointer+"/"+s.member, fmt.Sprintf("hardly varies in the training part, within its range; declare scale_%s", s.member))
 			return false
@@ -215,67 +197,61 @@ func (s *score) String() string {
 
 // exact asks for the means of zx, zy and zx·zy about public centers, and for a correlation of their squares.
 func (q *association) exact(c *compiler, x, y, where *rowfn.Node) *Plan {
-	at := centers(c, "x", where, q.Weight, []Range{q.RangeX, q.RangeY}, x, y)
-	zx, zy := centeredAt(x, q.RangeX, at[0]), centeredAt(y, q.RangeY, at[1])
-	functions := []RowFunction{zx.mean(), zy.mean(), zx.product(zy)}
-	first, second := fmt.Sprintf("u = (%s clamped to %v - %v)/%v", q.X.Canonical(), q.RangeX, zx.center, zx.scale),
-		fmt.Sprintf("v = (%s clamped to %v - %v)/%v", q.Y.Canonical(), q.RangeY, zy.center, zy.scale)
+	at := c.centers("x", where, q.Weight, []Range{q.RangeX, q.RangeY}, x, y)
+	zx, zy := shape.CenteredAt(x, q.RangeX, at[0]), shape.CenteredAt(y, q.RangeY, at[1])
+	functions := []RowFunction{zx.Mean(), zy.Mean(), zx.Product(zy)}
+	first, second := fmt.Sprintf("u = (%s clamped to %v - %v)/%v", q.X.Canonical(), q.RangeX, zx.Center, zx.Scale),
+		fmt.Sprintf("v = (%s clamped to %v - %v)/%v", q.Y.Canonical(), q.RangeY, zy.Center, zy.Scale)
 	names := []string{first, second, "u·v"}
 	if q.standard {
-		functions, names = append(functions, zx.square(), zy.square()), append(names, "u²", "v²")
+		functions, names = append(functions, zx.Square(), zy.Square()), append(names, "u²", "v²")
 	}
-	m := momentsOf(c, where, q.Weight, functions...)
-	text := fmt.Sprintf("%s clamped to %v and %s clamped to %v%s", q.X.Canonical(), q.RangeX, q.Y.Canonical(), q.RangeY, rowsOf(c, q.Where, q.Weight))
-	p := &Plan{Functions: m.functions, FromZero: true}
-	p.describe = Description{
-		Functions: m.functionsOf(c, q.Where, names...),
-		Combine:   fmt.Sprintf("(mean of u·v - mean of u · mean of v) · %v", zx.scale*zy.scale),
+	m := shape.MomentsOf(where, c.rowVotes(q.Weight), functions...)
+	text := fmt.Sprintf("%s clamped to %v and %s clamped to %v%s", q.X.Canonical(), q.RangeX, q.Y.Canonical(), q.RangeY, c.rowsOf(q.Where, q.Weight))
+	words := Description{
+		Functions: c.functionsOf(m, q.Where, names...),
+		Combine:   fmt.Sprintf("(mean of u·v - mean of u · mean of v) · %v", zx.Scale*zy.Scale),
 		Null:      "a null counts as the low end of its range",
 		Target:    c.target("the covariance of %s", text),
 	}
 	if !q.standard {
 		most := (q.RangeX.High/2 - q.RangeX.Low/2) * (q.RangeY.High/2 - q.RangeY.Low/2)
-		p.Range = Range{-most, most}
-		p.combine = covarianceOf(m, zx.scale*zy.scale, p.Range)
+		p := m.Plan(Range{Low: -most, High: most}, covarianceOf(zx.Scale*zy.Scale))
+		p.Words = words
 		return p
 	}
-	p.Range = Range{-1, 1}
-	p.combine = correlationOf(m)
-	p.describe.Combine = "(mean of u·v - mean of u · mean of v) / the square root of (mean of u² - (mean of u)²)(mean of v² - (mean of v)²); undefined where that is not positive"
-	p.describe.Target = c.target("Pearson's correlation of %s", text)
+	p := m.Plan(Range{Low: -1, High: 1}, correlationOf)
+	p.Words = words
+	p.Words.Combine = "(mean of u·v - mean of u · mean of v) / the square root of (mean of u² - (mean of u)²)(mean of v² - (mean of v)²); undefined where that is not positive"
+	p.Words.Target = c.target("Pearson's correlation of %s", text)
 	return p
 }
 
-func covarianceOf(m moments, scale float64, r Range) func(Outcome) Result {
-	return func(o Outcome) Result {
-		means, bounded, defined := m.read(o)
-		value := (means[2].value - means[0].value*means[1].value) * scale
-		bounds := means[2].bounds.Sub(means[0].bounds.Mul(means[1].bounds)).Mul(interval.Point(scale))
-		return answer(value, bounds.Clip(r.Low, r.High), bounded, defined, r)
+// covarianceOf is E[uv] - E[u]E[v], from the means of u, v and u·v, times a scale.
+func covarianceOf(scale float64) shape.Formula {
+	return func(m []shape.Moment, _ int64) (float64, interval.Interval, bool) {
+		return (m[2].Value - m[0].Value*m[1].Value) * scale, m[2].Bounds.Sub(m[0].Bounds.Mul(m[1].Bounds)).Mul(interval.Point(scale)), true
 	}
 }
 
 // correlationOf is Pearson's correlation from the means of u, v, u·v, u² and v². It rises with the covariance, and with the
 // variances moves towards 0, so that its extremes are at the ends of the three intervals.
-func correlationOf(m moments) func(Outcome) Result {
-	return func(o Outcome) Result {
-		means, bounded, defined := m.read(o)
-		u, v := means[0], means[1]
-		covariance := means[2].value - u.value*v.value
-		product := max(means[3].value-u.value*u.value, 0) * max(means[4].value-v.value*v.value, 0)
-		c := means[2].bounds.Sub(u.bounds.Mul(v.bounds))
-		root := means[3].bounds.Sub(u.bounds.Square()).Clip(0, 1).Mul(means[4].bounds.Sub(v.bounds.Square()).Clip(0, 1)).Sqrt()
-		bounds := interval.Interval{Low: -1, High: 1}
-		if root.Low > 0 {
-			bounds = c.Div(root).Clip(-1, 1)
-		} else if root.High > 0 { // a covariance that is surely not 0 tells the sign, and the variances are at most so large
-			if c.Low > 0 {
-				bounds.Low = c.Div(interval.Point(root.High)).Low
-			}
-			if c.High < 0 {
-				bounds.High = c.Div(interval.Point(root.High)).High
-			}
+func correlationOf(m []shape.Moment, _ int64) (float64, interval.Interval, bool) {
+	u, v := m[0], m[1]
+	covariance := m[2].Value - u.Value*v.Value
+	product := max(m[3].Value-u.Value*u.Value, 0) * max(m[4].Value-v.Value*v.Value, 0)
+	c := m[2].Bounds.Sub(u.Bounds.Mul(v.Bounds))
+	root := m[3].Bounds.Sub(u.Bounds.Square()).Clip(0, 1).Mul(m[4].Bounds.Sub(v.Bounds.Square()).Clip(0, 1)).Sqrt()
+	bounds := interval.Interval{Low: -1, High: 1}
+	if root.Low > 0 {
+		bounds = c.Div(root).Clip(-1, 1)
+	} else if root.High > 0 { // a covariance that is surely not 0 tells the sign, and the variances are at most so large
+		if c.Low > 0 {
+			bounds.Low = c.Div(interval.Point(root.High)).Low
 		}
-		return answer(covariance/math.Sqrt(product), bounds.Clip(-1, 1), bounded, defined && product > 0, Range{-1, 1})
+		if c.High < 0 {
+			bounds.High = c.Div(interval.Point(root.High)).High
+		}
 	}
+	return covariance / math.Sqrt(product), bounds.Clip(-1, 1), product > 0
 }

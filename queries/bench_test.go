@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -22,7 +23,7 @@ func BenchmarkCompile(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := q.Compile(schema); err != nil {
+				if _, err := q.Compile(context.Background(), schema); err != nil {
 					b.Fatal(err)
 				}
 			}

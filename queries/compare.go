@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -28,8 +29,6 @@ type comparison struct {
 	Where  *expr.Syntax
 	Weight Weight
 }
-
-const operandDoc = "a query that is the mean of one row function, such as mean, fraction, accuracy or loss, without where, weight and guess"
 
 func (q *comparison) members() []member {
 	return []member{
@@ -57,75 +56,23 @@ func (q *comparison) compile(c *compiler) *Plan {
 	if a == nil || b == nil || len(c.list) > 0 {
 		return nil
 	}
-	r := Range{fb.Lo - fa.Hi, fb.Hi - fa.Lo}
-	if problem := r.problem(); problem != "" {
+	r := Range{Low: fb.Lo - fa.Hi, High: fb.Hi - fa.Lo}
+	if problem := r.Problem(); problem != "" {
 		c.add(c.pointer+"/b", "the range of the difference "+problem)
 		return nil
 	}
-	f := RowFunction{Value: rowfn.Sub(inUnits(fb), inUnits(fa)), Lo: r.Low, Hi: r.High, Null: r.Low}
-	p := average(c, f, where, q.Weight)
+	f := RowFunction{Value: rowfn.Sub(shape.InUnits(fb), shape.InUnits(fa)), Lo: r.Low, Hi: r.High, Null: r.Low}
+	p := shape.Average(f, where, c.rowVotes(q.Weight))
 	p.FromZero = true
-	text := fmt.Sprintf("b - a, with a the %s and b the %s", a.describe.Functions[0], b.describe.Functions[0])
-	p.describeAverage(c, "mean of "+text, text, q.Where, q.Weight)
+	text := fmt.Sprintf("b - a, with a the %s and b the %s", a.Words.Functions[0], b.Words.Functions[0])
+	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
 	by := orZero(q.By)
-	p.decide(func(low, high float64) Verdict {
-		if q.Least {
-			low, high = -high, -low
-		}
-		return above(low, high, by)
-	})
+	p.Decision = &shape.Decision{Bar: by, Least: q.Least}
 	better := fmt.Sprintf("above %v", by)
 	if q.Least {
 		better = fmt.Sprintf("below %v", 0-by)
 	}
-	p.describe.Combine += "; b is better where the whole interval is " + better + ". Both means by themselves would cost one question more"
-	p.describe.Null = "a: " + a.describe.Null + "; b: " + b.describe.Null
+	p.Words.Combine += "; b is better where the whole interval is " + better + ". Both means by themselves would cost one question more"
+	p.Words.Null = "a: " + a.Words.Null + "; b: " + b.Words.Null
 	return p
-}
-
-// decide adds a verdict to an answer that is one number.
-func (p *Plan) decide(verdict func(low, high float64) Verdict) {
-	inner := p.combine
-	p.combine = func(o Outcome) Result {
-		r := inner(o)
-		r.Verdict = Undecided
-		if r.Value != nil && r.Low != nil && r.High != nil {
-			r.Verdict = verdict(*r.Low, *r.High)
-		}
-		return r
-	}
-}
-
-// above is whether a number with this interval is above c.
-func above(low, high, c float64) Verdict {
-	switch {
-	case low > c:
-		return Yes
-	case high <= c:
-		return No
-	}
-	return Undecided
-}
-
-func orZero(x *float64) float64 {
-	if x == nil {
-		return 0
-	}
-	return *x
-}
-
-// defaultZero is a number that is absent where it says 0.
-type defaultZero struct{ number }
-
-func (f defaultZero) canonical() any {
-	if orZero(*f.into) == 0 {
-		return nil
-	}
-	return f.number.canonical()
-}
-
-func (f defaultZero) schema() map[string]any {
-	s := f.number.schema()
-	s["default"] = 0
-	return s
 }

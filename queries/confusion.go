@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/shape"
 )
 
 // MaxConfusion is the most classes of a confusion matrix: 1,024 cells.
@@ -44,14 +45,14 @@ func (q *confusion) compile(c *compiler) *Plan {
 	if cells == nil || len(c.list) > 0 {
 		return nil
 	}
-	var all []category
+	var all []shape.Category
 	for i, row := range cells {
 		for j, holds := range row {
-			all = append(all, category{fmt.Sprintf("label %s, predicted %s", names[i], names[j]), holds})
+			all = append(all, shape.Category{Name: fmt.Sprintf("label %s, predicted %s", names[i], names[j]), Holds: holds})
 		}
 	}
-	p := shares(c, all, where)
-	p.describeShares(c, all, q.Where, "the share of rows with each pair of "+q.Label.Canonical()+" and the class of "+q.name())
-	p.describe.Null = conditionNull
+	p := shape.SharesOf(all, where, c.grouped)
+	c.sayShares(p, all, q.Where, "the share of rows with each pair of "+q.Label.Canonical()+" and the class of "+q.name())
+	p.Words.Null = conditionNull
 	return p
 }

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -48,20 +49,9 @@ func (q *count) compile(c *compiler) *Plan {
 		of = rowfn.And(of, where)
 		text = "(" + q.Of.Canonical() + ") && (" + q.Where.Canonical() + ")"
 	}
-	unit := Range{0, 1}
-	p := &Plan{Functions: []RowFunction{{Value: of, Lo: 0, Hi: 1}}, Range: unit, combine: affine(unit, true)}
-	p.describeAverage(c, "fraction of "+text, "1 where "+text+", else 0", nil, WeightUnit)
-	p.describe.scaled(c)
-	p.describe.Null = conditionNull
+	p := shape.Mean(RowFunction{Value: of, Lo: 0, Hi: 1}, true)
+	c.sayAverage(p, "fraction of "+text, "1 where "+text+", else 0", nil, WeightUnit)
+	c.sayTimesUnits(&p.Words)
+	p.Words.Null = conditionNull
 	return p
-}
-
-// scaled says that the answer is times the number of units.
-func (d *Description) scaled(c *compiler) {
-	units := "rows"
-	if c.grouped {
-		units = "units"
-	}
-	d.Combine += ", times the number of " + units + " in the holdout"
-	d.Target = "the number of " + units + " in the holdout times " + d.Target
 }

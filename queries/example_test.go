@@ -1,6 +1,7 @@
 package queries_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -20,7 +21,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	p, err := q.Compile(flights)
+	p, err := q.Compile(context.Background(), flights)
 	if err != nil {
 		panic(err)
 	}

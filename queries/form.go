@@ -3,13 +3,11 @@ package queries
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/internal/nearest"
 	"github.com/holdoutd/holdoutd/queries/expr"
-	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // A form is the type of a member: it reads the JSON into the field that it is bound to, writes it back in canonical
@@ -98,42 +96,6 @@ func (f expression) schema() map[string]any {
 	return map[string]any{"type": "string", "minLength": 1, "maxLength": expr.MaxSource}
 }
 
-// Range is the declared range of a number: values are clamped to it.
-type Range struct{ Low, High float64 }
-
-// Limits on a range. Products of two values stay finite, so does the scale 2^30/width of a range and of the product of two,
-// and a range is not so narrow for its place that float64 has too few numbers in it.
-const (
-	MaxMagnitude  = 1e150
-	MinWidth      = 1e-140
-	MinWidthRatio = 0x1p-40 // of the width to the larger end
-)
-
-// problem says what is wrong with a range, or "".
-func (r Range) problem() string {
-	width, end := r.High-r.Low, max(math.Abs(r.Low), math.Abs(r.High))
-	switch {
-	case !(r.Low < r.High):
-		return "the first number must be less than the second"
-	case end > MaxMagnitude:
-		return fmt.Sprintf("must lie within ±%g", MaxMagnitude)
-	case width < MinWidth || width < end*MinWidthRatio:
-		return "is too narrow for numbers of this size"
-	}
-	return ""
-}
-
-// contains reports whether x is in the range.
-func (r Range) contains(x float64) bool { return r.Low <= x && x <= r.High }
-
-// clamp brings a number into the range; null stays null.
-func (r Range) clamp(x *rowfn.Node) *rowfn.Node { return rowfn.Clamp(x, r.Low, r.High) }
-
-// valid reports whether the range was read.
-func (r Range) valid() bool { return r.Low < r.High }
-
-func (r Range) String() string { return fmt.Sprintf("[%v, %v]", r.Low, r.High) }
-
 type rangeForm struct{ into *Range }
 
 func (f rangeForm) read(v *violations, pointer string, in *value) {
@@ -149,8 +111,8 @@ func (f rangeForm) read(v *violations, pointer string, in *value) {
 			return
 		}
 	}
-	r := Range{ends[0], ends[1]}
-	if problem := r.problem(); problem != "" {
+	r := Range{Low: ends[0], High: ends[1]}
+	if problem := r.Problem(); problem != "" {
 		v.add(pointer, problem)
 		return
 	}
@@ -237,7 +199,7 @@ func (f optionalRange) read(v *violations, pointer string, in *value) {
 }
 
 func (f optionalRange) canonical() any {
-	if !f.into.valid() {
+	if !f.into.Valid() {
 		return nil
 	}
 	return rangeForm{f.into}.canonical()
@@ -269,6 +231,9 @@ func (f choice) canonical() any {
 func (f choice) schema() map[string]any {
 	return map[string]any{"type": "string", "enum": f.words, "default": f.words[0]}
 }
+
+// DefaultClip is where the product of two z-scores is cut off. The interval is as wide as the clip, and few products lie beyond.
+const DefaultClip = 3.0
 
 // Limits on where products of z-scores are clipped. Beyond the largest lies a rarity that no interval of this width could tell;
 // at the smallest all but the signs is clipped away, and a clip so small that numbers under it vanish would be no range.
@@ -302,4 +267,125 @@ func (f clipForm) canonical() any {
 
 func (f clipForm) schema() map[string]any {
 	return map[string]any{"type": "number", "minimum": minScoreClip, "maximum": maxScoreClip, "default": DefaultClip}
+}
+
+func orDefault(x *float64, otherwise float64) *float64 {
+	if x == nil {
+		return &otherwise
+	}
+	return x
+}
+
+// orElseForm is a number that is absent from the canonical form where it says its default.
+type orElseForm struct {
+	number
+	otherwise float64
+}
+
+func (f orElseForm) canonical() any {
+	if *f.into != nil && **f.into == f.otherwise {
+		return nil
+	}
+	return f.number.canonical()
+}
+
+func (f orElseForm) schema() map[string]any {
+	s := f.number.schema()
+	s["default"] = f.otherwise
+	return s
+}
+
+func orZero(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}
+
+// defaultZero is a number that is absent where it says 0.
+type defaultZero struct{ number }
+
+func (f defaultZero) canonical() any {
+	if orZero(*f.into) == 0 {
+		return nil
+	}
+	return f.number.canonical()
+}
+
+func (f defaultZero) schema() map[string]any {
+	s := f.number.schema()
+	s["default"] = 0
+	return s
+}
+
+// nullForm is the member "null": absent where it says the default, the low end of the range.
+type nullForm struct {
+	number
+	in *Range
+}
+
+func (f nullForm) canonical() any {
+	if *f.into != nil && **f.into == f.in.Low {
+		return nil
+	}
+	return f.number.canonical()
+}
+
+func nullRule(v *violations, pointer string, null *float64, r Range) {
+	if null != nil && r.Valid() && !r.Contains(*null) {
+		v.add(pointer+"/null", "must lie in the range")
+	}
+}
+
+// orLow is what a null counts as.
+func orLow(null *float64, r Range) float64 {
+	if null != nil {
+		return *null
+	}
+	return r.Low
+}
+
+// truth is true or false; false is the default.
+type truth struct{ into *bool }
+
+func (f truth) read(v *violations, pointer string, in *value) {
+	if in.kind != truthValue {
+		v.wrongType(pointer, "true or false", in)
+		return
+	}
+	*f.into = in.truth
+}
+
+func (f truth) canonical() any {
+	if !*f.into {
+		return nil
+	}
+	return true
+}
+
+func (f truth) schema() map[string]any { return map[string]any{"type": "boolean", "default": false} }
+
+// oneOf is one of some names, without a default.
+type oneOf struct {
+	into *string
+	of   []string
+}
+
+func (f oneOf) read(v *violations, pointer string, in *value) {
+	if in.kind != textValue || !slices.Contains(f.of, in.text) {
+		v.put(Violation{Pointer: pointer, Detail: "must be one of " + strings.Join(f.of, ", "), Suggestion: nearest.Name(in.text, f.of)})
+		return
+	}
+	*f.into = in.text
+}
+
+func (f oneOf) canonical() any {
+	if *f.into == "" {
+		return nil
+	}
+	return *f.into
+}
+
+func (f oneOf) schema() map[string]any {
+	return map[string]any{"type": "string", "enum": f.of}
 }

@@ -1,6 +1,9 @@
 package queries
 
-import "github.com/holdoutd/holdoutd/queries/expr"
+import (
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/shape"
+)
 
 var fractionKind = kind{
 	name: "fraction",
@@ -31,15 +34,13 @@ func (q *fraction) members() []member {
 func (q *fraction) guess() *guess { return &q.Guess }
 
 func (q *fraction) rules(v *violations, pointer string) {
-	q.Guess.rules(v, pointer, Range{0, 1})
+	q.Guess.rules(v, pointer, Range{Low: 0, High: 1})
 }
-
-const conditionNull = "a comparison with a null does not hold"
 
 func (q *fraction) compile(c *compiler) *Plan {
 	f := RowFunction{Value: c.condition("of", q.Of), Lo: 0, Hi: 1}
-	p := average(c, f, c.condition("where", q.Where), q.Weight)
-	p.describeAverage(c, "fraction of "+q.Of.Canonical(), "1 where "+q.Of.Canonical()+", else 0", q.Where, q.Weight)
-	p.describe.Null = conditionNull
+	p := shape.Average(f, c.condition("where", q.Where), c.rowVotes(q.Weight))
+	c.sayAverage(p, "fraction of "+q.Of.Canonical(), "1 where "+q.Of.Canonical()+", else 0", q.Where, q.Weight)
+	p.Words.Null = conditionNull
 	return p
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -56,9 +57,6 @@ func (q *gradient) rules(v *violations, pointer string) {
 	}
 }
 
-// compile asks one row function of each coordinate, its range being ±clip. In [0,1] a row, whose gradient is no longer than clip, is no farther than one half from the middle
-// of the cube, and so is the mean of a unit's rows; the variances add up to at most the mean squared
-// distance from the middle, 1/4. The range is wider than clip by gridRoom, which covers all rounding.
 func (q *gradient) compile(c *compiler) *Plan {
 	p, ok := c.model(q.Model, q.Features)
 	if !ok {
@@ -79,25 +77,11 @@ func (q *gradient) compile(c *compiler) *Plan {
 	clip := *q.Clip
 	length := rowfn.Mul(rowfn.Abs(residual), rowfn.Sqrt(squares(features)))
 	scaled := rowfn.Div(rowfn.Mul(residual, rowfn.Const(clip)), rowfn.Max(length, rowfn.Const(clip)))
-	within := Range{-clip * (1 + gridRoom), clip * (1 + gridRoom)}
-	plan := &Plan{Range: within, FromZero: true}
-	for _, x := range features {
-		plan.Functions = append(plan.Functions, RowFunction{Value: rowfn.Mul(scaled, x), Lo: within.Low, Hi: within.High})
+	coordinates := make([]*rowfn.Node, len(features))
+	for i, x := range features {
+		coordinates[i] = rowfn.Mul(scaled, x)
 	}
-	plan.releases = []Release{{Kind: Vector, Count: len(features), Variance: 0.25}}
-	plan.combine = func(o Outcome) Result {
-		items := make([]Item, len(names))
-		for i, name := range names {
-			g := finish(o.Parts[i].Value, o.Parts[i].interval(), o.Parts[i].Bounded, within, 1)
-			for _, end := range []*float64{g.Value, g.Low, g.High} {
-				if end != nil {
-					*end = min(max(*end, -clip), clip)
-				}
-			}
-			items[i] = Item{Of: name, Value: g.Value, Low: g.Low, High: g.High}
-		}
-		return Result{Items: items}
-	}
+	plan := shape.Gradient(names, coordinates, clip)
 	q.say(c, plan, names)
 	return plan
 }
@@ -145,10 +129,10 @@ func (q *gradient) say(c *compiler, plan *Plan, names []string) {
 	if c.grouped {
 		function = "the mean over the unit's rows of " + function
 	}
-	plan.describe = Description{
+	plan.Words = Description{
 		Functions: []string{function},
 		Combine:   "the mean of each row function",
 		Null:      "a null feature counts as the model says; a row whose label or score is null has no gradient and counts as 0; a null in a condition makes it false",
-		Target:    c.target("the mean of the gradient of the %s for %s, each row's scaled down to the length %v%s", loss, q.Label.Canonical(), *q.Clip, rowsOf(c, nil, WeightUnit)),
+		Target:    c.target("the mean of the gradient of the %s for %s, each row's scaled down to the length %v%s", loss, q.Label.Canonical(), *q.Clip, c.rowsOf(nil, WeightUnit)),
 	}
 }

@@ -4,8 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
-	"github.com/holdoutd/holdoutd/queries/interval"
-	"github.com/holdoutd/holdoutd/rowfn"
+	"github.com/holdoutd/holdoutd/queries/shape"
 )
 
 var groupsKind = kind{
@@ -45,10 +44,6 @@ func (q *groups) rules(v *violations, pointer string) { nullRule(v, pointer, q.N
 
 func (q *groups) leastItems() int { return len(q.Values) }
 
-// compile asks two row functions of each category. With u in [0,1] the place of a row's value in the range, they are u in the rows of
-// the category, else 0, and 1-u in the rows of the category, else 0. Of a row's functions at most two are not 0 and all add up
-// to at most 1, and so they do for a unit, whose rows share its vote. So the variances add up to no more than those of shares
-// of twice as many categories, but for the grid's rounding, and the sum of the two means is the category's share of the rows, which is not released by itself.
 func (q *groups) compile(c *compiler) *Plan {
 	x, column, where := c.number("of", q.Of), c.textColumn("by", q.By), c.condition("where", q.Where)
 	categories := c.categories("by", column, q.Values)
@@ -57,49 +52,12 @@ func (q *groups) compile(c *compiler) *Plan {
 	}
 	null := orLow(q.Null, q.Range)
 	f := RowFunction{Value: x, Lo: q.Range.Low, Hi: q.Range.High, Null: null}
-	p := &Plan{Range: q.Range}
-	for _, k := range categories {
-		holds := k.holds
-		if where != nil {
-			holds = rowfn.And(holds, where)
-		}
-		p.Functions = append(p.Functions, split(f, holds)...)
-	}
-	p.releases = []Release{{Kind: Vector, Count: len(p.Functions), Variance: 1 - 1/float64(len(p.Functions)) + gridSlack*float64(len(p.Functions)), Optional: true}}
-	p.combine = func(o Outcome) Result {
-		items := make([]Item, len(categories))
-		for i, k := range categories {
-			items[i].Of = k.name
-			if a, b := o.Parts[2*i], o.Parts[2*i+1]; !a.Missing && !b.Missing {
-				items[i].is(shareOf(a, b, q.Range))
-			}
-		}
-		return Result{Items: items}
-	}
+	p := shape.GroupsOf(f, categories, where)
 	q.say(c, p, categories, null)
 	return p
 }
 
-// shareOf is a/(a+b), moved to a range: it rises with a and falls with b, which are free of each other.
-func shareOf(a, b Part, r Range) Result {
-	top, rest := min(max(a.Value, 0), 1), min(max(b.Value, 0), 1)
-	bounds, bounded := interval.Interval{Low: 0, High: 1}, a.Bounded && b.Bounded
-	over, under := a.interval(), b.interval()
-	if over.Low > 0 {
-		bounds.Low = interval.Point(over.Low).Div(interval.Point(over.Low).Add(interval.Point(under.High))).Low
-	}
-	if under.Low > 0 {
-		bounds.High = interval.Point(over.High).Div(interval.Point(over.High).Add(interval.Point(under.Low))).High
-	}
-	if !(top+rest > 0) {
-		result := finish(0, bounds, bounded, r, 1)
-		result.Value = nil
-		return result
-	}
-	return finish(top/(top+rest), bounds, bounded, r, 1)
-}
-
-func (q *groups) say(c *compiler, p *Plan, categories []category, null float64) {
+func (q *groups) say(c *compiler, p *Plan, categories []shape.Category, null float64) {
 	text, in, unit := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range), "", ""
 	if q.Where != nil {
 		in = " and " + q.Where.Canonical()
@@ -121,9 +79,9 @@ func (q *groups) say(c *compiler, p *Plan, categories []category, null float64) 
 		if i > 0 {
 			names += ", "
 		}
-		names += k.name
+		names += k.Name
 	}
-	p.describe = Description{
+	p.Words = Description{
 		Functions: []string{
 			fmt.Sprintf("%su, the place of %s in its range from 0 to 1, where the row is in the category%s, else 0, for each of %d categories: %s", unit, text, in, len(categories), names),
 			unit + "1 - u in the same rows, else 0",

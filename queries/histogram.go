@@ -2,17 +2,11 @@ package queries
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
-
-// MaxEdges bounds the bins of a histogram. Bins do not cost more by being many, but each is a row function.
-const MaxEdges = 1001
-
-const shareCost = "All shares are released as one vector, and its noise does not grow with their number: at most four questions under gaussian, one for each share under " +
-	"other mechanisms. With where the vector has one more share, that of the rows for which the condition holds; the others are divided by it. Shares for which no tokens are left are null."
 
 var histogramKind = kind{
 	name: "histogram",
@@ -50,51 +44,17 @@ func (q *histogram) compile(c *compiler) *Plan {
 		return nil
 	}
 	last := len(q.Edges) - 1
-	bins := []category{{"below " + edge(q.Edges[0]), rowfn.CompareTo(rowfn.OpLess, x, q.Edges[0])}}
+	bins := []shape.Category{{Name: "below " + shape.Edge(q.Edges[0]), Holds: rowfn.CompareTo(rowfn.OpLess, x, q.Edges[0])}}
 	for i := range last {
 		inside, close := rowfn.OpLess, ")"
 		if i == last-1 {
 			inside, close = rowfn.OpLessEq, "]"
 		}
-		bins = append(bins, category{"[" + edge(q.Edges[i]) + ", " + edge(q.Edges[i+1]) + close,
-			rowfn.And(rowfn.CompareTo(rowfn.OpGreaterEq, x, q.Edges[i]), rowfn.CompareTo(inside, x, q.Edges[i+1]))})
+		bins = append(bins, shape.Category{Name: "[" + shape.Edge(q.Edges[i]) + ", " + shape.Edge(q.Edges[i+1]) + close, Holds: rowfn.And(rowfn.CompareTo(rowfn.OpGreaterEq, x, q.Edges[i]), rowfn.CompareTo(inside, x, q.Edges[i+1]))})
 	}
-	bins = append(bins, category{"above " + edge(q.Edges[last]), rowfn.CompareTo(rowfn.OpGreater, x, q.Edges[last])}, category{"null", rowfn.IsNull(x)})
-	p := shares(c, bins, where)
-	p.describeShares(c, bins, q.Where, fmt.Sprintf("the share of rows in each bin of %s", q.Of.Canonical()))
-	p.describe.Null = "nulls have a bin of their own"
+	bins = append(bins, shape.Category{Name: "above " + shape.Edge(q.Edges[last]), Holds: rowfn.CompareTo(rowfn.OpGreater, x, q.Edges[last])}, shape.Category{Name: "null", Holds: rowfn.IsNull(x)})
+	p := shape.SharesOf(bins, where, c.grouped)
+	c.sayShares(p, bins, q.Where, fmt.Sprintf("the share of rows in each bin of %s", q.Of.Canonical()))
+	p.Words.Null = "nulls have a bin of their own"
 	return p
-}
-
-// edge is a number as the shortest decimal.
-func edge(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
-
-// edgesForm is a list of rising numbers.
-type edgesForm struct{ into *[]float64 }
-
-func (f edgesForm) read(v *violations, pointer string, in *value) {
-	if in.kind != listValue || len(in.items) < 2 || len(in.items) > MaxEdges {
-		v.add(pointer, fmt.Sprintf("must be a list of 2 to %d rising numbers", MaxEdges))
-		return
-	}
-	edges := make([]float64, len(in.items))
-	for i, item := range in.items {
-		var ok bool
-		at := fmt.Sprintf("%s/%d", pointer, i)
-		if edges[i], ok = item.float(); !ok {
-			v.add(at, "must be a finite number")
-			return
-		}
-		if i > 0 && edges[i] <= edges[i-1] {
-			v.add(at, "must be more than the number before it")
-			return
-		}
-	}
-	*f.into = edges
-}
-
-func (f edgesForm) canonical() any { return *f.into }
-
-func (f edgesForm) schema() map[string]any {
-	return map[string]any{"type": "array", "items": map[string]any{"type": "number"}, "minItems": 2, "maxItems": MaxEdges}
 }

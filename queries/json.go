@@ -191,3 +191,56 @@ func (v *value) float() (float64, bool) {
 func escape(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
+
+// mustMarshal writes sorted keys and leaves < > & as they are.
+func mustMarshal(v any) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(fmt.Sprintf("queries: a canonical value that JSON cannot hold: %v", err)) // finite numbers and valid text only
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// write is the value's JSON, numbers as they were spelled.
+func (v *value) write(b *bytes.Buffer) {
+	switch v.kind {
+	case truthValue:
+		b.WriteString(strconv.FormatBool(v.truth))
+	case numberValue:
+		b.WriteString(v.text)
+	case textValue:
+		b.Write(quoted(v.text))
+	case listValue:
+		b.WriteByte('[')
+		for i, item := range v.items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			item.write(b)
+		}
+		b.WriteByte(']')
+	case objectValue:
+		b.WriteByte('{')
+		for i, m := range v.members {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.Write(quoted(m.name))
+			b.WriteByte(':')
+			m.value.write(b)
+		}
+		b.WriteByte('}')
+	default:
+		b.WriteString("null")
+	}
+}
+
+func quoted(text string) []byte {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic("queries: a text that JSON cannot hold: " + err.Error()) // it was read from JSON
+	}
+	return b
+}

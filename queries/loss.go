@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -90,7 +91,7 @@ func (q *loss) rules(v *violations, pointer string) {
 		v.add(pointer+"/clip", fmt.Sprintf("must be at least %g and less than 0.5", minClip))
 	}
 	r := q.within()
-	if !r.valid() && q.Loss != "" {
+	if !r.Valid() && q.Loss != "" {
 		v.add(pointer, `"range" is missing: this loss has no bound of its own`)
 	}
 	nullRule(v, pointer, q.Null, r)
@@ -100,12 +101,12 @@ func (q *loss) rules(v *violations, pointer string) {
 // within is the range that a row's loss is clamped to; not valid where it must be declared.
 func (q *loss) within() Range {
 	switch {
-	case q.Range.valid():
+	case q.Range.Valid():
 		return q.Range
 	case q.Loss == zeroOneLoss || q.Loss == brierLoss:
-		return Range{0, 1}
+		return Range{Low: 0, High: 1}
 	case q.Loss == logLoss:
-		return Range{0, -math.Log(*orDefault(q.Clip, defaultLogClip))}
+		return Range{Low: 0, High: -math.Log(*orDefault(q.Clip, defaultLogClip))}
 	}
 	return Range{}
 }
@@ -118,13 +119,13 @@ func (q *loss) compile(c *compiler) *Plan {
 	}
 	r := q.within()
 	null := *orDefault(q.Null, r.High)
-	p := average(c, RowFunction{Value: value, Lo: r.Low, Hi: r.High, Null: null}, where, q.Weight)
+	p := shape.Average(RowFunction{Value: value, Lo: r.Low, Hi: r.High, Null: null}, where, c.rowVotes(q.Weight))
 	text := fmt.Sprintf("%s clamped to %v", said, r)
-	p.describeAverage(c, "mean of "+text, text, q.Where, q.Weight)
-	p.describe.Null = fmt.Sprintf("a row whose loss is null counts as %v; a null in a condition makes it false", null)
+	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
+	p.Words.Null = fmt.Sprintf("a row whose loss is null counts as %v; a null in a condition makes it false", null)
 	if q.Loss == zeroOneLoss {
-		p.describe.Null = conditionNull
-		p.ZeroOne = len(p.Functions) == 1 && !c.grouped && r == Range{0, 1}
+		p.Words.Null = conditionNull
+		p.ZeroOne = len(p.Functions) == 1 && !c.grouped && r == Range{Low: 0, High: 1}
 	}
 	return p
 }
@@ -221,5 +222,5 @@ func (q *loss) probabilistic(c *compiler, p predictor) *rowfn.Node {
 
 func (q *loss) log(probability *rowfn.Node) *rowfn.Node {
 	clip := *orDefault(q.Clip, defaultLogClip)
-	return rowfn.Neg(rowfn.Log(Range{clip, 1 - clip}.clamp(probability)))
+	return rowfn.Neg(rowfn.Log(Range{Low: clip, High: 1 - clip}.Clamp(probability)))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/shape"
 )
 
 var meanKind = kind{
@@ -32,57 +33,34 @@ type mean struct {
 func (q *mean) members() []member {
 	return append([]member{
 		required("of", expression{&q.Of}, "the number to average: a row expression"),
-		required("range", rangeForm{&q.Range}, "[low, high]: values are clamped to it; the narrower it is, the narrower the interval"),
+		required("range", rangeForm{&q.Range}, rangeDoc),
 		optional("where", expression{&q.Where}, whereDoc),
-		optional("null", nullForm{number{into: &q.Null}, &q.Range}, "what a null value counts as; default: the low end of the range"),
+		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		optional("weights", weightsForm{&q.Weights}, weightsDoc),
 	}, q.Guess.members()...)
 }
 
-const (
-	whereDoc  = "a condition: only rows for which it holds count; costs one more question"
-	weightDoc = "what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m, c)]. Where units have several rows, row costs one more question"
-)
-
 func (q *mean) guess() *guess { return &q.Guess }
 
 func (q *mean) rules(v *violations, pointer string) {
-	if q.Null != nil && q.Range.valid() && !q.Range.contains(*q.Null) {
-		v.add(pointer+"/null", "must lie in the range")
-	}
+	nullRule(v, pointer, q.Null, q.Range)
 	q.Guess.rules(v, pointer, q.Range)
 }
 
 func (q *mean) compile(c *compiler) *Plan {
-	f := RowFunction{Value: c.number("of", q.Of), Lo: q.Range.Low, Hi: q.Range.High, Null: q.Range.Low}
-	if q.Null != nil {
-		f.Null = *q.Null
-	}
+	f := RowFunction{Value: c.number("of", q.Of), Lo: q.Range.Low, Hi: q.Range.High, Null: orLow(q.Null, q.Range)}
 	where := c.condition("where", q.Where)
 	text := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range)
 	if q.Weights != nil {
-		p := weightedAverage(c, f, q.Weights, where, q.Weight)
+		p := c.weighted(f, q.Weights, where, q.Weight)
 		if p != nil {
-			p.describeWeighted(c, text, q.Weights, q.Where, q.Weight, f.Null)
+			c.sayWeighted(p, text, q.Weights, q.Where, q.Weight, f.Null)
 		}
 		return p
 	}
-	p := average(c, f, where, q.Weight)
-	p.describeAverage(c, "mean of "+text, text, q.Where, q.Weight)
-	p.describe.Null = fmt.Sprintf("a null counts as %v", f.Null)
+	p := shape.Average(f, where, c.rowVotes(q.Weight))
+	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
+	p.Words.Null = fmt.Sprintf("a null counts as %v", f.Null)
 	return p
-}
-
-// nullForm is the member "null": absent where it says the default, the low end of the range.
-type nullForm struct {
-	number
-	in *Range
-}
-
-func (f nullForm) canonical() any {
-	if *f.into != nil && **f.into == f.in.Low {
-		return nil
-	}
-	return f.number.canonical()
 }

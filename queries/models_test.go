@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -171,7 +172,7 @@ func checkAverage(t *testing.T, body string, row func(reference.Row) float64) {
 				where = whereW
 			}
 			votes := votesOf(units, where, strings.Contains(body, "weight\"") && grouped)
-			p, err := q.Compile(people, Grouped(grouped))
+			p, err := q.Compile(context.Background(), people, Grouped(grouped))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -215,7 +216,7 @@ func TestRegressionMeansWhatItSays(t *testing.T) {
 				if rapid.Bool().Draw(t, "no training") {
 					options = options[:1]
 				}
-				p, err := q.Compile(people, options...)
+				p, err := q.Compile(context.Background(), people, options...)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -300,7 +301,7 @@ func TestAUCMeansWhatItSays(t *testing.T) {
 					where = func(r reference.Row) bool { return r["s"] == "a" || r["s"] == "b" }
 					training = append(training, unit{reference.Row{"s": "a"}})
 				}
-				p, err := q.Compile(people, Grouped(grouped), Training(inMemory{training}))
+				p, err := q.Compile(context.Background(), people, Grouped(grouped), Training(inMemory{training}))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -345,10 +346,10 @@ func TestTrainingQuantiles(t *testing.T) {
 			t.Fatalf("bins of %v rows at %v", counts, edges)
 		}
 	}
-	if _, err := mustParse(t, `{"type":"auc","label":"u > 20","prediction":"v"}`).Compile(people); err == nil || !strings.Contains(err.Error(), "/edges") {
+	if _, err := mustParse(t, `{"type":"auc","label":"u > 20","prediction":"v"}`).Compile(context.Background(), people); err == nil || !strings.Contains(err.Error(), "/edges") {
 		t.Errorf("without a training part: %v", err)
 	}
-	if _, err := mustParse(t, `{"type":"auc","label":"u > 20","prediction":"v","where":"v > 1000"}`).Compile(people, Training(inMemory{training})); err == nil || !strings.Contains(err.Error(), "nowhere") {
+	if _, err := mustParse(t, `{"type":"auc","label":"u > 20","prediction":"v","where":"v > 1000"}`).Compile(context.Background(), people, Training(inMemory{training})); err == nil || !strings.Contains(err.Error(), "nowhere") {
 		t.Errorf("where the training part has nothing: %v", err)
 	}
 }
@@ -407,7 +408,7 @@ func TestCellsMeanWhatTheySay(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				grouped := rapid.Bool().Draw(t, "grouped")
 				units := drawPeople(t, "units", grouped)
-				p, err := q.Compile(people, Grouped(grouped))
+				p, err := q.Compile(context.Background(), people, Grouped(grouped))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -470,7 +471,7 @@ func TestGradientMeansWhatItSays(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			grouped := rapid.Bool().Draw(t, "grouped")
 			units := drawPeople(t, "units", grouped)
-			p, err := q.Compile(people, Grouped(grouped))
+			p, err := q.Compile(context.Background(), people, Grouped(grouped))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -515,7 +516,7 @@ func TestModelIntervalsHold(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				grouped := rapid.Bool().Draw(t, "grouped")
 				units := drawPeople(t, "units", grouped)
-				p, err := q.Compile(people, Grouped(grouped))
+				p, err := q.Compile(context.Background(), people, Grouped(grouped))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -629,7 +630,7 @@ func TestModelsRefused(t *testing.T) {
 	} {
 		q, err := Parse([]byte("{" + body + "}"))
 		if err == nil {
-			_, err = q.Compile(flights)
+			_, err = q.Compile(context.Background(), flights)
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", body, err, want)
@@ -652,73 +653,5 @@ func TestModelIdentity(t *testing.T) {
 		if a.ID() != b.ID() {
 			t.Errorf("%s and %s differ", a.Canonical(), b.Canonical())
 		}
-	}
-}
-
-// TestAUCIntervalHolds draws distributions over the bins and intervals that hold their parts, often with the truth at an end, and
-// compares with the area by its definition.
-func TestAUCIntervalHolds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		bins := rapid.IntRange(2, 8).Draw(t, "bins")
-		together := rapid.Bool().Draw(t, "no where")
-		cells := [2][]float64{}
-		for g := range cells {
-			cells[g] = rapid.SliceOfN(rapid.SampledFrom([]float64{0, 0, 0.1, 1, 3}), bins, bins).Draw(t, "cells")
-		}
-		totals := [2]float64{sumOf(cells[0]), sumOf(cells[1])}
-		all := totals[0] + totals[1]
-		if !together {
-			all *= 1.5
-		}
-		if totals[0] == 0 || totals[1] == 0 {
-			return
-		}
-		truth := 0.0
-		for i, x := range cells[1] {
-			truth += x / totals[1] * (sumOf(cells[0][:i]) + cells[0][i]/2) / totals[0]
-		}
-		edgeWidth, shareWidth := rapid.SampledFrom([]float64{0, 0.01, 0.2}).Draw(t, "edges"), rapid.SampledFrom([]float64{0, 0.01, 0.2}).Draw(t, "shares")
-		around := func(mean, width float64) Part {
-			off := rapid.SampledFrom([]float64{-1, -1, 1, 1, 0, 0.5}).Draw(t, "off") * width
-			return Part{Value: mean + off, Low: mean + off - width, High: mean + off + width, Bounded: true}
-		}
-		var parts []Part
-		for g := range cells {
-			for j := range bins - 1 {
-				below := sumOf(cells[g][:j+1])
-				v := (2*below - totals[g]) / all
-				parts = append(parts, around(0.5+v/2/(1+gridRoom), edgeWidth))
-			}
-		}
-		parts = append(parts, around(totals[1]/all, shareWidth))
-		if !together {
-			parts = append(parts, around(totals[0]/all, shareWidth))
-		}
-		got := aucOf(parts, bins-1)
-		if *got.Low > truth+1e-9 || *got.High < truth-1e-9 || got.Value != nil && (*got.Value < *got.Low || *got.Value > *got.High) {
-			t.Fatalf("%v in [%v, %v], truly %v", show(got.Value), *got.Low, *got.High, truth)
-		}
-		if edgeWidth == 0 && shareWidth == 0 && *got.High-*got.Low > 1e-9 {
-			t.Fatalf("from exact means [%v, %v]", *got.Low, *got.High)
-		}
-	})
-}
-
-func sumOf(list []float64) (sum float64) {
-	for _, x := range list {
-		sum += x
-	}
-	return sum
-}
-
-// TestAUCUsesOrder: of an edge about which nothing was released it is still known that shares rise. With four equally full bins of both labels,
-// and the middle edge unknown, the area is between those with all of the middle half at either end of it: 1/2 ± 1/8.
-func TestAUCUsesOrder(t *testing.T) {
-	at := func(x float64) Part { return Part{Value: x, Low: x, High: x, Bounded: true} }
-	edge := func(share float64) Part { return at(0.5 + (2*share-1)/4/(1+gridRoom)) }
-	unknown := Part{Value: 0.5, Low: 0, High: 1, Bounded: true}
-	got := aucOf([]Part{edge(0.25), unknown, edge(0.75), edge(0.25), unknown, edge(0.75), at(0.5)}, 3)
-	if math.Abs(*got.Low-0.375) > 1e-9 || math.Abs(*got.High-0.625) > 1e-9 {
-		t.Errorf("[%v, %v]", *got.Low, *got.High)
 	}
 }

@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -179,7 +180,7 @@ func TestMomentsMeanWhatTheySay(t *testing.T) {
 					} else if rapid.Bool().Draw(t, "no training") {
 						options = options[:1]
 					}
-					p, err := q.Compile(people, options...)
+					p, err := q.Compile(context.Background(), people, options...)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -279,7 +280,7 @@ func TestDdof(t *testing.T) {
 
 func compiled(t testing.TB, body string, schema dataset.Schema, options ...Option) *Plan {
 	t.Helper()
-	p, err := mustParse(t, body).Compile(schema, options...)
+	p, err := mustParse(t, body).Compile(context.Background(), schema, options...)
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
@@ -332,7 +333,7 @@ func TestMomentIntervalsHold(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				grouped := rapid.Bool().Draw(t, "grouped")
 				units := drawPeople(t, "units", grouped)
-				p, err := q.Compile(people, Grouped(grouped))
+				p, err := q.Compile(context.Background(), people, Grouped(grouped))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -420,7 +421,7 @@ func TestAssociationRefused(t *testing.T) {
 		{`{"type":"histogram","of":"s","edges":[0,1]}`, "/of: 1:1: ", nil},
 		{`{"type":"quantile","p":0.5,"of":"w","range":[0,1]}`, "/of: 1:1: this is a condition", nil},
 	} {
-		_, err := mustParse(t, c.body).Compile(people, c.options...)
+		_, err := mustParse(t, c.body).Compile(context.Background(), people, c.options...)
 		var e *Error
 		if !errors.As(err, &e) || !strings.Contains(e.Error(), c.want) {
 			t.Errorf("%s:\n got %v\nwant %s", c.body, err, c.want)
@@ -493,7 +494,7 @@ func TestSharesMeanWhatTheySay(t *testing.T) {
 				rapid.Check(t, func(t *rapid.T) {
 					grouped := rapid.Bool().Draw(t, "grouped")
 					units := drawPeople(t, "units", grouped)
-					p, err := q.Compile(people, Grouped(grouped))
+					p, err := q.Compile(context.Background(), people, Grouped(grouped))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -590,7 +591,7 @@ type counted struct {
 	often []float64
 }
 
-func (c counted) Means(functions []RowFunction) ([]float64, error) {
+func (c counted) Means(_ context.Context, functions []RowFunction) ([]float64, error) {
 	return c.often[:len(functions)], nil
 }
 func (c counted) Texts(string) []string { return c.texts }
@@ -604,11 +605,11 @@ func TestTrainingCategories(t *testing.T) {
 	}
 	q := mustParse(t, `{"type":"frequencies","of":"s"}`)
 	few := counted{c.texts[:MaxTrainingValues], nil}
-	p, err := q.Compile(people, Training(few))
+	p, err := q.Compile(context.Background(), people, Training(few))
 	if err != nil || len(p.Functions) != MaxTrainingValues+2 {
 		t.Fatal(err)
 	}
-	if p, err = q.Compile(people, Training(c)); err != nil || len(p.Functions) != MaxTrainingValues+2 {
+	if p, err = q.Compile(context.Background(), people, Training(c)); err != nil || len(p.Functions) != MaxTrainingValues+2 {
 		t.Fatal(err)
 	}
 	parts := make([]Part, len(p.Functions))
@@ -622,7 +623,7 @@ func TestTrainingCategories(t *testing.T) {
 		t.Errorf("%v", names)
 	}
 	c.texts, c.often = append(c.texts, "w"), append(c.often, 0)
-	if _, err := q.Compile(people, Training(c)); err == nil || !strings.Contains(err.Error(), "more than 1000 values") {
+	if _, err := q.Compile(context.Background(), people, Training(c)); err == nil || !strings.Contains(err.Error(), "more than 1000 values") {
 		t.Error(err)
 	}
 }

@@ -2,10 +2,11 @@ package queries
 
 import (
 	"fmt"
-	"math"
 
-	"github.com/holdoutd/holdoutd/rowfn"
+	"github.com/holdoutd/holdoutd/queries/shape"
 )
+
+const operandDoc = "a query that is the mean of one row function, such as mean, fraction, accuracy or loss, without where, weight and guess"
 
 // operand is a query inside of another.
 type operand struct{ into **Query }
@@ -111,7 +112,7 @@ func (c *compiler) single(name string, q *Query) (RowFunction, *Plan) {
 	if p == nil {
 		return RowFunction{}, nil
 	}
-	if len(p.Functions) != 1 || p.search != nil || p.releases != nil || !p.affine() {
+	if a := p.Affine(); a == nil || *a != (shape.Affine{Low: p.Functions[0].Lo, High: p.Functions[0].Hi}) {
 		c.add(c.pointer+"/"+name, "must be the mean of one row function, such as a mean, a fraction or an accuracy of every unit with one vote")
 		return RowFunction{}, nil
 	}
@@ -123,54 +124,12 @@ func (c *compiler) single(name string, q *Query) (RowFunction, *Plan) {
 	return f, p
 }
 
-// affine reports whether the answer is the mean of the only row function, moved to its range: not scaled by the number of units,
-// no root of it.
-func (p *Plan) affine() bool {
-	f := p.Functions[0]
-	for _, n := range []int64{1, 7} {
-		for _, m := range []float64{0, 0.25, 0.5, 1} {
-			r := p.combine(Outcome{N: n, Parts: []Part{{Value: m}}})
-			want := f.Lo + (f.Hi-f.Lo)*m
-			if r.Value == nil || math.Abs(*r.Value-want) > 1e-9*(f.Hi-f.Lo) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-// inUnits is how a row function's value is a number in the query's own units: clamped, never null.
-func inUnits(f RowFunction) *rowfn.Node {
-	switch {
-	case f.Value == nil:
-		return rowfn.Const(f.Hi)
-	case f.Value.Type == rowfn.Condition:
-		return rowfn.If(f.Value, rowfn.Const(1), rowfn.Const(0))
-	}
-	return rowfn.OrElse(Range{f.Lo, f.Hi}.clamp(f.Value), f.Null)
-}
-
-// opposite is the row function with the other sign, so that the least mean is the largest.
-func opposite(f RowFunction) RowFunction {
-	return RowFunction{Value: rowfn.Sub(rowfn.Const(0), inUnits(f)), Lo: -f.Hi, Hi: -f.Lo, Null: -f.Null}
-}
-
-// truth is true or false; false is the default.
-type truth struct{ into *bool }
-
-func (f truth) read(v *violations, pointer string, in *value) {
-	if in.kind != truthValue {
-		v.wrongType(pointer, "true or false", in)
-		return
-	}
-	*f.into = in.truth
-}
-
-func (f truth) canonical() any {
-	if !*f.into {
+// scalar compiles an operand whose answer has to be one number.
+func (c *compiler) scalar(name string, q *Query) *Plan {
+	p := c.inside(name, q)
+	if p != nil && !p.Scalar() {
+		c.add(c.pointer+"/"+name, "must be a query whose answer is one number")
 		return nil
 	}
-	return true
+	return p
 }
-
-func (f truth) schema() map[string]any { return map[string]any{"type": "boolean", "default": false} }

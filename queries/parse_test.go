@@ -2,6 +2,7 @@ package queries
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ var flights = dataset.Schema{Fields: []dataset.Field{
 // halves is a training part in which every row function has the mean one half.
 type halves struct{}
 
-func (halves) Means(functions []RowFunction) ([]float64, error) {
+func (halves) Means(_ context.Context, functions []RowFunction) ([]float64, error) {
 	return slices.Repeat([]float64{0.5}, len(functions)), nil
 }
 
@@ -178,13 +179,13 @@ func TestCompileErrors(t *testing.T) {
 		{`{"type":"sum","of":"delay","range":[1,2],"where":"distance + 1"}`, "/where: 1:10: this is a number"},
 		{`{"type":"mean","of":"delay","range":[0,1],"where":"late &&\n origni == 'a'"}`, "/where: 2:2: unknown column"},
 	} {
-		_, err := mustParse(t, c.body).Compile(flights)
+		_, err := mustParse(t, c.body).Compile(context.Background(), flights)
 		var e *Error
 		if !errors.As(err, &e) || e.Kind != Invalid || !strings.Contains(e.Error(), c.want) {
 			t.Errorf("%s:\n got %v\nwant %s", c.body, err, c.want)
 		}
 	}
-	_, err := mustParse(t, `{"type":"fraction","of":"delay"}`).Compile(flights, At("/queries/3"))
+	_, err := mustParse(t, `{"type":"fraction","of":"delay"}`).Compile(context.Background(), flights, At("/queries/3"))
 	if err == nil || !strings.Contains(err.Error(), "/queries/3/of: ") {
 		t.Error(err)
 	}
@@ -296,7 +297,7 @@ func TestSchema(t *testing.T) {
 			if q.Type() != Types()[i] {
 				t.Errorf("%s is an example of %s", example, alternative.Title)
 			}
-			if _, err := q.Compile(flights, Training(halves{})); err != nil {
+			if _, err := q.Compile(context.Background(), flights, Training(halves{})); err != nil {
 				t.Errorf("%s: %v", example, err)
 			}
 			var members map[string]any
@@ -357,7 +358,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q has the form %q, which has another ID", body, q.Canonical())
 		}
 		for _, grouped := range []bool{false, true} {
-			if p, err := q.Compile(flights, Grouped(grouped)); err == nil && len(p.Functions) == 0 {
+			if p, err := q.Compile(context.Background(), flights, Grouped(grouped)); err == nil && len(p.Functions) == 0 {
 				t.Fatalf("%+v", p)
 			}
 		}

@@ -1,6 +1,10 @@
 package queries
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/queries/shape"
+)
 
 var passesKind = kind{
 	name: "passes",
@@ -43,42 +47,13 @@ func (q *passes) compile(c *compiler) *Plan {
 	if p == nil {
 		return nil
 	}
-	p.decide(func(low, high float64) Verdict {
-		if q.Below != nil {
-			return above(-high, -low, 0-*q.Below)
-		}
-		return above(low, high, *q.Above)
-	})
-	bar := "above"
-	at := q.Above
-	if q.Below != nil {
+	bar, at := "above", q.Above
+	if p.Decision = new(shape.Decision); q.Below != nil {
 		bar, at = "below", q.Below
+		p.Decision.Bar, p.Decision.Least = 0-*at, true
+	} else {
+		p.Decision.Bar = *at
 	}
-	p.describe.Combine += fmt.Sprintf("; it passes where the whole interval is %s %v", bar, *at)
+	p.Words.Combine += fmt.Sprintf("; it passes where the whole interval is %s %v", bar, *at)
 	return p
 }
-
-// scalar compiles an operand whose answer has to be one number.
-func (c *compiler) scalar(name string, q *Query) *Plan {
-	p := c.inside(name, q)
-	if p == nil {
-		return nil
-	}
-	o, err := p.Release(1, oneHalf{})
-	if err != nil {
-		panic(fmt.Sprintf("queries: %v", err)) // oneHalf has no errors
-	}
-	if r := p.combine(o); len(r.Items) > 0 || r.Selected != "" {
-		c.add(c.pointer+"/"+name, "must be a query whose answer is one number")
-		return nil
-	}
-	return p
-}
-
-// oneHalf releases one half for whatever is asked: enough to see what form an answer has.
-type oneHalf struct{}
-
-func (oneHalf) Together() bool                           { return false }
-func (oneHalf) Number(int) (Part, error)                 { return Part{Value: 0.5}, nil }
-func (oneHalf) Vector(int, int, float64) ([]Part, error) { return nil, nil }
-func (oneHalf) Select(first, count int) (Choice, error)  { return Choice{}, nil }

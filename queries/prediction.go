@@ -1,18 +1,10 @@
 package queries
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
-	"strconv"
-	"strings"
 
-	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/internal/nearest"
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/model"
 	"github.com/holdoutd/holdoutd/rowfn"
@@ -86,14 +78,6 @@ func (q *prediction) name() string {
 	return q.Prediction.Canonical()
 }
 
-// predictor is a prediction in a row.
-type predictor struct {
-	scores    []*rowfn.Node // before the link; one, or one for each class
-	link      model.Link
-	classes   []model.Class
-	condition *rowfn.Node // of a prediction that is a condition; then there are no scores
-}
-
 // predictor builds the prediction; false with a violation where it does not fit the schema.
 func (q *prediction) predictor(c *compiler) (p predictor, ok bool) {
 	if q.Model != nil {
@@ -117,363 +101,63 @@ func (q *prediction) predictor(c *compiler) (p predictor, ok bool) {
 	return p, false
 }
 
-// model binds a model's features to columns and expressions.
-func (c *compiler) model(m *model.Model, computed map[string]*expr.Syntax) (p predictor, ok bool) {
-	inputs, ok := c.inputs(computed)
+// defaultThreshold is of a probability.
+const defaultThreshold = 0.5
+
+const thresholdDoc = "true is predicted where the prediction, after its link, is above it; default: 0.5"
+
+// right is whether the predicted class is the label, with the same in words; nil with a violation.
+func (q *prediction) right(c *compiler, threshold *float64) (*rowfn.Node, string) {
+	cells, _ := q.cells(c, threshold)
+	if cells == nil {
+		return nil, ""
+	}
+	right := &rowfn.Node{Op: rowfn.OpOr, Type: rowfn.Condition}
+	for i, row := range cells {
+		right.Args = append(right.Args, row[i])
+	}
+	return right, fmt.Sprintf("the class of %s is %s", q.name(), q.Label.Canonical())
+}
+
+// cells are the conditions that the label is class i and the predicted class j, with the names of the classes; nil with a
+// violation.
+func (q *prediction) cells(c *compiler, threshold *float64) ([][]*rowfn.Node, []string) {
+	p, ok := q.predictor(c)
 	if !ok {
-		return p, false
+		return nil, nil
 	}
-	features := make([]*rowfn.Node, 0, len(m.Features()))
-	for _, f := range m.Features() {
-		n := c.feature(inputs, f)
-		if n == nil {
-			return p, false
-		}
-		features = append(features, n)
-	}
-	p = predictor{link: m.Link(), classes: m.Classes()}
-	for k := range m.Scorer().Outputs() {
-		p.scores = append(p.scores, &rowfn.Node{Op: rowfn.OpScore, Type: rowfn.Number, Model: m.Scorer(), Output: k, Args: features})
-	}
-	return p, true
-}
-
-// inputs are what a model can read, by name: the kinds of columns, and numbers that are computed.
-type inputs struct {
-	columns  map[string]dataset.Kind
-	computed map[string]*rowfn.Node
-}
-
-func (c *compiler) inputs(computed map[string]*expr.Syntax) (in inputs, ok bool) {
-	in = inputs{make(map[string]dataset.Kind, len(c.schema.Fields)), map[string]*rowfn.Node{}}
-	for _, f := range c.schema.Fields {
-		in.columns[f.Name] = f.Kind
-	}
-	ok = true
-	for _, name := range slices.Sorted(maps.Keys(computed)) {
-		at := c.pointer + "/features/" + escape(name)
-		n, err := computed[name].Check(c.schema)
-		_, column := in.columns[name]
-		switch {
-		case column:
-			c.add(at, "is the name of a column; give the feature another one")
-		case err != nil:
-			c.expression(at, err)
-		case n.Type == rowfn.Condition:
-			in.computed[name] = rowfn.If(n, rowfn.Const(1), rowfn.Const(0))
-			continue
-		case n.Type == rowfn.Number:
-			in.computed[name] = n
-			continue
-		default:
-			c.add(at, "must be a number or a condition")
-		}
-		ok = false
-	}
-	return in, ok
-}
-
-// feature is a model's feature as a number of the row; nil with a violation where the column is not there or is of another kind.
-func (c *compiler) feature(in inputs, f model.Feature) *rowfn.Node {
-	if n := in.computed[f.Column]; n != nil {
-		return n
-	}
-	kind, known := in.columns[f.Column]
-	n := rowfn.Column(f.Column, rowfn.Number)
-	switch {
-	case !known:
-		c.unknownColumn("model", f.Column)
-		return nil
-	case f.Texts != nil && kind == dataset.Text:
-		n.Type = rowfn.Text
-		return &rowfn.Node{Op: rowfn.OpLookup, Type: rowfn.Number, Args: []*rowfn.Node{n}, Texts: f.Texts, Number: f.Null}
-	case f.Texts == nil && kind == dataset.Bool:
-		return truthNumber(f.Column)
-	case f.Texts == nil && kind == dataset.Number:
-		return n
-	}
-	want := "a number or true and false"
-	if f.Texts != nil {
-		want = "text"
-	}
-	c.add(c.pointer+"/model", fmt.Sprintf("reads the column %s as %s, but it is %v", strconv.Quote(f.Column), want, kind))
-	return nil
-}
-
-func (c *compiler) unknownColumn(member, name string) {
-	names := make([]string, len(c.schema.Fields))
-	for i, f := range c.schema.Fields {
-		names[i] = f.Name
-	}
-	c.put(Violation{Pointer: c.pointer + "/" + member, Detail: "unknown column " + strconv.Quote(name), Suggestion: nearest.Name(name, names)})
-}
-
-// truthNumber is a Bool column as 1 and 0, null where it is null.
-func truthNumber(column string) *rowfn.Node {
-	n := rowfn.Column(column, rowfn.Condition)
-	null := rowfn.Null()
-	return rowfn.If(rowfn.IsNull(n), null, rowfn.If(n, rowfn.Const(1), rowfn.Const(0)))
-}
-
-// largestExponent keeps exp(-score) finite. A probability is then at least 1e-304, and as near to 1 as a double can be.
-const largestExponent = 700
-
-// sigmoid is 1/(1+exp(-z)).
-func sigmoid(z *rowfn.Node) *rowfn.Node {
-	e := rowfn.Exp(rowfn.Neg(Range{-largestExponent, largestExponent}.clamp(z)))
-	return rowfn.Div(rowfn.Const(1), rowfn.Add(rowfn.Const(1), e))
-}
-
-// number is the prediction of one number or probability; null where the score is.
-func (p predictor) number() *rowfn.Node {
-	switch {
-	case p.condition != nil:
-		return rowfn.If(p.condition, rowfn.Const(1), rowfn.Const(0))
-	case p.link == model.Logit:
-		return sigmoid(p.scores[0])
-	}
-	return p.scores[0]
-}
-
-// above is whether the prediction is above a threshold of its own scale, decided on the scale of the scores.
-func (p predictor) above(threshold float64) *rowfn.Node {
-	switch {
-	case p.condition != nil:
-		return p.condition
-	case p.link != model.Logit:
-		return rowfn.CompareTo(rowfn.OpGreater, p.scores[0], threshold)
-	case threshold <= 0:
-		return rowfn.CompareTo(rowfn.OpGreater, p.scores[0], -model.MaxMagnitude)
-	case threshold >= 1:
-		return rowfn.CompareTo(rowfn.OpGreater, p.scores[0], math.MaxFloat64)
-	}
-	return rowfn.CompareTo(rowfn.OpGreater, p.scores[0], math.Log(threshold)-math.Log1p(-threshold))
-}
-
-// probabilities are those of the classes.
-func (p predictor) probabilities() []*rowfn.Node {
-	if p.link != model.Softmax {
-		return p.scores
-	}
-	top := p.scores[0]
-	for _, z := range p.scores[1:] {
-		top = rowfn.Max(top, z)
-	}
-	var sum *rowfn.Node
-	all := make([]*rowfn.Node, len(p.scores))
-	for k, z := range p.scores {
-		all[k] = rowfn.Exp(rowfn.Sub(z, top))
-		if sum == nil {
-			sum = all[k]
-		} else {
-			sum = rowfn.Add(sum, all[k])
-		}
-	}
-	for k := range all {
-		all[k] = rowfn.Div(all[k], sum)
-	}
-	return all
-}
-
-// picked is, for each class, whether it is the predicted one: the first of those with the largest score. With the running
-// maxima from both ends that takes two comparisons a class.
-func (p predictor) picked() []*rowfn.Node {
-	last := len(p.scores) - 1
-	after := make([]*rowfn.Node, last+1) // the largest of the scores from k on
-	after[last] = p.scores[last]
-	for k := last - 1; k >= 0; k-- {
-		after[k] = rowfn.Max(p.scores[k], after[k+1])
-	}
-	all := make([]*rowfn.Node, last+1)
-	var before *rowfn.Node
-	for k, z := range p.scores {
-		var holds []*rowfn.Node
-		if k < last {
-			holds = append(holds, rowfn.Compare(rowfn.OpGreaterEq, z, after[k+1]))
-		}
-		if before == nil {
-			before = z
-		} else {
-			holds = append(holds, rowfn.Compare(rowfn.OpGreater, z, before))
-			before = rowfn.Max(before, z)
-		}
-		if all[k] = holds[0]; len(holds) > 1 {
-			all[k] = rowfn.And(holds...)
-		}
-	}
-	return all
-}
-
-// isClass is, for each class, whether the label is it; nil with a violation where the label has another type.
-func (c *compiler) isClass(label *expr.Syntax, classes []model.Class) []*rowfn.Node {
-	all := make([]*rowfn.Node, len(classes))
-	var x *rowfn.Node
-	if classes[0].Numeric {
-		x = c.number("label", label)
-	} else {
-		x = c.textColumn("label", label)
-	}
-	if x == nil {
-		return nil
-	}
-	for k, class := range classes {
-		value := rowfn.Const(class.Number)
-		if !class.Numeric {
-			value = rowfn.TextConst(class.Text)
-		}
-		all[k] = rowfn.Compare(rowfn.OpEq, x, value)
-	}
-	return all
-}
-
-// oneOutput adds a violation where the prediction has classes.
-func (c *compiler) oneOutput(p predictor) bool {
+	names := []string{"false", "true"}
+	var label, picked []*rowfn.Node
 	if p.classes != nil {
-		c.add(c.pointer+"/model", "must have one output, not classes")
-	}
-	return p.classes == nil
-}
-
-// modelForm is a model.
-type modelForm struct{ into **model.Model }
-
-func (f modelForm) read(v *violations, pointer string, in *value) {
-	if in.kind != objectValue {
-		v.wrongType(pointer, `an object: {"linear": …}, {"softmax": …} or {"trees": …}`, in)
-		return
-	}
-	var b bytes.Buffer
-	in.write(&b)
-	m, err := model.Parse(b.Bytes())
-	if err != nil {
-		var e *model.Error
-		if !errors.As(err, &e) {
-			v.add(pointer, err.Error())
-			return
+		if threshold != nil {
+			c.add(c.pointer+"/threshold", "is for a model with one output; one with classes predicts the largest score")
 		}
-		for _, one := range e.Violations {
-			v.add(pointer+one.Pointer, one.Detail)
+		names = names[:0]
+		for _, class := range p.classes {
+			names = append(names, class.Text)
 		}
-		return
+		label, picked = c.isClass(q.Label, p.classes), p.picked()
+	} else if truth := c.condition("label", q.Label); truth != nil {
+		above := p.above(*orDefault(threshold, defaultThreshold))
+		label, picked = []*rowfn.Node{rowfn.Not(truth), truth}, []*rowfn.Node{rowfn.Not(above), above}
 	}
-	*f.into = m
-}
-
-func (f modelForm) canonical() any {
-	if *f.into == nil {
-		return nil
+	if label == nil {
+		return nil, nil
 	}
-	return (*f.into).Form()
-}
-
-func (f modelForm) schema() map[string]any {
-	object := map[string]any{"type": "object"}
-	return map[string]any{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
-		"properties": map[string]any{"linear": object, "softmax": object, "trees": object}}
-}
-
-// computedForm is an object of expressions by name.
-type computedForm struct{ into *map[string]*expr.Syntax }
-
-// MaxComputed bounds the expressions that are computed for one model.
-const MaxComputed = 1000
-
-func (f computedForm) read(v *violations, pointer string, in *value) {
-	if in.kind != objectValue {
-		v.wrongType(pointer, "an object of expressions by name", in)
-		return
-	}
-	if len(in.members) > MaxComputed {
-		v.add(pointer, fmt.Sprintf("must not be more than %d", MaxComputed))
-		return
-	}
-	features := map[string]*expr.Syntax{}
-	for _, m := range in.members {
-		var s *expr.Syntax
-		expression{&s}.read(v, pointer+"/"+escape(m.name), m.value)
-		features[m.name] = s
-	}
-	*f.into = features
-}
-
-func (f computedForm) canonical() any {
-	if len(*f.into) == 0 {
-		return nil
-	}
-	all := map[string]any{}
-	for name, s := range *f.into {
-		all[name] = s.Canonical()
-	}
-	return all
-}
-
-func (f computedForm) schema() map[string]any {
-	return map[string]any{"type": "object", "additionalProperties": map[string]any{"type": "string", "minLength": 1, "maxLength": expr.MaxSource}, "maxProperties": MaxComputed}
-}
-
-// write is the value's JSON, numbers as they were spelled.
-func (v *value) write(b *bytes.Buffer) {
-	switch v.kind {
-	case truthValue:
-		b.WriteString(strconv.FormatBool(v.truth))
-	case numberValue:
-		b.WriteString(v.text)
-	case textValue:
-		b.Write(quoted(v.text))
-	case listValue:
-		b.WriteByte('[')
-		for i, item := range v.items {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			item.write(b)
+	cells := make([][]*rowfn.Node, len(label))
+	for i := range label {
+		for j := range picked {
+			cells[i] = append(cells[i], rowfn.And(label[i], picked[j]))
 		}
-		b.WriteByte(']')
-	case objectValue:
-		b.WriteByte('{')
-		for i, m := range v.members {
-			if i > 0 {
-				b.WriteByte(',')
-			}
-			b.Write(quoted(m.name))
-			b.WriteByte(':')
-			m.value.write(b)
-		}
-		b.WriteByte('}')
-	default:
-		b.WriteString("null")
 	}
+	return cells, names
 }
 
-func quoted(text string) []byte {
-	b, err := json.Marshal(text)
-	if err != nil {
-		panic("queries: a text that JSON cannot hold: " + err.Error()) // it was read from JSON
+// numbers are the label and the prediction; nil with a violation.
+func (q *prediction) numbers(c *compiler) (label, predicted *rowfn.Node) {
+	p, ok := q.predictor(c)
+	if !ok || !c.oneOutput(p) {
+		return nil, nil
 	}
-	return b
-}
-
-// oneOf is one of some names, without a default.
-type oneOf struct {
-	into *string
-	of   []string
-}
-
-func (f oneOf) read(v *violations, pointer string, in *value) {
-	if in.kind != textValue || !slices.Contains(f.of, in.text) {
-		v.put(Violation{Pointer: pointer, Detail: "must be one of " + strings.Join(f.of, ", "), Suggestion: nearest.Name(in.text, f.of)})
-		return
-	}
-	*f.into = in.text
-}
-
-func (f oneOf) canonical() any {
-	if *f.into == "" {
-		return nil
-	}
-	return *f.into
-}
-
-func (f oneOf) schema() map[string]any {
-	return map[string]any{"type": "string", "enum": f.of}
+	return c.number("label", q.Label), p.number()
 }

@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"context"
 	"math"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestDescriptionsAreWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := q.Compile(schema, Grouped(grouped))
+			plan, err := q.Compile(context.Background(), schema, Grouped(grouped))
 			if err != nil {
 				t.Fatal(err)
 			}

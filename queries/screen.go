@@ -2,12 +2,12 @@ package queries
 
 import (
 	"fmt"
-	"math"
 	"path"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -65,13 +65,13 @@ func (q *screen) compile(c *compiler) *Plan {
 	if len(c.list) > 0 {
 		return nil
 	}
-	p := &Plan{Range: Range{-1, 1}}
+	p := &Plan{Range: Range{Low: -1, High: 1}}
 	if q.Statistic == screenProduct {
 		q.products(p, label, labelRange, names)
 	} else {
 		q.correlations(c, p, label, labelRange, names)
 	}
-	d := &p.describe
+	d := &p.Words
 	d.Null = "a null feature or label counts as a product of 0, or as the value nearest to it"
 	d.Target = c.target("for each feature the %s", d.Combine)
 	return p
@@ -85,16 +85,16 @@ func (q *screen) label(c *compiler) (*rowfn.Node, Range) {
 		return nil, Range{}
 	}
 	switch {
-	case n.Type == rowfn.Condition && q.RangeLabel.valid():
+	case n.Type == rowfn.Condition && q.RangeLabel.Valid():
 		c.add(c.pointer+"/range_label", "a label that is a condition is 1 or -1 and has no range")
 	case n.Type == rowfn.Condition:
-		return rowfn.If(n, rowfn.Const(1), rowfn.Const(-1)), Range{-1, 1}
+		return rowfn.If(n, rowfn.Const(1), rowfn.Const(-1)), Range{Low: -1, High: 1}
 	case n.Type != rowfn.Number:
 		c.add(c.pointer+"/label", "must be a number or a condition")
-	case !q.RangeLabel.valid():
+	case !q.RangeLabel.Valid():
 		c.add(c.pointer+"/range_label", "is missing: the label is a number, which needs a range to be clamped to")
 	default:
-		return q.RangeLabel.clamp(n), q.RangeLabel
+		return q.RangeLabel.Clamp(n), q.RangeLabel
 	}
 	return nil, Range{}
 }
@@ -102,16 +102,16 @@ func (q *screen) label(c *compiler) (*rowfn.Node, Range) {
 // products asks for the mean of feature times label, over the hull of what the product can be.
 func (q *screen) products(p *Plan, label *rowfn.Node, labelRange Range, names []string) {
 	a, b, x, y := q.Range.Low, q.Range.High, labelRange.Low, labelRange.High
-	r := Range{min(a*x, a*y, b*x, b*y), max(a*x, a*y, b*x, b*y)}
+	r := Range{Low: min(a*x, a*y, b*x, b*y), High: max(a*x, a*y, b*x, b*y)}
 	for _, name := range names {
-		p.Functions = append(p.Functions, RowFunction{Value: rowfn.Mul(q.Range.clamp(rowfn.Column(name, rowfn.Number)), label), Lo: r.Low, Hi: r.High,
+		p.Functions = append(p.Functions, RowFunction{Value: rowfn.Mul(q.Range.Clamp(rowfn.Column(name, rowfn.Number)), label), Lo: r.Low, Hi: r.High,
 			Null: min(max(0, r.Low), r.High)})
 	}
 	p.Range = r
-	p.releases = []Release{{Kind: Number, Count: len(names), Optional: true}}
-	p.combine = itemwise(names, nil, r)
-	p.describe.Functions = []string{fmt.Sprintf("for each of %d features: the feature, clamped to %v, times the label %s", len(names), q.Range, q.Label.Canonical())}
-	p.describe.Combine = "mean of the feature times the label"
+	p.Program = []Release{{Kind: Number, Count: len(names), Optional: true}}
+	p.Shape = shape.Each{Names: names, Range: r, Within: r}
+	p.Words.Functions = []string{fmt.Sprintf("for each of %d features: the feature, clamped to %v, times the label %s", len(names), q.Range, q.Label.Canonical())}
+	p.Words.Combine = "mean of the feature times the label"
 }
 
 // correlations asks for the mean product of z-scores. A feature that does not vary in the training part has none, and is not asked.
@@ -124,7 +124,7 @@ func (q *screen) correlations(c *compiler, p *Plan, label *rowfn.Node, labelRang
 		c.add(c.pointer+"/label", "does not vary in the training part")
 		return
 	}
-	r := Range{-q.Clip, q.Clip}
+	r := Range{Low: -q.Clip, High: q.Clip}
 	defined := make([]bool, len(names))
 	for i, z := range scores[1:] {
 		if defined[i] = z != nil; z != nil {
@@ -136,78 +136,11 @@ func (q *screen) correlations(c *compiler, p *Plan, label *rowfn.Node, labelRang
 		return
 	}
 	p.Range = r
-	p.releases = []Release{{Kind: Number, Count: len(p.Functions), Optional: true}}
-	p.combine = itemwise(names, defined, r)
-	p.describe.Functions = []string{fmt.Sprintf("for each of %d features: the product of the z-scores of the feature, clamped to %v, and of the label %s, clipped to ±%v, "+
+	p.Program = []Release{{Kind: Number, Count: len(p.Functions), Optional: true}}
+	p.Shape = shape.Each{Names: names, Defined: defined, Range: r, Within: r}
+	p.Words.Functions = []string{fmt.Sprintf("for each of %d features: the product of the z-scores of the feature, clamped to %v, and of the label %s, clipped to ±%v, "+
 		"with means and standard deviations of the training part", len(names), q.Range, q.Label.Canonical(), q.Clip)}
-	p.describe.Combine = fmt.Sprintf("mean product of the z-scores of feature and label, clipped to ±%v", q.Clip)
-}
-
-// itemwise makes one item of each mean, moved to the range; those that are not defined have no part and no value.
-func itemwise(names []string, defined []bool, r Range) func(Outcome) Result {
-	return func(o Outcome) Result {
-		items, next := make([]Item, len(names)), 0
-		for i, name := range names {
-			items[i].Of = name
-			if defined != nil && !defined[i] {
-				continue
-			}
-			part := o.Parts[next]
-			next++
-			if part.Missing {
-				continue
-			}
-			one := finish(part.Value, part.interval(), part.Bounded, r, 1)
-			items[i].Value, items[i].Low, items[i].High = one.Value, one.Low, one.High
-		}
-		return Result{Items: items}
-	}
-}
-
-// zScored is a number that is to be standardised.
-type zScored struct {
-	value *rowfn.Node // clamped to the range
-	in    Range
-}
-
-func zScoredColumns(names []string, r Range) []zScored {
-	all := make([]zScored, len(names))
-	for i, name := range names {
-		all[i] = zScored{r.clamp(rowfn.Column(name, rowfn.Number)), r}
-	}
-	return all
-}
-
-// leastSpread is the standard deviation, as a part of the range, below which a number counts as constant: the grid's rounding of
-// its mean and square is far below.
-const leastSpread = 1e-4
-
-// zScores are the numbers minus their means, divided by their standard deviations, both of the training part; null where a
-// number is. A number that does not vary has none. It is nil after a violation.
-func (c *compiler) zScores(name, instead string, numbers []zScored) []*rowfn.Node {
-	functions := make([]RowFunction, 0, 2*len(numbers))
-	for _, x := range numbers {
-		middle, half := x.in.Low/2+x.in.High/2, x.in.High/2-x.in.Low/2
-		away := rowfn.Sub(x.value, rowfn.Const(middle))
-		functions = append(functions,
-			RowFunction{Value: x.value, Lo: x.in.Low, Hi: x.in.High, Null: middle},
-			RowFunction{Value: rowfn.Mul(away, away), Lo: 0, Hi: half * half})
-	}
-	means := c.trainingMeans(name, instead, functions...)
-	if means == nil {
-		return nil
-	}
-	scores := make([]*rowfn.Node, len(numbers))
-	for i, x := range numbers {
-		half := x.in.High/2 - x.in.Low/2
-		away := (2*means[2*i] - 1) * half // of the mean from the middle
-		sd := math.Sqrt(max(0, means[2*i+1]*half*half-away*away))
-		if sd < leastSpread*2*half {
-			continue
-		}
-		scores[i] = rowfn.Mul(rowfn.Sub(x.value, rowfn.Const(x.in.Low/2+x.in.High/2+away)), rowfn.Const(1/sd))
-	}
-	return scores
+	p.Words.Combine = fmt.Sprintf("mean product of the z-scores of feature and label, clipped to ±%v", q.Clip)
 }
 
 // features are the columns of a screen: a pattern, or names.

@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -37,7 +38,7 @@ func (e *exact) Select(int, int) (Choice, error)          { return Choice{}, err
 // inMemory is a training part of units in memory.
 type inMemory struct{ units []unit }
 
-func (m inMemory) Means(functions []RowFunction) ([]float64, error) {
+func (m inMemory) Means(_ context.Context, functions []RowFunction) ([]float64, error) {
 	var means []float64
 	for _, p := range exactParts(&Plan{Functions: functions}, m.units) {
 		means = append(means, p.Value)
@@ -83,7 +84,7 @@ func TestScreen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := q.Compile(wide, Training(inMemory{training}))
+		p, err := q.Compile(context.Background(), wide, Training(inMemory{training}))
 		_, spread := moments(training, label)
 		if statistic == "correlation" && spread < 1e-6 {
 			if err == nil || !strings.Contains(err.Error(), "/label") {
@@ -125,7 +126,7 @@ func TestScreen(t *testing.T) {
 
 // TestScreenEndsWithTheTokens: what was not released is null, and what was, is the same.
 func TestScreenEndsWithTheTokens(t *testing.T) {
-	p, err := mustParse(t, `{"type":"screen","label":"w","features":["b","a","a2"],"statistic":"product","range":[-4,4]}`).Compile(wide)
+	p, err := mustParse(t, `{"type":"screen","label":"w","features":["b","a","a2"],"statistic":"product","range":[-4,4]}`).Compile(context.Background(), wide)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestScreenRefused(t *testing.T) {
 		`{"type":"screen","label":"w","features":"a","range":[0,1]}`:                                               "/features: is needed: this holdout has no training part",
 		`{"type":"screen","label":"b + a","features":"*","range":[0,1],"range_label":[0,1],"statistic":"product"}`: "",
 	} {
-		_, err := mustParse(t, body).Compile(wide)
+		_, err := mustParse(t, body).Compile(context.Background(), wide)
 		if (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", body, err, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -38,7 +39,7 @@ func (q *sum) rules(*violations, string) {}
 // compile asks one row function: the value clamped to its range, or 0, over the range widened to hold 0.
 func (q *sum) compile(c *compiler) *Plan {
 	value, where := c.number("of", q.Of), c.condition("where", q.Where)
-	wide := Range{min(q.Range.Low, 0), max(q.Range.High, 0)}
+	wide := Range{Low: min(q.Range.Low, 0), High: max(q.Range.High, 0)}
 	if wide != q.Range {
 		value = rowfn.Clamp(value, q.Range.Low, q.Range.High)
 	}
@@ -47,10 +48,9 @@ func (q *sum) compile(c *compiler) *Plan {
 		value = rowfn.If(where, value, rowfn.Const(0))
 		text += " where " + q.Where.Canonical() + ", else 0"
 	}
-	f := RowFunction{Value: value, Lo: wide.Low, Hi: wide.High}
-	p := &Plan{Functions: []RowFunction{f}, Range: wide, combine: affine(wide, true)}
-	p.describeAverage(c, "mean of "+text, text, nil, WeightUnit)
-	p.describe.scaled(c)
-	p.describe.Null = "a null adds nothing"
+	p := shape.Mean(RowFunction{Value: value, Lo: wide.Low, Hi: wide.High}, true)
+	c.sayAverage(p, "mean of "+text, text, nil, WeightUnit)
+	c.sayTimesUnits(&p.Words)
+	p.Words.Null = "a null adds nothing"
 	return p
 }

@@ -2,12 +2,12 @@ package queries
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -65,33 +65,37 @@ type test struct {
 
 // The alternatives.
 const (
-	twoSided = "two-sided"
-	greater  = "greater"
-	less     = "less"
+	twoSided = string(shape.TwoSided)
+	greater  = string(shape.Greater)
+	less     = string(shape.Less)
 )
 
-// aTest is one of the tests: its members, of which those without "?" are required, the default of the null value, and its plan.
+// aTest is one of the tests.
 type aTest struct {
 	name    string
-	members string
-	equals  float64
+	needs   []string // members that it must have
+	may     []string // members that it can have
+	equals  float64  // the null value where none is declared
 	compile func(q *test, c *compiler) *Plan
 }
 
 // tests is a function, for a test can hold any query.
 func tests() []aTest {
 	return []aTest{
-		{"mean", "of range equals? where? null? alternative?", 0, (*test).ofMean},
-		{"proportion", "of equals? where? alternative?", 0.5, (*test).ofProportion},
-		{"two-sample", "of range between equals? where? null? alternative?", 0, (*test).ofDifference},
-		{"two-proportions", "of between equals? where? alternative?", 0, (*test).ofDifference},
-		{"correlation", "x y range_x range_y where? alternative?", 0, (*test).ofCovariance},
-		{"slope", "x y range_x range_y equals? where? alternative?", 0, (*test).ofSlope},
-		{"goodness-of-fit", "cells expected", 0, (*test).ofCells},
-		{"independence", "rows columns", 0, (*test).ofTable},
-		{"value", "query equals alternative?", 0, (*test).ofValue},
+		{"mean", []string{"of", "range"}, []string{"equals", "where", "null", "alternative"}, 0, (*test).ofMean},
+		{"proportion", []string{"of"}, []string{"equals", "where", "alternative"}, 0.5, (*test).ofProportion},
+		{"two-sample", []string{"of", "range", "between"}, []string{"equals", "where", "null", "alternative"}, 0, (*test).ofDifference},
+		{"two-proportions", []string{"of", "between"}, []string{"equals", "where", "alternative"}, 0, (*test).ofDifference},
+		{"correlation", []string{"x", "y", "range_x", "range_y"}, []string{"where", "alternative"}, 0, (*test).ofCovariance},
+		{"slope", []string{"x", "y", "range_x", "range_y"}, []string{"equals", "where", "alternative"}, 0, (*test).ofSlope},
+		{"goodness-of-fit", []string{"cells", "expected"}, nil, 0, (*test).ofCells},
+		{"independence", []string{"rows", "columns"}, nil, 0, (*test).ofTable},
+		{"value", []string{"query", "equals"}, []string{"alternative"}, 0, (*test).ofValue},
 	}
 }
+
+// members are all that it has, in the order of their documentation.
+func (t aTest) members() []string { return slices.Concat(t.needs, t.may) }
 
 func testNames() []string {
 	var names []string
@@ -144,19 +148,14 @@ func (q *test) rules(v *violations, pointer string) {
 	if q.Equals != nil && *q.Equals == t.equals && q.Test != "value" { // the default has one spelling
 		q.Equals = nil
 	}
-	has := map[string]bool{"test": true}
-	for _, name := range strings.Fields(t.members) {
-		needed := !strings.HasSuffix(name, "?")
-		has[strings.TrimSuffix(name, "?")] = true
-		for _, m := range q.members() {
-			if m.name == name && needed && m.form.canonical() == nil {
-				v.add(pointer, `"`+name+`" is missing: `+m.doc)
-			}
-		}
-	}
 	for _, m := range q.members() {
-		if !has[m.name] && m.form.canonical() != nil {
-			v.add(pointer+"/"+m.name, "does not go with this test, which has "+strings.ReplaceAll(strings.ReplaceAll(t.members, "?", ""), " ", ", "))
+		given := m.form.canonical() != nil
+		switch {
+		case m.name == "test":
+		case slices.Contains(t.needs, m.name) && !given:
+			v.add(pointer, `"`+m.name+`" is missing: `+m.doc)
+		case !slices.Contains(t.members(), m.name) && given:
+			v.add(pointer+"/"+m.name, "does not go with this test, which has "+strings.Join(t.members(), ", "))
 		}
 	}
 	nullRule(v, pointer, q.Null, q.Range)
@@ -183,104 +182,15 @@ func (q *test) compile(c *compiler) *Plan {
 	if p == nil || len(c.list) > 0 || c.failed != nil {
 		return nil
 	}
+	p.Test = &shape.Test{Equals: q.equals(), Alternative: shape.Alternative(q.Alternative), Plain: q.plain(c.grouped)}
 	if q.Cells == nil && q.Rows == nil {
-		p.reject(func(r Result) bool { return r.excludes(q.equals(), q.Alternative) })
-		p.describe.Combine += fmt.Sprintf("; the null hypothesis, that it is %v, is rejected where the interval excludes it", q.equals())
+		p.Words.Combine += fmt.Sprintf("; the null hypothesis, that it is %v, is rejected where the interval excludes it", q.equals())
 		if q.Alternative != twoSided {
-			p.describe.Combine += ", on the side of " + q.Alternative
+			p.Words.Combine += ", on the side of " + q.Alternative
 		}
 	}
-	plain, combine := q.plain(c), p.combine
-	p.combine = func(o Outcome) Result {
-		r := combine(o)
-		r.Alone = plain(o)
-		return r
-	}
-	p.describe.Combine += ". The p-value is the least level at which it would be; it holds for all questions of the guarantee together, so no further correction belongs on top"
+	p.Words.Combine += ". The p-value is the least level at which it would be; it holds for all questions of the guarantee together, so no further correction belongs on top"
 	return p
-}
-
-// excludes reports whether the interval excludes a number, on the side of the alternative.
-func (r Result) excludes(x float64, alternative string) bool {
-	if r.Low == nil || r.High == nil {
-		return false
-	}
-	return alternative != less && *r.Low > x || alternative != greater && *r.High < x
-}
-
-// reject makes an answer one of a test. rejected sees the answer as its parts' intervals make it, at any level.
-func (p *Plan) reject(rejected func(Result) bool) {
-	inner := p.combine
-	p.combine = func(o Outcome) Result {
-		r := inner(o)
-		r.Verdict = Undecided
-		if rejected(r) {
-			r.Verdict = Yes
-		}
-		r.PValue = pValue(o, func(o Outcome) bool { return rejected(inner(o)) })
-		return r
-	}
-}
-
-const (
-	// leastLevel is the least p-value: intervals are not read at smaller levels (thresholdout.MinLevel).
-	leastLevel = 1e-9
-	// almostOne is a level that says no less than 1 does.
-	almostOne = 0.999
-	// levelSteps halve the logarithm's range: p-values are up by at most 1 in 1000.
-	levelSteps = 15
-)
-
-// pValue is the least level at which the parts' intervals reject, rounded up (docs/proofs/p-values.md); 1 if there is none, nil where
-// levels are not known. It is at most the guarantee's level if and only if the answer itself rejects.
-func pValue(o Outcome, rejects func(Outcome) bool) *float64 {
-	rejectsAt := func(level float64) bool {
-		read, ok := o.at(level)
-		return ok && rejects(read)
-	}
-	if _, ok := o.at(leastLevel); !ok {
-		return nil
-	}
-	low, high := leastLevel, 1.0
-	if o.Level > 0 {
-		if rejects(o) {
-			high = o.Level
-		} else {
-			low = o.Level
-		}
-	}
-	switch {
-	case low == leastLevel && rejectsAt(low):
-		return &low
-	case high == 1 && !rejectsAt(almostOne): // as most tests of true nulls: none of the levels below needs a look
-		return &high
-	}
-	for range levelSteps {
-		if middle := math.Sqrt(low * high); rejectsAt(middle) {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	return &high
-}
-
-// at is what was released with its intervals at another level; false where they are not known.
-func (o Outcome) at(level float64) (Outcome, bool) {
-	parts := slices.Clone(o.Parts)
-	for i := range parts {
-		p := &parts[i]
-		if p.At == nil || p.Missing {
-			return o, false
-		}
-		var ok bool
-		if p.Low, p.High, ok = p.At(level); !ok {
-			return o, false
-		}
-		p.Bounded = true
-	}
-	o.Parts = parts
-	return o, len(parts) > 0
 }
 
 func (q *test) ofMean(c *compiler) *Plan {
@@ -311,37 +221,35 @@ func (q *test) ofSlope(c *compiler) *Plan {
 		return nil
 	}
 	x, y = rowfn.OrElse(x, q.RangeX.Low), rowfn.OrElse(y, q.RangeY.Low)
-	at := centers(c, "x", where, WeightUnit, []Range{q.RangeX, q.RangeY}, x, y)
+	at := c.centers("x", where, WeightUnit, []Range{q.RangeX, q.RangeY}, x, y)
 	if at == nil || c.failed != nil {
 		return nil
 	}
-	zx, zy := centeredAt(x, q.RangeX, at[0]), centeredAt(y, q.RangeY, at[1])
-	m := momentsOf(c, where, WeightUnit, zx.mean(), zy.mean(), zx.product(zy), zx.square())
+	zx, zy := shape.CenteredAt(x, q.RangeX, at[0]), shape.CenteredAt(y, q.RangeY, at[1])
+	m := shape.MomentsOf(where, false, zx.Mean(), zy.Mean(), zx.Product(zy), zx.Square())
 	// A slope has no largest value; a covariance and a variance have, and the grid's rounding makes this one.
-	p := &Plan{Functions: m.functions, Range: Range{-MaxMagnitude, MaxMagnitude}, FromZero: true, combine: slopeOf(m, zy.scale/zx.scale)}
-	p.describe = Description{
-		Functions: m.functionsOf(c, q.Where,
-			fmt.Sprintf("u = (%s clamped to %v - %v)/%v", q.X.Canonical(), q.RangeX, zx.center, zx.scale),
-			fmt.Sprintf("v = (%s clamped to %v - %v)/%v", q.Y.Canonical(), q.RangeY, zy.center, zy.scale), "u·v", "u²"),
-		Combine: fmt.Sprintf("(mean of u·v - mean of u · mean of v)/(mean of u² - (mean of u)²) · %v; undefined where the divisor is not positive", zy.scale/zx.scale),
+	p := m.Plan(Range{Low: -MaxMagnitude, High: MaxMagnitude}, slopeOf(zy.Scale/zx.Scale))
+	p.Words = Description{
+		Functions: c.functionsOf(m, q.Where,
+			fmt.Sprintf("u = (%s clamped to %v - %v)/%v", q.X.Canonical(), q.RangeX, zx.Center, zx.Scale),
+			fmt.Sprintf("v = (%s clamped to %v - %v)/%v", q.Y.Canonical(), q.RangeY, zy.Center, zy.Scale), "u·v", "u²"),
+		Combine: fmt.Sprintf("(mean of u·v - mean of u · mean of v)/(mean of u² - (mean of u)²) · %v; undefined where the divisor is not positive", zy.Scale/zx.Scale),
 		Null:    "a null counts as the low end of its range",
 		Target: c.target("the slope by least squares of %s clamped to %v on %s clamped to %v%s", q.Y.Canonical(), q.RangeY, q.X.Canonical(), q.RangeX,
-			rowsOf(c, q.Where, WeightUnit)),
+			c.rowsOf(q.Where, WeightUnit)),
 	}
 	return p
 }
 
-// slopeOf is the covariance of u and v by the variance of u, from the means of u, v, u·v and u². The slope's sign is the covariance's; its size is
-// largest for the least variance.
-func slopeOf(m moments, scale float64) func(Outcome) Result {
-	return func(o Outcome) Result {
-		means, bounded, defined := m.read(o)
-		u, v := means[0], means[1]
-		variance := means[3].value - u.value*u.value
-		covariance := means[2].bounds.Sub(u.bounds.Mul(v.bounds))
-		spread := means[3].bounds.Sub(u.bounds.Square()).Clip(0, 1)
-		most := Range{-MaxMagnitude, MaxMagnitude}
-		bounds := interval.Interval{Low: most.Low, High: most.High}
+// slopeOf is the covariance of u and v by the variance of u, times a scale, from the means of u, v, u·v and u². The slope's sign is the
+// covariance's; its size is largest for the least variance.
+func slopeOf(scale float64) shape.Formula {
+	return func(m []shape.Moment, _ int64) (float64, interval.Interval, bool) {
+		u, v := m[0], m[1]
+		variance := m[3].Value - u.Value*u.Value
+		covariance := m[2].Bounds.Sub(u.Bounds.Mul(v.Bounds))
+		spread := m[3].Bounds.Sub(u.Bounds.Square()).Clip(0, 1)
+		bounds := interval.Interval{Low: -MaxMagnitude, High: MaxMagnitude}
 		if spread.Low > 0 {
 			bounds = covariance.Div(spread).Mul(interval.Point(scale))
 		} else if spread.High > 0 {
@@ -352,8 +260,25 @@ func slopeOf(m moments, scale float64) func(Outcome) Result {
 				bounds.High = covariance.Div(interval.Point(spread.High)).Mul(interval.Point(scale)).High
 			}
 		}
-		return answer((means[2].value-u.value*v.value)/variance*scale, bounds, bounded, defined && variance > 0, most)
+		return (m[2].Value - u.Value*v.Value) / variance * scale, bounds, variance > 0
 	}
+}
+
+// plain is the test's own p-value, where it has one that is right.
+func (q *test) plain(grouped bool) *shape.Plain {
+	share := shape.OfShare
+	if grouped { // a unit's share need not be 0 or 1
+		share = shape.OfMean
+	}
+	switch {
+	case q.Test == "mean" && q.Where == nil:
+		return &shape.Plain{Law: shape.OfMean, Null: []float64{(q.equals() - q.Range.Low) / (q.Range.High - q.Range.Low)}}
+	case q.Test == "proportion" && q.Where == nil:
+		return &shape.Plain{Law: share, Null: []float64{q.equals()}}
+	case q.Test == "goodness-of-fit":
+		return &shape.Plain{Law: share, Null: q.expectedShares()}
+	}
+	return nil
 }
 
 // word is one of a few words, needed.

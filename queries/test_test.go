@@ -1,12 +1,14 @@
 package queries
 
 import (
+	"context"
 	"math"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
+	"github.com/holdoutd/holdoutd/queries/shape"
 )
 
 // hoeffding are parts around values of n units whose intervals are those of Hoeffding's inequality for k questions, at any level.
@@ -15,7 +17,7 @@ func hoeffding(n, k, level float64, values ...float64) Outcome {
 	for _, m := range values {
 		at := func(level float64) (low, high float64, ok bool) {
 			w := math.Sqrt(math.Log(2*k/level) / (2 * n))
-			return max(0, m-w), min(1, m+w), level >= leastLevel && level < 1
+			return max(0, m-w), min(1, m+w), level >= shape.LeastLevel && level < 1
 		}
 		low, high, _ := at(level)
 		o.Parts = append(o.Parts, Part{Value: m, Low: low, High: high, Bounded: true, At: at})
@@ -25,14 +27,14 @@ func hoeffding(n, k, level float64, values ...float64) Outcome {
 
 // TestPValue: of one mean it is the level at which its interval ends at the null, rounded up by less than 1 in 1000.
 func TestPValue(t *testing.T) {
-	p, err := mustParse(t, `{"type":"test","test":"mean","of":"delay","range":[-100,100],"equals":20}`).Compile(flights)
+	p, err := mustParse(t, `{"type":"test","test":"mean","of":"delay","range":[-100,100],"equals":20}`).Compile(context.Background(), flights)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const n, k = 1000.0, 10.0
 	for _, value := range []float64{0.1, 0.5, 0.52, 0.55, 0.6, 0.605, 0.65, 0.7, 0.99} {
 		want := min(1, 2*k*math.Exp(-2*n*(value-0.6)*(value-0.6)))
-		want = max(want, leastLevel)
+		want = max(want, shape.LeastLevel)
 		got := p.Combine(hoeffding(n, k, 0.05, value))
 		if *got.PValue < want*(1-1e-9) || *got.PValue > want*1.001 {
 			t.Errorf("a mean of %v: p = %v, want %v", value, *got.PValue, want)
@@ -42,7 +44,7 @@ func TestPValue(t *testing.T) {
 		}
 	}
 	for alternative, want := range map[string]bool{"two-sided": true, "greater": true, "less": false} {
-		p, err := mustParse(t, `{"type":"test","test":"proportion","of":"late","equals":0.3,"alternative":"`+alternative+`"}`).Compile(flights)
+		p, err := mustParse(t, `{"type":"test","test":"proportion","of":"late","equals":0.3,"alternative":"`+alternative+`"}`).Compile(context.Background(), flights)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,7 +74,7 @@ func TestPValuesAgree(t *testing.T) {
 		}
 		rapid.Check(t, func(t *rapid.T) {
 			units := drawUnits(t, false)
-			p, err := q.Compile(small)
+			p, err := q.Compile(context.Background(), small)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,7 +86,7 @@ func TestPValuesAgree(t *testing.T) {
 			level := rapid.SampledFrom([]float64{0.01, 0.05, 0.5}).Draw(t, "level")
 			o := hoeffding(n, 7, level, values...)
 			got := p.Combine(o)
-			if got.PValue == nil || *got.PValue > 1 || *got.PValue < leastLevel {
+			if got.PValue == nil || *got.PValue > 1 || *got.PValue < shape.LeastLevel {
 				t.Fatalf("p = %v", show(got.PValue))
 			}
 			if rejected := got.Verdict == Yes; rejected != (*got.PValue <= level) {
@@ -92,7 +94,7 @@ func TestPValuesAgree(t *testing.T) {
 			}
 			if *got.PValue < 1 {
 				o.Level = *got.PValue
-				if read, ok := o.at(o.Level); !ok || p.Combine(read).Verdict != Yes {
+				if read, ok := o.At(o.Level); !ok || p.Combine(read).Verdict != Yes {
 					t.Fatalf("p = %v does not reject", *got.PValue)
 				}
 			}
@@ -120,7 +122,7 @@ func TestTestValues(t *testing.T) {
 		grouped := rapid.Bool().Draw(t, "grouped")
 		units := drawUnits(t, grouped)
 		answer := func(q *Query) Result {
-			p, err := q.Compile(small, Grouped(grouped))
+			p, err := q.Compile(context.Background(), small, Grouped(grouped))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,13 +1,14 @@
 package queries
 
 import (
+	"context"
 	"math"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -51,7 +52,7 @@ func TestValuesStandByThemselves(t *testing.T) {
 		q := mustParse(t, body)
 		rapid.Check(t, func(t *rapid.T) {
 			units := drawPeople(t, "units", false)
-			p, err := q.Compile(people)
+			p, err := q.Compile(context.Background(), people)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +97,7 @@ func TestProductsHull(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		draw := func(name string) Range {
 			low := rapid.SampledFrom([]float64{-9, -3, -0.5, 0, 0.25, 2}).Draw(t, name+" low")
-			return Range{low, low + rapid.SampledFrom([]float64{0.5, 3, 10}).Draw(t, name+" width")}
+			return Range{Low: low, High: low + rapid.SampledFrom([]float64{0.5, 3, 10}).Draw(t, name+" width")}
 		}
 		f, l := draw("feature"), draw("label")
 		p := &Plan{}
@@ -107,108 +108,10 @@ func TestProductsHull(t *testing.T) {
 				low, high = min(low, x*y), max(high, x*y)
 			}
 		}
-		if got := p.Functions[0]; got.Lo != low || got.Hi != high || p.Range != (Range{low, high}) || got.Null != min(max(0, low), high) {
+		if got := p.Functions[0]; got.Lo != low || got.Hi != high || p.Range != (Range{Low: low, High: high}) || got.Null != min(max(0, low), high) {
 			t.Fatalf("features in %v, label in %v: products in [%v, %v] and a null counts as %v, want [%v, %v]", f, l, got.Lo, got.Hi, got.Null, low, high)
 		}
 	})
-}
-
-// TestCrossing: between two rungs that were asked, and between the last one and the end of the range, the distribution function is a
-// straight line; out of order values are pooled.
-func TestCrossing(t *testing.T) {
-	for _, c := range []struct {
-		p     float64
-		asked []askedRung
-		want  int
-	}{
-		{0.5, []askedRung{{rung: 10, value: 0.1}, {rung: 50, value: 0.9}}, 30},
-		{0.8, []askedRung{{rung: 10, value: 0.1}, {rung: 50, value: 0.9}}, 45},
-		{0.1, []askedRung{{rung: 10, value: 0.1}, {rung: 50, value: 0.9}}, 10},
-		{0.9, []askedRung{{rung: 10, value: 0.1}, {rung: 50, value: 0.9}}, 50},
-		{0.95, []askedRung{{rung: 10, value: 0.1}, {rung: 50, value: 0.9}}, 75},
-		{0.55, []askedRung{{rung: 10, value: 0.1}}, 55},
-		{0.05, []askedRung{{rung: 9, value: 0.1}}, 4},
-		{0.5, []askedRung{{rung: 20, value: 0.7}, {rung: 30, value: 0.3}}, 20},                         // pooled to 0.5 at both
-		{0.6, []askedRung{{rung: 20, value: 0.6}, {rung: 30, value: 0.4}, {rung: 40, value: 0.7}}, 35}, // 0.5 up to 30
-	} {
-		l := ladder{low: 0, high: 100, resolution: 1, rungs: 100, steps: 7, p: c.p}
-		if got := l.crossing(c.asked); got != c.want {
-			t.Errorf("p=%v after %+v: rung %d, want %d", c.p, c.asked, got, c.want)
-		}
-	}
-}
-
-// TestAreasAreReached: the bounds of an area under the curve are those of the curves within the bands at whose points one of the bands'
-// ends stands, in order. Of these there are few enough to try all.
-func TestAreasAreReached(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		const k = 3
-		parts := make([]Part, 2*k)
-		band := make([]interval.Interval, 2*k) // of the cumulative shares: 1/2 + m/s with s = 1/2
-		for i := range parts {
-			a, b := float64(rapid.IntRange(0, 8).Draw(t, "end"))/8, float64(rapid.IntRange(0, 8).Draw(t, "end"))/8
-			band[i] = interval.Interval{Low: min(a, b), High: max(a, b)}
-			release := func(cumulative float64) float64 { return (cumulative-0.5)/2/(1+gridRoom) + 0.5 }
-			parts[i] = Part{Low: release(band[i].Low), High: release(band[i].High), Bounded: true}
-		}
-		least, most := math.Inf(1), math.Inf(-1)
-		curves := func(of []interval.Interval) (all [][]float64) {
-			for a := 0; a <= 8; a++ {
-				for b := a; b <= 8; b++ {
-					for c := b; c <= 8; c++ {
-						curve := []float64{0, float64(a) / 8, float64(b) / 8, float64(c) / 8, 1}
-						inside := true
-						for j, i := range of {
-							inside = inside && curve[j+1] >= i.Low && curve[j+1] <= i.High
-						}
-						if inside {
-							all = append(all, curve)
-						}
-					}
-				}
-			}
-			return all
-		}
-		for _, without := range curves(band[:k]) {
-			for _, with := range curves(band[k:]) {
-				x := area(without, with)
-				least, most = min(least, x), max(most, x)
-			}
-		}
-		if math.IsInf(least, 1) {
-			return // no curve is within the bands
-		}
-		s := interval.Point(0.5)
-		low, high := areas(parts, k, s, s)
-		if math.Abs(low-least) > 1e-6 || math.Abs(high-most) > 1e-6 {
-			t.Fatalf("bands %v: areas from %v to %v, those of all curves from %v to %v", band, low, high, least, most)
-		}
-	})
-}
-
-// TestPiecesCover: the pieces of an interval are next to one another, from its low end to its high end.
-func TestPiecesCover(t *testing.T) {
-	of := interval.Interval{Low: 0.1, High: 0.7}
-	at := of.Low
-	for _, p := range pieces(of) {
-		if p.Low != at || p.High < p.Low || p.Width() > of.Width()/sharePieces*(1+1e-9) {
-			t.Fatalf("a piece %v after %v", p, at)
-		}
-		at = p.High
-	}
-	if at != of.High {
-		t.Errorf("the pieces end at %v", at)
-	}
-}
-
-// TestMiddle: the prediction of a bin is placed from -1 at its lower edge to 1 at its upper.
-func TestMiddle(t *testing.T) {
-	for _, e := range [][2]float64{{0, 0.2}, {0.2, 0.7}, {-1, 5}} {
-		middle, half := middleOf(e[0], e[1])
-		if math.Abs(middle-half-e[0]) > 1e-12 || math.Abs(middle+half-e[1]) > 1e-12 {
-			t.Errorf("[%v, %v]: %v±%v", e[0], e[1], middle, half)
-		}
-	}
 }
 
 // TestZeroExpectedIsNoRejection: a cell that is expected to be empty, and may be, does not reject; nor do intervals that end at 0.
@@ -248,8 +151,8 @@ func TestTrainingQuantilesOfSome(t *testing.T) {
 	}
 	p := compiled(t, `{"type":"auc","label":"u > 20","bins":4,`+logisticModel+`}`, people, Training(inMemory{training}))
 	for i, e := range edgesOf(p) {
-		if said := edge(1 / (1 + math.Exp(-e))); !strings.Contains(p.describe.Target, said) {
-			t.Errorf("edge %d, a probability of %s, is not in %q", i, said, p.describe.Target)
+		if said := shape.Edge(1 / (1 + math.Exp(-e))); !strings.Contains(p.Words.Target, said) {
+			t.Errorf("edge %d, a probability of %s, is not in %q", i, said, p.Words.Target)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -52,21 +53,10 @@ func (q *spread) members() []member {
 	}
 }
 
-const (
-	rangeDoc = "[low, high]: values are clamped to it; the narrower it is, the narrower the interval"
-	nullDoc  = "what a null value counts as; default: the low end of the range"
-)
-
 func (q *spread) rules(v *violations, pointer string) {
 	nullRule(v, pointer, q.Null, q.Range)
 	if q.Ddof != nil && *q.Ddof != 0 && (q.Where != nil || q.Weight == WeightRow) {
 		v.add(pointer+"/ddof", "goes without where and weight: how many rows they leave is itself not known")
-	}
-}
-
-func nullRule(v *violations, pointer string, null *float64, r Range) {
-	if null != nil && r.valid() && !r.contains(*null) {
-		v.add(pointer+"/null", "must lie in the range")
 	}
 }
 
@@ -77,56 +67,46 @@ func (q *spread) compile(c *compiler) *Plan {
 	}
 	null := orLow(q.Null, q.Range)
 	x = rowfn.OrElse(x, null)
-	z := centeredAt(x, q.Range, centers(c, "of", where, q.Weight, []Range{q.Range}, x)[0])
-	m := momentsOf(c, where, q.Weight, z.mean(), z.square())
+	z := shape.CenteredAt(x, q.Range, c.centers("of", where, q.Weight, []Range{q.Range}, x)[0])
+	m := shape.MomentsOf(where, c.rowVotes(q.Weight), z.Mean(), z.Square())
 	half := q.Range.High/2 - q.Range.Low/2
-	p := &Plan{Functions: m.functions, Range: Range{0, half * half}, FromZero: true, combine: q.combine(m, z)}
+	p := m.Plan(Range{Low: 0, High: half * half}, q.formula(z.Scale))
 	if q.root {
-		p.Range.High = half
+		p = m.Plan(Range{Low: 0, High: half}, q.formula(z.Scale))
 	}
 	text := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range)
-	deviation := fmt.Sprintf("(%s - %v) / %v", text, z.center, z.scale)
-	name, formula := "variance", fmt.Sprintf("(the mean of the second - the square of the mean of the first) · %v²", z.scale)
+	deviation := fmt.Sprintf("(%s - %v) / %v", text, z.Center, z.Scale)
+	name, formula := "variance", fmt.Sprintf("(the mean of the second - the square of the mean of the first) · %v²", z.Scale)
 	if q.root {
 		name, formula = "standard deviation", "the square root of "+formula
 	}
-	p.describe = Description{
-		Functions: m.functionsOf(c, q.Where, deviation, "the square of "+deviation),
+	p.Words = Description{
+		Functions: c.functionsOf(m, q.Where, deviation, "the square of "+deviation),
 		Combine:   formula,
 		Null:      fmt.Sprintf("a null counts as %v", null),
-		Target:    c.target("the %s of %s%s", name, text, rowsOf(c, q.Where, q.Weight)),
+		Target:    c.target("the %s of %s%s", name, text, c.rowsOf(q.Where, q.Weight)),
 	}
 	if q.Ddof != nil && *q.Ddof != 0 {
-		p.describe.Combine += ", the variance times n/(n-1)"
+		p.Words.Combine += ", the variance times n/(n-1)"
 	}
 	return p
 }
 
-// orLow is what a null counts as.
-func orLow(null *float64, r Range) float64 {
-	if null != nil {
-		return *null
-	}
-	return r.Low
-}
-
-// combine takes the variance from the means of z and z². Both ends of the interval are reached: the variance rises with the mean
+// formula takes the variance from the means of z and z². Both ends of the interval are reached: the variance rises with the mean
 // of z² and falls with the distance of the mean of z from 0, which are free of each other as far as the parts say.
-func (q *spread) combine(m moments, z centered) func(Outcome) Result {
+func (q *spread) formula(scale float64) shape.Formula {
 	half := q.Range.High/2 - q.Range.Low/2
-	return func(o Outcome) Result {
-		means, bounded, defined := m.read(o)
+	return func(m []shape.Moment, n int64) (float64, interval.Interval, bool) {
 		correction := 1.0
-		if q.Ddof != nil && *q.Ddof != 0 && o.N > 1 {
-			correction = float64(o.N) / float64(o.N-1)
+		if q.Ddof != nil && *q.Ddof != 0 && n > 1 {
+			correction = float64(n) / float64(n-1)
 		}
-		value := (means[1].value - means[0].value*means[0].value) * correction * z.scale * z.scale
-		scale := interval.Point(z.scale)
-		bounds := means[1].bounds.Sub(means[0].bounds.Square()).Mul(scale.Square()).Clip(0, half*half)
+		value := (m[1].Value - m[0].Value*m[0].Value) * correction * scale * scale
+		bounds := m[1].Bounds.Sub(m[0].Bounds.Square()).Mul(interval.Point(scale).Square()).Clip(0, half*half)
 		if q.root {
-			return answer(math.Sqrt(max(value, 0)), bounds.Sqrt(), bounded, defined, Range{0, half})
+			return math.Sqrt(max(value, 0)), bounds.Sqrt(), true
 		}
-		return answer(value, bounds, bounded, defined, Range{0, half * half})
+		return value, bounds, true
 	}
 }
 

@@ -130,8 +130,8 @@ func (s *Session) interval(plan *queries.Plan, result queries.Result, r *releasi
 	if i.Bound == "" || (i.Low == nil || i.High == nil) && len(result.Items) == 0 && result.Regret == nil {
 		return nil
 	}
-	if len(r.outputs) == 1 && plan.Numbers() == 1 && result.Value != nil {
-		i.Parts = scaled(r.outputs[0].Interval.Parts, s.Scale(plan))
+	if moved := plan.Affine(); moved != nil && len(r.outputs) == 1 {
+		i.Parts = scaled(r.outputs[0].Interval.Parts, moved.Scale(s.Guarantee.N))
 	}
 	return i
 }
@@ -142,18 +142,6 @@ func (s *Session) scope() string {
 		return "the only question"
 	}
 	return fmt.Sprintf("all %d questions", s.Guarantee.Questions)
-}
-
-// Scale is how much the answer of a plan of one row function moves when its mean moves by one; NaN where it has none.
-func (s *Session) Scale(plan *queries.Plan) float64 {
-	at := func(mean float64) *float64 {
-		return plan.Combine(queries.Outcome{N: s.Guarantee.N, Parts: []queries.Part{{Value: mean}}}).Value
-	}
-	low, high := at(0), at(1)
-	if low == nil || high == nil {
-		return math.NaN()
-	}
-	return *high - *low
 }
 
 // scaled multiplies the parts of a half-width; nil where that has no meaning.

@@ -36,7 +36,7 @@ func (l *Local) Ask(ctx context.Context, query []byte) (Answer, error) {
 	if a, ok := l.answered[parsed.ID()]; ok {
 		return a, nil
 	}
-	plan, err := parsed.Compile(l.Schema, l.Compile...)
+	plan, err := parsed.Compile(ctx, l.Schema, l.Compile...)
 	if err != nil {
 		return Answer{}, err
 	}

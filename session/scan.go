@@ -97,7 +97,7 @@ func (s *Session) scanSlices(ctx context.Context, state thresholdout.State, ques
 
 // TrainingMeans are the means of a plan's row functions over the training part; nil where it has no say in them.
 func TrainingMeans(ctx context.Context, plan *queries.Plan, training Source) ([]thresholdout.Mean, error) {
-	if training == nil || plan.HoldoutOnly() {
+	if training == nil || plan.HoldoutOnly {
 		return nil, nil
 	}
 	return means(ctx, training, plan.Functions)

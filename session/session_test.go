@@ -98,7 +98,7 @@ func parse(t testing.TB, s *dataset.Table, body string) (*queries.Query, *querie
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	plan, err := q.Compile(s.Schema())
+	plan, err := q.Compile(context.Background(), s.Schema())
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
@@ -154,7 +154,7 @@ func TestAskIsPure(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := q.Compile(data.Schema())
+			plan, err := q.Compile(context.Background(), data.Schema())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +247,7 @@ func TestLeastBytes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plan, err := q.Compile(all.Schema())
+			plan, err := q.Compile(context.Background(), all.Schema())
 			if err != nil {
 				t.Fatal(err)
 			}

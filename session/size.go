@@ -31,30 +31,26 @@ const (
 func LeastBytes(q *queries.Query) int { return leastAnswer + q.LeastItems()*leastItem }
 
 // AnswerBytes bounds the bytes of a question's answer as JSON, by public facts alone: its names as often as they can be printed, and
-// numbers as long as they can be. The answer's shape is that of any answer of the plan.
+// numbers as long as they can be. Which items it has, and which candidate it may name, is what the plan declares.
 func (s *Session) AnswerBytes(q *Question) (int, error) {
-	result, err := s.Training(q.Plan, nil)
-	if err != nil {
-		return 0, err
-	}
 	number := longest
 	a := Answer{ID: s.answerID(q.ID), Holdout: s.Holdout, Query: q.ID, Value: &number, Regret: &number, PValue: &number, Plain: &number,
-		Selected: result.Selected, Verdict: longestVerdict, Best: new(bool), Mechanism: s.Guarantee.Mechanism, Source: longestSource,
+		Verdict: longestVerdict, Best: new(bool), Mechanism: s.Guarantee.Mechanism, Source: longestSource,
 		Cost: Cost{Questions: math.MaxInt64, Tokens: math.MaxInt64, Rounds: math.MaxInt64},
 		Interval: &Interval{Low: &number, High: &number, Confidence: number, Scope: s.scope(), Target: q.Plan.Describe().Target, Bound: longestBound,
 			Parts: map[string]float64{}}}
 	for i := range longestParts {
 		a.Interval.Parts[longestPart+string(rune('a'+i))] = number
 	}
-	for _, i := range result.Items {
-		a.Items = append(a.Items, Item{Of: i.Of, Value: &number, Low: &number, High: &number})
+	for _, name := range q.Plan.Items(s.Guarantee.Together()) {
+		a.Items = append(a.Items, Item{Of: name, Value: &number, Low: &number, High: &number})
 	}
-	if len(result.Items) == 0 {
+	if len(a.Items) == 0 {
 		for range q.Plan.Numbers() {
 			a.Functions = append(a.Functions, Released{Value: number, Low: &number, High: &number, Source: longestSource})
 		}
 	}
-	for _, name := range q.Plan.Candidates { // any of them can be the one that is selected
+	for _, name := range q.Plan.Candidates() { // any of them can be the one that is selected
 		if len(name) > len(a.Selected) {
 			a.Selected = name
 		}

@@ -70,7 +70,7 @@ func (d *desk) ask(body string) (effect, p, plain float64, err error) {
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("%s: %w", body, err)
 	}
-	plan, err := q.Compile(d.Schema)
+	plan, err := q.Compile(context.Background(), d.Schema)
 	if err != nil {
 		return 0, 0, 0, err
 	}

@@ -84,7 +84,7 @@ func (l law) sample(r *rand.Rand, n int64, tilt float64) *engine.Table {
 }
 
 // Means implements queries.TrainingPart, of the population: constants of a query are the same whatever was drawn.
-func (l law) Means(functions []queries.RowFunction) ([]float64, error) {
+func (l law) Means(_ context.Context, functions []queries.RowFunction) ([]float64, error) {
 	sums, err := l.table.Sums(context.Background(), functions, 0, l.table.Units())
 	means := make([]float64, len(sums))
 	for i, s := range sums {
@@ -248,11 +248,11 @@ func (l law) test(t *testing.T, p thresholdout.Params, r *rand.Rand, tilt float6
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := q.Compile(l.rows.Schema(), queries.Training(l))
+	plan, err := q.Compile(context.Background(), l.rows.Schema(), queries.Training(l))
 	if err != nil {
 		t.Fatalf("%s: %v", body, err)
 	}
-	means, err := l.Means(plan.Functions)
+	means, err := l.Means(context.Background(), plan.Functions)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +372,7 @@ func compileTest(t *testing.T, l law, body string) *queries.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan, err := q.Compile(l.rows.Schema(), queries.Training(l))
+	plan, err := q.Compile(context.Background(), l.rows.Schema(), queries.Training(l))
 	if err != nil {
 		t.Fatal(err)
 	}

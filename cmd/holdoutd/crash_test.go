@@ -20,6 +20,7 @@ import (
 	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/experiments/data"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 )
 
 const (
@@ -193,13 +194,13 @@ func (w *world) upload(t *testing.T, c *client.Client, table []byte) {
 // checkBooks verifies the directory as the crash left it.
 func (w *world) checkBooks(t *testing.T, dir string) {
 	t.Helper()
-	reports, err := ledger.VerifyDatabase(t.Context(), filepath.Join(dir, ledgerFile))
+	reports, err := sqlite.Verify(t.Context(), filepath.Join(dir, ledgerFile))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range reports {
-		if r.Holdout == w.holdout && r.Limits.Questions-r.Spent.Questions > w.left {
-			t.Errorf("the books have %d questions left; a client was told %d", r.Limits.Questions-r.Spent.Questions, w.left)
+		if r.Holdout == w.holdout && r.Limits["questions"]-r.Spent["questions"] > w.left {
+			t.Errorf("the books have %d questions left; a client was told %d", r.Limits["questions"]-r.Spent["questions"], w.left)
 		}
 	}
 }
@@ -278,7 +279,7 @@ func (w *world) checkAnswers(t *testing.T, c *client.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if left := report.Limits.Questions - report.Spent.Questions; left != w.left {
+	if left := report.Limits["questions"] - report.Spent["questions"]; left != w.left {
 		t.Errorf("the export has %d questions left, the server %d", left, w.left)
 	}
 	for query, answer := range w.answers {

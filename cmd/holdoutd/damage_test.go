@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/experiments/data"
-	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 )
 
 // refusal is the problem that a call got, or fails the test.
@@ -168,7 +168,7 @@ func TestLogLostWhileStopped(t *testing.T) {
 	if id, exists := client.ExistingHoldout(err); !exists || id != card.ID {
 		t.Errorf("the same table: %v", err)
 	}
-	reports, err := ledger.VerifyDatabase(t.Context(), filepath.Join(dir, ledgerFile))
+	reports, err := sqlite.Verify(t.Context(), filepath.Join(dir, ledgerFile))
 	if err != nil || len(reports) != 1 {
 		t.Errorf("verify: %+v %v", reports, err)
 	}

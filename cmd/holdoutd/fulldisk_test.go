@@ -12,7 +12,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/experiments/data"
-	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 )
 
 // ledgerLimit is how far the ledger of TestFullDisk can grow, in blocks of 512 bytes: far enough to start.
@@ -76,7 +76,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	p.kill()
 
-	reports, err := ledger.VerifyDatabase(ctx, filepath.Join(dir, "ledger.db"))
+	reports, err := sqlite.Verify(ctx, filepath.Join(dir, "ledger.db"))
 	if err != nil || len(reports) != 1 || reports[0].Answers < int64(len(received)) {
 		t.Fatalf("%d answers received; the ledger: %+v, %v", len(received), reports, err)
 	}

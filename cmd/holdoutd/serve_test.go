@@ -18,7 +18,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/experiments/data"
-	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 )
 
 // TestServe goes the whole way through the real program: upload, ask, spend the budget, restart, ask again, verify.
@@ -206,7 +206,7 @@ func TestShutdownUnderLoad(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, p.stderr)
 	}
 	clients.Wait()
-	reports, err := ledger.VerifyDatabase(ctx, filepath.Join(dir, ledgerFile))
+	reports, err := sqlite.Verify(ctx, filepath.Join(dir, ledgerFile))
 	if err != nil || len(reports) != 1 || reports[0].Answers < int64(len(received)) {
 		t.Errorf("%d answers were received; the ledger: %+v %v", len(received), reports, err)
 	}

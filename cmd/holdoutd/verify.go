@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -80,6 +83,15 @@ func unwrapPath(err error) error {
 	return err
 }
 
+// spentOf says what is spent of each meter.
+func spentOf(spent, limits ledger.Meters) string {
+	var words []string
+	for _, meter := range slices.Sorted(maps.Keys(limits)) {
+		words = append(words, fmt.Sprintf("%d of %d %s", spent[meter], limits[meter], meter))
+	}
+	return strings.Join(words, ", ")
+}
+
 func printReports(w io.Writer, reports []holdout.Verification, asJSON bool) error {
 	if asJSON {
 		e := json.NewEncoder(w)
@@ -95,8 +107,7 @@ func printReports(w io.Writer, reports []holdout.Verification, asJSON bool) erro
 		if r.Deleted {
 			deleted = " (deleted)"
 		}
-		fmt.Fprintf(w, "%s%s: in order\n  %d answers; %d of %d questions and %d of %d tokens or rounds spent\n  head %s\n",
-			r.Holdout, deleted, r.Answers, r.Spent.Questions, r.Limits.Questions, r.Spent.Tokens, r.Limits.Tokens, r.Head)
+		fmt.Fprintf(w, "%s%s: in order\n  %d answers; spent %s\n  head %s\n", r.Holdout, deleted, r.Answers, spentOf(r.Spent, r.Limits), r.Head)
 		if r.Tables != "" {
 			fmt.Fprintf(w, "  tables %s; sealed values %s\n", r.Tables, r.Sealed)
 		}

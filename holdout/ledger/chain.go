@@ -14,20 +14,13 @@ import (
 )
 
 // chainTag separates these hashes from any other use of SHA-256 and names the version of the encoding.
-const chainTag = "holdoutd ledger entry 1\n"
+const chainTag = "holdoutd ledger entry 2\n"
 
 type digest = [sha256.Size]byte
 
-// record is one chain entry with everything that its head commits to.
-type record struct {
-	Entry
-	Spent Amount // after this entry
-	Head  digest
-}
-
 // headOf chains an entry to the head before it. Every part has a fixed width or goes behind its length, so that no
 // two different entries have the same encoding; docs/format/ledger.md has the picture.
-func headOf(prev digest, r *record, core []byte) digest {
+func headOf(prev digest, r *Entry, core []byte) digest {
 	h := sha256.New()
 	var n [8]byte
 	number := func(v int64) { binary.BigEndian.PutUint64(n[:], uint64(v)); h.Write(n[:]) }
@@ -42,16 +35,19 @@ func headOf(prev digest, r *record, core []byte) digest {
 	text([]byte(r.Query))
 	text(r.Canonical)
 	text([]byte(r.Principal))
-	number(r.Questions)
-	number(r.Tokens)
-	number(r.Spent.Questions)
-	number(r.Spent.Tokens)
+	names := r.Spent.names()
+	number(int64(len(names)))
+	for _, name := range names { // the same as those of the debit
+		text([]byte(name))
+		number(r.Debit[name])
+		number(r.Spent[name])
+	}
 	h.Write(coreSum[:])
 	return digest(h.Sum(nil))
 }
 
 // seal fills Head and Body from the head before and the core.
-func (r *record) seal(prev digest, core []byte) {
+func (r *Entry) seal(prev digest, core []byte) {
 	r.Head = headOf(prev, r, core)
 	r.Body = join(core, r.Seq, r.Head)
 }
@@ -68,9 +64,10 @@ func parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-func headText(head digest) string { return "sha256:" + hex.EncodeToString(head[:]) }
+// HeadText is how heads and ids of queries are written: "sha256:" and 64 hexadecimal digits.
+func HeadText(head digest) string { return "sha256:" + hex.EncodeToString(head[:]) }
 
-// parseHead is the inverse of headText and accepts nothing else.
+// parseHead is the inverse of HeadText and accepts nothing else.
 func parseHead(s string) (head digest, ok bool) {
 	digits, ok := strings.CutPrefix(s, "sha256:")
 	if !ok {
@@ -90,7 +87,7 @@ func parseHex(digits string) (d digest, ok bool) {
 
 // place is what join puts before the last brace of the core.
 func place(seq int64, head digest) string {
-	return `,"ledger":{"seq":` + strconv.FormatInt(seq, 10) + `,"head":"` + headText(head) + `"}}`
+	return `,"ledger":{"seq":` + strconv.FormatInt(seq, 10) + `,"head":"` + HeadText(head) + `"}}`
 }
 
 // join makes the released bytes of a core.
@@ -163,23 +160,15 @@ type genesis struct {
 	Holdout string `json:"holdout"`
 	Created string `json:"created"`
 	Digest  string `json:"digest"` // keyed, in hex
-	Limits  Amount `json:"limits"`
+	Limits  Meters `json:"limits"`
 	Public  string `json:"public"` // "sha256:…" of the card and settings
 }
 
-// facts is the public part of a holdout, which its genesis entry commits to.
-type facts struct {
-	ID      string
-	Created time.Time
-	Digest  digest
-	Limits  Amount
-	Public  []byte
-}
-
-func (f *facts) core() []byte {
+// core is that of the genesis entry: the holdout's public facts.
+func (h *Holdout) core() []byte {
 	core, err := json.Marshal(genesis{
-		Holdout: f.ID, Created: timeText(f.Created), Digest: hex.EncodeToString(f.Digest[:]),
-		Limits: f.Limits, Public: headText(sha256.Sum256(f.Public)),
+		Holdout: h.ID, Created: timeText(h.Created), Digest: hex.EncodeToString(h.Digest[:]),
+		Limits: h.Limits, Public: HeadText(sha256.Sum256(h.Public)),
 	})
 	if err != nil {
 		panic(err) // a struct of strings and integers
@@ -187,9 +176,54 @@ func (f *facts) core() []byte {
 	return core
 }
 
-// first is the genesis entry.
-func (f *facts) first() record {
-	r := record{Entry: Entry{Kind: KindGenesis, Time: f.Created}}
-	r.seal(digest{}, f.core())
-	return r
+// Genesis is the first entry of the holdout's chain. It is a function of ID, Created, Digest, Limits and Public.
+func (h *Holdout) Genesis() Entry {
+	none := h.Limits.none()
+	e := Entry{Version: EntryVersion, Kind: KindGenesis, Time: h.Created.UTC(), Debit: none, Spent: none}
+	e.seal(digest{}, h.core())
+	return e
+}
+
+// deletion is the core of a chain's last entry.
+type deletion struct {
+	Deleted string `json:"deleted"` // the holdout's id
+}
+
+func deletionCore(id string) []byte {
+	core, err := json.Marshal(deletion{Deleted: id})
+	if err != nil {
+		panic(err) // a struct of a string
+	}
+	return core
+}
+
+// Deletion is the last entry of a deleted holdout's chain. The error is ErrInvalid for a principal that cannot be recorded.
+func (b *Books) Deletion(principal string, at time.Time) (Entry, error) {
+	if err := errors.Join(checkText("principal", principal, true), checkTime(at)); err != nil {
+		return Entry{}, err
+	}
+	e := Entry{Version: EntryVersion, Seq: b.Seq + 1, Kind: KindDeleted, Time: at.UTC(), Principal: principal,
+		Debit: b.Limits.none(), Spent: b.Spent}
+	e.seal(b.Head, deletionCore(b.ID))
+	return e, nil
+}
+
+// CheckHead recomputes an entry's head from the one before. It is nil if it fits, and otherwise a *VersionError or a *CorruptError,
+// which does not name the holdout.
+func (e *Entry) CheckHead(prev [32]byte) error {
+	if e.Version != EntryVersion {
+		return unknownEntry(e.Version)
+	}
+	core, ok := split(e.Body, e.Seq, e.Head)
+	if !ok {
+		return &CorruptError{Seq: e.Seq, Reason: "body does not end with its place in the chain"}
+	}
+	if !e.Debit.sameNames(e.Spent) || headOf(prev, e, core) != e.Head {
+		return &CorruptError{Seq: e.Seq, Reason: "head does not match: this entry or one before it was changed"}
+	}
+	return nil
+}
+
+func unknownEntry(version int) error {
+	return &VersionError{What: "the entry", Got: int64(version), Known: EntryVersion}
 }

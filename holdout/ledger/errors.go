@@ -36,6 +36,8 @@ var (
 	ErrInvalid = errors.New("ledger: invalid")
 	// ErrCorrupt: recorded data contradicts itself. Always a *CorruptError.
 	ErrCorrupt = errors.New("ledger: corrupt")
+	// ErrVersion: recorded in a format that this program does not know. Always a *VersionError.
+	ErrVersion = errors.New("ledger: unknown version")
 )
 
 // ExistsError says under which id the same table is known.
@@ -47,15 +49,32 @@ func (e *ExistsError) Error() string { return "ledger: the same table is known a
 func (e *ExistsError) Unwrap() error { return ErrExists }
 
 // BudgetError says what was asked for and what is left.
-type BudgetError struct{ Requested, Left Amount }
+type BudgetError struct{ Requested, Left Meters }
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("ledger: budget exceeded: %d questions and %d tokens asked, %d and %d left",
-		e.Requested.Questions, e.Requested.Tokens, e.Left.Questions, e.Left.Tokens)
+	return fmt.Sprintf("ledger: budget exceeded: asked %v, left %v", e.Requested, e.Left)
 }
 
 // Unwrap returns ErrBudget.
 func (e *BudgetError) Unwrap() error { return ErrBudget }
+
+// VersionError says what has a version that this program does not know.
+type VersionError struct {
+	What  string // such as "the entry"
+	Got   int64
+	Known int64 // the one that this program reads
+}
+
+func (e *VersionError) Error() string {
+	do := "use the holdoutd that wrote it, or a newer one"
+	if e.Got < e.Known {
+		do = "it is from before the format was fixed, and no program of today reads it"
+	}
+	return fmt.Sprintf("ledger: %s has version %d, and this program reads version %d: %s", e.What, e.Got, e.Known, do)
+}
+
+// Unwrap returns ErrVersion.
+func (e *VersionError) Unwrap() error { return ErrVersion }
 
 // CorruptError says where recorded data contradicts itself, and how.
 type CorruptError struct {

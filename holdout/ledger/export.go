@@ -2,21 +2,31 @@ package ledger
 
 import (
 	"bufio"
-	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"math"
-	"time"
+	"strconv"
+	"strings"
 )
 
 // ExportFormat names the format of an export and its version.
-const ExportFormat = "holdoutd-ledger/1"
+const ExportFormat = exportName + "2"
 
-// exportPage is how many entries are read at a time: a slow receiver must not hold a read transaction open, for that
-// would keep the write-ahead log from being emptied.
-const exportPage = 64
+const (
+	exportName    = "holdoutd-ledger/"
+	exportVersion = 2
+)
+
+// Chain is a holdout's whole history, as an implementation reads it from where it keeps it.
+type Chain struct {
+	Holdout Holdout // its public facts, what is spent, and whether it is deleted
+	Seq     int64   // of the last entry, as the books say
+	Head    [32]byte
+	Entries iter.Seq2[Entry, error] // from the genesis on; it ends after an error
+}
 
 // exportHeader is the first line of an export.
 type exportHeader struct {
@@ -24,10 +34,10 @@ type exportHeader struct {
 	Holdout string `json:"holdout"`
 	Created string `json:"created"`
 	Digest  string `json:"digest"`
-	Limits  Amount `json:"limits"`
+	Limits  Meters `json:"limits"`
 	Public  string `json:"public"` // the card and settings as text: the genesis entry commits to these bytes
 	Entries int64  `json:"entries"`
-	Spent   Amount `json:"spent"`
+	Spent   Meters `json:"spent"`
 	Head    string `json:"head"`
 	Deleted bool   `json:"deleted"`
 }
@@ -35,100 +45,51 @@ type exportHeader struct {
 // exportRecord is every other line. Bodies and canonical queries are strings, so that any JSON parser gives back the
 // exact bytes that were hashed.
 type exportRecord struct {
+	Version   int    `json:"version"`
 	Seq       int64  `json:"seq"`
 	Kind      string `json:"kind"`
 	Time      string `json:"time"`
 	Query     string `json:"query"`
 	Canonical string `json:"canonical"`
 	Principal string `json:"principal"`
-	Questions int64  `json:"questions"`
-	Tokens    int64  `json:"tokens"`
-	Spent     Amount `json:"spent"`
+	Debit     Meters `json:"debit"`
+	Spent     Meters `json:"spent"`
 	Body      string `json:"body"`
 	Head      string `json:"head"`
 }
 
-// Export writes a holdout's ledger as JSON Lines: a header, then its chain. It holds released bytes and public debits
-// and no secret. It is consistent although others go on writing: entries never change, and it ends where the books
-// stood when it began.
-func (l *Ledger) Export(ctx context.Context, id string, w io.Writer) error {
-	row, f, err := l.exported(ctx, id)
-	if err != nil {
-		return err
-	}
+// Export writes the chain as JSON Lines: a header, then its entries. It holds released bytes and public debits and no secret.
+func (c *Chain) Export(w io.Writer) error {
 	buffered := bufio.NewWriterSize(w, 1<<16)
 	lines := newLines(buffered)
-	err = lines.Encode(exportHeader{
-		Format: ExportFormat, Holdout: f.ID, Created: timeText(f.Created), Digest: hex.EncodeToString(f.Digest[:]),
-		Limits: f.Limits, Public: string(f.Public), Entries: row.seq + 1, Spent: row.spent, Head: headText(row.head), Deleted: row.deleted,
+	h := &c.Holdout
+	err := lines.Encode(exportHeader{
+		Format: ExportFormat, Holdout: h.ID, Created: timeText(h.Created), Digest: hex.EncodeToString(h.Digest[:]),
+		Limits: h.Limits, Public: string(h.Public), Entries: c.Seq + 1, Spent: h.Spent, Head: HeadText(c.Head), Deleted: h.Deleted,
 	})
-	for next := int64(0); err == nil && next <= row.seq; {
-		var records []record
-		if records, err = readRecords(ctx, l.readers, row.number, next-1, row.seq, exportPage, ""); err != nil {
-			return err
-		}
-		if len(records) == 0 {
-			return &CorruptError{Holdout: id, Seq: next, Reason: "entry is missing"}
-		}
-		for i := range records {
-			if err = lines.Encode(records[i].exported()); err != nil {
-				break
-			}
-		}
-		next = records[len(records)-1].Seq + 1
-	}
-	if err == nil {
-		err = buffered.Flush()
-	}
 	if err != nil {
 		return fmt.Errorf("ledger: export: %w", err)
 	}
+	next := int64(0)
+	for e, err := range c.Entries {
+		if err != nil {
+			return err
+		}
+		if e.Seq != next {
+			return &CorruptError{Holdout: h.ID, Seq: next, Reason: "entry is missing"}
+		}
+		if err := lines.Encode(e.exported()); err != nil {
+			return fmt.Errorf("ledger: export: %w", err)
+		}
+		next++
+	}
+	if next != c.Seq+1 {
+		return &CorruptError{Holdout: h.ID, Seq: next, Reason: "entry is missing"}
+	}
+	if err := buffered.Flush(); err != nil {
+		return fmt.Errorf("ledger: export: %w", err)
+	}
 	return nil
-}
-
-// exported reads the books and the public facts in one statement, so that they agree.
-func (l *Ledger) exported(ctx context.Context, id string) (books, facts, error) {
-	if _, err := l.balance(ctx, id); err != nil {
-		return books{}, facts{}, err // ErrNotFound, above all
-	}
-	all, err := readRows(ctx, l.readers, "WHERE id = ?", id)
-	if err != nil {
-		return books{}, facts{}, err
-	}
-	return all[0].books, all[0].facts, nil
-}
-
-// row is a holdout's row without what is sealed.
-type row struct {
-	books
-	facts
-}
-
-func readRows(ctx context.Context, db querier, which string, args ...any) ([]row, error) {
-	rows, err := db.QueryContext(ctx, `SELECT number, id, created, digest, public, questions, tokens, spent_questions, spent_tokens,
-		seq, head, deleted FROM holdouts JOIN books ON holdout = number `+which, args...)
-	if err != nil {
-		return nil, wrapRead(err)
-	}
-	defer rows.Close()
-	var all []row
-	for rows.Next() {
-		var r row
-		var created int64
-		var digest, head []byte
-		if err := rows.Scan(&r.number, &r.books.id, &created, &digest, &r.Public, &r.limits.Questions, &r.limits.Tokens,
-			&r.spent.Questions, &r.spent.Tokens, &r.seq, &head, &r.deleted); err != nil {
-			return nil, wrapRead(err)
-		}
-		if len(digest) != len(r.Digest) || len(head) != len(r.head) {
-			return nil, &CorruptError{Holdout: r.books.id, Seq: -1, Reason: "digest or head is not 32 bytes"}
-		}
-		copy(r.Digest[:], digest)
-		copy(r.head[:], head)
-		r.ID, r.Created, r.Limits = r.books.id, time.Unix(0, created).UTC(), r.limits
-		all = append(all, r)
-	}
-	return all, wrapRead(rows.Err())
 }
 
 func newLines(w io.Writer) *json.Encoder {
@@ -137,48 +98,56 @@ func newLines(w io.Writer) *json.Encoder {
 	return e
 }
 
-func (r *record) exported() exportRecord {
+func (e *Entry) exported() exportRecord {
 	return exportRecord{
-		Seq: r.Seq, Kind: r.Kind, Time: timeText(r.Time), Query: r.Query, Canonical: string(r.Canonical), Principal: r.Principal,
-		Questions: r.Questions, Tokens: r.Tokens, Spent: r.Spent, Body: string(r.Body), Head: headText(r.Head),
+		Version: e.Version, Seq: e.Seq, Kind: e.Kind, Time: timeText(e.Time), Query: e.Query, Canonical: string(e.Canonical),
+		Principal: e.Principal, Debit: e.Debit, Spent: e.Spent, Body: string(e.Body), Head: HeadText(e.Head),
 	}
 }
 
-// record is the inverse of exported.
-func (e *exportRecord) record() (record, error) {
-	at, err := parseTime(e.Time)
+// entry is the inverse of exported.
+func (r *exportRecord) entry() (Entry, error) {
+	at, err := parseTime(r.Time)
 	if err != nil {
-		return record{}, fmt.Errorf("time: %w", err)
+		return Entry{}, fmt.Errorf("time: %w", err)
 	}
-	head, ok := parseHead(e.Head)
+	head, ok := parseHead(r.Head)
 	if !ok {
-		return record{}, fmt.Errorf("head %q is not sha256: and 64 hexadecimal digits", short(e.Head))
+		return Entry{}, fmt.Errorf("head %q is not sha256: and 64 hexadecimal digits", short(r.Head))
 	}
-	return record{
-		Entry: Entry{Seq: e.Seq, Kind: e.Kind, Time: at, Query: e.Query, Canonical: []byte(e.Canonical), Principal: e.Principal,
-			Questions: e.Questions, Tokens: e.Tokens, Body: []byte(e.Body)},
-		Spent: e.Spent, Head: head,
-	}, nil
+	return Entry{Version: r.Version, Seq: r.Seq, Kind: r.Kind, Time: at, Query: r.Query, Canonical: []byte(r.Canonical),
+		Principal: r.Principal, Debit: r.Debit, Spent: r.Spent, Body: []byte(r.Body), Head: head}, nil
 }
 
-// facts is what the header says of the holdout.
-func (h *exportHeader) facts() (facts, error) {
-	f := facts{ID: h.Holdout, Limits: h.Limits, Public: []byte(h.Public)}
-	if h.Format != ExportFormat {
-		return f, fmt.Errorf("format is %q, not %q", short(h.Format), ExportFormat)
+// checkFormat refuses what is no export, and an export of another version.
+func checkFormat(format string) error {
+	if format == ExportFormat {
+		return nil
 	}
+	digits, ok := strings.CutPrefix(format, exportName)
+	version, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || err != nil {
+		return fmt.Errorf("format is %q, not %q", short(format), ExportFormat)
+	}
+	return &VersionError{What: "the export", Got: version, Known: exportVersion}
+}
+
+// holdout is what the header says of the holdout.
+func (h *exportHeader) holdout() (Holdout, error) {
+	out := Holdout{ID: h.Holdout, Limits: h.Limits, Public: []byte(h.Public), Spent: h.Spent, Deleted: h.Deleted}
 	var err error
-	if f.Created, err = parseTime(h.Created); err != nil {
-		return f, fmt.Errorf("created: %w", err)
+	if out.Created, err = parseTime(h.Created); err != nil {
+		return out, fmt.Errorf("created: %w", err)
 	}
-	var ok bool
-	if f.Digest, ok = parseHex(h.Digest); !ok {
-		return f, fmt.Errorf("digest %q is not 64 hexadecimal digits", short(h.Digest))
+	digest, ok := parseHex(h.Digest)
+	if !ok {
+		return out, fmt.Errorf("digest %q is not 64 hexadecimal digits", short(h.Digest))
 	}
+	out.Digest = digest
 	if h.Entries < 1 || h.Entries == math.MaxInt64 {
-		return f, fmt.Errorf("%d entries: a chain has a genesis entry", h.Entries)
+		return out, fmt.Errorf("%d entries: a chain has a genesis entry", h.Entries)
 	}
-	return f, nil
+	return out, h.Limits.checkLimits()
 }
 
 // short keeps foreign text in messages short.

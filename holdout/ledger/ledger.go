@@ -2,245 +2,106 @@ package ledger
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
+	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"sync"
-	"sync/atomic"
-	"time"
 )
 
-// Ledger is an open ledger. Its methods may be called from many goroutines.
-type Ledger struct {
-	path       string
-	replayOnly bool
-	mustExist  bool
-	sealer     sealer
-	log        *slog.Logger
-	locked     []*os.File
-	readers    *readers
+// Ledger is an open ledger: the contract that every implementation keeps, and that ledgertest.Run tests. Its methods may be called
+// from many goroutines.
+//
+// What holds for all of them:
+//
+//   - A call that writes returns nil only when what it wrote is durable: it survives the end of the process and of the machine.
+//     Until then nobody reads any of it.
+//   - A call that refuses (with any error but ErrUnavailable) has written nothing.
+//   - ErrUnavailable says that the outcome of a write is not known, or that a read failed now. It is safe to ask again. The
+//     ledger recovers by itself, and Ready says when it has.
+//   - When ctx ends first, the error is ErrUnavailable and ctx.Err(). A write that had begun is finished all the same.
+//   - A reader sees what was durable at one moment, and everything that was acknowledged to anyone before its call.
+//   - After Close every call fails with ErrClosed or, of a read, with an error that says so.
+type Ledger interface {
+	// CreateHoldout records a new holdout with its chain's genesis entry, and the idempotency key of the upload, if any. A zero Created
+	// is now. It fails with *ExistsError if the digest is known, also that of a deleted holdout, or if the same request has made a
+	// holdout before; with ErrExists if the id is known; with ErrIdempotencyMismatch if the key was used for another request; with
+	// ErrInvalid if it cannot be recorded.
+	CreateHoldout(ctx context.Context, h Holdout, idem *Idempotency) error
+	// Holdout returns a holdout with what it has spent, also a deleted or a damaged one, or ErrNotFound.
+	Holdout(ctx context.Context, id string) (Holdout, error)
+	// Holdouts returns all holdouts in the order of their creation, deleted and damaged ones included.
+	Holdouts(ctx context.Context) ([]Holdout, error)
+	// HoldoutByDigest returns the id under which a table is known; ok is false if it is not.
+	HoldoutByDigest(ctx context.Context, digest [32]byte) (id string, ok bool, err error)
+	// DeleteHoldout erases a holdout's secret and state for good and ends its chain with an entry that says who did it.
+	// What was answered stays, and so does the digest: the same table is refused for ever. Deleting again does nothing.
+	DeleteHoldout(ctx context.Context, id, principal string) error
 
-	mu     sync.RWMutex // guards closed; held for reading while a request is queued
-	closed bool
-	queue  chan *request
-	ended  chan struct{} // closed when the writer has ended
+	// Update runs fn with the holdout's books and returns when what fn appended is durable: all of it, with the new state, or
+	// nothing. No two updates of a holdout run on the same books: each sees what all before it did. If fn returns an error
+	// nothing of it is kept, and Update returns that error. A panic of fn is raised in the caller's goroutine.
+	//
+	// fn must be quick and pure in memory and must not call the ledger: others wait for it. It may run more than once, when a commit
+	// has to be tried again or when the books turn out not to be the newest; the last run counts. An implementation may so
+	// send debit, answer and state in one round trip, on the books that it believes in.
+	//
+	// It fails with ErrNotFound, ErrDeleted, or ErrCorrupt if nothing can be built on the holdout's chain. After a commit that
+	// failed all who waited for it get ErrUnavailable; the next run of fn sees what is durable, whichever way it went.
+	Update(ctx context.Context, id string, fn func(tx *Tx) error) error
+	// Answer returns the recorded answer to a query: the bytes that were sent when it was asked first. An entry that is not what the
+	// chain says is ErrCorrupt.
+	Answer(ctx context.Context, id, query string) (body []byte, ok bool, err error)
+	// Answers returns the answers with a seq above after, in order, at most limit (MaxAnswers if it is 0 or more than that).
+	// With a principal, only those that it asked first. An unknown holdout is ErrNotFound, and an entry that is not what the
+	// chain says is ErrCorrupt.
+	Answers(ctx context.Context, id, principal string, after int64, limit int) ([]Entry, error)
+	// Idempotency returns what an idempotency key was used for. A use is remembered for IdempotencyLife at least.
+	Idempotency(ctx context.Context, principal, key string) (i Idempotency, ok bool, err error)
 
-	damaged map[string]error // holdouts whose books cannot be built on; not changed once the ledger is open
+	// HeadAt returns the head of a holdout's entry, as entries and answers say it; ok is false if there is no such entry.
+	HeadAt(ctx context.Context, id string, seq int64) (head string, ok bool, err error)
+	// Export writes a holdout's chain as JSON Lines (docs/format/ledger.md): released bytes and public debits, and no secret. It is
+	// consistent although others go on writing, and ends where the books stood when it began. It fails with ErrNotFound.
+	Export(ctx context.Context, id string, w io.Writer) error
 
-	committed atomic.Int64 // when the last commit succeeded, in nanoseconds since 1970; 0 while the writer is down
+	// CreateKey records an API key. It fails with ErrExists if its id or hash is known, also that of a revoked key.
+	CreateKey(ctx context.Context, k Key) error
+	// Keys returns all keys in the order of their creation, revoked ones included.
+	Keys(ctx context.Context) ([]Key, error)
+	// KeyByHash returns the key with this hash. A revoked key is not found: whoever shows it has no rights.
+	KeyByHash(ctx context.Context, hash [32]byte) (k Key, ok bool, err error)
+	// RevokeKey takes a key's rights away for good. Revoking again does nothing; an unknown id is ErrNotFound.
+	RevokeKey(ctx context.Context, id string) error
 
-	files atomic.Pointer[openFiles] // of the writer's connection; nil while it is down
-
-	writer writer // the writer goroutine's own
-
-	told func(id string, seq int64, head string) // Options.Committed
-
-	// fault is asked before and after steps of a commit; tests make it fail. Nil outside of tests.
-	fault func(step string) error
+	// Ready returns nil when the ledger can commit. Where no commit of the last moments says so it commits a probe, so that a full
+	// disk turns it red before a question is lost on it, and room on the disk turns it green again.
+	Ready(ctx context.Context) error
+	// Close finishes what was accepted and closes the ledger. A second Close does nothing.
+	Close() error
 }
 
-// queueSize is how many requests wait before their callers do; two groups keep the writer busy.
-const queueSize = 2 * maxGroup
-
-// freshFor is how long a commit vouches for the next one in Ready.
-const freshFor = time.Second
-
-// Open opens the ledger at o.Path, makes it if there is none, and takes it for this process alone. It fails with
-// ErrInUse, ErrWrongKey, ErrLost, or what the disk says.
-func Open(ctx context.Context, o Options) (*Ledger, error) {
-	return open(ctx, o, o.Fault)
+// Options say how a ledger is opened. Where it lives is the implementation's to say.
+type Options struct {
+	// Key is the server key: it seals secrets and mechanism states at rest. It must not be all zeros, unless ReplayOnly. Open fails with
+	// ErrWrongKey if the ledger was made with another one.
+	Key [32]byte
+	// ReplayOnly opens the ledger without the key: everything recorded can be read, exported and replayed; nothing can
+	// be written (ErrReplayOnly), and Secret and State come back nil. It is what is left when the server key is lost.
+	ReplayOnly bool
+	// MustExist makes Open fail with ErrLost, and make nothing, where there is no ledger or an empty one: other files say that
+	// there was one.
+	MustExist bool
+	// Committed, if it is not nil, hears where a holdout's chain ends after a durable commit of updates: the seq and head of
+	// its last entry. It is called before those who wait are told, so it must be quick and must not call the ledger.
+	Committed func(id string, seq int64, head string)
+	// Logger hears of commits that failed and of the recovery. It never hears of queries or answers. Nil: silence.
+	Logger *slog.Logger
+	// Fault, in tests, is called at the steps of every commit (StepBegin and so on). An error of it is the disk's or the network's: the
+	// commit fails there. While it waits the commit waits.
+	Fault func(step string) error
 }
 
-func open(ctx context.Context, o Options, fault func(string) error) (*Ledger, error) {
-	if o.Path == "" {
-		return nil, invalid("no path")
-	}
-	if o.Key == [32]byte{} && !o.ReplayOnly {
-		return nil, invalid("the server key is all zeros")
-	}
-	path, err := filepath.Abs(o.Path)
-	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
-	}
-	l := &Ledger{
-		path: path, replayOnly: o.ReplayOnly, sealer: sealer{key: o.Key}, log: o.Logger, fault: fault, told: o.Committed, mustExist: o.MustExist,
-		queue: make(chan *request, queueSize), ended: make(chan struct{}),
-	}
-	if l.log == nil {
-		l.log = slog.New(slog.DiscardHandler)
-	}
-	if err := l.start(ctx); err != nil {
-		return nil, errors.Join(err, l.release())
-	}
-	return l, nil
-}
-
-// start takes the lock and opens both pools. What it opened before it failed is closed by release.
-func (l *Ledger) start(ctx context.Context) error {
-	if l.replayOnly {
-		if _, err := os.Stat(l.path); err != nil {
-			return fmt.Errorf("ledger: replay only: %w", err)
-		}
-	} else if l.mustExist && missing(l.path) {
-		return fmt.Errorf("%w: %s is missing or empty", ErrLost, l.path)
-	} else if err := create(l.path); err != nil {
-		return err
-	}
-	var err error
-	if l.locked, err = lock(l.path); err != nil {
-		return err
-	}
-	if !l.replayOnly {
-		if err := checkAccess(l.path); err != nil {
-			return err
-		}
-		if err := l.startWriter(ctx); err != nil {
-			if !noRoom(err) || l.writer.db == nil {
-				return err
-			}
-			l.log.Error("the disk is full: recorded answers can be read, and the ledger goes on when there is room", "error", err)
-			l.down(err)
-		}
-	}
-	if l.readers, err = openReaders(l.path); err != nil {
-		return err
-	}
-	if err := checkVersion(ctx, l.readers); err != nil {
-		return err
-	}
-	if l.writer.db == nil && !l.replayOnly {
-		if err := l.checkKey(ctx, l.readers.DB); err != nil {
-			return err
-		}
-	}
-	if err := l.checkHoldouts(ctx); err != nil {
-		return err
-	}
-	if l.replayOnly {
-		close(l.ended)
-	} else {
-		go l.write()
-	}
-	return nil
-}
-
-// startWriter opens the connection that writes, brings the schema up to date and checks the key.
-func (l *Ledger) startWriter(ctx context.Context) error {
-	db, err := openWriter(ctx, l.path)
-	if err != nil {
-		return err
-	}
-	l.writer.db = db
-	if err := settle(ctx, db); err != nil {
-		return err
-	}
-	if l.mustExist {
-		if err := db.QueryRowContext(ctx, "SELECT 1 FROM meta WHERE name = 'key-check'").Scan(new(int)); err != nil {
-			return fmt.Errorf("%w: %s has nothing in it (%v)", ErrLost, l.path, err)
-		}
-	}
-	if err := migrate(ctx, db); err != nil {
-		return err
-	}
-	if err := l.checkKey(ctx, db); err != nil {
-		return err
-	}
-	return l.resume(ctx)
-}
-
-// checkKey opens the sealed check value, or makes it in a new ledger.
-func (l *Ledger) checkKey(ctx context.Context, db *sql.DB) error {
-	var sealed []byte
-	err := db.QueryRowContext(ctx, "SELECT value FROM meta WHERE name = 'key-check'").Scan(&sealed)
-	if errors.Is(err, sql.ErrNoRows) {
-		if sealed, err = l.sealer.seal([]byte(chainTag), purposeKeyCheck); err == nil {
-			_, err = db.ExecContext(ctx, "INSERT INTO meta (name, value) VALUES ('key-check', ?)", sealed)
-		}
-		if err != nil {
-			return fmt.Errorf("ledger: key check: %w", err)
-		}
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("ledger: key check: %w", err)
-	}
-	if _, err := l.sealer.open(sealed, purposeKeyCheck); err != nil {
-		return fmt.Errorf("%w: %s was sealed with another one; put back the server.key that belongs to it (a backup has both), "+
-			"or open it for replay only: recorded answers can then be read, and no new one given", ErrWrongKey, l.path)
-	}
-	return nil
-}
-
-// missing reports whether there is no ledger: no file, or one without a byte and without a log.
-func missing(path string) bool {
-	for _, suffix := range []string{"", "-wal"} {
-		if info, err := os.Stat(path + suffix); err == nil && info.Size() > 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// Close finishes what was queued and closes the ledger. Later calls fail with ErrClosed; a second Close does nothing.
-func (l *Ledger) Close() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		<-l.ended
-		return nil
-	}
-	l.closed = true
-	close(l.queue)
-	l.mu.Unlock()
-	<-l.ended
-	return l.release()
-}
-
-// release closes what is open: the writer last, for the last connection empties the write-ahead log, and then the lock.
-func (l *Ledger) release() error {
-	l.files.Store(nil)
-	var errs []error
-	if l.readers != nil {
-		errs = append(errs, l.readers.Close())
-	}
-	if l.writer.db != nil {
-		errs = append(errs, l.writer.db.Close())
-	}
-	for _, f := range l.locked {
-		errs = append(errs, f.Close())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("ledger: close: %w", err)
-	}
-	return nil
-}
-
-// Ready returns nil when the ledger can commit. It believes a commit of the last second; otherwise it commits a probe,
-// so that a full disk turns it red before a question is lost on it, and room on the disk turns it green again.
-func (l *Ledger) Ready(ctx context.Context) error {
-	if l.replayOnly {
-		return ErrReplayOnly
-	}
-	if err := l.files.Load().check(l.path); err != nil {
-		return unavailable(err)
-	}
-	if at := l.committed.Load(); at != 0 && time.Since(time.Unix(0, at)) < freshFor {
-		l.mu.RLock()
-		defer l.mu.RUnlock()
-		if l.closed {
-			return ErrClosed
-		}
-		return nil
-	}
-	return l.alone(ctx, probe)
-}
-
-// probe is the smallest durable change.
-func probe(ctx context.Context, tx *sql.Tx) error {
-	_, err := tx.ExecContext(ctx, "INSERT INTO meta (name, value) VALUES ('probe', ?1) ON CONFLICT (name) DO UPDATE SET value = ?1",
-		[]byte(timeText(time.Now())))
-	return err
-}
+// Steps of a commit, as Options.Fault hears of them.
+const (
+	StepBegin     = "begin"     // before anything is written
+	StepCommit    = "commit"    // everything is written and nothing of it is durable
+	StepCommitted = "committed" // it is durable, and nobody knows
+)

@@ -1,6 +1,6 @@
 //go:build python
 
-package ledger
+package ledger_test
 
 import (
 	"os"

@@ -2,8 +2,9 @@ package ledger
 
 import (
 	"encoding/json"
-	"log/slog"
+	"errors"
 	"time"
+	"unicode/utf8"
 )
 
 // Limits of what one call may record. They keep one caller from filling a commit that others wait for.
@@ -17,26 +18,12 @@ const (
 	MaxAppends        = 1 << 14 // answers in one Update: as many as a table may have columns
 )
 
-// Options say where a ledger lives and how it is opened.
-type Options struct {
-	// Path of the SQLite file. Beside it live Path-wal and Path-shm (SQLite's) and Path.lock (ours).
-	Path string
-	// Key is the server key: it seals secrets and mechanism states at rest. It must not be all zeros, unless ReplayOnly.
-	Key [32]byte
-	// ReplayOnly opens the ledger without the key: everything recorded can be read, exported and replayed; nothing can
-	// be written, and Secret and State come back nil. It is what is left when the server key is lost.
-	ReplayOnly bool
-	// MustExist makes Open fail with ErrLost, and make nothing, where there is no ledger or an empty one: other files say that
-	// there was one.
-	MustExist bool
-	// Committed, if it is not nil, hears where a holdout's chain ends after a durable commit of updates: the seq and head of
-	// its last entry. It is called by the writer, so it must be quick and must not call the ledger.
-	Committed func(id string, seq int64, head string)
-	// Logger hears of commits that failed and of the recovery. It never hears of queries or answers. Nil: silence.
-	Logger *slog.Logger
-	// Fault, in tests, is called before and after the steps of a commit ("begin", "commit", "committed") and makes them fail.
-	Fault func(step string) error
-}
+// MaxAnswers is how many entries Answers returns at most; ask again after the last one.
+const MaxAnswers = 1000
+
+// IdempotencyLife is how long an idempotency key is remembered. Forgetting one is harmless: a question asked again is
+// replayed by its id, and a table uploaded again is refused by its digest.
+const IdempotencyLife = 7 * 24 * time.Hour
 
 // Holdout is a holdout as the ledger keeps it.
 type Holdout struct {
@@ -46,8 +33,9 @@ type Holdout struct {
 	Public  json.RawMessage // the card and settings, as the service wrote them; the chain's genesis commits to these bytes
 	Secret  []byte          // sealed at rest; nil once deleted and when opened with ReplayOnly
 
-	// The guarantee's limits: what may be spent in all. A Tokens of 0 means that there are none to spend.
-	Questions, Tokens int64
+	// Limits are what may be spent in all, by meter. A debit may name these meters and no others.
+	Limits Meters
+	Spent  Meters // so far; names the meters of Limits. Zero in CreateHoldout
 
 	State   []byte // the mechanism's state, sealed at rest; nil as Secret is
 	Deleted bool
@@ -57,14 +45,30 @@ type Holdout struct {
 	Damage error
 }
 
+// Check says whether a new holdout can be recorded, or is ErrInvalid.
+func (h *Holdout) Check() error {
+	switch {
+	case h.Deleted:
+		return invalid("a holdout is not created deleted")
+	case len(h.Spent) > 0:
+		return invalid("a holdout is created with nothing spent")
+	case len(h.Public) > MaxPublicBytes || len(h.Secret) > MaxSecretBytes || len(h.State) > MaxStateBytes:
+		return invalid("public, secret and state of %d, %d and %d bytes, at most %d, %d and %d",
+			len(h.Public), len(h.Secret), len(h.State), MaxPublicBytes, MaxSecretBytes, MaxStateBytes)
+	case !utf8.Valid(h.Public) || !json.Valid(h.Public):
+		return invalid("public part is not JSON in UTF-8")
+	}
+	return errors.Join(h.Limits.checkLimits(), checkText("holdout id", h.ID, false), checkTime(h.Created))
+}
+
 // Debit is what an answer costs, with the answer.
 type Debit struct {
-	Query             string // the query's id, "sha256:…": answered at most once per holdout
-	Canonical         []byte // the query's canonical form; UTF-8
-	Principal         string // who asked first
-	Questions, Tokens int64  // what this answer spends; neither negative
-	Core              []byte // the answer: a non-empty JSON object in UTF-8 without surrounding space
-	Time              time.Time
+	Query     string // the query's id, "sha256:…": answered at most once per holdout
+	Canonical []byte // the query's canonical form; UTF-8
+	Principal string // who asked first
+	Cost      Meters // what this answer spends; none negative, each a meter of the holdout
+	Core      []byte // the answer: a non-empty JSON object in UTF-8 without surrounding space
+	Time      time.Time
 	// Void says that the question failed after rows had been read: the debit is recorded and no answer. The query can be asked, and
 	// paid, again.
 	Void bool
@@ -85,6 +89,12 @@ type Idempotency struct {
 	Resource  string   // what the request made: a holdout's id, …
 }
 
+// Check says whether the use can be recorded, or is ErrInvalid.
+func (i *Idempotency) Check() error {
+	return errors.Join(checkText("principal", i.Principal, true), checkText("idempotency key", i.Key, false),
+		checkText("resource", i.Resource, true))
+}
+
 // Kinds of chain entries.
 const (
 	KindGenesis = "genesis" // seq 0: the public facts of the holdout
@@ -93,14 +103,23 @@ const (
 	KindDeleted = "deleted" // the last entry of a deleted holdout
 )
 
-// Entry is one recorded chain entry.
+// EntryVersion is the version of the encoding of chain entries that this program writes: which parts there are, in which order
+// they are hashed, and what the core of each kind holds. Version 1 was never released.
+const EntryVersion = 2
+
+// Entry is one chain entry, with everything that its head commits to.
 type Entry struct {
-	Seq               int64
-	Time              time.Time
-	Query, Principal  string
-	Questions, Tokens int64 // spent by this entry
-	Canonical, Body   []byte
-	Kind              string
+	Version   int
+	Seq       int64
+	Kind      string
+	Time      time.Time
+	Query     string
+	Canonical []byte
+	Principal string
+	Debit     Meters // of this entry
+	Spent     Meters // after it
+	Body      []byte // the bytes that were sent
+	Head      [32]byte
 }
 
 // Key is an API key; only its hash is kept.
@@ -111,22 +130,22 @@ type Key struct {
 	Revoked         bool
 }
 
+// Check says whether the key can be recorded, or is ErrInvalid.
+func (k *Key) Check() error {
+	return errors.Join(checkText("key id", k.ID, false), checkText("key name", k.Name, true),
+		checkText("key scope", k.Scope, false), checkTime(k.Created))
+}
+
 // Report says what a verification found in order.
 type Report struct {
 	Holdout string `json:"holdout"`
 	Entries int64  `json:"entries"` // of the chain, genesis included
 	Answers int64  `json:"answers"`
 	Voids   int64  `json:"voids"` // questions that failed after rows had been read
-	Spent   Amount `json:"spent"`
-	Limits  Amount `json:"limits"`
+	Spent   Meters `json:"spent"`
+	Limits  Meters `json:"limits"`
 	Head    string `json:"head"` // compare it with the head of an answer that was kept elsewhere
 	Deleted bool   `json:"deleted,omitempty"`
 
 	Public string `json:"-"` // the holdout's public facts, which the genesis entry commits to
-}
-
-// Amount is a number of questions and of tokens.
-type Amount struct {
-	Questions int64 `json:"questions"`
-	Tokens    int64 `json:"tokens"`
 }

@@ -109,7 +109,7 @@ func TestQuestions(t *testing.T) {
 
 	export := s.get(path + "/ledger")
 	report, err := ledger.VerifyExport(bytes.NewReader(export.body))
-	if err != nil || report.Answers != 3 || report.Spent.Questions != 4 || report.Holdout != card.ID {
+	if err != nil || report.Answers != 3 || report.Spent["questions"] != 4 || report.Holdout != card.ID {
 		t.Errorf("ledger: %+v %v", report, err)
 	}
 	if !bytes.Contains(export.body, []byte(recorded)) && !bytes.Contains(export.body, []byte(strings.ReplaceAll(recorded, `"`, `\"`))) {

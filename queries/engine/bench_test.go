@@ -136,7 +136,7 @@ func BenchmarkScreen10k(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				plan, err := q.Compile(table.Schema(), queries.Training(trainingTable{s}))
+				plan, err := q.Compile(context.Background(), table.Schema(), queries.Training(trainingTable{s}))
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -152,8 +152,8 @@ func BenchmarkScreen10k(b *testing.B) {
 // trainingTable is a training part that is a table in memory.
 type trainingTable struct{ *Table }
 
-func (t trainingTable) Means(functions []rowfn.Function) ([]float64, error) {
-	sums, err := t.Sums(context.Background(), functions, 0, t.Units())
+func (t trainingTable) Means(ctx context.Context, functions []rowfn.Function) ([]float64, error) {
+	sums, err := t.Sums(ctx, functions, 0, t.Units())
 	means := make([]float64, len(sums))
 	for i, sum := range sums {
 		means[i] = float64(sum) / float64(t.Units()*rowfn.One)

@@ -24,7 +24,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	plan, err := q.Compile(table.Schema())
+	plan, err := q.Compile(context.Background(), table.Schema())
 	if err != nil {
 		panic(err)
 	}

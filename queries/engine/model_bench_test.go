@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"os"
@@ -85,7 +86,7 @@ func benchmarkModel(b *testing.B, name string, trees, depth int) {
 		b.Fatal(err)
 	}
 	table := modelTable(b, rows)
-	p, err := q.Compile(table.Schema())
+	p, err := q.Compile(context.Background(), table.Schema())
 	if err != nil {
 		b.Fatal(err)
 	}

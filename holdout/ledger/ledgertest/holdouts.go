@@ -1,0 +1,307 @@
+package ledgertest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// chainIsWhole: every entry follows from the one before, of every kind, and is what was recorded.
+func chainIsWhole(t *testing.T, s *suite) {
+	l := s.open(t)
+	h := testHoldout("ho_1", 10, 2)
+	create(t, l, h)
+	heads := []string{ledger.HeadText(h.Genesis().Head)}
+	err := l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error { // two in one update, with what JSON escapes
+		for _, name := range []string{"b <&>", "c \u2028"} {
+			r, err := tx.Append(testDebit(name))
+			if err != nil {
+				return err
+			}
+			heads = append(heads[:r.Seq], r.Head)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	void := testDebit("void")
+	void.Void = true
+	void.Cost = ledger.Meters{"tokens": 1}
+	heads = append(heads, mustAsk(t, l, "ho_1", void).Head)
+	if err := l.DeleteHoldout(t.Context(), "ho_1", "key_admin"); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(export(t, l, "ho_1")), "\n"), "\n")
+	kinds := []string{ledger.KindGenesis, ledger.KindAnswer, ledger.KindAnswer, ledger.KindVoid, ledger.KindDeleted}
+	if len(lines) != 1+len(kinds) {
+		t.Fatalf("%d lines of an export", len(lines))
+	}
+	for seq, kind := range kinds {
+		var e struct {
+			Version    int
+			Seq        int64
+			Kind, Head string
+		}
+		if err := json.Unmarshal([]byte(lines[seq+1]), &e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Version != ledger.EntryVersion || e.Seq != int64(seq) || e.Kind != kind || seq < len(heads) && e.Head != heads[seq] {
+			t.Errorf("entry %d is %+v, want a %s", seq, e, kind)
+		}
+		if head, ok, err := l.HeadAt(t.Context(), "ho_1", int64(seq)); head != e.Head || !ok || err != nil {
+			t.Errorf("head at %d: %s %v %v, want %s", seq, head, ok, err, e.Head)
+		}
+	}
+	if _, ok, err := l.HeadAt(t.Context(), "ho_1", int64(len(kinds))); ok || err != nil {
+		t.Errorf("a head behind the last: %v", err)
+	}
+	s.verify(t, l)
+}
+
+// exportIsConsistentWhileWriting exports while others ask: every export verifies.
+func exportIsConsistentWhileWriting(t *testing.T, s *suite) {
+	l := s.open(t)
+	create(t, l, testHoldout("ho_1", 1<<40, 0))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for i := 0; ctx.Err() == nil; i++ {
+			if _, err := ask(l, context.Background(), "ho_1", numbered(i)); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
+	var last int64
+	for range 8 {
+		r, err := ledger.VerifyExport(bytes.NewReader(export(t, l, "ho_1")))
+		if err != nil || r.Entries < last {
+			t.Fatalf("%+v after %d entries: %v", r, last, err)
+		}
+		last = r.Entries
+		reports, err := s.store.Verify(t.Context())
+		if err != nil || reports[0].Entries < last {
+			t.Fatalf("%+v after %d entries: %v", reports, last, err)
+		}
+	}
+	cancel()
+	<-ended
+}
+
+// sameTableIsRefusedForEver: a digest is known for ever, and a deleted holdout keeps its answers and nothing secret.
+func sameTableIsRefusedForEver(t *testing.T, s *suite) {
+	l := s.open(t)
+	h := testHoldout("ho_1", 5, 0)
+	create(t, l, h)
+	got, err := l.Holdout(t.Context(), "ho_1")
+	want := h
+	want.Spent = ledger.Meters{"questions": 0, "tokens": 0}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("holdout %+v %v, want %+v", got, err, want)
+	}
+	mustAsk(t, l, "ho_1", testDebit("a"))
+	h.ID = "ho_2"
+	check := func() {
+		t.Helper()
+		var known *ledger.ExistsError
+		if err := l.CreateHoldout(t.Context(), h, nil); !errors.As(err, &known) || known.ID != "ho_1" || !errors.Is(err, ledger.ErrExists) {
+			t.Errorf("create again: %v", err)
+		}
+		if id, ok, err := l.HoldoutByDigest(t.Context(), h.Digest); id != "ho_1" || !ok || err != nil {
+			t.Errorf("by digest: %q %v %v", id, ok, err)
+		}
+	}
+	check()
+	for range 2 { // deleting again does nothing
+		if err := l.DeleteHoldout(t.Context(), "ho_1", "key_admin"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check()
+	gone, err := l.Holdout(t.Context(), "ho_1")
+	if err != nil || !gone.Deleted || gone.Secret != nil || gone.State != nil {
+		t.Errorf("deleted holdout: %+v %v", gone, err)
+	}
+	if _, err := ask(l, t.Context(), "ho_1", testDebit("b")); !errors.Is(err, ledger.ErrDeleted) {
+		t.Errorf("update: %v", err)
+	}
+	if body, ok, err := l.Answer(t.Context(), "ho_1", testDebit("a").Query); !ok || err != nil || len(body) == 0 {
+		t.Errorf("old answer: %v %v", ok, err)
+	}
+	if r := s.verify(t, l); !r[0].Deleted || r[0].Entries != 3 {
+		t.Errorf("report %+v", r)
+	}
+	h.Digest[0]++
+	h.ID = "ho_1"
+	if err := l.CreateHoldout(t.Context(), h, nil); !errors.Is(err, ledger.ErrExists) {
+		t.Errorf("another table under a known id: %v", err)
+	}
+	h.ID, h.Created = "ho_0", time.Time{}
+	create(t, l, h)
+	all, err := l.Holdouts(t.Context())
+	if err != nil || len(all) != 2 || all[0].ID != "ho_1" || all[1].ID != "ho_0" || all[1].Created.IsZero() {
+		t.Errorf("holdouts %+v %v, want both in the order of their creation", all, err)
+	}
+}
+
+// idempotency: a key stands for one request of one principal, for ever as far as a test can see.
+func idempotency(t *testing.T, s *suite) {
+	l := s.open(t)
+	first := ledger.Idempotency{Principal: "p", Key: "k", Request: [32]byte{1}}
+	if err := l.CreateHoldout(t.Context(), testHoldout("ho_1", 5, 0), &first); err != nil {
+		t.Fatal(err)
+	}
+	got, ok, err := l.Idempotency(t.Context(), "p", "k")
+	if first.Resource = "ho_1"; got != first || !ok || err != nil {
+		t.Fatalf("recorded %+v %v %v", got, ok, err)
+	}
+	other := first
+	other.Request[0]++
+	if err := l.CreateHoldout(t.Context(), testHoldout("ho_2", 5, 0), &other); !errors.Is(err, ledger.ErrIdempotencyMismatch) {
+		t.Errorf("upload with another body: %v", err)
+	}
+	var known *ledger.ExistsError
+	if err := l.CreateHoldout(t.Context(), testHoldout("ho_2", 5, 0), &first); !errors.As(err, &known) || known.ID != "ho_1" {
+		t.Errorf("upload again: %v", err)
+	}
+	if _, err := l.Holdout(t.Context(), "ho_2"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("a refused upload left its holdout: %v", err)
+	}
+	use := func(i ledger.Idempotency) error {
+		return l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+			if err := tx.Idempotent(i); err != nil {
+				return err
+			}
+			return tx.Idempotent(i) // also within an update
+		})
+	}
+	question := ledger.Idempotency{Principal: "p", Key: "q", Request: [32]byte{2}, Resource: "ho_1"}
+	for range 2 {
+		if err := use(question); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok, err := l.Idempotency(t.Context(), "p", "q"); got != question || !ok || err != nil {
+			t.Fatalf("recorded %+v %v %v", got, ok, err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l = s.open(t)
+	}
+	question.Request[0]++
+	if err := use(question); !errors.Is(err, ledger.ErrIdempotencyMismatch) {
+		t.Errorf("question with another body: %v", err)
+	}
+	question.Principal = "someone else"
+	if err := use(question); err != nil {
+		t.Errorf("the same key of another principal: %v", err)
+	}
+	if err := use(ledger.Idempotency{Principal: "p"}); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("empty key: %v", err)
+	}
+}
+
+// keys are found by their hash until they are revoked, and known for ever.
+func keys(t *testing.T, s *suite) {
+	l := s.open(t)
+	k := ledger.Key{ID: "key_1", Name: "Ann", Scope: "analyst", Created: time.Unix(7, 0).UTC(), Hash: [32]byte{9}}
+	if err := l.CreateKey(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	if got, ok, err := l.KeyByHash(t.Context(), k.Hash); got != k || !ok || err != nil {
+		t.Errorf("by hash: %+v %v %v", got, ok, err)
+	}
+	same := ledger.Key{ID: "key_2", Scope: "admin", Hash: k.Hash}
+	if err := l.CreateKey(t.Context(), same); !errors.Is(err, ledger.ErrExists) {
+		t.Errorf("the same hash: %v", err)
+	}
+	for range 2 {
+		if err := l.RevokeKey(t.Context(), "key_1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = s.open(t)
+	if _, ok, err := l.KeyByHash(t.Context(), k.Hash); ok || err != nil {
+		t.Errorf("a revoked key is found: %v %v", ok, err)
+	}
+	if err := l.CreateKey(t.Context(), same); !errors.Is(err, ledger.ErrExists) {
+		t.Errorf("the hash of a revoked key: %v", err)
+	}
+	if all, err := l.Keys(t.Context()); err != nil || len(all) != 1 || !all[0].Revoked {
+		t.Errorf("keys %+v %v", all, err)
+	}
+	if err := l.CreateKey(t.Context(), ledger.Key{ID: "key_3", Hash: [32]byte{1}}); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("a key without a scope: %v", err)
+	}
+	if err := l.RevokeKey(t.Context(), "key_9"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("revoke an unknown key: %v", err)
+	}
+}
+
+// wrongKeyAndReplayOnly: another server key opens nothing; without one everything recorded is there, and nothing secret.
+func wrongKeyAndReplayOnly(t *testing.T, s *suite) {
+	l := s.open(t)
+	create(t, l, testHoldout("ho_1", 5, 0))
+	r := mustAsk(t, l, "ho_1", testDebit("a"))
+	want := export(t, l, "ho_1")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.Open(t.Context(), ledger.Options{Key: [32]byte{4}}); !errors.Is(err, ledger.ErrWrongKey) {
+		t.Fatalf("wrong key: %v", err)
+	}
+	if _, err := s.store.Open(t.Context(), ledger.Options{}); !errors.Is(err, ledger.ErrInvalid) {
+		t.Fatalf("no key: %v", err)
+	}
+	old, err := s.store.Open(t.Context(), ledger.Options{ReplayOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, ok, err := old.Answer(t.Context(), "ho_1", testDebit("a").Query); !bytes.Equal(body, r.Body) || !ok || err != nil {
+		t.Errorf("replay: %s %v %v", body, ok, err)
+	}
+	if !bytes.Equal(export(t, old, "ho_1"), want) {
+		t.Error("export differs")
+	}
+	if h, err := old.Holdout(t.Context(), "ho_1"); err != nil || h.Secret != nil || h.State != nil || len(h.Public) == 0 {
+		t.Errorf("holdout %+v %v", h, err)
+	}
+	if _, err := ask(old, t.Context(), "ho_1", testDebit("b")); !errors.Is(err, ledger.ErrReplayOnly) {
+		t.Errorf("update: %v", err)
+	}
+	if err := old.Ready(t.Context()); !errors.Is(err, ledger.ErrReplayOnly) {
+		t.Errorf("ready: %v", err)
+	}
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mustAsk(t, s.open(t), "ho_1", testDebit("b")) // none of it did harm
+}
+
+// mustExist: an empty store is not taken for the ledger that was there.
+func mustExist(t *testing.T, s *suite) {
+	if _, err := s.store.Open(t.Context(), ledger.Options{Key: serverKey, MustExist: true}); !errors.Is(err, ledger.ErrLost) {
+		t.Fatalf("nothing is opened as a ledger that must exist: %v", err)
+	}
+	if err := s.open(t).Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.store.Open(t.Context(), ledger.Options{Key: serverKey, MustExist: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// Answer implements ledger.Ledger.
+func (l *Ledger) Answer(ctx context.Context, id, query string) (body []byte, ok bool, err error) {
+	r, err := scanChained(l.readers.look(ctx, chained+"AND h.id = ? AND e.query = ?", id, query))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, wrapRead(err)
+	}
+	return r.Body, true, nil
+}
+
+// Answers implements ledger.Ledger.
+func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64, limit int) ([]ledger.Entry, error) {
+	number, last, err := l.end(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	text, args := chained+"AND e.holdout = ? AND e.seq > ? AND e.seq <= ? ", []any{number, after, last}
+	if principal != "" {
+		text, args = text+"AND e.principal = ? ", append(args, principal)
+	}
+	rows, err := l.readers.QueryContext(ctx, text+"ORDER BY e.seq LIMIT ?", append(args, page(limit))...)
+	if err != nil {
+		return nil, wrapRead(err)
+	}
+	defer rows.Close()
+	var entries []ledger.Entry
+	for rows.Next() {
+		e, err := scanChained(rows)
+		if err != nil {
+			return nil, wrapRead(err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, wrapRead(rows.Err())
+}
+
+// end is where a holdout's chain ends, and the number of its row.
+func (l *Ledger) end(ctx context.Context, id string) (number, seq int64, err error) {
+	err = l.readers.look(ctx, "SELECT number, seq FROM holdouts JOIN books ON holdout = number WHERE id = ?", id).Scan(&number, &seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, 0, fmt.Errorf("%w: holdout %q", ledger.ErrNotFound, id)
+	}
+	return number, seq, wrapRead(err)
+}
+
+func page(limit int) int {
+	if limit <= 0 || limit > ledger.MaxAnswers {
+		return ledger.MaxAnswers
+	}
+	return limit
+}
+
+// Idempotency implements ledger.Ledger.
+func (l *Ledger) Idempotency(ctx context.Context, principal, key string) (ledger.Idempotency, bool, error) {
+	row := l.readers.look(ctx, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?", principal, key)
+	i, ok, err := scanIdempotency(row, idemKey{principal, key})
+	return i, ok, wrapRead(err)
+}
+
+// entryColumns are what scanEntry scans.
+const entryColumns = "version, seq, kind, time, query, canonical, principal, debit, spent, body, head"
+
+// scanEntry reads an entry, and what else was selected after it. Meters that are not in their one spelling are a *CorruptError.
+func scanEntry(row interface{ Scan(into ...any) error }, more ...any) (e ledger.Entry, err error) {
+	var at int64
+	var head []byte
+	var debit, spent string
+	if err := row.Scan(append([]any{&e.Version, &e.Seq, &e.Kind, &at, &e.Query, &e.Canonical, &e.Principal, &debit, &spent, &e.Body, &head}, more...)...); err != nil {
+		return e, err
+	}
+	e.Time = time.Unix(0, at).UTC()
+	if len(head) != len(e.Head) {
+		return e, &ledger.CorruptError{Seq: e.Seq, Reason: "head is not 32 bytes"}
+	}
+	e.Head = [32]byte(head)
+	var errDebit, errSpent error
+	e.Debit, errDebit = ledger.ParseMeters(debit)
+	e.Spent, errSpent = ledger.ParseMeters(spent)
+	if err := errors.Join(errDebit, errSpent); err != nil {
+		return e, &ledger.CorruptError{Seq: e.Seq, Reason: "debit or spent", Err: err}
+	}
+	return e, nil
+}
+
+// readEntries reads chain entries after < seq <= last, in order.
+func readEntries(ctx context.Context, db querier, number, after, last int64, limit int) ([]ledger.Entry, error) {
+	rows, err := db.QueryContext(ctx, "SELECT "+entryColumns+" FROM entries WHERE holdout = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+		number, after, last, limit)
+	if err != nil {
+		return nil, wrapRead(err)
+	}
+	defer rows.Close()
+	var entries []ledger.Entry
+	for rows.Next() {
+		e, err := scanEntry(rows)
+		if err != nil {
+			return nil, wrapRead(err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, wrapRead(rows.Err())
+}
+
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}

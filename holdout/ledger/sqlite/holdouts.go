@@ -1,0 +1,214 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// CreateHoldout implements ledger.Ledger.
+func (l *Ledger) CreateHoldout(ctx context.Context, h ledger.Holdout, idem *ledger.Idempotency) error {
+	if h.Created.IsZero() {
+		h.Created = time.Now()
+	}
+	if err := h.Check(); err != nil {
+		return err
+	}
+	if idem != nil {
+		if err := idem.Check(); err != nil {
+			return err
+		}
+	}
+	secret, err := l.sealer.Seal(h.Secret, ledger.SecretOf(h.ID))
+	if err != nil {
+		return err
+	}
+	state, err := l.sealer.Seal(h.State, ledger.StateAfter(0, h.ID))
+	if err != nil {
+		return err
+	}
+	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		if idem != nil {
+			if err := firstUse(ctx, tx, idem, h.ID); err != nil {
+				return err
+			}
+		}
+		return insertHoldout(ctx, tx, &l.writer.stmt, &h, secret, state)
+	})
+}
+
+// firstUse records an idempotency key, or says what it was used for.
+func firstUse(ctx context.Context, tx *sql.Tx, i *ledger.Idempotency, resource string) error {
+	row := tx.QueryRowContext(ctx, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?", i.Principal, i.Key)
+	known, ok, err := scanIdempotency(row, idemKey{i.Principal, i.Key})
+	switch {
+	case err != nil:
+		return err
+	case ok && known.Request != i.Request:
+		return ledger.ErrIdempotencyMismatch
+	case ok:
+		return &ledger.ExistsError{ID: known.Resource}
+	}
+	if i.Resource != "" {
+		resource = i.Resource
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO idempotency (principal, key, request, resource, created) VALUES (?, ?, ?, ?, ?)",
+		i.Principal, i.Key, i.Request[:], resource, time.Now().UnixNano())
+	return err
+}
+
+func insertHoldout(ctx context.Context, tx *sql.Tx, stmt *statements, h *ledger.Holdout, secret, state []byte) error {
+	var id string
+	err := tx.QueryRowContext(ctx, "SELECT id FROM holdouts WHERE digest = ?", h.Digest[:]).Scan(&id)
+	if err == nil {
+		return &ledger.ExistsError{ID: id}
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	err = tx.QueryRowContext(ctx, "SELECT id FROM holdouts WHERE id = ?", h.ID).Scan(&id)
+	if err == nil {
+		return fmt.Errorf("%w: holdout %q, for another table", ledger.ErrExists, id)
+	}
+	if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	first := h.Genesis()
+	done, err := tx.ExecContext(ctx, "INSERT INTO holdouts (id, created, digest, public, secret) VALUES (?, ?, ?, ?, ?)",
+		h.ID, h.Created.UnixNano(), h.Digest[:], []byte(h.Public), secret)
+	if err != nil {
+		return err
+	}
+	number, err := done.LastInsertId()
+	if err != nil {
+		return err
+	}
+	if _, err = tx.ExecContext(ctx, "INSERT INTO books (holdout, state, seq, head, deleted) VALUES (?, ?, 0, ?, 0)", number, state, first.Head[:]); err != nil {
+		return err
+	}
+	for name, limit := range h.Limits {
+		if _, err = tx.ExecContext(ctx, "INSERT INTO meters (holdout, name, cap, spent) VALUES (?, ?, ?, 0)", number, name, limit); err != nil {
+			return err
+		}
+	}
+	return stmt.insertEntry(tx, number, &first)
+}
+
+// Holdout implements ledger.Ledger.
+func (l *Ledger) Holdout(ctx context.Context, id string) (ledger.Holdout, error) {
+	all, err := l.holdouts(ctx, "WHERE id = ?", id)
+	if err != nil {
+		return ledger.Holdout{}, err
+	}
+	if len(all) == 0 {
+		return ledger.Holdout{}, fmt.Errorf("%w: holdout %q", ledger.ErrNotFound, id)
+	}
+	return all[0], nil
+}
+
+// Holdouts implements ledger.Ledger.
+func (l *Ledger) Holdouts(ctx context.Context) ([]ledger.Holdout, error) {
+	return l.holdouts(ctx, "ORDER BY number")
+}
+
+// HoldoutByDigest implements ledger.Ledger.
+func (l *Ledger) HoldoutByDigest(ctx context.Context, digest [32]byte) (id string, ok bool, err error) {
+	err = l.readers.QueryRowContext(ctx, "SELECT id FROM holdouts WHERE digest = ?", digest[:]).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", false, nil
+	}
+	return id, err == nil, wrapRead(err)
+}
+
+func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]ledger.Holdout, error) {
+	rows, err := l.readers.QueryContext(ctx, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, 0),
+		(SELECT json_group_object(name, cap) FROM meters WHERE meters.holdout = number),
+		(SELECT json_group_object(name, spent) FROM meters WHERE meters.holdout = number)
+		FROM holdouts LEFT JOIN books ON holdout = number `+which, args...)
+	if err != nil {
+		return nil, wrapRead(err)
+	}
+	defer rows.Close()
+	var all []ledger.Holdout
+	for rows.Next() {
+		var h ledger.Holdout
+		var created, seq int64
+		var digest, public, secret, state []byte
+		var limits, spent string
+		if err := rows.Scan(&h.ID, &created, &digest, &public, &secret, &state, &seq, &h.Deleted, &limits, &spent); err != nil {
+			return nil, wrapRead(err)
+		}
+		h.Created, h.Public = time.Unix(0, created).UTC(), public
+		copy(h.Digest[:], digest) // 32 bytes by the table's CHECK
+		h.Damage = l.damaged[h.ID]
+		if err := errors.Join(json.Unmarshal([]byte(limits), &h.Limits), json.Unmarshal([]byte(spent), &h.Spent)); err != nil {
+			h.Damage = &ledger.CorruptError{Holdout: h.ID, Seq: -1, Reason: "meters", Err: err}
+		}
+		if !l.replayOnly {
+			if h.Secret, err = l.sealer.Open(secret, ledger.SecretOf(h.ID)); err != nil {
+				h.Damage = &ledger.CorruptError{Holdout: h.ID, Seq: -1, Reason: "secret", Err: err}
+			}
+			if h.State, err = l.sealer.Open(state, ledger.StateAfter(seq, h.ID)); err != nil {
+				h.Damage = &ledger.CorruptError{Holdout: h.ID, Seq: seq, Reason: "mechanism state", Err: err}
+			}
+		}
+		all = append(all, h)
+	}
+	return all, wrapRead(rows.Err())
+}
+
+// DeleteHoldout implements ledger.Ledger.
+func (l *Ledger) DeleteHoldout(ctx context.Context, id, principal string) error {
+	if damage := l.damaged[id]; damage != nil {
+		return damage // its last entry would go behind a wrong head
+	}
+	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		b := books{Books: ledger.Books{ID: id}}
+		var scan bookScan
+		err := tx.QueryRowContext(ctx, "SELECT number, "+bookColumns+" FROM holdouts JOIN books ON holdout = number WHERE id = ?", id).
+			Scan(append([]any{&b.number}, scan.into(&b.Books)...)...)
+		if errors.Is(err, sql.ErrNoRows) {
+			return fmt.Errorf("%w: holdout %q", ledger.ErrNotFound, id)
+		}
+		if err != nil || b.Deleted {
+			return err
+		}
+		if err := scan.finish(&b.Books); err != nil {
+			return err
+		}
+		last, err := b.Deletion(principal, time.Now())
+		if err != nil {
+			return err
+		}
+		if err := l.writer.stmt.insertEntry(tx, b.number, &last); err != nil {
+			return err
+		}
+		done, err := tx.ExecContext(ctx, "UPDATE holdouts SET secret = NULL WHERE number = ?", b.number)
+		if err := changedOne(done, err); err != nil {
+			return err
+		}
+		done, err = tx.ExecContext(ctx, "UPDATE books SET state = NULL, deleted = 1, seq = ?, head = ? WHERE holdout = ?", last.Seq, last.Head[:], b.number)
+		if err := changedOne(done, err); err != nil {
+			return err
+		}
+		delete(l.writer.books, id)
+		l.writer.erased = true
+		return nil
+	})
+}
+
+// wrapRead names the ledger in what a reader's connection says. A machine that cannot read now is ledger.ErrUnavailable.
+func wrapRead(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case outOfOrder(err):
+		return fmt.Errorf("%w: read: %w", ledger.ErrUnavailable, err)
+	}
+	return fmt.Errorf("ledger: read: %w", err)
+}

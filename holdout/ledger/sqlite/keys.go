@@ -1,0 +1,88 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// CreateKey implements ledger.Ledger.
+func (l *Ledger) CreateKey(ctx context.Context, k ledger.Key) error {
+	if k.Created.IsZero() {
+		k.Created = time.Now()
+	}
+	if err := k.Check(); err != nil {
+		return err
+	}
+	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		var known bool
+		if err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM keys WHERE id = ? OR hash = ?)", k.ID, k.Hash[:]).Scan(&known); err != nil {
+			return err
+		}
+		if known {
+			return fmt.Errorf("%w: key %q", ledger.ErrExists, k.ID)
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO keys (id, name, scope, created, hash, revoked) VALUES (?, ?, ?, ?, ?, ?)",
+			k.ID, k.Name, k.Scope, k.Created.UnixNano(), k.Hash[:], k.Revoked)
+		return err
+	})
+}
+
+// Keys implements ledger.Ledger.
+func (l *Ledger) Keys(ctx context.Context) ([]ledger.Key, error) {
+	rows, err := l.readers.QueryContext(ctx, keyColumns+"ORDER BY created, id")
+	if err != nil {
+		return nil, wrapRead(err)
+	}
+	defer rows.Close()
+	var keys []ledger.Key
+	for rows.Next() {
+		k, err := scanKey(rows)
+		if err != nil {
+			return nil, wrapRead(err)
+		}
+		keys = append(keys, k)
+	}
+	return keys, wrapRead(rows.Err())
+}
+
+// KeyByHash implements ledger.Ledger.
+func (l *Ledger) KeyByHash(ctx context.Context, hash [32]byte) (ledger.Key, bool, error) {
+	k, err := scanKey(l.readers.look(ctx, keyColumns+"WHERE hash = ? AND revoked = 0", hash[:]))
+	if errors.Is(err, sql.ErrNoRows) {
+		return ledger.Key{}, false, nil
+	}
+	return k, err == nil, wrapRead(err)
+}
+
+// RevokeKey implements ledger.Ledger.
+func (l *Ledger) RevokeKey(ctx context.Context, id string) error {
+	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		done, err := tx.ExecContext(ctx, "UPDATE keys SET revoked = 1 WHERE id = ?", id)
+		if err != nil {
+			return err
+		}
+		n, err := done.RowsAffected()
+		if err == nil && n == 0 {
+			return fmt.Errorf("%w: key %q", ledger.ErrNotFound, id)
+		}
+		return err
+	})
+}
+
+const keyColumns = "SELECT id, name, scope, created, hash, revoked FROM keys "
+
+func scanKey(row interface{ Scan(into ...any) error }) (k ledger.Key, err error) {
+	var created int64
+	var hash []byte
+	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &created, &hash, &k.Revoked); err != nil {
+		return ledger.Key{}, err
+	}
+	k.Created = time.Unix(0, created).UTC()
+	copy(k.Hash[:], hash) // 32 bytes by the table's CHECK
+	return k, nil
+}

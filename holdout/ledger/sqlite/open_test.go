@@ -1,0 +1,182 @@
+package sqlite
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+func TestDeletionErases(t *testing.T) {
+	path := newPath(t)
+	l := openTest(t, path)
+	h := testHoldout("ho_1", 5, 0)
+	h.Secret = bytes.Repeat([]byte("secret"), 1000) // over many pages
+	mustCreate(t, l, h)
+	var sealed []byte
+	if err := l.readers.QueryRow("SELECT secret FROM holdouts").Scan(&sealed); err != nil {
+		t.Fatal(err)
+	}
+	parts := [][]byte{sealed[:64], sealed[len(sealed)-64:]}
+	holds := func() (found bool) {
+		for _, name := range []string{path, path + "-wal"} {
+			for _, part := range parts {
+				found = found || bytes.Contains(readFile(t, name), part)
+			}
+		}
+		return found
+	}
+	if !holds() {
+		t.Fatal("the sealed secret cannot be found before the deletion: the test looks in the wrong place")
+	}
+	if err := l.DeleteHoldout(t.Context(), "ho_1", ""); err != nil {
+		t.Fatal(err)
+	}
+	if holds() {
+		t.Error("the sealed secret is still in the files")
+	}
+}
+
+func TestNothingSecretInTheClear(t *testing.T) {
+	path := newPath(t)
+	l := openTest(t, path)
+	mustCreate(t, l, testHoldout("ho_1", 5, 0))
+	err := l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+		tx.SetState([]byte("a state that is secret"))
+		_, err := tx.Append(testDebit("a"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := append(append(readFile(t, path), readFile(t, path+"-wal")...), export(t, l, "ho_1")...)
+	if !bytes.Contains(all, []byte("sha256:")) {
+		t.Fatal("the test does not see the ledger")
+	}
+	for _, secret := range []string{"the holdout key", "state 0", "a state that is secret"} {
+		if bytes.Contains(all, []byte(secret)) {
+			t.Errorf("%q is readable", secret)
+		}
+	}
+}
+
+func TestOldStateIsRefused(t *testing.T) {
+	path := newPath(t)
+	l := openTest(t, path)
+	mustCreate(t, l, testHoldout("ho_1", 5, 0))
+	var old []byte
+	if err := l.readers.QueryRow("SELECT state FROM books").Scan(&old); err != nil {
+		t.Fatal(err)
+	}
+	mustAsk(t, l, "ho_1", testDebit("a"))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := openWriter(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Exec("UPDATE books SET state = ?", old)
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	l = openTest(t, path)
+	if h, err := l.Holdout(t.Context(), "ho_1"); err != nil || !errors.Is(h.Damage, ledger.ErrCorrupt) || h.State != nil {
+		t.Errorf("holdout: %v, damage %v", err, h.Damage)
+	}
+	if _, err := ask(l, t.Context(), "ho_1", testDebit("b")); !errors.Is(err, ledger.ErrCorrupt) {
+		t.Errorf("update: %v", err)
+	}
+}
+
+func TestPragmasAreReadBack(t *testing.T) {
+	path := newPath(t)
+	if err := create(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, pragmas := range [][]string{
+		{},
+		{"_pragma=journal_mode(WAL)", "_pragma=synchronous(NORMAL)"},
+		{"_pragma=journal_mode(DELETE)", "_pragma=synchronous(FULL)"},
+	} {
+		db, err := sql.Open("sqlite", dsn(path, pragmas...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkPragmas(t.Context(), db); err == nil {
+			t.Errorf("%v: accepted", pragmas)
+		}
+		db.Close()
+	}
+}
+
+// TestUnknownSchemaIsRefused opens databases of a version to come, and of the one that was never released: the error says which version,
+// and what to do.
+func TestUnknownSchemaIsRefused(t *testing.T) {
+	for version, want := range map[int]string{99: "use the holdoutd that wrote it", 1: "from before the format was fixed"} {
+		path := newPath(t)
+		l := openTest(t, path)
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db, err := openWriter(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.Exec("UPDATE goose_db_version SET version_id = ? WHERE version_id = ?", version, schemaVersion)
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		check := func(err error) {
+			t.Helper()
+			if !errors.Is(err, ledger.ErrVersion) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), fmt.Sprint("version ", version)) {
+				t.Errorf("version %d: %v", version, err)
+			}
+		}
+		for _, o := range []ledger.Options{{Key: testKey}, {ReplayOnly: true}} {
+			_, err := Open(t.Context(), path, o)
+			check(err)
+		}
+		_, err = Verify(t.Context(), path)
+		check(err)
+	}
+}
+
+func TestSchemaVersionIsTheNewestMigration(t *testing.T) {
+	files, err := migrations.ReadDir("migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := files[len(files)-1].Name(); !strings.HasPrefix(last, fmt.Sprintf("%05d_", schemaVersion)) {
+		t.Errorf("the newest migration is %s, schemaVersion is %d", last, schemaVersion)
+	}
+}
+
+func TestClose(t *testing.T) {
+	path := newPath(t)
+	l := openTest(t, path)
+	mustCreate(t, l, testHoldout("ho_1", 5, 0))
+	if err := errors.Join(l.Close(), l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(l, t.Context(), "ho_1", testDebit("a")); !errors.Is(err, ledger.ErrClosed) {
+		t.Errorf("update: %v", err)
+	}
+	if err := l.Ready(t.Context()); !errors.Is(err, ledger.ErrClosed) {
+		t.Errorf("ready: %v", err)
+	}
+	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the write-ahead log is still there: %v", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v %v", info.Mode(), err)
+	}
+	if _, err := Verify(t.Context(), path); err != nil {
+		t.Errorf("verify a closed ledger: %v", err)
+	}
+}

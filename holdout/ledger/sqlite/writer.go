@@ -1,0 +1,436 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+const (
+	// maxGroup is how many updates share a commit at most. An fsync is then far below the work on the entries themselves.
+	maxGroup = 256
+	// Between failed recoveries the writer waits, longer each time, so that a full disk is not hammered.
+	firstRecovery, lastRecovery = 50 * time.Millisecond, 2 * time.Second
+	// maxBooks is how many holdouts' books are kept in memory; beyond it they are read again.
+	maxBooks = 4096
+)
+
+// request is one caller's wish, in the writer's queue.
+type request struct {
+	id string                    // of the holdout, for fn
+	fn func(tx *ledger.Tx) error // an update; or
+	do func(*sql.Tx) error       // anything else, in a transaction of its own
+
+	lasting bool // what do makes must not vanish with the log
+
+	mu       sync.Mutex // held while the writer runs fn or do
+	begun    bool
+	left     bool // the caller is gone: fn, which is the caller's, must not run any more
+	panicked any
+	result   error
+	done     chan error // takes the result when everything is durable, or failed
+}
+
+// run calls f, unless the caller has left.
+func (r *request) run(f func() error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.left {
+		r.result = context.Canceled
+		return
+	}
+	r.begun, r.panicked = true, nil
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked, r.result = p, fmt.Errorf("ledger: update panicked: %v", p)
+		}
+	}()
+	r.result = f()
+}
+
+// leave is the caller's goodbye. It reports whether anything of the request can still become durable.
+func (r *request) leave() (begun bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left = true
+	return r.begun
+}
+
+// submit queues a request and waits for it, or for the end of ctx.
+func (l *Ledger) submit(ctx context.Context, r *request) error {
+	if l.replayOnly {
+		return ledger.ErrReplayOnly
+	}
+	r.done = make(chan error, 1)
+	if err := l.enqueue(ctx, r); err != nil {
+		return err
+	}
+	select {
+	case err := <-r.done:
+		return r.conclude(err)
+	case <-ctx.Done():
+	}
+	if !r.leave() {
+		return fmt.Errorf("%w: not begun: %w", ledger.ErrUnavailable, ctx.Err())
+	}
+	select {
+	case err := <-r.done: // it was about to be said
+		return r.conclude(err)
+	default:
+		return fmt.Errorf("%w: outcome not known yet: %w", ledger.ErrUnavailable, ctx.Err())
+	}
+}
+
+func (l *Ledger) enqueue(ctx context.Context, r *request) error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return ledger.ErrClosed
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: not begun: %w", ledger.ErrUnavailable, ctx.Err())
+	}
+	select {
+	case l.queue <- r:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w: not begun: %w", ledger.ErrUnavailable, ctx.Err())
+	}
+}
+
+// conclude raises a panic of fn where it belongs, in the caller's goroutine.
+func (r *request) conclude(err error) error {
+	if r.panicked != nil {
+		panic(r.panicked)
+	}
+	return err
+}
+
+// alone runs do in a transaction of its own and returns when it is durable.
+func (l *Ledger) alone(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+	return l.submit(ctx, &request{do: func(tx *sql.Tx) error { return do(context.WithoutCancel(ctx), tx) }})
+}
+
+// lasting is alone for what must not vanish with the log: when it returns, it is in the database file itself.
+func (l *Ledger) lasting(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
+	return l.submit(ctx, &request{do: func(tx *sql.Tx) error { return do(context.WithoutCancel(ctx), tx) }, lasting: true})
+}
+
+// writer is what the writer goroutine keeps between commits.
+type writer struct {
+	db     *sql.DB // nil while it is down
+	books  map[string]*books
+	stmt   statements
+	wait   time.Duration // until the next recovery
+	next   time.Time     // of the next recovery
+	cause  error         // why it is down
+	pruned time.Time     // when old idempotency keys were removed last
+	erased bool          // a holdout was deleted: its secrets must leave the write-ahead log too
+
+	unsettled bool      // the log has commits that the database has not
+	lost      *replaced // the files are not the ones that were opened: nothing is written until the next start
+}
+
+// write is the writer goroutine. It ends when the queue is closed and empty.
+func (l *Ledger) write() {
+	defer close(l.ended)
+	for {
+		var r *request
+		var open bool
+		if l.writer.db == nil {
+			select {
+			case r, open = <-l.queue:
+			case <-time.After(time.Until(l.writer.next)):
+				l.recover()
+				continue
+			}
+		} else {
+			var idle <-chan time.Time
+			if l.writer.unsettled && l.writer.lost == nil {
+				idle = time.After(idleAfter)
+			}
+			select {
+			case r, open = <-l.queue:
+			case <-idle:
+				l.checkpoint()
+				continue
+			}
+		}
+		if !open {
+			return
+		}
+		l.serve(l.gather(r))
+	}
+}
+
+// gather takes what else is queued, without waiting for more.
+func (l *Ledger) gather(first *request) []*request {
+	group := []*request{first}
+	for len(group) < maxGroup {
+		select {
+		case r, open := <-l.queue:
+			if !open {
+				return group
+			}
+			group = append(group, r)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// serve commits requests in their order: updates together, everything else alone.
+func (l *Ledger) serve(requests []*request) {
+	for len(requests) > 0 {
+		n := 0
+		for n < len(requests) && requests[n].fn != nil {
+			n++
+		}
+		if n == 0 {
+			l.commitAlone(requests[0])
+			n = 1
+		} else {
+			l.commitGroup(requests[:n])
+		}
+		requests = requests[n:]
+	}
+}
+
+// up reports whether the writer can try; it attempts a recovery that is due.
+func (l *Ledger) up() bool {
+	if l.writer.lost != nil {
+		l.writer.cause = l.writer.lost
+		return false
+	}
+	if l.writer.db == nil && !time.Now().Before(l.writer.next) {
+		l.recover()
+	}
+	return l.writer.db != nil
+}
+
+func (l *Ledger) commitAlone(r *request) {
+	if !l.up() {
+		r.done <- unavailable(l.writer.cause)
+		return
+	}
+	var denied error // by do itself, as against a failure of the database
+	err := l.transaction(func(tx *sql.Tx) error {
+		r.run(func() error { return r.do(tx) })
+		if r.result != nil && isOurs(r.result) {
+			denied = r.result
+		}
+		return r.result
+	})
+	switch {
+	case err != nil && err == denied:
+	case err != nil && !refused(err):
+		l.down(err)
+		err = unavailable(err)
+	case err != nil:
+		err = fmt.Errorf("ledger: refused by the database: %w", err)
+	}
+	if err == nil && l.writer.erased { // by a deletion, which is lasting too
+		// The database is overwritten with zeros by secure_delete; this empties the log. A reader can be in the way for
+		// a moment, and then the log is overwritten in its own time.
+		l.writer.unsettled = false
+		if err := settle(context.Background(), l.writer.db); err != nil {
+			l.log.Warn("the write-ahead log still holds the sealed secrets of a deleted holdout", "error", err)
+		}
+	}
+	if err == nil && r.lasting && l.writer.unsettled {
+		l.checkpoint()
+	}
+	l.writer.erased = false
+	r.done <- err
+}
+
+// isOurs tells an answer to the caller from a failure of the database.
+func isOurs(err error) bool {
+	for _, e := range []error{ledger.ErrNotFound, ledger.ErrExists, ledger.ErrInvalid, ledger.ErrIdempotencyMismatch, ledger.ErrDeleted, ledger.ErrCorrupt, context.Canceled} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// commitGroup runs updates one after the other on the books in memory and commits what they did together. Refusals
+// wait for the commit too: they can rest on what an earlier update of the group did, which is nobody's to know before.
+func (l *Ledger) commitGroup(requests []*request) {
+	if !l.up() {
+		finish(requests, unavailable(l.writer.cause))
+		return
+	}
+	g := newGroup(l)
+	for _, r := range requests {
+		r.run(func() error { return g.run(r) })
+		if g.err != nil {
+			break // the books cannot be read
+		}
+	}
+	err := g.err
+	if err == nil && g.dirty() {
+		err = l.transaction(g.flush)
+	}
+	switch {
+	case err == nil:
+		g.keep()
+		l.tell(g)
+		for _, r := range requests {
+			r.done <- r.result
+		}
+	case refused(err) && len(requests) > 1:
+		// One of them is not what the database accepts, which is a bug of ours. The others shall not suffer from it.
+		l.writer.books = map[string]*books{}
+		for i := range requests {
+			l.commitGroup(requests[i : i+1])
+		}
+	case refused(err):
+		l.writer.books = map[string]*books{}
+		l.log.Error("the ledger's database refused an update", "error", err)
+		requests[0].done <- fmt.Errorf("ledger: refused by the database: %w", err)
+	default:
+		l.down(err)
+		finish(requests, unavailable(err))
+	}
+}
+
+func finish(requests []*request, err error) {
+	for _, r := range requests {
+		r.done <- err
+	}
+}
+
+func unavailable(cause error) error {
+	if cause == nil {
+		return ledger.ErrUnavailable
+	}
+	return fmt.Errorf("%w: %w", ledger.ErrUnavailable, cause)
+}
+
+// transaction runs do in BEGIN IMMEDIATE … COMMIT. After any error that is not the database's refusal or do's own
+// nothing is known about the connection, and the caller takes it down.
+func (l *Ledger) transaction(do func(tx *sql.Tx) error) error {
+	if err := l.step(ledger.StepBegin); err != nil {
+		return err
+	}
+	if err := l.files.Load().check(l.path); err != nil {
+		return err
+	}
+	tx, err := l.writer.db.BeginTx(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		if rollback := tx.Rollback(); rollback != nil {
+			return fmt.Errorf("ledger: roll back: %w, after: %v", rollback, err) // the connection is what matters now
+		}
+		return err
+	}
+	if err := l.step(ledger.StepCommit); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	if err := l.step(ledger.StepCommitted); err != nil {
+		return err
+	}
+	l.committed.Store(time.Now().UnixNano())
+	l.writer.unsettled = true
+	return nil
+}
+
+func (l *Ledger) step(name string) error {
+	if l.fault == nil {
+		return nil
+	}
+	return l.fault(name)
+}
+
+// down drops all that was believed: the connection, its statements and the books.
+func (l *Ledger) down(cause error) {
+	var r *replaced
+	if errors.As(cause, &r) {
+		l.abandon(r) // the connection stays: it holds what the names do not lead to any more
+		return
+	}
+	l.files.Store(nil)
+	l.committed.Store(0)
+	w := &l.writer
+	l.log.Error("the ledger cannot commit", "error", cause)
+	w.stmt.close()
+	if err := w.db.Close(); err != nil {
+		l.log.Error("closing the ledger's connection", "error", err)
+	}
+	w.db, w.books, w.cause = nil, nil, cause
+	w.wait = firstRecovery
+	w.next = time.Now().Add(w.wait)
+}
+
+// recover opens the connection again; on success everything that can be read is durable.
+func (l *Ledger) recover() {
+	ctx := context.Background()
+	w := &l.writer
+	db, err := openWriter(ctx, l.path)
+	if err == nil {
+		w.db = db
+		if err = settle(ctx, db); err == nil {
+			err = l.resume(ctx)
+		}
+	}
+	if err == nil {
+		l.log.Info("the ledger can commit again")
+		w.cause = nil
+		return
+	}
+	if w.db != nil {
+		w.stmt.close()
+		w.db.Close() // its error adds nothing to the one that is kept
+		w.db = nil
+	}
+	w.cause = err
+	w.wait = min(2*w.wait, lastRecovery)
+	w.next = time.Now().Add(w.wait)
+}
+
+// resume makes a connection the writer's: statements, empty books, and a first durable commit.
+func (l *Ledger) resume(ctx context.Context) error {
+	w := &l.writer
+	w.books = map[string]*books{}
+	if err := w.stmt.prepare(ctx, w.db); err != nil {
+		return err
+	}
+	err := l.transaction(func(tx *sql.Tx) error {
+		if err := probe(ctx, tx); err != nil {
+			return err
+		}
+		return prune(ctx, tx, time.Now())
+	})
+	if err != nil {
+		return fmt.Errorf("ledger: first commit: %w", err)
+	}
+	w.pruned = time.Now()
+	files, err := identify(l.path)
+	if err != nil {
+		return err
+	}
+	l.files.Store(files)
+	return nil
+}
+
+// tell reports the new ends of chains to whoever asked to hear of them.
+func (l *Ledger) tell(g *group) {
+	if l.told == nil {
+		return
+	}
+	for id := range g.changed {
+		l.told(id, g.books[id].Seq, ledger.HeadText(g.books[id].Head))
+	}
+}

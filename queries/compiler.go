@@ -1,0 +1,92 @@
+package queries
+
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
+)
+
+// Option is a fact about the holdout that compiling depends on.
+type Option func(*compiler)
+
+// Grouped says whether the holdout has a unit column, so that a unit can hold several rows.
+func Grouped(yes bool) Option { return func(c *compiler) { c.grouped = yes } }
+
+// LargestUnit says how units with several rows vote where every row has one vote: a unit of more than so many rows counts as one of so
+// many. declared says that no unit of the population is said to have more, and that none of the table has.
+func LargestUnit(rows int64, declared bool) Option {
+	return func(c *compiler) { c.largest, c.declared = rows, declared }
+}
+
+// Population says what the units were drawn from, in words that follow "in": a target is about it. Without it, "the population
+// that the rows were drawn from", or the units.
+func Population(words string) Option { return func(c *compiler) { c.population = words } }
+
+// At places the pointers of errors below a part of the body, such as "/queries/3" of a batch.
+func At(pointer string) Option { return func(c *compiler) { c.pointer = pointer } }
+
+// compiler is what the bodies compile with, as long as one call of [Query.Compile] lasts.
+type compiler struct {
+	violations
+	schema     dataset.Schema
+	grouped    bool
+	largest    int64 // units of more rows count as one of so many, where rows vote; 0: not known here
+	declared   bool  // no unit has more
+	population string
+	pointer    string
+	training   TrainingPart                           // nil without one
+	means      func([]RowFunction) ([]float64, error) // of the training part
+	failed     error                                  // of reading the training part
+
+	rows        int64  // of the holdout, where a question can bring a number for each
+	noRows      string // why it cannot
+	holdoutOnly bool   // what was compiled is about the holdout's rows alone
+}
+
+// rowVotes reports whether every row has one vote, where units hold several.
+func (c *compiler) rowVotes(w Weight) bool { return w == WeightRow && c.grouped }
+
+// number is the checked node of a member that must be a number; nil with a violation if it is not.
+func (c *compiler) number(name string, s *expr.Syntax) *rowfn.Node {
+	n, err := s.CheckNumber(c.schema)
+	if err != nil {
+		c.expression(c.pointer+"/"+name, err)
+	}
+	return n
+}
+
+// condition is the checked node of a member that must be a condition; nil for a member that is absent.
+func (c *compiler) condition(name string, s *expr.Syntax) *rowfn.Node {
+	if s == nil {
+		return nil
+	}
+	n, err := s.CheckCondition(c.schema)
+	if err != nil {
+		c.expression(c.pointer+"/"+name, err)
+	}
+	return n
+}
+
+// measured is the row function of a member that is a number with a range or a condition without one, and what it is in words.
+func (c *compiler) measured(name string, s *expr.Syntax, r Range, null *float64) (RowFunction, string) {
+	n, err := s.Check(c.schema)
+	if err != nil {
+		c.expression(c.pointer+"/"+name, err)
+		return RowFunction{}, ""
+	}
+	switch {
+	case n.Type == rowfn.Condition && (r.Valid() || null != nil):
+		c.add(c.pointer+"/range", "a condition is 1 or 0; it has no range and no null")
+	case n.Type == rowfn.Condition:
+		return RowFunction{Value: n, Lo: 0, Hi: 1}, "(1 where " + s.Canonical() + ", else 0)"
+	case n.Type != rowfn.Number:
+		c.add(c.pointer+"/"+name, "must be a number or a condition")
+	case !r.Valid():
+		c.add(c.pointer+"/range", "is missing: a number needs a range to be clamped to")
+	default:
+		return RowFunction{Value: n, Lo: r.Low, Hi: r.High, Null: orLow(null, r)}, fmt.Sprintf("%s clamped to %v", s.Canonical(), r)
+	}
+	return RowFunction{}, ""
+}

@@ -1,0 +1,84 @@
+package queries
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/interval"
+	"github.com/holdoutd/holdoutd/queries/shape"
+	"github.com/holdoutd/holdoutd/rowfn"
+)
+
+var r2Kind = kind{
+	name: "r2",
+	doc: "The coefficient of determination of predictions of a number, 1 - E[(y - p)²]/Var[y], where label y and prediction p are clamped to a range. " +
+		"An answer below -1 is given as -1. It costs three questions, four with where: for the squared error, and for two moments of the label about " +
+		"a public center (the training part's mean, or the middle of the range if there is no training part).",
+	examples: []string{
+		`{"type":"r2","label":"delay","model":{"linear":{"intercept":10,"weights":{"distance":0.001}}},"range":[-60,180]}`,
+		`{"type":"r2","label":"delay","prediction":"distance / 100","range":[-60,180],"where":"delay != null"}`,
+	},
+	needsOne: needsPrediction,
+	make:     func() body { return new(r2) },
+}
+
+// r2 is {"type":"r2"}.
+type r2 struct {
+	prediction
+	Range  Range
+	Where  *expr.Syntax
+	Weight Weight
+}
+
+func (q *r2) members() []member {
+	return append(q.prediction.members(numberLabelDoc),
+		required("range", rangeForm{&q.Range}, "[low, high]: label and prediction are clamped to it; the narrower it is, the narrower the interval"),
+		optional("where", expression{&q.Where}, whereDoc),
+		optional("weight", weightForm{&q.Weight}, weightDoc),
+	)
+}
+
+func (q *r2) compile(c *compiler) *Plan {
+	where := c.condition("where", q.Where)
+	label, predicted := q.numbers(c)
+	if label == nil || len(c.list) > 0 {
+		return nil
+	}
+	r := q.Range
+	width := r.High - r.Low
+	label = rowfn.OrElse(label, r.Low)
+	e := rowfn.Div(rowfn.Sub(r.Clamp(label), r.Clamp(predicted)), rowfn.Const(width))
+	z := shape.CenteredAt(label, r, c.centers("label", where, q.Weight, []Range{r}, label)[0])
+	m := shape.MomentsOf(where, c.rowVotes(q.Weight), RowFunction{Value: rowfn.Mul(e, e), Lo: 0, Hi: 1, Null: 1}, z.Mean(), z.Square())
+	p := m.Plan(Range{Low: -1, High: 1}, determination(width, z.Scale))
+	truth := fmt.Sprintf("%s clamped to %v", q.Label.Canonical(), r)
+	deviation := fmt.Sprintf("(%s - %v) / %v", truth, z.Center, z.Scale)
+	p.Words = Description{
+		Functions: c.functionsOf(m, q.Where, fmt.Sprintf("the square of (%s - %s clamped alike) / %v", truth, q.name(), width), deviation, "the square of "+deviation),
+		Combine: fmt.Sprintf("1 - the first mean · %v² / ((the third - the square of the second) · %v²), at least -1; undefined where the variance is not positive",
+			width, z.Scale),
+		Null:   fmt.Sprintf("a null label counts as %v; a row without a prediction has the error %v", r.Low, width),
+		Target: c.target("the coefficient of determination, at least -1, of %s clamped alike for %s%s", q.name(), truth, c.rowsOf(q.Where, q.Weight)),
+	}
+	return p
+}
+
+// determination is 1 - E[e²]/Var[y], at least -1, from the means of e², where e is the error as a part of width, and of z and z², where z
+// is the label about its center as a part of scale.
+func determination(width, scale float64) shape.Formula {
+	return func(m []shape.Moment, _ int64) (float64, interval.Interval, bool) {
+		ratio := width / scale
+		variance := m[2].Value - m[1].Value*m[1].Value
+		bounds := interval.Interval{Low: -1, High: 1}
+		spread := m[2].Bounds.Sub(m[1].Bounds.Square()).Clip(0, 1)
+		missed := m[0].Bounds.Mul(interval.Point(width).Div(interval.Point(scale)).Square()).Clip(0, math.Inf(1))
+		if spread.High > 0 {
+			bounds.High = interval.Point(1).Sub(interval.Point(missed.Low).Div(interval.Point(spread.High))).High
+		}
+		if spread.Low > 0 {
+			bounds.Low = interval.Point(1).Sub(interval.Point(missed.High).Div(interval.Point(spread.Low))).Low
+		}
+		return 1 - m[0].Value/variance*ratio*ratio, bounds.Clip(-1, 1), variance > 0
+	}
+}

@@ -1,0 +1,241 @@
+package shape
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Plain p-values of single tests, from the law that the released, noisy numbers have under the null (a noisy null). They are what a
+// statistician would print who ran this test alone: right for a hypothesis that was fixed before anything was known of the units,
+// and not to be read as one of many. So they are given only where nothing had been told of the units before: for the first request
+// of a holdout, and under split, where each mean is of units of its own.
+//
+// All of them are tails that hold for every n: of a proportion the binomial one, exact; of a mean the largest that numbers in [0,1] can have. A
+// normal law would be several times too small for a null near 0 or 1.
+
+// Plain is a plain p-value: which law the released means have under the null hypothesis.
+type Plain struct {
+	Law  Law
+	Null []float64 // the means of the row functions under the null hypothesis
+}
+
+// Law is what is known of the law of a row function's mean.
+type Law uint8
+
+const (
+	// OfMean is the mean of numbers in [0,1].
+	OfMean Law = iota
+	// OfShare is the share of units of which each has 0 or 1.
+	OfShare
+)
+
+// pValue is that of one mean, or of many, each tested by itself; nil where a part is not fresh.
+func (p *Plain) pValue(o Outcome, alternative Alternative) *float64 {
+	f, ok := o.fresh()
+	if !ok {
+		return nil
+	}
+	tail := upper(f.meanReaches)
+	if p.Law == OfShare {
+		tail = f.reaches
+	}
+	if len(p.Null) == 1 {
+		return tail.pValue(o.Parts[0].Value, p.Null[0], alternative)
+	}
+	values := make([]float64, len(o.Parts))
+	for i, part := range o.Parts {
+		values[i] = part.Value
+	}
+	return f.cellsPValue(tail, values, p.Null)
+}
+
+// freshness is what a plain p-value needs to know of a part.
+type freshness struct {
+	units int64   // that the part is a mean of
+	sigma float64 // its noise
+}
+
+// fresh is the freshness that all parts share; false where one of them is not fresh, or where they differ.
+func (o Outcome) fresh() (f freshness, ok bool) {
+	for i, p := range o.Parts {
+		if !p.Fresh || p.Units < 1 || i > 0 && (freshness{p.Units, p.Sigma}) != f {
+			return freshness{}, false
+		}
+		f = freshness{p.Units, p.Sigma}
+	}
+	return f, len(o.Parts) > 0
+}
+
+// slack is what rounding to the grid may add to a deviation: in doubt a p-value is larger.
+const slack = 0x1p-28
+
+// upper bounds the probability that a released number is at least x, given its expectation under the null. For 1 minus the number it is the same
+// function of 1 minus the null.
+type upper func(null, x float64) float64
+
+// pValue is that of a number whose expectation is null. Two-sided it is of a deviation at least as large, on either side. It is nil where the
+// null leaves no room for chance.
+func (tail upper) pValue(value, null float64, alternative Alternative) *float64 {
+	if !(null > 0 && null < 1) {
+		return nil
+	}
+	away := value - null
+	if alternative == TwoSided {
+		away = math.Abs(away)
+	}
+	p := 0.0
+	if alternative != Less {
+		p += tail(null, null+away-slack)
+	}
+	if alternative == TwoSided {
+		away = -away
+	}
+	if alternative != Greater {
+		p += tail(1-null, 1-null-away-slack)
+	}
+	p = min(p, 1)
+	return &p
+}
+
+// reaches is the probability that a released share of independent rows of one law, with the expectation null, is at least x: clipping makes it 1 for x <= 0 and 0 for x > 1.
+func (f freshness) reaches(null, x float64) float64 {
+	switch {
+	case x <= 0:
+		return 1
+	case x > 1:
+		return 0
+	}
+	c := f.counts(null)
+	if f.sigma == 0 {
+		return c.atLeast(math.Ceil(x*c.n - 1e-9))
+	}
+	total := 0.0
+	for i, mass := range c.mass {
+		total += mass * distuv.UnitNormal.Survival((x-(c.first+float64(i))/c.n)/f.sigma)
+	}
+	return min(total+c.outside, 1)
+}
+
+// counts are the probabilities of a binomial number of successes, but for some that are less probable together than outside.
+type counts struct {
+	n, null float64
+	first   float64   // the count of mass[0]
+	mass    []float64 // of first, first+1, …
+	tail    []float64 // the sum of mass from there on
+	sum     []float64 // the sum of count · mass from there on
+	outside float64
+}
+
+const (
+	// By Bernstein's inequality a binomial count is tails standard deviations and tails²/3 beside its expectation, or more, with a probability of
+	// at most e^(-tails²/2) on either side.
+	tails = 9
+	// outsideMass is more than twice e^(-tails²/2).
+	outsideMass = 6e-18
+)
+
+func (f freshness) counts(null float64) counts {
+	n := float64(f.units)
+	b := distuv.Binomial{N: n, P: null}
+	far := tails*math.Sqrt(n*null*(1-null)) + tails*tails/3.0
+	c := counts{n: n, null: null, first: max(0, math.Floor(n*null-far)), outside: outsideMass}
+	last := min(n, math.Ceil(n*null+far))
+	size := int(last-c.first) + 1
+	c.mass, c.tail, c.sum = make([]float64, size), make([]float64, size+1), make([]float64, size+1)
+	for i := size - 1; i >= 0; i-- {
+		k := c.first + float64(i)
+		c.mass[i] = math.Exp(b.LogProb(k))
+		c.tail[i] = c.tail[i+1] + c.mass[i]
+		c.sum[i] = c.sum[i+1] + k*c.mass[i]
+	}
+	return c
+}
+
+// atLeast is the probability of k successes or more, from above.
+func (c counts) atLeast(k float64) float64 {
+	i := k - c.first
+	switch {
+	case i <= 0:
+		return 1
+	case i >= float64(len(c.mass)):
+		return c.outside
+	}
+	return min(c.tail[int(i)]+c.outside, 1)
+}
+
+// meanReaches bounds the probability that the mean of independent values in [0,1], with the expectation null and with noise, is at least x, whatever
+// their laws. With noise it is the expectation of [counts.hinge] over the noise, from above: that bound falls, and is read at the lower end of each step.
+func (f freshness) meanReaches(null, x float64) float64 {
+	switch {
+	case x <= 0:
+		return 1
+	case x > 1:
+		return 0
+	}
+	c := f.counts(null)
+	if f.sigma == 0 {
+		bound, _ := c.hinge(x*c.n-1e-9, 0)
+		return bound
+	}
+	// With a noise of z the mean without it has to be at least x - z: it is needed to be at most s/n with this probability.
+	needs := func(s float64) float64 { return distuv.UnitNormal.CDF((s/c.n - x) / f.sigma) }
+	s, bound, at := c.n*null, 1.0, 0
+	total, before := needs(s), needs(s)
+	step := max(math.Sqrt(c.n*null*(1-null)), 1) / noiseSteps
+	for bound > c.outside && s < c.n {
+		bound, at = c.hinge(s, at)
+		s += step
+		next := needs(s)
+		total += bound * (next - before)
+		before = next
+	}
+	return min(total+bound*(1-before), 1)
+}
+
+// noiseSteps of a standard deviation: a bound that falls like a normal tail is up by 4% at five deviations.
+const noiseSteps = 128
+
+// hinge bounds the probability that the sum of n independent values in [0,1], with expectations that add up to n·null, is at least s. The expectation of
+// a convex function of the sum is largest for the binomial count B (Hoeffding 1963, section 5; Hoeffding 1956 where they are not alike), so that for every t < s
+//
+//	P(sum >= s) <= E(B-t)+ / (s-t).
+//
+// The least over t is at most e P(B >= s) for whole s (Bentkus, Annals of Probability 32, 2004) and no more than Hoeffding's own bound; it is at the whole t = k-1 with
+// the least k for which E[B | B >= k] >= s. That k rises with s: of a smaller s it is at least from.
+func (c counts) hinge(s float64, from int) (bound float64, at int) {
+	switch {
+	case s > c.n:
+		return 0, from
+	case s <= c.n*c.null:
+		return 1, from
+	}
+	for at = from; at < len(c.mass); at++ {
+		if c.sum[at] >= s*c.tail[at] && c.tail[at] > 0 {
+			t := c.first + float64(at) - 1
+			return min((c.sum[at]-t*c.tail[at])/(s-t)+c.outside, 1), at
+		}
+	}
+	return c.outside, from
+}
+
+// cellsPValue is that of shares of cells whose expectations are null, each tested by itself with the law of tail: as many times the least
+// p-value as there are cells, by Bonferroni. It holds whether the shares are of the same units or, under split, each of other ones.
+func (f freshness) cellsPValue(tail upper, values, null []float64) *float64 {
+	least, cells := 1.0, 0.0
+	for i, expected := range null {
+		switch {
+		case expected >= 1: // only the others can deviate
+		case expected > 0:
+			least = min(least, *tail.pValue(values[i], expected, TwoSided))
+			cells++
+		case f.sigma > 0:
+			least = min(least, distuv.UnitNormal.Survival((values[i]-slack)/f.sigma))
+			cells++
+		case values[i] > slack: // a cell that cannot be
+			least = 0
+		}
+	}
+	p := min(1, least*max(cells, 1))
+	return &p
+}

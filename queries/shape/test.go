@@ -1,0 +1,97 @@
+package shape
+
+import "math"
+
+// Test makes p-values of an answer. The null hypothesis is rejected where the answer's interval excludes Equals, on the side of the
+// alternative; of an answer that is items, where the interval of any item excludes 0.
+type Test struct {
+	Equals      float64
+	Alternative Alternative
+	Plain       *Plain // of the test by itself; nil where it has no p-value of its own
+}
+
+// Alternative is the side on which a test rejects.
+type Alternative string
+
+// The alternatives.
+const (
+	TwoSided Alternative = "two-sided"
+	Greater  Alternative = "greater"
+	Less     Alternative = "less"
+)
+
+// judge adds the verdict and the p-values to an answer of a shape.
+func (t *Test) judge(r *Result, o Outcome, s Shape) {
+	r.Verdict = Undecided
+	if t.rejects(*r) {
+		r.Verdict = Yes
+	}
+	r.PValue = pValue(o, func(o Outcome) bool { return t.rejects(s.combine(o)) })
+	if t.Plain != nil {
+		r.Alone = t.Plain.pValue(o, t.Alternative)
+	}
+}
+
+// rejects sees an answer as its parts' intervals make it, at any level.
+func (t *Test) rejects(r Result) bool {
+	if len(r.Items) > 0 {
+		return r.deviates()
+	}
+	if r.Low == nil || r.High == nil {
+		return false
+	}
+	return t.Alternative != Less && *r.Low > t.Equals || t.Alternative != Greater && *r.High < t.Equals
+}
+
+// deviates reports whether the interval of any item excludes 0.
+func (r Result) deviates() bool {
+	for _, i := range r.Items {
+		if i.Low != nil && i.High != nil && (*i.Low > 0 || *i.High < 0) {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	// LeastLevel is the least p-value: intervals are not read at smaller levels (thresholdout.MinLevel).
+	LeastLevel = 1e-9
+	// almostOne is a level that says no less than 1 does.
+	almostOne = 0.999
+	// levelSteps halve the logarithm's range: p-values are up by at most 1 in 1000.
+	levelSteps = 15
+)
+
+// pValue is the least level at which the parts' intervals reject, rounded up (docs/proofs/p-values.md); 1 if there is none, nil where
+// levels are not known. It is at most the guarantee's level if and only if the answer itself rejects.
+func pValue(o Outcome, rejects func(Outcome) bool) *float64 {
+	rejectsAt := func(level float64) bool {
+		read, ok := o.At(level)
+		return ok && rejects(read)
+	}
+	if _, ok := o.At(LeastLevel); !ok {
+		return nil
+	}
+	low, high := LeastLevel, 1.0
+	if o.Level > 0 {
+		if rejects(o) {
+			high = o.Level
+		} else {
+			low = o.Level
+		}
+	}
+	switch {
+	case low == LeastLevel && rejectsAt(low):
+		return &low
+	case high == 1 && !rejectsAt(almostOne): // as most tests of true nulls: none of the levels below needs a look
+		return &high
+	}
+	for range levelSteps {
+		if middle := math.Sqrt(low * high); rejectsAt(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return &high
+}

@@ -1,0 +1,123 @@
+package queries
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/holdoutd/holdoutd/queries/shape"
+	"github.com/holdoutd/holdoutd/rowfn"
+)
+
+// TrainingPart is what compiling may know of the training part: the constants of a question that are not declared, such as the
+// mean and the standard deviation behind a z-score, or the categories of a column. It is fixed with the holdout, so a question
+// has the same constants for ever.
+type TrainingPart interface {
+	// Means are the exact means, in [0,1], of row functions over the units of the training part.
+	Means(ctx context.Context, functions []RowFunction) ([]float64, error)
+	// Texts are the values of a text column that occur in the training part, sorted; nil if it is no text column.
+	Texts(column string) []string
+}
+
+// Training gives the training part; without it, questions that need its constants are refused.
+func Training(t TrainingPart) Option { return func(c *compiler) { c.training = t } }
+
+// trainingMeans are the exact means of row functions over the training part; nil where the query is wrong already, or with a
+// violation at the named member where there is no training part. instead says what to declare.
+func (c *compiler) trainingMeans(name, instead string, functions ...RowFunction) []float64 {
+	if len(c.list) > 0 || c.failed != nil {
+		return nil
+	}
+	if c.training == nil {
+		c.add(c.pointer+"/"+name, "is needed: this holdout has no training part to take it from; "+instead)
+		return nil
+	}
+	if c.holdoutOnly {
+		c.add(c.pointer+"/"+name, "is needed: the training part, which it would be taken from, has none of the numbers that came for each row; "+instead)
+		return nil
+	}
+	means, err := c.means(functions)
+	if err != nil {
+		c.failed = fmt.Errorf("queries: training part: %w", err)
+		return nil
+	}
+	return means
+}
+
+// inTraining are the exact moments of the training part; nil where there are none, which is a violation at the named member
+// where there is no training part at all.
+func (c *compiler) inTraining(m shape.Moments, name, instead string) []float64 {
+	means := c.trainingMeans(name, instead, m.Functions...)
+	if means == nil {
+		return nil
+	}
+	values, ok := m.Exact(means)
+	if !ok {
+		return nil
+	}
+	return values
+}
+
+// centers are the training part's means of numbers, clamped to their ranges; without a training part, or where it has no row in
+// which where holds, the middles of the ranges.
+func (c *compiler) centers(name string, where *rowfn.Node, weight Weight, ranges []Range, numbers ...*rowfn.Node) []float64 {
+	at := make([]float64, len(numbers))
+	functions := make([]RowFunction, len(numbers))
+	for i, r := range ranges {
+		at[i] = r.Low/2 + r.High/2
+		functions[i] = RowFunction{Value: numbers[i], Lo: r.Low, Hi: r.High, Null: r.Low}
+	}
+	if c.training == nil {
+		return at
+	}
+	if means := c.inTraining(shape.MomentsOf(where, c.rowVotes(weight), functions...), name, ""); means != nil {
+		return means
+	}
+	return at
+}
+
+// zScored is a number that is to be standardised.
+type zScored struct {
+	value *rowfn.Node // clamped to the range
+	in    Range
+}
+
+func zScoredColumns(names []string, r Range) []zScored {
+	all := make([]zScored, len(names))
+	for i, name := range names {
+		all[i] = zScored{r.Clamp(rowfn.Column(name, rowfn.Number)), r}
+	}
+	return all
+}
+
+// leastSpread is the standard deviation, as a part of the range, below which a number counts as constant: the grid's rounding of
+// its mean and square is far below.
+const leastSpread = 1e-4
+
+// zScores are the numbers minus their means, divided by their standard deviations, both of the training part; null where a
+// number is. A number that does not vary has none. It is nil after a violation.
+func (c *compiler) zScores(name, instead string, numbers []zScored) []*rowfn.Node {
+	functions := make([]RowFunction, 0, 2*len(numbers))
+	for _, x := range numbers {
+		middle, half := x.in.Low/2+x.in.High/2, x.in.High/2-x.in.Low/2
+		away := rowfn.Sub(x.value, rowfn.Const(middle))
+		functions = append(functions,
+			RowFunction{Value: x.value, Lo: x.in.Low, Hi: x.in.High, Null: middle},
+			RowFunction{Value: rowfn.Mul(away, away), Lo: 0, Hi: half * half})
+	}
+	means := c.trainingMeans(name, instead, functions...)
+	if means == nil {
+		return nil
+	}
+	scores := make([]*rowfn.Node, len(numbers))
+	for i, x := range numbers {
+		half := x.in.High/2 - x.in.Low/2
+		away := (2*means[2*i] - 1) * half // of the mean from the middle
+		sd := math.Sqrt(max(0, means[2*i+1]*half*half-away*away))
+		if sd < leastSpread*2*half {
+			continue
+		}
+		scores[i] = rowfn.Mul(rowfn.Sub(x.value, rowfn.Const(x.in.Low/2+x.in.High/2+away)), rowfn.Const(1/sd))
+	}
+	return scores
+}
