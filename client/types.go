@@ -165,6 +165,7 @@ type Budget struct {
 
 // Answer is one recorded answer.
 type Answer struct {
+	Version   int          `json:"version"` // of the members and what they mean
 	ID        string       `json:"id"`
 	Holdout   string       `json:"holdout"`
 	Query     string       `json:"query"`

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -179,4 +181,24 @@ func FuzzManifest(f *testing.F) {
 			table.Close()
 		}
 	})
+}
+
+// TestUnknownVersion: a table of a version to come is refused as such, by its first line or by its JSON: the error says both versions and what
+// to do. It would notice a reader that calls it damaged, and has its owner restore a backup that is no better.
+func TestUnknownVersion(t *testing.T) {
+	m := &manifest{Version: 4, Salt: strings.Repeat("00", saltBytes), Bytes: headerSize}
+	data, err := m.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range [][]byte{data, bytes.Replace(data, []byte(manifestMagic), []byte(manifestName+"4"), 1)} {
+		dir := t.TempDir()
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, manifestFile), data, 0o600), os.WriteFile(filepath.Join(dir, columnsFile), header(), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(dir)
+		if !errors.Is(err, ErrVersion) || !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "version 4, and this program reads version 3: use the holdoutd that wrote it") {
+			t.Errorf("%v", err)
+		}
+	}
 }

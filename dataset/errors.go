@@ -10,6 +10,10 @@ import (
 // what [Guarded] returns.
 var ErrDamaged = errors.New("dataset: damaged")
 
+// ErrVersion says that a table was written in a version of the format that this program does not know. It comes with ErrDamaged, for the table
+// cannot be read.
+var ErrVersion = errors.New("use the holdoutd that wrote it, or a newer one")
+
 // CorruptError says that the files of a dataset are damaged or were not written by this package.
 type CorruptError struct {
 	Path   string // the file, or the directory; "" where it is not known

@@ -16,7 +16,8 @@ const (
 
 	// columnsMagic begins the columns file, the manifest's first line names the format.
 	columnsMagic  = "holdoutd columns\n"
-	manifestMagic = "holdoutd dataset 3"
+	manifestMagic = manifestName + "3"
+	manifestName  = "holdoutd dataset "
 	formatVersion = 3
 
 	// saltBytes is the size of a manifest's salt: with so many random bytes the manifest's hash says nothing about the rows,
@@ -104,11 +105,20 @@ func (m *manifest) encode() ([]byte, error) {
 	return append([]byte(head), body...), nil
 }
 
+// unknownManifest says what a manifest is that does not begin as one of this version.
+func unknownManifest(data []byte) (*manifest, string, error) {
+	var version int
+	if n, err := fmt.Sscanf(string(data[:min(len(data), 64)]), manifestName+"%d ", &version); n == 1 && err == nil && version != formatVersion {
+		return nil, fmt.Sprintf("it has version %d, and this program reads version %d", version, formatVersion), ErrVersion
+	}
+	return nil, "not the manifest of a dataset", nil
+}
+
 // decodeManifest reads what encode wrote and checks everything that can be known without the columns file.
 func decodeManifest(data []byte) (*manifest, string, error) {
 	const head = len(manifestMagic) + 1 + 8 + 1
 	if len(data) < head || string(data[:len(manifestMagic)+1]) != manifestMagic+" " || data[head-1] != '\n' {
-		return nil, "not a dataset manifest of version 3", nil
+		return unknownManifest(data)
 	}
 	body := data[head:]
 	if fmt.Sprintf("%08x", crc32.Checksum(body, castagnoli)) != string(data[head-9:head-1]) {
@@ -119,7 +129,7 @@ func decodeManifest(data []byte) (*manifest, string, error) {
 		return nil, "the manifest is not JSON", err
 	}
 	if m.Version != formatVersion {
-		return nil, fmt.Sprintf("version %d, this program reads %d", m.Version, formatVersion), nil
+		return nil, fmt.Sprintf("it has version %d, and this program reads version %d", m.Version, formatVersion), ErrVersion
 	}
 	if salt, err := hex.DecodeString(m.Salt); err != nil || len(salt) != saltBytes {
 		return nil, "the manifest has no salt", nil

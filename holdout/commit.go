@@ -176,7 +176,7 @@ func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, stat
 			return nil, state, err
 		}
 	}
-	text, err := json.Marshal(state)
+	text, err := writeState(state)
 	if err != nil {
 		return nil, state, err
 	}
@@ -216,7 +216,7 @@ func (c *commit) answer(tx *ledger.Tx, item *commitItem, state thresholdout.Stat
 		return r, next, nil
 	}
 	cost, next := f.holdout.session.Void(state, q.price)
-	core, err := json.Marshal(void{Holdout: f.holdout.id, Query: q.id, Void: true, Cost: cost})
+	core, err := json.Marshal(void{Version: voidVersion, Holdout: f.holdout.id, Query: q.id, Void: true, Cost: cost})
 	if err != nil {
 		return r, state, err
 	}
@@ -226,8 +226,12 @@ func (c *commit) answer(tx *ledger.Tx, item *commitItem, state thresholdout.Stat
 	return r, next, err
 }
 
+// voidVersion is the version of void.
+const voidVersion = 1
+
 // void is the core of a void entry. It says nothing of the reason.
 type void struct {
+	Version int    `json:"version"`
 	Holdout string `json:"holdout"`
 	Query   string `json:"query"`
 	Void    bool   `json:"void"`

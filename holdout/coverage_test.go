@@ -81,11 +81,11 @@ func inMemory(t *testing.T, s *Service, id string, table *dataset.Table, r *rand
 	if h.holdout, err = engine.NewTable(table, nil, 1); err != nil {
 		t.Fatal(err)
 	}
-	state, err := json.Marshal(thresholdout.State{})
+	state, err := writeState(thresholdout.State{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	public, err := json.Marshal(h.card)
+	public, err := writeCard(h.card)
 	if err != nil {
 		t.Fatal(err)
 	}

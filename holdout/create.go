@@ -212,7 +212,7 @@ func (c *creation) recognise() error {
 // commit moves the finished directory to its place and makes it a holdout by the ledger's commit.
 func (c *creation) commit(out string) error {
 	s, final := c.service, c.service.path(holdoutsDir, c.id)
-	var keys secrets
+	keys := secrets{Version: secretsVersion}
 	if _, err := rand.Read(keys.Noise[:]); err != nil {
 		return fmt.Errorf("holdout: noise key: %w", err)
 	}
@@ -220,7 +220,7 @@ func (c *creation) commit(out string) error {
 	if err != nil {
 		return err
 	}
-	state, err := json.Marshal(thresholdout.State{})
+	state, err := writeState(thresholdout.State{})
 	if err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (c *creation) commit(out string) error {
 	if err := (mark{Digest: hex.EncodeToString(c.digest[:])}).write(out); err != nil {
 		return fmt.Errorf("holdout: %w", err)
 	}
-	public, err := json.Marshal(c.card)
+	public, err := writeCard(c.card)
 	if err != nil {
 		return err
 	}

@@ -82,6 +82,9 @@ func (s *Service) damaged(id string, forGood bool, cause error) *Error {
 	if forGood {
 		what = "this holdout's place in the ledger is damaged; restore the data directory from a backup, or delete the holdout"
 	}
+	if errors.Is(cause, ledger.ErrVersion) || errors.Is(cause, dataset.ErrVersion) {
+		what = "this holdout was written in a format that this server does not know; start the holdoutd that wrote it, or a newer one"
+	}
 	e := &Error{Kind: Damaged, Detail: what + ". Recorded answers still replay", Err: cause, Members: map[string]any{"holdout": id}}
 	if known, _ := s.quarantine.of(id); known == nil {
 		s.log.Error("a holdout is damaged: it gives no new answers", "holdout", id, "error", cause)
@@ -124,7 +127,7 @@ func (s *Service) inspect(ctx context.Context) error {
 			err = s.checkMark(ctx, h)
 		}
 		if err != nil {
-			s.damaged(h.ID, false, err)
+			s.damaged(h.ID, errors.Is(err, ledger.ErrVersion), err)
 		}
 	}
 	return nil

@@ -29,13 +29,15 @@ const (
 
 // mark is the contents of the file.
 type mark struct {
-	Seq    int64  `json:"seq"`            // of the newest entry of the chain
-	Head   string `json:"head,omitempty"` // of that entry; empty at creation
-	Digest string `json:"digest"`         // the keyed digest of the table, in hexadecimal
+	Version int    `json:"version"`
+	Seq     int64  `json:"seq"`            // of the newest entry of the chain
+	Head    string `json:"head,omitempty"` // of that entry; empty at creation
+	Digest  string `json:"digest"`         // the keyed digest of the table, in hexadecimal
 }
 
 // write puts a mark into a holdout's directory: whole or not at all.
 func (m mark) write(dir string) error {
+	m.Version = markVersion
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -59,6 +61,9 @@ func readMark(dir string) (m mark, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, markFile))
 	if err == nil {
 		err = json.Unmarshal(text, &m)
+	}
+	if err == nil {
+		err = known("the mark "+filepath.Join(dir, markFile), m.Version, markVersion)
 	}
 	return m, err
 }
@@ -137,6 +142,9 @@ func (s *Service) keep() {
 func (s *Service) checkMark(ctx context.Context, h ledger.Holdout) error {
 	dir, digest := s.path(holdoutsDir, h.ID), hex.EncodeToString(h.Digest[:])
 	m, err := readMark(dir)
+	if errors.Is(err, ledger.ErrVersion) {
+		return err
+	}
 	if err != nil {
 		s.log.Warn("the mark of a holdout cannot be read and is written again", "holdout", h.ID, "error", err)
 		return mark{Digest: digest}.write(dir)

@@ -3,7 +3,6 @@ package holdout
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -59,7 +58,8 @@ type opened struct {
 
 // secrets are a holdout's keys, sealed in the ledger.
 type secrets struct {
-	Noise noise.Key `json:"noise"` // 256 random bits
+	Version int       `json:"version"`
+	Noise   noise.Key `json:"noise"` // 256 random bits
 }
 
 // load maps a holdout's tables; the files are checked against their checksums and against the card, which the chain binds.
@@ -75,7 +75,7 @@ func (s *Service) load(ctx context.Context, id string) (*opened, error) {
 		return nil, known
 	}
 	h := &opened{id: id, card: card, params: card.Guarantee, digest: record.Digest, faulted: s.faulted(id)}
-	if err := json.Unmarshal(record.Secret, &h.secret); err != nil {
+	if h.secret, err = readSecrets(id, record.Secret); err != nil {
 		return nil, s.damaged(id, true, fmt.Errorf("holdout: keys of %s: %w", id, err))
 	}
 	h.begin()

@@ -2,8 +2,6 @@ package holdout
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -127,13 +125,6 @@ func (acc *account) current(ctx context.Context, s *Service, id string) (thresho
 		acc.state = &state
 	}
 	return state, err
-}
-
-func readState(id string, text []byte) (state thresholdout.State, err error) {
-	if err := json.Unmarshal(text, &state); err != nil {
-		return state, fmt.Errorf("holdout: state of %s: %w", id, err)
-	}
-	return state, nil
 }
 
 // stateOf is the state that the next question of a holdout meets: the durable one, in which a round that has begun is over.

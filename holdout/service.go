@@ -280,8 +280,8 @@ func (s *Service) find(ctx context.Context, id string) (ledger.Holdout, Card, er
 
 // readCard reads a card from the ledger. Of a card that cannot be read what is known otherwise is left, and its holdout is
 // quarantined, as is one that the ledger finds damaged.
-func (s *Service) readCard(h ledger.Holdout) (card Card) {
-	err := json.Unmarshal(h.Public, &card)
+func (s *Service) readCard(h ledger.Holdout) Card {
+	card, err := readCard(h.Public)
 	if err == nil && card.ID != h.ID {
 		err = fmt.Errorf("it is the card of %q", card.ID)
 	}

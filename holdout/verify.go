@@ -93,7 +93,8 @@ func verifySealed(ctx context.Context, dir, path string) (said string, err error
 // verifyTables opens the tables of a holdout as the server does.
 func verifyTables(dir string, public json.RawMessage) error {
 	h := &opened{faulted: func(err error) *Error { return &Error{Kind: Damaged, Err: err} }}
-	if err := json.Unmarshal(public, &h.card); err != nil {
+	var err error
+	if h.card, err = readCard(public); err != nil {
 		return fmt.Errorf("the card: %w", err)
 	}
 	h.params = h.card.Guarantee

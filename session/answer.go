@@ -11,9 +11,14 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
+// AnswerVersion is the version of the JSON of answers: of its members, and of what each of them means. An answer is replayed as it was
+// recorded, so a later version does not change earlier ones.
+const AnswerVersion = 1
+
 // Answer is what is recorded of an answer and sent for ever. It holds nothing that changes; a ledger adds its place. Its JSON is
 // written by [Answer.JSON]: a float64 as the shortest decimal that reads back as the same number.
 type Answer struct {
+	Version   int                    `json:"version"` // AnswerVersion; JSON fills it in
 	ID        string                 `json:"id"`
 	Holdout   string                 `json:"holdout"`
 	Query     string                 `json:"query"`
@@ -66,6 +71,7 @@ const fromBoth thresholdout.Source = "mixed"
 
 // JSON writes the answer without the escapes that only HTML needs, so that a target reads delay > 15.
 func (a Answer) JSON() ([]byte, error) {
+	a.Version = AnswerVersion
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)

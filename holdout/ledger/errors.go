@@ -70,7 +70,7 @@ func (e *VersionError) Error() string {
 	if e.Got < e.Known {
 		do = "it is from before the format was fixed, and no program of today reads it"
 	}
-	return fmt.Sprintf("ledger: %s has version %d, and this program reads version %d: %s", e.What, e.Got, e.Known, do)
+	return fmt.Sprintf("%s has version %d, and this program reads version %d: %s", e.What, e.Got, e.Known, do)
 }
 
 // Unwrap returns ErrVersion.

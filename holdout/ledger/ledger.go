@@ -40,7 +40,8 @@ type Ledger interface {
 	// nothing of it is kept, and Update returns that error. A panic of fn is raised in the caller's goroutine.
 	//
 	// fn must be quick and pure in memory and must not call the ledger: others wait for it. It may run more than once, when a commit
-	// has to be tried again or when the books turn out not to be the newest; the last run counts. An implementation may so
+	// has to be tried again or when the books turn out not to be the newest; the last run counts, and none begins after Update has
+	// returned. An implementation may so
 	// send debit, answer and state in one round trip, on the books that it believes in.
 	//
 	// It fails with ErrNotFound, ErrDeleted, or ErrCorrupt if nothing can be built on the holdout's chain. After a commit that

@@ -83,6 +83,7 @@ type (
 	}
 	// Answer is the recorded form of an answer. Its bytes never change.
 	Answer struct {
+		Version   int          `json:"version" doc:"of the members of an answer and of what they mean; an answer is replayed as it was recorded"`
 		ID        string       `json:"id"`
 		Holdout   string       `json:"holdout"`
 		Query     string       `json:"query" doc:"the query's identity: sha256:…"`

@@ -180,7 +180,7 @@ func failedCommit(t *testing.T, s *suite) {
 	}
 }
 
-// deadlineWhileACommitHangs: callers leave when their time is over, and the ledger goes on when it can.
+// deadlineWhileACommitHangs: callers leave when their time is over, nothing of theirs runs after that, and the ledger goes on when it can.
 func deadlineWhileACommitHangs(t *testing.T, s *suite) {
 	l := s.open(t)
 	create(t, l, testHoldout("ho_1", 10_000, 0))
@@ -191,7 +191,16 @@ func deadlineWhileACommitHangs(t *testing.T, s *suite) {
 	var wg sync.WaitGroup
 	for i := range 1000 { // more than any implementation takes at once
 		wg.Go(func() {
-			if _, err := ask(l, ctx, "ho_1", numbered(i)); !errors.Is(err, ledger.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
+			var left atomic.Bool
+			err := l.Update(ctx, "ho_1", func(tx *ledger.Tx) error {
+				if left.Load() {
+					t.Errorf("the update of caller %d runs although it has left", i)
+				}
+				_, err := tx.Append(numbered(i))
+				return err
+			})
+			left.Store(true)
+			if !errors.Is(err, ledger.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("caller %d: %v", i, err)
 			}
 		})

@@ -123,7 +123,7 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ledger: schema version: %w", err)
 	}
 	if version > schemaVersion || version > 0 && version < firstSchema { // 0: a new file
-		return &ledger.VersionError{What: "the database", Got: version, Known: schemaVersion}
+		return &ledger.VersionError{What: "the ledger's database", Got: version, Known: schemaVersion}
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("ledger: migrate: %w", err)
@@ -140,7 +140,7 @@ func checkVersion(ctx context.Context, db interface {
 		return fmt.Errorf("ledger: not a ledger, or it cannot be read: %w", err)
 	}
 	if version > schemaVersion || version < firstSchema {
-		return &ledger.VersionError{What: "the database", Got: version, Known: schemaVersion}
+		return &ledger.VersionError{What: "the ledger's database", Got: version, Known: schemaVersion}
 	}
 	if version != schemaVersion {
 		return fmt.Errorf("ledger: schema version is %d, and this program reads %d; start the server of this version once to bring it up to date", version, schemaVersion)

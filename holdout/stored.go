@@ -1,0 +1,86 @@
+package holdout
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// What the service keeps as JSON says its version, and a reader refuses one that it does not know: docs/format/README.md says how such a
+// format changes. Answers have theirs in package session, tables in package dataset, the ledger's entries in package ledger.
+const (
+	cardVersion    = 1 // of the card with settings and guarantee, which the chain's genesis commits to
+	stateVersion   = 1 // of a mechanism's state
+	secretsVersion = 1 // of a holdout's keys
+	markVersion    = 1 // of the mark beside the tables
+)
+
+// storedCard is the public part of a holdout in the ledger.
+type storedCard struct {
+	Version int  `json:"version"`
+	Card    Card `json:"card"`
+}
+
+// storedState is a mechanism's state in the ledger.
+type storedState struct {
+	Version int                `json:"version"`
+	State   thresholdout.State `json:"state"`
+}
+
+// known refuses a version that this program does not know.
+func known(what string, got, version int) error {
+	if got != version {
+		return &ledger.VersionError{What: what, Got: int64(got), Known: int64(version)}
+	}
+	return nil
+}
+
+// readVersion reads only the version of a stored text: what else it has is another version's to say.
+func readVersion(what string, text []byte, version int) error {
+	var v struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(text, &v); err != nil {
+		return err
+	}
+	return known(what, v.Version, version)
+}
+
+func writeCard(c Card) ([]byte, error) { return json.Marshal(storedCard{cardVersion, c}) }
+
+// readCard reads a stored card. Its errors do not name the holdout.
+func readCard(text []byte) (c Card, err error) {
+	stored := storedCard{}
+	if err := readVersion("the card", text, cardVersion); err != nil {
+		return c, err
+	}
+	err = json.Unmarshal(text, &stored)
+	return stored.Card, err
+}
+
+func writeState(state thresholdout.State) ([]byte, error) {
+	return json.Marshal(storedState{stateVersion, state})
+}
+
+func readState(id string, text []byte) (state thresholdout.State, err error) {
+	var stored storedState
+	if err = readVersion("the mechanism's state", text, stateVersion); err == nil {
+		err = json.Unmarshal(text, &stored)
+	}
+	if err != nil {
+		return state, fmt.Errorf("holdout: state of %s: %w", id, err)
+	}
+	return stored.State, nil
+}
+
+func readSecrets(id string, text []byte) (s secrets, err error) {
+	if err = readVersion("the keys", text, secretsVersion); err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("holdout: keys of %s: %w", id, err)
+	}
+	return s, nil
+}

@@ -1,0 +1,84 @@
+package holdout
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// TestUnknownVersions: each stored text of a version to come is refused by its reader, and the error says which version, which is known, and
+// what to do. It would notice a reader that takes what it does not understand for what it knows.
+func TestUnknownVersions(t *testing.T) {
+	card, err := writeCard(Card{ID: "ho_1"})
+	must(t, err)
+	state, err := writeState(thresholdout.State{Questions: 3})
+	must(t, err)
+	secret, err := json.Marshal(secrets{Version: secretsVersion})
+	must(t, err)
+	readers := map[string]struct {
+		text []byte
+		read func(text []byte) error
+	}{
+		"card":  {card, func(text []byte) error { _, err := readCard(text); return err }},
+		"state": {state, func(text []byte) error { _, err := readState("ho_1", text); return err }},
+		"keys":  {secret, func(text []byte) error { _, err := readSecrets("ho_1", text); return err }},
+		"mark": {[]byte(`{"version":1,"seq":3}`), func(text []byte) error {
+			dir := t.TempDir()
+			must(t, os.WriteFile(filepath.Join(dir, markFile), text, secretMode))
+			_, err := readMark(dir)
+			return err
+		}},
+	}
+	for name, r := range readers {
+		if err := r.read(r.text); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, version := range []string{`"version":2`, `"version":0`, `"other":1`} {
+			text := strings.Replace(string(r.text), `"version":1`, version, 1)
+			err := r.read([]byte(text))
+			var unknown *ledger.VersionError
+			if !errors.As(err, &unknown) || unknown.Known != 1 || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s with %s: %v", name, version, err)
+			}
+			if version == `"version":2` && !strings.Contains(err.Error(), "use the holdoutd that wrote it, or a newer one") {
+				t.Errorf("%s: the error does not say what to do: %v", name, err)
+			}
+		}
+	}
+}
+
+// TestHoldoutOfAnotherVersion: a holdout whose keys are of a version to come gives no new answers and is not called damaged by the disk; what
+// it answered is replayed, and the other holdouts go on.
+func TestHoldoutOfAnotherVersion(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	first := create(t, s, Settings{Questions: 10}, visits(t, 300, 1))
+	second := create(t, s, Settings{Questions: 10}, visits(t, 300, 2))
+	body := ask(t, s, first.ID, mean(10)).Body
+	place := filepath.Join(dir, holdoutsDir, first.ID)
+	m, err := readMark(place)
+	must(t, err)
+	must(t, s.Close())
+	text, err := json.Marshal(m)
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(place, markFile), []byte(strings.Replace(string(text), `"version":1`, `"version":7`, 1)), secretMode))
+	s = open(t, dir)
+	if got := ask(t, s, first.ID, mean(10)); !got.Replayed || string(got.Body) != string(body) {
+		t.Errorf("replayed %s, want %s", got.Body, body)
+	}
+	_, err = s.Ask(t.Context(), admin, first.ID, []byte(mean(20)), "")
+	if KindOf(err) != Damaged || !strings.Contains(err.Error(), "a format that this server does not know") {
+		t.Errorf("a new question: %v", err)
+	}
+	ask(t, s, second.ID, mean(20))
+	must(t, s.Close())
+	if after, err := os.ReadFile(filepath.Join(place, markFile)); err != nil || !strings.Contains(string(after), `"version":7`) {
+		t.Errorf("a mark that was not understood is overwritten: %s %v", after, err)
+	}
+}
