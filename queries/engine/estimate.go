@@ -37,29 +37,34 @@ const maxSteps = 1 << 62
 // rows, so that what it says may decide whether and when a request is served. It walks the expressions, which takes microseconds for a
 // query and milliseconds for a batch of thousands. An expression that is malformed counts as well as it can: Sums refuses it.
 func Estimate(functions []rowfn.Function, shape dataset.Shape) Work {
-	e := plan(functions, shape)
+	return EstimateBatch(rowfn.Batch{Functions: functions}, shape)
+}
+
+// EstimateBatch is [Estimate] for row functions and products of their values.
+func EstimateBatch(batch rowfn.Batch, shape dataset.Shape) Work {
+	e := plan(batch, itemsOf(batch), shape)
 	registers := min(e.most.nodes*kernel.MaxBlock*8, max(MaxScratch, e.most.own*kernel.MaxBlock*8))
 	e.work.Memory = e.most.nodes*nodeMemory + e.most.tables + int64(runtime.GOMAXPROCS(0))*registers
 	return e.work
 }
 
-// passes cuts a batch into parts of which each is compiled, and its tables made, in bounded memory: how many functions are in each.
-// One function makes a part of its own whatever it needs.
-func passes(functions []rowfn.Function, shape dataset.Shape) (parts []int) {
-	return plan(functions, shape).parts
-}
-
-func plan(functions []rowfn.Function, shape dataset.Shape) *estimate {
-	e := &estimate{shape: shape, seen: map[*rowfn.Node]bool{}, models: map[string]bool{}, parts: []int{0}}
-	for i := range functions {
+// plan estimates a batch and cuts it into parts of which each is compiled, and its tables made, in bounded memory: how many items are in
+// each. One item makes a part of its own whatever it needs.
+func plan(batch rowfn.Batch, items []item, shape dataset.Shape) *estimate {
+	e := &estimate{batch: batch, shape: shape, seen: map[*rowfn.Node]bool{}, models: map[string]bool{}, parts: []int{0}}
+	if len(batch.Products) > 0 {
+		e.valued = make([]bool, len(batch.Functions))
+	}
+	for _, i := range items {
 		pass, work := e.pass, e.work
-		e.function(&functions[i])
+		e.item(i)
 		if e.parts[len(e.parts)-1] > 0 && (e.pass.nodes > maxNodes || e.pass.tables > MaxTables) {
 			e.pass, e.work = size{}, work
 			clear(e.seen)
 			clear(e.models)
+			clear(e.valued)
 			e.parts = append(e.parts, 0)
-			e.function(&functions[i])
+			e.item(i)
 			pass = size{}
 		}
 		e.parts[len(e.parts)-1]++
@@ -73,6 +78,8 @@ func plan(functions []rowfn.Function, shape dataset.Shape) *estimate {
 const (
 	sinkSteps     = 3
 	unitSteps     = 4 // more, where units have several rows
+	valueSteps    = 1 // more, where the values are kept for products
+	productSteps  = 1
 	divisionSteps = 3
 	functionSteps = 15 // logarithms, exponentials, parts of times
 	lookupSteps   = 3
@@ -83,7 +90,9 @@ const (
 
 // estimate walks expressions. Nodes that functions of a pass share are counted once.
 type estimate struct {
+	batch  rowfn.Batch
 	shape  dataset.Shape
+	valued []bool               // by function of the batch: in this pass, as one of a product
 	seen   map[*rowfn.Node]bool // in this pass
 	models map[string]bool      // in this pass
 	parts  []int                // functions of each pass
@@ -96,6 +105,23 @@ type estimate struct {
 type size struct {
 	nodes, tables int64
 	own           int64 // of most: nodes that a single function added
+}
+
+func (e *estimate) item(i item) {
+	if i.product < 0 {
+		e.function(&e.batch.Functions[i.function])
+		return
+	}
+	e.steps(productSteps)
+	p := e.batch.Products[i.product]
+	for _, at := range [2]int{p.A, p.B} {
+		if !e.valued[at] {
+			e.valued[at] = true
+			e.pass.nodes++
+			e.steps(valueSteps)
+			e.function(&e.batch.Functions[at])
+		}
+	}
 }
 
 func (e *estimate) function(f *rowfn.Function) {

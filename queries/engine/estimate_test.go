@@ -120,3 +120,26 @@ func TestEstimateGrows(t *testing.T) {
 		t.Error("a total overflows")
 	}
 }
+
+// passes are how many functions each pass of a batch sums.
+func passes(functions []rowfn.Function, shape dataset.Shape) []int {
+	b := rowfn.Batch{Functions: functions}
+	return plan(b, itemsOf(b), shape).parts
+}
+
+// TestProductsAreWork: a product takes steps and memory, however often it is asked once; functions that it shares with others count once.
+func TestProductsAreWork(t *testing.T) {
+	shape := dataset.Shape{Rows: 1000}
+	b := rowfn.Batch{Functions: batch(2)}
+	plain := EstimateBatch(b, shape)
+	if plain != Estimate(b.Functions, shape) {
+		t.Errorf("a batch without products takes %v, its functions %v", plain, Estimate(b.Functions, shape))
+	}
+	b.Products = []rowfn.Product{{A: 0, B: 1}}
+	one := EstimateBatch(b, shape)
+	b.Products = append(b.Products, rowfn.Product{A: 0, B: 0}, rowfn.Product{A: 1, B: 1})
+	three := EstimateBatch(b, shape)
+	if one.Steps <= plain.Steps || three.Steps != one.Steps+2*productSteps || one.Memory <= plain.Memory || three.Memory != one.Memory {
+		t.Errorf("no product takes %v, one %v, three of the same functions %v", plain, one, three)
+	}
+}

@@ -42,7 +42,7 @@ type Table struct {
 	block   int
 }
 
-var _ Source = (*Table)(nil)
+var _ MomentSource = (*Table)(nil)
 
 // NewTable returns the source of a table's units. Unit u is the rows offsets[u] to offsets[u+1]-1; nil offsets make every
 // row a unit. maxRows is the Cap of rowfn.UnitShare, from 1; without offsets it is not used. The offsets must not be
@@ -78,86 +78,88 @@ func (t *Table) Units() int64 { return t.n }
 // Sums implements [Source]. Errors are the context's, or say that a row function does not fit the table's schema, or that
 // the table's files are damaged ([dataset.ErrDamaged]); none depends on the values of rows.
 func (t *Table) Sums(ctx context.Context, functions []rowfn.Function, from, to int64) ([]int64, error) {
+	sums, err := t.Moments(ctx, rowfn.Batch{Functions: functions}, from, to)
+	return sums.Values, err
+}
+
+// Moments implements [MomentSource], with the errors of Sums.
+func (t *Table) Moments(ctx context.Context, batch rowfn.Batch, from, to int64) (rowfn.Sums, error) {
 	if from < 0 || to < from || to > t.n {
-		return nil, fmt.Errorf("engine: units %d to %d of %d", from, to, t.n)
+		return rowfn.Sums{}, fmt.Errorf("engine: units %d to %d of %d", from, to, t.n)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return rowfn.Sums{}, err
 	}
-	if len(functions) == 0 {
-		return []int64{}, nil
+	distinct, functions, products, err := once(batch)
+	if err != nil {
+		return rowfn.Sums{}, err
 	}
-	if distinct, at := once(functions); len(distinct) < len(functions) {
-		sums, err := t.Sums(ctx, distinct, from, to)
-		if err != nil {
-			return nil, err
+	items, found := itemsOf(distinct), newSums(distinct)
+	for _, n := range plan(distinct, items, t.shape).parts {
+		if err := t.pass(ctx, pieceOf(distinct, items[:n]), from, to, found); err != nil {
+			return rowfn.Sums{}, err
 		}
-		all := make([]int64, len(functions))
-		for i := range all {
-			all[i] = sums[at[i]]
-		}
-		return all, nil
+		items = items[n:]
 	}
-	sums := make([]int64, 0, len(functions))
-	for _, n := range passes(functions, t.shape) {
-		part, err := t.pass(ctx, functions[:n], from, to)
-		if err != nil {
-			return nil, err
-		}
-		sums, functions = append(sums, part...), functions[n:]
+	sums := newSums(batch)
+	for i, at := range functions {
+		sums.Values[i] = found.Values[at]
+	}
+	for i, at := range products {
+		sums.Products[i] = found.Products[at]
 	}
 	return sums, nil
 }
 
-// pass sums functions that were estimated to fit into one pass, or a part of them at a time where their registers do not.
-func (t *Table) pass(ctx context.Context, functions []rowfn.Function, from, to int64) ([]int64, error) {
+func newSums(b rowfn.Batch) rowfn.Sums {
+	return rowfn.Sums{Values: make([]int64, len(b.Functions)), Products: make([]rowfn.Wide, len(b.Products))}
+}
+
+// pass sums a piece of a batch that was estimated to fit into one pass, or a part of it at a time where its registers do not, into the
+// sums of the batch.
+func (t *Table) pass(ctx context.Context, p piece, from, to int64, sums rowfn.Sums) error {
+	if len(p.items) == 0 {
+		return nil
+	}
 	processor, err := enter(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer processor.Leave()
 	var program *kernel.Program
-	damage := dataset.Guarded(func() { program, err = kernel.Compile(functions, t.table) })
+	damage := dataset.Guarded(func() { program, err = kernel.CompileBatch(p.batch, t.table) })
 	if err = errors.Join(err, damage); err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
+		return fmt.Errorf("engine: %w", err)
 	}
-	if numbers, bytes := program.Registers(); (8*numbers+bytes)*kernel.MaxBlock > MaxScratch && len(functions) > 1 {
-		half := len(functions) / 2
+	if numbers, bytes := program.Registers(); (8*numbers+bytes)*kernel.MaxBlock > MaxScratch && len(p.items) > 1 {
+		half := len(p.items) / 2
 		processor.Leave()
-		sums, err := t.pass(ctx, functions[:half], from, to)
-		if err != nil {
-			return nil, err
+		if err := t.pass(ctx, pieceOf(p.of, p.items[:half]), from, to, sums); err != nil {
+			return err
 		}
-		rest, err := t.pass(ctx, functions[half:], from, to)
-		return append(sums, rest...), err
+		return t.pass(ctx, pieceOf(p.of, p.items[half:]), from, to, sums)
 	}
 	if err := program.Fill(); err != nil {
-		return nil, fmt.Errorf("engine: %w", err)
+		return fmt.Errorf("engine: %w", err)
 	}
 	processor.Leave()
-	rows := min(chunkRows/int64(len(functions)), chunkSteps/max(1, plan(functions, t.shape).work.Steps))
-	return t.run(ctx, program, len(functions), t.cut(from, to, max(rows, kernel.MaxBlock)))
-}
-
-// once are the functions without repetitions, and where each is among them. A search lists a function for each step in which it can
-// be asked, with the same nodes.
-func once(functions []rowfn.Function) (distinct []rowfn.Function, at []int) {
-	seen := make(map[rowfn.Function]int, len(functions))
-	at = make([]int, len(functions))
-	for i, f := range functions {
-		known, ok := seen[f]
-		if !ok {
-			known = len(distinct)
-			seen[f], distinct = known, append(distinct, f)
-		}
-		at[i] = known
+	rows := min(chunkRows/int64(len(p.items)), chunkSteps/max(1, plan(p.of, p.items, t.shape).work.Steps))
+	found, err := t.run(ctx, program, p.batch, t.cut(from, to, max(rows, kernel.MaxBlock)))
+	if err != nil {
+		return err
 	}
-	return distinct, at
+	for i, at := range p.functions {
+		sums.Values[at] = found.Values[i]
+	}
+	for i, at := range p.products {
+		sums.Products[at] = found.Products[i]
+	}
+	return nil
 }
 
 // run shares chunks of units, which begin and end at the given ones, among workers: each takes the next one when it is done with its
 // last. Sums are of integers, so the order does not matter.
-func (t *Table) run(ctx context.Context, program *kernel.Program, functions int, chunks []int64) ([]int64, error) {
+func (t *Table) run(ctx context.Context, program *kernel.Program, batch rowfn.Batch, chunks []int64) (rowfn.Sums, error) {
 	workers := t.workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
@@ -167,7 +169,7 @@ func (t *Table) run(ctx context.Context, program *kernel.Program, functions int,
 		next  atomic.Int64
 		mutex sync.Mutex
 		group sync.WaitGroup
-		sums  = make([]int64, functions)
+		sums  = newSums(batch)
 
 		damage error // the first, under mutex
 	)
@@ -196,7 +198,10 @@ func (t *Table) run(ctx context.Context, program *kernel.Program, functions int,
 		mutex.Lock()
 		defer mutex.Unlock()
 		for i, sum := range state.Sums() {
-			sums[i] += sum
+			sums.Values[i] += sum
+		}
+		for i, sum := range state.Products() {
+			sums.Products[i] = sums.Products[i].Plus(sum)
 		}
 	}
 	work := func() {
@@ -215,10 +220,10 @@ func (t *Table) run(ctx context.Context, program *kernel.Program, functions int,
 	}
 	group.Wait()
 	if damage != nil {
-		return nil, fmt.Errorf("engine: %w", damage)
+		return rowfn.Sums{}, fmt.Errorf("engine: %w", damage)
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return rowfn.Sums{}, err
 	}
 	return sums, nil
 }

@@ -30,7 +30,7 @@ func Evaluate(t *dataset.Table, n *rowfn.Node) (Values, error) {
 	a := newAssembler(l, 1)
 	a.emit(root)
 	// A sink keeps the result's register; it is read here and not summed.
-	a.steps = append(a.steps, step{sink: new(sink), dst: unplaced, value: value{a: root, b: none, c: none}})
+	a.steps = append(a.steps, step{sink: &sink{values: noValues}, dst: unplaced, value: value{a: root, b: none, c: none}})
 	p := a.finish(0)
 	at := p.steps[len(p.steps)-1].a
 	p.steps = p.steps[:len(p.steps)-1]

@@ -21,6 +21,8 @@ type Program struct {
 	features  int       // of the model that has the most
 	scratch   int       // numbers that the model needs which needs the most
 	tables    []*table  // of the steps that have one
+	products  []product
+	values    int // lists of units' values that products read
 	filled    sync.Once
 	damage    error // of Fill
 }
@@ -47,6 +49,12 @@ type step struct {
 // Compile binds row functions to a table and makes their program. Errors mean that a tree breaks the contract of package
 // expr or that it was checked against another schema; none depends on the table's rows.
 func Compile(functions []rowfn.Function, t *dataset.Table) (*Program, error) {
+	return CompileBatch(rowfn.Batch{Functions: functions}, t)
+}
+
+// CompileBatch is Compile for row functions and products of their values.
+func CompileBatch(batch rowfn.Batch, t *dataset.Table) (*Program, error) {
+	functions := batch.Functions
 	l := newLowering(t, len(functions))
 	sinks := make([]sink, len(functions))
 	for i := range functions {
@@ -58,16 +66,19 @@ func Compile(functions []rowfn.Function, t *dataset.Table) (*Program, error) {
 		sinks[i] = s
 	}
 	l.rank()
-	p := newAssembler(l, len(functions))
-	for i := range sinks {
-		p.emitSink(&sinks[i])
+	a := newAssembler(l, len(functions))
+	if err := a.p.keepValues(sinks, batch.Products); err != nil {
+		return nil, err
 	}
-	return p.finish(len(functions)), nil
+	for i := range sinks {
+		a.emitSink(&sinks[i])
+	}
+	return a.finish(len(functions)), nil
 }
 
 // Registers is the number of registers that each worker holds, of 8·MaxBlock and of MaxBlock bytes.
 func (p *Program) Registers() (numbers, bytes int) {
-	return p.numbers.constants + p.numbers.scratch + p.scores + p.scratch/MaxBlock, p.bytes.constants + p.bytes.scratch
+	return p.numbers.constants + p.numbers.scratch + p.scores + p.scratch/MaxBlock, p.bytes.constants + p.bytes.scratch + 4*p.values
 }
 
 // class says in which kind of register a value is.

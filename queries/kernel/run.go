@@ -1,6 +1,10 @@
 package kernel
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/holdoutd/holdoutd/rowfn"
+)
 
 // Units says which rows make a unit.
 type Units struct {
@@ -17,6 +21,10 @@ type State struct {
 	sums    []int64
 	slab    []float64
 	masks   []uint8
+
+	products []rowfn.Wide
+	values   [][]uint32 // of the units that end in the block, for products
+	list     []uint32   // the memory of values
 
 	scores   [][]float64 // of models
 	features [][]float64 // of the model that is computed
@@ -47,8 +55,15 @@ func NewState(p *Program, units Units, block int) *State {
 	clear(s.sums)
 	s.carries = resized(s.carries, p.functions)
 	clear(s.carries)
+	s.products = resized(s.products, len(p.products))
+	clear(s.products)
+	s.values, s.list = resized(s.values, p.values), resized(s.list, p.values*block)
+	for i := range s.values {
+		s.values[i] = s.list[i*block : (i+1)*block]
+	}
 	numbers, masks := p.Registers()
 	numbers -= p.scratch / MaxBlock
+	masks -= 4 * p.values
 	s.scratch = resized(s.scratch, p.scratch)
 	s.slab, s.masks = resized(s.slab, numbers*block), resized(s.masks, masks*block)
 	s.scores, s.features = resized(s.scores, p.scores), resized(s.features, p.features)
@@ -96,6 +111,9 @@ func fill[T any](dst []T, v T) {
 // Sums are the sums of the row functions over what Add was given so far. The slice is the state's own.
 func (s *State) Sums() []int64 { return s.sums }
 
+// Products are the sums of the products. The slice is the state's own.
+func (s *State) Products() []rowfn.Wide { return s.products }
+
 // Add adds the units from..to-1 to the sums. It does not allocate.
 func (s *State) Add(from, to int64) {
 	rows, end := int(from), int(to)
@@ -130,11 +148,18 @@ func (s *State) run(base, n int) {
 			s.number(t, n)
 		case t.sink == nil:
 			s.condition(t, n)
-		case s.units.Offsets == nil:
+		case s.units.Offsets != nil:
+			s.unitSum(t, base, n, ended)
+		case t.sink.values == noValues:
 			s.sums[t.sink.function] += s.rowSum(t, n)
 		default:
-			s.unitSum(t, base, n, ended)
+			s.sums[t.sink.function] += s.rowValues(t, n)
 		}
+	}
+	if s.units.Offsets == nil {
+		s.multiply(n)
+	} else {
+		s.multiply(ended)
 	}
 	s.next += ended
 }

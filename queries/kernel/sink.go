@@ -11,6 +11,7 @@ import (
 // (on-off)·[mask] + off·[where], where mask implies where; else it is the grid of a Number, or 0 outside where.
 type sink struct {
 	function int
+	values   int // the list that takes the units' values, for products; or noValues
 	perUnit  rowfn.PerUnit
 	number   id // or none
 	mask     id // where number is none

@@ -31,6 +31,10 @@ func (s *State) unitSum(t *step, base, n, ended int) {
 		scale = k.on
 	}
 	offsets := s.units.Offsets[s.next : s.next+ended+1]
+	if k.values != noValues {
+		s.unitValues(t, n, ended, base, scale, offsets)
+		return
+	}
 	var total, last, lastCount int64
 	switch {
 	case k.perUnit == rowfn.UnitAny:
@@ -46,6 +50,27 @@ func (s *State) unitSum(t *step, base, n, ended int) {
 	}
 	carry[0] = sums[n] - last
 	s.sums[k.function] += total
+}
+
+// unitValues is the end of unitSum for a row function whose values products need: they are left in its list.
+func (s *State) unitValues(t *step, n, ended, base int, scale int64, offsets []uint32) {
+	k, carry := t.sink, &s.carries[t.sink.function]
+	sums, counts, values := s.prefix[0][:n+1], s.prefix[1][:n+1], s.values[t.sink.values][:ended]
+	var last, lastCount int64
+	switch {
+	case k.perUnit == rowfn.UnitAny:
+		last = anyValues(values, sums, offsets, base)
+	case k.perUnit == rowfn.UnitShare:
+		last = shareValues(values, sums, offsets, base, scale, s.units.Cap)
+	case k.everyRow:
+		last = shareValues(values, sums, offsets, base, scale, 1)
+	default:
+		prefixCount(counts, carry[1], s.bytes[t.c][:n])
+		last, lastCount = meanValues(values, sums, counts, offsets, base, scale)
+		carry[1] = counts[n] - lastCount
+	}
+	carry[0] = sums[n] - last
+	s.sums[k.function] += total(values)
 }
 
 // rounded is s/d for 0 <= s <= 2^61 and 0 < d < 2^31, halves upwards.
