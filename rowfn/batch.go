@@ -34,6 +34,12 @@ func (w Wide) Plus(x Wide) Wide {
 	return Wide{hi, lo}
 }
 
+// Times is the product of two sums, neither negative.
+func Times(a, b int64) Wide {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	return Wide{hi, lo}
+}
+
 // Big is w as an integer of any size.
 func (w Wide) Big() *big.Int {
 	b := new(big.Int).SetUint64(w.Hi)

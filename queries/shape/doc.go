@@ -7,7 +7,6 @@
 //	Share      a/(a+b) of two means, moved to a range                             the same with where, with row votes, with weights
 //	Contrast   the difference of two shares                                       difference
 //	Moments    a formula of several means                                         variance, correlation, slope, rmse, r2
-//	Equation   the root of an estimating equation of two row functions            (for mechanisms that price an answer by its variance)
 //	Shares     the shares of rows in each of several categories                   frequencies, histogram, confusion
 //	Groups     a Share in each of several categories                              groups
 //	Each       many means, each by itself                                         screen, gradient
@@ -15,7 +14,10 @@
 //	Curve      the area under a curve through binned shares                       auc
 //	Search     a bisection, whose steps depend on what was released               quantile, median
 //	Selection  which of many means is the largest                                 argmax
-//	Cells      shares of cells against expected ones or against their margins     test
+//	Fit, Independence  shares of cells against expected ones, or against their margins: test
+//
+// Beside its shape a plan may have an [Equation]: two row functions of whose means the answer is the quotient. A mechanism that prices an
+// answer by its variance can release that instead.
 //
 // A [Decision] makes a verdict of an answer's interval, a [Test] a p-value. Intervals come from those of the parts by interval
 // arithmetic (package interval), so that an answer's interval holds whenever those of all its parts do.

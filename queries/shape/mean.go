@@ -30,7 +30,12 @@ func (a Affine) Scale(n int64) float64 { return (a.High - a.Low) * a.times(n) }
 
 // Mean is the plan of the mean of a row function over all units.
 func Mean(f rowfn.Function, perUnit bool) *Plan {
-	return &Plan{Functions: []rowfn.Function{f}, Range: Range{f.Lo, f.Hi}, Shape: Affine{f.Lo, f.Hi, perUnit}}
+	r := Range{f.Lo, f.Hi}
+	p := &Plan{Functions: []rowfn.Function{f}, Range: r, Shape: Affine{f.Lo, f.Hi, perUnit}}
+	if !perUnit {
+		p.Equation = &Equation{A: f, Whole: true, Range: r}
+	}
+	return p
 }
 
 // Average is the plan of a mean of f's value, over all rows or over those in which where holds; with rows, every row has one vote.
@@ -49,7 +54,11 @@ func Average(f rowfn.Function, where *rowfn.Node, rows bool) *Plan {
 		f.PerUnit = rowfn.UnitShare
 	}
 	r := Range{f.Lo, f.Hi}
-	return &Plan{Functions: []rowfn.Function{f, complement(f)}, Range: r, Shape: Share{r}}
+	all := rowfn.Function{Lo: 0, Hi: 1, Where: where, PerUnit: rowfn.UnitAny} // what u and 1-u add up to
+	if rows {
+		all.PerUnit = rowfn.UnitShare
+	}
+	return &Plan{Functions: []rowfn.Function{f, complement(f)}, Range: r, Shape: Share{r}, Equation: &Equation{A: f, B: &all, Whole: !rows, Range: r}}
 }
 
 // Weighted is the plan of a mean of f's value in which rows have weights: weight is a number from 0 to high, never null. With u in
@@ -60,6 +69,7 @@ func Weighted(f rowfn.Function, weight *rowfn.Node, high float64, where *rowfn.N
 	part, value, width := rowfn.Div(weight, rowfn.Const(high)), r.Clamp(rowfn.OrElse(f.Value, f.Null)), rowfn.Const(r.High-r.Low)
 	up := rowfn.Div(rowfn.Sub(value, rowfn.Const(r.Low)), width)
 	down := rowfn.Div(rowfn.Sub(rowfn.Const(r.High), value), width)
+	all := rowfn.Function{Value: part, Lo: 0, Hi: 1, Where: where}
 	p := &Plan{Range: r, Shape: Share{r}}
 	for _, u := range []*rowfn.Node{up, down} {
 		product := rowfn.Function{Value: rowfn.Mul(part, u), Lo: 0, Hi: 1, Where: where}
@@ -68,12 +78,15 @@ func Weighted(f rowfn.Function, weight *rowfn.Node, high float64, where *rowfn.N
 		}
 		p.Functions = append(p.Functions, product)
 	}
+	all.PerUnit = p.Functions[0].PerUnit
+	p.Equation = &Equation{A: p.Functions[0], B: &all, Range: r}
 	return p
 }
 
 // ScaleBy multiplies the answer of a plan of [Average] by a positive constant.
 func (p *Plan) ScaleBy(factor float64) {
 	p.Range = Range{p.Range.Low * factor, p.Range.High * factor}
+	p.Equation.Range = p.Range
 	switch p.Shape.(type) {
 	case Affine:
 		p.Shape = Affine{Low: p.Range.Low, High: p.Range.High}

@@ -15,6 +15,7 @@ type Plan struct {
 	Shape     Shape
 	Decision  *Decision // makes a verdict of the answer; nil without one
 	Test      *Test     // makes p-values of the answer; nil without one
+	Equation  *Equation // of which the answer is the root too; nil where it is not known to be one
 	Words     Description
 
 	// HoldoutOnly says that the row functions are about the rows of the holdout alone, since numbers for these came with the
