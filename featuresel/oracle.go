@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -63,9 +64,6 @@ type Holdout struct {
 
 var _ Oracle = (*Holdout)(nil)
 
-// grid is the number of steps from 0 to 1 of a row function's values in exact sums.
-const grid = 1 << 30
-
 // Correlations implements [Oracle], by a question for each column.
 func (o *Holdout) Correlations(ctx context.Context) ([]float64, error) {
 	training, holdout := make([]float64, o.Training.Rows()), make([]float64, o.Holdout.Rows())
@@ -117,7 +115,7 @@ func mean(values []float64, within [2]float64) thresholdout.Mean {
 	m := thresholdout.Mean{N: int64(len(values))}
 	for _, v := range values {
 		part := (v - within[0]) / (within[1] - within[0])
-		m.Sum += int64(math.Round(max(0, min(1, part)) * grid))
+		m.Sum += int64(math.Round(max(0, min(1, part)) * float64(rowfn.One)))
 	}
 	return m
 }

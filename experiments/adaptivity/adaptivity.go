@@ -17,16 +17,16 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
-// Tolerance of Adaptivity: the mean over runs of a run's largest error is to stay under it.
-const Tolerance = 0.1
+// tolerance is what the mean over runs of a run's largest error is to stay under.
+const tolerance = 0.1
 
-// QuestionsWithin is the measure of Adaptivity, Row.Set: the largest number of questions under the tolerance.
-const QuestionsWithin = "questions within 0.1"
+// questionsWithin is the measure of Adaptivity, Row.Set: the largest number of questions under the tolerance.
+const questionsWithin = "questions within 0.1"
 
-// What Adaptivity fits exponents of, Fit.Of.
+// What exponents are fitted of: run.Fit.Of.
 const (
-	Questions         = "k"
-	QuestionsTimesLog = "k z^2" // with the logarithm of the union over k answers taken out
+	questionsAlone    = "k"
+	questionsTimesLog = "k z^2" // with the logarithm of the union over k answers taken out
 )
 
 // rival is one mechanism of Adaptivity with the strongest attack on it that we know.
@@ -90,6 +90,7 @@ type search struct {
 	found     float64 // 0 until it is
 }
 
+// Experiment is how many questions a holdout answers within a tolerance.
 var Experiment = run.Experiment{
 	Name:  "adaptivity",
 	Short: "how many adaptive questions a holdout of n units answers within a tolerance",
@@ -127,7 +128,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result.Summary = tableOf(result.Rows, result.Fits)
 	result.Checks = checksOf(result.Fits)
 	result.Notes = []string{fmt.Sprintf("For each mechanism and size, %d searches for the largest number of questions at which the mean over %d runs "+
-		"of a run's largest error stays under %v; noise is planned for that number at 95%% confidence.", replicates, repetitions, Tolerance)}
+		"of a run's largest error stays under %v; noise is planned for that number at 95%% confidence.", replicates, repetitions, tolerance)}
 	if len(result.Rows) > 0 {
 		result.Figures = []run.Figure{{Name: "adaptivity", Caption: "Questions before the largest error under attack exceeds 0.1, against the holdout's size, " +
 			"both in logarithms, with 95% intervals and fitted exponents.", Draw: func() (*plot.Plot, error) { return drawQuestions(result.Rows, result.Fits) }}}
@@ -142,9 +143,9 @@ const exponentTolerance = 0.25
 func checksOf(fits []run.Fit) []run.Check {
 	var checks []run.Check
 	for _, r := range rivals {
-		of := Questions
+		of := questionsAlone
 		if r.largest {
-			of = QuestionsTimesLog
+			of = questionsTimesLog
 		}
 		for _, f := range fits {
 			if f.Method == r.name && f.Of == of && r.exponent > 0 {
@@ -166,7 +167,7 @@ func (s *search) largest(ctx context.Context, seed uint64, repetitions int) (flo
 		if err != nil {
 			return 0, err
 		}
-		if e > Tolerance {
+		if e > tolerance {
 			high, above = k, e
 			break
 		}
@@ -183,13 +184,13 @@ func (s *search) largest(ctx context.Context, seed uint64, repetitions int) (flo
 		if err != nil {
 			return 0, err
 		}
-		if e > Tolerance {
+		if e > tolerance {
 			high, above = k, e
 		} else {
 			low, below = k, e
 		}
 	}
-	part := math.Log(Tolerance/below) / math.Log(above/below)
+	part := math.Log(tolerance/below) / math.Log(above/below)
 	return float64(low) * math.Pow(float64(high)/float64(low), part), nil
 }
 
@@ -232,7 +233,7 @@ func rowsOf(searches []*search) ([]run.Row, []run.Fit) {
 		if len(values) < replicates {
 			continue
 		}
-		row := run.Row{Condition: r.attack, Method: r.name, N: group[0].n, Confidence: 0.95, Set: QuestionsWithin, Repetitions: replicates}
+		row := run.Row{Condition: r.attack, Method: r.name, N: group[0].n, Confidence: 0.95, Set: questionsWithin, Repetitions: replicates}
 		row.Summarise(values)
 		row.K = int64(math.Round(row.Mean))
 		rows = append(rows, row)
@@ -242,9 +243,9 @@ func rowsOf(searches []*search) ([]run.Row, []run.Fit) {
 	}
 	for _, r := range rivals {
 		if len(x[r.name]) >= 3*replicates {
-			fits = append(fits, run.FitExponent(r.name, Questions, x[r.name], y[r.name]))
+			fits = append(fits, run.FitExponent(r.name, questionsAlone, x[r.name], y[r.name]))
 			if r.largest {
-				fits = append(fits, run.FitExponent(r.name, QuestionsTimesLog, x[r.name], timesLog(y[r.name])))
+				fits = append(fits, run.FitExponent(r.name, questionsTimesLog, x[r.name], timesLog(y[r.name])))
 			}
 		}
 	}
@@ -276,7 +277,7 @@ func tableOf(rows []run.Row, fits []run.Fit) [][]string {
 			}
 		}
 		table = append(table, []string{r.Method, r.Condition, fmt.Sprint(r.N), fmt.Sprintf("%.1f", r.Mean), fmt.Sprintf("%.1f to %.1f", r.Low, r.High),
-			exponent[Questions], exponent[QuestionsTimesLog]})
+			exponent[questionsAlone], exponent[questionsTimesLog]})
 	}
 	return table
 }

@@ -19,9 +19,8 @@ func drawQuestions(rows []run.Row, fits []run.Fit) (*plot.Plot, error) {
 		var points figure.Points
 		for _, row := range rows {
 			if row.Method == r.name {
-				points.XYs = append(points.XYs, plotter.XY{X: float64(row.N), Y: row.Mean})
 				// From few replicates an interval may reach below 0, where a logarithm has no place.
-				points.YErrors = append(points.YErrors, struct{ Low, High float64 }{row.Mean - max(row.Low, row.Mean/4), row.High - row.Mean})
+				points.Add(float64(row.N), row.Mean, max(row.Low, row.Mean/4), row.High)
 			}
 		}
 		if len(points.XYs) == 0 {
@@ -38,7 +37,7 @@ func drawQuestions(rows []run.Row, fits []run.Fit) (*plot.Plot, error) {
 		}
 		label := r.name
 		for _, f := range fits {
-			if f.Method == r.name && f.Of == Questions {
+			if f.Method == r.name && f.Of == questionsAlone {
 				label += fmt.Sprintf(": n^%.2f (%.2f to %.2f)", f.Exponent, f.Low, f.High)
 			}
 		}

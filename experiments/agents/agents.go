@@ -12,7 +12,7 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// Measures of Agents, Row.Set.
+// What is measured: run.Row.Set.
 const (
 	claimedScore           = "claimed score"
 	freshScore             = "score on fresh data"
@@ -24,6 +24,7 @@ const (
 	tokensSpent            = "tokens spent"
 )
 
+// Experiment is agents that tune.
 var Experiment = run.Experiment{
 	Name:  "agents",
 	Short: "what an agent that tunes 1,000 configurations claims of its ensemble, and how it does on data held back",
@@ -38,7 +39,7 @@ as much, and the interval says by how much.`,
 	Run:   measure,
 }
 
-// cell is a data set with a mechanism.
+// cell is one condition: a data set with a mechanism.
 type cell struct {
 	problem        *task
 	params         thresholdout.Params

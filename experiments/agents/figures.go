@@ -34,7 +34,8 @@ func figuresOf(cells []*cell) []run.Figure {
 	return figures
 }
 
-// settledPoint is the first point that is drawn where there are enough: before, scores change too much for claims and fresh data to be told apart.
+// settledPoint is the first point that is drawn, where there are enough: before it, scores change so much that claims and fresh data cannot
+// be compared by eye.
 const settledPoint = 4
 
 func drawAgent(cells []*cell) (*plot.Plot, error) {
@@ -74,8 +75,8 @@ func drawAgent(cells []*cell) (*plot.Plot, error) {
 		p.Add(told, marks, held)
 		p.Legend.Add(string(c.params.Mechanism)+", claimed", told, marks)
 		p.Legend.Add(string(c.params.Mechanism)+", fresh data", held)
-		bar := figure.Points{XYs: plotter.XYs{{X: end * (1.15 + 0.12*float64(i)), Y: c.claimed().Mean}}}
-		bar.YErrors = append(bar.YErrors, struct{ Low, High float64 }{c.claimed().Mean - c.low().Mean, c.high().Mean - c.claimed().Mean})
+		var bar figure.Points
+		bar.Add(end*(1.15+0.12*float64(i)), c.claimed().Mean, c.low().Mean, c.high().Mean)
 		if err := figure.AddMarks(p, i, "", bar); err != nil {
 			return nil, err
 		}

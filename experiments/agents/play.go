@@ -10,7 +10,7 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// outcome is one agent's work.
+// outcome is what one agent comes to.
 type outcome struct {
 	Claimed []float64 `json:"claimed"` // best score told so far, at lookedAt
 	Fresh   []float64 `json:"fresh"`   // score of that ensemble on the rows held back
@@ -21,7 +21,7 @@ type outcome struct {
 	Tokens  int64     `json:"tokens"`
 }
 
-// lookedAt are numbers of configurations tried at which a run is looked at.
+// lookedAt is after how many configurations the claim is written down, for the figure.
 var lookedAt = []int{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000}
 
 const (
@@ -30,7 +30,7 @@ const (
 	againstShare      = 0.3 // how often a model counts against its classes
 )
 
-// ensemble is one part of the rows with the ensemble's scores of them.
+// ensemble is the agent's ensemble on one part of the rows: its scores of them.
 type ensemble struct {
 	problem *task
 	rows    []int32

@@ -23,7 +23,7 @@ type coins struct {
 	unweighed         bool       // pending has weights
 }
 
-// coinRows is one part of the data.
+// coinRows are the rows of the holdout or of the training part.
 type coinRows struct {
 	agree []byte    // bit c: column 8 block + c agrees with the label; padded to whole words
 	tie   []byte    // 0 or 1: which way a tied score falls
@@ -55,7 +55,7 @@ func newCoins(seed uint64, n, training int64) *coins {
 	return c
 }
 
-// turn draws the block of a column.
+// turn draws the block that a column is in, if another one is drawn.
 func (c *coins) turn(column int) {
 	if column/8 == c.block {
 		return

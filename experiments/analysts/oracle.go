@@ -78,6 +78,7 @@ type Referee struct {
 	Game Game
 }
 
+// Ask implements Oracle.
 func (r *Referee) Ask(q Question) (float64, *thresholdout.Interval, error) {
 	value, interval, err := r.Oracle.Ask(q)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/run"
 )
 
-// BoundMisses is the share of runs in which either end of a bound is on the wrong side of the mean.
-const BoundMisses = "bound misses"
+// boundMisses is the share of runs in which either end of a bound is on the wrong side of the mean.
+const boundMisses = "bound misses"
 
 // Coverage of the Monte-Carlo bounds, on draws whose mean is known.
 const (
@@ -84,7 +84,7 @@ func boundCoverage(ctx context.Context, o run.Options) (rows []run.Row, checks [
 			of = "scores"
 		}
 		rate := float64(misses[i]) / boundRuns
-		r := run.Row{Condition: fmt.Sprintf("%s of mean %v", of, c.mean), Method: c.bound.String(), N: boundDraws, Confidence: 1 - 2*boundAlpha, Set: BoundMisses,
+		r := run.Row{Condition: fmt.Sprintf("%s of mean %v", of, c.mean), Method: c.bound.String(), N: boundDraws, Confidence: 1 - 2*boundAlpha, Set: boundMisses,
 			Mean: rate, SD: math.Sqrt(rate * (1 - rate)), Repetitions: boundRuns, Rate: true}
 		r.Low, r.High = run.RateInterval(int64(misses[i]), boundRuns, 0.05)
 		rows = append(rows, r)

@@ -14,6 +14,7 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/tables"
 )
 
+// Experiment is certified and attacked predictions.
 var Experiment = run.Experiment{
 	Name:  "certify",
 	Short: "how far digits can be moved without a prediction changing, certified and attacked",
@@ -36,7 +37,7 @@ const (
 	searchDraws    = 1000 // where one ended that looks for the smallest
 )
 
-// failure is the probability with which any certificate of the whole experiment is wrong, or a prediction where an attack ended
+// failure bounds the probability with which any certificate of the whole experiment is wrong, or a prediction where an attack ended
 // is taken for another than it is.
 const failure = 1e-3
 
@@ -119,7 +120,7 @@ func ways(family certify.Family) []way {
 	return all
 }
 
-// attackSizes at which accuracy is told.
+// attackSizes are those at which accuracy is measured.
 var attackSizes = []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6}
 
 // certified is what came of one digit under one condition.

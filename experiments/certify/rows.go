@@ -7,12 +7,12 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/run"
 )
 
-// Measures of Certify, Row.Set, beside accuracies at attack sizes.
+// What is measured, run.Row.Set, beside accuracies at attack sizes.
 const (
-	Abstained      = "abstained"                              // share of predictions that are not certified
-	CertifiedSize  = "certified radius"                       // mean, 0 where nothing is certified
-	BrokenInside   = "attacks inside the radius that succeed" // share of predictions
-	SmallestAttack = "smallest attack that succeeds"          // mean size
+	abstained      = "abstained"                              // share of predictions that are not certified
+	certifiedSize  = "certified radius"                       // mean, 0 where nothing is certified
+	brokenInside   = "attacks inside the radius that succeed" // share of predictions
+	smallestAttack = "smallest attack that succeeds"          // mean size
 )
 
 // certifiedAccuracy and attackedAccuracy are measures at an attack size.
@@ -52,15 +52,15 @@ func rowsOf(c condition, found []certified, draws int) (rows []run.Row) {
 		for _, size := range attackSizes {
 			rate(w.String(), certifiedAccuracy(size), func(f certified) bool { return f.Found[i].accurate(f.Label, size) })
 		}
-		rate(w.String(), Abstained, func(f certified) bool { return f.Found[i].Prediction == certify.Abstain })
-		mean(w.String(), CertifiedSize, func(f certified) float64 { return f.Found[i].Radius })
+		rate(w.String(), abstained, func(f certified) bool { return f.Found[i].Prediction == certify.Abstain })
+		mean(w.String(), certifiedSize, func(f certified) float64 { return f.Found[i].Radius })
 	}
 	for _, scores := range []bool{false, true} {
 		for _, size := range attackSizes {
 			rate(attackOn(scores), attackedAccuracy(size), func(f certified) bool { return f.assault(scores).survives(f.Label, size) })
 		}
-		rate(attackOn(scores), BrokenInside, func(f certified) bool { return f.assault(scores).Broken })
-		mean(attackOn(scores), SmallestAttack, func(f certified) float64 { return f.assault(scores).Smallest })
+		rate(attackOn(scores), brokenInside, func(f certified) bool { return f.assault(scores).Broken })
+		mean(attackOn(scores), smallestAttack, func(f certified) float64 { return f.assault(scores).Smallest })
 	}
 	return rows
 }
@@ -81,7 +81,7 @@ func tableOf(rows []run.Row) [][]string {
 	for i := 0; i+per <= len(rows); i += per {
 		last, first := rows[i+per-1], rows[i+per-2]
 		line := []string{last.Condition, last.Method, fmt.Sprintf("%.3f", first.Mean), fmt.Sprintf("%.3f", last.Mean)}
-		if first.Set == BrokenInside {
+		if first.Set == brokenInside {
 			line[2], line[3] = "", fmt.Sprintf("(%.3f)", last.Mean)
 		}
 		for _, r := range rows[i : i+len(attackSizes)] {

@@ -15,18 +15,18 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// Measures of Coverage, Row.Set.
+// What is measured: run.Row.Set.
 const (
-	NonCoverage = "non-coverage"                 // rate of runs in which any interval misses
-	WorstError  = "worst error"                  // the largest of a run
-	WorstReach  = "worst error / its half-width" // the largest of a run; an interval misses beyond 1
+	nonCoverage = "non-coverage"                 // rate of runs in which any interval misses
+	worstError  = "worst error"                  // the largest of a run
+	worstReach  = "worst error / its half-width" // the largest of a run; an interval misses beyond 1
 )
 
-// NaiveMethod is naive reuse with the intervals of a batch fixed beforehand.
-const NaiveMethod = "naive, non-adaptive intervals"
+// naiveMethod is naive reuse with the intervals of a batch fixed beforehand.
+const naiveMethod = "naive, non-adaptive intervals"
 
-// Method makes the oracle of a guarantee.
-type Method struct {
+// method makes the oracle of a guarantee.
+type method struct {
 	Name   string
 	Params func(n, k int64, confidence float64) thresholdout.Params // for thresholdout.New
 }
@@ -34,8 +34,8 @@ type Method struct {
 // tokensFor: enough that an attack gets far on what the holdout tells, as few as someone would grant.
 func tokensFor(k int64) int64 { return max(20, k/4) }
 
-// Methods are those of Coverage. The training part is as large as the holdout.
-var Methods = []Method{
+// methods are the mechanisms that analysts play against. The training part is as large as the holdout.
+var methods = []method{
 	{"gaussian", func(n, k int64, confidence float64) thresholdout.Params {
 		return thresholdout.Params{Mechanism: thresholdout.Gaussian, N: n, Questions: k, Confidence: confidence}
 	}},
@@ -52,13 +52,13 @@ var Methods = []Method{
 	{"split", func(n, k int64, confidence float64) thresholdout.Params {
 		return thresholdout.Params{Mechanism: thresholdout.Split, N: n, Questions: k, Confidence: confidence}
 	}},
-	{NaiveMethod, func(n, k int64, confidence float64) thresholdout.Params {
+	{naiveMethod, func(n, k int64, confidence float64) thresholdout.Params {
 		return thresholdout.Params{Mechanism: thresholdout.Naive, N: n, Questions: k, Confidence: confidence}
 	}},
 }
 
-func (m Method) oracle(p thresholdout.Params, seed uint64) analysts.Oracle {
-	if m.Name == NaiveMethod {
+func (m method) oracle(p thresholdout.Params, seed uint64) analysts.Oracle {
+	if m.Name == naiveMethod {
 		return &analysts.NonAdaptive{Holdout: *analysts.NewHoldout(p, seed)}
 	}
 	return analysts.NewHoldout(p, seed)
@@ -67,12 +67,13 @@ func (m Method) oracle(p thresholdout.Params, seed uint64) analysts.Oracle {
 // cell is one condition of Coverage.
 type cell struct {
 	analyst    analysts.Analyst
-	method     Method
+	method     method
 	params     thresholdout.Params
 	confidence float64
 	games      []analysts.Game // nil until all are finished
 }
 
+// Experiment is how often any interval misses.
 var Experiment = run.Experiment{
 	Name:  "coverage",
 	Short: "how often any interval misses its target, for every analyst and mechanism",
@@ -93,7 +94,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	var cells []*cell
 	for _, size := range sizes {
 		for _, confidence := range confidences {
-			for _, m := range Methods {
+			for _, m := range methods {
 				p, err := thresholdout.New(m.Params(size.n, size.k, confidence))
 				if err != nil {
 					return result, fmt.Errorf("experiments: %s: %w", m.Name, err)
@@ -114,7 +115,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result.Summary = tableOf(result.Rows)
 	result.Checks = checksOf(result.Rows)
 	result.Notes = []string{fmt.Sprintf("%d analysts play %d runs each against %d mechanisms, on fresh data in every run, "+
-		"at %d sizes and %d confidences; the training part is as large as the holdout.", len(analysts.All), repetitions, len(Methods), len(sizes), len(confidences))}
+		"at %d sizes and %d confidences; the training part is as large as the holdout.", len(analysts.All), repetitions, len(methods), len(sizes), len(confidences))}
 	if len(result.Rows) > 0 {
 		result.Figures = []run.Figure{{Name: "coverage", Caption: "The rate of runs in which any interval misses, by analyst and mechanism, with 95% intervals. " +
 			"The horizontal line is what is promised at most.", Draw: func() (*plot.Plot, error) { return drawMisses(result.Rows) }}}
@@ -129,12 +130,12 @@ const falseAlarm = 1e-4
 // that some analyst breaks the intervals of questions fixed beforehand.
 func checksOf(rows []run.Row) []run.Check {
 	var checks []run.Check
-	for _, m := range Methods {
+	for _, m := range methods {
 		for _, confidence := range []float64{0.8, 0.95} {
 			var worst run.Row
 			cells := 0
 			for _, r := range rows {
-				if r.Method == m.Name && r.Confidence == confidence && r.Set == NonCoverage {
+				if r.Method == m.Name && r.Confidence == confidence && r.Set == nonCoverage {
 					if cells == 0 || r.Mean > worst.Mean {
 						worst = r
 					}
@@ -148,7 +149,7 @@ func checksOf(rows []run.Row) []run.Check {
 			what := fmt.Sprintf("%s at %v: the worst rate of misses (%s, n = %d, k = %d)", m.Name, confidence, worst.Condition, worst.N, worst.K)
 			c := run.Check{What: what, Expected: promise, Got: worst.Mean, Low: worst.Low, High: worst.High}
 			low, _ := run.RateInterval(worst.Events(), int64(worst.Repetitions), 2*falseAlarm/float64(cells))
-			if m.Name == NaiveMethod {
+			if m.Name == naiveMethod {
 				c.Criterion, c.Agrees = "above: these intervals promise nothing under adaptive questions, and an attack must show it", worst.Mean > promise
 			} else {
 				c.Criterion, c.Agrees = fmt.Sprintf("at most, for the worst of %d conditions (false alarm %v)", cells, falseAlarm), low <= promise
@@ -185,9 +186,9 @@ func (c *cell) rows() []run.Row {
 			Set: set, Rate: rate}, c.games, of)
 	}
 	return []run.Row{
-		row(NonCoverage, true, func(g analysts.Game) float64 { return run.Indicator(g.Missed) }),
-		row(WorstError, false, func(g analysts.Game) float64 { return g.Worst }),
-		row(WorstReach, false, func(g analysts.Game) float64 { return g.Reach }),
+		row(nonCoverage, true, func(g analysts.Game) float64 { return run.Indicator(g.Missed) }),
+		row(worstError, false, func(g analysts.Game) float64 { return g.Worst }),
+		row(worstReach, false, func(g analysts.Game) float64 { return g.Reach }),
 	}
 }
 

@@ -42,7 +42,7 @@ func misses(t *testing.T, a analysts.Analyst, n int64, oracle func(seed uint64) 
 	return count
 }
 
-func params(t *testing.T, m Method, n, k int64) thresholdout.Params {
+func params(t *testing.T, m method, n, k int64) thresholdout.Params {
 	t.Helper()
 	p, err := thresholdout.New(m.Params(n, k, 0.95))
 	if err != nil {
@@ -54,8 +54,8 @@ func params(t *testing.T, m Method, n, k int64) thresholdout.Params {
 // TestCoverage: no mechanism misses in more than 5% of runs under any analyst (false alarm 1e-6 each).
 func TestCoverage(t *testing.T) {
 	const n, k = 400, 300
-	for _, m := range Methods {
-		if m.Name == NaiveMethod {
+	for _, m := range methods {
+		if m.Name == naiveMethod {
 			continue
 		}
 		p := params(t, m, n, k)
@@ -98,7 +98,7 @@ func (o *silent) Ask(q analysts.Question) (float64, *thresholdout.Interval, erro
 // TestPlantedFaults: the check of TestCoverage fails for a forgotten debit, for noise that is never added, and for naive
 // reuse sold with the intervals of questions fixed beforehand.
 func TestPlantedFaults(t *testing.T) {
-	gaussian, naive := Methods[0], Methods[len(Methods)-1]
+	gaussian, naive := methods[0], methods[len(methods)-1]
 	single := analysts.All[0]
 	for _, c := range []struct {
 		fault  string
@@ -122,7 +122,7 @@ func TestPlantedFaults(t *testing.T) {
 
 // TestEveryAttackBites: on exact answers every analyst gets farther from the truth than non-adaptive intervals allow.
 func TestEveryAttackBites(t *testing.T) {
-	naive := Methods[len(Methods)-1]
+	naive := methods[len(methods)-1]
 	p := params(t, naive, 400, 900)
 	for _, a := range analysts.All {
 		count := misses(t, a, 400, func(seed uint64) analysts.Oracle { return naive.oracle(p, seed) })
@@ -158,7 +158,7 @@ func TestInterrupted(t *testing.T) {
 			cancel()
 		}
 	}})
-	if !errors.Is(err, context.Canceled) || r.Complete || len(r.Rows) == 0 || len(r.Rows) >= 3*len(Methods)*len(analysts.All) {
+	if !errors.Is(err, context.Canceled) || r.Complete || len(r.Rows) == 0 || len(r.Rows) >= 3*len(methods)*len(analysts.All) {
 		t.Errorf("%d rows, complete %v, error %v", len(r.Rows), r.Complete, err)
 	}
 }

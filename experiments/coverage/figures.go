@@ -36,14 +36,13 @@ func drawMisses(rows []run.Row) (*plot.Plot, error) {
 	promise.Color, promise.Width = plotter.DefaultLineStyle.Color, 0.8
 	p.Add(promise)
 	p.Legend.Add("promised at most", promise)
-	for i, m := range Methods {
+	for i, m := range methods {
 		var points figure.Points
 		for _, r := range rows {
-			if r.Method == m.Name && r.Set == NonCoverage && r.N == last.N && r.K == last.K && r.Confidence == last.Confidence {
+			if r.Method == m.Name && r.Set == nonCoverage && r.N == last.N && r.K == last.K && r.Confidence == last.Confidence {
 				for x, name := range names {
 					if name == r.Condition {
-						points.XYs = append(points.XYs, plotter.XY{X: float64(x) + (float64(i)-2.5)*0.12, Y: r.Mean})
-						points.YErrors = append(points.YErrors, struct{ Low, High float64 }{r.Mean - r.Low, r.High - r.Mean})
+						points.Add(float64(x)+(float64(i)-2.5)*0.12, r.Mean, r.Low, r.High)
 					}
 				}
 			}

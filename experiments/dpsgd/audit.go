@@ -173,8 +173,7 @@ func drawAudit(all []*audit) (*plot.Plot, error) {
 		if got == 0 {
 			continue // below the least separation that shows anything at this delta
 		}
-		points.XYs = append(points.XYs, plotter.XY{X: a.epsilon, Y: got})
-		points.YErrors = append(points.YErrors, struct{ Low, High float64 }{got - max(shownEpsilon(r.Low), got/4), shownEpsilon(r.High) - got})
+		points.Add(a.epsilon, got, max(shownEpsilon(r.Low), got/4), shownEpsilon(r.High))
 	}
 	line, err := plotter.NewLine(claimed)
 	if err != nil {

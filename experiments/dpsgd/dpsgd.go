@@ -15,7 +15,7 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/tables"
 )
 
-// Measures of DPSGD, Row.Set.
+// What is measured: run.Row.Set.
 const (
 	digitsTraining = "training accuracy"
 	digitsTest     = "test accuracy"
@@ -23,7 +23,7 @@ const (
 	membership     = "membership advantage" // of the attack by loss: true positive rate less false positive rate
 )
 
-// Methods of DPSGD.
+// Ways of training: run.Row.Method.
 const (
 	privateSGD   = "DP-SGD"
 	noiselessSGD = "clipped, no noise"
@@ -161,6 +161,7 @@ func advantageBound(eps, delta float64) float64 {
 	return min(1, (math.Expm1(a)+2*b)/(math.Exp(a)+1))
 }
 
+// Experiment is private training.
 var Experiment = run.Experiment{
 	Name:  "dp-sgd",
 	Short: "the accuracy of private training on handwritten digits against epsilon",

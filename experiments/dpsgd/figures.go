@@ -50,8 +50,7 @@ func (d findings) accuracyFigure() (*plot.Plot, error) {
 				r := measure.row(c)
 				switch {
 				case c.method == privateSGD:
-					points.XYs = append(points.XYs, plotter.XY{X: c.epsilon, Y: r.Mean})
-					points.YErrors = append(points.YErrors, struct{ Low, High float64 }{r.Mean - r.Low, r.High - r.Mean})
+					points.Add(c.epsilon, r.Mean, r.Low, r.High)
 				case c.method == plainSGD && measure.name == "test":
 					level := plotter.NewFunction(func(float64) float64 { return r.Mean })
 					level.LineStyle = figure.Line(series)

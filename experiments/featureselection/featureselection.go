@@ -19,29 +19,30 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/run"
 )
 
-// Conditions of measure, Row.Condition.
+// What the columns know of the label: run.Row.Condition.
 const (
-	NoSignal = "no signal" // no column knows anything of the label
-	Signal   = "signal"    // a five-hundredth of the columns does, a little
+	noSignal = "no signal" // no column knows anything of the label
+	signal   = "signal"    // a five-hundredth of the columns does, a little
 )
 
-// Methods of measure, Row.Method.
+// Who tells the holdout's numbers: run.Row.Method.
 const (
 	standardReuse       = "standard"     // the holdout tells its own numbers
 	throughThresholdout = "thresholdout" // Thresholdout tells them
 )
 
-// Measures of measure, Row.Set: accuracies, and how many columns pass the filter or were answered from the holdout.
+// What is measured, run.Row.Set: accuracies, and how many columns pass the filter or were answered from the holdout.
 const (
-	TrainingAccuracy = "training"
-	ToldAccuracy     = "holdout, as told"
-	FreshAccuracy    = "fresh data"
-	SelectedColumns  = "columns selected"
-	AboveThreshold   = "answers from the holdout"
+	trainingAccuracy = "training"
+	toldAccuracy     = "holdout, as told"
+	freshAccuracy    = "fresh data"
+	selectedColumns  = "columns selected"
+	aboveThreshold   = "answers from the holdout"
 )
 
-var accuracies = []string{TrainingAccuracy, ToldAccuracy, FreshAccuracy}
+var accuracies = []string{trainingAccuracy, toldAccuracy, freshAccuracy}
 
+// Experiment is the reusable holdout of Science 2015.
 var Experiment = run.Experiment{
 	Name:  "feature-selection",
 	Short: "what a holdout tells of a classifier whose features were selected by asking it, plainly and through Thresholdout",
@@ -77,13 +78,13 @@ func newShape(n, d int, condition string) shape {
 		s.ks = append(s.ks, scaled(k))
 	}
 	s.ks = slices.Compact(s.ks)
-	if condition == Signal {
+	if condition == signal {
 		s.biased = scaled(publishedBiased)
 	}
 	return s
 }
 
-// setup is what measure is asked to do.
+// setup is one run of the experiment, as its options ask for it.
 type setup struct {
 	o           run.Options
 	sizes       map[string]shape // by condition
@@ -96,7 +97,7 @@ type setup struct {
 type cell struct{ condition, method string }
 
 var cells = []cell{
-	{NoSignal, standardReuse}, {NoSignal, throughThresholdout}, {Signal, standardReuse}, {Signal, throughThresholdout},
+	{noSignal, standardReuse}, {noSignal, throughThresholdout}, {signal, standardReuse}, {signal, throughThresholdout},
 }
 
 // measure reproduces the figures of Science 2015.
@@ -137,7 +138,7 @@ func newSetup(o run.Options) (setup, error) {
 	if n < minSize || d < minSize {
 		return s, fmt.Errorf("experiments: feature-selection needs at least %d rows and columns", minSize)
 	}
-	for _, c := range []string{NoSignal, Signal} {
+	for _, c := range []string{noSignal, signal} {
 		s.sizes[c] = newShape(n, d, c)
 	}
 	switch {
@@ -208,13 +209,13 @@ func (s setup) rows(c cell, paths []path) []run.Row {
 		rows = append(rows, row)
 	}
 	for i, k := range size.ks {
-		measure(TrainingAccuracy, k, func(p path) float64 { return p.Training[i] })
-		measure(ToldAccuracy, k, func(p path) float64 { return p.Told[i] })
-		measure(FreshAccuracy, k, func(p path) float64 { return p.Fresh[i] })
+		measure(trainingAccuracy, k, func(p path) float64 { return p.Training[i] })
+		measure(toldAccuracy, k, func(p path) float64 { return p.Told[i] })
+		measure(freshAccuracy, k, func(p path) float64 { return p.Fresh[i] })
 	}
-	measure(SelectedColumns, 0, func(p path) float64 { return float64(p.Selected) })
+	measure(selectedColumns, 0, func(p path) float64 { return float64(p.Selected) })
 	if c.method == throughThresholdout {
-		measure(AboveThreshold, 0, func(p path) float64 { return float64(p.Above) })
+		measure(aboveThreshold, 0, func(p path) float64 { return float64(p.Above) })
 	}
 	return rows
 }
@@ -228,7 +229,7 @@ func collect(paths []path, value func(p path) float64) []float64 {
 }
 
 func (s setup) notes() []string {
-	size := s.sizes[Signal]
+	size := s.sizes[signal]
 	return []string{
 		fmt.Sprintf("Training part, holdout and fresh data of %d rows and %d columns each, all normal; with signal %d columns have the mean 6/sqrt(n) times the label. "+
 			"%d repetitions of both conditions with both methods, each on data of its own.", size.n, size.d, size.biased, s.repetitions),
@@ -242,7 +243,7 @@ func (s setup) notes() []string {
 func tableOf(rows []run.Row) [][]string {
 	table := [][]string{{"CONDITION", "METHOD", "K", "TRAINING", "HOLDOUT, AS TOLD", "SD", "FRESH DATA", "REPETITIONS"}}
 	for i, r := range rows {
-		if r.Set == TrainingAccuracy {
+		if r.Set == trainingAccuracy {
 			told, fresh := rows[i+1], rows[i+2]
 			table = append(table, []string{r.Condition, r.Method, fmt.Sprint(r.K), fmt.Sprintf("%.4f", r.Mean), fmt.Sprintf("%.4f", told.Mean),
 				fmt.Sprintf("%.4f", told.SD), fmt.Sprintf("%.4f", fresh.Mean), fmt.Sprint(r.Repetitions)})
@@ -276,7 +277,7 @@ const (
 // exact sampling.
 func (s setup) expected(ctx context.Context) (map[cell][]run.Row, string, error) {
 	out := map[cell][]run.Row{}
-	size := s.sizes[Signal]
+	size := s.sizes[signal]
 	if size.n == publishedSize && size.d == publishedSize {
 		var reference reference
 		if err := json.Unmarshal(referenceText, &reference); err != nil {

@@ -14,11 +14,11 @@ import (
 func figuresOf(rows []run.Row) []run.Figure {
 	var out []run.Figure
 	for _, f := range []struct{ name, condition, caption string }{
-		{"no-signal", NoSignal, "No column knows anything of the label: every classifier is right half of the time in fresh data. "},
-		{"signal", Signal, "A five-hundredth of the columns knows a little of the label. "},
+		{"no-signal", noSignal, "No column knows anything of the label: every classifier is right half of the time in fresh data. "},
+		{"signal", signal, "A five-hundredth of the columns knows a little of the label. "},
 	} {
-		if len(pick(rows, cell{f.condition, standardReuse}, ToldAccuracy)) == 0 ||
-			len(pick(rows, cell{f.condition, throughThresholdout}, ToldAccuracy)) == 0 {
+		if len(pick(rows, cell{f.condition, standardReuse}, toldAccuracy)) == 0 ||
+			len(pick(rows, cell{f.condition, throughThresholdout}, toldAccuracy)) == 0 {
 			continue
 		}
 		out = append(out, run.Figure{Name: f.name, Caption: f.caption + "Accuracy of the classifier in the training part, as the holdout tells it, and in fresh data, against the number " +

@@ -20,8 +20,8 @@ import (
 	"github.com/holdoutd/holdoutd/featuresel"
 )
 
-// KeyVariable is the environment's name of the key for a server, where no flag gives it.
-const KeyVariable = "HOLDOUTD_KEY"
+// keyVariable is the environment's name of the key for a server, where no flag gives it.
+const keyVariable = "HOLDOUTD_KEY"
 
 // httpRepetitions is the default over HTTP: a repetition uploads two files.
 const httpRepetitions = 5
@@ -31,7 +31,7 @@ func (s *setup) overHTTP() error {
 	s.repetitions = s.o.RepetitionsOr(httpRepetitions)
 	key := s.o.Text("key")
 	if key == "" {
-		key = os.Getenv(KeyVariable)
+		key = os.Getenv(keyVariable)
 	}
 	server, err := client.New(s.o.Text("http"), key)
 	if err != nil {

@@ -174,7 +174,7 @@ func TestPublishedNumbers(t *testing.T) {
 }
 
 func BenchmarkSelection(b *testing.B) {
-	s := newSampler(newShape(publishedSize, publishedSize, NoSignal))
+	s := newSampler(newShape(publishedSize, publishedSize, noSignal))
 	for name, play := range map[string]func(uint64) path{standardReuse: s.standard, throughThresholdout: s.thresholdout} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -86,8 +86,8 @@ func drawHoldouts(rows []run.Row) (*plot.Plot, error) {
 	for i, r := range asking {
 		names = append(names, r.Method)
 		low, high := run.Find(rows, r.Condition, r.Method, n, lowerEnd), run.Find(rows, r.Condition, r.Method, n, upperEnd)
-		point := figure.Points{XYs: plotter.XYs{{X: float64(i), Y: r.Mean}}}
-		point.YErrors = append(point.YErrors, struct{ Low, High float64 }{r.Mean - low.Mean, high.Mean - r.Mean})
+		var point figure.Points
+		point.Add(float64(i), r.Mean, low.Mean, high.Mean)
 		label := "told by " + r.Method + ", with its interval"
 		if r.Method == string(thresholdout.Naive) {
 			label = "told by " + r.Method + ", with the plain interval"

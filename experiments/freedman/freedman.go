@@ -16,14 +16,14 @@ import (
 // screeningLevel is the level at which regressors are screened, as in the paper.
 const screeningLevel = 0.25
 
-// Conditions of Freedman, Row.Condition.
+// What is regressed, and who screens: run.Row.Condition.
 const (
 	allRegressors  = "all regressors"
 	screened       = "screened, refitted"
 	throughHoldout = "screened by asking a holdout"
 )
 
-// Measures of Freedman, Row.Set.
+// What is measured: run.Row.Set.
 const (
 	rSquared         = "R2"
 	fStatistic       = "F"
@@ -38,22 +38,22 @@ const (
 	fitTold          = "R2 of as many hits as told"
 )
 
-// Designs of the paper's analyst, who has no holdout: Row.Method.
+// Regressors of the paper's analyst, who has no holdout: run.Row.Method.
 const (
 	independent = "independent regressors"
 	orthonormal = "orthonormal regressors"
 )
 
+// Experiment is Freedman's screening of noise.
 var Experiment = run.Experiment{
 	Name:  "freedman",
 	Short: "how well a regression on noise seems to fit after its regressors were screened on the same data, and through a holdout",
 	Paper: `D. A. Freedman, A note on screening regression equations (The American Statistician 37, 1983, doi 10.1080/00031305.1983.10482729): a response
-and 50 regressors in 100 rows, all noise. A first regression has R2 of about p/n = 0.5 and an F statistic of about 1. Those regressors that are significant at 25%
-are kept, and the regression is run again on the same data: R2 is about 72% of the first, F about 4.0 with a P-value off the scale, and many
-coefficients are significant. With r = p/n, a = 0.25, l its two-sided normal quantile and g = E[Z^2; |Z| > l] = 0.72 the limits are g r for R2 and
-(g/a)(1 - a r)/(1 - g r) for F, and a coefficient's t is Z given |Z| > l, times sqrt((1 - a r)/(1 - g r)). The paper proves them for orthonormal regressors. For independent normal
-regressors, which it simulates, the limits are a little lower: R2 is A + a r (r - A) with A = r (1 - r) g/(1 - g r), as derived in docs/proofs/freedman-limits.md. For one prediction out of
-covariances, the weighted vote of the regressors kept, the share of the response's signs that it hits is 1/2 + arctan(sqrt(g r))/pi on the data it was made of, and truly half.`,
+and 50 regressors in 100 rows, all noise. The first regression has R2 of about p/n = 0.5 and an F statistic of about 1. The regressors that are
+significant at 25% are kept, and the regression is run again on the same data. Now R2 is about 72% of the first, F is about 4.0 with a P-value off
+the scale, and many coefficients are significant. The paper proves these limits for orthonormal regressors. For independent normal ones, which it
+simulates, they are a little lower; docs/proofs/freedman-limits.md derives both. The vote of the regressors kept, each weighted by its covariance,
+hits the response's sign in 67% of the rows that it was made of for p/n = 0.5, and truly in half of them.`,
 	Flags: []run.Flag{
 		{Name: "n", Usage: "rows of the holdout, with half as many regressors (default 10000; 2000 with --quick)"},
 	},

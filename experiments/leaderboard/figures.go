@@ -60,8 +60,7 @@ func drawFinal(cells []*cell) (*plot.Plot, error) {
 		for _, c := range of[method] {
 			final := c.final()
 			x := float64(c.k) * math.Pow(1.04, float64(i)-1.5) // beside each other
-			measured.XYs = append(measured.XYs, plotter.XY{X: x, Y: final.Mean})
-			measured.YErrors = append(measured.YErrors, struct{ Low, High float64 }{final.Mean - final.Low, final.High - final.Mean})
+			measured.Add(x, final.Mean, final.Low, final.High)
 			theory = append(theory, plotter.XY{X: float64(c.k), Y: c.theory(c.kept().Mean)})
 		}
 		if method == boardLadder || method == boardRounded { // for which there is no theory, or the same

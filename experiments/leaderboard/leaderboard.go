@@ -14,7 +14,7 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// Boards of Leaderboard, Row.Method: what is shown of a submission's loss.
+// Boards, run.Row.Method: what is shown of a submission's loss.
 const (
 	boardExact    = "exact scores"
 	boardRounded  = "rounded to 1e-5"
@@ -22,16 +22,17 @@ const (
 	boardGaussian = "gaussian"
 )
 
-// Measures of Leaderboard, Row.Set.
+// What is measured: run.Row.Set.
 const (
-	BoardFinal = "loss of the final submission"         // on the public labels
-	BoardShown = "shown for the final submission"       // by the board
-	BoardKept  = "submissions that the attack put in"   // |I|
-	BoardBest  = "shown as the best of all submissions" // what the competition would announce
+	boardFinal = "loss of the final submission"         // on the public labels
+	boardShown = "shown for the final submission"       // by the board
+	boardKept  = "submissions that the attack put in"   // |I|
+	boardBest  = "shown as the best of all submissions" // what the competition would announce
 	boardFinds = "the last interval excludes a half"    // of a board with intervals
 	boardMiss  = "any interval misses"                  // of a board with intervals
 )
 
+// Experiment is the attack on a leaderboard.
 var Experiment = run.Experiment{
 	Name:  "leaderboard",
 	Short: "how far random submissions climb on a leaderboard of exact, rounded or noisy scores, and on the Ladder",
@@ -47,13 +48,13 @@ Noise of deviation s in the scores multiplies the argument of Phi by 1/sqrt(1 + 
 	Run:   measure,
 }
 
-// attackName is the Row.Condition.
+// attackName is the run.Row.Condition of all rows.
 const attackName = "boosting"
 
-// submissions are numbers of submissions before the last.
+// submissions are how many an attack makes before its last one.
 var submissions = []int{25, 50, 100, 200, 400, 800}
 
-// outcome is one attack.
+// outcome is what one attack comes to.
 type outcome struct {
 	Final  float64 `json:"final"`
 	Shown  float64 `json:"shown"`

@@ -33,15 +33,15 @@ func (c *cell) row(set string) run.Row {
 
 // final is the row of the final loss.
 func (c *cell) final() run.Row {
-	return run.Measured(c.row(BoardFinal), c.runs, func(r outcome) float64 { return r.Final })
+	return run.Measured(c.row(boardFinal), c.runs, func(r outcome) float64 { return r.Final })
 }
 
 func (c *cell) kept() run.Row {
-	return run.Measured(c.row(BoardKept), c.runs, func(r outcome) float64 { return float64(r.Kept) })
+	return run.Measured(c.row(boardKept), c.runs, func(r outcome) float64 { return float64(r.Kept) })
 }
 
 func (c *cell) shown() run.Row {
-	return run.Measured(c.row(BoardShown), c.runs, func(r outcome) float64 { return r.Shown })
+	return run.Measured(c.row(boardShown), c.runs, func(r outcome) float64 { return r.Shown })
 }
 
 // missed and finds are rates of runs; both are of intervals.
@@ -61,7 +61,7 @@ func (c *cell) rows() []run.Row {
 	if len(c.runs) == 0 {
 		return nil
 	}
-	rows := []run.Row{c.final(), c.shown(), run.Measured(c.row(BoardBest), c.runs, func(r outcome) float64 { return r.Best }), c.kept()}
+	rows := []run.Row{c.final(), c.shown(), run.Measured(c.row(boardBest), c.runs, func(r outcome) float64 { return r.Best }), c.kept()}
 	if c.method == boardGaussian {
 		rows = append(rows, c.missed(), c.finds())
 	}

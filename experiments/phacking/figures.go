@@ -30,12 +30,11 @@ var testMethods = []string{testPlain, testBonferroni, string(thresholdout.Gaussi
 
 func drawRates(rows []run.Row) (*plot.Plot, error) {
 	p := figure.New(fmt.Sprintf("False discoveries in 200 adaptive tests of %d flights with shuffled labels", rows[0].N), "method", "share of analysts")
-	for i, set := range []string{AnyFalseDiscovery, RiskGroupFalse} {
+	for i, set := range []string{anyFalseDiscovery, riskGroupFalse} {
 		var points figure.Points
 		for x, m := range testMethods {
-			if r := run.Find(rows, LabelsShuffled, m, rows[0].N, set); r.Repetitions > 0 {
-				points.XYs = append(points.XYs, plotter.XY{X: float64(x) + (float64(i)-0.5)*0.2, Y: r.Mean})
-				points.YErrors = append(points.YErrors, struct{ Low, High float64 }{r.Mean - r.Low, r.High - r.Mean})
+			if r := run.Find(rows, labelsShuffled, m, rows[0].N, set); r.Repetitions > 0 {
+				points.Add(float64(x)+(float64(i)-0.5)*0.2, r.Mean, r.Low, r.High)
 			}
 		}
 		if len(points.XYs) == 0 {
@@ -60,9 +59,9 @@ func drawCounts(rows []run.Row) (*plot.Plot, error) {
 	p := figure.New(fmt.Sprintf("Discoveries in 200 adaptive tests of %d flights", rows[0].N), "method", "discoveries of 200")
 	const width = 14
 	for i, s := range []struct{ label, condition, set string }{
-		{"labels shuffled: false", LabelsShuffled, FalseDiscoveries},
-		{"real labels: true", LabelsReal, TrueDiscoveries},
-		{"real labels: false", LabelsReal, FalseDiscoveries},
+		{"labels shuffled: false", labelsShuffled, falseDiscoveries},
+		{"real labels: true", labelsReal, trueDiscoveries},
+		{"real labels: false", labelsReal, falseDiscoveries},
 	} {
 		values := make(plotter.Values, len(testMethods))
 		for x, m := range testMethods {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// part is one part of the data: rows in sets of bits.
+// part is the training part or the holdout, as bits: so 200 groups and what they have in common are counted quickly.
 type part struct {
 	n       int
 	sizes   []int // groups of each attribute
@@ -19,7 +19,7 @@ type part struct {
 	late    []uint64
 }
 
-// wholePart is the table as it is.
+// wholePart is all flights of the table, once each: the population that holdouts are drawn from.
 func wholePart(t *tables.Groups) *part {
 	return newPart(t, len(t.Late), func(i int) (int, int) { return i, i })
 }
@@ -37,7 +37,7 @@ func drawPart(t *tables.Groups, seed uint64, n int, shuffled bool) *part {
 	})
 }
 
-// newPart has n rows, each with the attributes of one row of the table and the label of one.
+// newPart has n rows. of says for each which row of the table its attributes are of, and which its label.
 func newPart(t *tables.Groups, n int, of func(i int) (row, label int)) *part {
 	words := (n + 63) / 64
 	p := &part{n: n, sizes: t.Sizes, late: make([]uint64, words)}

@@ -18,25 +18,25 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// Conditions of PHacking, Row.Condition.
+// What the labels are: run.Row.Condition.
 const (
-	LabelsShuffled = "labels shuffled"
-	LabelsReal     = "real labels"
+	labelsShuffled = "labels shuffled"
+	labelsReal     = "real labels"
 )
 
-// Ways of testing, Row.Method. The first two share what the analyst sees: exact answers.
+// Ways of testing, run.Row.Method, beside the mechanisms. These two share what the analyst sees: exact answers.
 const (
 	testPlain      = "plain test"
 	testBonferroni = "Bonferroni"
 )
 
-// Measures of PHacking, Row.Set.
+// What is measured: run.Row.Set.
 const (
-	FalseDiscoveries   = "false discoveries"
-	AnyFalseDiscovery  = "any false discovery"
-	RiskGroupFalse     = "the risk group is a false discovery"
-	TrueDiscoveries    = "true discoveries"
-	RiskGroupDeviation = "the risk group's excess, in standard errors"
+	falseDiscoveries   = "false discoveries"
+	anyFalseDiscovery  = "any false discovery"
+	riskGroupFalse     = "the risk group is a false discovery"
+	trueDiscoveries    = "true discoveries"
+	riskGroupDeviation = "the risk group's excess, in standard errors"
 )
 
 const (
@@ -44,6 +44,7 @@ const (
 	level     = 0.05
 )
 
+// Experiment is adaptive subgroup tests.
 var Experiment = run.Experiment{
 	Name:  "p-hacking",
 	Short: "how many false discoveries 200 adaptive subgroup tests make on real data with shuffled labels",
@@ -61,7 +62,7 @@ any false discovery (arXiv 1411.2664; docs/GUARANTEES.md).`,
 
 // outcome is what one analyst finds.
 type outcome struct {
-	False     [2]int  `json:"false"` // discoveries; by the plain test and by Bonferroni's, or by intervals and 0
+	False     [2]int  `json:"false"` // false discoveries: by the plain test and by Bonferroni's; under a mechanism by its intervals, and 0
 	True      [2]int  `json:"true"`
 	Risk      [2]bool `json:"risk"` // the last test is a false discovery
 	Deviation float64 `json:"deviation"`
@@ -91,7 +92,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	population := wholePart(table)
 	var cells []*cell
-	for _, condition := range []string{LabelsShuffled, LabelsReal} {
+	for _, condition := range []string{labelsShuffled, labelsReal} {
 		for _, m := range []thresholdout.Mechanism{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout} {
 			p := thresholdout.Params{Mechanism: m, N: int64(n), Questions: testCount}
 			if m == thresholdout.Thresholdout {
@@ -139,7 +140,7 @@ func notesOf(table *tables.Groups, cells []*cell, n, repetitions int) []string {
 			testCount, table.Count(), level, level/testCount),
 	}
 	for _, c := range cells {
-		if c.params.Mechanism == thresholdout.Gaussian && c.condition == LabelsShuffled {
+		if c.params.Mechanism == thresholdout.Gaussian && c.condition == labelsShuffled {
 			notes = append(notes, fmt.Sprintf("Half-width of gaussian: %.4f.", c.params.HalfWidth))
 		}
 	}
@@ -160,7 +161,7 @@ type hacker struct {
 
 // play lets the analyst do all tests.
 func (c *cell) play(table *tables.Groups, population *part, seed uint64) (outcome, error) {
-	h := hacker{table: table, population: population, shuffled: c.condition == LabelsShuffled, params: c.params,
+	h := hacker{table: table, population: population, shuffled: c.condition == labelsShuffled, params: c.params,
 		oracle: analysts.NewHoldout(c.params, run.SeedOf(seed, 3))}
 	h.holdout = drawPart(table, run.SeedOf(seed, 1), int(c.params.N), h.shuffled)
 	if c.params.Training > 0 {

@@ -24,12 +24,12 @@ func (c *cell) rows() []run.Row {
 			r := run.Row{Condition: c.condition, Method: method, N: c.params.N, K: testCount, Confidence: 1 - level, Set: set, Rate: rate}
 			rows = append(rows, run.Measured(r, c.runs, of))
 		}
-		add(FalseDiscoveries, false, func(r outcome) float64 { return float64(r.False[way]) })
-		add(AnyFalseDiscovery, true, func(r outcome) float64 { return run.Indicator(r.False[way] > 0) })
-		add(RiskGroupFalse, true, func(r outcome) float64 { return run.Indicator(r.Risk[way]) })
-		add(TrueDiscoveries, false, func(r outcome) float64 { return float64(r.True[way]) })
+		add(falseDiscoveries, false, func(r outcome) float64 { return float64(r.False[way]) })
+		add(anyFalseDiscovery, true, func(r outcome) float64 { return run.Indicator(r.False[way] > 0) })
+		add(riskGroupFalse, true, func(r outcome) float64 { return run.Indicator(r.Risk[way]) })
+		add(trueDiscoveries, false, func(r outcome) float64 { return float64(r.True[way]) })
 		if way == 0 {
-			add(RiskGroupDeviation, false, func(r outcome) float64 { return r.Deviation })
+			add(riskGroupDeviation, false, func(r outcome) float64 { return r.Deviation })
 		}
 	}
 	return rows
@@ -49,28 +49,28 @@ func riskDeviation(t *tables.Groups) float64 {
 	return math.Sqrt(float64(free) / math.Pi)
 }
 
-// deviationTolerance is for what theory leaves out: groups of unlike sizes, attributes that know of each other.
+// deviationTolerance allows for what theory leaves out: groups of unlike sizes, attributes that know of each other.
 const deviationTolerance = 1
 
 func checksOf(rows []run.Row, table *tables.Groups, n int64) []run.Check {
-	shuffled := func(method, set string) run.Row { return run.Find(rows, LabelsShuffled, method, n, set) }
+	shuffled := func(method, set string) run.Row { return run.Find(rows, labelsShuffled, method, n, set) }
 	checks := []run.Check{
-		run.AtLeast("labels shuffled, plain test: "+AnyFalseDiscovery, 0.99, shuffled(testPlain, AnyFalseDiscovery)),
-		run.Near("labels shuffled, exact answers: "+RiskGroupDeviation, riskDeviation(table), deviationTolerance, shuffled(testPlain, RiskGroupDeviation)),
-		run.AtLeast("labels shuffled, Bonferroni: "+RiskGroupFalse, 0.8, shuffled(testBonferroni, RiskGroupFalse)),
+		run.AtLeast("labels shuffled, plain test: "+anyFalseDiscovery, 0.99, shuffled(testPlain, anyFalseDiscovery)),
+		run.Near("labels shuffled, exact answers: "+riskGroupDeviation, riskDeviation(table), deviationTolerance, shuffled(testPlain, riskGroupDeviation)),
+		run.AtLeast("labels shuffled, Bonferroni: "+riskGroupFalse, 0.8, shuffled(testBonferroni, riskGroupFalse)),
 	}
 	for _, m := range []thresholdout.Mechanism{thresholdout.Gaussian, thresholdout.Thresholdout} {
-		for _, condition := range []string{LabelsShuffled, LabelsReal} {
-			checks = append(checks, run.AtMost(fmt.Sprintf("%s, %s: %s", condition, m, AnyFalseDiscovery), level,
-				run.Find(rows, condition, string(m), n, AnyFalseDiscovery)))
+		for _, condition := range []string{labelsShuffled, labelsReal} {
+			checks = append(checks, run.AtMost(fmt.Sprintf("%s, %s: %s", condition, m, anyFalseDiscovery), level,
+				run.Find(rows, condition, string(m), n, anyFalseDiscovery)))
 		}
 		// A holdout that never found anything would keep its promise, and be of no use.
 		if n >= usefulRows {
-			checks = append(checks, run.AtLeast(fmt.Sprintf("%s, %s: %s", LabelsReal, m, TrueDiscoveries), 1, run.Find(rows, LabelsReal, string(m), n, TrueDiscoveries)))
+			checks = append(checks, run.AtLeast(fmt.Sprintf("%s, %s: %s", labelsReal, m, trueDiscoveries), 1, run.Find(rows, labelsReal, string(m), n, trueDiscoveries)))
 		}
 	}
 	return checks
 }
 
-// usefulRows is the number of flights from which real differences are wider than intervals.
+// usefulRows is how many flights a holdout needs for its intervals to be narrower than some real differences.
 const usefulRows = 200000

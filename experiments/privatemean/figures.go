@@ -23,9 +23,8 @@ type curve struct {
 func (s *curve) add(g *group, c *cell, x float64) {
 	s.theory = append(s.theory, plotter.XY{X: x, Y: math.Sqrt(g.expected(c))})
 	r, rms := g.row(c), c.rms()
-	s.measured.XYs = append(s.measured.XYs, plotter.XY{X: x, Y: rms})
 	low := math.Sqrt(max(r.Low, r.Mean/16)) // from few repetitions an interval may reach below 0, where a logarithm has no place
-	s.measured.YErrors = append(s.measured.YErrors, struct{ Low, High float64 }{rms - low, math.Sqrt(r.High) - rms})
+	s.measured.Add(x, rms, low, math.Sqrt(r.High))
 }
 
 // drawCurves draws the series; room is the factor of empty space above them, for the legend.

@@ -15,16 +15,16 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/run"
 )
 
-// SquaredError is the measure of measure, Row.Set: of the released mean from the population's, over all coordinates. A
-// repetition is the average of runsEach runs.
-const SquaredError = "squared error"
+// squaredError is what is measured, run.Row.Set: of the released mean from the population's, over all coordinates. A repetition is the
+// average of runsEach runs.
+const squaredError = "squared error"
 
 const (
 	runsEach = 20
 	delta    = 1e-6 // of Gaussian noise
 )
 
-// Methods of measure.
+// Kinds of noise: run.Row.Method.
 const (
 	laplace  = "Laplace"
 	gaussian = "Gaussian"
@@ -102,7 +102,7 @@ func (g *group) repetition(seed uint64) ([]float64, error) {
 	return sums, nil
 }
 
-// Parts of measure.
+// What is varied, one after the other.
 const (
 	byRows      = "rows"
 	byEpsilon   = "epsilon"
@@ -110,7 +110,7 @@ const (
 	byDimension = "dimension"
 )
 
-// Fixed sizes of the parts.
+// What is fixed while another is varied.
 const (
 	smallEpsilon     = 0.01 // at which noise is most of the error
 	largeEpsilon     = 1.   // at which sampling is
@@ -152,6 +152,7 @@ func newGroups(quick bool) []*group {
 	return groups
 }
 
+// Experiment is the error of a private mean.
 var Experiment = run.Experiment{
 	Name:  "private-mean",
 	Short: "the error of a private mean against rows, epsilon, clipping threshold and dimension",
@@ -163,7 +164,7 @@ for noise of C/(n epsilon); at the best C, about (n epsilon)^{1/a}, the error fa
 	Run:   measure,
 }
 
-// measure measures the squared error of estimate.Mean on populations whose mean is known.
+// measure compares the squared error of estimate.Mean on populations whose mean is known with theory.
 func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result := run.Result{Experiment: "private-mean", Seed: o.Seed, Quick: o.Quick}
 	groups, repetitions := newGroups(o.Quick), o.RepetitionsOr(100)
@@ -217,7 +218,7 @@ func (g *group) row(c *cell) run.Row {
 	if g.part == byDimension {
 		condition += fmt.Sprintf(", %d numbers a row", c.mean.Dim)
 	}
-	r := run.Row{Condition: condition, Method: c.method, N: int64(g.n), K: int64(c.mean.Dim), Set: SquaredError, Repetitions: len(c.errors)}
+	r := run.Row{Condition: condition, Method: c.method, N: int64(g.n), K: int64(c.mean.Dim), Set: squaredError, Repetitions: len(c.errors)}
 	r.Summarise(c.errors)
 	return r
 }

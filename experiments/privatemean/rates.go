@@ -9,7 +9,7 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/run"
 )
 
-// rate is an exponent that theory knows.
+// rate is an exponent that theory knows: of what, against what, in which cells.
 type rate struct {
 	part, method, of string
 	epsilon          float64 // of the cells, 0 for any

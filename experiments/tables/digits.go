@@ -8,13 +8,14 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/data"
 )
 
+// A digit is 8 by 8 pixels, of one of ten classes.
 const (
 	DigitPixels  = 64
 	DigitClasses = 10
 	digitWhite   = 16 // the largest value of a pixel
 )
 
-// Digits are the handwritten digits with pixels in [0,1], in the order of the file.
+// Digits decodes the handwritten digits, once: pixels in [0,1], in the order of the file.
 var Digits = sync.OnceValues(func() (learn.Data, error) {
 	digits := learn.Data{Dim: DigitPixels, Classes: DigitClasses}
 	columns, rows, err := decode("digits", data.Digits)
@@ -38,7 +39,7 @@ var Digits = sync.OnceValues(func() (learn.Data, error) {
 	return digits, nil
 })
 
-// SplitDigits draws a training part of size digits and returns it with the others, in drawn order.
+// SplitDigits draws a training part of so many digits, and returns it and the others, each in the order drawn. Equal seeds draw alike.
 func SplitDigits(seed uint64, size int) (training, others learn.Data, err error) {
 	all, err := Digits()
 	if err != nil {

@@ -8,15 +8,17 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/data"
 )
 
-// flights is the demo's table: what is known before a flight leaves, and how late it came.
+// FlightTable is the demo's flights, an entry for each: what is known before a flight leaves, and how late it came.
 type FlightTable struct {
 	Hour, Weekday, Month []int // from 0, Monday and January first
 	Distance, Delay      []float64
 	Origin, Destination  []uint32 // codes
 }
 
+// Rows is the number of flights.
 func (f FlightTable) Rows() int { return len(f.Delay) }
 
+// Flights decodes the flights, once.
 var Flights = sync.OnceValues(func() (FlightTable, error) {
 	columns, rows, err := Columns("flights", data.Flights)
 	if err != nil {

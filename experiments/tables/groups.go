@@ -9,15 +9,15 @@ import (
 // LateMinutes is when a flight counts as late: the authority's own limit, in minutes.
 const LateMinutes = 15
 
-// busyAirports is how many of the busiest airports are groups of their own; the others are in no group.
+// busyAirports is how many airports, the busiest, are groups of their own; the others are in no group.
 const busyAirports = 25
 
 // Ungrouped is the code of a value that is no group.
 const Ungrouped = math.MaxUint8
 
-// Groups is the flights with every attribute in groups.
+// Groups are the flights with every attribute cut into groups, such as the 24 hours of the day.
 type Groups struct {
-	Codes [][]uint8 // of each attribute and row, or ungrouped
+	Codes [][]uint8 // of each attribute and row, or Ungrouped
 	Sizes []int     // groups of each attribute
 	Late  []bool
 	Rate  float64 // of late
@@ -32,7 +32,7 @@ func (t *Groups) Count() int {
 	return total
 }
 
-// Attribute of a group, and its code there.
+// Attribute says which attribute a group is of, and the group's code among those of the attribute.
 func (t *Groups) Attribute(group int) (attribute int, code uint8) {
 	for a, s := range t.Sizes {
 		if group < s {
@@ -43,6 +43,7 @@ func (t *Groups) Attribute(group int) (attribute int, code uint8) {
 	panic("experiments: no such group")
 }
 
+// FlightGroups are the flights by hour, weekday, month, tenth of the distance, origin and destination; made once.
 var FlightGroups = sync.OnceValues(func() (*Groups, error) {
 	f, err := Flights()
 	if err != nil {

@@ -61,7 +61,8 @@ func ranks(c *dataset.Column) []uint32 {
 	return codes
 }
 
-// Columns is decode by the columns' names.
+// Columns decodes a Parquet file as the server does: its columns by their names, texts as codes in the order of the sorted texts, and the
+// number of rows.
 func Columns(name, parquet string) (map[string]dataset.Column, int, error) {
 	columns, rows, err := decode(name, parquet)
 	byName := make(map[string]dataset.Column, len(columns))
