@@ -30,10 +30,15 @@ func acknowledgedIsDurable(t *testing.T, s *suite) {
 			}
 			told <- r
 		}()
-		<-entered
+		select {
+		case <-entered:
+		case <-told:
+			t.Fatalf("an update ends before its commit comes to %s", step)
+		}
 		select {
 		case r := <-told:
 			t.Errorf("acknowledged at %s: %s", step, r.Body)
+			told <- r
 		case <-time.After(20 * time.Millisecond): // an acknowledgement too early comes at once
 		}
 		if _, ok, err := l.Answer(t.Context(), "ho_1", d.Query); ok || err != nil {

@@ -1,0 +1,170 @@
+package holdout
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries"
+)
+
+// goldenHoldout is a holdout of the recorded data directory, by what was asked of it.
+type goldenHoldout struct {
+	name    string
+	set     Settings
+	asked   [][]string // batches
+	void    string     // a question whose scan failed
+	deleted bool
+	next    string // asked by the test, of a copy; "" where nothing can be asked any more
+}
+
+// An Idempotency-Key of the recorded data directory, and the query that it was used for.
+const goldenKey, goldenKeyed = "golden", `{"type":"count","of":"delay > 15"}`
+
+// few are queries of one mean, of several, and of a search.
+func few(more ...string) [][]string {
+	batches := [][]string{{`{"type":"mean","of":"delay","range":[-60,180]}`}, {`{"type":"fraction","of":"delay > 15","where":"origin == 'SFO'"}`},
+		{`{"type":"count","of":"distance > 500"}`, `{"type":"difference","of":"delay","range":[-60,180],"between":["origin == 'SFO'","origin == 'OAK'"]}`}}
+	for _, query := range more {
+		batches = append(batches, []string{query})
+	}
+	return batches
+}
+
+func submits(minutes ...int) (batches [][]string) {
+	for _, m := range minutes {
+		batches = append(batches, []string{fmt.Sprintf(`{"type":"loss","loss":"zero_one","label":"delay > 15","prediction":"distance > %d"}`, m)})
+	}
+	return batches
+}
+
+const (
+	median    = `{"type":"median","of":"delay","range":[-60,180],"resolution":10}`
+	nextQuery = `{"type":"mean","of":"distance","range":[0,3000]}`
+)
+
+// goldenHoldouts are one of each mechanism, and of each kind of holdout whose card or tables differ. Every query type is asked of the first.
+var goldenHoldouts = []goldenHoldout{
+	{name: "gaussian", set: Settings{Mechanism: "gaussian", Questions: 2000}, void: `{"type":"mean","of":"delay","range":[0,180]}`, next: nextQuery},
+	{name: "rounds", set: Settings{Mechanism: "gaussian", Questions: 40, Rounds: 8}, asked: few(), next: nextQuery},
+	{name: "guess_and_check", set: Settings{Mechanism: "guess_and_check", Questions: 50, Tokens: 20}, next: nextQuery,
+		asked: few(median, `{"type":"mean","of":"delay","range":[-60,180],"guess":120}`, `{"type":"mean","of":"delay","range":[-60,181],"guess":20,"half_width":120}`),
+		void:  `{"type":"mean","of":"delay","range":[0,180]}`},
+	{name: "thresholdout", set: Settings{Mechanism: "thresholdout", Questions: 50, Tokens: 20, Threshold: 1e-6, Sigma: 0.2}, asked: few(), next: nextQuery},
+	{name: "thresholdout-laplace", set: Settings{Mechanism: "thresholdout", Form: "laplace", Questions: 20, Tokens: 10}, asked: few(), next: nextQuery},
+	{name: "split", set: Settings{Mechanism: "split", Questions: 100}, asked: few(median), next: nextQuery},
+	{name: "ladder", set: Settings{Mechanism: "ladder"}, asked: submits(900, 500, 100, 501), next: submits(700)[0][0]},
+	{name: "naive", set: Settings{Mechanism: "naive", Questions: 100}, asked: few(), next: nextQuery},
+	{name: "units", set: Settings{Mechanism: "gaussian", Questions: 100, Unit: "plane", Label: "delay"}, next: nextQuery,
+		asked: few(`{"type":"mean","of":"delay","range":[-60,180],"weight":"row"}`)},
+	{name: "strata", set: Settings{Mechanism: "gaussian", Questions: 100, Stratify: "origin", Confidence: 0.9, Bounds: "published"}, asked: few(), next: nextQuery},
+	{name: "public", set: Settings{Mechanism: "gaussian", Questions: 100, Label: "delay", Features: "public"}, asked: few(), next: nextQuery},
+	{name: "given", set: Settings{Mechanism: "gaussian", Questions: 10, Holdout: 1}, asked: few()[:1], next: nextQuery},
+	{name: "deleted", set: Settings{Mechanism: "gaussian", Questions: 10}, asked: few()[:1], deleted: true},
+}
+
+// everyType is the first example of each query type, as the documents have them.
+func everyType(t *testing.T) (batches [][]string) {
+	t.Helper()
+	for _, schema := range queries.JSONSchemas("") {
+		var s struct{ Examples []json.RawMessage }
+		must(t, json.Unmarshal(schema, &s))
+		if len(s.Examples) == 0 {
+			continue // the union of them
+		}
+		batches = append(batches, []string{string(s.Examples[0])})
+	}
+	if len(batches) < len(queries.Types()) {
+		t.Fatalf("%d examples of %d types", len(batches), len(queries.Types()))
+	}
+	slices.SortFunc(batches, slices.Compare)
+	return batches
+}
+
+// flights is a table with the columns of the documents' examples. Its numbers are whole, so that it is small when it is packed.
+func flights(t *testing.T, n int, seed uint64) *dataset.Table {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 11))
+	number := func(name string, f func(i int) float64) dataset.Column {
+		c := dataset.Column{Field: dataset.Field{Name: name, Kind: dataset.Number, Source: "DOUBLE"}, Numbers: make([]float64, n)}
+		for i := range c.Numbers {
+			c.Numbers[i] = f(i)
+		}
+		return c
+	}
+	var origins []string
+	for range n {
+		origins = append(origins, []string{"SFO", "OAK", "SJC"}[r.IntN(3)])
+	}
+	on := dataset.Column{Field: dataset.Field{Name: "on_time", Kind: dataset.Bool, Source: "BOOLEAN"}}
+	for i := range n {
+		on.Bools = append(on.Bools, uint8(i%2))
+	}
+	day := number("date", func(i int) float64 { return float64(i/10) * microsecondsPerDay })
+	day.Kind, day.Source = dataset.Time, "TIMESTAMP"
+	table, err := dataset.FromColumns(
+		number("delay", func(i int) float64 {
+			if i%50 == 7 {
+				return math.NaN()
+			}
+			return float64(r.IntN(60) - 20)
+		}),
+		number("distance", func(int) float64 { return float64(100 * (1 + r.IntN(20))) }),
+		dataset.NewText("origin", origins, func(i int) bool { return i%40 == 3 }),
+		number("plane", func(i int) float64 { return float64(i / 3) }), on, day)
+	must(t, err)
+	return table
+}
+
+// recordGolden makes the data directory of testdata/golden anew, with keys of its own.
+func recordGolden(t *testing.T) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	s := open(t, dir, func(o *Options) { o.AllowNaive = true })
+	for i, g := range goldenHoldouts {
+		set := g.set
+		set.Name = g.name
+		id := create(t, s, set, flights(t, 600, uint64(i))).ID
+		if g.name == "gaussian" {
+			_, err := s.Ask(t.Context(), analyst, id, []byte(goldenKeyed), goldenKey)
+			must(t, err)
+			g.asked = everyType(t)
+		}
+		for _, batch := range g.asked {
+			var bodies []json.RawMessage
+			for _, query := range batch {
+				bodies = append(bodies, json.RawMessage(query))
+			}
+			b, err := s.AskBatch(t.Context(), analyst, id, bodies, false, "")
+			if err != nil {
+				t.Fatalf("%s: %v: %v", g.name, batch, err)
+			}
+			for _, a := range b.Answers {
+				if a.Body == nil {
+					t.Fatalf("%s: %v: not asked: %s", g.name, batch, a.NotAsked)
+				}
+			}
+		}
+		if g.void != "" {
+			c := count(t, s, id)
+			c.before = func() error { return errors.New("the disk fails") }
+			_, err := s.Ask(t.Context(), analyst, id, []byte(g.void), "")
+			wantKind(t, "a question that is void", err, Internal)
+			c.before = nil
+		}
+		if g.deleted {
+			must(t, s.Delete(t.Context(), admin, id))
+		}
+	}
+	must(t, s.Close())
+	must(t, os.RemoveAll(goldenDir))
+	must(t, os.MkdirAll(goldenDir, 0o755))
+	pack(t, dir, goldenArchive)
+}
