@@ -92,6 +92,14 @@ func (s Sums) steady(variance int64) bool {
 	return s.spread().Cmp(limit.Mul(limit, big.NewInt(variance))) <= 0
 }
 
+// Steady says whether the variance over the units is at most variance, in steps of 2^-60, exactly; an error says that no units have such sums.
+func (s Sums) Steady(variance int64) (bool, error) {
+	if err := s.check(); err != nil {
+		return false, err
+	}
+	return s.Units > 0 && s.steady(variance), nil
+}
+
 // moments are the mean and the variance, each a correct rounding of the exact fraction or the float next to it.
 func (s Sums) moments() (mean, variance float64) {
 	n := big.NewInt(s.Units)
