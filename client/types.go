@@ -125,6 +125,7 @@ type Warning struct {
 
 // Guarantee is the mechanism with its numbers, fixed at creation.
 type Guarantee struct {
+	Version    int     `json:"version"` // of this form: 1
 	Mechanism  string  `json:"mechanism"`
 	N          int64   `json:"n"`
 	Training   int64   `json:"training"`

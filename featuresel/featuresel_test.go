@@ -216,6 +216,12 @@ func TestErrorsReachTheAnalyst(t *testing.T) {
 	}
 }
 
+// promised is what a guarantee says of its answers.
+func promised(p thresholdout.Guarantee) thresholdout.Promise {
+	promise, _ := p.Promised(0)
+	return promise
+}
+
 // TestRanges: threshold and noise come to the published numbers.
 func TestRanges(t *testing.T) {
 	p, err := featuresel.Science2015(10000, 10000, 100)
@@ -229,15 +235,15 @@ func TestRanges(t *testing.T) {
 		}
 	}
 	c, a := featuresel.CorrelationRange, featuresel.AccuracyRange(10000)
-	near("threshold of a correlation", p.Threshold*(c[1]-c[0]), 0.04)
-	near("noise of a correlation", p.Sigma*(c[1]-c[0]), 0.01)
-	near("threshold of an accuracy", p.Threshold*(a[1]-a[0]), 0.04)
+	near("threshold of a correlation", promised(p).Parts["threshold"]*(c[1]-c[0]), 0.04)
+	near("noise of a correlation", promised(p).Sigma*(c[1]-c[0]), 0.01)
+	near("threshold of an accuracy", promised(p).Parts["threshold"]*(a[1]-a[0]), 0.04)
 	if p, err = featuresel.Science2015(2500, 2500, 100); err != nil {
 		t.Fatal(err)
 	}
 	a = featuresel.AccuracyRange(2500)
-	near("threshold of a correlation", p.Threshold*(c[1]-c[0]), 0.08)
-	near("threshold of an accuracy", p.Threshold*(a[1]-a[0]), 0.04)
+	near("threshold of a correlation", promised(p).Parts["threshold"]*(c[1]-c[0]), 0.08)
+	near("threshold of an accuracy", promised(p).Parts["threshold"]*(a[1]-a[0]), 0.04)
 	near("the middle", a[0]+a[1], 1)
 	if a = featuresel.AccuracyRange(100); a != [2]float64{0, 1} {
 		t.Errorf("the range of a small holdout is %v", a)

@@ -2,7 +2,6 @@ package featuresel
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -50,15 +49,15 @@ func AccuracyRange(n int) [2]float64 {
 // Science2015 is the Thresholdout of the published experiment for correlations in their own units: threshold 4/sqrt(n) and noise
 // 1/sqrt(n), which are a [Width]th of that in a mechanism's. There are as many tokens as questions, since the published one
 // has no budget.
-func Science2015(n, training, questions int64) (thresholdout.Params, error) {
+func Science2015(n, training, questions int64) (thresholdout.Guarantee, error) {
 	root := math.Sqrt(float64(n))
-	return thresholdout.New(thresholdout.Params{Mechanism: thresholdout.Thresholdout, Form: thresholdout.FormGaussian, N: n, Training: training,
+	return thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Thresholdout, Form: thresholdout.FormGaussian, N: n, Training: training,
 		Questions: questions, Tokens: questions, Threshold: 4 / (root * Width), Sigma: 1 / (root * Width)})
 }
 
 // Holdout is the Oracle of a mechanism in this process: every number it tells is a step of [session.Simulated].
 type Holdout struct {
-	session.Simulated // its guarantee is not of the mechanism split
+	session.Simulated // every question is about all rows: not split
 	Training, Holdout Data
 }
 
@@ -96,8 +95,8 @@ func (o *Holdout) Accuracy(_ context.Context, c Classifier) (float64, error) {
 
 // ask asks for the mean of a number that is given for every row of both parts.
 func (o *Holdout) ask(training, holdout []float64, within [2]float64) (float64, error) {
-	if o.Guarantee.Mechanism == thresholdout.Split {
-		return 0, errors.New("featuresel: the mechanism split reads other rows for every question, which is not supported")
+	if o.Guarantee.Sliced() {
+		return 0, fmt.Errorf("featuresel: the mechanism %s reads other rows for every question, which is not supported", o.Guarantee.Mechanism)
 	}
 	in := thresholdout.Input{Holdout: mean(holdout, within)}
 	if o.Guarantee.UsesTraining() {

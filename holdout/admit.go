@@ -194,7 +194,7 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) err
 		alone = alone || s.Exclusive(q.asked)
 	}
 	return acc.enter(ctx, alone, func() (bool, error) {
-		state, err := acc.current(ctx, a.service, a.holdout.id)
+		state, err := acc.current(ctx, a.service, a.holdout)
 		if err != nil {
 			return false, err
 		}
@@ -262,7 +262,7 @@ func (a *admission) refuseBatch(cost, left int64, fresh []*question) error {
 		}
 	}
 	what := "are left"
-	if a.holdout.params.Rounds > 0 {
+	if a.holdout.guarantee.Rounds > 0 {
 		what = "can be asked in the next round"
 	}
 	return &Error{Kind: BudgetExhausted,

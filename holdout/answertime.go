@@ -78,7 +78,7 @@ func (p *pace) begin(h *opened, wave []*question, rest func()) (ready func()) {
 // time is how long the work should take, by public facts alone.
 func (p *pace) time(h *opened, functions []queries.RowFunction) time.Duration {
 	steps := int64(0)
-	if h.params.UsesTraining() && h.trainingTable != nil {
+	if h.guarantee.UsesTraining() && h.trainingTable != nil {
 		steps = engine.Estimate(functions, h.trainingShape).Total(h.card.Rows.Training)
 	}
 	w := engine.Estimate(functions, h.holdoutShape)

@@ -105,7 +105,7 @@ func atRest(t *testing.T, s *Service, id string) {
 // question had reserved is all that it takes. It would notice voids that are recorded again because nobody knows them.
 func TestVoidIsDebitedOnce(t *testing.T) {
 	for _, set := range staged {
-		t.Run(set.kind(), func(t *testing.T) {
+		t.Run(set.label(), func(t *testing.T) {
 			set.Questions = 2
 			set.Tokens, set.Rounds = min(set.Tokens, 2), min(set.Rounds, 2)
 			s := open(t, t.TempDir())
@@ -228,7 +228,7 @@ func TestTakeOffInOrder(t *testing.T) {
 // want of tokens, and the books verify. It would notice reservations that leak or are given back twice.
 func TestStress(t *testing.T) {
 	for _, set := range staged {
-		t.Run(set.kind(), func(t *testing.T) {
+		t.Run(set.label(), func(t *testing.T) {
 			set.Questions, set.Tokens, set.Rounds = 150, min(set.Tokens, 25), min(set.Rounds, 30)
 			if set.Mechanism == "thresholdout" {
 				set.Sigma = 0.02
@@ -298,7 +298,12 @@ func TestStress(t *testing.T) {
 			acc := s.accounts.of(id)
 			cached := acc.state
 			acc.forget()
-			durable, err := acc.current(t.Context(), s, id)
+			h, release, err := s.tables.take(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			durable, err := acc.current(t.Context(), s, h)
+			release()
 			if err != nil || cached != nil && fmt.Sprintf("%+v", *cached) != fmt.Sprintf("%+v", durable) && set.Rounds == 0 && set.Mechanism != "ladder" {
 				t.Errorf("the state is %+v and was believed to be %+v: %v", durable, cached, err)
 			}

@@ -36,8 +36,8 @@ func TestLadderBoard(t *testing.T) {
 	s := open(t, dir)
 	card := create(t, s, Settings{Mechanism: "ladder", Threshold: 0.01}, visits(t, 20_000, 1)) // 6,000 held out
 	id := card.ID
-	if g := card.Guarantee; g.Threshold != 0.01 || !(g.HalfWidth > 0.005 && g.HalfWidth < 1) {
-		t.Errorf("the guarantee: %+v", g)
+	if g := guaranteed(t, card)["threshold"]; g != 0.01 || !(card.Guarantee.HalfWidth > 0.005 && card.Guarantee.HalfWidth < 1) {
+		t.Errorf("the step is %v of %+v", g, card.Guarantee)
 	}
 	submit := func(threshold float64) (float64, bool) {
 		t.Helper()
@@ -119,4 +119,17 @@ func TestLadderRace(t *testing.T) {
 	if shown != 0 {
 		t.Errorf("the truth is not on the board, %v is", shown)
 	}
+}
+
+// guaranteed is a card's guarantee as they are stored and sent.
+func guaranteed(t *testing.T, card Card) (members map[string]any) {
+	t.Helper()
+	text, err := json.Marshal(card.Guarantee)
+	if err == nil {
+		err = json.Unmarshal(text, &members)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return members
 }

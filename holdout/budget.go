@@ -10,13 +10,10 @@ import (
 
 // The ledger keeps what is spent by the names of meters; a mechanism counts in amounts of the meters that it knows.
 
-// meterNames are those of all meters that a mechanism can have.
-var meterNames = []string{thresholdout.MeterQuestions, thresholdout.MeterTokens, thresholdout.MeterRounds}
-
 // limits are the meters of a guarantee as its books have them.
-func limits(p thresholdout.Params) ledger.Meters {
+func limits(g thresholdout.Guarantee) ledger.Meters {
 	m := ledger.Meters{}
-	for _, meter := range p.Meters() {
+	for _, meter := range g.Meters() {
 		m[meter.Name] = meter.Limit
 	}
 	return m
@@ -25,8 +22,8 @@ func limits(p thresholdout.Params) ledger.Meters {
 // debited are amounts as an entry debits them: without the meters of which nothing is spent, which the guarantee may not have.
 func debited(a thresholdout.Amounts) ledger.Meters {
 	m := ledger.Meters{}
-	for _, name := range meterNames {
-		if amount := a.Of(name); amount != 0 {
+	for name, amount := range a.All() {
+		if amount != 0 {
 			m[name] = amount
 		}
 	}
@@ -42,7 +39,7 @@ func spent(books ledger.Meters) thresholdout.State {
 // exhausted is the refusal of a single question.
 func (h *opened) exhausted(reason string, state thresholdout.State, price session.Price) *Error {
 	b := h.session.Budget(state)
-	meter, requested, remaining := "questions", price.Questions, h.params.Affordable(state)
+	meter, requested, remaining := "questions", price.Questions, h.guarantee.Affordable(state)
 	detail := "the question costs %d and %d are left"
 	switch {
 	case reason == session.TokensExhausted:
@@ -51,7 +48,7 @@ func (h *opened) exhausted(reason string, state thresholdout.State, price sessio
 	case reason == session.RoundsExhausted:
 		meter, requested, remaining = "rounds", 1, b.Rounds.Left
 		detail = "the question needs %d round and %d are left"
-	case h.params.Rounds > 0:
+	case h.guarantee.Rounds > 0:
 		detail = "the question costs %d and a round has %d"
 	}
 	return &Error{Kind: BudgetExhausted, Detail: fmt.Sprintf(detail+"; questions that were answered before are still replayed", requested, remaining),

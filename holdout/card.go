@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
 // What the card says of a text column's values, so that a card of thousands of columns stays readable.
@@ -78,14 +77,6 @@ func timeOf(microseconds float64) time.Time {
 
 // nullRule is what a card says of nulls in general; explain says it of one question.
 const nullRule = `a null counts as the low end of the range unless the query's "null" says otherwise; a comparison with a null does not hold`
-
-// assumes is what a card says of mechanisms whose budget lasts, or whose target is what it says, only while something holds.
-var assumes = map[thresholdout.Mechanism]string{
-	thresholdout.GuessAndCheck: "guesses from the training part are mostly right: each that is not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold whatever is guessed",
-	thresholdout.Split: "units are alike: drawn from one population, independently of each other. Each question reads units that none has read before. Where units differ, its interval is about " +
-		"the mean of the expectations of the units that no earlier question has read",
-	thresholdout.Thresholdout: "the training part mostly agrees with the holdout: each question about which it does not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold in any case",
-}
 
 // population is what the holdout's units were drawn from, in words: what every interval of the holdout is about.
 func (set Settings) population(grouped bool) string {

@@ -149,7 +149,7 @@ func (c *commit) update(ctx context.Context, piece []commitItem) (out []recorded
 // once, and changes nothing but the books.
 func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, state thresholdout.State, err error) {
 	f := c.flight
-	if state, err = readState(f.holdout.id, tx.State()); err != nil {
+	if state, err = f.holdout.readState(tx.State()); err != nil {
 		return nil, state, err
 	}
 	if c.unsure {
@@ -176,7 +176,7 @@ func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, stat
 			return nil, state, err
 		}
 	}
-	text, err := writeState(state)
+	text, err := json.Marshal(state)
 	if err != nil {
 		return nil, state, err
 	}

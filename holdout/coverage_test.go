@@ -68,11 +68,11 @@ func TestCoverage(t *testing.T) {
 // inMemory makes a holdout without files: its ledger is real, its table lies in memory.
 func inMemory(t *testing.T, s *Service, id string, table *dataset.Table, r *rand.Rand) {
 	t.Helper()
-	params, err := thresholdout.New(thresholdout.Params{Mechanism: thresholdout.Gaussian, N: int64(table.Rows()), Questions: features + 1, Confidence: 0.95})
+	params, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: int64(table.Rows()), Questions: features + 1, Confidence: 0.95})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &opened{id: id, card: Card{ID: id, Unit: rowUnit, Guarantee: params}, params: params, schema: table.Schema()}
+	h := &opened{id: id, card: Card{ID: id, Unit: rowUnit, Guarantee: params}, guarantee: params, schema: table.Schema()}
 	for i := range h.secret.Noise {
 		h.secret.Noise[i] = byte(r.IntN(256))
 	}
@@ -81,7 +81,7 @@ func inMemory(t *testing.T, s *Service, id string, table *dataset.Table, r *rand
 	if h.holdout, err = engine.NewTable(table, nil, 1); err != nil {
 		t.Fatal(err)
 	}
-	state, err := writeState(thresholdout.State{})
+	state, err := json.Marshal(thresholdout.State{})
 	if err != nil {
 		t.Fatal(err)
 	}

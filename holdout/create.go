@@ -220,7 +220,7 @@ func (c *creation) commit(out string) error {
 	if err != nil {
 		return err
 	}
-	state, err := writeState(thresholdout.State{})
+	state, err := json.Marshal(thresholdout.State{})
 	if err != nil {
 		return err
 	}

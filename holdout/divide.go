@@ -45,11 +45,11 @@ func (c *creation) divide(dir string) (err error) {
 	if c.card.Units.Holdout < bounds.MinUnits {
 		return fail(BadUpload, "the holdout part would have 1 unit; it needs at least %d: upload a table of more rows, or a larger share as the holdout", bounds.MinUnits)
 	}
-	if c.card.Guarantee, err = c.settings.params(c.card.Units); err != nil {
+	if c.card.Guarantee, err = c.settings.guarantee(c.card.Units); err != nil {
 		return err
 	}
 	c.settings.Mechanism = string(c.card.Guarantee.Mechanism) // auto has chosen
-	c.card.Settings, c.card.Assumes = c.settings, assumes[c.card.Guarantee.Mechanism]
+	c.card.Settings, c.card.Assumes = c.settings, c.settings.kind().Assumes
 	if err := c.describe(dir, unit); err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 // without a training part, about the middle, which only a question of one mean has.
 func (h *opened) foresee(e *Explanation, q *session.Question, state thresholdout.State, means []thresholdout.Mean) error {
 	plan := q.Plan
-	if means == nil && (len(plan.Functions) > 1 || h.params.UsesTraining()) {
+	if means == nil && (len(plan.Functions) > 1 || h.guarantee.UsesTraining()) {
 		return nil
 	}
 	preview, err := h.session.Preview(state, q, means)

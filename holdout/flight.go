@@ -90,7 +90,7 @@ func (f *flight) fly(ctx context.Context) error {
 func (f *flight) board(ctx context.Context) (wave []*question, err error) {
 	acc := f.account
 	err = acc.await(ctx, func() (bool, error) {
-		state, err := acc.current(ctx, f.service, f.holdout.id)
+		state, err := acc.current(ctx, f.service, f.holdout)
 		if err != nil {
 			return false, err
 		}
@@ -128,7 +128,7 @@ const (
 
 // seat says whether a question can be read with the wave that has so many already.
 func (f *flight) seat(state thresholdout.State, q *question, before int) seat {
-	p, need := f.holdout.params, q.price.Tokens
+	p, need := f.holdout.guarantee, q.price.Tokens
 	switch {
 	case p.HasTokens() && state.Tokens+need > p.Tokens:
 		return never

@@ -92,7 +92,7 @@ func TestNoisyGradientDescent(t *testing.T) {
 			exact[j] -= g
 		}
 	}
-	sigma := card.Guarantee.Sigma * 2 * clip
+	sigma := guaranteed(t, card)["sigma"].(float64) * 2 * clip
 	near := 6 * sigma / math.Sqrt(1-0.9*0.9)
 	t.Logf("after %d steps: %.3v, with exact gradients %.3v; intervals up to %.3g wide, sigma of a step %.3g, so within %.3g", steps, fit, exact, widest, sigma, near)
 	for j := range fit {

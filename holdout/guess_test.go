@@ -8,7 +8,7 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// TestAutoChooses: what thresholdout.New finds narrowest, by the settings and the sizes of the parts.
+// TestAutoChooses: what thresholdout.Plan finds narrowest, by the settings and the sizes of the parts.
 func TestAutoChooses(t *testing.T) {
 	s := open(t, t.TempDir())
 	for i, c := range []struct {

@@ -33,13 +33,13 @@ const (
 
 // opened is a holdout with its tables mapped.
 type opened struct {
-	id      string
-	card    Card
-	params  thresholdout.Params
-	session *session.Session // of its guarantee
-	secret  secrets
-	digest  [32]byte // of the uploaded table
-	schema  dataset.Schema
+	id        string
+	card      Card
+	guarantee thresholdout.Guarantee
+	session   *session.Session // of its guarantee
+	secret    secrets
+	digest    [32]byte // of the uploaded table
+	schema    dataset.Schema
 
 	training engine.Source // nil without a training part
 	holdout  engine.Source
@@ -74,7 +74,7 @@ func (s *Service) load(ctx context.Context, id string) (*opened, error) {
 	if known, forGood := s.quarantine.of(id); forGood {
 		return nil, known
 	}
-	h := &opened{id: id, card: card, params: card.Guarantee, digest: record.Digest, faulted: s.faulted(id)}
+	h := &opened{id: id, card: card, guarantee: card.Guarantee, digest: record.Digest, faulted: s.faulted(id)}
 	if h.secret, err = readSecrets(id, record.Secret); err != nil {
 		return nil, s.damaged(id, true, fmt.Errorf("holdout: keys of %s: %w", id, err))
 	}
@@ -88,7 +88,7 @@ func (s *Service) load(ctx context.Context, id string) (*opened, error) {
 
 // begin makes the session of the guarantee and the keys.
 func (h *opened) begin() {
-	h.session = &session.Session{Holdout: h.id, Guarantee: h.params, Noise: session.Keyed(h.secret.Noise, h.digest)}
+	h.session = &session.Session{Holdout: h.id, Guarantee: h.guarantee, Noise: session.Keyed(h.secret.Noise, h.digest)}
 }
 
 func (h *opened) open(dir string) (err error) {
@@ -106,8 +106,8 @@ func (h *opened) open(dir string) (err error) {
 	if h.holdout, table, err = h.source(dir, holdoutDir, grouped); err != nil {
 		return err
 	}
-	if h.holdout.Units() != h.card.Units.Holdout || h.holdout.Units() != h.params.N {
-		return fmt.Errorf("%d holdout units, the card says %d and the guarantee %d", h.holdout.Units(), h.card.Units.Holdout, h.params.N)
+	if h.holdout.Units() != h.card.Units.Holdout || h.holdout.Units() != h.guarantee.N {
+		return fmt.Errorf("%d holdout units, the card says %d and the guarantee %d", h.holdout.Units(), h.card.Units.Holdout, h.guarantee.N)
 	}
 	h.holdoutTable, h.schema, h.holdoutShape = table, table.Schema(), shapeOf(table, h.holdout)
 	return nil
@@ -262,8 +262,8 @@ func (h *opened) publicRows() queries.Option {
 	switch {
 	case h.card.Settings.Features != featuresPublic:
 		why = "the features of this holdout's rows are secret; numbers for each row are for holdouts that were created with features=public"
-	case h.params.UsesTraining():
-		why = fmt.Sprintf("the mechanism %s of this holdout compares with the training part, for whose rows there are no numbers; they are for gaussian", h.params.Mechanism)
+	case h.guarantee.UsesTraining():
+		why = fmt.Sprintf("the mechanism %s of this holdout compares with the training part, for whose rows there are no numbers; they are for gaussian", h.guarantee.Mechanism)
 	}
 	return queries.PublicRows(h.card.Rows.Holdout, why)
 }

@@ -31,7 +31,7 @@ func TestARefusedAnswerIsVoid(t *testing.T) {
 		must(t, err)
 		release()
 		for n, count := range []int{1, 3} {
-			what := fmt.Sprintf("%s, %d questions", set.kind(), count)
+			what := fmt.Sprintf("%s, %d questions", set.label(), count)
 			var queries []string
 			for j := range count {
 				queries = append(queries, newQuestion(set, 10*n+j))
@@ -67,7 +67,7 @@ func TestARefusedAnswerIsVoid(t *testing.T) {
 			}
 			after, tokensAfter := spentOf(t, s, ids[i])
 			price := int64(0)
-			if h.params.HasTokens() {
+			if h.guarantee.HasTokens() {
 				price = int64(count) // each of these could have taken one
 			}
 			// A round pays once, for all of its questions; what it leaves is gone.
@@ -84,7 +84,7 @@ func TestARefusedAnswerIsVoid(t *testing.T) {
 		}
 		page, err := s.Answers(t.Context(), admin, ids[i], 0, MaxPage)
 		if err != nil || len(page.Answers) != 4 {
-			t.Errorf("%s: the history has %d answers, %v", set.kind(), len(page.Answers), err)
+			t.Errorf("%s: the history has %d answers, %v", set.label(), len(page.Answers), err)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func init() {
 // spent yet".
 func TestEveryReadOfAnAskFails(t *testing.T) {
 	for _, set := range []Settings{staged[0], {Mechanism: "gaussian", Questions: 60, Rounds: 60}, staged[2]} {
-		t.Run(set.kind(), func(t *testing.T) {
+		t.Run(set.label(), func(t *testing.T) {
 			dir := t.TempDir()
 			path := "file://" + dir + "/" + ledgerFile
 			readFaults.Store(path, true)

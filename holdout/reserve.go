@@ -109,18 +109,18 @@ func leftWaiting(ctx context.Context) error {
 }
 
 // current reads the durable state, from the ledger where it is not known yet. The lock is held.
-func (acc *account) current(ctx context.Context, s *Service, id string) (thresholdout.State, error) {
+func (acc *account) current(ctx context.Context, s *Service, h *opened) (thresholdout.State, error) {
 	if acc.state != nil {
 		return *acc.state, nil
 	}
-	record, err := s.ledger.Holdout(ctx, id)
+	record, err := s.ledger.Holdout(ctx, h.id)
 	if err != nil {
 		return thresholdout.State{}, s.ledgerError(err)
 	}
 	if record.Deleted {
 		return thresholdout.State{}, s.ledgerError(ledger.ErrDeleted)
 	}
-	state, err := readState(id, record.State)
+	state, err := h.readState(record.State)
 	if err == nil {
 		acc.state = &state
 	}
@@ -132,7 +132,7 @@ func (s *Service) stateOf(ctx context.Context, h *opened) (thresholdout.State, e
 	acc := s.accounts.of(h.id)
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	state, err := acc.current(ctx, s, h.id)
+	state, err := acc.current(ctx, s, h)
 	return h.session.EndRequest(state), err
 }
 

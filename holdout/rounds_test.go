@@ -14,7 +14,7 @@ func TestRounds(t *testing.T) {
 	s := open(t, dir)
 	card := create(t, s, Settings{Questions: 10, Rounds: 3}, visits(t, 20_000, 1)) // 4, 3 and 3
 	id := card.ID
-	if card.Guarantee.Mechanism != "gaussian" || len(card.Guarantee.RoundSigma) != 3 || card.Budget == nil || *card.Budget.Rounds != (Meter{Left: 3, Of: 3}) {
+	if card.Guarantee.Mechanism != "gaussian" || len(guaranteed(t, card)["round_sigma"].([]any)) != 3 || card.Budget == nil || *card.Budget.Rounds != (Meter{Left: 3, Of: 3}) {
 		t.Fatalf("%+v, %+v", card.Guarantee, card.Budget)
 	}
 	e, err := s.Explain(t.Context(), analyst, id, []byte(mean(0)))

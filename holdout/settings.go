@@ -3,7 +3,6 @@ package holdout
 import (
 	"errors"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -11,7 +10,7 @@ import (
 )
 
 // DefaultHoldout is the fraction of the units that is held out when the owner says nothing. What the guarantee is then,
-// thresholdout.New says.
+// thresholdout.Plan says.
 const DefaultHoldout = 0.3
 
 // Ways to split.
@@ -82,7 +81,7 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 		return invalid("bounds", "bounds must be %q or %q", boundsAny, boundsOfPapers)
 	}
 	if set.Mechanism == "" || set.Mechanism == string(thresholdout.Auto) {
-		// thresholdout.New chooses when the sizes of the parts are known.
+		// thresholdout.Plan chooses when the sizes of the parts are known.
 		set.Mechanism = string(thresholdout.Auto)
 		switch {
 		case strings.HasPrefix(set.Split, splitByTimeOf): // drift would spend tokens
@@ -91,31 +90,25 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 			set.Mechanism = string(thresholdout.Gaussian)
 		}
 	}
-	switch m := thresholdout.Mechanism(set.Mechanism); {
-	case !slices.Contains(mechanisms, m):
-		return invalid("mechanism", "mechanism must be auto, gaussian, guess_and_check, thresholdout, split or ladder")
-	case m == thresholdout.Naive && !allowNaive:
-		return invalid("mechanism", "the mechanism naive protects nothing; a server takes it only when it was started with --allow-naive")
-	case set.Bounds == boundsOfPapers && (comparesParts(m) || m == thresholdout.Naive || m == thresholdout.Leaderboard):
-		return invalid("bounds", "the intervals of %s do not rest on a published bound; with bounds=published use gaussian, split or auto", m)
-	case m == thresholdout.Leaderboard && set.Unit != "":
-		return invalid("unit", "a ladder compares submissions row by row; it knows no units")
-	case set.Rounds != 0 && m != thresholdout.Gaussian && m != thresholdout.Auto:
-		return invalid("rounds", "the mechanism %s does not know rounds; use gaussian or auto", m)
-	case m != thresholdout.Auto && !comparesParts(m) && set.Tokens != 0:
-		return invalid("tokens", "the mechanism %s knows no tokens", m)
+	if err := set.spec(Counts{}).Check(); err != nil {
+		return refusedSpec(err)
 	}
-	if set.Mechanism == string(thresholdout.Split) {
-		if err := set.unlikeUnits(); err != nil {
-			return err
-		}
-	}
-	for name, given := range map[string]bool{"form": set.Form != "", "preset": set.Preset != "", "threshold": set.Threshold != 0} {
-		if given && set.Mechanism != string(thresholdout.Thresholdout) && !(name == "threshold" && set.Mechanism == string(thresholdout.Leaderboard)) {
-			return invalid(name, "%s belongs to the mechanism thresholdout", name)
-		}
+	kind := set.kind()
+	switch {
+	case kind.Unprotected && !allowNaive:
+		return invalid("mechanism", "the mechanism %s protects nothing; a server takes it only when it was started with --allow-naive", kind.Name)
+	case thresholdout.Does[thresholdout.Submissions](kind) && set.Unit != "":
+		return invalid("unit", "a %s compares submissions row by row; it knows no units", kind.Name)
+	case thresholdout.Does[thresholdout.Slices](kind):
+		return set.unlikeUnits()
 	}
 	return nil
+}
+
+// kind is the mechanism that was chosen.
+func (set *Settings) kind() thresholdout.Kind {
+	kind, _ := thresholdout.KindOf(thresholdout.Name(set.Mechanism))
+	return kind
 }
 
 // unlikeUnits says why the units of the holdout are known not to be alike, so that the mechanism split cannot be honest: the
@@ -131,18 +124,9 @@ func (set *Settings) unlikeUnits() error {
 	return nil
 }
 
-// mechanisms are those of Settings.
-var mechanisms = []thresholdout.Mechanism{thresholdout.Auto, thresholdout.Gaussian, thresholdout.GuessAndCheck,
-	thresholdout.Thresholdout, thresholdout.Split, thresholdout.Leaderboard, thresholdout.Naive}
-
-// comparesParts reports whether a mechanism compares the training part with the holdout, at the price of tokens.
-func comparesParts(m thresholdout.Mechanism) bool {
-	return thresholdout.Params{Mechanism: m}.HasTokens()
-}
-
 func (set *Settings) checkSplit() error {
 	column, byTime := strings.CutPrefix(set.Split, splitByTimeOf)
-	compares := comparesParts(thresholdout.Mechanism(set.Mechanism))
+	compares := thresholdout.Does[thresholdout.Compares](set.kind())
 	switch {
 	case set.Split == splitByHash:
 	case set.Split == splitGiven:
@@ -173,20 +157,30 @@ func (set *Settings) checkSplit() error {
 	return nil
 }
 
-// params is the guarantee for parts of these sizes.
-func (set Settings) params(units Counts) (thresholdout.Params, error) {
-	p, err := thresholdout.New(thresholdout.Params{
-		Mechanism: thresholdout.Mechanism(set.Mechanism), N: units.Holdout, Training: units.Training,
+// spec is what the settings ask for, of parts of these sizes.
+func (set Settings) spec(units Counts) thresholdout.Spec {
+	return thresholdout.Spec{
+		Mechanism: thresholdout.Name(set.Mechanism), N: units.Holdout, Training: units.Training,
 		Questions: set.Questions, Rounds: set.Rounds, Published: set.Bounds == boundsOfPapers, Tokens: set.Tokens, Confidence: set.Confidence,
 		Sigma: set.Sigma, HalfWidth: set.HalfWidth,
 		Form: thresholdout.Form(set.Form), Preset: set.Preset, Threshold: set.Threshold,
-	})
+	}
+}
+
+// guarantee is the one for parts of these sizes.
+func (set Settings) guarantee(units Counts) (thresholdout.Guarantee, error) {
+	g, err := thresholdout.Plan(set.spec(units))
+	if err != nil {
+		return g, refusedSpec(err)
+	}
+	return g, nil
+}
+
+// refusedSpec says which setting gives no guarantee.
+func refusedSpec(err error) error {
 	var wrong *thresholdout.ParamError
 	if errors.As(err, &wrong) {
-		return p, &Error{Kind: Invalid, Pointer: wrong.Field, Detail: wrong.Field + ": " + wrong.Detail, Err: err}
+		return &Error{Kind: Invalid, Pointer: wrong.Field, Detail: wrong.Field + ": " + wrong.Detail, Err: err}
 	}
-	if err != nil {
-		return p, &Error{Kind: Invalid, Detail: "these settings give no guarantee: " + err.Error(), Err: err}
-	}
-	return p, nil
+	return &Error{Kind: Invalid, Detail: "these settings give no guarantee: " + err.Error(), Err: err}
 }

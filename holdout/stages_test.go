@@ -73,7 +73,7 @@ var staged = []Settings{
 	{Mechanism: "ladder", Questions: 60},
 }
 
-func (s Settings) kind() string { return fmt.Sprintf("%s-%d", s.Mechanism, s.Rounds) }
+func (s Settings) label() string { return fmt.Sprintf("%s-%d", s.Mechanism, s.Rounds) }
 
 // newQuestion is a question that the mechanism takes, another for each i.
 func newQuestion(set Settings, i int) string {
@@ -89,7 +89,7 @@ func newQuestion(set Settings, i int) string {
 func TestFailuresAreDebited(t *testing.T) {
 	cause := errors.New("the cause, which holds 4711 from a row")
 	for _, set := range staged {
-		t.Run(set.kind(), func(t *testing.T) {
+		t.Run(set.label(), func(t *testing.T) {
 			s := open(t, t.TempDir())
 			card := create(t, s, set, visits(t, 3000, 1))
 			id, c := card.ID, count(t, s, card.ID)
@@ -163,7 +163,7 @@ func (w wrongSums) Sums(ctx context.Context, functions []queries.RowFunction, fr
 // debited and recorded as soon as the ledger can, without anybody asking again, and asking again is a replay.
 func TestLedgerFailsAfterTheScan(t *testing.T) {
 	for _, set := range staged {
-		t.Run(set.kind(), func(t *testing.T) {
+		t.Run(set.label(), func(t *testing.T) {
 			s := open(t, t.TempDir())
 			id := create(t, s, set, visits(t, 3000, 1)).ID
 			var broken atomic.Bool
@@ -213,7 +213,7 @@ func TestLedgerFailsAfterTheScan(t *testing.T) {
 // It would notice a budget that is looked at before the scan and debited after it.
 func TestRaceForTheLastQuestion(t *testing.T) {
 	for _, set := range staged {
-		t.Run(set.kind(), func(t *testing.T) {
+		t.Run(set.label(), func(t *testing.T) {
 			set.Questions = 1
 			if set.Rounds > 0 {
 				set.Rounds = 1
@@ -322,7 +322,7 @@ func TestSizesAreKnownBeforehand(t *testing.T) {
 	for _, set := range staged[:2] { // which release vectors and selections, and one by one
 		set.Mechanism = []string{"gaussian", "split"}[set.Rounds/12]
 		set.Rounds, set.Questions = 0, 200
-		t.Run(set.kind(), func(t *testing.T) {
+		t.Run(set.label(), func(t *testing.T) {
 			s := open(t, t.TempDir(), func(o *Options) { o.Limits.QueryBytes = 16 << 20 })
 			id := create(t, s, set, visits(t, 3000, 1)).ID
 			c := count(t, s, id)

@@ -2,6 +2,7 @@ package holdout
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
@@ -9,10 +10,9 @@ import (
 )
 
 // What the service keeps as JSON says its version, and a reader refuses one that it does not know: docs/format/README.md says how such a
-// format changes. Answers have theirs in package session, tables in package dataset, the ledger's entries in package ledger.
+// format changes. Guarantees and states have theirs in package thresholdout, answers in package session, tables in package dataset, the ledger's entries in package ledger.
 const (
 	cardVersion    = 1 // of the card with settings and guarantee, which the chain's genesis commits to
-	stateVersion   = 1 // of a mechanism's state
 	secretsVersion = 1 // of a holdout's keys
 	markVersion    = 1 // of the mark beside the tables
 )
@@ -21,12 +21,6 @@ const (
 type storedCard struct {
 	Version int  `json:"version"`
 	Card    Card `json:"card"`
-}
-
-// storedState is a mechanism's state in the ledger.
-type storedState struct {
-	Version int                `json:"version"`
-	State   thresholdout.State `json:"state"`
 }
 
 // known refuses a version that this program does not know.
@@ -57,22 +51,25 @@ func readCard(text []byte) (c Card, err error) {
 		return c, err
 	}
 	err = json.Unmarshal(text, &stored)
-	return stored.Card, err
+	return stored.Card, unknownVersion(err)
 }
 
-func writeState(state thresholdout.State) ([]byte, error) {
-	return json.Marshal(storedState{stateVersion, state})
-}
-
-func readState(id string, text []byte) (state thresholdout.State, err error) {
-	var stored storedState
-	if err = readVersion("the mechanism's state", text, stateVersion); err == nil {
-		err = json.Unmarshal(text, &stored)
-	}
+// readState reads a stored state of the holdout's guarantee.
+func (h *opened) readState(text []byte) (thresholdout.State, error) {
+	state, err := h.guarantee.ReadState(text)
 	if err != nil {
-		return state, fmt.Errorf("holdout: state of %s: %w", id, err)
+		return state, fmt.Errorf("holdout: state of %s: %w", h.id, unknownVersion(err))
 	}
-	return stored.State, nil
+	return state, nil
+}
+
+// unknownVersion says of a version of package thresholdout what is said of others.
+func unknownVersion(err error) error {
+	var other *thresholdout.VersionError
+	if errors.As(err, &other) {
+		return &ledger.VersionError{What: other.What, Got: int64(other.Got), Known: int64(other.Known)}
+	}
+	return err
 }
 
 func readSecrets(id string, text []byte) (s secrets, err error) {

@@ -15,9 +15,12 @@ import (
 // TestUnknownVersions: each stored text of a version to come is refused by its reader, and the error says which version, which is known, and
 // what to do. It would notice a reader that takes what it does not understand for what it knows.
 func TestUnknownVersions(t *testing.T) {
-	card, err := writeCard(Card{ID: "ho_1"})
+	guarantee, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: 1000})
 	must(t, err)
-	state, err := writeState(thresholdout.State{Questions: 3})
+	card, err := writeCard(Card{ID: "ho_1", Guarantee: guarantee})
+	must(t, err)
+	h := &opened{id: "ho_1", guarantee: guarantee}
+	state, err := json.Marshal(thresholdout.State{Questions: 3})
 	must(t, err)
 	secret, err := json.Marshal(secrets{Version: secretsVersion})
 	must(t, err)
@@ -26,7 +29,7 @@ func TestUnknownVersions(t *testing.T) {
 		read func(text []byte) error
 	}{
 		"card":  {card, func(text []byte) error { _, err := readCard(text); return err }},
-		"state": {state, func(text []byte) error { _, err := readState("ho_1", text); return err }},
+		"state": {state, func(text []byte) error { _, err := h.readState(text); return err }},
 		"keys":  {secret, func(text []byte) error { _, err := readSecrets("ho_1", text); return err }},
 		"mark": {[]byte(`{"version":1,"seq":3}`), func(text []byte) error {
 			dir := t.TempDir()

@@ -63,15 +63,15 @@ type Card struct {
 	Unit     string    `json:"unit"` // "row", the unit column, or day(column)
 	// LargestUnit is the most votes that a unit has with "weight":"row": declared, or the rows of the training part's largest unit; 1
 	// where units are rows.
-	LargestUnit int64               `json:"largest_unit"`
-	Columns     []ColumnCard        `json:"columns"`
-	Skipped     []Skipped           `json:"skipped"`
-	Strata      map[string]Counts   `json:"strata,omitempty"`
-	Guarantee   thresholdout.Params `json:"guarantee"`
-	Assumes     string              `json:"assumes,omitempty"` // what the mechanism needs for its budget to last, or for its target to be the one on the card
-	NullRule    string              `json:"null_rule"`
-	Target      string              `json:"target"`
-	Warnings    []Warning           `json:"warnings"`
+	LargestUnit int64                  `json:"largest_unit"`
+	Columns     []ColumnCard           `json:"columns"`
+	Skipped     []Skipped              `json:"skipped"`
+	Strata      map[string]Counts      `json:"strata,omitempty"`
+	Guarantee   thresholdout.Guarantee `json:"guarantee"`
+	Assumes     string                 `json:"assumes,omitempty"` // what the mechanism needs for its budget to last, or for its target to be the one on the card
+	NullRule    string                 `json:"null_rule"`
+	Target      string                 `json:"target"`
+	Warnings    []Warning              `json:"warnings"`
 	// Parts are the fingerprints of the holdout's tables ("sha256:…"), by their names in its directory. They say nothing about rows.
 	Parts  map[string]string `json:"parts,omitempty"`
 	Budget *Budget           `json:"budget,omitempty"`

@@ -97,7 +97,7 @@ func verifyTables(dir string, public json.RawMessage) error {
 	if h.card, err = readCard(public); err != nil {
 		return fmt.Errorf("the card: %w", err)
 	}
-	h.params = h.card.Guarantee
+	h.guarantee = h.card.Guarantee
 	return errors.Join(h.open(dir), h.close(), verifyExports(dir))
 }
 

@@ -63,7 +63,7 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 		functions = append(functions, p.Functions...)
 	}
 	w := Work{Bytes: answerMemory * answers}
-	if h.params.UsesTraining() || !holdout {
+	if h.guarantee.UsesTraining() || !holdout {
 		w = w.plus(h.trainingWork(functions))
 	}
 	if holdout {

@@ -18,23 +18,23 @@ const AnswerVersion = 1
 // Answer is what is recorded of an answer and sent for ever. It holds nothing that changes; a ledger adds its place. Its JSON is
 // written by [Answer.JSON]: a float64 as the shortest decimal that reads back as the same number.
 type Answer struct {
-	Version   int                    `json:"version"` // AnswerVersion; JSON fills it in
-	ID        string                 `json:"id"`
-	Holdout   string                 `json:"holdout"`
-	Query     string                 `json:"query"`
-	Value     *float64               `json:"value"`    // null where it is undefined
-	Interval  *Interval              `json:"interval"` // null where no valid bound is known
-	Items     []Item                 `json:"items,omitempty"`
-	Selected  string                 `json:"selected,omitempty"`
-	Regret    *float64               `json:"regret,omitempty"`
-	Verdict   queries.Verdict        `json:"verdict,omitempty"`
-	PValue    *float64               `json:"p_value,omitempty"`
-	Plain     *float64               `json:"plain_p_value,omitempty"`
-	Functions []Released             `json:"row_functions,omitempty"`
-	Best      *bool                  `json:"best,omitempty"` // of a submission to a ladder: whether it is shown now
-	Mechanism thresholdout.Mechanism `json:"mechanism"`
-	Source    thresholdout.Source    `json:"source"`
-	Cost      Cost                   `json:"cost"`
+	Version   int                 `json:"version"` // AnswerVersion; JSON fills it in
+	ID        string              `json:"id"`
+	Holdout   string              `json:"holdout"`
+	Query     string              `json:"query"`
+	Value     *float64            `json:"value"`    // null where it is undefined
+	Interval  *Interval           `json:"interval"` // null where no valid bound is known
+	Items     []Item              `json:"items,omitempty"`
+	Selected  string              `json:"selected,omitempty"`
+	Regret    *float64            `json:"regret,omitempty"`
+	Verdict   queries.Verdict     `json:"verdict,omitempty"`
+	PValue    *float64            `json:"p_value,omitempty"`
+	Plain     *float64            `json:"plain_p_value,omitempty"`
+	Functions []Released          `json:"row_functions,omitempty"`
+	Best      *bool               `json:"best,omitempty"` // of a submission to a ladder: whether it is shown now
+	Mechanism thresholdout.Name   `json:"mechanism"`
+	Source    thresholdout.Source `json:"source"`
+	Cost      Cost                `json:"cost"`
 }
 
 // Interval is an interval in the query's own units. Parts are the parts of its half-width, where the answer is one

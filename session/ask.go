@@ -18,7 +18,7 @@ func (s *Session) Ask(begun, state thresholdout.State, q *Question, sums Sums) (
 	if err := s.check(state, q, sums); err != nil {
 		return Answer{}, state, err
 	}
-	if s.Guarantee.Mechanism == thresholdout.Leaderboard {
+	if s.Guarantee.TakesSubmissions() {
 		return s.submit(state, q, sums)
 	}
 	r := &releasing{session: s, q: q, sums: sums, begun: begun, state: state}

@@ -29,7 +29,7 @@ func Example() {
 	check(err)
 	rows, err := engine.NewTable(table, nil, 1)
 	check(err)
-	guarantee, err := thresholdout.New(thresholdout.Params{Mechanism: thresholdout.Gaussian, N: rows.Units(), Questions: 1000})
+	guarantee, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: rows.Units(), Questions: 1000})
 	check(err)
 	var key noise.Key // secret: whoever knows it can take the noise off the answers
 	_, err = rand.Read(key[:])

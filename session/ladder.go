@@ -11,7 +11,7 @@ import (
 
 // checkSubmission refuses under ladder what is no submission.
 func (s *Session) checkSubmission(plan *queries.Plan) error {
-	if s.Guarantee.Mechanism != thresholdout.Leaderboard || plan.ZeroOne {
+	if !s.Guarantee.TakesSubmissions() || plan.ZeroOne {
 		return nil
 	}
 	return wrong("/type", `a ladder takes submissions: {"type":"loss","loss":"zero_one",…} over all rows, without range and where`)

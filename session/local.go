@@ -94,7 +94,7 @@ func (e *ShortError) Error() string {
 // Simulated is a mechanism with seeded noise, for experiments and tests on data whose truth is known: it answers one mean at a time,
 // as a server's mechanism does. The zero State is that of a new holdout.
 type Simulated struct {
-	Guarantee thresholdout.Params // as thresholdout.New returned it
+	Guarantee thresholdout.Guarantee // as thresholdout.Plan returned it
 	State     thresholdout.State
 	Seed      uint64 // of the noise
 }

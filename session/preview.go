@@ -21,7 +21,7 @@ type Preview struct {
 // intervals are widest. Under guess_and_check guesses are taken to pass at their narrowest width. Errors are
 // *[NarrowError] where the question's own half_width cannot pass.
 func (s *Session) Preview(state thresholdout.State, q *Question, training []thresholdout.Mean) (Preview, error) {
-	f := &previewing{params: s.Guarantee, state: state, means: training, guess: q.Guess}
+	f := &previewing{guarantee: s.Guarantee, state: state, means: training, guess: q.Guess}
 	outcome, err := q.Plan.Release(s.Guarantee.N, f)
 	if err != nil {
 		return Preview{}, s.narrow(err, q.Plan)
@@ -31,7 +31,7 @@ func (s *Session) Preview(state thresholdout.State, q *Question, training []thre
 
 // Training is what the training part says to a plan, without an interval. training are its means of the plan's row functions.
 func (s *Session) Training(plan *queries.Plan, training []thresholdout.Mean) (queries.Result, error) {
-	outcome, err := plan.Release(s.Guarantee.N, &previewing{params: s.Guarantee, means: training, exact: true})
+	outcome, err := plan.Release(s.Guarantee.N, &previewing{guarantee: s.Guarantee, means: training, exact: true})
 	if err != nil {
 		return queries.Result{}, fmt.Errorf("session: %w", err)
 	}
@@ -75,16 +75,16 @@ func (s *Session) narrow(err error, plan *queries.Plan) error {
 
 // previewing releases what the mechanism would if the holdout were as the training part is.
 type previewing struct {
-	params thresholdout.Params
-	state  thresholdout.State
-	means  []thresholdout.Mean // of the training part
-	guess  *thresholdout.Guess
-	exact  bool // means alone, without intervals
-	bound  string
+	guarantee thresholdout.Guarantee
+	state     thresholdout.State
+	means     []thresholdout.Mean // of the training part
+	guess     *thresholdout.Guess
+	exact     bool // means alone, without intervals
+	bound     string
 }
 
 // Together implements queries.Releaser.
-func (f *previewing) Together() bool { return f.params.Together() }
+func (f *previewing) Together() bool { return f.guarantee.Together() }
 
 // mean is that of a row function in the training part; one half without one.
 func (f *previewing) mean(function int) float64 {
@@ -100,18 +100,18 @@ func (f *previewing) Number(function int) (queries.Part, error) {
 	part := queries.Part{Value: f.mean(function)}
 	switch {
 	case f.exact:
-	case f.params.Mechanism == thresholdout.GuessAndCheck:
+	case f.guarantee.TakesGuesses():
 		if f.means == nil {
 			return part, errors.New("session: a preview of guess_and_check needs the means of the training part")
 		}
-		value, interval, err := f.params.Expected(f.state, f.means[function], f.guess)
+		value, interval, err := f.guarantee.Expected(f.state, f.means[function], f.guess)
 		if err != nil {
 			return part, err
 		}
 		f.bound = interval.Bound
 		part = queries.Part{Value: value, Low: interval.Low, High: interval.High, Bounded: true}
 	default:
-		if i := f.params.Preview(f.state, part.Value); i != nil {
+		if i := f.guarantee.Preview(f.state, part.Value); i != nil {
 			f.bound = i.Bound
 			part.Low, part.High, part.Bounded = i.Low, i.High, true
 		}
@@ -126,7 +126,7 @@ func (f *previewing) Vector(first, count int, variance float64) ([]queries.Part,
 	width := 0.0
 	if !f.exact {
 		var err error
-		if width, f.bound, err = f.params.PreviewVector(f.state, count, variance); err != nil {
+		if width, f.bound, err = f.guarantee.PreviewVector(f.state, count, variance); err != nil {
 			return nil, err
 		}
 	}
@@ -136,7 +136,7 @@ func (f *previewing) Vector(first, count int, variance float64) ([]queries.Part,
 			parts[i] = around(parts[i].Value, width)
 		}
 	}
-	f.state.Questions += f.params.VectorPrice(count, variance)
+	f.state.Questions += f.guarantee.VectorPrice(count, variance)
 	return parts, nil
 }
 
@@ -150,7 +150,7 @@ func (f *previewing) Select(first, count int) (queries.Choice, error) {
 	}
 	choice := queries.Choice{Index: best}
 	if !f.exact {
-		choice.Regret, f.bound = f.params.PreviewSelection(f.state, count)
+		choice.Regret, f.bound = f.guarantee.PreviewSelection(f.state, count)
 		choice.Bounded = true
 	}
 	f.state.Questions++

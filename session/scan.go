@@ -27,7 +27,7 @@ type Sums struct {
 //
 // From the first row that it reads every question must be paid for: with Ask, or with Void if anything fails.
 func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions []*Question, holdout, training Source) ([]Sums, error) {
-	if s.Guarantee.Mechanism == thresholdout.Split {
+	if s.Guarantee.Sliced() {
 		return s.scanSlices(ctx, state, questions, holdout)
 	}
 	var functions []queries.RowFunction
@@ -108,7 +108,7 @@ func (s *Session) check(state thresholdout.State, q *Question, sums Sums) error 
 	if len(sums.Holdout) != len(q.Plan.Functions) || s.Guarantee.UsesTraining() && len(sums.Training) != len(q.Plan.Functions) {
 		return fmt.Errorf("session: sums of %d row functions for a question of %d", len(sums.Holdout), len(q.Plan.Functions))
 	}
-	if s.Guarantee.Mechanism == thresholdout.Split && sums.at.Questions != state.Questions {
+	if s.Guarantee.Sliced() && sums.at.Questions != state.Questions {
 		return fmt.Errorf("session: the slices of question %d for question %d", sums.at.Questions, state.Questions)
 	}
 	return nil

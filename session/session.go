@@ -29,8 +29,8 @@ import (
 
 // Session is a guarantee with what its answers are drawn and named with. It has no state of its own.
 type Session struct {
-	Holdout   string              // the holdout's id, as answers name it
-	Guarantee thresholdout.Params // as thresholdout.New returned it
+	Holdout   string                 // the holdout's id, as answers name it
+	Guarantee thresholdout.Guarantee // as thresholdout.Plan made it, or as it was stored
 	Noise     NoiseOf
 }
 
@@ -51,7 +51,7 @@ type Question struct {
 	ID        string // "sha256:…"; equal questions have equal ids
 	Canonical []byte
 	Plan      *queries.Plan
-	Guess     *thresholdout.Guess // guess_and_check: the asker's own, or nil
+	Guess     *thresholdout.Guess // where the mechanism takes guesses: the asker's own, or nil
 }
 
 // WrongError is a query that this guarantee cannot answer, whatever the rows are.
@@ -84,7 +84,7 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 		}
 		// Only a mechanism that checks guesses may take one: elsewhere it would be part of the question's identity, so the
 		// same question could be asked again and again, each time at its price, without any effect.
-		if p.Mechanism != thresholdout.GuessAndCheck {
+		if !p.TakesGuesses() {
 			return nil, wrong("/"+member.name, "the mechanism %s of this holdout takes no %s", p.Mechanism, member.name)
 		}
 		if len(plan.Functions) > 1 {
@@ -118,7 +118,7 @@ func guess(q *queries.Query, plan *queries.Plan) *thresholdout.Guess {
 func (s *Session) Exclusive(q *Question) bool {
 	p := s.Guarantee
 	switch {
-	case p.Mechanism == thresholdout.Split, p.Rounds > 0:
+	case p.Sliced(), p.Rounds > 0:
 		return true
 	case q.Guess != nil && q.Guess.HalfWidth > 0: // whether it can pass depends on how many tokens are spent
 		return true

@@ -49,10 +49,10 @@ func table(t testing.TB, seed uint64) (*dataset.Table, *engine.Table) {
 }
 
 // guarantees are one of each way that questions are answered.
-func guarantees(t testing.TB) map[string]thresholdout.Params {
+func guarantees(t testing.TB) map[string]thresholdout.Guarantee {
 	t.Helper()
-	all := map[string]thresholdout.Params{}
-	for name, p := range map[string]thresholdout.Params{
+	all := map[string]thresholdout.Guarantee{}
+	for name, p := range map[string]thresholdout.Spec{
 		"gaussian":        {Mechanism: thresholdout.Gaussian, Questions: 200},
 		"published":       {Mechanism: thresholdout.Gaussian, Questions: 200, Published: true},
 		"rounds":          {Mechanism: thresholdout.Gaussian, Questions: 200, Rounds: 2},
@@ -67,7 +67,7 @@ func guarantees(t testing.TB) map[string]thresholdout.Params {
 			p.Training = rows
 		}
 		var err error
-		if all[name], err = thresholdout.New(p); err != nil {
+		if all[name], err = thresholdout.Plan(p); err != nil {
 			t.Fatal(name, err)
 		}
 	}
@@ -204,7 +204,7 @@ func TestAskIsPure(t *testing.T) {
 // TestLocal: a program's own holdout answers once, replays, and refuses what its budget does not pay for before a row is read.
 func TestLocal(t *testing.T) {
 	data, source := table(t, 1)
-	p, err := thresholdout.New(thresholdout.Params{Mechanism: thresholdout.GuessAndCheck, N: rows, Training: rows, Questions: 2, Tokens: 2})
+	p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: rows, Training: rows, Questions: 2, Tokens: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func schema() (s dataset.Schema) {
 // desk answers tests: by a mechanism, as a program does that keeps its own holdout, and beside it by the plain test on the same rows.
 type desk struct{ session.Local }
 
-func newDesk(p thresholdout.Params, seed uint64, holdout, training *engine.Table) *desk {
+func newDesk(p thresholdout.Guarantee, seed uint64, holdout, training *engine.Table) *desk {
 	return &desk{session.Local{Session: session.Session{Guarantee: p, Noise: session.Seeded(seed)}, Schema: schema(), Holdout: holdout, Training: training}}
 }
 
@@ -167,16 +167,16 @@ func over(err error) error {
 }
 
 // guarantees are those under which the analyst looks; naive gives exact values and no promise, so that the plain tests are all there is.
-func guarantees(t testing.TB) map[string]thresholdout.Params {
-	all := map[string]thresholdout.Params{}
-	for name, p := range map[string]thresholdout.Params{
+func guarantees(t testing.TB) map[string]thresholdout.Guarantee {
+	all := map[string]thresholdout.Guarantee{}
+	for name, p := range map[string]thresholdout.Spec{
 		"gaussian":        {Mechanism: thresholdout.Gaussian, N: units, Questions: 400},
 		"guess_and_check": {Mechanism: thresholdout.GuessAndCheck, N: units, Training: units, Questions: 500, Tokens: 100},
 		"thresholdout":    {Mechanism: thresholdout.Thresholdout, N: units, Training: units, Questions: 500, Tokens: 100},
 		"naive":           {Mechanism: thresholdout.Naive, N: units, Training: units, Questions: 1000},
 	} {
 		var err error
-		if all[name], err = thresholdout.New(p); err != nil {
+		if all[name], err = thresholdout.Plan(p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +186,7 @@ func guarantees(t testing.TB) map[string]thresholdout.Params {
 // rates counts false positives in runs.
 type rates struct{ looks, promised, plain, corrected, last int }
 
-func falsePositives(t testing.TB, p thresholdout.Params, runs int) (r rates) {
+func falsePositives(t testing.TB, p thresholdout.Guarantee, runs int) (r rates) {
 	for run := range runs {
 		random := rand.New(rand.NewPCG(uint64(run), 77))
 		f, err := search(newDesk(p, uint64(run), coins(random), coins(random)))

@@ -108,7 +108,7 @@ func (truth) Select(int, int) (queries.Choice, error)          { panic("never to
 
 // releasing releases by a mechanism.
 type releasing struct {
-	params            thresholdout.Params
+	params            thresholdout.Guarantee
 	state             thresholdout.State
 	seed              uint64
 	plan              *queries.Plan
@@ -210,10 +210,10 @@ var tested = []string{
 }
 
 // leveled are guarantees of every mechanism whose answers can be read at other levels. A search cannot be asked in rounds.
-func leveled(t testing.TB, confidence float64) map[string]thresholdout.Params {
+func leveled(t testing.TB, confidence float64) map[string]thresholdout.Guarantee {
 	t.Helper()
-	all := map[string]thresholdout.Params{}
-	for name, p := range map[string]thresholdout.Params{
+	all := map[string]thresholdout.Guarantee{}
+	for name, p := range map[string]thresholdout.Spec{
 		"gaussian":              {Mechanism: thresholdout.Gaussian, N: 3000, Questions: 20},
 		"gaussian, constant":    {Mechanism: thresholdout.Gaussian, N: 3000, Questions: 20, Sigma: 0.01},
 		"gaussian, rounds":      {Mechanism: thresholdout.Gaussian, N: 3000, Questions: 30, Rounds: 2},
@@ -225,7 +225,7 @@ func leveled(t testing.TB, confidence float64) map[string]thresholdout.Params {
 	} {
 		p.Confidence = confidence
 		var err error
-		if all[name], err = thresholdout.New(p); err != nil {
+		if all[name], err = thresholdout.Plan(p); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
@@ -242,7 +242,7 @@ type read struct {
 }
 
 // test asks a query in a new holdout of n rows of the law.
-func (l law) test(t *testing.T, p thresholdout.Params, r *rand.Rand, tilt float64, body string) (read, bool) {
+func (l law) test(t *testing.T, p thresholdout.Guarantee, r *rand.Rand, tilt float64, body string) (read, bool) {
 	t.Helper()
 	q, err := queries.Parse([]byte(body))
 	if err != nil {

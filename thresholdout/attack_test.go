@@ -12,7 +12,7 @@ import (
 // questions it asks about the rows' agreement with the answers so far (the quadratic analyst). A malicious analyst makes its
 // plain guesses fail on purpose, so that each answer tells of the holdout, until one token is left. It returns whether any interval misses, and
 // whether the last answer is farther than naiveWidth from the truth.
-func guessing(t *testing.T, p Params, run uint64, malicious bool, naiveWidth float64) (missed, naiveMissed bool) {
+func guessing(t *testing.T, p Guarantee, run uint64, malicious bool, naiveWidth float64) (missed, naiveMissed bool) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(run, 5))
 	holdout, training := coins(r, p.N, p.Questions), coins(r, p.Training, p.Questions)
@@ -51,15 +51,18 @@ func guessing(t *testing.T, p Params, run uint64, malicious bool, naiveWidth flo
 // missed almost always where the analyst makes guesses fail and releases are fine, so that attack works.
 func TestGuessAndCheckCovers(t *testing.T) {
 	const runs = 60
-	fine := func(p Params) Params { p.Cells, p.Sigma = 1000, 0; return p }
-	coarse := func(p Params) Params { p.Cells, p.Sigma = 12, 0; return p }
-	noisy := func(p Params) Params { p.Cells, p.Sigma = 0, 0.01; return p }
+	release := func(cells int64, sigma float64) func(Guarantee) Guarantee {
+		return func(g Guarantee) Guarantee {
+			return changed(g, func(m *guessAndCheck) { m.Cells, m.Sigma = cells, sigma })
+		}
+	}
+	fine, coarse, noisy := release(1000, 0), release(12, 0), release(0, 0.01)
 	for _, c := range []struct {
 		name      string
-		release   func(Params) Params
+		release   func(Guarantee) Guarantee
 		malicious bool
 	}{{"quadratic", coarse, false}, {"quadratic, noise", noisy, false}, {"malicious, fine cells", fine, true}, {"malicious, noise", noisy, true}} {
-		p := c.release(must(t, Params{Mechanism: GuessAndCheck, N: 1000, Training: 1000, Questions: 181, Tokens: 181}))
+		p := c.release(must(t, Spec{Mechanism: GuessAndCheck, N: 1000, Training: 1000, Questions: 181, Tokens: 181}))
 		single := math.Sqrt(math.Log(2/0.05) / (2 * float64(p.N)))
 		missed, naive := 0, 0
 		for run := range uint64(runs) {

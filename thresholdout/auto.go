@@ -1,6 +1,13 @@
 package thresholdout
 
-// automatic chooses the mechanism of a guarantee that names none, from public facts alone:
+var autoKind = Kind{
+	Name:  Auto,
+	Says:  "guess_and_check if its planned intervals are narrower or tokens are given, else gaussian",
+	Takes: []string{ParamTokens, ParamRounds, ParamHalfWidth, ParamSigma, ParamBounds},
+	Plan:  planAuto,
+}
+
+// planAuto chooses the mechanism of a guarantee that names none, from public facts alone:
 //
 // guess_and_check where there is a training part to guess from and its owner gave tokens, or its planned half-width is the
 // narrower one; else gaussian. The intervals of both hold for any analyst. gaussian answers every question; guess_and_check
@@ -11,39 +18,39 @@ package thresholdout
 // rounds are gaussian's alone.
 //
 // After a split by time, training and holdout differ by drift: such a caller names a mechanism himself.
-func (p Params) automatic() (Params, error) {
-	gaussian, guessing := p, p
-	gaussian.Mechanism, guessing.Mechanism = Gaussian, GuessAndCheck
-	if p.Published {
-		return p.automaticPublished(gaussian)
+func planAuto(s Spec) (Mechanism, error) {
+	s.Mechanism = Gaussian
+	if s.Published {
+		return autoPublished(s)
 	}
-	if p.Rounds != 0 || p.Training < 1 || p.HalfWidth != 0 || p.Sigma != 0 {
-		return New(gaussian)
+	if s.Rounds != 0 || s.Training < 1 || s.HalfWidth != 0 || s.Sigma != 0 {
+		return planned(s)
 	}
-	guessing, err := New(guessing)
-	if err != nil || p.Tokens != 0 {
-		return guessing, err
+	guessing := s
+	guessing.Mechanism = GuessAndCheck
+	g, err := planned(guessing)
+	if err != nil || s.Tokens != 0 {
+		return g, err
 	}
-	gaussian, err = New(gaussian)
-	if err != nil || gaussian.HalfWidth > guessing.HalfWidth {
-		return guessing, nil
+	m, err := planned(s)
+	if err != nil || m.Common().HalfWidth > g.Common().HalfWidth {
+		return g, nil
 	}
-	return gaussian, nil
+	return m, nil
 }
 
-func (p Params) automaticPublished(gaussian Params) (Params, error) {
-	if p.Tokens != 0 {
-		return p, wrong("tokens", "no published bound is used for a mechanism with tokens")
+func autoPublished(s Spec) (Mechanism, error) {
+	if s.Tokens != 0 {
+		return nil, wrong("tokens", "no published bound is used for a mechanism with tokens")
 	}
-	gaussian, err := New(gaussian)
-	if err != nil || p.HalfWidth != 0 || p.Sigma != 0 || p.Rounds != 0 {
-		return gaussian, err
+	m, err := planned(s)
+	if err != nil || s.HalfWidth != 0 || s.Sigma != 0 || s.Rounds != 0 {
+		return m, err
 	}
-	split := p
-	split.Mechanism = Split
-	split, err = New(split)
-	if err != nil || gaussian.HalfWidth < split.HalfWidth {
-		return gaussian, nil
+	s.Mechanism = Split
+	sliced, err := planned(s)
+	if err != nil || m.Common().HalfWidth < sliced.Common().HalfWidth {
+		return m, nil
 	}
-	return split, nil
+	return sliced, nil
 }

@@ -26,10 +26,10 @@ func TestTwoLawsTwoBudgets(t *testing.T) {
 		if got, want := missed(pot, pot), pot+pot*pot*(1-pot)/4; !(got > pot) || math.Abs(got-want) > 1e-15 {
 			t.Errorf("one budget of %v for both kinds misses with %v: the example has lost its point", pot, got)
 		}
-		p := must(t, Params{Mechanism: Gaussian, N: 1000, Questions: 1, Confidence: 1 - pot})
-		a := p.account(State{}, 1, 1) // of the only question: it may use all there is
-		if got := missed(a.Share, a.Mechanism); got > p.Capped*p.beta() {
-			t.Errorf("shares %v and %v of %v miss with %v", a.Share, a.Mechanism, p.Capped*p.beta(), got)
+		p := must(t, Spec{Mechanism: Gaussian, N: 1000, Questions: 1, Confidence: 1 - pot})
+		a := p.gaussian().account(State{}, 1, 1) // of the only question: it may use all there is
+		if got := missed(a.Share, a.Mechanism); got > p.gaussian().Capped*p.Beta() {
+			t.Errorf("shares %v and %v of %v miss with %v", a.Share, a.Mechanism, p.gaussian().Capped*p.Beta(), got)
 		}
 	}
 }
@@ -40,7 +40,7 @@ func TestTwoLawsTwoBudgets(t *testing.T) {
 // kind that draws on the other's budget, a price that is not counted, and a share that is not divided among coordinates.
 func TestSharesStayInTheirBudgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := Params{Mechanism: Gaussian, N: rapid.Int64Range(200, 100_000).Draw(t, "n"), Questions: rapid.Int64Range(1, 60).Draw(t, "k"),
+		in := Spec{Mechanism: Gaussian, N: rapid.Int64Range(200, 100_000).Draw(t, "n"), Questions: rapid.Int64Range(1, 60).Draw(t, "k"),
 			Confidence: rapid.SampledFrom([]float64{0.5, 0.95, 0.999}).Draw(t, "confidence")}
 		switch rapid.IntRange(0, 2).Draw(t, "form") {
 		case 0:
@@ -48,25 +48,25 @@ func TestSharesStayInTheirBudgets(t *testing.T) {
 		case 1:
 			in.Rounds = rapid.Int64Range(1, min(5, in.Questions)).Draw(t, "rounds")
 		}
-		p, err := New(in)
+		p, err := Plan(in)
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, m := float64(p.N), float64(p.Subsample)
+		n, m := float64(p.N), float64(p.gaussian().Subsample)
 		rows, mechanism := 0.0, 0.0
 		for s := (State{}); p.Affordable(s) > 0; s = p.EndRound(s) {
-			released, sigma := p.releasedAtMost(s), p.sigmaOf(s)
+			released, sigma := p.gaussian().releasedAtMost(s), p.gaussian().sigmaOf(s)
 			adapted := func(fresh float64) float64 { return math.Exp((n/m-1)*released + (1-m/n)*math.Log(fresh)) }
 			switch rapid.IntRange(0, 2).Draw(t, "kind") {
 			case 0: // Chernoff's cut of a plain answer
 				value := rapid.Float64Range(0, 1).Draw(t, "value")
-				low, high, err := p.account(s, 1, 1).MeanInterval(value, sigma, 0)
+				low, high, err := p.gaussian().account(s, 1, 1).MeanInterval(value, sigma, 0)
 				if err != nil {
 					t.Fatal(err)
 				}
 				z := 0.0
 				if sigma > 0 {
-					z = sigma * bounds.MaxNormalQuantile(1, p.account(s, 1, 1).Mechanism)
+					z = sigma * bounds.MaxNormalQuantile(1, p.gaussian().account(s, 1, 1).Mechanism)
 					mechanism += math.Erfc(z / sigma / math.Sqrt2)
 				}
 				if at := value + z; at < high && high < 1 {
@@ -75,7 +75,7 @@ func TestSharesStayInTheirBudgets(t *testing.T) {
 				if at := value - z; at > low && low > 0 {
 					rows += adapted(math.Exp(-n * bounds.KL(min(at, 1), low)))
 				}
-				s = p.after(s, 1)
+				s = p.Spend(s, 1, 0)
 			case 1:
 				count := rapid.IntRange(1, 20).Draw(t, "count")
 				variance := rapid.Float64Range(0.01, float64(count)/4).Draw(t, "variance")
@@ -87,25 +87,25 @@ func TestSharesStayInTheirBudgets(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				rows += 2 * float64(count) * bounds.PCap(width-gridError, sigma, released, p.N, p.Subsample)
-				s = p.after(s, price)
+				rows += 2 * float64(count) * bounds.PCap(width-gridError, sigma, released, p.N, p.gaussian().Subsample)
+				s = p.Spend(s, price, 0)
 			case 2:
 				count := rapid.IntRange(2, 50).Draw(t, "candidates")
-				regret := p.regret(s, count)
+				regret := p.gaussian().regret(s, count)
 				if regret < 1 && sigma > 0 {
-					given := math.Log(float64(count)/p.account(s, 1, 1).Mechanism) / p.eta(s)
-					mechanism += float64(count) * math.Exp(-p.eta(s)*given)
+					given := math.Log(float64(count)/p.gaussian().account(s, 1, 1).Mechanism) / p.gaussian().eta(s)
+					mechanism += float64(count) * math.Exp(-p.gaussian().eta(s)*given)
 					off := (regret - given - 2*gridError) / 2 // of each of two means
 					rows += float64(count) * adapted(math.Exp(-2*n*off*off))
 				}
-				s = p.after(s, 1)
+				s = p.Spend(s, 1, 0)
 			}
-			budget := p.Capped * p.beta()
+			budget := p.gaussian().Capped * p.Beta()
 			if rows > (1-mechanismShare)*budget*(1+1e-6) || mechanism > mechanismShare*budget*(1+1e-6) {
 				t.Fatalf("%+v: after %d questions %v about rows and %v about noise, of %v", p, s.Questions, rows, mechanism, budget)
 			}
-			if p.plainBeta()+budget > p.beta()*(1+1e-12) {
-				t.Fatalf("plain answers have %v, others %v, of %v", p.plainBeta(), budget, p.beta())
+			if p.gaussian().plainBeta()+budget > p.Beta()*(1+1e-12) {
+				t.Fatalf("plain answers have %v, others %v, of %v", p.gaussian().plainBeta(), budget, p.Beta())
 			}
 		}
 	})

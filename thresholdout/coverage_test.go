@@ -11,7 +11,7 @@ import (
 // attack is the single-adaptive attack: fair coins in every column, one question about the mean of each, then one about the
 // rows' agreement with the answers, each column weighted by how far its answer is from 1/2. Every true mean is 1/2. It
 // returns whether any interval misses, and whether any answer is farther than naiveWidth from the truth.
-func attack(t *testing.T, p Params, run uint64, naiveWidth float64) (missed, naiveMissed bool) {
+func attack(t *testing.T, p Guarantee, run uint64, naiveWidth float64) (missed, naiveMissed bool) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(run, 1))
 	holdout, training := coins(r, p.N, p.Questions-1), coins(r, p.Training, p.Questions-1)
@@ -75,7 +75,7 @@ func agreement(rows [][]int8, weights []float64) Mean {
 // adaptivity, those of one question, are missed almost always: the attack works.
 func TestCoverage(t *testing.T) {
 	const runs = 60
-	for name, p := range map[string]Params{
+	for name, p := range map[string]Spec{
 		"gaussian":            {Mechanism: Gaussian, N: 1000, Questions: 151},
 		"gaussian, constant":  {Mechanism: Gaussian, N: 1000, Questions: 151, Sigma: 0.03},
 		"thresholdout":        {Mechanism: Thresholdout, N: 1000, Training: 1000, Questions: 151, Tokens: 40},

@@ -8,15 +8,15 @@ import (
 
 // TestDefaults: what is left out is what the constants say, and no more tokens than questions.
 func TestDefaults(t *testing.T) {
-	for _, m := range []Mechanism{Gaussian, GuessAndCheck, Thresholdout, Split} {
-		p := must(t, Params{Mechanism: m, N: 20_000, Training: 20_000})
+	for _, m := range []Name{Gaussian, GuessAndCheck, Thresholdout, Split} {
+		p := must(t, Spec{Mechanism: m, N: 20_000, Training: 20_000})
 		if p.Questions != DefaultQuestions {
 			t.Errorf("%s: %d questions", m, p.Questions)
 		}
 		if p.HasTokens() && p.Tokens != DefaultTokens {
 			t.Errorf("%s: %d tokens", m, p.Tokens)
 		}
-		if p = must(t, Params{Mechanism: m, N: 20_000, Training: 20_000, Questions: 3}); p.HasTokens() && p.Tokens != 3 {
+		if p = must(t, Spec{Mechanism: m, N: 20_000, Training: 20_000, Questions: 3}); p.HasTokens() && p.Tokens != 3 {
 			t.Errorf("%s: %d tokens for 3 questions", m, p.Tokens)
 		}
 	}
@@ -25,8 +25,8 @@ func TestDefaults(t *testing.T) {
 // TestGuessesAreRefused: a guess is no input of a mechanism that does not check guesses; it would be counted for nothing.
 func TestGuessesAreRefused(t *testing.T) {
 	half := 0.5
-	for _, m := range []Mechanism{Gaussian, GuessAndCheck, Thresholdout, Split} {
-		p := must(t, Params{Mechanism: m, N: 20_000, Training: 20_000, Questions: 10})
+	for _, m := range []Name{Gaussian, GuessAndCheck, Thresholdout, Split} {
+		p := must(t, Spec{Mechanism: m, N: 20_000, Training: 20_000, Questions: 10})
 		from, to := p.Slice(State{})
 		in := Input{Holdout: mean(0.5, to-from), Training: mean(0.5, p.Training), Guess: &Guess{Value: &half}}
 		if _, next, err := Step(p, State{}, in, Seeded{}); (err == nil) != (m == GuessAndCheck) || err != nil && !reflect.DeepEqual(next, State{}) {
@@ -38,14 +38,14 @@ func TestGuessesAreRefused(t *testing.T) {
 // TestMarginsAreWilsons: how far a guess may be away is half the length of Wilson's interval around it, at most that around one half, and
 // the same for a guess and its mirror image; each rank is twice as far. The formula is computed anew.
 func TestMarginsAreWilsons(t *testing.T) {
-	p := must(t, Params{Mechanism: GuessAndCheck, N: 5000, Training: 8000, Questions: 100})
+	p := must(t, Spec{Mechanism: GuessAndCheck, N: 5000, Training: 8000, Questions: 100})
 	const z = deviations
 	s := 1/5000.0 + 1/8000.0
 	for _, guess := range []int64{0, 1, grid / 1000, grid / 100, grid / 10, grid / 3, grid / 2} {
 		g := float64(guess) / float64(grid)
 		want := math.Min(z*math.Sqrt(s/4), z*z*s/2+z*math.Sqrt(s*g-s*g*g+z*z*s*s/4))
 		for rank := range 4 {
-			got, mirror := p.margin(guess, rank), p.margin(grid-guess, rank)
+			got, mirror := p.guessAndCheck().margin(guess, rank), p.guessAndCheck().margin(grid-guess, rank)
 			if want := min(math.Ldexp(want, rank), 1) * float64(grid); got != mirror || math.Abs(float64(got)-want) > 2 {
 				t.Errorf("a guess of %v, rank %d: %d steps, its mirror image %d, Wilson's %v", g, rank, got, mirror, want)
 			}
@@ -59,21 +59,21 @@ func TestReleasesKnowTheGrid(t *testing.T) {
 	reasons := map[string]bool{}
 	for _, n := range []int64{200, 5000, 1_000_000} {
 		for _, tokens := range []int64{1, 20} {
-			p := must(t, Params{Mechanism: GuessAndCheck, N: n, Training: n, Questions: 100, Tokens: tokens})
+			p := must(t, Spec{Mechanism: GuessAndCheck, N: n, Training: n, Questions: 100, Tokens: tokens})
 			out, _, err := Step(p, State{}, Input{Holdout: mean(0.9, n), Training: mean(0.1, n)}, Seeded{})
 			if err != nil || out.Tokens != 1 {
 				t.Fatalf("%+v, %v", out, err)
 			}
 			reason := "noise"
-			if p.Cells > 0 {
+			if p.guessAndCheck().Cells > 0 {
 				reason = "rounding"
 			}
 			reasons[reason] = true
-			near := p.check().ReleaseError() + 2/float64(grid)
+			near := p.guessAndCheck().check().ReleaseError() + 2/float64(grid)
 			if out.Interval.Parts[reason] != near {
 				t.Errorf("n=%d, %d tokens: %v, want %v of %s", n, tokens, out.Interval.Parts, near, reason)
 			}
-			low, high := p.within(p.level(State{}), out.Value-near, out.Value+near)
+			low, high := p.within(p.guessAndCheck().level(State{}), out.Value-near, out.Value+near)
 			if out.Interval.Low != low || out.Interval.High != high {
 				t.Errorf("n=%d, %d tokens: %+v, want [%v, %v]", n, tokens, out.Interval, low, high)
 			}
@@ -87,12 +87,12 @@ func TestReleasesKnowTheGrid(t *testing.T) {
 // TestPartsOfAWidth: what an interval says that it is made of is not negative, adds up to its half-width, and tells adaptivity where the
 // bound does: sqrt(I/(2n)), and the whole width at most.
 func TestPartsOfAWidth(t *testing.T) {
-	p := must(t, Params{Mechanism: Gaussian, N: 20_000, Questions: 1000})
+	p := must(t, Spec{Mechanism: Gaussian, N: 20_000, Questions: 1000})
 	for _, asked := range []int64{0, 1, 10, 500, 999} {
 		s := State{Questions: asked}
-		adaptivity := math.Sqrt(p.releasedAtMost(s) / 40_000)
+		adaptivity := math.Sqrt(p.gaussian().releasedAtMost(s) / 40_000)
 		for _, width := range []float64{p.HalfWidth, 2 * p.HalfWidth, adaptivity / 2} {
-			parts := p.cappedParts(s, width)
+			parts := p.gaussian().parts(s, width)
 			if parts["adaptivity"] != min(width, adaptivity) || parts["sampling_and_noise"] < 0 || math.Abs(parts["adaptivity"]+parts["sampling_and_noise"]-width) > 1e-15 {
 				t.Errorf("after %d questions, ±%v: %v, adaptivity %v", asked, width, parts, adaptivity)
 			}
@@ -101,7 +101,7 @@ func TestPartsOfAWidth(t *testing.T) {
 			t.Errorf("after %d questions nothing was released", asked)
 		}
 	}
-	published := must(t, Params{Mechanism: Gaussian, N: 20_000, Questions: 1000, Published: true})
+	published := must(t, Spec{Mechanism: Gaussian, N: 20_000, Questions: 1000, Published: true})
 	out, _, err := Step(published, State{Questions: 500}, Input{Holdout: mean(0.5, 20_000)}, Seeded{})
 	if err != nil || out.Interval.Parts["adaptivity"] != 0 || out.Interval.Parts["sampling_and_noise"] != published.HalfWidth {
 		t.Errorf("a published bound tells parts that it does not know: %+v, %v", out.Interval, err)
@@ -112,16 +112,16 @@ func TestPartsOfAWidth(t *testing.T) {
 // known: all others asked, and as many tokens spent as are said, at most one for each of them.
 func TestPromisesAreOfTheLastAnswer(t *testing.T) {
 	for _, questions := range []int64{2, 10, 1000} {
-		p := must(t, Params{Mechanism: Gaussian, N: 20_000, Questions: questions})
+		p := must(t, Spec{Mechanism: Gaussian, N: 20_000, Questions: questions})
 		promise, ok := p.Promised(0)
-		if want := min(p.HalfWidth, math.Sqrt(p.releasedAtMost(State{Questions: questions - 1})/40_000)); !ok || promise.Parts["adaptivity"] != want {
+		if want := min(p.HalfWidth, math.Sqrt(p.gaussian().releasedAtMost(State{Questions: questions - 1})/40_000)); !ok || promise.Parts["adaptivity"] != want {
 			t.Errorf("gaussian, %d questions: %+v, adaptivity %v", questions, promise, want)
 		}
-		g := must(t, Params{Mechanism: GuessAndCheck, N: 20_000, Training: 20_000, Questions: questions, Tokens: min(questions, 5)})
+		g := must(t, Spec{Mechanism: GuessAndCheck, N: 20_000, Training: 20_000, Questions: questions, Tokens: min(questions, 5)})
 		for _, tokens := range []int64{0, 1, 5} {
 			last := State{Questions: questions - 1, Tokens: min(tokens, questions-1)}
-			if promise, ok := g.Promised(tokens); !ok || promise.HalfWidth != g.planned(last, grid/2) {
-				t.Errorf("guess_and_check, %d questions, %d tokens: %+v, want ±%v", questions, tokens, promise, g.planned(last, grid/2))
+			if promise, ok := g.Promised(tokens); !ok || promise.HalfWidth != g.guessAndCheck().planned(last, grid/2) {
+				t.Errorf("guess_and_check, %d questions, %d tokens: %+v, want ±%v", questions, tokens, promise, g.guessAndCheck().planned(last, grid/2))
 			}
 		}
 	}

@@ -13,7 +13,7 @@ func TestStepsAreForEver(t *testing.T) {
 	state := State{Questions: 2, Tokens: 1}
 	in := Input{Holdout: mean(0.5, 5000), Training: mean(0.9, 7000)}
 	got := ""
-	for _, p := range []Params{
+	for _, p := range []Spec{
 		{Mechanism: Gaussian, N: 5000, Questions: 50, Sigma: 0.01},
 		{Mechanism: Thresholdout, N: 5000, Training: 7000, Questions: 50, Preset: PresetScience2015},
 		{Mechanism: Thresholdout, Form: FormLaplace, N: 5000, Training: 7000, Questions: 50, Preset: PresetScience2015},

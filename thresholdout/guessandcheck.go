@@ -1,6 +1,7 @@
 package thresholdout
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/bits"
@@ -9,7 +10,7 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
-// Guess is an analyst's own guess of a row function's mean, for guess_and_check.
+// Guess is an analyst's own guess of a row function's mean, for a mechanism that takes guesses.
 type Guess struct {
 	Value     *float64 // in [0,1]; nil is the training mean
 	HalfWidth float64  // in [0,1], to be checked at; 0 is the planned widths
@@ -37,73 +38,103 @@ const (
 	deviations = 3.0
 )
 
-// guessAndCheck plans the widths and the releases from public facts.
-func (p Params) guessAndCheck() (Params, error) {
-	if p.Training < 1 {
-		return p, wrong("mechanism", "guess_and_check takes its guesses from a training part, and there is none; use gaussian")
-	}
-	if p.Questions == 0 {
-		p.Questions = DefaultQuestions
-	}
-	if p.Tokens == 0 {
-		p.Tokens = min(DefaultTokens, p.Questions)
-	}
-	if p.Tokens < 1 || p.Tokens > p.Questions {
-		return p, wrong("tokens", "%d is not between 1 and the number of questions, %d", p.Tokens, p.Questions)
-	}
-	given := p
-	p.Widths = widths
-	plan := p.check()
-	plan.Cells, plan.Sigma = 0, 0
-	// A release is as near to the holdout mean as a pass at the narrowest width, so a failure's interval is no wider.
-	plan = plan.PlannedRelease(float64(p.margin(grid/2, 0)) / float64(grid))
-	p.Cells, p.Sigma = plan.Cells, plan.Sigma
-	p.HalfWidth = p.planned(State{}, grid/2)
-	for _, f := range []struct {
-		field string
-		given bool
-	}{
-		{"half_width", given.HalfWidth != 0 && given.HalfWidth != p.HalfWidth},
-		{"sigma", given.Sigma != 0 && given.Sigma != p.Sigma},
-		{"cells", given.Cells != 0 && given.Cells != p.Cells},
-		{"widths", given.Widths != 0 && given.Widths != p.Widths},
-	} {
-		if f.given {
-			return p, wrong(f.field, "guess_and_check plans it itself; a query can name its own half_width")
-		}
-	}
-	return p, nil
+var guessAndCheckKind = Kind{
+	Name:     GuessAndCheck,
+	Says:     "confirms a guess, the training mean or the analyst's own, where the holdout agrees; else answers from the holdout, for a token",
+	Takes:    []string{ParamTokens},
+	Assumes:  "guesses from the training part are mostly right: each that is not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold whatever is guessed",
+	Variants: []Variant{{"", (*guessAndCheck)(nil)}},
+	Plan:     planGuessAndCheck,
+	Read:     readGuessAndCheck,
 }
 
-func (p Params) check() bounds.GradedCheck {
-	return bounds.GradedCheck{N: p.N, Questions: p.Questions, Tokens: p.Tokens, Beta: p.beta(), Widths: p.Widths, Cells: p.Cells, Sigma: p.Sigma}
+// guessAndCheck answers with a guess while the holdout mean is near it, else from the holdout for a token
+// (docs/proofs/guess-and-check.md).
+type guessAndCheck struct {
+	Head
+	Widths int     `json:"widths" doc:"at how many widths a guess is checked"`                                                          // at how many widths a guess is checked
+	Cells  int64   `json:"cells" doc:"an answer after a wrong guess is the midpoint of one of so many cells of [0,1]; 0: it has noise"` // a failure tells the midpoint of one of so many cells; 0: noise Sigma
+	Sigma  float64 `json:"sigma,omitempty" doc:"the noise of an answer after a wrong guess"`                                            // of a failure's noise, where it has no cells
+}
+
+// passes is what guess_and_check remembers.
+type passes struct {
+	Wide int64 `json:"wide"` // guesses that passed at a wider width than the narrowest, which later widths pay for
+}
+
+// planGuessAndCheck plans the widths and the releases from public facts.
+func planGuessAndCheck(s Spec) (Mechanism, error) {
+	if s.Training < 1 {
+		return nil, wrong("mechanism", "guess_and_check takes its guesses from a training part, and there is none; use gaussian")
+	}
+	s, err := s.withTokens()
+	if err != nil {
+		return nil, err
+	}
+	m := &guessAndCheck{Head: s.Head(), Widths: widths}
+	// A release is as near to the holdout mean as a pass at the narrowest width, so a failure's interval is no wider.
+	plan := m.check().PlannedRelease(float64(m.margin(grid/2, 0)) / float64(grid))
+	m.Cells, m.Sigma = plan.Cells, plan.Sigma
+	m.HalfWidth = m.planned(State{}, grid/2)
+	return m, nil
+}
+
+// readGuessAndCheck reads a stored one.
+func readGuessAndCheck(text []byte) (Mechanism, error) {
+	m, err := ReadAs[guessAndCheck](text)
+	if g, ok := m.(*guessAndCheck); ok && (g.Widths < 1 || g.Cells < 0 || g.Cells == 0 && !(g.Sigma > 0) || g.Training < 1 || g.Tokens < 1) {
+		return nil, errHead
+	}
+	return m, err
+}
+
+// ComparesWithTraining implements [Compares].
+func (m *guessAndCheck) ComparesWithTraining() {}
+
+// ReadMemory implements [Remembers].
+func (m *guessAndCheck) ReadMemory(text []byte) (Memory, error) {
+	var p passes
+	err := json.Unmarshal(text, &p)
+	return p, err
+}
+
+// passedWide is how many guesses passed at a wider width.
+func passedWide(s State) int64 {
+	p, _ := s.Memory.(passes)
+	return p.Wide
+}
+
+func (m *guessAndCheck) check() bounds.GradedCheck {
+	return bounds.GradedCheck{N: m.N, Questions: m.Questions, Tokens: m.Tokens, Beta: m.Beta(), Widths: m.Widths, Cells: m.Cells, Sigma: m.Sigma}
 }
 
 // level is E of the next question.
-func (p Params) level(s State) float64 { return p.check().Level(s.Questions, s.Tokens, s.Wide) }
+func (m *guessAndCheck) level(s State) float64 {
+	return m.check().Level(s.Questions, s.Tokens, passedWide(s))
+}
 
 // margin is how many steps of 2^-30 a guess may be away from the holdout mean at the planned width of this rank. With s the sum
 // of the parts' 1/n, the difference of their means has variance v s, v <= p(1-p) <= 1/4 the row variance, which the
 // guess itself tells within the same uncertainty (Wilson's interval).
-func (p Params) margin(guess int64, rank int) int64 {
-	g, s := float64(guess)/float64(grid), 1/float64(p.N)+1/float64(p.Training)
+func (m *guessAndCheck) margin(guess int64, rank int) int64 {
+	g, s := float64(guess)/float64(grid), 1/float64(m.N)+1/float64(m.Training)
 	const z = deviations
 	far := min(z*math.Sqrt(s)/2, z*math.Sqrt(s*g*(1-g)+z*z*s*s/4)+z*z*s/2)
 	return int64(min(math.Ceil(math.Ldexp(far*float64(grid), rank)), float64(grid)))
 }
 
 // within is the interval of a question whose holdout mean is known to lie between low and high.
-func (p Params) within(level, low, high float64) (float64, float64) {
-	low, _ = bounds.ChernoffInterval(float64(p.N), low, level)
-	_, high = bounds.ChernoffInterval(float64(p.N), high, level)
+func (h Head) within(level, low, high float64) (float64, float64) {
+	low, _ = bounds.ChernoffInterval(float64(h.N), low, level)
+	_, high = bounds.ChernoffInterval(float64(h.N), high, level)
 	return max(0, low-gridError), min(1, high+gridError) // a row function's values are rounded to the grid
 }
 
 // reported is the interval of an answer that is known to be within near of the holdout mean, for the reason named.
-func (p Params) reported(level, value, near float64, reason string) *Interval {
-	low, high := p.within(level, value-near, value+near)
+func (m *guessAndCheck) reported(level, value, near float64, reason string) *Interval {
+	low, high := m.within(level, value-near, value+near)
 	bound := "guess-and-check"
-	if p.Cells == 0 {
+	if m.Cells == 0 {
 		bound = "guess-and-check-gaussian"
 	}
 	return &Interval{Low: low, High: high, Bound: bound,
@@ -111,14 +142,14 @@ func (p Params) reported(level, value, near float64, reason string) *Interval {
 }
 
 // planned is the half-width that a guess passes with at the narrowest planned width.
-func (p Params) planned(s State, guess int64) float64 {
+func (m *guessAndCheck) planned(s State, guess int64) float64 {
 	v := float64(guess) / float64(grid)
-	i := p.reported(p.level(s), v, float64(p.margin(guess, 0))/float64(grid), "agreement")
+	i := m.reported(m.level(s), v, float64(m.margin(guess, 0))/float64(grid), "agreement")
 	return max(i.High-v, v-i.Low)
 }
 
 // margins are the steps that a guess may be away, narrowest first, and the guess in steps.
-func (p Params) margins(s State, training Mean, g *Guess) (guess int64, margins []int64, err error) {
+func (m *guessAndCheck) margins(s State, training Mean, g *Guess) (guess int64, margins []int64, err error) {
 	guess = (training.Sum + training.N/2) / training.N
 	if g != nil && g.Value != nil {
 		if !(*g.Value >= 0 && *g.Value <= 1) {
@@ -127,27 +158,27 @@ func (p Params) margins(s State, training Mean, g *Guess) (guess int64, margins 
 		guess = int64(math.Floor(*g.Value*float64(grid) + 0.5))
 	}
 	if g == nil || g.HalfWidth == 0 {
-		for rank := range p.Widths {
-			margins = append(margins, p.margin(guess, rank))
+		for rank := range m.Widths {
+			margins = append(margins, m.margin(guess, rank))
 		}
 		return guess, margins, nil
 	}
 	if !(g.HalfWidth > 0 && g.HalfWidth <= 1) {
 		return 0, nil, fmt.Errorf("thresholdout: half_width %v is not between 0 and 1", g.HalfWidth)
 	}
-	margin := p.marginOf(s, guess, g.HalfWidth)
+	margin := m.marginOf(s, guess, g.HalfWidth)
 	if margin < 1 {
 		v := float64(guess) / float64(grid)
-		low, high := p.within(p.level(s)*(1+1e-11), v-2*gridError, v+2*gridError) // a little more than marginOf asks for
-		return 0, nil, &WidthError{HalfWidth: g.HalfWidth, Least: max(high-v, v-low) + 2*gridError, Planned: p.planned(s, guess)}
+		low, high := m.within(m.level(s)*(1+1e-11), v-2*gridError, v+2*gridError) // a little more than marginOf asks for
+		return 0, nil, &WidthError{HalfWidth: g.HalfWidth, Least: max(high-v, v-low) + 2*gridError, Planned: m.planned(s, guess)}
 	}
 	return guess, []int64{margin}, nil
 }
 
 // marginOf is the most steps that a guess may be away for its interval to be within guess±width; below 1 if there is none. A side
 // that reaches 0 or 1 always holds.
-func (p Params) marginOf(s State, guess int64, width float64) int64 {
-	n, level, v := float64(p.N), p.level(s), float64(guess)/float64(grid)
+func (m *guessAndCheck) marginOf(s State, guess int64, width float64) int64 {
+	n, level, v := float64(m.N), m.level(s), float64(guess)/float64(grid)
 	// Two steps for the grid (see within), and a margin for the rounding of the divergence.
 	width -= 2 * gridError
 	level *= 1 + 1e-12
@@ -171,51 +202,78 @@ func (p Params) marginOf(s State, guess int64, width float64) int64 {
 	return lo
 }
 
-// Expected is the value and the interval of the next answer if its guess passes, from public facts alone; err is a
-// [*WidthError] if its half-width cannot pass. It is for guess_and_check.
-func (p Params) Expected(s State, training Mean, g *Guess) (value float64, _ *Interval, err error) {
-	if err := training.check(p.Training); err != nil {
-		return 0, nil, fmt.Errorf("thresholdout: training: %w", err)
-	}
-	guess, margins, err := p.margins(s, training, g)
+// Expected implements [Guesses].
+func (m *guessAndCheck) Expected(s State, training Mean, g *Guess) (value float64, _ *Interval, err error) {
+	guess, margins, err := m.margins(s, training, g)
 	if err != nil {
 		return 0, nil, err
 	}
 	value = float64(guess) / float64(grid)
-	return value, p.reported(p.level(s), value, float64(margins[0])/float64(grid), "agreement"), nil
+	return value, m.reported(m.level(s), value, float64(margins[0])/float64(grid), "agreement"), nil
 }
 
-// guessStep answers with the guess and the narrowest width that passes, else from the holdout for a token. All comparisons are of
+// Release implements [Mechanism]: the guess and the narrowest width that passes, else from the holdout for a token. All comparisons are of
 // integers: |Sum - n guess| <= n margin in steps of the sum; each product is at most 2^61. Widths may depend on the transcript
 // and on the question, for the union that pays for them is over transcripts.
-func (p Params) guessStep(s State, in Input, from Noise) (out Output, wide int64, err error) {
-	guess, margins, err := p.margins(s, in.Training, in.Guess)
+func (m *guessAndCheck) Release(s State, in Input, from Noise) (Output, Memory, error) {
+	guess, margins, err := m.margins(s, in.Training, in.Guess)
 	if err != nil {
-		return out, 0, err
+		return Output{}, nil, err
 	}
-	level, n := p.level(s), in.Holdout.N
+	level, n := m.level(s), in.Holdout.N
 	away := in.Holdout.Sum - n*guess
 	away = max(away, -away)
-	for rank, margin := range margins {
-		if away <= n*margin {
-			value := float64(guess) / float64(grid)
-			source := FromTraining
-			if in.Guess != nil && in.Guess.Value != nil {
-				source = FromGuess
-			}
-			return Output{Value: value, Source: source, Interval: p.reported(level, value, float64(margin)/float64(grid), "agreement")}, int64(min(rank, 1)), nil
+	for rank, steps := range margins {
+		if away > n*steps {
+			continue
 		}
+		out := Output{Value: float64(guess) / float64(grid), Source: FromTraining, Margin: float64(steps) / float64(grid)}
+		if in.Guess != nil && in.Guess.Value != nil {
+			out.Source = FromGuess
+		}
+		out.Interval = m.reported(level, out.Value, out.Margin, "agreement")
+		if rank > 0 {
+			return out, passes{passedWide(s) + 1}, nil
+		}
+		return out, s.Memory, nil
 	}
-	near := p.check().ReleaseError()
-	out = Output{Source: FromHoldout, Tokens: 1}
-	if p.Cells > 0 {
-		out.Value = in.Holdout.cell(p.Cells)
-		out.Interval = p.reported(level, out.Value, near+gridError, "rounding")
-		return out, 0, nil
+	out := Output{Source: FromHoldout, Tokens: 1}
+	reason := "rounding"
+	if m.Cells > 0 {
+		out.Value = in.Holdout.cell(m.Cells)
+	} else {
+		reason = "noise"
+		out.Value = in.Holdout.value(noise.RoundedNormal(from.Answer("release", s.Tokens, m.Sigma), steps(m.Sigma, m.N)))
 	}
-	out.Value = in.Holdout.value(noise.RoundedNormal(from.Answer("release", s.Tokens, p.Sigma), steps(p.Sigma, p.N)))
-	out.Interval = p.reported(level, out.Value, near+gridError, "noise")
-	return out, 0, nil
+	out.Interval = m.reported(level, out.Value, m.releaseError(), reason)
+	return out, s.Memory, nil
+}
+
+// releaseError is how far a failure's answer may be from the holdout mean: by its cell for sure, by its noise at the confidence.
+func (m *guessAndCheck) releaseError() float64 { return m.check().ReleaseError() + gridError }
+
+// Preview implements [Mechanism]: of a guess that passes at the narrowest width.
+func (m *guessAndCheck) Preview(s State, value float64) *Interval {
+	return m.reported(m.level(s), value, float64(m.margin(int64(math.Round(value*float64(grid))), 0))/float64(grid), "agreement")
+}
+
+// Promise implements [Mechanism].
+func (m *guessAndCheck) Promise(s State) (Promise, bool) {
+	width, near := m.planned(s, grid/2), float64(m.margin(grid/2, 0))/float64(grid)
+	return Promise{HalfWidth: width, Sigma: m.Sigma, Parts: map[string]float64{"agreement": near, "sampling_and_adaptivity": width - near}}, true
+}
+
+// At implements [Levels]. How far an answer may be from the holdout mean is a fact at every level, but for noise.
+func (m *guessAndCheck) At(s State, o Output, level float64) (low, high float64, ok bool) {
+	other := *m
+	if other.Head, ok = m.at(level); !ok {
+		return 0, 0, false
+	}
+	near := o.Margin
+	if o.Source == FromHoldout {
+		near = other.releaseError()
+	}
+	return other.reported(other.level(s), o.Value, near, "").ends()
 }
 
 // cell is the midpoint of the mean's cell of [0,1], rounded to the grid: the cell is floor(mean cells), the last one closed.

@@ -64,7 +64,7 @@ func TestMarginsAgainstReference(t *testing.T) {
 		var want float64
 		r.read(t, &in, &want)
 		// With one question, no tokens and one width the level is ln(2/beta).
-		p := Params{Mechanism: GuessAndCheck, N: in.N, Questions: 1, Confidence: 1 - 2*in.Beta, Widths: 1, Cells: 1}
+		m := &guessAndCheck{Head: Head{N: in.N, Questions: 1, Confidence: 1 - 2*in.Beta}, Widths: 1, Cells: 1}
 		p1, width := in.P, 0.0
 		if !in.Upper {
 			p1 = 1 - p1 // the mirror image: below a mean of p is above one of 1-p
@@ -74,7 +74,7 @@ func TestMarginsAgainstReference(t *testing.T) {
 			width = p1 - 0.5
 		}
 		guess := int64((p1 - width) * float64(grid))
-		got := width - float64(p.marginOf(State{}, guess, width))/float64(grid)
+		got := width - float64(m.marginOf(State{}, guess, width))/float64(grid)
 		if math.Abs(got-want) > r.Tolerance {
 			t.Errorf("n=%d p=%v beta=%v upper=%v: the tolerance is %v, the reference %v", in.N, in.P, in.Beta, in.Upper, got, want)
 		}
@@ -90,8 +90,8 @@ func TestMarginsAgainstReference(t *testing.T) {
 		if got := max(0, in.Tau-math.Sqrt(level/float64(2*in.N))); math.Abs(got-want.Exact) > r.Tolerance {
 			t.Errorf("%+v: gamma %v, the reference %v", in, got, want.Exact)
 		}
-		p := Params{Mechanism: GuessAndCheck, N: in.N, Questions: 1, Confidence: 1 - in.Beta, Widths: 1, Cells: 1}
-		if margin := float64(p.marginOf(State{}, grid/2, in.Tau)) / float64(grid); margin < want.Exact-1e-8 || margin > want.Exact*1.05+1e-8 {
+		m := &guessAndCheck{Head: Head{N: in.N, Questions: 1, Confidence: 1 - in.Beta}, Widths: 1, Cells: 1}
+		if margin := float64(m.marginOf(State{}, grid/2, in.Tau)) / float64(grid); margin < want.Exact-1e-8 || margin > want.Exact*1.05+1e-8 {
 			t.Errorf("%+v: a guess of 1/2 may be %v away, by Hoeffding %v", in, margin, want.Exact)
 		}
 	}
@@ -123,8 +123,8 @@ func transcripts(k, tokens int64, wide, failures float64, level func(asked, fail
 			if s.Tokens >= tokens {
 				continue // refused
 			}
-			total += n * 2 * math.Exp(-level(asked, s.Tokens, s.Wide))
-			for to, outcomes := range map[State]float64{s: 1, {Tokens: s.Tokens, Wide: s.Wide + 1}: wide, {Tokens: s.Tokens + 1, Wide: s.Wide}: failures} {
+			total += n * 2 * math.Exp(-level(asked, s.Tokens, passedWide(s)))
+			for to, outcomes := range map[State]float64{s: 1, {Tokens: s.Tokens, Memory: passes{passedWide(s) + 1}}: wide, {Tokens: s.Tokens + 1, Memory: s.Memory}: failures} {
 				if outcomes > 0 {
 					next[to] += n * outcomes
 				}
@@ -171,19 +171,22 @@ func TestTranscriptsArePaidFor(t *testing.T) {
 
 // walk asks with guesses that pass at once, pass widely and fail, and returns an error if the books are not those that
 // TestTranscriptsArePaidFor counts with.
-func walk(p Params, step func(Params, State, Input, Noise) (Output, State, error)) error {
+func walk(p Guarantee, step func(Guarantee, State, Input, Noise) (Output, State, error)) error {
 	state := State{}
 	for _, away := range []struct {
 		margins      float64
 		wide, failed int64
 	}{{0, 0, 0}, {0.99, 0, 0}, {1.5, 1, 0}, {-1.5, 1, 0}, {2.5, 0, 1}, {-3, 0, 1}, {0, 0, 0}} {
-		margin := float64(p.margin(grid/2, 0)) / float64(grid)
+		margin := float64(p.guessAndCheck().margin(grid/2, 0)) / float64(grid)
 		in := Input{Training: mean(0.5, p.Training), Holdout: mean(0.5+away.margins*margin, p.N)}
 		out, next, err := step(p, state, in, Seeded{Seed: 3, Question: state.Questions})
 		if err != nil {
 			return err
 		}
-		want := State{Questions: state.Questions + 1, Tokens: state.Tokens + away.failed, Wide: state.Wide + away.wide}
+		want := State{Questions: state.Questions + 1, Tokens: state.Tokens + away.failed, Memory: state.Memory}
+		if away.wide > 0 {
+			want.Memory = passes{passedWide(state) + away.wide}
+		}
 		if next != want || out.Tokens != away.failed {
 			return errors.New("the state after a question is not what its outcome makes of it")
 		}
@@ -193,11 +196,11 @@ func walk(p Params, step func(Params, State, Input, Noise) (Output, State, error
 }
 
 func TestOutcomesAreCounted(t *testing.T) {
-	p := must(t, Params{Mechanism: GuessAndCheck, N: 10_000, Training: 20_000, Questions: 100})
+	p := must(t, Spec{Mechanism: GuessAndCheck, N: 10_000, Training: 20_000, Questions: 100})
 	if err := walk(p, Step); err != nil {
 		t.Error(err)
 	}
-	forgetful := func(p Params, s State, in Input, from Noise) (Output, State, error) {
+	forgetful := func(p Guarantee, s State, in Input, from Noise) (Output, State, error) {
 		out, next, err := Step(p, s, in, from)
 		next.Tokens = s.Tokens
 		return out, next, err
@@ -208,7 +211,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 }
 
 // releaseLaw checks the noise of a failure's release.
-func releaseLaw(p Params, wrongScale float64) error {
+func releaseLaw(p Guarantee, wrongScale float64) error {
 	var z []float64
 	in := Input{Training: mean(0.1, p.Training), Holdout: mean(0.5, p.N)}
 	for i := range int64(20_000) {
@@ -216,15 +219,15 @@ func releaseLaw(p Params, wrongScale float64) error {
 		if err != nil {
 			return err
 		}
-		z = append(z, (out.Value-0.5)/(p.Sigma*wrongScale))
+		z = append(z, (out.Value-0.5)/(p.guessAndCheck().Sigma*wrongScale))
 	}
 	return stattest.Kolmogorov(z, distuv.UnitNormal.CDF, falseAlarm)
 }
 
 func TestGaussianReleases(t *testing.T) {
-	p := must(t, Params{Mechanism: GuessAndCheck, N: 100_000, Training: 100_000, Questions: 1000})
-	if p.Cells != 0 {
-		t.Fatalf("planned %d cells; the test is about noise", p.Cells)
+	p := must(t, Spec{Mechanism: GuessAndCheck, N: 100_000, Training: 100_000, Questions: 1000})
+	if p.guessAndCheck().Cells != 0 {
+		t.Fatalf("planned %d cells; the test is about noise", p.guessAndCheck().Cells)
 	}
 	if err := releaseLaw(p, 1); err != nil {
 		t.Error(err)
@@ -250,18 +253,18 @@ func TestCells(t *testing.T) {
 }
 
 // gncParams draws a guarantee, a state of it, and a guess.
-func gncParams(t *rapid.T) (Params, State, *Guess) {
-	p, err := New(Params{Mechanism: GuessAndCheck, N: rapid.Int64Range(2, 1_000_000).Draw(t, "n"), Training: rapid.Int64Range(1, 1_000_000).Draw(t, "training"),
+func gncParams(t *rapid.T) (Guarantee, State, *Guess) {
+	p, err := Plan(Spec{Mechanism: GuessAndCheck, N: rapid.Int64Range(2, 1_000_000).Draw(t, "n"), Training: rapid.Int64Range(1, 1_000_000).Draw(t, "training"),
 		Questions: rapid.Int64Range(1, 5000).Draw(t, "k"), Confidence: rapid.SampledFrom([]float64{0.5, 0.95, 0.999}).Draw(t, "confidence")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if rapid.Bool().Draw(t, "rounded") {
-		p.Cells, p.Sigma = rapid.Int64Range(1, 1000).Draw(t, "cells"), 0
+		p = changed(p, func(m *guessAndCheck) { m.Cells, m.Sigma = rapid.Int64Range(1, 1000).Draw(t, "cells"), 0 })
 	}
 	s := State{Questions: rapid.Int64Range(0, p.Questions-1).Draw(t, "asked")}
 	s.Tokens = rapid.Int64Range(0, min(p.Tokens-1, s.Questions)).Draw(t, "failed")
-	s.Wide = rapid.Int64Range(0, s.Questions-s.Tokens).Draw(t, "wide")
+	s.Memory = passes{rapid.Int64Range(0, s.Questions-s.Tokens).Draw(t, "wide")}
 	if !rapid.Bool().Draw(t, "guess") {
 		return p, s, nil
 	}
@@ -312,7 +315,7 @@ func TestGuessStepLaws(t *testing.T) {
 		if !(0 <= i.Low && i.Low <= out.Value && out.Value <= i.High && i.High <= 1) || out.Value*float64(grid) != math.Trunc(out.Value*float64(grid)) {
 			t.Fatalf("value %v, interval %+v", out.Value, i)
 		}
-		if p.Cells > 0 || out.Tokens == 0 {
+		if p.guessAndCheck().Cells > 0 || out.Tokens == 0 {
 			if h < i.Low-1e-12 || h > i.High+1e-12 {
 				t.Fatalf("the holdout mean %v is not in %+v", h, i)
 			}
@@ -323,10 +326,10 @@ func TestGuessStepLaws(t *testing.T) {
 		if g != nil && g.HalfWidth > 0 && out.Tokens == 0 && (i.High > out.Value+g.HalfWidth+1e-12 || i.Low < out.Value-g.HalfWidth-1e-12) {
 			t.Fatalf("%+v is wider than %v", i, g.HalfWidth)
 		}
-		if narrowest := out.Tokens == 0 && next.Wide == s.Wide; narrowest && !reflect.DeepEqual(i, expected) {
+		if narrowest := out.Tokens == 0 && passedWide(next) == passedWide(s); narrowest && !reflect.DeepEqual(i, expected) {
 			t.Fatalf("the interval %+v, expected was %+v", i, expected)
 		}
-		if next.Questions != s.Questions+1 || next.Tokens != s.Tokens+out.Tokens || next.Wide+out.Tokens > s.Wide+1 {
+		if next.Questions != s.Questions+1 || next.Tokens != s.Tokens+out.Tokens || passedWide(next)+out.Tokens > passedWide(s)+1 {
 			t.Fatalf("%+v after %+v", next, s)
 		}
 	})
@@ -334,7 +337,7 @@ func TestGuessStepLaws(t *testing.T) {
 
 // TestGuessAndCheckEnds: with every guess wrong the tokens are spent one by one, and then new questions are refused.
 func TestGuessAndCheckEnds(t *testing.T) {
-	p := must(t, Params{Mechanism: GuessAndCheck, N: 1000, Training: 1000, Questions: 50, Tokens: 7})
+	p := must(t, Spec{Mechanism: GuessAndCheck, N: 1000, Training: 1000, Questions: 50, Tokens: 7})
 	state, last := State{}, 0.0
 	for range p.Tokens {
 		out, next, err := Step(p, state, Input{Training: mean(0.9, p.Training), Holdout: mean(0.2, p.N)}, Seeded{Question: state.Questions})
@@ -353,62 +356,25 @@ func TestGuessAndCheckEnds(t *testing.T) {
 	}
 }
 
-// TestNewIsIdempotent: what New returned it returns again, for every mechanism; numbers that it plans cannot be replaced by others.
-func TestNewIsIdempotent(t *testing.T) {
-	for _, p := range []Params{
-		{Mechanism: Gaussian, N: 5000, Questions: 50},
-		{Mechanism: Gaussian, N: 5000, Questions: 50, Sigma: 0.01},
-		{Mechanism: Gaussian, N: 5000, HalfWidth: 0.1},
-		{Mechanism: GuessAndCheck, N: 5000, Training: 9000},
-		{Mechanism: GuessAndCheck, N: 100, Training: 90, Tokens: 3, Confidence: 0.9},
-		{Mechanism: Thresholdout, N: 5000, Training: 7000, Questions: 50},
-		{Mechanism: Thresholdout, N: 5000, Training: 7000, Preset: PresetScience2015},
-		{Mechanism: Thresholdout, Form: FormLaplace, N: 5000, Training: 7000, Questions: 50},
-		{Mechanism: Split, N: 5000},
-		{Mechanism: Naive, N: 5000},
-		{Mechanism: Auto, N: 5000},
-		{Mechanism: Auto, N: 5000, Training: 9000},
-	} {
-		once := must(t, p)
-		if twice, err := New(once); err != nil || !reflect.DeepEqual(once, twice) {
-			t.Errorf("%+v, then %+v, %v", once, twice, err)
-		}
-		var stored Params
-		text, err := json.Marshal(once)
-		if err == nil {
-			err = json.Unmarshal(text, &stored)
-		}
-		if again := must(t, stored); err != nil || !reflect.DeepEqual(once, again) {
-			t.Errorf("%+v, stored and made again %+v, %v", once, again, err)
-		}
-		if once.Scheduled {
-			once.Sigma *= 1.5
-			if q, err := New(once); err == nil {
-				t.Errorf("a schedule of another scale was accepted as %+v", q)
-			}
-		}
-	}
-}
-
 func TestAuto(t *testing.T) {
 	for _, c := range []struct {
-		p    Params
-		want Mechanism
+		spec Spec
+		want Name
 	}{
-		{Params{N: 10_000, Training: 20_000, Questions: 100}, GuessAndCheck},
-		{Params{N: 10_000, Training: 20_000, Questions: 100, Tokens: 5}, GuessAndCheck},
-		{Params{N: 10_000, Questions: 100}, Gaussian},
-		{Params{N: 10_000, Training: 20_000, Questions: 100, HalfWidth: 0.1}, Gaussian},
-		{Params{N: 10_000, Training: 20_000, Questions: 100, Sigma: 0.01}, Gaussian},
-		{Params{N: 10_000, Training: 10, Questions: 100}, Gaussian}, // guesses of ten rows are worth little
-		{Params{N: 10_000, Training: 10, Questions: 100, Tokens: 5}, GuessAndCheck},
+		{Spec{N: 10_000, Training: 20_000, Questions: 100}, GuessAndCheck},
+		{Spec{N: 10_000, Training: 20_000, Questions: 100, Tokens: 5}, GuessAndCheck},
+		{Spec{N: 10_000, Questions: 100}, Gaussian},
+		{Spec{N: 10_000, Training: 20_000, Questions: 100, HalfWidth: 0.1}, Gaussian},
+		{Spec{N: 10_000, Training: 20_000, Questions: 100, Sigma: 0.01}, Gaussian},
+		{Spec{N: 10_000, Training: 10, Questions: 100}, Gaussian}, // guesses of ten rows are worth little
+		{Spec{N: 10_000, Training: 10, Questions: 100, Tokens: 5}, GuessAndCheck},
 	} {
-		c.p.Mechanism = Auto
-		if p := must(t, c.p); p.Mechanism != c.want {
-			t.Errorf("%+v: auto chooses %s", c.p, p.Mechanism)
+		c.spec.Mechanism = Auto
+		if p := must(t, c.spec); p.Mechanism != c.want {
+			t.Errorf("%+v: auto chooses %s", c.spec, p.Mechanism)
 		}
 	}
-	if _, err := New(Params{Mechanism: Auto, N: 10_000, Questions: 100, Tokens: 5}); err == nil {
+	if _, err := Plan(Spec{Mechanism: Auto, N: 10_000, Questions: 100, Tokens: 5}); err == nil {
 		t.Error("tokens without a training part were accepted")
 	}
 }

@@ -16,14 +16,14 @@ import (
 )
 
 // wrongRows is a submission that errs on so many rows.
-func wrongRows(p Params, count int64) Mean { return Mean{N: p.N, Sum: count * grid} }
+func wrongRows(p Guarantee, count int64) Mean { return Mean{N: p.N, Sum: count * grid} }
 
 // TestLadderRunsArePaidFor walks all runs of a small board by the mechanism's own states: for each of them the next submission is fixed,
 // and may miss on two sides with the probability that its printed interval stands for; together at most beta. It would notice runs that are
 // not counted, moves that are not paid for, and a weight that is used twice.
 func TestLadderRunsArePaidFor(t *testing.T) {
 	const submissions = 7
-	p := must(t, Params{Mechanism: Leaderboard, N: 1_000_000, Questions: submissions, Threshold: 0.25})
+	p := must(t, Spec{Mechanism: Leaderboard, N: 1_000_000, Questions: submissions, Threshold: 0.25})
 	total := 0.0
 	var walk func(s State)
 	walk = func(s State) {
@@ -38,7 +38,7 @@ func TestLadderRunsArePaidFor(t *testing.T) {
 				t.Fatal(err)
 			}
 			if standing.Best { // e^-level is what Chernoff's bound allows the upper end
-				held := min(1, (float64(next.Board.Shown)+0.5)*p.Threshold)
+				held := min(1, (float64(next.Memory.(Board).Shown)+0.5)*p.ladder().Threshold)
 				if high := standing.Interval.High - gridError; held < 1 {
 					level = float64(p.N) * bounds.KL(held, high)
 				}
@@ -54,7 +54,7 @@ func TestLadderRunsArePaidFor(t *testing.T) {
 		}
 	}
 	walk(State{})
-	if beta := p.beta(); total > beta || total < beta/5 {
+	if beta := p.Beta(); total > beta || total < beta/5 {
 		t.Errorf("all runs together miss with %v of %v", total, beta)
 	}
 }
@@ -114,7 +114,7 @@ func (c *climber) keep(sum int64) {
 // truth, 1/2, and no more than 5% of runs have an interval without it (false alarm 1e-6). The parameter-free form is climbed far beyond.
 func TestLadderIsNotClimbed(t *testing.T) {
 	const runs, rows = 24, 2000
-	p := must(t, Params{Mechanism: Leaderboard, N: rows, Questions: 8000})
+	p := must(t, Spec{Mechanism: Leaderboard, N: rows, Questions: 8000})
 	missed := 0
 	for run := range uint64(runs) {
 		c, s, miss := newClimber(rows, run), State{}, false
@@ -124,7 +124,7 @@ func TestLadderIsNotClimbed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if standing.Best && s.Board != nil {
+			if standing.Best && s.Memory != nil {
 				c.keep(sum)
 			}
 			s = next
@@ -164,24 +164,21 @@ func TestLadderIsNotClimbed(t *testing.T) {
 // TestLadderSteps: the board falls by whole steps, shows the best loss to half a step, and its state survives being stored; a step is pure.
 func TestLadderSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := Params{Mechanism: Leaderboard, N: rapid.Int64Range(2, 3000).Draw(t, "n"), Questions: rapid.Int64Range(1, 30).Draw(t, "k")}
+		in := Spec{Mechanism: Leaderboard, N: rapid.Int64Range(2, 3000).Draw(t, "n"), Questions: rapid.Int64Range(1, 30).Draw(t, "k")}
 		if rapid.Bool().Draw(t, "own step") {
 			in.Threshold = float64(rapid.Int64Range(1, in.N).Draw(t, "step")) / float64(in.N)
 		}
-		p, err := New(in)
+		p, err := Plan(in)
 		if err != nil {
 			t.Fatal(err)
-		}
-		if again, err := New(p); err != nil || !reflect.DeepEqual(again, p) {
-			t.Fatalf("%+v made anew is %+v, %v", p, again, err)
 		}
 		var s State
 		last, moves := math.Inf(1), int64(0)
 		for range p.Questions {
 			loss := Mean{N: p.N, Sum: rapid.Int64Range(0, p.N*grid).Draw(t, "sum")}
-			if s.Board != nil && rapid.Bool().Draw(t, "near") { // within two steps of what is shown
-				away := rapid.Float64Range(-2, 2).Draw(t, "away") * float64(p.Step())
-				loss.Sum = min(max(0, s.Board.Shown*p.Step()*grid+int64(away*float64(grid))), p.N*grid)
+			if s.Memory != nil && rapid.Bool().Draw(t, "near") { // within two steps of what is shown
+				away := rapid.Float64Range(-2, 2).Draw(t, "away") * float64(p.ladder().step())
+				loss.Sum = min(max(0, s.Memory.(Board).Shown*p.ladder().step()*grid+int64(away*float64(grid))), p.N*grid)
 			}
 			standing, next, err := StepLadder(p, s, loss)
 			again, _, _ := StepLadder(p, s, loss)
@@ -192,10 +189,10 @@ func TestLadderSteps(t *testing.T) {
 			switch {
 			case standing.Best:
 				moves++
-				if standing.Loss >= last || math.Abs(standing.Loss-exact) > p.Threshold/2+1e-12 && standing.Loss < 1 {
-					t.Fatalf("the board shows %v after %v, the loss is %v and the step %v", standing.Loss, last, exact, p.Threshold)
+				if standing.Loss >= last || math.Abs(standing.Loss-exact) > p.ladder().Threshold/2+1e-12 && standing.Loss < 1 {
+					t.Fatalf("the board shows %v after %v, the loss is %v and the step %v", standing.Loss, last, exact, p.ladder().Threshold)
 				}
-			case standing.Loss != last || exact < last-p.Threshold-1e-9:
+			case standing.Loss != last || exact < last-p.ladder().Threshold-1e-9:
 				t.Fatalf("the board shows %v after %v, and a loss of %v is not the best", standing.Loss, last, exact)
 			}
 			if i := standing.Interval; i.Low > standing.Loss || i.High < standing.Loss || max(i.High-standing.Loss, standing.Loss-i.Low) > p.HalfWidth+gridError {
@@ -205,8 +202,8 @@ func TestLadderSteps(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, last = State{}, standing.Loss
-			if err := json.Unmarshal(text, &s); err != nil || s.Board.Moves != moves {
+			last = standing.Loss
+			if s, err = p.ReadState(text); err != nil || s.Memory.(Board).Moves != moves {
 				t.Fatalf("%s, %v", text, err)
 			}
 		}
@@ -217,18 +214,18 @@ func TestLadderSteps(t *testing.T) {
 }
 
 func TestLadderRefuses(t *testing.T) {
-	p := must(t, Params{Mechanism: Leaderboard, N: 100})
+	p := must(t, Spec{Mechanism: Leaderboard, N: 100})
 	for name, in := range map[string]Mean{"another holdout's": {N: 99}, "negative": {N: 100, Sum: -1}, "above 1": {N: 100, Sum: 100*grid + 1}} {
 		if _, s, err := StepLadder(p, State{}, in); err == nil || !reflect.DeepEqual(s, State{}) {
 			t.Errorf("%s losses were accepted", name)
 		}
 	}
-	for field, in := range map[string]Params{
+	for field, in := range map[string]Spec{
 		"threshold":  {Mechanism: Leaderboard, N: 100, Threshold: 0.001},
 		"half_width": {Mechanism: Leaderboard, N: 100, HalfWidth: 0.1},
 	} {
 		var wrong *ParamError
-		if _, err := New(in); !errors.As(err, &wrong) || wrong.Field != field {
+		if _, err := Plan(in); !errors.As(err, &wrong) || wrong.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 )
 
 // levelled are guarantees of every mechanism that reads answers at other levels.
-func levelled(t *testing.T) map[string]Params {
-	all := map[string]Params{}
-	for name, p := range map[string]Params{
+func levelled(t *testing.T) map[string]Guarantee {
+	all := map[string]Guarantee{}
+	for name, spec := range map[string]Spec{
 		"gaussian":              {Mechanism: Gaussian, N: 5000, Questions: 100},
 		"gaussian, constant":    {Mechanism: Gaussian, N: 5000, Questions: 100, Sigma: 0.02},
 		"gaussian, rounds":      {Mechanism: Gaussian, N: 5000, Questions: 100, Rounds: 3},
@@ -21,10 +21,9 @@ func levelled(t *testing.T) map[string]Params {
 		"thresholdout":          {Mechanism: Thresholdout, N: 5000, Training: 5000, Questions: 100},
 		"thresholdout, laplace": {Mechanism: Thresholdout, Form: FormLaplace, N: 50_000, Training: 50_000, Questions: 100},
 	} {
-		all[name] = must(t, p)
+		all[name] = must(t, spec)
 	}
-	noisy := all["guess_and_check"]
-	noisy.Cells, noisy.Sigma = 0, 0.01
+	noisy := changed(all["guess_and_check"], func(m *guessAndCheck) { m.Cells, m.Sigma = 0, 0.01 })
 	all["guess_and_check, noise"] = noisy
 	return all
 }
@@ -69,7 +68,7 @@ func TestIntervalAt(t *testing.T) {
 
 // TestVectorIntervalAt is the same for vectors.
 func TestVectorIntervalAt(t *testing.T) {
-	p := must(t, Params{Mechanism: Gaussian, N: 5000, Questions: 100})
+	p := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 100})
 	state := State{Questions: 40}
 	out, _, err := StepVector(p, state, []Mean{mean(0.2, p.N), mean(0.3, p.N), mean(0.5, p.N)}, 0.66, Seeded{})
 	if err != nil {
@@ -86,12 +85,12 @@ func TestVectorIntervalAt(t *testing.T) {
 
 // TestNoLevel: no interval, no p-value.
 func TestNoLevel(t *testing.T) {
-	published := must(t, Params{Mechanism: Gaussian, N: 5000, Questions: 100, Published: true})
+	published := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 100, Published: true})
 	out, _, err := Step(published, State{}, Input{Holdout: mean(0.3, 5000)}, Seeded{})
 	if _, _, ok := published.IntervalAt(State{}, out, 0.05); err != nil || ok {
 		t.Errorf("a published bound: %v, %v", ok, err)
 	}
-	p := must(t, Params{Mechanism: Gaussian, N: 5000, Questions: 100})
+	p := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 100})
 	out, _, err = Step(p, State{}, Input{Holdout: mean(0.3, 5000)}, Seeded{})
 	for _, level := range []float64{0, 1, MinLevel / 2, math.NaN()} {
 		if _, _, ok := p.IntervalAt(State{}, out, level); err != nil || ok {
@@ -104,7 +103,7 @@ func TestNoLevel(t *testing.T) {
 }
 
 // excluding is the least level, to a part in twenty, at which an answer's interval excludes a number; 1 if there is none.
-func excluding(p Params, s State, o Output, null float64) float64 {
+func excluding(p Guarantee, s State, o Output, null float64) float64 {
 	excludes := func(level float64) bool {
 		low, high, ok := p.IntervalAt(s, o, level)
 		return ok && (null < low || null > high)
@@ -128,7 +127,7 @@ func excluding(p Params, s State, o Output, null float64) float64 {
 func TestLeastLevels(t *testing.T) {
 	const runs = 40
 	lookedAt := []float64{0.02, 0.1, 0.3, 0.6}
-	count := func(p, reading Params) map[float64]int {
+	count := func(p, reading Guarantee) map[float64]int {
 		below := map[float64]int{}
 		for run := range uint64(runs) {
 			least := leastOf(t, p, reading, run)
@@ -140,14 +139,14 @@ func TestLeastLevels(t *testing.T) {
 		}
 		return below
 	}
-	p := must(t, Params{Mechanism: Gaussian, N: 1000, Questions: 151, Sigma: 0.02})
+	p := must(t, Spec{Mechanism: Gaussian, N: 1000, Questions: 151, Sigma: 0.02})
 	got := count(p, p)
 	for _, u := range lookedAt {
 		if err := stattest.AtMost(got[u], runs, u, falseAlarm); err != nil {
 			t.Errorf("level %v: %v", u, err)
 		}
 	}
-	one := must(t, Params{Mechanism: Gaussian, N: 1000, Questions: 1, Sigma: 0.02})
+	one := must(t, Spec{Mechanism: Gaussian, N: 1000, Questions: 1, Sigma: 0.02})
 	planted := count(p, one)
 	if stattest.AtMost(planted[0.02], runs, 0.02, falseAlarm) == nil {
 		t.Errorf("levels for one question went unnoticed: %v", planted)
@@ -156,7 +155,7 @@ func TestLeastLevels(t *testing.T) {
 }
 
 // leastOf is the least excluding level of a run of the single-adaptive attack, whose nulls, that means are 1/2, are all true.
-func leastOf(t *testing.T, p, reading Params, run uint64) float64 {
+func leastOf(t *testing.T, p, reading Guarantee, run uint64) float64 {
 	rows := coins(rand.New(rand.NewPCG(run, 11)), p.N, p.Questions-1)
 	state, weights, least := State{}, make([]float64, p.Questions-1), 1.0
 	ask := func(m Mean) float64 {

@@ -11,31 +11,27 @@ import (
 
 // atLevel is the guarantee that New makes with this probability of error and the same releases; exact says whether it can have them: where
 // New plans the noise with the level, it is another guarantee, no wider than any with other noise.
-func atLevel(t *testing.T, p Params, level float64) (q Params, exact bool) {
+func atLevel(t *testing.T, p Guarantee, level float64) (q Guarantee, exact bool) {
 	t.Helper()
-	q = Params{Mechanism: p.Mechanism, N: p.N, Training: p.Training, Questions: p.Questions, Confidence: 1 - level, Rounds: p.Rounds}
-	exact = true
-	switch p.Mechanism {
-	case Gaussian:
-		if p.Rounds > 0 || p.Scheduled {
-			return must(t, q), false
+	spec := Spec{Mechanism: p.Mechanism, N: p.N, Training: p.Training, Questions: p.Questions, Tokens: p.Tokens, Rounds: p.Rounds, Confidence: 1 - level}
+	switch m := p.own.(type) {
+	case *gaussian:
+		if p.Rounds > 0 || m.Scheduled {
+			return must(t, spec), false
 		}
-		q.Sigma = p.Sigma
-	case Thresholdout:
-		q.Form, q.Threshold, q.Sigma, q.Tokens = p.Form, p.Threshold, p.Sigma, p.Tokens
-	case GuessAndCheck:
-		q.Tokens = p.Tokens
+		spec.Sigma = m.Sigma
+		return changed(must(t, spec), func(q *gaussian) { q.Subsample = m.Subsample }), true
+	case *guessAndCheck:
+		return changed(must(t, spec), func(q *guessAndCheck) { q.Cells, q.Sigma = m.Cells, m.Sigma }), true
+	case *forcedRuns, *laplace:
+		c := p.comparison()
+		spec.Form, spec.Threshold, spec.Sigma = c.Form, c.Threshold, c.Sigma
 	}
-	q = must(t, q)
-	q.Cells, q.Subsample = p.Cells, p.Subsample
-	if p.Mechanism == GuessAndCheck {
-		q.Sigma = p.Sigma
-	}
-	return q, true
+	return must(t, spec), true
 }
 
 // played asks a few questions, of which every other one disagrees with training, and hands each state and answer on.
-func played(t *testing.T, p Params, each func(s State, in Input, from Noise, out Output)) {
+func played(t *testing.T, p Guarantee, each func(s State, in Input, from Noise, out Output)) {
 	t.Helper()
 	state := State{}
 	for j := range int64(6) {
@@ -117,7 +113,7 @@ func TestLevelsAreStrict(t *testing.T) {
 
 // adaptiveNulls plays the single-adaptive attack against any mechanism that reads levels, one round after the other where there are
 // rounds, and returns the least level that excludes a true null of 1/2. reading is the guarantee that answers are read under.
-func adaptiveNulls(t *testing.T, p, reading Params, run uint64) float64 {
+func adaptiveNulls(t *testing.T, p, reading Guarantee, run uint64) float64 {
 	t.Helper()
 	r := rand.New(rand.NewPCG(run, 12))
 	holdout, training := coins(r, p.N, p.Questions-1), coins(r, p.Training, p.Questions-1)
@@ -166,7 +162,7 @@ func adaptiveNulls(t *testing.T, p, reading Params, run uint64) float64 {
 func TestLeastLevelsOfEveryMechanism(t *testing.T) {
 	const runs = 30
 	lookedAt := []float64{0.02, 0.1, 0.3, 0.6}
-	for name, p := range map[string]Params{
+	for name, p := range map[string]Spec{
 		"gaussian":              {Mechanism: Gaussian, N: 600, Questions: 121},
 		"gaussian, rounds":      {Mechanism: Gaussian, N: 600, Questions: 121, Rounds: 2},
 		"split":                 {Mechanism: Split, N: 600, Questions: 20},
@@ -175,7 +171,7 @@ func TestLeastLevelsOfEveryMechanism(t *testing.T) {
 		"thresholdout, laplace": {Mechanism: Thresholdout, Form: FormLaplace, N: 600, Training: 600, Questions: 121, Tokens: 40},
 	} {
 		p := must(t, p)
-		count := func(reading Params) map[float64]int {
+		count := func(reading Guarantee) map[float64]int {
 			below := map[float64]int{}
 			for run := range uint64(runs) {
 				least := adaptiveNulls(t, p, reading, run)
@@ -197,8 +193,7 @@ func TestLeastLevelsOfEveryMechanism(t *testing.T) {
 		if p.Mechanism != Gaussian || p.Rounds > 0 {
 			continue
 		}
-		one := p
-		one.Questions = 1
+		one := changed(p, func(m *gaussian) { m.Questions = 1 })
 		if planted := count(one); stattest.AtMost(planted[0.02], runs, 0.02, falseAlarm) == nil {
 			t.Errorf("%s: levels for one question went unnoticed: %v", name, planted)
 		}
@@ -209,16 +204,15 @@ func TestLeastLevelsOfEveryMechanism(t *testing.T) {
 // probability of error is paid, nine tenths of it for what rows may do. Without noise and with nothing released it is where n kl(answer||x) <=
 // ln(2/share), the answer being off by its rounding.
 func TestChernoffNarrows(t *testing.T) {
-	for _, given := range []Params{
+	for _, given := range []Spec{
 		{Mechanism: Gaussian, N: 10_000, Questions: 10, Sigma: 0.001},
 		{Mechanism: Gaussian, N: 10_000, Questions: 10, Rounds: 1},
 	} {
 		p := must(t, given)
-		plain := p
-		plain.Capped = 0
+		plain := changed(p, func(m *gaussian) { m.Capped = 0 })
 		for _, value := range []float64{0.01, 0.99} {
-			got, without := p.gaussianInterval(State{}, value), plain.gaussianInterval(State{}, value)
-			if got.Bound != p.plainBound()+"+chernoff" || without.Bound != p.plainBound() {
+			got, without := p.gaussian().interval(State{}, value), plain.gaussian().interval(State{}, value)
+			if got.Bound != p.gaussian().bound()+"+chernoff" || without.Bound != p.gaussian().bound() {
 				t.Errorf("%v: bounds %s and %s", value, got.Bound, without.Bound)
 			}
 			far, farWithout := max(got.High-value, value-got.Low), max(min(without.High, 1)-value, value-max(without.Low, 0))
@@ -228,7 +222,7 @@ func TestChernoffNarrows(t *testing.T) {
 			if p.Rounds == 0 {
 				continue
 			}
-			share := (1 - mechanismShare) * cappedShare * p.beta() / float64(p.Questions)
+			share := (1 - mechanismShare) * cappedShare * p.Beta() / float64(p.Questions)
 			for end, from := range map[float64]float64{got.Low: value - gridError, got.High: value + gridError} {
 				if kl := float64(p.N) * bounds.KL(from, end); math.Abs(kl-math.Log(2/share)) > 1e-3 {
 					t.Errorf("%v: the end %v has n kl %v, not %v", value, end, kl, math.Log(2/share))

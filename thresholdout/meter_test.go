@@ -16,7 +16,7 @@ func TestAmounts(t *testing.T) {
 			t.Errorf("%s, want %s: %v", text, want, err)
 		}
 	}
-	p := must(t, Params{Mechanism: Gaussian, N: 1000, Questions: 4, Rounds: 2})
+	p := must(t, Spec{Mechanism: Gaussian, N: 1000, Questions: 4, Rounds: 2})
 	if m := p.Meters(); len(m) != 2 || m[0] != (Meter{MeterQuestions, 4}) || m[1] != (Meter{MeterRounds, 2}) {
 		t.Error(m)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // failureLaw checks the noise of what a failure releases: training and holdout are so far apart that every question fails.
-func failureLaw(p Params, cdf func(float64) float64, wrongScale float64) error {
+func failureLaw(p Guarantee, cdf func(float64) float64, wrongScale float64) error {
 	in := Input{Holdout: mean(0.5, p.N), Training: mean(1, p.Training)}
 	z := make([]float64, 5000)
 	for i := range z {
@@ -19,7 +19,7 @@ func failureLaw(p Params, cdf func(float64) float64, wrongScale float64) error {
 		if err != nil {
 			return err
 		}
-		z[i] = (out.Value - 0.5) / (p.Sigma * wrongScale)
+		z[i] = (out.Value - 0.5) / (p.comparison().Sigma * wrongScale)
 	}
 	return stattest.Kolmogorov(z, cdf, falseAlarm)
 }
@@ -29,7 +29,7 @@ func TestFailureLaw(t *testing.T) {
 	for form, cdf := range map[Form]func(float64) float64{
 		FormGaussian: distuv.UnitNormal.CDF, FormLaplace: distuv.Laplace{Scale: 1}.CDF,
 	} {
-		p := must(t, Params{Mechanism: Thresholdout, Form: form, N: 10_000, Training: 10_000, Threshold: 0.1, Sigma: 0.005})
+		p := must(t, Spec{Mechanism: Thresholdout, Form: form, N: 10_000, Training: 10_000, Threshold: 0.1, Sigma: 0.005})
 		if err := failureLaw(p, cdf, 1); err != nil {
 			t.Errorf("%s: %v", form, err)
 		}
@@ -40,8 +40,8 @@ func TestFailureLaw(t *testing.T) {
 }
 
 // laplaceComparisonLaw checks how often a difference of T + x sigma fails: P(Lap(2) + Lap(4) < x), with a new run for each.
-func laplaceComparisonLaw(p Params, x, wrongScale float64) error {
-	in := Input{Holdout: mean(0.3, p.N), Training: mean(0.3+p.Threshold+x*p.Sigma, p.Training)}
+func laplaceComparisonLaw(p Guarantee, x, wrongScale float64) error {
+	in := Input{Holdout: mean(0.3, p.N), Training: mean(0.3+p.comparison().Threshold+x*p.comparison().Sigma, p.Training)}
 	const trials = 20_000
 	failed := 0
 	for run := range uint64(trials) {
@@ -56,7 +56,7 @@ func laplaceComparisonLaw(p Params, x, wrongScale float64) error {
 }
 
 func TestLaplaceComparisonLaw(t *testing.T) {
-	p := must(t, Params{Mechanism: Thresholdout, Form: FormLaplace, N: 10_000, Training: 23_457, Threshold: 0.1, Sigma: 0.005})
+	p := must(t, Spec{Mechanism: Thresholdout, Form: FormLaplace, N: 10_000, Training: 23_457, Threshold: 0.1, Sigma: 0.005})
 	for _, x := range []float64{1, 4, 10} {
 		if err := laplaceComparisonLaw(p, x, 1); err != nil {
 			t.Errorf("x=%v: %v", x, err)
@@ -70,12 +70,12 @@ func TestLaplaceComparisonLaw(t *testing.T) {
 // TestAccountCountsWhatIsOut: the half-width of a vector is no narrower than what the plain answers before it have released asks for.
 func TestAccountCountsWhatIsOut(t *testing.T) {
 	const count, variance = 4, 0.75
-	for _, p := range []Params{must(t, Params{Mechanism: Gaussian, N: 10_000, Questions: 100}), must(t, Params{Mechanism: Gaussian, N: 10_000, Questions: 100, Sigma: 0.01})} {
+	for _, p := range []Guarantee{must(t, Spec{Mechanism: Gaussian, N: 10_000, Questions: 100}), must(t, Spec{Mechanism: Gaussian, N: 10_000, Questions: 100, Sigma: 0.01})} {
 		released := 0.0
 		for s := (State{}); s.Questions <= 96; s.Questions++ {
 			price := p.VectorPrice(count, variance)
-			share := (1 - mechanismShare) * p.Capped * p.beta() * float64(price) / float64(p.Questions) / count
-			least, err := bounds.Capped{N: float64(p.N), M: float64(p.Subsample), Share: share, Released: released}.HalfWidth(p.sigmaOf(s))
+			share := (1 - mechanismShare) * p.gaussian().Capped * p.Beta() * float64(price) / float64(p.Questions) / count
+			least, err := bounds.Capped{N: float64(p.N), M: float64(p.gaussian().Subsample), Share: share, Released: released}.HalfWidth(p.gaussian().sigmaOf(s))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestAccountCountsWhatIsOut(t *testing.T) {
 			if err != nil || got < least || got > 1.05*least+gridError {
 				t.Fatalf("after %d questions: ±%v, %v; what is out asks for ±%v", s.Questions, got, err, least)
 			}
-			released += bounds.Information(float64(p.N), 0.25, p.sigmaOf(s))
+			released += bounds.Information(float64(p.N), 0.25, p.gaussian().sigmaOf(s))
 		}
 	}
 }

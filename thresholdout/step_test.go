@@ -17,9 +17,9 @@ import (
 // falseAlarm of each statistical check here; seeds are fixed.
 const falseAlarm = 1e-6
 
-func must(t testing.TB, p Params) Params {
+func must(t testing.TB, s Spec) Guarantee {
 	t.Helper()
-	p, err := New(p)
+	p, err := Plan(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func must(t testing.TB, p Params) Params {
 func mean(x float64, n int64) Mean { return Mean{Sum: int64(x * float64(n) * float64(grid)), N: n} }
 
 // gaussianLaw checks that the released noise of every question has the scale that the guarantee declares.
-func gaussianLaw(p Params, wrongScale float64) error {
+func gaussianLaw(p Guarantee, wrongScale float64) error {
 	in := Input{Holdout: mean(0.5, p.N)}
 	var z []float64
 	for run := range uint64(200) {
@@ -40,9 +40,9 @@ func gaussianLaw(p Params, wrongScale float64) error {
 			if err != nil {
 				return err
 			}
-			sigma := p.Sigma
-			if p.Scheduled {
-				sigma = bounds.ScheduledSigma(p.Sigma, j, p.Questions)
+			sigma := p.gaussian().Sigma
+			if p.gaussian().Scheduled {
+				sigma = bounds.ScheduledSigma(sigma, j, p.Questions)
 			}
 			z = append(z, (out.Value-0.5)/(sigma*wrongScale))
 			state = next
@@ -53,7 +53,7 @@ func gaussianLaw(p Params, wrongScale float64) error {
 
 func TestGaussianLaw(t *testing.T) {
 	for _, sigma := range []float64{0, 0.004} {
-		p := must(t, Params{Mechanism: Gaussian, N: 100_000, Questions: 200, Sigma: sigma})
+		p := must(t, Spec{Mechanism: Gaussian, N: 100_000, Questions: 200, Sigma: sigma})
 		if err := gaussianLaw(p, 1); err != nil {
 			t.Error(err)
 		}
@@ -64,8 +64,8 @@ func TestGaussianLaw(t *testing.T) {
 }
 
 // comparisonLaw checks how often a difference of T + x sigma fails: P(N(0,1) < x).
-func comparisonLaw(p Params, x, wrongScale float64) error {
-	in := Input{Holdout: mean(0.3, p.N), Training: mean(0.3+p.Threshold+x*p.Sigma, p.Training)}
+func comparisonLaw(p Guarantee, x, wrongScale float64) error {
+	in := Input{Holdout: mean(0.3, p.N), Training: mean(0.3+p.comparison().Threshold+x*p.comparison().Sigma, p.Training)}
 	const trials = 20_000
 	failed := 0
 	for i := range int64(trials) {
@@ -79,7 +79,7 @@ func comparisonLaw(p Params, x, wrongScale float64) error {
 }
 
 func TestComparisonLaw(t *testing.T) {
-	p := must(t, Params{Mechanism: Thresholdout, N: 10_000, Training: 23_457, Preset: PresetScience2015})
+	p := must(t, Spec{Mechanism: Thresholdout, N: 10_000, Training: 23_457, Preset: PresetScience2015})
 	for _, x := range []float64{-2, -1, 0, 0.5, 2} {
 		if err := comparisonLaw(p, x, 1); err != nil {
 			t.Errorf("x=%v: %v", x, err)
@@ -103,8 +103,8 @@ func (f frozen) Threshold(int64) *noise.Stream { return f.Seeded.Threshold(0) }
 
 // redrawLaw asks two questions whose difference is the threshold itself. A pass has probability 1/2; two passes in one epoch,
 // with gamma ~ Lap(2) shared and eta ~ Lap(4) each, 1/4 + E(1-e^{-|gamma|/4})^2/4 = 7/24; a pass after a failure, in a new epoch, 1/2.
-func redrawLaw(p Params, from func(run uint64, question int64) Noise) error {
-	in := Input{Holdout: mean(0.25, p.N), Training: mean(0.25+p.Threshold, p.Training)}
+func redrawLaw(p Guarantee, from func(run uint64, question int64) Noise) error {
+	in := Input{Holdout: mean(0.25, p.N), Training: mean(0.25+p.comparison().Threshold, p.Training)}
 	const trials = 20_000
 	both, failures, recovered := 0, 0, 0
 	for run := range uint64(trials) {
@@ -128,8 +128,8 @@ func redrawLaw(p Params, from func(run uint64, question int64) Noise) error {
 		stattest.Frequency(recovered, failures, 0.5, falseAlarm))
 }
 
-func TestThresholdIsRedrawnOnlyAfterAnOverfit(t *testing.T) {
-	p := must(t, Params{Mechanism: Thresholdout, Form: FormLaplace, N: 10_000, Training: 10_000, Threshold: 0.125, Sigma: 0.01})
+func TestThresholdIsRedrawnOnlyAfterAToken(t *testing.T) {
+	p := must(t, Spec{Mechanism: Thresholdout, Form: FormLaplace, N: 10_000, Training: 10_000, Threshold: 0.125, Sigma: 0.01})
 	if err := redrawLaw(p, func(run uint64, q int64) Noise { return Seeded{run, q} }); err != nil {
 		t.Error(err)
 	}
@@ -143,7 +143,7 @@ func TestThresholdIsRedrawnOnlyAfterAnOverfit(t *testing.T) {
 
 // TestStepsDecideByStateAlone: with a spent budget even sums that cannot be are not looked at.
 func TestStepsDecideByStateAlone(t *testing.T) {
-	p := must(t, Params{Mechanism: Thresholdout, N: 1000, Training: 1000, Questions: 10, Tokens: 3})
+	p := must(t, Spec{Mechanism: Thresholdout, N: 1000, Training: 1000, Questions: 10, Tokens: 3})
 	if _, _, err := Step(p, State{Questions: 10}, Input{}, nil); !errors.Is(err, ErrNoQuestions) {
 		t.Error(err)
 	}
@@ -160,7 +160,7 @@ func TestStepsDecideByStateAlone(t *testing.T) {
 
 // TestStepIsPure: the same arguments give the same answer; values are on the grid and within their interval.
 func TestStepIsPure(t *testing.T) {
-	for _, p := range []Params{
+	for _, p := range []Spec{
 		{Mechanism: Gaussian, N: 5000, Questions: 50},
 		{Mechanism: Thresholdout, N: 5000, Training: 7000, Questions: 50},
 		{Mechanism: Thresholdout, Form: FormLaplace, N: 5000, Training: 7000, Questions: 50},
@@ -192,7 +192,7 @@ func TestStepIsPure(t *testing.T) {
 }
 
 func TestSlicesAreDisjoint(t *testing.T) {
-	p := must(t, Params{Mechanism: Split, N: 1003, Questions: 10})
+	p := must(t, Spec{Mechanism: Split, N: 1003, Questions: 10})
 	end := int64(0)
 	for j := range p.Questions {
 		from, to := p.Slice(State{Questions: j})
@@ -206,8 +206,8 @@ func TestSlicesAreDisjoint(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
-	for field, p := range map[string]Params{
+func TestPlanRefuses(t *testing.T) {
+	for field, p := range map[string]Spec{
 		"confidence": {Mechanism: Gaussian, N: 1000, Confidence: 1},
 		"holdout":    {Mechanism: Gaussian, N: 1},
 		"questions":  {Mechanism: Split, N: 10, Questions: 11},
@@ -219,7 +219,7 @@ func TestNewRefuses(t *testing.T) {
 		"preset":     {Mechanism: Thresholdout, N: 1000, Training: 1000, Preset: "nature"},
 		"threshold":  {Mechanism: Gaussian, N: 1000, Threshold: 0.1},
 	} {
-		_, err := New(p)
+		_, err := Plan(p)
 		var wrong *ParamError
 		if !errors.As(err, &wrong) || wrong.Field != field {
 			t.Errorf("%s: %v", field, err)
@@ -228,7 +228,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func ExampleStep() {
-	p, err := New(Params{Mechanism: Gaussian, N: 10_000, Questions: 100})
+	p, err := Plan(Spec{Mechanism: Gaussian, N: 10_000, Questions: 100})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -17,16 +17,16 @@ import (
 // each), and an eta that is a tenth off is noticed.
 func TestSelectionLaw(t *testing.T) {
 	const runs = 40_000
-	for name, p := range map[string]Params{
-		"scheduled": must(t, Params{Mechanism: Gaussian, N: 2000, Questions: 50}),
-		"constant":  must(t, Params{Mechanism: Gaussian, N: 2000, Questions: 50, Sigma: 0.03}),
-		"rounds":    must(t, Params{Mechanism: Gaussian, N: 2000, Questions: 50, Rounds: 4}),
+	for name, p := range map[string]Guarantee{
+		"scheduled": must(t, Spec{Mechanism: Gaussian, N: 2000, Questions: 50}),
+		"constant":  must(t, Spec{Mechanism: Gaussian, N: 2000, Questions: 50, Sigma: 0.03}),
+		"rounds":    must(t, Spec{Mechanism: Gaussian, N: 2000, Questions: 50, Rounds: 4}),
 	} {
 		state := State{Questions: 20}
 		if p.Rounds > 0 {
 			state.Rounds = 1
 		}
-		sigma := p.sigmaOf(state)
+		sigma := p.gaussian().sigmaOf(state)
 		values := []float64{0.4, 0.4 + sigma, 0.4 - sigma, 0.4 + sigma/2, 0.4 + sigma}
 		means := make([]Mean, len(values))
 		for i, v := range values {
@@ -65,17 +65,17 @@ func TestSelectionLaw(t *testing.T) {
 // TestSelectionIsOnePlainAnswer: a selection releases no more than the plain answer that it is priced as.
 func TestSelectionIsOnePlainAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := Params{Mechanism: Gaussian, N: rapid.Int64Range(100, 1_000_000).Draw(t, "n"), Questions: rapid.Int64Range(1, 3000).Draw(t, "k")}
+		in := Spec{Mechanism: Gaussian, N: rapid.Int64Range(100, 1_000_000).Draw(t, "n"), Questions: rapid.Int64Range(1, 3000).Draw(t, "k")}
 		if rapid.Bool().Draw(t, "constant") {
 			in.Sigma = rapid.Float64Range(1e-4, 0.1).Draw(t, "sigma")
 		}
-		p, err := New(in)
+		p, err := Plan(in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s := State{Questions: rapid.Int64Range(0, p.Questions-1).Draw(t, "asked")}
 		n := float64(p.N)
-		selection, plain := bounds.Selection(n, p.eta(s)), bounds.Information(n, 0.25, p.sigmaOf(s))
+		selection, plain := bounds.Selection(n, p.gaussian().eta(s)), bounds.Information(n, 0.25, p.gaussian().sigmaOf(s))
 		if selection > plain || selection < plain*(1-1e-6) {
 			t.Fatalf("%v nats, a plain answer releases %v", selection, plain)
 		}
@@ -85,15 +85,15 @@ func TestSelectionIsOnePlainAnswer(t *testing.T) {
 // TestRegret: the part of the regret that the mechanism may give away covers the tail of its law, all others being better by so much, and
 // the whole covers what sampling adds.
 func TestRegret(t *testing.T) {
-	p := must(t, Params{Mechanism: Gaussian, N: 5000, Questions: 100})
+	p := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 100})
 	for _, count := range []int{2, 10, 1000} {
 		s := State{Questions: 50}
-		a := p.account(s, 1, 1)
-		regret := p.regret(s, count)
+		a := p.gaussian().account(s, 1, 1)
+		regret := p.gaussian().regret(s, count)
 		sampling := 2 * math.Sqrt(a.Level(2*a.Share/float64(count))/(2*a.N))
 		given := regret - sampling - 2*gridError
 		// One best candidate, and all others worse by the mechanism's part: the probability that one of them is chosen.
-		others := float64(count-1) * math.Exp(-p.eta(s)*given)
+		others := float64(count-1) * math.Exp(-p.gaussian().eta(s)*given)
 		if tail := others / (1 + others); tail > a.Mechanism {
 			t.Errorf("%d candidates: a loss of %v has probability %v, above %v", count, given, tail, a.Mechanism)
 		}
@@ -105,7 +105,7 @@ func TestRegret(t *testing.T) {
 			t.Errorf("foreseen %v by %s", preview, bound)
 		}
 	}
-	if two, many := p.regret(State{}, 2), p.regret(State{}, 1000); !(two < many && many < 2*two) {
+	if two, many := p.gaussian().regret(State{}, 2), p.gaussian().regret(State{}, 1000); !(two < many && many < 2*two) {
 		t.Errorf("the regret of 2 is %v, of 1000 %v: it grows with the logarithm", two, many)
 	}
 }
@@ -113,9 +113,9 @@ func TestRegret(t *testing.T) {
 // TestVectorLaw: each coordinate bears the noise of the next question, independent of the others' (false alarm 1e-6 each); noise a
 // tenth too narrow, and the same noise for all, are noticed.
 func TestVectorLaw(t *testing.T) {
-	p := must(t, Params{Mechanism: Gaussian, N: 50_000, Questions: 80})
+	p := must(t, Spec{Mechanism: Gaussian, N: 50_000, Questions: 80})
 	state := State{Questions: 30}
-	sigma := p.sigmaOf(state)
+	sigma := p.gaussian().sigmaOf(state)
 	var z []float64
 	var together int
 	const runs = 4000
@@ -143,7 +143,7 @@ func TestVectorLaw(t *testing.T) {
 
 // TestPrices: a vector costs what it releases, in whole questions: never more than its coordinates, never nothing.
 func TestPrices(t *testing.T) {
-	p := must(t, Params{Mechanism: Gaussian, N: 5000, Questions: 100})
+	p := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 100})
 	for _, c := range []struct {
 		count    int
 		variance float64
@@ -168,7 +168,7 @@ func TestPrices(t *testing.T) {
 
 // TestTogetherRefuses: what does not fit is refused before a sum is looked at, and nothing is spent.
 func TestTogetherRefuses(t *testing.T) {
-	p := must(t, Params{Mechanism: Gaussian, N: 5000, Questions: 10})
+	p := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 10})
 	six := make([]Mean, 6)
 	for i := range six {
 		six[i] = mean(0.5, p.N)
@@ -182,7 +182,7 @@ func TestTogetherRefuses(t *testing.T) {
 	if _, _, err := StepSelect(p, State{Questions: 10}, six, Seeded{}); !errors.Is(err, ErrNoQuestions) {
 		t.Errorf("one of none: %v", err)
 	}
-	rounds := must(t, Params{Mechanism: Gaussian, N: 5000, Questions: 10, Rounds: 3}) // 4, 3, 3
+	rounds := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 10, Rounds: 3}) // 4, 3, 3
 	if _, s, err := StepVector(rounds, State{}, six, 1, Seeded{}); err != nil || s.InRound != 4 || s.Questions != 4 {
 		t.Errorf("a vector that fills a round: %v, %+v", err, s)
 	}
@@ -196,12 +196,9 @@ func TestTogetherRefuses(t *testing.T) {
 	if _, _, err := StepSelect(rounds, State{Questions: 8, Rounds: 3}, six, Seeded{}); !errors.Is(err, ErrNoRounds) {
 		t.Errorf("after the last round: %v", err)
 	}
-	old := p
-	old.Capped, old.Subsample = 0, 0
-	for name, q := range map[string]Params{
-		"a guarantee from before": old,
-		"split":                   must(t, Params{Mechanism: Split, N: 5000, Questions: 10}),
-		"published":               must(t, Params{Mechanism: Gaussian, N: 5000, Questions: 10, Published: true}),
+	for name, q := range map[string]Guarantee{
+		"split":     must(t, Spec{Mechanism: Split, N: 5000, Questions: 10}),
+		"published": must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 10, Published: true}),
 	} {
 		if _, _, err := StepVector(q, State{}, six, 1, Seeded{}); err == nil || q.Together() {
 			t.Errorf("%s released a vector", name)
@@ -222,7 +219,7 @@ func TestTogetherRefuses(t *testing.T) {
 
 // TestLastRoundTogether: in the last round, which bears no noise, a selection is the largest mean and a vector is exact.
 func TestLastRoundTogether(t *testing.T) {
-	p := must(t, Params{Mechanism: Gaussian, N: 5000, Questions: 10, Rounds: 2})
+	p := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 10, Rounds: 2})
 	last := State{Questions: 5, Rounds: 1}
 	means := []Mean{mean(0.5, p.N), mean(0.7, p.N), {Sum: mean(0.7, p.N).Sum + 60, N: p.N}}
 	choice, next, err := StepSelect(p, last, means, Seeded{Seed: 3})
@@ -238,7 +235,7 @@ func TestLastRoundTogether(t *testing.T) {
 // vectorAttack asks for the means of fair coins as vectors, then about the rows' agreement with the answers, by a plain question, as the
 // first coordinate of a vector, and in a selection, where it is held against a candidate that is better in truth. claimed is the variance that each
 // vector is said to have. It returns whether any interval misses or the selection's regret is exceeded.
-func vectorAttack(t *testing.T, p Params, run uint64, size int, claimed float64) (missed bool) {
+func vectorAttack(t *testing.T, p Guarantee, run uint64, size int, claimed float64) (missed bool) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(run, 21))
 	price := p.VectorPrice(size, claimed)
@@ -278,7 +275,7 @@ func vectorAttack(t *testing.T, p Params, run uint64, size int, claimed float64)
 	check(out)
 	vector([]Mean{best, column(rows, 0)}, 0.5)
 	better := Mean{N: p.N} // its population mean is 1/2 plus the regret and a little
-	above := p.regret(state, 2) + 0.001
+	above := p.gaussian().regret(state, 2) + 0.001
 	for range p.N {
 		if r.Float64() < 0.5+above {
 			better.Sum += grid
@@ -295,7 +292,7 @@ func vectorAttack(t *testing.T, p Params, run uint64, size int, claimed float64)
 // said to have a fiftieth of it, and cost so much less, are missed often.
 func TestVectorsCover(t *testing.T) {
 	const runs, size = 24, 50
-	count := func(p Params, claimed float64) (missed int) {
+	count := func(p Guarantee, claimed float64) (missed int) {
 		for run := range uint64(runs) {
 			if vectorAttack(t, p, run, size, claimed) {
 				missed++
@@ -303,12 +300,12 @@ func TestVectorsCover(t *testing.T) {
 		}
 		return missed
 	}
-	honest := must(t, Params{Mechanism: Gaussian, N: 1000, Questions: 604})
+	honest := must(t, Spec{Mechanism: Gaussian, N: 1000, Questions: 604})
 	missed := count(honest, size/4.0)
 	if err := stattest.AtMost(missed, runs, 0.05, falseAlarm); err != nil {
 		t.Error(err)
 	}
-	planted := count(must(t, Params{Mechanism: Gaussian, N: 1000, Questions: 24}), 0.25)
+	planted := count(must(t, Spec{Mechanism: Gaussian, N: 1000, Questions: 24}), 0.25)
 	if stattest.AtMost(planted, runs, 0.05, falseAlarm) == nil {
 		t.Errorf("a wrong variance went unnoticed: %d of %d", planted, runs)
 	}

@@ -169,11 +169,12 @@ func points(method string, r compare.Request, most float64) (plotter.XYs, error)
 
 func heightAt(method string, r compare.Request, k int64) (float64, error) {
 	if method == attackCurve {
-		p, err := thresholdout.New(thresholdout.Params{Mechanism: thresholdout.Gaussian, N: r.N, Questions: k, Confidence: r.Confidence})
+		g, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: r.N, Questions: k, Confidence: r.Confidence})
 		if err != nil {
 			return 0, err
 		}
-		return bounds.Attack(r.N, k, 1-r.Confidence, p.Sigma)
+		promise, _ := g.Promised(0)
+		return bounds.Attack(r.N, k, 1-r.Confidence, promise.Sigma)
 	}
 	return compare.HalfWidthOf(method, r, k)
 }

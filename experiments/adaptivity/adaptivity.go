@@ -37,45 +37,45 @@ type rival struct {
 	// exponent of n in the number of questions by theory, 0 where theory has none for us to compare with.
 	exponent float64
 	sizes    []int64
-	params   func(n, k int64) thresholdout.Params
-	play     func(p thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error
+	params   func(n, k int64) thresholdout.Spec
+	play     func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error
 }
 
 var rivals = []rival{
 	{"naive", "single-adaptive", false, 1, []int64{1000, 2000, 4000, 8000, 16000},
-		func(n, k int64) thresholdout.Params {
-			return thresholdout.Params{Mechanism: thresholdout.Naive, N: n, Questions: k}
+		func(n, k int64) thresholdout.Spec {
+			return thresholdout.Spec{Mechanism: thresholdout.Naive, N: n, Questions: k}
 		},
-		func(thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error {
+		func(thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
 			return analysts.SingleAdaptive(analysts.LogOdds)
 		}},
 	{"split", "single-adaptive", true, 1, []int64{8000, 16000, 32000, 64000, 128000},
-		func(n, k int64) thresholdout.Params {
-			return thresholdout.Params{Mechanism: thresholdout.Split, N: n, Questions: k}
+		func(n, k int64) thresholdout.Spec {
+			return thresholdout.Spec{Mechanism: thresholdout.Split, N: n, Questions: k}
 		},
-		func(thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error {
+		func(thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
 			return analysts.SingleAdaptive(analysts.LogOdds)
 		}},
 	{"gaussian", "single-adaptive, discounted", true, 2, []int64{2000, 4000, 8000, 16000},
-		func(n, k int64) thresholdout.Params {
-			return thresholdout.Params{Mechanism: thresholdout.Gaussian, N: n, Questions: k}
+		func(n, k int64) thresholdout.Spec {
+			return thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: n, Questions: k}
 		},
-		func(p thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error {
-			return analysts.SingleAdaptive(analysts.Discounted(p, func(asked int64) float64 { return bounds.ScheduledSigma(p.Sigma, asked+1, p.Questions) }))
+		func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
+			return analysts.SingleAdaptive(analysts.Discounted(p, analysts.ScheduledNoise(p)))
 		}},
 	{"thresholdout", "knows training, discounted", true, 2, []int64{1000, 2000, 4000, 8000},
-		func(n, k int64) thresholdout.Params {
-			return thresholdout.Params{Mechanism: thresholdout.Thresholdout, N: n, Training: n, Questions: k, Tokens: k}
+		func(n, k int64) thresholdout.Spec {
+			return thresholdout.Spec{Mechanism: thresholdout.Thresholdout, N: n, Training: n, Questions: k, Tokens: k}
 		},
-		func(p thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error {
-			return analysts.KnowsTraining(analysts.Discounted(p, func(int64) float64 { return p.Sigma }))
+		func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
+			return analysts.KnowsTraining(analysts.Discounted(p, analysts.ConstantNoise(p)))
 		}},
 	{"guess_and_check", "knows training", false, 0, []int64{1000, 2000, 4000, 8000},
-		func(n, k int64) thresholdout.Params {
-			return thresholdout.Params{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: k, Tokens: k}
+		func(n, k int64) thresholdout.Spec {
+			return thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: k, Tokens: k}
 		},
-		func(p thresholdout.Params) func(analysts.Oracle, uint64, int64, int64) error {
-			return analysts.KnowsTraining(analysts.Discounted(p, func(int64) float64 { return p.Sigma }))
+		func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
+			return analysts.KnowsTraining(analysts.Discounted(p, analysts.ConstantNoise(p)))
 		}},
 }
 
@@ -196,7 +196,7 @@ func (s *search) largest(ctx context.Context, seed uint64, repetitions int) (flo
 
 // error is the mean over runs of the largest error of k questions.
 func (s *search) error(ctx context.Context, k int64, seed uint64, repetitions int) (float64, error) {
-	p, err := thresholdout.New(s.rival.params(s.n, k))
+	p, err := thresholdout.Plan(s.rival.params(s.n, k))
 	if err != nil {
 		return 0, fmt.Errorf("experiments: %s, n %d, k %d: %w", s.rival.name, s.n, k, err)
 	}

@@ -42,7 +42,7 @@ as much, and the interval says by how much.`,
 // cell is one condition: a data set with a mechanism.
 type cell struct {
 	problem        *task
-	params         thresholdout.Params
+	params         thresholdout.Guarantee
 	configurations int
 	runs           []outcome
 }
@@ -67,12 +67,13 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	var cells []*cell
 	for _, problem := range problems {
-		for _, m := range []thresholdout.Mechanism{thresholdout.Naive, thresholdout.Thresholdout, thresholdout.GuessAndCheck} {
-			p := thresholdout.Params{Mechanism: m, N: int64(problem.part), Questions: int64(configurations)}
+		for _, m := range []thresholdout.Name{thresholdout.Naive, thresholdout.Thresholdout, thresholdout.GuessAndCheck} {
+			spec := thresholdout.Spec{Mechanism: m, N: int64(problem.part), Questions: int64(configurations)}
 			if m != thresholdout.Naive {
-				p.Training = int64(problem.part)
+				spec.Training = int64(problem.part)
 			}
-			if p, err = thresholdout.New(p); err != nil {
+			p, err := thresholdout.Plan(spec)
+			if err != nil {
 				return result, fmt.Errorf("experiments: agents: %w", err)
 			}
 			cells = append(cells, &cell{problem: problem, params: p, configurations: configurations})

@@ -60,7 +60,7 @@ func TestStops(t *testing.T) {
 	}
 	digits := problems[2]
 	// The least threshold and much noise: validation and holdout disagree again and again.
-	p, err := thresholdout.New(thresholdout.Params{Mechanism: thresholdout.Thresholdout, N: int64(digits.part), Training: int64(digits.part),
+	p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Thresholdout, N: int64(digits.part), Training: int64(digits.part),
 		Questions: 100, Tokens: 3, Threshold: 0.001, Sigma: 0.01})
 	if err != nil {
 		t.Fatal(err)

@@ -74,7 +74,7 @@ func (a *ensemble) mean() thresholdout.Mean {
 // tune lets an agent tune. It picks a kind of model as a bandit does, whose reward is a better score; draws the rest of the
 // configuration, with a weight; asks for the accuracy of the ensemble with this model in it; and keeps the model where the answer is no worse than
 // the best so far.
-func tune(problem *task, p thresholdout.Params, seed uint64, configurations int) (outcome, error) {
+func tune(problem *task, p thresholdout.Guarantee, seed uint64, configurations int) (outcome, error) {
 	r := rand.New(rand.NewPCG(run.SeedOf(seed, 1), 0))
 	order := make([]int32, len(problem.label))
 	for i, row := range r.Perm(len(order)) {

@@ -56,7 +56,7 @@ func sign(answer float64, _ int64) float64 {
 
 // Discounted are the best weights where answers have noise of known scale: proportional to answer-1/2, discounted by how
 // much of an answer's deviation from 1/2 is noise, r = 1/(1+4 n sigma^2).
-func Discounted(p thresholdout.Params, sigma func(asked int64) float64) Weighting {
+func Discounted(p thresholdout.Guarantee, sigma func(asked int64) float64) Weighting {
 	return func(answer float64, asked int64) float64 {
 		s := sigma(asked)
 		return (answer - 0.5) / (1 + 4*float64(p.N)*s*s)
@@ -228,4 +228,18 @@ func randomWalk(o Oracle, seed uint64, n, training int64) error {
 		}
 	}
 	return nil
+}
+
+// ScheduledNoise is the standard deviation of an answer's noise under gaussian, by how many questions were asked before.
+func ScheduledNoise(p thresholdout.Guarantee) func(asked int64) float64 {
+	return func(asked int64) float64 {
+		_, sigma, _ := p.FreshNoise(thresholdout.State{}, thresholdout.State{Questions: asked})
+		return sigma
+	}
+}
+
+// ConstantNoise is that of a mechanism whose noise is the same for all answers.
+func ConstantNoise(p thresholdout.Guarantee) func(int64) float64 {
+	promise, _ := p.Promised(0)
+	return func(int64) float64 { return promise.Sigma }
 }

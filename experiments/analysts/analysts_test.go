@@ -18,7 +18,7 @@ func TestAttackReaches(t *testing.T) {
 		"single-adaptive, sign": phi(math.Sqrt(2/math.Pi)) - 0.5,
 		"boosting":              phi(math.Sqrt(1/math.Pi)) - 0.5,
 	} {
-		p, err := thresholdout.New(thresholdout.Params{Mechanism: thresholdout.Naive, N: n, Questions: k + 1})
+		p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Naive, N: n, Questions: k + 1})
 		if err != nil {
 			t.Fatal(err)
 		}

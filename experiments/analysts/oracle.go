@@ -31,7 +31,7 @@ type Holdout struct {
 }
 
 // NewHoldout is a new holdout under a guarantee, with noise of this seed.
-func NewHoldout(p thresholdout.Params, seed uint64) *Holdout {
+func NewHoldout(p thresholdout.Guarantee, seed uint64) *Holdout {
 	return &Holdout{session.Simulated{Guarantee: p, Seed: seed}}
 }
 
@@ -41,7 +41,7 @@ func (h *Holdout) Ask(q Question) (float64, *thresholdout.Interval, error) {
 	if h.Guarantee.UsesTraining() {
 		in.Training = q.Training()
 	}
-	if h.Guarantee.Mechanism == thresholdout.GuessAndCheck {
+	if h.Guarantee.TakesGuesses() {
 		in.Guess = q.Guess
 	}
 	out, err := h.Mean(in)

@@ -28,7 +28,7 @@ const naiveMethod = "naive, non-adaptive intervals"
 // method makes the oracle of a guarantee.
 type method struct {
 	Name   string
-	Params func(n, k int64, confidence float64) thresholdout.Params // for thresholdout.New
+	Params func(n, k int64, confidence float64) thresholdout.Spec // for thresholdout.Plan
 }
 
 // tokensFor: enough that an attack gets far on what the holdout tells, as few as someone would grant.
@@ -36,28 +36,28 @@ func tokensFor(k int64) int64 { return max(20, k/4) }
 
 // methods are the mechanisms that analysts play against. The training part is as large as the holdout.
 var methods = []method{
-	{"gaussian", func(n, k int64, confidence float64) thresholdout.Params {
-		return thresholdout.Params{Mechanism: thresholdout.Gaussian, N: n, Questions: k, Confidence: confidence}
+	{"gaussian", func(n, k int64, confidence float64) thresholdout.Spec {
+		return thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: n, Questions: k, Confidence: confidence}
 	}},
-	{"guess_and_check", func(n, k int64, confidence float64) thresholdout.Params {
-		return thresholdout.Params{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: k, Tokens: tokensFor(k), Confidence: confidence}
+	{"guess_and_check", func(n, k int64, confidence float64) thresholdout.Spec {
+		return thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: k, Tokens: tokensFor(k), Confidence: confidence}
 	}},
-	{"thresholdout", func(n, k int64, confidence float64) thresholdout.Params {
-		return thresholdout.Params{Mechanism: thresholdout.Thresholdout, N: n, Training: n, Questions: k, Tokens: tokensFor(k), Confidence: confidence}
+	{"thresholdout", func(n, k int64, confidence float64) thresholdout.Spec {
+		return thresholdout.Spec{Mechanism: thresholdout.Thresholdout, N: n, Training: n, Questions: k, Tokens: tokensFor(k), Confidence: confidence}
 	}},
-	{"thresholdout, laplace", func(n, k int64, confidence float64) thresholdout.Params {
-		return thresholdout.Params{Mechanism: thresholdout.Thresholdout, Form: thresholdout.FormLaplace, N: n, Training: n, Questions: k,
+	{"thresholdout, laplace", func(n, k int64, confidence float64) thresholdout.Spec {
+		return thresholdout.Spec{Mechanism: thresholdout.Thresholdout, Form: thresholdout.FormLaplace, N: n, Training: n, Questions: k,
 			Tokens: tokensFor(k), Confidence: confidence}
 	}},
-	{"split", func(n, k int64, confidence float64) thresholdout.Params {
-		return thresholdout.Params{Mechanism: thresholdout.Split, N: n, Questions: k, Confidence: confidence}
+	{"split", func(n, k int64, confidence float64) thresholdout.Spec {
+		return thresholdout.Spec{Mechanism: thresholdout.Split, N: n, Questions: k, Confidence: confidence}
 	}},
-	{naiveMethod, func(n, k int64, confidence float64) thresholdout.Params {
-		return thresholdout.Params{Mechanism: thresholdout.Naive, N: n, Questions: k, Confidence: confidence}
+	{naiveMethod, func(n, k int64, confidence float64) thresholdout.Spec {
+		return thresholdout.Spec{Mechanism: thresholdout.Naive, N: n, Questions: k, Confidence: confidence}
 	}},
 }
 
-func (m method) oracle(p thresholdout.Params, seed uint64) analysts.Oracle {
+func (m method) oracle(p thresholdout.Guarantee, seed uint64) analysts.Oracle {
 	if m.Name == naiveMethod {
 		return &analysts.NonAdaptive{Holdout: *analysts.NewHoldout(p, seed)}
 	}
@@ -68,7 +68,7 @@ func (m method) oracle(p thresholdout.Params, seed uint64) analysts.Oracle {
 type cell struct {
 	analyst    analysts.Analyst
 	method     method
-	params     thresholdout.Params
+	params     thresholdout.Guarantee
 	confidence float64
 	games      []analysts.Game // nil until all are finished
 }
@@ -95,7 +95,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	for _, size := range sizes {
 		for _, confidence := range confidences {
 			for _, m := range methods {
-				p, err := thresholdout.New(m.Params(size.n, size.k, confidence))
+				p, err := thresholdout.Plan(m.Params(size.n, size.k, confidence))
 				if err != nil {
 					return result, fmt.Errorf("experiments: %s: %w", m.Name, err)
 				}

@@ -42,9 +42,9 @@ func misses(t *testing.T, a analysts.Analyst, n int64, oracle func(seed uint64) 
 	return count
 }
 
-func params(t *testing.T, m method, n, k int64) thresholdout.Params {
+func params(t *testing.T, m method, n, k int64) thresholdout.Guarantee {
 	t.Helper()
-	p, err := thresholdout.New(m.Params(n, k, 0.95))
+	p, err := thresholdout.Plan(m.Params(n, k, 0.95))
 	if err != nil {
 		t.Fatal(err)
 	}

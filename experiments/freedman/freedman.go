@@ -69,7 +69,7 @@ type regressionSize struct {
 }
 
 // mechanisms are those that the analyst asks through.
-var mechanisms = []thresholdout.Mechanism{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout}
+var mechanisms = []thresholdout.Name{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout}
 
 // measure screens noise and fits it again, on the same data and through a holdout.
 func measure(ctx context.Context, o run.Options) (run.Result, error) {
@@ -123,14 +123,14 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 }
 
 // guarantees are the guarantees of holdouts with n rows, for n/2 regressors and the regression of those kept.
-func guarantees(n int64) ([]thresholdout.Params, error) {
-	var out []thresholdout.Params
+func guarantees(n int64) ([]thresholdout.Guarantee, error) {
+	var out []thresholdout.Guarantee
 	for _, m := range mechanisms {
-		p := thresholdout.Params{Mechanism: m, N: n, Questions: n/2 + 1}
+		spec := thresholdout.Spec{Mechanism: m, N: n, Questions: n/2 + 1}
 		if m == thresholdout.Thresholdout {
-			p.Training = n
+			spec.Training = n
 		}
-		p, err := thresholdout.New(p)
+		p, err := thresholdout.Plan(spec)
 		if err != nil {
 			return nil, fmt.Errorf("experiments: freedman: %w", err)
 		}
@@ -147,7 +147,7 @@ type regressions struct {
 
 // holdoutGames are the games through one mechanism.
 type holdoutGames struct {
-	params thresholdout.Params
+	params thresholdout.Guarantee
 	games  []game
 }
 

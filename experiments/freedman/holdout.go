@@ -69,7 +69,7 @@ func (p *noisePart) hits() thresholdout.Mean {
 }
 
 // playAnalyst plays the analyst once.
-func playAnalyst(p thresholdout.Params, seed uint64) (game, error) {
+func playAnalyst(p thresholdout.Guarantee, seed uint64) (game, error) {
 	holdout, training := newNoisePart(run.SeedOf(seed, 1), p.N), newNoisePart(run.SeedOf(seed, 2), p.Training)
 	o := &analysts.Referee{Oracle: analysts.NewHoldout(p, run.SeedOf(seed, 3))}
 	ask := func(of func(part *noisePart) thresholdout.Mean) (float64, *thresholdout.Interval, error) {

@@ -69,7 +69,7 @@ type outcome struct {
 type cell struct {
 	method string
 	n, k   int
-	params thresholdout.Params // of gaussian
+	params thresholdout.Guarantee // of gaussian
 	runs   []outcome
 }
 
@@ -101,11 +101,11 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	for _, method := range []string{boardExact, boardRounded, boardLadder, boardGaussian} {
 		for _, k := range ks {
 			c := &cell{method: method, n: n, k: k}
-			p := thresholdout.Params{Mechanism: thresholdout.Naive, N: int64(n), Questions: int64(k + 1)}
+			p := thresholdout.Spec{Mechanism: thresholdout.Naive, N: int64(n), Questions: int64(k + 1)}
 			if method == boardGaussian {
 				p.Mechanism = thresholdout.Gaussian
 			}
-			if c.params, err = thresholdout.New(p); err != nil {
+			if c.params, err = thresholdout.Plan(p); err != nil {
 				return result, fmt.Errorf("experiments: leaderboard: %w", err)
 			}
 			cells = append(cells, c)

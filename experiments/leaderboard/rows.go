@@ -6,8 +6,8 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/holdoutd/holdoutd/experiments/analysts"
 	"github.com/holdoutd/holdoutd/experiments/run"
-	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
 // theory is the final loss by theory with so many submissions kept. Noise of deviation s makes a score tell less about the labels,
@@ -16,11 +16,9 @@ func (c *cell) theory(kept float64) float64 {
 	told := 1.0
 	if c.method == boardGaussian {
 		told = 0
+		noise := analysts.ScheduledNoise(c.params)
 		for j := range c.params.Questions - 1 {
-			s := c.params.Sigma
-			if c.params.Scheduled {
-				s = bounds.ScheduledSigma(s, j+1, c.params.Questions)
-			}
+			s := noise(j)
 			told += 1 / math.Sqrt(1+4*float64(c.n)*s*s) / float64(c.params.Questions-1)
 		}
 	}

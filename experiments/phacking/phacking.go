@@ -71,7 +71,7 @@ type outcome struct {
 // cell is a condition with a mechanism.
 type cell struct {
 	condition string
-	params    thresholdout.Params
+	params    thresholdout.Guarantee
 	runs      []outcome
 }
 
@@ -93,12 +93,13 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	population := wholePart(table)
 	var cells []*cell
 	for _, condition := range []string{labelsShuffled, labelsReal} {
-		for _, m := range []thresholdout.Mechanism{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout} {
-			p := thresholdout.Params{Mechanism: m, N: int64(n), Questions: testCount}
+		for _, m := range []thresholdout.Name{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout} {
+			spec := thresholdout.Spec{Mechanism: m, N: int64(n), Questions: testCount}
 			if m == thresholdout.Thresholdout {
-				p.Training = int64(n)
+				spec.Training = int64(n)
 			}
-			if p, err = thresholdout.New(p); err != nil {
+			p, err := thresholdout.Plan(spec)
+			if err != nil {
 				return result, fmt.Errorf("experiments: p-hacking: %w", err)
 			}
 			cells = append(cells, &cell{condition: condition, params: p})
@@ -155,7 +156,7 @@ type hacker struct {
 	holdout    *part
 	training   *part
 	oracle     analysts.Oracle
-	params     thresholdout.Params
+	params     thresholdout.Guarantee
 	run        outcome
 }
 

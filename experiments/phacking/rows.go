@@ -59,7 +59,7 @@ func checksOf(rows []run.Row, table *tables.Groups, n int64) []run.Check {
 		run.Near("labels shuffled, exact answers: "+riskGroupDeviation, riskDeviation(table), deviationTolerance, shuffled(testPlain, riskGroupDeviation)),
 		run.AtLeast("labels shuffled, Bonferroni: "+riskGroupFalse, 0.8, shuffled(testBonferroni, riskGroupFalse)),
 	}
-	for _, m := range []thresholdout.Mechanism{thresholdout.Gaussian, thresholdout.Thresholdout} {
+	for _, m := range []thresholdout.Name{thresholdout.Gaussian, thresholdout.Thresholdout} {
 		for _, condition := range []string{labelsShuffled, labelsReal} {
 			checks = append(checks, run.AtMost(fmt.Sprintf("%s, %s: %s", condition, m, anyFalseDiscovery), level,
 				run.Find(rows, condition, string(m), n, anyFalseDiscovery)))

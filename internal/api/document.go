@@ -2,8 +2,10 @@ package api
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -51,7 +53,7 @@ func (a *API) config() huma.Config {
 }
 
 // published are the names that the document has for types whose own name says too little outside of their package.
-var published = map[string]string{"Params": "Guarantee", "Report": "Plan", "ColumnCard": "Column"}
+var published = map[string]string{"Amounts": "Cost", "Report": "Plan", "ColumnCard": "Column"}
 
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
@@ -199,6 +201,7 @@ func (a *API) finishDocument() {
 	plan["n"].Minimum, plan["training"].Minimum = number(bounds.MinUnits), number(0)
 	plan["confidence"].ExclusiveMinimum, plan["confidence"].Maximum = number(0), number(thresholdout.MaxConfidence)
 	plan["half_width"].ExclusiveMinimum, plan["half_width"].ExclusiveMaximum = number(0), number(1)
+	documentGuarantee(schemas["Guarantee"])
 	null := &huma.Schema{Type: "null"}
 	budget := schemas["Budget"].Properties
 	budget["tokens"] = &huma.Schema{OneOf: []*huma.Schema{budget["tokens"], null}, Description: "null where the mechanism has none"}
@@ -214,6 +217,29 @@ func (a *API) finishDocument() {
 		}
 		c.Data(http.StatusOK, "application/vnd.oai.openapi+json;version=3.1", body)
 	})
+}
+
+// documentGuarantee adds the members that a mechanism has beside those of every guarantee, and says whose they are.
+func documentGuarantee(s *huma.Schema) {
+	common := maps.Clone(s.Properties)
+	for _, k := range thresholdout.Kinds() {
+		for _, v := range k.Variants {
+			own := huma.SchemaFromType(huma.NewMapRegistry("", huma.DefaultSchemaNamer), reflect.TypeOf(v.Is).Elem())
+			for name, member := range own.Properties {
+				if common[name] != nil {
+					continue
+				}
+				says, known := "of "+string(k.Name)+": "+member.Description, s.Properties[name]
+				switch {
+				case known == nil:
+					member.Description = says
+					s.Properties[name] = member
+				case !strings.Contains(known.Description, says):
+					known.Description += "; " + says
+				}
+			}
+		}
+	}
 }
 
 func number(x float64) *float64 { return &x }

@@ -20,7 +20,7 @@ func TestPlans(t *testing.T) {
 	if report.Confidence != 0.95 || report.Recommended == "" {
 		t.Errorf("%s", r.body)
 	}
-	want, err := thresholdout.New(thresholdout.Params{Mechanism: thresholdout.Gaussian, N: 100_000, Questions: 1000})
+	want, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: 100_000, Questions: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

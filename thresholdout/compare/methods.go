@@ -40,7 +40,7 @@ const (
 // method is one way to answer and bound k questions.
 type method struct {
 	name      string
-	mechanism thresholdout.Mechanism // that plans it; "" where it is a formula alone
+	mechanism thresholdout.Name // that plans it; "" where it is a formula alone
 	published bool
 	applies   func(r Request) bool
 	at        func(r Request, k int64) (promise, error)
@@ -88,10 +88,10 @@ var methods = []method{
 
 // created is what a holdout with these settings promises of its last answer, with so many tokens spent as are named, one promise for each.
 // A guarantee that cannot be given promises nothing: its half-width is infinite.
-func (r Request) created(p thresholdout.Params, k int64, tokens ...int64) ([]promise, error) {
-	p.N, p.Questions, p.Confidence = r.N, k, r.Confidence
+func (r Request) created(spec thresholdout.Spec, k int64, tokens ...int64) ([]promise, error) {
+	spec.N, spec.Questions, spec.Confidence = r.N, k, r.Confidence
 	promises := make([]promise, len(tokens))
-	p, err := thresholdout.New(p)
+	p, err := thresholdout.Plan(spec)
 	var refused *thresholdout.ParamError
 	if err != nil && !errors.As(err, &refused) {
 		return nil, err
@@ -111,8 +111,8 @@ func (r Request) created(p thresholdout.Params, k int64, tokens ...int64) ([]pro
 }
 
 // plain is what a mechanism without tokens promises.
-func (r Request) plain(p thresholdout.Params, k int64) (promise, error) {
-	promises, err := r.created(p, k, 0)
+func (r Request) plain(spec thresholdout.Spec, k int64) (promise, error) {
+	promises, err := r.created(spec, k, 0)
 	if err != nil {
 		return promise{}, err
 	}
@@ -125,13 +125,13 @@ func nonAdaptive(r Request, k int64) (promise, error) {
 }
 
 func splitting(r Request, k int64) (promise, error) {
-	p, err := r.plain(thresholdout.Params{Mechanism: thresholdout.Split}, k)
+	p, err := r.plain(thresholdout.Spec{Mechanism: thresholdout.Split}, k)
 	p.assumes = assumesAlike
 	return p, err
 }
 
 func publishedNoise(r Request, k int64) (promise, error) {
-	return r.plain(thresholdout.Params{Mechanism: thresholdout.Gaussian, Published: true}, k)
+	return r.plain(thresholdout.Spec{Mechanism: thresholdout.Gaussian, Published: true}, k)
 }
 
 // constantNoise is what an owner gets who names the best constant noise.
@@ -140,26 +140,26 @@ func constantNoise(r Request, k int64) (promise, error) {
 	if err != nil {
 		return promise{}, err
 	}
-	return r.plain(thresholdout.Params{Mechanism: thresholdout.Gaussian, Sigma: sigma}, k)
+	return r.plain(thresholdout.Spec{Mechanism: thresholdout.Gaussian, Sigma: sigma}, k)
 }
 
 func scheduledNoise(r Request, k int64) (promise, error) {
-	return r.plain(thresholdout.Params{Mechanism: thresholdout.Gaussian}, k)
+	return r.plain(thresholdout.Spec{Mechanism: thresholdout.Gaussian}, k)
 }
 
 func roundsOf(r Request, k int64) (promise, error) {
 	rounds := min(r.Rounds, k)
-	p, err := r.plain(thresholdout.Params{Mechanism: thresholdout.Gaussian, Rounds: rounds}, k)
+	p, err := r.plain(thresholdout.Spec{Mechanism: thresholdout.Gaussian, Rounds: rounds}, k)
 	p.rounds = rounds
 	p.assumes = fmt.Sprintf("%s, the questions of a round fixed before any of its answers is seen", plural(rounds, "round"))
 	return p, err
 }
 
 // comparing is a mechanism that compares with a training part, with no token spent.
-func comparing(m thresholdout.Mechanism) func(Request, int64) (promise, error) {
+func comparing(m thresholdout.Name) func(Request, int64) (promise, error) {
 	return func(r Request, k int64) (promise, error) {
 		tokens := r.tokens(k)
-		of, err := r.created(thresholdout.Params{Mechanism: m, Training: r.Training, Tokens: tokens}, k, 0, tokens)
+		of, err := r.created(thresholdout.Spec{Mechanism: m, Training: r.Training, Tokens: tokens}, k, 0, tokens)
 		if err != nil {
 			return promise{}, err
 		}

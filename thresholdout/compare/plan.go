@@ -57,7 +57,7 @@ type MethodPlan struct {
 	Method string `json:"method"` // one of the Method constants
 
 	// Mechanism is what a holdout is created with to get this; absent for what is a formula alone.
-	Mechanism thresholdout.Mechanism `json:"mechanism,omitempty"`
+	Mechanism thresholdout.Name `json:"mechanism,omitempty"`
 
 	// HalfWidth is that of Questions questions, nil where there is none: more slices than units. From 1/2 on it promises nothing that is
 	// not known of a mean in [0,1] beforehand.

@@ -169,8 +169,8 @@ func drawRequest(t *rapid.T) Request {
 
 // create is the guarantee of a holdout whose owner asks for a row of the plan, in the words of the API: the mechanism, and what else he
 // must name for it. It knows nothing of how the plan was made.
-func create(r Request, row MethodPlan, questions int64) (thresholdout.Params, error) {
-	p := thresholdout.Params{Mechanism: row.Mechanism, N: r.N, Training: r.Training, Questions: questions, Confidence: r.Confidence}
+func create(r Request, row MethodPlan, questions int64) (thresholdout.Guarantee, error) {
+	p := thresholdout.Spec{Mechanism: row.Mechanism, N: r.N, Training: r.Training, Questions: questions, Confidence: r.Confidence}
 	switch row.Method {
 	case MethodConstant:
 		p.Sigma = row.NoiseSigma
@@ -183,11 +183,11 @@ func create(r Request, row MethodPlan, questions int64) (thresholdout.Params, er
 			p.Tokens = min(r.Tokens, questions)
 		}
 	}
-	return thresholdout.New(p)
+	return thresholdout.Plan(p)
 }
 
 // widthOf is the half-width that a card says, or for thresholdout, whose card says none, that of the last answer's interval around 1/2.
-func widthOf(p thresholdout.Params) float64 {
+func widthOf(p thresholdout.Guarantee) float64 {
 	if p.Mechanism != thresholdout.Thresholdout {
 		return p.HalfWidth
 	}
@@ -205,7 +205,7 @@ func TestPlanIsWhatCreateGives(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rows := map[thresholdout.Mechanism]int{}
+		rows := map[thresholdout.Name]int{}
 		for _, row := range report.Methods {
 			if row.Mechanism == "" {
 				continue
@@ -235,7 +235,7 @@ func TestPlanIsWhatCreateGives(t *testing.T) {
 				t.Fatalf("%+v: %s is recommended, and cannot be created", r, row.Method)
 			}
 		}
-		want := []thresholdout.Mechanism{thresholdout.Gaussian, thresholdout.Split}
+		want := []thresholdout.Name{thresholdout.Gaussian, thresholdout.Split}
 		if r.Training > 0 && !r.Published {
 			want = append(want, thresholdout.GuessAndCheck, thresholdout.Thresholdout)
 		}
@@ -282,7 +282,7 @@ func TestQuestionsWithinIsWhatCreateGives(t *testing.T) {
 			if k == 0 || row.Method != MethodScheduled && row.Method != MethodJLNRSSGDP {
 				continue
 			}
-			p, err := thresholdout.New(thresholdout.Params{Mechanism: row.Mechanism, N: r.N, Confidence: r.Confidence, HalfWidth: r.HalfWidth, Published: row.Method == MethodJLNRSSGDP})
+			p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: row.Mechanism, N: r.N, Confidence: r.Confidence, HalfWidth: r.HalfWidth, Published: row.Method == MethodJLNRSSGDP})
 			if err != nil || p.Questions != k {
 				t.Errorf("%+v: %s: the plan says %d questions, a holdout of that half-width has %d, %v", r, row.Method, k, p.Questions, err)
 			}

@@ -63,9 +63,9 @@ func TestNotesAreTrue(t *testing.T) {
 
 // TestSurprisesWiden: how wide intervals are at the end, when all tokens are spent, is what the created holdout says.
 func TestSurprisesWiden(t *testing.T) {
-	for m, mechanism := range map[string]thresholdout.Mechanism{MethodGuessCheck: thresholdout.GuessAndCheck} {
+	for m, mechanism := range map[string]thresholdout.Name{MethodGuessCheck: thresholdout.GuessAndCheck} {
 		report := planned(t, Request{N: 5000, Questions: 500, Confidence: 0.95, Training: 5000, Tokens: 40})
-		p, err := thresholdout.New(thresholdout.Params{Mechanism: mechanism, N: 5000, Training: 5000, Questions: 500, Confidence: 0.95, Tokens: 40})
+		p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: mechanism, N: 5000, Training: 5000, Questions: 500, Confidence: 0.95, Tokens: 40})
 		if err != nil {
 			t.Fatal(err)
 		}
