@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/internal/nearest"
+	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
 const createHoldout = "create-holdout"
@@ -39,17 +41,35 @@ var settings = []setting{
 	text("features", "secret, or public: all columns of the holdout rows but the label can be downloaded, so that models can be judged by their predictions; default: secret", func(s *holdout.Settings) *string { return &s.Features }),
 	text("stratify", "a column whose values both parts get in proportion; its counts become public", func(s *holdout.Settings) *string { return &s.Stratify }),
 	text("split", "hash: a random split by a secret key; time:COLUMN: the training part is earlier; given: you upload the parts training and holdout; default: hash", func(s *holdout.Settings) *string { return &s.Split }),
-	text("mechanism", "auto, gaussian, guess_and_check, thresholdout, split, ladder (a leaderboard of zero_one losses), or naive if the server allows it; default: auto, which is guess_and_check if its planned intervals are narrower or tokens are given, else gaussian", func(s *holdout.Settings) *string { return &s.Mechanism }),
-	text("form", "of thresholdout: gaussian or laplace; default: gaussian", func(s *holdout.Settings) *string { return &s.Form }),
-	text("preset", "science2015: threshold 4/sqrt(n) and noise 1/sqrt(n)", func(s *holdout.Settings) *string { return &s.Preset }),
+	text("mechanism", mechanismsDoc(), func(s *holdout.Settings) *string { return &s.Mechanism }),
+	text("form", taken("form", "gaussian or laplace; default: gaussian"), func(s *holdout.Settings) *string { return &s.Form }),
+	text("preset", taken("preset", "science2015: threshold 4/sqrt(n) and noise 1/sqrt(n)"), func(s *holdout.Settings) *string { return &s.Preset }),
 	integer("questions", "how many questions may be asked; each mean that is released counts as one", func(s *holdout.Settings) *int64 { return &s.Questions }),
-	integer("rounds", "of gaussian: in how many requests the questions are asked. The questions of a request are chosen before any of its answers is seen, so intervals are narrower. Unused questions of a round are lost. 1 is a batch that is fixed beforehand; default: one question after the other", func(s *holdout.Settings) *int64 { return &s.Rounds }),
-	integer("tokens", "of guess_and_check and thresholdout: how many guesses may be wrong; each one costs a token", func(s *holdout.Settings) *int64 { return &s.Tokens }),
+	integer("rounds", taken("rounds", "in how many requests the questions are asked. The questions of a request are chosen before any of its answers is seen, so intervals are narrower. Unused questions of a round are lost. 1 is a batch that is fixed beforehand; default: one question after the other"), func(s *holdout.Settings) *int64 { return &s.Rounds }),
+	integer("tokens", taken("tokens", "how many guesses may be wrong; each one costs a token"), func(s *holdout.Settings) *int64 { return &s.Tokens }),
 	decimalNumber("confidence", "the probability that all intervals together hold, for example 0.95", func(s *holdout.Settings) *float64 { return &s.Confidence }),
-	decimalNumber("half_width", "of gaussian: the half-width that every answer should have", func(s *holdout.Settings) *float64 { return &s.HalfWidth }),
-	decimalNumber("threshold", "of thresholdout, in units of a row function's [0,1]; of ladder: the step by which the board moves", func(s *holdout.Settings) *float64 { return &s.Threshold }),
-	decimalNumber("sigma", "the scale of the noise, in units of a row function's [0,1]", func(s *holdout.Settings) *float64 { return &s.Sigma }),
-	text("bounds", "any, or published: only bounds of the literature; default: any", func(s *holdout.Settings) *string { return &s.Bounds }),
+	decimalNumber("half_width", taken("half_width", "the half-width that every answer should have"), func(s *holdout.Settings) *float64 { return &s.HalfWidth }),
+	decimalNumber("threshold", taken("threshold", "of thresholdout, how far the training mean may be from the holdout mean; of ladder, the step by which the board moves; in units of a row function's [0,1]"), func(s *holdout.Settings) *float64 { return &s.Threshold }),
+	decimalNumber("sigma", taken("sigma", "the scale of the noise, in units of a row function's [0,1]"), func(s *holdout.Settings) *float64 { return &s.Sigma }),
+	text("bounds", taken("bounds", "any, or published: only bounds of the literature; default: any"), func(s *holdout.Settings) *string { return &s.Bounds }),
+}
+
+// mechanismsDoc says what each mechanism does.
+func mechanismsDoc() string {
+	var b strings.Builder
+	for _, k := range thresholdout.Kinds() {
+		allowed := ""
+		if k.Unprotected {
+			allowed = " (if the server allows it)"
+		}
+		fmt.Fprintf(&b, "%s%s: %s. ", k.Name, allowed, k.Says)
+	}
+	return b.String() + "Default: auto"
+}
+
+// taken says of a parameter which mechanisms take it.
+func taken(param, doc string) string {
+	return doc + ". Of " + strings.Join(thresholdout.Takers(param), ", ")
 }
 
 func text(name, doc string, field func(*holdout.Settings) *string) setting {
