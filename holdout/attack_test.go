@@ -76,9 +76,11 @@ func reopenLedger(t *testing.T, s *Service, fault func(step string) error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.ledger, err = sqlite.Open(t.Context(), s.path(ledgerFile), ledger.Options{Key: secret.derive("ledger"), Fault: fault}); err != nil {
+	opened, err := sqlite.Open(t.Context(), s.path(ledgerFile), ledger.Options{Key: secret.derive("ledger"), Fault: fault})
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.ledger = opened
 }
 
 // atRest waits until nothing of a holdout is in flight, and checks that nothing is reserved then.

@@ -20,6 +20,8 @@ type commit struct {
 	last   bool      // no wave of the request comes after it
 	time   time.Time // of its entries
 	unsure bool      // an update ended without saying whether it is durable
+
+	refusals int // of the ledger to record even a void, in a row
 }
 
 // commitItem is a question whose rows were read, or may have been.
@@ -46,6 +48,10 @@ const (
 	firstRetry = 100 * time.Millisecond
 	lastRetry  = 5 * time.Second
 )
+
+// maxRefusals is how often in a row the ledger may refuse to record even a void, before its place for the holdout is taken to be damaged. A
+// refusal is the ledger's answer, not its absence: a fourth time it will not be another.
+const maxRefusals = 3
 
 // finish records all items, piece by piece. While the ledger cannot record them it gives up waiting, and a goroutine of the service
 // goes on: the asker is told to come back, and what was read stays reserved until it is debited. landed is false then.
@@ -89,7 +95,7 @@ func (c *commit) retry(ctx context.Context) {
 
 // gone reports whether there is nothing left to record in.
 func gone(err error) bool {
-	return errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDeleted) || errors.Is(err, ledger.ErrNotFound)
+	return errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDeleted) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt)
 }
 
 // next makes the next piece durable: with its answers or, should the ledger refuse one of them, all of it as void. failed is why
@@ -104,14 +110,30 @@ func (c *commit) next(ctx context.Context) (failed, err error) {
 		for i := range voids {
 			voids[i].failed = err
 		}
-		if out, err = c.update(ctx, voids); err != nil {
-			return nil, err
-		}
+		out, err = c.update(ctx, voids)
 	}
 	if err != nil {
-		return nil, err
+		return nil, c.giveUp(err)
 	}
+	c.refusals = 0
 	return c.settle(piece, out), nil
+}
+
+// giveUp takes the holdout out of service where nothing can be recorded of it any more: its place in the ledger was damaged while the server
+// runs, or the ledger refuses whatever it is given. What was read and not debited was released to nobody; nothing more is read, and the
+// reservation ends, so that the holdout can be deleted. Other errors it leaves as they are: the commit is tried again.
+func (c *commit) giveUp(err error) error {
+	h, s := c.flight.holdout, c.flight.service
+	if !gone(err) && !errors.Is(err, ledger.ErrUnavailable) {
+		if c.refusals++; c.refusals > maxRefusals {
+			err = &ledger.CorruptError{Holdout: h.id, Seq: -1, Reason: "the ledger refuses to record what was read", Err: err}
+		}
+	}
+	if errors.Is(err, ledger.ErrCorrupt) {
+		err = s.damaged(h.id, true, err)
+		s.tables.drop(h.id, func() {}) // whoever asks next hears why
+	}
+	return err
 }
 
 // piece is what the next update records.
@@ -150,7 +172,7 @@ func (c *commit) update(ctx context.Context, piece []commitItem) (out []recorded
 func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, state thresholdout.State, err error) {
 	f := c.flight
 	if state, err = f.holdout.readState(tx.State()); err != nil {
-		return nil, state, err
+		return nil, state, &ledger.CorruptError{Holdout: f.holdout.id, Seq: -1, Reason: "mechanism state", Err: err}
 	}
 	if c.unsure {
 		if out = c.earlier(tx, piece); out != nil {

@@ -80,7 +80,7 @@ func (q *quarantine) state(id string) string {
 func (s *Service) damaged(id string, forGood bool, cause error) *Error {
 	what := "the files of this holdout are damaged or missing; restore holdouts/" + id + " from a backup"
 	if forGood {
-		what = "this holdout's place in the ledger is damaged; restore the data directory from a backup, or delete the holdout"
+		what = "this holdout's place in the ledger is damaged; restore the data directory from a backup"
 	}
 	if errors.Is(cause, ledger.ErrVersion) || errors.Is(cause, dataset.ErrVersion) {
 		what = "this holdout was written in a format that this server does not know; start the holdoutd that wrote it, or a newer one"

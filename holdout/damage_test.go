@@ -9,7 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
 // breakage is one way in which what a holdout rests on can stop being what it was.
@@ -284,5 +287,70 @@ func TestDamagedExport(t *testing.T) {
 		if again := download(); again != first {
 			t.Errorf("%s: served %d bytes that are not the %d of before", name, len(again), len(first))
 		}
+	}
+}
+
+// TestDamageInFlight: the ledger's place for a holdout is damaged, or refuses whatever it is given, after rows were read. The request hears that the
+// holdout is damaged or that it must come back, nothing of it is released, nothing more is read, what was reserved is given back, and the holdout can be
+// deleted; the others go on. It would notice a commit that is tried again for ever, and so a deletion that never has its turn.
+func TestDamageInFlight(t *testing.T) {
+	for name, harm := range map[string]func(t *testing.T, dir, id string){
+		"the state does not open": func(t *testing.T, dir, id string) {
+			db, err := sql.Open("sqlite", "file://"+filepath.Join(dir, ledgerFile))
+			must(t, err)
+			defer db.Close()
+			_, err = db.Exec("UPDATE books SET state = zeroblob(100)"+ofFirst, id)
+			must(t, err)
+		},
+		"every entry is refused": func(t *testing.T, dir, id string) {
+			setFault(t, func(table string, seq int64) error {
+				if table == "entries" {
+					return errRefused
+				}
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			first, second := create(t, s, Settings{Questions: 20}, visits(t, 1000, 1)), create(t, s, Settings{Questions: 20}, visits(t, 1000, 2))
+			known := ask(t, s, first.ID, mean(1))
+			plantFaults(t, dir)
+			var harmed atomic.Bool
+			harmed.Store(true) // not by what opening commits
+			reopenLedger(t, s, func(step string) error {
+				if step == ledger.StepBegin && harmed.CompareAndSwap(false, true) {
+					harm(t, dir, first.ID)
+					return errors.New("the disk fails once, so that the books are read again")
+				}
+				return nil
+			})
+			c := count(t, s, first.ID)
+			harmed.Store(false)
+			_, err := s.Ask(t.Context(), analyst, first.ID, []byte(mean(2)), "")
+			if kind := KindOf(err); kind != Unavailable && kind != Damaged {
+				t.Errorf("the question in flight: %v", err)
+			}
+			atRest(t, s, first.ID)
+			if card, err := s.Card(t.Context(), analyst, first.ID); err != nil || card.State != StateDamaged {
+				t.Errorf("the card: %+v %v", card.State, err)
+			}
+			before := c.functions.Load()
+			_, err = s.Ask(t.Context(), analyst, first.ID, []byte(mean(3)), "")
+			wantKind(t, "a new question", err, Damaged)
+			if c.functions.Load() != before {
+				t.Error("rows are read of a holdout that cannot be debited")
+			}
+			if a := ask(t, s, first.ID, mean(1)); !a.Replayed || string(a.Body) != string(known.Body) {
+				t.Errorf("a recorded answer is replayed as %s", a.Body)
+			}
+			setFault(t, nil)
+			ask(t, s, second.ID, mean(2))
+			if questions, _ := spentOf(t, s, first.ID); questions != 1 {
+				t.Errorf("%d questions spent, want the 1 that was answered", questions)
+			}
+			must(t, s.Delete(t.Context(), admin, first.ID))
+		})
 	}
 }

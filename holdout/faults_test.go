@@ -66,7 +66,7 @@ func setFault(t *testing.T, ask func(table string, seq int64) error) {
 }
 
 // written are the statements with which a ledger writes for a question, each with its row's place in the chain.
-var written = map[string]string{"entries": "INSERT", "books": "UPDATE", "idempotency": "INSERT"}
+var written = map[string]string{"entries": "INSERT", "books": "UPDATE", "meters": "UPDATE", "idempotency": "INSERT"}
 
 // plantFaults makes an open service's database ask faults before it writes.
 func plantFaults(t *testing.T, dir string) {
@@ -76,7 +76,7 @@ func plantFaults(t *testing.T, dir string) {
 	defer db.Close()
 	for table, verb := range written {
 		seq := "NEW.seq"
-		if table == "idempotency" {
+		if table == "idempotency" || table == "meters" {
 			seq = "0"
 		}
 		_, err := db.Exec(fmt.Sprintf(`CREATE TRIGGER planted_%[1]s BEFORE %[2]s ON %[1]s WHEN planted_fault('%[1]s', %[3]s) = 1
