@@ -10,6 +10,7 @@ import (
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
 	"github.com/holdoutd/holdoutd/queries/model"
 	"github.com/holdoutd/holdoutd/rowfn"
+	"github.com/holdoutd/holdoutd/rowfn/wire"
 )
 
 // TestSoftmaxOfLargeScores: probabilities are those of the scores' differences, however large the scores are and wherever the largest stands.
@@ -63,6 +64,31 @@ func TestDescriptionsAreWhole(t *testing.T) {
 			for _, function := range functions {
 				if strings.HasPrefix(function, "the mean over the unit's rows of") != grouped {
 					t.Errorf("%s, grouped %v: %q", c.body, grouped, function)
+				}
+			}
+		}
+	}
+}
+
+// TestPlansTravel: what every example of every type compiles to can be written for another engine, and is read there as it was. It would
+// notice a plan that breaks the contract of row functions.
+func TestPlansTravel(t *testing.T) {
+	for _, k := range kinds {
+		for _, body := range k.examples {
+			for _, grouped := range []bool{false, true} {
+				plan, err := mustParse(t, body).Compile(context.Background(), flights, Grouped(grouped), Training(halves{}))
+				if err != nil {
+					t.Errorf("%s: %v", body, err)
+					continue
+				}
+				text, err := wire.Marshal(rowfn.Batch{Functions: plan.Functions}, wire.Inline)
+				if err != nil {
+					t.Errorf("%s: %v", body, err)
+					continue
+				}
+				read, err := wire.Parse(text, model.Received)
+				if err != nil || len(read.Functions) != len(plan.Functions) {
+					t.Errorf("%s: %v", body, err)
 				}
 			}
 		}

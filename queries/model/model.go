@@ -58,7 +58,7 @@ func Parse(body []byte) (*Model, error) {
 	}
 	digest := sha256.Sum256(m.Canonical())
 	m.id = hex.EncodeToString(digest[:])
-	m.scorer.id = m.id
+	m.scorer.of = m
 	return m, nil
 }
 
