@@ -107,7 +107,7 @@ func TestPlantedFaults(t *testing.T) {
 	}{
 		{"non-adaptive intervals", 400, func(seed uint64) analysts.Oracle { return naive.oracle(params(t, naive, 400, 300), seed) }},
 		{"forgotten debit", 400, func(seed uint64) analysts.Oracle {
-			return &forgetful{Holdout: *analysts.NewHoldout(params(t, gaussian, 400, 50), seed<<20), limit: 8000}
+			return &forgetful{Holdout: *analysts.NewHoldout(params(t, gaussian, 400, 50), seed<<20), limit: 3000}
 		}},
 		{"no noise", 1000, func(seed uint64) analysts.Oracle {
 			return &silent{Holdout: *analysts.NewHoldout(params(t, gaussian, 1000, 1500), seed)}
@@ -135,7 +135,7 @@ func TestEveryAttackBites(t *testing.T) {
 // TestReproducible: the same seed gives the same rows, in whatever order games end, and another seed others.
 func TestReproducible(t *testing.T) {
 	rows := func(seed uint64) []run.Row {
-		r, err := measure(context.Background(), run.Options{Seed: seed, Quick: true, Repetitions: 2})
+		r, err := measure(context.Background(), run.Options{Seed: seed, Quick: true, Repetitions: 1})
 		if err != nil || !r.Complete {
 			t.Fatal(r.Complete, err)
 		}

@@ -12,12 +12,15 @@ import (
 // ChernoffInterval is the set of means p with n kl(mean||p) <= level, for n independent values in [0,1]: each end misses with
 // probability at most e^-level (Chernoff).
 func ChernoffInterval(n, mean, level float64) (low, high float64) {
-	mean = min(max(mean, 0), 1)
-	return 1 - chernoffHigh(n, 1-mean, level), chernoffHigh(n, mean, level)
+	return chernoffLow(n, mean, level), chernoffHigh(n, mean, level)
 }
 
-// chernoffHigh is the largest p with n kl(mean||p) <= level, from above.
+// chernoffLow is the least p with n kl(mean||p) <= level, from below.
+func chernoffLow(n, mean, level float64) float64 { return 1 - chernoffHigh(n, 1-mean, level) }
+
+// chernoffHigh is the largest p with n kl(mean||p) <= level, from above. A mean outside of [0,1] is taken for its end.
 func chernoffHigh(n, mean, level float64) float64 {
+	mean = min(max(mean, 0), 1)
 	lo, hi := mean, 1.0
 	if mean == 0 {
 		return -math.Expm1(-level / n)
@@ -75,9 +78,7 @@ func (c Capped) MeanInterval(answer, sigma, rounding float64) (low, high float64
 	}
 	noise += rounding
 	level := c.Level(c.Share)
-	low, _ = ChernoffInterval(c.N, answer-noise, level)
-	_, high = ChernoffInterval(c.N, answer+noise, level)
-	return low, high, nil
+	return chernoffLow(c.N, answer-noise, level), chernoffHigh(c.N, answer+noise, level), nil
 }
 
 // FractionInterval is MeanInterval with the exact binomial tail, for a yes/no question about independent units of one law. The
@@ -134,9 +135,7 @@ const exactTrials = 1 << 26
 // are none.
 func binomialEnds(n, fewest, most, level float64) (low, high float64) {
 	if n > exactTrials {
-		low, _ = ChernoffInterval(n, fewest/n, level)
-		_, high = ChernoffInterval(n, most/n, level)
-		return low, high
+		return chernoffLow(n, fewest/n, level), chernoffHigh(n, most/n, level)
 	}
 	return binomial.Low(n, fewest, level), binomial.High(n, most, level)
 }
