@@ -8,6 +8,9 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
+// MethodThresholdout is the name of its method.
+const MethodThresholdout = "thresholdout"
+
 var thresholdoutKind = Kind{
 	Name:    Thresholdout,
 	Says:    "answers with the training mean where the holdout agrees, by a noisy comparison; else with the holdout mean and noise, for a token",
@@ -17,6 +20,8 @@ var thresholdoutKind = Kind{
 		{"form=gaussian", (*forcedRuns)(nil)},
 		{"form=laplace", (*laplace)(nil)},
 	},
+	Methods: []Method{{Name: MethodThresholdout, Formula: "T + u + sqrt(E/(2n)), E = n/(n-m) ln(6k(B+1)C(j-1,f)/β) + (n/m) I_f at the best m, u of the comparisons' noise",
+		Source: "[proof](proofs/adaptive-hoeffding.md), section 6, for the mechanism of Dwork et al., arXiv 1506.02629"}},
 	Plan: planThresholdout,
 	Read: readThresholdout,
 }

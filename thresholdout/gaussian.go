@@ -7,6 +7,14 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
+// Names of its methods, and of the bounds that its answers name.
+const (
+	MethodPublished = "jlnrss-gdp"
+	MethodConstant  = "adaptive-hoeffding"
+	MethodScheduled = "adaptive-hoeffding-scheduled"
+	MethodRounds    = "adaptive-hoeffding-rounds"
+)
+
 var gaussianKind = Kind{
 	Name:  Gaussian,
 	Says:  "answers every question with the holdout mean and Gaussian noise",
@@ -14,6 +22,16 @@ var gaussianKind = Kind{
 	Variants: []Variant{
 		{"one by one, or in rounds", (*gaussian)(nil)},
 		{"with published bounds", (*published)(nil)},
+	},
+	Methods: []Method{
+		{Name: MethodPublished, Formula: "the same with δ(ε) of μ-GDP, μ = sqrt(k)/(nσ)",
+			Source: "the same; δ(ε) from Dong, Roth, Su, arXiv 1905.02383, corollary 2.13", Published: "its parts; combined for this project"},
+		{Name: MethodConstant, Formula: "the root W of 2 Σ pbar(W, σ, I_{j-1}) = 0.9 β, I_j = j/(8σ²(n-1)); about sqrt(I/(2n)) + sqrt(2(σ²+1/(4n)) ln(2k/β))",
+			Source: "[proof](proofs/adaptive-hoeffding.md)", Sigma: BestSigma},
+		{Name: MethodScheduled, Formula: "the same with σ_j = s(1-u_j), 6u² - 8u³ + 3u⁴ = (j-1/2)/k: early answers have more noise",
+			Source: "[proof](proofs/adaptive-hoeffding.md)"},
+		{Name: MethodRounds, Formula: "the same with the I of before the round, each round its own σ, the last one none",
+			Source: "[proof](proofs/adaptive-hoeffding.md)", InRounds: true},
 	},
 	Plan: planGaussian,
 	Read: readGaussian,
@@ -157,11 +175,11 @@ func (m *gaussian) interval(s State, value float64) *Interval {
 func (m *gaussian) bound() string {
 	switch {
 	case m.Rounds > 0:
-		return "adaptive-hoeffding-rounds"
+		return MethodRounds
 	case m.Scheduled:
-		return "adaptive-hoeffding-scheduled"
+		return MethodScheduled
 	}
-	return "adaptive-hoeffding"
+	return MethodConstant
 }
 
 // narrow cuts the interval of a plain answer to its common part with Chernoff's, which is narrower for means near 0 and 1 once

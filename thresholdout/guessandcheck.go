@@ -38,14 +38,19 @@ const (
 	deviations = 3.0
 )
 
+// MethodGuessCheck is the name of its method, and of the bound that its answers name.
+const MethodGuessCheck = "guess-and-check"
+
 var guessAndCheckKind = Kind{
 	Name:     GuessAndCheck,
 	Says:     "confirms a guess, the training mean or the analyst's own, where the holdout agrees; else answers from the holdout, for a token",
 	Takes:    []string{ParamTokens},
 	Assumes:  "guesses from the training part are mostly right: each that is not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold whatever is guessed",
 	Variants: []Variant{{"", (*guessAndCheck)(nil)}},
-	Plan:     planGuessAndCheck,
-	Read:     readGuessAndCheck,
+	Methods: []Method{{Name: MethodGuessCheck, Formula: "|g-h| ≤ d, then n kl(g±d || x) ≤ E = ln(2k(B+1)/β) + ln C(j,f) + f ln c + …",
+		Source: "[proof](proofs/guess-and-check.md), after Rogers et al., arXiv 1906.09231"}},
+	Plan: planGuessAndCheck,
+	Read: readGuessAndCheck,
 }
 
 // guessAndCheck answers with a guess while the holdout mean is near it, else from the holdout for a token
@@ -133,9 +138,9 @@ func (h Head) within(level, low, high float64) (float64, float64) {
 // reported is the interval of an answer that is known to be within near of the holdout mean, for the reason named.
 func (m *guessAndCheck) reported(level, value, near float64, reason string) *Interval {
 	low, high := m.within(level, value-near, value+near)
-	bound := "guess-and-check"
+	bound := MethodGuessCheck
 	if m.Cells == 0 {
-		bound = "guess-and-check-gaussian"
+		bound = MethodGuessCheck + "-gaussian"
 	}
 	return &Interval{Low: low, High: high, Bound: bound,
 		Parts: map[string]float64{reason: near, "sampling_and_adaptivity": max(high-value, value-low) - near}}

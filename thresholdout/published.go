@@ -15,8 +15,6 @@ type published struct {
 	Published bool    `json:"published" doc:"intervals rest on a published bound"`
 }
 
-const boundPublished = "jlnrss-gdp"
-
 func planPublished(s Spec) (Mechanism, error) {
 	s, err := s.reach(1-s.Confidence, func(n int64, beta, w float64) (int64, error) {
 		return bounds.LargestWithin(w, func(k int64) (float64, error) {
@@ -44,7 +42,7 @@ func (m *published) Release(s State, in Input, from Noise) (Output, Memory, erro
 
 // Preview implements [Mechanism].
 func (m *published) Preview(_ State, value float64) *Interval {
-	return around(value, m.HalfWidth, boundPublished, map[string]float64{"sampling_and_noise": m.HalfWidth, "adaptivity": 0}) // not told apart
+	return around(value, m.HalfWidth, MethodPublished, map[string]float64{"sampling_and_noise": m.HalfWidth, "adaptivity": 0}) // not told apart
 }
 
 // Promise implements [Mechanism].

@@ -2,6 +2,9 @@ package thresholdout
 
 import "github.com/holdoutd/holdoutd/thresholdout/bounds"
 
+// MethodSplitting is the name of its method, and of the bound that its answers name.
+const MethodSplitting = "splitting"
+
 var splitKind = Kind{
 	Name:  Split,
 	Says:  "answers every question from units that no other question reads",
@@ -9,15 +12,15 @@ var splitKind = Kind{
 	Assumes: "units are alike: drawn from one population, independently of each other. Each question reads units that none has read before. Where units differ, its interval is about " +
 		"the mean of the expectations of the units that no earlier question has read",
 	Variants: []Variant{{"", (*split)(nil)}},
-	Plan:     planSplit,
-	Read:     ReadAs[split],
+	Methods: []Method{{Name: MethodSplitting, Formula: "sqrt(ln(2k/β)/(2 floor(n/k))): every question has a slice of its own",
+		Source: "Hoeffding 1963, [proof](proofs/split.md); for yes/no questions Clopper and Pearson 1934 on each slice is narrower", Published: "yes"}},
+	Plan: planSplit,
+	Read: ReadAs[split],
 }
 
 // split gives every question units of its own, so that earlier answers tell nothing about them. It needs units that are alike
 // (docs/proofs/split.md).
 type split struct{ Head }
-
-const boundSplit = "splitting"
 
 func planSplit(s Spec) (Mechanism, error) {
 	s = s.orDefault(min(DefaultQuestions, s.N))
@@ -45,13 +48,13 @@ func (m *split) Slice(s State) (from, to int64) {
 // Release implements [Mechanism].
 func (m *split) Release(s State, in Input, _ Noise) (Output, Memory, error) {
 	out := Output{Value: in.Holdout.value(0), Source: FromHoldout}
-	out.Interval = around(out.Value, m.HalfWidth, boundSplit, map[string]float64{"sampling": m.HalfWidth})
+	out.Interval = around(out.Value, m.HalfWidth, MethodSplitting, map[string]float64{"sampling": m.HalfWidth})
 	return out, s.Memory, nil
 }
 
 // Preview implements [Mechanism].
 func (m *split) Preview(_ State, value float64) *Interval {
-	return around(value, m.HalfWidth, boundSplit, nil)
+	return around(value, m.HalfWidth, MethodSplitting, nil)
 }
 
 // Promise implements [Mechanism].

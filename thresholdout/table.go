@@ -17,14 +17,27 @@ type Kind struct {
 	Unprotected bool
 	// Variants are what Plan can make of it; of a choice among other mechanisms there are none.
 	Variants []Variant
-	Plan     func(Spec) (Mechanism, error)
-	Read     func(text []byte) (Mechanism, error) // a stored one; nil for a choice
+	// Methods are the rows that the planner has for it (thresholdout/compare).
+	Methods []Method
+	Plan    func(Spec) (Mechanism, error)
+	Read    func(text []byte) (Mechanism, error) // a stored one; nil for a choice
 }
 
 // Variant is one form of a mechanism. Is is a nil pointer of its type, which says what it is able to do and which numbers it has.
 type Variant struct {
 	Says string // when it is planned; "" where there is one form only
 	Is   Mechanism
+}
+
+// Method is a way to plan a mechanism for so many units and questions, as a planner lists it beside the bounds of the literature.
+type Method struct {
+	Name      string
+	Formula   string // of the half-width, for people
+	Source    string
+	Published string // "yes", or what of it is; "" for a bound of this project
+	InRounds  bool   // for questions in rounds
+	// Sigma is the constant noise that is asked for; nil leaves it to Plan.
+	Sigma func(n, k int64, confidence float64) (float64, error)
 }
 
 // kinds is the table of mechanisms, in the order in which they are shown. It is filled by init because a choice among mechanisms

@@ -1,31 +1,32 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/thresholdout"
-	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
 // Names of the methods that Plan compares.
 const (
 	MethodNonAdaptive  = "non-adaptive"
-	MethodSplitting    = "splitting"
+	MethodSplitting    = thresholdout.MethodSplitting
 	MethodBNSSSU       = "bnsssu"
 	MethodDFHPRR       = "dfhprr"
 	MethodRZ           = "rz"
 	MethodXR           = "xr"
 	MethodJLNRSS20     = "jlnrss20"
 	MethodJLNRSSPlus   = "jlnrss-plus"
-	MethodJLNRSSGDP    = "jlnrss-gdp"
+	MethodJLNRSSGDP    = thresholdout.MethodPublished
 	MethodTanh         = "tanh-transfer"
-	MethodConstant     = "adaptive-hoeffding"
-	MethodScheduled    = "adaptive-hoeffding-scheduled"
-	MethodRounds       = "adaptive-hoeffding-rounds"
-	MethodGuessCheck   = "guess-and-check"
-	MethodThresholdout = "thresholdout"
+	MethodConstant     = thresholdout.MethodConstant
+	MethodScheduled    = thresholdout.MethodScheduled
+	MethodRounds       = thresholdout.MethodRounds
+	MethodGuessCheck   = thresholdout.MethodGuessCheck
+	MethodThresholdout = thresholdout.MethodThresholdout
 )
 
 // What a method assumes beside independent units.
@@ -33,17 +34,25 @@ const (
 	// AssumesNothing: the half-width holds for any analyst who asks one question after the other.
 	AssumesNothing = "nothing"
 
-	assumesBatch = "all questions are fixed before any answer is seen"
-	assumesAlike = "units are alike: drawn from one population"
+	assumesBatch     = "all questions are fixed before any answer is seen"
+	assumesAlike     = "units are alike: drawn from one population"
+	assumesRounds    = "questions come in rounds, those of a round fixed before any of its answers is seen"
+	assumesAgreement = "nothing to be valid; to stay this narrow, training means that agree with the holdout"
 )
 
 // method is one way to answer and bound k questions.
 type method struct {
 	name      string
 	mechanism thresholdout.Name // that plans it; "" where it is a formula alone
-	published bool
-	applies   func(r Request) bool
-	at        func(r Request, k int64) (promise, error)
+	described
+	applies func(r Request) bool
+	at      func(r Request, k int64) (promise, error)
+}
+
+// described is what a person wants to know of a method or an interval.
+type described struct {
+	formula, assumes, source string
+	published                string // "yes", or what of it is; "" for a bound of this project
 }
 
 // promise is what a method has for a number of questions; its half-width is +Inf where it has none.
@@ -54,125 +63,97 @@ type promise struct {
 	rounds           int64
 }
 
-func always(Request) bool         { return true }
-func inRounds(r Request) bool     { return r.Rounds > 0 }
-func withTraining(r Request) bool { return r.Training > 0 }
+// order is that of a plan: what needs an assumption first and last, between them by age. Others come after these.
+var order = []string{MethodNonAdaptive, MethodSplitting, MethodDFHPRR, MethodBNSSSU, MethodRZ, MethodXR, MethodJLNRSS20, MethodJLNRSSPlus, MethodJLNRSSGDP,
+	MethodTanh, MethodConstant, MethodScheduled, MethodRounds, MethodGuessCheck, MethodThresholdout}
 
-// formula is a bound of the literature with its own best noise, which no holdout is created with.
-func formula(f func(n, k int64, beta float64) (bounds.Transfer, error)) func(Request, int64) (promise, error) {
-	return func(r Request, k int64) (promise, error) {
-		t, err := f(r.N, k, r.beta())
-		return promise{halfWidth: t.HalfWidth, sigma: t.Sigma, assumes: AssumesNothing,
-			parts: map[string]float64{"noise": t.Noise, "sampling_and_adaptivity": t.Adaptivity}}, err
+// methods are the bounds of the literature and the methods of all mechanisms, in the order in which a plan lists them.
+func methods() []method {
+	all := slices.Clone(formulas)
+	for _, kind := range thresholdout.Kinds() {
+		for _, m := range kind.Methods {
+			all = append(all, methodOf(kind, m))
+		}
 	}
+	place := func(m method) int {
+		if i := slices.Index(order, m.name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(all, func(a, b method) int { return cmp.Compare(place(a), place(b)) })
+	return all
 }
 
-// methods in the order in which a plan lists them: what needs an assumption first and last, between them by age.
-var methods = []method{
-	{MethodNonAdaptive, "", true, always, nonAdaptive},
-	{MethodSplitting, thresholdout.Split, true, always, splitting},
-	{MethodDFHPRR, "", true, always, formula(bounds.DFHPRR)},
-	{MethodBNSSSU, "", true, always, formula(bounds.BNSSSU)},
-	{MethodRZ, "", true, always, formula(bounds.RZ)},
-	{MethodXR, "", true, always, formula(bounds.XR)},
-	{MethodJLNRSS20, "", true, always, formula(bounds.JLNRSS20)},
-	{MethodJLNRSSPlus, "", true, always, formula(bounds.JLNRSSPlus)},
-	{MethodJLNRSSGDP, thresholdout.Gaussian, true, always, publishedNoise},
-	{MethodTanh, "", false, always, formula(bounds.TanhTransfer)},
-	{MethodConstant, thresholdout.Gaussian, false, always, constantNoise},
-	{MethodScheduled, thresholdout.Gaussian, false, always, scheduledNoise},
-	{MethodRounds, thresholdout.Gaussian, false, inRounds, roundsOf},
-	{MethodGuessCheck, thresholdout.GuessAndCheck, false, withTraining, comparing(thresholdout.GuessAndCheck)},
-	{MethodThresholdout, thresholdout.Thresholdout, false, withTraining, comparing(thresholdout.Thresholdout)},
+// methodOf is a method of a mechanism: what a holdout that is created with it gets.
+func methodOf(kind thresholdout.Kind, m thresholdout.Method) method {
+	compares := thresholdout.Does[thresholdout.Compares](kind)
+	assumes := AssumesNothing
+	switch {
+	case thresholdout.Does[thresholdout.Slices](kind):
+		assumes = assumesAlike
+	case m.InRounds:
+		assumes = assumesRounds
+	case compares:
+		assumes = assumesAgreement
+	}
+	return method{name: m.Name, mechanism: kind.Name, described: described{m.Formula, assumes, m.Source, m.Published},
+		applies: func(r Request) bool { return (!compares || r.Training > 0) && (!m.InRounds || r.Rounds > 0) },
+		at: func(r Request, k int64) (promise, error) {
+			spec := thresholdout.Spec{Mechanism: kind.Name, N: r.N, Questions: k, Confidence: r.Confidence, Published: m.Published != ""}
+			if compares {
+				spec.Training = r.Training
+			}
+			if kind.HasTokens() {
+				spec.Tokens = r.tokens(k)
+			}
+			if m.InRounds {
+				spec.Rounds = min(r.Rounds, k)
+			}
+			if m.Sigma != nil {
+				var err error
+				if spec.Sigma, err = m.Sigma(spec.N, k, spec.Confidence); err != nil {
+					return promise{}, err
+				}
+			}
+			p, err := created(spec)
+			if !compares {
+				p.assumes = assumes
+			}
+			if m.InRounds {
+				p.rounds = spec.Rounds
+				p.assumes = fmt.Sprintf("%s, the questions of a round fixed before any of its answers is seen", plural(spec.Rounds, "round"))
+			}
+			return p, err
+		}}
 }
 
-// created is what a holdout with these settings promises of its last answer, with so many tokens spent as are named, one promise for each.
-// A guarantee that cannot be given promises nothing: its half-width is infinite.
-func (r Request) created(spec thresholdout.Spec, k int64, tokens ...int64) ([]promise, error) {
-	spec.N, spec.Questions, spec.Confidence = r.N, k, r.Confidence
-	promises := make([]promise, len(tokens))
-	p, err := thresholdout.Plan(spec)
+// created is what a holdout with these settings promises of its last answer with no token spent. A guarantee that cannot be given promises
+// nothing: its half-width is infinite.
+func created(spec thresholdout.Spec) (promise, error) {
+	g, err := thresholdout.Plan(spec)
 	var refused *thresholdout.ParamError
-	if err != nil && !errors.As(err, &refused) {
-		return nil, err
+	if errors.As(err, &refused) {
+		return promise{halfWidth: math.Inf(1), assumes: AssumesNothing}, nil
 	}
-	for i, spent := range tokens {
-		promises[i] = promise{halfWidth: math.Inf(1), assumes: AssumesNothing}
-		if refused != nil {
-			continue
-		}
-		of, ok := p.Promised(spent)
-		if !ok {
-			return nil, fmt.Errorf("compare: the mechanism %s promises no interval", p.Mechanism)
-		}
-		promises[i].halfWidth, promises[i].sigma, promises[i].parts = of.HalfWidth, of.Sigma, of.Parts
-	}
-	return promises, nil
-}
-
-// plain is what a mechanism without tokens promises.
-func (r Request) plain(spec thresholdout.Spec, k int64) (promise, error) {
-	promises, err := r.created(spec, k, 0)
 	if err != nil {
 		return promise{}, err
 	}
-	return promises[0], nil
-}
-
-func nonAdaptive(r Request, k int64) (promise, error) {
-	w := bounds.Exact(float64(r.N), float64(k), r.beta(), 0)
-	return promise{halfWidth: w, parts: map[string]float64{"sampling": w}, rounds: 1, assumes: assumesBatch}, nil
-}
-
-func splitting(r Request, k int64) (promise, error) {
-	p, err := r.plain(thresholdout.Spec{Mechanism: thresholdout.Split}, k)
-	p.assumes = assumesAlike
-	return p, err
-}
-
-func publishedNoise(r Request, k int64) (promise, error) {
-	return r.plain(thresholdout.Spec{Mechanism: thresholdout.Gaussian, Published: true}, k)
-}
-
-// constantNoise is what an owner gets who names the best constant noise.
-func constantNoise(r Request, k int64) (promise, error) {
-	sigma, err := thresholdout.BestSigma(r.N, k, r.Confidence)
-	if err != nil {
-		return promise{}, err
+	of, ok := g.Promised(0)
+	if !ok {
+		return promise{}, fmt.Errorf("compare: the mechanism %s promises no interval", g.Mechanism)
 	}
-	return r.plain(thresholdout.Spec{Mechanism: thresholdout.Gaussian, Sigma: sigma}, k)
-}
-
-func scheduledNoise(r Request, k int64) (promise, error) {
-	return r.plain(thresholdout.Spec{Mechanism: thresholdout.Gaussian}, k)
-}
-
-func roundsOf(r Request, k int64) (promise, error) {
-	rounds := min(r.Rounds, k)
-	p, err := r.plain(thresholdout.Spec{Mechanism: thresholdout.Gaussian, Rounds: rounds}, k)
-	p.rounds = rounds
-	p.assumes = fmt.Sprintf("%s, the questions of a round fixed before any of its answers is seen", plural(rounds, "round"))
-	return p, err
-}
-
-// comparing is a mechanism that compares with a training part, with no token spent.
-func comparing(m thresholdout.Name) func(Request, int64) (promise, error) {
-	return func(r Request, k int64) (promise, error) {
-		tokens := r.tokens(k)
-		of, err := r.created(thresholdout.Spec{Mechanism: m, Training: r.Training, Tokens: tokens}, k, 0, tokens)
-		if err != nil {
-			return promise{}, err
-		}
-		p := of[0]
-		p.assumes = surprises(tokens, of[1].halfWidth)
-		return p, nil
+	p := promise{halfWidth: of.HalfWidth, sigma: of.Sigma, parts: of.Parts}
+	if g.UsesTraining() {
+		last, _ := g.Promised(g.Tokens)
+		p.assumes = spentTokens(g.Tokens, last.HalfWidth)
 	}
+	return p, nil
 }
 
-// surprises says for a mechanism that compares with training: intervals hold for any analyst; how narrow they stay does not.
-func surprises(tokens int64, after float64) string {
-	return fmt.Sprintf("nothing to be valid; to stay this narrow, training means that agree with the holdout: each of %s that does not widens later intervals, at the end to ±%.3g",
-		plural(tokens, "question"), after)
+// spentTokens says for a mechanism that compares with training: intervals hold for any analyst; how narrow they stay does not.
+func spentTokens(tokens int64, after float64) string {
+	return fmt.Sprintf("%s: each of %s that does not widens later intervals, at the end to ±%.3g", assumesAgreement, plural(tokens, "question"), after)
 }
 
 func plural(count int64, noun string) string {

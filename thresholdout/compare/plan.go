@@ -113,7 +113,7 @@ func Plan(ctx context.Context, r Request) (Report, error) {
 	if err := r.check(); err != nil {
 		return Report{}, err
 	}
-	within := map[string]int64{}
+	within, methods := map[string]int64{}, methods()
 	if r.HalfWidth > 0 {
 		for _, m := range methods {
 			if !m.serves(r) {
@@ -157,7 +157,7 @@ func Plan(ctx context.Context, r Request) (Report, error) {
 			return Report{}, err
 		}
 		p := MethodPlan{Method: m.name, Mechanism: m.mechanism, NoiseSigma: w.sigma, Parts: w.parts,
-			Published: m.published, Assumes: w.assumes, Rounds: w.rounds}
+			Published: m.published != "", Assumes: w.assumes, Rounds: w.rounds}
 		if !math.IsInf(w.halfWidth, 0) {
 			p.HalfWidth = &w.halfWidth
 		} else {
@@ -176,7 +176,7 @@ func Plan(ctx context.Context, r Request) (Report, error) {
 }
 
 // serves reports whether the method is part of the plan.
-func (m method) serves(r Request) bool { return m.applies(r) && (m.published || !r.Published) }
+func (m method) serves(r Request) bool { return m.applies(r) && (m.published != "" || !r.Published) }
 
 // notes says plainly what the numbers mean.
 func notes(ctx context.Context, r Request, report Report, best float64) []string {
@@ -234,7 +234,7 @@ func saved(ctx context.Context, r Request) string {
 	if k < 2 {
 		return ""
 	}
-	one, err := scheduledNoise(r, k)
+	one, err := created(thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: r.N, Questions: k, Confidence: r.Confidence})
 	if err != nil || one.halfWidth >= 0.5 {
 		return ""
 	}
@@ -254,9 +254,7 @@ func saved(ctx context.Context, r Request) string {
 		if ctx.Err() != nil {
 			return ""
 		}
-		in := r
-		in.Rounds = c
-		b, err := roundsOf(in, k)
+		b, err := created(thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: r.N, Questions: k, Confidence: r.Confidence, Rounds: c})
 		if err != nil {
 			return ""
 		}
@@ -281,7 +279,7 @@ func HalfWidthOf(name string, r Request, questions int64) (float64, error) {
 	if err := r.check(); err != nil {
 		return 0, err
 	}
-	for _, m := range methods {
+	for _, m := range methods() {
 		if m.name == name && m.serves(r) {
 			p, err := m.at(r, questions)
 			return p.halfWidth, err

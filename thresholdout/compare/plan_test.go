@@ -71,8 +71,8 @@ func TestPlanReaches(t *testing.T) {
 func TestPlanParts(t *testing.T) {
 	for _, k := range []int64{1, 2, 100, 100_000} {
 		report := planned(t, Request{N: 50_000, Questions: k, Confidence: 0.95, Training: 80_000, Rounds: min(k, 4), Tokens: min(k, 7)})
-		if len(report.Methods) != len(methods) {
-			t.Errorf("%d methods of %d", len(report.Methods), len(methods))
+		if len(report.Methods) != len(methods()) {
+			t.Errorf("%d methods of %d", len(report.Methods), len(methods()))
 		}
 		for _, m := range report.Methods {
 			if m.HalfWidth == nil {

@@ -61,8 +61,8 @@ func TestNotesAreTrue(t *testing.T) {
 	}
 }
 
-// TestSurprisesWiden: how wide intervals are at the end, when all tokens are spent, is what the created holdout says.
-func TestSurprisesWiden(t *testing.T) {
+// TestSpentTokensWiden: how wide intervals are at the end, when all tokens are spent, is what the created holdout says.
+func TestSpentTokensWiden(t *testing.T) {
 	for m, mechanism := range map[string]thresholdout.Name{MethodGuessCheck: thresholdout.GuessAndCheck} {
 		report := planned(t, Request{N: 5000, Questions: 500, Confidence: 0.95, Training: 5000, Tokens: 40})
 		p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: mechanism, N: 5000, Training: 5000, Questions: 500, Confidence: 0.95, Tokens: 40})
