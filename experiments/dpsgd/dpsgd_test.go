@@ -27,7 +27,7 @@ func TestAuditNoticesFaults(t *testing.T) {
 		used := &audit{epsilon: claimed, settings: settings}
 		used.settings.Multiplier = c.multiplier
 		for i := range 12 {
-			v, err := used.repetition(context.Background(), 100, run.SeedOf(7, uint64(i)))
+			v, err := used.repetition(context.Background(), 40, run.SeedOf(7, uint64(i)))
 			if err != nil {
 				t.Fatal(err)
 			}

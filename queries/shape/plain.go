@@ -71,8 +71,19 @@ func (o Outcome) fresh() (f freshness, ok bool) {
 const slack = 0x1p-28
 
 // upper bounds the probability that a released number is at least x, given its expectation under the null. For 1 minus the number it is the same
-// function of 1 minus the null.
+// function of 1 minus the null. x is in (0,1].
 type upper func(null, x float64) float64
+
+// at is the bound for any x: released numbers are clipped, so that all are at least 0 and none is above 1.
+func (tail upper) at(null, x float64) float64 {
+	switch {
+	case x <= 0:
+		return 1
+	case x > 1:
+		return 0
+	}
+	return tail(null, x)
+}
 
 // pValue is that of a number whose expectation is null. Two-sided it is of a deviation at least as large, on either side. It is nil where the
 // null leaves no room for chance.
@@ -86,26 +97,20 @@ func (tail upper) pValue(value, null float64, alternative Alternative) *float64 
 	}
 	p := 0.0
 	if alternative != Less {
-		p += tail(null, null+away-slack)
+		p += tail.at(null, null+away-slack)
 	}
 	if alternative == TwoSided {
 		away = -away
 	}
 	if alternative != Greater {
-		p += tail(1-null, 1-null-away-slack)
+		p += tail.at(1-null, 1-null-away-slack)
 	}
 	p = min(p, 1)
 	return &p
 }
 
-// reaches is the probability that a released share of independent rows of one law, with the expectation null, is at least x: clipping makes it 1 for x <= 0 and 0 for x > 1.
+// reaches is the probability that a released share of independent rows of one law, with the expectation null, is at least x: an [upper].
 func (f freshness) reaches(null, x float64) float64 {
-	switch {
-	case x <= 0:
-		return 1
-	case x > 1:
-		return 0
-	}
 	c := f.counts(null)
 	if f.sigma == 0 {
 		return c.atLeast(math.Ceil(x*c.n - 1e-9))
@@ -164,15 +169,8 @@ func (c counts) atLeast(k float64) float64 {
 	return min(c.tail[int(i)]+c.outside, 1)
 }
 
-// meanReaches bounds the probability that the mean of independent values in [0,1], with the expectation null and with noise, is at least x, whatever
-// their laws. With noise it is the expectation of [counts.hinge] over the noise, from above: that bound falls, and is read at the lower end of each step.
+// meanReaches is the same for the mean of independent values in [0,1] of any laws, from above. With noise it is the expectation of [counts.hinge] over the noise, from above: that bound falls, and is read at the lower end of each step.
 func (f freshness) meanReaches(null, x float64) float64 {
-	switch {
-	case x <= 0:
-		return 1
-	case x > 1:
-		return 0
-	}
 	c := f.counts(null)
 	if f.sigma == 0 {
 		bound, _ := c.hinge(x*c.n-1e-9, 0)
