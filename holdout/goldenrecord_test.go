@@ -38,6 +38,10 @@ func few(more ...string) [][]string {
 	return batches
 }
 
+func guessed(share float64) string {
+	return fmt.Sprintf(`{"type":"fraction","of":"delay > 15","guess":%v}`, share)
+}
+
 func submits(minutes ...int) (batches [][]string) {
 	for _, m := range minutes {
 		batches = append(batches, []string{fmt.Sprintf(`{"type":"loss","loss":"zero_one","label":"delay > 15","prediction":"distance > %d"}`, m)})
@@ -55,8 +59,9 @@ var goldenHoldouts = []goldenHoldout{
 	{name: "gaussian", set: Settings{Mechanism: "gaussian", Questions: 2000}, void: `{"type":"mean","of":"delay","range":[0,180]}`, next: nextQuery},
 	{name: "rounds", set: Settings{Mechanism: "gaussian", Questions: 40, Rounds: 8}, asked: few(), next: nextQuery},
 	{name: "guess_and_check", set: Settings{Mechanism: "guess_and_check", Questions: 50, Tokens: 20}, next: nextQuery,
-		asked: few(median, `{"type":"mean","of":"delay","range":[-60,180],"guess":120}`, `{"type":"mean","of":"delay","range":[-60,181],"guess":20,"half_width":120}`),
-		void:  `{"type":"mean","of":"delay","range":[0,180]}`},
+		asked: few(median, `{"type":"mean","of":"delay","range":[-60,180],"guess":120}`, `{"type":"mean","of":"delay","range":[-60,181],"guess":20,"half_width":120}`,
+			guessed(0.5), guessed(0.6), guessed(0.7), guessed(0.8), guessed(0.9)), // of 0.4: one of them passes at the wider width
+		void: `{"type":"mean","of":"delay","range":[0,180]}`},
 	{name: "thresholdout", set: Settings{Mechanism: "thresholdout", Questions: 50, Tokens: 20, Threshold: 1e-6, Sigma: 0.2}, asked: few(), next: nextQuery},
 	{name: "thresholdout-laplace", set: Settings{Mechanism: "thresholdout", Form: "laplace", Questions: 20, Tokens: 10}, asked: few(), next: nextQuery},
 	{name: "split", set: Settings{Mechanism: "split", Questions: 100}, asked: few(median), next: nextQuery},
@@ -66,7 +71,8 @@ var goldenHoldouts = []goldenHoldout{
 		asked: few(`{"type":"mean","of":"delay","range":[-60,180],"weight":"row"}`)},
 	{name: "strata", set: Settings{Mechanism: "gaussian", Questions: 100, Stratify: "origin", Confidence: 0.9, Bounds: "published"}, asked: few(), next: nextQuery},
 	{name: "public", set: Settings{Mechanism: "gaussian", Questions: 100, Label: "delay", Features: "public"}, asked: few(), next: nextQuery},
-	{name: "given", set: Settings{Mechanism: "gaussian", Questions: 10, Holdout: 1}, asked: few()[:1], next: nextQuery},
+	{name: "whole", set: Settings{Mechanism: "gaussian", Questions: 10, Holdout: 1}, asked: few()[:1], next: nextQuery},
+	{name: "time", set: Settings{Mechanism: "gaussian", Questions: 10, Split: "time:date", Unit: "day(date)"}, asked: few()[:1], next: nextQuery},
 	{name: "deleted", set: Settings{Mechanism: "gaussian", Questions: 10}, asked: few()[:1], deleted: true},
 }
 
