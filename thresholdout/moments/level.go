@@ -73,3 +73,6 @@ func (u Urn) level(asked, failed, wide int64, paid Nats, weights [3]float64) flo
 	const relative = 1e-15 // of each logarithm, several times math.Lgamma's error
 	return level + relative*size + float64(paid)/natsPerUnit
 }
+
+// PriceOf is the price of a failure that says one of so many things, as of package pairs.
+func PriceOf(things float64) Nats { return nats(math.Log(max(things, 1))) }
