@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // A table of units for tests: a number v, a condition w.
@@ -337,7 +337,7 @@ func TestQuestions(t *testing.T) {
 				}
 			}
 			for _, f := range p.Functions {
-				if !(f.Lo < f.Hi) || f.Null < f.Lo || f.Null > f.Hi || f.Value != nil && f.Value.Type == expr.Condition && (f.Lo != 0 || f.Hi != 1 || f.Null != 0) {
+				if !(f.Lo < f.Hi) || f.Null < f.Lo || f.Null > f.Hi || f.Value != nil && f.Value.Type == rowfn.Condition && (f.Lo != 0 || f.Hi != 1 || f.Null != 0) {
 					t.Errorf("%s: %+v breaks the contract of RowFunction", c.body, f)
 				}
 			}

@@ -11,10 +11,12 @@ import (
 	"cel.dev/cel-go/common/decls"
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // celTypes are the types of CEL that stand for ours. There is no dyn, int, list variable or map in the environment.
-var celTypes = map[Type]*types.Type{Number: types.DoubleType, Condition: types.BoolType, Text: types.StringType, Time: types.TimestampType}
+var celTypes = map[rowfn.Type]*types.Type{rowfn.Number: types.DoubleType, rowfn.Condition: types.BoolType, rowfn.Text: types.StringType, rowfn.Time: types.TimestampType}
 
 // celFunctions declares every function of the language to cel-go's checker, with our types only.
 var celFunctions = sync.OnceValue(func() []*decls.FunctionDecl {
@@ -33,26 +35,26 @@ var celFunctions = sync.OnceValue(func() []*decls.FunctionDecl {
 	for name, f := range functions {
 		sign := celName(name)
 		switch {
-		case f.op == OpAnd || f.op == OpOr:
+		case f.op == rowfn.OpAnd || f.op == rowfn.OpOr:
 			add(sign, overload(sign, condition, condition, condition))
-		case f.op == OpNot:
+		case f.op == rowfn.OpNot:
 			add(sign, overload(sign, condition, condition))
-		case f.op == OpIf:
+		case f.op == rowfn.OpIf:
 			add(sign, overload(sign, number, condition, number, number), overload(sign, condition, condition, condition, condition),
 				overload(sign, moment, condition, moment, moment))
-		case f.op == OpEq || f.op == OpNe:
+		case f.op == rowfn.OpEq || f.op == rowfn.OpNe:
 			add(sign, overload(sign, condition, number, number), overload(sign, condition, moment, moment),
 				overload(sign, condition, text, text), overload(sign, condition, condition, condition))
-		case f.op >= OpLess && f.op <= OpGreaterEq:
+		case f.op >= rowfn.OpLess && f.op <= rowfn.OpGreaterEq:
 			add(sign, overload(sign, condition, number, number), overload(sign, condition, moment, moment))
-		case f.op == OpIn:
+		case f.op == rowfn.OpIn:
 			add(sign, overload(sign, condition, number, types.NewListType(number)), overload(sign, condition, text, types.NewListType(text)),
 				overload(sign, condition, moment, types.NewListType(moment)))
-		case f.op == OpSub:
+		case f.op == rowfn.OpSub:
 			add(sign, overload(sign, number, number, number), overload(sign, number, moment, moment))
-		case f.op >= OpHasPrefix && f.op <= OpContains:
+		case f.op >= rowfn.OpHasPrefix && f.op <= rowfn.OpContains:
 			add(sign, decls.MemberOverload(sign, []*types.Type{text, text}, condition))
-		case f.op >= OpFullYear:
+		case f.op >= rowfn.OpFullYear:
 			add(sign, decls.MemberOverload(sign, []*types.Type{moment}, number))
 		default:
 			in := make([]*types.Type, f.min)
@@ -200,7 +202,7 @@ func (w *celWriter) call(t *term) ast.Expr {
 		args := make([]ast.Expr, 3)
 		for i, a := range t.args {
 			switch {
-			case a.kind == nullTerm && w.b.nodes[t].Type == Time:
+			case a.kind == nullTerm && w.b.nodes[t].Type == rowfn.Time:
 				args[i] = f.NewCall(w.id(nil), nullTimeName)
 			case a.kind == nullTerm:
 				args[i] = f.NewCall(w.id(nil), nullName)
@@ -211,7 +213,7 @@ func (w *celWriter) call(t *term) ast.Expr {
 		return f.NewCall(w.id(t), name, args...)
 	case functions[t.name].style == method:
 		return f.NewMemberCall(w.id(t), name, w.expr(t.args[0]), w.exprs(t.args[1:])...)
-	case len(t.args) > 2 && functions[t.name].op != OpClamp: // &&, ||, min, max
+	case len(t.args) > 2 && functions[t.name].op != rowfn.OpClamp: // &&, ||, min, max
 		args := w.exprs(t.args)
 		folded := args[0]
 		for _, a := range args[1:] {

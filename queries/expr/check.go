@@ -6,12 +6,13 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/internal/nearest"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // check types the canonical tree twice: by builder, which makes the total tree and knows what to say of an error, and by
 // cel-go, which must agree at every node.
-func (s *Syntax) check(schema dataset.Schema) (*Node, *Error) {
-	b := builder{syntax: s, fields: fieldsOf(schema, s.Columns()), nodes: map[*term]*Node{}}
+func (s *Syntax) check(schema dataset.Schema) (*rowfn.Node, *Error) {
+	b := builder{syntax: s, fields: fieldsOf(schema, s.Columns()), nodes: map[*term]*rowfn.Node{}}
 	if err := b.unknownColumn(schema); err != nil {
 		return nil, err
 	}
@@ -19,7 +20,7 @@ func (s *Syntax) check(schema dataset.Schema) (*Node, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.Type == Text {
+	if n.Type == rowfn.Text {
 		return nil, s.fail(s.root.offset, "the expression is text", "a number or a condition")
 	}
 	if at, detail := celAgrees(s.root, b); detail != "" {
@@ -54,7 +55,7 @@ func fieldsOf(schema dataset.Schema, columns []string) map[string]dataset.Field 
 type builder struct {
 	syntax *Syntax
 	fields map[string]dataset.Field // the columns that the expression reads
-	nodes  map[*term]*Node          // of every term but lists and null; a term that is asked for twice is built once
+	nodes  map[*term]*rowfn.Node    // of every term but lists and null; a term that is asked for twice is built once
 }
 
 // unknownColumn is the error about the first column of the source that the schema does not have.
@@ -85,7 +86,7 @@ func (b *builder) unknownColumn(schema dataset.Schema) *Error {
 	return nil
 }
 
-func (b *builder) node(t *term) (*Node, *Error) {
+func (b *builder) node(t *term) (*rowfn.Node, *Error) {
 	if n, ok := b.nodes[t]; ok {
 		return n, nil
 	}
@@ -96,60 +97,60 @@ func (b *builder) node(t *term) (*Node, *Error) {
 	return n, err
 }
 
-func (b *builder) build(t *term) (*Node, *Error) {
+func (b *builder) build(t *term) (*rowfn.Node, *Error) {
 	switch t.kind {
 	case columnTerm:
-		return &Node{Op: OpColumn, Type: columnType(b.fields[t.name].Kind), Text: t.name}, nil
+		return &rowfn.Node{Op: rowfn.OpColumn, Type: columnType(b.fields[t.name].Kind), Text: t.name}, nil
 	case numberTerm:
-		return &Node{Op: OpNumber, Type: Number, Number: t.number}, nil
+		return &rowfn.Node{Op: rowfn.OpNumber, Type: rowfn.Number, Number: t.number}, nil
 	case timeTerm:
-		return &Node{Op: OpNumber, Type: Time, Number: t.number}, nil
+		return &rowfn.Node{Op: rowfn.OpNumber, Type: rowfn.Time, Number: t.number}, nil
 	case textTerm:
-		return &Node{Op: OpText, Type: Text, Text: t.name}, nil
+		return &rowfn.Node{Op: rowfn.OpText, Type: rowfn.Text, Text: t.name}, nil
 	case truthTerm:
 		return truth(t.number != 0), nil
 	case nullTerm:
 		return nil, b.syntax.fail(t.offset, "null stands here where a value is wanted", "x == null, x != null, or null as a branch of ?:")
 	}
 	switch f := functions[t.name]; f.op {
-	case OpAnd, OpOr, OpNot:
-		return b.uniform(t, f.op, Condition, Condition)
-	case OpIf:
+	case rowfn.OpAnd, rowfn.OpOr, rowfn.OpNot:
+		return b.uniform(t, f.op, rowfn.Condition, rowfn.Condition)
+	case rowfn.OpIf:
 		return b.conditional(t)
-	case OpEq, OpNe:
+	case rowfn.OpEq, rowfn.OpNe:
 		return b.equality(t, f.op)
-	case OpLess, OpLessEq, OpGreater, OpGreaterEq:
+	case rowfn.OpLess, rowfn.OpLessEq, rowfn.OpGreater, rowfn.OpGreaterEq:
 		return b.order(t, f.op)
-	case OpIn:
+	case rowfn.OpIn:
 		return b.membership(t)
-	case OpHasPrefix, OpHasSuffix, OpContains:
+	case rowfn.OpHasPrefix, rowfn.OpHasSuffix, rowfn.OpContains:
 		return b.textTest(t, f.op)
-	case OpMin, OpMax:
+	case rowfn.OpMin, rowfn.OpMax:
 		return b.extreme(t, f.op)
-	case OpSub:
+	case rowfn.OpSub:
 		return b.difference(t)
 	default:
-		if f.op >= OpFullYear {
-			return b.uniform(t, f.op, Time, Number)
+		if f.op >= rowfn.OpFullYear {
+			return b.uniform(t, f.op, rowfn.Time, rowfn.Number)
 		}
-		return b.uniform(t, f.op, Number, Number)
+		return b.uniform(t, f.op, rowfn.Number, rowfn.Number)
 	}
 }
 
-func columnType(k dataset.Kind) Type {
+func columnType(k dataset.Kind) rowfn.Type {
 	switch k {
 	case dataset.Bool:
-		return Condition
+		return rowfn.Condition
 	case dataset.Text:
-		return Text
+		return rowfn.Text
 	case dataset.Time:
-		return Time
+		return rowfn.Time
 	}
-	return Number
+	return rowfn.Number
 }
 
 // want builds a term that must have a type.
-func (b *builder) want(t *term, want Type) (*Node, *Error) {
+func (b *builder) want(t *term, want rowfn.Type) (*rowfn.Node, *Error) {
 	n, err := b.node(t)
 	if err == nil && n.Type != want {
 		err = b.syntax.mismatch(t, n, want)
@@ -161,18 +162,18 @@ func (b *builder) want(t *term, want Type) (*Node, *Error) {
 }
 
 // mismatch says that a term has another type than its place wants, and how to get there.
-func (s *Syntax) mismatch(t *term, n *Node, want Type) *Error {
+func (s *Syntax) mismatch(t *term, n *rowfn.Node, want rowfn.Type) *Error {
 	err := s.fail(t.offset, "this is "+n.Type.String(), want.String())
 	switch {
-	case n.Type == Condition && want == Number:
+	case n.Type == rowfn.Condition && want == rowfn.Number:
 		err.Suggestion = t.inner() + " ? 1 : 0"
-	case n.Type == Number && want == Condition:
+	case n.Type == rowfn.Number && want == rowfn.Condition:
 		err.Suggestion = t.inner() + " != 0"
-	case n.Type == Text && want == Time && t.kind == textTerm:
+	case n.Type == rowfn.Text && want == rowfn.Time && t.kind == textTerm:
 		err.Suggestion = "timestamp(" + t.text() + ")"
-	case n.Type == Text && t.kind == columnTerm && want == Condition:
+	case n.Type == rowfn.Text && t.kind == columnTerm && want == rowfn.Condition:
 		err.Suggestion = t.text() + ` == "…"`
-	case n.Type == Time && want == Number:
+	case n.Type == rowfn.Time && want == rowfn.Number:
 		err.Expected += `, such as t.getHours() or t - timestamp("2001-01-01")`
 	}
 	if len(err.Suggestion) > 4*maxEcho {
@@ -182,8 +183,8 @@ func (s *Syntax) mismatch(t *term, n *Node, want Type) *Error {
 }
 
 // uniform is an operation whose arguments are all of one type.
-func (b *builder) uniform(t *term, op Op, in, out Type) (*Node, *Error) {
-	n := &Node{Op: op, Type: out, Args: make([]*Node, len(t.args))}
+func (b *builder) uniform(t *term, op rowfn.Op, in, out rowfn.Type) (*rowfn.Node, *Error) {
+	n := &rowfn.Node{Op: op, Type: out, Args: make([]*rowfn.Node, len(t.args))}
 	for i, a := range t.args {
 		var err *Error
 		if n.Args[i], err = b.want(a, in); err != nil {
@@ -194,33 +195,33 @@ func (b *builder) uniform(t *term, op Op, in, out Type) (*Node, *Error) {
 }
 
 // extreme is min or max; more than two arguments fold to the left.
-func (b *builder) extreme(t *term, op Op) (*Node, *Error) {
-	n, err := b.uniform(t, op, Number, Number)
+func (b *builder) extreme(t *term, op rowfn.Op) (*rowfn.Node, *Error) {
+	n, err := b.uniform(t, op, rowfn.Number, rowfn.Number)
 	if err != nil {
 		return nil, err
 	}
 	folded := n.Args[0]
 	for _, a := range n.Args[1:] {
-		folded = &Node{Op: op, Type: Number, Args: []*Node{folded, a}}
+		folded = &rowfn.Node{Op: op, Type: rowfn.Number, Args: []*rowfn.Node{folded, a}}
 	}
 	return folded, nil
 }
 
 // difference is number - number, or time - time, which is a number of microseconds.
-func (b *builder) difference(t *term) (*Node, *Error) {
+func (b *builder) difference(t *term) (*rowfn.Node, *Error) {
 	left, err := b.node(t.args[0])
 	if err != nil {
 		return nil, err
 	}
-	in := Number
-	if left.Type == Time {
-		in = Time
+	in := rowfn.Number
+	if left.Type == rowfn.Time {
+		in = rowfn.Time
 	}
-	return b.uniform(t, OpSub, in, Number)
+	return b.uniform(t, rowfn.OpSub, in, rowfn.Number)
 }
 
 // order is a comparison by size, of two numbers or two times.
-func (b *builder) order(t *term, op Op) (*Node, *Error) {
+func (b *builder) order(t *term, op rowfn.Op) (*rowfn.Node, *Error) {
 	left, err := b.node(t.args[0])
 	if err != nil {
 		return nil, err
@@ -230,17 +231,17 @@ func (b *builder) order(t *term, op Op) (*Node, *Error) {
 		return nil, err
 	}
 	switch {
-	case left.Type == Time || right.Type == Time:
-		return b.uniform(t, op, Time, Condition)
-	case left.Type == Text && right.Type == Text:
+	case left.Type == rowfn.Time || right.Type == rowfn.Time:
+		return b.uniform(t, op, rowfn.Time, rowfn.Condition)
+	case left.Type == rowfn.Text && right.Type == rowfn.Text:
 		return nil, b.syntax.fail(t.offset, "texts have no order in this language", "==, !=, in, startsWith, endsWith or contains")
 	}
-	return b.uniform(t, op, Number, Condition)
+	return b.uniform(t, op, rowfn.Number, rowfn.Condition)
 }
 
 // conditional is ?: on numbers, times or conditions. A null branch takes the type of the other one.
-func (b *builder) conditional(t *term) (*Node, *Error) {
-	test, err := b.want(t.args[0], Condition)
+func (b *builder) conditional(t *term) (*rowfn.Node, *Error) {
+	test, err := b.want(t.args[0], rowfn.Condition)
 	if err != nil {
 		return nil, err
 	}
@@ -253,14 +254,14 @@ func (b *builder) conditional(t *term) (*Node, *Error) {
 	if err != nil {
 		return nil, err
 	}
-	if first.Type == Text {
+	if first.Type == rowfn.Text {
 		return nil, b.syntax.fail(typed.offset, "text is never computed", "a number, a time or a condition")
 	}
-	n := &Node{Op: OpIf, Type: first.Type, Args: []*Node{test, nil, nil}}
+	n := &rowfn.Node{Op: rowfn.OpIf, Type: first.Type, Args: []*rowfn.Node{test, nil, nil}}
 	for i, branch := range []*term{yes, no} {
 		switch {
-		case branch.kind == nullTerm && first.Type != Condition:
-			n.Args[i+1] = &Node{Op: OpNull, Type: first.Type}
+		case branch.kind == nullTerm && first.Type != rowfn.Condition:
+			n.Args[i+1] = &rowfn.Node{Op: rowfn.OpNull, Type: first.Type}
 		case branch.kind == nullTerm:
 			return nil, b.syntax.fail(branch.offset, "a condition is never null", "true or false")
 		default:
@@ -273,14 +274,14 @@ func (b *builder) conditional(t *term) (*Node, *Error) {
 }
 
 // textTest is column.startsWith("…") and its kin.
-func (b *builder) textTest(t *term, op Op) (*Node, *Error) {
-	n, err := b.uniform(t, op, Text, Condition)
+func (b *builder) textTest(t *term, op rowfn.Op) (*rowfn.Node, *Error) {
+	n, err := b.uniform(t, op, rowfn.Text, rowfn.Condition)
 	switch {
 	case err != nil:
 		return nil, err
-	case n.Args[0].Op != OpColumn:
+	case n.Args[0].Op != rowfn.OpColumn:
 		return nil, b.syntax.fail(t.args[0].offset, "this is a literal text", "a text column")
-	case n.Args[1].Op != OpText:
+	case n.Args[1].Op != rowfn.OpText:
 		return nil, b.syntax.fail(t.args[1].offset, "this is a column", "a literal text in quotes")
 	}
 	return n, nil

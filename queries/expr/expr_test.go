@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var flights = dataset.Schema{Fields: []dataset.Field{
@@ -224,29 +225,31 @@ func TestCaret(t *testing.T) {
 
 // TestTree: the trees that kernels rely on, written out.
 func TestTree(t *testing.T) {
-	delay := &Node{Op: OpColumn, Type: Number, Text: "delay"}
-	origin := &Node{Op: OpColumn, Type: Text, Text: "origin"}
-	late := &Node{Op: OpColumn, Type: Condition, Text: "late"}
-	day := &Node{Op: OpColumn, Type: Time, Text: "day"}
-	x := func(v float64) *Node { return &Node{Op: OpNumber, Type: Number, Number: v} }
-	at := func(v float64) *Node { return &Node{Op: OpNumber, Type: Time, Number: v} }
-	call := func(op Op, out Type, args ...*Node) *Node { return &Node{Op: op, Type: out, Args: args} }
-	for src, want := range map[string]*Node{
-		"15 < delay":                              call(OpGreater, Condition, delay, x(15)),
-		"1 + delay":                               call(OpAdd, Number, delay, x(1)),
-		"min(1, delay, 2)":                        call(OpMin, Number, call(OpMin, Number, delay, x(1)), x(2)),
-		"delay != null":                           call(OpNot, Condition, call(OpIsNull, Condition, delay)),
-		"late == null":                            call(OpIsNull, Condition, late),
-		"origin in ['b', 'a', 'b']":               call(OpIn, Condition, origin, &Node{Op: OpText, Type: Text, Text: "a"}, &Node{Op: OpText, Type: Text, Text: "b"}),
-		"late ? null : day":                       call(OpIf, Time, late, &Node{Op: OpNull, Type: Time}, day),
-		"late ? delay : null":                     call(OpIf, Number, late, delay, &Node{Op: OpNull, Type: Number}),
-		"day.getHours()":                          call(OpHours, Number, day),
-		"day - timestamp('1970-01-01T00:00:01Z')": call(OpSub, Number, day, at(1e6)),
-		"day in [timestamp('1970-01-02')]":        call(OpEq, Condition, day, at(86400e6)),
+	delay := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Number, Text: "delay"}
+	origin := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "origin"}
+	late := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Condition, Text: "late"}
+	day := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Time, Text: "day"}
+	x := func(v float64) *rowfn.Node { return &rowfn.Node{Op: rowfn.OpNumber, Type: rowfn.Number, Number: v} }
+	at := func(v float64) *rowfn.Node { return &rowfn.Node{Op: rowfn.OpNumber, Type: rowfn.Time, Number: v} }
+	call := func(op rowfn.Op, out rowfn.Type, args ...*rowfn.Node) *rowfn.Node {
+		return &rowfn.Node{Op: op, Type: out, Args: args}
+	}
+	for src, want := range map[string]*rowfn.Node{
+		"15 < delay":                              call(rowfn.OpGreater, rowfn.Condition, delay, x(15)),
+		"1 + delay":                               call(rowfn.OpAdd, rowfn.Number, delay, x(1)),
+		"min(1, delay, 2)":                        call(rowfn.OpMin, rowfn.Number, call(rowfn.OpMin, rowfn.Number, delay, x(1)), x(2)),
+		"delay != null":                           call(rowfn.OpNot, rowfn.Condition, call(rowfn.OpIsNull, rowfn.Condition, delay)),
+		"late == null":                            call(rowfn.OpIsNull, rowfn.Condition, late),
+		"origin in ['b', 'a', 'b']":               call(rowfn.OpIn, rowfn.Condition, origin, &rowfn.Node{Op: rowfn.OpText, Type: rowfn.Text, Text: "a"}, &rowfn.Node{Op: rowfn.OpText, Type: rowfn.Text, Text: "b"}),
+		"late ? null : day":                       call(rowfn.OpIf, rowfn.Time, late, &rowfn.Node{Op: rowfn.OpNull, Type: rowfn.Time}, day),
+		"late ? delay : null":                     call(rowfn.OpIf, rowfn.Number, late, delay, &rowfn.Node{Op: rowfn.OpNull, Type: rowfn.Number}),
+		"day.getHours()":                          call(rowfn.OpHours, rowfn.Number, day),
+		"day - timestamp('1970-01-01T00:00:01Z')": call(rowfn.OpSub, rowfn.Number, day, at(1e6)),
+		"day in [timestamp('1970-01-02')]":        call(rowfn.OpEq, rowfn.Condition, day, at(86400e6)),
 		"late == true":                            late,
-		"late == false":                           call(OpAnd, Condition, not(late), not(isNull(late))),
-		"late == held": call(OpAnd, Condition, call(OpIf, Condition, late, &Node{Op: OpColumn, Type: Condition, Text: "held"}, not(&Node{Op: OpColumn, Type: Condition, Text: "held"})),
-			not(isNull(&Node{Op: OpColumn, Type: Condition, Text: "held"})), not(isNull(late))),
+		"late == false":                           call(rowfn.OpAnd, rowfn.Condition, not(late), not(isNull(late))),
+		"late == held": call(rowfn.OpAnd, rowfn.Condition, call(rowfn.OpIf, rowfn.Condition, late, &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Condition, Text: "held"}, not(&rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Condition, Text: "held"})),
+			not(isNull(&rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Condition, Text: "held"})), not(isNull(late))),
 		"true": truth(true),
 	} {
 		s, err := Parse(src)
@@ -309,7 +312,7 @@ func TestNoBlowUp(t *testing.T) {
 	}
 }
 
-func treeSize(n *Node) int {
+func treeSize(n *rowfn.Node) int {
 	size := 1
 	for _, a := range n.Args {
 		size += treeSize(a)
@@ -357,9 +360,9 @@ func TestConcurrent(t *testing.T) {
 	for i := range 8 {
 		group.Go(func() {
 			for range 50 {
-				schema, want := flights, Number
+				schema, want := flights, rowfn.Number
 				if i%2 == 0 {
-					schema, want = text, Text
+					schema, want = text, rowfn.Text
 				}
 				n, err := s.Check(schema)
 				if err != nil || n.Args[0].Type != want {
@@ -375,7 +378,7 @@ func TestConcurrent(t *testing.T) {
 // TestCELChecks: cel-go, asked alone, refuses what is ill-typed and notices where our own types are wrong.
 func TestCELChecks(t *testing.T) {
 	b := func(s *Syntax) builder {
-		return builder{syntax: s, fields: fieldsOf(flights, s.Columns()), nodes: map[*term]*Node{}}
+		return builder{syntax: s, fields: fieldsOf(flights, s.Columns()), nodes: map[*term]*rowfn.Node{}}
 	}
 	for _, src := range []string{
 		"delay + late", "late && delay", "origin > 'a'", "day + day", "late ? delay : late", "delay in ['a']", "origin in [1]", "abs(late)",
@@ -388,7 +391,7 @@ func TestCELChecks(t *testing.T) {
 	}
 	s := mustParse(t, "1 + abs(delay)")
 	wrong := b(s)
-	wrong.nodes[s.root.args[0]] = &Node{Op: OpTrue, Type: Condition}
+	wrong.nodes[s.root.args[0]] = &rowfn.Node{Op: rowfn.OpTrue, Type: rowfn.Condition}
 	if _, detail := celAgrees(s.root, wrong); !strings.Contains(detail, "double for a condition") {
 		t.Errorf("a wrong type was not noticed: %q", detail)
 	}

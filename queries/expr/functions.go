@@ -1,5 +1,7 @@
 package expr
 
+import "github.com/holdoutd/holdoutd/rowfn"
+
 // style is how a function is written.
 type style uint8
 
@@ -14,7 +16,7 @@ const (
 type function struct {
 	style    style
 	min, max int // arguments, the receiver of a method included
-	op       Op
+	op       rowfn.Op
 	use      string // how it is written, for errors
 }
 
@@ -22,28 +24,28 @@ type function struct {
 const MaxArguments = 64
 
 var functions = map[string]function{
-	"+": {operator, 2, 2, OpAdd, "a + b"}, "-": {operator, 2, 2, OpSub, "a - b"}, "*": {operator, 2, 2, OpMul, "a * b"}, "/": {operator, 2, 2, OpDiv, "a / b"},
-	"neg": {operator, 1, 1, OpNeg, "-a"},
-	"<":   {operator, 2, 2, OpLess, "a < b"}, "<=": {operator, 2, 2, OpLessEq, "a <= b"},
-	">": {operator, 2, 2, OpGreater, "a > b"}, ">=": {operator, 2, 2, OpGreaterEq, "a >= b"},
-	"==": {operator, 2, 2, OpEq, "a == b"}, "!=": {operator, 2, 2, OpNe, "a != b"},
-	"in": {operator, 2, 2, OpIn, "x in [a, b]"},
-	"&&": {operator, 2, MaxNodes, OpAnd, "a && b"}, "||": {operator, 2, MaxNodes, OpOr, "a || b"}, "!": {operator, 1, 1, OpNot, "!a"},
-	"?:": {operator, 3, 3, OpIf, "condition ? a : b"},
+	"+": {operator, 2, 2, rowfn.OpAdd, "a + b"}, "-": {operator, 2, 2, rowfn.OpSub, "a - b"}, "*": {operator, 2, 2, rowfn.OpMul, "a * b"}, "/": {operator, 2, 2, rowfn.OpDiv, "a / b"},
+	"neg": {operator, 1, 1, rowfn.OpNeg, "-a"},
+	"<":   {operator, 2, 2, rowfn.OpLess, "a < b"}, "<=": {operator, 2, 2, rowfn.OpLessEq, "a <= b"},
+	">": {operator, 2, 2, rowfn.OpGreater, "a > b"}, ">=": {operator, 2, 2, rowfn.OpGreaterEq, "a >= b"},
+	"==": {operator, 2, 2, rowfn.OpEq, "a == b"}, "!=": {operator, 2, 2, rowfn.OpNe, "a != b"},
+	"in": {operator, 2, 2, rowfn.OpIn, "x in [a, b]"},
+	"&&": {operator, 2, MaxNodes, rowfn.OpAnd, "a && b"}, "||": {operator, 2, MaxNodes, rowfn.OpOr, "a || b"}, "!": {operator, 1, 1, rowfn.OpNot, "!a"},
+	"?:": {operator, 3, 3, rowfn.OpIf, "condition ? a : b"},
 
-	"abs": {free, 1, 1, OpAbs, "abs(x)"}, "log": {free, 1, 1, OpLog, "log(x)"}, "exp": {free, 1, 1, OpExp, "exp(x)"}, "sqrt": {free, 1, 1, OpSqrt, "sqrt(x)"},
-	"floor": {free, 1, 1, OpFloor, "floor(x)"}, "ceil": {free, 1, 1, OpCeil, "ceil(x)"},
-	"min": {free, 2, MaxArguments, OpMin, "min(a, b)"}, "max": {free, 2, MaxArguments, OpMax, "max(a, b)"},
-	"clamp": {free, 3, 3, OpClamp, "clamp(x, low, high)"},
+	"abs": {free, 1, 1, rowfn.OpAbs, "abs(x)"}, "log": {free, 1, 1, rowfn.OpLog, "log(x)"}, "exp": {free, 1, 1, rowfn.OpExp, "exp(x)"}, "sqrt": {free, 1, 1, rowfn.OpSqrt, "sqrt(x)"},
+	"floor": {free, 1, 1, rowfn.OpFloor, "floor(x)"}, "ceil": {free, 1, 1, rowfn.OpCeil, "ceil(x)"},
+	"min": {free, 2, MaxArguments, rowfn.OpMin, "min(a, b)"}, "max": {free, 2, MaxArguments, rowfn.OpMax, "max(a, b)"},
+	"clamp": {free, 3, 3, rowfn.OpClamp, "clamp(x, low, high)"},
 
-	"startsWith": {method, 2, 2, OpHasPrefix, `column.startsWith("text")`}, "endsWith": {method, 2, 2, OpHasSuffix, `column.endsWith("text")`},
-	"contains": {method, 2, 2, OpContains, `column.contains("text")`},
+	"startsWith": {method, 2, 2, rowfn.OpHasPrefix, `column.startsWith("text")`}, "endsWith": {method, 2, 2, rowfn.OpHasSuffix, `column.endsWith("text")`},
+	"contains": {method, 2, 2, rowfn.OpContains, `column.contains("text")`},
 
-	"getFullYear": {method, 1, 1, OpFullYear, "time.getFullYear()"}, "getMonth": {method, 1, 1, OpMonth, "time.getMonth()"},
-	"getDayOfMonth": {method, 1, 1, OpDayOfMonth, "time.getDayOfMonth()"}, "getDate": {method, 1, 1, OpDate, "time.getDate()"},
-	"getDayOfWeek": {method, 1, 1, OpDayOfWeek, "time.getDayOfWeek()"}, "getDayOfYear": {method, 1, 1, OpDayOfYear, "time.getDayOfYear()"},
-	"getHours": {method, 1, 1, OpHours, "time.getHours()"}, "getMinutes": {method, 1, 1, OpMinutes, "time.getMinutes()"},
-	"getSeconds": {method, 1, 1, OpSeconds, "time.getSeconds()"}, "getMilliseconds": {method, 1, 1, OpMilliseconds, "time.getMilliseconds()"},
+	"getFullYear": {method, 1, 1, rowfn.OpFullYear, "time.getFullYear()"}, "getMonth": {method, 1, 1, rowfn.OpMonth, "time.getMonth()"},
+	"getDayOfMonth": {method, 1, 1, rowfn.OpDayOfMonth, "time.getDayOfMonth()"}, "getDate": {method, 1, 1, rowfn.OpDate, "time.getDate()"},
+	"getDayOfWeek": {method, 1, 1, rowfn.OpDayOfWeek, "time.getDayOfWeek()"}, "getDayOfYear": {method, 1, 1, rowfn.OpDayOfYear, "time.getDayOfYear()"},
+	"getHours": {method, 1, 1, rowfn.OpHours, "time.getHours()"}, "getMinutes": {method, 1, 1, rowfn.OpMinutes, "time.getMinutes()"},
+	"getSeconds": {method, 1, 1, rowfn.OpSeconds, "time.getSeconds()"}, "getMilliseconds": {method, 1, 1, rowfn.OpMilliseconds, "time.getMilliseconds()"},
 }
 
 // literals are the functions of one text that make a leaf.

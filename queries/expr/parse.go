@@ -10,6 +10,7 @@ import (
 	"cel.dev/cel-go/parser"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Limits on one expression. They bound the time to parse it (some milliseconds) and the scratch memory of a kernel,
@@ -67,7 +68,7 @@ func (s *Syntax) Columns() []string {
 }
 
 // Check types the expression against a schema and makes it total. An error is an *Error.
-func (s *Syntax) Check(schema dataset.Schema) (*Node, error) {
+func (s *Syntax) Check(schema dataset.Schema) (*rowfn.Node, error) {
 	n, err := s.check(schema)
 	if err != nil {
 		return nil, err
@@ -76,16 +77,16 @@ func (s *Syntax) Check(schema dataset.Schema) (*Node, error) {
 }
 
 // CheckCondition is Check for a place where a condition is wanted.
-func (s *Syntax) CheckCondition(schema dataset.Schema) (*Node, error) {
-	return s.checkAs(schema, Condition)
+func (s *Syntax) CheckCondition(schema dataset.Schema) (*rowfn.Node, error) {
+	return s.checkAs(schema, rowfn.Condition)
 }
 
 // CheckNumber is Check for a place where a number is wanted.
-func (s *Syntax) CheckNumber(schema dataset.Schema) (*Node, error) {
-	return s.checkAs(schema, Number)
+func (s *Syntax) CheckNumber(schema dataset.Schema) (*rowfn.Node, error) {
+	return s.checkAs(schema, rowfn.Number)
 }
 
-func (s *Syntax) checkAs(schema dataset.Schema, want Type) (*Node, error) {
+func (s *Syntax) checkAs(schema dataset.Schema, want rowfn.Type) (*rowfn.Node, error) {
 	n, err := s.check(schema)
 	if err == nil && n.Type != want {
 		err = s.mismatch(s.root, n, want)

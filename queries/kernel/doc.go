@@ -8,7 +8,7 @@
 // Number registers hold float64s that are finite or NaN, which is null. Condition registers hold a byte a row, 0 or 1.
 // Texts are never looked at in a row: they are compared by the codes of their dictionaries, with tables made by Compile.
 //
-// Results are those of package expr's definition in plain float64 arithmetic and of package math, bit for bit but for the
+// Results are those of package rowfn's definition in plain float64 arithmetic and of package math, bit for bit but for the
 // sign of zero, which nothing in the language can see. Sums are of integers, so they do not depend on how the rows are
 // cut into blocks.
 package kernel

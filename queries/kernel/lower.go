@@ -32,7 +32,7 @@ func newLowering(t *dataset.Table, functions int) *lowering {
 	return l
 }
 
-// A malformed error says how a tree breaks the contract of package expr or does not fit the table.
+// A malformed error says how a tree breaks the contract of package rowfn or does not fit the table.
 func malformed(n *rowfn.Node, format string, args ...any) error {
 	return fmt.Errorf("kernel: operation %d: %w", n.Op, fmt.Errorf(format, args...))
 }

@@ -47,7 +47,7 @@ type step struct {
 }
 
 // Compile binds row functions to a table and makes their program. Errors mean that a tree breaks the contract of package
-// expr or that it was checked against another schema; none depends on the table's rows.
+// rowfn or that it was checked against another schema; none depends on the table's rows.
 func Compile(functions []rowfn.Function, t *dataset.Table) (*Program, error) {
 	return CompileBatch(rowfn.Batch{Functions: functions}, t)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/internal/celoracle"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // TestTreeIsCEL: the total tree that expr makes of a source means what CEL's own interpreter makes of the source, and
@@ -33,7 +34,7 @@ func TestTreeIsCEL(t *testing.T) {
 	})
 }
 
-func compile(t *rapid.T, src string) (tree *expr.Node, oracle, canonical *celoracle.Program) {
+func compile(t *rapid.T, src string) (tree *rowfn.Node, oracle, canonical *celoracle.Program) {
 	s, err := expr.Parse(src)
 	if err != nil {
 		t.Fatalf("%s: %v", src, err)

@@ -1,4 +1,4 @@
-// Package randomtree draws random typed trees of package expr and random tables, for the tests of kernels and engines.
+// Package randomtree draws random typed trees of package rowfn and random tables, for the tests of kernels and engines.
 package randomtree
 
 import (
@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // The columns of every table: x, y Numbers, p, q Bools, s, t Texts, d, e Times. The pools hold edge values; nil is null.
@@ -83,7 +83,7 @@ func Table(rows []reference.Row) *dataset.Table {
 }
 
 // Node draws a Number, Time or Condition of a depth.
-func Node(t *rapid.T, depth int) *expr.Node {
+func Node(t *rapid.T, depth int) *rowfn.Node {
 	g := generator{t}
 	switch rapid.IntRange(0, 4).Draw(t, "type") {
 	case 0:
@@ -95,102 +95,102 @@ func Node(t *rapid.T, depth int) *expr.Node {
 }
 
 // Number and Condition draw a tree of their type.
-func Number(t *rapid.T, depth int) *expr.Node    { return generator{t}.number(depth) }
-func Condition(t *rapid.T, depth int) *expr.Node { return generator{t}.condition(depth) }
+func Number(t *rapid.T, depth int) *rowfn.Node    { return generator{t}.number(depth) }
+func Condition(t *rapid.T, depth int) *rowfn.Node { return generator{t}.condition(depth) }
 
 type generator struct{ t *rapid.T }
 
 func (g generator) pick(n int) int { return rapid.IntRange(0, n-1).Draw(g.t, "pick") }
 
-func node(o expr.Op, t expr.Type, args ...*expr.Node) *expr.Node {
-	return &expr.Node{Op: o, Type: t, Args: args}
+func node(o rowfn.Op, t rowfn.Type, args ...*rowfn.Node) *rowfn.Node {
+	return &rowfn.Node{Op: o, Type: t, Args: args}
 }
 
-func column(name string, t expr.Type) *expr.Node {
-	return &expr.Node{Op: expr.OpColumn, Type: t, Text: name}
+func column(name string, t rowfn.Type) *rowfn.Node {
+	return &rowfn.Node{Op: rowfn.OpColumn, Type: t, Text: name}
 }
 
-func (g generator) one(ops ...expr.Op) expr.Op { return rapid.SampledFrom(ops).Draw(g.t, "op") }
+func (g generator) one(ops ...rowfn.Op) rowfn.Op { return rapid.SampledFrom(ops).Draw(g.t, "op") }
 
-func (g generator) constant() *expr.Node {
+func (g generator) constant() *rowfn.Node {
 	x, ok := rapid.SampledFrom(numbers).Draw(g.t, "constant").(float64)
 	if !ok {
-		return node(expr.OpNull, expr.Number)
+		return node(rowfn.OpNull, rowfn.Number)
 	}
-	return &expr.Node{Op: expr.OpNumber, Type: expr.Number, Number: x}
+	return &rowfn.Node{Op: rowfn.OpNumber, Type: rowfn.Number, Number: x}
 }
 
-func (g generator) number(depth int) *expr.Node {
+func (g generator) number(depth int) *rowfn.Node {
 	if depth <= 0 {
-		return []*expr.Node{column("x", expr.Number), column("y", expr.Number), g.constant()}[g.pick(3)]
+		return []*rowfn.Node{column("x", rowfn.Number), column("y", rowfn.Number), g.constant()}[g.pick(3)]
 	}
-	sub := func() *expr.Node { return g.number(depth - 1) }
+	sub := func() *rowfn.Node { return g.number(depth - 1) }
 	switch g.pick(10) {
 	case 0, 1, 2, 3:
-		return node(g.one(expr.OpAdd, expr.OpSub, expr.OpMul, expr.OpDiv, expr.OpMin, expr.OpMax), expr.Number, sub(), sub())
+		return node(g.one(rowfn.OpAdd, rowfn.OpSub, rowfn.OpMul, rowfn.OpDiv, rowfn.OpMin, rowfn.OpMax), rowfn.Number, sub(), sub())
 	case 4, 5:
-		return node(g.one(expr.OpNeg, expr.OpAbs, expr.OpLog, expr.OpExp, expr.OpSqrt, expr.OpFloor, expr.OpCeil), expr.Number, sub())
+		return node(g.one(rowfn.OpNeg, rowfn.OpAbs, rowfn.OpLog, rowfn.OpExp, rowfn.OpSqrt, rowfn.OpFloor, rowfn.OpCeil), rowfn.Number, sub())
 	case 6:
-		return node(expr.OpClamp, expr.Number, sub(), sub(), sub())
+		return node(rowfn.OpClamp, rowfn.Number, sub(), sub(), sub())
 	case 7:
-		return node(expr.OpIf, expr.Number, g.condition(depth-1), sub(), sub())
+		return node(rowfn.OpIf, rowfn.Number, g.condition(depth-1), sub(), sub())
 	case 8:
-		return node(expr.OpSub, expr.Number, g.time(depth-1), g.time(depth-1))
+		return node(rowfn.OpSub, rowfn.Number, g.time(depth-1), g.time(depth-1))
 	}
-	part := expr.OpFullYear + expr.Op(g.pick(int(expr.OpMilliseconds-expr.OpFullYear)+1))
-	return node(part, expr.Number, g.time(depth-1))
+	part := rowfn.OpFullYear + rowfn.Op(g.pick(int(rowfn.OpMilliseconds-rowfn.OpFullYear)+1))
+	return node(part, rowfn.Number, g.time(depth-1))
 }
 
-func (g generator) time(depth int) *expr.Node {
+func (g generator) time(depth int) *rowfn.Node {
 	if depth > 0 && g.pick(2) == 0 {
-		return node(expr.OpIf, expr.Time, g.condition(depth-1), g.time(depth-1), g.time(depth-1))
+		return node(rowfn.OpIf, rowfn.Time, g.condition(depth-1), g.time(depth-1), g.time(depth-1))
 	}
 	switch g.pick(5) {
 	case 0:
-		return node(expr.OpNull, expr.Time)
+		return node(rowfn.OpNull, rowfn.Time)
 	case 1:
-		return &expr.Node{Op: expr.OpNumber, Type: expr.Time, Number: rapid.SampledFrom(times[1:]).Draw(g.t, "time").(float64)}
+		return &rowfn.Node{Op: rowfn.OpNumber, Type: rowfn.Time, Number: rapid.SampledFrom(times[1:]).Draw(g.t, "time").(float64)}
 	}
-	return column(rapid.SampledFrom([]string{"d", "e"}).Draw(g.t, "column"), expr.Time)
+	return column(rapid.SampledFrom([]string{"d", "e"}).Draw(g.t, "column"), rowfn.Time)
 }
 
-func (g generator) text() *expr.Node {
-	return &expr.Node{Op: expr.OpText, Type: expr.Text, Text: rapid.SampledFrom(texts[1:]).Draw(g.t, "text").(string)}
+func (g generator) text() *rowfn.Node {
+	return &rowfn.Node{Op: rowfn.OpText, Type: rowfn.Text, Text: rapid.SampledFrom(texts[1:]).Draw(g.t, "text").(string)}
 }
 
-func (g generator) textColumn() *expr.Node {
-	return column(rapid.SampledFrom([]string{"s", "t"}).Draw(g.t, "column"), expr.Text)
+func (g generator) textColumn() *rowfn.Node {
+	return column(rapid.SampledFrom([]string{"s", "t"}).Draw(g.t, "column"), rowfn.Text)
 }
 
-func (g generator) condition(depth int) *expr.Node {
+func (g generator) condition(depth int) *rowfn.Node {
 	if depth <= 0 {
-		return []*expr.Node{column("p", expr.Condition), column("q", expr.Condition), node(expr.OpTrue, expr.Condition), node(expr.OpFalse, expr.Condition),
-			node(expr.OpIsNull, expr.Condition, column("p", expr.Condition)), node(expr.OpIsNull, expr.Condition, g.textColumn())}[g.pick(6)]
+		return []*rowfn.Node{column("p", rowfn.Condition), column("q", rowfn.Condition), node(rowfn.OpTrue, rowfn.Condition), node(rowfn.OpFalse, rowfn.Condition),
+			node(rowfn.OpIsNull, rowfn.Condition, column("p", rowfn.Condition)), node(rowfn.OpIsNull, rowfn.Condition, g.textColumn())}[g.pick(6)]
 	}
-	sub := func() *expr.Node { return g.condition(depth - 1) }
-	compare := g.one(expr.OpLess, expr.OpLessEq, expr.OpGreater, expr.OpGreaterEq, expr.OpEq, expr.OpNe)
+	sub := func() *rowfn.Node { return g.condition(depth - 1) }
+	compare := g.one(rowfn.OpLess, rowfn.OpLessEq, rowfn.OpGreater, rowfn.OpGreaterEq, rowfn.OpEq, rowfn.OpNe)
 	switch g.pick(12) {
 	case 0, 1:
-		return node(compare, expr.Condition, g.number(depth-1), g.number(depth-1))
+		return node(compare, rowfn.Condition, g.number(depth-1), g.number(depth-1))
 	case 2:
-		return node(compare, expr.Condition, g.time(depth-1), g.time(depth-1))
+		return node(compare, rowfn.Condition, g.time(depth-1), g.time(depth-1))
 	case 3:
-		return node(g.one(expr.OpAnd, expr.OpOr), expr.Condition, sub(), sub(), sub())
+		return node(g.one(rowfn.OpAnd, rowfn.OpOr), rowfn.Condition, sub(), sub(), sub())
 	case 4:
-		return node(expr.OpNot, expr.Condition, sub())
+		return node(rowfn.OpNot, rowfn.Condition, sub())
 	case 5:
-		return node(expr.OpIf, expr.Condition, sub(), sub(), sub())
+		return node(rowfn.OpIf, rowfn.Condition, sub(), sub(), sub())
 	case 6:
-		return node(expr.OpIsNull, expr.Condition, g.number(depth-1))
+		return node(rowfn.OpIsNull, rowfn.Condition, g.number(depth-1))
 	case 7:
-		return node(g.one(expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains), expr.Condition, g.textColumn(), g.text())
+		return node(g.one(rowfn.OpHasPrefix, rowfn.OpHasSuffix, rowfn.OpContains), rowfn.Condition, g.textColumn(), g.text())
 	case 8:
-		sides := []*expr.Node{g.textColumn(), g.textColumn(), g.text()}
-		return node(g.one(expr.OpEq, expr.OpNe), expr.Condition, sides[g.pick(3)], sides[g.pick(3)])
+		sides := []*rowfn.Node{g.textColumn(), g.textColumn(), g.text()}
+		return node(g.one(rowfn.OpEq, rowfn.OpNe), rowfn.Condition, sides[g.pick(3)], sides[g.pick(3)])
 	case 9:
-		return node(expr.OpIn, expr.Condition, g.textColumn(), g.text(), g.text())
+		return node(rowfn.OpIn, rowfn.Condition, g.textColumn(), g.text(), g.text())
 	case 10:
-		n := node(expr.OpIn, expr.Condition, g.number(depth-1))
+		n := node(rowfn.OpIn, rowfn.Condition, g.number(depth-1))
 		for range 1 + g.pick(12) {
 			n.Args = append(n.Args, g.number(min(depth-1, g.pick(4)/3)))
 		}
@@ -200,31 +200,31 @@ func (g generator) condition(depth int) *expr.Node {
 }
 
 // thresholds compares one number with so many constants that kernels rank it.
-func (g generator) thresholds(depth int) *expr.Node {
+func (g generator) thresholds(depth int) *rowfn.Node {
 	x := g.number(depth - 1)
-	n := node(g.one(expr.OpAnd, expr.OpOr), expr.Condition)
+	n := node(g.one(rowfn.OpAnd, rowfn.OpOr), rowfn.Condition)
 	for range 1 + g.pick(20) {
-		c := node(g.one(expr.OpLess, expr.OpLessEq, expr.OpGreater, expr.OpGreaterEq), expr.Condition, x, g.constant())
+		c := node(g.one(rowfn.OpLess, rowfn.OpLessEq, rowfn.OpGreater, rowfn.OpGreaterEq), rowfn.Condition, x, g.constant())
 		if g.pick(2) == 0 {
 			c.Args[0], c.Args[1] = c.Args[1], c.Args[0]
 		}
 		if g.pick(3) == 0 {
-			c = node(expr.OpNot, expr.Condition, c)
+			c = node(rowfn.OpNot, rowfn.Condition, c)
 		}
 		n.Args = append(n.Args, c)
 	}
-	n.Args = append(n.Args, column("p", expr.Condition))
+	n.Args = append(n.Args, column("p", rowfn.Condition))
 	return n
 }
 
 // String prints a tree, for messages.
-func String(n *expr.Node) string {
+func String(n *rowfn.Node) string {
 	switch n.Op {
-	case expr.OpColumn:
+	case rowfn.OpColumn:
 		return n.Text
-	case expr.OpNumber:
+	case rowfn.OpNumber:
 		return fmt.Sprint(n.Number)
-	case expr.OpText:
+	case rowfn.OpText:
 		return fmt.Sprintf("%q", n.Text)
 	}
 	parts := make([]string, len(n.Args))

@@ -1,4 +1,4 @@
-// Package reference evaluates a total tree one row at a time, as plainly as its meaning can be said. Tests compare it with
+// Package reference evaluates a tree one row at a time, as plainly as its meaning can be said. Tests compare it with
 // CEL's interpreter, and the kernels with it.
 package reference
 
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // Row is one row by column name: a float64 (Number, and Time in microseconds), a string, a bool or nil for null.
@@ -15,7 +15,7 @@ type Row map[string]any
 
 // Evaluate is the value of a tree at one row: a float64, NaN for null, of a Number or Time; a bool of a Condition; a
 // *string of a Text.
-func Evaluate(n *expr.Node, row Row) any {
+func Evaluate(n *rowfn.Node, row Row) any {
 	args := make([]any, len(n.Args))
 	for i, a := range n.Args {
 		args[i] = Evaluate(a, row)
@@ -23,62 +23,62 @@ func Evaluate(n *expr.Node, row Row) any {
 	f := func(i int) float64 { return args[i].(float64) }
 	b := func(i int) bool { return args[i].(bool) }
 	switch n.Op {
-	case expr.OpColumn:
+	case rowfn.OpColumn:
 		return cell(n.Type, row[n.Text])
-	case expr.OpNumber:
+	case rowfn.OpNumber:
 		return n.Number
-	case expr.OpText:
+	case rowfn.OpText:
 		return &n.Text
-	case expr.OpTrue, expr.OpFalse:
-		return n.Op == expr.OpTrue
-	case expr.OpNull:
+	case rowfn.OpTrue, rowfn.OpFalse:
+		return n.Op == rowfn.OpTrue
+	case rowfn.OpNull:
 		return math.NaN()
-	case expr.OpIf:
+	case rowfn.OpIf:
 		if b(0) {
 			return args[1]
 		}
 		return args[2]
-	case expr.OpNot:
+	case rowfn.OpNot:
 		return !b(0)
-	case expr.OpAnd, expr.OpOr:
+	case rowfn.OpAnd, rowfn.OpOr:
 		for i := range args {
-			if b(i) == (n.Op == expr.OpOr) {
+			if b(i) == (n.Op == rowfn.OpOr) {
 				return b(i)
 			}
 		}
-		return n.Op == expr.OpAnd
-	case expr.OpIsNull:
-		if n.Args[0].Op == expr.OpColumn {
+		return n.Op == rowfn.OpAnd
+	case rowfn.OpIsNull:
+		if n.Args[0].Op == rowfn.OpColumn {
 			return row[n.Args[0].Text] == nil
 		}
 		return math.IsNaN(f(0))
-	case expr.OpIn:
+	case rowfn.OpIn:
 		for i := range args[1:] {
 			if equal(args[0], args[i+1]) {
 				return true
 			}
 		}
 		return false
-	case expr.OpEq:
+	case rowfn.OpEq:
 		return equal(args[0], args[1])
-	case expr.OpNe:
+	case rowfn.OpNe:
 		return !null(args[0]) && !null(args[1]) && !equal(args[0], args[1])
-	case expr.OpLess:
+	case rowfn.OpLess:
 		return f(0) < f(1)
-	case expr.OpLessEq:
+	case rowfn.OpLessEq:
 		return f(0) <= f(1)
-	case expr.OpGreater:
+	case rowfn.OpGreater:
 		return f(0) > f(1)
-	case expr.OpGreaterEq:
+	case rowfn.OpGreaterEq:
 		return f(0) >= f(1)
-	case expr.OpHasPrefix, expr.OpHasSuffix, expr.OpContains:
+	case rowfn.OpHasPrefix, rowfn.OpHasSuffix, rowfn.OpContains:
 		return textTest(n.Op, args[0].(*string), *args[1].(*string))
-	case expr.OpLookup:
+	case rowfn.OpLookup:
 		if s := args[0].(*string); s != nil {
 			return n.Texts[*s]
 		}
 		return n.Number
-	case expr.OpScore:
+	case rowfn.OpScore:
 		return score(n, args)
 	}
 	numbers := make([]float64, len(args))
@@ -87,7 +87,7 @@ func Evaluate(n *expr.Node, row Row) any {
 			return math.NaN()
 		}
 	}
-	if n.Op >= expr.OpFullYear {
+	if n.Op >= rowfn.OpFullYear {
 		return part(n.Op, time.UnixMicro(int64(numbers[0])).UTC())
 	}
 	if x := arithmetic(n.Op, numbers); !math.IsInf(x, 0) {
@@ -97,7 +97,7 @@ func Evaluate(n *expr.Node, row Row) any {
 }
 
 // score is one score of a model, NaN if it is not finite.
-func score(n *expr.Node, args []any) float64 {
+func score(n *rowfn.Node, args []any) float64 {
 	in, out := make([][]float64, len(args)), make([][]float64, n.Model.Outputs())
 	for i := range in {
 		in[i] = []float64{args[i].(float64)}
@@ -110,11 +110,11 @@ func score(n *expr.Node, args []any) float64 {
 	return x + (x - x)
 }
 
-func cell(t expr.Type, v any) any {
+func cell(t rowfn.Type, v any) any {
 	switch t {
-	case expr.Condition:
+	case rowfn.Condition:
 		return v == true
-	case expr.Text:
+	case rowfn.Text:
 		if s, ok := v.(string); ok {
 			return &s
 		}
@@ -144,56 +144,56 @@ func equal(a, b any) bool {
 	return a.(float64) == b.(float64)
 }
 
-func textTest(op expr.Op, s *string, part string) bool {
+func textTest(op rowfn.Op, s *string, part string) bool {
 	switch {
 	case s == nil:
 		return false
-	case op == expr.OpHasPrefix:
+	case op == rowfn.OpHasPrefix:
 		return strings.HasPrefix(*s, part)
-	case op == expr.OpHasSuffix:
+	case op == rowfn.OpHasSuffix:
 		return strings.HasSuffix(*s, part)
 	}
 	return strings.Contains(*s, part)
 }
 
-func arithmetic(op expr.Op, x []float64) float64 {
+func arithmetic(op rowfn.Op, x []float64) float64 {
 	switch op {
-	case expr.OpNeg:
+	case rowfn.OpNeg:
 		return -x[0]
-	case expr.OpAbs:
+	case rowfn.OpAbs:
 		return math.Abs(x[0])
-	case expr.OpLog:
+	case rowfn.OpLog:
 		return math.Log(x[0])
-	case expr.OpExp:
+	case rowfn.OpExp:
 		return math.Exp(x[0])
-	case expr.OpSqrt:
+	case rowfn.OpSqrt:
 		return math.Sqrt(x[0])
-	case expr.OpFloor:
+	case rowfn.OpFloor:
 		return math.Floor(x[0])
-	case expr.OpCeil:
+	case rowfn.OpCeil:
 		return math.Ceil(x[0])
-	case expr.OpAdd:
+	case rowfn.OpAdd:
 		return x[0] + x[1]
-	case expr.OpSub:
+	case rowfn.OpSub:
 		return x[0] - x[1]
-	case expr.OpMul:
+	case rowfn.OpMul:
 		return x[0] * x[1]
-	case expr.OpDiv:
+	case rowfn.OpDiv:
 		return x[0] / x[1]
-	case expr.OpMin:
+	case rowfn.OpMin:
 		return math.Min(x[0], x[1])
-	case expr.OpMax:
+	case rowfn.OpMax:
 		return math.Max(x[0], x[1])
-	case expr.OpClamp:
+	case rowfn.OpClamp:
 		return math.Min(math.Max(x[0], x[1]), x[2])
 	}
 	panic("an operation that is not arithmetic")
 }
 
-func part(op expr.Op, t time.Time) float64 {
-	return float64(map[expr.Op]int{
-		expr.OpFullYear: t.Year(), expr.OpMonth: int(t.Month()) - 1, expr.OpDayOfMonth: t.Day() - 1, expr.OpDate: t.Day(),
-		expr.OpDayOfWeek: int(t.Weekday()), expr.OpDayOfYear: t.YearDay() - 1, expr.OpHours: t.Hour(), expr.OpMinutes: t.Minute(),
-		expr.OpSeconds: t.Second(), expr.OpMilliseconds: t.Nanosecond() / 1e6,
+func part(op rowfn.Op, t time.Time) float64 {
+	return float64(map[rowfn.Op]int{
+		rowfn.OpFullYear: t.Year(), rowfn.OpMonth: int(t.Month()) - 1, rowfn.OpDayOfMonth: t.Day() - 1, rowfn.OpDate: t.Day(),
+		rowfn.OpDayOfWeek: int(t.Weekday()), rowfn.OpDayOfYear: t.YearDay() - 1, rowfn.OpHours: t.Hour(), rowfn.OpMinutes: t.Minute(),
+		rowfn.OpSeconds: t.Second(), rowfn.OpMilliseconds: t.Nanosecond() / 1e6,
 	}[op])
 }
