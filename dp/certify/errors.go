@@ -1,6 +1,8 @@
 package certify
 
-import "errors"
+import (
+	"errors"
+)
 
 // Errors that callers tell apart. All come wrapped with the values that caused them.
 var (

@@ -4,6 +4,9 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/holdoutd/holdoutd/dp/minimum"
+	"github.com/holdoutd/holdoutd/dp/normal"
 )
 
 // The certificates as functions of two numbers: top, a lower bound on the expected score of the predicted label, and rest, an
@@ -50,7 +53,7 @@ func PixelDPGaussian(top, rest, sigma float64) float64 {
 		delta := math.Exp(logDelta)
 		return sigma * min(1, PixelDPEpsilon(top, rest, delta)) / math.Sqrt(2*math.Log(1.25/delta))
 	}
-	return below * maximize(size, math.Log(minDelta), math.Log(maxDelta), deltaGrid)
+	return below * maximum(size, math.Log(minDelta), math.Log(maxDelta), deltaGrid)
 }
 
 // SmoothingGaussian is the L2 radius of Cohen, Rosenfeld, Kolter (arXiv:1902.02918, theorem 1): sigma (Q(top) - Q(rest))/2 with the
@@ -68,7 +71,7 @@ func SmoothingGaussian(top, rest, sigma float64) float64 {
 // Gaussian noise: Phi(Q(p) -+ mu), the trade-off function of mu-GDP (arXiv:1905.02383, definition 2.6).
 func GaussianShift(p, mu float64) (least, most float64) {
 	q := quantile(p)
-	return distuv.UnitNormal.CDF(q - mu), distuv.UnitNormal.CDF(q + mu)
+	return normal.Upper(mu - q), normal.Upper(-q - mu)
 }
 
 // SmoothingLaplace is the L1 radius for Laplace noise of this scale. At eps = r/scale pure differential privacy bounds an expected
@@ -99,7 +102,7 @@ func RenyiGaussian(top, rest, sigma float64) float64 {
 		a := 1 + math.Exp(logExcess)
 		return -2 * sigma * sigma / a * math.Log1p(2*powerMean(top, rest, 1-a)-top-rest)
 	}
-	return below * math.Sqrt(max(0, maximize(square, math.Log(minOrder-1), math.Log(maxOrder-1), orderGrid)))
+	return below * math.Sqrt(max(0, maximum(square, math.Log(minOrder-1), math.Log(maxOrder-1), orderGrid)))
 }
 
 // powerMean is ((x^e + y^e)/2)^(1/e) for e < 0, with the smaller number taken out so that no power overflows.
@@ -122,31 +125,9 @@ func quantile(p float64) float64 {
 	return distuv.UnitNormal.Quantile(p)
 }
 
-// maximize returns the largest value of f that it meets on a grid from low to high and by golden section about the best point.
-// For a certificate every value met is valid, so that a search that misses the maximum loses width, not validity.
-func maximize(f func(float64) float64, low, high float64, cells int) float64 {
-	step := (high - low) / float64(cells)
-	best, at := math.Inf(-1), 0
-	for i := range cells + 1 {
-		if v := f(low + float64(i)*step); v > best {
-			best, at = v, i
-		}
-	}
-	a, b := low+float64(max(at-1, 0))*step, low+float64(min(at+1, cells))*step
-	const ratio = 0.6180339887498949
-	c, d := b-ratio*(b-a), a+ratio*(b-a)
-	fc, fd := f(c), f(d)
-	for range 60 {
-		best = max(best, fc, fd)
-		if fc > fd {
-			b, d, fd = d, c, fc
-			c = b - ratio*(b-a)
-			fc = f(c)
-		} else {
-			a, c, fc = c, d, fd
-			d = a + ratio*(b-a)
-			fd = f(d)
-		}
-	}
-	return best
+// maximum is the largest value of f that is found on a grid from low to high and about its best point. For a certificate every value is
+// valid, so that a search that misses the maximum loses width, not validity.
+func maximum(f func(float64) float64, low, high float64, cells int) float64 {
+	_, least := minimum.Scanned(func(x float64) float64 { return -f(x) }, low, high, cells, 1e-9)
+	return -least
 }

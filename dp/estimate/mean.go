@@ -132,5 +132,5 @@ func (m Mean) NoiseHalfWidth(rows int, beta float64) float64 {
 	if m.Delta == 0 {
 		return -math.Log(beta) * reach
 	}
-	return distuv.UnitNormal.Quantile(1-beta/2) * reach
+	return -distuv.UnitNormal.Quantile(beta/2) * reach // from the small tail, so that no digit of beta is lost beside 1
 }

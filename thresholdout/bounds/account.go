@@ -1,6 +1,8 @@
 package bounds
 
-import "math"
+import (
+	"math"
+)
 
 // What steps other than one [0,1] mean with Gaussian noise add to the information I that has been released, in nats
 // (docs/proofs/adaptive-hoeffding.md section 2 for Gaussian answers, docs/proofs/account.md for the rest). n is the number of units.

@@ -1,6 +1,8 @@
 package bounds
 
-import "math"
+import (
+	"math"
+)
 
 // AdaptiveLevel is the level at which an event must be improbable over a fresh sample, so that it has probability at most e^-level after
 // released nats are out: if it has probability at most e^-AdaptiveLevel over n fresh units, for every transcript, then at most e^-level over

@@ -1,6 +1,8 @@
 package bounds
 
-import "math"
+import (
+	"math"
+)
 
 // Attack is what the strongest attack known reaches against the scheduled mechanism with scale s: the (1-beta)-quantile of the largest error
 // of k answers, when k-1 questions ask how single columns of random bits agree with a label and the last asks for the

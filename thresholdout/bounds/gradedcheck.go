@@ -1,6 +1,8 @@
 package bounds
 
-import "math"
+import (
+	"math"
+)
 
 // GradedCheck is the account of guess-and-check with a graded check (docs/proofs/guess-and-check.md): a guess is answered with the
 // narrowest of Widths widths that passes; if none does, the question fails, costs a token and is answered from the

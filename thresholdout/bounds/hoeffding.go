@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/holdoutd/holdoutd/dp/minimum"
 	"github.com/holdoutd/holdoutd/dp/normal"
 )
 
@@ -337,7 +338,7 @@ func best(n, k int64, beta float64, shape func(j float64) float64, isScheduled b
 		}
 		return math.Inf(1)
 	}
-	x, w := minimum(at, math.Log(scale/2)-2.5, math.Log(scale/2)+2.5, precise)
+	x, w := minimum.Brent(at, math.Log(scale/2)-2.5, math.Log(scale/2)+2.5, precise)
 	b := Bound{HalfWidth: w, Sigma: math.Exp(x), Scheduled: isScheduled}
 	cuts := scaled(fine, units, b.Sigma)
 	if k > sketchedQuestions {

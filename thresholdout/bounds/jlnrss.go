@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/holdoutd/holdoutd/dp/account"
+	"github.com/holdoutd/holdoutd/dp/minimum"
 )
 
 // The bounds of Jung, Ligett, Neel, Roth, Sharifi-Malvajerdi and Shenfeld (ITCS 2020, arXiv 1909.03577): an answer that is
@@ -18,7 +19,7 @@ func JLNRSS20(n, k int64, beta float64) (Transfer, error) {
 		// Their code takes one number for delta and for the probability that noise is large.
 		noise := func(delta float64) float64 { return sigma*twoTailQuantile(math.Log(delta/questions)) + 3*delta/beta }
 		privacy := func(delta float64) float64 { return math.Expm1(zcdpEps(rho, delta)) + 3*delta/beta }
-		x, _ := scanned(func(x float64) float64 { return noise(math.Exp(x)) + privacy(math.Exp(x)) }, math.Log(beta)-60, 0, 30, precise)
+		x, _ := minimum.Scanned(func(x float64) float64 { return noise(math.Exp(x)) + privacy(math.Exp(x)) }, math.Log(beta)-60, 0, 30, precise)
 		return noise(math.Exp(x)), privacy(math.Exp(x))
 	})
 }
@@ -51,12 +52,12 @@ func JLNRSSGDP(n, k int64, beta float64) (Transfer, error) {
 func freeConstants(k, sigma, beta float64, posterior func(weight float64) float64) (noise, privacy float64) {
 	at := func(logit float64) float64 {
 		share := 1 / (1 + math.Exp(-logit))
-		_, noise = minimum(func(t float64) float64 { return sigma*t + MaxNormalTail(k, t)/(share*beta) },
+		_, noise = minimum.Brent(func(t float64) float64 { return sigma*t + MaxNormalTail(k, t)/(share*beta) },
 			MaxNormalQuantile(k, 0.5), math.Sqrt(2*math.Log(k/beta)+80), precise)
 		privacy = posterior(2 / ((1 - share) * beta))
 		return noise + privacy
 	}
-	x, _ := minimum(at, -7, 7, 1e-4)
+	x, _ := minimum.Brent(at, -7, 7, 1e-4)
 	at(x)
 	return noise, privacy
 }
@@ -69,7 +70,7 @@ func gdpPosterior(mu, weight float64) float64 {
 // overEps is min over eps of price(eps) + weight delta(eps) for a mu-GDP mechanism.
 func overEps(mu, weight float64, price func(eps float64) float64) float64 {
 	log := math.Log(weight)
-	_, least := minimum(func(x float64) float64 {
+	_, least := minimum.Brent(func(x float64) float64 {
 		eps := math.Exp(x)
 		return price(eps) + math.Exp(log+account.GDP(mu).LogDelta(eps))
 	}, math.Log(mu)-4, math.Log(mu*mu+mu*(math.Sqrt(2*max(log, 0))+8)), precise)
@@ -91,6 +92,6 @@ func zcdpPosterior(rho, weight float64) float64 {
 	}
 	// eps near sqrt(2 rho ln weight) is at alpha near sqrt(ln weight/rho).
 	middle := math.Log(math.Sqrt((max(log, 0) + 1) / rho))
-	_, least := scanned(at, min(middle, 0)-3, middle+3, 12, precise)
+	_, least := minimum.Scanned(at, min(middle, 0)-3, middle+3, 12, precise)
 	return least
 }

@@ -1,6 +1,8 @@
 package bounds
 
-import "math"
+import (
+	"math"
+)
 
 // LadderSteps is the account of a leaderboard with a fixed step (docs/proofs/ladder.md): it shows multiples of the step and moves
 // only downwards, by at least a step, so that its runs are known by where it moved and to which multiples.

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 
 	"github.com/holdoutd/holdoutd/dp/account"
+	"github.com/holdoutd/holdoutd/dp/minimum"
 )
 
 // Laplace bounds the errors of Thresholdout in its Laplace form (arXiv 1506.02629, figure 1): the run is differentially
@@ -43,7 +44,7 @@ func (l Laplace) HalfWidth() Widths {
 		}
 		return w.HalfWidth
 	}
-	minimum(at, -6, 6, rough)
+	minimum.Brent(at, -6, 6, rough)
 	laplaces.remember(l, best)
 	return best
 }
@@ -147,6 +148,6 @@ func (l Laplace) posterior(eta float64) float64 {
 		return math.Tanh(eps/4) + account.ZCDP(rho).Delta(eps)/eta
 	}
 	middle := math.Log(rho + 2*math.Sqrt(rho*math.Log(1/eta)))
-	_, w := minimum(at, middle-3, middle+3, precise)
+	_, w := minimum.Brent(at, middle-3, middle+3, precise)
 	return w
 }

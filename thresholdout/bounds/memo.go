@@ -1,6 +1,8 @@
 package bounds
 
-import "sync"
+import (
+	"sync"
+)
 
 // memo keeps the last results of a search for the best noise: a planner asks for the same few again and again, and one at ten
 // thousand questions takes many evaluations of ten thousand terms.

@@ -3,6 +3,8 @@ package bounds
 import (
 	"fmt"
 	"math"
+
+	"github.com/holdoutd/holdoutd/dp/minimum"
 )
 
 // Answers whose noise is 2 sqrt(V) sigma_j where a promised bound V of the row variance holds (docs/proofs/promises.md). They are priced as plain
@@ -76,7 +78,7 @@ func PromisedSchedule(n, k int64, beta float64, tokens int64) (Promised, error) 
 	if k > sketchedQuestions {
 		searched = sketch(k, schedule(k))
 	}
-	x, _ := minimum(func(log float64) float64 {
+	x, _ := minimum.Brent(func(log float64) float64 {
 		w := promisedWidth(units, scaled(searched, units, math.Exp(log)), nil, first, guess)
 		if !math.IsInf(w, 0) {
 			guess = w

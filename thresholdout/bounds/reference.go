@@ -1,6 +1,10 @@
 package bounds
 
-import "math"
+import (
+	"math"
+
+	"github.com/holdoutd/holdoutd/dp/minimum"
+)
 
 // Prices by reference runs (docs/proofs/account.md, section 7): where m is fixed beforehand, an answer may be compared with one of
 // more noise, by a factor of sqrt(1+e) in its standard deviation, on m rows. That is cheaper for answers that are nearly exact, and lets the
@@ -40,7 +44,7 @@ func ObservedMore(n, m, sigma, expected float64) float64 {
 	price := func(logMore float64) float64 {
 		return ObservedInformation(n, m, sigma, math.Exp(logMore), expected)
 	}
-	x, least := scanned(price, math.Log(1e-12), math.Log(1e12), 56, 1e-3)
+	x, least := minimum.Scanned(price, math.Log(1e-12), math.Log(1e12), 56, 1e-3)
 	if least >= Information(n, 0.25, sigma) {
 		return 0
 	}

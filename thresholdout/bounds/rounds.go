@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/optimize"
+
+	"github.com/holdoutd/holdoutd/dp/minimum"
 )
 
 // Rounds is a guarantee for questions that come in batches: each batch is submitted whole before any of its answers is seen.
@@ -118,7 +120,7 @@ func (p roundPlan) scheduled() []float64 {
 		return p.width(sigma)
 	}
 	middle := math.Log(0.5 * math.Pow(rounds*p.size[0], 0.25) / math.Sqrt(p.n))
-	x, _ := minimum(at, middle-3, middle+3, 1e-4)
+	x, _ := minimum.Brent(at, middle-3, middle+3, 1e-4)
 	at(x)
 	return sigma
 }

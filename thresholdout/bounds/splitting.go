@@ -1,6 +1,8 @@
 package bounds
 
-import "math"
+import (
+	"math"
+)
 
 // Splitting is the half-width of k answers that are each the exact mean of a fresh slice of floor(n/k) units: Hoeffding's
 // inequality, united over the k slices. It is +Inf where a slice would be empty.

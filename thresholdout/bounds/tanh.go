@@ -1,6 +1,10 @@
 package bounds
 
-import "math"
+import (
+	"math"
+
+	"github.com/holdoutd/holdoutd/dp/minimum"
+)
 
 // TanhTransfer is the half-width of k Gaussian answers by the tanh transfer bound, in its single-event form
 // (docs/proofs/tanh-transfer.md): sigma ES_beta(k) + min over eps of tanh(eps/4) + delta(eps)/beta.
@@ -29,7 +33,7 @@ func TanhTransferTwoEvents(n, k int64, beta float64) (Transfer, error) {
 			posterior = TanhPosterior(mu, (1-share)*beta)
 			return noise + posterior
 		}
-		x, _ := minimum(at, -7, 7, 1e-4)
+		x, _ := minimum.Brent(at, -7, 7, 1e-4)
 		at(x)
 		return noise, posterior
 	})

@@ -3,6 +3,8 @@ package bounds
 import (
 	"fmt"
 	"math"
+
+	"github.com/holdoutd/holdoutd/dp/minimum"
 )
 
 // Transfer is the half-width of k simultaneous intervals around Gaussian answers by a bound that adds two parts: how far
@@ -36,7 +38,7 @@ func bestTransfer(bound string, n, k int64, beta float64, at func(logSigma float
 	rows, questions := float64(n), float64(k)
 	low := math.Pow(questions, 0.25) / math.Sqrt(rows)
 	high := max(low, math.Sqrt(questions)/rows)
-	x, _ := scanned(func(x float64) float64 {
+	x, _ := minimum.Scanned(func(x float64) float64 {
 		noise, adaptivity := at(x)
 		return noise + adaptivity
 	}, math.Log(low)-4, math.Log(high)+4, 24, precise)
@@ -74,7 +76,7 @@ func BNSSSU(n, k int64, beta float64) (Transfer, error) {
 		rho := questions * zcdp(rows, sigma)
 		noise := func(delta float64) float64 { return tailNoise(questions, delta, sigma) / scale }
 		rest := func(delta float64) float64 { return (math.Expm1(zcdpEps(rho, delta)) + 2*runs*delta) / scale }
-		x, _ := scanned(func(x float64) float64 {
+		x, _ := minimum.Scanned(func(x float64) float64 {
 			delta := math.Exp(x)
 			return noise(delta) + rest(delta)
 		}, math.Log(beta)-60, 0, 30, precise)

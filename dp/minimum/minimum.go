@@ -1,10 +1,12 @@
-package bounds
+// Package minimum finds the minimum of a function of one number: bounds and certificates choose their free constants by it. Every value
+// that it returns is one of the function's, so a search that misses the minimum costs width and never validity.
+package minimum
 
 import "math"
 
-// minimum is Brent's method on [a,b]: parabolas through the best three points where they help, golden section where not.
-// Precision is absolute, of x. A value of +Inf is a wall. f is to have one minimum.
-func minimum(f func(float64) float64, a, b, precision float64) (x, value float64) {
+// Brent is Brent's method on [a,b]: parabolas through the best three points where they help, golden section where not.
+// Precision is absolute, of x. A value of +Inf is a wall. f is to have one minimum. It returns the place and the value there.
+func Brent(f func(float64) float64, a, b, precision float64) (x, value float64) {
 	const golden = 0.3819660112501051
 	x = a + golden*(b-a)
 	value = f(x)
@@ -63,8 +65,8 @@ func minimum(f func(float64) float64, a, b, precision float64) (x, value float64
 	return x, value
 }
 
-// scanned is minimum after a scan of [a,b] in the given number of steps, for functions with flat or infinite ends.
-func scanned(f func(float64) float64, a, b float64, steps int, precision float64) (x, value float64) {
+// Scanned is Brent after a scan of [a,b] in the given number of steps, for functions with flat or infinite ends.
+func Scanned(f func(float64) float64, a, b float64, steps int, precision float64) (x, value float64) {
 	step := (b - a) / float64(steps)
 	best, least := 0, math.Inf(1)
 	for i := range steps + 1 {
@@ -73,16 +75,9 @@ func scanned(f func(float64) float64, a, b float64, steps int, precision float64
 		}
 	}
 	at := a + float64(best)*step
-	x, value = minimum(f, max(a, at-step), min(b, at+step), precision)
+	x, value = Brent(f, max(a, at-step), min(b, at+step), precision)
 	if least < value {
 		return at, least
 	}
 	return x, value
 }
-
-// precise is the precision of a minimum's place in the logarithm of a scale: its square times a curvature near 1 is far
-// below 1e-6 of a half-width.
-const precise = 1e-5
-
-// rough is that of a minimum whose function takes long, in the logit of a share: below 1e-7 of a half-width.
-const rough = 5e-4
