@@ -243,3 +243,15 @@ func TestExtremes(t *testing.T) {
 		}
 	}
 }
+
+// TestHalfWidthFarOut: noise reaches some finite way however small beta is; read from the large tail it would be infinite.
+func TestHalfWidthFarOut(t *testing.T) {
+	m := Mean{Dim: 1, High: 1, Epsilon: 1, Delta: 1e-6}
+	for _, beta := range []float64{1e-17, 1e-100, 1e-300} {
+		// P(|Z| > t) <= e^(-t^2/2), and a normal variable is beyond half of that reach far more often.
+		most := math.Sqrt(-2*math.Log(beta)) * m.NoiseSD(100)
+		if got := m.NoiseHalfWidth(100, beta); !(got < most*(1+1e-6) && got > most/2) {
+			t.Errorf("beta %v: %v, at most %v", beta, got, most)
+		}
+	}
+}
