@@ -398,3 +398,64 @@ func clear1(weights []float64) {
 		weights[i] = 1
 	}
 }
+
+// TestExactDifferenceOfABatch: both groups read at their own means, for groups of fixed sizes with laws of two values, at the planned variances:
+// all samples of both. Red at a fourth of the level.
+func TestExactDifferenceOfABatch(t *testing.T) {
+	r := rand.New(rand.NewChaCha8([32]byte{21, 17}))
+	worst, violated := 0.0, 0
+	for range 60 {
+		var laws [2]law
+		var sizes [2]int64
+		c := DifferenceCheck{}
+		for i := range laws {
+			y, p := int64((0.1+0.9*r.Float64())*grid), r.Float64()
+			if r.IntN(2) == 0 {
+				p = math.Round(p)*0.9 + 0.05
+			}
+			laws[i] = law{values: []int64{0, y}, weights: []float64{0, 1 - p, p}}
+			sizes[i] = 1 + r.Int64N(3)
+			v := square(float64(y)/grid) / 4 * []float64{0, 0.8, 1.01}[r.IntN(3)]
+			g := Check{N: 20, Partial: true, Cells: 4, Ranks: []Rank{{Away: grid, Variance: int64(v * squares), Units: sizes[i]}}}
+			if i == 0 {
+				c.First = g
+			} else {
+				c.Second = g
+			}
+		}
+		truth := laws[0].expectation() - laws[1].expectation()
+		level := 0.1 + 2*r.Float64()
+		var below, above, bad float64
+		laws[0].each(sizes[0], func(a Sums, pa float64) {
+			laws[1].each(sizes[1], func(b Sums, pb float64) {
+				low, high, err := c.Exact(a, b, level)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if low > truth {
+					below += pa * pb
+				}
+				if high < truth {
+					above += pa * pb
+				}
+				if low, _, _ := c.Exact(a, b, level/4-passLevel); low > truth {
+					bad += pa * pb
+				}
+			})
+		})
+		if reached := max(below, above) * math.Exp(level); reached > 1+1e-9 {
+			t.Fatalf("a side misses with %v times e^-%v: %+v, %+v", reached, level, laws, c)
+		} else {
+			worst = max(worst, reached)
+		}
+		if bad*math.Exp(level) > 1+1e-9 {
+			violated++
+		}
+	}
+	t.Logf("largest probability times e^E: %.4f; %d violations at a fourth of the level", worst, violated)
+	if violated == 0 {
+		t.Error("a fourth of the level goes unnoticed: the search is too weak")
+	}
+}
+
+func square(x float64) float64 { return x * x }

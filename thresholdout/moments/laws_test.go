@@ -3,7 +3,6 @@ package moments
 import (
 	"math"
 	"math/big"
-	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -252,129 +251,6 @@ func TestWithHalfWidth(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestWeightedLemma: a number that a weighted statement rejects is one that the best bet against it, on any sample of which the statement is
-// true, wins from. Red when MixedLow and MixedHigh change places, or the spread is forgotten.
-func TestWeightedLemma(t *testing.T) {
-	random := rand.New(rand.NewChaCha8([32]byte{6, 17}))
-	rejected := 0
-	for range 2000 {
-		n, g := 1+random.IntN(10), 0.02+0.98*random.Float64()
-		w := Weighted{N: float64(n), Guess: g}
-		as, bs := make([]float64, n), make([]float64, n)
-		off := 0.0
-		for i := range n {
-			bs[i] = []float64{random.Float64(), 1, 0.1}[random.IntN(3)]
-			as[i] = bs[i] * []float64{random.Float64(), g, 1, 0}[random.IntN(4)]
-			d := as[i] - g*bs[i]
-			off += d / w.N
-			w.Spread += d * d / w.N
-			w.Size += bs[i] / w.N
-			w.MixedHigh += d * bs[i] / w.N
-			w.SizeSquare += bs[i] * bs[i] / w.N
-		}
-		w.MixedLow = w.MixedHigh
-		w.Away = math.Abs(off)
-		level := 0.01 + 3*random.Float64()
-		for _, mirrored := range []bool{false, true} {
-			end := w.Low(level)
-			if mirrored {
-				end = 1 - w.High(level)
-				for i := range as {
-					as[i] = bs[i] - as[i]
-				}
-			}
-			if end <= 1e-6 {
-				continue
-			}
-			rejected++
-			r := end - 1e-12
-			best := math.Inf(-1)
-			for s := 1; s <= 500; s++ {
-				stake := 1 - math.Pow(float64(s)/500, 3)
-				capital := 0.0
-				for i := range as {
-					capital += math.Log1p(stake * (as[i] - r*bs[i]) / r)
-				}
-				best = max(best, capital)
-			}
-			if best < level*(1-1e-2)-1e-6 {
-				t.Fatalf("r=%v is rejected at %v, but the best bet on the sample is %v (mirrored: %v): %+v", r, level, best, mirrored, w)
-			}
-		}
-	}
-	if rejected < 500 {
-		t.Errorf("only %d ends were above 0: the search is too weak", rejected)
-	}
-}
-
-// TestWeightedIsTheMean: with B = 1 and a statement about the guess itself the weighted region is Low's.
-func TestWeightedIsTheMean(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g := rapid.Float64Range(0.05, 0.95).Draw(t, "g")
-		v := rapid.Float64Range(0, 1).Draw(t, "v") * g * (1 - g)
-		n, level := math.Exp(rapid.Float64Range(1, 15).Draw(t, "log n")), rapid.Float64Range(0.5, 50).Draw(t, "level")
-		w := Weighted{N: n, Guess: g, Spread: v, Size: 1, SizeSquare: 1}
-		if low, want := w.Low(level), Low(g, v, n, level); math.Abs(low-want) > 1e-9 {
-			t.Fatalf("low %v, want %v", low, want)
-		}
-		if high, want := w.High(level), High(g, v, n, level); math.Abs(high-want) > 1e-9 {
-			t.Fatalf("high %v, want %v", high, want)
-		}
-	})
-}
-
-// TestWeightedOutcome: the comparisons in integers are those of exact fractions.
-func TestWeightedOutcome(t *testing.T) {
-	passed := 0
-	rapid.Check(t, func(t *rapid.T) {
-		c := WeightedCheck{N: rapid.Int64Range(1, 6).Draw(t, "n"), Guess: rapid.Int64Range(0, grid).Draw(t, "guess")}
-		var s WeightedSums
-		g := big.NewRat(c.Guess, grid)
-		var means [5]*big.Rat // A-gB, (A-gB)^2, B, (A-gB)B, B^2
-		for i := range means {
-			means[i] = new(big.Rat)
-		}
-		for range c.N {
-			b := rapid.Int64Range(0, grid).Draw(t, "b")
-			a := rapid.Int64Range(0, b).Draw(t, "a")
-			s.Add(a, b)
-			x, y := big.NewRat(a, grid), big.NewRat(b, grid)
-			d := x.Sub(x, new(big.Rat).Mul(g, y))
-			mul := func(x, y *big.Rat) *big.Rat { return new(big.Rat).Mul(x, y) }
-			for i, term := range []*big.Rat{d, mul(d, d), y, mul(d, y), mul(y, y)} {
-				means[i].Add(means[i], term.Quo(term, big.NewRat(c.N, 1)))
-			}
-		}
-		// Margins at what is true, or a step to either side.
-		step := func(x *big.Rat, unit int64, up bool) int64 {
-			y := new(big.Rat).Mul(x, big.NewRat(unit, 1))
-			floor := new(big.Int).Div(y.Num(), y.Denom()).Int64()
-			if up && !y.IsInt() {
-				floor++
-			}
-			return floor + rapid.Int64Range(-1, 1).Draw(t, "by one")*int64(rapid.IntRange(0, 1).Draw(t, "off"))
-		}
-		away := new(big.Rat).Abs(means[0])
-		r := WeightedRank{Away: step(away, grid, true), Spread: step(means[1], squares, true), Size: step(means[2], grid, false),
-			MixedLow: step(means[3], squares, false), MixedHigh: step(means[3], squares, true), SizeSquare: step(means[4], squares, true)}
-		c.Ranks = []WeightedRank{r}
-		at := func(x, unit int64) *big.Rat { return big.NewRat(x, unit) }
-		want := away.Cmp(at(r.Away, grid)) <= 0 && means[1].Cmp(at(r.Spread, squares)) <= 0 && means[2].Cmp(at(r.Size, grid)) >= 0 &&
-			means[3].Cmp(at(r.MixedLow, squares)) >= 0 && means[3].Cmp(at(r.MixedHigh, squares)) <= 0 && means[4].Cmp(at(r.SizeSquare, squares)) <= 0
-		rank, err := c.Outcome(s)
-		if c.Valid() != nil {
-			return
-		}
-		if err != nil || (rank == 1) != want {
-			t.Fatalf("rank %d, %v; in fractions %v: %+v", rank, err, want, r)
-		}
-		passed += rank
-	})
-	if passed == 0 {
-		t.Error("nothing passed")
-	}
 }
 
 // TestBatchLemma: the money that Batch says the bets have become is no more than what the planned stakes make of the sample itself. Red for a

@@ -2,6 +2,7 @@ package moments
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
@@ -86,17 +87,30 @@ type WeightedRank struct {
 	Spread, MixedLow, MixedHigh, SizeSquare int64
 }
 
-// WeightedCheck is the check of one weighted question. Its ranks are a chain. A failure says nothing but that it is one: its interval is
-// [0,1], and its price is nothing but its token.
+// WeightedCheck is the check of one weighted question. Its ranks are a chain.
 type WeightedCheck struct {
 	N, Guess int64
 	Ranks    []WeightedRank
+	Cells    int64 // a failure says which of so many equal cells of [0,1] the ratio is in
 }
+
+// WeightedOutcome is what is known of the holdout after a weighted question.
+type WeightedOutcome struct {
+	Rank int   // 1, 2: the pass; 0: a failure
+	Cell int64 // of a failure
+	Loss int   // of a failure: 0, the weights' sums are as at rank 1; 1, nothing is said
+}
+
+func (o WeightedOutcome) Failed() bool { return o.Rank == 0 }
+func (o WeightedOutcome) Wide() bool   { return o.Rank > 1 }
+
+// weightedLosses is T of a weighted question.
+const weightedLosses = 2
 
 // Valid says what is wrong with a check: its ranks must be a chain.
 func (c WeightedCheck) Valid() error {
-	if c.N < 1 || c.N > maxUnits || c.Guess < 0 || c.Guess > grid || len(c.Ranks) < 1 || len(c.Ranks) > 2 {
-		return fmt.Errorf("moments: no weighted check has %d units, a guess of %d steps and %d ranks", c.N, c.Guess, len(c.Ranks))
+	if c.N < 1 || c.N > maxUnits || c.Guess < 0 || c.Guess > grid || len(c.Ranks) < 1 || len(c.Ranks) > 2 || c.Cells < 1 || c.Cells > maxCells {
+		return fmt.Errorf("moments: no weighted check has %d units, a guess of %d steps, %d ranks and %d cells", c.N, c.Guess, len(c.Ranks), c.Cells)
 	}
 	for l, r := range c.Ranks {
 		if r.Away < 0 || r.Size < 0 || r.Spread < 0 || r.SizeSquare < 0 || r.MixedLow > r.MixedHigh {
@@ -112,13 +126,13 @@ func (c WeightedCheck) Valid() error {
 	return nil
 }
 
-// Outcome is the rank at which the sums pass, 0 for a failure.
-func (c WeightedCheck) Outcome(s WeightedSums) (rank int, err error) {
+// Outcome compares the holdout's sums with the margins, in integers.
+func (c WeightedCheck) Outcome(s WeightedSums) (WeightedOutcome, error) {
 	if err := c.Valid(); err != nil {
-		return 0, err
+		return WeightedOutcome{}, err
 	}
 	if s.Units != c.N || s.A < 0 || s.A > s.B || s.B > s.Units*grid {
-		return 0, fmt.Errorf("moments: sums %d of A and %d of B over %d units, for a check of %d", s.A, s.B, s.Units, c.N)
+		return WeightedOutcome{}, fmt.Errorf("moments: sums %d of A and %d of B over %d units, for a check of %d", s.A, s.B, s.Units, c.N)
 	}
 	g, n := big.NewInt(c.Guess), big.NewInt(s.Units)
 	shift := func(x *big.Int, by uint) *big.Int { return new(big.Int).Lsh(x, by) }
@@ -132,23 +146,93 @@ func (c WeightedCheck) Outcome(s WeightedSums) (rank int, err error) {
 	within := func(x *big.Int, margin int64, by uint) bool {
 		return x.Cmp(shift(times(n, big.NewInt(margin)), by)) <= 0
 	}
+	sized := func(r WeightedRank) bool {
+		return within(new(big.Int).Neg(b), -r.Size, 0) && within(s.SquareB.big(), r.SizeSquare, 0)
+	}
 	for l, r := range c.Ranks {
 		if within(new(big.Int).Abs(off), r.Away, 30) && within(spread, r.Spread, 60) && within(mixed, r.MixedHigh, 30) &&
-			within(new(big.Int).Neg(mixed), -r.MixedLow, 30) && within(new(big.Int).Neg(b), -r.Size, 0) && within(s.SquareB.big(), r.SizeSquare, 0) {
-			return l + 1, nil
+			within(new(big.Int).Neg(mixed), -r.MixedLow, 30) && sized(r) {
+			return WeightedOutcome{Rank: l + 1}, nil
 		}
 	}
-	return 0, nil
+	if s.B == 0 {
+		return WeightedOutcome{Loss: weightedLosses - 1}, nil // no ratio
+	}
+	cell := times(a, big.NewInt(c.Cells))
+	o := WeightedOutcome{Cell: min(cell.Div(cell, b).Int64(), c.Cells-1)}
+	if !sized(c.Ranks[0]) {
+		o.Loss = 1
+	}
+	return o, nil
 }
 
-// Interval is that of a pass at this rank, or [0,1] for a failure, at the level E of [Urn.Level]. The target is the ratio of the expected sums
-// of A and B as they are stored.
-func (c WeightedCheck) Interval(rank int, level float64) (low, high float64) {
-	if rank == 0 {
-		return 0, 1
+// Price is what a failure adds to later levels, ln(2c).
+func (c WeightedCheck) Price() Nats { return PriceOf(weightedLosses * float64(c.Cells)) }
+
+// Value is the guess, or the middle of the cell.
+func (c WeightedCheck) Value(o WeightedOutcome) float64 {
+	if o.Failed() {
+		return (float64(o.Cell) + 0.5) / float64(c.Cells)
 	}
-	r := c.Ranks[rank-1]
-	w := Weighted{N: float64(c.N), Guess: float64(c.Guess) / grid, Away: float64(r.Away) / grid, Size: float64(r.Size) / grid,
-		Spread: float64(r.Spread) / squares, MixedLow: float64(r.MixedLow) / squares, MixedHigh: float64(r.MixedHigh) / squares, SizeSquare: float64(r.SizeSquare) / squares}
-	return max(0, w.Low(level)-gridError), min(1, w.High(level)+gridError)
+	return float64(c.Guess) / grid
+}
+
+// Interval is the answer's, at the level E of [Urn.Level]. The target is the ratio of the expected sums of A and B as they are stored.
+func (c WeightedCheck) Interval(o WeightedOutcome, level float64) (low, high float64) {
+	if o.Failed() {
+		if o.Loss > 0 {
+			return 0, 1
+		}
+		level += failedLevel
+		low = c.sized(float64(o.Cell) / float64(c.Cells)).Low(level)
+		high = c.sized(float64(o.Cell+1) / float64(c.Cells)).High(level)
+	} else {
+		r := c.Ranks[o.Rank-1]
+		w := Weighted{N: float64(c.N), Guess: float64(c.Guess) / grid, Away: float64(r.Away) / grid, Size: float64(r.Size) / grid,
+			Spread: float64(r.Spread) / squares, MixedLow: float64(r.MixedLow) / squares, MixedHigh: float64(r.MixedHigh) / squares, SizeSquare: float64(r.SizeSquare) / squares}
+		level += passLevel
+		low, high = w.Low(level), w.High(level)
+	}
+	return max(0, low-gridError), min(1, high+gridError)
+}
+
+// sized is all that follows for a ratio on one side of edge from the weights' sums alone: |A - edge B| <= B max(edge, 1-edge). It serves the side on
+// which the ratio is.
+func (c WeightedCheck) sized(edge float64) Weighted {
+	r, far := c.Ranks[0], max(edge, 1-edge)
+	square := float64(r.SizeSquare) / squares
+	return Weighted{N: float64(c.N), Guess: edge, Size: float64(r.Size) / grid, SizeSquare: square,
+		Spread: far * far * square, MixedLow: -far * square, MixedHigh: far * square}
+}
+
+// Moment is a mean and a variance over the training part's units.
+type Moment struct{ Mean, Variance float64 }
+
+// WeightedTraining is what the training part tells of a weighted question with the guess g: moments of A-gB, (A-gB)^2, B, (A-gB)B and B^2.
+type WeightedTraining struct {
+	Units                          int64
+	Guess                          float64
+	Off, Spread, B, Mixed, SquareB Moment
+}
+
+// PlanWeighted is the check of the next question about a holdout of n units, k questions in all.
+func PlanWeighted(t WeightedTraining, n, questions int64) (WeightedCheck, error) {
+	if t.Units < 1 || n < 1 || n > maxUnits || !(t.Guess >= 0 && t.Guess <= 1) || !(t.B.Mean > 0) {
+		return WeightedCheck{}, fmt.Errorf("moments: no weighted check is planned from %+v for %d units", t, n)
+	}
+	s := 1/float64(n) + 1/float64(t.Units)
+	c := WeightedCheck{N: n, Guess: int64(math.Floor(t.Guess*grid + 0.5))}
+	z := Deviations(questions)
+	for _, z := range []float64{z, 2 * z} {
+		margin := func(m Moment) float64 { return z*math.Sqrt(max(0, m.Variance)*s) + z*z*s/2 }
+		up := func(x, unit float64) int64 { return int64(math.Ceil(x * unit)) }
+		c.Ranks = append(c.Ranks, WeightedRank{
+			Away: up(math.Abs(t.Off.Mean)+margin(t.Off), grid), Size: max(0, int64(math.Floor((t.B.Mean-margin(t.B))*grid))),
+			Spread: up(t.Spread.Mean+margin(t.Spread), squares), SizeSquare: up(t.SquareB.Mean+margin(t.SquareB), squares),
+			MixedLow: -up(margin(t.Mixed)-t.Mixed.Mean, squares), MixedHigh: up(t.Mixed.Mean+margin(t.Mixed), squares),
+		})
+	}
+	deviation := math.Sqrt(max(t.Spread.Mean, s)/float64(n)) / t.B.Mean // of the ratio
+	c.Cells = int64(math.Exp2(min(max(math.Round(math.Log2(1/(2*deviation))), 0), math.Log2(maxCells))))
+	return c, nil
 }
