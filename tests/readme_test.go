@@ -82,7 +82,7 @@ func blocks(t *testing.T, path, language string) []string {
 func serve(t *testing.T, dir string, flags ...string) string {
 	t.Helper()
 	binary := filepath.Join(dir, "holdoutd")
-	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/holdoutd").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-tags", "nomsgpack", "-o", binary, "../cmd/holdoutd").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -132,6 +132,28 @@ func TestExperimentsApart(t *testing.T) {
 	}
 }
 
+// heavy are modules that once came along unused and took seconds to compile and megabytes of the binary: JSON in other ways, Arrow's
+// arithmetic, MessagePack.
+var heavy = []string{"github.com/apache/arrow-go", "github.com/goccy/go-json", "github.com/bytedance/sonic", "github.com/json-iterator", "github.com/ugorji/go",
+	"google.golang.org/grpc"}
+
+// TestWeight keeps heavy modules out of the command as make build builds it.
+func TestWeight(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-tags", "nomsgpack", module+"cmd/holdoutd").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deps := strings.Fields(string(out))
+	if len(deps) < 100 {
+		t.Fatalf("the command depends on %d packages", len(deps))
+	}
+	for _, dep := range deps {
+		if within(dep, heavy) {
+			t.Errorf("cmd/holdoutd depends on %s", dep)
+		}
+	}
+}
+
 const architecture = "../../docs/ARCHITECTURE.md"
 
 var (

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Runs every test once: those of packages that start goroutines under the race detector, the others without it. scripts/concurrent tells
+# which is which, from the code. make test calls it; HOLDOUTD_PYTHON must name the interpreter that scripts/python.sh prints.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+go=${GO:-go}
+flags=(-vet=off -timeout 30m -tags "${TAGS:?}") # make test has vetted all
+
+# Tests in packages that start goroutines whose own work is arithmetic on the test's goroutine, and takes ten times as long under the race
+# detector: they run without it. The detector's run skips by the same list, so a name that no test has moves nothing.
+arithmetic='^(TestPrintedTargets|TestSizesAreKnownBeforehand)$'
+arithmetic_in=(./holdout)
+
+# The race detector looks at all code but SQLite's: that is C, made Go by a machine, keeps its rows in memory that the detector does not
+# watch, and takes ten times as long under it. Its calls, and locks, are in packages that the detector does look at.
+unwatched=(-gcflags=modernc.org/sqlite/lib=-race=false)
+
+# Tests write thousands of small files, and wait for each until it is on the disk. Where there is memory for it they write to that: what
+# they look at is which writes were made, in which order, and what is there after the process has died, which is the same. Tests of the
+# disk itself, of the ledger and of servers that are killed, stay on it: they write to HOLDOUTD_DISK.
+export HOLDOUTD_DISK=${TMPDIR:-/tmp}
+export GOTMPDIR=${GOTMPDIR:-$HOLDOUTD_DISK}
+kilobytes_needed=$((4 << 20))
+kilobytes() { { "$@" 2>/dev/null || true; } | tail -1 | tr -dc 0-9; }
+if [ "$(kilobytes df --output=avail -k /dev/shm)0" -gt "${kilobytes_needed}0" ] &&
+	[ "$(kilobytes awk '/MemAvailable/ {print $2}' /proc/meminfo)0" -gt $((2 * kilobytes_needed))0 ] &&
+	memory=$(mktemp -d /dev/shm/holdoutd-test.XXXXXX); then
+	trap 'rm -rf "$memory"' EXIT
+	printf '#!/bin/sh\n' >"$memory/program"
+	chmod +x "$memory/program"
+	if "$memory/program" 2>/dev/null; then # some mount it for data alone
+		export TMPDIR=$memory
+	fi
+fi
+echo "tests write to ${TMPDIR:-/tmp}"
+
+alone=$("$go" run ./scripts/concurrent -not)
+racing=$("$go" run ./scripts/concurrent)
+failed=0
+"$go" test "${flags[@]}" $alone || failed=1
+"$go" test "${flags[@]}" -run "$arithmetic" "${arithmetic_in[@]}" || failed=1
+"$go" test -race "${unwatched[@]}" "${flags[@]}" -skip "$arithmetic" $racing || failed=1
+exit $failed
