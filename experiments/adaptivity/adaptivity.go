@@ -37,7 +37,7 @@ type rival struct {
 	// exponent of n in the number of questions by theory, 0 where theory has none for us to compare with.
 	exponent float64
 	sizes    []int64
-	params   func(n, k int64) thresholdout.Spec
+	spec     func(n, k int64) thresholdout.Spec
 	play     func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error
 }
 
@@ -196,7 +196,7 @@ func (s *search) largest(ctx context.Context, seed uint64, repetitions int) (flo
 
 // error is the mean over runs of the largest error of k questions.
 func (s *search) error(ctx context.Context, k int64, seed uint64, repetitions int) (float64, error) {
-	p, err := thresholdout.Plan(s.rival.params(s.n, k))
+	p, err := thresholdout.Plan(s.rival.spec(s.n, k))
 	if err != nil {
 		return 0, fmt.Errorf("experiments: %s, n %d, k %d: %w", s.rival.name, s.n, k, err)
 	}

@@ -42,7 +42,7 @@ as much, and the interval says by how much.`,
 // cell is one condition: a data set with a mechanism.
 type cell struct {
 	problem        *task
-	params         thresholdout.Guarantee
+	guarantee      thresholdout.Guarantee
 	configurations int
 	runs           []outcome
 }
@@ -76,12 +76,12 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 			if err != nil {
 				return result, fmt.Errorf("experiments: agents: %w", err)
 			}
-			cells = append(cells, &cell{problem: problem, params: p, configurations: configurations})
+			cells = append(cells, &cell{problem: problem, guarantee: p, configurations: configurations})
 		}
 	}
 	runs, finished, err := run.Repeat(ctx, o, "agents", len(cells)*repetitions, func(_ context.Context, i int) (outcome, error) {
 		c := cells[i%len(cells)]
-		return tune(c.problem, c.params, run.SeedOf(o.Seed, uint64(i)), configurations)
+		return tune(c.problem, c.guarantee, run.SeedOf(o.Seed, uint64(i)), configurations)
 	})
 	for i, r := range runs {
 		if finished[i] {
@@ -124,7 +124,7 @@ func (c *cell) refuted(r outcome) bool {
 func last(values []float64) float64 { return values[len(values)-1] }
 
 func (c *cell) row(set string, rate bool, of func(r outcome) float64) run.Row {
-	return run.Measured(run.Row{Condition: c.problem.name, Method: string(c.params.Mechanism), N: c.params.N, K: int64(c.configurations), Confidence: c.params.Confidence,
+	return run.Measured(run.Row{Condition: c.problem.name, Method: string(c.guarantee.Mechanism), N: c.guarantee.N, K: int64(c.configurations), Confidence: c.guarantee.Confidence,
 		Set: set, Rate: rate}, c.runs, of)
 }
 
@@ -158,7 +158,7 @@ func (c *cell) rows() []run.Row {
 	}
 	rows := []run.Row{c.claimed(), c.fresh(), c.excess(), c.refutedRate(), c.low(), c.high(),
 		c.row(configurationsAnswered, false, func(r outcome) float64 { return float64(r.Asked) })}
-	if c.params.HasTokens() {
+	if c.guarantee.HasTokens() {
 		rows = append(rows, c.row(tokensSpent, false, func(r outcome) float64 { return float64(r.Tokens) }))
 	}
 	return rows
@@ -172,7 +172,7 @@ func tableOf(cells []*cell) [][]string {
 		}
 		asked := c.row(configurationsAnswered, false, func(r outcome) float64 { return float64(r.Asked) })
 		excess := c.excess()
-		table = append(table, []string{c.problem.name, string(c.params.Mechanism), fmt.Sprint(c.params.N), fmt.Sprintf("%.4f", c.claimed().Mean), fmt.Sprintf("%.4f", c.fresh().Mean),
+		table = append(table, []string{c.problem.name, string(c.guarantee.Mechanism), fmt.Sprint(c.guarantee.N), fmt.Sprintf("%.4f", c.claimed().Mean), fmt.Sprintf("%.4f", c.fresh().Mean),
 			fmt.Sprintf("%.4f (%.4f to %.4f)", excess.Mean, excess.Low, excess.High), fmt.Sprintf("%.3f to %.3f", c.low().Mean, c.high().Mean), fmt.Sprintf("%.3f", c.refutedRate().Mean),
 			fmt.Sprintf("%.0f", asked.Mean), fmt.Sprint(len(c.runs))})
 	}
@@ -182,9 +182,9 @@ func tableOf(cells []*cell) [][]string {
 func checksOf(cells []*cell) []run.Check {
 	var checks []run.Check
 	for _, c := range cells {
-		of := fmt.Sprintf("%s, %s: ", c.problem.name, c.params.Mechanism)
-		if c.params.Mechanism != thresholdout.Naive {
-			checks = append(checks, run.AtMost(of+claimRefuted, 1-c.params.Confidence, c.refutedRate()))
+		of := fmt.Sprintf("%s, %s: ", c.problem.name, c.guarantee.Mechanism)
+		if c.guarantee.Mechanism != thresholdout.Naive {
+			checks = append(checks, run.AtMost(of+claimRefuted, 1-c.guarantee.Confidence, c.refutedRate()))
 			continue
 		}
 		r := c.excess()

@@ -73,8 +73,8 @@ func drawAgent(cells []*cell) (*plot.Plot, error) {
 		held.LineStyle = figure.Line(i)
 		held.Width = 1
 		p.Add(told, marks, held)
-		p.Legend.Add(string(c.params.Mechanism)+", claimed", told, marks)
-		p.Legend.Add(string(c.params.Mechanism)+", fresh data", held)
+		p.Legend.Add(string(c.guarantee.Mechanism)+", claimed", told, marks)
+		p.Legend.Add(string(c.guarantee.Mechanism)+", fresh data", held)
 		var bar figure.Points
 		bar.Add(end*(1.15+0.12*float64(i)), c.claimed().Mean, c.low().Mean, c.high().Mean)
 		if err := figure.AddMarks(p, i, "", bar); err != nil {

@@ -25,10 +25,10 @@ const (
 // naiveMethod is naive reuse with the intervals of a batch fixed beforehand.
 const naiveMethod = "naive, non-adaptive intervals"
 
-// method makes the oracle of a guarantee.
+// method is a mechanism, and how a holdout with it is asked for.
 type method struct {
-	Name   string
-	Params func(n, k int64, confidence float64) thresholdout.Spec // for thresholdout.Plan
+	name string
+	spec func(n, k int64, confidence float64) thresholdout.Spec
 }
 
 // tokensFor: enough that an attack gets far on what the holdout tells, as few as someone would grant.
@@ -58,17 +58,17 @@ var methods = []method{
 }
 
 func (m method) oracle(p thresholdout.Guarantee, seed uint64) analysts.Oracle {
-	if m.Name == naiveMethod {
+	if m.name == naiveMethod {
 		return &analysts.NonAdaptive{Holdout: *analysts.NewHoldout(p, seed)}
 	}
 	return analysts.NewHoldout(p, seed)
 }
 
-// cell is one condition of Coverage.
+// cell is one condition: an analyst against a mechanism.
 type cell struct {
 	analyst    analysts.Analyst
 	method     method
-	params     thresholdout.Guarantee
+	guarantee  thresholdout.Guarantee
 	confidence float64
 	games      []analysts.Game // nil until all are finished
 }
@@ -95,12 +95,12 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	for _, size := range sizes {
 		for _, confidence := range confidences {
 			for _, m := range methods {
-				p, err := thresholdout.Plan(m.Params(size.n, size.k, confidence))
+				p, err := thresholdout.Plan(m.spec(size.n, size.k, confidence))
 				if err != nil {
-					return result, fmt.Errorf("experiments: %s: %w", m.Name, err)
+					return result, fmt.Errorf("experiments: %s: %w", m.name, err)
 				}
 				for _, a := range analysts.All {
-					cells = append(cells, &cell{analyst: a, method: m, params: p, confidence: confidence})
+					cells = append(cells, &cell{analyst: a, method: m, guarantee: p, confidence: confidence})
 				}
 			}
 		}
@@ -135,7 +135,7 @@ func checksOf(rows []run.Row) []run.Check {
 			var worst run.Row
 			cells := 0
 			for _, r := range rows {
-				if r.Method == m.Name && r.Confidence == confidence && r.Set == nonCoverage {
+				if r.Method == m.name && r.Confidence == confidence && r.Set == nonCoverage {
 					if cells == 0 || r.Mean > worst.Mean {
 						worst = r
 					}
@@ -146,10 +146,10 @@ func checksOf(rows []run.Row) []run.Check {
 				continue
 			}
 			promise := math.Round(100*(1-confidence)) / 100
-			what := fmt.Sprintf("%s at %v: the worst rate of misses (%s, n = %d, k = %d)", m.Name, confidence, worst.Condition, worst.N, worst.K)
+			what := fmt.Sprintf("%s at %v: the worst rate of misses (%s, n = %d, k = %d)", m.name, confidence, worst.Condition, worst.N, worst.K)
 			c := run.Check{What: what, Expected: promise, Got: worst.Mean, Low: worst.Low, High: worst.High}
 			low, _ := run.RateInterval(worst.Events(), int64(worst.Repetitions), 2*falseAlarm/float64(cells))
-			if m.Name == naiveMethod {
+			if m.name == naiveMethod {
 				c.Criterion, c.Agrees = "above: these intervals promise nothing under adaptive questions, and an attack must show it", worst.Mean > promise
 			} else {
 				c.Criterion, c.Agrees = fmt.Sprintf("at most, for the worst of %d conditions (false alarm %v)", cells, falseAlarm), low <= promise
@@ -165,9 +165,9 @@ func playAll(ctx context.Context, o run.Options, cells []*cell, repetitions int)
 	games, finished, err := run.Repeat(ctx, o, "games", len(cells)*repetitions, func(_ context.Context, i int) (analysts.Game, error) {
 		c, repetition := cells[i/repetitions], i%repetitions
 		seed := run.SeedOf(o.Seed, uint64(i/repetitions), uint64(repetition))
-		game, err := analysts.Play(c.analyst, c.method.oracle(c.params, run.SeedOf(seed, 1)), run.SeedOf(seed, 2), c.params.N, c.params.N)
+		game, err := analysts.Play(c.analyst, c.method.oracle(c.guarantee, run.SeedOf(seed, 1)), run.SeedOf(seed, 2), c.guarantee.N, c.guarantee.N)
 		if err != nil {
-			return game, fmt.Errorf("experiments: %s against %s: %w", c.analyst.Name, c.method.Name, err)
+			return game, fmt.Errorf("experiments: %s against %s: %w", c.analyst.Name, c.method.name, err)
 		}
 		return game, nil
 	})
@@ -182,7 +182,7 @@ func playAll(ctx context.Context, o run.Options, cells []*cell, repetitions int)
 
 func (c *cell) rows() []run.Row {
 	row := func(set string, rate bool, of func(g analysts.Game) float64) run.Row {
-		return run.Measured(run.Row{Condition: c.analyst.Name, Method: c.method.Name, N: c.params.N, K: c.params.Questions, Confidence: c.confidence,
+		return run.Measured(run.Row{Condition: c.analyst.Name, Method: c.method.name, N: c.guarantee.N, K: c.guarantee.Questions, Confidence: c.confidence,
 			Set: set, Rate: rate}, c.games, of)
 	}
 	return []run.Row{

@@ -42,9 +42,9 @@ func misses(t *testing.T, a analysts.Analyst, n int64, oracle func(seed uint64) 
 	return count
 }
 
-func params(t *testing.T, m method, n, k int64) thresholdout.Guarantee {
+func planned(t *testing.T, m method, n, k int64) thresholdout.Guarantee {
 	t.Helper()
-	p, err := thresholdout.Plan(m.Params(n, k, 0.95))
+	p, err := thresholdout.Plan(m.spec(n, k, 0.95))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,14 +55,14 @@ func params(t *testing.T, m method, n, k int64) thresholdout.Guarantee {
 func TestCoverage(t *testing.T) {
 	const n, k = 400, 300
 	for _, m := range methods {
-		if m.Name == naiveMethod {
+		if m.name == naiveMethod {
 			continue
 		}
-		p := params(t, m, n, k)
+		p := planned(t, m, n, k)
 		for _, a := range analysts.All {
 			count := misses(t, a, n, func(seed uint64) analysts.Oracle { return m.oracle(p, seed) })
 			if err := stattest.AtMost(count, testRuns, 0.05, testFalseAlarm); err != nil {
-				t.Errorf("%s against %s: %v", a.Name, m.Name, err)
+				t.Errorf("%s against %s: %v", a.Name, m.name, err)
 			}
 		}
 	}
@@ -105,12 +105,12 @@ func TestPlantedFaults(t *testing.T) {
 		n      int64
 		oracle func(seed uint64) analysts.Oracle
 	}{
-		{"non-adaptive intervals", 400, func(seed uint64) analysts.Oracle { return naive.oracle(params(t, naive, 400, 300), seed) }},
+		{"non-adaptive intervals", 400, func(seed uint64) analysts.Oracle { return naive.oracle(planned(t, naive, 400, 300), seed) }},
 		{"forgotten debit", 400, func(seed uint64) analysts.Oracle {
-			return &forgetful{Holdout: *analysts.NewHoldout(params(t, gaussian, 400, 50), seed<<20), limit: 3000}
+			return &forgetful{Holdout: *analysts.NewHoldout(planned(t, gaussian, 400, 50), seed<<20), limit: 3000}
 		}},
 		{"no noise", 1000, func(seed uint64) analysts.Oracle {
-			return &silent{Holdout: *analysts.NewHoldout(params(t, gaussian, 1000, 1500), seed)}
+			return &silent{Holdout: *analysts.NewHoldout(planned(t, gaussian, 1000, 1500), seed)}
 		}},
 	} {
 		count := misses(t, single, c.n, c.oracle)
@@ -123,7 +123,7 @@ func TestPlantedFaults(t *testing.T) {
 // TestEveryAttackBites: on exact answers every analyst gets farther from the truth than non-adaptive intervals allow.
 func TestEveryAttackBites(t *testing.T) {
 	naive := methods[len(methods)-1]
-	p := params(t, naive, 400, 900)
+	p := planned(t, naive, 400, 900)
 	for _, a := range analysts.All {
 		count := misses(t, a, 400, func(seed uint64) analysts.Oracle { return naive.oracle(p, seed) })
 		if err := stattest.AtMost(count, testRuns, 0.05, testFalseAlarm); err == nil {

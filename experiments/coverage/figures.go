@@ -39,7 +39,7 @@ func drawMisses(rows []run.Row) (*plot.Plot, error) {
 	for i, m := range methods {
 		var points figure.Points
 		for _, r := range rows {
-			if r.Method == m.Name && r.Set == nonCoverage && r.N == last.N && r.K == last.K && r.Confidence == last.Confidence {
+			if r.Method == m.name && r.Set == nonCoverage && r.N == last.N && r.K == last.K && r.Confidence == last.Confidence {
 				for x, name := range names {
 					if name == r.Condition {
 						points.Add(float64(x)+(float64(i)-2.5)*0.12, r.Mean, r.Low, r.High)
@@ -50,7 +50,7 @@ func drawMisses(rows []run.Row) (*plot.Plot, error) {
 		if len(points.XYs) == 0 {
 			continue
 		}
-		if err := figure.AddMarks(p, i, m.Name, points); err != nil {
+		if err := figure.AddMarks(p, i, m.name, points); err != nil {
 			return nil, err
 		}
 	}

@@ -89,8 +89,8 @@ type setup struct {
 	o           run.Options
 	sizes       map[string]shape // by condition
 	repetitions int
-	play        func(ctx context.Context, condition, method string, seed uint64) (path, error)
-	how         string // a note
+	play        func(ctx context.Context, condition, method string, seed uint64) (path, error) // one repetition
+	how         string                                                                         // the note that says how
 }
 
 // cell is a condition with a method.
@@ -158,23 +158,23 @@ func newSetup(o run.Options) (setup, error) {
 	return s, nil
 }
 
-// minSize is where a question for an accuracy can still have a range that its threshold is made for, and a
-// classifier of a twentieth of the columns is one of several sizes.
+// minSize: from here on a question for an accuracy has a range that its threshold is made for, and a classifier of a twentieth of the
+// columns is one of several sizes.
 const minSize = 200
 
-// sampled draws what the analyst sees.
+// sampled is a repetition in which what the analyst sees is drawn, instead of the data.
 func (s setup) sampled() func(ctx context.Context, condition, method string, seed uint64) (path, error) {
 	samplers := map[string]*sync.Pool{}
 	for condition, size := range s.sizes {
 		samplers[condition] = &sync.Pool{New: func() any { return newSampler(size) }}
 	}
 	return func(_ context.Context, condition, method string, seed uint64) (path, error) {
-		s := samplers[condition].Get().(*sampler)
-		defer samplers[condition].Put(s)
+		drawn := samplers[condition].Get().(*sampler)
+		defer samplers[condition].Put(drawn)
 		if method == standardReuse {
-			return s.standard(seed), nil
+			return drawn.standard(seed), nil
 		}
-		return s.thresholdout(seed), nil
+		return drawn.thresholdout(seed), nil
 	}
 }
 

@@ -61,7 +61,7 @@ hits the response's sign in 67% of the rows that it was made of for p/n = 0.5, a
 	Run:   measure,
 }
 
-// regressionSize is a number of rows and regressors of a design, fitted so many times.
+// regressionSize is a table to regress on: n rows of p regressors, drawn and fitted so many times.
 type regressionSize struct {
 	design            string
 	n, p, repetitions int
@@ -91,7 +91,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	if n < 100 || n%2 != 0 {
 		return result, fmt.Errorf("experiments: --n is an even number from 100 up, not %d", n)
 	}
-	params, err := guarantees(int64(n))
+	planned, err := guarantees(int64(n))
 	if err != nil {
 		return result, err
 	}
@@ -106,13 +106,13 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		}
 	}
 	repetitions := o.RepetitionsOr(20)
-	games, finished, err := run.Repeat(ctx, o, "holdouts", len(params)*repetitions, func(_ context.Context, i int) (game, error) {
-		return playAnalyst(params[i%len(params)], run.SeedOf(o.Seed, 2, uint64(i)))
+	games, finished, err := run.Repeat(ctx, o, "holdouts", len(planned)*repetitions, func(_ context.Context, i int) (game, error) {
+		return playAnalyst(planned[i%len(planned)], run.SeedOf(o.Seed, 2, uint64(i)))
 	})
-	asked := make([]holdoutGames, len(params))
-	for i, p := range params {
-		asked[i].params = p
-		for j := i; j < len(games); j += len(params) {
+	asked := make([]holdoutGames, len(planned))
+	for i, p := range planned {
+		asked[i].guarantee = p
+		for j := i; j < len(games); j += len(planned) {
 			if finished[j] {
 				asked[i].games = append(asked[i].games, games[j])
 			}
@@ -147,8 +147,8 @@ type regressions struct {
 
 // holdoutGames are the games through one mechanism.
 type holdoutGames struct {
-	params thresholdout.Guarantee
-	games  []game
+	guarantee thresholdout.Guarantee
+	games     []game
 }
 
 func resultOf(result run.Result, classical []regressions, asked []holdoutGames) run.Result {
@@ -178,15 +178,15 @@ func notesOf(classical []regressions, asked []holdoutGames) []string {
 			len(f.runs), f.size.p, f.size.design, f.size.n, screeningLevel))
 	}
 	if len(asked) > 0 {
-		p := asked[0].params
+		p := asked[0].guarantee
 		notes = append(notes, fmt.Sprintf("Through a holdout of %d rows the analyst asks for the covariance of each of %d regressors with the response, products cut at %v; keeps those beyond "+
 			"their 25%% quantile, the spread of the answers being the scale; weights them by the answers; and asks how often the sign of this prediction hits that of the response. "+
 			"Truly all covariances are 0, and half of the signs are hit. %d repetitions. Without noise (naive) the last interval is the plain one, 1.96 standard errors; "+
 			"with noise it is the mechanism's, for all questions together.", p.N, p.Questions-1, productCut, len(asked[0].games)))
 	}
 	for _, a := range asked {
-		if a.params.Mechanism == thresholdout.Gaussian {
-			notes = append(notes, fmt.Sprintf("Half-width of gaussian: %.4f.", a.params.HalfWidth))
+		if a.guarantee.Mechanism == thresholdout.Gaussian {
+			notes = append(notes, fmt.Sprintf("Half-width of gaussian: %.4f.", a.guarantee.HalfWidth))
 		}
 	}
 	return notes
@@ -219,7 +219,7 @@ func (a holdoutGames) rows() []run.Row {
 	if len(a.games) == 0 {
 		return nil
 	}
-	base := run.Row{Condition: throughHoldout, Method: string(a.params.Mechanism), N: a.params.N, K: a.params.Questions - 1, Confidence: a.params.Confidence}
+	base := run.Row{Condition: throughHoldout, Method: string(a.guarantee.Mechanism), N: a.guarantee.N, K: a.guarantee.Questions - 1, Confidence: a.guarantee.Confidence}
 	var rows []run.Row
 	add := func(set string, rate bool, of func(g game) float64) {
 		r := base
@@ -231,7 +231,7 @@ func (a holdoutGames) rows() []run.Row {
 	add(lowerEnd, false, func(g game) float64 { return g.Low })
 	add(upperEnd, false, func(g game) float64 { return g.High })
 	add(fitTold, false, func(g game) float64 { return fitOfHits(g.Told) })
-	if a.params.Mechanism != thresholdout.Naive {
+	if a.guarantee.Mechanism != thresholdout.Naive {
 		add(anyMisses, true, func(g game) float64 { return run.Indicator(g.Missed) })
 	}
 	return rows

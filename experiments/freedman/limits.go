@@ -8,19 +8,21 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/run"
 )
 
-// limits are those of the second regression for p/n = r.
+// limits are what the second regression tends to as the table grows: its R2, its F statistic, and the share of its coefficients with P below
+// 0.05.
 type limits struct{ r2, f, significant float64 }
 
-// screeningQuantile is l.
+// screeningQuantile is the distance from 0 beyond which a regressor is kept: the normal law is that far out, on either side, with
+// probability screeningLevel. It is l in docs/proofs/freedman-limits.md.
 func screeningQuantile() float64 { return distuv.UnitNormal.Quantile(1 - screeningLevel/2) }
 
-// secondMomentKept is g.
+// secondMomentKept is what the kept regressors hold of a normal variable's variance of 1: E[Z^2; |Z| > l], about 0.72. It is g in the proof.
 func secondMomentKept() float64 {
 	l := screeningQuantile()
 	return screeningLevel + 2*l*distuv.UnitNormal.Prob(l)
 }
 
-// newLimits: a coefficient's t is slope Z + noise N with Z given |Z| > l, Z and N standard normal. For orthonormal regressors
+// newLimits are those for r regressors a row. A coefficient's t is slope Z + noise N with Z given |Z| > l, Z and N standard normal. For orthonormal regressors
 // both regressions have the same coefficients, so that there is no noise.
 func newLimits(design string, r float64) limits {
 	a, g := screeningLevel, secondMomentKept()

@@ -93,7 +93,7 @@ func drawShown(cells []*cell) (*plot.Plot, error) {
 		var points figure.Points
 		for _, c := range of[method] {
 			points.XYs = append(points.XYs, plotter.XY{X: float64(c.k) * math.Pow(1.04, float64(i)-1.5), Y: c.shown().Mean})
-			points.YErrors = append(points.YErrors, struct{ Low, High float64 }{c.params.HalfWidth, c.params.HalfWidth})
+			points.YErrors = append(points.YErrors, struct{ Low, High float64 }{c.guarantee.HalfWidth, c.guarantee.HalfWidth})
 		}
 		if method == boardGaussian {
 			if err := figure.AddMarks(p, i, method+", with its interval", points); err != nil {

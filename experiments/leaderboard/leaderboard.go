@@ -67,10 +67,10 @@ type outcome struct {
 
 // cell is a board with a number of submissions.
 type cell struct {
-	method string
-	n, k   int
-	params thresholdout.Guarantee // of gaussian
-	runs   []outcome
+	method    string
+	n, k      int
+	guarantee thresholdout.Guarantee // of gaussian
+	runs      []outcome
 }
 
 // open is a new board.
@@ -79,11 +79,11 @@ func (c *cell) open(seed uint64) board {
 	case boardLadder:
 		return &ladderBoard{n: int64(c.n)}
 	case boardGaussian:
-		return &holdoutBoard{holdout: *analysts.NewHoldout(c.params, seed)}
+		return &holdoutBoard{holdout: *analysts.NewHoldout(c.guarantee, seed)}
 	case boardRounded:
-		return &holdoutBoard{holdout: *analysts.NewHoldout(c.params, 0), step: 1e-5}
+		return &holdoutBoard{holdout: *analysts.NewHoldout(c.guarantee, 0), step: 1e-5}
 	}
-	return &holdoutBoard{holdout: *analysts.NewHoldout(c.params, 0)}
+	return &holdoutBoard{holdout: *analysts.NewHoldout(c.guarantee, 0)}
 }
 
 // measure lets the attack play against each board.
@@ -105,7 +105,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 			if method == boardGaussian {
 				p.Mechanism = thresholdout.Gaussian
 			}
-			if c.params, err = thresholdout.Plan(p); err != nil {
+			if c.guarantee, err = thresholdout.Plan(p); err != nil {
 				return result, fmt.Errorf("experiments: leaderboard: %w", err)
 			}
 			cells = append(cells, c)

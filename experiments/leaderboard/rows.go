@@ -16,10 +16,10 @@ func (c *cell) theory(kept float64) float64 {
 	told := 1.0
 	if c.method == boardGaussian {
 		told = 0
-		noise := analysts.ScheduledNoise(c.params)
-		for j := range c.params.Questions - 1 {
+		noise := analysts.ScheduledNoise(c.guarantee)
+		for j := range c.guarantee.Questions - 1 {
 			s := noise(j)
-			told += 1 / math.Sqrt(1+4*float64(c.n)*s*s) / float64(c.params.Questions-1)
+			told += 1 / math.Sqrt(1+4*float64(c.n)*s*s) / float64(c.guarantee.Questions-1)
 		}
 	}
 	return distuv.UnitNormal.Survival(told * math.Sqrt(2*kept/(math.Pi*float64(c.n))))
@@ -45,13 +45,13 @@ func (c *cell) shown() run.Row {
 // missed and finds are rates of runs; both are of intervals.
 func (c *cell) missed() run.Row {
 	r := c.row(boardMiss)
-	r.Rate, r.Confidence = true, c.params.Confidence
+	r.Rate, r.Confidence = true, c.guarantee.Confidence
 	return run.Measured(r, c.runs, func(r outcome) float64 { return run.Indicator(r.Missed) })
 }
 
 func (c *cell) finds() run.Row {
 	r := c.row(boardFinds)
-	r.Rate, r.Confidence = true, c.params.Confidence
+	r.Rate, r.Confidence = true, c.guarantee.Confidence
 	return run.Measured(r, c.runs, func(r outcome) float64 { return run.Indicator(r.Low > 0.5 || r.High < 0.5) })
 }
 
@@ -103,7 +103,7 @@ func checksOf(cells []*cell) []run.Check {
 		}
 		checks = append(checks, run.Near(of+"final loss against theory", c.theory(c.kept().Mean), theoryTolerance, final))
 		if c.method == boardGaussian {
-			checks = append(checks, run.AtMost(of+boardMiss, 1-c.params.Confidence, c.missed()), run.AtMost(of+boardFinds, 1-c.params.Confidence, c.finds()))
+			checks = append(checks, run.AtMost(of+boardMiss, 1-c.guarantee.Confidence, c.missed()), run.AtMost(of+boardFinds, 1-c.guarantee.Confidence, c.finds()))
 		}
 	}
 	return checks
@@ -120,7 +120,7 @@ func tableOf(cells []*cell) [][]string {
 			theory = fmt.Sprintf("%.4f", c.theory(kept.Mean))
 		}
 		if c.method == boardGaussian {
-			width = fmt.Sprintf("%.4f", c.params.HalfWidth)
+			width = fmt.Sprintf("%.4f", c.guarantee.HalfWidth)
 		}
 		table = append(table, []string{c.method, fmt.Sprint(c.n), fmt.Sprint(c.k), fmt.Sprintf("%.1f", kept.Mean), fmt.Sprintf("%.4f", final.Mean),
 			fmt.Sprintf("%.4f to %.4f", final.Low, final.High), theory, fmt.Sprintf("%.4f", c.shown().Mean), width, fmt.Sprint(final.Repetitions)})

@@ -71,7 +71,7 @@ type outcome struct {
 // cell is a condition with a mechanism.
 type cell struct {
 	condition string
-	params    thresholdout.Guarantee
+	guarantee thresholdout.Guarantee
 	runs      []outcome
 }
 
@@ -102,7 +102,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 			if err != nil {
 				return result, fmt.Errorf("experiments: p-hacking: %w", err)
 			}
-			cells = append(cells, &cell{condition: condition, params: p})
+			cells = append(cells, &cell{condition: condition, guarantee: p})
 		}
 	}
 	runs, finished, err := run.Repeat(ctx, o, "analysts", len(cells)*repetitions, func(_ context.Context, i int) (outcome, error) {
@@ -141,8 +141,8 @@ func notesOf(table *tables.Groups, cells []*cell, n, repetitions int) []string {
 			testCount, table.Count(), level, level/testCount),
 	}
 	for _, c := range cells {
-		if c.params.Mechanism == thresholdout.Gaussian && c.condition == labelsShuffled {
-			notes = append(notes, fmt.Sprintf("Half-width of gaussian: %.4f.", c.params.HalfWidth))
+		if c.guarantee.Mechanism == thresholdout.Gaussian && c.condition == labelsShuffled {
+			notes = append(notes, fmt.Sprintf("Half-width of gaussian: %.4f.", c.guarantee.HalfWidth))
 		}
 	}
 	return notes
@@ -156,17 +156,17 @@ type hacker struct {
 	holdout    *part
 	training   *part
 	oracle     analysts.Oracle
-	params     thresholdout.Guarantee
+	guarantee  thresholdout.Guarantee
 	run        outcome
 }
 
 // play lets the analyst do all tests.
 func (c *cell) play(table *tables.Groups, population *part, seed uint64) (outcome, error) {
-	h := hacker{table: table, population: population, shuffled: c.condition == labelsShuffled, params: c.params,
-		oracle: analysts.NewHoldout(c.params, run.SeedOf(seed, 3))}
-	h.holdout = drawPart(table, run.SeedOf(seed, 1), int(c.params.N), h.shuffled)
-	if c.params.Training > 0 {
-		h.training = drawPart(table, run.SeedOf(seed, 2), int(c.params.Training), h.shuffled)
+	h := hacker{table: table, population: population, shuffled: c.condition == labelsShuffled, guarantee: c.guarantee,
+		oracle: analysts.NewHoldout(c.guarantee, run.SeedOf(seed, 3))}
+	h.holdout = drawPart(table, run.SeedOf(seed, 1), int(c.guarantee.N), h.shuffled)
+	if c.guarantee.Training > 0 {
+		h.training = drawPart(table, run.SeedOf(seed, 2), int(c.guarantee.Training), h.shuffled)
 	}
 	err := h.hack()
 	return h.run, err
@@ -236,7 +236,7 @@ func (h *hacker) test(counts func(p *part) (members, lateMembers int)) (deviatio
 	if err != nil || members == 0 {
 		return 0, 0, err
 	}
-	deviation = (told - rate) / math.Sqrt(share*rate*(1-rate)/float64(h.params.N))
+	deviation = (told - rate) / math.Sqrt(share*rate*(1-rate)/float64(h.guarantee.N))
 	if interval != nil {
 		h.discover(0, interval.Low > rate || interval.High < rate, told, truth)
 		return deviation, (told - rate) / share, nil

@@ -14,14 +14,14 @@ func (c *cell) rows() []run.Row {
 	if len(c.runs) == 0 {
 		return nil
 	}
-	methods := []string{string(c.params.Mechanism)}
-	if c.params.Mechanism == thresholdout.Naive {
+	methods := []string{string(c.guarantee.Mechanism)}
+	if c.guarantee.Mechanism == thresholdout.Naive {
 		methods = []string{testPlain, testBonferroni}
 	}
 	var rows []run.Row
 	for way, method := range methods {
 		add := func(set string, rate bool, of func(r outcome) float64) {
-			r := run.Row{Condition: c.condition, Method: method, N: c.params.N, K: testCount, Confidence: 1 - level, Set: set, Rate: rate}
+			r := run.Row{Condition: c.condition, Method: method, N: c.guarantee.N, K: testCount, Confidence: 1 - level, Set: set, Rate: rate}
 			rows = append(rows, run.Measured(r, c.runs, of))
 		}
 		add(falseDiscoveries, false, func(r outcome) float64 { return float64(r.False[way]) })
