@@ -52,7 +52,7 @@ func (q *groups) compile(c *compiler) *Plan {
 	}
 	null := orLow(q.Null, q.Range)
 	f := RowFunction{Value: x, Lo: q.Range.Low, Hi: q.Range.High, Null: null}
-	p := shape.GroupsOf(f, categories, where)
+	p := shape.GroupsOf(f, categories, where, c.grouped)
 	q.say(c, p, categories, null)
 	return p
 }

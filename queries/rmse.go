@@ -57,8 +57,9 @@ func (q *rmse) compile(c *compiler) *Plan {
 	p := m.Plan(Range{Low: 0, High: largest}, func(m []shape.Moment, _ int64) (float64, interval.Interval, bool) {
 		return math.Sqrt(max(m[0].Value, 0)) * largest, m[0].Bounds.Sqrt().Mul(interval.Point(largest)), true
 	})
-	p.Equation = m.Equation(p.Range)
-	p.Equation.Root = true
+	root := m.Equation(p.Range)
+	root.Root = true
+	p.Equations = shape.Equations{root}
 	errorText := fmt.Sprintf("%s - %s clamped to ±%v", q.Label.Canonical(), q.name(), largest)
 	p.Words = Description{
 		Functions: c.functionsOf(m, q.Where, fmt.Sprintf("the square of (%s)/%v", errorText, largest)),

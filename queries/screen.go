@@ -109,7 +109,7 @@ func (q *screen) products(p *Plan, label *rowfn.Node, labelRange Range, names []
 	}
 	p.Range = r
 	p.Program = []Release{{Kind: Number, Count: len(names), Optional: true}}
-	p.Shape = shape.Each{Names: names, Range: r, Within: r}
+	p.Shape, p.Equations = shape.Each{Names: names, Range: r, Within: r}, shape.MeansOf(p.Functions)
 	p.Words.Functions = []string{fmt.Sprintf("for each of %d features: the feature, clamped to %v, times the label %s", len(names), q.Range, q.Label.Canonical())}
 	p.Words.Combine = "mean of the feature times the label"
 }
@@ -137,7 +137,7 @@ func (q *screen) correlations(c *compiler, p *Plan, label *rowfn.Node, labelRang
 	}
 	p.Range = r
 	p.Program = []Release{{Kind: Number, Count: len(p.Functions), Optional: true}}
-	p.Shape = shape.Each{Names: names, Defined: defined, Range: r, Within: r}
+	p.Shape, p.Equations = shape.Each{Names: names, Defined: defined, Range: r, Within: r}, shape.MeansOf(p.Functions)
 	p.Words.Functions = []string{fmt.Sprintf("for each of %d features: the product of the z-scores of the feature, clamped to %v, and of the label %s, clipped to ±%v, "+
 		"with means and standard deviations of the training part", len(names), q.Range, q.Label.Canonical(), q.Clip)}
 	p.Words.Combine = fmt.Sprintf("mean product of the z-scores of feature and label, clipped to ±%v", q.Clip)

@@ -36,6 +36,7 @@ func (q *test) ofCells(c *compiler) *Plan {
 	}
 	p := shape.SharesOf(cells, nil, c.grouped)
 	p.Program[0].Optional = false // a test of some of the cells would be another test
+	p.Equations = nil             // the answer is how far shares are from others, and the largest of that
 	c.sayShares(p, cells, nil, "the share of rows in each cell, minus its expected share")
 	p.Words.Null = conditionNull
 	p.Words.Combine = "each mean minus its expected share; the null hypothesis is rejected where the interval of any of them excludes 0; the value is the largest deviation"
@@ -62,6 +63,7 @@ func (q *test) ofTable(c *compiler) *Plan {
 	}
 	p := shape.SharesOf(cells, nil, c.grouped)
 	p.Program[0].Optional = false // a test of some of the cells would be another test
+	p.Equations = nil             // the answer is how far shares are from others, and the largest of that
 	c.sayShares(p, cells, nil, "the share of rows in each cell, minus the product of the shares of its row and of its column")
 	p.Words.Null = conditionNull
 	p.Words.Combine = "of each cell, its share times that of the cells in neither its row nor its column, minus the product of the shares of the others in its row and in its column: " +

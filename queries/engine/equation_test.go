@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
-// TestEquations: where a plan says that its answer is the root of an estimating equation, it is; A is never above B, and B, where it is
+// TestEquations: where a plan says that its answer is made of the roots of estimating equations, it is; A is never above B, and B, where it is
 // said to be 0 or 1, is; and the products that are not summed are what they are said to follow from. In tables of single rows and of
 // units of several. It would notice an equation of other rows or of other votes than the plan's.
 func TestEquations(t *testing.T) {
@@ -36,8 +37,15 @@ func TestEquations(t *testing.T) {
 		`{"type":"covariance","x":"age","y":"income","range_x":[18,90],"range_y":[0,100000],"center_x":50,"scale_x":20,"center_y":50000,"scale_y":20000,"where":"age > 30"}`,
 		`{"type":"compare","a":{"type":"fraction","of":"age > 50"},"b":{"type":"fraction","of":"income > 50000"},"where":"age > 20"}`,
 		`{"type":"sum","of":"income","range":[0,100000]}`,
-		`{"type":"median","of":"age","range":[0,100],"resolution":10}`,
 		`{"type":"histogram","of":"age","edges":[0,50,100]}`,
+		`{"type":"frequencies","of":"town","values":["town A","town B","nowhere"],"where":"age > 40"}`,
+		`{"type":"groups","of":"income","range":[-5,100000],"by":"town","values":["town A","town B","nowhere"],"where":"age > 40"}`,
+		`{"type":"difference","of":"income","range":[0,100000],"between":["age > 60","age > 30"],"where":"town != 'town A'"}`,
+		`{"type":"screen","label":"age > 40","features":["income"],"range":[0,100000],"statistic":"product"}`,
+		`{"type":"median","of":"age","range":[0,100],"resolution":10}`,
+		`{"type":"variance","of":"age","range":[0,100]}`,
+		`{"type":"test","test":"goodness-of-fit","cells":["age > 40"],"expected":[0.5]}`,
+		`{"type":"test","test":"independence","rows":["age > 40"],"columns":["income > 50000"]}`,
 	} {
 		for _, grouped := range []bool{false, true} {
 			s, err := NewTable(table, nil, 1)
@@ -55,36 +63,18 @@ func TestEquations(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", body, err)
 			}
-			e := plan.Equation
-			if e == nil {
+			if len(plan.Equations) == 0 {
 				continue
 			}
 			has++
-			one := rowfn.Function{Lo: 0, Hi: 1}
-			if e.B != nil {
-				one = *e.B
-			}
-			full := rowfn.Batch{Functions: []rowfn.Function{e.A, one}, Products: []rowfn.Product{{A: 0, B: 0}, {A: 0, B: 1}, {A: 1, B: 1}}}
-			for u := range s.Units() {
-				v, err := s.Sums(context.Background(), full.Functions, u, u+1)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if v[0] > v[1] || e.Whole && v[1] != 0 && v[1] != rowfn.One {
-					t.Fatalf("%s: unit %d has A = %d and B = %d", body, u, v[0], v[1])
-				}
-			}
-			least, err := s.Moments(context.Background(), e.Batch(), 0, s.Units())
+			least, err := s.Moments(context.Background(), plan.Equations.Batch(), 0, s.Units())
 			if err != nil {
 				t.Fatal(err)
 			}
-			all, err := s.Moments(context.Background(), full, 0, s.Units())
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := e.Sums(least, s.Units())
-			if got.A != all.Values[0] || got.B != all.Values[1] || got.AA != all.Products[0] || got.AB != all.Products[1] || got.BB != all.Products[2] {
-				t.Errorf("%s: %+v, all sums are %+v", body, got, all)
+			got := plan.Equations.Sums(least, s.Units())
+			roots := make([]float64, len(got))
+			for i := range plan.Equations {
+				roots[i] = checkEquation(t, s, body, &plan.Equations[i], got[i])
 			}
 			means, err := s.Sums(context.Background(), plan.Functions, 0, s.Units())
 			if err != nil {
@@ -94,17 +84,65 @@ func TestEquations(t *testing.T) {
 			for i, sum := range means {
 				o.Parts = append(o.Parts, queries.Part{Function: i, Value: float64(sum) / float64(s.Units()*rowfn.One)})
 			}
-			root := float64(got.A) / float64(got.B)
-			if e.Root {
-				root = math.Sqrt(root)
+			r, answers := plan.Combine(o), []*float64{}
+			for _, item := range r.Items {
+				answers = append(answers, item.Value)
 			}
-			root = e.Range.Low + (e.Range.High-e.Range.Low)*root
-			if answer := plan.Combine(o).Value; answer == nil || math.Abs(*answer-root) > 1e-6*(e.Range.High-e.Range.Low) {
-				t.Errorf("%s: the root is %v, the answer %v", body, root, *answer)
+			if _, two := plan.Shape.(shape.Contrast); two {
+				roots = []float64{roots[0] - roots[1]}
+			}
+			if len(r.Items) == 0 {
+				answers = []*float64{r.Value}
+			}
+			if len(answers) != len(roots) {
+				t.Fatalf("%s: %d roots for %d numbers", body, len(roots), len(answers))
+			}
+			for i, answer := range answers {
+				if answer == nil && math.IsNaN(roots[i]) {
+					continue
+				}
+				if tolerance := 1e-6 * float64(s.Units()) * (plan.Range.High - plan.Range.Low); answer == nil || !(math.Abs(*answer-roots[i]) <= tolerance) {
+					t.Errorf("%s: root %d is %v, the answer %v", body, i, roots[i], answer)
+				}
 			}
 		}
 	}
-	if has != 2*13 {
-		t.Errorf("%d plans have an equation, want 26", has)
+	if has != 2*19 {
+		t.Errorf("%d plans have equations, want 38", has)
 	}
+}
+
+// checkEquation is what the root of an equation says, after all that is promised of it was looked at, unit by unit.
+func checkEquation(t *testing.T, s *Table, body string, e *shape.Equation, got shape.EquationSums) float64 {
+	t.Helper()
+	one := rowfn.Function{Lo: 0, Hi: 1}
+	if e.B != nil {
+		one = *e.B
+	}
+	full := rowfn.Batch{Functions: []rowfn.Function{e.A, one}, Products: []rowfn.Product{{A: 0, B: 0}, {A: 0, B: 1}, {A: 1, B: 1}}}
+	for u := range s.Units() {
+		v, err := s.Sums(context.Background(), full.Functions, u, u+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v[0] > v[1] || e.Whole && v[1] != 0 && v[1] != rowfn.One {
+			t.Fatalf("%s: unit %d has A = %d and B = %d", body, u, v[0], v[1])
+		}
+	}
+	all, err := s.Moments(context.Background(), full, 0, s.Units())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.A != all.Values[0] || got.B != all.Values[1] || got.AA != all.Products[0] || got.AB != all.Products[1] || got.BB != all.Products[2] {
+		t.Errorf("%s: %+v, all sums are %+v", body, got, all)
+	}
+	root := float64(got.A) / float64(got.B)
+	if e.Root {
+		root = math.Sqrt(root)
+	}
+	root = e.Range.Low + (e.Range.High-e.Range.Low)*root
+	if e.PerUnit {
+		root *= float64(s.Units())
+	}
+	return root
 }

@@ -16,8 +16,8 @@
 //	Selection  which of many means is the largest                                 argmax
 //	Fit, Independence  shares of cells against expected ones, or against their margins: test
 //
-// Beside its shape a plan may have an [Equation]: two row functions of whose means the answer is the quotient. A mechanism that prices an
-// answer by its variance can release that instead.
+// Beside its shape a plan may have [Equations]: pairs of row functions of whose means the answer, or each of its items, is the quotient. A
+// mechanism that prices an answer by its variance can release these instead.
 //
 // A [Decision] makes a verdict of an answer's interval, a [Test] a p-value. Intervals come from those of the parts by interval
 // arithmetic (package interval), so that an answer's interval holds whenever those of all its parts do.

@@ -30,7 +30,7 @@ func (g Groups) combine(o Outcome) Result {
 // the category, else 0, and 1-u in the rows of the category, else 0. Of a row's functions at most two are not 0 and all add up
 // to at most 1, and so they do for a unit, whose rows share its vote. So the variances add up to no more than those of shares
 // of twice as many categories, but for the grid's rounding, and the sum of the two means is the category's share of the rows, which is not released by itself.
-func GroupsOf(f rowfn.Function, categories []Category, where *rowfn.Node) *Plan {
+func GroupsOf(f rowfn.Function, categories []Category, where *rowfn.Node, grouped bool) *Plan {
 	r := Range{f.Lo, f.Hi}
 	p := &Plan{Range: r, Shape: Groups{Names: Names(categories), Range: r}}
 	for _, k := range categories {
@@ -39,6 +39,7 @@ func GroupsOf(f rowfn.Function, categories []Category, where *rowfn.Node) *Plan 
 			holds = rowfn.And(holds, where)
 		}
 		p.Functions = append(p.Functions, split(f, holds)...)
+		p.Equations = append(p.Equations, among(f, holds, grouped))
 	}
 	p.Program = []Release{{Kind: Vector, Count: len(p.Functions), Variance: 1 - 1/float64(len(p.Functions)) + gridSlack*float64(len(p.Functions)), Optional: true}}
 	return p
@@ -76,7 +77,8 @@ func ContrastOf(f rowfn.Function, first, second *rowfn.Node, grouped bool) *Plan
 	r := Range{f.Lo, f.Hi}
 	return &Plan{
 		Functions: append(split(f, first), split(f, second)...), Range: r.difference(), FromZero: true, Shape: Contrast{r},
-		Program: []Release{{Kind: Vector, Count: 4, Variance: contrastVariance(grouped)}},
+		Program:   []Release{{Kind: Vector, Count: 4, Variance: contrastVariance(grouped)}},
+		Equations: Equations{among(f, first, grouped), among(f, second, grouped)},
 	}
 }
 

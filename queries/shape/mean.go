@@ -31,11 +31,7 @@ func (a Affine) Scale(n int64) float64 { return (a.High - a.Low) * a.times(n) }
 // Mean is the plan of the mean of a row function over all units.
 func Mean(f rowfn.Function, perUnit bool) *Plan {
 	r := Range{f.Lo, f.Hi}
-	p := &Plan{Functions: []rowfn.Function{f}, Range: r, Shape: Affine{f.Lo, f.Hi, perUnit}}
-	if !perUnit {
-		p.Equation = &Equation{A: f, Whole: true, Range: r}
-	}
-	return p
+	return &Plan{Functions: []rowfn.Function{f}, Range: r, Shape: Affine{f.Lo, f.Hi, perUnit}, Equations: Equations{{A: f, Whole: true, Range: r, PerUnit: perUnit}}}
 }
 
 // Average is the plan of a mean of f's value, over all rows or over those in which where holds; with rows, every row has one vote.
@@ -58,7 +54,7 @@ func Average(f rowfn.Function, where *rowfn.Node, rows bool) *Plan {
 	if rows {
 		all.PerUnit = rowfn.UnitShare
 	}
-	return &Plan{Functions: []rowfn.Function{f, complement(f)}, Range: r, Shape: Share{r}, Equation: &Equation{A: f, B: &all, Whole: !rows, Range: r}}
+	return &Plan{Functions: []rowfn.Function{f, complement(f)}, Range: r, Shape: Share{r}, Equations: Equations{{A: f, B: &all, Whole: !rows, Range: r}}}
 }
 
 // Weighted is the plan of a mean of f's value in which rows have weights: weight is a number from 0 to high, never null. With u in
@@ -79,14 +75,14 @@ func Weighted(f rowfn.Function, weight *rowfn.Node, high float64, where *rowfn.N
 		p.Functions = append(p.Functions, product)
 	}
 	all.PerUnit = p.Functions[0].PerUnit
-	p.Equation = &Equation{A: p.Functions[0], B: &all, Range: r}
+	p.Equations = Equations{{A: p.Functions[0], B: &all, Range: r}}
 	return p
 }
 
 // ScaleBy multiplies the answer of a plan of [Average] by a positive constant.
 func (p *Plan) ScaleBy(factor float64) {
 	p.Range = Range{p.Range.Low * factor, p.Range.High * factor}
-	p.Equation.Range = p.Range
+	p.Equations[0].Range = p.Range
 	switch p.Shape.(type) {
 	case Affine:
 		p.Shape = Affine{Low: p.Range.Low, High: p.Range.High}

@@ -15,7 +15,7 @@ type Plan struct {
 	Shape     Shape
 	Decision  *Decision // makes a verdict of the answer; nil without one
 	Test      *Test     // makes p-values of the answer; nil without one
-	Equation  *Equation // of which the answer is the root too; nil where it is not known to be one
+	Equations Equations // of which the answer is made too; nil where that is not known
 	Words     Description
 
 	// HoldoutOnly says that the row functions are about the rows of the holdout alone, since numbers for these came with the

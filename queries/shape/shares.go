@@ -61,7 +61,11 @@ func SharesOf(categories []Category, where *rowfn.Node, grouped bool) *Plan {
 		p.Functions = append(p.Functions, rowfn.Function{Lo: 0, Hi: 1, Where: where, PerUnit: rowfn.UnitAny})
 	}
 	for _, k := range categories {
-		p.Functions = append(p.Functions, rowfn.Function{Value: k.Holds, Lo: 0, Hi: 1, Where: where})
+		share := Equation{A: rowfn.Function{Value: k.Holds, Lo: 0, Hi: 1, Where: where}, Whole: true, Range: p.Range}
+		if where != nil {
+			share.B = &p.Functions[0]
+		}
+		p.Functions, p.Equations = append(p.Functions, share.A), append(p.Equations, share)
 	}
 	p.Program = []Release{{Kind: Vector, Count: len(p.Functions), Variance: sharesVariance(len(p.Functions), grouped), Optional: true}}
 	return p
@@ -128,6 +132,7 @@ func Gradient(names []string, coordinates []*rowfn.Node, clip float64) *Plan {
 	for _, x := range coordinates {
 		p.Functions = append(p.Functions, rowfn.Function{Value: x, Lo: r.Low, Hi: r.High})
 	}
+	p.Equations = MeansOf(p.Functions)
 	p.Program = []Release{{Kind: Vector, Count: len(coordinates), Variance: 0.25}}
 	return p
 }
