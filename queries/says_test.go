@@ -3,6 +3,7 @@ package queries
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +90,58 @@ func TestPlansTravel(t *testing.T) {
 				read, err := wire.Parse(text, model.Received)
 				if err != nil || len(read.Functions) != len(plan.Functions) {
 					t.Errorf("%s: %v", body, err)
+				}
+			}
+		}
+	}
+}
+
+// halfway releases one half of whatever is asked, and the first of candidates.
+type halfway bool
+
+func (h halfway) Together() bool                { return bool(h) }
+func (halfway) Number(int) (Part, error)        { return Part{Value: 0.5}, nil }
+func (halfway) Select(int, int) (Choice, error) { return Choice{}, nil }
+func (halfway) Vector(_, count int, _ float64) ([]Part, error) {
+	return slices.Repeat([]Part{{Value: 0.5}}, count), nil
+}
+
+// TestPlansDeclare: what every example of every type declares of its answer is so: the items by name, the candidates, and whether it is a
+// mean moved to a range. Sizes of answers, parts of half-widths and operands of other queries rely on it.
+func TestPlansDeclare(t *testing.T) {
+	for _, k := range kinds {
+		for _, body := range k.examples {
+			for _, grouped := range []bool{false, true} {
+				plan, err := mustParse(t, body).Compile(context.Background(), flights, Grouped(grouped), Training(halves{}))
+				if err != nil {
+					t.Fatalf("%s: %v", body, err)
+				}
+				for _, together := range []bool{false, true} {
+					o, err := plan.Release(1000, halfway(together))
+					if err != nil {
+						t.Fatal(err)
+					}
+					var names []string
+					r := plan.Combine(o)
+					for _, i := range r.Items {
+						names = append(names, i.Of)
+					}
+					if !slices.Equal(names, plan.Items(together)) || (r.Selected != "") != slices.Contains(plan.Candidates(), r.Selected) {
+						t.Errorf("%s: items %q and selected %q, declared %q and %q", body, names, r.Selected, plan.Items(together), plan.Candidates())
+					}
+				}
+				moved := func(mean float64, n int64) float64 {
+					return *plan.Combine(Outcome{N: n, Parts: []Part{{Value: mean}}}).Value
+				}
+				switch a := plan.Affine(); {
+				case a != nil:
+					for _, n := range []int64{1, 7} {
+						if low, high := moved(0, n), moved(1, n); math.Abs(moved(0.25, n)-(0.75*low+0.25*high)) > 1e-9*(high-low) || math.Abs(a.Scale(n)-(high-low)) > 1e-9*(high-low) {
+							t.Errorf("%s: from %v to %v in %d units, declared %+v", body, low, high, n, *a)
+						}
+					}
+				case len(plan.Functions) == 1 && plan.Scalar() && math.Abs(moved(0.25, 1)-(0.75*moved(0, 1)+0.25*moved(1, 1))) < 1e-9:
+					t.Errorf("%s: a mean moved to a range, which is not declared", body)
 				}
 			}
 		}
