@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -15,6 +16,9 @@ func TestMetersHaveOneSpelling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Meters(someMeters.Draw(t, "meters"))
 		text := m.Text()
+		if want, err := json.Marshal(m); err != nil || text != string(want) {
+			t.Fatalf("%s is spelled %s", want, text)
+		}
 		if got, err := ParseMeters(text); err != nil || !got.Equal(m) {
 			t.Fatalf("%s is read as %v, %v", text, got, err)
 		}
@@ -25,7 +29,7 @@ func TestMetersHaveOneSpelling(t *testing.T) {
 			t.Fatalf("%s is read as %s", other, got.Text())
 		}
 	})
-	for _, text := range []string{"", "null", "[]", "{} ", `{"a":1.0}`, `{"a":1,"a":1}`, `{"b":1,"a":1}`, `{"a":9223372036854775808}`, `{"a":null}`} {
+	for _, text := range []string{"", "null", "[]", "{} ", `{"a":1.0}`, `{"a":1,"a":1}`, `{"b":1,"a":1}`, `{"a":9223372036854775808}`, `{"a":null}`, `{"a":-0}`, `{"a":+1}`, `{"a":01}`, `{"A":1}`, `{"a":1,}`, `{,}`, `{a":1}`, `{"a:1}`, `}`, `{`, `{"a\u0062":1}`} {
 		if m, err := ParseMeters(text); err == nil {
 			t.Errorf("%s is read as %v", text, m)
 		}
