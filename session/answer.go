@@ -16,37 +16,38 @@ import (
 const AnswerVersion = 1
 
 // Answer is what is recorded of an answer and sent for ever. It holds nothing that changes; a ledger adds its place. Its JSON is
-// written by [Answer.JSON]: a float64 as the shortest decimal that reads back as the same number.
+// written by [Answer.JSON]: a float64 as the shortest decimal that reads back as the same number. The OpenAPI document is made of this type,
+// whose tags doc and enum are for it.
 type Answer struct {
-	Version   int                 `json:"version"` // AnswerVersion; JSON fills it in
+	Version   int                 `json:"version" doc:"of the members of an answer and of what they mean; an answer is replayed as it was recorded"` // AnswerVersion; JSON fills it in
 	ID        string              `json:"id"`
 	Holdout   string              `json:"holdout"`
-	Query     string              `json:"query"`
-	Value     *float64            `json:"value"`    // null where it is undefined
-	Interval  *Interval           `json:"interval"` // null where no valid bound is known
-	Items     []Item              `json:"items,omitempty"`
-	Selected  string              `json:"selected,omitempty"`
-	Regret    *float64            `json:"regret,omitempty"`
-	Verdict   queries.Verdict     `json:"verdict,omitempty"`
-	PValue    *float64            `json:"p_value,omitempty"`
-	Plain     *float64            `json:"plain_p_value,omitempty"`
-	Functions []Released          `json:"row_functions,omitempty"`
-	Best      *bool               `json:"best,omitempty"` // of a submission to a ladder: whether it is shown now
+	Query     string              `json:"query" doc:"the query's identity: sha256:…"`
+	Value     *float64            `json:"value" doc:"null where the query has no defined result"`
+	Interval  *Interval           `json:"interval" doc:"null where no valid bound is known"`
+	Items     []Item              `json:"items,omitempty" doc:"where the answer is many numbers"`
+	Selected  string              `json:"selected,omitempty" doc:"of a selection: the candidate"`
+	Regret    *float64            `json:"regret,omitempty" doc:"of a selection: the best candidate is at most so much better, in the query's units"`
+	Verdict   queries.Verdict     `json:"verdict,omitempty" enum:"yes,no,undecided" doc:"of a decision or a test"`
+	PValue    *float64            `json:"p_value,omitempty" doc:"of a test; valid after all the questions of the guarantee, so that no correction belongs on top"`
+	Plain     *float64            `json:"plain_p_value,omitempty" doc:"of a test by itself: valid for this one test, if its hypothesis was chosen before any answer; not valid for one of many tests"`
+	Functions []Released          `json:"row_functions,omitempty" doc:"where the answer is made of several: the released mean of each, in [0,1]"`
+	Best      *bool               `json:"best,omitempty" doc:"of a submission to a ladder: whether it is the one that is shown now"`
 	Mechanism thresholdout.Name   `json:"mechanism"`
-	Source    thresholdout.Source `json:"source"`
+	Source    thresholdout.Source `json:"source" doc:"holdout or training: the part that the value comes from; guess: your own; mixed: different for its row functions"`
 	Cost      Cost                `json:"cost"`
 }
 
 // Interval is an interval in the query's own units. Parts are the parts of its half-width, where the answer is one
 // row function's mean, moved and scaled.
 type Interval struct {
-	Low        *float64           `json:"low,omitempty"` // absent where the answer is items or a selection
+	Low        *float64           `json:"low,omitempty" doc:"absent where the answer is items, each with its own, or a selection"`
 	High       *float64           `json:"high,omitempty"`
 	Confidence float64            `json:"confidence"`
-	Scope      string             `json:"scope"`
-	Target     string             `json:"target"`
-	Bound      string             `json:"bound"`
-	Parts      map[string]float64 `json:"parts,omitempty"`
+	Scope      string             `json:"scope" doc:"what the confidence is about, such as all 1000 questions"`
+	Target     string             `json:"target" doc:"what the interval is about, such as population of rows"`
+	Bound      string             `json:"bound" doc:"the theorem"`
+	Parts      map[string]float64 `json:"parts,omitempty" doc:"what the half-width is made of"`
 }
 
 // Released is the released mean of one row function, in [0,1], where an answer is made of several. Each was paid for, and
@@ -60,9 +61,9 @@ type Released struct {
 
 // Item is one number of an answer that is many, with an interval of its own.
 type Item struct {
-	Of    string   `json:"of"`
-	Value *float64 `json:"value"` // null where it is undefined
-	Low   *float64 `json:"low"`   // null where no valid bound is known
+	Of    string   `json:"of" doc:"what the number is about, such as a category or a bin"`
+	Value *float64 `json:"value" doc:"null where it is undefined"`
+	Low   *float64 `json:"low" doc:"null where no valid bound is known"`
 	High  *float64 `json:"high"`
 }
 

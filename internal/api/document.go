@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
@@ -53,7 +54,7 @@ func (a *API) config() huma.Config {
 }
 
 // published are the names that the document has for types whose own name says too little outside of their package.
-var published = map[string]string{"Amounts": "Cost", "Report": "Plan", "ColumnCard": "Column"}
+var published = map[string]string{"Amounts": "Cost", "Report": "Plan", "ColumnCard": "Column", "Item": "AnswerItem", "Released": "AnswerPart"}
 
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
@@ -83,47 +84,10 @@ type (
 		Answers []Answer `json:"answers"`
 		Next    int64    `json:"next,omitempty" doc:"the cursor of the next page; absent on the last"`
 	}
-	// Answer is the recorded form of an answer. Its bytes never change.
+	// Answer is the recorded form of an answer, which package session writes, with its place in the ledger. Its bytes never change.
 	Answer struct {
-		Version   int          `json:"version" doc:"of the members of an answer and of what they mean; an answer is replayed as it was recorded"`
-		ID        string       `json:"id"`
-		Holdout   string       `json:"holdout"`
-		Query     string       `json:"query" doc:"the query's identity: sha256:…"`
-		Value     *float64     `json:"value" doc:"null where the query has no defined result"`
-		Interval  *Interval    `json:"interval" doc:"null where no valid bound is known"`
-		Items     []AnswerItem `json:"items,omitempty" doc:"where the answer is many numbers"`
-		Selected  string       `json:"selected,omitempty" doc:"of a selection: the candidate"`
-		Regret    *float64     `json:"regret,omitempty" doc:"of a selection: the best candidate is at most so much better, in the query's units"`
-		Verdict   string       `json:"verdict,omitempty" enum:"yes,no,undecided" doc:"of a decision or a test"`
-		PValue    *float64     `json:"p_value,omitempty" doc:"of a test; valid after all the questions of the guarantee, so that no correction belongs on top"`
-		Alone     *float64     `json:"plain_p_value,omitempty" doc:"of a test by itself: valid for this one test, if its hypothesis was chosen before any answer; not valid for one of many tests"`
-		Parts     []AnswerPart `json:"row_functions,omitempty" doc:"where the answer is made of several: the released mean of each, in [0,1]"`
-		Best      *bool        `json:"best,omitempty" doc:"of a submission to a ladder: whether it is the one that is shown now"`
-		Mechanism string       `json:"mechanism"`
-		Source    string       `json:"source" doc:"holdout or training: the part that the value comes from; guess: your own; mixed: different for its row functions"`
-		Cost      holdout.Cost `json:"cost"`
-		Ledger    LedgerPlace  `json:"ledger"`
-	}
-	AnswerItem struct {
-		Of    string   `json:"of" doc:"what the number is about, such as a category or a bin"`
-		Value *float64 `json:"value"`
-		Low   *float64 `json:"low"`
-		High  *float64 `json:"high"`
-	}
-	AnswerPart struct {
-		Value  float64  `json:"value"`
-		Low    *float64 `json:"low"`
-		High   *float64 `json:"high"`
-		Source string   `json:"source"`
-	}
-	Interval struct {
-		Low        *float64           `json:"low,omitempty" doc:"absent where the answer is items, each with its own, or a selection"`
-		High       *float64           `json:"high,omitempty"`
-		Confidence float64            `json:"confidence"`
-		Scope      string             `json:"scope" doc:"what the confidence is about, such as all 1000 questions"`
-		Target     string             `json:"target" doc:"what the interval is about, such as population of rows"`
-		Bound      string             `json:"bound" doc:"the theorem"`
-		Parts      map[string]float64 `json:"parts,omitempty" doc:"what the half-width is made of"`
+		session.Answer
+		Ledger LedgerPlace `json:"ledger"`
 	}
 	LedgerPlace struct {
 		Seq  int64  `json:"seq" doc:"the answer's place in the holdout's chain"`
