@@ -26,21 +26,28 @@ type Head struct {
 }
 
 // Common implements [Mechanism] for those who embed a Head.
-func (h Head) Common() Head { return h }
+func (h *Head) Common() Head { return *h }
 
 // Beta is the probability that any interval of the guarantee misses, 1-Confidence.
-func (h Head) Beta() float64 { return 1 - h.Confidence }
+func (h *Head) Beta() float64 { return 1 - h.Confidence }
 
 // Guarantee is a mechanism with every number that it needs, fixed at creation by [Plan] and stored as JSON: the members of [Head], then
 // those of its mechanism. A stored one is used as it is, and none is ever changed: the fields here are a copy of the mechanism's. The
 // zero Guarantee is none.
 type Guarantee struct {
 	Head
-	own Mechanism
+	own      Mechanism
+	slices   Slices // own, if it is one; these two are asked for at every step
+	compares bool
 }
 
 // of is the guarantee of a planned mechanism.
-func of(m Mechanism) Guarantee { return Guarantee{Head: m.Common(), own: m} }
+func of(m Mechanism) Guarantee {
+	g := Guarantee{Head: m.Common(), own: m}
+	g.slices, _ = m.(Slices)
+	_, g.compares = m.(Compares)
+	return g
+}
 
 // Own is the mechanism with its own numbers, to be asked for what it can do.
 func (g Guarantee) Own() Mechanism { return g.own }
@@ -106,7 +113,7 @@ func (e *VersionError) Error() string {
 var errHead = errors.New("thresholdout: a guarantee with numbers that none has")
 
 // check refuses a head with which sums and budgets would mean nothing.
-func (h Head) check() error {
+func (h *Head) check() error {
 	if h.N < 1 || h.N > MaxUnits || h.Training < 0 || h.Questions < 1 || h.Tokens < 0 || h.Rounds < 0 || h.Rounds > h.Questions ||
 		!(h.Confidence > 0 && h.Confidence < 1) {
 		return fmt.Errorf("%w: %+v", errHead, h)
@@ -115,7 +122,7 @@ func (h Head) check() error {
 }
 
 // UsesTraining reports whether a Step looks at the training part.
-func (g Guarantee) UsesTraining() bool { _, ok := g.own.(Compares); return ok }
+func (g Guarantee) UsesTraining() bool { return g.compares }
 
 // Together reports whether vectors and selections can be released as one.
 func (g Guarantee) Together() bool {
@@ -131,12 +138,12 @@ func (g Guarantee) TakesGuesses() bool { _, ok := g.own.(Guesses); return ok }
 func (g Guarantee) TakesSubmissions() bool { _, ok := g.own.(Submissions); return ok }
 
 // Sliced reports whether each question has units of its own.
-func (g Guarantee) Sliced() bool { _, ok := g.own.(Slices); return ok }
+func (g Guarantee) Sliced() bool { return g.slices != nil }
 
 // Slice is the range of holdout units that the next answer reads.
 func (g Guarantee) Slice(s State) (from, to int64) {
-	if m, ok := g.own.(Slices); ok {
-		return m.Slice(s)
+	if g.slices != nil {
+		return g.slices.Slice(s)
 	}
 	return 0, g.N
 }

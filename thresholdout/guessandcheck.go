@@ -129,7 +129,7 @@ func (m *guessAndCheck) margin(guess int64, rank int) int64 {
 }
 
 // within is the interval of a question whose holdout mean is known to lie between low and high.
-func (h Head) within(level, low, high float64) (float64, float64) {
+func (h *Head) within(level, low, high float64) (float64, float64) {
 	low, _ = bounds.ChernoffInterval(float64(h.N), low, level)
 	_, high = bounds.ChernoffInterval(float64(h.N), high, level)
 	return max(0, low-gridError), min(1, high+gridError) // a row function's values are rounded to the grid

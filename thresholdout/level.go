@@ -13,9 +13,10 @@ package thresholdout
 const MinLevel = 1e-9
 
 // at is the head at another level; false for levels that nothing is read at.
-func (h Head) at(level float64) (Head, bool) {
-	h.Confidence = 1 - level
-	return h, level >= MinLevel && level < 1
+func (h *Head) at(level float64) (Head, bool) {
+	other := *h
+	other.Confidence = 1 - level
+	return other, level >= MinLevel && level < 1
 }
 
 // Level is the probability that any interval of the guarantee misses, 1-Confidence.

@@ -68,12 +68,12 @@ func (a Amounts) Minus(b Amounts) Amounts {
 }
 
 // Limits are what may be spent in all.
-func (h Head) Limits() Amounts {
+func (h *Head) Limits() Amounts {
 	return Amounts{Questions: h.Questions, Tokens: h.Tokens, Rounds: h.Rounds}
 }
 
 // Meters are the counters that the guarantee has, in the order in which they are shown.
-func (h Head) Meters() []Meter {
+func (h *Head) Meters() []Meter {
 	limits := h.Limits()
 	var meters []Meter
 	for _, name := range meterNames {
@@ -85,10 +85,10 @@ func (h Head) Meters() []Meter {
 }
 
 // HasTokens reports whether a budget has tokens beside the questions.
-func (h Head) HasTokens() bool { return h.Tokens > 0 }
+func (h *Head) HasTokens() bool { return h.Tokens > 0 }
 
 // RoundSize is the most questions of a round, from 0: they are divided as equally as can be, larger rounds first.
-func (h Head) RoundSize(round int64) int64 {
+func (h *Head) RoundSize(round int64) int64 {
 	size := h.Questions / h.Rounds
 	if round < h.Questions%h.Rounds {
 		size++
@@ -97,7 +97,7 @@ func (h Head) RoundSize(round int64) int64 {
 }
 
 // Left is how many questions can still be asked; in rounds, after what earlier ones left unasked is gone.
-func (h Head) Left(s State) int64 {
+func (h *Head) Left(s State) int64 {
 	if h.Rounds == 0 {
 		return h.Questions - s.Questions
 	}
@@ -109,7 +109,7 @@ func (h Head) Left(s State) int64 {
 }
 
 // Affordable is how many questions can be asked now, in one batch.
-func (h Head) Affordable(s State) int64 {
+func (h *Head) Affordable(s State) int64 {
 	switch {
 	case h.Rounds == 0:
 		return h.Questions - s.Questions
@@ -120,7 +120,7 @@ func (h Head) Affordable(s State) int64 {
 }
 
 // EndRound is the state after the answers of a batch have been seen, where questions are asked in rounds.
-func (h Head) EndRound(s State) State {
+func (h *Head) EndRound(s State) State {
 	if h.Rounds > 0 && s.InRound > 0 {
 		s.Rounds++
 		s.InRound = 0
@@ -129,7 +129,7 @@ func (h Head) EndRound(s State) State {
 }
 
 // Spend is the state after so many questions and tokens more, whatever they released: nothing, if the question failed.
-func (h Head) Spend(s State, questions, tokens int64) State {
+func (h *Head) Spend(s State, questions, tokens int64) State {
 	s.Questions += questions
 	s.Tokens += tokens
 	if h.Rounds > 0 {
@@ -139,13 +139,13 @@ func (h Head) Spend(s State, questions, tokens int64) State {
 }
 
 // pays is nil where the budget pays for so many questions of a release now; a release that can be wrong needs a token, too.
-func (h Head) pays(s State, questions int64) error {
+func (h *Head) pays(s State, questions int64) error {
 	switch {
 	case h.Questions-s.Questions < questions:
 		return ErrNoQuestions
 	case h.Rounds > 0 && s.Rounds >= h.Rounds:
 		return ErrNoRounds
-	case h.Affordable(s) < questions:
+	case h.Rounds > 0 && h.Affordable(s) < questions:
 		return fmt.Errorf("%w in this round", ErrNoQuestions)
 	case h.HasTokens() && s.Tokens >= h.Tokens:
 		return ErrNoTokens

@@ -176,8 +176,9 @@ func TestTenthMechanism(t *testing.T) {
 	if _, err := l.Ask(context.Background(), []byte(`{"type":"mean","of":"1.0 - half","range":[0,1]}`)); !errors.As(err, &short) || short.Reason != session.TokensExhausted {
 		t.Errorf("without tokens: %v", err)
 	}
-	if _, err := l.Ask(context.Background(), []byte(`{"type":"mean","of":"half","range":[0,1],"guess":0.5}`)); err == nil {
-		t.Error("a guess was taken")
+	var refused *session.WrongError
+	if _, err := l.Ask(context.Background(), []byte(`{"type":"mean","of":"half","range":[0,1],"guess":0.5}`)); !errors.As(err, &refused) || refused.Pointer != "/guess" {
+		t.Errorf("a guess: %v", err)
 	}
 	report, err := compare.Plan(context.Background(), compare.Request{N: n, Questions: 5, Confidence: 0.95})
 	if err != nil {
