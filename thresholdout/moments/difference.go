@@ -127,7 +127,8 @@ func (c DifferenceCheck) Price() Nats {
 func (c DifferenceCheck) Interval(o DifferenceOutcome, level float64) (low, high float64) {
 	first, second := c.First.group(o.Rank, o.Cells[0], o.Loss), c.Second.group(o.Rank, o.Cells[1], o.Loss)
 	if level += passLevel; o.Failed() {
-		level += failedLevel - passLevel + math.Log(failureRanks)
+		// The cells of two groups are no chain. With the cell of the group that has fewer of them fixed, those of the other are one.
+		level += failedLevel - passLevel + math.Log(failureRanks*float64(min(c.First.Cells, c.Second.Cells)))
 	}
 	return max(-1, DifferenceLow(first, second, level)-2*gridError), min(1, DifferenceHigh(first, second, level)+2*gridError)
 }

@@ -253,35 +253,41 @@ func TestWithHalfWidth(t *testing.T) {
 	})
 }
 
-// TestBatchLemma: the money that Batch says the bets have become is no more than what the planned stakes make of the sample itself. Red for a
-// stake that follows the sample; no test of coverage would notice that.
+// TestBatchLemma: the money that Batch says the bets have become is no more than what the planned stakes make of the sample itself, no more than all
+// money was bet, and it falls as r rises. Red for a stake that follows the sample, which no test of coverage would notice, and for one that
+// rises with r.
 func TestBatchLemma(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := drawValues(t)
 		mean, variance := momentsOf(values)
-		b, err := PlanBatch(rapid.Float64Range(0, 0.25).Draw(t, "planned variance"), rapid.Float64Range(0, 50).Draw(t, "planned units"))
+		b, err := PlanBatch(rapid.Float64Range(0, 1).Draw(t, "planned mean"), rapid.Float64Range(0, 0.25).Draw(t, "planned variance"), rapid.Float64Range(0, 50).Draw(t, "planned units"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !(mean > 1e-9) {
 			return
 		}
-		r := mean * rapid.Float64Range(0.01, 0.999).Draw(t, "r/mean")
+		r := mean * rapid.Float64Range(0.01, 0.99).Draw(t, "r/mean")
 		level := rapid.Float64Range(0.1, 20).Draw(t, "level")
+		stakes := b.stakes(level)
 		capital, money := 0.0, 0.0
-		for i, v := range b.Variances {
-			stake, product := b.stake(r, v, level), 1.0
+		for i, c := range stakes {
+			product := 1.0
 			for _, x := range values {
-				product *= 1 + stake*(x/r-1)
+				product *= 1 + min(c*r, largestStake)*(x/r-1)
 			}
 			capital += b.Weights[i] * product
 			money += b.Weights[i]
 		}
-		if got := b.money(r, mean, variance, float64(len(values)), level); got > math.Log(capital)+1e-9*(1+math.Abs(got)) {
+		got := b.money(stakes, r, mean, variance, float64(len(values)))
+		if got > math.Log(capital)+1e-9*(1+math.Abs(got)) {
 			t.Fatalf("r=%v: the bets are said to have become e^%v, and became e^%v", r, got, math.Log(capital))
 		}
 		if money > 1+1e-12 {
 			t.Fatalf("more than all money was bet: %v", money)
+		}
+		if above := b.money(stakes, r+(mean-r)*rapid.Float64Range(0, 1).Draw(t, "further"), mean, variance, float64(len(values))); above > got+1e-9*(1+math.Abs(got)) {
+			t.Fatalf("further up the bets become e^%v, at %v e^%v", above, r, got)
 		}
 	})
 }

@@ -170,3 +170,37 @@ func TestUrnFormula(t *testing.T) {
 		}
 	}
 }
+
+// TestDifferenceSharesAddUp: the chains of a difference's outcomes miss with at most e^-E together: passes are one, and failures are one for each rank and
+// each cell of the group with fewer. (The cells of two groups are not one chain: neither of (a,b+1) and (a+1,b) implies the other.)
+func TestDifferenceSharesAddUp(t *testing.T) {
+	const level = 12.0
+	g := Check{N: 5000, Partial: true, Guess: grid / 2, Ranks: []Rank{{grid / 50, squares / 16, 2000}}, Cells: 8}
+	h := g
+	h.Cells = 32
+	c := DifferenceCheck{g, h}
+	read := func(o DifferenceOutcome) float64 {
+		low, _ := c.Interval(o, level)
+		first, second := g.group(o.Rank, o.Cells[0], o.Loss), h.group(o.Rank, o.Cells[1], o.Loss)
+		lo, hi := 0.0, 100.0
+		for range 40 {
+			if mid := (lo + hi) / 2; DifferenceLow(first, second, mid)-2*gridError > low {
+				lo = mid
+			} else {
+				hi = mid
+			}
+		}
+		return hi
+	}
+	total := math.Exp(level - read(DifferenceOutcome{Rank: 1}))
+	for loss := range failureRanks {
+		if loss == failureRanks-1 { // says nothing
+			total += 0.1 / failureRanks
+			continue
+		}
+		total += 8 * math.Exp(level-read(DifferenceOutcome{Cells: [2]int64{6, 5}, Loss: loss}))
+	}
+	if total > 1+1e-4 || total < 0.99 {
+		t.Errorf("the chains' shares add up to %v", total)
+	}
+}

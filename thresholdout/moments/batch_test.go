@@ -1,0 +1,171 @@
+package moments
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/internal/stattest"
+)
+
+// TestExactBatch: a question fixed beforehand, read by the sample's own mean and variance, at random laws and at the laws that an end fears
+// most. Red where the money on each variance is not shared.
+func TestExactBatch(t *testing.T) {
+	r := rand.New(rand.NewChaCha8([32]byte{4, 17}))
+	for name, f := range map[string]struct {
+		fault    func(*Batch, *float64)
+		violates bool
+	}{
+		"as proved":                {func(*Batch, *float64) {}, false},
+		"money on each in full":    {func(b *Batch, _ *float64) { filled(b.Weights) }, true},
+		"four fifths of the level": {func(_ *Batch, level *float64) { *level *= 0.8 }, true},
+	} {
+		worst := 0.0
+		for i := range 120 {
+			partial := r.IntN(2) == 0
+			l, n := randomLaw(r, partial), 2+r.Int64N(9)
+			level := 0.3 + 4*r.Float64()
+			batch, err := PlanBatch(r.Float64(), r.Float64()*r.Float64()/4, float64(n)*r.Float64())
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := level
+			f.fault(&batch, &read)
+			if i%2 == 0 {
+				y, j := 0.05+0.95*r.Float64(), n-r.Int64N(2)
+				p := float64(j) / float64(n)
+				low := batch.Low(p*y, y*y*p*(1-p), float64(n), read)
+				share := max(low-2*gridError, 0) / y
+				l = law{values: []int64{0, int64(y * grid)}, weights: []float64{0, 1 - share, share}}
+			}
+			truth := l.expectation()
+			var below, above float64
+			l.each(n, func(s Sums, probability float64) {
+				low, high, err := batch.Interval(s, read)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if low > truth {
+					below += probability
+				}
+				if high < truth {
+					above += probability
+				}
+			})
+			worst = max(worst, max(below, above)*math.Exp(level))
+		}
+		t.Logf("%s: largest probability times e^E: %.4f", name, worst)
+		if f.violates != (worst > 1+1e-9) {
+			t.Errorf("%s: the largest probability is %v times what is allowed", name, worst)
+		}
+	}
+}
+
+func filled(weights []float64) {
+	for i := range weights {
+		weights[i] = 1
+	}
+}
+
+// TestExactBatchDifference: all samples of two groups of fixed sizes, read at their own means and variances: random laws, and laws at the edge of the
+// interval of a sample. Red at half of the level.
+func TestExactBatchDifference(t *testing.T) {
+	r := rand.New(rand.NewChaCha8([32]byte{21, 17}))
+	worst, violated := 0.0, 0
+	for range 16 {
+		var laws [2]law
+		var sizes [2]int64
+		var d BatchDifference
+		for i := range laws {
+			y, p := int64((0.1+0.9*r.Float64())*grid), r.Float64()
+			if r.IntN(3) > 0 {
+				y, p = grid, 0.02+0.3*r.Float64()
+				if i == 0 {
+					p = 1 - p
+				}
+			}
+			p = []float64{p, 1 - p}[r.IntN(2)]
+			laws[i] = law{values: []int64{0, y}, weights: []float64{0, 1 - p, p}}
+			sizes[i] = 1 + r.Int64N(3)
+			b, err := PlanBatch(r.Float64(), r.Float64()/4, float64(sizes[i])*(0.5+r.Float64()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				d.First = b
+			} else {
+				d.Second = b
+			}
+		}
+		truth := laws[0].expectation() - laws[1].expectation()
+		level := 0.1 + 2*r.Float64()
+		var below, above, bad float64
+		laws[0].each(sizes[0], func(a Sums, pa float64) {
+			laws[1].each(sizes[1], func(b Sums, pb float64) {
+				if d.Low(a.Sample(), b.Sample(), level) > truth {
+					below += pa * pb
+				}
+				if d.High(a.Sample(), b.Sample(), level) < truth {
+					above += pa * pb
+				}
+				if d.Low(a.Sample(), b.Sample(), level/8) > truth {
+					bad += pa * pb
+				}
+			})
+		})
+		if reached := max(below, above) * math.Exp(level); reached > 1+1e-9 {
+			t.Fatalf("a side misses with %v times e^-%v: %+v, %+v", reached, level, laws, d)
+		} else {
+			worst = max(worst, reached)
+		}
+		if bad*math.Exp(level) > 1+1e-9 {
+			violated++
+		}
+	}
+	t.Logf("largest probability times e^E: %.4f; %d violations at an eighth of the level", worst, violated)
+	if violated == 0 {
+		t.Error("an eighth of the level goes unnoticed: the search is too weak")
+	}
+}
+
+// TestBatchDifferenceCovers: two groups with rare large values, at an E of ln 20 a side, in simulation: no more misses than promised (false alarm
+// 1e-6), and the half-width is within two times a textbook's at that level.
+func TestBatchDifferenceCovers(t *testing.T) {
+	r := rand.New(rand.NewChaCha8([32]byte{22, 17}))
+	const n, runs = 4000, 40
+	level := math.Log(20)
+	missed, wide := 0, 0.0
+	for range runs {
+		draw := func() Sample {
+			values := make([]int64, n)
+			for i := range values {
+				if r.Float64() < 0.05 {
+					values[i] = int64(math.Min(r.ExpFloat64()/5, 1) * grid)
+				}
+			}
+			return Of(values).Sample()
+		}
+		a, b := draw(), draw()
+		plan := func() Batch {
+			s := draw()
+			p, err := PlanBatch(s.Mean, s.Variance, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}
+		d := BatchDifference{plan(), plan()}
+		low, high := d.Low(a, b, level), d.High(a, b, level)
+		if low > 0 || high < 0 {
+			missed++
+		}
+		wide = max(wide, (high-low)/2/(1.645*math.Sqrt((a.Variance+b.Variance)/n)))
+	}
+	t.Logf("%d of %d miss; at most %.2f times a textbook's half-width", missed, runs, wide)
+	if err := stattest.AtMost(missed, runs, 2*math.Exp(-level), 1e-6); err != nil {
+		t.Error(err)
+	}
+	if wide > 2.2 {
+		t.Errorf("an interval is %v times a textbook's", wide)
+	}
+}
