@@ -80,7 +80,8 @@ func (m Moments) Equation(r Range) Equation {
 	return e
 }
 
-// among is the equation of f's mean in the rows in which holds does, every unit counting by the share of its rows that these are.
-func among(f rowfn.Function, holds *rowfn.Node, grouped bool) Equation {
-	return Equation{A: split(f, holds)[0], B: &rowfn.Function{Value: holds, Lo: 0, Hi: 1}, Whole: !grouped, Range: Range{f.Lo, f.Hi}}
+// among is the equation of a mean in the rows in which holds does, every unit counting by the share of its rows that these are. up is the
+// first of the two functions of split.
+func among(up rowfn.Function, holds *rowfn.Node, grouped bool) Equation {
+	return Equation{A: up, B: &rowfn.Function{Value: holds, Lo: 0, Hi: 1}, Whole: !grouped, Range: Range{up.Lo, up.Hi}}
 }

@@ -38,8 +38,8 @@ func GroupsOf(f rowfn.Function, categories []Category, where *rowfn.Node, groupe
 		if where != nil {
 			holds = rowfn.And(holds, where)
 		}
-		p.Functions = append(p.Functions, split(f, holds)...)
-		p.Equations = append(p.Equations, among(f, holds, grouped))
+		two := split(f, holds)
+		p.Functions, p.Equations = append(p.Functions, two...), append(p.Equations, among(two[0], holds, grouped))
 	}
 	p.Program = []Release{{Kind: Vector, Count: len(p.Functions), Variance: 1 - 1/float64(len(p.Functions)) + gridSlack*float64(len(p.Functions)), Optional: true}}
 	return p
@@ -74,11 +74,11 @@ func (r Range) difference() Range { return Range{r.Low - r.High, r.High - r.Low}
 // ContrastOf is the plan of the mean of f's value in the rows in which one condition holds minus that where the other does. The
 // conditions exclude each other.
 func ContrastOf(f rowfn.Function, first, second *rowfn.Node, grouped bool) *Plan {
-	r := Range{f.Lo, f.Hi}
+	r, one, other := Range{f.Lo, f.Hi}, split(f, first), split(f, second)
 	return &Plan{
-		Functions: append(split(f, first), split(f, second)...), Range: r.difference(), FromZero: true, Shape: Contrast{r},
+		Functions: append(one, other...), Range: r.difference(), FromZero: true, Shape: Contrast{r},
 		Program:   []Release{{Kind: Vector, Count: 4, Variance: contrastVariance(grouped)}},
-		Equations: Equations{among(f, first, grouped), among(f, second, grouped)},
+		Equations: Equations{among(one[0], first, grouped), among(other[0], second, grouped)},
 	}
 }
 

@@ -57,13 +57,14 @@ func (s Shares) combine(o Outcome) Result {
 // The mean of a unit's rows is rounded to the grid, so that s can be above 1 by half a step for each coordinate: gridSlack.
 func SharesOf(categories []Category, where *rowfn.Node, grouped bool) *Plan {
 	p := &Plan{Range: Range{0, 1}, FromZero: true, Shape: Shares{Names(categories), where != nil}}
+	any := rowfn.Function{Lo: 0, Hi: 1, Where: where, PerUnit: rowfn.UnitAny}
 	if where != nil { // first, for without it the others are nothing
-		p.Functions = append(p.Functions, rowfn.Function{Lo: 0, Hi: 1, Where: where, PerUnit: rowfn.UnitAny})
+		p.Functions = append(p.Functions, any)
 	}
 	for _, k := range categories {
 		share := Equation{A: rowfn.Function{Value: k.Holds, Lo: 0, Hi: 1, Where: where}, Whole: true, Range: p.Range}
 		if where != nil {
-			share.B = &p.Functions[0]
+			share.B = &any
 		}
 		p.Functions, p.Equations = append(p.Functions, share.A), append(p.Equations, share)
 	}
