@@ -36,7 +36,7 @@ type Ledger interface {
 	DeleteHoldout(ctx context.Context, id, principal string) error
 
 	// Update runs fn with the holdout's books and returns when what fn appended is durable: all of it, with the new state, or
-	// nothing. No two updates of a holdout run on the same books: each sees what all before it did. If fn returns an error
+	// nothing. No two updates of a holdout run on the same books, whichever server they came to: each sees what all before it did. If fn returns an error
 	// nothing of it is kept, and Update returns that error. A panic of fn is raised in the caller's goroutine.
 	//
 	// fn must be quick and pure in memory and must not call the ledger: others wait for it. It may run more than once, when a commit

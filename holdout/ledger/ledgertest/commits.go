@@ -245,13 +245,13 @@ func begunUpdateCommitsWithoutItsCaller(t *testing.T, s *suite) {
 	}
 }
 
-// manyCallersNeverOverspend lets many goroutines ask overlapping questions at three holdouts, each with less of both meters than they
-// want, and then compares what they were told with what is recorded.
+// manyCallersNeverOverspend lets many goroutines, of several servers if they can share a ledger, ask overlapping questions at three
+// holdouts, each with less of both meters than they want, and then compares what they were told with what is recorded.
 func manyCallersNeverOverspend(t *testing.T, s *suite) {
 	const callers, each, questions, tokens = 32, 40, 300, 20
-	l := s.open(t)
+	servers := s.openAll(t)
 	for h := range 3 {
-		create(t, l, testHoldout(fmt.Sprint("ho_", h), questions, tokens))
+		create(t, servers[h%len(servers)], testHoldout(fmt.Sprint("ho_", h), questions, tokens))
 	}
 	var refused atomic.Int64
 	told := make([]map[string]string, callers) // body by holdout and query
@@ -265,7 +265,7 @@ func manyCallersNeverOverspend(t *testing.T, s *suite) {
 				d.Cost["tokens"] = int64(i % 2)
 				id := fmt.Sprint("ho_", i%3)
 				var body []byte
-				err := l.Update(t.Context(), id, func(tx *ledger.Tx) error {
+				err := servers[c%len(servers)].Update(t.Context(), id, func(tx *ledger.Tx) error {
 					if known, ok := tx.Answer(d.Query); ok {
 						body = known
 						return nil
@@ -290,10 +290,12 @@ func manyCallersNeverOverspend(t *testing.T, s *suite) {
 	if refused.Load() == 0 {
 		t.Error("no budget ran out: the test asks too little")
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
+	for _, l := range servers {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	l = s.open(t)
+	l := s.open(t)
 	answers := 0
 	for _, r := range s.verify(t, l) {
 		answers += int(r.Answers)

@@ -20,7 +20,7 @@ import (
 
 // Store is where one ledger is kept: a file, or a schema of a database.
 type Store interface {
-	// Open opens the ledger, and makes it where there is none. One ledger of a store is open at a time.
+	// Open opens the ledger, and makes it where there is none. One ledger of a store is open at a time, unless the store is Shared.
 	Open(ctx context.Context, o ledger.Options) (ledger.Ledger, error)
 	// Crash is a store that holds what would be there if every process of the open ledger had been killed at this moment. The open ledger goes
 	// on, and what it writes from now on is not in it.
@@ -28,6 +28,13 @@ type Store interface {
 	// Verify recomputes all chains and books, without the server key, in the order of the holdouts' creation. It may be called while the ledger
 	// is open.
 	Verify(ctx context.Context) ([]ledger.Report, error)
+}
+
+// Shared is a store that several servers may have open at once, each with a ledger of its own.
+type Shared interface {
+	Store
+	// Servers is how many ledgers the tests open at once where callers are many.
+	Servers() int
 }
 
 // Run tests an implementation. empty makes a store with nothing in it, which may live as long as the test.
@@ -91,6 +98,18 @@ func (s *suite) open(t testing.TB) ledger.Ledger {
 		}
 	})
 	return l
+}
+
+// openAll opens a ledger for each server that the store is shared by; one, where it is not.
+func (s *suite) openAll(t testing.TB) []ledger.Ledger {
+	t.Helper()
+	all := []ledger.Ledger{s.open(t)}
+	if shared, ok := s.store.(Shared); ok {
+		for len(all) < shared.Servers() {
+			all = append(all, s.open(t))
+		}
+	}
+	return all
 }
 
 func (s *suite) tryOpen() (ledger.Ledger, error) {
