@@ -76,6 +76,9 @@ func (q *quarantine) state(id string) string {
 	return StateDamaged
 }
 
+// otherFormat is what is said where a version is not known.
+const otherFormat = "this holdout was written in a format that this server does not know; start the holdoutd that wrote it, or a newer one"
+
 // damaged quarantines a holdout and says so. What exactly is wrong is for the log: it can name values.
 func (s *Service) damaged(id string, forGood bool, cause error) *Error {
 	what := "the files of this holdout are damaged or missing; restore holdouts/" + id + " from a backup"
@@ -83,7 +86,7 @@ func (s *Service) damaged(id string, forGood bool, cause error) *Error {
 		what = "this holdout's place in the ledger is damaged; restore the data directory from a backup"
 	}
 	if errors.Is(cause, ledger.ErrVersion) || errors.Is(cause, dataset.ErrVersion) {
-		what = "this holdout was written in a format that this server does not know; start the holdoutd that wrote it, or a newer one"
+		what = otherFormat
 	}
 	e := &Error{Kind: Damaged, Detail: what + ". Recorded answers still replay", Err: cause, Members: map[string]any{"holdout": id}}
 	if known, _ := s.quarantine.of(id); known == nil {

@@ -237,6 +237,8 @@ func (s *Service) ledgerError(err error) error {
 		e.Kind, e.Detail = NotFound, "there is no such holdout"
 	case errors.Is(err, ledger.ErrIdempotencyMismatch):
 		e.Kind, e.Detail = IdempotencyMismatch, "this Idempotency-Key was used for another request"
+	case errors.Is(err, ledger.ErrVersion):
+		e.Kind, e.Detail = Damaged, otherFormat
 	case errors.Is(err, ledger.ErrCorrupt):
 		e.Kind, e.Detail = Damaged, "what the ledger has recorded contradicts itself; restore the data directory from a backup"
 	case errors.Is(err, ledger.ErrInvalid):

@@ -199,6 +199,7 @@ func TestLedgerFailsAfterTheScan(t *testing.T) {
 					t.Fatal("what was read was never debited")
 				}
 			}
+			atRest(t, s, id) // the commit is durable a moment before the account knows
 			if a := ask(t, s, id, first); !a.Replayed || a.Budget.Questions.Left != 59 && set.Rounds == 0 {
 				t.Errorf("asked again: %v, %+v", a.Replayed, a.Budget)
 			}

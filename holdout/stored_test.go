@@ -85,3 +85,27 @@ func TestHoldoutOfAnotherVersion(t *testing.T) {
 		t.Errorf("a mark that was not understood is overwritten: %s %v", after, err)
 	}
 }
+
+// TestEntryOfAnotherVersion: an entry of a version to come is not replayed, nothing is appended behind it, and the error says why.
+func TestEntryOfAnotherVersion(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := create(t, s, Settings{Questions: 10}, visits(t, 300, 1)).ID
+	ask(t, s, id, mean(1))
+	ask(t, s, id, mean(2))
+	must(t, s.Close())
+	rewriteLedger(t, dir, "UPDATE entries SET version = 3 WHERE seq = 2")
+	if _, err := Verify(t.Context(), dir, false); !errors.Is(err, ledger.ErrVersion) {
+		t.Errorf("verify: %v", err)
+	}
+	s = open(t, dir)
+	for _, query := range []string{mean(2), mean(3)} {
+		_, err := s.Ask(t.Context(), analyst, id, []byte(query), "")
+		if KindOf(err) != Damaged || !strings.Contains(err.Error(), "a format that this server does not know") {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	if a := ask(t, s, id, mean(1)); !a.Replayed {
+		t.Error("an entry of a known version is not replayed")
+	}
+}
