@@ -24,7 +24,7 @@ var everyVariant = []Spec{
 	{Mechanism: Auto, N: 5000, Training: 9000},
 	{Mechanism: Gaussian, N: 5000, Questions: 50, Rounds: 3},
 	{Mechanism: Gaussian, N: 5000, Questions: 50, Published: true},
-	{Mechanism: Leaderboard, N: 5000},
+	{Mechanism: Ladder, N: 5000},
 }
 
 // TestStoredGuarantees: a stored guarantee is the one that was planned, to the last bit, and is not planned again: other numbers than Plan

@@ -8,7 +8,7 @@ import (
 )
 
 var ladderKind = Kind{
-	Name:     Leaderboard,
+	Name:     Ladder,
 	Says:     "a leaderboard of zero_one losses, which shows the best loss so far",
 	Takes:    []string{ParamThreshold},
 	Variants: []Variant{{"", (*ladder)(nil)}},

@@ -23,7 +23,7 @@ func wrongRows(p Guarantee, count int64) Mean { return Mean{N: p.N, Sum: count *
 // not counted, moves that are not paid for, and a weight that is used twice.
 func TestLadderRunsArePaidFor(t *testing.T) {
 	const submissions = 7
-	p := must(t, Spec{Mechanism: Leaderboard, N: 1_000_000, Questions: submissions, Threshold: 0.25})
+	p := must(t, Spec{Mechanism: Ladder, N: 1_000_000, Questions: submissions, Threshold: 0.25})
 	total := 0.0
 	var walk func(s State)
 	walk = func(s State) {
@@ -114,7 +114,7 @@ func (c *climber) keep(sum int64) {
 // truth, 1/2, and no more than 5% of runs have an interval without it (false alarm 1e-6). The parameter-free form is climbed far beyond.
 func TestLadderIsNotClimbed(t *testing.T) {
 	const runs, rows = 24, 2000
-	p := must(t, Spec{Mechanism: Leaderboard, N: rows, Questions: 8000})
+	p := must(t, Spec{Mechanism: Ladder, N: rows, Questions: 8000})
 	missed := 0
 	for run := range uint64(runs) {
 		c, s, miss := newClimber(rows, run), State{}, false
@@ -164,7 +164,7 @@ func TestLadderIsNotClimbed(t *testing.T) {
 // TestLadderSteps: the board falls by whole steps, shows the best loss to half a step, and its state survives being stored; a step is pure.
 func TestLadderSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := Spec{Mechanism: Leaderboard, N: rapid.Int64Range(2, 3000).Draw(t, "n"), Questions: rapid.Int64Range(1, 30).Draw(t, "k")}
+		in := Spec{Mechanism: Ladder, N: rapid.Int64Range(2, 3000).Draw(t, "n"), Questions: rapid.Int64Range(1, 30).Draw(t, "k")}
 		if rapid.Bool().Draw(t, "own step") {
 			in.Threshold = float64(rapid.Int64Range(1, in.N).Draw(t, "step")) / float64(in.N)
 		}
@@ -214,15 +214,15 @@ func TestLadderSteps(t *testing.T) {
 }
 
 func TestLadderRefuses(t *testing.T) {
-	p := must(t, Spec{Mechanism: Leaderboard, N: 100})
+	p := must(t, Spec{Mechanism: Ladder, N: 100})
 	for name, in := range map[string]Mean{"another holdout's": {N: 99}, "negative": {N: 100, Sum: -1}, "above 1": {N: 100, Sum: 100*grid + 1}} {
 		if _, s, err := StepLadder(p, State{}, in); err == nil || !reflect.DeepEqual(s, State{}) {
 			t.Errorf("%s losses were accepted", name)
 		}
 	}
 	for field, in := range map[string]Spec{
-		"threshold":  {Mechanism: Leaderboard, N: 100, Threshold: 0.001},
-		"half_width": {Mechanism: Leaderboard, N: 100, HalfWidth: 0.1},
+		"threshold":  {Mechanism: Ladder, N: 100, Threshold: 0.001},
+		"half_width": {Mechanism: Ladder, N: 100, HalfWidth: 0.1},
 	} {
 		var wrong *ParamError
 		if _, err := Plan(in); !errors.As(err, &wrong) || wrong.Field != field {

@@ -26,8 +26,8 @@ const (
 	Split         Name = "split"
 	Naive         Name = "naive"
 
-	// Leaderboard is the Ladder with a fixed step as the mechanism of a holdout: its steps are StepLadder's.
-	Leaderboard Name = "ladder"
+	// Ladder is a leaderboard: its questions are submissions, and its steps StepLadder's.
+	Ladder Name = "ladder"
 
 	// Auto lets Plan choose a mechanism; a Guarantee never has it.
 	Auto Name = "auto"
