@@ -23,7 +23,7 @@ release:
 test:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi
 	@command -v curl >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -q && apt-get install -qy --no-install-recommends curl; } || { echo "the tests need curl: install it"; exit 1; }
-	$(GO) vet -tags python,faults ./...
+	$(GO) vet -tags $(TAGS),python,faults ./...
 	GO=$(GO) TAGS=$(TAGS),python HOLDOUTD_PYTHON=$$(scripts/python.sh) scripts/test.sh
 
 test-all: test-faults fuzz

@@ -6,10 +6,10 @@ cd "$(dirname "$0")/.."
 go=${GO:-go}
 flags=(-vet=off -timeout 30m -tags "${TAGS:?}") # make test has vetted all
 
-# Tests in packages that start goroutines, whose own work is arithmetic on the test's goroutine: it takes ten times as long under the race
-# detector, and some of them make fewer runs there. They run without it, wherever they are, and the detector's run skips by the same names;
-# so a name that no test has moves nothing.
-arithmetic='TestPrintedTargets|TestSizesAreKnownBeforehand|TestCoverage|TestPlantedFaults|TestEveryAttackBites|TestTooLargeRadiusIsBroken'
+# Tests in packages that start goroutines, whose own work is arithmetic on the test's goroutine, which takes ten times as long under the
+# race detector. They run without it, wherever they are, and the detector's run skips by the same names; so a name that no test has moves
+# nothing.
+arithmetic='TestPrintedTargets|TestSizesAreKnownBeforehand|TestCoverage|TestPlantedFaults|TestEveryAttackBites|TestTooLargeRadiusIsBroken|TestSamplingIsExact|TestSamplingFaults'
 
 # The race detector looks at all code but SQLite's: that is C, made Go by a machine, keeps its rows in memory that the detector does not
 # watch, and takes ten times as long under it. Its calls, and locks, are in packages that the detector does look at.
@@ -34,14 +34,17 @@ if [ "$(kilobytes df --output=avail -k /dev/shm)0" -gt "${kilobytes_needed}0" ] 
 fi
 echo "tests write to ${TMPDIR:-/tmp}"
 
-alone=$("$go" run ./scripts/concurrent -not)
-racing=$("$go" run ./scripts/concurrent)
-# Of the packages that have such tests, those that the first run leaves out.
 module=$("$go" list -m)
-having=$(git ls-files '*_test.go' | xargs grep -lE "^func ($arithmetic)\(" | xargs -n1 dirname | sort -u | sed "s|^|$module/|" | grep -vxF "$alone")
+# having prints the packages whose tests match a pattern.
+having() { git ls-files '*_test.go' | xargs grep -lE "$1" | xargs -n1 dirname | sort -u | sed "s|^|$module/|"; }
+racing=$("$go" run ./scripts/concurrent)
+alone=$("$go" run ./scripts/concurrent -not)
+# Experiments make fewer and smaller runs under the detector (runtest.UnderRace): they are tested in both ways.
+alone=$(printf '%s\n' "$alone" $(having 'experiments/run/runtest"') | sort -u)
+rest=$(having "^func ($arithmetic)\(" | grep -vxF "$alone")
 
 failed=0
 "$go" test "${flags[@]}" $alone || failed=1
-"$go" test "${flags[@]}" -run "^($arithmetic)\$" $having || failed=1
+"$go" test "${flags[@]}" -run "^($arithmetic)\$" $rest || failed=1
 "$go" test -race "${unwatched[@]}" "${flags[@]}" -skip "^($arithmetic)\$" $racing || failed=1
 exit $failed

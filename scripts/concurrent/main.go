@@ -4,9 +4,9 @@
 //	go run ./scripts/concurrent -not   # the others
 //
 // A package is concurrent where its code or its tests start a goroutine (a go statement, a call of a method Go, a test that is Parallel), or
-// serve HTTP, or where it calls a package of the module whose code does, and whose goroutines may come back to what it shares. In any other
-// package all that runs, runs on the test's own goroutine, and the detector has nothing to compare: it would only take ten times as long.
-// Nobody keeps a list.
+// serve HTTP; where its code calls a package of the module that does, whose goroutines may come back to what it shares; and where its
+// tests call such a package that is made for tests. In any other package all that runs, runs on the test's own goroutine, but for what
+// another package starts, whose own tests are under the detector: here it would only take ten times as long. Nobody keeps a list.
 package main
 
 import (
@@ -84,13 +84,15 @@ func list() (all []*listed, err error) {
 
 // concurrent are the packages whose tests run under the race detector.
 func concurrent(all []*listed) map[string]bool {
-	starting, racing := map[string]bool{}, map[string]bool{}
+	starting, harness, racing := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, p := range all {
 		starting[p.ImportPath] = p.code
+		harness[p.ImportPath] = p.code && slices.Contains(p.Imports, "testing")
 	}
 	for _, p := range all {
 		racing[p.ImportPath] = p.code || p.tests ||
-			slices.ContainsFunc(slices.Concat(p.Imports, p.TestImports, p.XTestImports), func(other string) bool { return starting[other] })
+			slices.ContainsFunc(p.Imports, func(other string) bool { return starting[other] }) ||
+			slices.ContainsFunc(slices.Concat(p.TestImports, p.XTestImports), func(other string) bool { return harness[other] })
 	}
 	return racing
 }

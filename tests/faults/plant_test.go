@@ -79,7 +79,7 @@ func (f Fault) mustBeNoticed(t *testing.T, top string) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), buildWithin)
 	defer cancel()
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-tags", f.Tags, "-o", binary, f.Package)
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-tags", f.Tags+",nomsgpack", "-o", binary, f.Package)
 	build.Dir = top
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("with this fault %s does not compile, so that no test is asked: change the entry (%v)\n%s", f.Package, err, out)
