@@ -2,6 +2,7 @@ package thresholdout
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
@@ -84,7 +85,14 @@ func planned(s Spec) (Mechanism, error) {
 		return nil, wrong("holdout", "%d units in the holdout; between %d and %d are possible", s.N, bounds.MinUnits, int64(MaxUnits))
 	}
 	kind, _ := KindOf(s.Mechanism)
-	return kind.Plan(s)
+	m, err := kind.Plan(s)
+	if err != nil {
+		return nil, err
+	}
+	if h := m.Common(); math.IsInf(h.HalfWidth, 0) || math.IsNaN(h.HalfWidth) {
+		return nil, wrong("questions", "%d questions about %d units have no interval at all; ask for fewer questions, or hold out more units", h.Questions, h.N)
+	}
+	return m, nil
 }
 
 // Check refuses what is wrong however large the parts are: a mechanism that there is not, a parameter that it does not take and would

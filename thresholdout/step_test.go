@@ -227,6 +227,14 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
+// TestPlanOfNoInterval: a guarantee whose half-width is infinite is refused, for it could not be stored.
+func TestPlanOfNoInterval(t *testing.T) {
+	var wrong *ParamError
+	if g, err := Plan(Spec{Mechanism: Gaussian, N: 4, Questions: 10_000_000}); !errors.As(err, &wrong) || wrong.Field != "questions" {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
 func ExampleStep() {
 	p, err := Plan(Spec{Mechanism: Gaussian, N: 10_000, Questions: 100})
 	if err != nil {
