@@ -16,8 +16,8 @@ arithmetic='TestPrintedTargets|TestSizesAreKnownBeforehand|TestCoverage|TestPlan
 unwatched=(-gcflags=modernc.org/sqlite/lib=-race=false)
 
 # Tests write thousands of small files, and wait for each until it is on the disk. Where there is memory for it they write to that: what
-# they look at is which writes were made, in which order, and what is there after the process has died, which is the same. Tests of the
-# disk itself, of the ledger and of servers that are killed, stay on it: they write to HOLDOUTD_DISK.
+# they look at is which writes were made, in which order, and what is there after the process has died, which is the same. Tests that kill
+# a ledger or a server, or fill the disk, stay on it: they write to HOLDOUTD_DISK.
 export HOLDOUTD_DISK=${TMPDIR:-/tmp}
 export GOTMPDIR=${GOTMPDIR:-$HOLDOUTD_DISK}
 kilobytes_needed=$((4 << 20))

@@ -19,7 +19,7 @@ import (
 // the mechanism's state belongs to it, and chain and books verify.
 func TestKill(t *testing.T) {
 	const kills = 36
-	path := newPath(t)
+	path := diskPath(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	told := map[string]string{}
 	var balance int64
@@ -144,7 +144,7 @@ func TestOneProcessServes(t *testing.T) {
 
 // TestFullDisk runs a ledger whose files cannot grow, by a limit of the kernel.
 func TestFullDisk(t *testing.T) {
-	path := newPath(t)
+	path := diskPath(t)
 	cmd, out := child(t, "starve", path, "")
 	var last string
 	for line := range lines(out) {

@@ -17,10 +17,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	runChild()                                          // does not return in a child process
-	if disk := os.Getenv("HOLDOUTD_DISK"); disk != "" { // what is durable is tested on a disk
-		os.Setenv("TMPDIR", disk)
-	}
+	runChild() // does not return in a child process
 	goleak.VerifyTestMain(m)
 }
 
@@ -41,6 +38,17 @@ func openTest(t testing.TB, path string) *Ledger {
 }
 
 func newPath(t testing.TB) string { return filepath.Join(t.TempDir(), "ledger.db") }
+
+// diskPath is a new path on a disk, where HOLDOUTD_DISK names one: a commit is to take the time that one needs.
+func diskPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(os.Getenv("HOLDOUTD_DISK"), "ledger-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "ledger.db")
+}
 
 func testHoldout(id string, questions, tokens int64) ledger.Holdout {
 	return ledger.Holdout{
