@@ -54,23 +54,10 @@ func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 		return set, invalid("features", "features must be %q or %q", featuresSecret, featuresPublic)
 	case set.Features == featuresPublic && set.Label == "":
 		return set, invalid("label", "with features=public everything but the label is given out; name the label")
-	case set.Questions < 0:
-		return set, invalid("questions", "questions must be at least 1")
-	case set.Rounds < 0:
-		return set, invalid("rounds", "rounds must be at least 1")
-	case set.Tokens < 0:
-		return set, invalid("tokens", "tokens must be at least 1")
-	case set.Confidence != 0 && !(set.Confidence > 0 && set.Confidence < 1):
-		return set, invalid("confidence", "confidence must lie between 0 and 1, such as 0.95")
 	case set.LargestUnit < 0 || set.LargestUnit > dataset.MaxRows:
 		return set, invalid("largest_unit", "largest_unit must be a number of rows")
 	case set.LargestUnit > 0 && set.Unit == "":
 		return set, invalid("largest_unit", "largest_unit is about units; name the unit column")
-	}
-	for name, v := range map[string]float64{"sigma": set.Sigma, "half_width": set.HalfWidth, "threshold": set.Threshold} {
-		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-			return set, invalid(name, "%s must be a positive number", name)
-		}
 	}
 	return set, set.checkSplit()
 }

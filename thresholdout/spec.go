@@ -113,6 +113,11 @@ func (s Spec) Check() error {
 			return wrong(p.name, "the mechanism %s does not take it; %s", s.Mechanism, takers(p.name))
 		}
 	}
+	for field, count := range map[string]int64{ParamTokens: s.Tokens, ParamRounds: s.Rounds} {
+		if count < 0 {
+			return wrong(field, "%d is less than 1", count)
+		}
+	}
 	for _, f := range []struct {
 		field string
 		value float64

@@ -214,6 +214,7 @@ func TestPlanRefuses(t *testing.T) {
 		"sigma":      {Mechanism: Gaussian, N: 1000, Sigma: math.NaN()},
 		"half_width": {Mechanism: Gaussian, N: 1000, HalfWidth: 0.001},
 		"tokens":     {Mechanism: Thresholdout, N: 1000, Training: 1000, Questions: 5, Tokens: 6},
+		"rounds":     {Mechanism: Gaussian, N: 1000, Rounds: -1},
 		"mechanism":  {Mechanism: Thresholdout, N: 1000},
 		"form":       {Mechanism: Thresholdout, N: 1000, Training: 1000, Form: "cauchy"},
 		"preset":     {Mechanism: Thresholdout, N: 1000, Training: 1000, Preset: "nature"},
