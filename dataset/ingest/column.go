@@ -68,6 +68,7 @@ func (d *decoder) planColumns() error {
 	for i := range d.meta.schema.leaves {
 		leaf := &d.meta.schema.leaves[i]
 		name := leaf.name
+		delete(names, name)
 		c, reason := planColumn(leaf)
 		if d.encrypted(i) {
 			reason = "it is encrypted; write it without encryption to have it read"
@@ -84,6 +85,11 @@ func (d *decoder) planColumns() error {
 		}
 		c.index = i
 		d.columns = append(d.columns, c)
+	}
+	for _, name := range d.meta.schema.fields {
+		if names[name] {
+			d.result.Skipped = append(d.result.Skipped, Skipped{Name: name, Reason: "it is a group without any values"})
+		}
 	}
 	return nil
 }
@@ -149,7 +155,7 @@ const utcSuffix = ", UTC)"
 func (c *column) choose(leaf *leaf) string {
 	switch t := leaf.logical; t.kind {
 	case decimalKind:
-		return c.chooseDecimal(t)
+		return c.chooseDecimal(t, leaf)
 	case dateKind:
 		return c.times(c.physical == int32Type, func(days int64) float64 { return float64(days) * 86400e6 })
 	case stampKind:
@@ -362,7 +368,7 @@ func (c *column) fixed(length int64, kind dataset.Kind, value func([]byte) (floa
 
 // chooseDecimal reads unscaled integers and divides them by a power of ten, which is correctly rounded while both
 // are exact.
-func (c *column) chooseDecimal(t logicalType) string {
+func (c *column) chooseDecimal(t logicalType, leaf *leaf) string {
 	c.kind = dataset.Number
 	value := func(unscaled int64) (float64, error) {
 		if unscaled > maxExact || unscaled < -maxExact {
@@ -371,6 +377,9 @@ func (c *column) chooseDecimal(t logicalType) string {
 		return scaled(unscaled, int(t.scale)), nil
 	}
 	bytesValue := func(b []byte) (float64, error) {
+		if len(b) == 0 { // no number, not zero
+			return 0, errValues
+		}
 		unscaled, ok := bigEndian(b)
 		if !ok {
 			return 0, c.tooPrecise()
@@ -383,6 +392,9 @@ func (c *column) chooseDecimal(t logicalType) string {
 	case int64Type:
 		c.read = numbers(integers, value)
 	case fixedLenByteArray:
+		if leaf.typeLength < 1 {
+			return unknown
+		}
 		c.read = numbers(byteArrays, func(v []byte) (float64, error) { return bytesValue(v) })
 	case byteArray:
 		c.read = numbers(byteArrays, func(v []byte) (float64, error) { return bytesValue(v) })
@@ -410,11 +422,8 @@ func scaled(unscaled int64, scale int) float64 {
 var powersOfTen = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
 	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// bigEndian reads a two's complement integer of any length; false when it does not fit an int64.
+// bigEndian reads a two's complement integer of any length but 0; false when it does not fit an int64.
 func bigEndian(b []byte) (int64, bool) {
-	if len(b) == 0 {
-		return 0, true
-	}
 	v := int64(int8(b[0]) >> 7) // 0 or -1
 	for _, x := range b {
 		if v > math.MaxInt64>>8 || v < math.MinInt64>>8 {

@@ -329,6 +329,12 @@ func (d *decoder) beginChunk(c *column, group int) error {
 	if !chunk.described {
 		return c.damaged(group, errors.New("the footer does not say where it lies"))
 	}
+	if chunk.elsewhere {
+		return &Error{Kind: Unsupported, Column: c.name, Detail: "its values are in another file; upload that file, or write one file of all"}
+	}
+	if !d.meta.isOf(chunk, c.name) {
+		return c.damaged(group, errors.New("the chunk in its place says that it is of another column"))
+	}
 	if chunk.values != rows {
 		return c.damaged(group, fmt.Errorf("it has %d values for %d rows", chunk.values, rows))
 	}
@@ -342,7 +348,7 @@ func (d *decoder) beginChunk(c *column, group int) error {
 	if chunk.physical != c.physical {
 		return c.damaged(group, errors.New("it has another type than the schema"))
 	}
-	if d.meta.miscounts() {
+	if d.meta.padded {
 		length = min(length+oldPadding, d.size-start)
 	}
 	if !chunk.codec.read() {

@@ -28,12 +28,9 @@ type deltas struct {
 	bit    uint64 // where the next one begins
 }
 
-// newDeltas reads the header; the values are present many.
+// newDeltas reads the header; the values are present many, at least one.
 func newDeltas(data []byte, narrow bool, present int64) (*deltas, error) {
 	d := &deltas{narrow: narrow, left: present}
-	if present == 0 {
-		return d, nil
-	}
 	var header [3]uint64 // values of a block, miniblocks of a block, values
 	for i := range header {
 		v, n := binary.Uvarint(data)

@@ -90,6 +90,7 @@ func arrowDurations(message []byte) (units map[string]string) {
 	}
 	fields = b.follow(fields)
 	units = map[string]string{}
+	left := len(b) // bytes of names: many fields may share one long name, which would be copied for each
 	for i := range int(b.u32(fields)) {
 		field := b.follow(fields + 4 + 4*i)
 		name, named := b.field(field, fieldName)
@@ -104,6 +105,9 @@ func arrowDurations(message []byte) (units map[string]string) {
 			}
 		}
 		text := b.follow(name)
+		if left -= int(b.u32(text)); left < 0 {
+			return nil
+		}
 		units[string(b[text+4:][:b.u32(text)])] = durationUnits[unit]
 	}
 	return units

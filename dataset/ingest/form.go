@@ -45,10 +45,10 @@ func (f valueForm) check(data []byte, as encoding, present, dictionary int64) er
 		return f.checkPlain(data, present)
 	case rleDictionary, plainDictionary:
 		switch {
+		case present == 0:
+			return nil // where all values are null, some writers leave the dictionary out
 		case dictionary < 0:
 			return errors.New("it refers to a dictionary that the column does not have")
-		case present == 0:
-			return nil
 		case len(data) == 0 || dictionary == 0:
 			return errValues
 		case data[0] > maxIndexBits:

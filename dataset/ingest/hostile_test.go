@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,9 +19,16 @@ import (
 // hostileLimits keep a mutated file that says too much from taking long.
 var hostileLimits = Limits{FreeExpansionBytes: 1 << 20, MaxOutputBytes: 1 << 24}
 
+// failer is what a test and a check of rapid have in common.
+type failer interface {
+	Helper()
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
 // survives decodes arbitrary bytes: the outcome must be an Error and no directory, or a dataset that opens and has
 // the rows that were announced.
-func survives(t testing.TB, root string, data []byte) (decoded bool) {
+func survives(t failer, root string, data []byte) (decoded bool) {
 	t.Helper()
 	path, dir := filepath.Join(root, "upload"), filepath.Join(root, "table")
 	if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -30,6 +38,9 @@ func survives(t testing.TB, root string, data []byte) (decoded bool) {
 	defer cancel()
 	res, err := Decode(ctx, path, dir, hostileLimits)
 	if err != nil {
+		if text := err.Error(); strings.Contains(text, "panic: ") || strings.Contains(text, "the decoder failed") {
+			t.Fatalf("a panic was caught: %v", err)
+		}
 		e := (*Error)(nil)
 		if !errors.As(err, &e) || e.Detail == "" || e.Kind == Internal || e.Kind == Limit {
 			t.Fatalf("got %v, want an Error that blames the file", err)

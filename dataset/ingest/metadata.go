@@ -8,13 +8,14 @@ import (
 
 // metadata is what is needed of a file's footer: the struct FileMetaData of parquet.thrift.
 type metadata struct {
-	version   bool // was there
-	rows      int64
-	createdBy string
-	schema    schema
-	groups    []rowGroup
-	chunks    []chunk // of all row groups, those of one after those of another
-	arrow     string  // the value of arrowSchemaKey
+	version bool // was there
+	rows    int64
+	padded  bool // by a writer that miscounts
+	schema  schema
+	groups  []rowGroup
+	chunks  []chunk // of all row groups, those of one after those of another
+	arrow   string  // the value of arrowSchemaKey
+	data    []byte  // the footer itself
 }
 
 // rowGroup is a stretch of rows; each leaf has one chunk of it.
@@ -32,7 +33,9 @@ type chunk struct {
 	compressed       int64 // bytes in the file
 	dataOffset       int64 // of its first data page
 	dictionaryOffset int64 // -1 where it has none
+	path             int32 // where in the footer its leaf's path stands, path_in_schema; a footer is shorter than 2^31 bytes
 	encrypted        bool
+	elsewhere        bool // its values are in another file
 	described        bool // has a ColumnMetaData with all that the specification requires
 }
 
@@ -44,14 +47,14 @@ var errFooter = errors.New("the footer is not complete")
 
 // readMetadata reads a footer. Its numbers are as the file has them: whoever uses one checks it.
 func readMetadata(data []byte) (*metadata, error) {
-	m := &metadata{rows: -1}
+	m := &metadata{rows: -1, data: data}
 	r := &thriftReader{data: data}
 	var elements []element
 	haveSchema, haveGroups := false, false
 	r.structure(0, func(id int16, kind byte) bool {
 		switch {
 		case id == 1 && kind == thriftI32:
-			r.int()
+			r.i32()
 			m.version = true
 		case id == 2 && kind == thriftList && !haveSchema:
 			haveSchema = true
@@ -70,7 +73,7 @@ func readMetadata(data []byte) (*metadata, error) {
 		case id == 5 && kind == thriftList:
 			r.structs(func() { m.readKeyValue(r) })
 		case id == 6 && kind == thriftBinary:
-			m.createdBy = string(r.bytes())
+			m.padded = miscounts(r.bytes())
 		default:
 			return false
 		}
@@ -118,6 +121,8 @@ func readChunk(r *thriftReader) (c chunk) {
 	offset := false
 	r.structure(2, func(id int16, kind byte) bool {
 		switch {
+		case id == 1 && kind == thriftBinary:
+			c.elsewhere = len(r.bytes()) > 0
 		case id == 2 && kind == thriftI64:
 			r.int()
 			offset = true
@@ -143,9 +148,12 @@ func (c *chunk) readDescription(r *thriftReader) {
 	r.structure(3, func(id int16, kind byte) bool {
 		switch {
 		case id == 1 && kind == thriftI32:
-			c.physical = physicalType(r.int())
+			c.physical = physicalType(r.i32())
+		case id == 3 && kind == thriftList:
+			c.path = int32(r.at)
+			r.skip(kind, 3)
 		case id == 4 && kind == thriftI32:
-			c.codec = codec(r.int())
+			c.codec = codec(r.i32())
 		case id == 5 && kind == thriftI64:
 			c.values = r.int()
 		case id == 7 && kind == thriftI64:
@@ -161,7 +169,7 @@ func (c *chunk) readDescription(r *thriftReader) {
 		have[id] = true
 		return true
 	})
-	c.described = have[1] && have[4] && have[5] && have[7] && have[9]
+	c.described = have[1] && have[3] && have[4] && have[5] && have[7] && have[9]
 }
 
 // readKeyValue reads a KeyValue; the first of a key stands.
@@ -183,9 +191,20 @@ func (m *metadata) readKeyValue(r *thriftReader) {
 	}
 }
 
+// isOf reports whether a chunk says that it is of this field of the root. Chunks stand in the order of the leaves; a file that says another
+// one would have its columns exchanged.
+func (m *metadata) isOf(c *chunk, name string) bool {
+	r := &thriftReader{data: m.data, at: int(c.path)}
+	kind, n := r.listHead()
+	return kind == thriftBinary && n == 1 && string(r.bytes()) == name
+}
+
+// maxWriterName is how much of a writer's name is looked at.
+const maxWriterName = 256
+
 // miscounts reports a writer that did not count the dictionary's header among a chunk's bytes (PARQUET-816): parquet-mr before 1.2.9.
-func (m *metadata) miscounts() bool {
-	app, version, _ := strings.Cut(strings.ToLower(m.createdBy), " version ")
+func miscounts(createdBy []byte) bool {
+	app, version, _ := strings.Cut(strings.ToLower(string(createdBy[:min(len(createdBy), maxWriterName)])), " version ")
 	var major, minor, patch int
 	if n, _ := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); strings.TrimSpace(app) != "parquet-mr" {
 		return false

@@ -103,6 +103,7 @@ func TestValueForms(t *testing.T) {
 		{"indexes too many", number, rleDictionary, "\x02\x0a\x03", 4, 4, false},
 		{"index beyond the dictionary", number, rleDictionary, "\x02\x08\x03", 4, 3, false},
 		{"no dictionary", number, rleDictionary, "\x02\x08\x03", 4, -1, false},
+		{"no dictionary for no values", number, rleDictionary, "\x00", 0, -1, true},
 		{"empty dictionary", number, rleDictionary, "\x02\x08\x00", 4, 0, false},
 		{"no indexes for no values", number, rleDictionary, "", 0, 4, true},
 		{"no indexes for values", number, rleDictionary, "", 1, 4, false},

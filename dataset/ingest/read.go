@@ -11,14 +11,15 @@ type readFunc = func(b *batch, p *page) (int, error)
 
 // spread reads rows of a page and calls null or value for each in order.
 func spread[T any](b *batch, p *page, decode decoding[T], null func(row int), value func(row int, v T) error) (int, error) {
-	if p.decoder == nil {
+	if p.decoder == nil && p.present > 0 {
 		decoder, err := decode(p)
 		if err != nil {
 			return 0, err
 		}
 		p.decoder = decoder
 	}
-	decoder, buffer := p.decoder.(values[T]), scratch[T](b)
+	decoder, _ := p.decoder.(values[T]) // none where all are null
+	buffer := scratch[T](b)
 	n := int(min(p.rows, batchRows))
 	present := n
 	if p.levels != nil {

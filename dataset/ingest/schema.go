@@ -44,21 +44,21 @@ func readElement(r *thriftReader) (e element) {
 	r.structure(1, func(id int16, kind byte) bool {
 		switch {
 		case id == 1 && kind == thriftI32:
-			e.physical, e.typed = physicalType(r.int()), true
+			e.physical, e.typed = physicalType(r.i32()), true
 		case id == 2 && kind == thriftI32:
-			e.length = r.int()
+			e.length = r.i32()
 		case id == 3 && kind == thriftI32:
-			e.repetition, e.repeats = repetition(r.int()), true
+			e.repetition, e.repeats = repetition(r.i32()), true
 		case id == 4 && kind == thriftBinary:
 			e.name, named = string(r.bytes()), true
 		case id == 5 && kind == thriftI32:
-			e.children = r.int()
+			e.children = r.i32()
 		case id == 6 && kind == thriftI32:
-			old = r.int()
+			old = r.i32()
 		case id == 7 && kind == thriftI32:
-			scale = r.int()
+			scale = r.i32()
 		case id == 8 && kind == thriftI32:
-			precision = r.int()
+			precision = r.i32()
 		case id == 10 && kind == thriftStruct:
 			e.logical, e.union = r.logicalType(), true
 		default:
@@ -80,11 +80,13 @@ func readElement(r *thriftReader) (e element) {
 	return e
 }
 
-// logicalType reads a LogicalType. A member, or a unit, that this program does not know is newKind: the values must not be read as
-// what they are not.
+// logicalType reads a LogicalType. A member, or a unit, that this program does not know is newKind, and so is a union of two members or of
+// one that lacks a parameter: the values must not be read as what they are not.
 func (r *thriftReader) logicalType() (t logicalType) {
 	t.kind = newKind
+	members, parameters := 0, 0
 	r.structure(2, func(id int16, kind byte) bool {
+		members++
 		if k := logicalKind(id); k < stringKind || k > lastLogical || k == interval {
 			return false
 		}
@@ -92,10 +94,20 @@ func (r *thriftReader) logicalType() (t logicalType) {
 		if kind != thriftStruct {
 			return false
 		}
-		r.structure(3, func(id int16, kind byte) bool { return t.readParameter(r, id, kind) })
+		r.structure(3, func(id int16, kind byte) bool {
+			read := t.readParameter(r, id, kind)
+			if read {
+				parameters |= 1 << id
+			}
+			return read
+		})
 		return true
 	})
 	switch {
+	case members != 1:
+		t.kind = newKind
+	case (t.kind == decimalKind || t.kind == timeKind || t.kind == stampKind || t.kind == integerKind) && parameters != 1<<1|1<<2:
+		t.kind = newKind // both are required: a scale, a sign or a zone that is not said is not zero
 	case (t.kind == timeKind || t.kind == stampKind) && unitNames[t.unit] == "":
 		t.kind = newKind
 	case t.kind == integerKind && t.bits != 8 && t.bits != 16 && t.bits != 32 && t.bits != 64:
@@ -110,9 +122,9 @@ func (t *logicalType) readParameter(r *thriftReader, id int16, kind byte) bool {
 	isBool := truth || kind == thriftFalse
 	switch {
 	case t.kind == decimalKind && id == 1 && kind == thriftI32:
-		t.scale = r.int()
+		t.scale = r.i32()
 	case t.kind == decimalKind && id == 2 && kind == thriftI32:
-		t.precision = r.int()
+		t.precision = r.i32()
 	case (t.kind == timeKind || t.kind == stampKind) && id == 1 && isBool:
 		t.utc = truth
 	case (t.kind == timeKind || t.kind == stampKind) && id == 2 && kind == thriftStruct:

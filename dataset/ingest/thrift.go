@@ -78,6 +78,17 @@ func (r *thriftReader) int() int64 {
 	return int64(u>>1) ^ -int64(u&1)
 }
 
+// i32 reads an integer of 32 bits. One that says more is no number of a file: sums and products of sizes and counts, which rely on 32 bits
+// not to overflow, would.
+func (r *thriftReader) i32() int64 {
+	v := r.int()
+	if v != int64(int32(v)) {
+		r.fail(errThrift)
+		return 0
+	}
+	return v
+}
+
 // bytes reads a string or binary; it shares the reader's memory.
 func (r *thriftReader) bytes() []byte {
 	n := r.uvarint()
@@ -114,7 +125,11 @@ func (r *thriftReader) structure(depth int, field func(id int16, kind byte) bool
 		if delta := int16(head >> 4); delta > 0 {
 			id += delta
 		} else {
-			id = int16(r.int())
+			wide := r.int()
+			if id = int16(wide); wide != int64(id) { // or it would be taken for another field
+				r.fail(errThrift)
+				return
+			}
 		}
 		if !field(id, kind) {
 			r.skip(kind, depth)
@@ -233,13 +248,13 @@ func readPageHeader(data []byte) (h pageHeader, length int, err error) {
 		case kind != thriftI32:
 			return false
 		case id == 1:
-			h.kind = pageType(r.int())
+			h.kind = pageType(r.i32())
 		case id == 2:
-			h.uncompressed = r.int()
+			h.uncompressed = r.i32()
 		case id == 3:
-			h.compressed = r.int()
+			h.compressed = r.i32()
 		case id == 4:
-			h.crc, h.hasCRC = uint32(r.int()), true
+			h.crc, h.hasCRC = uint32(r.i32()), true
 		default:
 			return false
 		}
@@ -291,6 +306,6 @@ func (h *pageHeader) readBody(r *thriftReader, id int16, kind byte) bool {
 	default:
 		return false
 	}
-	*target = r.int()
+	*target = r.i32()
 	return true
 }

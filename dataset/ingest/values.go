@@ -13,7 +13,7 @@ type values[T any] interface {
 	next(dst []T) (int, error)
 }
 
-// decoding makes the values of a page of any type that T stands for: integers for INT32 and INT64, floats for FLOAT and DOUBLE, truths
+// decoding makes the values of a page, of which there is at least one, of any type that T stands for: integers for INT32 and INT64, floats for FLOAT and DOUBLE, truths
 // for BOOLEAN, byteArrays for the others.
 type decoding[T any] func(p *page) (values[T], error)
 
@@ -40,8 +40,6 @@ func floats(p *page) (values[float64], error) {
 // truths decodes BOOLEAN; 1 is true.
 func truths(p *page) (values[uint32], error) {
 	switch {
-	case p.present == 0:
-		return truthRuns{&runs{}}, nil
 	case p.encoding == plain: // which is one run of packed bits
 		return truthRuns{&runs{data: p.data, width: 1, packed: true, left: uint64(len(p.data)) * 8}}, nil
 	case p.encoding == rle:
@@ -55,10 +53,18 @@ type truthRuns struct{ *runs }
 
 func (b truthRuns) next(dst []uint32) (int, error) { return len(dst), b.runs.next(dst) }
 
-// byteArrays decodes BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY and INT96; the values lie in the page.
+// byteArrays decodes BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY and INT96; the values lie in the page or in the dictionary.
 func byteArrays(p *page) (values[[]byte], error) {
 	if p.form.physical != byteArray {
-		if p.encoding == deltaByteArray {
+		switch p.encoding {
+		case plainDictionary, rleDictionary: // not by fixedWidth, which would make a slice of 24 bytes for an entry of one
+			width := int(p.form.width)
+			return newIndexed(p, func(dst [][]byte, index []uint32) {
+				for i, entry := range index {
+					dst[i] = p.dict.data[int(entry)*width:][:width:width]
+				}
+			})
+		case deltaByteArray:
 			v, err := newFronts(p)
 			if err == nil {
 				v.width = p.form.width
@@ -213,12 +219,8 @@ type indexed[T any] struct {
 }
 
 func newIndexed[T any](p *page, look func(dst []T, index []uint32)) (values[T], error) {
-	v := &indexed[T]{entries: p.dict.entries, look: look}
-	if p.present > 0 {
-		v.index = runs{data: p.data[1:], width: int(p.data[0])}
-		v.buffer = make([]uint32, min(p.present, indexPiece))
-	}
-	return v, nil
+	return &indexed[T]{index: runs{data: p.data[1:], width: int(p.data[0])}, entries: p.dict.entries, look: look,
+		buffer: make([]uint32, min(p.present, indexPiece))}, nil
 }
 
 // indexPiece is how many indexes are unpacked at once.
@@ -263,9 +265,6 @@ func newLengths(data []byte, present int64) (*lengths, error) {
 
 // deltaBlock returns the values of the numbers at the beginning of data, and what lies behind them.
 func deltaBlock(data []byte, present int64) (*deltas, []byte, error) {
-	if present == 0 {
-		return &deltas{}, nil, nil
-	}
 	walker, err := newDeltas(data, true, present)
 	if err != nil {
 		return nil, nil, err
@@ -288,6 +287,9 @@ func (v *lengths) next(dst [][]byte) (int, error) {
 			return 0, errValues
 		}
 		dst[i], v.data = v.data[:n], v.data[n:]
+	}
+	if v.lengths.left == 0 && len(v.data) > 0 { // as for plain values: bytes that no value takes are damage
+		return 0, errValues
 	}
 	return len(some), nil
 }

@@ -105,6 +105,18 @@ func TestFronts(t *testing.T) {
 		if got := all(t, v, len(want), bytes.Clone); !slices.EqualFunc(got, want, bytes.Equal) {
 			t.Fatal("other byte arrays come back")
 		}
+		left, err := newFronts(&page{data: append(data, 'x'), present: int64(len(want))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; err == nil; {
+			if n == len(want) {
+				t.Fatal("a byte that belongs to no value is not noticed")
+			}
+			var got int
+			got, err = left.next(make([][]byte, len(want)-n))
+			n += got
+		}
 	})
 }
 
@@ -114,7 +126,7 @@ func TestMiscounts(t *testing.T) {
 		"parquet-mr version 1.2.8 (build abc)": true, "parquet-mr version 1.2.9": false, "parquet-mr version 1.10.0 (build x)": false,
 		"parquet-mr version 0.9.30": true, "parquet-mr": true, "parquet-cpp-arrow version 1.0.0": false, "impala version 1.2.0": false, "": false,
 	} {
-		if got := (&metadata{createdBy: by}).miscounts(); got != want {
+		if got := miscounts([]byte(by)); got != want {
 			t.Errorf("%q: %v", by, got)
 		}
 	}
