@@ -422,8 +422,11 @@ func scaled(unscaled int64, scale int) float64 {
 var powersOfTen = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
 	1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
-// bigEndian reads a two's complement integer of any length but 0; false when it does not fit an int64.
+// bigEndian reads a two's complement integer of any length; false when it does not fit an int64.
 func bigEndian(b []byte) (int64, bool) {
+	if len(b) == 0 {
+		return 0, true
+	}
 	v := int64(int8(b[0]) >> 7) // 0 or -1
 	for _, x := range b {
 		if v > math.MaxInt64>>8 || v < math.MinInt64>>8 {
