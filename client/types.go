@@ -125,7 +125,7 @@ type Warning struct {
 
 // Guarantee is the mechanism with its numbers, fixed at creation.
 type Guarantee struct {
-	Version    int     `json:"version"` // of this form: 1
+	Version    int     `json:"version"` // of this form: 1, of guess_and_check 2
 	Mechanism  string  `json:"mechanism"`
 	N          int64   `json:"n"`
 	Training   int64   `json:"training"`
@@ -147,8 +147,7 @@ type Guarantee struct {
 	Preset    string             `json:"preset"`
 	Threshold float64            `json:"threshold"`
 
-	Widths int   `json:"widths"` // of guess_and_check: at how many widths a guess is checked
-	Cells  int64 `json:"cells"`  // of guess_and_check: a failure tells one of so many cells; 0: noise Sigma
+	Deviations float64 `json:"deviations"` // of guess_and_check: how many standard deviations its narrowest margin leaves room for
 }
 
 // Meter is one budget: Left of Of.

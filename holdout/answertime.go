@@ -9,6 +9,7 @@ import (
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // AnswerTime says when the reply to a question leaves.
@@ -64,11 +65,11 @@ func (p *pace) begin(h *opened, wave []*question, rest func()) (ready func()) {
 	if p == nil {
 		return func() {}
 	}
-	var functions []queries.RowFunction
-	for _, q := range wave {
-		functions = append(functions, q.asked.Plan.Functions...)
+	plans := make([]*queries.Plan, len(wave))
+	for i, q := range wave {
+		plans[i] = q.asked.Plan
 	}
-	begun, time := p.now(), p.time(h, functions)
+	begun, time := p.now(), p.time(h, passOf(plans))
 	return func() {
 		rest()
 		p.sleep(untilPublic(p.now().Sub(begun), time))
@@ -76,14 +77,14 @@ func (p *pace) begin(h *opened, wave []*question, rest func()) (ready func()) {
 }
 
 // time is how long the work should take, by public facts alone.
-func (p *pace) time(h *opened, functions []queries.RowFunction) time.Duration {
+func (p *pace) time(h *opened, batch rowfn.Batch) time.Duration {
 	steps := int64(0)
 	if h.guarantee.UsesTraining() && h.trainingTable != nil {
-		steps = engine.Estimate(functions, h.trainingShape).Total(h.card.Rows.Training)
+		steps = engine.EstimateBatch(batch, h.trainingShape).Total(h.card.Rows.Training)
 	}
-	w := engine.Estimate(functions, h.holdoutShape)
+	w := engine.EstimateBatch(batch, h.holdoutShape)
 	scan := float64(steps) + float64(w.Total(h.card.Rows.Holdout))
-	return paceCommit + min(maxPace, time.Duration(min(scan*p.step, float64(maxPace)))+time.Duration(len(functions))*paceFunction)
+	return paceCommit + min(maxPace, time.Duration(min(scan*p.step, float64(maxPace)))+time.Duration(len(batch.Functions))*paceFunction)
 }
 
 // untilPublic is how long to wait after some time so that the whole is the public time, or the least double of a double of it that is

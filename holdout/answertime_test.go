@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // manualClock is a clock that a test moves.
@@ -92,10 +93,14 @@ func TestAnswerTime(t *testing.T) {
 }
 
 // failing is a part whose rows cannot be read.
-type failing struct{ engine.Source }
+type failing struct{ engine.MomentSource }
 
 func (failing) Sums(context.Context, []queries.RowFunction, int64, int64) ([]int64, error) {
 	return nil, errors.New("a fault")
+}
+
+func (failing) Moments(context.Context, rowfn.Batch, int64, int64) (rowfn.Sums, error) {
+	return rowfn.Sums{}, errors.New("a fault")
 }
 
 func TestNewPace(t *testing.T) {

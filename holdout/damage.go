@@ -12,6 +12,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // A holdout whose files or whose place in the ledger are not what they were is quarantined: it is listed with a state, it
@@ -138,15 +139,21 @@ func (s *Service) inspect(ctx context.Context) error {
 
 // watched is a part of a holdout. A scan that finds the files damaged quarantines the holdout.
 type watched struct {
-	engine.Source
+	engine.MomentSource
 	found func(error) *Error
 }
 
 // Sums implements engine.Source.
 func (w watched) Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error) {
-	sums, err := w.Source.Sums(ctx, functions, from, to)
+	sums, err := w.Moments(ctx, rowfn.Batch{Functions: functions}, from, to)
+	return sums.Values, err
+}
+
+// Moments implements engine.MomentSource.
+func (w watched) Moments(ctx context.Context, batch rowfn.Batch, from, to int64) (rowfn.Sums, error) {
+	sums, err := w.MomentSource.Moments(ctx, batch, from, to)
 	if errors.Is(err, dataset.ErrDamaged) {
-		return nil, w.found(err)
+		return rowfn.Sums{}, w.found(err)
 	}
 	return sums, err
 }

@@ -51,12 +51,12 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	if _, e.Answered, err = s.ledger.Answer(ctx, id, e.Query); err != nil {
 		return e, s.ledgerError(err)
 	}
-	means, err := session.TrainingMeans(ctx, plan, h.training)
+	training, err := session.TrainingSums(ctx, plan, h.training)
 	if err != nil {
 		return e, scanError(err)
 	}
-	if means != nil {
-		result, err := h.session.Training(plan, means)
+	if !training.None() {
+		result, err := h.session.Training(plan, training)
 		if err != nil {
 			return e, fmt.Errorf("holdout: explain: %w", err)
 		}
@@ -73,17 +73,17 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		}
 		return e, nil
 	}
-	return e, h.foresee(&e, asked, state, means)
+	return e, h.foresee(&e, asked, state, training)
 }
 
 // foresee says the half-width that an answer now would get, about what the training part says, and whether it tells anything;
 // without a training part, about the middle, which only a question of one mean has.
-func (h *opened) foresee(e *Explanation, q *session.Question, state thresholdout.State, means []thresholdout.Mean) error {
+func (h *opened) foresee(e *Explanation, q *session.Question, state thresholdout.State, training session.PartSums) error {
 	plan := q.Plan
-	if means == nil && (len(plan.Functions) > 1 || h.guarantee.UsesTraining()) {
+	if training.None() && (plan.Numbers() > 1 || h.guarantee.UsesTraining()) {
 		return nil
 	}
-	preview, err := h.session.Preview(state, q, means)
+	preview, err := h.session.Preview(state, q, training)
 	var narrow *session.NarrowError
 	if errors.As(err, &narrow) {
 		e.Warnings = append(e.Warnings, Warning{Code: session.HalfWidthTooNarrow, Detail: tooNarrow(narrow).Detail})
@@ -162,7 +162,7 @@ func (h *opened) warnUninformative(e *Explanation, plan *queries.Plan, half floa
 	case plan.FromZero && e.Training != nil && half >= math.Abs(*e.Training):
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
 			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than the number itself (%.3g in the training part)", half, *e.Training)})
-	case e.Training != nil && half >= *e.Training-low && len(plan.Functions) == 1 && !plan.FromZero:
+	case e.Training != nil && half >= *e.Training-low && plan.Numbers() == 1 && !plan.FromZero:
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
 			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than the number's distance from the low end of its range (%.3g in the training part)", half, *e.Training-low)})
 	}

@@ -170,11 +170,11 @@ func (f *flight) checkWidth(ctx context.Context) (narrow bool, err error) {
 	if !ownWidth(q) {
 		return false, nil
 	}
-	means, err := session.TrainingMeans(ctx, q.asked.Plan, f.holdout.training)
+	training, err := session.TrainingSums(ctx, q.asked.Plan, f.holdout.training)
 	if err != nil {
 		return false, scanError(err)
 	}
-	err = f.holdout.session.Passable(f.state, q.asked, means[0])
+	err = f.holdout.session.Passable(f.state, q.asked, training)
 	var width *session.NarrowError
 	switch {
 	case err == nil:

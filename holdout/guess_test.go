@@ -3,6 +3,7 @@ package holdout
 import (
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -41,8 +42,8 @@ func TestGuessAndCheck(t *testing.T) {
 	query := func(guess string) string { return `{"type":"mean","of":"x","range":[-1,3]` + guess + `}` }
 
 	plain := read(t, ask(t, s, id, query("")).Body)
-	if plain.Source != "training" || plain.Cost != (Cost{Questions: 1}) || plain.Interval.Bound != "guess-and-check" ||
-		plain.Interval.Low > 0.5 || plain.Interval.High < 0.5 || plain.Interval.High-plain.Interval.Low > 8.1*card.Guarantee.HalfWidth {
+	if plain.Source != "training" || plain.Cost != (Cost{Questions: 1}) || plain.Interval.Bound != "guess-and-check-two-moments" ||
+		plain.Interval.Low > 0.5 || plain.Interval.High < 0.5 || plain.Interval.High-plain.Interval.Low > 3*card.Guarantee.HalfWidth { // x is uniform on a quarter of the range
 		t.Errorf("a guess from training: %+v, %+v", plain, plain.Interval)
 	}
 	own := read(t, ask(t, s, id, query(`,"guess":0.5,"half_width":0.4`)).Body)
@@ -53,13 +54,13 @@ func TestGuessAndCheck(t *testing.T) {
 	if err != nil || e.HalfWidth == nil || *e.HalfWidth > 0.401+1e-9 || e.Bound == "" || e.Cost != (Cost{Questions: 1, Tokens: 1}) {
 		t.Errorf("explained: %+v, %v", e, err)
 	}
-	// The target of a question of two means is the same whichever guesses passed.
+	// A mean under a condition is one question, and takes guesses.
 	late := read(t, ask(t, s, id, `{"type":"fraction","of":"late","where":"x < 0.5"}`).Body)
-	if late.Cost.Questions != 2 || late.Interval.Low > 0.4 || late.Interval.High < 0.4 {
-		t.Errorf("a question of two means: %+v, %+v", late, late.Interval)
+	if late.Cost.Questions != 1 || late.Interval.Low > 0.4 || late.Interval.High < 0.4 {
+		t.Errorf("a mean under a condition: %+v, %+v", late, late.Interval)
 	}
 	before, err := s.Budget(t.Context(), analyst, id)
-	if err != nil || before.Questions.Left != 96 || before.Tokens == nil || *before.Tokens != (Meter{Left: 3, Of: 3}) {
+	if err != nil || before.Questions.Left != 97 || before.Tokens == nil || *before.Tokens != (Meter{Left: 3, Of: 3}) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 
@@ -78,8 +79,12 @@ func TestGuessAndCheck(t *testing.T) {
 		len(e.Warnings) != 1 || e.Warnings[0].Code != HalfWidthTooNarrow {
 		t.Errorf("explained: %+v, %v", e, err)
 	}
-	_, err = s.Ask(t.Context(), analyst, id, []byte(`{"type":"fraction","of":"late","where":"x < 0.5","guess":0.4,"half_width":0.3}`), "")
-	wantKind(t, "a guess of a ratio", err, Invalid)
+	_, err = s.Ask(t.Context(), analyst, id, []byte(`{"type":"mean","of":"x","range":[0,1],"weights":{"of":"x","range":[0,1]},"guess":0.4,"half_width":0.3}`), "")
+	wantKind(t, "a guess of a ratio of two means", err, Invalid)
+	under := read(t, ask(t, s, id, `{"type":"fraction","of":"late","where":"x < 0.5","guess":0.39,"half_width":0.1}`).Body)
+	if under.Source != "guess" || math.Abs(*under.Value-0.39) > 1e-8 || under.Cost != (Cost{Questions: 1}) || under.Interval.Low < 0.29-1e-9 || under.Interval.High > 0.49+1e-9 {
+		t.Errorf("a guess under a condition: %+v, %+v", under, under.Interval)
+	}
 	b, err := s.AskBatch(t.Context(), analyst, id, batchOf(query(`,"half_width":0.01`), mean(1)), false, "")
 	if err != nil || b.Answers[0].NotAsked != HalfWidthTooNarrow || b.Answers[1].Body == nil || b.Budget.Questions.Left != 95 {
 		t.Errorf("in a batch: %+v, %v", b, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -41,8 +42,8 @@ type opened struct {
 	digest    [32]byte // of the uploaded table
 	schema    dataset.Schema
 
-	training engine.Source // nil without a training part
-	holdout  engine.Source
+	training engine.MomentSource // nil without a training part
+	holdout  engine.MomentSource
 	tables   []*dataset.Table
 
 	faulted func(error) *Error // takes a holdout whose files could not be read out of service
@@ -114,7 +115,7 @@ func (h *opened) open(dir string) (err error) {
 }
 
 // source opens one part with its units.
-func (h *opened) source(dir, part string, grouped bool) (engine.Source, *dataset.Table, error) {
+func (h *opened) source(dir, part string, grouped bool) (engine.MomentSource, *dataset.Table, error) {
 	table, err := dataset.Open(filepath.Join(dir, part))
 	if err != nil {
 		return nil, nil, err
@@ -274,7 +275,7 @@ type trainingPart struct{ holdout *opened }
 // Means implements queries.TrainingPart.
 func (t trainingPart) Means(ctx context.Context, functions []queries.RowFunction) ([]float64, error) {
 	n := t.holdout.training.Units()
-	if err := need(ctx, t.holdout.trainingWork(functions)); err != nil {
+	if err := need(ctx, t.holdout.trainingWork(rowfn.Batch{Functions: functions})); err != nil {
 		return nil, err
 	}
 	sums, err := t.holdout.training.Sums(ctx, functions, 0, n)

@@ -141,7 +141,7 @@ func TestEveryReadOfAnAskFails(t *testing.T) {
 					s.tables.load = func(ctx context.Context, id string) (*opened, error) {
 						h, err := load(ctx, id)
 						if err == nil {
-							counting := &counted{Source: h.holdout}
+							counting := &counted{MomentSource: h.holdout}
 							h.holdout = counting
 							c.Store(counting)
 						}

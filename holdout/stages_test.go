@@ -16,6 +16,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -24,19 +25,24 @@ import (
 
 // counted is a holdout part that counts what is read of it, and can be made to fail or to wait.
 type counted struct {
-	engine.Source
+	engine.MomentSource
 	functions atomic.Int64 // row functions that were summed
 	before    func() error // called before rows are read; nil: nothing
 }
 
 func (c *counted) Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error) {
+	sums, err := c.Moments(ctx, rowfn.Batch{Functions: functions}, from, to)
+	return sums.Values, err
+}
+
+func (c *counted) Moments(ctx context.Context, batch rowfn.Batch, from, to int64) (rowfn.Sums, error) {
 	if c.before != nil {
 		if err := c.before(); err != nil {
-			return nil, err
+			return rowfn.Sums{}, err
 		}
 	}
-	c.functions.Add(int64(len(functions)))
-	return c.Source.Sums(ctx, functions, from, to)
+	c.functions.Add(int64(len(batch.Functions)))
+	return c.MomentSource.Moments(ctx, batch, from, to)
 }
 
 // count puts a counter before the rows of a holdout.
@@ -47,7 +53,7 @@ func count(t *testing.T, s *Service, id string) *counted {
 		t.Fatal(err)
 	}
 	defer release()
-	c := &counted{Source: h.holdout}
+	c := &counted{MomentSource: h.holdout}
 	h.holdout = c
 	return c
 }
@@ -149,12 +155,17 @@ func TestFailuresAreDebited(t *testing.T) {
 }
 
 // wrongSums loses the last sum.
-type wrongSums struct{ engine.Source }
+type wrongSums struct{ engine.MomentSource }
 
 func (w wrongSums) Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error) {
-	sums, err := w.Source.Sums(ctx, functions, from, to)
-	for i := range sums {
-		sums[i] = math.MaxInt64 // more than every unit can have
+	sums, err := w.Moments(ctx, rowfn.Batch{Functions: functions}, from, to)
+	return sums.Values, err
+}
+
+func (w wrongSums) Moments(ctx context.Context, batch rowfn.Batch, from, to int64) (rowfn.Sums, error) {
+	sums, err := w.MomentSource.Moments(ctx, batch, from, to)
+	for i := range sums.Values {
+		sums.Values[i] = math.MaxInt64 // more than every unit can have
 	}
 	return sums, err
 }

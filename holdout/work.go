@@ -26,11 +26,11 @@ func bodyWork(queries, bytes int) Work {
 }
 
 // trainingWork is what one pass over the training part takes.
-func (h *opened) trainingWork(functions []queries.RowFunction) Work {
+func (h *opened) trainingWork(batch rowfn.Batch) Work {
 	if h.trainingTable == nil {
 		return Work{}
 	}
-	e := engine.Estimate(functions, h.trainingShape)
+	e := engine.EstimateBatch(batch, h.trainingShape)
 	return Work{Steps: e.Total(h.trainingShape.Rows), Pass: e.Memory}
 }
 
@@ -58,19 +58,28 @@ func collect(nodes map[*rowfn.Node]bool, n *rowfn.Node) {
 // passWork is what it takes to read the rows for plans, whose answers have at most so many bytes together: of the holdout, and of the
 // training part where the mechanism compares with it; or to explain them, from the training part alone.
 func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Work {
-	var functions []queries.RowFunction
-	for _, p := range plans {
-		functions = append(functions, p.Functions...)
-	}
+	batch := passOf(plans)
 	w := Work{Bytes: answerMemory * answers}
 	if h.guarantee.UsesTraining() || !holdout {
-		w = w.plus(h.trainingWork(functions))
+		w = w.plus(h.trainingWork(batch))
 	}
 	if holdout {
-		e := engine.Estimate(functions, h.holdoutShape)
+		e := engine.EstimateBatch(batch, h.holdoutShape)
 		w = w.plus(Work{Steps: e.Total(h.holdoutShape.Rows), Pass: e.Memory})
 	}
 	return w
+}
+
+// passOf is the most that one pass over a part has to sum for plans.
+func passOf(plans []*queries.Plan) (all rowfn.Batch) {
+	for _, p := range plans {
+		b, first := p.Batch(), len(all.Functions)
+		all.Functions = append(all.Functions, b.Functions...)
+		for _, product := range b.Products {
+			all.Products = append(all.Products, rowfn.Product{A: first + product.A, B: first + product.B})
+		}
+	}
+	return all
 }
 
 // checkAnswers refuses a batch of so many queries whose answers could have so many bytes together.

@@ -12,7 +12,7 @@ var compareKind = kind{
 	name: "compare",
 	doc: "Whether b is better than a, by the difference b - a of each row. For example two models' accuracies or losses, or two measurements. The " +
 		"value is the mean difference. The verdict is yes if the whole interval is above by, no if none of it is, else undecided. It costs one " +
-		"question; asking for both means costs two. On the same holdout its interval is as wide as those of the two means together. " +
+		"question; asking for both means costs two. On the same holdout its interval is as wide as those of the two means together; under guess_and_check it follows how much the differences vary, and is narrow where a and b seldom differ. " +
 		"If both means are near an end of their range, two queries can give a narrower result, because the difference is in the middle of its range.",
 	examples: []string{
 		`{"type":"compare","a":{"type":"mean","of":"delay","range":[-60,180]},"b":{"type":"mean","of":"distance / 10","range":[-60,180]}}`,
@@ -36,7 +36,7 @@ func (q *comparison) members() []member {
 		required("b", operand{&q.B}, "what may be better: "+operandDoc),
 		optional("by", defaultZero{number{into: &q.By}}, "how much better b must be for the verdict yes; default: 0"),
 		optional("least", truth{&q.Least}, "true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is below -by"),
-		optional("where", expression{&q.Where}, whereDoc),
+		optional("where", expression{&q.Where}, whereMeanDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	}
 }

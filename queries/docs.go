@@ -8,8 +8,9 @@ const (
 )
 
 const (
-	whereDoc  = "a condition: only rows for which it holds count; costs one more question"
-	weightDoc = "what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m, c)]. Where units have several rows, row costs one more question"
+	whereDoc     = "a condition: only rows for which it holds count; costs one more question"
+	whereMeanDoc = "a condition: only rows for which it holds count; costs one more question, under guess_and_check none"
+	weightDoc    = "what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m, c)]. Where units have several rows, row costs one more question"
 )
 
 const conditionNull = "a comparison with a null does not hold"

@@ -15,7 +15,7 @@ var lossKind = kind{
 		"minus the logarithm of the probability that the model gives to the label, clipped; brier is the squared distance of the probabilities from " +
 		"the label, halved if there are several classes. For a condition and the model's score s: hinge is max(0, 1 - s) where the label holds, else " +
 		"max(0, 1 + s). For numbers, with e = label - prediction: squared is e², absolute is |e|, pinball is the larger of q·e and (q-1)·e. It costs " +
-		"one question, two with where.",
+		"one question, two with where, under guess_and_check one.",
 	examples: []string{
 		`{"type":"loss","loss":"log","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"clip":0.01}`,
 		`{"type":"loss","loss":"absolute","label":"delay","prediction":"distance / 100","range":[0,120]}`,
@@ -67,7 +67,7 @@ func (q *loss) members() []member {
 		optional("quantile", number{into: &q.Quantile, above: &zero}, "pinball: the q that is predicted, in (0, 1)"),
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, "zero_one: "+thresholdDoc),
 		optional("null", number{into: &q.Null}, "what a row counts as if its loss is null, because its label or its prediction is null; default: the high end of the range"),
-		optional("where", expression{&q.Where}, whereDoc),
+		optional("where", expression{&q.Where}, whereMeanDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	), q.Guess.members()...)
 }

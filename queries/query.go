@@ -99,5 +99,8 @@ func (q *Query) Compile(ctx context.Context, schema dataset.Schema, options ...O
 		return nil, c.failed
 	}
 	p.HoldoutOnly = c.holdoutOnly
+	if e := p.Equation(); e != nil && !c.grouped {
+		e.OfRows()
+	}
 	return p, nil
 }

@@ -12,7 +12,7 @@ import (
 
 var rmseKind = kind{
 	name: "rmse",
-	doc: "The root mean squared error of predictions of a number, each error clamped to ±max_error. It costs one question, two with where. The " +
+	doc: "The root mean squared error of predictions of a number, each error clamped to ±max_error. It costs one question, two with where, under guess_and_check one. The " +
 		"interval is that of the mean square, so it is wide if the error is a small part of max_error.",
 	examples: []string{
 		`{"type":"rmse","label":"delay","model":{"linear":{"intercept":10,"weights":{"distance":0.001}}},"max_error":120}`,
@@ -33,7 +33,7 @@ type rmse struct {
 func (q *rmse) members() []member {
 	return append(q.prediction.members(numberLabelDoc),
 		required("max_error", number{into: &q.MaxError, above: &zero}, "larger errors count as this one; the smaller it is, the narrower the interval"),
-		optional("where", expression{&q.Where}, whereDoc),
+		optional("where", expression{&q.Where}, whereMeanDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	)
 }

@@ -55,6 +55,25 @@ func (c *compiler) sayAverage(p *Plan, what, value string, where *expr.Syntax, w
 		d.Combine = quotient(p.Range)
 		d.Target = c.target("the %s%s", what, in)
 	}
+	c.sayRoot(p, where)
+}
+
+// sayRoot says what an average under a condition is where it is released as the root of its equation: what is said of the plan's two means is
+// replaced, and what follows it stays.
+func (c *compiler) sayRoot(p *Plan, where *expr.Syntax) {
+	e := p.Equation()
+	if e == nil || e.B == nil || !e.Whole {
+		return
+	}
+	last := "1 where " + where.Canonical() + ", else 0"
+	if c.grouped {
+		last = "1 if the unit has a row in which " + where.Canonical() + ", else 0"
+	}
+	e.Words = shape.RootWords{Functions: []string{p.Words.Functions[0], last}, Instead: p.Words.Combine,
+		Combine: "the sum of the first divided by that of the second, as one question"}
+	if p.Range != (Range{Low: 0, High: 1}) {
+		e.Words.Combine += fmt.Sprintf(", moved to %v", p.Range)
+	}
 }
 
 // place says what u is.

@@ -137,8 +137,8 @@ func (s *Session) interval(plan *queries.Plan, result queries.Result, r *releasi
 	if i.Bound == "" || (i.Low == nil || i.High == nil) && len(result.Items) == 0 && result.Regret == nil {
 		return nil
 	}
-	if moved := plan.Affine(); moved != nil && len(r.outputs) == 1 {
-		i.Parts = scaled(r.outputs[0].Interval.Parts, moved.Scale(s.Guarantee.N))
+	if scale, ok := plan.Scale(s.Guarantee.N); ok && len(r.outputs) == 1 {
+		i.Parts = scaled(r.outputs[0].Interval.Parts, scale)
 	}
 	return i
 }

@@ -59,11 +59,7 @@ func (r *releasing) noise(function int) thresholdout.Noise { return r.session.No
 // Number implements queries.Releaser.
 func (r *releasing) Number(function int) (queries.Part, error) {
 	p := r.session.Guarantee
-	in := thresholdout.Input{Holdout: r.sums.Holdout[function], Guess: r.q.Guess}
-	if p.UsesTraining() {
-		in.Training = r.sums.Training[function]
-	}
-	out, next, err := thresholdout.Step(p, r.state, in, r.noise(function))
+	out, next, err := r.step(function)
 	if errors.Is(err, thresholdout.ErrNoTokens) {
 		return queries.Part{}, fmt.Errorf("%w: %w", queries.ErrSpent, err)
 	}
@@ -78,10 +74,31 @@ func (r *releasing) Number(function int) (queries.Part, error) {
 	return part, nil
 }
 
+// step is one step of the mechanism: a mean, or a root.
+func (r *releasing) step(function int) (thresholdout.Output, thresholdout.State, error) {
+	p := r.session.Guarantee
+	if r.q.Plan.Rooted() {
+		in := rootInput(r.q, r.sums.Training)
+		in.Holdout = *r.sums.Holdout.Root
+		return thresholdout.StepRoot(p, r.state, in)
+	}
+	in := thresholdout.Input{Holdout: r.sums.Holdout.Means[function], Guess: r.q.Guess}
+	if p.UsesTraining() {
+		in.Training = r.sums.Training.Means[function]
+	}
+	return thresholdout.Step(p, r.state, in, r.noise(function))
+}
+
+// rootInput is what is public of a root that is to be released.
+func rootInput(q *Question, training PartSums) thresholdout.RootInput {
+	e := q.Plan.Equation()
+	return thresholdout.RootInput{Training: *training.Root, Partial: e.B != nil, Binary: e.Binary, Guess: q.Guess}
+}
+
 // Vector implements queries.Releaser.
 func (r *releasing) Vector(first, count int, variance float64) ([]queries.Part, error) {
 	p := r.session.Guarantee
-	outputs, next, err := thresholdout.StepVector(p, r.state, r.sums.Holdout[first:first+count], variance, r.noise(first))
+	outputs, next, err := thresholdout.StepVector(p, r.state, r.sums.Holdout.Means[first:first+count], variance, r.noise(first))
 	if err != nil {
 		return nil, fmt.Errorf("session: vector: %w", err)
 	}
@@ -100,7 +117,7 @@ func (r *releasing) Vector(first, count int, variance float64) ([]queries.Part, 
 
 // Select implements queries.Releaser.
 func (r *releasing) Select(first, count int) (queries.Choice, error) {
-	choice, next, err := thresholdout.StepSelect(r.session.Guarantee, r.state, r.sums.Holdout[first:first+count], r.noise(first))
+	choice, next, err := thresholdout.StepSelect(r.session.Guarantee, r.state, r.sums.Holdout.Means[first:first+count], r.noise(first))
 	if err != nil {
 		return queries.Choice{}, fmt.Errorf("session: selection: %w", err)
 	}

@@ -19,7 +19,7 @@ func (s *Session) checkSubmission(plan *queries.Plan) error {
 
 // submit is Ask for a ladder. The interval is about the submission that the board shows, whichever that is.
 func (s *Session) submit(state thresholdout.State, q *Question, sums Sums) (Answer, thresholdout.State, error) {
-	standing, next, err := thresholdout.StepLadder(s.Guarantee, state, sums.Holdout[0])
+	standing, next, err := thresholdout.StepLadder(s.Guarantee, state, sums.Holdout.Means[0])
 	if err != nil {
 		return Answer{}, state, fmt.Errorf("session: submission: %w", err)
 	}

@@ -49,16 +49,17 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 	if err != nil {
 		return Answer{}, err
 	}
+	plan = q.Plan
 	price := l.Price(plan)
 	if reason := l.Short(l.State, price); reason != "" {
 		return Answer{}, &ShortError{Reason: reason, Price: price, Left: l.Budget(l.State)}
 	}
 	if q.Guess != nil && q.Guess.HalfWidth > 0 {
-		training, err := TrainingMeans(ctx, plan, l.Training)
+		training, err := TrainingSums(ctx, plan, l.Training)
 		if err != nil {
 			return Answer{}, err
 		}
-		if err := l.Passable(l.State, q, training[0]); err != nil {
+		if err := l.Passable(l.State, q, training); err != nil {
 			return Answer{}, err
 		}
 	}

@@ -17,11 +17,10 @@ type Preview struct {
 }
 
 // Preview says what the answer would be, in this state, if the holdout were as the training part is: with the interval that it would get. training
-// are the means of the plan's row functions over the training part, or nil: then every mean is taken to be one half, where
-// intervals are widest. Under guess_and_check guesses are taken to pass at their narrowest width. Errors are
+// is what the training part says to the plan, or none: then every mean is taken to be one half, where intervals are widest. Under guess_and_check guesses are taken to pass at their narrowest width. Errors are
 // *[NarrowError] where the question's own half_width cannot pass.
-func (s *Session) Preview(state thresholdout.State, q *Question, training []thresholdout.Mean) (Preview, error) {
-	f := &previewing{guarantee: s.Guarantee, state: state, means: training, guess: q.Guess}
+func (s *Session) Preview(state thresholdout.State, q *Question, training PartSums) (Preview, error) {
+	f := &previewing{guarantee: s.Guarantee, state: state, q: q, training: training}
 	outcome, err := q.Plan.Release(s.Guarantee.N, f)
 	if err != nil {
 		return Preview{}, s.narrow(err, q.Plan)
@@ -29,23 +28,31 @@ func (s *Session) Preview(state thresholdout.State, q *Question, training []thre
 	return Preview{Result: q.Plan.Combine(outcome), Bound: f.bound, Selected: len(outcome.Choices) > 0}, nil
 }
 
-// Training is what the training part says to a plan, without an interval. training are its means of the plan's row functions.
-func (s *Session) Training(plan *queries.Plan, training []thresholdout.Mean) (queries.Result, error) {
-	outcome, err := plan.Release(s.Guarantee.N, &previewing{guarantee: s.Guarantee, means: training, exact: true})
+// Training is what the training part says to the plan of a [Question], without an interval.
+func (s *Session) Training(plan *queries.Plan, training PartSums) (queries.Result, error) {
+	outcome, err := plan.Release(s.Guarantee.N, &previewing{guarantee: s.Guarantee, training: training, exact: true})
 	if err != nil {
 		return queries.Result{}, fmt.Errorf("session: %w", err)
 	}
 	return plan.Combine(outcome), nil
 }
 
-// Passable returns a *[NarrowError] if no guess can pass in this state at the half_width that a question names. training is the training
-// part's mean of its only row function. It reads no holdout row.
-func (s *Session) Passable(state thresholdout.State, q *Question, training thresholdout.Mean) error {
+// Passable returns a *[NarrowError] if no guess can pass in this state at the half_width that a question names. training is what the
+// training part says to it. It reads no holdout row.
+func (s *Session) Passable(state thresholdout.State, q *Question, training PartSums) error {
 	if q.Guess == nil || q.Guess.HalfWidth == 0 {
 		return nil
 	}
-	_, _, err := s.Guarantee.Expected(state, training, q.Guess)
+	_, _, err := s.expected(state, q, training, 0)
 	return s.narrow(err, q.Plan)
+}
+
+// expected is the answer if its guess passes.
+func (s *Session) expected(state thresholdout.State, q *Question, training PartSums, function int) (float64, *thresholdout.Interval, error) {
+	if q.Plan.Rooted() {
+		return s.Guarantee.ExpectedRoot(state, rootInput(q, training))
+	}
+	return s.Guarantee.Expected(state, training.Means[function], q.Guess)
 }
 
 // NarrowError is a half_width at which no guess can pass, in the query's own units.
@@ -77,9 +84,9 @@ func (s *Session) narrow(err error, plan *queries.Plan) error {
 type previewing struct {
 	guarantee thresholdout.Guarantee
 	state     thresholdout.State
-	means     []thresholdout.Mean // of the training part
-	guess     *thresholdout.Guess
-	exact     bool // means alone, without intervals
+	training  PartSums
+	q         *Question // nil if exact
+	exact     bool      // means alone, without intervals
 	bound     string
 }
 
@@ -88,11 +95,17 @@ func (f *previewing) Together() bool { return f.guarantee.Together() }
 
 // mean is that of a row function in the training part; one half without one.
 func (f *previewing) mean(function int) float64 {
-	if f.means == nil {
+	var sum, n int64
+	switch {
+	case f.training.Root != nil:
+		sum, n = f.training.Root.Sum, f.training.Root.Units
+	case f.training.Means != nil:
+		sum, n = f.training.Means[function].Sum, f.training.Means[function].N
+	}
+	if n == 0 {
 		return 0.5
 	}
-	m := f.means[function]
-	return float64(m.Sum) / (float64(m.N) * float64(queries.One))
+	return float64(sum) / (float64(n) * float64(queries.One))
 }
 
 // Number implements queries.Releaser.
@@ -100,11 +113,14 @@ func (f *previewing) Number(function int) (queries.Part, error) {
 	part := queries.Part{Value: f.mean(function)}
 	switch {
 	case f.exact:
+		if f.training.Root != nil && f.training.Root.Units == 0 { // no unit of the training part satisfies the condition
+			part.Low, part.High, part.Bounded = 0, 1, true
+		}
 	case f.guarantee.TakesGuesses():
-		if f.means == nil {
+		if f.training.None() {
 			return part, errors.New("session: a preview of guess_and_check needs the means of the training part")
 		}
-		value, interval, err := f.guarantee.Expected(f.state, f.means[function], f.guess)
+		value, interval, err := (&Session{Guarantee: f.guarantee}).expected(f.state, f.q, f.training, function)
 		if err != nil {
 			return part, err
 		}

@@ -17,10 +17,10 @@ const (
 // that it can need, and of a question with optional means ([Session.Greedy]) the least: it takes more where there are more.
 type Price = thresholdout.Amounts
 
-// Price is that of a plan: one question for each mean, or less for means that are released as one; one token for each mean that is
+// Price is that of a plan: one question for each mean, or for the root of its equation, or less for means that are released as one; one token for each mean that is
 // checked, but one for all optional means, which end where tokens do; one round.
 func (s *Session) Price(plan *queries.Plan) Price {
-	p := s.Guarantee
+	p, plan := s.Guarantee, s.form(plan)
 	var price Price
 	if p.Rounds > 0 {
 		price.Rounds = 1
@@ -51,7 +51,7 @@ func (s *Session) MostTokens(plan *queries.Plan) int64 {
 		return 0
 	}
 	most := int64(0)
-	for _, r := range plan.Releases() {
+	for _, r := range s.form(plan).Releases() {
 		most += int64(r.Count)
 	}
 	return most

@@ -5,21 +5,44 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
 // Source sums row functions over the units of one part of a table. queries/engine has one.
 type Source interface {
 	// Sums returns the exact sum of each row function over the units from up to to, in steps of 1/queries.One.
 	Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error)
+	// Moments returns these sums and those of products of two functions, in the same pass. Only a mechanism that releases the roots of
+	// equations asks for products.
+	Moments(ctx context.Context, batch rowfn.Batch, from, to int64) (rowfn.Sums, error)
 	Units() int64
 }
 
-// Sums are the exact means of a question's row functions over the parts that its mechanism reads, in the order of its plan. They are
-// good for the state that they were made for; a mechanism that gives every question its own rows accepts no other.
+// Sums are what a question's mechanism reads of the parts. They are good for the state that they were made for; a mechanism that gives
+// every question its own rows accepts no other.
 type Sums struct {
-	Holdout, Training []thresholdout.Mean
+	Holdout, Training PartSums
 	at                thresholdout.State
+}
+
+// PartSums are the exact sums of a question over one part: the means of its plan's row functions, in their order, or, of a plan that is
+// released as the root of its equation, what decides about that root. The zero PartSums are none.
+type PartSums struct {
+	Means []thresholdout.Mean
+	Root  *thresholdout.RootSums
+}
+
+// None reports that the part was not read.
+func (p PartSums) None() bool { return p.Means == nil && p.Root == nil }
+
+// fits reports whether the sums are those of a plan.
+func (p PartSums) fits(plan *queries.Plan) bool {
+	if plan.Rooted() {
+		return p.Root != nil
+	}
+	return len(p.Means) == len(plan.Functions)
 }
 
 // Scan reads the rows for questions that will be asked in this order from this state on: one pass over each part for all of
@@ -30,39 +53,83 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 	if s.Guarantee.Sliced() {
 		return s.scanSlices(ctx, state, questions, holdout)
 	}
-	var functions []queries.RowFunction
-	for _, q := range questions {
-		functions = append(functions, q.Plan.Functions...)
+	plans := make([]*queries.Plan, len(questions))
+	for i, q := range questions {
+		plans[i] = q.Plan
 	}
-	onHoldout, err := means(ctx, holdout, functions)
+	onHoldout, err := read(ctx, holdout, plans, false)
 	if err != nil {
 		return nil, err
 	}
-	var onTraining []thresholdout.Mean
+	onTraining := make([]PartSums, len(plans))
 	if s.Guarantee.UsesTraining() {
-		if onTraining, err = means(ctx, training, functions); err != nil {
+		if onTraining, err = read(ctx, training, plans, true); err != nil {
 			return nil, err
 		}
 	}
-	sums, first := make([]Sums, len(questions)), 0
-	for i, q := range questions {
-		last := first + len(q.Plan.Functions)
-		sums[i] = Sums{Holdout: onHoldout[first:last], at: state}
-		if onTraining != nil {
-			sums[i].Training = onTraining[first:last]
-		}
-		first = last
+	sums := make([]Sums, len(questions))
+	for i := range questions {
+		sums[i] = Sums{Holdout: onHoldout[i], Training: onTraining[i], at: state}
 	}
 	return sums, nil
 }
 
-func means(ctx context.Context, part Source, functions []queries.RowFunction) ([]thresholdout.Mean, error) {
+// read sums what plans need of one part in one pass. sampled says that it is the training part, by which margins are planned.
+func read(ctx context.Context, part Source, plans []*queries.Plan, sampled bool) ([]PartSums, error) {
+	var all rowfn.Batch
+	for _, plan := range plans {
+		b, first := batchOf(plan, sampled), len(all.Functions)
+		all.Functions = append(all.Functions, b.Functions...)
+		for _, p := range b.Products {
+			all.Products = append(all.Products, rowfn.Product{A: first + p.A, B: first + p.B})
+		}
+	}
 	n := part.Units()
-	sums, err := part.Sums(ctx, functions, 0, n)
+	var sums rowfn.Sums
+	var err error
+	if len(all.Products) > 0 {
+		sums, err = part.Moments(ctx, all, 0, n)
+	} else {
+		sums.Values, err = part.Sums(ctx, all.Functions, 0, n)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return meansOf(sums, n), nil
+	parts := make([]PartSums, len(plans))
+	for i, plan := range plans {
+		b := batchOf(plan, sampled)
+		own := rowfn.Sums{Values: sums.Values[:len(b.Functions)], Products: sums.Products[:len(b.Products)]}
+		sums = rowfn.Sums{Values: sums.Values[len(b.Functions):], Products: sums.Products[len(b.Products):]}
+		if plan.Rooted() {
+			parts[i] = PartSums{Root: rootOf(plan, own, n, sampled)}
+		} else {
+			parts[i] = PartSums{Means: meansOf(own.Values, n)}
+		}
+	}
+	return parts, nil
+}
+
+// batchOf is what a plan needs of one part.
+func batchOf(plan *queries.Plan, sampled bool) rowfn.Batch {
+	switch {
+	case !plan.Rooted():
+		return rowfn.Batch{Functions: plan.Functions}
+	case sampled:
+		return plan.Equation().Sampled()
+	}
+	return plan.Equation().Batch()
+}
+
+// rootOf are the sums of a plan's equation in which B is 0 or 1.
+func rootOf(plan *queries.Plan, sums rowfn.Sums, n int64, sampled bool) *thresholdout.RootSums {
+	e := plan.Equation().Sums(sums, n)
+	r := &thresholdout.RootSums{All: n, Sums: moments.Sums{Units: e.B / rowfn.One, Sum: e.A, Squares: moments.Wide(e.AA)}}
+	if sampled {
+		if third, fourth, ok := plan.Equation().Higher(sums); ok {
+			r.Higher = &thresholdout.Higher{Third: moments.Wide(third), Fourth: moments.Wide(fourth)}
+		}
+	}
+	return r
 }
 
 func meansOf(sums []int64, n int64) []thresholdout.Mean {
@@ -77,7 +144,7 @@ func meansOf(sums []int64, n int64) []thresholdout.Mean {
 func (s *Session) scanSlices(ctx context.Context, state thresholdout.State, questions []*Question, holdout Source) ([]Sums, error) {
 	sums := make([]Sums, len(questions))
 	for i, q := range questions {
-		sums[i] = Sums{Holdout: make([]thresholdout.Mean, 0, len(q.Plan.Functions)), at: state}
+		sums[i] = Sums{Holdout: PartSums{Means: make([]thresholdout.Mean, 0, len(q.Plan.Functions))}, at: state}
 		// Row functions of one step, as a search has them, share a slice.
 		for from, to := 0, 0; from < len(q.Plan.Functions); from = to {
 			step := q.Plan.Step(from)
@@ -88,25 +155,29 @@ func (s *Session) scanSlices(ctx context.Context, state thresholdout.State, ques
 			if err != nil {
 				return nil, err
 			}
-			sums[i].Holdout = append(sums[i].Holdout, meansOf(part, high-low)...)
+			sums[i].Holdout.Means = append(sums[i].Holdout.Means, meansOf(part, high-low)...)
 		}
 		state = s.Guarantee.Spend(state, int64(q.Plan.Numbers()), 0)
 	}
 	return sums, nil
 }
 
-// TrainingMeans are the means of a plan's row functions over the training part; nil where it has no say in them.
-func TrainingMeans(ctx context.Context, plan *queries.Plan, training Source) ([]thresholdout.Mean, error) {
+// TrainingSums are what the training part has to say to the plan of a [Question]; none where it has no say in it.
+func TrainingSums(ctx context.Context, plan *queries.Plan, training Source) (PartSums, error) {
 	if training == nil || plan.HoldoutOnly {
-		return nil, nil
+		return PartSums{}, nil
 	}
-	return means(ctx, training, plan.Functions)
+	parts, err := read(ctx, training, []*queries.Plan{plan}, true)
+	if err != nil {
+		return PartSums{}, err
+	}
+	return parts[0], nil
 }
 
 // check refuses sums that were made for another state or another question.
 func (s *Session) check(state thresholdout.State, q *Question, sums Sums) error {
-	if len(sums.Holdout) != len(q.Plan.Functions) || s.Guarantee.UsesTraining() && len(sums.Training) != len(q.Plan.Functions) {
-		return fmt.Errorf("session: sums of %d row functions for a question of %d", len(sums.Holdout), len(q.Plan.Functions))
+	if !sums.Holdout.fits(q.Plan) || s.Guarantee.UsesTraining() && !sums.Training.fits(q.Plan) {
+		return fmt.Errorf("session: sums of %d row functions for a question of %d", len(sums.Holdout.Means), len(q.Plan.Functions))
 	}
 	if s.Guarantee.Sliced() && sums.at.Questions != state.Questions {
 		return fmt.Errorf("session: the slices of question %d for question %d", sums.at.Questions, state.Questions)

@@ -68,7 +68,7 @@ func wrong(pointer, format string, args ...any) error {
 
 // Question checks a compiled query against the guarantee, by public facts alone. Errors are *[WrongError].
 func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question, error) {
-	p := s.Guarantee
+	p, plan := s.Guarantee, s.form(plan)
 	if plan.Sequential() && p.Rounds > 0 {
 		return nil, wrong("/type", "%s cannot be asked in rounds: its search chooses each step from earlier answers, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
 	}
@@ -87,14 +87,23 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 		if !p.TakesGuesses() {
 			return nil, wrong("/"+member.name, "the mechanism %s of this holdout takes no %s", p.Mechanism, member.name)
 		}
-		if len(plan.Functions) > 1 {
-			return nil, wrong("/"+member.name, "this query is made of %d means, and each has its own check; %s is for queries of one mean, without where and weight", len(plan.Functions), member.name)
+		if plan.Numbers() > 1 {
+			return nil, wrong("/"+member.name, "this query is made of %d means, and each has its own check; %s is for queries of one mean, without weights, and without weight row where units hold several rows", plan.Numbers(), member.name)
 		}
 	}
 	return &Question{ID: query.ID(), Canonical: query.Canonical(), Plan: plan, Guess: guess(query, plan)}, nil
 }
 
-// guess is what the query says of its own guess, moved from the query's units to those of its only row function; nil if nothing.
+// form is the plan in the form in which the guarantee releases it: under a mechanism that releases roots a mean, over all units or under a
+// condition, is the root of an equation, one question.
+func (s *Session) form(plan *queries.Plan) *queries.Plan {
+	if e := plan.Equation(); e == nil || !e.Whole || !s.Guarantee.ReleasesRoots() {
+		return plan
+	}
+	return plan.AsRoot()
+}
+
+// guess is what the query says of its own guess, moved from the query's units to those of what is released; nil if nothing.
 func guess(q *queries.Query, plan *queries.Plan) *thresholdout.Guess {
 	value, guessed := q.Guess()
 	halfWidth, wide := q.HalfWidth()

@@ -14,7 +14,7 @@ const longest = -1.2345678901234567e-06
 // longestNames are longer than, or as long as, those that a mechanism puts into an interval: one bound for passes, one for failures
 // and one for vectors, and the parts of a half-width.
 const (
-	longestBound   = "adaptive-hoeffding-scheduled+chernoff and adaptive-hoeffding-capped and guess-and-check-gaussian and thresholdout-forced-runs"
+	longestBound   = "adaptive-hoeffding-scheduled+chernoff and adaptive-hoeffding-capped and guess-and-check-two-moments and thresholdout-forced-runs"
 	longestParts   = 6
 	longestPart    = "sampling_and_adaptivity_and_noise_"
 	longestSource  = thresholdout.Source("training+training")

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// GuaranteeVersion is the version of the stored form of a guarantee.
+// GuaranteeVersion is the version of the stored form of a guarantee, of mechanisms whose [Kind] names no later one.
 const GuaranteeVersion = 1
 
 // Head is what every guarantee says, whatever its mechanism. All scales are in units of the row function's [0,1].
@@ -70,10 +70,10 @@ func (g *Guarantee) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &head); err != nil {
 		return fmt.Errorf("thresholdout: guarantee: %w", err)
 	}
-	if head.Version != GuaranteeVersion {
-		return &VersionError{What: "the guarantee", Got: head.Version, Known: GuaranteeVersion}
-	}
 	kind, ok := KindOf(head.Mechanism)
+	if known := max(GuaranteeVersion, kind.Version); head.Version != known {
+		return &VersionError{What: "the guarantee", Got: head.Version, Known: known}
+	}
 	if !ok || kind.Read == nil {
 		return fmt.Errorf("thresholdout: a guarantee of the mechanism %q, which this program does not know", head.Mechanism)
 	}

@@ -78,16 +78,17 @@ func TestStoredGuarantees(t *testing.T) {
 // TestStoredGuaranteesRefused: what this program does not know is refused and not guessed.
 func TestStoredGuaranteesRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"mechanism":"naive","n":10,"training":0,"questions":5,"confidence":0.95}`:                                      "the guarantee has version 0; this program reads version 1",
-		`{"version":2,"mechanism":"naive","n":10,"training":0,"questions":5,"confidence":0.95}`:                          "the guarantee has version 2; this program reads version 1",
-		`{"version":1,"mechanism":"pmw","n":10,"training":0,"questions":5,"confidence":0.95}`:                            `mechanism "pmw"`,
-		`{"version":1,"mechanism":"auto","n":10,"training":0,"questions":5,"confidence":0.95}`:                           `mechanism "auto"`,
-		`{"version":1,"mechanism":"naive","n":0,"training":0,"questions":5,"confidence":0.95}`:                           "numbers that none has",
-		`{"version":1,"mechanism":"naive","n":10,"training":0,"questions":0,"confidence":0.95}`:                          "numbers that none has",
-		`{"version":1,"mechanism":"naive","n":10,"training":0,"questions":5,"confidence":1}`:                             "numbers that none has",
-		`{"version":1,"mechanism":"gaussian","n":10,"training":0,"questions":5,"confidence":0.95,"subsample":5}`:         "numbers that none has",
-		`{"version":1,"mechanism":"gaussian","n":10,"training":0,"questions":5,"rounds":2,"confidence":0.9,"sigma":0.1}`: "numbers that none has",
-		`{"version":1,"mechanism":"guess_and_check","n":10,"training":9,"questions":5,"tokens":1,"confidence":0.95}`:     "numbers that none has",
+		`{"mechanism":"naive","n":10,"training":0,"questions":5,"confidence":0.95}`:                                                        "the guarantee has version 0; this program reads version 1",
+		`{"version":2,"mechanism":"naive","n":10,"training":0,"questions":5,"confidence":0.95}`:                                            "the guarantee has version 2; this program reads version 1",
+		`{"version":1,"mechanism":"pmw","n":10,"training":0,"questions":5,"confidence":0.95}`:                                              `mechanism "pmw"`,
+		`{"version":1,"mechanism":"auto","n":10,"training":0,"questions":5,"confidence":0.95}`:                                             `mechanism "auto"`,
+		`{"version":1,"mechanism":"naive","n":0,"training":0,"questions":5,"confidence":0.95}`:                                             "numbers that none has",
+		`{"version":1,"mechanism":"naive","n":10,"training":0,"questions":0,"confidence":0.95}`:                                            "numbers that none has",
+		`{"version":1,"mechanism":"naive","n":10,"training":0,"questions":5,"confidence":1}`:                                               "numbers that none has",
+		`{"version":1,"mechanism":"gaussian","n":10,"training":0,"questions":5,"confidence":0.95,"subsample":5}`:                           "numbers that none has",
+		`{"version":1,"mechanism":"gaussian","n":10,"training":0,"questions":5,"rounds":2,"confidence":0.9,"sigma":0.1}`:                   "numbers that none has",
+		`{"version":2,"mechanism":"guess_and_check","n":10,"training":9,"questions":5,"tokens":1,"confidence":0.95}`:                       "numbers that none has",
+		`{"version":1,"mechanism":"guess_and_check","n":10,"training":9,"questions":5,"tokens":1,"confidence":0.95,"widths":2,"cells":12}`: "the guarantee has version 1; this program reads version 2",
 		`{"version":1,"mechanism":7}`: "guarantee",
 	} {
 		var g Guarantee

@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/bits"
+	"slices"
 
-	"github.com/holdoutd/holdoutd/dp/noise"
-	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
 // Guess is an analyst's own guess of a row function's mean, for a mechanism that takes guesses.
@@ -28,18 +27,16 @@ func (e *WidthError) Error() string {
 	return fmt.Sprintf("thresholdout: half_width: no guess passes at %.4g; the least now is %.4g, and %.4g leaves room for a good guess", e.HalfWidth, e.Least, e.Planned)
 }
 
+// MethodGuessCheck is the name of its method, and of the bound of answers that say how large a mean is and no more. BoundTwoMoments is that
+// of answers that say how much its values vary, or how many units satisfy a condition, beside.
 const (
-	// widths of the graded check. The second is twice as far as the first: beyond six standard deviations a difference is no
-	// chance, and more widths would cost every wide pass their logarithm.
-	widths = 2
-
-	// deviations is the standard deviations of training mean minus holdout mean that the narrowest width leaves room for: a
-	// fixed question misses it about three times in a thousand.
-	deviations = 3.0
+	MethodGuessCheck = "guess-and-check"
+	BoundTwoMoments  = "guess-and-check-two-moments"
 )
 
-// MethodGuessCheck is the name of its method, and of the bound that its answers name.
-const MethodGuessCheck = "guess-and-check"
+// guessAndCheckVersion is the version of its stored form. The first had planned cells or noise for failures, and no memory of what failures had said; it was
+// never released, and is refused.
+const guessAndCheckVersion = 2
 
 var guessAndCheckKind = Kind{
 	Name:     GuessAndCheck,
@@ -47,27 +44,40 @@ var guessAndCheckKind = Kind{
 	Takes:    []string{ParamTokens},
 	Assumes:  "guesses from the training part are mostly right: each that is not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold whatever is guessed",
 	Variants: []Variant{{"", (*guessAndCheck)(nil)}},
-	Methods: []Method{{Name: MethodGuessCheck, Formula: "|g-h| ≤ d, then n kl(g±d || x) ≤ E = ln(2k(B+1)/β) + ln C(j,f) + f ln c + …",
-		Source: "[proof](proofs/guess-and-check.md), after Rogers et al., arXiv 1906.09231"}},
-	Plan: planGuessAndCheck,
-	Read: readGuessAndCheck,
+	Methods: []Method{{Name: MethodGuessCheck, Formula: "|g-h| ≤ d, then n kl(g±d || x) ≤ E = ln(2k/β) − ln Polya(j,f,w) + Σ ln(c T); of a question that varies less, n kl(p || p x/u) ≤ E + …",
+		Source: "proofs [1](proofs/guess-and-check.md), [2](proofs/two-moments.md), after Rogers et al., arXiv 1906.09231"}},
+	Version: guessAndCheckVersion,
+	Plan:    planGuessAndCheck,
+	Read:    readGuessAndCheck,
 }
 
-// guessAndCheck answers with a guess while the holdout mean is near it, else from the holdout for a token
-// (docs/proofs/guess-and-check.md).
+// guessAndCheck answers with a guess while the holdout is near it, else from the holdout for a token (docs/proofs/guess-and-check.md,
+// docs/proofs/two-moments.md). How a question is checked, and what its answers say, is in package moments.
 type guessAndCheck struct {
 	Head
-	Widths int     `json:"widths" doc:"at how many widths a guess is checked"`                                                          // at how many widths a guess is checked
-	Cells  int64   `json:"cells" doc:"an answer after a wrong guess is the midpoint of one of so many cells of [0,1]; 0: it has noise"` // a failure tells the midpoint of one of so many cells; 0: noise Sigma
-	Sigma  float64 `json:"sigma,omitempty" doc:"the noise of an answer after a wrong guess"`                                            // of a failure's noise, where it has no cells
+	// Deviations is z of the narrowest margin.
+	Deviations float64 `json:"deviations" doc:"how many standard deviations of training mean minus holdout mean the narrowest margin leaves room for"`
 }
 
-// passes is what guess_and_check remembers.
-type passes struct {
-	Wide int64 `json:"wide"` // guesses that passed at a wider width than the narrowest, which later widths pay for
+// account is what guess_and_check remembers: with the counters of the state, what later levels pay for.
+type account struct {
+	Wide int64        `json:"wide"` // guesses that passed at the wider margin alone
+	Paid moments.Nats `json:"paid"` // what the failures said, in nats of 2^-20
 }
 
-// planGuessAndCheck plans the widths and the releases from public facts.
+// accountOf is the account of a state.
+func accountOf(s State) account {
+	a, _ := s.Memory.(account)
+	return a
+}
+
+// verdict is all that an answer says of the holdout.
+type verdict struct {
+	check   moments.Check
+	outcome moments.Outcome
+}
+
+// planGuessAndCheck plans from public facts.
 func planGuessAndCheck(s Spec) (Mechanism, error) {
 	if s.Training < 1 {
 		return nil, wrong("mechanism", "guess_and_check takes its guesses from a training part, and there is none; use gaussian")
@@ -76,18 +86,17 @@ func planGuessAndCheck(s Spec) (Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &guessAndCheck{Head: s.Head(), Widths: widths}
-	// A release is as near to the holdout mean as a pass at the narrowest width, so a failure's interval is no wider.
-	plan := m.check().PlannedRelease(float64(m.margin(grid/2, 0)) / float64(grid))
-	m.Cells, m.Sigma = plan.Cells, plan.Sigma
-	m.HalfWidth = m.planned(State{}, grid/2)
+	m := &guessAndCheck{Head: s.Head(), Deviations: moments.Deviations(s.Questions)}
+	m.Version = guessAndCheckVersion
+	promise, _ := m.Promise(State{Questions: m.Questions - 1})
+	m.HalfWidth = promise.HalfWidth
 	return m, nil
 }
 
 // readGuessAndCheck reads a stored one.
 func readGuessAndCheck(text []byte) (Mechanism, error) {
 	m, err := ReadAs[guessAndCheck](text)
-	if g, ok := m.(*guessAndCheck); ok && (g.Widths < 1 || g.Cells < 0 || g.Cells == 0 && !(g.Sigma > 0) || g.Training < 1 || g.Tokens < 1) {
+	if g, ok := m.(*guessAndCheck); ok && (!(g.Deviations > 0 && g.Deviations <= 100) || g.Training < 1 || g.Tokens < 1) {
 		return nil, errHead
 	}
 	return m, err
@@ -98,200 +107,233 @@ func (m *guessAndCheck) ComparesWithTraining() {}
 
 // ReadMemory implements [Remembers].
 func (m *guessAndCheck) ReadMemory(text []byte) (Memory, error) {
-	var p passes
-	err := json.Unmarshal(text, &p)
-	return p, err
-}
-
-// passedWide is how many guesses passed at a wider width.
-func passedWide(s State) int64 {
-	p, _ := s.Memory.(passes)
-	return p.Wide
-}
-
-func (m *guessAndCheck) check() bounds.GradedCheck {
-	return bounds.GradedCheck{N: m.N, Questions: m.Questions, Tokens: m.Tokens, Beta: m.Beta(), Widths: m.Widths, Cells: m.Cells, Sigma: m.Sigma}
+	var a account
+	if err := json.Unmarshal(text, &a); err != nil {
+		return nil, err
+	}
+	if a.Wide < 0 || a.Paid < 0 {
+		return nil, fmt.Errorf("%d wide passes and %d nats", a.Wide, a.Paid)
+	}
+	return a, nil
 }
 
 // level is E of the next question.
 func (m *guessAndCheck) level(s State) float64 {
-	return m.check().Level(s.Questions, s.Tokens, passedWide(s))
+	a := accountOf(s)
+	return moments.Urn{Questions: m.Questions, Beta: m.Beta()}.Level(s.Questions, s.Tokens, a.Wide, a.Paid)
 }
 
-// margin is how many steps of 2^-30 a guess may be away from the holdout mean at the planned width of this rank. With s the sum
-// of the parts' 1/n, the difference of their means has variance v s, v <= p(1-p) <= 1/4 the row variance, which the
-// guess itself tells within the same uncertainty (Wilson's interval).
-func (m *guessAndCheck) margin(guess int64, rank int) int64 {
-	g, s := float64(guess)/float64(grid), 1/float64(m.N)+1/float64(m.Training)
-	const z = deviations
-	far := min(z*math.Sqrt(s)/2, z*math.Sqrt(s*g*(1-g)+z*z*s*s/4)+z*z*s/2)
-	return int64(min(math.Ceil(math.Ldexp(far*float64(grid), rank)), float64(grid)))
+// ofMean is how a mean is checked of which nothing is known but the training mean: its variance is at most that of a 0/1 variable, and the check says
+// nothing of it.
+func (m *guessAndCheck) ofMean(training Mean, guess int64) (moments.Check, error) {
+	p := float64(training.Sum) / float64(training.N) / float64(grid)
+	v := p * (1 - p)
+	c, err := moments.PlanWith(moments.Training{All: training.N, Units: training.N, Mean: p, Second: v, Fourth: max(0, v*(1-3*v)),
+		Guess: float64(guess) / float64(grid), Binary: true}, m.N, m.Deviations)
+	c.Binary = false // it need not be: the exact tail is for what is 0/1 by its form
+	return c, err
 }
 
-// within is the interval of a question whose holdout mean is known to lie between low and high.
-func (h *Head) within(level, low, high float64) (float64, float64) {
-	low, _ = bounds.ChernoffInterval(float64(h.N), low, level)
-	_, high = bounds.ChernoffInterval(float64(h.N), high, level)
-	return max(0, low-gridError), min(1, high+gridError) // a row function's values are rounded to the grid
+// ofRoot is how the root of an equation is checked.
+func (m *guessAndCheck) ofRoot(s State, in RootInput, guess int64) (moments.Check, error) {
+	c, err := moments.PlanWith(in.training(guess), m.N, m.Deviations)
+	if err != nil || c.Partial || c.Binary {
+		return c, err
+	}
+	// Where the planned variance is next to nothing to say, the check says nothing of it: then no share of the level is split.
+	silent := c
+	silent.Ranks = slices.Clone(c.Ranks)
+	silent.Ranks[0].Variance = silent.Ranks[1].Variance
+	if level := m.level(s); m.width(silent, level) <= m.width(c, level) {
+		return silent, nil
+	}
+	return c, nil
 }
 
-// reported is the interval of an answer that is known to be within near of the holdout mean, for the reason named.
-func (m *guessAndCheck) reported(level, value, near float64, reason string) *Interval {
-	low, high := m.within(level, value-near, value+near)
-	bound := MethodGuessCheck
-	if m.Cells == 0 {
-		bound = MethodGuessCheck + "-gaussian"
-	}
-	return &Interval{Low: low, High: high, Bound: bound,
-		Parts: map[string]float64{reason: near, "sampling_and_adaptivity": max(high-value, value-low) - near}}
+// width is the half-width of a guess that passes at the narrowest margin.
+func (m *guessAndCheck) width(c moments.Check, level float64) float64 {
+	low, high := c.Interval(moments.Outcome{Rank: 1}, level)
+	v := float64(c.Guess) / float64(grid)
+	return max(high-v, v-low)
 }
 
-// planned is the half-width that a guess passes with at the narrowest planned width.
-func (m *guessAndCheck) planned(s State, guess int64) float64 {
-	v := float64(guess) / float64(grid)
-	i := m.reported(m.level(s), v, float64(m.margin(guess, 0))/float64(grid), "agreement")
-	return max(i.High-v, v-i.Low)
+// guessed is the guess in steps: the analyst's own, or the training part's.
+func guessed(own *Guess, training int64) (int64, error) {
+	switch {
+	case own == nil || own.Value == nil:
+		return training, nil
+	case !(*own.Value >= 0 && *own.Value <= 1):
+		return 0, fmt.Errorf("thresholdout: guess %v is not within 0 and 1", *own.Value)
+	}
+	return int64(math.Floor(*own.Value*float64(grid) + 0.5)), nil
 }
 
-// margins are the steps that a guess may be away, narrowest first, and the guess in steps.
-func (m *guessAndCheck) margins(s State, training Mean, g *Guess) (guess int64, margins []int64, err error) {
-	guess = (training.Sum + training.N/2) / training.N
-	if g != nil && g.Value != nil {
-		if !(*g.Value >= 0 && *g.Value <= 1) {
-			return 0, nil, fmt.Errorf("thresholdout: guess %v is not within 0 and 1", *g.Value)
-		}
-		guess = int64(math.Floor(*g.Value*float64(grid) + 0.5))
+// narrowed is the check at the half-width that the analyst asks for, if he does: one rank. All of it is public.
+func (m *guessAndCheck) narrowed(s State, c moments.Check, own *Guess) (moments.Check, error) {
+	if own == nil || own.HalfWidth == 0 {
+		return c, nil
 	}
-	if g == nil || g.HalfWidth == 0 {
-		for rank := range m.Widths {
-			margins = append(margins, m.margin(guess, rank))
-		}
-		return guess, margins, nil
+	if !(own.HalfWidth > 0 && own.HalfWidth <= 1) {
+		return c, fmt.Errorf("thresholdout: half_width %v is not between 0 and 1", own.HalfWidth)
 	}
-	if !(g.HalfWidth > 0 && g.HalfWidth <= 1) {
-		return 0, nil, fmt.Errorf("thresholdout: half_width %v is not between 0 and 1", g.HalfWidth)
+	level := m.level(s)
+	at, ok := c.WithHalfWidth(own.HalfWidth, level)
+	if !ok {
+		none := c
+		none.Ranks = []moments.Rank{c.Ranks[0]}
+		none.Ranks[0].Away = 0
+		return c, &WidthError{HalfWidth: own.HalfWidth, Least: m.width(none, level) + gridError, Planned: m.width(c, level)}
 	}
-	margin := m.marginOf(s, guess, g.HalfWidth)
-	if margin < 1 {
-		v := float64(guess) / float64(grid)
-		low, high := m.within(m.level(s)*(1+1e-11), v-2*gridError, v+2*gridError) // a little more than marginOf asks for
-		return 0, nil, &WidthError{HalfWidth: g.HalfWidth, Least: max(high-v, v-low) + 2*gridError, Planned: m.planned(s, guess)}
-	}
-	return guess, []int64{margin}, nil
+	return at, nil
 }
 
-// marginOf is the most steps that a guess may be away for its interval to be within guess±width; below 1 if there is none. A side
-// that reaches 0 or 1 always holds.
-func (m *guessAndCheck) marginOf(s State, guess int64, width float64) int64 {
-	n, level, v := float64(m.N), m.level(s), float64(guess)/float64(grid)
-	// Two steps for the grid (see within), and a margin for the rounding of the divergence.
-	width -= 2 * gridError
-	level *= 1 + 1e-12
-	holds := func(steps int64) bool {
-		d := float64(steps) / float64(grid)
-		above := v+width >= 1 || n*bounds.KL(v+d, v+width) >= level
-		below := v-width <= 0 || n*bounds.KL(v-d, v-width) >= level
-		return above && below
+// meanCheck is how the next question is checked if it is a mean.
+func (m *guessAndCheck) meanCheck(s State, training Mean, own *Guess) (moments.Check, error) {
+	guess, err := guessed(own, (training.Sum+training.N/2)/training.N)
+	if err != nil {
+		return moments.Check{}, err
 	}
-	lo, hi := int64(0), max(0, int64(width*float64(grid)))+1
-	if v+width >= 1 && v-width <= 0 {
-		return grid // any answer is within
+	c, err := m.ofMean(training, guess)
+	if err != nil {
+		return c, err
 	}
-	for hi-lo > 1 {
-		if mid := lo + (hi-lo)/2; holds(mid) {
-			lo = mid
-		} else {
-			hi = mid
-		}
+	return m.narrowed(s, c, own)
+}
+
+// rootCheck is how the next question is checked if it is a root.
+func (m *guessAndCheck) rootCheck(s State, in RootInput) (moments.Check, error) {
+	guess, err := guessed(in.Guess, in.Training.mean())
+	if err != nil {
+		return moments.Check{}, err
 	}
-	return lo
+	c, err := m.ofRoot(s, in, guess)
+	if err != nil {
+		return c, err
+	}
+	return m.narrowed(s, c, in.Guess)
+}
+
+// interval is that of an answer: a function of what was found, of the level and of public facts. The holdout's sums are not among its arguments.
+func (v verdict) interval(level float64) *Interval {
+	low, high := v.check.Interval(v.outcome, level)
+	value, near, reason := v.check.Value(v.outcome), v.margin(), "agreement"
+	if v.outcome.Failed() {
+		near, reason = 0.5/float64(v.check.Cells), "rounding"
+	}
+	bound := BoundTwoMoments
+	if v.check.OneChain() {
+		bound = MethodGuessCheck
+	}
+	half := max(high-value, value-low)
+	near = min(near, half) // a side that is cut off at 0 or 1
+	return &Interval{Low: low, High: high, Bound: bound, Parts: map[string]float64{reason: near, "sampling_and_adaptivity": half - near}}
+}
+
+// margin is how far a guess that passed may be from the holdout's mean.
+func (v verdict) margin() float64 {
+	if v.outcome.Failed() {
+		return 0
+	}
+	return float64(v.check.Ranks[v.outcome.Rank-1].Away) / float64(grid)
+}
+
+// answer compares the holdout's sums with the margins, and makes the answer of what was found.
+func (m *guessAndCheck) answer(s State, c moments.Check, sums moments.Sums, own *Guess) (Output, Memory, error) {
+	o, err := c.Outcome(sums)
+	if err != nil {
+		return Output{}, nil, fmt.Errorf("thresholdout: %w", err)
+	}
+	v, books := &verdict{c, o}, accountOf(s)
+	out := Output{Value: c.Value(o), Interval: v.interval(m.level(s)), Source: FromTraining, Margin: v.margin(), said: v}
+	switch {
+	case o.Failed():
+		out.Source, out.Tokens = FromHoldout, 1
+		books.Paid += c.Price()
+	case own != nil && own.Value != nil:
+		out.Source = FromGuess
+	}
+	if o.Wide() {
+		books.Wide++
+	}
+	if books == accountOf(s) {
+		return out, s.Memory, nil
+	}
+	return out, books, nil
+}
+
+// Release implements [Mechanism]. Margins may depend on the transcript and on the question, for the union that pays for them is over transcripts.
+func (m *guessAndCheck) Release(s State, in Input, _ Noise) (Output, Memory, error) {
+	c, err := m.meanCheck(s, in.Training, in.Guess)
+	if err != nil {
+		return Output{}, nil, err
+	}
+	// The squares are not asked about. They are as large as they can be.
+	sums := moments.Sums{Units: in.Holdout.N, Sum: in.Holdout.Sum}
+	sums.Squares.AddSums(in.Holdout.Sum, grid)
+	return m.answer(s, c, sums, in.Guess)
+}
+
+// ReleaseRoot implements [Equations].
+func (m *guessAndCheck) ReleaseRoot(s State, in RootInput) (Output, Memory, error) {
+	c, err := m.rootCheck(s, in)
+	if err != nil {
+		return Output{}, nil, err
+	}
+	return m.answer(s, c, in.Holdout.Sums, in.Guess)
 }
 
 // Expected implements [Guesses].
 func (m *guessAndCheck) Expected(s State, training Mean, g *Guess) (value float64, _ *Interval, err error) {
-	guess, margins, err := m.margins(s, training, g)
+	c, err := m.meanCheck(s, training, g)
+	return m.passing(s, c, err)
+}
+
+// ExpectedRoot implements [Equations].
+func (m *guessAndCheck) ExpectedRoot(s State, in RootInput) (value float64, _ *Interval, err error) {
+	c, err := m.rootCheck(s, in)
+	return m.passing(s, c, err)
+}
+
+// passing is the answer if the guess passes at the narrowest margin.
+func (m *guessAndCheck) passing(s State, c moments.Check, err error) (float64, *Interval, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	value = float64(guess) / float64(grid)
-	return value, m.reported(m.level(s), value, float64(margins[0])/float64(grid), "agreement"), nil
+	v := verdict{c, moments.Outcome{Rank: 1}}
+	return c.Value(v.outcome), v.interval(m.level(s)), nil
 }
 
-// Release implements [Mechanism]: the guess and the narrowest width that passes, else from the holdout for a token. All comparisons are of
-// integers: |Sum - n guess| <= n margin in steps of the sum; each product is at most 2^61. Widths may depend on the transcript
-// and on the question, for the union that pays for them is over transcripts.
-func (m *guessAndCheck) Release(s State, in Input, from Noise) (Output, Memory, error) {
-	guess, margins, err := m.margins(s, in.Training, in.Guess)
-	if err != nil {
-		return Output{}, nil, err
-	}
-	level, n := m.level(s), in.Holdout.N
-	away := in.Holdout.Sum - n*guess
-	away = max(away, -away)
-	for rank, steps := range margins {
-		if away > n*steps {
-			continue
-		}
-		out := Output{Value: float64(guess) / float64(grid), Source: FromTraining, Margin: float64(steps) / float64(grid)}
-		if in.Guess != nil && in.Guess.Value != nil {
-			out.Source = FromGuess
-		}
-		out.Interval = m.reported(level, out.Value, out.Margin, "agreement")
-		if rank > 0 {
-			return out, passes{passedWide(s) + 1}, nil
-		}
-		return out, s.Memory, nil
-	}
-	out := Output{Source: FromHoldout, Tokens: 1}
-	reason := "rounding"
-	if m.Cells > 0 {
-		out.Value = in.Holdout.cell(m.Cells)
-	} else {
-		reason = "noise"
-		out.Value = in.Holdout.value(noise.RoundedNormal(from.Answer("release", s.Tokens, m.Sigma), steps(m.Sigma, m.N)))
-	}
-	out.Interval = m.reported(level, out.Value, m.releaseError(), reason)
-	return out, s.Memory, nil
-}
-
-// releaseError is how far a failure's answer may be from the holdout mean: by its cell for sure, by its noise at the confidence.
-func (m *guessAndCheck) releaseError() float64 { return m.check().ReleaseError() + gridError }
-
-// Preview implements [Mechanism]: of a guess that passes at the narrowest width.
+// Preview implements [Mechanism]: of a guess that passes at the narrowest margin, about a mean of which nothing else is known.
 func (m *guessAndCheck) Preview(s State, value float64) *Interval {
-	return m.reported(m.level(s), value, float64(m.margin(int64(math.Round(value*float64(grid))), 0))/float64(grid), "agreement")
+	mean := Mean{N: m.Training, Sum: int64(value * float64(m.Training) * float64(grid))}
+	_, i, err := m.Expected(s, mean, nil)
+	if err != nil {
+		return nil
+	}
+	return i
 }
 
-// Promise implements [Mechanism].
+// Promise implements [Mechanism]: of a guess of one half that passes. Where the state does not say what its failures have said, it is what a failure about one half says.
 func (m *guessAndCheck) Promise(s State) (Promise, bool) {
-	width, near := m.planned(s, grid/2), float64(m.margin(grid/2, 0))/float64(grid)
-	return Promise{HalfWidth: width, Sigma: m.Sigma, Parts: map[string]float64{"agreement": near, "sampling_and_adaptivity": width - near}}, true
+	if s.Tokens > 0 && s.Memory == nil {
+		c, err := m.ofMean(Mean{N: m.Training, Sum: m.Training * grid / 2}, grid/2)
+		if err != nil {
+			return Promise{}, false
+		}
+		s.Memory = account{Paid: moments.Nats(s.Tokens) * c.Price()}
+	}
+	i := m.Preview(s, 0.5)
+	if i == nil {
+		return Promise{}, false
+	}
+	return Promise{HalfWidth: max(i.High-0.5, 0.5-i.Low), Parts: i.Parts}, true
 }
 
-// At implements [Levels]. How far an answer may be from the holdout mean is a fact at every level, but for noise.
+// At implements [Levels]. What an answer says of the holdout is a fact at every level.
 func (m *guessAndCheck) At(s State, o Output, level float64) (low, high float64, ok bool) {
 	other := *m
-	if other.Head, ok = m.at(level); !ok {
+	if other.Head, ok = m.at(level); !ok || o.said == nil {
 		return 0, 0, false
 	}
-	near := o.Margin
-	if o.Source == FromHoldout {
-		near = other.releaseError()
-	}
-	return other.reported(other.level(s), o.Value, near, "").ends()
-}
-
-// cell is the midpoint of the mean's cell of [0,1], rounded to the grid: the cell is floor(mean cells), the last one closed.
-func (m Mean) cell(cells int64) float64 {
-	all := uint64(m.N) << 30
-	hi, lo := bits.Mul64(uint64(m.Sum), uint64(cells))
-	index := uint64(cells) - 1
-	if uint64(m.Sum) < all {
-		index, _ = bits.Div64(hi, lo, all)
-	}
-	// (2 index + 1)/(2 cells) in steps, rounded half up.
-	hi, lo = bits.Mul64(2*index+1, uint64(grid))
-	lo, carry := bits.Add64(lo, uint64(cells), 0)
-	steps, _ := bits.Div64(hi+carry, lo, 2*uint64(cells))
-	return float64(steps) / float64(grid)
+	return o.said.interval(other.level(s)).ends()
 }

@@ -4,16 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"math/big"
 	"os"
 	"reflect"
 	"testing"
 
-	"gonum.org/v1/gonum/stat/distuv"
 	"pgregory.net/rapid"
 
-	"github.com/holdoutd/holdoutd/internal/stattest"
-	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
 // gncReference is one numeric check of testdata/reference_numbers.json.
@@ -55,6 +52,15 @@ func gncReferences(t *testing.T, name string) (found []gncReference) {
 // TestMarginsAgainstReference: the margin of a half-width is that width minus the tolerance of the moment generating function
 // at its far end; and it is never below the margin that Hoeffding's inequality gives.
 func TestMarginsAgainstReference(t *testing.T) {
+	margin := func(n int64, confidence, guess, width float64) float64 {
+		// With one question the level is ln(2/beta).
+		m := &guessAndCheck{Head: Head{N: n, Training: n, Questions: 1, Confidence: confidence}, Deviations: 2}
+		c, err := m.meanCheck(State{}, mean(guess, n), &Guess{Value: &guess, HalfWidth: width})
+		if err != nil {
+			return 0
+		}
+		return float64(c.Ranks[0].Away) / float64(grid)
+	}
 	for _, r := range gncReferences(t, "gnc_mgf_width") {
 		var in struct {
 			N       int64
@@ -63,8 +69,6 @@ func TestMarginsAgainstReference(t *testing.T) {
 		}
 		var want float64
 		r.read(t, &in, &want)
-		// With one question, no tokens and one width the level is ln(2/beta).
-		m := &guessAndCheck{Head: Head{N: in.N, Questions: 1, Confidence: 1 - 2*in.Beta}, Widths: 1, Cells: 1}
 		p1, width := in.P, 0.0
 		if !in.Upper {
 			p1 = 1 - p1 // the mirror image: below a mean of p is above one of 1-p
@@ -73,9 +77,7 @@ func TestMarginsAgainstReference(t *testing.T) {
 		if width = p1 / 2; p1 > 0.5 {
 			width = p1 - 0.5
 		}
-		guess := int64((p1 - width) * float64(grid))
-		got := width - float64(m.marginOf(State{}, guess, width))/float64(grid)
-		if math.Abs(got-want) > r.Tolerance {
+		if got := width - margin(in.N, 1-2*in.Beta, p1-width, width); math.Abs(got-want) > r.Tolerance+4*gridError {
 			t.Errorf("n=%d p=%v beta=%v upper=%v: the tolerance is %v, the reference %v", in.N, in.P, in.Beta, in.Upper, got, want)
 		}
 	}
@@ -86,47 +88,47 @@ func TestMarginsAgainstReference(t *testing.T) {
 		}
 		var want struct{ Exact float64 }
 		r.read(t, &in, &want)
-		level := bounds.GradedCheck{N: in.N, Questions: 1, Beta: in.Beta, Widths: 1, Cells: 1}.Level(0, 0, 0)
-		if got := max(0, in.Tau-math.Sqrt(level/float64(2*in.N))); math.Abs(got-want.Exact) > r.Tolerance {
-			t.Errorf("%+v: gamma %v, the reference %v", in, got, want.Exact)
-		}
-		m := &guessAndCheck{Head: Head{N: in.N, Questions: 1, Confidence: 1 - in.Beta}, Widths: 1, Cells: 1}
-		if margin := float64(m.marginOf(State{}, grid/2, in.Tau)) / float64(grid); margin < want.Exact-1e-8 || margin > want.Exact*1.05+1e-8 {
-			t.Errorf("%+v: a guess of 1/2 may be %v away, by Hoeffding %v", in, margin, want.Exact)
+		if got := margin(in.N, 1-in.Beta, 0.5, in.Tau); got < want.Exact-1e-8 || got > want.Exact*1.05+1e-8 {
+			t.Errorf("%+v: a guess of 1/2 may be %v away, by Hoeffding %v", in, got, want.Exact)
 		}
 	}
 }
 
-func TestGaussianTolerancesAgainstReference(t *testing.T) {
-	for _, r := range gncReferences(t, "gnc_gaussian_tolerance") {
-		var in struct {
-			N, K, B, F, J int64
-			Beta, Sigma   float64
-		}
-		var want float64
-		r.read(t, &in, &want)
-		level := bounds.GradedCheck{N: in.N, Questions: in.K, Tokens: in.B, Beta: in.Beta, Widths: 1, Sigma: in.Sigma}.Level(in.J-1, in.F, 0)
-		got := math.Sqrt(level / float64(2*in.N))
-		if got < want*(1-1e-9) || got > want*(1+2e-4) { // the best integer m; the reference takes the best real one
-			t.Errorf("%+v: %v, the reference %v", in, got, want)
-		}
-	}
-}
+// stepper is one step of the mechanism, honest or with a fault.
+type stepper func(Guarantee, State, RootInput) (Output, State, error)
 
-// transcripts sums, over every run of at most k questions, twice the probability e^-level that its next interval misses at
-// one end, as the mechanism itself moves through its states.
-func transcripts(k, tokens int64, wide, failures float64, level func(asked, failed, wide int64) float64) (total float64) {
+// transcripts sums, over every run of k questions, twice the probability e^-level that its next interval misses at one end. It walks the
+// mechanism's own states: at each of them the outcomes of one question, of a condition that a tenth of the units satisfy, are made by holdouts that bring them about, and a failure
+// counts as often as there are things that it can say.
+func transcripts(t *testing.T, p Guarantee, step stepper) (total float64) {
+	t.Helper()
+	at := func(h float64, spread int64) RootSums { return someUnits(p.N, p.N/10, h, spread) }
+	holdouts := []RootSums{at(0.5, grid/8), at(0.5, grid/2), at(0, 0)} // a pass, a wide one, a failure
+	training := someUnits(p.Training, p.Training/10, 0.5, grid/8)
 	runs := map[State]float64{{}: 1}
-	for asked := range k {
+	for range p.Questions {
 		next := map[State]float64{}
 		for s, n := range runs {
-			if s.Tokens >= tokens {
-				continue // refused
-			}
-			total += n * 2 * math.Exp(-level(asked, s.Tokens, passedWide(s)))
-			for to, outcomes := range map[State]float64{s: 1, {Tokens: s.Tokens, Memory: passes{passedWide(s) + 1}}: wide, {Tokens: s.Tokens + 1, Memory: s.Memory}: failures} {
-				if outcomes > 0 {
-					next[to] += n * outcomes
+			total += n * 2 * math.Exp(-p.guessAndCheck().level(s))
+			for outcome, holdout := range holdouts {
+				in := RootInput{Training: training, Holdout: holdout, Partial: true}
+				c, err := p.guessAndCheck().rootCheck(s, in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if o, err := c.Outcome(holdout.Sums); err != nil || o.Failed() != (outcome == 2) || o.Wide() != (outcome == 1) {
+					t.Fatalf("outcome %d is %+v, %v", outcome, o, err)
+				}
+				said := 1.0
+				if outcome == 2 {
+					said = float64(c.Cells) * 4 // and each of the ranks of a failure
+				}
+				_, to, err := step(p, s, in)
+				if err != nil && !errors.Is(err, ErrNoTokens) {
+					t.Fatal(err)
+				}
+				if err == nil {
+					next[to] += n * said
 				}
 			}
 		}
@@ -135,121 +137,61 @@ func transcripts(k, tokens int64, wide, failures float64, level func(asked, fail
 	return total
 }
 
-// TestTranscriptsArePaidFor: the union over all transcripts costs no more than beta, and the check sees the faults: failures
-// or wide passes that are not multiplied in, and a failure that forgets its token.
+// TestTranscriptsArePaidFor: the union over all transcripts costs no more than beta, and the check sees the faults: a failure whose cell, whose rank, whose
+// token is not paid for, and a wide pass that does not count.
 func TestTranscriptsArePaidFor(t *testing.T) {
 	const beta = 0.05
-	for _, c := range []struct{ k, tokens, cells, widths int64 }{{1, 1, 8, 2}, {7, 1, 8, 2}, {30, 3, 24, 2}, {30, 30, 5, 3}, {200, 20, 75, 1}} {
-		g := bounds.GradedCheck{N: 1000, Questions: c.k, Tokens: c.tokens, Beta: beta, Widths: int(c.widths), Cells: c.cells}
-		wide, cells := float64(c.widths-1), float64(c.cells)
-		if cost := transcripts(c.k, c.tokens, wide, cells, g.Level); !(cost <= beta*(1+1e-9)) {
-			t.Errorf("%+v: all transcripts cost %v", c, cost)
+	remember := func(change func(before State, a *account, next *State)) stepper {
+		return func(p Guarantee, s State, in RootInput) (Output, State, error) {
+			out, next, err := StepRoot(p, s, in)
+			if err == nil {
+				a := accountOf(next)
+				change(s, &a, &next)
+				next.Memory = a
+			}
+			return out, next, err
 		}
-		// Without noise to speak of, a Gaussian release costs its place alone; the other half of beta is for noise.
-		gaussian := g
-		gaussian.Cells, gaussian.Sigma = 0, 1e9
-		if cost := transcripts(c.k, c.tokens, wide, 1, gaussian.Level); !(cost <= beta/2*(1+1e-9)) {
-			t.Errorf("%+v: all transcripts of Gaussian releases cost %v", c, cost)
+	}
+	for _, k := range []int64{2, 7, 20} {
+		p := must(t, Spec{Mechanism: GuessAndCheck, N: 2000, Training: 3000, Questions: k, Tokens: k})
+		cost := transcripts(t, p, StepRoot)
+		if !(cost <= beta*(1+1e-9)) || cost < 0.9*beta {
+			t.Errorf("%d questions: all transcripts cost %v", k, cost)
 		}
-		if c.k == 1 {
-			continue
+		if k == 2 {
+			continue // one question's outcome tells nothing yet
 		}
-		notMultiplied := func(asked, failed, wide int64) float64 { return g.Level(asked, 0, wide) }
-		if cost := transcripts(c.k, c.tokens, wide, cells, notMultiplied); c.tokens > 1 && cost <= beta {
-			t.Errorf("%+v: failures that do not count cost only %v", c, cost)
-		}
-		wideForgotten := func(asked, failed, wide int64) float64 { return g.Level(asked, failed, 0) }
-		if cost := transcripts(c.k, c.tokens, wide, cells, wideForgotten); c.widths > 1 && c.tokens > 1 && cost <= beta {
-			t.Errorf("%+v: wide passes that do not count cost only %v", c, cost)
-		}
-		forgotten := func(asked, failed, wide int64) float64 { return g.Level(asked, failed/2, wide) } // every other one
-		if cost := transcripts(c.k, 2*c.tokens, wide, cells, forgotten); cost <= beta {
-			t.Errorf("%+v: a forgotten token costs only %v", c, cost)
+		for fault, step := range map[string]stepper{
+			"cells":       remember(func(before State, a *account, next *State) { a.Paid = 0 }),
+			"wide passes": remember(func(before State, a *account, next *State) { a.Wide = 0 }),
+			"tokens":      remember(func(before State, a *account, next *State) { next.Tokens = before.Tokens / 2 }),
+			"ranks": remember(func(before State, a *account, next *State) {
+				if next.Tokens > before.Tokens {
+					a.Paid -= moments.Nats(math.Log(4) * (1 << 20))
+				}
+			}),
+		} {
+			if cost := transcripts(t, p, step); cost <= beta {
+				t.Errorf("%d questions: %s that are not paid for cost only %v", k, fault, cost)
+			}
 		}
 	}
 }
 
-// walk asks with guesses that pass at once, pass widely and fail, and returns an error if the books are not those that
-// TestTranscriptsArePaidFor counts with.
-func walk(p Guarantee, step func(Guarantee, State, Input, Noise) (Output, State, error)) error {
-	state := State{}
-	for _, away := range []struct {
-		margins      float64
-		wide, failed int64
-	}{{0, 0, 0}, {0.99, 0, 0}, {1.5, 1, 0}, {-1.5, 1, 0}, {2.5, 0, 1}, {-3, 0, 1}, {0, 0, 0}} {
-		margin := float64(p.guessAndCheck().margin(grid/2, 0)) / float64(grid)
-		in := Input{Training: mean(0.5, p.Training), Holdout: mean(0.5+away.margins*margin, p.N)}
-		out, next, err := step(p, state, in, Seeded{Seed: 3, Question: state.Questions})
-		if err != nil {
-			return err
+// someUnits are sums of an equation: a condition that holds in some of all units, whose values are spread steps below and above a mean.
+func someUnits(all, units int64, mean float64, spread int64) RootSums {
+	at := int64(mean * float64(grid))
+	r := RootSums{All: all, Sums: moments.Sums{Units: units}}
+	for i := range units {
+		x := at + spread
+		if i%2 == 1 {
+			x = at - spread
 		}
-		want := State{Questions: state.Questions + 1, Tokens: state.Tokens + away.failed, Memory: state.Memory}
-		if away.wide > 0 {
-			want.Memory = passes{passedWide(state) + away.wide}
-		}
-		if next != want || out.Tokens != away.failed {
-			return errors.New("the state after a question is not what its outcome makes of it")
-		}
-		state = next
+		x = min(max(x, 0), grid)
+		r.Sum += x
+		r.Squares.AddSquare(x)
 	}
-	return nil
-}
-
-func TestOutcomesAreCounted(t *testing.T) {
-	p := must(t, Spec{Mechanism: GuessAndCheck, N: 10_000, Training: 20_000, Questions: 100})
-	if err := walk(p, Step); err != nil {
-		t.Error(err)
-	}
-	forgetful := func(p Guarantee, s State, in Input, from Noise) (Output, State, error) {
-		out, next, err := Step(p, s, in, from)
-		next.Tokens = s.Tokens
-		return out, next, err
-	}
-	if walk(p, forgetful) == nil {
-		t.Error("a forgotten token went unnoticed")
-	}
-}
-
-// releaseLaw checks the noise of a failure's release.
-func releaseLaw(p Guarantee, wrongScale float64) error {
-	var z []float64
-	in := Input{Training: mean(0.1, p.Training), Holdout: mean(0.5, p.N)}
-	for i := range int64(20_000) {
-		out, _, err := Step(p, State{}, in, Seeded{Seed: 11, Question: i})
-		if err != nil {
-			return err
-		}
-		z = append(z, (out.Value-0.5)/(p.guessAndCheck().Sigma*wrongScale))
-	}
-	return stattest.Kolmogorov(z, distuv.UnitNormal.CDF, falseAlarm)
-}
-
-func TestGaussianReleases(t *testing.T) {
-	p := must(t, Spec{Mechanism: GuessAndCheck, N: 100_000, Training: 100_000, Questions: 1000})
-	if p.guessAndCheck().Cells != 0 {
-		t.Fatalf("planned %d cells; the test is about noise", p.guessAndCheck().Cells)
-	}
-	if err := releaseLaw(p, 1); err != nil {
-		t.Error(err)
-	}
-	if releaseLaw(p, 1.1) == nil {
-		t.Error("noise 10% too narrow went unnoticed")
-	}
-}
-
-func TestCells(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.Int64Range(1, MaxUnits).Draw(t, "n")
-		m := Mean{N: n, Sum: rapid.Int64Range(0, n*grid).Draw(t, "sum")}
-		cells := rapid.Int64Range(1, 1<<30).Draw(t, "cells")
-		value := new(big.Rat).SetFloat64(m.cell(cells))
-		away := new(big.Rat).Sub(value, big.NewRat(m.Sum, 1).Quo(big.NewRat(m.Sum, 1), new(big.Rat).SetInt(new(big.Int).Mul(big.NewInt(n), big.NewInt(grid)))))
-		// Half a cell, and half a step for the grid.
-		limit := new(big.Rat).Add(big.NewRat(1, 2*cells), big.NewRat(1, 2*grid))
-		if away.Abs(away).Cmp(limit) > 0 {
-			t.Fatalf("%d cells: %v is %s away, more than %s", cells, m, away.FloatString(15), limit.FloatString(15))
-		}
-	})
+	return r
 }
 
 // gncParams draws a guarantee, a state of it, and a guess.
@@ -259,12 +201,9 @@ func gncParams(t *rapid.T) (Guarantee, State, *Guess) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rapid.Bool().Draw(t, "rounded") {
-		p = changed(p, func(m *guessAndCheck) { m.Cells, m.Sigma = rapid.Int64Range(1, 1000).Draw(t, "cells"), 0 })
-	}
 	s := State{Questions: rapid.Int64Range(0, p.Questions-1).Draw(t, "asked")}
 	s.Tokens = rapid.Int64Range(0, min(p.Tokens-1, s.Questions)).Draw(t, "failed")
-	s.Memory = passes{rapid.Int64Range(0, s.Questions-s.Tokens).Draw(t, "wide")}
+	s.Memory = account{Wide: rapid.Int64Range(0, s.Questions-s.Tokens).Draw(t, "wide"), Paid: moments.Nats(s.Tokens * rapid.Int64Range(0, 10<<20).Draw(t, "paid"))}
 	if !rapid.Bool().Draw(t, "guess") {
 		return p, s, nil
 	}
@@ -315,10 +254,8 @@ func TestGuessStepLaws(t *testing.T) {
 		if !(0 <= i.Low && i.Low <= out.Value && out.Value <= i.High && i.High <= 1) || out.Value*float64(grid) != math.Trunc(out.Value*float64(grid)) {
 			t.Fatalf("value %v, interval %+v", out.Value, i)
 		}
-		if p.guessAndCheck().Cells > 0 || out.Tokens == 0 {
-			if h < i.Low-1e-12 || h > i.High+1e-12 {
-				t.Fatalf("the holdout mean %v is not in %+v", h, i)
-			}
+		if h < i.Low-1e-12 || h > i.High+1e-12 {
+			t.Fatalf("the holdout mean %v is not in %+v", h, i)
 		}
 		if out.Tokens == 0 && out.Value != value {
 			t.Fatalf("a guess of %v passed as %v", value, out.Value)
@@ -326,10 +263,10 @@ func TestGuessStepLaws(t *testing.T) {
 		if g != nil && g.HalfWidth > 0 && out.Tokens == 0 && (i.High > out.Value+g.HalfWidth+1e-12 || i.Low < out.Value-g.HalfWidth-1e-12) {
 			t.Fatalf("%+v is wider than %v", i, g.HalfWidth)
 		}
-		if narrowest := out.Tokens == 0 && passedWide(next) == passedWide(s); narrowest && !reflect.DeepEqual(i, expected) {
+		if narrowest := out.Tokens == 0 && accountOf(next).Wide == accountOf(s).Wide; narrowest && !reflect.DeepEqual(i, expected) {
 			t.Fatalf("the interval %+v, expected was %+v", i, expected)
 		}
-		if next.Questions != s.Questions+1 || next.Tokens != s.Tokens+out.Tokens || passedWide(next)+out.Tokens > passedWide(s)+1 {
+		if next.Questions != s.Questions+1 || next.Tokens != s.Tokens+out.Tokens || accountOf(next).Wide+out.Tokens > accountOf(s).Wide+1 {
 			t.Fatalf("%+v after %+v", next, s)
 		}
 	})

@@ -100,3 +100,10 @@ func (m *ladder) Preview(State, float64) *Interval { return nil }
 
 // Promise implements [Mechanism]: what the board shows is no answer to a question.
 func (m *ladder) Promise(State) (Promise, bool) { return Promise{}, false }
+
+// within is the interval of a question whose holdout mean is known to lie between low and high.
+func (h *Head) within(level, low, high float64) (float64, float64) {
+	low, _ = bounds.ChernoffInterval(float64(h.N), low, level)
+	_, high = bounds.ChernoffInterval(float64(h.N), high, level)
+	return max(0, low-gridError), min(1, high+gridError) // a row function's values are rounded to the grid
+}

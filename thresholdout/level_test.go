@@ -23,8 +23,6 @@ func levelled(t *testing.T) map[string]Guarantee {
 	} {
 		all[name] = must(t, spec)
 	}
-	noisy := changed(all["guess_and_check"], func(m *guessAndCheck) { m.Cells, m.Sigma = 0, 0.01 })
-	all["guess_and_check, noise"] = noisy
 	return all
 }
 

@@ -21,8 +21,6 @@ func atLevel(t *testing.T, p Guarantee, level float64) (q Guarantee, exact bool)
 		}
 		spec.Sigma = m.Sigma
 		return changed(must(t, spec), func(q *gaussian) { q.Subsample = m.Subsample }), true
-	case *guessAndCheck:
-		return changed(must(t, spec), func(q *guessAndCheck) { q.Cells, q.Sigma = m.Cells, m.Sigma }), true
 	case *forcedRuns, *laplace:
 		c := p.comparison()
 		spec.Form, spec.Threshold, spec.Sigma = c.Form, c.Threshold, c.Sigma

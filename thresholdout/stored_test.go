@@ -97,7 +97,7 @@ func record(t *testing.T) {
 		case g.Rounds > 0:
 			s = State{Questions: 20, Rounds: 1, InRound: 2}
 		case g.TakesGuesses():
-			s.Tokens, s.Memory = 1, passes{2}
+			s.Tokens, s.Memory = 1, account{Wide: 2, Paid: 5 << 20}
 		case g.TakesSubmissions():
 			s.Memory = Board{Shown: 40, Moves: 2, Place: 2}
 		case g.HasTokens():

@@ -19,6 +19,8 @@ type Kind struct {
 	Variants []Variant
 	// Methods are the rows that the planner has for it (thresholdout/compare).
 	Methods []Method
+	// Version is that of its stored form; 0 is the first.
+	Version int
 	Plan    func(Spec) (Mechanism, error)
 	Read    func(text []byte) (Mechanism, error) // a stored one; nil for a choice
 }

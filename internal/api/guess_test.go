@@ -33,7 +33,7 @@ func TestGuesses(t *testing.T) {
 	if p := r.problem(t); r.StatusCode != 422 || p.Code != "invalid" || !strings.Contains(string(r.body), `"least":`) || !strings.Contains(string(r.body), "half_width") {
 		t.Errorf("a half-width that cannot pass: %d %s", r.StatusCode, r.body)
 	}
-	r = s.post(path+"/queries", `{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'ORD'","guess":10}`)
+	r = s.post(path+"/queries", `{"type":"mean","of":"delay","range":[-60,180],"weights":{"of":"distance","range":[0,3000]},"guess":10}`)
 	if r.StatusCode != 422 || !strings.Contains(string(r.body), "2 means") {
 		t.Errorf("a guess of a ratio: %d %s", r.StatusCode, r.body)
 	}

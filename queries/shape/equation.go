@@ -11,6 +11,19 @@ type Equation struct {
 	Range   Range           // r = 0 is Low, r = 1 is High
 	Root    bool            // it says the square root of r, moved to Range
 	PerUnit bool            // it says that times the number of units
+
+	// Binary says that A has no value but 0 and 1, by its form; Square is A², where that is a row function. Both are known where units are
+	// single rows ([Equation.OfRows]).
+	Binary bool
+	Square *rowfn.Function
+
+	Words RootWords // what is said of the plan as a root; what is said of its means where it is empty
+}
+
+// RootWords is what a description says where the plan is released as the root of its equation.
+type RootWords struct {
+	Functions        []string
+	Combine, Instead string // Combine stands where Instead, the beginning of the plan's own, was
 }
 
 // Equations are another way to release the answer of a plan, for a mechanism whose intervals depend on the variance of A - r·B. One says

@@ -17,6 +17,7 @@ type Plan struct {
 	Test      *Test     // makes p-values of the answer; nil without one
 	Equations Equations // of which the answer is made too; nil where that is not known
 	Words     Description
+	rooted    bool // it is released as the root of its equation: AsRoot
 
 	// HoldoutOnly says that the row functions are about the rows of the holdout alone, since numbers for these came with the
 	// question: the training part has no say in them.

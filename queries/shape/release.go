@@ -116,6 +116,9 @@ func (p *Plan) Numbers() int {
 	if s, ok := p.Shape.(Search); ok {
 		return s.Steps
 	}
+	if p.rooted {
+		return 1
+	}
 	return len(p.Functions)
 }
 

@@ -76,13 +76,13 @@ func (c Check) Valid() error {
 	return nil
 }
 
-// oneChain says that all outcomes are one chain on each side: none says anything but how large or small the mean is. Then each side is one
+// OneChain says that all outcomes are one chain on each side: none says anything but how large or small the mean is. Then each side is one
 // event, whatever the outcome, and no share is split.
-func (c Check) oneChain() bool { return c.Binary || !c.Partial && c.Ranks[0].Variance >= squares/4 }
+func (c Check) OneChain() bool { return c.Binary || !c.Partial && c.Ranks[0].Variance >= squares/4 }
 
 // losses is T of this question: a variance of 1/4 says nothing, so ranks that would only say so are none.
 func (c Check) losses() int {
-	if c.oneChain() {
+	if c.OneChain() {
 		return 1
 	}
 	if c.Partial {
@@ -172,7 +172,7 @@ func (c Check) Interval(o Outcome, level float64) (low, high float64) {
 	case c.Binary:
 		low, high = fractionLow(c.N, from, level), 1-fractionLow(c.N, 1-to, level)
 	default:
-		if !c.oneChain() {
+		if !c.OneChain() {
 			if level += passLevel; o.Failed() {
 				level += failedLevel - passLevel + math.Log(float64(c.losses()))
 			}

@@ -28,6 +28,9 @@ func Deviations(questions int64) float64 {
 
 const leastDeviations, mostDeviations = 2, 4.5
 
+// maxDeviations is more than any margin needs.
+const maxDeviations = 100
+
 // margins are those of rank l = 1, 2, …: the mean's, the variance's and the least number of units; z is Deviations times 2^(l-1).
 func (t Training) margins(n int64, z float64) (away, variance, units float64) {
 	share := 1.0
@@ -60,16 +63,23 @@ func (t Training) check() error {
 	return nil
 }
 
-// Plan is the check of the next question about a holdout of n units, k questions in all: two ranks of margins and the cells of a failure.
-// Rank 2 says nothing of the variance, so that an unlucky one never costs a token.
+// Plan is the check of the next question about a holdout of n units, k questions in all: [PlanWith] at Deviations(k).
 func Plan(t Training, n, questions int64) (Check, error) {
+	return PlanWith(t, n, Deviations(questions))
+}
+
+// PlanWith is the check of the next question about a holdout of n units: two ranks of margins and the cells of a failure. z is how many standard deviations
+// rank 1 leaves room for. Rank 2 says nothing of the variance, so that an unlucky one never costs a token.
+func PlanWith(t Training, n int64, z float64) (Check, error) {
 	if err := t.check(); err != nil {
 		return Check{}, err
 	}
 	if n < 1 || n > maxUnits {
 		return Check{}, fmt.Errorf("moments: %d units; between 1 and %d are possible", n, int64(maxUnits))
 	}
-	z := Deviations(questions)
+	if !(z > 0 && z <= maxDeviations) {
+		return Check{}, fmt.Errorf("moments: room for %v standard deviations; between 0 and %v is possible", z, float64(maxDeviations))
+	}
 	c := Check{N: n, Guess: int64(math.Floor(t.Guess*grid + 0.5)), Partial: t.Partial, Binary: t.Binary && !t.Partial, Cells: cells(t, n)}
 	for l, z := range []float64{z, 2 * z} {
 		away, variance, units := t.margins(n, z)

@@ -28,11 +28,23 @@ func (w *Wide) AddProduct(x, y int64) {
 	w.Hi += carry
 }
 
+// AddSums adds the product of two sums, neither negative.
+func (w *Wide) AddSums(x, y int64) {
+	hi, lo := bits.Mul64(uint64(x), uint64(y))
+	w.Plus(Wide{hi, lo})
+}
+
 // Plus adds the sum of other units.
 func (w *Wide) Plus(other Wide) {
 	var carry uint64
 	w.Lo, carry = bits.Add64(w.Lo, other.Lo, 0)
 	w.Hi += other.Hi + carry
+}
+
+// Float is the sum in units of the values, rounded.
+func (w Wide) Float() float64 {
+	f, _ := new(big.Float).SetInt(w.big()).Float64()
+	return f / squares
 }
 
 func (w Wide) big() *big.Int {
@@ -70,6 +82,12 @@ func (s Sums) check() error {
 	}
 	return nil
 }
+
+// Check is an error where no values have such sums.
+func (s Sums) Check() error { return s.check() }
+
+// Moments are the mean and the variance, each a correct rounding of the exact fraction or the float next to it. There must be a unit.
+func (s Sums) Moments() (mean, variance float64) { return s.moments() }
 
 // spread is n sum A^2 - (sum A)^2 in steps of 2^-60: n^2 times the variance.
 func (s Sums) spread() *big.Int {

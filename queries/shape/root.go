@@ -1,0 +1,126 @@
+package shape
+
+import (
+	"math"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/rowfn"
+)
+
+// Root is the shape of an answer that is the root of an estimating equation, released as one number in [0,1].
+type Root struct{ Equation *Equation }
+
+func (r Root) items() []string { return nil }
+
+func (r Root) combine(o Outcome) Result {
+	e, part := r.Equation, o.Parts[0]
+	value, bounds := part.Value, part.interval()
+	if e.Root {
+		value, bounds = math.Sqrt(min(max(value, 0), 1)), bounds.Sqrt()
+	}
+	result := finish(value, bounds, part.Bounded, e.Range, 1)
+	if e.B != nil && part.Bounded && part.Low <= 0 && part.High >= 1 {
+		result.Value = nil // as far as can be told, the condition may hold nowhere
+	}
+	return result
+}
+
+// Batch is what a pass has to sum for this equation alone.
+func (e *Equation) Batch() rowfn.Batch { return Equations{*e}.Batch() }
+
+// Sums are all five sums, of the sums of [Equation.Batch] over n units.
+func (e *Equation) Sums(s rowfn.Sums, n int64) EquationSums { return Equations{*e}.Sums(s, n)[0] }
+
+// AsRoot is the plan of the same answer, released as the root of its equation: one question, whatever the plan costs by its means. Its functions
+// are those of [Equation.Sampled]. A plan without an equation has none.
+func (p *Plan) AsRoot() *Plan {
+	if p.Rooted() {
+		return p
+	}
+	e := p.Equation()
+	rooted := *p
+	rooted.rooted = true
+	rooted.Functions = e.Sampled().Functions
+	rooted.Program = nil
+	if w := e.Words; w.Functions != nil {
+		rooted.Words.Functions = w.Functions
+		rooted.Words.Combine = w.Combine + strings.TrimPrefix(p.Words.Combine, w.Instead)
+	}
+	if e.B == nil && !e.Root {
+		return &rooted // a mean, whose shape is Affine
+	}
+	rooted.Shape = Root{e}
+	return &rooted
+}
+
+// Batch is the most that one pass over a part has to sum for the plan.
+func (p *Plan) Batch() rowfn.Batch {
+	if p.rooted {
+		return p.Equation().Sampled()
+	}
+	return rowfn.Batch{Functions: p.Functions}
+}
+
+// Equation is the equation that says the whole answer; nil where that is not known, or where the answer is made of several.
+func (p *Plan) Equation() *Equation {
+	if len(p.Equations) != 1 || !p.Scalar() {
+		return nil
+	}
+	return &p.Equations[0]
+}
+
+// Rooted says that the plan is released as the root of its equation.
+func (p *Plan) Rooted() bool { return p.rooted }
+
+// Scale is how much the answer moves when the only number that is released moves by one, in a holdout of n units; false where that
+// is not the same everywhere.
+func (p *Plan) Scale(n int64) (float64, bool) {
+	switch s := p.Shape.(type) {
+	case Affine:
+		return s.Scale(n), true
+	case Root:
+		return s.Equation.Range.High - s.Equation.Range.Low, !s.Equation.Root
+	}
+	return 0, false
+}
+
+// OfRows says that units are single rows. Then it is known by A's form whether it has no value but 0 and 1, and its square is a row function.
+func (e *Equation) OfRows() {
+	e.Binary = isBinary(e.A)
+	if e.Binary {
+		return
+	}
+	u := rowfn.Div(rowfn.Sub(InUnits(e.A), rowfn.Const(e.A.Lo)), rowfn.Const(e.A.Hi-e.A.Lo))
+	e.Square = &rowfn.Function{Value: rowfn.Mul(u, u), Lo: 0, Hi: 1, Where: e.A.Where}
+}
+
+// isBinary says that a function of one row has no value but the ends of its range.
+func isBinary(f rowfn.Function) bool {
+	v := f.Value
+	if v == nil || v.Type == rowfn.Condition {
+		return true
+	}
+	end := func(n *rowfn.Node) bool { return n.Op == rowfn.OpNumber && (n.Number == f.Lo || n.Number == f.Hi) }
+	return v.Op == rowfn.OpIf && end(v.Args[1]) && end(v.Args[2])
+}
+
+// Sampled is what a pass over the training part has to sum: what [Equation.Batch] has, and, where A's square is known as a row function, the products of A and its
+// square, and of the square by itself. Margins are planned by them.
+func (e *Equation) Sampled() rowfn.Batch {
+	b := e.Batch()
+	if e.Square != nil && e.Whole {
+		square := len(b.Functions)
+		b.Functions = append(b.Functions, *e.Square)
+		b.Products = append(b.Products, rowfn.Product{A: 0, B: square}, rowfn.Product{A: square, B: square})
+	}
+	return b
+}
+
+// Higher are the sums of A³ and A⁴ of the sums of [Equation.Sampled]; false where they are not known.
+func (e *Equation) Higher(s rowfn.Sums) (third, fourth rowfn.Wide, ok bool) {
+	if e.Square == nil || !e.Whole {
+		return third, fourth, false
+	}
+	last := len(s.Products)
+	return s.Products[last-2], s.Products[last-1], true
+}
