@@ -341,3 +341,37 @@ func TestNullsNeedNoDictionary(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesThatAreShared: fields of Arrow's schema may all point to one name. It is not copied for each of them: a schema of 16 MB would
+// stand for terabytes.
+func TestNamesThatAreShared(t *testing.T) {
+	message := func(fields int, name string) []byte {
+		b := make([]byte, 48+4*fields+12+16)
+		put := func(at, v int) { binary.LittleEndian.PutUint32(b[at:], uint32(v)) }
+		put(0, 16)                                       // the message
+		copy(b[4:], []byte{10, 0, 12, 0, 0, 0, 4, 0, 8}) // its vtable: type, header
+		put(16, 12)                                      // back to it
+		b[20] = headerIsSchema
+		put(24, 12)                               // the schema
+		copy(b[28:], []byte{8, 0, 8, 0, 0, 0, 4}) // its vtable: fields
+		put(36, 8)
+		put(40, 4)
+		put(44, fields)
+		vtable := 48 + 4*fields
+		for i := range fields {
+			put(48+4*i, vtable+12-(48+4*i))
+		}
+		copy(b[vtable:], []byte{12, 0, 12, 0, 4, 0, 0, 0, 8}) // name, kind
+		put(vtable+12, 12)
+		put(vtable+16, 8)
+		b[vtable+20] = typeIsDuration
+		put(vtable+24, len(name))
+		return append(b, name...)
+	}
+	if units := arrowDurations(message(1, "wait")); len(units) != 1 || units["wait"] != "ms" {
+		t.Error(units)
+	}
+	if units := arrowDurations(message(1000, strings.Repeat("n", 1000))); units != nil {
+		t.Errorf("%d units of a schema whose names are longer than itself", len(units))
+	}
+}
