@@ -85,6 +85,62 @@ func TestDeltas(t *testing.T) {
 	})
 }
 
+// TestNarrowDeltas: writers sum and subtract integers of 32 bits in 32 bits, so that sums in 64 bits leave their range. The integers come
+// back all the same.
+func TestNarrowDeltas(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.OneOf(rapid.Int32(), rapid.SampledFrom([]int32{math.MinInt32, math.MaxInt32}))
+		narrow := append([]int32{math.MinInt32, math.MaxInt32}, rapid.SliceOfN(number, 0, 300).Draw(t, "numbers")...)
+		sums, want := []int64{math.MinInt32}, []int64{math.MinInt32}
+		for i := range narrow[1:] {
+			sums = append(sums, sums[i]+int64(narrow[i+1]-narrow[i]))
+			want = append(want, int64(narrow[i+1]))
+		}
+		d, err := newDeltas(deltaEncoded(sums), true, int64(len(want)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all(t, d, len(want), func(v int64) int64 { return v }); !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+	})
+}
+
+// TestStreams: values whose bytes lie in streams come back, whatever the steps and however many are put together at once.
+func TestStreams(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SliceOfN(rapid.Int64(), 1, 2*splitPiece/8).Draw(t, "numbers")
+		data := make([]byte, 8*len(want))
+		for i, v := range want {
+			for b := range 8 {
+				data[b*len(want)+i] = byte(v >> (8 * b))
+			}
+		}
+		p := &page{form: formOf(int64Type, -1, false), encoding: byteStreamSplit, data: data, present: int64(len(want))}
+		v, err := integers(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := all(t, v, len(want), func(v int64) int64 { return v }); !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+		once := make([]int64, len(want))
+		if v, err = integers(p); err != nil {
+			t.Fatal(err)
+		}
+		for n := 0; n < len(once); {
+			got, err := v.next(once[n:])
+			if err != nil {
+				t.Fatal(err)
+			}
+			n += got
+		}
+		if !slices.Equal(once, want) {
+			t.Fatal("read at once, other numbers come back")
+		}
+	})
+}
+
 // TestFronts: byte arrays that share their beginnings come back, also where a page has more of them than are put together at once.
 func TestFronts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -121,7 +121,7 @@ def write_pyarrow(table, path, rows, encodings):
     with pq.ParquetWriter(
             path, table.schema, compression=r.choice(['none', 'snappy', 'gzip', 'brotli', 'zstd', 'lz4']), data_page_version=r.choice(['1.0', '2.0']),
             version='2.6' if 'ns' in str(table.schema) else r.choice(['1.0', '2.4', '2.6']),
-            data_page_size=r.choice([1, 100, 1000, 1 << 20]), write_batch_size=r.choice([16, 100, 1024]), write_statistics=r.random() < 0.7,
+            data_page_size=r.choice([1, 100, 1000, 1 << 20, 1 << 20]), write_batch_size=r.choice([16, 100, 1024]), write_statistics=r.random() < 0.7,
             write_page_index=r.random() < 0.3, write_page_checksum=r.random() < 0.3, store_schema=r.random() < 0.7, **options) as out:
         if r.random() < 0.3:
             out.write_table(table[:0])  # a row group without rows
@@ -130,10 +130,13 @@ def write_pyarrow(table, path, rows, encodings):
             out.write_table(table[:0])
 
 
+sized = [kind for kind in kinds if kind[:3] == 'dec' and kind[3:]]  # which are many
+common = [kind for kind in kinds if kind not in sized]
+
 for i in range(files):
     rows = r.choice([1, 2, 7, 8, 9, 31, 32, 33, 127, 128, 129, 300, 1000, 3000, 20000])
     arrays, fields, truth, encodings = [], [], {}, {}
-    for n, kind in enumerate(r.sample(list(kinds), r.randint(2, 6))):
+    for n, kind in enumerate(r.sample(common + r.sample(sized, min(3, len(sized))), r.randint(2, 6))):
         name = f'{kind}-{n}'
         values, array = column(kind, rows)
         arrays.append(array)
