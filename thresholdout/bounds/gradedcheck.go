@@ -8,6 +8,7 @@ import (
 // narrowest of Widths widths that passes; if none does, the question fails, costs a token and is answered from the
 // holdout. Every outcome but a pass at the narrowest width is written into the transcript, and paid for by the union over
 // transcripts.
+// It is the account of docs/proofs/guess-and-check.md by itself. No mechanism uses it now: guess_and_check pays by the urn of package moments.
 type GradedCheck struct {
 	N         int64   // units of the holdout
 	Questions int64   // k
