@@ -54,7 +54,7 @@ func rareTable(t *testing.T, seed uint64) (dataset.Schema, *engine.Table) {
 
 // TestRootsCover: through the whole session, in at most a share of runs of 1-confidence does any interval miss, at confidence .5 and .9 (false alarm 1e-6
 // each). The analyst asks about means and conditional means of values whose samples are often of too small a variance, places guesses so that they just pass on
-// the wrong side or fail, and picks by the answers the columns that seem smallest for a mean of several. Intervals of a sixth of the width are missed in nearly all runs, so that the test has
+// the wrong side or fail, and picks by the answers the columns that seem smallest for a mean of several. Intervals of half the width are missed in nearly all runs, so that the test has
 // power: the last line demands it.
 func TestRootsCover(t *testing.T) {
 	const runs = 60
@@ -80,7 +80,7 @@ func TestRootsCover(t *testing.T) {
 				}
 				low, high := *a.Interval.Low, *a.Interval.High
 				any = any || rareMean < low || rareMean > high
-				middle, half := (low+high)/2, (high-low)/12
+				middle, half := (low+high)/2, (high-low)/4
 				anyNarrow = anyNarrow || math.Abs(rareMean-middle) > half
 				return middle
 			}
@@ -104,12 +104,12 @@ func TestRootsCover(t *testing.T) {
 				narrow++
 			}
 		}
-		t.Logf("confidence %v: %d of %d runs missed, at a sixth of the width %d", confidence, missed, runs, narrow)
+		t.Logf("confidence %v: %d of %d runs missed, at half the width %d", confidence, missed, runs, narrow)
 		if err := stattest.AtMost(missed, runs, 1-confidence, 1e-6); err != nil {
 			t.Errorf("confidence %v: %v", confidence, err)
 		}
 		if stattest.AtMost(narrow, runs, 1-confidence, 1e-6) == nil {
-			t.Errorf("confidence %v: intervals of a sixth of the width were missed in %d of %d runs only", confidence, narrow, runs)
+			t.Errorf("confidence %v: intervals of half the width were missed in %d of %d runs only", confidence, narrow, runs)
 		}
 	}
 }
