@@ -80,7 +80,7 @@ func (c *Client) create(ctx context.Context, r call) (card Card, err error) {
 
 // Holdouts lists the cards of all holdouts.
 func (c *Client) Holdouts(ctx context.Context) ([]Card, error) {
-	var list struct{ Holdouts []Card }
+	var list holdoutList
 	err := c.decode(ctx, call{method: http.MethodGet, path: "/v1/holdouts"}, &list)
 	return list.Holdouts, err
 }
@@ -119,6 +119,16 @@ func (c *Client) Ask(ctx context.Context, id string, query any) (reply Reply, er
 	return reply, c.post(ctx, holdout(id, "/queries"), query, true, &reply)
 }
 
+// UnmarshalJSON keeps the bytes beside what they say.
+func (a *Answer) UnmarshalJSON(b []byte) error {
+	type plain Answer
+	if err := json.Unmarshal(b, (*plain)(a)); err != nil {
+		return err
+	}
+	a.Raw = append(json.RawMessage(nil), b...)
+	return nil
+}
+
 // AskBatch asks many questions at once, all or none of them; with partial as many as the budget allows.
 func (c *Client) AskBatch(ctx context.Context, id string, queries []any, partial bool) (reply BatchReply, err error) {
 	body := struct {
@@ -137,10 +147,7 @@ func (c *Client) Explain(ctx context.Context, id string, query any) (e Explanati
 func (c *Client) Answers(ctx context.Context, id string) iter.Seq2[Answer, error] {
 	return func(yield func(Answer, error) bool) {
 		for after := int64(0); ; {
-			var page struct {
-				Answers []Answer
-				Next    int64
-			}
+			var page answerPage
 			err := c.decode(ctx, call{
 				method: http.MethodGet, path: holdout(id, "/answers"), query: url.Values{"after": {strconv.FormatInt(after, 10)}},
 			}, &page)
@@ -179,18 +186,23 @@ func (c *Client) Ledger(ctx context.Context, id string, w io.Writer) error {
 	return nil
 }
 
+// Plan says what every method promises, before there is a holdout. It looks at no data and costs nothing.
+func (c *Client) Plan(ctx context.Context, r PlanRequest) (p Plan, err error) {
+	return p, c.post(ctx, "/v1/plans", r, false, &p)
+}
+
 // CreateKey makes a key with the scope admin or analyst. It is not sent again by itself: there would be two keys.
 func (c *Client) CreateKey(ctx context.Context, name, scope string) (k Key, err error) {
-	body, err := json.Marshal(map[string]string{"name": name, "scope": scope})
+	body, err := json.Marshal(newKey{Name: name, Scope: scope})
 	if err != nil {
 		return k, err
 	}
 	return k, c.decode(ctx, call{method: http.MethodPost, path: "/v1/keys", media: jsonMedia, once: true, body: bytesBody(body)}, &k)
 }
 
-// Keys lists the keys, without their secrets.
+// Keys lists the keys. Their Secret is empty: it is not kept.
 func (c *Client) Keys(ctx context.Context) ([]Key, error) {
-	var list struct{ Keys []Key }
+	var list keyList
 	err := c.decode(ctx, call{method: http.MethodGet, path: "/v1/keys"}, &list)
 	return list.Keys, err
 }

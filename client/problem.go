@@ -6,36 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 )
 
-// Problem is an error reply of the server (RFC 9457).
-type Problem struct {
-	Type   string      `json:"type"`
-	Title  string      `json:"title"`
-	Status int         `json:"status"`
-	Code   string      `json:"code"` // "budget-exhausted", "holdout-exists", …: the last part of Type
-	Detail string      `json:"detail"`
-	Errors []Violation `json:"errors"`
-
-	// Members are all members of the problem, those of its code too, such as requested and remaining.
-	Members map[string]json.RawMessage `json:"-"`
-	// RetryAfter is how long the server asks to wait; 0 where it does not.
-	RetryAfter time.Duration `json:"-"`
-	// RequestID is what the server's log calls the request.
-	RequestID string `json:"-"`
-}
-
-// Violation is one thing that is wrong with a request.
-type Violation struct {
-	Pointer    string `json:"pointer"`   // RFC 6901, into the body
-	Parameter  string `json:"parameter"` // or the parameter, header or part
-	Detail     string `json:"detail"`
-	Suggestion string `json:"suggestion"`
-	Line       int    `json:"line"`
-	Column     int    `json:"column"`
-}
-
+// Error is the problem in one line: its status, its code and what happened.
 func (p *Problem) Error() string { return fmt.Sprintf("client: %d %s: %s", p.Status, p.Code, p.Detail) }
 
 // Is makes errors.Is(err, &Problem{Code: "conflict"}) true for every problem with that code.

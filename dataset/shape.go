@@ -12,8 +12,8 @@ type Shape struct {
 
 // TextShape is what is public of a dictionary.
 type TextShape struct {
-	Texts int64 `json:"texts"` // distinct texts, rounded up to a power of two
-	Bytes int64 `json:"bytes"` // of all of them, a separator before and after each, rounded up to a power of two
+	Texts int64 `json:"texts" doc:"different texts of the whole upload, rounded up to a power of two"`
+	Bytes int64 `json:"bytes" doc:"their lengths together, with a separator before and after each, rounded up to a power of two"`
 }
 
 // Shape returns the shape of the table; Units is 0, for a table knows of none.

@@ -60,23 +60,20 @@ type Card struct {
 	Settings Settings  `json:"settings"`
 	Rows     Counts    `json:"rows"`
 	Units    Counts    `json:"units"`
-	Unit     string    `json:"unit"` // "row", the unit column, or day(column)
-	// LargestUnit is the most votes that a unit has with "weight":"row": declared, or the rows of the training part's largest unit; 1
-	// where units are rows.
-	LargestUnit int64                  `json:"largest_unit"`
+	Unit     string    `json:"unit" doc:"what is independent of the others: row, a column whose rows with the same value belong together, or day(column)"`
+
+	LargestUnit int64                  `json:"largest_unit" doc:"the most votes that a unit has with weight row: declared, or the rows of the training part's largest unit; 1 where units are rows"`
 	Columns     []ColumnCard           `json:"columns"`
 	Skipped     []Skipped              `json:"skipped"`
-	Strata      map[string]Counts      `json:"strata,omitempty"`
+	Strata      map[string]Counts      `json:"strata,omitempty" doc:"the sizes of each stratum, where the split is stratified"`
 	Guarantee   thresholdout.Guarantee `json:"guarantee"`
-	Assumes     string                 `json:"assumes,omitempty"` // what the mechanism needs for its budget to last, or for its target to be the one on the card
-	NullRule    string                 `json:"null_rule"`
-	Target      string                 `json:"target"`
+	Assumes     string                 `json:"assumes,omitempty" doc:"what the mechanism needs for its budget to last, or for its target to be the one on the card"`
+	NullRule    string                 `json:"null_rule" doc:"what a null counts as"`
+	Target      string                 `json:"target" doc:"what the intervals are about"`
 	Warnings    []Warning              `json:"warnings"`
-	// Parts are the fingerprints of the holdout's tables ("sha256:…"), by their names in its directory. They say nothing about rows.
-	Parts  map[string]string `json:"parts,omitempty"`
-	Budget *Budget           `json:"budget,omitempty"`
-	// State is "damaged" or "rolled-back" for a holdout that gives no new answers; empty for one that does.
-	State string `json:"state,omitempty"`
+	Parts       map[string]string      `json:"parts,omitempty" doc:"the fingerprints of the tables, sha256:…, by their names; they say nothing about rows"`
+	Budget      *Budget                `json:"budget,omitempty"`
+	State       string                 `json:"state,omitempty" doc:"damaged or rolled-back: the holdout gives no new answers; absent where it does"`
 }
 
 // Counts are the sizes of the two parts.
@@ -88,17 +85,17 @@ type Counts struct {
 // ColumnCard is a column as the training part shows it.
 type ColumnCard struct {
 	Name     string       `json:"name"`
-	Kind     dataset.Kind `json:"kind"`
-	Source   string       `json:"source"`
-	Nulls    int64        `json:"nulls"`              // in training
-	Min      *float64     `json:"min,omitempty"`      // in training; numbers
-	Max      *float64     `json:"max,omitempty"`      // in training; numbers
-	Earliest *time.Time   `json:"earliest,omitempty"` // in training; times
-	Latest   *time.Time   `json:"latest,omitempty"`
-	Distinct int64        `json:"distinct,omitempty"` // in training; texts
-	Values   []string     `json:"values,omitempty"`   // in training; texts with few values
+	Kind     dataset.Kind `json:"kind" doc:"number, bool, text or time"`
+	Source   string       `json:"source" doc:"the type in the uploaded file"`
+	Nulls    int64        `json:"nulls" doc:"rows of the training part without a value"`
+	Min      *float64     `json:"min,omitempty" doc:"of numbers"`
+	Max      *float64     `json:"max,omitempty" doc:"of numbers"`
+	Earliest *time.Time   `json:"earliest,omitempty" doc:"of times"`
+	Latest   *time.Time   `json:"latest,omitempty" doc:"of times"`
+	Distinct int64        `json:"distinct,omitempty" doc:"of texts: how many different ones"`
+	Values   []string     `json:"values,omitempty" doc:"of texts with few different ones"`
 
-	Dictionary *dataset.TextShape `json:"dictionary,omitempty"` // texts; of the whole upload, rounded up to powers of two
+	Dictionary *dataset.TextShape `json:"dictionary,omitempty"` // of texts
 }
 
 // Skipped is a column of the upload that is not part of the holdout.
@@ -109,11 +106,11 @@ type Skipped struct {
 
 // Warning is something that the owner should know. Code is stable: "dependent-rows", …
 type Warning struct {
-	Code   string  `json:"code"`
-	Detail string  `json:"detail"`
-	Column string  `json:"column,omitempty"`
-	Unit   string  `json:"unit,omitempty"` // the unit setting that would mend it
-	Effect float64 `json:"design_effect,omitempty"`
+	Code   string  `json:"code" doc:"stable, to compare with, such as dependent-rows"`
+	Detail string  `json:"detail" doc:"a sentence for a person"`
+	Column string  `json:"column,omitempty" doc:"the column that it is about"`
+	Unit   string  `json:"unit,omitempty" doc:"the unit setting that would mend it"`
+	Effect float64 `json:"design_effect,omitempty" doc:"the factor by which the variance of a mean grows, since rows depend on each other"`
 }
 
 // What package session says of budgets and answers is said in its words.
@@ -154,21 +151,21 @@ type BatchAnswer struct {
 
 // Explanation is what is known of a query without touching a holdout row. It costs nothing.
 type Explanation struct {
-	Query     string          `json:"query"`     // the ID, "sha256:…"
-	Canonical json.RawMessage `json:"canonical"` // the canonical form, which the ID is the hash of
-	Functions []string        `json:"functions"` // the row functions, for people
-	Combine   string          `json:"combine"`   // how their means make the value
-	Target    string          `json:"target"`    // what the interval is about
-	NullRule  string          `json:"null_rule"`
+	Query     string          `json:"query" doc:"the query's identity: sha256:…"`
+	Canonical json.RawMessage `json:"canonical" doc:"the canonical form of the query, which its identity is the hash of"`
+	Functions []string        `json:"functions" doc:"the row functions, for people"`
+	Combine   string          `json:"combine" doc:"how their means make the value"`
+	Target    string          `json:"target" doc:"what the interval is about"`
+	NullRule  string          `json:"null_rule" doc:"what a null counts as"`
 	Cost      Cost            `json:"cost"`
-	Training  *float64        `json:"training"`           // what the training part says; null without one or where undefined
-	HalfWidth *float64        `json:"half_width"`         // of the interval that an answer now would get, in the query's own units, of items the widest; null where there is none
-	Items     []Item          `json:"items,omitempty"`    // what the training part says, with the intervals that answers like it would get
-	Selected  string          `json:"selected,omitempty"` // what the training part would select
-	Regret    *float64        `json:"regret,omitempty"`   // of a selection
-	Verdict   queries.Verdict `json:"verdict,omitempty"`  // what an answer like the training part would decide
-	Bound     string          `json:"bound,omitempty"`
-	Answered  bool            `json:"answered"` // asking would be a replay, at no cost
+	Training  *float64        `json:"training" doc:"what the training part says; null without one or where it is undefined"`
+	HalfWidth *float64        `json:"half_width" doc:"of the interval that an answer now would get, in the query's own units; of items the widest; null where there is none"`
+	Items     []Item          `json:"items,omitempty" doc:"what the training part says, with the intervals that answers like it would get"`
+	Selected  string          `json:"selected,omitempty" doc:"what the training part would select"`
+	Regret    *float64        `json:"regret,omitempty" doc:"of a selection like that: the best candidate is at most so much better"`
+	Verdict   queries.Verdict `json:"verdict,omitempty" doc:"what an answer like the training part would decide"`
+	Bound     string          `json:"bound,omitempty" doc:"the theorem"`
+	Answered  bool            `json:"answered" doc:"whether asking would be a replay, at no cost"`
 	Warnings  []Warning       `json:"warnings"`
 }
 
@@ -181,8 +178,8 @@ type AnswerPage struct {
 // KeyInfo is what is known of an API key; its secret is not kept.
 type KeyInfo struct {
 	ID      string    `json:"id"`
-	Name    string    `json:"name"`
-	Scope   Scope     `json:"scope"`
+	Name    string    `json:"name" doc:"who uses it, for people"`
+	Scope   Scope     `json:"scope" doc:"admin or analyst"`
 	Created time.Time `json:"created"`
 	Revoked bool      `json:"revoked"`
 }

@@ -21,7 +21,7 @@ const AnswerVersion = 1
 type Answer struct {
 	Version   int                 `json:"version" doc:"of the members of an answer and of what they mean; an answer is replayed as it was recorded"` // AnswerVersion; JSON fills it in
 	ID        string              `json:"id"`
-	Holdout   string              `json:"holdout"`
+	Holdout   string              `json:"holdout" doc:"its id"`
 	Query     string              `json:"query" doc:"the query's identity: sha256:…"`
 	Value     *float64            `json:"value" doc:"null where the query has no defined result"`
 	Interval  *Interval           `json:"interval" doc:"null where no valid bound is known"`
@@ -31,7 +31,7 @@ type Answer struct {
 	Verdict   queries.Verdict     `json:"verdict,omitempty" enum:"yes,no,undecided" doc:"of a decision or a test"`
 	PValue    *float64            `json:"p_value,omitempty" doc:"of a test; valid after all the questions of the guarantee, so that no correction belongs on top"`
 	Plain     *float64            `json:"plain_p_value,omitempty" doc:"of a test by itself: valid for this one test, if its hypothesis was chosen before any answer; not valid for one of many tests"`
-	Functions []Released          `json:"row_functions,omitempty" doc:"where the answer is made of several: the released mean of each, in [0,1]"`
+	Functions []Released          `json:"row_functions,omitempty" doc:"where the answer is made of several row functions: the released mean of each, in [0,1]"`
 	Best      *bool               `json:"best,omitempty" doc:"of a submission to a ladder: whether it is the one that is shown now"`
 	Mechanism thresholdout.Name   `json:"mechanism"`
 	Source    thresholdout.Source `json:"source" doc:"holdout or training: the part that the value comes from; guess: your own; mixed: different for its row functions"`
@@ -54,7 +54,7 @@ type Interval struct {
 // its interval is one of those that hold together.
 type Released struct {
 	Value  float64             `json:"value"`
-	Low    *float64            `json:"low"`
+	Low    *float64            `json:"low" doc:"null where no valid bound is known"`
 	High   *float64            `json:"high"`
 	Source thresholdout.Source `json:"source"`
 }

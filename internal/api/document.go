@@ -135,6 +135,7 @@ func (a *API) problemResponse() *huma.Response {
 // finishDocument says what Go types do not: problems have more members, answers may get more, tokens may be null.
 func (a *API) finishDocument() {
 	schemas := a.huma.OpenAPI().Components.Schemas.Map()
+	describe(schemas)
 	for name, s := range queries.JSONSchemas("#/components/schemas/") {
 		var members map[string]any
 		if err := json.Unmarshal(s, &members); err != nil {

@@ -65,6 +65,11 @@ func TestDocumentIsWhole(t *testing.T) {
 			t.Errorf("nothing is called %q", name)
 		}
 	}
+	for name := range components {
+		if doc.Components.Schemas[name] == nil {
+			t.Errorf("%s is described, and the document has no such component", name)
+		}
+	}
 	seen := map[string]bool{}
 	for path, methods := range doc.Paths {
 		for method, op := range methods {

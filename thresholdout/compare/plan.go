@@ -46,31 +46,25 @@ type Report struct {
 	Published  bool         `json:"published,omitempty"`
 	Methods    []MethodPlan `json:"methods"`
 
-	// Recommended is the method that is narrowest among those that a holdout can be created with and whose assumptions nothing in
-	// the request contradicts.
-	Recommended string   `json:"recommended"`
-	Notes       []string `json:"notes"` // sentences for a person
+	Recommended string   `json:"recommended" doc:"the narrowest method among those that a holdout can be created with and whose assumptions nothing in the request contradicts"`
+	Notes       []string `json:"notes" doc:"sentences for a person"`
 }
 
 // MethodPlan is what one method promises.
 type MethodPlan struct {
-	Method string `json:"method"` // one of the Method constants
+	Method string `json:"method" doc:"its name: a mechanism, or a bound of the literature"` // one of the Method constants
 
-	// Mechanism is what a holdout is created with to get this; absent for what is a formula alone.
-	Mechanism thresholdout.Name `json:"mechanism,omitempty"`
+	Mechanism thresholdout.Name `json:"mechanism,omitempty" doc:"what a holdout is created with to get this; absent for what is a formula alone"`
 
-	// HalfWidth is that of Questions questions, nil where there is none: more slices than units. From 1/2 on it promises nothing that is
-	// not known of a mean in [0,1] beforehand.
-	HalfWidth *float64 `json:"half_width"`
+	HalfWidth *float64 `json:"half_width" doc:"of the answers to that many questions; null where there is none: more slices than units. From 1/2 on it promises nothing that is not known of a mean in [0,1] beforehand"`
 
-	NoiseSigma float64            `json:"noise_sigma"` // that of all answers, or the largest
-	Parts      map[string]float64 `json:"parts"`       // they add up to HalfWidth
-	Published  bool               `json:"published"`   // the bound is the literature's
-	Assumes    string             `json:"assumes"`     // beside independent units
-	Rounds     int64              `json:"rounds,omitempty"`
+	NoiseSigma float64            `json:"noise_sigma" doc:"the standard deviation of the noise of all answers, or the largest"`
+	Parts      map[string]float64 `json:"parts" doc:"what the half-width is made of; they add up to it"`
+	Published  bool               `json:"published" doc:"whether the bound is one of the literature"`
+	Assumes    string             `json:"assumes" doc:"what it needs beside independent units"`
+	Rounds     int64              `json:"rounds,omitempty" doc:"in how many requests the questions are asked; absent: one by one"`
 
-	// QuestionsWithin is the largest number of questions that the method answers within the half-width asked for.
-	QuestionsWithin *int64 `json:"questions_within,omitempty"`
+	QuestionsWithin *int64 `json:"questions_within,omitempty" doc:"the largest number of questions that it answers within the half-width asked for"`
 }
 
 // RequestError says which member of a Request is wrong, in the words of the API.

@@ -1,0 +1,53 @@
+package api
+
+import "github.com/danielgtaylor/huma/v2"
+
+// components says what each object of the document is. The Go client's comments are made of these words and of the members' (internal/clientgen).
+var components = map[string]string{
+	"AnswerItem":  "one number of an answer that is many, with an interval of its own",
+	"AnswerPage":  "a page of the answers given so far, oldest first",
+	"AnswerPart":  "the released mean of one row function, in [0,1]",
+	"Answer":      "what is recorded of an answer. Its bytes never change",
+	"AskReply":    "an answer with what is left of the budget",
+	"BatchItem":   "one item of a batch: an answer, or the reason why there is none",
+	"BatchReply":  "the reply to a batch",
+	"Budget":      "what is left of a guarantee. Meters are questions, tokens of mechanisms that have them, and rounds where questions are asked in rounds",
+	"Card":        "what everyone with a key may know about a holdout. Nothing on it depends on holdout rows, but for the numbers of rows and units and, when stratified, those of the strata",
+	"Column":      "a column as the training part shows it",
+	"Cost":        "what a query debits",
+	"Counts":      "the sizes of the training part and the holdout",
+	"CreatedKey":  "what is known of an API key, and its secret, which is shown this once",
+	"Explanation": "what is known of a query without touching a holdout row",
+	"Guarantee":   "the mechanism with its numbers, fixed at creation",
+	"Holdouts":    "a list of cards",
+	"Interval":    "an interval in the query's own units. It holds the true value, together with all other intervals of the holdout, with its confidence",
+	"KeyInfo":     "what is known of an API key; its secret is not kept",
+	"Keys":        "a list of keys, without their secrets",
+	"LedgerPlace": "where an answer is in the ledger",
+	"Meter":       "one count of a budget: left of what there was",
+	"MethodPlan":  "what one method promises",
+	"NewKey":      "what a key is made with",
+	"Plan":        "a comparison of the methods. It repeats what was asked, with the defaults filled in",
+	"PlanRequest": "what a plan is asked for: n units, and a number of questions or a half-width in units of a row function's [0,1]",
+	"Problem":     "the body of every error reply (RFC 9457). It may have more members, which are those of its code",
+	"Settings":    "the choices made at creation. An absent one is left to the server",
+	"Skipped":     "a column of the upload that is not part of the holdout",
+	"Status":      "whether the server lives, or can answer",
+	"TextShape":   "what is public of the texts of a column",
+	"Version":     "what runs",
+	"Violation":   "one thing that is wrong with a request",
+	"Warning":     "something that the owner should know",
+}
+
+// describe gives the components their descriptions; one without is a fault of this package. The members of Settings are described where
+// they are read, as parameters of an upload.
+func describe(schemas map[string]*huma.Schema) {
+	for name, s := range schemas {
+		if s.Description = components[name]; s.Description == "" {
+			panic("api: components lacks a description of " + name)
+		}
+	}
+	for _, p := range settings {
+		schemas["Settings"].Properties[p.name].Description = p.doc
+	}
+}
