@@ -83,11 +83,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		c := cells[i%len(cells)]
 		return tune(c.problem, c.guarantee, run.SeedOf(o.Seed, uint64(i)), configurations)
 	})
-	for i, r := range runs {
-		if finished[i] {
-			c := cells[i%len(cells)]
-			c.runs = append(c.runs, r)
-		}
+	for i, r := range run.Dealt(runs, finished, len(cells)) {
+		cells[i].runs = r
 	}
 	result.Complete = err == nil
 	for _, c := range cells {

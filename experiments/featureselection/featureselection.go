@@ -186,11 +186,8 @@ func (s setup) measure(ctx context.Context, part string, repetitions int, seed u
 		return play(ctx, c.condition, c.method, run.SeedOf(seed, uint64(i)))
 	})
 	out := map[cell][]path{}
-	for i, p := range paths {
-		if finished[i] {
-			c := cells[i%len(cells)]
-			out[c] = append(out[c], p)
-		}
+	for i, p := range run.Dealt(paths, finished, len(cells)) {
+		out[cells[i]] = p
 	}
 	return out, err
 }

@@ -108,11 +108,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	runs, finished, err := run.Repeat(ctx, o, "analysts", len(cells)*repetitions, func(_ context.Context, i int) (outcome, error) {
 		return cells[i%len(cells)].play(table, population, run.SeedOf(o.Seed, uint64(i)))
 	})
-	for i, r := range runs {
-		if finished[i] {
-			c := cells[i%len(cells)]
-			c.runs = append(c.runs, r)
-		}
+	for i, r := range run.Dealt(runs, finished, len(cells)) {
+		cells[i].runs = r
 	}
 	result.Complete = err == nil
 	for _, c := range cells {

@@ -90,6 +90,18 @@ func Finished[T any](values []T, finished []bool) []T {
 	return out
 }
 
+// Dealt are the values that Repeat has finished, where index i is a repetition of cell i mod cells: those of each cell, in their order. So
+// an experiment that is interrupted has about as many repetitions of every cell.
+func Dealt[T any](values []T, finished []bool, cells int) [][]T {
+	dealt := make([][]T, cells)
+	for i, v := range values {
+		if finished[i] {
+			dealt[i%cells] = append(dealt[i%cells], v)
+		}
+	}
+	return dealt
+}
+
 // AllFinished reports whether everything is finished.
 func AllFinished(finished []bool) bool {
 	return !slices.Contains(finished, false)

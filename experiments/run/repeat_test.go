@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"reflect"
 	"sync/atomic"
 	"testing"
 )
@@ -46,5 +47,14 @@ func TestRepeatContinues(t *testing.T) {
 	}
 	if worked.Load() != count {
 		t.Errorf("%d pieces were worked for, there are %d", worked.Load(), count)
+	}
+}
+
+// TestDealt: each cell has its own repetitions and no unfinished one.
+func TestDealt(t *testing.T) {
+	values := []int{0, 10, 20, 1, 11, 21, 2, 12}
+	got := Dealt(values, []bool{true, true, false, true, true, false, false, true}, 3)
+	if want := [][]int{{0, 1}, {10, 11, 12}, nil}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
