@@ -32,20 +32,7 @@ func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64,
 	if principal != "" {
 		text, args = text+"AND e.principal = ? ", append(args, principal)
 	}
-	rows, err := l.readers.QueryContext(ctx, text+"ORDER BY e.seq LIMIT ?", append(args, page(limit))...)
-	if err != nil {
-		return nil, wrapRead(err)
-	}
-	defer rows.Close()
-	var entries []ledger.Entry
-	for rows.Next() {
-		e, err := scanChained(rows)
-		if err != nil {
-			return nil, wrapRead(err)
-		}
-		entries = append(entries, e)
-	}
-	return entries, wrapRead(rows.Err())
+	return readAll(ctx, l.readers, scanChained, text+"ORDER BY e.seq LIMIT ?", append(args, page(limit))...)
 }
 
 // end is where a holdout's chain ends, and the number of its row.
@@ -75,7 +62,7 @@ func (l *Ledger) Idempotency(ctx context.Context, principal, key string) (ledger
 const entryColumns = "version, seq, kind, time, query, canonical, principal, debit, spent, body, head"
 
 // scanEntry reads an entry, and what else was selected after it. Meters that are not in their one spelling are a *CorruptError.
-func scanEntry(row interface{ Scan(into ...any) error }, more ...any) (e ledger.Entry, err error) {
+func scanEntry(row scanner, more ...any) (e ledger.Entry, err error) {
 	var at int64
 	var head []byte
 	var debit, spent string
@@ -98,23 +85,31 @@ func scanEntry(row interface{ Scan(into ...any) error }, more ...any) (e ledger.
 
 // readEntries reads chain entries after < seq <= last, in order.
 func readEntries(ctx context.Context, db querier, number, after, last int64, limit int) ([]ledger.Entry, error) {
-	rows, err := db.QueryContext(ctx, "SELECT "+entryColumns+" FROM entries WHERE holdout = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
+	scan := func(r scanner) (ledger.Entry, error) { return scanEntry(r) }
+	return readAll(ctx, db, scan, "SELECT "+entryColumns+" FROM entries WHERE holdout = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?",
 		number, after, last, limit)
-	if err != nil {
-		return nil, wrapRead(err)
-	}
-	defer rows.Close()
-	var entries []ledger.Entry
-	for rows.Next() {
-		e, err := scanEntry(rows)
-		if err != nil {
-			return nil, wrapRead(err)
-		}
-		entries = append(entries, e)
-	}
-	return entries, wrapRead(rows.Err())
 }
 
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// scanner is a row of what a query found.
+type scanner interface{ Scan(into ...any) error }
+
+// readAll is every row of an answer.
+func readAll[T any](ctx context.Context, db querier, scan func(scanner) (T, error), query string, args ...any) (all []T, err error) {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, wrapRead(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, wrapRead(err)
+		}
+		all = append(all, v)
+	}
+	return all, wrapRead(rows.Err())
 }

@@ -100,7 +100,7 @@ const chained = `SELECT e.version, e.seq, e.kind, e.time, e.query, e.canonical, 
 	WHERE e.kind = 'answer' `
 
 // scanChained reads what chained selects and recomputes the entry's head: what is replayed is what was recorded.
-func scanChained(row interface{ Scan(into ...any) error }) (e ledger.Entry, err error) {
+func scanChained(row scanner) (e ledger.Entry, err error) {
 	var id string
 	var prev []byte
 	e, err = scanEntry(row, &prev, &id)

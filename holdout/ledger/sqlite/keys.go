@@ -34,20 +34,7 @@ func (l *Ledger) CreateKey(ctx context.Context, k ledger.Key) error {
 
 // Keys implements ledger.Ledger.
 func (l *Ledger) Keys(ctx context.Context) ([]ledger.Key, error) {
-	rows, err := l.readers.QueryContext(ctx, keyColumns+"ORDER BY created, id")
-	if err != nil {
-		return nil, wrapRead(err)
-	}
-	defer rows.Close()
-	var keys []ledger.Key
-	for rows.Next() {
-		k, err := scanKey(rows)
-		if err != nil {
-			return nil, wrapRead(err)
-		}
-		keys = append(keys, k)
-	}
-	return keys, wrapRead(rows.Err())
+	return readAll(ctx, l.readers, scanKey, keyColumns+"ORDER BY created, id")
 }
 
 // KeyByHash implements ledger.Ledger.
@@ -76,7 +63,7 @@ func (l *Ledger) RevokeKey(ctx context.Context, id string) error {
 
 const keyColumns = "SELECT id, name, scope, created, hash, revoked FROM keys "
 
-func scanKey(row interface{ Scan(into ...any) error }) (k ledger.Key, err error) {
+func scanKey(row scanner) (k ledger.Key, err error) {
 	var created int64
 	var hash []byte
 	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &created, &hash, &k.Revoked); err != nil {
