@@ -21,7 +21,7 @@ func acknowledgedIsDurable(t *testing.T, s *suite) {
 	create(t, l, testHoldout("ho_1", 100, 0))
 	for _, step := range []string{ledger.StepBegin, ledger.StepCommit} {
 		d := testDebit("told when it is durable, held at " + step)
-		entered, release := s.hold(step)
+		entered, release := s.hold(t, step)
 		told := make(chan ledger.Receipt, 1)
 		go func() {
 			r, err := ask(l, t.Context(), "ho_1", d)
@@ -189,7 +189,7 @@ func failedCommit(t *testing.T, s *suite) {
 func deadlineWhileACommitHangs(t *testing.T, s *suite) {
 	l := s.open(t)
 	create(t, l, testHoldout("ho_1", 10_000, 0))
-	_, release := s.hold(ledger.StepCommit)
+	_, release := s.hold(t, ledger.StepCommit)
 	defer release()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -220,7 +220,7 @@ func deadlineWhileACommitHangs(t *testing.T, s *suite) {
 func begunUpdateCommitsWithoutItsCaller(t *testing.T, s *suite) {
 	l := s.open(t)
 	create(t, l, testHoldout("ho_1", 100, 0))
-	entered, release := s.hold(ledger.StepCommit)
+	entered, release := s.hold(t, ledger.StepCommit)
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error)
 	go func() {
@@ -329,7 +329,7 @@ func manyCallersNeverOverspend(t *testing.T, s *suite) {
 func answersAreSeenByTheNext(t *testing.T, s *suite) {
 	l := s.open(t)
 	create(t, l, testHoldout("ho_1", 100, 0))
-	entered, release := s.hold(ledger.StepCommit)
+	entered, release := s.hold(t, ledger.StepCommit)
 	first := make(chan error, 1)
 	go func() {
 		_, err := ask(l, t.Context(), "ho_1", testDebit("first"))
@@ -386,7 +386,7 @@ func closeFinishesWhatWasAccepted(t *testing.T, s *suite) {
 		t.Fatal(err)
 	}
 	create(t, l, testHoldout("ho_1", 100, 0))
-	entered, release := s.hold(ledger.StepCommit)
+	entered, release := s.hold(t, ledger.StepCommit)
 	var wg sync.WaitGroup
 	var answered atomic.Int64
 	for i := range 20 {

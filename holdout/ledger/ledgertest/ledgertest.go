@@ -133,8 +133,9 @@ func (s *suite) step(name string) error {
 	return fault(name)
 }
 
-// hold lets the next commit wait at a step. entered is closed when it is there; release lets it, and all behind it, go on.
-func (s *suite) hold(at string) (entered <-chan struct{}, release func()) {
+// hold lets the next commit wait at a step. entered is closed when it is there; release lets it, and all behind it, go on. A test that
+// ends before it releases does so at its end, before its ledgers are closed: closing waits for the commit.
+func (s *suite) hold(t testing.TB, at string) (entered <-chan struct{}, release func()) {
 	in, out := make(chan struct{}), make(chan struct{})
 	once := sync.OnceFunc(func() { close(in) })
 	s.plant(func(step string) error {
@@ -144,10 +145,12 @@ func (s *suite) hold(at string) (entered <-chan struct{}, release func()) {
 		}
 		return nil
 	})
-	return in, sync.OnceFunc(func() {
+	release = sync.OnceFunc(func() {
 		s.plant(nil)
 		close(out)
 	})
+	t.Cleanup(release)
+	return in, release
 }
 
 // verify recomputes the store and the export of every holdout, and compares the two.
