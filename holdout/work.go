@@ -73,11 +73,7 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 // passOf is the most that one pass over a part has to sum for plans.
 func passOf(plans []*queries.Plan) (all rowfn.Batch) {
 	for _, p := range plans {
-		b, first := p.Batch(), len(all.Functions)
-		all.Functions = append(all.Functions, b.Functions...)
-		for _, product := range b.Products {
-			all.Products = append(all.Products, rowfn.Product{A: first + product.A, B: first + product.B})
-		}
+		all.Join(p.Pass(true))
 	}
 	return all
 }

@@ -69,7 +69,7 @@ func (c *compiler) sayRoot(p *Plan, where *expr.Syntax) {
 	if c.grouped {
 		last = "1 if the unit has a row in which " + where.Canonical() + ", else 0"
 	}
-	e.Words = shape.RootWords{Functions: []string{p.Words.Functions[0], last}, Instead: p.Words.Combine,
+	e.Words = shape.CheckWords{Functions: []string{p.Words.Functions[0], last}, Instead: p.Words.Combine,
 		Combine: "the sum of the first divided by that of the second, as one question"}
 	if p.Range != (Range{Low: 0, High: 1}) {
 		e.Words.Combine += fmt.Sprintf(", moved to %v", p.Range)

@@ -11,6 +11,15 @@ type Batch struct {
 	Products  []Product
 }
 
+// Join appends another batch, whose products are of its own functions: one pass for both.
+func (b *Batch) Join(other Batch) {
+	first := len(b.Functions)
+	b.Functions = append(b.Functions, other.Functions...)
+	for _, p := range other.Products {
+		b.Products = append(b.Products, Product{A: first + p.A, B: first + p.B})
+	}
+}
+
 // Product asks for the sum, over the units, of the product of two functions' values: the functions at the places A and B of a batch,
 // which are the same for a square. It is of the values that are summed: for units of several rows, of the units' values, and not of rows'.
 //
@@ -22,6 +31,13 @@ type Product struct{ A, B int }
 type Sums struct {
 	Values   []int64 // of each function, in steps of 1/One: at most One for each unit
 	Products []Wide  // of each product, in steps of 1/One²: at most One² for each unit
+}
+
+// Cut takes the sums of a batch from the front of those of the batches that it was joined with.
+func (s *Sums) Cut(b Batch) Sums {
+	own := Sums{Values: s.Values[:len(b.Functions)], Products: s.Products[:len(b.Products)]}
+	s.Values, s.Products = s.Values[len(b.Functions):], s.Products[len(b.Products):]
+	return own
 }
 
 // Wide is a sum of products: an unsigned integer of 128 bits, of which 2^31 units of at most 2^60 need 91.

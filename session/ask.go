@@ -74,25 +74,17 @@ func (r *releasing) Number(function int) (queries.Part, error) {
 	return part, nil
 }
 
-// step is one step of the mechanism: a mean, or a root.
+// step is one step of the mechanism: a mean, or a statistic.
 func (r *releasing) step(function int) (thresholdout.Output, thresholdout.State, error) {
 	p := r.session.Guarantee
-	if r.q.Plan.Rooted() {
-		in := rootInput(r.q, r.sums.Training)
-		in.Holdout = *r.sums.Holdout.Root
-		return thresholdout.StepRoot(p, r.state, in)
+	if r.q.Plan.Checked() {
+		return thresholdout.StepStatistic(p, r.state, thresholdout.StatisticInput{Training: r.sums.Training.Statistics[function], Holdout: r.sums.Holdout.Statistics[function], Guess: r.q.Guess})
 	}
 	in := thresholdout.Input{Holdout: r.sums.Holdout.Means[function], Guess: r.q.Guess}
 	if p.UsesTraining() {
 		in.Training = r.sums.Training.Means[function]
 	}
 	return thresholdout.Step(p, r.state, in, r.noise(function))
-}
-
-// rootInput is what is public of a root that is to be released.
-func rootInput(q *Question, training PartSums) thresholdout.RootInput {
-	e := q.Plan.Equation()
-	return thresholdout.RootInput{Training: *training.Root, Partial: e.B != nil, Binary: e.Binary, Guess: q.Guess}
 }
 
 // Vector implements queries.Releaser.

@@ -49,8 +49,8 @@ func (s *Session) Passable(state thresholdout.State, q *Question, training PartS
 
 // expected is the answer if its guess passes.
 func (s *Session) expected(state thresholdout.State, q *Question, training PartSums, function int) (float64, *thresholdout.Interval, error) {
-	if q.Plan.Rooted() {
-		return s.Guarantee.ExpectedRoot(state, rootInput(q, training))
+	if q.Plan.Checked() {
+		return s.Guarantee.ExpectedStatistic(state, thresholdout.StatisticInput{Training: training.Statistics[function], Guess: q.Guess})
 	}
 	return s.Guarantee.Expected(state, training.Means[function], q.Guess)
 }
@@ -93,34 +93,42 @@ type previewing struct {
 // Together implements queries.Releaser.
 func (f *previewing) Together() bool { return f.guarantee.Together() }
 
-// mean is that of a row function in the training part; one half without one.
-func (f *previewing) mean(function int) float64 {
-	var sum, n int64
+// value is that of a row function's mean, or of a statistic, in the training part, in [0,1]; false where there is none, as where no unit satisfies a condition; one half
+// without a training part.
+func (f *previewing) value(function int) (float64, bool) {
 	switch {
-	case f.training.Root != nil:
-		sum, n = f.training.Root.Sum, f.training.Root.Units
+	case f.training.Statistics != nil:
+		return f.training.Statistics[function].Value()
 	case f.training.Means != nil:
-		sum, n = f.training.Means[function].Sum, f.training.Means[function].N
+		return f.training.Means[function].Value()
 	}
-	if n == 0 {
-		return 0.5
+	return 0.5, true
+}
+
+// mean is value, and one half where there is none.
+func (f *previewing) mean(function int) float64 {
+	if v, ok := f.value(function); ok {
+		return v
 	}
-	return float64(sum) / (float64(n) * float64(queries.One))
+	return 0.5
 }
 
 // Number implements queries.Releaser.
 func (f *previewing) Number(function int) (queries.Part, error) {
+	value, defined := f.value(function)
 	part := queries.Part{Value: f.mean(function)}
 	switch {
 	case f.exact:
-		if f.training.Root != nil && f.training.Root.Units == 0 { // no unit of the training part satisfies the condition
+		if !defined {
 			part.Low, part.High, part.Bounded = 0, 1, true
 		}
 	case f.guarantee.TakesGuesses():
 		if f.training.None() {
 			return part, errors.New("session: a preview of guess_and_check needs the means of the training part")
 		}
-		value, interval, err := (&Session{Guarantee: f.guarantee}).expected(f.state, f.q, f.training, function)
+		var interval *thresholdout.Interval
+		var err error
+		value, interval, err = (&Session{Guarantee: f.guarantee}).expected(f.state, f.q, f.training, function)
 		if err != nil {
 			return part, err
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
-	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
 // Source sums row functions over the units of one part of a table. queries/engine has one.
@@ -28,19 +27,19 @@ type Sums struct {
 }
 
 // PartSums are the exact sums of a question over one part: the means of its plan's row functions, in their order, or, of a plan that is
-// released as the root of its equation, what decides about that root. The zero PartSums are none.
+// released by statistics, what decides about each of these. The zero PartSums are none.
 type PartSums struct {
-	Means []thresholdout.Mean
-	Root  *thresholdout.RootSums
+	Means      []thresholdout.Mean
+	Statistics []thresholdout.Statistic
 }
 
 // None reports that the part was not read.
-func (p PartSums) None() bool { return p.Means == nil && p.Root == nil }
+func (p PartSums) None() bool { return p.Means == nil && p.Statistics == nil }
 
 // fits reports whether the sums are those of a plan.
 func (p PartSums) fits(plan *queries.Plan) bool {
-	if plan.Rooted() {
-		return p.Root != nil
+	if plan.Checked() {
+		return len(p.Statistics) == len(plan.Statistics())
 	}
 	return len(p.Means) == len(plan.Functions)
 }
@@ -78,11 +77,7 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 func read(ctx context.Context, part Source, plans []*queries.Plan, sampled bool) ([]PartSums, error) {
 	var all rowfn.Batch
 	for _, plan := range plans {
-		b, first := batchOf(plan, sampled), len(all.Functions)
-		all.Functions = append(all.Functions, b.Functions...)
-		for _, p := range b.Products {
-			all.Products = append(all.Products, rowfn.Product{A: first + p.A, B: first + p.B})
-		}
+		all.Join(plan.Pass(sampled))
 	}
 	n := part.Units()
 	var sums rowfn.Sums
@@ -97,39 +92,16 @@ func read(ctx context.Context, part Source, plans []*queries.Plan, sampled bool)
 	}
 	parts := make([]PartSums, len(plans))
 	for i, plan := range plans {
-		b := batchOf(plan, sampled)
-		own := rowfn.Sums{Values: sums.Values[:len(b.Functions)], Products: sums.Products[:len(b.Products)]}
-		sums = rowfn.Sums{Values: sums.Values[len(b.Functions):], Products: sums.Products[len(b.Products):]}
-		if plan.Rooted() {
-			parts[i] = PartSums{Root: rootOf(plan, own, n, sampled)}
-		} else {
+		own := sums.Cut(plan.Pass(sampled))
+		if !plan.Checked() {
 			parts[i] = PartSums{Means: meansOf(own.Values, n)}
+			continue
+		}
+		for _, declared := range plan.Statistics() {
+			parts[i].Statistics = append(parts[i].Statistics, statisticOf(declared, &own, n, sampled))
 		}
 	}
 	return parts, nil
-}
-
-// batchOf is what a plan needs of one part.
-func batchOf(plan *queries.Plan, sampled bool) rowfn.Batch {
-	switch {
-	case !plan.Rooted():
-		return rowfn.Batch{Functions: plan.Functions}
-	case sampled:
-		return plan.Equation().Sampled()
-	}
-	return plan.Equation().Batch()
-}
-
-// rootOf are the sums of a plan's equation in which B is 0 or 1.
-func rootOf(plan *queries.Plan, sums rowfn.Sums, n int64, sampled bool) *thresholdout.RootSums {
-	e := plan.Equation().Sums(sums, n)
-	r := &thresholdout.RootSums{All: n, Sums: moments.Sums{Units: e.B / rowfn.One, Sum: e.A, Squares: moments.Wide(e.AA)}}
-	if sampled {
-		if third, fourth, ok := plan.Equation().Higher(sums); ok {
-			r.Higher = &thresholdout.Higher{Third: moments.Wide(third), Fourth: moments.Wide(fourth)}
-		}
-	}
-	return r
 }
 
 func meansOf(sums []int64, n int64) []thresholdout.Mean {

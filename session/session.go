@@ -90,17 +90,19 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 		if plan.Numbers() > 1 {
 			return nil, wrong("/"+member.name, "this query is made of %d means, and each has its own check; %s is for queries of one mean, without weights, and without weight row where units hold several rows", plan.Numbers(), member.name)
 		}
+		if member.name == "half_width" && plan.Checked() && !plan.Statistics()[0].HalfWidths() {
+			return nil, wrong("/half_width", "no half-width of your own can be planned for %s; leave the member out, and it is planned by the server", query.Type())
+		}
 	}
 	return &Question{ID: query.ID(), Canonical: query.Canonical(), Plan: plan, Guess: guess(query, plan)}, nil
 }
 
-// form is the plan in the form in which the guarantee releases it: under a mechanism that releases roots a mean, over all units or under a
-// condition, is the root of an equation, one question.
+// form is the plan in the form in which the guarantee releases it: under a mechanism that checks statistics by these, each one question.
 func (s *Session) form(plan *queries.Plan) *queries.Plan {
-	if e := plan.Equation(); e == nil || !e.Whole || !s.Guarantee.ReleasesRoots() {
+	if !s.Guarantee.ChecksStatistics() {
 		return plan
 	}
-	return plan.AsRoot()
+	return plan.AsChecked()
 }
 
 // guess is what the query says of its own guess, moved from the query's units to those of what is released; nil if nothing.

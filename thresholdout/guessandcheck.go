@@ -3,8 +3,6 @@ package thresholdout
 import (
 	"encoding/json"
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
@@ -52,7 +50,7 @@ var guessAndCheckKind = Kind{
 }
 
 // guessAndCheck answers with a guess while the holdout is near it, else from the holdout for a token (docs/proofs/guess-and-check.md,
-// docs/proofs/two-moments.md). How a question is checked, and what its answers say, is in package moments.
+// docs/proofs/two-moments.md). How a question is checked, and what its answers say, is said by the question itself: [Statistic].
 type guessAndCheck struct {
 	Head
 	// Deviations is z of the narrowest margin.
@@ -69,12 +67,6 @@ type account struct {
 func accountOf(s State) account {
 	a, _ := s.Memory.(account)
 	return a
-}
-
-// verdict is all that an answer says of the holdout.
-type verdict struct {
-	check   moments.Check
-	outcome moments.Outcome
 }
 
 // planGuessAndCheck plans from public facts.
@@ -123,136 +115,32 @@ func (m *guessAndCheck) level(s State) float64 {
 	return moments.Urn{Questions: m.Questions, Beta: m.Beta()}.Level(s.Questions, s.Tokens, a.Wide, a.Paid)
 }
 
-// ofMean is how a mean is checked of which nothing is known but the training mean: its variance is at most that of a 0/1 variable, and the check says
-// nothing of it.
-func (m *guessAndCheck) ofMean(training Mean, guess int64) (moments.Check, error) {
-	p := float64(training.Sum) / float64(training.N) / float64(grid)
-	v := p * (1 - p)
-	c, err := moments.PlanWith(moments.Training{All: training.N, Units: training.N, Mean: p, Second: v, Fourth: max(0, v*(1-3*v)),
-		Guess: float64(guess) / float64(grid), Binary: true}, m.N, m.Deviations)
-	c.Binary = false // it need not be: the exact tail is for what is 0/1 by its form
-	return c, err
+// plan is how the next question is checked. Margins may depend on the transcript and on the question, for the union that pays for them is over transcripts.
+func (m *guessAndCheck) plan(s State, in StatisticInput) (Check, error) {
+	return in.Training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: m.level(s), Guess: in.Guess})
 }
 
-// ofRoot is how the root of an equation is checked.
-func (m *guessAndCheck) ofRoot(s State, in RootInput, guess int64) (moments.Check, error) {
-	c, err := moments.PlanWith(in.training(guess), m.N, m.Deviations)
-	if err != nil || c.Partial || c.Binary {
-		return c, err
-	}
-	// Where the planned variance is next to nothing to say, the check says nothing of it: then no share of the level is split.
-	silent := c
-	silent.Ranks = slices.Clone(c.Ranks)
-	silent.Ranks[0].Variance = silent.Ranks[1].Variance
-	if level := m.level(s); m.width(silent, level) <= m.width(c, level) {
-		return silent, nil
-	}
-	return c, nil
-}
-
-// width is the half-width of a guess that passes at the narrowest margin.
-func (m *guessAndCheck) width(c moments.Check, level float64) float64 {
-	low, high := c.Interval(moments.Outcome{Rank: 1}, level)
-	v := float64(c.Guess) / float64(grid)
-	return max(high-v, v-low)
-}
-
-// guessed is the guess in steps: the analyst's own, or the training part's.
-func guessed(own *Guess, training int64) (int64, error) {
-	switch {
-	case own == nil || own.Value == nil:
-		return training, nil
-	case !(*own.Value >= 0 && *own.Value <= 1):
-		return 0, fmt.Errorf("thresholdout: guess %v is not within 0 and 1", *own.Value)
-	}
-	return int64(math.Floor(*own.Value*float64(grid) + 0.5)), nil
-}
-
-// narrowed is the check at the half-width that the analyst asks for, if he does: one rank. All of it is public.
-func (m *guessAndCheck) narrowed(s State, c moments.Check, own *Guess) (moments.Check, error) {
-	if own == nil || own.HalfWidth == 0 {
-		return c, nil
-	}
-	if !(own.HalfWidth > 0 && own.HalfWidth <= 1) {
-		return c, fmt.Errorf("thresholdout: half_width %v is not between 0 and 1", own.HalfWidth)
-	}
-	level := m.level(s)
-	at, ok := c.WithHalfWidth(own.HalfWidth, level)
-	if !ok {
-		none := c
-		none.Ranks = []moments.Rank{c.Ranks[0]}
-		none.Ranks[0].Away = 0
-		return c, &WidthError{HalfWidth: own.HalfWidth, Least: m.width(none, level) + gridError, Planned: m.width(c, level)}
-	}
-	return at, nil
-}
-
-// meanCheck is how the next question is checked if it is a mean.
-func (m *guessAndCheck) meanCheck(s State, training Mean, own *Guess) (moments.Check, error) {
-	guess, err := guessed(own, (training.Sum+training.N/2)/training.N)
+// ReleaseStatistic implements [Statistics]: it compares the holdout's sums with the check, and makes the answer of what was found.
+func (m *guessAndCheck) ReleaseStatistic(s State, in StatisticInput) (Output, Memory, error) {
+	c, err := m.plan(s, in)
 	if err != nil {
-		return moments.Check{}, err
+		return Output{}, nil, err
 	}
-	c, err := m.ofMean(training, guess)
-	if err != nil {
-		return c, err
-	}
-	return m.narrowed(s, c, own)
-}
-
-// rootCheck is how the next question is checked if it is a root.
-func (m *guessAndCheck) rootCheck(s State, in RootInput) (moments.Check, error) {
-	guess, err := guessed(in.Guess, in.Training.mean())
-	if err != nil {
-		return moments.Check{}, err
-	}
-	c, err := m.ofRoot(s, in, guess)
-	if err != nil {
-		return c, err
-	}
-	return m.narrowed(s, c, in.Guess)
-}
-
-// interval is that of an answer: a function of what was found, of the level and of public facts. The holdout's sums are not among its arguments.
-func (v verdict) interval(level float64) *Interval {
-	low, high := v.check.Interval(v.outcome, level)
-	value, near, reason := v.check.Value(v.outcome), v.margin(), "agreement"
-	if v.outcome.Failed() {
-		near, reason = 0.5/float64(v.check.Cells), "rounding"
-	}
-	bound := BoundTwoMoments
-	if v.check.OneChain() {
-		bound = MethodGuessCheck
-	}
-	half := max(high-value, value-low)
-	near = min(near, half) // a side that is cut off at 0 or 1
-	return &Interval{Low: low, High: high, Bound: bound, Parts: map[string]float64{reason: near, "sampling_and_adaptivity": half - near}}
-}
-
-// margin is how far a guess that passed may be from the holdout's mean.
-func (v verdict) margin() float64 {
-	if v.outcome.Failed() {
-		return 0
-	}
-	return float64(v.check.Ranks[v.outcome.Rank-1].Away) / float64(grid)
-}
-
-// answer compares the holdout's sums with the margins, and makes the answer of what was found.
-func (m *guessAndCheck) answer(s State, c moments.Check, sums moments.Sums, own *Guess) (Output, Memory, error) {
-	o, err := c.Outcome(sums)
+	found, err := c.Find(in.Holdout)
 	if err != nil {
 		return Output{}, nil, fmt.Errorf("thresholdout: %w", err)
 	}
-	v, books := &verdict{c, o}, accountOf(s)
-	out := Output{Value: c.Value(o), Interval: v.interval(m.level(s)), Source: FromTraining, Margin: v.margin(), said: v}
+	books := accountOf(s)
+	out := Output{Value: found.Value(), Source: FromTraining, Margin: found.Margin(), found: found}
+	out.Interval, _ = found.Interval(m.level(s))
 	switch {
-	case o.Failed():
+	case found.Failed():
 		out.Source, out.Tokens = FromHoldout, 1
 		books.Paid += c.Price()
-	case own != nil && own.Value != nil:
+	case in.Guess != nil && in.Guess.Value != nil:
 		out.Source = FromGuess
 	}
-	if o.Wide() {
+	if found.Wide() {
 		books.Wide++
 	}
 	if books == accountOf(s) {
@@ -261,46 +149,25 @@ func (m *guessAndCheck) answer(s State, c moments.Check, sums moments.Sums, own 
 	return out, books, nil
 }
 
-// Release implements [Mechanism]. Margins may depend on the transcript and on the question, for the union that pays for them is over transcripts.
+// Release implements [Mechanism]: a mean is a statistic of which nothing else is known.
 func (m *guessAndCheck) Release(s State, in Input, _ Noise) (Output, Memory, error) {
-	c, err := m.meanCheck(s, in.Training, in.Guess)
-	if err != nil {
-		return Output{}, nil, err
-	}
-	// The squares are not asked about. They are as large as they can be.
-	sums := moments.Sums{Units: in.Holdout.N, Sum: in.Holdout.Sum}
-	sums.Squares.AddSums(in.Holdout.Sum, grid)
-	return m.answer(s, c, sums, in.Guess)
-}
-
-// ReleaseRoot implements [Equations].
-func (m *guessAndCheck) ReleaseRoot(s State, in RootInput) (Output, Memory, error) {
-	c, err := m.rootCheck(s, in)
-	if err != nil {
-		return Output{}, nil, err
-	}
-	return m.answer(s, c, in.Holdout.Sums, in.Guess)
+	return m.ReleaseStatistic(s, StatisticInput{in.Training, in.Holdout, in.Guess})
 }
 
 // Expected implements [Guesses].
 func (m *guessAndCheck) Expected(s State, training Mean, g *Guess) (value float64, _ *Interval, err error) {
-	c, err := m.meanCheck(s, training, g)
-	return m.passing(s, c, err)
+	return m.ExpectedStatistic(s, StatisticInput{Training: training, Guess: g})
 }
 
-// ExpectedRoot implements [Equations].
-func (m *guessAndCheck) ExpectedRoot(s State, in RootInput) (value float64, _ *Interval, err error) {
-	c, err := m.rootCheck(s, in)
-	return m.passing(s, c, err)
-}
-
-// passing is the answer if the guess passes at the narrowest margin.
-func (m *guessAndCheck) passing(s State, c moments.Check, err error) (float64, *Interval, error) {
+// ExpectedStatistic implements [Statistics]: the answer if the guess passes at the narrowest margins.
+func (m *guessAndCheck) ExpectedStatistic(s State, in StatisticInput) (value float64, _ *Interval, err error) {
+	c, err := m.plan(s, in)
 	if err != nil {
 		return 0, nil, err
 	}
-	v := verdict{c, moments.Outcome{Rank: 1}}
-	return c.Value(v.outcome), v.interval(m.level(s)), nil
+	found := c.Expected()
+	i, _ := found.Interval(m.level(s))
+	return found.Value(), i, nil
 }
 
 // Preview implements [Mechanism]: of a guess that passes at the narrowest margin, about a mean of which nothing else is known.
@@ -316,7 +183,7 @@ func (m *guessAndCheck) Preview(s State, value float64) *Interval {
 // Promise implements [Mechanism]: of a guess of one half that passes. Where the state does not say what its failures have said, it is what a failure about one half says.
 func (m *guessAndCheck) Promise(s State) (Promise, bool) {
 	if s.Tokens > 0 && s.Memory == nil {
-		c, err := m.ofMean(Mean{N: m.Training, Sum: m.Training * grid / 2}, grid/2)
+		c, err := m.plan(s, StatisticInput{Training: Mean{N: m.Training, Sum: m.Training * grid / 2}})
 		if err != nil {
 			return Promise{}, false
 		}
@@ -332,8 +199,12 @@ func (m *guessAndCheck) Promise(s State) (Promise, bool) {
 // At implements [Levels]. What an answer says of the holdout is a fact at every level.
 func (m *guessAndCheck) At(s State, o Output, level float64) (low, high float64, ok bool) {
 	other := *m
-	if other.Head, ok = m.at(level); !ok || o.said == nil {
+	if other.Head, ok = m.at(level); !ok || o.found == nil {
 		return 0, 0, false
 	}
-	return o.said.interval(other.level(s)).ends()
+	i, ok := o.found.Interval(other.level(s))
+	if !ok {
+		return 0, 0, false
+	}
+	return i.ends()
 }

@@ -55,11 +55,11 @@ func TestMarginsAgainstReference(t *testing.T) {
 	margin := func(n int64, confidence, guess, width float64) float64 {
 		// With one question the level is ln(2/beta).
 		m := &guessAndCheck{Head: Head{N: n, Training: n, Questions: 1, Confidence: confidence}, Deviations: 2}
-		c, err := m.meanCheck(State{}, mean(guess, n), &Guess{Value: &guess, HalfWidth: width})
+		c, err := m.plan(State{}, StatisticInput{Training: mean(guess, n), Guess: &Guess{Value: &guess, HalfWidth: width}})
 		if err != nil {
 			return 0
 		}
-		return float64(c.Ranks[0].Away) / float64(grid)
+		return c.Expected().Margin()
 	}
 	for _, r := range gncReferences(t, "gnc_mgf_width") {
 		var in struct {
@@ -95,33 +95,38 @@ func TestMarginsAgainstReference(t *testing.T) {
 }
 
 // stepper is one step of the mechanism, honest or with a fault.
-type stepper func(Guarantee, State, RootInput) (Output, State, error)
+type stepper func(Guarantee, State, StatisticInput) (Output, State, error)
 
 // transcripts sums, over every run of k questions, twice the probability e^-level that its next interval misses at one end. It walks the
 // mechanism's own states: at each of them the outcomes of one question, of a condition that a tenth of the units satisfy, are made by holdouts that bring them about, and a failure
 // counts as often as there are things that it can say.
 func transcripts(t *testing.T, p Guarantee, step stepper) (total float64) {
 	t.Helper()
-	at := func(h float64, spread int64) RootSums { return someUnits(p.N, p.N/10, h, spread) }
+	at := func(h float64, spread int64) RootSums {
+		r := someUnits(p.N, p.N/10, h, spread)
+		r.Partial = true
+		return r
+	}
 	holdouts := []RootSums{at(0.5, grid/8), at(0.5, grid/2), at(0, 0)} // a pass, a wide one, a failure
 	training := someUnits(p.Training, p.Training/10, 0.5, grid/8)
+	training.Partial = true
 	runs := map[State]float64{{}: 1}
 	for range p.Questions {
 		next := map[State]float64{}
 		for s, n := range runs {
 			total += n * 2 * math.Exp(-p.guessAndCheck().level(s))
 			for outcome, holdout := range holdouts {
-				in := RootInput{Training: training, Holdout: holdout, Partial: true}
-				c, err := p.guessAndCheck().rootCheck(s, in)
+				in := StatisticInput{Training: training, Holdout: holdout}
+				c, err := p.guessAndCheck().plan(s, in)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if o, err := c.Outcome(holdout.Sums); err != nil || o.Failed() != (outcome == 2) || o.Wide() != (outcome == 1) {
+				if o, err := c.Find(holdout); err != nil || o.Failed() != (outcome == 2) || o.Wide() != (outcome == 1) {
 					t.Fatalf("outcome %d is %+v, %v", outcome, o, err)
 				}
 				said := 1.0
 				if outcome == 2 {
-					said = float64(c.Cells) * 4 // and each of the ranks of a failure
+					said = float64(c.(rootCheck).Cells) * 4 // and each of the ranks of a failure
 				}
 				_, to, err := step(p, s, in)
 				if err != nil && !errors.Is(err, ErrNoTokens) {
@@ -142,8 +147,8 @@ func transcripts(t *testing.T, p Guarantee, step stepper) (total float64) {
 func TestTranscriptsArePaidFor(t *testing.T) {
 	const beta = 0.05
 	remember := func(change func(before State, a *account, next *State)) stepper {
-		return func(p Guarantee, s State, in RootInput) (Output, State, error) {
-			out, next, err := StepRoot(p, s, in)
+		return func(p Guarantee, s State, in StatisticInput) (Output, State, error) {
+			out, next, err := StepStatistic(p, s, in)
 			if err == nil {
 				a := accountOf(next)
 				change(s, &a, &next)
@@ -154,7 +159,7 @@ func TestTranscriptsArePaidFor(t *testing.T) {
 	}
 	for _, k := range []int64{2, 7, 20} {
 		p := must(t, Spec{Mechanism: GuessAndCheck, N: 2000, Training: 3000, Questions: k, Tokens: k})
-		cost := transcripts(t, p, StepRoot)
+		cost := transcripts(t, p, StepStatistic)
 		if !(cost <= beta*(1+1e-9)) || cost < 0.9*beta {
 			t.Errorf("%d questions: all transcripts cost %v", k, cost)
 		}

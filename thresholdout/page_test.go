@@ -39,7 +39,7 @@ var abilities = []struct {
 }{
 	{"compares", "compares the training part with the holdout, so that there must be one", able[Compares]},
 	{"guesses", "takes the analyst's own guess, and a half-width to check it at", able[Guesses]},
-	{"equations", "releases the root of an estimating equation as one question: a mean, over all units or under a condition, with an interval that follows its variance", able[Equations]},
+	{"statistics", "checks what is more than the mean of one row function as one question, such as a mean under a condition, with an interval that follows its own variance", able[Statistics]},
 	{"vectors", "releases several means as one, for the price of their variance", able[Vectors]},
 	{"selections", "says which of many means is the largest, for one question", able[Selections]},
 	{"slices", "gives each question units of its own, which must be alike", able[Slices]},

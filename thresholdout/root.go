@@ -2,89 +2,65 @@ package thresholdout
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
 // A question can be an estimating equation E(A - r·B) = 0 of two functions of a unit, 0 <= A <= B <= 1, B 0 or 1. Its root r = E A/E B is a mean over all
-// units, where B is 1, or over the units in which a condition holds. A mechanism whose intervals follow the question's own
-// variance releases the root as one question, for at most one token.
+// units, where B is 1, or over the units in which a condition holds. It is checked as one question by two moments
+// (docs/proofs/two-moments.md), for at most one token.
 
-// Equations is a mechanism that releases the roots of such equations. It takes guesses of them as of means.
-type Equations interface {
-	// ReleaseRoot is Mechanism.Release for a root.
-	ReleaseRoot(s State, in RootInput) (Output, Memory, error)
-	// ExpectedRoot is Guesses.Expected for a root.
-	ExpectedRoot(s State, in RootInput) (value float64, _ *Interval, err error)
-}
-
-// RootSums are the exact sums of an equation over one part.
+// RootSums are the exact sums of an equation over one part: a [Statistic].
 type RootSums struct {
 	All int64 // units of the part
 	moments.Sums
-	Higher *Higher // of the training part, where they are known: they plan narrower margins
+	Partial bool    // B is a condition; false: 1 at every unit
+	Binary  bool    // by its form A has no value but 0 and 1
+	Higher  *Higher // of the training part, where they are known: they plan narrower margins
 }
 
 // Higher are the sums of A³ and A⁴ over the units with B = 1, in steps of 2^-60; A² may have been rounded to 2^-30 before. Margins are planned by them; what is promised
 // never depends on them.
 type Higher struct{ Third, Fourth moments.Wide }
 
-// RootInput is what one root reads. Of [Equations.ExpectedRoot] the holdout's sums are not looked at.
-type RootInput struct {
-	Training, Holdout RootSums
-	Partial           bool   // B is a condition; false: 1 at every unit
-	Binary            bool   // by its form A has no value but 0 and 1
-	Guess             *Guess // the analyst's own, or nil
-}
-
-// StepRoot is Step for the root of an estimating equation.
-func StepRoot(g Guarantee, s State, in RootInput) (Output, State, error) {
-	m, ok := g.own.(Equations)
-	if !ok {
-		return Output{}, s, g.cannot("releases no roots of equations")
-	}
-	if err := g.pays(s, 1); err != nil {
-		return Output{}, s, err
-	}
-	if err := in.Holdout.check(g.N, in.Partial); err != nil {
-		return Output{}, s, fmt.Errorf("thresholdout: holdout: %w", err)
-	}
-	if err := in.Training.check(g.Training, in.Partial); err != nil {
-		return Output{}, s, fmt.Errorf("thresholdout: training: %w", err)
-	}
-	out, memory, err := m.ReleaseRoot(s, in)
-	if err != nil {
-		return Output{}, s, err
-	}
-	next := g.Spend(s, 1, out.Tokens)
-	next.Memory = memory
-	return out, next, nil
-}
-
-// ReleasesRoots reports whether the root of an equation can be released as one question.
-func (g Guarantee) ReleasesRoots() bool { _, ok := g.own.(Equations); return ok }
-
-// ExpectedRoot is [Guarantee.Expected] for a root: in says what the training part has and the analyst guesses.
-func (g Guarantee) ExpectedRoot(s State, in RootInput) (value float64, _ *Interval, err error) {
-	m, ok := g.own.(Equations)
-	if !ok {
-		return 0, nil, g.cannot("releases no roots of equations")
-	}
-	if err := in.Training.check(g.Training, in.Partial); err != nil {
-		return 0, nil, fmt.Errorf("thresholdout: training: %w", err)
-	}
-	return m.ExpectedRoot(s, in)
-}
-
-// check refuses sums that are not of so many units; those that no units have are refused by package moments.
-func (r RootSums) check(units int64, partial bool) error {
+// Fits implements [Statistic]. Sums that no units have are refused by package moments.
+func (r RootSums) Fits(units int64) error {
 	if r.All != units {
 		return fmt.Errorf("sums over %d units, the guarantee is about %d", r.All, units)
 	}
-	if r.Units < 0 || r.Units > r.All || !partial && r.Units != r.All {
+	if r.Units < 0 || r.Units > r.All || !r.Partial && r.Units != r.All {
 		return fmt.Errorf("a condition that holds in %d units of %d", r.Units, r.All)
 	}
 	return r.Sums.Check()
+}
+
+// Value implements [Statistic].
+func (r RootSums) Value() (float64, bool) {
+	return float64(r.Sum) / (float64(r.Units) * float64(grid)), r.Units > 0
+}
+
+// Plan implements [Statistic].
+func (r RootSums) Plan(by Planning) (Check, error) {
+	guess, err := by.guessed(r.mean())
+	if err != nil {
+		return nil, err
+	}
+	c, err := moments.PlanWith(r.training(guess), by.N, by.Deviations)
+	if err != nil {
+		return nil, err
+	}
+	if !c.Partial && !c.Binary {
+		// Where the planned variance is next to nothing to say, the check says nothing of it: then no share of the level is split.
+		silent := c
+		silent.Ranks = slices.Clone(c.Ranks)
+		silent.Ranks[0].Variance = silent.Ranks[1].Variance
+		if halfWidth(rootCheck{silent}.Expected(), by.Level) <= halfWidth(rootCheck{c}.Expected(), by.Level) {
+			c = silent
+		}
+	}
+	return rootCheck{c}.within(by)
 }
 
 // mean is the mean over the units with B = 1 in steps of the grid, rounded half up; one half where there are none.
@@ -96,9 +72,8 @@ func (r RootSums) mean() int64 {
 }
 
 // training is what the part tells of a question. Without the higher moments the fourth is taken as large as it can be with this variance.
-func (in RootInput) training(guess int64) moments.Training {
-	r := in.Training
-	t := moments.Training{All: r.All, Units: r.Units, Guess: float64(guess) / float64(grid), Binary: in.Binary, Partial: in.Partial}
+func (r RootSums) training(guess int64) moments.Training {
+	t := moments.Training{All: r.All, Units: r.Units, Guess: float64(guess) / float64(grid), Binary: r.Binary, Partial: r.Partial}
 	if r.Units == 0 {
 		return t
 	}
@@ -106,7 +81,7 @@ func (in RootInput) training(guess int64) moments.Training {
 	far := max(t.Mean, 1-t.Mean)
 	t.Fourth = t.Second * far * far
 	switch {
-	case in.Binary:
+	case r.Binary:
 		t.Fourth = t.Second * (1 - 3*t.Second)
 	case r.Higher != nil:
 		n := float64(r.Units)
@@ -117,4 +92,123 @@ func (in RootInput) training(guess int64) moments.Training {
 	}
 	t.Fourth = max(t.Fourth, 0)
 	return t
+}
+
+// guessed is the guess in steps: the analyst's own, or the training part's.
+func (by Planning) guessed(training int64) (int64, error) {
+	own := by.Guess
+	switch {
+	case own == nil || own.Value == nil:
+		return training, nil
+	case !(*own.Value >= 0 && *own.Value <= 1):
+		return 0, fmt.Errorf("thresholdout: guess %v is not within 0 and 1", *own.Value)
+	}
+	return int64(math.Floor(*own.Value*float64(grid) + 0.5)), nil
+}
+
+// rootCheck is the [Check] of a root.
+type rootCheck struct{ moments.Check }
+
+// within is the check at the half-width that the analyst asks for, if he does: one rank. All of it is public.
+func (c rootCheck) within(by Planning) (Check, error) {
+	own := by.Guess
+	if own == nil || own.HalfWidth == 0 {
+		return c, nil
+	}
+	if !(own.HalfWidth > 0 && own.HalfWidth <= 1) {
+		return nil, fmt.Errorf("thresholdout: half_width %v is not between 0 and 1", own.HalfWidth)
+	}
+	at, ok := c.WithHalfWidth(own.HalfWidth, by.Level)
+	if !ok {
+		none := c
+		none.Ranks = []moments.Rank{c.Ranks[0]}
+		none.Ranks[0].Away = 0
+		return nil, &WidthError{HalfWidth: own.HalfWidth, Least: halfWidth(none.Expected(), by.Level) + gridError, Planned: halfWidth(c.Expected(), by.Level)}
+	}
+	return rootCheck{at}, nil
+}
+
+// Find implements [Check].
+func (c rootCheck) Find(holdout Statistic) (Finding, error) {
+	sums, err := sumsOf(holdout)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.Outcome(sums)
+	return rootFinding{c.Check, o}, err
+}
+
+// sumsOf are the holdout's sums of a root, or of a mean.
+func sumsOf(holdout Statistic) (moments.Sums, error) {
+	switch h := holdout.(type) {
+	case RootSums:
+		return h.Sums, nil
+	case Mean:
+		// The squares are not asked about. They are as large as they can be.
+		sums := moments.Sums{Units: h.N, Sum: h.Sum}
+		sums.Squares.AddSums(h.Sum, grid)
+		return sums, nil
+	}
+	return moments.Sums{}, otherStatistic(rootCheck{}, holdout)
+}
+
+// Expected implements [Check].
+func (c rootCheck) Expected() Finding { return rootFinding{c.Check, moments.Outcome{Rank: 1}} }
+
+// rootFinding is the [Finding] of a root.
+type rootFinding struct {
+	check moments.Check
+	moments.Outcome
+}
+
+// Value implements [Finding].
+func (f rootFinding) Value() float64 { return f.check.Value(f.Outcome) }
+
+// Margin implements [Finding].
+func (f rootFinding) Margin() float64 {
+	if f.Failed() {
+		return 0
+	}
+	return float64(f.check.Ranks[f.Rank-1].Away) / float64(grid)
+}
+
+// Interval implements [Finding]. The holdout's sums are not among its arguments.
+func (f rootFinding) Interval(level float64) (*Interval, bool) {
+	low, high := f.check.Interval(f.Outcome, level)
+	near, reason, bound := f.Margin(), fromAgreement, BoundTwoMoments
+	if f.Failed() {
+		near, reason = 0.5/float64(f.check.Cells), fromRounding
+	}
+	if f.check.OneChain() {
+		bound = MethodGuessCheck
+	}
+	return intervalOf(f.Value(), low, high, near, reason, bound), true
+}
+
+// Fits, Value and Plan make a [Mean] a [Statistic]: one of which nothing is known but the training mean. Its variance is at most that of a 0/1 variable, and the check says
+// nothing of it.
+
+// Fits implements [Statistic].
+func (m Mean) Fits(units int64) error { return m.check(units) }
+
+// Value implements [Statistic].
+func (m Mean) Value() (float64, bool) {
+	return float64(m.Sum) / (float64(m.N) * float64(grid)), m.N > 0
+}
+
+// Plan implements [Statistic].
+func (m Mean) Plan(by Planning) (Check, error) {
+	guess, err := by.guessed((m.Sum + m.N/2) / m.N)
+	if err != nil {
+		return nil, err
+	}
+	p := float64(m.Sum) / float64(m.N) / float64(grid)
+	v := p * (1 - p)
+	c, err := moments.PlanWith(moments.Training{All: m.N, Units: m.N, Mean: p, Second: v, Fourth: max(0, v*(1-3*v)),
+		Guess: float64(guess) / float64(grid), Binary: true}, by.N, by.Deviations)
+	if err != nil {
+		return nil, err
+	}
+	c.Binary = false // it need not be: the exact tail is for what is 0/1 by its form
+	return rootCheck{c}.within(by)
 }

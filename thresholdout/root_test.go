@@ -26,7 +26,7 @@ func drawnSums(t *rapid.T, name string, all int64, partial, binary bool) (RootSu
 		}
 		values[i] = x
 	}
-	return RootSums{All: all, Sums: moments.Of(values)}, values
+	return RootSums{All: all, Sums: moments.Of(values), Partial: partial, Binary: binary}, values
 }
 
 // TestRootLaws: whether a root is refused depends on no holdout row. An answer is a function of its outcome: holdouts with other sums and the same outcome get the same
@@ -45,16 +45,17 @@ func TestRootLaws(t *testing.T) {
 		s := State{Questions: rapid.Int64Range(0, k-1).Draw(t, "asked")}
 		s.Tokens = rapid.Int64Range(0, min(p.Tokens-1, s.Questions)).Draw(t, "failed")
 		s.Memory = account{Wide: rapid.Int64Range(0, s.Questions-s.Tokens).Draw(t, "wide"), Paid: moments.Nats(s.Tokens << 20)}
-		in := RootInput{Partial: rapid.Bool().Draw(t, "partial"), Binary: rapid.Bool().Draw(t, "binary")}
-		in.Training, _ = drawnSums(t, "training", training, in.Partial, in.Binary)
-		var values []int64
-		in.Holdout, values = drawnSums(t, "holdout", n, in.Partial, in.Binary)
+		partial, binary := rapid.Bool().Draw(t, "partial"), rapid.Bool().Draw(t, "binary")
+		var in StatisticInput
+		in.Training, _ = drawnSums(t, "training", training, partial, binary)
+		holdout, values := drawnSums(t, "holdout", n, partial, binary)
+		in.Holdout = holdout
 		if rapid.Bool().Draw(t, "own") {
 			v := rapid.Float64Range(0, 1).Draw(t, "guess")
 			in.Guess = &Guess{Value: &v, HalfWidth: rapid.SampledFrom([]float64{0, 0, 0.2, 0.4, 0.8}).Draw(t, "half width")}
 		}
-		value, expected, refusal := p.ExpectedRoot(s, in)
-		out, next, err := StepRoot(p, s, in)
+		value, expected, refusal := p.ExpectedStatistic(s, in)
+		out, next, err := StepStatistic(p, s, in)
 		if refusal != nil {
 			var width *WidthError
 			if !errors.As(err, &width) || !reflect.DeepEqual(err, refusal) || next != s || width.HalfWidth >= width.Least {
@@ -62,7 +63,7 @@ func TestRootLaws(t *testing.T) {
 			}
 			again := in
 			again.Guess = &Guess{Value: in.Guess.Value, HalfWidth: width.Least}
-			if _, _, err := p.ExpectedRoot(s, again); err != nil && width.Least <= 1 {
+			if _, _, err := p.ExpectedStatistic(s, again); err != nil && width.Least <= 1 {
 				t.Fatalf("the least width is refused: %v", err)
 			}
 			return
@@ -70,9 +71,10 @@ func TestRootLaws(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i, o := out.Interval, out.said.outcome
+		found := out.found.(rootFinding)
+		i, o := out.Interval, found.Outcome
 		seen[map[bool]string{true: "failure", false: map[bool]string{true: "wide", false: "pass"}[o.Wide()]}[o.Failed()]]++
-		if h := float64(in.Holdout.Sum) / float64(in.Holdout.Units) / float64(grid); in.Holdout.Units > 0 && (h < i.Low-1e-12 || h > i.High+1e-12) {
+		if h := float64(holdout.Sum) / float64(holdout.Units) / float64(grid); holdout.Units > 0 && (h < i.Low-1e-12 || h > i.High+1e-12) {
 			t.Fatalf("the holdout's ratio %v is not in %+v", h, i)
 		}
 		if o == (moments.Outcome{Rank: 1}) && (out.Value != value || !reflect.DeepEqual(i, expected)) {
@@ -81,12 +83,15 @@ func TestRootLaws(t *testing.T) {
 		if g := in.Guess; g != nil && g.HalfWidth > 0 && out.Tokens == 0 && (i.High > out.Value+g.HalfWidth+1e-12 || i.Low < out.Value-g.HalfWidth-1e-12) {
 			t.Fatalf("%+v is wider than %v", i, g.HalfWidth)
 		}
+		if low, high := found.check.Interval(o, p.guessAndCheck().level(s)); i.Low != low || i.High != high {
+			t.Fatalf("%+v is not [%v, %v], the interval of %+v", i, low, high, o)
+		}
 		want := accountOf(s)
 		if o.Wide() {
 			want.Wide++
 		}
 		if o.Failed() {
-			want.Paid += out.said.check.Price()
+			want.Paid += found.check.Price()
 		}
 		failed := map[bool]int64{true: 1}[o.Failed()]
 		if next != (State{Questions: s.Questions + 1, Tokens: s.Tokens + failed, Memory: want}) || out.Tokens != failed {
@@ -97,11 +102,12 @@ func TestRootLaws(t *testing.T) {
 		for j, x := range values {
 			values[j] = min(max(x+rapid.Int64Range(-grid/64, grid/64).Draw(t, "moved"), 0), grid)
 		}
-		other.Holdout.Sums = moments.Of(values)
-		if same, err := out.said.check.Outcome(other.Holdout.Sums); err != nil || same != o {
+		holdout.Sums = moments.Of(values)
+		other.Holdout = holdout
+		if same, err := found.check.Outcome(holdout.Sums); err != nil || same != o {
 			return
 		}
-		if again, then, err := StepRoot(p, s, other); err != nil || !reflect.DeepEqual(again, out) || then != next {
+		if again, then, err := StepStatistic(p, s, other); err != nil || !reflect.DeepEqual(again, out) || then != next {
 			t.Fatalf("the outcome %+v has the answers %+v %+v and %+v %+v, %v", o, out, out.Interval, again, again.Interval, err)
 		}
 		seen["again"]++
@@ -118,8 +124,8 @@ func TestRootLaws(t *testing.T) {
 func TestRootsAreNarrow(t *testing.T) {
 	p := must(t, Spec{Mechanism: GuessAndCheck, N: 2000, Training: 4000, Questions: 100})
 	training := someUnits(4000, 4000, 0.3, grid/20)
-	width := func(in RootInput) float64 {
-		_, i, err := p.ExpectedRoot(State{}, in)
+	width := func(in RootSums) float64 {
+		_, i, err := p.ExpectedStatistic(State{}, StatisticInput{Training: in})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +135,7 @@ func TestRootsAreNarrow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without := width(RootInput{Training: training})
+	without := width(training)
 	var third, fourth moments.Wide
 	low, high := int64(math.Round(0.25*float64(grid))), int64(math.Round(0.35*float64(grid)))
 	for _, x := range []int64{low, high} {
@@ -140,13 +146,13 @@ func TestRootsAreNarrow(t *testing.T) {
 		}
 	}
 	training.Higher = &Higher{third, fourth}
-	with := width(RootInput{Training: training})
+	with := width(training)
 	if w := plain.High - plain.Low; !(with < without && without < w/3) {
 		t.Errorf("%v with the fourth moment, %v without, %v if it may vary", with, without, w)
 	}
-	binary := RootSums{All: 4000, Sums: moments.Sums{Units: 4000, Sum: 1200 * grid}}
+	binary := RootSums{All: 4000, Binary: true, Sums: moments.Sums{Units: 4000, Sum: 1200 * grid}}
 	binary.Squares.AddSums(1200*grid, grid)
-	if exact, w := width(RootInput{Training: binary, Binary: true}), plain.High-plain.Low; !(exact < w) || exact < w*0.9 {
+	if exact, w := width(binary), plain.High-plain.Low; !(exact < w) || exact < w*0.9 {
 		t.Errorf("by the exact tail %v, by Chernoff %v", exact, w)
 	}
 }

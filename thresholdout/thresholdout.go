@@ -72,7 +72,7 @@ type Output struct {
 	// Margin, of a guess that passed, is how far it was allowed to be from the holdout mean.
 	Margin float64
 
-	said *verdict // of guess_and_check: all that the answer says of the holdout
+	found Finding // of guess_and_check: all that the answer says of the holdout
 }
 
 // Choice is the outcome of [StepSelect].

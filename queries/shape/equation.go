@@ -17,13 +17,7 @@ type Equation struct {
 	Binary bool
 	Square *rowfn.Function
 
-	Words RootWords // what is said of the plan as a root; what is said of its means where it is empty
-}
-
-// RootWords is what a description says where the plan is released as the root of its equation.
-type RootWords struct {
-	Functions        []string
-	Combine, Instead string // Combine stands where Instead, the beginning of the plan's own, was
+	Words CheckWords // what is said of a plan that is released as the root of this equation
 }
 
 // Equations are another way to release the answer of a plan, for a mechanism whose intervals depend on the variance of A - r·B. One says

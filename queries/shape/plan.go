@@ -16,8 +16,10 @@ type Plan struct {
 	Decision  *Decision // makes a verdict of the answer; nil without one
 	Test      *Test     // makes p-values of the answer; nil without one
 	Equations Equations // of which the answer is made too; nil where that is not known
+	Checks    *Checks   // the form for a mechanism that checks statistics; nil: what follows from Equations
 	Words     Description
-	rooted    bool // it is released as the root of its equation: AsRoot
+
+	statistics []Statistic // by which it is released: AsChecked
 
 	// HoldoutOnly says that the row functions are about the rows of the holdout alone, since numbers for these came with the
 	// question: the training part has no say in them.

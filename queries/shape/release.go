@@ -116,8 +116,8 @@ func (p *Plan) Numbers() int {
 	if s, ok := p.Shape.(Search); ok {
 		return s.Steps
 	}
-	if p.rooted {
-		return 1
+	if p.Checked() {
+		return len(p.statistics)
 	}
 	return len(p.Functions)
 }

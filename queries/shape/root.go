@@ -2,7 +2,6 @@ package shape
 
 import (
 	"math"
-	"strings"
 
 	"github.com/holdoutd/holdoutd/rowfn"
 )
@@ -25,41 +24,14 @@ func (r Root) combine(o Outcome) Result {
 	return result
 }
 
-// Batch is what a pass has to sum for this equation alone.
+// Batch implements [Statistic]: what a pass has to sum for this equation alone.
 func (e *Equation) Batch() rowfn.Batch { return Equations{*e}.Batch() }
 
 // Sums are all five sums, of the sums of [Equation.Batch] over n units.
 func (e *Equation) Sums(s rowfn.Sums, n int64) EquationSums { return Equations{*e}.Sums(s, n)[0] }
 
-// AsRoot is the plan of the same answer, released as the root of its equation: one question, whatever the plan costs by its means. Its functions
-// are those of [Equation.Sampled]. A plan without an equation has none.
-func (p *Plan) AsRoot() *Plan {
-	if p.Rooted() {
-		return p
-	}
-	e := p.Equation()
-	rooted := *p
-	rooted.rooted = true
-	rooted.Functions = e.Sampled().Functions
-	rooted.Program = nil
-	if w := e.Words; w.Functions != nil {
-		rooted.Words.Functions = w.Functions
-		rooted.Words.Combine = w.Combine + strings.TrimPrefix(p.Words.Combine, w.Instead)
-	}
-	if e.B == nil && !e.Root {
-		return &rooted // a mean, whose shape is Affine
-	}
-	rooted.Shape = Root{e}
-	return &rooted
-}
-
-// Batch is the most that one pass over a part has to sum for the plan.
-func (p *Plan) Batch() rowfn.Batch {
-	if p.rooted {
-		return p.Equation().Sampled()
-	}
-	return rowfn.Batch{Functions: p.Functions}
-}
+// HalfWidths implements [Statistic].
+func (e *Equation) HalfWidths() bool { return true }
 
 // Equation is the equation that says the whole answer; nil where that is not known, or where the answer is made of several.
 func (p *Plan) Equation() *Equation {
@@ -68,9 +40,6 @@ func (p *Plan) Equation() *Equation {
 	}
 	return &p.Equations[0]
 }
-
-// Rooted says that the plan is released as the root of its equation.
-func (p *Plan) Rooted() bool { return p.rooted }
 
 // Scale is how much the answer moves when the only number that is released moves by one, in a holdout of n units; false where that
 // is not the same everywhere.
@@ -104,7 +73,7 @@ func isBinary(f rowfn.Function) bool {
 	return v.Op == rowfn.OpIf && end(v.Args[1]) && end(v.Args[2])
 }
 
-// Sampled is what a pass over the training part has to sum: what [Equation.Batch] has, and, where A's square is known as a row function, the products of A and its
+// Sampled implements [Statistic]: what a pass over the training part has to sum is what [Equation.Batch] has, and, where A's square is known as a row function, the products of A and its
 // square, and of the square by itself. Margins are planned by them.
 func (e *Equation) Sampled() rowfn.Batch {
 	b := e.Batch()

@@ -1,0 +1,94 @@
+package shape
+
+import (
+	"strings"
+
+	"github.com/holdoutd/holdoutd/rowfn"
+)
+
+// Statistic is a question that can be checked as one, as a plan declares it: more than the mean of one row function, and for a mechanism that checks guesses one question and at most
+// one token. A plan says what is to be summed of each part; package session knows how those sums make the statistic of package thresholdout.
+// Its value, like a mean's, is in [0,1]: 0 is the low end of the range of what the plan makes of it.
+type Statistic interface {
+	// Batch is what a pass over a part has to sum, of which the outcome is found.
+	Batch() rowfn.Batch
+	// Sampled is what a pass over the training part has to sum: all of Batch, in the same places, and what else margins are planned by.
+	Sampled() rowfn.Batch
+	// HalfWidths says that a half-width of its own can be planned. Where it cannot, a query that names one is refused.
+	HalfWidths() bool
+}
+
+// Checks is a plan's other form, for a mechanism that checks statistics: each is one number, released by itself, and Shape makes the answer of these
+// numbers.
+type Checks struct {
+	Statistics []Statistic
+	Shape      Shape
+	Words      CheckWords
+}
+
+// CheckWords is what a description says where the plan is released by its [Checks]; what is said of its means where it is empty.
+type CheckWords struct {
+	Functions        []string
+	Combine, Instead string // Combine stands where Instead, the beginning of the plan's own, was
+}
+
+// AsChecked is the plan of the same answer, released by its [Checks]: those that it declares, or else those that follow from its equations. A plan that has none is
+// left as it is. Its functions are those of the passes over the training part.
+func (p *Plan) AsChecked() *Plan {
+	if p.Checked() {
+		return p
+	}
+	c := p.Checks
+	if c == nil {
+		c = p.byEquations()
+	}
+	if c == nil {
+		return p
+	}
+	checked := *p
+	checked.statistics, checked.Shape = c.Statistics, c.Shape
+	checked.Functions, checked.Program = nil, nil
+	for _, s := range c.Statistics {
+		checked.Functions = append(checked.Functions, s.Sampled().Functions...)
+	}
+	if w := c.Words; w.Functions != nil {
+		checked.Words.Functions = w.Functions
+		checked.Words.Combine = w.Combine + strings.TrimPrefix(p.Words.Combine, w.Instead)
+	}
+	return &checked
+}
+
+// byEquations are the checks that follow from a plan's equations; nil where there are none.
+func (p *Plan) byEquations() *Checks {
+	e := p.Equation()
+	if e == nil || !e.Whole {
+		return nil
+	}
+	c := &Checks{Statistics: []Statistic{e}, Shape: p.Shape, Words: e.Words}
+	if e.B != nil || e.Root {
+		c.Shape = Root{e}
+	}
+	return c // a mean's shape is Affine
+}
+
+// Checked says that the plan is released by its statistics.
+func (p *Plan) Checked() bool { return p.statistics != nil }
+
+// Statistics are those by which the plan is released; nil where it is released by the means of its functions.
+func (p *Plan) Statistics() []Statistic { return p.statistics }
+
+// Pass is what one pass over a part has to sum for the plan, one statistic after another; sampled says that it is the training part. The pass over
+// the training part sums the more.
+func (p *Plan) Pass(sampled bool) (all rowfn.Batch) {
+	if !p.Checked() {
+		return rowfn.Batch{Functions: p.Functions}
+	}
+	for _, s := range p.statistics {
+		if sampled {
+			all.Join(s.Sampled())
+		} else {
+			all.Join(s.Batch())
+		}
+	}
+	return all
+}

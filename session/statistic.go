@@ -1,0 +1,39 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/queries/shape"
+	"github.com/holdoutd/holdoutd/rowfn"
+	"github.com/holdoutd/holdoutd/thresholdout"
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
+)
+
+// statisticOf is what a part of n units says to a statistic that a plan declares: of the next of the sums that one pass made, in the order of
+// [queries.Plan.Pass]. sampled says that it is the training part. It is the one place where what the language declares and what mechanisms check meet: a new kind of
+// statistic has a line here.
+func statisticOf(declared shape.Statistic, sums *rowfn.Sums, n int64, sampled bool) thresholdout.Statistic {
+	batch := declared.Batch()
+	if sampled {
+		batch = declared.Sampled()
+	}
+	own := sums.Cut(batch)
+	switch d := declared.(type) {
+	case *shape.Equation:
+		return rootOf(d, own, n, sampled)
+	}
+	panic(fmt.Sprintf("session: no statistic is known for %T", declared))
+}
+
+// rootOf are the sums of an equation in which B is 0 or 1.
+func rootOf(e *shape.Equation, sums rowfn.Sums, n int64, sampled bool) thresholdout.RootSums {
+	all := e.Sums(sums, n)
+	r := thresholdout.RootSums{All: n, Partial: e.B != nil, Binary: e.Binary,
+		Sums: moments.Sums{Units: all.B / rowfn.One, Sum: all.A, Squares: moments.Wide(all.AA)}}
+	if sampled {
+		if third, fourth, ok := e.Higher(sums); ok {
+			r.Higher = &thresholdout.Higher{Third: moments.Wide(third), Fourth: moments.Wide(fourth)}
+		}
+	}
+	return r
+}

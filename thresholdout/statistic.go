@@ -1,0 +1,136 @@
+package thresholdout
+
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
+)
+
+// A question can be about more than the mean of one row function, and still be checked as one: the root of an equation, the difference of two, a quantile, a
+// number of pairs of units. It is planned from the training part's exact sums and a guess; the holdout's exact sums decide which of finitely many outcomes there is; what
+// an answer says is a function of the outcome, of a level and of public facts. That is all that a mechanism that checks guesses has to know of a question, and
+// all that the union over its transcripts needs. A new kind of question is a file of its own with the three types below; no mechanism has a case for it.
+
+// Statistic is what one part, the training part or the holdout, has to say to a question that is checked as one: its exact sums, with the public facts that say
+// which question it is. Both parts' are of the same type.
+type Statistic interface {
+	// Fits is an error where the sums are not those of so many units.
+	Fits(units int64) error
+	// Value is what the part itself answers, in [0,1]; false where it has no answer, as where no unit satisfies a condition.
+	Value() (float64, bool)
+	// Plan is how the question is checked, from the training part's sums. An error, which may be a [*WidthError], refuses the question: it is
+	// a function of what is planned by, and so of public facts.
+	Plan(by Planning) (Check, error)
+}
+
+// Planning is what a check is planned by beside the training part's sums: public facts and earlier answers.
+type Planning struct {
+	N          int64   // units of the holdout
+	Questions  int64   // of the guarantee
+	Deviations float64 // z: how many standard deviations of training minus holdout the narrowest margin leaves room for
+	Level      float64 // E of the question, in nats (moments.Urn)
+	Guess      *Guess  // the analyst's own, or nil
+}
+
+// Check is how one question is checked. It is public: the holdout's sums are no part of it.
+type Check interface {
+	// Find compares the holdout's sums with the plan, exactly, at the level that the check was planned for. It is the only place where the holdout is looked at. An error says that the sums
+	// are those of no units, or of another question.
+	Find(holdout Statistic) (Finding, error)
+	// Expected is the finding of a guess that passes at the narrowest margins.
+	Expected() Finding
+	// Price is what a failure adds to the levels of later questions, the logarithm of how many things it may say.
+	Price() moments.Nats
+}
+
+// Finding is all that an answer says of the holdout: an outcome of a check, one of finitely many that were public before.
+type Finding interface {
+	Failed() bool // it costs a token
+	Wide() bool   // it counts as a wide pass
+	Value() float64
+	// Margin is how far a guess that passed may be from what the holdout has; 0 of a failure.
+	Margin() float64
+	// Interval is the answer's at the level E: within [0,1], missed with probability at most e^-E on each side, over all outcomes of the question together. It is
+	// false where nothing is known at this level; at the level that the check was planned for it is known.
+	Interval(level float64) (*Interval, bool)
+}
+
+// Statistics is a mechanism that checks such questions. It takes guesses of them as of means.
+type Statistics interface {
+	// ReleaseStatistic is Mechanism.Release for a statistic.
+	ReleaseStatistic(s State, in StatisticInput) (Output, Memory, error)
+	// ExpectedStatistic is Guesses.Expected for a statistic.
+	ExpectedStatistic(s State, in StatisticInput) (value float64, _ *Interval, err error)
+}
+
+// StatisticInput is what one such question reads. Of [Statistics.ExpectedStatistic] the holdout's sums are not looked at.
+type StatisticInput struct {
+	Training, Holdout Statistic
+	Guess             *Guess // the analyst's own, or nil
+}
+
+// StepStatistic is Step for a question that is checked as one.
+func StepStatistic(g Guarantee, s State, in StatisticInput) (Output, State, error) {
+	m, ok := g.own.(Statistics)
+	if !ok {
+		return Output{}, s, g.cannot("checks no statistics")
+	}
+	if err := g.pays(s, 1); err != nil {
+		return Output{}, s, err
+	}
+	if err := in.Holdout.Fits(g.N); err != nil {
+		return Output{}, s, fmt.Errorf("thresholdout: holdout: %w", err)
+	}
+	if err := in.Training.Fits(g.Training); err != nil {
+		return Output{}, s, fmt.Errorf("thresholdout: training: %w", err)
+	}
+	out, memory, err := m.ReleaseStatistic(s, in)
+	if err != nil {
+		return Output{}, s, err
+	}
+	next := g.Spend(s, 1, out.Tokens)
+	next.Memory = memory
+	return out, next, nil
+}
+
+// ChecksStatistics reports whether a statistic can be released as one question.
+func (g Guarantee) ChecksStatistics() bool { _, ok := g.own.(Statistics); return ok }
+
+// ExpectedStatistic is [Guarantee.Expected] for a statistic: in says what the training part has and the analyst guesses.
+func (g Guarantee) ExpectedStatistic(s State, in StatisticInput) (value float64, _ *Interval, err error) {
+	m, ok := g.own.(Statistics)
+	if !ok {
+		return 0, nil, g.cannot("checks no statistics")
+	}
+	if err := in.Training.Fits(g.Training); err != nil {
+		return 0, nil, fmt.Errorf("thresholdout: training: %w", err)
+	}
+	return m.ExpectedStatistic(s, in)
+}
+
+// otherStatistic is the error of a check that is given the sums of another kind of question.
+func otherStatistic(check Check, holdout Statistic) error {
+	return fmt.Errorf("thresholdout: sums of a %T for %T", holdout, check)
+}
+
+// halfWidth is how far an interval reaches from the answer's value, on its farther side.
+func halfWidth(f Finding, level float64) float64 {
+	i, ok := f.Interval(level)
+	if !ok {
+		return 1
+	}
+	return max(i.High-f.Value(), f.Value()-i.Low)
+}
+
+// intervalOf is an interval whose half-width has two parts: near, for this reason, and the rest.
+func intervalOf(value, low, high, near float64, reason, bound string) *Interval {
+	half := max(high-value, value-low)
+	near = min(near, half) // a side that is cut off at 0 or 1
+	return &Interval{Low: low, High: high, Bound: bound, Parts: map[string]float64{reason: near, "sampling_and_adaptivity": half - near}}
+}
+
+// Names of the parts of a half-width that a check's own margins, or cells, are.
+const (
+	fromAgreement = "agreement"
+	fromRounding  = "rounding"
+)
