@@ -264,6 +264,7 @@ func sharesOf(cells ...func(person) bool) func(votes, float64) []float64 {
 // statements are queries of every type and with every kind of member. Those of a plain pair are asked with one vote a unit and with one a row.
 func statements() []statement {
 	errorOf := func(p person) float64 { return p.y - (2*p.s - 1) }
+	above := func(p person) bool { return p.s > 0.5 }
 	right := func(p person) bool { return p.z == (p.s > 0.5) }
 	logLoss := func(p person) float64 {
 		q := between(p.s, 0.05, 0.95)
@@ -298,6 +299,12 @@ func statements() []statement {
 		{`"type":"compare","a":{"type":"accuracy","label":"z","prediction":"s > 0.5"},"b":{"type":"fraction","of":"w"}`, nil,
 			meanOf(func(p person) float64 { return indicatorOf(p.w) - indicatorOf(right(p)) })},
 		{`"type":"accuracy","label":"z","prediction":"s > 0.5"`, nil, sharesOf(right)},
+		{`"type":"precision","label":"z","prediction":"s > 0.5"`, nil, one(func(v votes) float64 { return v.in(above).share(isZ) })},
+		{`"type":"recall","label":"z","prediction":"s"`, nil, one(func(v votes) float64 { return v.in(isZ).share(above) })},
+		{`"type":"f1","label":"z","prediction":"s > 0.5"`, nil, one(func(v votes) float64 {
+			j := v.in(func(p person) bool { return p.z || above(p) }).share(func(p person) bool { return p.z && above(p) })
+			return 2 * j / (1 + j)
+		})},
 		{`"type":"loss","loss":"log","label":"z","prediction":"s","clip":0.05`, nil, meanOf(logLoss)},
 		{`"type":"loss","loss":"brier","label":"z","prediction":"s"`, nil, meanOf(func(p person) float64 { return (indicatorOf(p.z) - p.s) * (indicatorOf(p.z) - p.s) })},
 		{`"type":"loss","loss":"zero_one","label":"z","prediction":"s","threshold":0.3`, nil, sharesOf(func(p person) bool { return p.z != (p.s > 0.3) })},

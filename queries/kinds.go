@@ -31,7 +31,7 @@ type body interface {
 var kinds = []kind{meanKind, fractionKind, countKind, sumKind, screenKind,
 	varianceKind, stddevKind, covarianceKind, correlationKind, quantileKind, medianKind, histogramKind, frequenciesKind, groupsKind,
 	compareKind, argmaxKind, passesKind, differenceKind, testKind,
-	accuracyKind, lossKind, rmseKind, r2Kind, aucKind, calibrationKind, confusionKind, gradientKind}
+	accuracyKind, precisionKind, recallKind, f1Kind, lossKind, rmseKind, r2Kind, aucKind, calibrationKind, confusionKind, gradientKind}
 
 // Types are the names of the query types.
 func Types() []string {

@@ -122,27 +122,16 @@ func (q *prediction) right(c *compiler, threshold *float64) (*rowfn.Node, string
 // cells are the conditions that the label is class i and the predicted class j, with the names of the classes; nil with a
 // violation.
 func (q *prediction) cells(c *compiler, threshold *float64) ([][]*rowfn.Node, []string) {
-	p, ok := q.predictor(c)
-	if !ok {
+	label, picked, classes := q.classes(c, threshold)
+	if label == nil {
 		return nil, nil
 	}
 	names := []string{"false", "true"}
-	var label, picked []*rowfn.Node
-	if p.classes != nil {
-		if threshold != nil {
-			c.add(c.pointer+"/threshold", "is for a model with one output; one with classes predicts the largest score")
-		}
+	if classes != nil {
 		names = names[:0]
-		for _, class := range p.classes {
+		for _, class := range classes {
 			names = append(names, class.Text)
 		}
-		label, picked = c.isClass(q.Label, p.classes), p.picked()
-	} else if truth := c.condition("label", q.Label); truth != nil {
-		above := p.above(*orDefault(threshold, defaultThreshold))
-		label, picked = []*rowfn.Node{rowfn.Not(truth), truth}, []*rowfn.Node{rowfn.Not(above), above}
-	}
-	if label == nil {
-		return nil, nil
 	}
 	cells := make([][]*rowfn.Node, len(label))
 	for i := range label {
@@ -151,6 +140,27 @@ func (q *prediction) cells(c *compiler, threshold *float64) ([][]*rowfn.Node, []
 		}
 	}
 	return cells, names
+}
+
+// classes are, for each class, the conditions that the label is it and that it is predicted; of a model with one output, for false and true, and then classes is nil. No
+// label is a violation.
+func (q *prediction) classes(c *compiler, threshold *float64) (label, picked []*rowfn.Node, classes []model.Class) {
+	p, ok := q.predictor(c)
+	if !ok {
+		return nil, nil, nil
+	}
+	if p.classes != nil {
+		if threshold != nil {
+			c.add(c.pointer+"/threshold", "is for a model with one output; one with classes predicts the largest score")
+		}
+		return c.isClass(q.Label, p.classes), p.picked(), p.classes
+	}
+	truth := c.condition("label", q.Label)
+	if truth == nil {
+		return nil, nil, nil
+	}
+	above := p.above(*orDefault(threshold, defaultThreshold))
+	return []*rowfn.Node{rowfn.Not(truth), truth}, []*rowfn.Node{rowfn.Not(above), above}, nil
 }
 
 // numbers are the label and the prediction; nil with a violation.

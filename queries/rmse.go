@@ -58,7 +58,7 @@ func (q *rmse) compile(c *compiler) *Plan {
 		return math.Sqrt(max(m[0].Value, 0)) * largest, m[0].Bounds.Sqrt().Mul(interval.Point(largest)), true
 	})
 	root := m.Equation(p.Range)
-	root.Root = true
+	root.Link = shape.SquareRoot
 	p.Equations = shape.Equations{root}
 	errorText := fmt.Sprintf("%s - %s clamped to ±%v", q.Label.Canonical(), q.name(), largest)
 	p.Words = Description{

@@ -28,10 +28,19 @@ func (c *compiler) target(format string, args ...any) string {
 
 // sayAverage says what [shape.Average] asks and how it answers. what is the mean's name, value the row's value in words.
 func (c *compiler) sayAverage(p *Plan, what, value string, where *expr.Syntax, weight Weight) {
+	condition := ""
+	if where != nil {
+		condition = where.Canonical()
+	}
+	c.sayAmong(p, what, value, condition, weight)
+}
+
+// sayAmong is sayAverage for a condition in words; "" for all rows.
+func (c *compiler) sayAmong(p *Plan, what, value, where string, weight Weight) {
 	d := &p.Words
 	in := ""
-	if where != nil {
-		in = " over the rows in which " + where.Canonical()
+	if where != "" {
+		in = " over the rows in which " + where
 	}
 	switch {
 	case len(p.Functions) == 1 && !c.grouped:
@@ -47,11 +56,11 @@ func (c *compiler) sayAverage(p *Plan, what, value string, where *expr.Syntax, w
 		d.Combine = quotient(p.Range)
 		d.Target = c.target("the %s%s%s", what, in, c.sayRowVotes())
 	case c.grouped:
-		d.Functions = []string{"the mean over the unit's rows in which " + where.Canonical() + " of u, " + place(p.Range, value) + "; 0 if there are none", "the same of 1 - u"}
+		d.Functions = []string{"the mean over the unit's rows in which " + where + " of u, " + place(p.Range, value) + "; 0 if there are none", "the same of 1 - u"}
 		d.Combine = quotient(p.Range)
 		d.Target = c.target("the mean over units of each unit's own %s%s, over the units that have one", what, in)
 	default:
-		d.Functions = []string{"u where " + where.Canonical() + ", else nothing; u is " + place(p.Range, value), "1 - u where " + where.Canonical() + ", else nothing"}
+		d.Functions = []string{"u where " + where + ", else nothing; u is " + place(p.Range, value), "1 - u where " + where + ", else nothing"}
 		d.Combine = quotient(p.Range)
 		d.Target = c.target("the %s%s", what, in)
 	}
@@ -60,14 +69,14 @@ func (c *compiler) sayAverage(p *Plan, what, value string, where *expr.Syntax, w
 
 // sayRoot says what an average under a condition is where it is released as the root of its equation: what is said of the plan's two means is
 // replaced, and what follows it stays.
-func (c *compiler) sayRoot(p *Plan, where *expr.Syntax) {
+func (c *compiler) sayRoot(p *Plan, where string) {
 	e := p.Equation()
 	if e == nil || e.B == nil || !e.Whole {
 		return
 	}
-	last := "1 where " + where.Canonical() + ", else 0"
+	last := "1 where " + where + ", else 0"
 	if c.grouped {
-		last = "1 if the unit has a row in which " + where.Canonical() + ", else 0"
+		last = "1 if the unit has a row in which " + where + ", else 0"
 	}
 	e.Words = shape.CheckWords{Functions: []string{p.Words.Functions[0], last}, Instead: p.Words.Combine,
 		Combine: "the sum of the first divided by that of the second, as one question"}

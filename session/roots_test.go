@@ -141,6 +141,9 @@ func TestRootsAreTheAnswers(t *testing.T) {
 		{`{"type":"loss","loss":"zero_one","label":"x1 > 0.05","prediction":"x2 > 0.05","where":"c < 0.3"}`, 1},
 		{`{"type":"compare","a":{"type":"mean","of":"x1","range":[0,1]},"b":{"type":"mean","of":"x2","range":[0,1]},"where":"c < 0.3"}`, 1},
 		{`{"type":"rmse","label":"x1","prediction":"x2","max_error":1,"where":"c < 0.3"}`, 1},
+		{`{"type":"precision","label":"x1 > 0.05","prediction":"x2 > 0.05","where":"c < 0.3"}`, 1},
+		{`{"type":"recall","label":"x1 > 0.05","prediction":"x2"}`, 1},
+		{`{"type":"f1","label":"x1 > 0.05","prediction":"x2 > 0.05"}`, 1},
 		{`{"type":"count","of":"x1 > 0.05"}`, 1},
 		{`{"type":"mean","of":"x0","range":[0,1],"weights":{"of":"c","range":[0,1]}}`, 2},
 	} {

@@ -191,6 +191,8 @@ var testable = []string{
 	`{"type":"difference","of":"x","range":[0,1023],"between":["y > 0.0"]}`,
 	`{"type":"difference","of":"x > 500","between":["g == 'a'","g == 'b'"],"where":"y < 1.2"}`,
 	`{"type":"accuracy","label":"w","prediction":"x > 500"}`,
+	`{"type":"precision","label":"w","prediction":"y > 0.0"}`,
+	`{"type":"f1","label":"w","prediction":"y > 0.0","where":"y < 1.2"}`,
 	`{"type":"loss","loss":"absolute","label":"y","prediction":"x / 1000","range":[0,2]}`,
 	`{"type":"rmse","label":"y","prediction":"x / 1000","max_error":2,"where":"w"}`,
 	`{"type":"r2","label":"y","prediction":"y / 2","range":[-2,2]}`,

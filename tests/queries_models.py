@@ -66,6 +66,9 @@ def check_classifier(model, x, name):
     loose = 1e-5 if name.startswith("xgboost") else 1e-7
     near(ask(everything, type="accuracy", **common)["value"], metrics.accuracy_score(y, model.predict(x)), 4 * GRID, name + " accuracy")
     near(ask(everything, type="accuracy", threshold=0.3, **common)["value"], np.mean(y == (p > 0.3)), 4 * GRID, name + " accuracy at 0.3")
+    near(ask(everything, type="precision", **common)["value"], metrics.precision_score(y, model.predict(x)), 20 * GRID, name + " precision")
+    near(ask(everything, type="recall", threshold=0.3, **common)["value"], metrics.recall_score(y, p > 0.3), 20 * GRID, name + " recall at 0.3")
+    near(ask(everything, type="f1", **common)["value"], metrics.f1_score(y, model.predict(x)), 20 * GRID, name + " f1")
     near(ask(everything, type="loss", loss="zero_one", **common)["value"], metrics.zero_one_loss(y, model.predict(x)), 4 * GRID, name + " zero_one")
     near(ask(everything, type="loss", loss="log", clip=0.01, **common)["value"], clipped_log_loss(y, p, 0.01), loose, name + " log")
     near(ask(everything, type="loss", loss="brier", **common)["value"], metrics.brier_score_loss(y, p), loose, name + " brier")
@@ -100,6 +103,11 @@ def check_classes(model, x, label, name):
     given = np.clip(p[np.arange(N), [classes.index(v) for v in y]], 0.01, 0.99)
     near(ask(everything, type="loss", loss="log", clip=0.01, **common)["value"], -np.log(given).mean(), loose, name + " log")
     near(ask(everything, type="loss", loss="brier", **common)["value"], metrics.brier_score_loss(y, p, labels=classes, scale_by_half=True), loose, name + " brier")
+    for i, positive in enumerate(classes):
+        for kind, score in (("precision", metrics.precision_score), ("recall", metrics.recall_score), ("f1", metrics.f1_score)):
+            positive = positive if isinstance(positive, str) else float(positive)
+            want = score(y, predicted, labels=classes, average=None)[i]
+            near(ask(everything, type=kind, positive=positive, **common)["value"], want, 100 * GRID, f"{name} {kind} of {positive}")
     got, want = items(ask(everything, type="confusion", **common)), metrics.confusion_matrix(y, predicted, normalize="all")
     for i, a in enumerate(classes):
         for j, b in enumerate(classes):

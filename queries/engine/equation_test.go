@@ -35,6 +35,10 @@ func TestEquations(t *testing.T) {
 		`{"type":"rmse","label":"income","prediction":"age * 1000","max_error":50000,"where":"age > 30"}`,
 		`{"type":"rmse","label":"income","prediction":"age * 1000","max_error":50000}`,
 		`{"type":"covariance","x":"age","y":"income","range_x":[18,90],"range_y":[0,100000],"center_x":50,"scale_x":20,"center_y":50000,"scale_y":20000,"where":"age > 30"}`,
+		`{"type":"precision","label":"income > 60000","prediction":"age > 50","where":"age > 30"}`,
+		`{"type":"recall","label":"income > 60000","prediction":"age / 100"}`,
+		`{"type":"f1","label":"income > 60000","prediction":"age > 50"}`,
+		`{"type":"f1","label":"income > 60000","prediction":"age > 50","weight":"row"}`,
 		`{"type":"compare","a":{"type":"fraction","of":"age > 50"},"b":{"type":"fraction","of":"income > 50000"},"where":"age > 20"}`,
 		`{"type":"sum","of":"income","range":[0,100000]}`,
 		`{"type":"histogram","of":"age","edges":[0,50,100]}`,
@@ -107,7 +111,7 @@ func TestEquations(t *testing.T) {
 			}
 		}
 	}
-	if has != 2*19 {
+	if has != 2*23 {
 		t.Errorf("%d plans have equations, want 38", has)
 	}
 }
@@ -137,8 +141,11 @@ func checkEquation(t *testing.T, s *Table, body string, e *shape.Equation, got s
 		t.Errorf("%s: %+v, all sums are %+v", body, got, all)
 	}
 	root := float64(got.A) / float64(got.B)
-	if e.Root {
+	switch e.Link {
+	case shape.SquareRoot:
 		root = math.Sqrt(root)
+	case shape.Dice:
+		root = 2 * root / (1 + root)
 	}
 	root = e.Range.Low + (e.Range.High-e.Range.Low)*root
 	if e.PerUnit {

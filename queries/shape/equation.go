@@ -3,13 +3,13 @@ package shape
 import "github.com/holdoutd/holdoutd/rowfn"
 
 // Equation is an estimating equation E(A - r·B) = 0 of two row functions, with 0 <= A <= B <= 1 at every unit. Its root r = E A/E B is in
-// [0,1], and what it says is r moved to Range.
+// [0,1], and what it says is the link of r moved to Range.
 type Equation struct {
 	A       rowfn.Function
 	B       *rowfn.Function // nil: 1 at every unit, so that r is a mean
 	Whole   bool            // B is 0 or 1 at every unit, so that r is a mean over the units in which it is 1; of course where B is nil
 	Range   Range           // r = 0 is Low, r = 1 is High
-	Root    bool            // it says the square root of r, moved to Range
+	Link    Link            // it says this of r, moved to Range
 	PerUnit bool            // it says that times the number of units
 
 	// Binary says that A has no value but 0 and 1, by its form; Square is A², where that is a row function. Both are known where units are

@@ -54,7 +54,7 @@ func Average(f rowfn.Function, where *rowfn.Node, rows bool) *Plan {
 	if rows {
 		all.PerUnit = rowfn.UnitShare
 	}
-	return &Plan{Functions: []rowfn.Function{f, complement(f)}, Range: r, Shape: Share{r}, Equations: Equations{{A: f, B: &all, Whole: !rows, Range: r}}}
+	return &Plan{Functions: []rowfn.Function{f, complement(f)}, Range: r, Shape: Share{Range: r}, Equations: Equations{{A: f, B: &all, Whole: !rows, Range: r}}}
 }
 
 // Weighted is the plan of a mean of f's value in which rows have weights: weight is a number from 0 to high, never null. With u in
@@ -66,7 +66,7 @@ func Weighted(f rowfn.Function, weight *rowfn.Node, high float64, where *rowfn.N
 	up := rowfn.Div(rowfn.Sub(value, rowfn.Const(r.Low)), width)
 	down := rowfn.Div(rowfn.Sub(rowfn.Const(r.High), value), width)
 	all := rowfn.Function{Value: part, Lo: 0, Hi: 1, Where: where}
-	p := &Plan{Range: r, Shape: Share{r}}
+	p := &Plan{Range: r, Shape: Share{Range: r}}
 	for _, u := range []*rowfn.Node{up, down} {
 		product := rowfn.Function{Value: rowfn.Mul(part, u), Lo: 0, Hi: 1, Where: where}
 		if rows {
@@ -87,10 +87,16 @@ func (p *Plan) ScaleBy(factor float64) {
 	case Affine:
 		p.Shape = Affine{Low: p.Range.Low, High: p.Range.High}
 	case Share:
-		p.Shape = Share{p.Range}
+		p.Shape = Share{Range: p.Range}
 	default:
 		panic("shape: only an average has a scale")
 	}
+}
+
+// LinkBy makes the answer of a plan of [Average] under a condition the link of what it was. Its range is [0,1].
+func (p *Plan) LinkBy(l Link) {
+	p.Shape = Share{Range: p.Range, Link: l}
+	p.Equations[0].Link = l
 }
 
 // complement is 1 minus a row function, in the rows in which its condition holds.
@@ -122,14 +128,19 @@ func Opposite(f rowfn.Function) rowfn.Function {
 	return rowfn.Function{Value: rowfn.Sub(rowfn.Const(0), InUnits(f)), Lo: -f.Hi, Hi: -f.Lo, Null: -f.Null}
 }
 
-// Share is the shape of a quotient a/(a+b) of the means of two row functions, moved to a range.
-type Share struct{ Range Range }
+// Share is the shape of a quotient a/(a+b) of the means of two row functions, or of its link, moved to a range.
+type Share struct {
+	Range Range
+	Link  Link // the answer is this of the quotient
+}
 
 func (s Share) items() []string          { return nil }
-func (s Share) combine(o Outcome) Result { return shareOf(o.Parts[0], o.Parts[1], s.Range) }
+func (s Share) combine(o Outcome) Result { return linkedShare(o.Parts[0], o.Parts[1], s.Range, s.Link) }
 
 // shareOf is a/(a+b), moved to a range: it rises with a and falls with b, which are free of each other.
-func shareOf(a, b Part, r Range) Result {
+func shareOf(a, b Part, r Range) Result { return linkedShare(a, b, r, Identity) }
+
+func linkedShare(a, b Part, r Range, l Link) Result {
 	top, rest := min(max(a.Value, 0), 1), min(max(b.Value, 0), 1)
 	bounds, bounded := interval.Interval{Low: 0, High: 1}, a.Bounded && b.Bounded
 	over, under := a.interval(), b.interval()
@@ -140,11 +151,13 @@ func shareOf(a, b Part, r Range) Result {
 		bounds.High = interval.Point(over.High).Div(interval.Point(over.High).Add(interval.Point(under.Low))).High
 	}
 	if !(top+rest > 0) {
+		_, bounds = l.of(0, bounds)
 		result := finish(0, bounds, bounded, r, 1)
 		result.Value = nil
 		return result
 	}
-	return finish(top/(top+rest), bounds, bounded, r, 1)
+	value, bounds := l.of(top/(top+rest), bounds)
+	return finish(value, bounds, bounded, r, 1)
 }
 
 // ratio is low + width · above/below, for a part that is never above the other at any unit.

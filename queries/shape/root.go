@@ -1,10 +1,6 @@
 package shape
 
-import (
-	"math"
-
-	"github.com/holdoutd/holdoutd/rowfn"
-)
+import "github.com/holdoutd/holdoutd/rowfn"
 
 // Root is the shape of an answer that is the root of an estimating equation, released as one number in [0,1].
 type Root struct{ Equation *Equation }
@@ -13,10 +9,7 @@ func (r Root) items() []string { return nil }
 
 func (r Root) combine(o Outcome) Result {
 	e, part := r.Equation, o.Parts[0]
-	value, bounds := part.Value, part.interval()
-	if e.Root {
-		value, bounds = math.Sqrt(min(max(value, 0), 1)), bounds.Sqrt()
-	}
+	value, bounds := e.Link.of(part.Value, part.interval())
 	result := finish(value, bounds, part.Bounded, e.Range, 1)
 	if e.B != nil && part.Bounded && part.Low <= 0 && part.High >= 1 {
 		result.Value = nil // as far as can be told, the condition may hold nowhere
@@ -48,7 +41,7 @@ func (p *Plan) Scale(n int64) (float64, bool) {
 	case Affine:
 		return s.Scale(n), true
 	case Root:
-		return s.Equation.Range.High - s.Equation.Range.Low, !s.Equation.Root
+		return s.Equation.Range.High - s.Equation.Range.Low, s.Equation.Link == Identity
 	}
 	return 0, false
 }

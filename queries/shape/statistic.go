@@ -65,7 +65,7 @@ func (p *Plan) byEquations() *Checks {
 		return nil
 	}
 	c := &Checks{Statistics: []Statistic{e}, Shape: p.Shape, Words: e.Words}
-	if e.B != nil || e.Root {
+	if e.B != nil || e.Link != Identity {
 		c.Shape = Root{e}
 	}
 	return c // a mean's shape is Affine
