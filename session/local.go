@@ -116,7 +116,7 @@ func (h *Simulated) Slice() (from, to int64) { return h.Guarantee.Slice(h.State)
 // Remaining is how many more questions are surely answered: as many as there are questions, or tokens, left.
 func (h *Simulated) Remaining() int64 {
 	left := h.Guarantee.Questions - h.State.Questions
-	if h.Guarantee.HasTokens() {
+	if h.Guarantee.NeedsTokens() {
 		left = min(left, h.Guarantee.Tokens-h.State.Tokens)
 	}
 	return left

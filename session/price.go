@@ -35,7 +35,7 @@ func (s *Session) Price(plan *queries.Plan) Price {
 			price.Questions++
 		}
 		switch {
-		case !p.HasTokens():
+		case !p.NeedsTokens():
 		case r.Optional:
 			price.Tokens++
 		default:
@@ -47,7 +47,7 @@ func (s *Session) Price(plan *queries.Plan) Price {
 
 // MostTokens is how many tokens an answer to a plan can take, where there are so many: one for each mean that is checked.
 func (s *Session) MostTokens(plan *queries.Plan) int64 {
-	if !s.Guarantee.HasTokens() {
+	if !s.Guarantee.NeedsTokens() {
 		return 0
 	}
 	most := int64(0)

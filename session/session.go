@@ -140,7 +140,7 @@ func (s *Session) Exclusive(q *Question) bool {
 // Greedy reports whether a question takes as many tokens as there are: one of optional means, which end where tokens do. While
 // it is in flight no other question has a token of its own.
 func (s *Session) Greedy(plan *queries.Plan) bool {
-	return s.Guarantee.HasTokens() && slices.ContainsFunc(plan.Releases(), func(r queries.Release) bool { return r.Optional })
+	return s.Guarantee.NeedsTokens() && slices.ContainsFunc(plan.Releases(), func(r queries.Release) bool { return r.Optional })
 }
 
 // answerSpace makes answer ids: a question of a holdout has one answer, so its id is a function of both.

@@ -24,6 +24,9 @@ func planAuto(s Spec) (Mechanism, error) {
 		return autoPublished(s)
 	}
 	if s.Rounds != 0 || s.Training < 1 || s.HalfWidth != 0 || s.Sigma != 0 {
+		if s.Tokens != 0 {
+			return nil, wrong(ParamTokens, "auto takes tokens for guess_and_check, which needs a training part and plans no rounds, half_width and sigma; name the mechanism")
+		}
 		return planned(s)
 	}
 	guessing := s

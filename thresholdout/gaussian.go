@@ -2,6 +2,7 @@ package thresholdout
 
 import (
 	"math"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
@@ -13,12 +14,18 @@ const (
 	MethodConstant  = "adaptive-hoeffding"
 	MethodScheduled = "adaptive-hoeffding-scheduled"
 	MethodRounds    = "adaptive-hoeffding-rounds"
+
+	// MethodPromised names the bound of answers whose promise held; no planner lists it, since it depends on the promise.
+	MethodPromised = "adaptive-hoeffding-promised"
 )
+
+// promisedVersion is the version of the stored form of guarantees with tokens for broken promises. Those without have the first, and go on as they were stored.
+const promisedVersion = 2
 
 var gaussianKind = Kind{
 	Name:  Gaussian,
 	Says:  "answers every question with the holdout mean and Gaussian noise",
-	Takes: []string{ParamRounds, ParamHalfWidth, ParamSigma, ParamBounds},
+	Takes: []string{ParamTokens, ParamRounds, ParamHalfWidth, ParamSigma, ParamBounds},
 	Variants: []Variant{
 		{"one by one, or in rounds", (*gaussian)(nil)},
 		{"with published bounds", (*published)(nil)},
@@ -33,8 +40,10 @@ var gaussianKind = Kind{
 		{Name: MethodRounds, Formula: "the same with the I of before the round, each round its own σ, the last one none",
 			Source: "[proof](proofs/adaptive-hoeffding.md)", InRounds: true},
 	},
-	Plan: planGaussian,
-	Read: readGaussian,
+	Version: promisedVersion,
+	Oldest:  GuaranteeVersion,
+	Plan:    planGaussian,
+	Read:    readGaussian,
 }
 
 // gaussian releases the holdout mean plus Gaussian noise: as much for every question, less and less by a schedule, or in rounds (rounds.go).
@@ -44,8 +53,11 @@ type gaussian struct {
 	Scheduled  bool      `json:"scheduled,omitempty" doc:"later questions have less noise"`                                             // sigma_j = s(1-u_j), thresholdout/bounds.ScheduledSigma
 	RoundSigma []float64 `json:"round_sigma,omitempty" doc:"the noise of each round"`                                                   // in rounds: of each round; the last has none
 
+	// Widths are the half-widths W_1, W_2, … of plain answers when so many promises are broken (promise.go); nil without promises.
 	// Capped is the share of the probability of error that pays for answers that are not plain, and Subsample the M of their account
 	// (together.go).
+	Widths []float64 `json:"widths,omitempty" doc:"the half-widths after one, two, … broken promises"`
+
 	Capped    float64 `json:"capped" doc:"the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1"`
 	Subsample int64   `json:"subsample" doc:"of the account of that share"`
 }
@@ -54,7 +66,12 @@ type gaussian struct {
 func planGaussian(s Spec) (Mechanism, error) {
 	var m Mechanism
 	var err error
+	if s.Tokens, err = s.planBroken(); err != nil {
+		return nil, err
+	}
 	switch {
+	case s.Tokens > 0:
+		m, err = planPromised(s)
 	case s.Rounds != 0:
 		m, err = planRounds(s)
 	case s.Published:
@@ -75,6 +92,9 @@ func planGaussian(s Spec) (Mechanism, error) {
 func readGaussian(text []byte) (Mechanism, error) {
 	m, err := ReadAs[published](text)
 	if err == nil && m.(*published).Published {
+		if h := m.Common(); h.Tokens != 0 || h.Version != GuaranteeVersion {
+			return nil, errHead
+		}
 		return m, nil
 	}
 	m, err = ReadAs[gaussian](text)
@@ -89,7 +109,7 @@ func (m *gaussian) check() error {
 	if int64(len(m.RoundSigma)) != m.Rounds || m.Rounds == 0 && !(m.Sigma > 0) || m.Subsample < 1 {
 		return errHead
 	}
-	return nil
+	return m.checkWidths()
 }
 
 // plainBeta is the probability of error of plain answers; the rest is Capped's.
@@ -151,15 +171,31 @@ func (m *gaussian) sigmaOf(s State) float64 {
 	return m.Sigma
 }
 
-// Release implements [Mechanism]: the holdout mean plus N(0, sigma_j^2).
+// Release implements [Mechanism]: the holdout mean plus N(0, sigma_j^2), or less noise where a promise holds (promise.go).
 func (m *gaussian) Release(s State, in Input, from Noise) (Output, Memory, error) {
-	sigma := m.sigmaOf(s)
+	if in.Promise != nil && s.Tokens < m.Tokens {
+		return m.releasePromised(s, in, from)
+	}
+	out := m.releasePlain(s, in, from)
+	if in.Promise != nil {
+		out.Promise = &Kept{Pledge: in.Promise.Pledge}
+	}
+	return out, s.Memory, nil
+}
+
+// releasePlain is an answer without a promise, in a state that knows of a promise that this very answer broke.
+func (m *gaussian) releasePlain(s State, in Input, from Noise) Output {
+	value := in.Holdout.noisy(from, m.sigmaOf(s))
+	return Output{Value: value, Source: FromHoldout, Interval: m.interval(s, value)}
+}
+
+// noisy is the mean plus N(0, sigma^2), exactly where sigma is 0.
+func (m Mean) noisy(from Noise, sigma float64) float64 {
 	z := int64(0)
 	if sigma > 0 {
 		z = noise.RoundedNormal(from.Answer("release", 0, sigma), steps(sigma, m.N))
 	}
-	value := in.Holdout.value(z)
-	return Output{Value: value, Source: FromHoldout, Interval: m.interval(s, value)}, s.Memory, nil
+	return m.value(z)
 }
 
 // Preview implements [Mechanism].
@@ -167,7 +203,8 @@ func (m *gaussian) Preview(s State, value float64) *Interval { return m.interval
 
 // interval is that of a plain answer.
 func (m *gaussian) interval(s State, value float64) *Interval {
-	i := around(value, m.HalfWidth, m.bound(), m.parts(s, m.HalfWidth))
+	width := m.widthAt(s.Tokens)
+	i := around(value, width, m.bound(), m.parts(s, width))
 	m.narrow(s, value, i)
 	return i
 }
@@ -229,15 +266,16 @@ func (m *gaussian) releasedAtMost(s State) float64 {
 
 // Promise implements [Mechanism].
 func (m *gaussian) Promise(s State) (Promise, bool) {
-	promise := Promise{HalfWidth: m.HalfWidth, Sigma: m.Sigma, Parts: m.parts(s, m.HalfWidth)}
+	width := m.widthAt(s.Tokens)
+	promise := Promise{HalfWidth: width, Sigma: m.Sigma, Parts: m.parts(s, width)}
 	if m.Rounds > 0 {
 		promise.Sigma = m.RoundSigma[0]
 	}
 	return promise, true
 }
 
-// reread is the mechanism with its noise as it is and intervals at another level.
-func (m *gaussian) reread(level float64) (*gaussian, bool) {
+// reread is the mechanism with its noise as it is and intervals at another level, for answers when so many promises are broken.
+func (m *gaussian) reread(level float64, broken int64) (*gaussian, bool) {
 	other := *m
 	var ok bool
 	if other.Head, ok = m.at(level); !ok {
@@ -245,6 +283,9 @@ func (m *gaussian) reread(level float64) (*gaussian, bool) {
 	}
 	var err error
 	switch {
+	case m.Widths != nil:
+		other.HalfWidth, err = bounds.PromisedWidth(m.N, m.Questions, m.Sigma, bounds.PromisedShare(broken, m.Tokens)*other.plainBeta(), broken)
+		other.Widths = slices.Repeat([]float64{other.HalfWidth}, len(m.Widths)) // no other is asked for
 	case m.Rounds > 0:
 		other.HalfWidth, err = bounds.RoundsNoise(m.N, m.Questions, other.plainBeta(), m.RoundSigma)
 	case m.Scheduled:
@@ -255,18 +296,22 @@ func (m *gaussian) reread(level float64) (*gaussian, bool) {
 	return &other, err == nil
 }
 
-// At implements [Levels].
+// At implements [Levels]. What an answer said of its promise, and how many were broken with it, are facts at every level.
 func (m *gaussian) At(s State, o Output, level float64) (low, high float64, ok bool) {
-	other, ok := m.reread(level)
+	s.Tokens += o.Tokens
+	other, ok := m.reread(level, s.Tokens)
 	if !ok {
 		return 0, 0, false
+	}
+	if k := o.Promise; k != nil && k.Held {
+		return other.PreviewPledge(s, k.Pledge, o.Value).ends()
 	}
 	return other.interval(s, o.Value).ends()
 }
 
-// Fresh implements [Fresh]: the first answers, before anything was told.
+// Fresh implements [Fresh]: the first answers, before anything was told; a broken promise tells something, too.
 func (m *gaussian) Fresh(begun, s State) (units int64, sigma float64, ok bool) {
-	if begun.Questions > 0 {
+	if begun.Questions > 0 || s.Tokens > 0 {
 		return 0, 0, false
 	}
 	return m.N, m.sigmaOf(s), true

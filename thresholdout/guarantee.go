@@ -71,7 +71,7 @@ func (g *Guarantee) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("thresholdout: guarantee: %w", err)
 	}
 	kind, ok := KindOf(head.Mechanism)
-	if known := max(GuaranteeVersion, kind.Version); head.Version != known {
+	if known := max(GuaranteeVersion, kind.Version); head.Version > known || head.Version < max(kind.Oldest, 1) || head.Version != known && kind.Oldest == 0 {
 		return &VersionError{What: "the guarantee", Got: head.Version, Known: known}
 	}
 	if !ok || kind.Read == nil {

@@ -117,7 +117,7 @@ func adaptiveNulls(t *testing.T, p, reading Guarantee, run uint64) float64 {
 	holdout, training := coins(r, p.N, p.Questions-1), coins(r, p.Training, p.Questions-1)
 	state, weights, least := State{}, make([]float64, p.Questions-1), 1.0
 	ask := func(column func(rows [][]int8) Mean) (value float64, ok bool) {
-		if p.HasTokens() && state.Tokens >= p.Tokens {
+		if p.NeedsTokens() && state.Tokens >= p.Tokens {
 			return 0, false
 		}
 		from, to := p.Slice(state)
@@ -146,7 +146,7 @@ func adaptiveNulls(t *testing.T, p, reading Guarantee, run uint64) float64 {
 		if !ok {
 			break
 		}
-		if weights[j] = value - 0.5; p.HasTokens() && state.Tokens == p.Tokens-1 {
+		if weights[j] = value - 0.5; p.NeedsTokens() && state.Tokens == p.Tokens-1 {
 			break // one token is kept for the last question
 		}
 	}

@@ -23,6 +23,7 @@ type Mechanism interface {
 type Input struct {
 	Training, Holdout Mean
 	Guess             *Guess // of mechanisms that take one: the analyst's own, or nil
+	Promise           *Borne // of mechanisms that check them: what the question promises, or nil
 }
 
 // What a mechanism may be able to do beside. Each is asked for by its interface.

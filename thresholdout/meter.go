@@ -8,7 +8,7 @@ import (
 // Names of the meters that a budget can have. A ledger keeps them by these names.
 const (
 	MeterQuestions = "questions" // releases, each paid whatever it says
-	MeterTokens    = "tokens"    // wrong guesses
+	MeterTokens    = "tokens"    // wrong guesses, and broken promises
 	MeterRounds    = "rounds"    // batches of questions that are chosen before any answer of the batch
 )
 
@@ -24,7 +24,7 @@ type Meter struct {
 // Amounts are what is spent, asked for or left, in each meter. A meter that a guarantee does not have stays 0.
 type Amounts struct {
 	Questions int64 `json:"questions"`
-	Tokens    int64 `json:"tokens" doc:"spent on wrong guesses; of an explanation, at most"`
+	Tokens    int64 `json:"tokens" doc:"spent on wrong guesses and on broken promises; of an explanation, at most"`
 	Rounds    int64 `json:"rounds,omitempty" doc:"1 for the first question of a round"`
 }
 
@@ -138,8 +138,16 @@ func (h *Head) Spend(s State, questions, tokens int64) State {
 	return s
 }
 
+// NeedsTokens reports whether a question is only answered while there are tokens, since every answer can take one. Tokens for broken promises are not needed
+// for any other answer.
+func (g Guarantee) NeedsTokens() bool {
+	_, promises := g.own.(Promises)
+	return g.HasTokens() && !promises
+}
+
 // pays is nil where the budget pays for so many questions of a release now; a release that can be wrong needs a token, too.
-func (h *Head) pays(s State, questions int64) error {
+func (g Guarantee) pays(s State, questions int64) error {
+	h := &g.Head
 	switch {
 	case h.Questions-s.Questions < questions:
 		return ErrNoQuestions
@@ -147,7 +155,7 @@ func (h *Head) pays(s State, questions int64) error {
 		return ErrNoRounds
 	case h.Rounds > 0 && h.Affordable(s) < questions:
 		return fmt.Errorf("%w in this round", ErrNoQuestions)
-	case h.HasTokens() && s.Tokens >= h.Tokens:
+	case g.NeedsTokens() && s.Tokens >= h.Tokens:
 		return ErrNoTokens
 	}
 	return nil

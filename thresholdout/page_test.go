@@ -157,7 +157,7 @@ func TestTable(t *testing.T) {
 		}
 	}
 	text := fmt.Sprint(listed([]string{"a"}, "or"), "; ", either([]string{"a", "b", "c"}), "; ", takers(ParamTokens), "; ", takers(ParamForm))
-	if text != "a; a, b or c; auto, guess_and_check and thresholdout do; thresholdout does" {
+	if text != "a; a, b or c; auto, gaussian, guess_and_check and thresholdout do; thresholdout does" {
 		t.Error(text)
 	}
 }

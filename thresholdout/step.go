@@ -91,6 +91,9 @@ func (g Guarantee) fits(s State, in Input) error {
 	if in.Guess != nil && !g.TakesGuesses() {
 		return g.cannot("takes no guess")
 	}
+	if in.Promise != nil && !g.TakesPromises() {
+		return g.cannot("checks no promise")
+	}
 	return nil
 }
 

@@ -19,10 +19,10 @@ type Kind struct {
 	Variants []Variant
 	// Methods are the rows that the planner has for it (thresholdout/compare).
 	Methods []Method
-	// Version is that of its stored form; 0 is the first.
-	Version int
-	Plan    func(Spec) (Mechanism, error)
-	Read    func(text []byte) (Mechanism, error) // a stored one; nil for a choice
+	// Version is that of its stored form; 0 is the first. Oldest is the oldest that is read too; 0 is Version alone.
+	Version, Oldest int
+	Plan            func(Spec) (Mechanism, error)
+	Read            func(text []byte) (Mechanism, error) // a stored one; nil for a choice
 }
 
 // Variant is one form of a mechanism. Is is a nil pointer of its type, which says what it is able to do and which numbers it has.

@@ -72,6 +72,9 @@ type Output struct {
 	// Margin, of a guess that passed, is how far it was allowed to be from the holdout mean.
 	Margin float64
 
+	// Promise is what the answer says of its question's promise; nil where there was none.
+	Promise *Kept
+
 	found Finding // of guess_and_check: all that the answer says of the holdout
 }
 

@@ -30,9 +30,9 @@ func (m *gaussian) VectorPrice(count int, variance float64) int64 {
 }
 
 // account is the capped account of an answer that costs price questions and has count intervals. Each question brings its part of both
-// budgets.
+// budgets, for each run of promises that could have led to it.
 func (m *gaussian) account(s State, price int64, count int) bounds.Capped {
-	share := m.Capped * m.Beta() * float64(price) / float64(m.Questions) / float64(count)
+	share := m.Capped * m.Beta() * float64(price) / float64(m.Questions) / float64(count) / m.patterns(s, price)
 	return bounds.Capped{N: float64(m.N), M: float64(m.Subsample), Share: (1 - mechanismShare) * share, Mechanism: mechanismShare * share,
 		Released: m.releasedAtMost(s)}
 }

@@ -63,8 +63,8 @@ func PromisedSchedule(n, k int64, beta float64, tokens int64) (Promised, error) 
 	if n < PromisedUnits {
 		return Promised{}, fmt.Errorf("bounds: promises about %d units; at least %d are needed", n, PromisedUnits)
 	}
-	if tokens < 0 || tokens > mostPromiseTokens {
-		return Promised{}, fmt.Errorf("bounds: %d broken promises; between 0 and %d are possible", tokens, int64(mostPromiseTokens))
+	if tokens < 0 || tokens > MostPromiseTokens {
+		return Promised{}, fmt.Errorf("bounds: %d broken promises; between 0 and %d are possible", tokens, int64(MostPromiseTokens))
 	}
 	key := promisedKey{n, k, tokens, beta}
 	if p, ok := knownPromised.remembered(key); ok {
@@ -97,8 +97,8 @@ func PromisedSchedule(n, k int64, beta float64, tokens int64) (Promised, error) 
 	return p, nil
 }
 
-// mostPromiseTokens keeps the list of widths short; each broken promise widens everybody's later intervals by about a fourth.
-const mostPromiseTokens = 64
+// MostPromiseTokens keeps the list of widths short; each broken promise widens everybody's later intervals by about a fourth.
+const MostPromiseTokens = 64
 
 // PromisedShare is delta_f, the share of the plain answers' beta for runs in which f of at most tokens promises were broken.
 func PromisedShare(f, tokens int64) float64 {

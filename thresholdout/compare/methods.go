@@ -104,7 +104,7 @@ func methodOf(kind thresholdout.Kind, m thresholdout.Method) method {
 			if compares {
 				spec.Training = r.Training
 			}
-			if kind.HasTokens() {
+			if kind.HasTokens() && !thresholdout.Does[thresholdout.Promises](kind) {
 				spec.Tokens = r.tokens(k)
 			}
 			if m.InRounds {

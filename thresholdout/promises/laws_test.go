@@ -149,12 +149,18 @@ func TestOutermostEnd(t *testing.T) {
 }
 
 // TestDefaultSeldomBreaks: an honest question about alike units breaks the default promise at most once in 30,000, by the exact law of both
-// parts' counts, where a margin that forgot the training part's own error breaks up to two in five.
+// parts' counts, where a margin that forgot the training part's own error breaks up to two in five, and one that takes the tails of a variance to be as light as the
+// training part's would be broken by the first unit of a kind that it has none of.
 func TestDefaultSeldomBreaks(t *testing.T) {
 	worst := 0.0
 	for _, parts := range [][2]int64{{30000, 70000}, {10000, 10000}, {8000, 2000}, {50000, 5000}, {1000, 1000}} {
 		n, training := parts[0], parts[1]
-		for _, expected := range []float64{0.2, 1, 2, 4, 7, 20, 100} { // in the holdout
+		for _, c := range []struct {
+			kind     Kind
+			expected float64 // in the holdout
+		}{{Disagreement, 0.2}, {Disagreement, 1}, {Disagreement, 2}, {Disagreement, 4}, {Disagreement, 7}, {Disagreement, 20}, {Disagreement, 100},
+			{Variance, 0.2}, {Variance, 1}, {Variance, 4}, {Variance, 20}, {Variance, 100}} {
+			expected := c.expected
 			share := expected / float64(n)
 			breaks := 0.0
 			for count := int64(0); count < 400; count++ { // in the training part
@@ -164,11 +170,19 @@ func TestDefaultSeldomBreaks(t *testing.T) {
 				if p < 1e-12 {
 					continue
 				}
-				promise, ok := Default(Disagreement, float64(count)/float64(training), 0, n, training)
+				d := float64(count) / float64(training)
+				statistic, fourth := d, 0.0
+				if c.kind == Variance {
+					statistic, fourth = d*(1-d), d*(1-d)*(1-3*d*(1-d))
+				}
+				promise, ok := Default(c.kind, statistic, fourth, n, training, 4)
 				if !ok {
 					continue
 				}
 				most := math.Floor(promise.bound() * float64(n))
+				if c.kind == Variance { // the most rare units with which d - d² is at most the bound
+					most = math.Floor((1 - math.Sqrt(1-4*promise.bound())) / 2 * float64(n))
+				}
 				breaks += p * mathext.GammaIncReg(most+1, expected) // P(Poisson > most)
 			}
 			worst = max(worst, breaks)

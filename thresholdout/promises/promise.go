@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
@@ -114,22 +116,27 @@ func (p Promise) Holds(s moments.Sums) (bool, error) {
 // Absolute is |D| in steps of 2^-30 for a D that is stored as (1+D)/2 in steps of 2^-30, rounded down by nothing: 2x is even.
 func Absolute(stored int64) int64 { return max(2*stored-grid, grid-2*stored) }
 
+// Deviations is how many standard deviations of training part minus holdout [Default] leaves room for: four, with which an honest question breaks its promise
+// less than once in 30,000, and with more questions as many as make one broken in thirty guarantees.
+func Deviations(questions int64) float64 {
+	return max(leastDeviations, -distuv.UnitNormal.Quantile(1.0/30/float64(max(questions, 1))))
+}
+
+const leastDeviations = 4
+
 // Default is the promise from the training part: statistic is what the training part's own is, over so many of its units, for a holdout of n. Its
-// margin is Wilson's at four standard deviations, so that an honest question breaks it about once in 30,000. It is false where that
-// says nothing, as with little training data.
-func Default(kind Kind, statistic, fourth float64, n, training int64) (Promise, bool) {
+// margin is Wilson's at so many standard deviations ([Deviations]). For a variance, fourth is the training part's mean fourth power of the distance from its
+// mean; statistic itself where it is not known, than which it is not larger. What is so rare that the training part may have none of it can be as far
+// away as the range allows: its share of the margin does not shrink with fourth. It is false where the bound says nothing, as with little training data.
+func Default(kind Kind, statistic, fourth float64, n, training int64, deviations float64) (Promise, bool) {
 	if n < 1 || training < 1 || !(statistic >= 0 && statistic <= 1) {
 		return Promise{}, false
 	}
-	s := 1/float64(n) + 1/float64(training)
-	bound := statistic + 8*s + 4*math.Sqrt(statistic*s+4*s*s)
+	s := square(deviations) * (1/float64(n) + 1/float64(training))
+	bound := statistic + s/2 + math.Sqrt(statistic*s+square(s/2))
 	if kind == Variance {
-		const z = 4
-		y2 := 1.0
-		if statistic > 0 {
-			y2 = min(1, fourth/statistic)
-		}
-		bound = statistic + z*math.Sqrt(max(0, fourth-statistic*statistic)*s) + z*z*s*y2
+		spread := min(max(0, fourth-square(statistic)), statistic)
+		bound = statistic + s + math.Sqrt(spread*s)
 	}
 	if !(bound <= kind.most()) {
 		return Promise{}, false
