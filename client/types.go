@@ -62,7 +62,7 @@ type Settings struct {
 	// moves; in units of a row function's [0,1]. Of thresholdout, ladder
 	Threshold float64 `json:"threshold,omitempty"`
 
-	// how many guesses may be wrong; each one costs a token. Of auto, guess_and_check, thresholdout
+	// how many guesses may be wrong; each one costs a token. Of auto, gaussian, guess_and_check, thresholdout
 	Tokens int64 `json:"tokens,omitempty"`
 
 	// what is independent of the others: a column whose rows with the same value belong together, or day(column);
@@ -187,7 +187,8 @@ type Guarantee struct {
 	// moves
 	Threshold float64 `json:"threshold,omitempty"`
 
-	Tokens int64 `json:"tokens,omitempty"` // how many guesses may be wrong
+	Tokens int64     `json:"tokens,omitempty"` // how many guesses may be wrong
+	Widths []float64 `json:"widths,omitempty"` // of gaussian: the half-widths after one, two, … broken promises
 }
 
 // Budget is what is left of a guarantee. Meters are questions, tokens of mechanisms that have them, and rounds where
@@ -284,7 +285,7 @@ type Part struct {
 // Cost is what a query debits.
 type Cost struct {
 	Questions int64 `json:"questions"`
-	Tokens    int64 `json:"tokens"`           // spent on wrong guesses; of an explanation, at most
+	Tokens    int64 `json:"tokens"`           // spent on wrong guesses and on broken promises; of an explanation, at most
 	Rounds    int64 `json:"rounds,omitempty"` // 1 for the first question of a round
 }
 

@@ -71,7 +71,12 @@ func (g *Guarantee) UnmarshalJSON(text []byte) error {
 		return fmt.Errorf("thresholdout: guarantee: %w", err)
 	}
 	kind, ok := KindOf(head.Mechanism)
-	if known := max(GuaranteeVersion, kind.Version); head.Version > known || head.Version < max(kind.Oldest, 1) || head.Version != known && kind.Oldest == 0 {
+	known := max(GuaranteeVersion, kind.Version)
+	oldest := known
+	if kind.Oldest != 0 {
+		oldest = kind.Oldest
+	}
+	if head.Version < oldest || head.Version > known {
 		return &VersionError{What: "the guarantee", Got: head.Version, Known: known}
 	}
 	if !ok || kind.Read == nil {

@@ -284,6 +284,9 @@ func planPromised(s Spec) (Mechanism, error) {
 		return nil, err
 	}
 	m.Sigma, m.Widths, m.HalfWidth = p.Scale, p.Widths[1:], p.Widths[0]
+	if widest := p.Widths[m.Tokens]; s.HalfWidth != 0 && widest > s.HalfWidth {
+		return nil, wrong(ParamHalfWidth, "%d questions about %d units get ±%.4g after %d broken promises, not ±%v; ask for fewer questions or tokens, or a wider interval", m.Questions, m.N, widest, m.Tokens, s.HalfWidth)
+	}
 	m.cap()
 	return m, nil
 }
