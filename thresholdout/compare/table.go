@@ -61,6 +61,9 @@ of those that assume nothing. For other numbers, and for figures: `+"`holdoutd p
 			return err
 		}
 	}
+	if err := writeSpreads(w); err != nil {
+		return err
+	}
 	fmt.Fprint(w, `
 ## What they are
 
