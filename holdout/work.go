@@ -7,6 +7,7 @@ import (
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
 	"github.com/holdoutd/holdoutd/rowfn"
+	"github.com/holdoutd/holdoutd/session"
 )
 
 // What a request holds in memory beside what engine.Estimate says of its passes, in bytes. TestMemoryIsWithinItsEstimate measures the first four
@@ -66,6 +67,10 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 	if holdout {
 		e := engine.EstimateBatch(batch, h.holdoutShape)
 		w = w.plus(Work{Steps: e.Total(h.holdoutShape.Rows), Pass: e.Memory})
+		if half := session.Halves(plans); len(half.Functions) > 0 {
+			e := engine.EstimateBatch(half, h.holdoutShape)
+			w = w.plus(Work{Steps: e.Total(h.holdoutShape.Rows/2 + 1), Pass: e.Memory})
+		}
 	}
 	return w
 }

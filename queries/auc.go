@@ -21,7 +21,7 @@ var aucKind = kind{
 	name: "auc",
 	doc: "The area under the ROC curve of a score that is counted in bins: how probable it is that a row with the label has a score in a higher bin " +
 		"than a row without it, where a tie counts one half. The edges of the bins are declared, or are quantiles of the score in the training part. " +
-		"B bins cost B questions under gaussian and 2B-1 under other mechanisms; where costs one more.",
+		"Under guess_and_check it costs one question, where a unit is one row: take 50 bins or more. Else B bins cost B questions under gaussian and 2B-1 under other mechanisms; where costs one more.",
 	examples: []string{
 		`{"type":"auc","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"edges":[0.2,0.3,0.4]}`,
 		`{"type":"auc","label":"delay > 15","prediction":"distance","edges":[200,400,800,1600],"where":"origin == 'SFO'"}`,
@@ -42,7 +42,7 @@ func (q *auc) members() []member {
 	return append(q.prediction.members("the truth: a condition"),
 		optional("edges", binEdges{&q.Edges}, fmt.Sprintf("the edges of the bins of the prediction, after its link: 1 to %d rising numbers; a bin is (e, e'] for neighbours", MaxAUCBins-1)),
 		optional("bins", orElseForm{number{into: &q.Bins}, DefaultAUCBins}, fmt.Sprintf("how many bins to make of the training part's scores, 2 to %d; default: %d", MaxAUCBins, DefaultAUCBins)),
-		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs one more question"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs one more question where bins do"),
 	)
 }
 
@@ -57,18 +57,27 @@ func (q *auc) rules(v *violations, pointer string) {
 }
 
 func (q *auc) compile(c *compiler) *Plan {
-	p, ok := q.predictor(c)
-	label, where := c.condition("label", q.Label), c.condition("where", q.Where)
-	if !ok || label == nil || !c.oneOutput(p) {
+	above, label, where, edges := q.bins(c)
+	if above == nil {
 		return nil
 	}
-	above, edges := q.above(c, p, where)
-	if above == nil || len(c.list) > 0 || c.failed != nil {
-		return nil
-	}
-	plan := shape.CurveOf(above, label, where)
+	plan := shape.CurveOf(above, label, where, c.grouped)
 	q.say(c, plan, edges)
 	return plan
+}
+
+// bins are the conditions that the prediction is above each edge, the label, where and the edges in words; nil after a violation.
+func (q *auc) bins(c *compiler) (above []*rowfn.Node, label, where *rowfn.Node, edges string) {
+	p, ok := q.predictor(c)
+	label, where = c.condition("label", q.Label), c.condition("where", q.Where)
+	if !ok || label == nil || !c.oneOutput(p) {
+		return nil, nil, nil, ""
+	}
+	above, edges = q.above(c, p, where)
+	if len(c.list) > 0 || c.failed != nil {
+		return nil, nil, nil, ""
+	}
+	return above, label, where, edges
 }
 
 func (q *auc) say(c *compiler, plan *Plan, edges string) {
@@ -94,6 +103,10 @@ func (q *auc) say(c *compiler, plan *Plan, edges string) {
 	}
 	if q.Where != nil {
 		plan.Words.Functions = append(plan.Words.Functions, unit+"1 in rows without "+of+", else 0")
+	}
+	if plan.Checks != nil {
+		plan.Checks.Words = shape.CheckWords{Functions: []string{fmt.Sprintf("1 in rows with %s, else 0, and for each edge %s of %s: 1 in those of them whose score is above the edge", of, edges, q.name()), "the same in rows without it"},
+			Instead: plan.Words.Combine, Combine: "of all pairs of a row with the label and one without, the share in which the first has the higher score, from the numbers of rows in each bin, as one question; rows are taken to be alike"}
 	}
 }
 

@@ -13,10 +13,12 @@ var compareKind = kind{
 	doc: "Whether b is better than a, by the difference b - a of each row. For example two models' accuracies or losses, or two measurements. The " +
 		"value is the mean difference. The verdict is yes if the whole interval is above by, no if none of it is, else undecided. It costs one " +
 		"question; asking for both means costs two. On the same holdout its interval is as wide as those of the two means together; under guess_and_check it follows how much the differences vary, and is narrow where a and b seldom differ. " +
+		"Two aucs of the same label are compared, too: b's area minus a's. Under guess_and_check that is one question where a unit is one row, and narrow where both rank rows alike; elsewhere it costs what both cost. " +
 		"If both means are near an end of their range, two queries can give a narrower result, because the difference is in the middle of its range.",
 	examples: []string{
 		`{"type":"compare","a":{"type":"mean","of":"delay","range":[-60,180]},"b":{"type":"mean","of":"distance / 10","range":[-60,180]}}`,
 		`{"type":"compare","a":{"type":"accuracy","label":"delay > 15","prediction":"distance > 500"},"b":{"type":"accuracy","label":"delay > 15","prediction":"distance > 900"},"by":0.01}`,
+		`{"type":"compare","a":{"type":"auc","label":"delay > 15","prediction":"distance","edges":[200,400,800,1600]},"b":{"type":"auc","label":"delay > 15","prediction":"0 - distance","edges":[-1600,-800,-400,-200]}}`,
 	},
 	make: func() body { return new(comparison) },
 }
@@ -32,8 +34,8 @@ type comparison struct {
 
 func (q *comparison) members() []member {
 	return []member{
-		required("a", operand{&q.A}, "what b is compared with: "+operandDoc),
-		required("b", operand{&q.B}, "what may be better: "+operandDoc),
+		required("a", operand{&q.A}, "what b is compared with: "+operandDoc+"; or an auc without where, if b is one"),
+		required("b", operand{&q.B}, "what may be better: "+operandDoc+"; or an auc of the label of a, if a is one"),
 		optional("by", defaultZero{number{into: &q.By}}, "how much better b must be for the verdict yes; default: 0"),
 		optional("least", truth{&q.Least}, "true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is below -by"),
 		optional("where", expression{&q.Where}, whereMeanDoc),
@@ -50,6 +52,11 @@ func (q *comparison) rules(v *violations, pointer string) {
 }
 
 func (q *comparison) compile(c *compiler) *Plan {
+	if a, ok := q.A.body.(*auc); ok {
+		if b, ok := q.B.body.(*auc); ok {
+			return q.areas(c, a, b)
+		}
+	}
 	fa, a := c.single("a", q.A)
 	fb, b := c.single("b", q.B)
 	where := c.condition("where", q.Where)
@@ -66,13 +73,81 @@ func (q *comparison) compile(c *compiler) *Plan {
 	p.FromZero = true
 	text := fmt.Sprintf("b - a, with a the %s and b the %s", a.Words.Functions[0], b.Words.Functions[0])
 	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
+	q.decide(p, "Both means by themselves would cost one question more")
+	p.Words.Null = "a: " + a.Words.Null + "; b: " + b.Words.Null
+	return p
+}
+
+// decide adds the verdict, and what both operands would cost by themselves.
+func (q *comparison) decide(p *Plan, alone string) {
 	by := orZero(q.By)
 	p.Decision = &shape.Decision{Bar: by, Least: q.Least}
 	better := fmt.Sprintf("above %v", by)
 	if q.Least {
 		better = fmt.Sprintf("below %v", 0-by)
 	}
-	p.Words.Combine += "; b is better where the whole interval is " + better + ". Both means by themselves would cost one question more"
-	p.Words.Null = "a: " + a.Words.Null + "; b: " + b.Words.Null
+	p.Words.Combine += "; b is better where the whole interval is " + better + ". " + alone
+}
+
+// MaxPairBins is how many bins two scores, or two numbers, can have multiplied: each pair of bins is a row function.
+const MaxPairBins = 4096
+
+// areas compares two areas under the ROC curve, of one label.
+func (q *comparison) areas(c *compiler, a, b *auc) *Plan {
+	if a.Label.Canonical() != b.Label.Canonical() {
+		c.add(c.pointer+"/b/label", "must be that of a: two areas are compared on the same pairs of rows")
+	}
+	for _, o := range []struct {
+		name  string
+		where *expr.Syntax
+	}{{"a", a.Where}, {"b", b.Where}} {
+		if o.where != nil {
+			c.add(c.pointer+"/"+o.name+"/where", "is for both: say it of the compare")
+		}
+	}
+	if c.rowVotes(q.Weight) {
+		c.add(c.pointer+"/weight", "goes without auc, for which every unit has one vote")
+	}
+	if c.condition("where", q.Where); len(c.list) > 0 {
+		return nil
+	}
+	outer := c.pointer
+	at := func(name string, of auc) (above []*rowfn.Node, label, where *rowfn.Node, plan *Plan) {
+		of.Where = q.Where
+		c.pointer = outer + "/" + name
+		above, label, where, edges := of.bins(c)
+		if above != nil {
+			plan = shape.CurveOf(above, label, where, c.grouped)
+			of.say(c, plan, edges)
+		}
+		c.pointer = outer
+		return above, label, where, plan
+	}
+	first, label, where, one := at("b", *b)
+	second, _, _, two := at("a", *a)
+	if len(c.list) > 0 || c.failed != nil {
+		return nil
+	}
+	if (len(first)+1)*(len(second)+1) > MaxPairBins {
+		c.add(c.pointer+"/b", fmt.Sprintf("has %d bins and a has %d: multiplied they must not be above %d", len(first)+1, len(second)+1, MaxPairBins))
+		return nil
+	}
+	p := shape.CurvesOf(first, second, label, where, c.grouped)
+	p.Words = Description{
+		Combine: "b's area minus a's, each made of its own means: " + one.Words.Combine,
+		Null:    one.Words.Null,
+		Target:  "b's minus a's: b is " + one.Words.Target + "; a is " + two.Words.Target,
+	}
+	for _, f := range one.Words.Functions {
+		p.Words.Functions = append(p.Words.Functions, "b: "+f)
+	}
+	for _, f := range two.Words.Functions {
+		p.Words.Functions = append(p.Words.Functions, "a: "+f)
+	}
+	if p.Checks != nil {
+		p.Checks.Words = shape.CheckWords{Functions: []string{"b: " + one.Checks.Words.Functions[0], "a: " + two.Checks.Words.Functions[0], "1 in rows above an edge of b and an edge of a, for each pair of edges", "the same in rows without the label"},
+			Instead: p.Words.Combine, Combine: "of all pairs of a row with the label and one without, how much more often b's score of the first is higher than a's, from the numbers of rows in each pair of bins, as one question; rows are taken to be alike"}
+	}
+	q.decide(p, "Both areas by themselves would cost two questions, under mechanisms that do not check statistics as much as together")
 	return p
 }

@@ -29,7 +29,7 @@ type body interface {
 }
 
 var kinds = []kind{meanKind, fractionKind, countKind, sumKind, screenKind,
-	varianceKind, stddevKind, covarianceKind, correlationKind, quantileKind, medianKind, histogramKind, frequenciesKind, groupsKind,
+	varianceKind, stddevKind, covarianceKind, correlationKind, kendallKind, quantileKind, medianKind, histogramKind, frequenciesKind, groupsKind,
 	compareKind, argmaxKind, passesKind, differenceKind, testKind,
 	accuracyKind, precisionKind, recallKind, f1Kind, lossKind, rmseKind, r2Kind, aucKind, calibrationKind, confusionKind, gradientKind}
 

@@ -18,12 +18,12 @@ const (
 	MaxSteps = 12
 )
 
-const quantileCost = "It costs one question for each step of the search: log2(1 + (high - low)/resolution), rounded up; 10 for the default resolution"
+const quantileCost = "Under guess_and_check it costs one question: the numbers of rows below each step of the resolution are compared with what the training part foresees. " +
+	"Under other mechanisms, and in a test, it costs one for each step of the search: log2(1 + (high - low)/resolution), rounded up; 10 for the default resolution"
 
 var quantileKind = kind{
 	name: "quantile",
-	doc: "The p-quantile of a number, clamped to a range: the least x with P(number <= x) >= p, up to a resolution. It is found by a binary search " +
-		"over the distribution function, with noise. " + quantileCost + ".",
+	doc:  "The p-quantile of a number, clamped to a range: the least x with P(number <= x) >= p, up to a resolution. " + quantileCost + ".",
 	examples: []string{
 		`{"type":"quantile","of":"delay","range":[-60,180],"p":0.9}`,
 		`{"type":"quantile","of":"delay","range":[-60,180],"p":0.25,"resolution":1,"where":"origin == 'SFO'"}`,
@@ -55,7 +55,7 @@ func (q *quantile) members() []member {
 		required("range", rangeForm{&q.Range}, "[low, high]: values are clamped to it, and the search is within it"),
 		required("p", number{into: &q.P, above: &zero}, "more than 0 and less than 1. For example 0.9: nine in ten rows do not exceed the answer"),
 		optional("resolution", number{into: &q.Resolution, above: &zero},
-			"the answer is one of low, low + resolution, low + 2·resolution, …, high; default: a 1023rd of the range. Half the resolution costs one more question and narrows the interval"),
+			"the answer is one of low, low + resolution, low + 2·resolution, …, high; default: a 1023rd of the range. Half the resolution narrows the interval; in a search it costs one more question"),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
 		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
 	}
@@ -105,7 +105,7 @@ func (q *quantile) compile(c *compiler) *Plan {
 		return nil
 	}
 	s, null := q.search(), orLow(q.Null, q.Range)
-	p := s.Plan(x, null, where)
+	p := s.Plan(x, null, where, c.grouped)
 	q.say(c, p, s, null)
 	return p
 }
@@ -138,4 +138,13 @@ func (q *quantile) say(c *compiler, p *Plan, s shape.Search, null float64) {
 		Target: c.target("the %v-quantile (the least t with P(%s <= t) >= %v)%s",
 			s.P, text, s.P, rows),
 	}
+	counts := fmt.Sprintf("for each t of the %d values %v, %v, …, below %v: 1 where %s is at most t, else 0; and 1 where it is below the next t", s.Rungs, s.At(0), s.At(1), s.High, text)
+	if c.grouped {
+		counts = "the mean over the unit's rows of, " + counts
+	}
+	if q.Where != nil {
+		counts += "; only where " + q.Where.Canonical() + ", which is counted, too"
+	}
+	p.Checks.Words = shape.CheckWords{Functions: []string{counts}, Instead: p.Words.Combine,
+		Combine: fmt.Sprintf("the training part's t at which the share of rows reaches %v, as one question; the interval is between a t with so few rows below it, and one with so many up to it, as a quantile within can hardly have", s.P)}
 }

@@ -78,6 +78,12 @@ func TestPlansTravel(t *testing.T) {
 		for _, body := range k.examples {
 			for _, grouped := range []bool{false, true} {
 				plan, err := mustParse(t, body).Compile(context.Background(), flights, Grouped(grouped), Training(halves{}))
+				if k.name == "kendall" && grouped { // pairs of units of several rows have no theory
+					if err == nil {
+						t.Errorf("%s: compiled for units of several rows", body)
+					}
+					continue
+				}
 				if err != nil {
 					t.Errorf("%s: %v", body, err)
 					continue
@@ -113,6 +119,9 @@ func TestPlansDeclare(t *testing.T) {
 		for _, body := range k.examples {
 			for _, grouped := range []bool{false, true} {
 				plan, err := mustParse(t, body).Compile(context.Background(), flights, Grouped(grouped), Training(halves{}))
+				if k.name == "kendall" && grouped {
+					continue
+				}
 				if err != nil {
 					t.Fatalf("%s: %v", body, err)
 				}
@@ -140,7 +149,7 @@ func TestPlansDeclare(t *testing.T) {
 							t.Errorf("%s: from %v to %v in %d units, declared %+v", body, low, high, n, *a)
 						}
 					}
-				case len(plan.Functions) == 1 && plan.Scalar() && math.Abs(moved(0.25, 1)-(0.75*moved(0, 1)+0.25*moved(1, 1))) < 1e-9:
+				case plan.Numbers() == 1 && plan.Scalar() && !plan.Checked() && math.Abs(moved(0.25, 1)-(0.75*moved(0, 1)+0.25*moved(1, 1))) < 1e-9:
 					t.Errorf("%s: a mean moved to a range, which is not declared", body)
 				}
 			}

@@ -90,6 +90,12 @@ func read(ctx context.Context, part Source, plans []*queries.Plan, sampled bool)
 	if err != nil {
 		return nil, err
 	}
+	var half rowfn.Sums
+	if h := Halves(plans); !sampled && len(h.Functions) > 0 {
+		if half.Values, err = part.Sums(ctx, h.Functions, 0, n/2); err != nil {
+			return nil, err
+		}
+	}
 	parts := make([]PartSums, len(plans))
 	for i, plan := range plans {
 		own := sums.Cut(plan.Pass(sampled))
@@ -98,7 +104,11 @@ func read(ctx context.Context, part Source, plans []*queries.Plan, sampled bool)
 			continue
 		}
 		for _, declared := range plan.Statistics() {
-			parts[i].Statistics = append(parts[i].Statistics, statisticOf(declared, &own, n, sampled))
+			statistic, err := statisticOf(declared, &own, &half, n, sampled)
+			if err != nil {
+				return nil, err
+			}
+			parts[i].Statistics = append(parts[i].Statistics, statistic)
 		}
 	}
 	return parts, nil

@@ -32,6 +32,9 @@ type Session struct {
 	Holdout   string                 // the holdout's id, as answers name it
 	Guarantee thresholdout.Guarantee // as thresholdout.Plan made it, or as it was stored
 	Noise     NoiseOf
+	// Unlike says that the units are known to differ: rows that are public but for a label, or strata. Statistics of pairs, whose intervals are for units of one
+	// population, are then not checked as one.
+	Unlike bool
 }
 
 // NoiseOf is the noise of one row function of a question, by the question's id and the function's place in its plan. It must be a
@@ -69,6 +72,12 @@ func wrong(pointer, format string, args ...any) error {
 // Question checks a compiled query against the guarantee, by public facts alone. Errors are *[WrongError].
 func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question, error) {
 	p, plan := s.Guarantee, s.form(plan)
+	switch {
+	case plan.Checked() && !p.ChecksStatistics():
+		return nil, wrong("/type", "the mechanism %s of this holdout has no answer to a %s; guess_and_check has", p.Mechanism, query.Type())
+	case plan.Checked() && s.Unlike && plan.Checks != nil && plan.Checks.Alike:
+		return nil, wrong("/type", "the units of this holdout are known to differ, and an interval of a %s is for units of one population", query.Type())
+	}
 	if plan.Sequential() && p.Rounds > 0 {
 		return nil, wrong("/type", "%s cannot be asked in rounds: its search chooses each step from earlier answers, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
 	}
@@ -99,7 +108,7 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 
 // form is the plan in the form in which the guarantee releases it: under a mechanism that checks statistics by these, each one question.
 func (s *Session) form(plan *queries.Plan) *queries.Plan {
-	if !s.Guarantee.ChecksStatistics() {
+	if !s.Guarantee.ChecksStatistics() || s.Unlike && plan.Checks != nil && plan.Checks.Alike {
 		return plan
 	}
 	return plan.AsChecked()

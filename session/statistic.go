@@ -10,9 +10,10 @@ import (
 )
 
 // statisticOf is what a part of n units says to a statistic that a plan declares: of the next of the sums that one pass made, in the order of
-// [queries.Plan.Pass]. sampled says that it is the training part. It is the one place where what the language declares and what mechanisms check meet: a new kind of
+// [queries.Plan.Pass]. half has those of the holdout's first half, of
+// statistics that need them. sampled says that it is the training part. It is the one place where what the language declares and what mechanisms check meet: a new kind of
 // statistic has a line here.
-func statisticOf(declared shape.Statistic, sums *rowfn.Sums, n int64, sampled bool) thresholdout.Statistic {
+func statisticOf(declared shape.Statistic, sums, half *rowfn.Sums, n int64, sampled bool) (thresholdout.Statistic, error) {
 	batch := declared.Batch()
 	if sampled {
 		batch = declared.Sampled()
@@ -20,7 +21,13 @@ func statisticOf(declared shape.Statistic, sums *rowfn.Sums, n int64, sampled bo
 	own := sums.Cut(batch)
 	switch d := declared.(type) {
 	case *shape.Equation:
-		return rootOf(d, own, n, sampled)
+		return rootOf(d, own, n, sampled), nil
+	case *shape.Tally:
+		var first rowfn.Sums
+		if d.Halves() && !sampled {
+			first = half.Cut(batch)
+		}
+		return tallyOf(d, own.Values, first.Values, n, sampled)
 	}
 	panic(fmt.Sprintf("session: no statistic is known for %T", declared))
 }

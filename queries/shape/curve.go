@@ -2,6 +2,7 @@ package shape
 
 import (
 	"math"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/queries/interval"
 	"github.com/holdoutd/holdoutd/rowfn"
@@ -25,7 +26,9 @@ func (c Curve) combine(o Outcome) Result { return areaOf(o.Parts, c.Edges) }
 // all B/4 for B bins. The mean of a unit's rows is no farther from the middle, for a ball is convex. The variances add up to at most the mean
 // squared distance from any fixed point. Cumulative shares as such would need twice that. v is made smaller by gridRoom, so that the
 // grid's rounding does not carry a mean farther out.
-func CurveOf(above []*rowfn.Node, label, where *rowfn.Node) *Plan {
+//
+// Where units are single rows it has a tally, too.
+func CurveOf(above []*rowfn.Node, label, where *rowfn.Node, grouped bool) *Plan {
 	groups, k := [2]*rowfn.Node{rowfn.Not(label), label}, len(above)
 	p := &Plan{Range: Range{0, 1}, Shape: Curve{k}}
 	for g, holds := range groups {
@@ -42,7 +45,39 @@ func CurveOf(above []*rowfn.Node, label, where *rowfn.Node) *Plan {
 		p.Functions = append(p.Functions, rowfn.Function{Value: groups[0], Lo: 0, Hi: 1})
 	}
 	p.Program = []Release{{Kind: Vector, Count: len(p.Functions), Variance: float64(k+len(p.Functions)-2*k) / 4}}
+	if !grouped {
+		p.Checks = areaTally(above, nil, label, where).checks(Moved{p.Range})
+	}
 	return p
+}
+
+// CurvesOf is the plan of the area of the first score minus that of the second, of one label: both curves, and as a tally one question.
+func CurvesOf(first, second []*rowfn.Node, label, where *rowfn.Node, grouped bool) *Plan {
+	a, b := CurveOf(first, label, where, true), CurveOf(second, label, where, true)
+	p := &Plan{Range: Range{-1, 1}, FromZero: true, Shape: Curves{len(first), len(second), len(a.Functions)},
+		Functions: slices.Concat(a.Functions, b.Functions), Program: slices.Concat(a.Program, b.Program)}
+	if !grouped {
+		p.Checks = areaTally(first, second, label, where).checks(Moved{p.Range})
+	}
+	return p
+}
+
+// Curves is the shape of the area under the curve of a score with so many edges minus that of another. The first score's means are so many.
+type Curves struct{ First, Second, Means int }
+
+func (c Curves) items() []string { return nil }
+
+func (c Curves) combine(o Outcome) Result {
+	a, b := areaOf(o.Parts[:c.Means], c.First), areaOf(o.Parts[c.Means:], c.Second)
+	bounds, defined, value := interval.Interval{}, a.Value != nil && b.Value != nil, 0.0
+	if defined {
+		value = *a.Value - *b.Value
+	}
+	known := bounded(o.Parts)
+	if known {
+		bounds = interval.Interval{Low: *a.Low, High: *a.High}.Sub(interval.Interval{Low: *b.Low, High: *b.High})
+	}
+	return answer(value, bounds, known, defined, Range{-1, 1})
 }
 
 // areaOf computes the area from the means of v at k edges for the rows without and with the label, the share of rows with it

@@ -42,6 +42,8 @@ func (p *Plan) Scale(n int64) (float64, bool) {
 		return s.Scale(n), true
 	case Root:
 		return s.Equation.Range.High - s.Equation.Range.Low, s.Equation.Link == Identity
+	case Moved:
+		return s.Range.High - s.Range.Low, true
 	}
 	return 0, false
 }

@@ -24,13 +24,16 @@ type Search struct {
 
 func (s Search) items() []string { return nil }
 
-// Plan is the plan of the search over a number x, of the rows in which where holds; null is what a null x counts as.
-func (s Search) Plan(x *rowfn.Node, null float64, where *rowfn.Node) *Plan {
+// Plan is the plan of the search over a number x, of the rows in which where holds; null is what a null x counts as. grouped says that units
+// can hold several rows.
+func (s Search) Plan(x *rowfn.Node, null float64, where *rowfn.Node, grouped bool) *Plan {
 	p := &Plan{Range: Range{s.Low, s.High}, Shape: s}
-	rungs := make([]rowfn.Function, s.Rungs) // those of one rung share their tree
+	rungs, reached := make([]rowfn.Function, s.Rungs), make([]*rowfn.Node, s.Rungs) // those of one rung share their tree
 	for i := range rungs {
-		rungs[i] = s.function(x, null, where, i)
+		reached[i] = s.reached(x, null, i)
+		rungs[i] = s.function(reached[i], where)
 	}
+	p.Checks = s.tally(x, reached, null, where, grouped).checks(Rung{s, where != nil})
 	for step := range s.Steps {
 		for node := range 2<<step - 1 {
 			p.Functions = append(p.Functions, rungs[s.rung(node)])
@@ -229,13 +232,18 @@ func (s Search) crossing(asked []askedRung) int {
 	return from.last + min(max(int(math.Ceil(share*float64(gap)-0x1p-20)), 1), gap)
 }
 
-// function is 1[x <= rung]; with where, p in other rows, so that its mean reaches p where the conditional distribution function does.
-func (s Search) function(x *rowfn.Node, null float64, where *rowfn.Node, rung int) rowfn.Function {
+// reached is whether x is at a rung or below.
+func (s Search) reached(x *rowfn.Node, null float64, rung int) *rowfn.Node {
 	threshold := s.At(rung)
 	reached := rowfn.CompareTo(rowfn.OpLessEq, x, threshold)
 	if null <= threshold {
 		reached = rowfn.Or(reached, rowfn.IsNull(x))
 	}
+	return reached
+}
+
+// function is 1[x <= rung]; with where, p in other rows, so that its mean reaches p where the conditional distribution function does.
+func (s Search) function(reached, where *rowfn.Node) rowfn.Function {
 	if where == nil {
 		return rowfn.Function{Value: reached, Lo: 0, Hi: 1}
 	}

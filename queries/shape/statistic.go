@@ -24,7 +24,16 @@ type Checks struct {
 	Statistics []Statistic
 	Shape      Shape
 	Words      CheckWords
+
+	Alike    bool // its intervals are for units that are alike: drawn from one population
+	OneLevel bool // its intervals are known at the guarantee's own level alone, so that a test has no p-value by them
 }
+
+// Halved is a statistic of which the holdout has to be summed in two halves, cut by the order of its units.
+type Halved interface{ Halves() bool }
+
+// IsHalved says that a statistic is [Halved].
+func IsHalved(s Statistic) bool { h, ok := s.(Halved); return ok && h.Halves() }
 
 // CheckWords is what a description says where the plan is released by its [Checks]; what is said of its means where it is empty.
 type CheckWords struct {
@@ -42,7 +51,7 @@ func (p *Plan) AsChecked() *Plan {
 	if c == nil {
 		c = p.byEquations()
 	}
-	if c == nil {
+	if c == nil || c.OneLevel && p.Test != nil {
 		return p
 	}
 	checked := *p

@@ -64,8 +64,11 @@ func (c Check) Outcome(s Sums) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("pairs: no sums of a pair kernel")
 	}
 	whole := new(big.Int).Mul(s.pairsOf(), big.NewInt(s.Unit))
-	if whole.Sign() == 0 {
-		return Outcome{Loss: losses - 1}, nil // no pairs
+	if whole.Sign() == 0 { // no pairs
+		if r := c.Ranks[0]; r.N1 == 0 && r.N0 == 0 && r.Away == grid {
+			return Outcome{Rank: 1}, nil // nothing is said
+		}
+		return Outcome{Loss: losses - 1}, nil
 	}
 	// |Sum 2^30 - whole guess| <= whole away.
 	off := new(big.Int).Lsh(s.Sum, 30)
@@ -160,35 +163,49 @@ func (c Check) Exact(s Sums, level float64) (low, high float64, err error) {
 	return max(0, low-slack), min(1, high+slack), nil
 }
 
-// Plan is the check from the training part's sums, class 1 being the smaller there, for a holdout of n units where the training part has all units, in
-// both classes and in neither. difference is for kernels that are a difference of two, whose variances are small beside their range.
-func Plan(training Sums, all, n, questions int64, monotone, difference bool) (Check, error) {
-	if training.N1 > training.N0 || training.N1 < 1 || all < training.N1+training.N0 || n < 1 || n > maxUnits {
-		return Check{}, fmt.Errorf("pairs: no plan from %d and %d units of %d; class 1 is the smaller one, and not empty", training.N1, training.N0, all)
+// Training is what the training part tells of a pair kernel.
+type Training struct {
+	H, V1, V0, V float64 // as of [Sums.Moments]
+	N1, N0       int64   // units of the classes, class 1 being the smaller, by which the moments are as uncertain
+	All          int64   // units in both classes and in neither
+	Monotone     bool    // an AUC
+	// Difference is for kernels that are a difference of two, whose variances are small beside their range.
+	Difference bool
+}
+
+// Plan is the check from the training part's moments for a holdout of n units, where the narrowest margin leaves room for z standard deviations
+// (moments.Deviations). An error says that a class has too few units for a plan.
+func Plan(t Training, n int64, z float64) (Check, error) {
+	if t.N1 > t.N0 || t.N1 < 1 || t.All < t.N1+t.N0 || n < 1 || n > maxUnits || !(z > 0) {
+		return Check{}, fmt.Errorf("pairs: no plan from %d and %d units of %d; class 1 is the smaller one, and not empty", t.N1, t.N0, t.All)
 	}
-	h, v1, v0, v := training.Moments()
-	c := Check{Guess: int64(math.Floor(h*grid + 0.5)), Monotone: monotone}
+	c := Check{Guess: int64(math.Floor(t.H*grid + 0.5)), Monotone: t.Monotone}
 	size := func(units int64, z float64) float64 {
-		share, ratio := float64(units)/float64(all), float64(n)/float64(all)
+		share, ratio := float64(units)/float64(t.All), float64(n)/float64(t.All)
 		return math.Floor(max(0, float64(n)*share-z*math.Sqrt(float64(n)*share*(1-share)*(1+ratio))))
 	}
-	z := moments.Deviations(questions)
-	n1, n0 := size(training.N1, z), size(training.N0, z)
+	n1, n0 := size(t.N1, z), size(t.N0, z)
 	if n1 < 1 || n0 < 1 {
-		return Check{}, fmt.Errorf("pairs: too few units of a class for a plan: %d and %d in training", training.N1, training.N0)
+		return Check{}, fmt.Errorf("pairs: too few units of a class for a plan: %d and %d in training", t.N1, t.N0)
 	}
-	s1, s0 := 1/n1+1/float64(training.N1), 1/n0+1/float64(training.N0)
+	s1, s0 := 1/n1+1/float64(t.N1), 1/n0+1/float64(t.N0)
 	wider := func(v, s float64) int64 {
 		w := v * (1 + z*math.Sqrt(8*s))
-		if !difference {
+		if !t.Difference {
 			w += z * z * s / 8
 		}
 		return int64(min(math.Ceil(w*squares), squares/4))
 	}
-	c.V1, c.V0, c.Rest = wider(v1, s1), wider(v0, s0), wider(v-v1, s1)
+	c.V1, c.V0, c.Rest = wider(t.V1, s1), wider(t.V0, s0), wider(t.V-t.V1, s1)
 	d := z * math.Sqrt(float64(c.V1)/squares*s1+float64(c.V0)/squares*s0)
 	c.Ranks[0] = Rank{Away: int64(min(math.Ceil(d*grid), grid)), N1: int64(n1), N0: int64(n0)}
-	c.Ranks[1] = Rank{Away: min(2*c.Ranks[0].Away, grid), N1: int64(size(training.N1, 2*z)), N0: int64(size(training.N0, 2*z))}
+	c.Ranks[1] = Rank{Away: min(2*c.Ranks[0].Away, grid), N1: int64(size(t.N1, 2*z)), N0: int64(size(t.N0, 2*z))}
 	c.Cells = int64(math.Exp2(min(max(math.Round(math.Log2(z/(2*max(d, 1e-6)))), 0), 20)))
 	return c, nil
+}
+
+// Silent is a check that says nothing: it passes whatever the sums are, and its interval is [0,1].
+func Silent() Check {
+	all := Rank{Away: grid}
+	return Check{Guess: grid / 2, Ranks: [2]Rank{all, all}, V1: squares / 4, V0: squares / 4, Rest: squares / 4, Cells: 1}
 }

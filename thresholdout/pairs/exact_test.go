@@ -64,7 +64,7 @@ func TestExactQuantile(t *testing.T) {
 		var walk func(i int, probability float64)
 		walk = func(i int, probability float64) {
 			if i == n {
-				c := QuantileCounts{N: int64(n)}
+				c := QuantileCounts{Unit: 1, N: int64(n)}
 				sum := int64(0)
 				for _, k := range count {
 					c.Below = append(c.Below, sum)
@@ -408,7 +408,10 @@ func TestPlannedPairsPass(t *testing.T) {
 	u := moments.Urn{Questions: 110, Beta: 0.05}
 	passed, failedExact := 0, 0
 	for range 60 {
-		plan, err := Plan(draw(training), training, n, 110, true, false)
+		of := draw(training)
+		told := Training{N1: of.N1, N0: of.N0, All: training, Monotone: true}
+		told.H, told.V1, told.V0, told.V = of.Moments()
+		plan, err := Plan(told, n, moments.Deviations(110))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -504,7 +507,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	q := Quantile{P: 0.5, Points: []float64{0, 1, 2}, Ranks: []Span{{1, 1}, {0, 2}}}
-	counts := QuantileCounts{N: 9, Below: []int64{0, 4, 7}, Upto: []int64{1, 6, 9}}
+	counts := QuantileCounts{Unit: 1, N: 9, Below: []int64{0, 4, 7}, Upto: []int64{1, 6, 9}}
 	if _, err := q.Outcome(counts, 3); err != nil {
 		t.Error(err)
 	}

@@ -13,8 +13,8 @@ import (
 // within, where at most most units are below a and at least least are at or below b. Each side misses with probability at most e^-level,
 // whatever is printed. -1 and n+1 say that there is none: only the range's own end is left.
 //
-// Units count once each, as 0 or 1, and need not be alike. With shares, of units of several rows, Chernoff's inequality takes the place of the
-// exact tail; least is then to be compared with the sum of shares.
+// Units count once each, as 0 or 1, and need not be alike: the exact tail. Units of several rows count by shares of their rows; there Chernoff's inequality
+// takes its place, and least is to be compared with a sum of shares.
 func Thresholds(n int64, p, level float64, shares bool) (most, least int64) {
 	if n < 1 || !(p > 0 && p < 1) || !(level >= 0) {
 		return -1, max(n, 0) + 1
@@ -50,6 +50,42 @@ func threshold(n int64, p, level float64, shares bool) int64 {
 	return lo
 }
 
+// bet is what is put on the count of a condition, or of shares of units, below a p-quantile: a unit that counts by b in [0,1], of which a in [0,b] is below, has a
+// factor of at least won^(b-a) lost^a, whose expectation is at most 1 where the quantile is not below. The product over units is
+// e^level or more with probability at most e^-level, whatever the number of units that count turns out to be (docs/proofs/pairs.md, section 1).
+type bet struct{ won, lost float64 } // logarithms
+
+// betOn is the best bet where so many units are planned to count: Chernoff's, if as many do. Where these are too few for any count it is of a loss that
+// leaves nothing.
+func betOn(planned int64, p, level float64) bet {
+	n := float64(max(planned, 1))
+	c := 0.0 // the largest share with n kl(c||p) >= level
+	if n*bounds.KL(0, p) > level {
+		low, high := 0.0, p
+		for range 60 {
+			if middle := (low + high) / 2; n*bounds.KL(middle, p) >= level {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		c = low
+	}
+	return bet{math.Log((1 - c) / (1 - p)), math.Log(c / p)}
+}
+
+// most is the largest count that may be below where units count, together: -1 if there is none.
+func (b bet) most(units, level float64) float64 {
+	need := level + 1e-12*level + 1e-10
+	switch {
+	case units*b.won < need:
+		return -1
+	case math.IsInf(b.lost, -1):
+		return -1
+	}
+	return (units*b.won - need) / (b.won - b.lost) * (1 - 1e-12)
+}
+
 // Span is a planned interval [Points[Low], Points[High]] of a quantile.
 type Span struct{ Low, High int }
 
@@ -59,12 +95,16 @@ type Quantile struct {
 	P      float64
 	Points []float64
 	Ranks  []Span
-	Shares bool // units have several rows
+	// Planned is how many units are expected to count, of a condition or by shares; 0 where all units count, each as 0 or 1. What is promised does not depend on how
+	// good the expectation is.
+	Planned int64
 }
 
-// QuantileCounts are what a scan of the holdout tells: over the units of the question, N of them, how many are below each point, and how many
-// are at it or below.
+// QuantileCounts are what a scan of the holdout tells, in parts of a unit: over the units of the question, N parts of them, how many are below each
+// point, and how many are at it or below.
 type QuantileCounts struct {
+	Unit        int64 // how many parts one unit has
+	Units       int64 // of the part, of which each may be off by half a part in each count
 	N           int64
 	Below, Upto []int64
 }
@@ -104,7 +144,7 @@ func (q Quantile) Outcome(c QuantileCounts, level float64) (QuantileOutcome, err
 	if err := q.Valid(); err != nil {
 		return QuantileOutcome{}, err
 	}
-	if len(c.Below) != len(q.Points) || len(c.Upto) != len(q.Points) || c.N < 0 {
+	if len(c.Below) != len(q.Points) || len(c.Upto) != len(q.Points) || c.N < 0 || c.Unit < 1 {
 		return QuantileOutcome{}, fmt.Errorf("pairs: %d and %d counts for %d points", len(c.Below), len(c.Upto), len(q.Points))
 	}
 	for i := range c.Below {
@@ -112,7 +152,7 @@ func (q Quantile) Outcome(c QuantileCounts, level float64) (QuantileOutcome, err
 			return QuantileOutcome{}, fmt.Errorf("pairs: counts at point %d are those of no %d units", i, c.N)
 		}
 	}
-	most, least := Thresholds(c.N, q.P, level, q.Shares)
+	most, least := q.thresholds(c, level)
 	last := len(q.Points) - 1
 	from := func(i int) bool { return i == 0 || c.Below[i] <= most } // a range's end needs no check
 	to := func(j int) bool { return j == last || c.Upto[j] >= least }
@@ -133,6 +173,24 @@ func (q Quantile) Outcome(c QuantileCounts, level float64) (QuantileOutcome, err
 		}
 	}
 	return o, nil
+}
+
+// thresholds are those of these counts, in parts of a unit.
+func (q Quantile) thresholds(c QuantileCounts, level float64) (most, least int64) {
+	if q.Planned == 0 {
+		most, least = Thresholds(c.N/c.Unit, q.P, level, false)
+		return most * c.Unit, least * c.Unit
+	}
+	// Values are rounded to parts, to the nearest: in doubt less may be printed.
+	units, rounding := (float64(c.N)-float64(c.Units))/float64(c.Unit), float64(2*c.Units+1)
+	end := func(p float64) int64 {
+		k := betOn(q.Planned, p, level).most(units, level)*float64(c.Unit) - rounding
+		if k < 0 {
+			return -1
+		}
+		return int64(k)
+	}
+	return end(q.P), c.N - end(1-q.P)
 }
 
 // Price is what a failure adds to later levels: the logarithm of how many spans there are.
