@@ -7,34 +7,40 @@ import (
 )
 
 // Batch is how a mean, or a conditional mean, is read that nothing is chosen after: in a batch fixed beforehand, or in the last round. Its answer
-// is exact and its interval is made from the sample's own mean and variance. Money is bet against each expectation r, with stakes
+// is exact and its interval is made from the sample's own moments. Money is bet against each expectation r, with stakes
 // fixed beforehand and shared among a few variances; r is outside the interval when the money must have grown e^level times. The money
 // falls as r rises, so that all below such an r is outside too (docs/proofs/two-moments.md, section 9). The level pays for the union over the
 // batch and for what was released before, see bounds.AdaptiveLevel.
+//
+// Stakes do not depend on the level that an answer is read at: at a lower level its interval is within that at a higher one, as p-values ask.
 type Batch struct {
 	Mean      float64   // where the mean is expected
 	Units     float64   // about how many units satisfy the condition
 	Variances []float64 // what variances stakes are planned for
 	Weights   []float64 // of the money on each; they add up to at most 1
+
+	below, above []float64 // what is bet on each unit's A - rB, and on (1-r)B - (B-A), in units of it
 }
 
-// plannedMoney is the weight of the stakes for the planned variance, its two neighbours included, and of the planned one among them: where training
-// and holdout are alike, reading at the sample's own variance costs -2 ln plannedMoney, .2 nats.
-const plannedMoney = 0.9
+// Shares of the money where the training part says a variance: of the stakes for it, for its multiples, and, the rest, for any variance at all. Where training
+// and holdout are alike, reading at the sample's own variance so costs -ln .8, .2 nats. Small p-values are read by large stakes, those of small variances.
+var stakeShares = []struct{ times, weight float64 }{{1, 0.8}, {1.0 / 2, 0.05}, {2, 0.03}, {1.0 / 4, 0.02}}
 
-// PlanBatch plans the stakes by the training part's mean and variance, 1/2 and 0 without one, and about how many of the holdout's units satisfy the
-// condition.
-func PlanBatch(mean, variance, units float64) (Batch, error) {
-	if !(mean >= 0 && mean <= 1 && variance >= 0 && variance <= 0.25 && units >= 0 && units <= maxUnits) {
-		return Batch{}, fmt.Errorf("moments: no batch is planned for a mean of %v with a variance of %v over %v units", mean, variance, units)
+// PlanBatch plans the stakes by the training part's mean and variance, 1/2 and 0 without one, about how many of the holdout's units satisfy the
+// condition, and the level at which most answers are read.
+func PlanBatch(mean, variance, units, level float64) (Batch, error) {
+	if !(mean >= 0 && mean <= 1 && variance >= 0 && variance <= 0.25 && units >= 0 && units <= maxUnits && level >= 0) {
+		return Batch{}, fmt.Errorf("moments: no batch is planned for a mean of %v with a variance of %v over %v units at level %v", mean, variance, units, level)
 	}
 	units = max(units, 1)
 	b := Batch{Mean: min(max(mean, 1/(units+1)), 1-1/(units+1)), Units: units}
 	rest := 1.0
 	if variance > 0 {
-		b.Variances = []float64{variance, variance / 2, min(2*variance, 0.25)}
-		b.Weights = []float64{plannedMoney * plannedMoney, plannedMoney * (1 - plannedMoney) / 2, plannedMoney * (1 - plannedMoney) / 2}
-		rest -= plannedMoney
+		for _, p := range stakeShares {
+			b.Variances = append(b.Variances, min(p.times*variance, 0.25))
+			b.Weights = append(b.Weights, p.weight)
+			rest -= p.weight
+		}
 	}
 	least := 1 / (units * units)
 	steps := max(math.Ceil(math.Log(0.25/least)/math.Log(4)), 0) + 1 // stakes that are a factor 2 off lose at most a fourth of the level
@@ -42,40 +48,44 @@ func PlanBatch(mean, variance, units float64) (Batch, error) {
 		b.Variances = append(b.Variances, 0.25*math.Pow(4, -float64(i)))
 		b.Weights = append(b.Weights, rest/steps)
 	}
+	b.below, b.above = b.stakes(b.Mean, level), b.stakes(1-b.Mean, level)
 	return b, nil
 }
 
-// stakes are what is bet on each unit's A - rB, in units of it, for each variance: the ones that would be best at the end of the planned sample's
-// interval.
-func (b Batch) stakes(level float64) []float64 {
+// stakes are those that would be best, for each variance, at the end of the interval that a sample with this mean would have.
+func (b Batch) stakes(mean, level float64) []float64 {
 	stakes := make([]float64, len(b.Variances))
 	for i, v := range b.Variances {
-		r := max(Low(b.Mean, v, b.Units, level), 1e-12)
-		stakes[i] = Stake(b.Mean, v, r) / r
+		stakes[i] = stakeAt(mean, v, b.Units, level)
 	}
 	return stakes
 }
 
+// stakeAt is the best stake at the low end that a sample of so many units with this mean and variance has, divided by that end.
+func stakeAt(mean, variance, units, level float64) float64 {
+	r := max(Low(mean, variance, units, level), 1e-12)
+	return Stake(mean, variance, r) / r
+}
+
 // mirror is the plan for B-A.
 func (b Batch) mirror() Batch {
-	b.Mean = 1 - b.Mean
+	b.Mean, b.below, b.above = 1-b.Mean, b.above, b.below
 	return b
 }
 
-// Low is a number below the expectation, but for a probability of at most e^-level; mean, variance and units are the sample's own, computed
-// from its exact sums. Two sides cost twice e^-level.
-func (b Batch) Low(mean, variance, units, level float64) float64 {
-	if !(mean > 0 && units > 0 && variance >= 0 && level >= 0) {
+// Low is a number below the expectation, but for a probability of at most e^-level, for the sample's own moments. Two sides cost twice e^-level.
+func (b Batch) Low(s Sample, level float64) float64 {
+	if !(s.Mean > 0 && s.Units > 0 && s.Variance >= 0 && level >= 0) {
 		return 0
 	}
-	stakes := b.stakes(level)
-	lo, hi := 0.0, min(mean, 1)
+	read := level*(1+levelSlack) + levelSlack
+	lo, hi := 0.0, min(s.Mean, 1)
 	for range 100 {
 		r := (lo + hi) / 2
 		if r <= lo || r >= hi {
 			break
 		}
-		if b.money(stakes, r, mean, variance, units) > level*(1+levelSlack)+levelSlack {
+		if b.money(s, r) > read {
 			lo = r
 		} else {
 			hi = r
@@ -85,15 +95,15 @@ func (b Batch) Low(mean, variance, units, level float64) float64 {
 }
 
 // High is the mirror of Low.
-func (b Batch) High(mean, variance, units, level float64) float64 {
-	return 1 - b.mirror().Low(1-mean, variance, units, level)
+func (b Batch) High(s Sample, level float64) float64 {
+	return 1 - b.mirror().Low(s.mirror(), level)
 }
 
-// money is the logarithm of what the bets against r have become at least. No stake depends on the sample, and it falls as r rises.
-func (b Batch) money(stakes []float64, r, mean, variance, units float64) float64 {
-	logs := make([]float64, len(stakes))
-	for i, c := range stakes {
-		logs[i] = math.Log(b.Weights[i]) + units*Capital(mean, variance, r, min(c*r, largestStake))
+// money is the logarithm of what the bets against r have become at least. No stake depends on the sample, and what they have become falls as r rises.
+func (b Batch) money(s Sample, r float64) float64 {
+	logs := make([]float64, len(b.below))
+	for i, stake := range b.below {
+		logs[i] = math.Log(b.Weights[i]) + s.Units*s.grown(r, stake)
 	}
 	return logSumExp(logs)
 }
@@ -113,18 +123,13 @@ func logSumExp(logs []float64) float64 {
 	return best + math.Log(sum)
 }
 
-// Interval is both ends, each missing with probability at most e^-level, for the sums of a sample; with a step of the grid. It is [0,1] where no
+// Interval is both ends, each missing with probability at most e^-level; with a step of the grid. It is [0,1] where no
 // unit satisfies the condition.
-func (b Batch) Interval(s Sums, level float64) (low, high float64, err error) {
-	if err := s.check(); err != nil {
-		return 0, 1, err
+func (b Batch) Interval(s Sample, level float64) (low, high float64) {
+	if !(s.Units > 0) {
+		return 0, 1
 	}
-	if s.Units == 0 {
-		return 0, 1, nil
-	}
-	mean, variance := s.moments()
-	n := float64(s.Units)
-	return max(0, b.Low(mean, variance, n, level)-gridError), min(1, b.High(mean, variance, n, level)+gridError), nil
+	return max(0, b.Low(s, level)-gridError), min(1, b.High(s, level)+gridError)
 }
 
 // FractionInterval is Clopper and Pearson's for the mean of n expectations of values 0 or 1, of which count are 1: each end misses with probability at

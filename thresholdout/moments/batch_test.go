@@ -25,7 +25,7 @@ func TestExactBatch(t *testing.T) {
 			partial := r.IntN(2) == 0
 			l, n := randomLaw(r, partial), 2+r.Int64N(9)
 			level := 0.3 + 4*r.Float64()
-			batch, err := PlanBatch(r.Float64(), r.Float64()*r.Float64()/4, float64(n)*r.Float64())
+			batch, err := PlanBatch(r.Float64(), r.Float64()*r.Float64()/4, float64(n)*r.Float64(), level*(0.5+r.Float64()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,17 +34,14 @@ func TestExactBatch(t *testing.T) {
 			if i%2 == 0 {
 				y, j := 0.05+0.95*r.Float64(), n-r.Int64N(2)
 				p := float64(j) / float64(n)
-				low := batch.Low(p*y, y*y*p*(1-p), float64(n), read)
+				low := batch.Low(NewSample(p*y, y*y*p*(1-p), float64(n)), read)
 				share := max(low-2*gridError, 0) / y
 				l = law{values: []int64{0, int64(y * grid)}, weights: []float64{0, 1 - share, share}}
 			}
 			truth := l.expectation()
 			var below, above float64
 			l.each(n, func(s Sums, probability float64) {
-				low, high, err := batch.Interval(s, read)
-				if err != nil {
-					t.Fatal(err)
-				}
+				low, high := batch.Interval(s.Sample(), read)
 				if low > truth {
 					below += probability
 				}
@@ -72,10 +69,11 @@ func filled(weights []float64) {
 func TestExactBatchDifference(t *testing.T) {
 	r := rand.New(rand.NewChaCha8([32]byte{21, 17}))
 	worst, violated := 0.0, 0
-	for range 16 {
+	for range 20 {
 		var laws [2]law
 		var sizes [2]int64
-		var d BatchDifference
+		var plans [2]Batch
+		level := 0.5 + 2.5*r.Float64()
 		for i := range laws {
 			y, p := int64((0.1+0.9*r.Float64())*grid), r.Float64()
 			if r.IntN(3) > 0 {
@@ -87,28 +85,27 @@ func TestExactBatchDifference(t *testing.T) {
 			p = []float64{p, 1 - p}[r.IntN(2)]
 			laws[i] = law{values: []int64{0, y}, weights: []float64{0, 1 - p, p}}
 			sizes[i] = 1 + r.Int64N(3)
-			b, err := PlanBatch(r.Float64(), r.Float64()/4, float64(sizes[i])*(0.5+r.Float64()))
-			if err != nil {
+			var err error
+			if plans[i], err = PlanBatch(r.Float64(), r.Float64()/4, float64(sizes[i])*(0.5+r.Float64()), level); err != nil {
 				t.Fatal(err)
 			}
-			if i == 0 {
-				d.First = b
-			} else {
-				d.Second = b
-			}
 		}
+		d := PlanBatchDifference(plans[0], plans[1], level*(0.5+r.Float64()))
+		faulty := PlanBatchDifference(plans[0], plans[1], level/8)
 		truth := laws[0].expectation() - laws[1].expectation()
-		level := 0.1 + 2*r.Float64()
 		var below, above, bad float64
 		laws[0].each(sizes[0], func(a Sums, pa float64) {
 			laws[1].each(sizes[1], func(b Sums, pb float64) {
+				if pa*pb == 0 {
+					return
+				}
 				if d.Low(a.Sample(), b.Sample(), level) > truth {
 					below += pa * pb
 				}
 				if d.High(a.Sample(), b.Sample(), level) < truth {
 					above += pa * pb
 				}
-				if d.Low(a.Sample(), b.Sample(), level/8) > truth {
+				if faulty.Low(a.Sample(), b.Sample(), level/8) > truth {
 					bad += pa * pb
 				}
 			})
@@ -148,13 +145,13 @@ func TestBatchDifferenceCovers(t *testing.T) {
 		a, b := draw(), draw()
 		plan := func() Batch {
 			s := draw()
-			p, err := PlanBatch(s.Mean, s.Variance, n)
+			p, err := PlanBatch(s.Mean, s.Variance, n, level)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return p
 		}
-		d := BatchDifference{plan(), plan()}
+		d := PlanBatchDifference(plan(), plan(), level)
 		low, high := d.Low(a, b, level), d.High(a, b, level)
 		if low > 0 || high < 0 {
 			missed++

@@ -3,8 +3,20 @@ package moments
 import "math"
 
 // BatchDifference is how the difference of two groups' means is read that nothing is chosen after. Bets on both groups multiply; a pair of
-// expectations is outside when all of the money must have grown e^level times, or when one of them is too large for its group alone.
-type BatchDifference struct{ First, Second Batch }
+// expectations is outside when all of the money must have grown e^level times, or when one of them is too large for its group alone. Stakes are fixed beforehand,
+// and do not depend on the level that an answer is read at.
+type BatchDifference struct {
+	first, second Batch
+	below, above  pairBets // against small differences, and against large ones
+}
+
+// PlanBatchDifference plans the stakes by the plans of both groups, and the level at which most answers are read.
+func PlanBatchDifference(first, second Batch, level float64) BatchDifference {
+	d := BatchDifference{first: first, second: second}
+	d.below = betsOn(first, second.mirror(), level)
+	d.above = betsOn(second, first.mirror(), level)
+	return d
+}
 
 // Parts of a side's probability of error: nine tenths for the pair, a twentieth for each group's own other end.
 var (
@@ -15,9 +27,6 @@ var (
 // differenceCells is into how many cells the search cuts the first expectation's range; the interval is wider by about one of them.
 const differenceCells = 128
 
-// Sample is what the interval of a batch is made from: the sample's own mean, variance and number of units, computed from exact sums.
-type Sample struct{ Mean, Variance, Units float64 }
-
 // Low is a number below the first expectation minus the second, but for a probability of at most e^-level.
 //
 // Pairs are (r, s), s one minus the second expectation. The money falls as r or s rises, so that in a cell of r the least s that is not
@@ -26,20 +35,14 @@ func (d BatchDifference) Low(first, second Sample, level float64) float64 {
 	if !(first.Units > 0 && second.Units > 0 && level >= 0) {
 		return -1
 	}
-	turned := BatchDifference{d.First, d.Second.mirror()}
-	other := Sample{1 - second.Mean, second.Variance, second.Units}
-	most := d.First.High(first.Mean, first.Variance, first.Units, level+boxLevel)
-	mostOther := turned.Second.High(other.Mean, other.Variance, other.Units, level+boxLevel)
+	other := second.mirror()
+	most := d.first.High(first, level+boxLevel)
+	mostOther := d.second.mirror().High(other, level+boxLevel)
 	read := (level+pairLevel)*(1+levelSlack) + levelSlack
-	bets := turned.bets(level)
-	outside := func(r, s float64) bool { return bets.money(first, other, r, s) > read }
-	// last is the largest x up to most with outside, or the least that is looked at.
-	last := func(most float64, outside func(x float64) bool) float64 {
-		lo, hi := 0.0, most
-		if outside(most) {
-			return most
-		}
-		for hi-lo > 1e-10 {
+	outside := func(r, s float64) bool { return d.below.reaches(read, first, other, r, s) }
+	// last is an x between lo and hi with outside, next to one without; lo where the search finds none.
+	last := func(lo, hi, precision float64, outside func(x float64) bool) float64 {
+		for hi-lo > precision {
 			if x := (lo + hi) / 2; outside(x) {
 				lo = x
 			} else {
@@ -48,72 +51,79 @@ func (d BatchDifference) Low(first, second Sample, level float64) float64 {
 		}
 		return lo
 	}
-	from := last(most, func(r float64) bool { return outside(r, mostOther) })
-	least := most + mostOther
+	from := most
+	if !outside(most, mostOther) {
+		from = last(0, most, 1e-10, func(r float64) bool { return outside(r, mostOther) })
+	}
+	least, s := most+mostOther, mostOther
+	cell := (most - from) / differenceCells
 	for i := range differenceCells {
-		a, b := from+(most-from)*float64(i)/differenceCells, from+(most-from)*float64(i+1)/differenceCells
-		least = min(least, a+last(mostOther, func(s float64) bool { return outside(b, s) }))
+		// The ends of the cells' ranges are nearly on a line.
+		a, b := from+cell*float64(i), from+cell*float64(i+1)
+		beyond := func(s float64) bool { return outside(b, s) }
+		if near := max(s-4*cell, 0); beyond(near) {
+			s = last(near, s, cell/64, beyond)
+		} else {
+			s = last(0, near, cell/64, beyond)
+		}
+		least = min(least, a+s)
 	}
 	return max(-1, least-1-endSlack)
 }
 
 // High is the mirror of Low.
 func (d BatchDifference) High(first, second Sample, level float64) float64 {
-	return -BatchDifference{d.Second, d.First}.Low(second, first, level)
+	return -BatchDifference{first: d.second, second: d.first, below: d.above}.Low(second, first, level)
+}
+
+// Interval is both ends, each missing with probability at most e^-level, with a step of the grid for each group. It is [-1,1] where a group has no unit.
+func (d BatchDifference) Interval(first, second Sample, level float64) (low, high float64) {
+	if !(first.Units > 0 && second.Units > 0) {
+		return -1, 1
+	}
+	return max(-1, d.Low(first, second, level)-2*gridError), min(1, d.High(first, second, level)+2*gridError)
 }
 
 // pairBets are stakes on both groups, and how the money is shared among them; all fixed beforehand.
 type pairBets struct{ first, second, logWeights []float64 }
 
-// bets plans each group's stakes for its own part of the level, that of its mean's variance; together for a few variances at a time.
-func (d BatchDifference) bets(level float64) (p pairBets) {
-	planned := func(b Batch) float64 {
-		v := 0.25
-		if len(b.Weights) > 0 && b.Weights[0] > 0.5 {
-			v = b.Variances[0]
-		}
-		return v
-	}
-	v, w := planned(d.First), planned(d.Second)
-	factors := []float64{1, 0.5, 2, 0.25, 4, 1.0 / 16, 16, 1.0 / 256, 256}
-	for i, f := range factors {
-		weight := (1 - plannedMoney) / 2 / float64(len(factors)-3)
-		switch {
-		case i == 0:
-			weight = plannedMoney
-		case i < 3:
-			weight = (1 - plannedMoney) / 4
-		}
-		a, b := min(f*v, 0.25), min(f*w, 0.25)
-		share := a / d.First.Units / (a/d.First.Units + b/d.Second.Units)
-		stake := func(g Batch, variance, level float64) float64 {
-			r := max(Low(g.Mean, variance, g.Units, level), 1e-12)
-			return Stake(g.Mean, variance, r) / r
-		}
+// pairShares are those of the money, for multiples of the planned variances.
+var pairShares = []struct{ times, weight float64 }{
+	{1, 0.8}, {1.0 / 2, 0.05}, {2, 0.03}, {1.0 / 4, 0.03}, {4, 0.02}, {1.0 / 16, 0.02}, {16, 0.02}, {1.0 / 256, 0.015}, {256, 0.015},
+}
+
+// betsOn plans each group's stakes for its own part of the level, that of its mean's variance; together for a few variances at a time.
+func betsOn(first, second Batch, level float64) (p pairBets) {
+	v, w := first.variance(), second.variance()
+	for _, share := range pairShares {
+		a, b := min(share.times*v, 0.25), min(share.times*w, 0.25)
+		part := a / first.Units / (a/first.Units + b/second.Units)
 		// One slope for both, so that the money is nearly the same along all pairs with one difference.
-		slope := math.Sqrt(stake(d.First, a, share*level) * d.First.Units * stake(d.Second, b, (1-share)*level) * d.Second.Units)
-		p.first = append(p.first, slope/d.First.Units)
-		p.second = append(p.second, slope/d.Second.Units)
-		p.logWeights = append(p.logWeights, math.Log(weight))
+		slope := math.Sqrt(stakeAt(first.Mean, a, first.Units, part*level) * first.Units * stakeAt(second.Mean, b, second.Units, (1-part)*level) * second.Units)
+		p.first = append(p.first, slope/first.Units)
+		p.second = append(p.second, slope/second.Units)
+		p.logWeights = append(p.logWeights, math.Log(share.weight))
 	}
 	return p
 }
 
-// money is the logarithm of what the bets against the pair have become at least.
-func (p pairBets) money(first, second Sample, r, s float64) float64 {
-	r, s = max(r, 1e-12), max(s, 1e-12)
-	logs := make([]float64, len(p.logWeights))
-	for i, w := range p.logWeights {
-		logs[i] = w + first.Units*first.capital(r, p.first[i]) + second.Units*second.capital(s, p.second[i])
+// variance is the one that a batch is planned for; 1/4 without one.
+func (b Batch) variance() float64 {
+	if len(b.Weights) > 0 && b.Weights[0] == stakeShares[0].weight {
+		return b.Variances[0]
 	}
-	return logSumExp(logs)
+	return 0.25
 }
 
-// capital is Capital at the sample's own mean and variance, with a stake in units of what is bet on; -Inf where the sample's mean is 0 and all is lost.
-func (s Sample) capital(r, stake float64) float64 {
-	lam := min(stake*r, largestStake)
-	if s.Mean <= 0 {
-		return math.Log1p(-lam)
+// reaches says whether the bets against the pair must have become e^level times the money, or more. Mostly the first of them says so by itself.
+func (p pairBets) reaches(level float64, first, second Sample, r, s float64) bool {
+	r, s = max(r, 1e-12), max(s, 1e-12)
+	sum := 0.0
+	for i, w := range p.logWeights {
+		sum += math.Exp(w + first.Units*first.grown(r, p.first[i]) + second.Units*second.grown(s, p.second[i]) - level)
+		if sum > 1 {
+			return true
+		}
 	}
-	return Capital(s.Mean, s.Variance, r, lam)
+	return false
 }

@@ -254,40 +254,97 @@ func TestWithHalfWidth(t *testing.T) {
 }
 
 // TestBatchLemma: the money that Batch says the bets have become is no more than what the planned stakes make of the sample itself, no more than all
-// money was bet, and it falls as r rises. Red for a stake that follows the sample, which no test of coverage would notice, and for one that
-// rises with r.
+// money was bet, and what it became falls as r rises; with two moments and with four. Red for a stake that follows the sample, which no test of coverage would notice, for one that
+// rises with r, and for a remainder that is too small.
 func TestBatchLemma(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
+		var sums Sums
+		var third, fourth Wide
 		values := drawValues(t)
-		mean, variance := momentsOf(values)
-		b, err := PlanBatch(rapid.Float64Range(0, 1).Draw(t, "planned mean"), rapid.Float64Range(0, 0.25).Draw(t, "planned variance"), rapid.Float64Range(0, 50).Draw(t, "planned units"))
+		for i, x := range values {
+			steps := int64(x * grid)
+			values[i] = float64(steps) / grid
+			square := (steps*steps + grid/2) / grid
+			sums.Units, sums.Sum = sums.Units+1, sums.Sum+steps
+			sums.Squares.AddSquare(steps)
+			third.AddProduct(steps, square)
+			fourth.AddProduct(square, square)
+		}
+		s := sums.SampleWith(third, fourth)
+		if rapid.Bool().Draw(t, "two moments") {
+			s = sums.Sample()
+		}
+		level := rapid.Float64Range(0.1, 20).Draw(t, "level")
+		b, err := PlanBatch(rapid.Float64Range(0, 1).Draw(t, "planned mean"), rapid.Float64Range(0, 0.25).Draw(t, "planned variance"), rapid.Float64Range(0, 50).Draw(t, "planned units"), level)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !(mean > 1e-9) {
+		if rapid.Bool().Draw(t, "the other side") {
+			b, s = b.mirror(), s.mirror()
+			for i, x := range values {
+				values[i] = 1 - x
+			}
+		}
+		if !(s.Mean > 1e-9) {
 			return
 		}
-		r := mean * rapid.Float64Range(0.01, 0.99).Draw(t, "r/mean")
-		level := rapid.Float64Range(0.1, 20).Draw(t, "level")
-		stakes := b.stakes(level)
-		capital, money := 0.0, 0.0
-		for i, c := range stakes {
-			product := 1.0
-			for _, x := range values {
-				product *= 1 + min(c*r, largestStake)*(x/r-1)
+		became := func(r float64) float64 {
+			capital, money := 0.0, 0.0
+			for i, c := range b.below {
+				product := 1.0
+				for _, x := range values {
+					product *= 1 + min(c*r, largestStake)*(x/r-1)
+				}
+				capital += b.Weights[i] * product
+				money += b.Weights[i]
 			}
-			capital += b.Weights[i] * product
-			money += b.Weights[i]
+			if money > 1+1e-12 {
+				t.Fatalf("more than all money was bet: %v", money)
+			}
+			return math.Log(capital)
 		}
-		got := b.money(stakes, r, mean, variance, float64(len(values)))
-		if got > math.Log(capital)+1e-9*(1+math.Abs(got)) {
-			t.Fatalf("r=%v: the bets are said to have become e^%v, and became e^%v", r, got, math.Log(capital))
+		r := s.Mean * rapid.Float64Range(0.01, 0.99).Draw(t, "r/mean")
+		capital, got := became(r), b.money(s, r)
+		if got > capital+1e-9*(1+math.Abs(got)) {
+			t.Fatalf("r=%v: the bets are said to have become e^%v, and became e^%v", r, got, capital)
 		}
-		if money > 1+1e-12 {
-			t.Fatalf("more than all money was bet: %v", money)
+		further := r + (s.Mean-r)*rapid.Float64Range(0, 1).Draw(t, "further")
+		if above := became(further); above > capital+1e-9*(1+math.Abs(capital)) {
+			t.Fatalf("at %v the bets became e^%v, at %v e^%v", further, above, r, capital)
 		}
-		if above := b.money(stakes, r+(mean-r)*rapid.Float64Range(0, 1).Draw(t, "further"), mean, variance, float64(len(values))); above > got+1e-9*(1+math.Abs(got)) {
-			t.Fatalf("further up the bets become e^%v, at %v e^%v", above, r, got)
+	})
+}
+
+// TestWeightedBatchLemma: the same with weights, where each unit has a B of its own, at one stake.
+func TestWeightedBatchLemma(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		part := rapid.OneOf(rapid.Float64Range(0, 1), rapid.SampledFrom([]float64{0, 1, 0.5, 1e-9}))
+		var sums WeightedSums
+		var units [][2]float64
+		for range rapid.IntRange(1, 12).Draw(t, "units") {
+			b := int64(part.Draw(t, "B") * grid)
+			a := int64(part.Draw(t, "A/B") * float64(b))
+			sums.Add(a, b)
+			units = append(units, [2]float64{float64(a) / grid, float64(b) / grid})
+		}
+		s := sums.Sample()
+		if rapid.Bool().Draw(t, "the other side") {
+			s = s.mirror()
+			for i, u := range units {
+				units[i][0] = u[1] - u[0]
+			}
+		}
+		if !(s.Mean > 1e-9) {
+			return
+		}
+		r := s.Mean * rapid.Float64Range(0.01, 0.99).Draw(t, "r/mean")
+		lam := rapid.Float64Range(0, 0.999).Draw(t, "stake")
+		grown := 0.0
+		for _, u := range units {
+			grown += math.Log1p(lam*(u[0]/r-u[1])) / float64(len(units))
+		}
+		if got := s.grown(r, lam/r); got > grown+1e-7*(1+math.Abs(got)) {
+			t.Fatalf("r=%v, stake %v: a bet is said to have grown by %v a unit, and grew by %v", r, lam, got, grown)
 		}
 	})
 }

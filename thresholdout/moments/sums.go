@@ -118,15 +118,6 @@ func (s Sums) Steady(variance int64) (bool, error) {
 	return s.Units > 0 && s.steady(variance), nil
 }
 
-// Sample are the mean and the variance of the sums, for a batch.
-func (s Sums) Sample() Sample {
-	if s.Units == 0 {
-		return Sample{}
-	}
-	mean, variance := s.moments()
-	return Sample{mean, variance, float64(s.Units)}
-}
-
 // moments are the mean and the variance, each a correct rounding of the exact fraction or the float next to it.
 func (s Sums) moments() (mean, variance float64) {
 	n := big.NewInt(s.Units)
