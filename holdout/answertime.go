@@ -69,7 +69,7 @@ func (p *pace) begin(h *opened, wave []*question, rest func()) (ready func()) {
 	for i, q := range wave {
 		plans[i] = q.asked.Plan
 	}
-	begun, time := p.now(), p.time(h, passOf(plans))
+	begun, time := p.now(), p.time(h, h.passOf(plans))
 	return func() {
 		rest()
 		p.sleep(untilPublic(p.now().Sub(begun), time))
@@ -79,7 +79,7 @@ func (p *pace) begin(h *opened, wave []*question, rest func()) (ready func()) {
 // time is how long the work should take, by public facts alone.
 func (p *pace) time(h *opened, batch rowfn.Batch) time.Duration {
 	steps := int64(0)
-	if h.guarantee.UsesTraining() && h.trainingTable != nil {
+	if h.session.ReadsTraining() && h.trainingTable != nil {
 		steps = engine.EstimateBatch(batch, h.trainingShape).Total(h.card.Rows.Training)
 	}
 	w := engine.EstimateBatch(batch, h.holdoutShape)

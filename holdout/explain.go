@@ -44,10 +44,16 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	if err := need(ctx, heldWork(plan).plus(h.passWork([]*queries.Plan{plan}, int64(size), false))); err != nil {
 		return Explanation{}, err
 	}
-	said, price := plan.Describe(), h.session.Price(plan)
+	state, err := s.stateOf(ctx, h)
+	if err != nil {
+		return Explanation{}, err
+	}
+	price := h.session.Price(plan)
+	plan = h.session.Played(state, plan)
+	said := plan.Describe()
 	e := Explanation{Query: asked.ID, Canonical: json.RawMessage(asked.Canonical), Functions: said.Functions, Combine: said.Combine,
 		Target: said.Target, NullRule: said.Null, Warnings: []Warning{},
-		Cost: Cost{Questions: price.Questions, Tokens: h.session.MostTokens(plan), Rounds: price.Rounds}}
+		Cost: Cost{Questions: price.Questions, Tokens: h.session.MostTokens(asked.Plan), Rounds: price.Rounds}}
 	if _, e.Answered, err = s.ledger.Answer(ctx, id, e.Query); err != nil {
 		return e, s.ledgerError(err)
 	}
@@ -63,10 +69,6 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		e.Training, e.Items = result.Value, session.ItemsOf(result)
 		e.Selected = result.Selected
 	}
-	state, err := s.stateOf(ctx, h)
-	if err != nil {
-		return e, err
-	}
 	if reason := h.session.Short(state, price); reason != "" {
 		if !e.Answered {
 			e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "not enough is left of the budget for this query"})
@@ -79,7 +81,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 // foresee says the half-width that an answer now would get, about what the training part says, and whether it tells anything;
 // without a training part, about the middle, which only a question of one mean has.
 func (h *opened) foresee(e *Explanation, q *session.Question, state thresholdout.State, training session.PartSums) error {
-	plan := q.Plan
+	plan := h.session.Played(state, q.Plan)
 	if training.None() && (plan.Numbers() > 1 || h.guarantee.UsesTraining()) {
 		return nil
 	}

@@ -59,9 +59,9 @@ func collect(nodes map[*rowfn.Node]bool, n *rowfn.Node) {
 // passWork is what it takes to read the rows for plans, whose answers have at most so many bytes together: of the holdout, and of the
 // training part where the mechanism compares with it; or to explain them, from the training part alone.
 func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Work {
-	batch := passOf(plans)
+	batch := h.passOf(plans)
 	w := Work{Bytes: answerMemory * answers}
-	if h.guarantee.UsesTraining() || !holdout {
+	if h.session.ReadsTraining() || !holdout {
 		w = w.plus(h.trainingWork(batch))
 	}
 	if holdout {
@@ -76,9 +76,11 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 }
 
 // passOf is the most that one pass over a part has to sum for plans.
-func passOf(plans []*queries.Plan) (all rowfn.Batch) {
+func (h *opened) passOf(plans []*queries.Plan) (all rowfn.Batch) {
 	for _, p := range plans {
-		all.Join(p.Pass(true))
+		for _, form := range h.session.Forms(p) {
+			all.Join(form.Pass(true))
+		}
 	}
 	return all
 }

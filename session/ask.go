@@ -21,6 +21,9 @@ func (s *Session) Ask(begun, state thresholdout.State, q *Question, sums Sums) (
 	if s.Guarantee.TakesSubmissions() {
 		return s.submit(state, q, sums)
 	}
+	if sums.Holdout.Statistics != nil && s.Guarantee.Last(state) {
+		return s.askLast(begun, state, q, sums)
+	}
 	r := &releasing{session: s, q: q, sums: sums, begun: begun, state: state}
 	outcome, err := q.Plan.Release(s.Guarantee.N, r)
 	if err != nil {
@@ -49,6 +52,7 @@ type releasing struct {
 	state   thresholdout.State // before the next step
 	outputs []thresholdout.Output
 	choice  *thresholdout.Choice
+	lasts   []thresholdout.Output // of a last answer: its numbers, which are paid for
 }
 
 // Together implements queries.Releaser.
@@ -58,6 +62,9 @@ func (r *releasing) noise(function int) thresholdout.Noise { return r.session.No
 
 // Number implements queries.Releaser.
 func (r *releasing) Number(function int) (queries.Part, error) {
+	if r.lasts != nil {
+		return r.last(function), nil
+	}
 	p := r.session.Guarantee
 	out, next, err := r.step(function)
 	if errors.Is(err, thresholdout.ErrNoTokens) {

@@ -20,12 +20,13 @@ type Preview struct {
 // is what the training part says to the plan, or none: then every mean is taken to be one half, where intervals are widest. Under guess_and_check guesses are taken to pass at their narrowest width. Errors are
 // *[NarrowError] where the question's own half_width cannot pass.
 func (s *Session) Preview(state thresholdout.State, q *Question, training PartSums) (Preview, error) {
-	f := &previewing{guarantee: s.Guarantee, state: state, q: q, training: training}
-	outcome, err := q.Plan.Release(s.Guarantee.N, f)
+	f := &previewing{guarantee: s.Guarantee, state: state, q: q, training: training, price: s.Price(q.Plan).Questions}
+	plan := s.Played(state, q.Plan)
+	outcome, err := plan.Release(s.Guarantee.N, f)
 	if err != nil {
 		return Preview{}, s.narrow(err, q.Plan)
 	}
-	return Preview{Result: q.Plan.Combine(outcome), Bound: f.bound, Selected: len(outcome.Choices) > 0}, nil
+	return Preview{Result: plan.Combine(outcome), Bound: f.bound, Selected: len(outcome.Choices) > 0}, nil
 }
 
 // Training is what the training part says to the plan of a [Question], without an interval.
@@ -87,6 +88,7 @@ type previewing struct {
 	training  PartSums
 	q         *Question // nil if exact
 	exact     bool      // means alone, without intervals
+	price     int64     // of the question
 	bound     string
 }
 
@@ -134,6 +136,8 @@ func (f *previewing) Number(function int) (queries.Part, error) {
 		}
 		f.bound = interval.Bound
 		part = queries.Part{Value: value, Low: interval.Low, High: interval.High, Bounded: true}
+	case f.training.Statistics != nil:
+		return f.foreseeLast(function)
 	default:
 		if i := f.guarantee.Preview(f.state, part.Value); i != nil {
 			f.bound = i.Bound

@@ -54,15 +54,20 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 	}
 	plans := make([]*queries.Plan, len(questions))
 	for i, q := range questions {
-		plans[i] = q.Plan
+		plans[i] = s.Played(state, q.Plan)
 	}
-	onHoldout, err := read(ctx, holdout, plans, false)
+	onHoldout, err := read(ctx, holdout, plans, s.Guarantee.Last(state))
 	if err != nil {
 		return nil, err
 	}
 	onTraining := make([]PartSums, len(plans))
-	if s.Guarantee.UsesTraining() {
+	switch {
+	case s.Guarantee.UsesTraining():
 		if onTraining, err = read(ctx, training, plans, true); err != nil {
+			return nil, err
+		}
+	case s.Guarantee.Last(state) && training != nil:
+		if err = planned(ctx, training, plans, onTraining); err != nil {
 			return nil, err
 		}
 	}
@@ -71,6 +76,28 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 		sums[i] = Sums{Holdout: onHoldout[i], Training: onTraining[i], at: state}
 	}
 	return sums, nil
+}
+
+// planned reads of the training part what last answers are planned by: of the plans that are released by statistics and have a training part.
+func planned(ctx context.Context, training Source, plans []*queries.Plan, into []PartSums) error {
+	var some []*queries.Plan
+	var places []int
+	for i, plan := range plans {
+		if plan.Checked() && !plan.HoldoutOnly {
+			some, places = append(some, plan), append(places, i)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	parts, err := read(ctx, training, some, true)
+	if err != nil {
+		return err
+	}
+	for i, at := range places {
+		into[at] = parts[i]
+	}
+	return nil
 }
 
 // read sums what plans need of one part in one pass. sampled says that it is the training part, by which margins are planned.
@@ -158,7 +185,8 @@ func TrainingSums(ctx context.Context, plan *queries.Plan, training Source) (Par
 
 // check refuses sums that were made for another state or another question.
 func (s *Session) check(state thresholdout.State, q *Question, sums Sums) error {
-	if !sums.Holdout.fits(q.Plan) || s.Guarantee.UsesTraining() && !sums.Training.fits(q.Plan) {
+	plan := s.Played(state, q.Plan)
+	if !sums.Holdout.fits(plan) || (s.Guarantee.UsesTraining() || !sums.Training.None()) && !sums.Training.fits(plan) {
 		return fmt.Errorf("session: sums of %d row functions for a question of %d", len(sums.Holdout.Means), len(q.Plan.Functions))
 	}
 	if s.Guarantee.Sliced() && sums.at.Questions != state.Questions {

@@ -18,7 +18,7 @@ type RootSums struct {
 	moments.Sums
 	Partial bool    // B is a condition; false: 1 at every unit
 	Binary  bool    // by its form A has no value but 0 and 1
-	Higher  *Higher // of the training part, where they are known: they plan narrower margins
+	Higher  *Higher // where they are known: of the training part they plan narrower margins, of the holdout they are read in the last round
 }
 
 // Higher are the sums of A³ and A⁴ over the units with B = 1, in steps of 2^-60; A² may have been rounded to 2^-30 before. Margins are planned by them; what is promised

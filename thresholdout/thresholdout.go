@@ -75,7 +75,8 @@ type Output struct {
 	// Promise is what the answer says of its question's promise; nil where there was none.
 	Promise *Kept
 
-	found Finding // of guess_and_check: all that the answer says of the holdout
+	found Finding     // of guess_and_check: all that the answer says of the holdout
+	last  *lastAnswer // of a last answer: what it is read from
 }
 
 // Choice is the outcome of [StepSelect].

@@ -48,13 +48,8 @@ func logAdapted(n, level, released float64) float64 {
 	if level <= released {
 		return 0
 	}
-	at := math.Floor(n * math.Sqrt(released/level)) // convex in m: the best integer is next to the best real m
-	best := 0.0
-	for _, m := range []float64{at, at + 1} {
-		m = min(max(m, 1), n-1)
-		best = min(best, (n/m-1)*released-(1-m/n)*level)
-	}
-	return best
+	m := tailM(n, level, released)
+	return min(0, (n/m-1)*released-(1-m/n)*level)
 }
 
 // AdaptiveTail bounds the probability that q(S) is more than t above (or below) its expectation, for a [0,1] query chosen after I

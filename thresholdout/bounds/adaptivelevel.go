@@ -24,3 +24,35 @@ func AdaptiveLevel(n, level, released float64) float64 {
 	}
 	return best
 }
+
+// ShareLevel is the level of the tail, over a fresh sample, of an exact answer that has the shares of so many answers among those of a last round: shares may be any
+// number above 0, and be chosen on the way. Each of the round's answers has a share of the probability of error that makes the level of a single one
+// level; planned is that level where the m of section 4 of docs/proofs/account.md was chosen, which is one for all answers of the round. Where nothing was
+// released it is level - ln shares.
+func ShareLevel(n, planned, level, released, shares float64) float64 {
+	if !(n >= MinUnits && planned >= 0 && level >= 0 && released >= 0 && shares > 0) {
+		return math.Inf(1)
+	}
+	if released == 0 {
+		return max(0, level-math.Log(shares))
+	}
+	if planned <= released {
+		return math.Inf(1) // no share of the round says anything
+	}
+	m := tailM(n, planned, released)
+	share := -logAdapted(n, level, released) + math.Log(1/shares)
+	return n/(n-m)*max(0, share) + n/m*released
+}
+
+// tailM is the m at which the adaptive tail of a level is least: next to the best real one, for it is convex in m.
+func tailM(n, level, released float64) (m float64) {
+	at := math.Floor(n * math.Sqrt(released/level))
+	best := math.Inf(1)
+	for _, candidate := range []float64{at, at + 1} {
+		candidate = min(max(candidate, 1), n-1)
+		if share := (n/candidate-1)*released - (1-candidate/n)*level; share < best {
+			m, best = candidate, share
+		}
+	}
+	return m
+}

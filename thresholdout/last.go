@@ -1,0 +1,108 @@
+package thresholdout
+
+import "fmt"
+
+// Last answers: those that nothing is chosen after, in a batch fixed beforehand or in the last round. They are exact, and each may have the best interval for
+// a fixed question that the sample itself gives (docs/proofs/two-moments.md, section 9). No outcome is paid for, and no margin is needed.
+
+// Lasts is a mechanism that gives such answers.
+type Lasts interface {
+	// Last says whether the answers in this state are last ones, all that are chosen before the first of them is seen.
+	Last(s State) bool
+	// ReleaseLast is what one statistic says; it has the shares of the probability of error of so many plain answers, any number above 0. The
+	// interval is one of [Levels] too.
+	ReleaseLast(s State, in LastInput) (Output, error)
+	// ExpectedLast is the answer if the holdout were as the training part is; nil where no training part is.
+	ExpectedLast(s State, training LastStatistic, shares float64) (Output, error)
+}
+
+// LastInput is what one last answer reads.
+type LastInput struct {
+	Training, Holdout LastStatistic // Training is nil without one
+	Shares            float64
+}
+
+// LastStatistic is a [Statistic] that has an interval of its own where nothing is chosen after.
+type LastStatistic interface {
+	Statistic
+	// ReadLast is what the holdout's own sums say, planned from the training part's, which may be nil, and public facts.
+	ReadLast(training LastStatistic, by LastPlanning) (Reading, error)
+	// ExpectLast is that of a holdout that is as this part is.
+	ExpectLast(by LastPlanning) (Reading, error)
+}
+
+// LastPlanning is what a last answer is planned by beside the training part's sums.
+type LastPlanning struct {
+	N         int64   // units of the holdout
+	Questions int64   // of the guarantee
+	Level     float64 // at which the answer is read
+	Plain     float64 // the half-width of a plain answer
+}
+
+// Reading is a last answer. Its intervals are of a fixed question: at the level E each end misses with probability at most e^-E over a fresh
+// sample. What is said at a lower level is within what is said at a higher one.
+type Reading struct {
+	Value    float64
+	Interval func(level float64) (low, high float64)
+	Bound    string
+	Whole    bool // it is the mean over all units of a function with values in [0,1], so that a plain answer's interval holds too
+	Plain    bool // that is planned to be the narrower: Interval is nil
+}
+
+// StepLast answers with all statistics of one question at once, which cost price questions together and share what those have of the probability of error.
+func StepLast(g Guarantee, s State, in []LastInput, price int64) ([]Output, State, error) {
+	m, ok := g.own.(Lasts)
+	if !ok || !m.Last(s) {
+		return nil, s, g.cannot("has no last answers in this state")
+	}
+	if len(in) == 0 || price < 1 {
+		return nil, s, fmt.Errorf("thresholdout: %d last answers for %d questions", len(in), price)
+	}
+	if err := g.pays(s, price); err != nil {
+		return nil, s, err
+	}
+	outputs := make([]Output, len(in))
+	for i, x := range in {
+		if err := x.Holdout.Fits(g.N); err != nil {
+			return nil, s, fmt.Errorf("thresholdout: holdout: %w", err)
+		}
+		if x.Training != nil {
+			if err := x.Training.Fits(g.Training); err != nil {
+				return nil, s, fmt.Errorf("thresholdout: training: %w", err)
+			}
+		}
+		x.Shares = lastShares(price, len(in))
+		var err error
+		if outputs[i], err = m.ReleaseLast(s, x); err != nil {
+			return nil, s, err
+		}
+	}
+	return outputs, g.Spend(s, price, 0), nil
+}
+
+// lastShares are those of each of count statistics of a question that costs so many.
+func lastShares(price int64, count int) float64 { return float64(price) / float64(count) }
+
+// Last reports whether the answers in this state are last ones.
+func (g Guarantee) Last(s State) bool {
+	m, ok := g.own.(Lasts)
+	return ok && m.Last(s)
+}
+
+// HasLast reports whether there is a state in which answers are last ones.
+func (g Guarantee) HasLast() bool {
+	_, ok := g.own.(Lasts)
+	return ok && g.Rounds > 0
+}
+
+// ExpectedLast is what one of count statistics of a question of this price would say if the holdout were as the training part is.
+func (g Guarantee) ExpectedLast(s State, training LastStatistic, price int64, count int) (Output, error) {
+	m, ok := g.own.(Lasts)
+	if !ok || !m.Last(s) {
+		return Output{}, g.cannot("has no last answers in this state")
+	}
+	if err := training.Fits(g.Training); err != nil {
+		return Output{}, fmt.Errorf("thresholdout: training: %w", err)
+	}
+	return m.ExpectedLast(s, training, lastShares(price, count))
+}
