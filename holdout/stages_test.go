@@ -227,8 +227,10 @@ func TestRaceForTheLastQuestion(t *testing.T) {
 	for _, set := range staged {
 		t.Run(set.label(), func(t *testing.T) {
 			set.Questions = 1
+			summed := int64(1)
 			if set.Rounds > 0 {
 				set.Rounds = 1
+				summed = 2 // a last answer is read by the function's square beside
 			}
 			set.Tokens = min(set.Tokens, 1)
 			s := open(t, t.TempDir())
@@ -251,7 +253,7 @@ func TestRaceForTheLastQuestion(t *testing.T) {
 				})
 			}
 			group.Wait()
-			if answered.Load() != 1 || refused.Load() != 7 || c.functions.Load() != 1 {
+			if answered.Load() != 1 || refused.Load() != 7 || c.functions.Load() != summed {
 				t.Errorf("%d answered, %d refused, %d row functions summed", answered.Load(), refused.Load(), c.functions.Load())
 			}
 		})

@@ -113,6 +113,8 @@ func sampled(t *testing.T, r *rand.Rand, from []clinic, units int) *dataset.Tabl
 type vote struct {
 	weight float64
 	person
+	unit int
+	own  bool // the unit has one vote, which the rows that are asked about share
 }
 
 type votes []vote
@@ -122,8 +124,8 @@ var capped = regexp.MustCompile(`every row having (?:one vote|its weight as its 
 
 // votesBy are the votes of the rows in which where holds, as the printed target says that they are.
 func votesBy(target string, grouped bool, from []clinic, where func(person) bool) (all votes) {
-	for _, c := range from {
-		asked := 0.0
+	for u, c := range from {
+		asked, own := 0.0, false
 		for _, p := range c.people {
 			if where(p) {
 				asked++
@@ -141,13 +143,13 @@ func votesBy(target string, grouped bool, from []clinic, where func(person) bool
 			weight = 1
 		case strings.Contains(target, "each unit's own"), strings.Contains(target, "every unit that has one having one vote"),
 			strings.Contains(target, "divided by the number of these rows in its unit"):
-			weight = 1 / asked
+			weight, own = 1/asked, true
 		default: // a unit counts by the share of its rows
 			weight = 1 / m
 		}
 		for _, p := range c.people {
 			if where(p) {
-				all = append(all, vote{c.probability * weight, p})
+				all = append(all, vote{c.probability * weight, p, u, own})
 			}
 		}
 	}
@@ -167,10 +169,19 @@ func (v votes) share(holds func(person) bool) float64 {
 	return v.mean(func(p person) float64 { return indicatorOf(holds(p)) })
 }
 
+// in are the votes of the rows in which holds does. A unit's own vote is then shared among these.
 func (v votes) in(holds func(person) bool) (some votes) {
+	before, after := map[int]float64{}, map[int]float64{}
 	for _, one := range v {
+		before[one.unit] += one.weight
 		if holds(one.person) {
+			after[one.unit] += one.weight
 			some = append(some, one)
+		}
+	}
+	for i, one := range some {
+		if one.own {
+			some[i].weight *= before[one.unit] / after[one.unit]
 		}
 	}
 	return some
