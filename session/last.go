@@ -55,9 +55,9 @@ func lastForm(plan *queries.Plan) *queries.Plan {
 
 // hasLast says whether the statistic that is declared is a thresholdout.LastStatistic.
 func hasLast(declared shape.Statistic) bool {
-	switch declared.(type) {
+	switch d := declared.(type) {
 	case *shape.Equation:
-		return true
+		return d.Whole
 	}
 	return false
 }
