@@ -51,7 +51,7 @@ type Ledger interface {
 	// chain says is ErrCorrupt.
 	Answer(ctx context.Context, id, query string) (body []byte, ok bool, err error)
 	// Answers returns the answers with a seq above after, in order, at most limit (MaxAnswers if it is 0 or more than that).
-	// With a principal, only those that it asked first. An unknown holdout is ErrNotFound, and an entry that is not what the
+	// Each has its note. With a principal, only those that it asked first. An unknown holdout is ErrNotFound, and an entry that is not what the
 	// chain says is ErrCorrupt.
 	Answers(ctx context.Context, id, principal string, after int64, limit int) ([]Entry, error)
 	// Idempotency returns what an idempotency key was used for. A use is remembered for IdempotencyLife at least.

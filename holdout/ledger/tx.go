@@ -149,7 +149,7 @@ func (tx *Tx) Append(d Debit) (Receipt, error) {
 		return Receipt{}, invalid("more than %d answers in one update", MaxAppends)
 	}
 	e := Entry{Version: EntryVersion, Seq: b.Seq + 1, Kind: d.kind(), Time: d.Time.UTC(), Query: d.Query, Canonical: bytes.Clone(d.Canonical),
-		Principal: d.Principal, Debit: b.Limits.none().plus(d.Cost), Spent: b.Spent.plus(d.Cost)}
+		Principal: d.Principal, Debit: b.Limits.none().plus(d.Cost), Spent: b.Spent.plus(d.Cost), Note: d.Note}
 	e.seal(b.Head, d.Core)
 	b.Seq, b.Head, b.Spent = e.Seq, e.Head, e.Spent
 	tx.entries = append(tx.entries, e)
@@ -179,7 +179,7 @@ func (d *Debit) check(limits Meters) error {
 		return invalid("canonical query of %d bytes: at most %d, in UTF-8", len(d.Canonical), MaxCanonicalBytes)
 	}
 	return errors.Join(checkText("query id", d.Query, false), checkText("principal", d.Principal, true),
-		checkTime(d.Time), checkCore(d.Core))
+		checkText("note", d.Note, true), checkTime(d.Time), checkCore(d.Core))
 }
 
 // Idempotent records the use of an idempotency key together with what the update appends. If the key is recorded

@@ -14,7 +14,7 @@ const (
 	MaxPublicBytes    = 32 << 20 // of Holdout.Public: a card of 16,384 columns with their values
 	MaxSecretBytes    = 1 << 20
 	MaxStateBytes     = 1 << 20
-	MaxTextBytes      = 1 << 10 // of ids, principals, query ids, key names, idempotency keys and resources
+	MaxTextBytes      = 1 << 10 // of ids, principals, query ids, notes, key names, idempotency keys and resources
 	MaxAppends        = 1 << 14 // answers in one Update: as many as a table may have columns
 )
 
@@ -67,6 +67,7 @@ type Debit struct {
 	Canonical []byte // the query's canonical form; UTF-8
 	Principal string // who asked first
 	Cost      Meters // what this answer spends; none negative, each a meter of the holdout
+	Note      string // the asker's own remark, or "". It is kept beside the chain: no head commits to it, and no export has it
 	Core      []byte // the answer: a non-empty JSON object in UTF-8 without surrounding space
 	Time      time.Time
 	// Void says that the question failed after rows had been read: the debit is recorded and no answer. The query can be asked, and
@@ -107,7 +108,7 @@ const (
 // they are hashed, and what the core of each kind holds. Version 1 was never released.
 const EntryVersion = 2
 
-// Entry is one chain entry, with everything that its head commits to.
+// Entry is one chain entry, with everything that its head commits to and, of an answer that [Ledger.Answers] returns, the note beside it.
 type Entry struct {
 	Version   int
 	Seq       int64
@@ -120,6 +121,7 @@ type Entry struct {
 	Spent     Meters // after it
 	Body      []byte // the bytes that were sent
 	Head      [32]byte
+	Note      string // "" where there is none, and of answers that were recorded before notes were kept
 }
 
 // Key is an API key; only its hash is kept.

@@ -2,9 +2,11 @@ package ledgertest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -439,6 +441,54 @@ func answersPages(t *testing.T, s *suite) {
 			t.Errorf("%+v: %v", c, seqs)
 		}
 	}
+}
+
+// notesAreKept: an answer in the history has the note that came with its first asking, also after the ledger was closed and opened, and nobody else's; the
+// bytes of the answer, the chain and the export know nothing of it.
+func notesAreKept(t *testing.T, s *suite) {
+	l := s.open(t)
+	create(t, l, testHoldout("ho_1", 10, 0))
+	create(t, l, testHoldout("ho_2", 10, 0))
+	notes := []string{"before \"lunch\" <é>", "", "after lunch"}
+	for i, note := range notes {
+		d, plain := numbered(i), numbered(i)
+		d.Note, d.Principal, plain.Principal = note, []string{"ann", "bob"}[i%2], []string{"ann", "bob"}[i%2]
+		if noted, without := mustAsk(t, l, "ho_1", d), mustAsk(t, l, "ho_2", plain); bytes.Contains(noted.Body, []byte("lunch")) || noted.Seq != without.Seq {
+			t.Errorf("an answer with a note is %s, one without %s", noted.Body, without.Body)
+		}
+	}
+	long := numbered(4)
+	if long.Note = strings.Repeat("x", ledger.MaxTextBytes+1); !refuses(l, long, ledger.ErrInvalid) {
+		t.Error("a note that is too long was recorded")
+	}
+	for range 2 {
+		for principal, want := range map[string][]string{"": notes, "ann": {notes[0], notes[2]}, "bob": {""}} {
+			var got []string
+			entries, err := l.Answers(t.Context(), "ho_1", principal, 0, 0)
+			for _, e := range entries {
+				got = append(got, e.Note)
+			}
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("the notes of %q are %q (%v), want %q", principal, got, err, want)
+			}
+		}
+		if entries, err := l.Answers(t.Context(), "ho_2", "", 0, 0); err != nil || len(entries) != 3 || entries[0].Note != "" {
+			t.Errorf("another holdout's: %+v %v", entries, err)
+		}
+		if text := export(t, l, "ho_1"); bytes.Contains(text, []byte("lunch")) {
+			t.Errorf("a note is exported: %s", text)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l = s.open(t)
+	}
+}
+
+// refuses reports whether a debit is refused with an error.
+func refuses(l ledger.Ledger, d ledger.Debit, want error) bool {
+	_, err := ask(l, context.Background(), "ho_1", d)
+	return errors.Is(err, want)
 }
 
 // notFound: what is not there is said so, and makes no ledger sick.

@@ -51,6 +51,7 @@ func Run(t *testing.T, empty func(t testing.TB) Store) {
 		{"VoidIsPaidAndAskedAgain", voidIsPaidAndAskedAgain},
 		{"InvalidIsRefused", invalidIsRefused},
 		{"AnswersPages", answersPages},
+		{"NotesAreKept", notesAreKept},
 		{"NotFound", notFound},
 		{"AcknowledgedIsDurable", acknowledgedIsDurable},
 		{"FailedCommit", failedCommit},

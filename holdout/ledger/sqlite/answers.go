@@ -1,10 +1,12 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
@@ -32,7 +34,33 @@ func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64,
 	if principal != "" {
 		text, args = text+"AND e.principal = ? ", append(args, principal)
 	}
-	return readAll(ctx, l.readers, scanChained, text+"ORDER BY e.seq LIMIT ?", append(args, page(limit))...)
+	entries, err := readAll(ctx, l.readers, scanChained, text+"ORDER BY e.seq LIMIT ?", append(args, page(limit))...)
+	if err != nil || len(entries) == 0 {
+		return entries, err
+	}
+	return entries, l.addNotes(ctx, number, entries)
+}
+
+// addNotes gives entries, which are in order, the notes that they have. A ledger of the schema before notes, where it can only be read, has none.
+func (l *Ledger) addNotes(ctx context.Context, number int64, entries []ledger.Entry) error {
+	var kept bool
+	if err := l.readers.look(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'notes'").Scan(&kept); err != nil || !kept {
+		return wrapRead(err)
+	}
+	type note struct {
+		seq  int64
+		text string
+	}
+	scan := func(row scanner) (n note, err error) { return n, row.Scan(&n.seq, &n.text) }
+	notes, err := readAll(ctx, l.readers, scan, "SELECT seq, note FROM notes WHERE holdout = ? AND seq >= ? AND seq <= ?",
+		number, entries[0].Seq, entries[len(entries)-1].Seq)
+	for _, n := range notes {
+		i, found := slices.BinarySearchFunc(entries, n.seq, func(e ledger.Entry, seq int64) int { return cmp.Compare(e.Seq, seq) })
+		if found {
+			entries[i].Note = n.text
+		}
+	}
+	return err
 }
 
 // end is where a holdout's chain ends, and the number of its row.

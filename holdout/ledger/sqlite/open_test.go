@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -128,7 +129,7 @@ func TestUnknownSchemaIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = db.Exec("UPDATE goose_db_version SET version_id = ? WHERE version_id = ?", version, schemaVersion)
+		_, err = db.Exec("DELETE FROM goose_db_version WHERE version_id > 0; INSERT INTO goose_db_version (version_id, is_applied) VALUES (?, 1)", version)
 		if err := errors.Join(err, db.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -145,6 +146,53 @@ func TestUnknownSchemaIsRefused(t *testing.T) {
 		_, err = Verify(t.Context(), path)
 		check(err)
 	}
+}
+
+// TestTheSchemaBeforeNotes opens a ledger as the program before notes left it: it is verified and replayed as it lies, and a server adds what is
+// missing and goes on.
+func TestTheSchemaBeforeNotes(t *testing.T) {
+	path := newPath(t)
+	l := openTest(t, path)
+	mustCreate(t, l, testHoldout("ho_1", 5, 0))
+	noted := testDebit("b")
+	noted.Note = "a remark"
+	recorded := mustAsk(t, l, "ho_1", testDebit("a"))
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := openWriter(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Exec("DROP TABLE notes; DELETE FROM goose_db_version WHERE version_id > 2")
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if reports, err := Verify(t.Context(), path); err != nil || len(reports) != 1 || reports[0].Answers != 1 {
+		t.Errorf("verify: %+v %v", reports, err)
+	}
+	notes := func(l *Ledger, want ...string) {
+		t.Helper()
+		entries, err := l.Answers(t.Context(), "ho_1", "", 0, 0)
+		var got []string
+		for _, e := range entries {
+			got = append(got, e.Note)
+		}
+		if err != nil || !slices.Equal(got, want) || !bytes.Equal(entries[0].Body, recorded.Body) {
+			t.Errorf("%q (%v), want %q", got, err, want)
+		}
+	}
+	old, err := Open(t.Context(), path, ledger.Options{ReplayOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes(old, "")
+	if err := old.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = openTest(t, path)
+	mustAsk(t, l, "ho_1", noted)
+	notes(l, "", "a remark")
 }
 
 func TestSchemaVersionIsTheNewestMigration(t *testing.T) {

@@ -30,7 +30,7 @@ const busyTimeout = 5000
 const maxReaders = 8
 
 // schemaVersion is the number of the newest migration, firstSchema that of the first: what is older was never released.
-const schemaVersion, firstSchema = 2, 2
+const schemaVersion, firstSchema = 3, 2
 
 // dsn names the file and the pragmas of every connection. secure_delete overwrites what is erased with zeros.
 func dsn(path string, more ...string) string {
@@ -131,7 +131,8 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// checkVersion refuses to read a schema of another version.
+// checkVersion refuses to read a schema that this program does not know. All known ones can be read where nothing can be written, so that an old
+// backup is verified and replayed as it lies: the second has no notes.
 func checkVersion(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }) error {
@@ -141,9 +142,6 @@ func checkVersion(ctx context.Context, db interface {
 	}
 	if version > schemaVersion || version < firstSchema {
 		return &ledger.VersionError{What: "the ledger's database", Got: version, Known: schemaVersion}
-	}
-	if version != schemaVersion {
-		return fmt.Errorf("ledger: schema version is %d, and this program reads %d; start the server of this version once to bring it up to date", version, schemaVersion)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // statements are the writer's prepared ones, on its one connection.
 type statements struct {
-	answer, void, idempotency, books, entry, move, debit, insertIdem *sql.Stmt
+	answer, void, idempotency, books, entry, note, move, debit, insertIdem *sql.Stmt
 }
 
 func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
@@ -26,6 +26,7 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 		{&s.idempotency, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?"},
 		{&s.books, "SELECT number, " + bookColumns + ", state FROM holdouts JOIN books ON holdout = number WHERE id = ?"},
 		{&s.entry, "INSERT INTO entries (holdout, " + entryColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&s.note, "INSERT INTO notes (holdout, seq, note) VALUES (?, ?, ?)"},
 		{&s.move, "UPDATE books SET state = ?, seq = ?, head = ? WHERE holdout = ? AND seq = ? AND deleted = 0"},
 		{&s.debit, "UPDATE meters SET spent = ? WHERE holdout = ? AND name = ? AND spent = ?"},
 		{&s.insertIdem, "INSERT INTO idempotency (principal, key, request, resource, created) VALUES (?, ?, ?, ?, ?)"},
@@ -41,7 +42,7 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 }
 
 func (s *statements) close() {
-	for _, stmt := range []*sql.Stmt{s.answer, s.void, s.idempotency, s.books, s.entry, s.move, s.debit, s.insertIdem} {
+	for _, stmt := range []*sql.Stmt{s.answer, s.void, s.idempotency, s.books, s.entry, s.note, s.move, s.debit, s.insertIdem} {
 		if stmt != nil {
 			stmt.Close() // its connection is closed next
 		}
@@ -52,6 +53,9 @@ func (s *statements) close() {
 func (s *statements) insertEntry(tx *sql.Tx, holdout int64, e *ledger.Entry) error {
 	_, err := tx.Stmt(s.entry).Exec(holdout, e.Version, e.Seq, e.Kind, e.Time.UnixNano(), e.Query, string(e.Canonical), e.Principal,
 		e.Debit.Text(), e.Spent.Text(), string(e.Body), e.Head[:])
+	if err == nil && e.Note != "" {
+		_, err = tx.Stmt(s.note).Exec(holdout, e.Seq, e.Note)
+	}
 	return err
 }
 
