@@ -1,9 +1,11 @@
 package client
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -144,15 +146,15 @@ func (c *Client) Explain(ctx context.Context, id string, query any) (e Explanati
 }
 
 // Answers yields the answers given so far, oldest first, page by page. It ends at the first error.
-func (c *Client) Answers(ctx context.Context, id string) iter.Seq2[Answer, error] {
-	return func(yield func(Answer, error) bool) {
+func (c *Client) Answers(ctx context.Context, id string) iter.Seq2[PastAnswer, error] {
+	return func(yield func(PastAnswer, error) bool) {
 		for after := int64(0); ; {
 			var page answerPage
 			err := c.decode(ctx, call{
 				method: http.MethodGet, path: holdout(id, "/answers"), query: url.Values{"after": {strconv.FormatInt(after, 10)}},
 			}, &page)
 			if err != nil {
-				yield(Answer{}, err)
+				yield(PastAnswer{}, err)
 				return
 			}
 			for _, a := range page.Answers {
@@ -164,6 +166,43 @@ func (c *Client) Answers(ctx context.Context, id string) iter.Seq2[Answer, error
 				return
 			}
 			after = page.Next
+		}
+	}
+}
+
+// Follow yields the answers after a place in the ledger, 0 for all, and then each new one when it is recorded. It ends when ctx does, and at the first
+// error; a stream that the server ended is io.ErrUnexpectedEOF: follow again after the last answer's place.
+func (c *Client) Follow(ctx context.Context, id string, after int64) iter.Seq2[PastAnswer, error] {
+	return func(yield func(PastAnswer, error) bool) {
+		reply, err := c.send(ctx, call{
+			method: http.MethodGet, path: holdout(id, "/answers/events"), query: url.Values{"after": {strconv.FormatInt(after, 10)}},
+		})
+		if err != nil {
+			yield(PastAnswer{}, err)
+			return
+		}
+		defer reply.Body.Close()
+		for lines := bufio.NewReader(reply.Body); ; {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				if errors.Is(err, io.EOF) {
+					err = io.ErrUnexpectedEOF
+				}
+				yield(PastAnswer{}, fmt.Errorf("client: the stream ended: %w", err))
+				return
+			}
+			data, ok := bytes.CutPrefix(line, []byte("data: "))
+			if !ok {
+				continue
+			}
+			var a PastAnswer
+			if err := json.Unmarshal(data, &a); err != nil {
+				yield(a, fmt.Errorf("client: an event is no answer: %w", err))
+				return
+			}
+			if !yield(a, nil) {
+				return
+			}
 		}
 	}
 }

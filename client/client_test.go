@@ -195,7 +195,7 @@ func TestProblems(t *testing.T) {
 
 func TestAnswersPageByPage(t *testing.T) {
 	pages := []http.HandlerFunc{
-		says(200, `{"answers":[{"id":"1"},{"id":"2"}],"next":2}`), says(200, `{"answers":[{"id":"3"}]}`),
+		says(200, `{"answers":[{"answer":{"id":"1"}},{"answer":{"id":"2"}}],"next":2}`), says(200, `{"answers":[{"answer":{"id":"3"}}]}`),
 	}
 	c, s := newClient(t, pages...)
 	var ids []string
@@ -203,7 +203,7 @@ func TestAnswersPageByPage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ids = append(ids, a.ID)
+		ids = append(ids, a.Answer.ID)
 	}
 	if strings.Join(ids, "") != "123" || !strings.HasSuffix(s.seen[1].target, "after=2") {
 		t.Errorf("%v %+v", ids, s.seen)
@@ -224,6 +224,41 @@ func TestAnswersPageByPage(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("%d errors", n)
+	}
+}
+
+// TestFollow reads events as they come, past signs of life, and says how the stream ended; a reader who leaves is not waited for.
+func TestFollow(t *testing.T) {
+	events := "event: answer\nid: 7\ndata: {\"answer\":{\"id\":\"1\"},\"note\":\"x\"}\n\n: nothing new\n\nevent: answer\nid: 8\ndata: {\"answer\":{\"id\":\"2\"},\"note\":null}\n\n"
+	c, s := newClient(t, says(200, events))
+	var got []string
+	for a, err := range c.Follow(t.Context(), "ho_1", 6) {
+		if err != nil {
+			got = append(got, err.Error())
+			continue
+		}
+		got = append(got, a.Answer.ID)
+	}
+	if strings.Join(got, " ") != "1 2 client: the stream ended: unexpected EOF" || !strings.HasSuffix(s.seen[0].target, "/answers/events?after=6") {
+		t.Errorf("%q %+v", got, s.seen)
+	}
+	c, _ = newClient(t, says(200, events))
+	for range c.Follow(t.Context(), "ho_1", 0) {
+		break
+	}
+	for reply, want := range map[string]string{"data: {]\n\n": "no answer", "data: {\"answer\"": "unexpected EOF"} {
+		c, _ = newClient(t, says(200, reply))
+		for _, err := range c.Follow(t.Context(), "ho_1", 0) {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%q: %v", reply, err)
+			}
+		}
+	}
+	c, _ = newClient(t, says(404, `{"code":"not-found"}`))
+	for _, err := range c.Follow(t.Context(), "ho_1", 0) {
+		if !client.IsNotFound(err) {
+			t.Error(err)
+		}
 	}
 }
 

@@ -238,6 +238,12 @@ type Answer struct {
 	Best  *bool        `json:"best,omitempty"`  // of a submission to a ladder: whether it is the one that is shown now
 	Items []AnswerItem `json:"items,omitempty"` // where the answer is many numbers
 
+	// what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or
+	// differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared
+	// (measured); of a selection selected; of a submission best or behind; mixed: different for its row functions.
+	// Absent of answers that were recorded before it was
+	Outcome string `json:"outcome,omitempty"`
+
 	// of a test; valid after all the questions of the guarantee, so that no correction belongs on top
 	PValue *float64 `json:"p_value,omitempty"`
 
@@ -313,8 +319,53 @@ type Item struct {
 
 // answerPage is a page of the answers given so far, oldest first.
 type answerPage struct {
-	Answers []Answer `json:"answers"`
-	Next    int64    `json:"next,omitempty"` // the cursor of the next page; absent on the last
+	Answers []PastAnswer `json:"answers"`
+	Next    int64        `json:"next,omitempty"` // the cursor of the next page; absent on the last
+}
+
+// PastAnswer is an answer in the history, with its query and what is known beside it.
+type PastAnswer struct {
+	Answer    Answer          `json:"answer"`    // the recorded bytes
+	Canonical json.RawMessage `json:"canonical"` // the canonical form of the query, which its identity is the hash of
+	Note      *string         `json:"note"`      // the remark of who asked first; null where there is none, or notes were not kept yet
+	AskedBy   Asker           `json:"asked_by"`
+	Time      time.Time       `json:"time"`    // when the answer was recorded, in whole seconds
+	Measure   Measure         `json:"measure"` // in what its numbers are measured: what may stand on one axis
+	Outcome   *string         `json:"outcome"` // that of the answer; null where it was recorded before outcomes were
+
+	// what the training part says to the query; null without one, where it has no say (predictions by row), or where it
+	// cannot be read
+	Reference *Reference `json:"reference"`
+}
+
+// Asker is who asked a question first.
+type Asker struct {
+	ID   string  `json:"id"`   // of the key
+	Name *string `json:"name"` // of the key; null where the server does not know it any more
+}
+
+// Measure is in what the numbers of an answer are measured.
+type Measure struct {
+	// share: a part of 1; count: of rows or units; of: as the expression in of; product: as the product of the two
+	// expressions in of, for example of a variance; pure: a number without a unit, such as a correlation or an AUC:
+	// "share", "count", "of", "product", "pure"
+	Kind string `json:"kind"`
+
+	Of []string `json:"of,omitempty"` // row expressions: one of kind of, two of kind product
+}
+
+// Reference is what a part that was handed out says to a query: the number that explain says.
+type Reference struct {
+	Part     string          `json:"part"`               // which part says so: "training"
+	Value    *float64        `json:"value"`              // null where the answer is items or a selection, or is undefined
+	Items    []ReferenceItem `json:"items,omitempty"`    // where the answer is many numbers
+	Selected string          `json:"selected,omitempty"` // of a selection: the candidate that the part would select
+}
+
+// ReferenceItem is one number of a reference that is many.
+type ReferenceItem struct {
+	Of    string   `json:"of"`    // what the number is about
+	Value *float64 `json:"value"` // null where it is undefined
 }
 
 // Explanation is what is known of a query without touching a holdout row.

@@ -154,6 +154,8 @@ func TestCallsAreOperations(t *testing.T) {
 	c.Explain(ctx, "ho_1", query)
 	for range c.Answers(ctx, "ho_1") {
 	}
+	for range c.Follow(ctx, "ho_1", 3) {
+	}
 	c.Budget(ctx, "ho_1")
 	c.Ledger(ctx, "ho_1", new(strings.Builder))
 	c.CreateKey(ctx, "ana", "analyst")

@@ -110,7 +110,7 @@ func TestLadderRace(t *testing.T) {
 	}
 	shown := 1.0
 	for i, body := range page.Answers {
-		loss, best := standing(t, body)
+		loss, best := standing(t, body.Body)
 		if loss > shown || best != (loss < shown) {
 			t.Errorf("answer %d shows %v after %v, best %v", i, loss, shown, best)
 		}

@@ -282,7 +282,7 @@ func (c *commit) append(tx *ledger.Tx, q *question, answer session.Answer) (body
 
 func (c *commit) debit(q *question, cost Cost, core []byte) ledger.Debit {
 	return ledger.Debit{Query: q.id, Canonical: q.asked.Canonical, Principal: c.flight.principal.KeyID,
-		Cost: debited(cost), Core: core, Time: c.time}
+		Cost: debited(cost), Core: core, Time: c.time, Note: q.query.Note}
 }
 
 // settle takes what is durable off the commit, and gives its reservation back. It returns why a question is void, if one is.
@@ -299,6 +299,7 @@ func (c *commit) settle(piece []commitItem, out []recorded) (failed error) {
 			f.service.log.Error("a question failed after its rows were read, and is void", "holdout", f.holdout.id, "query", q.id, "error", out[i].void)
 		}
 	}
+	f.service.news.tell(f.holdout.id)
 	c.items = c.items[len(piece):]
 	f.reserved.giveBack(questions, tokens)
 	return failed

@@ -112,9 +112,9 @@ func books(t *testing.T, s *Service, id string) (spent Meter, tokens int64, bodi
 	}
 	bodies = map[string]bool{}
 	paid, paidTokens := int64(0), int64(0)
-	for _, body := range page.Answers {
-		bodies[string(body)] = true
-		cost := read(t, body).Cost
+	for _, past := range page.Answers {
+		bodies[string(past.Body)] = true
+		cost := read(t, past.Body).Cost
 		paid, paidTokens = paid+cost.Questions, paidTokens+cost.Tokens
 	}
 	// A question that failed after its rows were read is void: paid, and no answer.

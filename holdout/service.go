@@ -2,7 +2,6 @@ package holdout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,6 +64,9 @@ type Service struct {
 	processors *turns.Queue // of passes over rows
 
 	quarantine quarantine
+
+	references references
+	news       news
 	marks      *marker
 	accept     bool                // a lost ledger
 	lostTables map[[32]byte]string // digests of tables whose holdouts the ledger does not know, as their marks say
@@ -324,37 +326,6 @@ func budgetOf(h ledger.Holdout, card Card) Budget {
 	guarantee := session.Session{Guarantee: card.Guarantee}
 	return guarantee.Budget(spent(h.Spent))
 }
-
-// Answers returns a page of at most limit answers with a place in the ledger above after, oldest first: an analyst's
-// own, or everybody's for an admin.
-func (s *Service) Answers(ctx context.Context, p Principal, id string, after int64, limit int) (AnswerPage, error) {
-	if _, _, err := s.find(ctx, id); err != nil {
-		return AnswerPage{}, err
-	}
-	if limit <= 0 || limit > MaxPage {
-		limit = MaxPage
-	}
-	who := p.KeyID
-	if p.Scope == Admin {
-		who = ""
-	}
-	entries, err := s.ledger.Answers(ctx, id, who, after, limit+1)
-	if err != nil {
-		return AnswerPage{}, s.ledgerError(err)
-	}
-	page := AnswerPage{Answers: []json.RawMessage{}}
-	for i, e := range entries {
-		if i == limit {
-			page.Next = entries[i-1].Seq
-			break
-		}
-		page.Answers = append(page.Answers, e.Body)
-	}
-	return page, nil
-}
-
-// MaxPage is the largest page of Answers, some hundred kilobytes; the ledger reads one more to see whether there are.
-const MaxPage = ledger.MaxAnswers / 2
 
 // Export writes the hash-chained ledger of a holdout, also of a deleted one. Only admins may.
 func (s *Service) Export(ctx context.Context, p Principal, id string, w io.Writer) error {

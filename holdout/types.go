@@ -169,12 +169,6 @@ type Explanation struct {
 	Warnings  []Warning       `json:"warnings"`
 }
 
-// AnswerPage is a piece of the history of a holdout, oldest first. Next is the cursor of the next page, 0 at the end.
-type AnswerPage struct {
-	Answers []json.RawMessage `json:"answers"`
-	Next    int64             `json:"next,omitempty"`
-}
-
 // KeyInfo is what is known of an API key; its secret is not kept.
 type KeyInfo struct {
 	ID      string    `json:"id"`

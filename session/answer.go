@@ -36,6 +36,8 @@ type Answer struct {
 	Mechanism thresholdout.Name   `json:"mechanism"`
 	Source    thresholdout.Source `json:"source" doc:"holdout or training: the part that the value comes from; guess: your own; mixed: different for its row functions"`
 	Cost      Cost                `json:"cost"`
+
+	Outcome thresholdout.Outcome `json:"outcome,omitempty" enum:"close,rough,differs,agrees,kept,broken,measured,selected,best,behind,mixed" doc:"what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared (measured); of a selection selected; of a submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it was"`
 }
 
 // Interval is an interval in the query's own units. Parts are the parts of its half-width, where the answer is one
@@ -67,8 +69,11 @@ type Item struct {
 	High  *float64 `json:"high"`
 }
 
-// fromBoth is the source of an answer of several row functions, some from the training part and some from the holdout.
-const fromBoth thresholdout.Source = "mixed"
+// What is said of an answer of several row functions of which some are from the training part and some from the holdout, or some passed and some did not.
+const (
+	fromBoth thresholdout.Source  = "mixed"
+	mixed    thresholdout.Outcome = "mixed"
+)
 
 // JSON writes the answer without the escapes that only HTML needs, so that a target reads delay > 15.
 func (a Answer) JSON() ([]byte, error) {
@@ -89,12 +94,18 @@ func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cos
 		Items: ItemsOf(result), Selected: result.Selected, Regret: result.Regret, Verdict: result.Verdict, PValue: result.PValue, Plain: result.Alone,
 		Mechanism: s.Guarantee.Mechanism, Source: thresholdout.FromHoldout, Cost: cost}
 	if len(r.outputs) > 0 {
-		a.Source = r.outputs[0].Source
+		a.Source, a.Outcome = r.outputs[0].Source, r.outputs[0].Outcome()
 	}
 	for _, o := range r.outputs {
 		if o.Source != a.Source {
 			a.Source = fromBoth
 		}
+		if o.Outcome() != a.Outcome {
+			a.Outcome = mixed
+		}
+	}
+	if r.choice != nil {
+		a.Outcome = thresholdout.Selected
 	}
 	a.Interval = s.interval(q.Plan, result, r)
 	if len(r.outputs) > 1 && len(result.Items) == 0 {

@@ -18,6 +18,7 @@ const (
 	longestParts   = 6
 	longestPart    = "sampling_and_adaptivity_and_noise_"
 	longestSource  = thresholdout.Source("training+training")
+	longestOutcome = thresholdout.Measured
 	longestVerdict = queries.Verdict("undecided")
 )
 
@@ -35,7 +36,7 @@ func LeastBytes(q *queries.Query) int { return leastAnswer + q.LeastItems()*leas
 func (s *Session) AnswerBytes(q *Question) (int, error) {
 	number := longest
 	a := Answer{ID: s.answerID(q.ID), Holdout: s.Holdout, Query: q.ID, Value: &number, Regret: &number, PValue: &number, Plain: &number,
-		Verdict: longestVerdict, Best: new(bool), Mechanism: s.Guarantee.Mechanism, Source: longestSource,
+		Verdict: longestVerdict, Best: new(bool), Mechanism: s.Guarantee.Mechanism, Source: longestSource, Outcome: longestOutcome,
 		Cost: Cost{Questions: math.MaxInt64, Tokens: math.MaxInt64, Rounds: math.MaxInt64},
 		Interval: &Interval{Low: &number, High: &number, Confidence: number, Scope: s.scope(), Target: q.Plan.Describe().Target, Bound: longestBound,
 			Parts: map[string]float64{}}}

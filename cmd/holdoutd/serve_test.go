@@ -81,7 +81,7 @@ func TestServe(t *testing.T) {
 	}
 	n := 0
 	for a, err := range c.Answers(ctx, card.ID) {
-		if n++; err != nil || a.Holdout != card.ID {
+		if n++; err != nil || a.Answer.Holdout != card.ID {
 			t.Fatal(a, err)
 		}
 	}

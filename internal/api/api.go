@@ -42,7 +42,8 @@ type API struct {
 	rates   rates
 	uploads chan struct{}
 	asked   holdout.Limits // those of the service
-	bodies  *turns.Queue   // memory of bodies that are being received, by key
+	streams streams
+	bodies  *turns.Queue // memory of bodies that are being received, by key
 }
 
 // New makes the API of a service. It panics where Limits.Check refuses the limits, defaults filled in.
@@ -55,6 +56,7 @@ func New(service *holdout.Service, o Options) *API {
 		a.access = MetricsPublic
 	}
 	a.rates.limit, a.rates.burst = a.limits.Rate, a.limits.Burst
+	a.streams = streams{of: map[string]int{}, end: make(chan struct{})}
 	a.uploads = make(chan struct{}, a.limits.Uploads)
 	if err := a.limits.Check(); err != nil {
 		panic(err)
@@ -90,12 +92,17 @@ func New(service *holdout.Service, o Options) *API {
 // ServeHTTP answers one request. HEAD is GET without its body, which net/http leaves out by itself.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
-		get := *r
+		get := *r.WithContext(context.WithValue(r.Context(), headKey{}, true))
 		get.Method = http.MethodGet
 		r = &get
 	}
 	a.router.ServeHTTP(w, r)
 }
+
+type headKey struct{}
+
+// headOnly reports whether a request asks for the head alone: a reply without an end must end there.
+func headOnly(ctx context.Context) bool { return ctx.Value(headKey{}) != nil }
 
 // typed registers an operation whose reply is the JSON of a Go value.
 func typed[I, O any](a *API, op huma.Operation, handle func(context.Context, *I) (*O, error)) {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
@@ -81,8 +82,22 @@ type (
 		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,half-width-too-narrow" doc:"why there is no answer; nothing was debited"`
 	}
 	AnswerPage struct {
-		Answers []Answer `json:"answers"`
-		Next    int64    `json:"next,omitempty" doc:"the cursor of the next page; absent on the last"`
+		Answers []PastAnswer `json:"answers"`
+		Next    int64        `json:"next,omitempty" doc:"the cursor of the next page; absent on the last"`
+	}
+	// PastAnswer is holdout.PastAnswer as it is sent: the recorded bytes, the canonical form as it was hashed, and what is said beside them.
+	PastAnswer struct {
+		Answer    Answer          `json:"answer" doc:"the recorded bytes"`
+		Canonical json.RawMessage `json:"canonical" doc:"the canonical form of the query, which its identity is the hash of"`
+		PastMembers
+	}
+	PastMembers struct {
+		Note      *string               `json:"note" doc:"the remark of who asked first; null where there is none, or notes were not kept yet"`
+		AskedBy   holdout.Asker         `json:"asked_by"`
+		Time      time.Time             `json:"time" doc:"when the answer was recorded, in whole seconds"`
+		Measure   queries.Measure       `json:"measure" doc:"in what its numbers are measured: what may stand on one axis"`
+		Outcome   *thresholdout.Outcome `json:"outcome" enum:"close,rough,differs,agrees,kept,broken,measured,selected,best,behind,mixed" doc:"that of the answer; null where it was recorded before outcomes were"`
+		Reference *holdout.Reference    `json:"reference" doc:"what the training part says to the query; null without one, where it has no say (predictions by row), or where it cannot be read"`
 	}
 	// Answer is the recorded form of an answer, which package session writes, with its place in the ledger. Its bytes never change.
 	Answer struct {
@@ -172,6 +187,9 @@ func (a *API) finishDocument() {
 	budget["tokens"] = &huma.Schema{OneOf: []*huma.Schema{budget["tokens"], null}, Description: "null where the mechanism has none"}
 	answer := schemas["Answer"].Properties
 	answer["interval"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: answer["interval"].Ref}, null}, Description: "null where no valid bound is known"}
+	past := schemas["PastAnswer"].Properties
+	past["reference"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: past["reference"].Ref}, null}, Description: past["reference"].Description}
+	past["outcome"].Enum = append(past["outcome"].Enum, nil)
 
 	document := sync.OnceValues(func() ([]byte, error) { return a.OpenAPI() })
 	a.router.GET("/openapi.json", func(c *gin.Context) {

@@ -35,10 +35,11 @@ const (
 // statusClientGone is logged and counted for a client that did not wait for its reply; it is never sent.
 const statusClientGone = 499
 
-// noTiming are the routes whose duration is neither logged nor measured, since they look at holdout rows.
+// noTiming are the routes whose duration is neither logged nor measured: two look at holdout rows, and a stream lasts while somebody reads it.
 var noTiming = map[string]bool{
-	"/v1/holdouts/:id/queries":       true,
-	"/v1/holdouts/:id/queries/batch": true,
+	"/v1/holdouts/:id/queries":        true,
+	"/v1/holdouts/:id/queries/batch":  true,
+	"/v1/holdouts/:id/answers/events": true,
 }
 
 // observe gives the request an id, logs it and counts it: method, route, status, size and who asked. Bodies, values and

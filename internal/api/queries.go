@@ -62,9 +62,10 @@ func (a *API) registerQueries() {
 	})
 	typed(a, huma.Operation{
 		OperationID: "list-answers", Method: http.MethodGet, Path: base + "/answers", Tags: []string{"queries"}, Security: needsKey, Middlewares: huma.Middlewares{a.inTime},
-		Summary: "The answers given so far", Description: "Oldest first, in pages. An analyst sees their own answers, an admin all.",
+		Summary: "The answers given so far", Description: "Oldest first, in pages, each with its query, its note, who asked first and what the training part says. An analyst sees their own answers, an admin all. A page may have fewer than `limit`: `next` says whether there are more.",
 		Responses: a.jsonReply("A page of answers", AnswerPage{}, false),
 	}, a.answers)
+	a.registerEvents()
 	typed(a, huma.Operation{
 		OperationID: "get-budget", Method: http.MethodGet, Path: base + "/budget", Tags: []string{"queries"}, Security: needsKey, Middlewares: huma.Middlewares{a.inTime},
 		Summary: "What is left of the budget", Description: "Questions, and tokens where the mechanism has them (else null).",
@@ -131,11 +132,13 @@ func (a *API) answers(ctx context.Context, in *answersRequest) (*writtenReply, e
 	}
 	var b bytes.Buffer
 	b.WriteString(`{"answers":[`)
-	for i, answer := range page.Answers {
+	for i := range page.Answers {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.Write(answer)
+		if err := writePast(&b, &page.Answers[i]); err != nil {
+			return nil, err
+		}
 	}
 	b.WriteByte(']')
 	if page.Next != 0 {
@@ -143,6 +146,21 @@ func (a *API) answers(ctx context.Context, in *answersRequest) (*writtenReply, e
 	}
 	b.WriteByte('}')
 	return written(b.Bytes(), false), nil
+}
+
+// writePast writes an answer of the history. Its recorded bytes and its query's canonical form leave as they are.
+func writePast(b *bytes.Buffer, past *holdout.PastAnswer) error {
+	b.WriteString(`{"answer":`)
+	b.Write(past.Body)
+	b.WriteString(`,"canonical":`)
+	b.Write(past.Canonical)
+	text, err := marshal(PastMembers{past.Note, past.AskedBy, past.Time, past.Measure, past.Outcome, past.Reference})
+	if err != nil {
+		return err
+	}
+	b.WriteByte(',')
+	b.Write(text[1:])
+	return nil
 }
 
 func tail(b *bytes.Buffer, budget holdout.Budget) error {

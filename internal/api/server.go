@@ -27,6 +27,7 @@ func (a *API) Serve(ctx context.Context, l net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
+	a.streams.stop()
 	a.log.Info("shutting down: finishing what was accepted", "limit", a.limits.Drain.String())
 	drain, cancel := context.WithTimeout(context.Background(), a.limits.Drain)
 	defer cancel()

@@ -60,7 +60,12 @@ const panicValue = "cell-4711-secret"
 
 func start(t *testing.T, o Options, limits ...holdout.Limits) *server {
 	t.Helper()
-	dir := t.TempDir()
+	return startIn(t, t.TempDir(), o, limits...)
+}
+
+// startIn serves a data directory, which may be new.
+func startIn(t *testing.T, dir string, o Options, limits ...holdout.Limits) *server {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
