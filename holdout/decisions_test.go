@@ -29,19 +29,19 @@ func TestDecisions(t *testing.T) {
 		selected string
 		price    int64 // under gaussian
 		numbers  int64 // under others
-		root     bool  // the root of an equation, one question under guess_and_check
+		root     bool  // the root of an equation, or the difference of two, one question under guess_and_check
 	}
 	questions := map[string]expected{
 		`{"type":"compare","a":{"type":"fraction","of":"x > 0.9"},"b":{"type":"fraction","of":"x > 0.1"}}`:                     {"yes", "", 1, 1, false},
 		`{"type":"compare","a":{"type":"fraction","of":"x > 0.9"},"b":{"type":"fraction","of":"x > 0.1"},"least":true}`:        {"no", "", 1, 1, false},
 		`{"type":"passes","of":{"type":"mean","of":"x","range":[0,1]},"above":0.9}`:                                            {"no", "", 1, 1, false},
 		`{"type":"passes","of":{"type":"mean","of":"x","range":[0,1],"where":"x > 0.2"},"below":0.99}`:                         {"yes", "", 2, 2, true},
-		`{"type":"difference","of":"x","range":[0,1],"between":["x > 0.5"]}`:                                                   {"", "", 3, 4, false},
+		`{"type":"difference","of":"x","range":[0,1],"between":["x > 0.5"]}`:                                                   {"", "", 3, 4, true},
 		`{"type":"test","test":"mean","of":"x","range":[0,1],"equals":0.9}`:                                                    {"yes", "", 1, 1, false},
 		`{"type":"test","test":"mean","of":"x","range":[0,1],"equals":0.5}`:                                                    {"undecided", "", 1, 1, false},
 		`{"type":"test","test":"proportion","of":"late","equals":0.9,"alternative":"greater"}`:                                 {"undecided", "", 1, 1, false},
-		`{"type":"test","test":"two-sample","of":"x","range":[0,1],"between":["x > 0.5","x < 0.3"]}`:                           {"yes", "", 3, 4, false},
-		`{"type":"test","test":"two-proportions","of":"late","between":["x < 0.2"]}`:                                           {"yes", "", 3, 4, false},
+		`{"type":"test","test":"two-sample","of":"x","range":[0,1],"between":["x > 0.5","x < 0.3"]}`:                           {"yes", "", 3, 4, true},
+		`{"type":"test","test":"two-proportions","of":"late","between":["x < 0.2"]}`:                                           {"yes", "", 3, 4, true},
 		`{"type":"test","test":"correlation","x":"x","y":"x > 0.5 ? 1 : 0","range_x":[0,1],"range_y":[0,1]}`:                   {"yes", "", 3, 3, false},
 		`{"type":"test","test":"slope","x":"x","y":"0 - x","range_x":[0,1],"range_y":[-1,0],"alternative":"less"}`:             {"yes", "", 4, 4, false},
 		`{"type":"test","test":"goodness-of-fit","cells":["x < 0.5"],"expected":[0.9]}`:                                        {"yes", "", 2, 2, false},

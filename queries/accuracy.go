@@ -30,7 +30,7 @@ type accuracy struct {
 func (q *accuracy) members() []member {
 	return append(append(q.prediction.members(labelDoc),
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
-		optional("where", expression{&q.Where}, whereMeanDoc),
+		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	), q.Guess.members()...)
 }

@@ -11,7 +11,7 @@ var calibrationKind = kind{
 	name: "calibration",
 	doc: "A reliability diagram: for each bin of the predicted probability, the share of rows in it, the share of these that have the label, and their " +
 		"mean prediction. All are released as one vector: five questions under gaussian for any number of bins, three for each bin under other " +
-		"mechanisms. Predictions outside the edges are in no bin.",
+		"mechanisms, of which guess_and_check makes each number one. Predictions outside the edges are in no bin.",
 	examples: []string{
 		`{"type":"calibration","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"edges":[0,0.2,0.25,0.3,1]}`,
 		`{"type":"calibration","label":"delay > 15","prediction":"min(distance / 5000, 1)","where":"origin == 'SFO'"}`,
@@ -77,6 +77,13 @@ func (q *calibration) say(c *compiler, plan *Plan, bins int) {
 		Target: c.target("for each bin, the share of rows in it%s, the share of them with %s and their mean of %s%s", in, q.Label.Canonical(), q.name(),
 			c.rowsOf(nil, WeightUnit)),
 	}
+	plan.CheckWords = shape.CheckWords{
+		Functions: []string{
+			fmt.Sprintf("%sfor each of %d bins of %s with the edges %s: 1 in the bin's rows%s, else 0", unit, bins, q.name(), edges, in),
+			unit + "for each bin: 1 in its rows with " + q.Label.Canonical() + ", else 0",
+			unit + "for each bin: in its rows, the place of the prediction between the edges, from 0 to 1; else 0"},
+		Combine: "share: the mean of a bin's first; label: the sum of its second divided by that of its first; prediction: the sum of its third divided by that of its first, moved to the bin; each as one question",
+		Instead: plan.Words.Combine}
 }
 
 // orElseEdges are edges with a default.

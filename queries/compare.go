@@ -38,7 +38,7 @@ func (q *comparison) members() []member {
 		required("b", operand{&q.B}, "what may be better: "+operandDoc+"; or an auc of the label of a, if a is one"),
 		optional("by", defaultZero{number{into: &q.By}}, "how much better b must be for the verdict yes; default: 0"),
 		optional("least", truth{&q.Least}, "true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is below -by"),
-		optional("where", expression{&q.Where}, whereMeanDoc),
+		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	}
 }

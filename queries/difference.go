@@ -2,6 +2,7 @@ package queries
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/shape"
@@ -12,7 +13,7 @@ var differenceKind = kind{
 	name: "difference",
 	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in one group of rows minus that in another. A row that is in both " +
 		"groups counts in the first one only. With one condition the other group is all other rows. Its four sums are released as one vector: three " +
-		"questions under gaussian, four if units have several rows. Under other mechanisms it costs four questions, as two means with where do, and " +
+		"questions under gaussian, four if units have several rows. Under guess_and_check it is one question, two if units have several rows. Under other mechanisms it costs four, as two means with where do, and " +
 		"has a narrower interval.",
 	examples: []string{
 		`{"type":"difference","of":"delay","range":[-60,180],"between":["origin == 'SFO'","origin == 'OAK'"]}`,
@@ -94,6 +95,12 @@ func (q *difference) say(c *compiler, p *Plan, text string, null float64) {
 		Combine: fmt.Sprintf("the first mean divided by the sum of the first two, minus the third divided by the sum of the last two, times %v; undefined where such a sum is not positive", p.Range.High),
 		Null:    conditionNull,
 		Target:  c.target("the mean of %s in the rows in which %s minus that in %s%s", text, q.Between[0].Canonical(), second, rows),
+	}
+	f := p.Words.Functions
+	p.CheckWords = shape.CheckWords{Functions: []string{f[0], unit + "1 in the same rows, else 0", f[2], unit + "1 in the same rows, else 0"}, Instead: p.Words.Combine,
+		Combine: fmt.Sprintf("the sum of the first divided by that of the second, minus that of the third divided by that of the fourth, times %v, as one question", p.Range.High)}
+	if c.grouped {
+		p.CheckWords.Combine = strings.TrimSuffix(p.CheckWords.Combine, "as one question") + "each quotient as one question"
 	}
 	if q.Range.Valid() {
 		p.Words.Null = fmt.Sprintf("a null counts as %v; %s", null, conditionNull)

@@ -26,7 +26,7 @@ type fraction struct {
 func (q *fraction) members() []member {
 	return append([]member{
 		required("of", expression{&q.Of}, "the condition: a row expression"),
-		optional("where", expression{&q.Where}, whereMeanDoc),
+		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	}, q.Guess.members()...)
 }

@@ -27,7 +27,7 @@ func (q *frequencies) members() []member {
 	return []member{
 		required("of", expression{&q.Of}, "a text column"),
 		optional("values", textsForm{&q.Values}, valuesDoc),
-		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question, under guess_and_check none"),
 	}
 }
 

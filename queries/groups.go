@@ -11,7 +11,7 @@ var groupsKind = kind{
 	name: "groups",
 	doc: "The mean of a number, clamped to a range, in each category of a text column, and in all other rows together. One mean with where gives it " +
 		"for one category; groups gives it for all. The categories are declared or the training part's. All sums are released as one vector: four " +
-		"questions under gaussian, two for each category under other mechanisms. Categories for which no tokens are left are null.",
+		"questions under gaussian; under guess_and_check each category is one question, as one mean with where is; under other mechanisms two. Categories for which no tokens are left are null.",
 	examples: []string{
 		`{"type":"groups","of":"delay","range":[-60,180],"by":"origin","values":["SFO","OAK","SJC"]}`,
 		`{"type":"groups","of":"delay > 15 ? 1 : 0","range":[0,1],"by":"origin","values":["SFO","OAK"],"where":"distance < 500"}`,
@@ -90,4 +90,6 @@ func (q *groups) say(c *compiler, p *Plan, categories []shape.Category, null flo
 		Null:    fmt.Sprintf("a null counts as %v; rows without a category are one of their own", null),
 		Target:  c.target("the mean of %s in each category of %s%s", text, q.By.Canonical(), rows),
 	}
+	p.CheckWords = shape.CheckWords{Functions: []string{p.Words.Functions[0], unit + "1 in the same rows, else 0"}, Instead: p.Words.Combine,
+		Combine: fmt.Sprintf("for each category, the sum of the first divided by that of the second, as one question, moved to %v", q.Range)}
 }

@@ -30,7 +30,7 @@ func (q *histogram) members() []member {
 	return []member{
 		required("of", expression{&q.Of}, "the number: a row expression"),
 		required("edges", edgesForm{&q.Edges}, fmt.Sprintf("rising numbers, 2 to %d of them", MaxEdges)),
-		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question"),
+		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question, under guess_and_check none"),
 	}
 }
 

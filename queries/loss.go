@@ -67,7 +67,7 @@ func (q *loss) members() []member {
 		optional("quantile", number{into: &q.Quantile, above: &zero}, "pinball: the q that is predicted, in (0, 1)"),
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, "zero_one: "+thresholdDoc),
 		optional("null", number{into: &q.Null}, "what a row counts as if its loss is null, because its label or its prediction is null; default: the high end of the range"),
-		optional("where", expression{&q.Where}, whereMeanDoc),
+		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	), q.Guess.members()...)
 }

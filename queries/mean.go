@@ -34,7 +34,7 @@ func (q *mean) members() []member {
 	return append([]member{
 		required("of", expression{&q.Of}, "the number to average: a row expression"),
 		required("range", rangeForm{&q.Range}, rangeDoc),
-		optional("where", expression{&q.Where}, whereMeanDoc),
+		optional("where", expression{&q.Where}, whereDoc),
 		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		optional("weights", weightsForm{&q.Weights}, weightsDoc),

@@ -99,8 +99,8 @@ func (q *Query) Compile(ctx context.Context, schema dataset.Schema, options ...O
 		return nil, c.failed
 	}
 	p.HoldoutOnly = c.holdoutOnly
-	if e := p.Equation(); e != nil && !c.grouped {
-		e.OfRows()
+	if !c.grouped {
+		p.OfRows()
 	}
 	return p, nil
 }

@@ -33,7 +33,7 @@ type rmse struct {
 func (q *rmse) members() []member {
 	return append(q.prediction.members(numberLabelDoc),
 		required("max_error", number{into: &q.MaxError, above: &zero}, "larger errors count as this one; the smaller it is, the narrower the interval"),
-		optional("where", expression{&q.Where}, whereMeanDoc),
+		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	)
 }

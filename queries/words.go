@@ -67,23 +67,35 @@ func (c *compiler) sayAmong(p *Plan, what, value, where string, weight Weight) {
 	c.sayRoot(p, where)
 }
 
-// sayRoot says what an average under a condition is where it is released as the root of its equation: what is said of the plan's two means is
-// replaced, and what follows it stays.
+// sayRoot says what an average is where it is released as the root of its equation: what is said of the plan's two means is replaced, and what follows
+// it stays.
 func (c *compiler) sayRoot(p *Plan, where string) {
 	e := p.Equation()
-	if e == nil || e.B == nil || !e.Whole {
+	if e == nil || e.B == nil {
 		return
 	}
-	last := "1 where " + where + ", else 0"
-	if c.grouped {
+	last := ""
+	switch {
+	case !e.Whole:
+		last = "the same of 1"
+	case c.grouped:
 		last = "1 if the unit has a row in which " + where + ", else 0"
+	default:
+		last = "1 where " + where + ", else 0"
 	}
-	e.Words = shape.CheckWords{Functions: []string{p.Words.Functions[0], last}, Instead: p.Words.Combine,
-		Combine: "the sum of the first divided by that of the second, as one question"}
-	if p.Range != (Range{Low: 0, High: 1}) {
-		e.Words.Combine += fmt.Sprintf(", moved to %v", p.Range)
-	}
+	e.Words = rootWords(p, last)
 }
+
+// rootWords is what is said of a plan as the root of its equation, with last for what it is divided by.
+func rootWords(p *Plan, last string) shape.CheckWords {
+	w := shape.CheckWords{Functions: []string{p.Words.Functions[0], last}, Instead: p.Words.Combine, Combine: asOneRoot}
+	if p.Range != (Range{Low: 0, High: 1}) {
+		w.Combine += fmt.Sprintf(", moved to %v", p.Range)
+	}
+	return w
+}
+
+const asOneRoot = "the sum of the first divided by that of the second, as one question"
 
 // place says what u is.
 func place(r Range, value string) string {
@@ -126,6 +138,7 @@ func (c *compiler) sayWeighted(p *Plan, text string, w *weights, where *expr.Syn
 		Null:    fmt.Sprintf("a null counts as %v, a null weight as %v", null, w.Range.Low),
 		Target:  c.target("the mean of %s with weights %s%s", text, name, rows),
 	}
+	p.Equation().Words = rootWords(p, unit+"w"+in)
 }
 
 // sayShares says what [shape.SharesOf] asks and how it answers.
@@ -157,6 +170,8 @@ func (c *compiler) sayShares(p *Plan, categories []shape.Category, where *expr.S
 		}
 		p.Words.Functions = []string{first, function}
 		p.Words.Combine += " but the first, divided by that of the first; undefined where that is not positive"
+		p.CheckWords = shape.CheckWords{Functions: p.Words.Functions, Instead: p.Words.Combine,
+			Combine: "the sum of each row function but the first, divided by that of the first, each as one question"}
 	}
 	p.Words.Target = c.target("%s%s", what, c.rowsOf(where, WeightUnit))
 }

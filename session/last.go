@@ -37,10 +37,10 @@ func (s *Session) ReadsTraining() bool {
 }
 
 // lastForm is a plan as its last answer is released: by its statistics, where each of them has such an answer. A selection remains one, for it names its
-// candidate at the price of one question.
+// candidate at the price of one question, and a vector does, whose many means cost few questions.
 func lastForm(plan *queries.Plan) *queries.Plan {
 	for _, r := range plan.Releases() {
-		if r.Kind == shape.Select {
+		if r.Kind != shape.Number {
 			return plan
 		}
 	}

@@ -114,7 +114,7 @@ func TestRootsCover(t *testing.T) {
 	}
 }
 
-// TestRootsAreTheAnswers: under guess_and_check a mean, a fraction, a compare and an rmse, over all rows or under a condition, are one question and at most one token; a weighted mean is two. What is
+// TestRootsAreTheAnswers: under guess_and_check a mean, a fraction, a compare and an rmse, over all rows or under a condition, with weights or without, are one question and at most one token. What is
 // previewed is what a guess that passes gets, and the training part's value is the one that its two means make. It would notice an equation of other rows, a denominator that
 // is not the condition's, and a price, a preview and an answer that differ.
 func TestRootsAreTheAnswers(t *testing.T) {
@@ -145,7 +145,7 @@ func TestRootsAreTheAnswers(t *testing.T) {
 		{`{"type":"recall","label":"x1 > 0.05","prediction":"x2"}`, 1},
 		{`{"type":"f1","label":"x1 > 0.05","prediction":"x2 > 0.05"}`, 1},
 		{`{"type":"count","of":"x1 > 0.05"}`, 1},
-		{`{"type":"mean","of":"x0","range":[0,1],"weights":{"of":"c","range":[0,1]}}`, 2},
+		{`{"type":"mean","of":"x0","range":[0,1],"weights":{"of":"c","range":[0,1]}}`, 1},
 	} {
 		query, err := queries.Parse([]byte(c.body))
 		if err != nil {

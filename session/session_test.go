@@ -223,7 +223,7 @@ func TestLocal(t *testing.T) {
 	}
 	l.Holdout = nil // no row may be read
 	var short *ShortError
-	if _, err := ask(`{"type":"mean","of":"x","range":[0,1],"weights":{"of":"x","range":[0,1]}}`); !errors.As(err, &short) || short.Reason != QuestionsExhausted || short.Left.Questions.Left != 1 {
+	if _, err := ask(`{"type":"groups","of":"x","range":[0,1],"by":"g","values":["a"]}`); !errors.As(err, &short) || short.Reason != QuestionsExhausted || short.Left.Questions.Left != 1 {
 		t.Errorf("beyond the budget: %v", err)
 	}
 	if _, err := ask(`{"type":"mean","of":"nothing","range":[0,1]}`); err == nil || !strings.Contains(err.Error(), "nothing") {

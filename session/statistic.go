@@ -21,7 +21,16 @@ func statisticOf(declared shape.Statistic, sums, half *rowfn.Sums, n int64, samp
 	own := sums.Cut(batch)
 	switch d := declared.(type) {
 	case *shape.Equation:
-		return rootOf(d, own, n, sampled), nil
+		if d.Whole {
+			return rootOf(d, own, n, sampled), nil
+		}
+		return weightedOf(d, own, n), nil
+	case *shape.Difference:
+		first := d.First.Batch()
+		if sampled {
+			first = d.First.Sampled()
+		}
+		return thresholdout.DifferenceSums{First: rootOf(d.First, own.Cut(first), n, sampled), Second: rootOf(d.Second, own, n, sampled)}, nil
 	case *shape.Tally:
 		var first rowfn.Sums
 		if d.Halves() && !sampled {
@@ -43,4 +52,11 @@ func rootOf(e *shape.Equation, sums rowfn.Sums, n int64, sampled bool) threshold
 		}
 	}
 	return r
+}
+
+// weightedOf are the sums of an equation in which B is any number.
+func weightedOf(e *shape.Equation, sums rowfn.Sums, n int64) thresholdout.WeightedSums {
+	all := e.Sums(sums, n)
+	return thresholdout.WeightedSums{WeightedSums: moments.WeightedSums{Units: n, A: all.A, B: all.B,
+		SquareA: moments.Wide(all.AA), Mixed: moments.Wide(all.AB), SquareB: moments.Wide(all.BB)}}
 }

@@ -2,7 +2,6 @@ package thresholdout
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
@@ -60,7 +59,7 @@ func (r RootSums) Plan(by Planning) (Check, error) {
 			c = silent
 		}
 	}
-	return rootCheck{c}.within(by)
+	return within(rootCheck{c}, by)
 }
 
 // mean is the mean over the units with B = 1 in steps of the grid, rounded half up; one half where there are none.
@@ -94,38 +93,21 @@ func (r RootSums) training(guess int64) moments.Training {
 	return t
 }
 
-// guessed is the guess in steps: the analyst's own, or the training part's.
-func (by Planning) guessed(training int64) (int64, error) {
-	own := by.Guess
-	switch {
-	case own == nil || own.Value == nil:
-		return training, nil
-	case !(*own.Value >= 0 && *own.Value <= 1):
-		return 0, fmt.Errorf("thresholdout: guess %v is not within 0 and 1", *own.Value)
-	}
-	return int64(math.Floor(*own.Value*float64(grid) + 0.5)), nil
-}
-
 // rootCheck is the [Check] of a root.
 type rootCheck struct{ moments.Check }
 
-// within is the check at the half-width that the analyst asks for, if he does: one rank. All of it is public.
-func (c rootCheck) within(by Planning) (Check, error) {
-	own := by.Guess
-	if own == nil || own.HalfWidth == 0 {
-		return c, nil
-	}
-	if !(own.HalfWidth > 0 && own.HalfWidth <= 1) {
-		return nil, fmt.Errorf("thresholdout: half_width %v is not between 0 and 1", own.HalfWidth)
-	}
-	at, ok := c.WithHalfWidth(own.HalfWidth, by.Level)
-	if !ok {
-		none := c
-		none.Ranks = []moments.Rank{c.Ranks[0]}
-		none.Ranks[0].Away = 0
-		return nil, &WidthError{HalfWidth: own.HalfWidth, Least: halfWidth(none.Expected(), by.Level) + gridError, Planned: halfWidth(c.Expected(), by.Level)}
-	}
-	return rootCheck{at}, nil
+// narrowed implements [widthCheck].
+func (c rootCheck) narrowed(halfWidth, level float64) (Check, bool) {
+	at, ok := c.WithHalfWidth(halfWidth, level)
+	return rootCheck{at}, ok
+}
+
+// exact implements [widthCheck].
+func (c rootCheck) exact() Finding {
+	none := c.Check
+	none.Ranks = []moments.Rank{c.Ranks[0]}
+	none.Ranks[0].Away = 0
+	return rootFinding{none, moments.Outcome{Rank: 1}}
 }
 
 // Find implements [Check].
@@ -210,5 +192,5 @@ func (m Mean) Plan(by Planning) (Check, error) {
 		return nil, err
 	}
 	c.Binary = false // it need not be: the exact tail is for what is 0/1 by its form
-	return rootCheck{c}.within(by)
+	return within(rootCheck{c}, by)
 }

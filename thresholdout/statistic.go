@@ -2,6 +2,7 @@ package thresholdout
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
@@ -106,6 +107,43 @@ func (g Guarantee) ExpectedStatistic(s State, in StatisticInput) (value float64,
 		return 0, nil, fmt.Errorf("thresholdout: training: %w", err)
 	}
 	return m.ExpectedStatistic(s, in)
+}
+
+// guessed is the guess in steps: the analyst's own, or the training part's.
+func (by Planning) guessed(training int64) (int64, error) {
+	own := by.Guess
+	switch {
+	case own == nil || own.Value == nil:
+		return training, nil
+	case !(*own.Value >= 0 && *own.Value <= 1):
+		return 0, fmt.Errorf("thresholdout: guess %v is not within 0 and 1", *own.Value)
+	}
+	return int64(math.Floor(*own.Value*float64(grid) + 0.5)), nil
+}
+
+// widthCheck is a check that can be planned for a half-width.
+type widthCheck interface {
+	Check
+	// narrowed is the check with one rank whose interval at the level lies within the half-width of the guess; false where no guess can pass.
+	narrowed(halfWidth, level float64) (Check, bool)
+	// exact is the finding of a guess that passes with no margin at all: none has a narrower interval.
+	exact() Finding
+}
+
+// within is a check at the half-width that the analyst asks for, if he does. All of it is public.
+func within(c widthCheck, by Planning) (Check, error) {
+	own := by.Guess
+	if own == nil || own.HalfWidth == 0 {
+		return c, nil
+	}
+	if !(own.HalfWidth > 0 && own.HalfWidth <= 1) {
+		return nil, fmt.Errorf("thresholdout: half_width %v is not between 0 and 1", own.HalfWidth)
+	}
+	at, ok := c.narrowed(own.HalfWidth, by.Level)
+	if !ok {
+		return nil, &WidthError{HalfWidth: own.HalfWidth, Least: halfWidth(c.exact(), by.Level) + gridError, Planned: halfWidth(c.Expected(), by.Level)}
+	}
+	return at, nil
 }
 
 // otherStatistic is the error of a check that is given the sums of another kind of question.

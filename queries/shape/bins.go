@@ -56,6 +56,10 @@ func BinsOf(x *rowfn.Node, edges []float64, label, where *rowfn.Node, grouped bo
 		p.Functions = append(p.Functions, rowfn.Function{Value: rowfn.And(holds, label), Lo: 0, Hi: 1}, rowfn.Function{Value: rowfn.And(holds, rowfn.Not(label)), Lo: 0, Hi: 1})
 		middle, half := middleOf(edges[i], edges[i+1])
 		place := rowfn.Div(rowfn.Sub(x, rowfn.Const(middle)), rowfn.Const(half))
+		within := rowfn.Function{Value: rowfn.If(holds, rowfn.Clamp(x, edges[i], edges[i+1]), rowfn.Const(edges[i])), Lo: edges[i], Hi: edges[i+1], Null: edges[i]}
+		hit := rowfn.Function{Value: rowfn.If(rowfn.And(holds, label), rowfn.Const(1), rowfn.Const(0)), Lo: 0, Hi: 1}
+		p.Equations = append(p.Equations, Equation{A: rowfn.Function{Value: holds, Lo: 0, Hi: 1}, Whole: true, Range: p.Range},
+			among(hit, holds, grouped), among(within, holds, grouped))
 		places = append(places, rowfn.Function{Value: rowfn.If(holds, rowfn.Clamp(place, -1, 1), rowfn.Const(0)), Lo: -1 - gridRoom, Hi: 1 + gridRoom})
 	}
 	cells := len(p.Functions)

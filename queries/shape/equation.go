@@ -32,12 +32,14 @@ type EquationSums struct {
 }
 
 // Batch is what a pass has to sum: of each equation A, then B where it is not 1, and of the products those that do not follow from the
-// sums. Of a mean and of a conditional mean that is A² alone. What equations share an engine sums once.
+// sums. Of a mean and of a conditional mean that is A² alone, and nothing where A is 0 or 1. What equations share an engine sums once.
 func (e Equations) Batch() (b rowfn.Batch) {
 	for i := range e {
 		at := len(b.Functions)
 		b.Functions = append(b.Functions, e[i].A)
-		b.Products = append(b.Products, rowfn.Product{A: at, B: at})
+		if !e[i].Binary {
+			b.Products = append(b.Products, rowfn.Product{A: at, B: at})
+		}
 		if e[i].B == nil {
 			continue
 		}
@@ -55,8 +57,13 @@ func (e Equations) Sums(s rowfn.Sums, n int64) []EquationSums {
 	all := make([]EquationSums, len(e))
 	values, products := s.Values, s.Products
 	for i := range e {
-		sums := EquationSums{A: values[0], B: n * rowfn.One, AA: products[0]}
-		values, products = values[1:], products[1:]
+		sums := EquationSums{A: values[0], B: n * rowfn.One}
+		values = values[1:]
+		if e[i].Binary {
+			sums.AA = rowfn.Times(sums.A, rowfn.One)
+		} else {
+			sums.AA, products = products[0], products[1:]
+		}
 		if e[i].B != nil {
 			sums.B, values = values[0], values[1:]
 		}

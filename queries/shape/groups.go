@@ -61,12 +61,15 @@ type Contrast struct{ Range Range }
 func (c Contrast) items() []string { return nil }
 
 func (c Contrast) combine(o Outcome) Result {
-	a, b := shareOf(o.Parts[0], o.Parts[1], c.Range), shareOf(o.Parts[2], o.Parts[3], c.Range)
-	r := c.Range.difference()
+	return c.Range.minus(shareOf(o.Parts[0], o.Parts[1], c.Range), shareOf(o.Parts[2], o.Parts[3], c.Range))
+}
+
+// minus is the difference of two numbers in the range.
+func (r Range) minus(a, b Result) Result {
 	if a.Low == nil || b.Low == nil {
-		return minus(a, b, interval.Whole(), false, r)
+		return minus(a, b, interval.Whole(), false, r.difference())
 	}
-	return minus(a, b, interval.Interval{Low: *a.Low, High: *a.High}.Sub(interval.Interval{Low: *b.Low, High: *b.High}), true, r)
+	return minus(a, b, interval.Interval{Low: *a.Low, High: *a.High}.Sub(interval.Interval{Low: *b.Low, High: *b.High}), true, r.difference())
 }
 
 func (r Range) difference() Range { return Range{r.Low - r.High, r.High - r.Low} }

@@ -11,6 +11,7 @@ type Moments struct {
 	Functions   []rowfn.Function
 	Conditional bool // the last function is the number to divide by
 	Rows        bool // every row has one vote, where units hold several
+	Ratios      bool // each released number is a ratio already: of its function's mean by that of the condition
 	Range       Range
 	Of          Formula
 }
@@ -72,6 +73,9 @@ func (m Moments) read(parts []Part) (means []Moment, defined bool) {
 			var ok bool
 			value, share, ok = divide(parts[i], parts[count])
 			defined = defined && ok
+		}
+		if m.Ratios && parts[i].unknown() {
+			defined = false
 		}
 		width := interval.Point(f.Hi).Sub(interval.Point(f.Lo))
 		bounds := interval.Point(f.Lo).Add(width.Mul(share)).Clip(f.Lo, f.Hi)

@@ -19,7 +19,11 @@ type Plan struct {
 	Checks    *Checks   // the form for a mechanism that checks statistics; nil: what follows from Equations
 	Words     Description
 
+	// CheckWords is what Words says otherwise of the form by Checks, where that is not the root of one equation.
+	CheckWords CheckWords
+
 	statistics []Statistic // by which it is released: AsChecked
+	single     bool        // units are single rows: OfRows
 
 	// HoldoutOnly says that the row functions are about the rows of the holdout alone, since numbers for these came with the
 	// question: the training part has no say in them.

@@ -11,11 +11,62 @@ func (r Root) combine(o Outcome) Result {
 	e, part := r.Equation, o.Parts[0]
 	value, bounds := e.Link.of(part.Value, part.interval())
 	result := finish(value, bounds, part.Bounded, e.Range, 1)
-	if e.B != nil && part.Bounded && part.Low <= 0 && part.High >= 1 {
-		result.Value = nil // as far as can be told, the condition may hold nowhere
+	if e.B != nil && part.unknown() {
+		result.Value = nil
 	}
 	return result
 }
+
+// Roots is the shape of items that are each the root of an equation, released as one number in [0,1].
+type Roots struct {
+	Names     []string
+	Equations Equations
+}
+
+func (r Roots) items() []string { return r.Names }
+
+func (r Roots) combine(o Outcome) Result {
+	items := make([]Item, len(r.Names))
+	for i, name := range r.Names {
+		items[i].Of = name
+		if part := o.Parts[i]; !part.Missing {
+			items[i].is(Root{&r.Equations[i]}.combine(Outcome{N: o.N, Parts: []Part{part}}))
+		}
+	}
+	return Result{Items: items}
+}
+
+// Difference is a [Statistic]: the root of one equation minus that of another, over units of which none satisfies both conditions. Its value is (1+first-second)/2.
+type Difference struct{ First, Second *Equation }
+
+// Batch implements [Statistic].
+func (d *Difference) Batch() rowfn.Batch {
+	b := d.First.Batch()
+	b.Join(d.Second.Batch())
+	return b
+}
+
+// Sampled implements [Statistic].
+func (d *Difference) Sampled() rowfn.Batch {
+	b := d.First.Sampled()
+	b.Join(d.Second.Sampled())
+	return b
+}
+
+// HalfWidths implements [Statistic].
+func (d *Difference) HalfWidths() bool { return false }
+
+// Between is the shape of the difference of two roots that are released each by itself.
+type Between struct{ First, Second *Equation }
+
+func (b Between) items() []string { return nil }
+
+func (b Between) combine(o Outcome) Result {
+	return b.First.Range.minus(Root{b.First}.combine(Outcome{N: o.N, Parts: o.Parts[:1]}), Root{b.Second}.combine(Outcome{N: o.N, Parts: o.Parts[1:]}))
+}
+
+// unknown says that an interval says nothing of a part: a condition may hold nowhere, as far as can be told.
+func (p Part) unknown() bool { return p.Bounded && p.Low <= 0 && p.High >= 1 }
 
 // Batch implements [Statistic]: what a pass has to sum for this equation alone.
 func (e *Equation) Batch() rowfn.Batch { return Equations{*e}.Batch() }
@@ -48,6 +99,18 @@ func (p *Plan) Scale(n int64) (float64, bool) {
 	return 0, false
 }
 
+// OfRows says that units are single rows: what an equation's form then says of its values is known.
+func (p *Plan) OfRows() {
+	p.single = true
+	p.Equations.ofRows()
+}
+
+func (e Equations) ofRows() {
+	for i := range e {
+		e[i].OfRows()
+	}
+}
+
 // OfRows says that units are single rows. Then it is known by A's form whether it has no value but 0 and 1, and its square is a row function.
 func (e *Equation) OfRows() {
 	e.Binary = isBinary(e.A)
@@ -60,12 +123,22 @@ func (e *Equation) OfRows() {
 
 // isBinary says that a function of one row has no value but the ends of its range.
 func isBinary(f rowfn.Function) bool {
-	v := f.Value
-	if v == nil || v.Type == rowfn.Condition {
+	if f.Value == nil || f.Value.Type == rowfn.Condition {
 		return true
 	}
-	end := func(n *rowfn.Node) bool { return n.Op == rowfn.OpNumber && (n.Number == f.Lo || n.Number == f.Hi) }
-	return v.Op == rowfn.OpIf && end(v.Args[1]) && end(v.Args[2])
+	var ends func(n *rowfn.Node) bool
+	ends = func(n *rowfn.Node) bool {
+		switch n.Op {
+		case rowfn.OpNumber:
+			return n.Number == f.Lo || n.Number == f.Hi
+		case rowfn.OpIf:
+			return ends(n.Args[1]) && ends(n.Args[2])
+		case rowfn.OpClamp: // to the range, whose ends stay
+			return n.Args[1].Number == f.Lo && n.Args[2].Number == f.Hi && ends(n.Args[0])
+		}
+		return false
+	}
+	return f.Value.Op == rowfn.OpIf && ends(f.Value)
 }
 
 // Sampled implements [Statistic]: what a pass over the training part has to sum is what [Equation.Batch] has, and, where A's square is known as a row function, the products of A and its

@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/rowfn"
@@ -41,18 +42,15 @@ type CheckWords struct {
 	Combine, Instead string // Combine stands where Instead, the beginning of the plan's own, was
 }
 
-// AsChecked is the plan of the same answer, released by its [Checks]: those that it declares, or else those that follow from its equations. A plan that has none is
-// left as it is. Its functions are those of the passes over the training part.
+// AsChecked is the plan of the same answer, released by its [Checks]: those that it declares, or else those that follow from its equations and means. Its functions are those of
+// the passes over the training part.
 func (p *Plan) AsChecked() *Plan {
 	if p.Checked() {
 		return p
 	}
 	c := p.Checks
-	if c == nil {
-		c = p.byEquations()
-	}
 	if c == nil || c.OneLevel && p.Test != nil {
-		return p
+		c = p.byEquations()
 	}
 	checked := *p
 	checked.statistics, checked.Shape = c.Statistics, c.Shape
@@ -60,24 +58,79 @@ func (p *Plan) AsChecked() *Plan {
 	for _, s := range c.Statistics {
 		checked.Functions = append(checked.Functions, s.Sampled().Functions...)
 	}
-	if w := c.Words; w.Functions != nil {
-		checked.Words.Functions = w.Functions
-		checked.Words.Combine = w.Combine + strings.TrimPrefix(p.Words.Combine, w.Instead)
+	if slices.ContainsFunc(p.Program, func(r Release) bool { return r.Optional }) {
+		checked.Program = []Release{{Kind: Number, Count: len(c.Statistics), Optional: true}}
+	}
+	for _, w := range []CheckWords{c.Words, p.CheckWords} {
+		if w.Functions != nil {
+			checked.Words.Functions = w.Functions
+			checked.Words.Combine = w.Combine + strings.TrimPrefix(p.Words.Combine, w.Instead)
+		}
 	}
 	return &checked
 }
 
-// byEquations are the checks that follow from a plan's equations; nil where there are none.
+// byEquations are the checks that follow from a plan's equations: of a number that is the root of one, that root; of the difference of two, both together where no unit can be in
+// both; of items, a root each. What is made of means in another way is made of the same means, each checked by itself: as a root it has an interval
+// that follows its own variance.
 func (p *Plan) byEquations() *Checks {
-	e := p.Equation()
-	if e == nil || !e.Whole {
-		return nil
+	if e := p.Equation(); e != nil {
+		c := &Checks{Statistics: []Statistic{e}, Shape: p.Shape, Words: e.Words}
+		if e.B != nil || e.Link != Identity {
+			c.Shape = Root{e}
+		}
+		return c // a mean's shape is Affine
 	}
-	c := &Checks{Statistics: []Statistic{e}, Shape: p.Shape, Words: e.Words}
-	if e.B != nil || e.Link != Identity {
-		c.Shape = Root{e}
+	switch s := p.Shape.(type) {
+	case Contrast:
+		first, second := &p.Equations[0], &p.Equations[1]
+		if !first.Whole {
+			return &Checks{Statistics: []Statistic{first, second}, Shape: Between{first, second}}
+		}
+		return &Checks{Statistics: []Statistic{&Difference{first, second}}, Shape: Moved{p.Range}}
+	case Groups, Bins:
+		return p.Equations.items(s.items())
+	case Shares:
+		if s.Where {
+			return p.Equations.items(s.Names)
+		}
+	case Moments:
+		if s.Conditional {
+			return p.ratios(s)
+		}
 	}
-	return c // a mean's shape is Affine
+	means := MeansOf(p.Functions)
+	if p.single {
+		means.ofRows()
+	}
+	return &Checks{Statistics: means.statistics(), Shape: p.Shape}
+}
+
+// ratios are the checks of moments under a condition: each by itself the root of its equation, so that the condition's own share is not asked about.
+func (p *Plan) ratios(m Moments) *Checks {
+	last := len(m.Functions) - 1
+	var ratios Equations
+	for _, f := range m.Functions[:last] {
+		ratios = append(ratios, Equation{A: f, B: &m.Functions[last], Whole: !m.Rows, Range: Range{f.Lo, f.Hi}})
+	}
+	if p.single {
+		ratios.ofRows()
+	}
+	m.Functions, m.Conditional, m.Ratios = m.Functions[:last], false, true
+	return &Checks{Statistics: ratios.statistics(), Shape: m}
+}
+
+// items are the checks of items that are each the root of an equation.
+func (e Equations) items(names []string) *Checks {
+	return &Checks{Statistics: e.statistics(), Shape: Roots{names, e}}
+}
+
+func (e Equations) statistics() []Statistic {
+	all := make([]Statistic, len(e))
+	for i := range e {
+		all[i] = &e[i]
+	}
+	return all
 }
 
 // Checked says that the plan is released by its statistics.

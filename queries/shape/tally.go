@@ -150,8 +150,8 @@ func (s Moved) items() []string { return nil }
 func (s Moved) combine(o Outcome) Result {
 	part := o.Parts[0]
 	result := finish(part.Value, part.interval(), part.Bounded, s.Range, 1)
-	if part.Bounded && part.Low <= 0 && part.High >= 1 {
-		result.Value = nil // as far as can be told, there may be no pair of units
+	if part.unknown() {
+		result.Value = nil
 	}
 	return result
 }

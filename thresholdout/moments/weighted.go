@@ -215,17 +215,30 @@ type WeightedTraining struct {
 	Off, Spread, B, Mixed, SquareB Moment
 }
 
-// PlanWeighted is the check of the next question about a holdout of n units, k questions in all.
+// PlanWeighted is the check of the next question about a holdout of n units, k questions in all: [PlanWeightedWith] at Deviations(k).
 func PlanWeighted(t WeightedTraining, n, questions int64) (WeightedCheck, error) {
+	return PlanWeightedWith(t, n, Deviations(questions))
+}
+
+// WeightsUnknown is the check of a question to whose weights the training part says nothing: it says nothing either, and has no outcome but the pass.
+func WeightsUnknown(n int64) WeightedCheck {
+	return WeightedCheck{N: n, Guess: grid / 2, Cells: 1,
+		Ranks: []WeightedRank{{Away: grid, Spread: squares, MixedLow: -squares, MixedHigh: squares, SizeSquare: squares}}}
+}
+
+// PlanWeightedWith is the check of the next question about a holdout of n units. z is how many standard deviations rank 1 leaves room for.
+func PlanWeightedWith(t WeightedTraining, n int64, z float64) (WeightedCheck, error) {
 	if t.Units < 1 || n < 1 || n > maxUnits || !(t.Guess >= 0 && t.Guess <= 1) || !(t.B.Mean > 0) {
 		return WeightedCheck{}, fmt.Errorf("moments: no weighted check is planned from %+v for %d units", t, n)
 	}
 	s := 1/float64(n) + 1/float64(t.Units)
 	c := WeightedCheck{N: n, Guess: int64(math.Floor(t.Guess*grid + 0.5))}
-	z := Deviations(questions)
+	if !(z > 0 && z <= maxDeviations) {
+		return WeightedCheck{}, fmt.Errorf("moments: room for %v standard deviations; between 0 and %v is possible", z, float64(maxDeviations))
+	}
 	for _, z := range []float64{z, 2 * z} {
 		margin := func(m Moment) float64 { return z*math.Sqrt(max(0, m.Variance)*s) + z*z*s/2 }
-		up := func(x, unit float64) int64 { return int64(math.Ceil(x * unit)) }
+		up := func(x, unit float64) int64 { return int64(math.Ceil(min(x, 1) * unit)) } // 1 says nothing
 		c.Ranks = append(c.Ranks, WeightedRank{
 			Away: up(math.Abs(t.Off.Mean)+margin(t.Off), grid), Size: max(0, int64(math.Floor((t.B.Mean-margin(t.B))*grid))),
 			Spread: up(t.Spread.Mean+margin(t.Spread), squares), SizeSquare: up(t.SquareB.Mean+margin(t.SquareB), squares),

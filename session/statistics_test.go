@@ -1,0 +1,251 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/internal/stattest"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/engine"
+	"github.com/holdoutd/holdoutd/thresholdout"
+)
+
+// grouped is a table of some rows: x in [0,1], a text g with three values, a bool late and a score in [0,1]; with units of three rows, or of one. late is as frequent as
+// each group's share says.
+func grouped(t testing.TB, seed uint64, rows int, units bool, late map[string]float64) (dataset.Schema, *engine.Table) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 29))
+	x := dataset.Column{Field: dataset.Field{Name: "x", Kind: dataset.Number}}
+	score := dataset.Column{Field: dataset.Field{Name: "score", Kind: dataset.Number}}
+	is := dataset.Column{Field: dataset.Field{Name: "late", Kind: dataset.Bool}}
+	var names []string
+	for range rows {
+		name := []string{"a", "b", "b", "c", "c", "c"}[r.IntN(6)]
+		names = append(names, name)
+		v := r.Float64()
+		x.Numbers, score.Numbers = append(x.Numbers, v*v), append(score.Numbers, r.Float64())
+		b := uint8(0)
+		if r.Float64() < late[name] {
+			b = 1
+		}
+		is.Bools = append(is.Bools, b)
+	}
+	all, err := dataset.FromColumns(x, score, is, dataset.NewText("g", names, func(int) bool { return false }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	offsets, largest := []uint32(nil), int64(1)
+	if units {
+		for at := range uint32(rows/3 + 1) {
+			offsets = append(offsets, 3*at)
+		}
+		largest = 3
+	}
+	source, err := engine.NewTable(all, offsets, largest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.Schema(), source
+}
+
+var someLate = map[string]float64{"a": 0.5, "b": 0.3, "c": 0.1}
+
+// local is a holdout of its own under guess_and_check, and as much training.
+func local(t testing.TB, seed uint64, rows int, units bool, questions, tokens int64, confidence float64, late map[string]float64) *Local {
+	t.Helper()
+	schema, holdout := grouped(t, 2*seed, rows, units, late)
+	_, training := grouped(t, 2*seed+1, rows, units, late)
+	p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: holdout.Units(), Training: training.Units(), Questions: questions, Tokens: tokens, Confidence: confidence})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Local{Session: Session{Guarantee: p, Noise: Seeded(seed)}, Schema: schema, Holdout: holdout, Training: training, Compile: []queries.Option{queries.Grouped(units)}}
+}
+
+// TestItemsAreAskedAsWithWhere: each item of a plan of several equations is one question, and is what the same number gets that is asked for with where: the same value, interval,
+// cost and state, byte for byte, over tables in which guesses pass, pass widely and fail. It would notice items that share a question or a level, that cost two, that are divided by another
+// condition, and a plan that is released by means.
+func TestItemsAreAskedAsWithWhere(t *testing.T) {
+	type item struct {
+		at    int // in the answer's items
+		where string
+	}
+	seen := map[string]bool{}
+	for _, c := range []struct {
+		body  string
+		items []item
+	}{
+		{`{"type":"groups","of":"x","range":[0,2],"by":"g","values":["a","b"]}`, []item{
+			{0, `{"type":"mean","of":"x","range":[0,2],"where":"g == 'a'"}`}, {1, `{"type":"mean","of":"x","range":[0,2],"where":"g == 'b'"}`}, {2, `{"type":"mean","of":"x","range":[0,2],"where":"g != 'a' && g != 'b'"}`}}},
+		{`{"type":"groups","of":"late ? 1 : 0","range":[0,1],"by":"g","values":["a","b"],"where":"x < 0.5"}`, []item{
+			{0, `{"type":"fraction","of":"late","where":"x < 0.5 && g == 'a'"}`}, {1, `{"type":"fraction","of":"late","where":"x < 0.5 && g == 'b'"}`}, {2, `{"type":"fraction","of":"late","where":"x < 0.5 && g == 'c'"}`}}},
+		{`{"type":"frequencies","of":"g","values":["a","b"]}`, []item{
+			{0, `{"type":"fraction","of":"g == 'a'"}`}, {1, `{"type":"fraction","of":"g == 'b'"}`}, {2, `{"type":"fraction","of":"g != 'a' && g != 'b'"}`}}},
+		{`{"type":"frequencies","of":"g","values":["a","b"],"where":"late"}`, []item{
+			{0, `{"type":"fraction","of":"g == 'a'","where":"late"}`}, {1, `{"type":"fraction","of":"g == 'b'","where":"late"}`}, {2, `{"type":"fraction","of":"g != 'a' && g != 'b'","where":"late"}`}}},
+		{`{"type":"histogram","of":"x","edges":[0,0.2,1],"where":"late"}`, []item{
+			{0, `{"type":"fraction","of":"x < 0.0","where":"late"}`}, {1, `{"type":"fraction","of":"x >= 0.0 && x < 0.2","where":"late"}`}, {2, `{"type":"fraction","of":"x >= 0.2 && x <= 1.0","where":"late"}`}}},
+		{`{"type":"confusion","label":"late","prediction":"x < 0.3","where":"g != 'a'"}`, []item{
+			{0, `{"type":"fraction","of":"!late && x >= 0.3","where":"g != 'a'"}`}, {1, `{"type":"fraction","of":"!late && x < 0.3","where":"g != 'a'"}`}, {2, `{"type":"fraction","of":"late && x >= 0.3","where":"g != 'a'"}`}}},
+		{`{"type":"calibration","label":"late","prediction":"score","edges":[0,0.5,1],"where":"g != 'a'"}`, []item{
+			{0, `{"type":"fraction","of":"score >= 0.0 && score < 0.5 && g != 'a'"}`}, {1, `{"type":"fraction","of":"late","where":"score >= 0.0 && score < 0.5 && g != 'a'"}`},
+			{2, `{"type":"mean","of":"score","range":[0,0.5],"where":"score >= 0.0 && score < 0.5 && g != 'a'"}`},
+			{3, `{"type":"fraction","of":"score >= 0.5 && score <= 1.0 && g != 'a'"}`}}},
+	} {
+		for seed := range uint64(25) {
+			late := map[string]float64{"a": 0.5, "b": 0.3, "c": 0.05 * float64(seed%4)}
+			together, single := local(t, seed, 300, false, 60, 30, 0.95, late), local(t, seed, 300, false, 60, 30, 0.95, late)
+			if seed%2 == 1 { // another holdout than the training part: failures
+				_, together.Holdout = grouped(t, 1000+seed, 300, false, map[string]float64{"a": 0.1, "b": 0.9, "c": 0.6})
+				single.Holdout = together.Holdout
+			}
+			a, err := together.Ask(context.Background(), []byte(c.body))
+			if err != nil {
+				t.Fatalf("%s: %v", c.body, err)
+			}
+			if a.Cost.Questions != int64(len(a.Items)) || together.State.Questions != int64(len(a.Items)) || a.Cost.Tokens > a.Cost.Questions {
+				t.Fatalf("%s: %d items cost %+v", c.body, len(a.Items), a.Cost)
+			}
+			for _, i := range c.items {
+				b, err := single.Ask(context.Background(), []byte(i.where))
+				if err != nil {
+					t.Fatalf("%s: %v", i.where, err)
+				}
+				got, want := a.Items[i.at], Item{Of: a.Items[i.at].Of, Value: b.Value, Low: b.Interval.Low, High: b.Interval.High}
+				x, _ := json.Marshal(got)
+				y, _ := json.Marshal(want)
+				if string(x) != string(y) {
+					t.Errorf("%s: item %s, asked with %s it is %s", c.body, x, i.where, y)
+				}
+				seen[fmt.Sprint(b.Cost.Tokens > 0)] = true
+			}
+			if len(c.items) == len(a.Items) && single.State != together.State {
+				t.Errorf("%s: the state is %+v, after the same questions by themselves %+v", c.body, together.State, single.State)
+			}
+		}
+	}
+	if !seen["true"] || !seen["false"] {
+		t.Errorf("outcomes seen: failures %v", seen)
+	}
+}
+
+// TestDifferenceIsOneQuestion: a difference of two groups is one question and at most one token, and narrower than the difference of the two means that are asked for with where
+// (of units of several rows it is two questions, as two weighted roots). The value is that of the two means. It would notice a difference by its four means.
+func TestDifferenceIsOneQuestion(t *testing.T) {
+	for _, units := range []bool{false, true} {
+		l := local(t, 3, 3000, units, 60, 30, 0.95, someLate)
+		for _, of := range []string{`"of":"x","range":[0,2]`, `"of":"late"`} {
+			ask := func(body string) (value, low, high float64, cost Cost) {
+				a, err := l.Ask(context.Background(), []byte(body))
+				if err != nil {
+					t.Fatalf("%s: %v", body, err)
+				}
+				return *a.Value, *a.Interval.Low, *a.Interval.High, a.Cost
+			}
+			v, low, high, cost := ask(`{"type":"difference",` + of + `,"between":["g == 'a'","g == 'b'"]}`)
+			want := int64(1)
+			if units {
+				want = 2
+			}
+			if cost.Questions != want || cost.Tokens > want {
+				t.Errorf("units of several rows %v: %s costs %+v", units, of, cost)
+			}
+			if units {
+				continue // two means with where are about other weights of the units
+			}
+			kind := "fraction"
+			if of != `"of":"late"` {
+				kind = "mean"
+			}
+			a, aLow, aHigh, _ := ask(`{"type":"` + kind + `",` + of + `,"where":"g == 'a'"}`)
+			b, bLow, bHigh, _ := ask(`{"type":"` + kind + `",` + of + `,"where":"g == 'b'"}`)
+			if high-low >= 0.95*(aHigh-bLow-aLow+bHigh) || math.Abs(v-a+b) > 1e-6 {
+				t.Errorf("%s: [%v, %v] about %v; by two means [%v, %v] about %v", of, low, high, v, aLow-bHigh, aHigh-bLow, a-b)
+			}
+		}
+	}
+}
+
+// TestStatisticsCover: through the whole session, in at most a share of runs of 1-confidence does any interval miss (false alarm 1e-6 each): of groups, differences, weighted means and units of several
+// rows, whose training parts are drawn so that many guesses fail. The analyst asks next about what came out lowest. Intervals of a third of the width are missed in nearly all runs.
+func TestStatisticsCover(t *testing.T) {
+	const runs, rows = 60, 360
+	for _, units := range []bool{false, true} {
+		for _, confidence := range []float64{0.5, 0.9} {
+			missed, narrow, tokens := 0, 0, int64(0)
+			for run := range uint64(runs) {
+				l := local(t, 500+run, rows, units, 40, 40, confidence, someLate)
+				_, l.Training = grouped(t, 9000+run, rows, units, map[string]float64{"a": 0.1, "b": 0.8, "c": 0.6})
+				any, anyNarrow := false, false
+				see := func(truth float64, low, high *float64) {
+					if low == nil || high == nil {
+						return
+					}
+					any = any || truth < *low || truth > *high
+					anyNarrow = anyNarrow || math.Abs(truth-(*low+*high)/2) > (*high-*low)/6
+				}
+				ask := func(body string) Answer {
+					a, err := l.Ask(context.Background(), []byte(body))
+					if err != nil {
+						t.Fatalf("%s: %v", body, err)
+					}
+					tokens += a.Cost.Tokens
+					return a
+				}
+				least, lowest := 2.0, "a"
+				groups := ask(`{"type":"groups","of":"late ? 1 : 0","range":[0,1],"by":"g","values":["a","b"]}`)
+				for i, name := range []string{"a", "b", "c"} {
+					see(someLate[name], groups.Items[i].Low, groups.Items[i].High)
+					if v := groups.Items[i].Value; v != nil && *v < least {
+						least, lowest = *v, name
+					}
+				}
+				a := ask(fmt.Sprintf(`{"type":"difference","of":"late","between":["g == '%s'"]}`, lowest))
+				see(someLate[lowest]-others(lowest), a.Interval.Low, a.Interval.High)
+				a = ask(`{"type":"difference","of":"late","between":["g == 'a'","g == 'c'"]}`)
+				see(someLate["a"]-someLate["c"], a.Interval.Low, a.Interval.High)
+				a = ask(`{"type":"difference","of":"x","range":[0,1],"between":["score < 0.5"]}`)
+				see(0, a.Interval.Low, a.Interval.High)
+				for _, weight := range []string{`"weights":{"of":"score","range":[0,1]}`, `"weights":{"of":"score","range":[0,1]},"where":"g == 'c'"`} {
+					a = ask(`{"type":"mean","of":"x","range":[0,1],` + weight + `}`)
+					see(1.0/3, a.Interval.Low, a.Interval.High)
+					a = ask(`{"type":"mean","of":"x","range":[0,1],"guess":0.7,` + weight + `}`)
+					see(1.0/3, a.Interval.Low, a.Interval.High)
+				}
+				if any {
+					missed++
+				}
+				if anyNarrow {
+					narrow++
+				}
+			}
+			t.Logf("units of several rows %v, confidence %v: %d of %d runs missed, at a third of the width %d; %d tokens", units, confidence, missed, runs, narrow, tokens)
+			if err := stattest.AtMost(missed, runs, 1-confidence, 1e-6); err != nil {
+				t.Errorf("confidence %v: %v", confidence, err)
+			}
+			if stattest.AtMost(narrow, runs, 1-confidence, 1e-6) == nil {
+				t.Errorf("confidence %v: intervals of a third of the width were missed in %d of %d runs only", confidence, narrow, runs)
+			}
+			if tokens < runs {
+				t.Errorf("confidence %v: only %d guesses failed", confidence, tokens)
+			}
+		}
+	}
+}
+
+// others is how frequent late is outside of a group.
+func others(name string) float64 {
+	shares := map[string]float64{"a": 1, "b": 2, "c": 3}
+	sum, all := 0.0, 0.0
+	for other, share := range shares {
+		if other != name {
+			sum, all = sum+share*someLate[other], all+share
+		}
+	}
+	return sum / all
+}

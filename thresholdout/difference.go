@@ -1,0 +1,99 @@
+package thresholdout
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
+)
+
+// DifferenceSums are the exact sums of two equations over one part, no unit of which satisfies both conditions: a [Statistic]. Its value is (1+r1-r2)/2, r1 and r2 the
+// roots (docs/proofs/two-moments.md, section 7).
+type DifferenceSums struct{ First, Second RootSums }
+
+// Fits implements [Statistic].
+func (d DifferenceSums) Fits(units int64) error {
+	for i, r := range []RootSums{d.First, d.Second} {
+		if err := r.Fits(units); err != nil {
+			return fmt.Errorf("group %d: %w", i+1, err)
+		}
+	}
+	if d.First.Units+d.Second.Units > units {
+		return fmt.Errorf("groups of %d and %d units of %d: they share units", d.First.Units, d.Second.Units, units)
+	}
+	return nil
+}
+
+// Value implements [Statistic].
+func (d DifferenceSums) Value() (float64, bool) {
+	a, ok := d.First.Value()
+	b, both := d.Second.Value()
+	return (1 + a - b) / 2, ok && both
+}
+
+// Plan implements [Statistic]. There is no rule yet by which a guess of the difference, or a half-width, would say what each group is checked at.
+func (d DifferenceSums) Plan(by Planning) (Check, error) {
+	if by.Guess != nil {
+		return nil, errors.New("thresholdout: a difference takes no guess and no half-width of its own")
+	}
+	var c moments.DifferenceCheck
+	for _, group := range []struct {
+		sums RootSums
+		plan *moments.Check
+	}{{d.First, &c.First}, {d.Second, &c.Second}} {
+		plan, err := moments.PlanWith(group.sums.training(group.sums.mean()), by.N, by.Deviations)
+		if err != nil {
+			return nil, err
+		}
+		*group.plan = plan
+	}
+	return differenceCheck{c}, nil
+}
+
+// differenceCheck is the [Check] of a difference.
+type differenceCheck struct{ moments.DifferenceCheck }
+
+// Find implements [Check].
+func (c differenceCheck) Find(holdout Statistic) (Finding, error) {
+	h, ok := holdout.(DifferenceSums)
+	if !ok {
+		return nil, otherStatistic(c, holdout)
+	}
+	o, err := c.Outcome(h.First.Sums, h.Second.Sums)
+	return differenceFinding{c.DifferenceCheck, o}, err
+}
+
+// Expected implements [Check].
+func (c differenceCheck) Expected() Finding {
+	return differenceFinding{c.DifferenceCheck, moments.DifferenceOutcome{Rank: 1}}
+}
+
+// differenceFinding is the [Finding] of a difference.
+type differenceFinding struct {
+	check moments.DifferenceCheck
+	moments.DifferenceOutcome
+}
+
+// Value implements [Finding].
+func (f differenceFinding) Value() float64 {
+	return math.Floor((1+f.check.Value(f.DifferenceOutcome))/2*float64(grid)) / float64(grid)
+}
+
+// Margin implements [Finding]: both groups' together.
+func (f differenceFinding) Margin() float64 {
+	if f.Failed() {
+		return 0
+	}
+	return float64(f.check.First.Ranks[f.Rank-1].Away+f.check.Second.Ranks[f.Rank-1].Away) / 2 / float64(grid)
+}
+
+// Interval implements [Finding].
+func (f differenceFinding) Interval(level float64) (*Interval, bool) {
+	low, high := f.check.Interval(f.DifferenceOutcome, level)
+	near, reason := f.Margin(), fromAgreement
+	if f.Failed() {
+		near, reason = 0.25/float64(f.check.First.Cells)+0.25/float64(f.check.Second.Cells), fromRounding
+	}
+	return intervalOf(f.Value(), (1+low)/2, (1+high)/2, near, reason, BoundTwoMoments), true
+}
