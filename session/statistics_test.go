@@ -171,6 +171,36 @@ func TestDifferenceIsOneQuestion(t *testing.T) {
 	}
 }
 
+// TestWeightedSums: what a weighted question gets of a part is what a loop over its rows adds up, on the grid. It would notice a product in the place of another.
+func TestWeightedSums(t *testing.T) {
+	l := local(t, 5, 60, false, 10, 5, 0.95, someLate)
+	query, err := queries.Parse([]byte(`{"type":"mean","of":"x","range":[0,1],"weights":{"of":"score","range":[0,1]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := query.Compile(context.Background(), l.Schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := l.Question(query, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := plan.Equation()
+	var want thresholdout.WeightedSums
+	for u := range l.Holdout.Units() {
+		values, err := l.Holdout.Sums(context.Background(), []queries.RowFunction{e.A, *e.B}, u, u+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Add(values[0], values[1])
+	}
+	sums, err := l.Scan(context.Background(), l.State, []*Question{q}, l.Holdout, l.Training)
+	if err != nil || sums[0].Holdout.Statistics[0] != want {
+		t.Errorf("%+v, the rows have %+v, %v", sums[0].Holdout.Statistics, want, err)
+	}
+}
+
 // TestStatisticsCover: through the whole session, in at most a share of runs of 1-confidence does any interval miss (false alarm 1e-6 each): of groups, differences, weighted means and units of several
 // rows, whose training parts are drawn so that many guesses fail. The analyst asks next about what came out lowest. Intervals of a third of the width are missed in nearly all runs.
 func TestStatisticsCover(t *testing.T) {
