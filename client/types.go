@@ -156,6 +156,9 @@ type Guarantee struct {
 	Questions  int64   `json:"questions"`
 	Confidence float64 `json:"confidence"` // the probability that all intervals together hold
 
+	// of gaussian: runs of questions, by how many each has: the vectors and selections of one have an account
+	Blocks []int64 `json:"blocks,omitempty"`
+
 	// of gaussian: the share of the probability of error that pays for vectors, selections and narrower intervals near 0
 	// and 1
 	Capped float64 `json:"capped,omitempty"`
@@ -170,6 +173,7 @@ type Guarantee struct {
 	// interval of the board can become
 	HalfWidth float64 `json:"half_width,omitempty"`
 
+	LastExact  bool               `json:"last_exact,omitempty"`  // of gaussian: the last question has no noise
 	Parts      map[string]float64 `json:"parts,omitempty"`       // of thresholdout: what half_width is made of
 	Preset     string             `json:"preset,omitempty"`      // of thresholdout: where one was asked for
 	Published  bool               `json:"published,omitempty"`   // of gaussian: intervals rest on a published bound
@@ -181,7 +185,8 @@ type Guarantee struct {
 	// standard deviation of the noise
 	Sigma float64 `json:"sigma,omitempty"`
 
-	Subsample int64 `json:"subsample,omitempty"` // of gaussian: of the account of that share
+	Subsample  int64   `json:"subsample,omitempty"`  // of gaussian: of the account of that share, of guarantees of the first version
+	Subsamples []int64 `json:"subsamples,omitempty"` // of gaussian: of the account of each block
 
 	// of thresholdout: how far the training mean may be from the holdout mean; of ladder: the step by which the board
 	// moves

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/holdoutd/holdoutd/queries/shape"
@@ -10,12 +11,13 @@ import (
 var argmaxKind = kind{
 	name: "argmax",
 	doc: "The best of many candidates: the one with the largest mean, or with the least. Under gaussian it costs one question for any number of " +
-		"candidates (exponential mechanism), and the answer names the winner without its value. Under other mechanisms each candidate costs a " +
+		"candidates (exponential mechanism), and the answer names the winner without its value; `questions` pays more for less regret. Under other mechanisms each candidate costs a " +
 		"question, and the answer has all values. The regret is a bound: the best candidate is at most so much better than the selected one, in the " +
 		"query's units. It grows with the logarithm of the number of candidates.",
 	examples: []string{
 		`{"type":"argmax","of":[{"type":"accuracy","label":"delay > 15","prediction":"distance > 500"},{"type":"accuracy","label":"delay > 15","prediction":"distance > 900"}],"names":["500","900"]}`,
 		`{"type":"argmax","of":[{"type":"mean","of":"abs(delay - 5)","range":[0,180]},{"type":"mean","of":"abs(delay - 9)","range":[0,180]}],"least":true}`,
+		`{"type":"argmax","of":[{"type":"fraction","of":"delay > 15"},{"type":"fraction","of":"distance > 900"}],"questions":4}`,
 	},
 	make: func() body { return new(argmax) },
 }
@@ -23,11 +25,15 @@ var argmaxKind = kind{
 // MaxCandidates bounds the candidates of one argmax: each is a row function that a scan evaluates.
 const MaxCandidates = 1000
 
+// MaxSelectionQuestions bounds what one argmax costs: the mechanism's part of the regret is then a thirty-second of what it is for one question, far below what sampling adds.
+const MaxSelectionQuestions = 1000
+
 // argmax is {"type":"argmax"}.
 type argmax struct {
-	Of    []*Query
-	Names []string
-	Least bool
+	Of        []*Query
+	Names     []string
+	Least     bool
+	Questions *float64
 }
 
 func (q *argmax) members() []member {
@@ -35,6 +41,7 @@ func (q *argmax) members() []member {
 		required("of", operands{&q.Of, 2, MaxCandidates}, "the candidates, all with the same range: each "+operandDoc),
 		optional("names", textsForm{&q.Names}, "the names of the candidates, in their order; default: their places, from 0"),
 		optional("least", truth{&q.Least}, "true if less is better, as for losses"),
+		optional("questions", orElseForm{number{into: &q.Questions}, 1}, fmt.Sprintf("under gaussian: how many questions to pay, 1 to %d; four times as many halve the part of the regret that is the mechanism's; default: 1", MaxSelectionQuestions)),
 	}
 }
 
@@ -43,6 +50,9 @@ func (q *argmax) nests() {}
 func (q *argmax) rules(v *violations, pointer string) {
 	if q.Names != nil && len(q.Names) != len(q.Of) && len(v.list) == 0 {
 		v.add(pointer+"/names", fmt.Sprintf("has %d names for %d candidates", len(q.Names), len(q.Of)))
+	}
+	if r := *orDefault(q.Questions, 1); r != math.Trunc(r) || r < 1 || r > MaxSelectionQuestions {
+		v.add(pointer+"/questions", fmt.Sprintf("must be a whole number from 1 to %d", MaxSelectionQuestions))
 	}
 }
 
@@ -84,7 +94,7 @@ func (q *argmax) compile(c *compiler) *Plan {
 	for i := range names {
 		names[i] = q.name(i)
 	}
-	p := shape.Selection{Names: names, Range: r, Least: q.Least}.Plan(functions)
+	p := shape.Selection{Names: names, Range: r, Least: q.Least, Questions: int64(orZero(q.Questions))}.Plan(functions)
 	p.Words = Description{
 		Functions: said,
 		Combine: fmt.Sprintf("the candidate with the %s mean of %d. Where the mechanism selects among all of them at once it is one question and the regret is its bound; "+

@@ -315,7 +315,7 @@ func (n *noisy) Vector(first, count int, _ float64) (parts []Part, err error) {
 	return parts, nil
 }
 
-func (n *noisy) Select(int, int) (Choice, error) { return Choice{}, errors.New("no selections") }
+func (n *noisy) Select(int, int, int64) (Choice, error) { return Choice{}, errors.New("no selections") }
 
 // TestMomentIntervalsHold: if every released interval holds the true mean, the answer's intervals hold what the exact means make.
 func TestMomentIntervalsHold(t *testing.T) {

@@ -39,6 +39,9 @@ const (
 // ErrSpent is what a Releaser returns for an optional number for which no token is left.
 var ErrSpent = shape.ErrSpent
 
+// OneByOne releases a vector as numbers.
+var OneByOne = shape.OneByOne
+
 // RowFunction is what a query compiles to, and what engines sum.
 type RowFunction = rowfn.Function
 

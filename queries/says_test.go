@@ -105,9 +105,9 @@ func TestPlansTravel(t *testing.T) {
 // halfway releases one half of whatever is asked, and the first of candidates.
 type halfway bool
 
-func (h halfway) Together() bool                { return bool(h) }
-func (halfway) Number(int) (Part, error)        { return Part{Value: 0.5}, nil }
-func (halfway) Select(int, int) (Choice, error) { return Choice{}, nil }
+func (h halfway) Together() bool                       { return bool(h) }
+func (halfway) Number(int) (Part, error)               { return Part{Value: 0.5}, nil }
+func (halfway) Select(int, int, int64) (Choice, error) { return Choice{}, nil }
 func (halfway) Vector(_, count int, _ float64) ([]Part, error) {
 	return slices.Repeat([]Part{{Value: 0.5}}, count), nil
 }

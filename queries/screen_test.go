@@ -33,7 +33,7 @@ func (e *exact) Number(function int) (Part, error) {
 }
 
 func (e *exact) Vector(int, int, float64) ([]Part, error) { return nil, errors.New("no vectors") }
-func (e *exact) Select(int, int) (Choice, error)          { return Choice{}, errors.New("no selections") }
+func (e *exact) Select(int, int, int64) (Choice, error)   { return Choice{}, errors.New("no selections") }
 
 // inMemory is a training part of units in memory.
 type inMemory struct{ units []unit }

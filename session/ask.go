@@ -97,6 +97,9 @@ func (r *releasing) step(function int) (thresholdout.Output, thresholdout.State,
 // Vector implements queries.Releaser.
 func (r *releasing) Vector(first, count int, variance float64) ([]queries.Part, error) {
 	p := r.session.Guarantee
+	if p.AsNumbers(r.state, count, variance) {
+		return queries.OneByOne(first, count, r.Number)
+	}
 	outputs, next, err := thresholdout.StepVector(p, r.state, r.sums.Holdout.Means[first:first+count], variance, r.noise(first))
 	if err != nil {
 		return nil, fmt.Errorf("session: vector: %w", err)
@@ -104,7 +107,7 @@ func (r *releasing) Vector(first, count int, variance float64) ([]queries.Part, 
 	parts, before := make([]queries.Part, len(outputs)), r.state
 	for i, o := range outputs {
 		parts[i] = partOf(o)
-		parts[i].Units, parts[i].Sigma, parts[i].Fresh = p.FreshNoise(r.begun, before)
+		parts[i].Units, parts[i].Sigma, parts[i].Fresh = p.FreshVectorNoise(r.begun, before, count, variance)
 		parts[i].At = func(level float64) (low, high float64, ok bool) {
 			return p.VectorIntervalAt(before, o, count, variance, level)
 		}
@@ -115,8 +118,8 @@ func (r *releasing) Vector(first, count int, variance float64) ([]queries.Part, 
 }
 
 // Select implements queries.Releaser.
-func (r *releasing) Select(first, count int) (queries.Choice, error) {
-	choice, next, err := thresholdout.StepSelect(r.session.Guarantee, r.state, r.sums.Holdout.Means[first:first+count], r.noise(first))
+func (r *releasing) Select(first, count int, questions int64) (queries.Choice, error) {
+	choice, next, err := thresholdout.StepSelect(r.session.Guarantee, r.state, r.sums.Holdout.Means[first:first+count], questions, r.noise(first))
 	if err != nil {
 		return queries.Choice{}, fmt.Errorf("session: selection: %w", err)
 	}

@@ -150,6 +150,9 @@ func (f *previewing) Number(function int) (queries.Part, error) {
 
 // Vector implements queries.Releaser.
 func (f *previewing) Vector(first, count int, variance float64) ([]queries.Part, error) {
+	if !f.exact && f.guarantee.AsNumbers(f.state, count, variance) {
+		return queries.OneByOne(first, count, f.Number)
+	}
 	parts := make([]queries.Part, count)
 	width := 0.0
 	if !f.exact {
@@ -169,7 +172,7 @@ func (f *previewing) Vector(first, count int, variance float64) ([]queries.Part,
 }
 
 // Select implements queries.Releaser.
-func (f *previewing) Select(first, count int) (queries.Choice, error) {
+func (f *previewing) Select(first, count int, questions int64) (queries.Choice, error) {
 	best := 0
 	for i := range count {
 		if f.mean(first+i) > f.mean(first+best) {
@@ -178,10 +181,10 @@ func (f *previewing) Select(first, count int) (queries.Choice, error) {
 	}
 	choice := queries.Choice{Index: best}
 	if !f.exact {
-		choice.Regret, f.bound = f.guarantee.PreviewSelection(f.state, count)
+		choice.Regret, f.bound = f.guarantee.PreviewSelection(f.state, count, questions)
 		choice.Bounded = true
 	}
-	f.state.Questions++
+	f.state.Questions += questions
 	return choice, nil
 }
 

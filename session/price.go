@@ -32,7 +32,7 @@ func (s *Session) Price(plan *queries.Plan) Price {
 		case r.Kind == queries.Vector:
 			price.Questions += p.VectorPrice(r.Count, r.Variance)
 		default:
-			price.Questions++
+			price.Questions += r.Price()
 		}
 		switch {
 		case !p.NeedsTokens():

@@ -81,6 +81,11 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 	if plan.Sequential() && p.Rounds > 0 {
 		return nil, wrong("/type", "%s cannot be asked in rounds: its search chooses each step from earlier answers, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
 	}
+	for _, r := range plan.Releases() {
+		if r.Price() > 1 && !p.Together() { // it would be part of the question's identity, without any effect
+			return nil, wrong("/questions", "the mechanism %s of this holdout selects by the means of all candidates, each a question; questions is for mechanisms that select at once", p.Mechanism)
+		}
+	}
 	if err := s.checkSubmission(plan); err != nil {
 		return nil, err
 	}

@@ -104,7 +104,7 @@ func (t truth) Number(f int) (queries.Part, error) {
 	return queries.Part{Value: t.means[f], Low: t.means[f], High: t.means[f], Bounded: true}, nil
 }
 func (truth) Vector(int, int, float64) ([]queries.Part, error) { panic("never together") }
-func (truth) Select(int, int) (queries.Choice, error)          { panic("never together") }
+func (truth) Select(int, int, int64) (queries.Choice, error)   { panic("never together") }
 
 // releasing releases by a mechanism.
 type releasing struct {
@@ -150,6 +150,9 @@ func (d *releasing) Vector(first, count int, variance float64) ([]queries.Part, 
 	for i := range means {
 		means[i] = d.mean(d.holdout, first+i, 0, d.holdout.Units())
 	}
+	if d.params.AsNumbers(d.state, count, variance) {
+		return queries.OneByOne(first, count, d.Number)
+	}
 	before := d.state
 	outs, next, err := thresholdout.StepVector(d.params, d.state, means, variance, d.noise(first))
 	if err != nil {
@@ -166,7 +169,7 @@ func (d *releasing) Vector(first, count int, variance float64) ([]queries.Part, 
 	return parts, nil
 }
 
-func (d *releasing) Select(int, int) (queries.Choice, error) { panic("no test selects") }
+func (d *releasing) Select(int, int, int64) (queries.Choice, error) { panic("no test selects") }
 
 // testable are queries whose answer is one number, one of each form.
 var testable = []string{

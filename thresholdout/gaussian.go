@@ -23,8 +23,9 @@ const (
 	MethodCounts = "clopper-pearson"
 )
 
-// promisedVersion is the version of the stored form of guarantees with tokens for broken promises. Those without have the first, and go on as they were stored.
-const promisedVersion = 2
+// gaussianVersion is the version of its stored form. In the first one account with one M (Subsample) paid for vectors, selections and Chernoff's cuts, a vector bore the noise
+// of its first question, the last question bore noise, and there were no promises. Such a guarantee goes on as it was planned.
+const gaussianVersion = 2
 
 var gaussianKind = Kind{
 	Name:  Gaussian,
@@ -39,12 +40,12 @@ var gaussianKind = Kind{
 			Source: "the same; δ(ε) from Dong, Roth, Su, arXiv 1905.02383, corollary 2.13", Published: "its parts; combined for this project"},
 		{Name: MethodConstant, Formula: "the root W of 2 Σ pbar(W, σ, I_{j-1}) = 0.9 β, I_j = j/(8σ²(n-1)); about sqrt(I/(2n)) + sqrt(2(σ²+1/(4n)) ln(2k/β))",
 			Source: "[proof](proofs/adaptive-hoeffding.md)", Sigma: BestSigma},
-		{Name: MethodScheduled, Formula: "the same with σ_j = s(1-u_j), 6u² - 8u³ + 3u⁴ = (j-1/2)/k: early answers have more noise",
+		{Name: MethodScheduled, Formula: "the same with σ_j = s(1-u_j), 6u² - 8u³ + 3u⁴ = (j-1/2)/k: early answers have more noise, the last one none",
 			Source: "[proof](proofs/adaptive-hoeffding.md)"},
 		{Name: MethodRounds, Formula: "the same with the I of before the round, each round its own σ, the last one none; there an answer is read by its own sample at the level 2nW², mostly far narrower",
 			Source: "proofs [1](proofs/adaptive-hoeffding.md), [2](proofs/two-moments.md)", InRounds: true},
 	},
-	Version: promisedVersion,
+	Version: gaussianVersion,
 	Oldest:  GuaranteeVersion,
 	Plan:    planGaussian,
 	Read:    readGaussian,
@@ -58,12 +59,18 @@ type gaussian struct {
 	RoundSigma []float64 `json:"round_sigma,omitempty" doc:"the noise of each round"`                                                   // in rounds: of each round; the last has none
 
 	// Widths are the half-widths W_1, W_2, … of plain answers when so many promises are broken (promise.go); nil without promises.
-	// Capped is the share of the probability of error that pays for answers that are not plain, and Subsample the M of their account
-	// (together.go).
 	Widths []float64 `json:"widths,omitempty" doc:"the half-widths after one, two, … broken promises"`
 
+	// LastExact says that the last question bears no noise, for nothing is chosen after it.
+	LastExact bool `json:"last_exact,omitempty" doc:"the last question has no noise"`
+
+	// Capped is the share of the probability of error that pays for answers that are not plain and for cuts, and Blocks or, in the first version, Subsample is its
+	// account (together.go, cut.go).
 	Capped    float64 `json:"capped" doc:"the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1"`
-	Subsample int64   `json:"subsample" doc:"of the account of that share"`
+	Subsample int64   `json:"subsample,omitempty" doc:"of the account of that share, of guarantees of the first version"`
+	// Blocks are how many questions each has, and Subsamples their M.
+	Blocks     []int64 `json:"blocks,omitempty" doc:"runs of questions, by how many each has: the vectors and selections of one have an account"`
+	Subsamples []int64 `json:"subsamples,omitempty" doc:"of the account of each block"`
 }
 
 // planGaussian plans the noise and the half-width of plain answers.
@@ -110,10 +117,19 @@ func readGaussian(text []byte) (Mechanism, error) {
 
 // check refuses stored noise with which an answer would mean nothing.
 func (m *gaussian) check() error {
-	if int64(len(m.RoundSigma)) != m.Rounds || m.Rounds == 0 && !(m.Sigma > 0) || m.Subsample < 1 {
+	if int64(len(m.RoundSigma)) != m.Rounds || m.Rounds == 0 && !(m.Sigma > 0) && !(m.LastExact && m.Questions == 1) || m.LastExact && !m.Scheduled {
 		return errHead
 	}
-	return m.checkWidths()
+	if err := m.checkWidths(); err != nil {
+		return err
+	}
+	if m.Version == GuaranteeVersion {
+		if m.Subsample < 1 || m.Blocks != nil || m.Subsamples != nil || m.LastExact {
+			return errHead
+		}
+		return nil
+	}
+	return m.checkBlocks()
 }
 
 // plainBeta is the probability of error of plain answers; the rest is Capped's.
@@ -139,21 +155,29 @@ func (s Spec) reach(beta float64, most func(n int64, beta, w float64) (int64, er
 	return s, nil
 }
 
+// newGaussian is one that is to be planned.
+func newGaussian(s Spec) *gaussian {
+	m := &gaussian{Head: s.Head(), Capped: cappedShare}
+	m.Version = gaussianVersion
+	return m
+}
+
 // planOneByOne: any question after any answer, with the schedule's noise, or constant noise where the owner names it.
 func planOneByOne(s Spec) (Mechanism, error) {
 	s, err := s.reach((1-s.Confidence)*(1-cappedShare), bounds.QuestionsWithin)
 	if err != nil {
 		return nil, err
 	}
-	m := &gaussian{Head: s.Head(), Capped: cappedShare}
+	m := newGaussian(s)
 	var b bounds.Bound
 	if s.Sigma != 0 {
 		b, err = bounds.ConstantNoise(s.N, s.Questions, m.plainBeta(), s.Sigma)
 	} else {
-		b, err = bounds.AdaptiveHoeffdingScheduled(s.N, s.Questions, m.plainBeta())
+		b, err = bounds.LastExact(s.N, s.Questions, m.plainBeta())
+		m.LastExact = true
 	}
 	m.Sigma, m.Scheduled, m.HalfWidth = b.Sigma, b.Scheduled, b.HalfWidth
-	m.cap()
+	m.divide()
 	return m, err
 }
 
@@ -164,11 +188,13 @@ func BestSigma(n, k int64, confidence float64) (float64, error) {
 	return b.Sigma, err
 }
 
-// sigmaOf is the standard deviation of the next answer's noise; 0 for an exact answer of the last round.
+// sigmaOf is the standard deviation of the next answer's noise; 0 for an exact answer, after which nothing is chosen.
 func (m *gaussian) sigmaOf(s State) float64 {
 	switch {
 	case m.Rounds > 0:
 		return m.RoundSigma[s.Rounds]
+	case m.LastExact && s.Questions >= m.Questions-1:
+		return 0
 	case m.Scheduled:
 		return bounds.ScheduledSigma(m.Sigma, s.Questions+1, m.Questions)
 	}
@@ -209,7 +235,7 @@ func (m *gaussian) Preview(s State, value float64) *Interval { return m.interval
 func (m *gaussian) interval(s State, value float64) *Interval {
 	width := m.widthAt(s.Tokens)
 	i := around(value, width, m.bound(), m.parts(s, width))
-	m.narrow(s, value, i)
+	m.cut(s, value, i)
 	return i
 }
 
@@ -221,19 +247,6 @@ func (m *gaussian) bound() string {
 		return MethodScheduled
 	}
 	return MethodConstant
-}
-
-// narrow cuts the interval of a plain answer to its common part with Chernoff's, which is narrower for means near 0 and 1 once
-// the noise is small. Both hold at once: Chernoff's is paid from the capped share, for every question, whether it helps or not.
-func (m *gaussian) narrow(s State, value float64, i *Interval) {
-	low, high, err := m.account(s, 1, 1).MeanInterval(value, m.sigmaOf(s), gridError)
-	if err != nil {
-		return // a guarantee so wide that the account has no interval
-	}
-	if low > i.Low || high < i.High {
-		i.Low, i.High = max(low, i.Low), min(high, i.High)
-		i.Bound += "+chernoff"
-	}
 }
 
 // parts of a half-width: about what earlier answers cost this one, and the rest.
@@ -292,6 +305,8 @@ func (m *gaussian) reread(level float64, broken int64) (*gaussian, bool) {
 		other.Widths = slices.Repeat([]float64{other.HalfWidth}, len(m.Widths)) // no other is asked for
 	case m.Rounds > 0:
 		other.HalfWidth, err = bounds.RoundsNoise(m.N, m.Questions, other.plainBeta(), m.RoundSigma)
+	case m.LastExact:
+		other.HalfWidth, err = bounds.LastExactNoise(m.N, m.Questions, other.plainBeta(), m.Sigma)
 	case m.Scheduled:
 		other.HalfWidth, err = bounds.ScheduledNoise(m.N, m.Questions, other.plainBeta(), m.Sigma)
 	default:

@@ -60,7 +60,7 @@ func (m *gaussian) lastInterval(s State, own *gaussian, a *lastAnswer) *Interval
 	i := &Interval{Bound: a.Bound}
 	i.Low, i.High = a.Interval(level)
 	if a.Whole {
-		m.narrow(s, a.Value, i)
+		m.cut(s, a.Value, i)
 	}
 	half := max(i.High-a.Value, a.Value-i.Low)
 	adaptivity := 0.0

@@ -20,7 +20,7 @@ func atLevel(t *testing.T, p Guarantee, level float64) (q Guarantee, exact bool)
 			return must(t, spec), false
 		}
 		spec.Sigma = m.Sigma
-		return changed(must(t, spec), func(q *gaussian) { q.Subsample = m.Subsample }), true
+		return changed(must(t, spec), func(q *gaussian) { q.Blocks, q.Subsamples = m.Blocks, m.Subsamples }), true
 	case *forcedRuns, *laplace:
 		c := p.comparison()
 		spec.Form, spec.Threshold, spec.Sigma = c.Form, c.Threshold, c.Sigma

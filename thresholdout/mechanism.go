@@ -44,15 +44,19 @@ type (
 		ReleaseVector(s State, means []Mean, variance float64, from Noise) ([]Output, error)
 		// PreviewVector is the half-width of each mean before it is cut off at 0 and 1, and the bound that says so.
 		PreviewVector(s State, count int, variance float64) (halfWidth float64, bound string, err error)
+		// AsNumbers reports whether the mechanism releases such means better one by one: at the same price, and no wider. It is a function of public facts.
+		AsNumbers(s State, count int, variance float64) bool
+		// FreshVector is Fresh.Fresh for each answer of a vector.
+		FreshVector(begun, s State, count int, variance float64) (units int64, sigma float64, ok bool)
 		// VectorAt is Levels.At for one answer of a vector.
 		VectorAt(s State, o Output, count int, variance, level float64) (low, high float64, ok bool)
 	}
 
-	// Selections is a mechanism that says which of several means is the largest, for one question.
+	// Selections is a mechanism that says which of several means is the largest, for one question or, with less regret, for more.
 	Selections interface {
-		ReleaseSelection(s State, means []Mean, from Noise) (Choice, error)
+		ReleaseSelection(s State, means []Mean, price int64, from Noise) (Choice, error)
 		// PreviewSelection is the regret of the next selection among so many, and the bound that says so.
-		PreviewSelection(s State, count int) (regret float64, bound string)
+		PreviewSelection(s State, count int, price int64) (regret float64, bound string)
 	}
 
 	// Slices is a mechanism that gives every question units of its own, which must therefore be alike.

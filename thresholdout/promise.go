@@ -277,8 +277,8 @@ func planPromised(s Spec) (Mechanism, error) {
 		return nil, err
 	}
 	s.Tokens = min(tokens, s.Questions)
-	m := &gaussian{Head: s.Head(), Scheduled: true, Capped: cappedShare}
-	m.Version = promisedVersion
+	m := newGaussian(s)
+	m.Scheduled = true
 	p, err := bounds.PromisedSchedule(m.N, m.Questions, m.plainBeta(), m.Tokens)
 	if err != nil {
 		return nil, err
@@ -287,19 +287,19 @@ func planPromised(s Spec) (Mechanism, error) {
 	if widest := p.Widths[m.Tokens]; s.HalfWidth != 0 && widest > s.HalfWidth {
 		return nil, wrong(ParamHalfWidth, "%d questions about %d units get ±%.4g after %d broken promises, not ±%v; ask for fewer questions or tokens, or a wider interval", m.Questions, m.N, widest, m.Tokens, s.HalfWidth)
 	}
-	m.cap()
+	m.divide()
 	return m, nil
 }
 
 // checkWidths refuses a stored guarantee whose promises would mean nothing.
 func (m *gaussian) checkWidths() error {
-	if m.Version < promisedVersion {
-		if m.Tokens != 0 || m.Widths != nil {
+	if m.Tokens == 0 {
+		if m.Widths != nil {
 			return errHead
 		}
 		return nil
 	}
-	if m.Tokens < 1 || int64(len(m.Widths)) != m.Tokens || !m.Scheduled || m.N < bounds.PromisedUnits || !slices.IsSorted(m.Widths) || m.Widths[0] < m.HalfWidth {
+	if m.Version == GuaranteeVersion || int64(len(m.Widths)) != m.Tokens || !m.Scheduled || m.N < bounds.PromisedUnits || !slices.IsSorted(m.Widths) || m.Widths[0] < m.HalfWidth {
 		return errHead
 	}
 	return nil

@@ -72,10 +72,11 @@ func TestAccountCountsWhatIsOut(t *testing.T) {
 	const count, variance = 4, 0.75
 	for _, p := range []Guarantee{must(t, Spec{Mechanism: Gaussian, N: 10_000, Questions: 100}), must(t, Spec{Mechanism: Gaussian, N: 10_000, Questions: 100, Sigma: 0.01})} {
 		released := 0.0
-		for s := (State{}); s.Questions <= 96; s.Questions++ {
+		for s := (State{}); s.Questions <= 97; s.Questions++ {
 			price := p.VectorPrice(count, variance)
-			share := (1 - mechanismShare) * p.gaussian().Capped * p.Beta() * float64(price) / float64(p.Questions) / count
-			least, err := bounds.Capped{N: float64(p.N), M: float64(p.gaussian().Subsample), Share: share, Released: released}.HalfWidth(p.gaussian().sigmaOf(s))
+			b, own := p.gaussian().charged(s, price)
+			share := (1 - mechanismShare) * (1 - cutsShare) * p.gaussian().Capped * p.Beta() * float64(own) / float64(p.Questions) / count
+			least, err := bounds.Capped{N: float64(p.N), M: float64(p.gaussian().Subsamples[b]), Share: share, Released: released}.HalfWidth(p.gaussian().vectorNoise(s, count, variance))
 			if err != nil {
 				t.Fatal(err)
 			}

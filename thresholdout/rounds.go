@@ -16,12 +16,12 @@ func planRounds(s Spec) (Mechanism, error) {
 	case s.Sigma != 0:
 		return nil, wrong("sigma", "each round has a noise of its own, which is planned")
 	}
-	m := &gaussian{Head: s.Head(), Capped: cappedShare}
+	m := newGaussian(s)
 	r, err := bounds.AdaptiveHoeffdingRounds(s.N, s.Questions, s.Rounds, m.plainBeta())
 	if err != nil {
 		return nil, err
 	}
 	m.RoundSigma, m.HalfWidth = r.Sigma, r.HalfWidth
-	m.cap()
+	m.divide()
 	return m, nil
 }

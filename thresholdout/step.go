@@ -43,20 +43,24 @@ func StepVector(g Guarantee, s State, means []Mean, variance float64, from Noise
 	return outputs, g.Spend(s, price, 0), nil
 }
 
-// StepSelect answers which of the means is the largest. It costs one question, however many there are.
-func StepSelect(g Guarantee, s State, means []Mean, from Noise) (Choice, State, error) {
+// StepSelect answers which of the means is the largest, for so many questions, at least one: the more, the less regret. However many means there are,
+// they cost no more.
+func StepSelect(g Guarantee, s State, means []Mean, price int64, from Noise) (Choice, State, error) {
 	m, ok := g.own.(Selections)
 	if !ok {
 		return Choice{}, s, g.cannot("releases means one by one")
 	}
-	if err := g.together(s, means, 1); err != nil {
+	if price < 1 {
+		return Choice{}, s, fmt.Errorf("thresholdout: a selection for %d questions", price)
+	}
+	if err := g.together(s, means, price); err != nil {
 		return Choice{}, s, err
 	}
-	choice, err := m.ReleaseSelection(s, means, from)
+	choice, err := m.ReleaseSelection(s, means, price, from)
 	if err != nil {
 		return Choice{}, s, fmt.Errorf("thresholdout: selection: %w", err)
 	}
-	return choice, g.Spend(s, 1, 0), nil
+	return choice, g.Spend(s, price, 0), nil
 }
 
 // StepLadder is one step of a mechanism that takes submissions: one that has this mean loss.
@@ -121,6 +125,20 @@ func (g Guarantee) VectorPrice(count int, variance float64) int64 {
 	return int64(count)
 }
 
+// AsNumbers reports whether a vector is better released one by one, as plain answers: that costs as much, and they are no wider.
+func (g Guarantee) AsNumbers(s State, count int, variance float64) bool {
+	m, ok := g.own.(Vectors)
+	return ok && m.AsNumbers(s, count, variance)
+}
+
+// FreshVectorNoise is FreshNoise for each answer of a vector.
+func (g Guarantee) FreshVectorNoise(begun, s State, count int, variance float64) (units int64, sigma float64, ok bool) {
+	if m, is := g.own.(Vectors); is {
+		return m.FreshVector(begun, s, count, variance)
+	}
+	return 0, 0, false
+}
+
 // PreviewVector is the half-width of each mean of a vector that is released next, before it is cut off at 0 and 1, and the bound
 // that says so.
 func (g Guarantee) PreviewVector(s State, count int, variance float64) (halfWidth float64, bound string, err error) {
@@ -131,11 +149,11 @@ func (g Guarantee) PreviewVector(s State, count int, variance float64) (halfWidt
 	return m.PreviewVector(s, count, variance)
 }
 
-// PreviewSelection is the regret of a selection among count means that is released next, and the bound that says so; 1 under a
+// PreviewSelection is the regret of a selection among count means that is released next for so many questions, and the bound that says so; 1 under a
 // guarantee that releases means one by one.
-func (g Guarantee) PreviewSelection(s State, count int) (regret float64, bound string) {
+func (g Guarantee) PreviewSelection(s State, count int, price int64) (regret float64, bound string) {
 	if m, ok := g.own.(Selections); ok {
-		return m.PreviewSelection(s, count)
+		return m.PreviewSelection(s, count, price)
 	}
 	return 1, ""
 }

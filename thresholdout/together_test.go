@@ -34,7 +34,7 @@ func TestSelectionLaw(t *testing.T) {
 		}
 		counts := make([]int, len(means))
 		for run := range uint64(runs) {
-			choice, _, err := StepSelect(p, state, means, Seeded{Seed: run})
+			choice, _, err := StepSelect(p, state, means, 1, Seeded{Seed: run})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,8 +74,11 @@ func TestSelectionIsOnePlainAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := State{Questions: rapid.Int64Range(0, p.Questions-1).Draw(t, "asked")}
+		if p.gaussian().sigmaOf(s) == 0 { // the last, after which nothing is released
+			return
+		}
 		n := float64(p.N)
-		selection, plain := bounds.Selection(n, p.gaussian().eta(s)), bounds.Information(n, 0.25, p.gaussian().sigmaOf(s))
+		selection, plain := bounds.Selection(n, p.gaussian().eta(s, 1)), bounds.Information(n, 0.25, p.gaussian().sigmaOf(s))
 		if selection > plain || selection < plain*(1-1e-6) {
 			t.Fatalf("%v nats, a plain answer releases %v", selection, plain)
 		}
@@ -89,23 +92,23 @@ func TestRegret(t *testing.T) {
 	for _, count := range []int{2, 10, 1000} {
 		s := State{Questions: 50}
 		a := p.gaussian().account(s, 1, 1)
-		regret := p.gaussian().regret(s, count)
+		regret := p.gaussian().regret(s, count, 1)
 		sampling := 2 * math.Sqrt(a.Level(2*a.Share/float64(count))/(2*a.N))
 		given := regret - sampling - 2*gridError
 		// One best candidate, and all others worse by the mechanism's part: the probability that one of them is chosen.
-		others := float64(count-1) * math.Exp(-p.gaussian().eta(s)*given)
+		others := float64(count-1) * math.Exp(-p.gaussian().eta(s, 1)*given)
 		if tail := others / (1 + others); tail > a.Mechanism {
 			t.Errorf("%d candidates: a loss of %v has probability %v, above %v", count, given, tail, a.Mechanism)
 		}
-		out, next, err := StepSelect(p, s, []Mean{mean(0.3, p.N), mean(0.4, p.N)}, Seeded{})
+		out, next, err := StepSelect(p, s, []Mean{mean(0.3, p.N), mean(0.4, p.N)}, 1, Seeded{})
 		if err != nil || next.Questions != 51 || out.Bound != boundCapped || count == 2 && out.Regret != regret {
 			t.Errorf("%+v, %+v, %v", out, next, err)
 		}
-		if preview, bound := p.PreviewSelection(s, count); preview != regret || bound != boundCapped {
+		if preview, bound := p.PreviewSelection(s, count, 1); preview != regret || bound != boundCapped {
 			t.Errorf("foreseen %v by %s", preview, bound)
 		}
 	}
-	if two, many := p.gaussian().regret(State{}, 2), p.gaussian().regret(State{}, 1000); !(two < many && many < 2*two) {
+	if two, many := p.gaussian().regret(State{}, 2, 1), p.gaussian().regret(State{}, 1000, 1); !(two < many && many < 2*two) {
 		t.Errorf("the regret of 2 is %v, of 1000 %v: it grows with the logarithm", two, many)
 	}
 }
@@ -115,7 +118,7 @@ func TestRegret(t *testing.T) {
 func TestVectorLaw(t *testing.T) {
 	p := must(t, Spec{Mechanism: Gaussian, N: 50_000, Questions: 80})
 	state := State{Questions: 30}
-	sigma := p.gaussian().sigmaOf(state)
+	sigma := p.gaussian().vectorNoise(state, 3, 2.0/3)
 	var z []float64
 	var together int
 	const runs = 4000
@@ -179,7 +182,7 @@ func TestTogetherRefuses(t *testing.T) {
 	if _, s, err := StepVector(p, State{Questions: 6}, six, 1, Seeded{}); err != nil || s.Questions != 10 {
 		t.Errorf("four of four: %v, %+v", err, s)
 	}
-	if _, _, err := StepSelect(p, State{Questions: 10}, six, Seeded{}); !errors.Is(err, ErrNoQuestions) {
+	if _, _, err := StepSelect(p, State{Questions: 10}, six, 1, Seeded{}); !errors.Is(err, ErrNoQuestions) {
 		t.Errorf("one of none: %v", err)
 	}
 	rounds := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 10, Rounds: 3}) // 4, 3, 3
@@ -190,10 +193,10 @@ func TestTogetherRefuses(t *testing.T) {
 	if _, _, err := StepVector(rounds, second, six, 1, Seeded{}); !errors.Is(err, ErrNoQuestions) {
 		t.Errorf("four in a round of three: %v", err)
 	}
-	if _, s, err := StepSelect(rounds, second, six, Seeded{}); err != nil || s.InRound != 1 {
+	if _, s, err := StepSelect(rounds, second, six, 1, Seeded{}); err != nil || s.InRound != 1 {
 		t.Errorf("a selection in a round: %v, %+v", err, s)
 	}
-	if _, _, err := StepSelect(rounds, State{Questions: 8, Rounds: 3}, six, Seeded{}); !errors.Is(err, ErrNoRounds) {
+	if _, _, err := StepSelect(rounds, State{Questions: 8, Rounds: 3}, six, 1, Seeded{}); !errors.Is(err, ErrNoRounds) {
 		t.Errorf("after the last round: %v", err)
 	}
 	for name, q := range map[string]Guarantee{
@@ -203,7 +206,7 @@ func TestTogetherRefuses(t *testing.T) {
 		if _, _, err := StepVector(q, State{}, six, 1, Seeded{}); err == nil || q.Together() {
 			t.Errorf("%s released a vector", name)
 		}
-		if _, _, err := StepSelect(q, State{}, six, Seeded{}); err == nil {
+		if _, _, err := StepSelect(q, State{}, six, 1, Seeded{}); err == nil {
 			t.Errorf("%s selected", name)
 		}
 	}
@@ -211,7 +214,7 @@ func TestTogetherRefuses(t *testing.T) {
 		if _, _, err := StepVector(p, State{}, means, 1, Seeded{}); err == nil {
 			t.Errorf("a vector of %s was released", name)
 		}
-		if _, _, err := StepSelect(p, State{}, means, Seeded{}); err == nil {
+		if _, _, err := StepSelect(p, State{}, means, 1, Seeded{}); err == nil {
 			t.Errorf("a choice of %s was made", name)
 		}
 	}
@@ -222,7 +225,7 @@ func TestLastRoundTogether(t *testing.T) {
 	p := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 10, Rounds: 2})
 	last := State{Questions: 5, Rounds: 1}
 	means := []Mean{mean(0.5, p.N), mean(0.7, p.N), {Sum: mean(0.7, p.N).Sum + 60, N: p.N}}
-	choice, next, err := StepSelect(p, last, means, Seeded{Seed: 3})
+	choice, next, err := StepSelect(p, last, means, 1, Seeded{Seed: 3})
 	if err != nil || choice.Index != 2 {
 		t.Errorf("%+v, %v", choice, err)
 	}
@@ -275,13 +278,13 @@ func vectorAttack(t *testing.T, p Guarantee, run uint64, size int, claimed float
 	check(out)
 	vector([]Mean{best, column(rows, 0)}, 0.5)
 	better := Mean{N: p.N} // its population mean is 1/2 plus the regret and a little
-	above := p.gaussian().regret(state, 2) + 0.001
+	above := p.gaussian().regret(state, 2, 1) + 0.001
 	for range p.N {
 		if r.Float64() < 0.5+above {
 			better.Sum += grid
 		}
 	}
-	choice, _, err := StepSelect(p, state, []Mean{best, better}, noises())
+	choice, _, err := StepSelect(p, state, []Mean{best, better}, 1, noises())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,22 +32,18 @@ const (
 
 // pValue is that of one mean, or of many, each tested by itself; nil where a part is not fresh.
 func (p *Plain) pValue(o Outcome, alternative Alternative) *float64 {
-	f, ok := o.fresh()
+	fresh, ok := o.fresh()
 	if !ok {
 		return nil
 	}
-	tail := upper(f.meanReaches)
-	if p.Law == OfShare {
-		tail = f.reaches
-	}
 	if len(p.Null) == 1 {
-		return tail.pValue(o.Parts[0].Value, p.Null[0], alternative)
+		return fresh[0].tail(p.Law).pValue(o.Parts[0].Value, p.Null[0], alternative)
 	}
 	values := make([]float64, len(o.Parts))
 	for i, part := range o.Parts {
 		values[i] = part.Value
 	}
-	return f.cellsPValue(tail, values, p.Null)
+	return cellsPValue(fresh, p.Law, values, p.Null)
 }
 
 // freshness is what a plain p-value needs to know of a part.
@@ -56,15 +52,23 @@ type freshness struct {
 	sigma float64 // its noise
 }
 
-// fresh is the freshness that all parts share; false where one of them is not fresh, or where they differ.
-func (o Outcome) fresh() (f freshness, ok bool) {
-	for i, p := range o.Parts {
-		if !p.Fresh || p.Units < 1 || i > 0 && (freshness{p.Units, p.Sigma}) != f {
-			return freshness{}, false
-		}
-		f = freshness{p.Units, p.Sigma}
+// tail is that of a released number by the law.
+func (f freshness) tail(l Law) upper {
+	if l == OfShare {
+		return f.reaches
 	}
-	return f, len(o.Parts) > 0
+	return f.meanReaches
+}
+
+// fresh is the freshness of each part; false where one of them is not fresh. Parts that were released one by one may have different noise.
+func (o Outcome) fresh() (all []freshness, ok bool) {
+	for _, p := range o.Parts {
+		if !p.Fresh || p.Units < 1 {
+			return nil, false
+		}
+		all = append(all, freshness{p.Units, p.Sigma})
+	}
+	return all, len(all) > 0
 }
 
 // slack is what rounding to the grid may add to a deviation: in doubt a p-value is larger.
@@ -217,15 +221,16 @@ func (c counts) hinge(s float64, from int) (bound float64, at int) {
 	return c.outside, from
 }
 
-// cellsPValue is that of shares of cells whose expectations are null, each tested by itself with the law of tail: as many times the least
+// cellsPValue is that of shares of cells whose expectations are null, each tested by itself with its own law: as many times the least
 // p-value as there are cells, by Bonferroni. It holds whether the shares are of the same units or, under split, each of other ones.
-func (f freshness) cellsPValue(tail upper, values, null []float64) *float64 {
+func cellsPValue(fresh []freshness, law Law, values, null []float64) *float64 {
 	least, cells := 1.0, 0.0
 	for i, expected := range null {
+		f := fresh[i]
 		switch {
 		case expected >= 1: // only the others can deviate
 		case expected > 0:
-			least = min(least, *tail.pValue(values[i], expected, TwoSided))
+			least = min(least, *f.tail(law).pValue(values[i], expected, TwoSided))
 			cells++
 		case f.sigma > 0:
 			least = min(least, distuv.UnitNormal.Survival((values[i]-slack)/f.sigma))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
@@ -177,7 +178,7 @@ func TestCellsPValue(t *testing.T) {
 			for i, v := range values {
 				least = min(least, *upper(f.reaches).pValue(v, null[i], TwoSided))
 			}
-			if got := f.cellsPValue(f.reaches, values, null); *got != min(1, 3*least) {
+			if got := cellsPValue(slices.Repeat([]freshness{f}, len(null)), OfShare, values, null); *got != min(1, 3*least) {
 				t.Errorf("%+v, %v: %v, want %v", f, values, *got, 3*least)
 			}
 		}
@@ -191,7 +192,7 @@ func TestCellsPValue(t *testing.T) {
 		{quiet, []float64{1, 0, 0}, 0},
 		{noisy, []float64{0.85, 0.15, 0}, 3 * distuv.UnitNormal.Survival(5)},
 	} {
-		if got := c.f.cellsPValue(c.f.reaches, []float64{0.8, 0.15, 0.05}, c.null); math.Abs(*got-c.want) > 1e-3*c.want+1e-15 {
+		if got := cellsPValue(slices.Repeat([]freshness{c.f}, 3), OfShare, []float64{0.8, 0.15, 0.05}, c.null); math.Abs(*got-c.want) > 1e-3*c.want+1e-15 {
 			t.Errorf("%v: %v, want %v", c.null, *got, c.want)
 		}
 	}
@@ -263,8 +264,8 @@ func TestPlainPValuesAreValid(t *testing.T) {
 					values[i] = min(max(count/n+c.sigma*r.NormFloat64(), 0), 1)
 				}
 				for name, p := range map[string]float64{
-					"cells":   *f.cellsPValue(f.reaches, values, null),
-					"forgets": *freshness{n, 0}.cellsPValue(freshness{n, 0}.reaches, values, null),
+					"cells":   *cellsPValue(slices.Repeat([]freshness{f}, len(null)), OfShare, values, null),
+					"forgets": *cellsPValue(slices.Repeat([]freshness{{n, 0}}, len(null)), OfShare, values, null),
 				} {
 					for _, u := range levels {
 						if p <= u {

@@ -20,10 +20,15 @@ type Release struct {
 	// Variance of a Vector is a sure bound, over all tables, of the variance over the units of its coordinates, summed:
 	// at most Count/4; 1-1/d for d functions of which one is 1 and the others 0 at every unit.
 	Variance float64
+	// Questions are what a Select costs, where it is released as one; 0 is 1. The more, the less it errs.
+	Questions int64
 	// Optional Numbers are released as far as tokens last, and are Missing after that. Without it, a question
 	// is answered whole or not asked.
 	Optional bool
 }
+
+// Price is how many questions a selection costs that is released as one.
+func (r Release) Price() int64 { return max(1, r.Questions) }
 
 // ErrSpent is what a Releaser returns for an Optional number for which no token is left.
 var ErrSpent = errors.New("shape: no token is left for an optional mean")
@@ -36,8 +41,20 @@ type Releaser interface {
 	Number(function int) (Part, error)
 	// Vector releases the means of count row functions from first on, if Together.
 	Vector(first, count int, variance float64) ([]Part, error)
-	// Select releases which of count row functions from first on has the largest mean, if Together.
-	Select(first, count int) (Choice, error)
+	// Select releases which of count row functions from first on has the largest mean, for so many questions, if Together.
+	Select(first, count int, questions int64) (Choice, error)
+}
+
+// OneByOne are the means of count row functions from first on, each released by number: a vector that is better released so.
+func OneByOne(first, count int, number func(function int) (Part, error)) ([]Part, error) {
+	parts := make([]Part, count)
+	for i := range parts {
+		var err error
+		if parts[i], err = number(first + i); err != nil {
+			return nil, err
+		}
+	}
+	return parts, nil
 }
 
 // Release runs the plan's program. n is the number of units of the holdout.
@@ -75,7 +92,7 @@ func (out *Outcome) release(r Releaser, release Release, first int) error {
 		out.Parts = append(out.Parts, parts...)
 		return err
 	case release.Kind == Select && r.Together():
-		choice, err := r.Select(first, release.Count)
+		choice, err := r.Select(first, release.Count, release.Price())
 		out.Choices = append(out.Choices, choice)
 		return err
 	}

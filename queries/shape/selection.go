@@ -11,11 +11,13 @@ type Selection struct {
 	Names []string
 	Range Range // of the candidates
 	Least bool
+	// Questions are what it costs as one release; 0 is 1.
+	Questions int64
 }
 
 // Plan is the plan of the selection among functions.
 func (s Selection) Plan(functions []rowfn.Function) *Plan {
-	return &Plan{Functions: functions, Range: s.Range, Program: []Release{{Kind: Select, Count: len(functions)}}, Shape: s}
+	return &Plan{Functions: functions, Range: s.Range, Program: []Release{{Kind: Select, Count: len(functions), Questions: s.Questions}}, Shape: s}
 }
 
 func (s Selection) items() []string { return s.Names }

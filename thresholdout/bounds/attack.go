@@ -4,7 +4,7 @@ import (
 	"math"
 )
 
-// Attack is what the strongest attack known reaches against the scheduled mechanism with scale s: the (1-beta)-quantile of the largest error
+// Attack is what the strongest attack known reaches against the mechanism of [LastExact] with scale s: the (1-beta)-quantile of the largest error
 // of k answers, when k-1 questions ask how single columns of random bits agree with a label and the last asks for the
 // classifier that they suggest (the single-adaptive analyst of Rogers et al., AISTATS 2020, with the best weights). No bound for
 // this mechanism can be narrower.
@@ -12,10 +12,13 @@ func Attack(n, k int64, beta, s float64) (float64, error) {
 	if err := check(n, k, beta); err != nil {
 		return 0, err
 	}
+	if k == 1 {
+		s = 1 // no answer bears it
+	}
 	if err := checkNoise(s); err != nil {
 		return 0, err
 	}
-	return attack(float64(n), scheduled(float64(n), k, s), beta), nil
+	return attack(float64(n), lastExact(float64(n), k, s), beta), nil
 }
 
 // attack solves for the half-width at which the intervals of all answers hold with probability 1-beta, in the normal

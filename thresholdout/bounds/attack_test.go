@@ -12,7 +12,7 @@ import (
 // (false alarm 1e-6), and never, in so few, beyond the bound.
 func TestAttack(t *testing.T) {
 	const n, k, runs, beta = 400, 200, 600, 0.05
-	bound, err := AdaptiveHoeffdingScheduled(n, k, beta)
+	bound, err := LastExact(n, k, beta)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestAttack(t *testing.T) {
 				right++
 			}
 		}
-		last := right/n + ScheduledSigma(bound.Sigma, k, k)*r.NormFloat64()
+		last := right / n
 		largest = max(largest, math.Abs(last-0.5))
 		if largest > reached {
 			beyond++

@@ -225,11 +225,11 @@ func TestThresholdoutExtremes(t *testing.T) {
 }
 
 // TestQuestionsWithin: at n = 20,000 and ±0.1 the schedule answers 4,232 questions by the reference program, which does not
-// charge for rounding m.
+// charge for rounding m, and which answers the last one with noise, too: two fewer.
 func TestQuestionsWithin(t *testing.T) {
 	k, err := QuestionsWithin(20000, 0.05, 0.1)
-	if err != nil || k < 4225 || k > 4232 {
-		t.Errorf("%d questions, %v; want about 4,231", k, err)
+	if err != nil || k < 4227 || k > 4234 {
+		t.Errorf("%d questions, %v; want about 4,233", k, err)
 	}
 	if k, err := QuestionsWithin(100, 0.05, 0.01); err != nil || k != 0 {
 		t.Errorf("%d questions at an impossible width, %v", k, err)

@@ -92,6 +92,7 @@ type stretch struct {
 	low, high float64
 	released  float64
 	fresh     bool // nothing at all had been released
+	exact     bool // no noise: the last question, after which nothing is chosen
 }
 
 // constant cuts k questions with the same noise.
@@ -103,6 +104,18 @@ func constant(n float64, k int64, sigma float64) []stretch {
 // little has been released before them.
 func scheduled(n float64, k int64, s float64) []stretch {
 	return scaled(cut(k, schedule(k)), n, s)
+}
+
+// lastExact is the same schedule, but for the last question, which bears no noise: nothing is chosen after it.
+func lastExact(n float64, k int64, s float64) []stretch {
+	return scaled(freed(cut(k, schedule(k))), n, s)
+}
+
+// freed takes the noise from the last question, which is a stretch of its own.
+func freed(cuts []stretch) []stretch {
+	last := &cuts[len(cuts)-1]
+	last.low, last.high, last.exact = 0, 0, true
+	return cuts
 }
 
 // schedule is the shape of the scheduled noise of k questions.
@@ -195,7 +208,9 @@ const (
 	// sketchedQuestions is from how many questions on the best noise is searched for on a sketch, with sketchShare in the
 	// place of stretchShare: a search takes hundreds of passes over the stretches, the half-width itself ten.
 	sketchedQuestions = 1 << 11
-	sketchShare       = 32
+	// sketchedFew is the same for few units, where a term takes longer.
+	sketchedFew = 1 << 6
+	sketchShare = 32
 )
 
 // miss bounds the probability that any interval of half-width w misses.
@@ -203,6 +218,10 @@ func miss(n float64, cuts []stretch, w float64) float64 {
 	total := 0.0
 	for _, c := range cuts {
 		switch {
+		case c.exact && c.fresh:
+			total += math.Exp(-2 * n * w * w)
+		case c.exact:
+			total += math.Exp(logAdapted(n, 2*n*w*w, c.released))
 		case c.fresh:
 			total += Miss(n, w, c.high, 0)
 		case n >= roundingUnits:
@@ -214,15 +233,53 @@ func miss(n float64, cuts []stretch, w float64) float64 {
 	return 2 * total
 }
 
-// bestCapped takes the better of the two integers next to the m that is best for a deviation of w; any m would be valid.
+// bestCapped is the expectation, over noise between low and high, of the tail at the best of some integers m for each value of it, at most 1:
+//
+//	E min over m of min(1, e^{(n/m-1) I - 2 (n-m) t^2}),  t = max(0, w - sigma Z).
+//
+// The next larger m' is as good as m where t^2 = n I/(2 m m'), with m' = n for the tail that is 1; so each m has an interval of t for itself, in which the expectation
+// is that of a normal density. The tail falls with t: of Z > 0 the larger noise counts, of Z < 0 the smaller.
 func bestCapped(n, w, low, high, released float64) float64 {
-	m := math.Floor(math.Sqrt(n*released/2) / w)
-	best := 1.0
-	for _, m := range [...]float64{m, m + 1} {
-		m = min(max(m, 1), n-1)
-		best = min(best, math.Exp(logCapped(n, w, low, high, released, m)))
+	total := 2 * phi(-farNoise)
+	upTo := w + farNoise*low // of t; beyond, and before the least, noise is rare
+	least := w - farNoise*high
+	for m := 1.0; m < n && upTo > max(least, 0); {
+		next := min(math.Floor(m*closeM)+1, n)
+		from := math.Sqrt(n * released / (2 * m * next))
+		lead := (n/m - 1) * released
+		if upTo > w && from < upTo { // Z < 0
+			total += heldBetween(n-m, w, low, lead, max(from, w), upTo)
+		}
+		if from < w {
+			total += heldBetween(n-m, w, high, lead, max(from, least), min(upTo, w))
+		}
+		m, upTo = next, min(upTo, from)
 	}
-	return best
+	if upTo >= w {
+		return 1
+	}
+	return min(1, total+phi((upTo-w)/high))
+}
+
+const (
+	// farNoise: noise beyond so many standard deviations is counted as a miss; it has a probability of 1e-23.
+	farNoise = 10
+	// closeM is the ratio of one m to the next. Every m is valid; a tail whose m is off by a fortieth is larger by a part in a hundred.
+	closeM = 1.05
+)
+
+// heldBetween is e^lead times the expectation of e^{-2 n t^2} where t = w - sigma Z is between two numbers.
+func heldBetween(n, w, sigma, lead, from, to float64) float64 {
+	c := 1 + 4*n*sigma*sigma
+	// Of Z: e^{-2n(w-sigma z)^2 - z^2/2} is e^{-2nw^2/c} times a normal density around 4nw sigma/c with the variance 1/c.
+	centre, root := 4*n*w*sigma/c, math.Sqrt(c)
+	least, most := ((w-to)/sigma-centre)*root, ((w-from)/sigma-centre)*root
+	if least > 0 { // accurate in the upper tail, too
+		least, most = -most, -least
+	}
+	mass := logPhi(most) // in logarithms: the factors may be far out of a float64's range while their product is not
+	mass += math.Log(-math.Expm1(logPhi(least) - mass))
+	return math.Exp(lead - 2*n*w*w/c - math.Log(c)/2 + mass)
 }
 
 // width solves miss(w) = beta for w, from above: what it returns never misses more often than beta. guess is where to look
@@ -303,24 +360,34 @@ func ConstantNoise(n, k int64, beta, sigma float64) (Bound, error) {
 
 // AdaptiveHoeffding is the narrowest half-width with constant noise, with that noise.
 func AdaptiveHoeffding(n, k int64, beta float64) (Bound, error) {
-	return best(n, k, beta, func(float64) float64 { return 1 }, false)
+	return best(search{n: n, k: k, beta: beta}, func(float64) float64 { return 1 })
 }
 
 // AdaptiveHoeffdingScheduled is the narrowest half-width with the noise schedule; Sigma is its scale s.
 func AdaptiveHoeffdingScheduled(n, k int64, beta float64) (Bound, error) {
-	return best(n, k, beta, schedule(k), true)
+	return best(search{n: n, k: k, beta: beta, scheduled: true}, schedule(k))
 }
 
-func best(n, k int64, beta float64, shape func(j float64) float64, isScheduled bool) (Bound, error) {
+// LastExact is the narrowest half-width with the noise schedule for all questions but the last, which is answered without noise: after it nothing
+// is chosen. Sigma is the schedule's scale; 0 for a single question.
+func LastExact(n, k int64, beta float64) (Bound, error) {
+	if k == 1 {
+		err := check(n, k, beta)
+		return Bound{HalfWidth: Exact(float64(n), 1, beta, 0), Scheduled: true}, err
+	}
+	return best(search{n: n, k: k, beta: beta, scheduled: true, lastExact: true}, schedule(k))
+}
+
+func best(key search, shape func(j float64) float64) (Bound, error) {
+	n, k, beta := key.n, key.k, key.beta
 	if err := check(n, k, beta); err != nil {
 		return Bound{}, err
 	}
-	key := search{n, k, beta, isScheduled}
 	if b, ok := searches.remembered(key); ok {
 		return b, nil
 	}
 	if hopeless(float64(n), float64(k)) {
-		return Bound{HalfWidth: math.Inf(1), Sigma: 1, Scheduled: isScheduled}, nil
+		return Bound{HalfWidth: math.Inf(1), Sigma: 1, Scheduled: key.scheduled}, nil
 	}
 	// W sqrt(n) at its best grows like k^(1/4); so does the noise, which brackets the minimum.
 	units := float64(n)
@@ -328,8 +395,12 @@ func best(n, k int64, beta float64, shape func(j float64) float64, isScheduled b
 	guess := 2 * scale
 	fine := cut(k, shape)
 	searched := fine
-	if k > sketchedQuestions {
+	sketched := k > sketchedQuestions || n < roundingUnits && k > sketchedFew
+	if sketched {
 		searched = sketch(k, shape)
+	}
+	if key.lastExact {
+		fine, searched = freed(fine), freed(searched)
 	}
 	at := func(logSigma float64) float64 {
 		if w := width(units, scaled(searched, units, math.Exp(logSigma)), beta, guess); !math.IsInf(w, 0) {
@@ -339,9 +410,9 @@ func best(n, k int64, beta float64, shape func(j float64) float64, isScheduled b
 		return math.Inf(1)
 	}
 	x, w := minimum.Brent(at, math.Log(scale/2)-2.5, math.Log(scale/2)+2.5, precise)
-	b := Bound{HalfWidth: w, Sigma: math.Exp(x), Scheduled: isScheduled}
+	b := Bound{HalfWidth: w, Sigma: math.Exp(x), Scheduled: key.scheduled}
 	cuts := scaled(fine, units, b.Sigma)
-	if k > sketchedQuestions {
+	if sketched {
 		b.HalfWidth = width(units, cuts, beta, guess)
 	}
 	b.Adaptivity = adaptivity(units, cuts, b.HalfWidth)

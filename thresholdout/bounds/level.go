@@ -15,11 +15,20 @@ type givenNoise struct {
 	sigma float64
 }
 
-var knownSchedules, knownConstants memo[givenNoise, float64]
+var knownSchedules, knownLastExact, knownConstants memo[givenNoise, float64]
 
 // ScheduledNoise is the half-width of k answers with the noise schedule of scale s.
 func ScheduledNoise(n, k int64, beta, s float64) (float64, error) {
 	return ofGiven(&knownSchedules, givenNoise{n, k, beta, s}, scheduled)
+}
+
+// LastExactNoise is the half-width of k answers with the noise schedule of scale s but for the last, which bears none.
+func LastExactNoise(n, k int64, beta, s float64) (float64, error) {
+	if k == 1 {
+		err := check(n, k, beta)
+		return Exact(float64(n), 1, beta, 0), err
+	}
+	return ofGiven(&knownLastExact, givenNoise{n, k, beta, s}, lastExact)
 }
 
 // GivenNoise is the half-width of k answers with constant noise sigma; it is [ConstantNoise]'s, remembered.

@@ -35,6 +35,7 @@ type search struct {
 	n, k      int64
 	beta      float64
 	scheduled bool
+	lastExact bool
 }
 
 var searches memo[search, Bound]

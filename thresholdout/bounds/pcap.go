@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/holdoutd/holdoutd/dp/minimum"
 	"github.com/holdoutd/holdoutd/dp/normal"
 )
 
@@ -76,6 +77,42 @@ type Capped struct {
 func CappedM(n, share, released float64) float64 {
 	i, level := math.Sqrt(released), math.Sqrt(math.Log(2/share))
 	return min(max(math.Round(n*i/(level+i)), 1), n-1)
+}
+
+// Place is where an answer is given: its noise, and what was released before.
+type Place struct{ Sigma, Released float64 }
+
+// deviation is about the half-width of an answer with this share and m = xn, as if sampling were normal: n-m units and the noise, at the level ln(2/share) + (1/x-1) I.
+func (p Place) deviation(n, variance, share, x float64) float64 {
+	return math.Sqrt(2 * (p.Sigma*p.Sigma + variance/(n*(1-x))) * (math.Log(2/share) + (1/x-1)*p.Released))
+}
+
+// best is the x = m/n of the narrowest answer there, and its half-width.
+func (p Place) best(n, variance, share float64) (x, width float64) {
+	x, width = minimum.Brent(func(logOdds float64) float64 { return p.deviation(n, variance, share, odds(logOdds)) }, math.Log(1/n), math.Log(n), 1e-3)
+	return odds(x), width
+}
+
+// odds is the number in (0,1) with these logarithmic odds.
+func odds(log float64) float64 { return 1 / (1 + math.Exp(-log)) }
+
+// whole is the integer next to xn that is an M.
+func whole(n, x float64) float64 { return min(max(math.Round(n*x), 1), n-1) }
+
+// SharedM is the M with which answers at all places are nearly as narrow as with the best M of each: the largest of their ratios is least.
+func SharedM(n, share float64, places ...Place) float64 {
+	widths := make([]float64, len(places))
+	for i, p := range places {
+		_, widths[i] = p.best(n, 0.25, share)
+	}
+	x, _ := minimum.Brent(func(logOdds float64) float64 {
+		most := 0.0
+		for i, p := range places {
+			most = max(most, p.deviation(n, 0.25, share, odds(logOdds))/widths[i])
+		}
+		return most
+	}, math.Log(1/n), math.Log(n), 1e-3)
+	return whole(n, odds(x))
 }
 
 func (c Capped) check() error {

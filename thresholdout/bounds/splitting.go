@@ -17,10 +17,10 @@ func Splitting(n, k int64, beta float64) (Bound, error) {
 	return Bound{HalfWidth: math.Sqrt(math.Log(2*float64(k)/beta) / (2 * float64(slice)))}, nil
 }
 
-// QuestionsWithin is the largest number of questions whose scheduled half-width is at most w; 0 if there is none.
+// QuestionsWithin is the largest number of questions whose half-width, that of [LastExact], is at most w; 0 if there is none.
 func QuestionsWithin(n int64, beta, w float64) (int64, error) {
 	return LargestWithin(w, func(k int64) (float64, error) {
-		b, err := AdaptiveHoeffdingScheduled(n, k, beta)
+		b, err := LastExact(n, k, beta)
 		return b.HalfWidth, err
 	})
 }
