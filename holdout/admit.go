@@ -226,7 +226,7 @@ var errReserved = errors.New("holdout: reserved by others")
 func (a *admission) affordable(state, reserved thresholdout.State, fresh []*question) (asked []*question, err error) {
 	s := a.holdout.session
 	for _, q := range fresh {
-		q.notAsked = s.Short(state, q.price)
+		q.notAsked = s.Short(state, q.asked)
 		if q.notAsked != "" && a.request.single {
 			return nil, a.holdout.exhausted(q.notAsked, state, q.price)
 		}

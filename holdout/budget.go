@@ -43,7 +43,7 @@ func (h *opened) exhausted(reason string, state thresholdout.State, price sessio
 	detail := "the question costs %d and %d are left"
 	switch {
 	case reason == session.TokensExhausted:
-		meter, requested, remaining = "tokens", price.Tokens, b.Tokens.Left
+		meter, requested, remaining = "tokens", max(price.Tokens, 1), b.Tokens.Left // 1 for a promise
 		detail = "the question needs %d tokens and %d are left"
 	case reason == session.RoundsExhausted:
 		meter, requested, remaining = "rounds", 1, b.Rounds.Left

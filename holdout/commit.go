@@ -237,7 +237,7 @@ func (c *commit) answer(tx *ledger.Tx, item *commitItem, state thresholdout.Stat
 	if r.void == nil {
 		return r, next, nil
 	}
-	cost, next := f.holdout.session.Void(state, q.price)
+	cost, next := f.holdout.session.Void(state, q.asked, q.price)
 	core, err := json.Marshal(void{Version: voidVersion, Holdout: f.holdout.id, Query: q.id, Void: true, Cost: cost})
 	if err != nil {
 		return r, state, err

@@ -36,6 +36,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	if err != nil {
 		return Explanation{}, err
 	}
+	asked = h.session.Explained(asked)
 	plan := asked.Plan
 	size, err := h.session.AnswerBytes(asked)
 	if err != nil {
@@ -69,7 +70,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		e.Training, e.Items = result.Value, session.ItemsOf(result)
 		e.Selected = result.Selected
 	}
-	if reason := h.session.Short(state, price); reason != "" {
+	if reason := h.session.Short(state, asked); reason != "" {
 		if !e.Answered {
 			e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "not enough is left of the budget for this query"})
 		}
@@ -85,7 +86,7 @@ func (h *opened) foresee(e *Explanation, q *session.Question, state thresholdout
 	if training.None() && (plan.Numbers() > 1 || h.guarantee.UsesTraining()) {
 		return nil
 	}
-	preview, err := h.session.Preview(state, q, training)
+	preview, err := h.foreseePromise(e, q, state, training)
 	var narrow *session.NarrowError
 	if errors.As(err, &narrow) {
 		e.Warnings = append(e.Warnings, Warning{Code: session.HalfWidthTooNarrow, Detail: tooNarrow(narrow).Detail})
@@ -116,6 +117,52 @@ func (h *opened) foresee(e *Explanation, q *session.Question, state thresholdout
 		h.warnUninformative(e, plan, half)
 	}
 	return nil
+}
+
+// foreseePromise is the preview of an answer now, which has the interval of a promise that holds where one would be checked. It says what a promise is worth, whether the question bears
+// one or the training part only suggests it.
+func (h *opened) foreseePromise(e *Explanation, q *session.Question, state thresholdout.State, training session.PartSums) (session.Preview, error) {
+	plain, promised := *q, *q
+	plain.Pledge = nil
+	without, err := h.session.Preview(state, &plain, training)
+	if err != nil {
+		return without, err
+	}
+	f := &Foreseen{From: session.FromQuestion}
+	switch used := h.session.Pledge(state, q, training); {
+	case used != nil:
+		promised.Pledge, f.Used = used, h.guarantee.ChecksPromises(state)
+	default:
+		promised.Pledge = h.session.Suggested(state, training)
+	}
+	if promised.Pledge == nil {
+		return without, nil
+	}
+	if q.Pledge == nil {
+		f.From = session.FromTraining
+	}
+	with, err := h.session.Preview(state, &promised, training)
+	if err != nil {
+		return with, err
+	}
+	f.Bounds = h.session.Bounds(q, *promised.Pledge)
+	f.With, f.Without = halfWidthOf(with), halfWidthOf(without)
+	e.Promise = f
+	if !f.Used {
+		return without, nil
+	}
+	e.Cost.Tokens = 1
+	return with, nil
+}
+
+// halfWidthOf is that of a previewed answer's interval; nil where it has none.
+func halfWidthOf(p session.Preview) *float64 {
+	r := p.Result
+	if p.Bound == "" || r.Value == nil || r.Low == nil || r.High == nil {
+		return nil
+	}
+	half := max(*r.High-*r.Value, *r.Value-*r.Low)
+	return &half
 }
 
 // widestItem is the largest half-width of an answer that is many numbers.

@@ -130,7 +130,7 @@ const (
 func (f *flight) seat(state thresholdout.State, q *question, before int) seat {
 	p, need := f.holdout.guarantee, q.price.Tokens
 	switch {
-	case p.HasTokens() && state.Tokens+need > p.Tokens:
+	case p.HasTokens() && state.Tokens+need > p.Tokens, f.holdout.session.Unchecked(state, q.asked):
 		return never
 	case p.HasTokens() && state.Tokens+f.account.tokens+need > p.Tokens:
 		return later

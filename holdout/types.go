@@ -160,6 +160,7 @@ type Explanation struct {
 	Cost      Cost            `json:"cost"`
 	Training  *float64        `json:"training" doc:"what the training part says; null without one or where it is undefined"`
 	HalfWidth *float64        `json:"half_width" doc:"of the interval that an answer now would get, in the query's own units; of items the widest; null where there is none"`
+	Promise   *Foreseen       `json:"promise,omitempty" doc:"under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is with it and without"`
 	Items     []Item          `json:"items,omitempty" doc:"what the training part says, with the intervals that answers like it would get"`
 	Selected  string          `json:"selected,omitempty" doc:"what the training part would select"`
 	Regret    *float64        `json:"regret,omitempty" doc:"of a selection like that: the best candidate is at most so much better"`
@@ -167,6 +168,15 @@ type Explanation struct {
 	Bound     string          `json:"bound,omitempty" doc:"the theorem"`
 	Answered  bool            `json:"answered" doc:"whether asking would be a replay, at no cost"`
 	Warnings  []Warning       `json:"warnings"`
+}
+
+// Foreseen is what an explanation says of a promise. Nothing of it depends on the holdout's rows.
+type Foreseen struct {
+	session.Bounds
+	From    string   `json:"from" enum:"question,training" doc:"question: you promise it; training: the training part suggests it"`
+	Used    bool     `json:"used" doc:"whether it would be checked if the question were asked now as it is; what the training part only suggests is for you to promise: of a model it was fitted to, it says too much good"`
+	With    *float64 `json:"half_width" doc:"of the interval if the promise holds"`
+	Without *float64 `json:"half_width_without" doc:"of the interval without a promise; about as wide as that of a broken one"`
 }
 
 // KeyInfo is what is known of an API key; its secret is not kept.

@@ -63,6 +63,8 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 	w := Work{Bytes: answerMemory * answers}
 	if h.session.ReadsTraining() || !holdout {
 		w = w.plus(h.trainingWork(batch))
+	} else if suggested := suggesting(plans); len(suggested) > 0 {
+		w = w.plus(h.trainingWork(passOf(suggested)))
 	}
 	if holdout {
 		e := engine.EstimateBatch(batch, h.holdoutShape)
@@ -73,6 +75,16 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 		}
 	}
 	return w
+}
+
+// suggesting are the plans to which the training part suggests a promise when they are asked.
+func suggesting(plans []*queries.Plan) (some []*queries.Plan) {
+	for _, p := range plans {
+		if p.Beside().Suggest {
+			some = append(some, p)
+		}
+	}
+	return some
 }
 
 // passOf is the most that one pass over a part has to sum for plans.

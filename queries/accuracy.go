@@ -24,7 +24,8 @@ type accuracy struct {
 	Threshold *float64
 	Where     *expr.Syntax
 	Weight    Weight
-	Guess     guess
+	bearing
+	Guess guess
 }
 
 func (q *accuracy) members() []member {
@@ -32,6 +33,7 @@ func (q *accuracy) members() []member {
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
+		q.bearing.member(),
 	), q.Guess.members()...)
 }
 
@@ -50,6 +52,6 @@ func (q *accuracy) compile(c *compiler) *Plan {
 	}
 	p := shape.Average(RowFunction{Value: right, Lo: 0, Hi: 1}, where, c.rowVotes(q.Weight))
 	c.sayAverage(p, "accuracy of "+said, "1 where "+said+", else 0", q.Where, q.Weight)
-	p.Words.Null = conditionNull
+	p.Words.Null, p.Fitted = conditionNull, true
 	return p
 }

@@ -54,8 +54,9 @@ type association struct {
 	ScaleX         *float64
 	CenterY        *float64
 	ScaleY         *float64
-	Guess          guess
-	standard       bool // correlation
+	bearing
+	Guess    guess
+	standard bool // correlation
 }
 
 func newAssociation(standard bool) *association {
@@ -77,6 +78,7 @@ func (q *association) members() []member {
 		optional("center_y", number{into: &q.CenterY}, "what is subtracted from y; default: the training part's mean"),
 		optional("scale_y", number{into: &q.ScaleY, above: &zero}, "what y is divided by; default: the training part's standard deviation"),
 	}
+	m = append(m, q.bearing.member())
 	if q.standard {
 		m = append(m, q.Guess.members()...)
 	}

@@ -30,6 +30,7 @@ type comparison struct {
 	Least  bool
 	Where  *expr.Syntax
 	Weight Weight
+	bearing
 }
 
 func (q *comparison) members() []member {
@@ -40,6 +41,7 @@ func (q *comparison) members() []member {
 		optional("least", truth{&q.Least}, "true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is below -by"),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
+		q.bearing.member(),
 	}
 }
 
@@ -70,7 +72,7 @@ func (q *comparison) compile(c *compiler) *Plan {
 	}
 	f := RowFunction{Value: rowfn.Sub(shape.InUnits(fb), shape.InUnits(fa)), Lo: r.Low, Hi: r.High, Null: r.Low}
 	p := shape.Average(f, where, c.rowVotes(q.Weight))
-	p.FromZero = true
+	p.FromZero, p.Fitted = true, a.Fitted || b.Fitted
 	text := fmt.Sprintf("b - a, with a the %s and b the %s", a.Words.Functions[0], b.Words.Functions[0])
 	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
 	q.decide(p, "Both means by themselves would cost one question more")

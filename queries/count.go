@@ -22,12 +22,14 @@ var countKind = kind{
 type count struct {
 	Of    *expr.Syntax
 	Where *expr.Syntax
+	bearing
 }
 
 func (q *count) members() []member {
 	return []member{
 		optional("of", expression{&q.Of}, "the condition: a row expression"),
 		optional("where", expression{&q.Where}, "a condition that must hold as well; it can stand without of; costs nothing more"),
+		q.bearing.member(),
 	}
 }
 

@@ -20,7 +20,8 @@ type fraction struct {
 	Of     *expr.Syntax
 	Where  *expr.Syntax
 	Weight Weight
-	Guess  guess
+	bearing
+	Guess guess
 }
 
 func (q *fraction) members() []member {
@@ -28,6 +29,7 @@ func (q *fraction) members() []member {
 		required("of", expression{&q.Of}, "the condition: a row expression"),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
+		q.bearing.member(),
 	}, q.Guess.members()...)
 }
 

@@ -55,7 +55,8 @@ type loss struct {
 	Null      *float64
 	Where     *expr.Syntax
 	Weight    Weight
-	Guess     guess
+	bearing
+	Guess guess
 }
 
 func (q *loss) members() []member {
@@ -69,6 +70,7 @@ func (q *loss) members() []member {
 		optional("null", number{into: &q.Null}, "what a row counts as if its loss is null, because its label or its prediction is null; default: the high end of the range"),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
+		q.bearing.member(),
 	), q.Guess.members()...)
 }
 
@@ -122,6 +124,7 @@ func (q *loss) compile(c *compiler) *Plan {
 	p := shape.Average(RowFunction{Value: value, Lo: r.Low, Hi: r.High, Null: null}, where, c.rowVotes(q.Weight))
 	text := fmt.Sprintf("%s clamped to %v", said, r)
 	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
+	p.Fitted = true
 	p.Words.Null = fmt.Sprintf("a row whose loss is null counts as %v; a null in a condition makes it false", null)
 	if q.Loss == zeroOneLoss {
 		p.Words.Null = conditionNull

@@ -27,7 +27,8 @@ type mean struct {
 	Null    *float64
 	Weight  Weight
 	Weights *weights
-	Guess   guess
+	bearing
+	Guess guess
 }
 
 func (q *mean) members() []member {
@@ -38,6 +39,7 @@ func (q *mean) members() []member {
 		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		optional("weights", weightsForm{&q.Weights}, weightsDoc),
+		q.bearing.member(),
 	}, q.Guess.members()...)
 }
 

@@ -23,6 +23,9 @@ func (f operand) read(v *violations, pointer string, in *value) {
 	if g, ok := q.body.(guessed); ok && (g.guess().Value != nil || g.guess().HalfWidth != nil) {
 		v.add(pointer, "a query inside of another has no guess and no half_width of its own")
 	}
+	if q.Promise() != nil {
+		v.add(pointer, "a query inside of another has no promise of its own")
+	}
 	if len(v.list) == before {
 		*f.into = q
 	}

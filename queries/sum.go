@@ -24,6 +24,7 @@ type sum struct {
 	Of    *expr.Syntax
 	Range Range
 	Where *expr.Syntax
+	bearing
 }
 
 func (q *sum) members() []member {
@@ -31,6 +32,7 @@ func (q *sum) members() []member {
 		required("of", expression{&q.Of}, "the number to add up: a row expression"),
 		required("range", rangeForm{&q.Range}, "[low, high]: values are clamped to it"),
 		optional("where", expression{&q.Where}, "a condition: other rows add nothing; costs nothing more"),
+		q.bearing.member(),
 	}
 }
 

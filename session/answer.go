@@ -15,6 +15,9 @@ import (
 // recorded, so a later version does not change earlier ones.
 const AnswerVersion = 1
 
+// promisedAnswerVersion is the version of answers with the member promise.
+const promisedAnswerVersion = 2
+
 // Answer is what is recorded of an answer and sent for ever. It holds nothing that changes; a ledger adds its place. Its JSON is
 // written by [Answer.JSON]: a float64 as the shortest decimal that reads back as the same number. The OpenAPI document is made of this type,
 // whose tags doc and enum are for it.
@@ -32,6 +35,7 @@ type Answer struct {
 	PValue    *float64            `json:"p_value,omitempty" doc:"of a test; valid after all the questions of the guarantee, so that no correction belongs on top"`
 	Plain     *float64            `json:"plain_p_value,omitempty" doc:"of a test by itself: valid for this one test, if its hypothesis was chosen before any answer; not valid for one of many tests"`
 	Functions []Released          `json:"row_functions,omitempty" doc:"where the answer is made of several row functions: the released mean of each, in [0,1]"`
+	Promise   *Promised           `json:"promise,omitempty" doc:"of a question with a promise about the holdout, under gaussian"`
 	Best      *bool               `json:"best,omitempty" doc:"of a submission to a ladder: whether it is the one that is shown now"`
 	Mechanism thresholdout.Name   `json:"mechanism"`
 	Source    thresholdout.Source `json:"source" doc:"holdout or training: the part that the value comes from; guess: your own; mixed: different for its row functions"`
@@ -78,6 +82,9 @@ const (
 // JSON writes the answer without the escapes that only HTML needs, so that a target reads delay > 15.
 func (a Answer) JSON() ([]byte, error) {
 	a.Version = AnswerVersion
+	if a.Promise != nil {
+		a.Version = promisedAnswerVersion
+	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -108,6 +115,9 @@ func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cos
 		a.Outcome = thresholdout.Selected
 	}
 	a.Interval = s.interval(q.Plan, result, r)
+	if len(r.outputs) == 1 {
+		a.Promise = s.promised(q, r.outputs[0].Promise)
+	}
 	if len(r.outputs) > 1 && len(result.Items) == 0 {
 		for _, o := range r.outputs {
 			part := Released{Value: o.Value, Source: o.Source}

@@ -74,7 +74,9 @@ func (r *releasing) Number(function int) (queries.Part, error) {
 		return queries.Part{}, fmt.Errorf("session: step: %w", err)
 	}
 	part, before := partOf(out), r.state
-	part.Units, part.Sigma, part.Fresh = p.FreshNoise(r.begun, before)
+	if out.Promise == nil { // the noise of an answer with a promise is another, and what it is says something by itself
+		part.Units, part.Sigma, part.Fresh = p.FreshNoise(r.begun, before)
+	}
 	part.At = func(level float64) (low, high float64, ok bool) { return p.IntervalAt(before, out, level) }
 	r.state = next
 	r.outputs = append(r.outputs, out)
@@ -90,6 +92,12 @@ func (r *releasing) step(function int) (thresholdout.Output, thresholdout.State,
 	in := thresholdout.Input{Holdout: r.sums.Holdout.Means[function], Guess: r.q.Guess}
 	if p.UsesTraining() {
 		in.Training = r.sums.Training.Means[function]
+	}
+	if r.sums.pledge != nil {
+		in.Promise = &thresholdout.Borne{Pledge: *r.sums.pledge}
+		if b := r.sums.Holdout.Beside; b != nil {
+			in.Promise.Sums = b.PledgeSums
+		}
 	}
 	return thresholdout.Step(p, r.state, in, r.noise(function))
 }

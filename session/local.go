@@ -51,7 +51,7 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 	}
 	plan = q.Plan
 	price := l.Price(plan)
-	if reason := l.Short(l.State, price); reason != "" {
+	if reason := l.Short(l.State, q); reason != "" {
 		return Answer{}, &ShortError{Reason: reason, Price: price, Left: l.Budget(l.State)}
 	}
 	if q.Guess != nil && q.Guess.HalfWidth > 0 {
@@ -69,7 +69,7 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 	}
 	answer, next, err := l.Session.Ask(l.State, l.State, q, sums[0])
 	if err != nil {
-		_, next = l.Void(l.State, price) // its rows were read
+		_, next = l.Void(l.State, q, price) // its rows were read
 		l.State = l.EndRequest(next)
 		return Answer{}, err
 	}

@@ -139,7 +139,11 @@ func (f *previewing) Number(function int) (queries.Part, error) {
 	case f.training.Statistics != nil:
 		return f.foreseeLast(function)
 	default:
-		if i := f.guarantee.Preview(f.state, part.Value); i != nil {
+		i := f.guarantee.Preview(f.state, part.Value)
+		if p := f.q.Pledge; p != nil && f.guarantee.ChecksPromises(f.state) {
+			i = f.guarantee.PreviewPledge(f.state, *p, part.Value)
+		}
+		if i != nil {
 			f.bound = i.Bound
 			part.Low, part.High, part.Bounded = i.Low, i.High, true
 		}

@@ -57,18 +57,24 @@ func (s *Session) MostTokens(plan *queries.Plan) int64 {
 	return most
 }
 
-// Short says which meter does not pay a price in this state; "" if all do.
-func (s *Session) Short(state thresholdout.State, price Price) (reason string) {
-	p := s.Guarantee
+// Short says which meter does not pay for a question in this state; "" if all do. A question that names a promise needs a token that is left for a broken one; any other of its kind
+// needs none, and is answered without a promise where none is left.
+func (s *Session) Short(state thresholdout.State, q *Question) (reason string) {
+	p, price := s.Guarantee, s.Price(q.Plan)
 	switch {
 	case p.Rounds > 0 && state.Rounds >= p.Rounds:
 		return RoundsExhausted
 	case p.Affordable(state) < price.Questions:
 		return QuestionsExhausted
-	case p.HasTokens() && p.Tokens-state.Tokens < price.Tokens:
+	case p.HasTokens() && p.Tokens-state.Tokens < price.Tokens, s.Unchecked(state, q):
 		return TokensExhausted
 	}
 	return ""
+}
+
+// Unchecked reports whether a question names a promise that would not be checked in this state, since no token is left.
+func (s *Session) Unchecked(state thresholdout.State, q *Question) bool {
+	return q.Pledge != nil && !s.Guarantee.ChecksPromises(state)
 }
 
 // Meter is one count of a budget: Left of Of.
@@ -105,8 +111,11 @@ type Cost = thresholdout.Amounts
 func cost(before, after thresholdout.State) Cost { return after.Spent().Minus(before.Spent()) }
 
 // Void is the state and the debit of a question that failed after a row was read. Nothing was released, but all that was reserved for
-// it is spent, so that a failure is never a way to learn something at no price.
-func (s *Session) Void(state thresholdout.State, price Price) (Cost, thresholdout.State) {
+// it is spent, so that a failure is never a way to learn something at no price; of a question that could have a promise, a token beside, if one is left.
+func (s *Session) Void(state thresholdout.State, q *Question, price Price) (Cost, thresholdout.State) {
+	if q.bearsPromise() && s.Guarantee.ChecksPromises(state) {
+		price.Tokens = 1
+	}
 	next := s.Guarantee.Spend(state, price.Questions, price.Tokens)
 	return cost(state, next), next
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -23,6 +24,7 @@ type Source interface {
 // every question its own rows accepts no other.
 type Sums struct {
 	Holdout, Training PartSums
+	pledge            *thresholdout.Pledge // that the question bears; nil for none
 	at                thresholdout.State
 }
 
@@ -31,6 +33,7 @@ type Sums struct {
 type PartSums struct {
 	Means      []thresholdout.Mean
 	Statistics []thresholdout.Statistic
+	Beside     *Beside // of a plan that bears a promise
 }
 
 // None reports that the part was not read.
@@ -71,9 +74,13 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 			return nil, err
 		}
 	}
+	suggested, err := s.suggested(ctx, questions, training)
+	if err != nil {
+		return nil, err
+	}
 	sums := make([]Sums, len(questions))
-	for i := range questions {
-		sums[i] = Sums{Holdout: onHoldout[i], Training: onTraining[i], at: state}
+	for i, q := range questions {
+		sums[i] = Sums{Holdout: onHoldout[i], Training: onTraining[i], pledge: s.Pledge(state, q, suggested[q]), at: state}
 	}
 	return sums, nil
 }
@@ -98,6 +105,29 @@ func planned(ctx context.Context, training Source, plans []*queries.Plan, into [
 		into[at] = parts[i]
 	}
 	return nil
+}
+
+// suggested reads the training part for the questions to which it suggests a promise.
+func (s *Session) suggested(ctx context.Context, questions []*Question, training Source) (map[*Question]PartSums, error) {
+	var asked []*Question
+	var plans []*queries.Plan
+	for _, q := range questions {
+		if q.suggested && training != nil {
+			asked, plans = append(asked, q), append(plans, q.Plan)
+		}
+	}
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	parts, err := read(ctx, training, plans, true)
+	if err != nil {
+		return nil, err
+	}
+	all := map[*Question]PartSums{}
+	for i, q := range asked {
+		all[q] = parts[i]
+	}
+	return all, nil
 }
 
 // read sums what plans need of one part in one pass. sampled says that it is the training part, by which margins are planned.
@@ -127,7 +157,11 @@ func read(ctx context.Context, part Source, plans []*queries.Plan, sampled bool)
 	for i, plan := range plans {
 		own := sums.Cut(plan.Pass(sampled))
 		if !plan.Checked() {
-			parts[i] = PartSums{Means: meansOf(own.Values, n)}
+			parts[i] = PartSums{Means: meansOf(own.Values[:len(plan.Functions)], n)}
+			if plan.Beside() != (shape.Beside{}) {
+				beside := besideOf(plan, plan.BesideOf(own, sampled))
+				parts[i].Beside = &beside
+			}
 			continue
 		}
 		for _, declared := range plan.Statistics() {

@@ -35,6 +35,8 @@ type Session struct {
 	// Unlike says that the units are known to differ: rows that are public but for a label, or strata. Statistics of pairs, whose intervals are for units of one
 	// population, are then not checked as one.
 	Unlike bool
+	// RandomSplit says that the training part is a random part of the same units: promises may be taken from it.
+	RandomSplit bool
 }
 
 // NoiseOf is the noise of one row function of a question, by the question's id and the function's place in its plan. It must be a
@@ -55,6 +57,12 @@ type Question struct {
 	Canonical []byte
 	Plan      *queries.Plan
 	Guess     *thresholdout.Guess // where the mechanism takes guesses: the asker's own, or nil
+
+	// Pledge is the promise that the question names, about its plan's row function; nil: none, or, if suggested, what the training part suggests when it is asked.
+	// promise is the same as the query says it.
+	Pledge    *thresholdout.Pledge
+	suggested bool
+	promise   *queries.Promise
 }
 
 // WrongError is a query that this guarantee cannot answer, whatever the rows are.
@@ -108,7 +116,11 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 			return nil, wrong("/half_width", "no half-width of your own can be planned for %s; leave the member out, and it is planned by the server", query.Type())
 		}
 	}
-	return &Question{ID: query.ID(), Canonical: query.Canonical(), Plan: plan, Guess: guess(query, plan)}, nil
+	q := &Question{ID: query.ID(), Canonical: query.Canonical(), Plan: plan, Guess: guess(query, plan), promise: query.Promise()}
+	if err := s.bear(q); err != nil {
+		return nil, err
+	}
+	return q, nil
 }
 
 // form is the plan in the form in which the guarantee releases it: under a mechanism that checks statistics by these, each one question.

@@ -194,7 +194,7 @@ func TestAskIsPure(t *testing.T) {
 		if first.Cost.Questions != price.Questions || next.Questions != state.Questions+price.Questions || first.Cost.Tokens > price.Tokens {
 			t.Fatalf("price %+v, cost %+v", price, first.Cost)
 		}
-		cost, void := s.Void(state, price)
+		cost, void := s.Void(state, questions[0], price)
 		if cost.Questions != price.Questions || cost.Tokens != price.Tokens || void.Questions != next.Questions {
 			t.Fatalf("void: %+v, %+v", cost, void)
 		}

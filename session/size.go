@@ -14,7 +14,7 @@ const longest = -1.2345678901234567e-06
 // longestNames are longer than, or as long as, those that a mechanism puts into an interval: one bound for passes, one for failures
 // and one for vectors, and the parts of a half-width.
 const (
-	longestBound   = "adaptive-hoeffding-scheduled+chernoff and adaptive-hoeffding-capped and guess-and-check-two-moments and thresholdout-forced-runs"
+	longestBound   = "adaptive-hoeffding-scheduled+chernoff and adaptive-hoeffding-promised and adaptive-hoeffding-capped and guess-and-check-two-moments and thresholdout-forced-runs"
 	longestParts   = 6
 	longestPart    = "sampling_and_adaptivity_and_noise_"
 	longestSource  = thresholdout.Source("training+training")
@@ -42,6 +42,9 @@ func (s *Session) AnswerBytes(q *Question) (int, error) {
 			Parts: map[string]float64{}}}
 	for i := range longestParts {
 		a.Interval.Parts[longestPart+string(rune('a'+i))] = number
+	}
+	if q.bearsPromise() {
+		a.Promise = &Promised{Bounds: Bounds{Disagreement: &number}, From: FromTraining, Held: new(bool)}
 	}
 	for _, name := range q.Plan.Items(s.Guarantee.Together()) {
 		a.Items = append(a.Items, Item{Of: name, Value: &number, Low: &number, High: &number})

@@ -39,10 +39,21 @@ type Pledge struct {
 	Bound int64 // in steps of 2^-30; of Variance, of 2^-60
 }
 
-// NewPledge is the promise with at most this bound, in [0,1], rounded down to a step. An error says what is possible.
+// NewPledge is the promise with this bound, in [0,1], rounded up to a step, so that what is exactly as large holds. An error says what is possible.
 func NewPledge(kind PledgeKind, bound float64) (Pledge, error) {
-	p, err := promises.New(kind.own(), bound)
-	return Pledge{kind, p.Bound}, err
+	p := Pledge{Kind: kind}
+	if !(bound >= 0 && bound <= 1) {
+		return p, fmt.Errorf("thresholdout: a promise of %v is not between 0 and 1", bound)
+	}
+	switch kind {
+	case Variance:
+		p.Bound = int64(math.Ceil(bound * float64(grid) * float64(grid)))
+	case Disagreement:
+		p.Bound = min(int64(math.Ceil(bound*float64(grid)))+distanceSlack, grid)
+	default:
+		p.Bound = int64(math.Ceil(bound * float64(grid)))
+	}
+	return p, p.own().Valid()
 }
 
 // own is what package promises calls the kind.

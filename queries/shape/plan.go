@@ -24,6 +24,11 @@ type Plan struct {
 
 	statistics []Statistic // by which it is released: AsChecked
 	single     bool        // units are single rows: OfRows
+	beside     Beside      // what is summed for promises: Bearing
+
+	// Fitted says that what is asked about may have been fitted to the training part, as a model is: the training part then suggests no promise that would be
+	// kept elsewhere.
+	Fitted bool
 
 	// HoldoutOnly says that the row functions are about the rows of the holdout alone, since numbers for these came with the
 	// question: the training part has no say in them.

@@ -143,7 +143,9 @@ func (p *Plan) Statistics() []Statistic { return p.statistics }
 // the training part sums the more.
 func (p *Plan) Pass(sampled bool) (all rowfn.Batch) {
 	if !p.Checked() {
-		return rowfn.Batch{Functions: p.Functions}
+		all.Functions = slices.Clip(p.Functions)
+		p.withBeside(&all, sampled)
+		return all
 	}
 	for _, s := range p.statistics {
 		if sampled {
