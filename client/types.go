@@ -62,7 +62,8 @@ type Settings struct {
 	// moves; in units of a row function's [0,1]. Of thresholdout, ladder
 	Threshold float64 `json:"threshold,omitempty"`
 
-	// how many guesses may be wrong; each one costs a token. Of auto, gaussian, guess_and_check, thresholdout
+	// how many guesses may be wrong, and under gaussian how many promises may be broken; each one costs a token. Of
+	// auto, gaussian, guess_and_check, thresholdout
 	Tokens int64 `json:"tokens,omitempty"`
 
 	// what is independent of the others: a column whose rows with the same value belong together, or day(column);
@@ -256,10 +257,11 @@ type Answer struct {
 	// many tests
 	PlainPValue *float64 `json:"plain_p_value,omitempty"`
 
-	Regret       *float64 `json:"regret,omitempty"`        // of a selection: the best candidate is at most so much better, in the query's units
-	RowFunctions []Part   `json:"row_functions,omitempty"` // where the answer is made of several row functions: the released mean of each, in [0,1]
-	Selected     string   `json:"selected,omitempty"`      // of a selection: the candidate
-	Verdict      string   `json:"verdict,omitempty"`       // of a decision or a test: "yes", "no", "undecided"
+	Promise      *Promised `json:"promise,omitempty"`       // of a question with a promise about the holdout, under gaussian
+	Regret       *float64  `json:"regret,omitempty"`        // of a selection: the best candidate is at most so much better, in the query's units
+	RowFunctions []Part    `json:"row_functions,omitempty"` // where the answer is made of several row functions: the released mean of each, in [0,1]
+	Selected     string    `json:"selected,omitempty"`      // of a selection: the candidate
+	Verdict      string    `json:"verdict,omitempty"`       // of a decision or a test: "yes", "no", "undecided"
 
 	// Raw is the answer as the ledger has it, byte for byte.
 	Raw json.RawMessage `json:"-"`
@@ -390,11 +392,48 @@ type Explanation struct {
 
 	Answered bool         `json:"answered"` // whether asking would be a replay, at no cost
 	Warnings []Warning    `json:"warnings"`
-	Bound    string       `json:"bound,omitempty"`    // the theorem
-	Items    []AnswerItem `json:"items,omitempty"`    // what the training part says, with the intervals that answers like it would get
-	Regret   *float64     `json:"regret,omitempty"`   // of a selection like that: the best candidate is at most so much better
-	Selected string       `json:"selected,omitempty"` // what the training part would select
-	Verdict  string       `json:"verdict,omitempty"`  // what an answer like the training part would decide
+	Bound    string       `json:"bound,omitempty"` // the theorem
+	Items    []AnswerItem `json:"items,omitempty"` // what the training part says, with the intervals that answers like it would get
+
+	// under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is
+	// with it and without
+	Promise *Foreseen `json:"promise,omitempty"`
+
+	Regret   *float64 `json:"regret,omitempty"`   // of a selection like that: the best candidate is at most so much better
+	Selected string   `json:"selected,omitempty"` // what the training part would select
+	Verdict  string   `json:"verdict,omitempty"`  // what an answer like the training part would decide
+}
+
+// Promised is a promise about the holdout: its bound in the query's own units, and whether it held.
+type Promised struct {
+	// question: you promised it; training: the training part suggested it: "question", "training"
+	From string `json:"from"`
+
+	// whether the holdout keeps it; null where no token was left to check it, and the answer is that of a question
+	// without one
+	Held *bool `json:"held"`
+
+	AtLeast      float64 `json:"at_least,omitempty"`     // the answer about the holdout is at least so much
+	AtMost       float64 `json:"at_most,omitempty"`      // the answer about the holdout is at most so much
+	Disagreement float64 `json:"disagreement,omitempty"` // the mean distance of the values from 0 is at most so much
+	Variance     float64 `json:"variance,omitempty"`     // the variance of the values over the units is at most so much
+}
+
+// Foreseen is what a promise about the holdout is worth, before it is checked: its bound in the query's own units,
+// and the half-widths with it and without.
+type Foreseen struct {
+	From string `json:"from"` // question: you promise it; training: the training part suggests it: "question", "training"
+
+	// whether it would be checked if the question were asked now as it is; what the training part only suggests is for
+	// you to promise: of a model it was fitted to, it says too much good
+	Used bool `json:"used"`
+
+	HalfWidth        *float64 `json:"half_width"`             // of the interval if the promise holds
+	HalfWidthWithout *float64 `json:"half_width_without"`     // of the interval without a promise; about as wide as that of a broken one
+	AtLeast          float64  `json:"at_least,omitempty"`     // the answer about the holdout is at least so much
+	AtMost           float64  `json:"at_most,omitempty"`      // the answer about the holdout is at most so much
+	Disagreement     float64  `json:"disagreement,omitempty"` // the mean distance of the values from 0 is at most so much
+	Variance         float64  `json:"variance,omitempty"`     // the variance of the values over the units is at most so much
 }
 
 // PlanRequest is what a plan is asked for: n units, and a number of questions or a half-width in units of a row

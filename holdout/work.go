@@ -64,7 +64,7 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 	if h.session.ReadsTraining() || !holdout {
 		w = w.plus(h.trainingWork(batch))
 	} else if suggested := suggesting(plans); len(suggested) > 0 {
-		w = w.plus(h.trainingWork(passOf(suggested)))
+		w = w.plus(h.trainingWork(h.passOf(suggested)))
 	}
 	if holdout {
 		e := engine.EstimateBatch(batch, h.holdoutShape)

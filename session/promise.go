@@ -19,7 +19,7 @@ const (
 type Promised struct {
 	Bounds
 	From string `json:"from" enum:"question,training" doc:"question: you promised it; training: the training part suggested it"`
-	Held *bool  `json:"held,omitempty" doc:"whether the holdout keeps it; absent where no token was left to check it, and the answer is that of a question without one"`
+	Held *bool  `json:"held" doc:"whether the holdout keeps it; null where no token was left to check it, and the answer is that of a question without one"`
 }
 
 // Bounds is a promise in the query's own units: one of its members.

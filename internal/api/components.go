@@ -4,12 +4,12 @@ import "github.com/danielgtaylor/huma/v2"
 
 // components says what each object of the document is. The Go client's comments are made of these words and of the members' (internal/clientgen).
 var components = map[string]string{
+	"Answer":        "what is recorded of an answer. Its bytes never change",
 	"AnswerItem":    "one number of an answer that is many, with an interval of its own",
 	"AnswerPage":    "a page of the answers given so far, oldest first",
 	"AnswerPart":    "the released mean of one row function, in [0,1]",
-	"Answer":        "what is recorded of an answer. Its bytes never change",
-	"Asker":         "who asked a question first",
 	"AskReply":      "an answer with what is left of the budget",
+	"Asker":         "who asked a question first",
 	"BatchItem":     "one item of a batch: an answer, or the reason why there is none",
 	"BatchReply":    "the reply to a batch",
 	"Budget":        "what is left of a guarantee. Meters are questions, tokens of mechanisms that have them, and rounds where questions are asked in rounds",
@@ -19,6 +19,7 @@ var components = map[string]string{
 	"Counts":        "the sizes of the training part and the holdout",
 	"CreatedKey":    "what is known of an API key, and its secret, which is shown this once",
 	"Explanation":   "what is known of a query without touching a holdout row",
+	"Foreseen":      "what a promise about the holdout is worth, before it is checked: its bound in the query's own units, and the half-widths with it and without",
 	"Guarantee":     "the mechanism with its numbers, fixed at creation",
 	"Holdouts":      "a list of cards",
 	"Interval":      "an interval in the query's own units. It holds the true value, together with all other intervals of the holdout, with its confidence",
@@ -33,6 +34,7 @@ var components = map[string]string{
 	"Plan":          "a comparison of the methods. It repeats what was asked, with the defaults filled in",
 	"PlanRequest":   "what a plan is asked for: n units, and a number of questions or a half-width in units of a row function's [0,1]",
 	"Problem":       "the body of every error reply (RFC 9457). It may have more members, which are those of its code",
+	"Promised":      "a promise about the holdout: its bound in the query's own units, and whether it held",
 	"Reference":     "what a part that was handed out says to a query: the number that explain says",
 	"ReferenceItem": "one number of a reference that is many",
 	"Settings":      "the choices made at creation. An absent one is left to the server",

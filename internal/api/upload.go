@@ -46,7 +46,7 @@ var settings = []setting{
 	text("preset", taken("preset", "science2015: threshold 4/sqrt(n) and noise 1/sqrt(n)"), func(s *holdout.Settings) *string { return &s.Preset }),
 	integer("questions", "how many questions may be asked; each mean that is released counts as one", func(s *holdout.Settings) *int64 { return &s.Questions }),
 	integer("rounds", taken("rounds", "in how many requests the questions are asked. The questions of a request are chosen before any of its answers is seen, so intervals are narrower. Unused questions of a round are lost. 1 is a batch that is fixed beforehand; default: one question after the other"), func(s *holdout.Settings) *int64 { return &s.Rounds }),
-	integer("tokens", taken("tokens", "how many guesses may be wrong; each one costs a token"), func(s *holdout.Settings) *int64 { return &s.Tokens }),
+	integer("tokens", taken("tokens", "how many guesses may be wrong, and under gaussian how many promises may be broken; each one costs a token"), func(s *holdout.Settings) *int64 { return &s.Tokens }),
 	decimalNumber("confidence", "the probability that all intervals together hold, for example 0.95", func(s *holdout.Settings) *float64 { return &s.Confidence }),
 	decimalNumber("half_width", taken("half_width", "the half-width that every answer should have"), func(s *holdout.Settings) *float64 { return &s.HalfWidth }),
 	decimalNumber("threshold", taken("threshold", "of thresholdout, how far the training mean may be from the holdout mean; of ladder, the step by which the board moves; in units of a row function's [0,1]"), func(s *holdout.Settings) *float64 { return &s.Threshold }),
