@@ -76,6 +76,9 @@ func TestRecordedAnswersAreDocumented(t *testing.T) {
 		}
 		ask(s, path, `{"type":"loss","loss":"zero_one","label":"delay > 15","prediction":"distance > 900"}`)
 	}
+	s := start(t, Options{})
+	path, _ := s.upload("name=flights&holdout=0.5&mechanism=gaussian&questions=10&tokens=2")
+	ask(s, path, `{"type":"fraction","of":"delay > 15","promise":{"at_most":0.4}}`)
 	for _, member := range reflect.VisibleFields(reflect.TypeFor[Answer]()) {
 		if name, _, _ := strings.Cut(member.Tag.Get("json"), ","); !member.Anonymous && !seen[name] {
 			t.Errorf("no answer of this test has %q: is it misspelt?", name)
