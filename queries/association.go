@@ -89,6 +89,11 @@ func (q *association) guess() *guess { return &q.Guess }
 
 func (q *association) rules(v *violations, pointer string) {
 	q.Guess.rules(v, pointer, Range{Low: -q.Clip, High: q.Clip})
+	for _, m := range q.Guess.members() {
+		if q.Form == formExact && m.form.canonical() != nil {
+			v.add(pointer+"/"+m.name, `goes with "form":"clipped"; the exact form is made of several means, each with a check of its own`)
+		}
+	}
 	for _, m := range []struct {
 		name  string
 		value *float64
@@ -199,8 +204,7 @@ func (s *score) String() string {
 
 // exact asks for the means of zx, zy and zx·zy about public centers, and for a correlation of their squares.
 func (q *association) exact(c *compiler, x, y, where *rowfn.Node) *Plan {
-	at := c.centers("x", where, q.Weight, []Range{q.RangeX, q.RangeY}, x, y)
-	zx, zy := shape.CenteredAt(x, q.RangeX, at[0]), shape.CenteredAt(y, q.RangeY, at[1])
+	zx, zy, training := c.pair(where, q.Weight, x, y, q.RangeX, q.RangeY)
 	functions := []RowFunction{zx.Mean(), zy.Mean(), zx.Product(zy)}
 	first, second := fmt.Sprintf("u = (%s clamped to %v - %v)/%v", q.X.Canonical(), q.RangeX, zx.Center, zx.Scale),
 		fmt.Sprintf("v = (%s clamped to %v - %v)/%v", q.Y.Canonical(), q.RangeY, zy.Center, zy.Scale)
@@ -219,13 +223,24 @@ func (q *association) exact(c *compiler, x, y, where *rowfn.Node) *Plan {
 	if !q.standard {
 		most := (q.RangeX.High/2 - q.RangeX.Low/2) * (q.RangeY.High/2 - q.RangeY.Low/2)
 		p := m.Plan(Range{Low: -most, High: most}, covarianceOf(zx.Scale*zy.Scale))
+		p.Checks = m.CheckedBy(shape.Joint{Shares: covarianceShares, Range: p.Range, Of: covarianceOf(zx.Scale * zy.Scale)}, functions...)
 		p.Words = words
+		c.sayJoint(p, m, q.Where, words.Combine, names...)
 		return p
 	}
 	p := m.Plan(Range{Low: -1, High: 1}, correlationOf)
 	p.Words = words
 	p.Words.Combine = "(mean of u·v - mean of u · mean of v) / the square root of (mean of u² - (mean of u)²)(mean of v² - (mean of v)²); undefined where that is not positive"
 	p.Words.Target = c.target("Pearson's correlation of %s", text)
+
+	factor, r := training.scales()
+	sign := math.Copysign(1, factor)
+	sum, difference := zx.Minus(-factor, zy), zx.Minus(factor, zy)
+	p.Checks = m.CheckedBy(shape.Joint{Shares: correlationShares, Range: p.Range, Of: correlationBeyond(r, sign)},
+		shape.Beyond(difference.Square(), r, sum.Square()), sum.Square(), shape.Beyond(zx.Square(), factor*factor, zy.Square()), sum.Mean(), difference.Mean())
+	c.sayJoint(p, m, q.Where, fmt.Sprintf("R = %v + (the first mean - (the fifth)² + %v · (the fourth)²)/(the second - (the fourth)²), which is E[q²]/E[p²] about their means; (1 - R)/(1 + R) "+
+		"by the square root of 1 - d², d being the difference of the variances of u and %v·v by their sum, times %v", r, r, factor, sign),
+		fmt.Sprintf("q² - %v·p², with p = u + %v·v and q = u - %v·v, %s and %s", r, factor, factor, first, second), "p²", fmt.Sprintf("u² - (%v·v)²", factor), "p", "q")
 	return p
 }
 

@@ -49,9 +49,12 @@ func (q *r2) compile(c *compiler) *Plan {
 	width := r.High - r.Low
 	label = rowfn.OrElse(label, r.Low)
 	e := rowfn.Div(rowfn.Sub(r.Clamp(label), r.Clamp(predicted)), rowfn.Const(width))
-	z := shape.CenteredAt(label, r, c.centers("label", where, q.Weight, []Range{r}, label)[0])
-	m := shape.MomentsOf(where, c.rowVotes(q.Weight), RowFunction{Value: rowfn.Mul(e, e), Lo: 0, Hi: 1, Null: 1}, z.Mean(), z.Square())
+	square := RowFunction{Value: rowfn.Mul(e, e), Lo: 0, Hi: 1, Null: 1}
+	z, missed := q.about(c, where, label, square)
+	m := shape.MomentsOf(where, c.rowVotes(q.Weight), square, z.Mean(), z.Square())
 	p := m.Plan(Range{Low: -1, High: 1}, determination(width, z.Scale))
+	times := width / z.Scale * (width / z.Scale)
+	p.Checks = m.CheckedBy(shape.Joint{Shares: r2Shares, Range: p.Range, Of: determinationBeyond(missed, times)}, shape.Beyond(square, missed, z.Square()), z.Square(), z.Mean())
 	truth := fmt.Sprintf("%s clamped to %v", q.Label.Canonical(), r)
 	deviation := fmt.Sprintf("(%s - %v) / %v", truth, z.Center, z.Scale)
 	p.Words = Description{
@@ -61,7 +64,28 @@ func (q *r2) compile(c *compiler) *Plan {
 		Null:   fmt.Sprintf("a null label counts as %v; a row without a prediction has the error %v", r.Low, width),
 		Target: c.target("the coefficient of determination, at least -1, of %s clamped alike for %s%s", q.name(), truth, c.rowsOf(q.Where, q.Weight)),
 	}
+	c.sayJoint(p, m, q.Where, fmt.Sprintf("1 - %v · (%v + (the first mean + %v · (the third)²)/(the second - (the third)²)), at least -1; undefined where the divisor is not positive", times, missed, missed),
+		fmt.Sprintf("the square of (%s - %s clamped alike) / %v, less %v times the second", truth, q.name(), width, missed), "the square of "+deviation, deviation)
 	return p
+}
+
+// about is the label about its center, and what the mean of the square of the error is by the variance of that in the training part: at most what makes an answer of -1, and
+// that where it is not known.
+func (q *r2) about(c *compiler, where, label *rowfn.Node, square RowFunction) (z shape.Centered, missed float64) {
+	middle := q.Range.Low/2 + q.Range.High/2
+	first := shape.CenteredAt(label, q.Range, middle)
+	at, means := c.centersAnd([]RowFunction{square, first.Square()}, "label", where, q.Weight, []Range{q.Range}, label)
+	z = shape.CenteredAt(label, q.Range, at[0])
+	most := 2 * z.Scale * z.Scale / ((q.Range.High - q.Range.Low) * (q.Range.High - q.Range.Low))
+	if means == nil {
+		return z, most
+	}
+	away, by := (at[0]-middle)/first.Scale, first.Scale/z.Scale
+	variance := max(means[1]-away*away, 0) * by * by
+	if !(means[0] < most*variance) {
+		return z, most
+	}
+	return z, means[0] / variance
 }
 
 // determination is 1 - E[e²]/Var[y], at least -1, from the means of e², where e is the error as a part of width, and of z and z², where z

@@ -221,11 +221,10 @@ func (q *test) ofSlope(c *compiler) *Plan {
 		return nil
 	}
 	x, y = rowfn.OrElse(x, q.RangeX.Low), rowfn.OrElse(y, q.RangeY.Low)
-	at := c.centers("x", where, WeightUnit, []Range{q.RangeX, q.RangeY}, x, y)
-	if at == nil || c.failed != nil {
+	zx, zy, training := c.pair(where, WeightUnit, x, y, q.RangeX, q.RangeY)
+	if c.failed != nil {
 		return nil
 	}
-	zx, zy := shape.CenteredAt(x, q.RangeX, at[0]), shape.CenteredAt(y, q.RangeY, at[1])
 	m := shape.MomentsOf(where, false, zx.Mean(), zy.Mean(), zx.Product(zy), zx.Square())
 	// A slope has no largest value; a covariance and a variance have, and the grid's rounding makes this one.
 	p := m.Plan(Range{Low: -MaxMagnitude, High: MaxMagnitude}, slopeOf(zy.Scale/zx.Scale))
@@ -238,6 +237,11 @@ func (q *test) ofSlope(c *compiler) *Plan {
 		Target: c.target("the slope by least squares of %s clamped to %v on %s clamped to %v%s", q.Y.Canonical(), q.RangeY, q.X.Canonical(), q.RangeX,
 			c.rowsOf(q.Where, WeightUnit)),
 	}
+	b := training.slope()
+	rest := zy.Minus(b, zx)
+	p.Checks = m.CheckedBy(shape.Joint{Shares: slopeShares, Range: p.Range, Of: slopeBeyond(b, zy.Scale/zx.Scale)}, zx.Product(rest), zx.Square(), zx.Mean(), rest.Mean())
+	c.sayJoint(p, m, q.Where, fmt.Sprintf("(%v + (the first mean - the product of the third and the fourth)/(the second - (the third)²)) · %v; undefined where the divisor is not positive", b, zy.Scale/zx.Scale),
+		fmt.Sprintf("u·w, with w = v - %v·u; %s; %s", b, p.Words.Functions[0], p.Words.Functions[1]), "u²", "u", "w")
 	return p
 }
 

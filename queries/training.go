@@ -61,19 +61,25 @@ func (c *compiler) inTraining(m shape.Moments, name, instead string) []float64 {
 // centers are the training part's means of numbers, clamped to their ranges; without a training part, or where it has no row in
 // which where holds, the middles of the ranges.
 func (c *compiler) centers(name string, where *rowfn.Node, weight Weight, ranges []Range, numbers ...*rowfn.Node) []float64 {
-	at := make([]float64, len(numbers))
+	at, _ := c.centersAnd(nil, name, where, weight, ranges, numbers...)
+	return at
+}
+
+// centersAnd are the centers, and the training part's means of other functions, of the same pass; none where the centers are the middles.
+func (c *compiler) centersAnd(others []RowFunction, name string, where *rowfn.Node, weight Weight, ranges []Range, numbers ...*rowfn.Node) (at, means []float64) {
+	at = make([]float64, len(numbers))
 	functions := make([]RowFunction, len(numbers))
 	for i, r := range ranges {
 		at[i] = r.Low/2 + r.High/2
 		functions[i] = RowFunction{Value: numbers[i], Lo: r.Low, Hi: r.High, Null: r.Low}
 	}
 	if c.training == nil {
-		return at
+		return at, nil
 	}
-	if means := c.inTraining(shape.MomentsOf(where, c.rowVotes(weight), functions...), name, ""); means != nil {
-		return means
+	if means := c.inTraining(shape.MomentsOf(where, c.rowVotes(weight), append(functions, others...)...), name, ""); means != nil {
+		return means[:len(at)], means[len(at):]
 	}
-	return at
+	return at, nil
 }
 
 // zScored is a number that is to be standardised.

@@ -74,6 +74,7 @@ func (q *spread) compile(c *compiler) *Plan {
 	if q.root {
 		p = m.Plan(Range{Low: 0, High: half}, q.formula(z.Scale))
 	}
+	p.Checks = m.CheckedBy(shape.Joint{Shares: varianceShares, Range: p.Range, Of: q.formula(z.Scale)}, z.Mean(), z.Square())
 	text := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range)
 	deviation := fmt.Sprintf("(%s - %v) / %v", text, z.Center, z.Scale)
 	name, formula := "variance", fmt.Sprintf("(the mean of the second - the square of the mean of the first) · %v²", z.Scale)
@@ -86,6 +87,7 @@ func (q *spread) compile(c *compiler) *Plan {
 		Null:      fmt.Sprintf("a null counts as %v", null),
 		Target:    c.target("the %s of %s%s", name, text, c.rowsOf(q.Where, q.Weight)),
 	}
+	c.sayJoint(p, m, q.Where, p.Words.Combine, deviation, "the square of "+deviation)
 	if q.Ddof != nil && *q.Ddof != 0 {
 		p.Words.Combine += ", the variance times n/(n-1)"
 	}

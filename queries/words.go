@@ -264,6 +264,13 @@ func (c *compiler) functionsOf(m shape.Moments, where *expr.Syntax, names ...str
 	return said
 }
 
+// sayJoint says what a plan of moments asks where it is checked as one question: functions, whose means make the answer as combine says.
+func (c *compiler) sayJoint(p *Plan, m shape.Moments, where *expr.Syntax, combine string, functions ...string) {
+	if p.Checks != nil {
+		p.Checks.Words = shape.CheckWords{Functions: c.functionsOf(m, where, functions...), Instead: p.Words.Combine, Combine: combine + "; all as one question"}
+	}
+}
+
 func listed(said string, i int, x float64) string {
 	if i > 0 {
 		said += ", "

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -122,7 +123,7 @@ func (f *previewing) Number(function int) (queries.Part, error) {
 	switch {
 	case f.exact:
 		if !defined {
-			part.Low, part.High, part.Bounded = 0, 1, true
+			part = queries.Part{Value: math.NaN(), Low: 0, High: 1, Bounded: true}
 		}
 	case f.guarantee.TakesGuesses():
 		if f.training.None() {

@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 
+	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -37,8 +38,31 @@ func statisticOf(declared shape.Statistic, sums, half *rowfn.Sums, n int64, samp
 			first = half.Cut(batch)
 		}
 		return tallyOf(d, own.Values, first.Values, n, sampled)
+	case *shape.Joint:
+		return jointOf(d, own, n, sampled), nil
 	}
 	panic(fmt.Sprintf("session: no statistic is known for %T", declared))
+}
+
+// jointOf are the sums of several means, which a part's own batch has one after another.
+func jointOf(j *shape.Joint, sums rowfn.Sums, n int64, sampled bool) thresholdout.JointSums {
+	all := thresholdout.JointSums{Shares: j.Shares, Make: func(means []thresholdout.Known, units int64) thresholdout.Known {
+		parts := make([]queries.Part, len(means))
+		for i, m := range means {
+			parts[i] = queries.Part{Value: m.Value, Low: m.Low, High: m.High, Bounded: true}
+		}
+		made := j.Make(parts, units)
+		return thresholdout.Known{Value: made.Value, Low: made.Low, High: made.High}
+	}}
+	for i := range j.Means {
+		e := &j.Means[i]
+		batch := e.Batch()
+		if sampled {
+			batch = e.Sampled()
+		}
+		all.Means = append(all.Means, rootOf(e, sums.Cut(batch), n, sampled))
+	}
+	return all
 }
 
 // rootOf are the sums of an equation in which B is 0 or 1.

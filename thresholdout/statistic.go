@@ -17,7 +17,7 @@ import (
 type Statistic interface {
 	// Fits is an error where the sums are not those of so many units.
 	Fits(units int64) error
-	// Value is what the part itself answers, in [0,1]; false where it has no answer, as where no unit satisfies a condition.
+	// Value is what the part itself answers, in [0,1] or in units of its own; false where it has no answer, as where no unit satisfies a condition.
 	Value() (float64, bool)
 	// Plan is how the question is checked, from the training part's sums. An error, which may be a [*WidthError], refuses the question: it is
 	// a function of what is planned by, and so of public facts.
@@ -51,7 +51,7 @@ type Finding interface {
 	Value() float64
 	// Margin is how far a guess that passed may be from what the holdout has; 0 of a failure.
 	Margin() float64
-	// Interval is the answer's at the level E: within [0,1], missed with probability at most e^-E on each side, over all outcomes of the question together. It is
+	// Interval is the answer's at the level E: in the value's units, missed with probability at most e^-E on each side, over all outcomes of the question together. It is
 	// false where nothing is known at this level; at the level that the check was planned for it is known.
 	Interval(level float64) (*Interval, bool)
 }

@@ -128,5 +128,18 @@ func (z Centered) Product(y Centered) rowfn.Function {
 
 // Square is the row function z².
 func (z Centered) Square() rowfn.Function {
-	return rowfn.Function{Value: rowfn.Mul(z.value, z.value), Lo: 0, Hi: 1}
+	return rowfn.Function{Value: rowfn.Mul(z.value, z.value), Lo: 0, Hi: max(z.in.Low*z.in.Low, z.in.High*z.in.High)}
+}
+
+// Minus is z - b·y, a number by itself, with no center of its own.
+func (z Centered) Minus(b float64, y Centered) Centered {
+	one, other := b*y.in.Low, b*y.in.High
+	return Centered{0, 1, rowfn.Sub(z.value, rowfn.Mul(rowfn.Const(b), y.value)), Range{z.in.Low - max(one, other), z.in.High - min(one, other)}}
+}
+
+// Beyond is the row function f - r·g, with r >= 0. Where the mean of f is about r times that of g, as the training part has it, it varies less than f, and its
+// mean tells their quotient more exactly than theirs do: what is left of the error of g's mean is a small part of it.
+func Beyond(f rowfn.Function, r float64, g rowfn.Function) rowfn.Function {
+	low := f.Lo - r*g.Hi
+	return rowfn.Function{Value: rowfn.Sub(InUnits(f), rowfn.Mul(rowfn.Const(r), InUnits(g))), Lo: low, Hi: f.Hi - r*g.Lo, Null: low}
 }

@@ -103,6 +103,14 @@ func (p *Plan) Scale(n int64) (float64, bool) {
 func (p *Plan) OfRows() {
 	p.single = true
 	p.Equations.ofRows()
+	if p.Checks == nil {
+		return
+	}
+	for _, s := range p.Checks.Statistics {
+		if j, ok := s.(*Joint); ok {
+			j.Means.ofRows()
+		}
+	}
 }
 
 func (e Equations) ofRows() {

@@ -9,7 +9,7 @@ import (
 
 // Statistic is a question that can be checked as one, as a plan declares it: more than the mean of one row function, and for a mechanism that checks guesses one question and at most
 // one token. A plan says what is to be summed of each part; package session knows how those sums make the statistic of package thresholdout.
-// Its value, like a mean's, is in [0,1]: 0 is the low end of the range of what the plan makes of it.
+// Its value, like a mean's, is in [0,1]: 0 is the low end of the range of what the plan makes of it. That of a [Joint] is in units of its own.
 type Statistic interface {
 	// Batch is what a pass over a part has to sum, of which the outcome is found.
 	Batch() rowfn.Batch

@@ -100,18 +100,15 @@ func (c Check) Outcome(s Sums) (Outcome, error) {
 	if err := c.Valid(); err != nil {
 		return Outcome{}, err
 	}
-	if err := s.check(); err != nil {
+	if err := c.fits(s); err != nil {
 		return Outcome{}, err
-	}
-	if s.Units > c.N || !c.Partial && s.Units != c.N {
-		return Outcome{}, fmt.Errorf("moments: sums over %d units for a check of %d", s.Units, c.N)
 	}
 	last := c.losses() - 1
 	if s.Units == 0 {
 		return Outcome{Loss: last}, nil // no mean: a failure in cell 0 that says nothing
 	}
 	for l, r := range c.Ranks {
-		if s.Units >= r.Units && s.near(c.Guess, r.Away) && s.steady(r.Variance) {
+		if c.holds(s, r) {
 			return Outcome{Rank: l + 1}, nil
 		}
 	}
@@ -120,6 +117,22 @@ func (c Check) Outcome(s Sums) (Outcome, error) {
 		o.Loss++
 	}
 	return o, nil
+}
+
+// fits is an error where the sums are those of no units, or of another number of them.
+func (c Check) fits(s Sums) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	if s.Units > c.N || !c.Partial && s.Units != c.N {
+		return fmt.Errorf("moments: sums over %d units for a check of %d", s.Units, c.N)
+	}
+	return nil
+}
+
+// holds says whether the sums, of at least one unit, satisfy a rank.
+func (c Check) holds(s Sums, r Rank) bool {
+	return s.Units >= r.Units && s.near(c.Guess, r.Away) && s.steady(r.Variance)
 }
 
 // varianceAt and unitsAt are what a failure of rank t, not the last, says.
