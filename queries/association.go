@@ -16,7 +16,7 @@ const associationDoc = " By default it costs one question: the mean of the produ
 var correlationKind = kind{
 	name: "correlation",
 	doc: "The correlation of two numbers, clamped to ranges." + associationDoc +
-		`With "form":"exact" it is Pearson's correlation. It is computed from five means, costs five questions (six with where), and has a much wider interval.`,
+		`With "form":"exact" it is Pearson's correlation. It is computed from five means and costs five questions (six with where), with a much wider interval. Under guess_and_check it is one question, whose interval is the narrower, the stronger the correlation is.`,
 	examples: []string{
 		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000]}`,
 		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"form":"exact"}`,
@@ -28,7 +28,7 @@ var correlationKind = kind{
 var covarianceKind = kind{
 	name: "covariance",
 	doc: "The covariance of two numbers, clamped to ranges." + associationDoc +
-		`The mean is then multiplied by the scales. With "form":"exact" it is E[xy] - E[x]E[y], about public centers. It is computed from three means and costs three questions (four with where).`,
+		`The mean is then multiplied by the scales. With "form":"exact" it is E[xy] - E[x]E[y], about public centers. It is computed from three means and costs three questions (four with where), under guess_and_check one.`,
 	examples: []string{
 		`{"type":"covariance","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000]}`,
 		`{"type":"covariance","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"form":"exact","where":"origin == 'SFO'"}`,

@@ -13,7 +13,7 @@ import (
 var varianceKind = kind{
 	name: "variance",
 	doc: "The variance of a number, clamped to a range: E[(x-c)²] - (E[x]-c)². The center c is public: the training part's mean, or the middle of the " +
-		"range if there is no training part. The center does not change the target, only the interval. It costs two questions, three with where.",
+		"range if there is no training part. The center does not change the target, only the interval. It costs two questions, three with where; under guess_and_check one.",
 	examples: []string{
 		`{"type":"variance","of":"delay","range":[-60,180]}`,
 		`{"type":"variance","of":"delay","range":[-60,180],"where":"origin == 'SFO'","null":0}`,

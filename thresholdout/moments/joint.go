@@ -9,7 +9,7 @@ import (
 // rank, or the question fails. Each has its share of the question's probability of error, and its own interval.
 //
 // An interval of one of them is missed with probability at most its share of e^-level on each side, over all outcomes of the question together: what an outcome says
-// of it is what an outcome of its own check would, and those are chains as before (docs/proofs/two-moments.md, section 7).
+// of it is what an outcome of its own check would, and those are chains as before (docs/proofs/two-moments.md, section 12).
 type JointCheck struct {
 	Checks []Check
 	Shares []float64 // positive, with a sum of at most 1
@@ -116,8 +116,8 @@ func (c JointCheck) Price() Nats {
 	return nats(price)
 }
 
-// of is the outcome of one of the means: what o says of it.
-func (o JointOutcome) of(i int, c Check) Outcome {
+// Of is the outcome of one of the means: what o says of it.
+func (o JointOutcome) Of(i int, c Check) Outcome {
 	if !o.Failed() {
 		return Outcome{Rank: o.Rank}
 	}
@@ -125,9 +125,9 @@ func (o JointOutcome) of(i int, c Check) Outcome {
 }
 
 // Value is that of one of the means: its guess, or the middle of its cell.
-func (c JointCheck) Value(i int, o JointOutcome) float64 { return c.Checks[i].Value(o.of(i, c.Checks[i])) }
+func (c JointCheck) Value(i int, o JointOutcome) float64 { return c.Checks[i].Value(o.Of(i, c.Checks[i])) }
 
 // Interval is that of one of the means, at the level E of [Urn.Level] of the question.
 func (c JointCheck) Interval(i int, o JointOutcome, level float64) (low, high float64) {
-	return c.Checks[i].Interval(o.of(i, c.Checks[i]), level-math.Log(c.Shares[i]))
+	return c.Checks[i].Interval(o.Of(i, c.Checks[i]), level-math.Log(c.Shares[i]))
 }

@@ -87,7 +87,7 @@ func TestExactJoint(t *testing.T) {
 			return c.Interval(i, o, level)
 		},
 		"the share is forgotten": func(c JointCheck, i int, o JointOutcome, _ Sums, level float64) (float64, float64) {
-			return c.Checks[i].Interval(o.of(i, c.Checks[i]), level)
+			return c.Checks[i].Interval(o.Of(i, c.Checks[i]), level)
 		},
 	}
 	worst := map[string]float64{}
@@ -151,7 +151,7 @@ func TestJointOutcomeIsTrue(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i, one := range c.Checks {
-				from, to, variance, units := one.said(o.of(i, one))
+				from, to, variance, units := one.said(o.Of(i, one))
 				if units == 0 {
 					continue // nothing is said
 				}
