@@ -123,14 +123,13 @@ func TestJointMeansWhatItSays(t *testing.T) {
 	}
 }
 
-// TestJointIsOfOneVoteAUnit: where rows have the votes of units of several rows, the divisor is not 0 or 1, and the answer is made of means as before.
+// TestJointIsOfOneVoteAUnit: where rows have the votes of units of several rows, the divisor is not 0 or 1, and each mean is checked by itself.
 func TestJointIsOfOneVoteAUnit(t *testing.T) {
 	const body = `{"type":"variance","weight":"row",` + ofV + `}`
-	if p := compiled(t, body, people, Grouped(true)); p.AsChecked().Checked() {
-		t.Error("it is checked as one question")
-	}
-	if p := compiled(t, body, people); !p.AsChecked().Checked() {
-		t.Error("of single rows it is not checked as one question")
+	for grouped, questions := range map[bool]int{true: 2, false: 1} {
+		if got := compiled(t, body, people, Grouped(grouped)).AsChecked().Numbers(); got != questions {
+			t.Errorf("grouped %v: %d questions", grouped, got)
+		}
 	}
 }
 
