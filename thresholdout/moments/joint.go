@@ -125,7 +125,9 @@ func (o JointOutcome) Of(i int, c Check) Outcome {
 }
 
 // Value is that of one of the means: its guess, or the middle of its cell.
-func (c JointCheck) Value(i int, o JointOutcome) float64 { return c.Checks[i].Value(o.Of(i, c.Checks[i])) }
+func (c JointCheck) Value(i int, o JointOutcome) float64 {
+	return c.Checks[i].Value(o.Of(i, c.Checks[i]))
+}
 
 // Interval is that of one of the means, at the level E of [Urn.Level] of the question.
 func (c JointCheck) Interval(i int, o JointOutcome, level float64) (low, high float64) {
