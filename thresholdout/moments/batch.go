@@ -139,6 +139,5 @@ func FractionInterval(n, count int64, level float64) (low, high float64, err err
 	if n < 1 || n > maxUnits || count < 0 || count > n || !(level >= 0) {
 		return 0, 1, fmt.Errorf("moments: %d of %d units at level %v", count, n, level)
 	}
-	mean := float64(count) / float64(n)
-	return fractionLow(n, mean, level), 1 - fractionLow(n, 1-mean, level), nil
+	return countLow(n, count, level), 1 - countLow(n, n-count, level), nil
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/holdoutd/holdoutd/dp/binomial"
 	"github.com/holdoutd/holdoutd/internal/stattest"
 )
 
@@ -164,5 +165,35 @@ func TestBatchDifferenceCovers(t *testing.T) {
 	}
 	if wide > 2.2 {
 		t.Errorf("an interval is %v times a textbook's", wide)
+	}
+}
+
+// TestFractionIntervalCounts: for every count of up to 120 units both ends are where the binomial tail, summed term by term, is as improbable as the level says, or a unit beyond the share. A count that is made of a share again is one too
+// many where 1 minus the share is rounded up, as of 97 of 100: its interval is too narrow.
+func TestFractionIntervalCounts(t *testing.T) {
+	const level = 8.294
+	tail := func(n, count int64, p float64) float64 { // ln P(Bin(n, p) <= count)
+		total := 0.0
+		for i := range count + 1 {
+			total += math.Exp(binomial.LogProbability(float64(n), float64(i), p))
+		}
+		return math.Log(total)
+	}
+	for n := int64(1); n <= 120; n++ {
+		for count := range n + 1 {
+			low, high, err := FractionInterval(n, count, level)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if count < n && high < 1 && tail(n, count, high) > -level*(1-1e-6) {
+				t.Fatalf("%d of %d: the upper end %v is reached with ln %v, at the level %v", count, n, high, tail(n, count, high), level)
+			}
+			if count > 0 && low > 0 && tail(n, n-count, 1-low) > -level*(1-1e-6) {
+				t.Fatalf("%d of %d: the lower end %v is reached with ln %v, at the level %v", count, n, low, tail(n, n-count, 1-low), level)
+			}
+			if mirrorLow, mirrorHigh, _ := FractionInterval(n, n-count, level); math.Abs(mirrorLow+high-1) > 1e-15 || math.Abs(mirrorHigh+low-1) > 1e-15 {
+				t.Fatalf("%d of %d: [%v, %v], of the others [%v, %v]", count, n, low, high, mirrorLow, mirrorHigh)
+			}
+		}
 	}
 }

@@ -215,10 +215,15 @@ func (c Check) said(o Outcome) (from, to, variance, units float64) {
 // at least from, in exact steps: Clopper and Pearson's end. Units need not be alike: the sum's tail is at most the binomial one
 // at the same mean wherever it is a unit or more beyond (Hoeffding 1956), hence the least of the two ends.
 func fractionLow(n int64, from, level float64) float64 {
-	count := math.Ceil(from * float64(n) * (1 - 4e-16)) // from is in steps of 2^-30: at most one rounding
-	if count <= 0 {
+	return countLow(n, int64(math.Ceil(from*float64(n)*(1-4e-16))), level) // from is in steps of 2^-30: at most one rounding
+}
+
+// countLow is the same where at least so many are 1.
+func countLow(n, ones int64, level float64) float64 {
+	if ones <= 0 {
 		return 0
 	}
+	count := float64(ones)
 	low, _ := bounds.ChernoffInterval(float64(n), count/float64(n), level*(1+levelSlack))
 	if n <= exactUnits {
 		low = binomial.Low(float64(n), count, level*(1+levelSlack)+levelSlack)
