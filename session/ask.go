@@ -89,7 +89,7 @@ func (r *releasing) step(function int) (thresholdout.Output, thresholdout.State,
 	if r.q.Plan.Checked() {
 		return thresholdout.StepStatistic(p, r.state, thresholdout.StatisticInput{Training: r.sums.Training.Statistics[function], Holdout: r.sums.Holdout.Statistics[function], Guess: r.q.Guess})
 	}
-	in := thresholdout.Input{Holdout: r.sums.Holdout.Means[function], Guess: r.q.Guess}
+	in := thresholdout.Input{Holdout: r.sums.Holdout.Means[function], Binary: r.q.Plan.Binary(function), Guess: r.q.Guess}
 	if p.UsesTraining() {
 		in.Training = r.sums.Training.Means[function]
 	}

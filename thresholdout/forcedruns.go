@@ -11,6 +11,9 @@ import (
 // MethodThresholdout is the name of its method.
 const MethodThresholdout = "thresholdout"
 
+// forcedRunsVersion is the version of the stored form of the Gaussian form. In the first what sampling adds was Hoeffding's, the same for every mean. The Laplace form has version 1.
+const forcedRunsVersion = 2
+
 var thresholdoutKind = Kind{
 	Name:    Thresholdout,
 	Says:    "answers with the training mean where the holdout agrees, by a noisy comparison; else with the holdout mean and noise, for a token",
@@ -22,8 +25,10 @@ var thresholdoutKind = Kind{
 	},
 	Methods: []Method{{Name: MethodThresholdout, Formula: "T + u + sqrt(E/(2n)), E = n/(n-m) ln(6k(B+1)C(j-1,f)/β) + (n/m) I_f at the best m, u of the comparisons' noise",
 		Source: "[proof](proofs/adaptive-hoeffding.md), section 6, for the mechanism of Dwork et al., arXiv 1506.02629"}},
-	Plan: planThresholdout,
-	Read: readThresholdout,
+	Version: forcedRunsVersion,
+	Oldest:  GuaranteeVersion,
+	Plan:    planThresholdout,
+	Read:    readThresholdout,
 }
 
 // Form is the published form of Thresholdout.
@@ -77,6 +82,7 @@ func planThresholdout(s Spec) (Mechanism, error) {
 		return nil, wrong("form", "there is no form %q; use gaussian (Science 2015) or laplace (NIPS 2015)", c.Form)
 	}
 	m := &forcedRuns{s.Head(), c}
+	m.Version = forcedRunsVersion
 	switch {
 	case s.Preset == PresetScience2015:
 		if s.Threshold != 0 || s.Sigma != 0 {
@@ -89,6 +95,7 @@ func planThresholdout(s Spec) (Mechanism, error) {
 		m.tune()
 	}
 	if c.Form == FormLaplace {
+		m.Version = GuaranteeVersion
 		return planLaplace(m.Head, m.Comparison), nil
 	}
 	return m, nil
@@ -98,6 +105,9 @@ func planThresholdout(s Spec) (Mechanism, error) {
 func readThresholdout(text []byte) (Mechanism, error) {
 	m, err := ReadAs[forcedRuns](text)
 	if err == nil && m.(*forcedRuns).Form == FormLaplace {
+		if m.Common().Version != GuaranteeVersion {
+			return nil, errHead
+		}
 		return ReadAs[laplace](text)
 	}
 	return m, err
@@ -125,25 +135,42 @@ func (m *forcedRuns) runs() bounds.ForcedRuns {
 // Release implements [Mechanism] (Science 2015): the training mean while |training - holdout| <= T + N(0,
 // sigma^2), with fresh noise for each comparison; else the holdout mean + N(0, sigma^2), for a token.
 func (m *forcedRuns) Release(s State, in Input, from Noise) (Output, Memory, error) {
-	runs := m.runs()
-	sampling := runs.Sampling(s.Questions, s.Tokens)
 	eta := noise.RoundedNormal(from.Answer("compare", s.Tokens, m.Sigma), steps(m.Sigma, m.N))
 	if !in.beyond(steps(m.Threshold, m.N), eta) {
 		value := in.Training.value(0)
-		u := runs.ComparisonNoise()
-		return Output{Value: value, Source: FromTraining, Interval: around(value, m.Threshold+u+sampling, boundForcedRuns,
-			map[string]float64{"threshold": m.Threshold, "noise": u, "sampling_and_adaptivity": sampling})}, s.Memory, nil
+		return Output{Value: value, Source: FromTraining, Interval: m.interval(s, value, FromTraining)}, s.Memory, nil
 	}
 	xi := noise.RoundedNormal(from.Answer("release", s.Tokens, m.Sigma), steps(m.Sigma, m.N))
 	value := in.Holdout.value(xi)
-	z := runs.ReleaseNoise()
-	return Output{Value: value, Source: FromHoldout, Tokens: 1, Interval: around(value, z+sampling, boundForcedRuns,
-		map[string]float64{"noise": z, "sampling_and_adaptivity": sampling})}, s.Memory, nil
+	return Output{Value: value, Source: FromHoldout, Tokens: 1, Interval: m.interval(s, value, FromHoldout)}, s.Memory, nil
+}
+
+// interval is that of an answer from the training part, which the comparison keeps within the threshold and its noise of the holdout mean, or from the holdout, which is within the noise of its
+// release. Sampling adds Hoeffding's deviation or, narrower for means far from one half, Chernoff's at the same level.
+func (m *forcedRuns) interval(s State, value float64, source Source) *Interval {
+	runs := m.runs()
+	sampling, u := runs.Sampling(s.Questions, s.Tokens), runs.ComparisonNoise()
+	near, parts := m.Threshold+u, map[string]float64{"threshold": m.Threshold, "noise": u}
+	if source == FromHoldout {
+		near = runs.ReleaseNoise()
+		parts = map[string]float64{"noise": near}
+	}
+	parts["sampling_and_adaptivity"] = sampling
+	i := around(value, near+sampling, boundForcedRuns, parts)
+	if m.Version == GuaranteeVersion {
+		return i
+	}
+	if low, high := runs.Within(value-near-gridError, value+near+gridError, s.Questions, s.Tokens); low > i.Low || high < i.High {
+		i.Low, i.High = max(low, i.Low), min(high, i.High)
+		i.Bound += "+chernoff"
+		parts["sampling_and_adaptivity"] = max(0, max(i.High-value, value-i.Low)-near)
+	}
+	return i
 }
 
 // Preview implements [Mechanism].
 func (m *forcedRuns) Preview(s State, value float64) *Interval {
-	return around(value, m.runs().Pass(s.Questions, s.Tokens), boundForcedRuns, nil)
+	return m.interval(s, value, FromTraining)
 }
 
 // Promise implements [Mechanism].
@@ -159,12 +186,7 @@ func (m *forcedRuns) At(s State, o Output, level float64) (low, high float64, ok
 	if !ok {
 		return 0, 0, false
 	}
-	runs := (&forcedRuns{h, m.Comparison}).runs()
-	width := runs.Pass(s.Questions, s.Tokens)
-	if o.Source == FromHoldout {
-		width = runs.Fail(s.Questions, s.Tokens)
-	}
-	return around(o.Value, width, "", nil).ends()
+	return (&forcedRuns{h, m.Comparison}).interval(s, o.Value, o.Source).ends()
 }
 
 // beyond reports whether |training mean - holdout mean| exceeds the threshold plus noise, all exact: both means times

@@ -22,6 +22,7 @@ type Mechanism interface {
 // has, and over the training part for mechanisms that compare.
 type Input struct {
 	Training, Holdout Mean
+	Binary            bool   // by its form the row function has no value but 0 and 1
 	Guess             *Guess // of mechanisms that take one: the analyst's own, or nil
 	Promise           *Borne // of mechanisms that check them: what the question promises, or nil
 }

@@ -75,6 +75,7 @@ type Output struct {
 	// Promise is what the answer says of its question's promise; nil where there was none.
 	Promise *Kept
 
+	count *int64      // of split, of a yes/no mean: how many units say yes
 	found Finding     // of guess_and_check: all that the answer says of the holdout
 	last  *lastAnswer // of a last answer: what it is read from
 }

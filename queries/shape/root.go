@@ -129,6 +129,11 @@ func (e *Equation) OfRows() {
 	e.Square = &rowfn.Function{Value: rowfn.Mul(u, u), Lo: 0, Hi: 1, Where: e.A.Where}
 }
 
+// Binary says that a row function has no value but 0 and 1 at any unit, by its form: of single rows alone that is known.
+func (p *Plan) Binary(function int) bool {
+	return p.single && function < len(p.Functions) && isBinary(p.Functions[function])
+}
+
 // isBinary says that a function of one row has no value but the ends of its range.
 func isBinary(f rowfn.Function) bool {
 	if f.Value == nil || f.Value.Type == rowfn.Condition {

@@ -23,12 +23,23 @@ type ForcedRuns struct {
 // Sampling is tol_{j,f}: the deviation of any holdout mean that the analyst may ask for next from its expectation, after
 // asked questions of which f failed.
 func (r ForcedRuns) Sampling(asked, failed int64) float64 {
-	n := float64(r.N)
+	return math.Sqrt(r.level(asked, failed) / (2 * float64(r.N)))
+}
+
+// level is that at which a deviation must be improbable over a fresh sample: for the union over the prefixes, and for what failures released.
+func (r ForcedRuns) level(asked, failed int64) float64 {
 	prefixes := math.Log(6*float64(r.Questions)*float64(r.Tokens+1)/r.Beta) + logBinomial(asked, failed)
 	if failed == 0 {
-		return math.Sqrt(prefixes / (2 * n)) // nothing was released: Hoeffding's inequality and the union
+		return prefixes // nothing was released
 	}
-	return deviation(n, prefixes, float64(failed)*information(n, r.Release))
+	return AdaptiveLevel(float64(r.N), prefixes, float64(failed)*information(float64(r.N), r.Release))
+}
+
+// Within is the interval for the expectation of a question whose holdout mean is between low and high, by Chernoff's inequality at the level at which Sampling is Hoeffding's: each end
+// stands for the same event at the same probability, whatever the mean is.
+func (r ForcedRuns) Within(low, high float64, asked, failed int64) (from, to float64) {
+	n, level := float64(r.N), r.level(asked, failed)
+	return chernoffLow(n, low, level), chernoffHigh(n, high, level)
 }
 
 // deviation is the least t whose Hoeffding tail e^(-2nt^2) is as improbable as AdaptiveLevel asks for.
