@@ -180,7 +180,7 @@ const smallBody = 64 << 10
 // half of what there is.
 func (a *API) room(c *gin.Context, limit int64) (release func(), err error) {
 	size := c.Request.ContentLength
-	if size < 0 {
+	if size < 0 || encodingOf(c.Request) != "" {
 		size = limit // it is not known
 	}
 	if size = min(size, limit); size <= smallBody {
@@ -273,7 +273,7 @@ func (a *API) readBody(c *gin.Context, limit int64) ([]byte, error) {
 	if c.Request.ContentLength > limit {
 		return nil, bodyProblem(&http.MaxBytesError{Limit: limit})
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, limit))
+	body, err := readDecoded(encodingOf(c.Request), http.MaxBytesReader(c.Writer, c.Request.Body, limit), limit)
 	if err != nil {
 		return nil, bodyProblem(err)
 	}
@@ -286,7 +286,10 @@ func (a *API) readBody(c *gin.Context, limit int64) ([]byte, error) {
 func bodyProblem(err error) *Problem {
 	var large *http.MaxBytesError
 	var network net.Error
+	var encoded *encodingError
 	switch {
+	case errors.As(err, &encoded):
+		return problem(classes[holdout.Malformed], "the body is not %s, which Content-Encoding says, or it is cut off", encoded.encoding)
 	case errors.As(err, &large):
 		p := problem(classes[holdout.TooLarge], "the body is larger than %d bytes", large.Limit)
 		p.members = map[string]any{"limit": large.Limit}
@@ -300,8 +303,8 @@ func bodyProblem(err error) *Problem {
 // acceptsJSON refuses bodies that say they are something else. What curl -d says by itself is let through: a body that
 // is no JSON will be found out.
 func acceptsJSON(r *http.Request) *Problem {
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return problem(unsupportedMedia, "the body must not be compressed")
+	if encoding := encodingOf(r); encoding != "" && !slices.Contains(encodings, encoding) {
+		return problem(unsupportedMedia, "the body is encoded as %q; it may be %s, or not encoded", encoding, strings.Join(encodings, " or "))
 	}
 	t := r.Header.Get("Content-Type")
 	if t == "" {

@@ -89,7 +89,10 @@ func (w *weights) read(pointer string, o, form map[string]any) {
 	for _, column := range sortedKeys(all) {
 		at := pointer + "/weights/" + escape(column)
 		if texts, ok := all[column].(map[string]any); ok {
-			weightForms[column] = w.byText(at, column, texts)
+			null := w.nullText(pointer+"/impute/"+escape(column), texts, imputed[column])
+			if weightForms[column] = w.byText(at, column, texts, null); null != nil {
+				nullForms[column] = *null
+			}
 		} else {
 			null := w.r.number(pointer+"/impute/"+escape(column), imputed[column], 0)
 			if null != 0 {
@@ -103,8 +106,8 @@ func (w *weights) read(pointer string, o, form map[string]any) {
 		}
 	}
 	for _, column := range sortedKeys(imputed) {
-		if _, number := all[column].(map[string]any); number || all[column] == nil {
-			w.r.add(pointer+"/impute/"+escape(column), "is no column with a weight for its number")
+		if all[column] == nil {
+			w.r.add(pointer+"/impute/"+escape(column), "is no column with a weight")
 		}
 	}
 	if form["weights"] = weightForms; len(nullForms) > 0 {
@@ -153,8 +156,21 @@ func (w *weights) column(pointer, column string, in any, null float64) any {
 	return form
 }
 
+// nullText is the text that a null of a text column counts as, one of those with a weight; nil where it counts 0.
+func (w *weights) nullText(pointer string, texts map[string]any, in any) *string {
+	if in == nil {
+		return nil
+	}
+	text, ok := in.(string)
+	if _, weighs := texts[text]; !ok || !weighs {
+		w.r.add(pointer, "must be a text that has a weight: what a null counts as")
+		return nil
+	}
+	return &text
+}
+
 // byText makes a feature for each output, whose value is the weight itself.
-func (w *weights) byText(pointer, column string, in map[string]any) any {
+func (w *weights) byText(pointer, column string, in map[string]any, null *string) any {
 	form := map[string]any{}
 	if w.texts += len(w.outputs); w.texts > MaxTexts {
 		w.r.add(pointer, "there are more than %d text columns, counted for each class", MaxTexts)
@@ -172,12 +188,19 @@ func (w *weights) byText(pointer, column string, in map[string]any) any {
 		}
 		if w.linear != nil {
 			indicator := Feature{Column: column, Texts: map[string]float64{text: 1}}
+			if null != nil && *null == text {
+				indicator.Null = 1
+			}
 			w.linear.Parameters = append(w.linear.Parameters, Parameter{Name: fmt.Sprintf("%s=%s", column, text), Feature: indicator, Weight: list[0]})
 		}
 	}
 	for k := range tables {
 		w.outputs[k].terms = append(w.outputs[k].terms, term{feature: len(w.model.features), weight: 1})
-		w.model.features = append(w.model.features, Feature{Column: column, Texts: tables[k]})
+		f := Feature{Column: column, Texts: tables[k]}
+		if null != nil {
+			f.Null = tables[k][*null]
+		}
+		w.model.features = append(w.model.features, f)
 	}
 	return form
 }

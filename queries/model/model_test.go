@@ -17,14 +17,14 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 		Linear *struct {
 			Intercept float64
 			Weights   map[string]any
-			Impute    map[string]float64
+			Impute    map[string]any
 			Link      string
 		}
 		Softmax *struct {
 			Classes    []any
 			Intercepts []float64
 			Weights    map[string]any
-			Impute     map[string]float64
+			Impute     map[string]any
 		}
 		Trees *struct {
 			Trees   [][]any
@@ -103,20 +103,23 @@ func softmax(z []float64) []float64 {
 }
 
 // product is weight times cell, of output k; -1 for a model with one output.
-func product(weight, cell any, null float64, k int) float64 {
+func product(weight, cell, null any, k int) float64 {
 	if texts, ok := weight.(map[string]any); ok {
+		if cell == nil {
+			cell = null
+		}
 		text, _ := cell.(string)
 		if cell == nil || texts[text] == nil {
 			return 0
 		}
-		return product(texts[text], 1.0, 0, k)
+		return product(texts[text], 1.0, nil, k)
 	}
 	if list, ok := weight.([]any); ok {
 		weight = list[k]
 	}
 	x, ok := cell.(float64)
 	if !ok {
-		x = null
+		x, _ = null.(float64)
 	}
 	return weight.(float64) * x
 }
@@ -183,6 +186,9 @@ func drawModel(t *rapid.T) string {
 		nulls := map[string]any{}
 		if w["y"] != nil {
 			nulls["y"] = drawNumber.Draw(t, "null")
+		}
+		if w["s"] != nil && rapid.Bool().Draw(t, "null text") {
+			nulls["s"] = "OAK"
 		}
 		return nulls
 	}
@@ -345,6 +351,8 @@ func TestOverflow(t *testing.T) {
 
 func TestCanonical(t *testing.T) {
 	for _, c := range [][2]string{
+		{`{"softmax":{"impute":{"a":"x"},"weights":{"a":{"y":[2,0],"x":[0,1e0]}},"classes":["p","q"]}}`,
+			`{"softmax":{"classes":["p","q"],"impute":{"a":"x"},"intercepts":[0,0],"weights":{"a":{"x":[0,1],"y":[2,0]}}}}`},
 		{`{"linear":{"weights":{"b":1e0,"a":{"y":2,"x":-0.0}},"link":"identity","intercept":0,"impute":{"b":0}}}`, `{"linear":{"weights":{"a":{"x":0,"y":2},"b":1}}}`},
 		{`{"linear":{"intercept":-0.2,"weights":{"distance":1e-3},"link":"logit","impute":{"distance":5.0}}}`,
 			`{"linear":{"impute":{"distance":5},"intercept":-0.2,"link":"logit","weights":{"distance":0.001}}}`},
@@ -387,7 +395,8 @@ func TestRefused(t *testing.T) {
 		`{"linear":{"weights":{"a":1e151}}}`:   "must lie within",
 		`{"linear":{"weights":{"a":1e999}}}`:   "must lie within",
 		`{"linear":{"weights":{"a":1},"impute":{"b":1}}}`:            "/linear/impute/b: is no column",
-		`{"linear":{"weights":{"a":{"x":1}},"impute":{"a":1}}}`:      "/linear/impute/a: is no column",
+		`{"linear":{"weights":{"a":{"x":1}},"impute":{"a":1}}}`:      "/linear/impute/a: must be a text that has a weight",
+		`{"linear":{"weights":{"a":{"x":1}},"impute":{"a":"y"}}}`:    "/linear/impute/a: must be a text that has a weight",
 		`{"linear":{"weights":{"a":1},"link":"softmax"}}`:            "/linear/link: must be one of [identity logit]",
 		`{"softmax":{"classes":["a"],"weights":{}}}`:                 "/softmax/classes: must be a list of 2 to",
 		`{"softmax":{"classes":["a","a"],"weights":{}}}`:             "/softmax/classes/1: occurs twice",

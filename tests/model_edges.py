@@ -1,0 +1,150 @@
+"""Fits models as people have them, exports each, and prints what the library predicts for rows at the edges, one JSON object a line.
+
+Edges are nulls, texts that were never seen, numbers at the exported thresholds and their neighbours, and numbers that single precision rounds to another side.
+"""
+
+import json
+import sys
+import warnings
+
+import lightgbm
+import numpy as np
+import pandas
+import xgboost
+from sklearn import ensemble, linear_model, tree
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, RobustScaler, StandardScaler
+
+import holdoutd_models
+
+warnings.filterwarnings("ignore")
+rng = np.random.default_rng(5)
+N = 1000
+a, b = rng.normal(size=N) * 3 + 1, rng.standard_t(4, N) * 100
+data = pandas.DataFrame({"a": a, "b": b, "c": rng.integers(0, 12, N).astype(float)})
+data["s"] = rng.choice(["SFO", "OAK", "é", "JFK", "LGA", "rare one", "rare two"], N, p=[0.3, 0.25, 0.2, 0.1, 0.13, 0.01, 0.01]).astype(object)
+data["t"] = rng.choice(["x", "y", "z"], N).astype(object)
+score = 0.6 * a + 0.004 * b + 1.2 * np.isin(data.s, ["SFO", "LGA"]) - 0.8 * (data.t == "y") * (a > 0)
+data["y"] = score * 10 + rng.normal(size=N)
+data["late"] = score + rng.logistic(size=N) > 0.5
+data["kind"] = np.choose(np.digitize(score + rng.normal(size=N), [-1, 1]), ["low", "mid", "top"]).astype(object)
+data.loc[rng.random(N) < 0.1, "a"] = np.nan
+data.loc[rng.random(N) < 0.1, "b"] = np.nan
+data.loc[rng.random(N) < np.where(data.late, 0.5, 0.02), "c"] = np.nan  # nulls that tell something, so that some splits are into nulls and all numbers
+data.loc[rng.random(N) < 0.1, "s"] = None
+NUMBERS, TEXTS = ["a", "b", "c"], ["s", "t"]
+
+
+def thresholds(model, column):
+    """The numbers at which an exported model splits a column."""
+    splits = [n for t in model.get("trees", {}).get("trees", []) for n in t if isinstance(n, list) and n and n[0] == column]
+    return sorted({n[1] for n in splits if not isinstance(n[1], list) and abs(n[1]) < 1e100})
+
+
+def edges(model):
+    """Rows of the table, and rows at the edges of the model."""
+    rows = data.sample(120, random_state=1)[NUMBERS + TEXTS].to_dict("records")
+    for column in NUMBERS:
+        found = thresholds(model, column)
+        for t in [found[i] for i in sorted(rng.choice(len(found), min(12, len(found)), replace=False))] if found else []:
+            for x in (t, np.nextafter(t, np.inf), np.nextafter(t, -np.inf), float(np.float32(t))):
+                rows.append({**rows[rng.integers(120)], column: float(x)})
+        for x in (np.nan, 0.0, -0.0, 1e-40, 1e30, -1e30, 0.1, float(np.float32(0.1))):
+            rows.append({**rows[rng.integers(120)], column: x})
+    for column in TEXTS:
+        for text in ("never seen", "", None, "rare one"):
+            rows.append({**rows[rng.integers(120)], column: text})
+    rows.append(dict.fromkeys(NUMBERS, np.nan) | dict.fromkeys(TEXTS, None))
+    return pandas.DataFrame(rows)
+
+
+def tell(name, exported, predicted, rows, tolerance, scores):
+    null = lambda v: None if v is None or v != v else v
+    predicted = np.asarray(predicted, dtype=float)
+    print(json.dumps({"name": name, "model": exported, "rows": [{k: null(v) for k, v in r.items()} for r in rows.to_dict("records")],
+                      "predicted": predicted.reshape(len(rows), -1).tolist(), "tolerance": tolerance, "scores": scores}))
+
+
+def check(name, model, columns=NUMBERS + TEXTS, label="late", tolerance=0.0, prepare=lambda t: t, scores=None, texts=None):
+    """scores says how the library gives raw scores, which are compared instead of probabilities."""
+    model.fit(prepare(data[columns]), data[label])
+    exported = holdoutd_models.export(model, list(prepare(data[columns]).columns), texts)
+    rows = edges(exported)
+    x = prepare(rows[columns])
+    if scores:
+        predicted = scores(model, x)
+    elif label == "y":
+        predicted = model.predict(x)
+    else:
+        predicted = model.predict_proba(x)
+        predicted = predicted[:, 1] if predicted.shape[1] == 2 else predicted
+    tell(name, exported, predicted, rows, tolerance, bool(scores))
+    return sum(n[1] == holdoutd_models.LARGEST for t in exported.get("trees", {}).get("trees", []) for n in t if isinstance(n, list) and isinstance(n[0], str))
+
+
+def categories(table):
+    """Text columns as pandas categories, as LightGBM wants them; what was never seen is null, as pandas has it."""
+    known = {c: sorted(data[c].dropna().unique()) for c in TEXTS}
+    return table.assign(**{c: pandas.Categorical(table[c], categories=known[c]) for c in table.columns if c in known})
+
+
+raw = lambda m, x: m.predict(x, raw_score=True)
+one_hot = lambda *number_steps, **o: ColumnTransformer([("n", make_pipeline(SimpleImputer(strategy="median"), *number_steps), NUMBERS),
+                                                        ("t", OneHotEncoder(**{"handle_unknown": "ignore", **o}), TEXTS)])
+filled = ColumnTransformer([("t", make_pipeline(SimpleImputer(strategy="constant", fill_value="missing"), OneHotEncoder(handle_unknown="ignore")), ["s"]),
+                            ("one", OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=50, drop="first"), [4]),
+                            ("n", make_pipeline(MinMaxScaler(), SimpleImputer(strategy="constant", fill_value=0.5)), slice("a", "b"))], remainder="passthrough")
+coded = lambda *steps: ColumnTransformer([("t", make_pipeline(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2), *steps), TEXTS),
+                                          ("n", "passthrough", NUMBERS)])
+drop_c = ColumnTransformer([("no", "drop", ["c"]), ("t", OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=4), ["s"]), ("n", make_pipeline(RobustScaler(), SimpleImputer()), ["a", "b"])])
+
+LIGHT = dict(n_estimators=10, verbose=-1, min_child_samples=5, num_leaves=15)
+split_nulls = 0
+for seed in range(3):  # nulls: 12 of 40 such models have a split into nulls and all numbers
+    split_nulls += check(f"lightgbm with nulls {seed}", lightgbm.LGBMClassifier(**LIGHT, random_state=seed, colsample_bytree=0.5, use_missing=True), NUMBERS, scores=raw)
+assert split_nulls > 0, "no model of this test splits into nulls and all numbers"
+check("lightgbm regression with nulls", lightgbm.LGBMRegressor(**LIGHT), NUMBERS, "y")
+check("lightgbm categories", lightgbm.LGBMClassifier(**LIGHT, min_data_per_group=5, cat_smooth=1), scores=raw, prepare=categories)
+check("lightgbm categories of classes", lightgbm.LGBMClassifier(**{**LIGHT, "n_estimators": 6}, min_data_per_group=5, cat_smooth=1), label="kind", scores=raw, prepare=categories)
+check("lightgbm one category column first", lightgbm.LGBMRegressor(**LIGHT, max_cat_to_onehot=1, min_data_per_group=1, cat_smooth=0), ["s", "a"], "y", prepare=categories)
+check("lightgbm behind one-hot", make_pipeline(one_hot(MinMaxScaler()), lightgbm.LGBMClassifier(**LIGHT)), scores=raw)
+check("lightgbm behind codes", make_pipeline(coded(), lightgbm.LGBMClassifier(**LIGHT)), scores=raw)
+# XGBoost and single precision: sums of leaves are the library's but for the order and precision of its additions.
+margin = lambda m, x: (m.steps[-1][1] if hasattr(m, "steps") else m).predict(m[:-1].transform(x) if hasattr(m, "steps") else x, output_margin=True)
+check("xgboost with nulls", xgboost.XGBClassifier(n_estimators=8, max_depth=4), NUMBERS, scores=margin, tolerance=2e-6)
+check("xgboost behind one-hot", make_pipeline(one_hot(StandardScaler(), sparse_output=False), xgboost.XGBClassifier(n_estimators=8, max_depth=4)), scores=margin, tolerance=2e-6)
+check("tree behind scalers", make_pipeline(one_hot(StandardScaler()), tree.DecisionTreeClassifier(max_depth=8)))
+check("forest behind one-hot with nulls as a category", make_pipeline(one_hot(), ensemble.RandomForestClassifier(6, max_depth=7, random_state=0)), tolerance=1e-15)
+check("forest behind a mixed transformer", make_pipeline(filled, ensemble.ExtraTreesClassifier(6, max_depth=7, random_state=0)), tolerance=1e-15)
+check("boosting behind codes", make_pipeline(coded(MaxAbsScaler()), SimpleImputer(), ensemble.GradientBoostingClassifier(n_estimators=15, random_state=0)), tolerance=1e-14)
+check("histogram boosting behind a scaler", make_pipeline(MinMaxScaler(), ensemble.HistGradientBoostingRegressor(max_iter=8)), NUMBERS, "y", tolerance=1e-12)
+check("regression tree without a column", make_pipeline(drop_c, tree.DecisionTreeRegressor(max_depth=8)), label="y")
+# Linear models: the steps are folded into the weights, so sums are rounded elsewhere.
+linear = lambda name, model, **more: check(name, model, tolerance=1e-9, **more)
+logit = lambda m, x: m.decision_function(x)
+linear("logistic behind one-hot", make_pipeline(one_hot(StandardScaler()), linear_model.LogisticRegression(max_iter=2000)))
+linear("logistic behind min and max", make_pipeline(one_hot(MinMaxScaler(), drop="first"), linear_model.LogisticRegression(max_iter=2000)))
+linear("softmax behind one-hot", make_pipeline(one_hot(StandardScaler()), linear_model.LogisticRegression(max_iter=2000)), label="kind")
+linear("logistic behind a mixed transformer", make_pipeline(filled, SimpleImputer(), linear_model.LogisticRegression(max_iter=2000)))
+linear("ridge behind a transformer that drops", make_pipeline(drop_c, linear_model.Ridge()), label="y")
+linear("ridge behind codes", make_pipeline(coded(), SimpleImputer(), StandardScaler(), linear_model.Ridge()), label="y")
+
+# What cannot be exported says what to do.
+refused = [
+    (make_pipeline(MinMaxScaler(clip=True), tree.DecisionTreeRegressor()), NUMBERS, "clip"),
+    (make_pipeline(SimpleImputer(), __import__("sklearn.decomposition").decomposition.PCA(2), linear_model.Ridge()), NUMBERS, "predictions"),
+    (make_pipeline(SimpleImputer(add_indicator=True), linear_model.Ridge()), NUMBERS, "add_indicator"),
+    (make_pipeline(SimpleImputer(), __import__("sklearn.neighbors").neighbors.KNeighborsRegressor()), NUMBERS, "predictions"),
+    (make_pipeline(OneHotEncoder(handle_unknown="ignore"), linear_model.Ridge()), ["c"], "text column"),
+    (lightgbm.LGBMRegressor(**LIGHT, zero_as_missing=True), NUMBERS, "zero_as_missing"),
+]
+for model, columns, want in refused:
+    try:
+        holdoutd_models.export(model.fit(data[columns], data["y"]), columns)
+    except ValueError as e:
+        if want not in str(e):
+            sys.exit(f"{model} is refused without a word of {want}: {e}")
+        continue
+    sys.exit(f"{model} was exported")

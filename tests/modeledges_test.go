@@ -1,0 +1,115 @@
+//go:build python
+
+package tests
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/queries/model"
+)
+
+// TestModelEdges: for models as people have them, of scikit-learn, XGBoost and LightGBM, the exported model predicts what the library does, row by row, where they could
+// part: nulls, unseen texts, numbers at thresholds and beside them, numbers that single precision rounds. Where a model's tolerance is 0 it is to the last bit.
+func TestModelEdges(t *testing.T) {
+	python := os.Getenv("HOLDOUTD_PYTHON")
+	if python == "" {
+		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
+	}
+	exporter, err := filepath.Abs("../python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, read := range []string{"model_edges.py", "../python/holdoutd_models.py"} { // go test then knows what the result is of
+		if _, err := os.ReadFile(read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := exec.Command(python, "model_edges.py")
+	script.Env = append(os.Environ(), "PYTHONPATH="+exporter)
+	var failure bytes.Buffer
+	script.Stderr = &failure
+	out, err := script.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, failure.Bytes())
+	}
+	models := 0
+	lines := bufio.NewScanner(bytes.NewReader(out))
+	lines.Buffer(nil, len(out)+1)
+	for ; lines.Scan(); models++ {
+		var said struct {
+			Name      string
+			Model     json.RawMessage
+			Rows      []map[string]any
+			Predicted [][]float64
+			Tolerance float64
+			Scores    bool // predicted are the scores, not the predictions
+		}
+		if err := json.Unmarshal(lines.Bytes(), &said); err != nil {
+			t.Fatal(err)
+		}
+		m, err := model.Parse(said.Model)
+		if err != nil {
+			t.Errorf("%s: %v", said.Name, err)
+			continue
+		}
+		wrong := 0
+		for i, row := range said.Rows {
+			got := predict(m, row, said.Scores)
+			for k, want := range said.Predicted[i] {
+				if math.Abs(got[k]-want) > said.Tolerance*max(1, math.Abs(want)) || math.IsNaN(got[k]) {
+					if wrong++; wrong <= 3 {
+						t.Errorf("%s: row %d %v, output %d: %v, the library says %v", said.Name, i, row, k, got[k], want)
+					}
+				}
+			}
+		}
+		if wrong > 3 {
+			t.Errorf("%s: %d more", said.Name, wrong-3)
+		}
+	}
+	if models < 20 {
+		t.Errorf("%d models were compared", models)
+	}
+}
+
+// predict is the model at a row of a table.
+func predict(m *model.Model, row map[string]any, scores bool) []float64 {
+	var in []float64
+	for _, f := range m.Features() {
+		x := math.NaN()
+		switch cell := row[f.Column].(type) {
+		case nil:
+			if f.Texts != nil {
+				x = f.Null
+			}
+		case string:
+			x = f.Texts[cell]
+		case float64:
+			x = cell
+		}
+		in = append(in, x)
+	}
+	if !scores {
+		return m.Predict(in)
+	}
+	features, out := make([][]float64, len(in)), make([][]float64, m.Scorer().Outputs())
+	for i := range in {
+		features[i] = in[i : i+1]
+	}
+	for k := range out {
+		out[k] = make([]float64, 1)
+	}
+	m.Scorer().Block(out, features)
+	flat := make([]float64, len(out))
+	for k := range out {
+		flat[k] = out[k][0]
+	}
+	return flat
+}
