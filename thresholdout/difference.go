@@ -37,18 +37,14 @@ func (d DifferenceSums) Plan(by Planning) (Check, error) {
 	if by.Guess != nil {
 		return nil, errors.New("thresholdout: a difference takes no guess and no half-width of its own")
 	}
-	var c moments.DifferenceCheck
-	for _, group := range []struct {
-		sums RootSums
-		plan *moments.Check
-	}{{d.First, &c.First}, {d.Second, &c.Second}} {
-		plan, err := moments.PlanWith(group.sums.training(group.sums.mean()), by.N, by.Deviations)
-		if err != nil {
-			return nil, err
-		}
-		*group.plan = plan
+	apart, joint, err := moments.PlanDifference(d.First.training(d.First.mean()), d.Second.training(d.Second.mean()), by.N, by.Deviations)
+	if err != nil {
+		return nil, err
 	}
-	return differenceCheck{c}, nil
+	if c := (differenceCheck{apart}); halfWidth(c.Expected(), by.Level) < halfWidth(differenceCheck{joint}.Expected(), by.Level) {
+		return c, nil
+	}
+	return differenceCheck{joint}, nil
 }
 
 // differenceCheck is the [Check] of a difference.
@@ -82,8 +78,11 @@ func (f differenceFinding) Value() float64 {
 
 // Margin implements [Finding]: both groups' together.
 func (f differenceFinding) Margin() float64 {
-	if f.Failed() {
+	switch {
+	case f.Failed():
 		return 0
+	case f.check.Both != nil:
+		return float64(f.check.Both[f.Rank-1].Away) / 2 / float64(grid)
 	}
 	return float64(f.check.First.Ranks[f.Rank-1].Away+f.check.Second.Ranks[f.Rank-1].Away) / 2 / float64(grid)
 }

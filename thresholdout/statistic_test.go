@@ -108,6 +108,9 @@ func TestStatisticLaws(t *testing.T) {
 			if h, ok := in.Holdout.Value(); ok && (h < i.Low-1e-8 || h > i.High+1e-8) {
 				t.Fatalf("the holdout's own value %v is not in %+v", h, i)
 			}
+			if h, ok := in.Holdout.Value(); ok && !out.found.Failed() && math.Abs(h-out.Value) > out.Margin+1e-8 {
+				t.Fatalf("%v passed for %v, farther off than %v", out.Value, h, out.Margin)
+			}
 			if narrow := !out.found.Failed() && !out.found.Wide(); narrow && (out.Value != value || !reflect.DeepEqual(i, expected)) {
 				t.Fatalf("%v %+v, expected %v %+v", out.Value, i, value, expected)
 			}

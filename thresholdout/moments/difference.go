@@ -3,6 +3,8 @@ package moments
 import (
 	"fmt"
 	"math"
+	"math/big"
+	"slices"
 )
 
 // Group is what an answer says of one group, for the interval of a difference.
@@ -56,7 +58,49 @@ func DifferenceHigh(first, second Group, level float64) float64 {
 // DifferenceCheck is the check of one question about the difference of the means of two groups. No unit may be in both: the caller sees to
 // it by the form of the conditions; sums cannot show it. The ranks of both groups are one chain, so that both pass at the same rank or
 // the question fails.
-type DifferenceCheck struct{ First, Second Check }
+type DifferenceCheck struct {
+	First, Second Check
+	Both          []BothRank // of each rank; nil: ranks say nothing of both groups together
+}
+
+// BothRank is what a pass says of both groups together. It is a chain as the ranks of each are.
+type BothRank struct {
+	Away int64    // the difference of the means is at most so far from that of the guesses, in steps of 2^-30
+	Most [2]int64 // at most so many units satisfy each condition
+}
+
+// boxRoom is how much wider each group's own margin is where both have one together: so wide that a guess of the difference hardly ever fails by it.
+const boxRoom = 1.25
+
+// PlanDifference is the check of the next question about a holdout of n units, without and with what a pass says of both groups together. The second's intervals are the
+// narrower ones unless a group has few units.
+func PlanDifference(first, second Training, n int64, z float64) (apart, joint DifferenceCheck, err error) {
+	for _, group := range []struct {
+		Training
+		plan *Check
+	}{{first, &apart.First}, {second, &apart.Second}} {
+		if *group.plan, err = PlanWith(group.Training, n, z); err != nil {
+			return apart, joint, err
+		}
+	}
+	joint.First, joint.Second = apart.First, apart.Second
+	joint.First.Ranks, joint.Second.Ranks = slices.Clone(apart.First.Ranks), slices.Clone(apart.Second.Ranks)
+	for l := range joint.First.Ranks {
+		a, b := &joint.First.Ranks[l], &joint.Second.Ranks[l]
+		joint.Both = append(joint.Both, BothRank{Away: int64(math.Ceil(math.Hypot(float64(a.Away), float64(b.Away)))), Most: [2]int64{first.most(n, a.Units), second.most(n, b.Units)}})
+		a.Away, b.Away = int64(min(boxRoom*float64(a.Away), grid)), int64(min(boxRoom*float64(b.Away), grid))
+	}
+	return apart, joint, nil
+}
+
+// most is as much above the expected units of the holdout as least is below.
+func (t Training) most(n, least int64) int64 {
+	if t.Units == 0 {
+		return n
+	}
+	expected := float64(n) * float64(t.Units) / float64(t.All)
+	return min(n, int64(math.Ceil(2*expected))-least)
+}
 
 // DifferenceOutcome is what is known of the holdout after a question about a difference.
 type DifferenceOutcome struct {
@@ -78,8 +122,14 @@ func (c DifferenceCheck) Valid() error {
 			return fmt.Errorf("moments: a difference is of two means under disjoint conditions; one has no condition")
 		}
 	}
-	if c.First.N != c.Second.N || len(c.First.Ranks) != len(c.Second.Ranks) {
+	if c.First.N != c.Second.N || len(c.First.Ranks) != len(c.Second.Ranks) || c.Both != nil && len(c.Both) != len(c.First.Ranks) {
 		return fmt.Errorf("moments: groups of one holdout with as many ranks each are needed")
+	}
+	for l, r := range c.Both {
+		if r.Away < 0 || r.Away > 2*grid || r.Most[0] < c.First.Ranks[l].Units || r.Most[1] < c.Second.Ranks[l].Units ||
+			l > 0 && (r.Away < c.Both[l-1].Away || r.Most[0] < c.Both[l-1].Most[0] || r.Most[1] < c.Both[l-1].Most[1]) {
+			return fmt.Errorf("moments: rank %d of both groups together has no such margins, or says more than the one before it: %+v", l+1, r)
+		}
 	}
 	return nil
 }
@@ -101,7 +151,7 @@ func (c DifferenceCheck) Outcome(first, second Sums) (o DifferenceOutcome, err e
 		return s.Units > 0 && s.Units >= r.Units && s.near(g.Guess, r.Away) && s.steady(r.Variance)
 	}
 	for l := range c.First.Ranks {
-		if holds(c.First, first, c.First.Ranks[l]) && holds(c.Second, second, c.Second.Ranks[l]) {
+		if holds(c.First, first, c.First.Ranks[l]) && holds(c.Second, second, c.Second.Ranks[l]) && (c.Both == nil || c.together(first, second, c.Both[l])) {
 			return DifferenceOutcome{Rank: l + 1}, nil
 		}
 	}
@@ -113,6 +163,19 @@ func (c DifferenceCheck) Outcome(first, second Sums) (o DifferenceOutcome, err e
 		o.Loss++
 	}
 	return o, nil
+}
+
+// together says whether both groups' sums satisfy what a rank says of both, exactly: |S1 N2 - S2 N1 - (G1-G2) N1 N2| <= Away N1 N2.
+func (c DifferenceCheck) together(first, second Sums, r BothRank) bool {
+	if first.Units > r.Most[0] || second.Units > r.Most[1] {
+		return false
+	}
+	product := func(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
+	units := product(first.Units, second.Units)
+	off := product(first.Sum, second.Units)
+	off.Sub(off, product(second.Sum, first.Units))
+	off.Sub(off, new(big.Int).Mul(units, big.NewInt(c.First.Guess-c.Second.Guess)))
+	return off.Abs(off).Cmp(units.Mul(units, big.NewInt(r.Away))) <= 0
 }
 
 // lost says whether the sums satisfy what a failure of rank t, not the last, says.
@@ -130,7 +193,14 @@ func (c DifferenceCheck) Interval(o DifferenceOutcome, level float64) (low, high
 		// The cells of two groups are no chain. With the cell of the group that has fewer of them fixed, those of the other are one.
 		level += failedLevel - passLevel + math.Log(failureRanks*float64(min(c.First.Cells, c.Second.Cells)))
 	}
-	return max(-1, DifferenceLow(first, second, level)-2*gridError), min(1, DifferenceHigh(first, second, level)+2*gridError)
+	if c.Both != nil && !o.Failed() {
+		r, guess := c.Both[o.Rank-1], c.First.Guess-c.Second.Guess
+		most := [2]float64{float64(r.Most[0]), float64(r.Most[1])}
+		low, high = BothLow(first, second, most, float64(guess-r.Away)/grid, level), BothHigh(first, second, most, float64(guess+r.Away)/grid, level)
+	} else {
+		low, high = DifferenceLow(first, second, level), DifferenceHigh(first, second, level)
+	}
+	return max(-1, low-2*gridError), min(1, high+2*gridError)
 }
 
 func (c Check) group(rank int, cell int64, loss int) (g Group) {

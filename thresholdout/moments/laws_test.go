@@ -208,13 +208,13 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%s: %+v", name, o)
 		}
 	}
-	wrong := DifferenceCheck{good, good}
+	wrong := DifferenceCheck{First: good, Second: good}
 	if _, err := wrong.Outcome(sums, sums); err == nil {
 		t.Error("a difference of means over all units is taken for one of disjoint groups")
 	}
 	partial := good
 	partial.Partial = true
-	if _, err := (DifferenceCheck{partial, partial}).Outcome(sums, sums); err == nil {
+	if _, err := (DifferenceCheck{First: partial, Second: partial}).Outcome(sums, sums); err == nil {
 		t.Error("six units in disjoint groups of three")
 	}
 }

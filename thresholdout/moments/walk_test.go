@@ -178,7 +178,7 @@ func TestDifferenceSharesAddUp(t *testing.T) {
 	g := Check{N: 5000, Partial: true, Guess: grid / 2, Ranks: []Rank{{grid / 50, squares / 16, 2000}}, Cells: 8}
 	h := g
 	h.Cells = 32
-	c := DifferenceCheck{g, h}
+	c := DifferenceCheck{First: g, Second: h}
 	read := func(o DifferenceOutcome) float64 {
 		low, _ := c.Interval(o, level)
 		first, second := g.group(o.Rank, o.Cells[0], o.Loss), h.group(o.Rank, o.Cells[1], o.Loss)
