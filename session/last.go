@@ -16,12 +16,12 @@ func (s *Session) Played(state thresholdout.State, plan *queries.Plan) *queries.
 	if !s.Guarantee.Last(state) {
 		return plan
 	}
-	return lastForm(plan)
+	return s.lastForm(plan)
 }
 
 // Forms are the plans as which a question may be released, in whatever state it is asked.
 func (s *Session) Forms(plan *queries.Plan) []*queries.Plan {
-	switch last := lastForm(plan); {
+	switch last := s.lastForm(plan); {
 	case last == plan || !s.Guarantee.HasLast():
 		return []*queries.Plan{plan}
 	case s.Guarantee.Rounds == 1:
@@ -37,10 +37,13 @@ func (s *Session) ReadsTraining() bool {
 }
 
 // lastForm is a plan as its last answer is released: by its statistics, where each of them has such an answer. A selection remains one, for it names its
-// candidate at the price of one question, and a vector does, whose many means cost few questions.
-func lastForm(plan *queries.Plan) *queries.Plan {
+// candidate at the price of one question.
+func (s *Session) lastForm(plan *queries.Plan) *queries.Plan {
+	if s.Unlike && plan.Checks != nil && plan.Checks.Alike {
+		return plan
+	}
 	for _, r := range plan.Releases() {
-		if r.Kind != shape.Number {
+		if r.Kind == shape.Select {
 			return plan
 		}
 	}
@@ -58,8 +61,16 @@ func hasLast(declared shape.Statistic) bool {
 	switch d := declared.(type) {
 	case *shape.Equation:
 		return d.Whole
+	case *shape.Tally:
+		return true
 	}
 	return false
+}
+
+// batchOnly reports whether a question can be asked where all questions are of one batch, and in no other rounds: a search, which there is none of where its points are
+// all read at once, or what is known by its statistics alone.
+func (s *Session) batchOnly(plan *queries.Plan) bool {
+	return s.Guarantee.HasLast() && (plan.Sequential() || plan.Checked())
 }
 
 // askLast releases a question by its statistics, all at once.

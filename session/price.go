@@ -25,6 +25,9 @@ func (s *Session) Price(plan *queries.Plan) Price {
 	if p.Rounds > 0 {
 		price.Rounds = 1
 	}
+	if s.batchOnly(plan) {
+		plan = s.lastForm(plan)
+	}
 	for _, r := range plan.Releases() {
 		switch {
 		case !p.Together() || r.Kind == queries.Number:

@@ -59,14 +59,18 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 	for i, q := range questions {
 		plans[i] = s.Played(state, q.Plan)
 	}
-	onHoldout, err := read(ctx, holdout, plans, s.Guarantee.Last(state))
+	role := holdoutPart
+	if s.Guarantee.Last(state) {
+		role = lastPart
+	}
+	onHoldout, err := read(ctx, holdout, plans, role)
 	if err != nil {
 		return nil, err
 	}
 	onTraining := make([]PartSums, len(plans))
 	switch {
 	case s.Guarantee.UsesTraining():
-		if onTraining, err = read(ctx, training, plans, true); err != nil {
+		if onTraining, err = read(ctx, training, plans, trainingPart); err != nil {
 			return nil, err
 		}
 	case s.Guarantee.Last(state) && training != nil:
@@ -97,7 +101,7 @@ func planned(ctx context.Context, training Source, plans []*queries.Plan, into [
 	if len(some) == 0 {
 		return nil
 	}
-	parts, err := read(ctx, training, some, true)
+	parts, err := read(ctx, training, some, trainingPart)
 	if err != nil {
 		return err
 	}
@@ -119,7 +123,7 @@ func (s *Session) suggested(ctx context.Context, questions []*Question, training
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	parts, err := read(ctx, training, plans, true)
+	parts, err := read(ctx, training, plans, trainingPart)
 	if err != nil {
 		return nil, err
 	}
@@ -130,8 +134,21 @@ func (s *Session) suggested(ctx context.Context, questions []*Question, training
 	return all, nil
 }
 
-// read sums what plans need of one part in one pass. sampled says that it is the training part, by which margins are planned.
-func read(ctx context.Context, part Source, plans []*queries.Plan, sampled bool) ([]PartSums, error) {
+// role is what a part is summed for.
+type role uint8
+
+const (
+	holdoutPart  role = iota // to be compared with what is planned
+	lastPart                 // the holdout, where nothing is chosen after: to be read by itself
+	trainingPart             // to plan by
+)
+
+// sampled says that all is summed that a sample has to say of its question.
+func (r role) sampled() bool { return r != holdoutPart }
+
+// read sums what plans need of one part in one pass.
+func read(ctx context.Context, part Source, plans []*queries.Plan, role role) ([]PartSums, error) {
+	sampled := role.sampled()
 	var all rowfn.Batch
 	for _, plan := range plans {
 		all.Join(plan.Pass(sampled))
@@ -148,7 +165,7 @@ func read(ctx context.Context, part Source, plans []*queries.Plan, sampled bool)
 		return nil, err
 	}
 	var half rowfn.Sums
-	if h := Halves(plans); !sampled && len(h.Functions) > 0 {
+	if h := Halves(plans); role != trainingPart && len(h.Functions) > 0 {
 		if half.Values, err = part.Sums(ctx, h.Functions, 0, n/2); err != nil {
 			return nil, err
 		}
@@ -165,7 +182,7 @@ func read(ctx context.Context, part Source, plans []*queries.Plan, sampled bool)
 			continue
 		}
 		for _, declared := range plan.Statistics() {
-			statistic, err := statisticOf(declared, &own, &half, n, sampled)
+			statistic, err := statisticOf(declared, &own, &half, n, role)
 			if err != nil {
 				return nil, err
 			}
@@ -210,7 +227,7 @@ func TrainingSums(ctx context.Context, plan *queries.Plan, training Source) (Par
 	if training == nil || plan.HoldoutOnly {
 		return PartSums{}, nil
 	}
-	parts, err := read(ctx, training, []*queries.Plan{plan}, true)
+	parts, err := read(ctx, training, []*queries.Plan{plan}, trainingPart)
 	if err != nil {
 		return PartSums{}, err
 	}

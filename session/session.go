@@ -81,12 +81,12 @@ func wrong(pointer, format string, args ...any) error {
 func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question, error) {
 	p, plan := s.Guarantee, s.form(plan)
 	switch {
-	case plan.Checked() && !p.ChecksStatistics():
-		return nil, wrong("/type", "the mechanism %s of this holdout has no answer to a %s; guess_and_check has", p.Mechanism, query.Type())
 	case plan.Checked() && s.Unlike && plan.Checks != nil && plan.Checks.Alike:
 		return nil, wrong("/type", "the units of this holdout are known to differ, and an interval of a %s is for units of one population", query.Type())
-	}
-	if plan.Sequential() && p.Rounds > 0 {
+	case s.batchOnly(plan) && p.Rounds == 1 && s.lastForm(plan).Checked():
+	case plan.Checked() && !p.ChecksStatistics():
+		return nil, wrong("/type", "the mechanism %s of this holdout has no answer to a %s; guess_and_check has, and gaussian with rounds=1", p.Mechanism, query.Type())
+	case plan.Sequential() && p.Rounds > 0:
 		return nil, wrong("/type", "%s cannot be asked in rounds: its search chooses each step from earlier answers, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
 	}
 	for _, r := range plan.Releases() {

@@ -12,9 +12,10 @@ import (
 
 // statisticOf is what a part of n units says to a statistic that a plan declares: of the next of the sums that one pass made, in the order of
 // [queries.Plan.Pass]. half has those of the holdout's first half, of
-// statistics that need them. sampled says that it is the training part. It is the one place where what the language declares and what mechanisms check meet: a new kind of
+// statistics that need them. It is the one place where what the language declares and what mechanisms check meet: a new kind of
 // statistic has a line here.
-func statisticOf(declared shape.Statistic, sums, half *rowfn.Sums, n int64, sampled bool) (thresholdout.Statistic, error) {
+func statisticOf(declared shape.Statistic, sums, half *rowfn.Sums, n int64, role role) (thresholdout.Statistic, error) {
+	sampled := role.sampled()
 	batch := declared.Batch()
 	if sampled {
 		batch = declared.Sampled()
@@ -34,10 +35,10 @@ func statisticOf(declared shape.Statistic, sums, half *rowfn.Sums, n int64, samp
 		return thresholdout.DifferenceSums{First: rootOf(d.First, own.Cut(first), n, sampled), Second: rootOf(d.Second, own, n, sampled)}, nil
 	case *shape.Tally:
 		var first rowfn.Sums
-		if d.Halves() && !sampled {
+		if d.Halves() && role != trainingPart {
 			first = half.Cut(batch)
 		}
-		return tallyOf(d, own.Values, first.Values, n, sampled)
+		return tallyOf(d, own.Values, first.Values, n, role == trainingPart)
 	case *shape.Joint:
 		return jointOf(d, own, n, sampled), nil
 	}

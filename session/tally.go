@@ -13,7 +13,7 @@ import (
 
 // tallyOf are the counts of a tally over a part of n units. half are the sums of the first half of the holdout's units, of a tally that is [shape.Halved]; the
 // training part has no halves, and plans by all its pairs of units.
-func tallyOf(t *shape.Tally, sums, half []int64, n int64, sampled bool) (thresholdout.Statistic, error) {
+func tallyOf(t *shape.Tally, sums, half []int64, n int64, training bool) (thresholdout.Statistic, error) {
 	if t.Kind == shape.Quantile {
 		q := thresholdout.QuantileSums{All: n, P: t.P, Exact: t.Exact}
 		q.Units, q.Below, q.Upto = t.Ladder(sums, n)
@@ -29,7 +29,7 @@ func tallyOf(t *shape.Tally, sums, half []int64, n int64, sampled bool) (thresho
 		p.Sums, err = pairs.AUCDifference(t.Tables(sums))
 	default:
 		first, second := t.Table(sums), t.Table(sums)
-		if p.Whole = sampled; !sampled {
+		if p.Whole = training; !training {
 			rest := make([]int64, len(sums))
 			for i := range rest {
 				rest[i] = sums[i] - half[i]

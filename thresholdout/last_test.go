@@ -314,3 +314,38 @@ func TestLastAnswersNeedALastRound(t *testing.T) {
 		t.Error("six questions of a round of five")
 	}
 }
+
+// TestLastQuantilesAreNested: what counts say at a lower level is within what they say at a higher one, of all units and under a condition. Red for bets that follow the level.
+func TestLastQuantilesAreNested(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const rungs = 300
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 34))
+		units := rapid.Int64Range(1, 400).Draw(t, "units")
+		q := QuantileSums{All: 400, P: rapid.Float64Range(0.01, 0.99).Draw(t, "p"), Exact: units == 400, Units: units * grid,
+			Below: make([]int64, rungs), Upto: make([]int64, rungs)}
+		for range units {
+			at := r.IntN(rungs)
+			for i := range rungs {
+				if at < i {
+					q.Below[i] += grid
+				}
+				if at <= i {
+					q.Upto[i] += grid
+				}
+			}
+		}
+		by := LastPlanning{N: 400, Questions: 1, Level: rapid.Float64Range(1, 10).Draw(t, "planned level")}
+		training := q
+		training.Units = rapid.Int64Range(1, 400).Draw(t, "units of the training part") * grid
+		reading, err := q.ReadLast(training, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		level := rapid.Float64Range(0.1, 15).Draw(t, "level")
+		low, high := reading.Interval(level)
+		wideLow, wideHigh := reading.Interval(level + rapid.Float64Range(0, 5).Draw(t, "more"))
+		if wideLow > low || wideHigh < high {
+			t.Fatalf("[%v, %v], and [%v, %v] at a higher level", low, high, wideLow, wideHigh)
+		}
+	})
+}

@@ -12,7 +12,7 @@ func (r RootSums) ReadLast(training LastStatistic, by LastPlanning) (Reading, er
 	if training != nil {
 		same, ok := training.(RootSums)
 		if !ok {
-			return Reading{}, otherStatistic(nil, training)
+			return Reading{}, otherLast(r, training)
 		}
 		t = &same
 	}

@@ -3,6 +3,7 @@ package moments
 import (
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -311,6 +312,50 @@ func TestBatchLemma(t *testing.T) {
 		further := r + (s.Mean-r)*rapid.Float64Range(0, 1).Draw(t, "further")
 		if above := became(further); above > capital+1e-9*(1+math.Abs(capital)) {
 			t.Fatalf("at %v the bets became e^%v, at %v e^%v", further, above, r, capital)
+		}
+	})
+}
+
+// TestSeriesLemma: what four moments say of a bet is no more than what it made of the sample, at small stakes nearly as much, on both sides. Red for a third moment
+// with the wrong sign.
+func TestSeriesLemma(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var sums Sums
+		var third, fourth Wide
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 51))
+		var values []float64
+		for range rapid.IntRange(5, 40).Draw(t, "units") {
+			x := r.Float64()
+			steps := int64(0.5 * x * x * x * x * grid) // skewed
+			square := (steps*steps + grid/2) / grid
+			values = append(values, float64(steps)/grid)
+			sums.Units, sums.Sum = sums.Units+1, sums.Sum+steps
+			sums.Squares.AddSquare(steps)
+			third.AddProduct(steps, square)
+			fourth.AddProduct(square, square)
+		}
+		two, four := sums.Sample(), sums.SampleWith(third, fourth)
+		if rapid.Bool().Draw(t, "the other side") {
+			two, four = two.mirror(), four.mirror()
+			for i, x := range values {
+				values[i] = 1 - x
+			}
+		}
+		at := four.Mean * rapid.Float64Range(0.5, 0.99).Draw(t, "r/mean")
+		stake := math.Exp(-rapid.Float64Range(1, 5).Draw(t, "-ln of the stake"))
+		grown := 0.0
+		for _, x := range values {
+			grown += math.Log1p(stake*(x-at)) / float64(len(values))
+		}
+		got := four.grown(at, stake)
+		if got > grown+1e-12 {
+			t.Fatalf("at %v a bet is said to have grown by %v, and grew by %v", at, got, grown)
+		}
+		if got < two.grown(at, stake) {
+			t.Fatalf("four moments say less than two: %v", got)
+		}
+		if short := grown - got; short > math.Pow(stake, 4)+1e-7 {
+			t.Fatalf("at %v a bet of %v grew by %v, and is said to have by %v", at, stake, grown, got)
 		}
 	})
 }

@@ -163,6 +163,12 @@ func (c Check) Exact(s Sums, level float64) (low, high float64, err error) {
 	return max(0, low-slack), min(1, high+slack), nil
 }
 
+// Foreseen is Exact of a sample with this mean of which the planned statement is true.
+func (c Check) Foreseen(mean, level float64) (low, high float64) {
+	low, high = c.statement().Interval(mean, mean, level, false)
+	return max(0, low-slack), min(1, high+slack)
+}
+
 // Training is what the training part tells of a pair kernel.
 type Training struct {
 	H, V1, V0, V float64 // as of [Sums.Moments]

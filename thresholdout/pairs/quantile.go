@@ -1,6 +1,7 @@
 package pairs
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -98,6 +99,9 @@ type Quantile struct {
 	// Planned is how many units are expected to count, of a condition or by shares; 0 where all units count, each as 0 or 1. What is promised does not depend on how
 	// good the expectation is.
 	Planned int64
+	// PlannedLevel is the level that a bet on these is best for; 0 is the one that is read at. A quantile that is read at several levels names one, so that what is
+	// printed at a lower level is within what is printed at a higher one.
+	PlannedLevel float64
 }
 
 // QuantileCounts are what a scan of the holdout tells, in parts of a unit: over the units of the question, N parts of them, how many are below each
@@ -144,35 +148,42 @@ func (q Quantile) Outcome(c QuantileCounts, level float64) (QuantileOutcome, err
 	if err := q.Valid(); err != nil {
 		return QuantileOutcome{}, err
 	}
+	innermost, err := q.Innermost(c, level)
+	if err != nil {
+		return QuantileOutcome{}, err
+	}
+	for l, r := range q.Ranks {
+		if r.Low <= innermost.Low && r.High >= innermost.High {
+			return QuantileOutcome{Rank: l + 1, Span: r}, nil
+		}
+	}
+	return QuantileOutcome{Span: innermost}, nil
+}
+
+// Innermost is the shortest span of points that may be printed at a level, and so all that these counts say. Ranks are not looked at.
+func (q Quantile) Innermost(c QuantileCounts, level float64) (Span, error) {
 	if len(c.Below) != len(q.Points) || len(c.Upto) != len(q.Points) || c.N < 0 || c.Unit < 1 {
-		return QuantileOutcome{}, fmt.Errorf("pairs: %d and %d counts for %d points", len(c.Below), len(c.Upto), len(q.Points))
+		return Span{}, fmt.Errorf("pairs: %d and %d counts for %d points", len(c.Below), len(c.Upto), len(q.Points))
 	}
 	for i := range c.Below {
 		if c.Below[i] < 0 || c.Upto[i] < c.Below[i] || c.Upto[i] > c.N || i > 0 && c.Below[i] < c.Upto[i-1] {
-			return QuantileOutcome{}, fmt.Errorf("pairs: counts at point %d are those of no %d units", i, c.N)
+			return Span{}, fmt.Errorf("pairs: counts at point %d are those of no %d units", i, c.N)
 		}
 	}
 	most, least := q.thresholds(c, level)
 	last := len(q.Points) - 1
-	from := func(i int) bool { return i == 0 || c.Below[i] <= most } // a range's end needs no check
-	to := func(j int) bool { return j == last || c.Upto[j] >= least }
-	for l, r := range q.Ranks {
-		if from(r.Low) && to(r.High) {
-			return QuantileOutcome{Rank: l + 1, Span: r}, nil
-		}
-	}
-	o := QuantileOutcome{Span: Span{0, last}}
+	s := Span{0, last} // a range's end needs no check
 	for i := range q.Points {
-		if from(i) {
-			o.Span.Low = i
+		if c.Below[i] <= most {
+			s.Low = i
 		}
 	}
 	for j := last; j >= 0; j-- {
-		if to(j) {
-			o.Span.High = j
+		if c.Upto[j] >= least {
+			s.High = j
 		}
 	}
-	return o, nil
+	return s, nil
 }
 
 // thresholds are those of these counts, in parts of a unit.
@@ -184,7 +195,7 @@ func (q Quantile) thresholds(c QuantileCounts, level float64) (most, least int64
 	// Values are rounded to parts, to the nearest: in doubt less may be printed.
 	units, rounding := (float64(c.N)-float64(c.Units))/float64(c.Unit), float64(2*c.Units+1)
 	end := func(p float64) int64 {
-		k := betOn(q.Planned, p, level).most(units, level)*float64(c.Unit) - rounding
+		k := betOn(q.Planned, p, cmp.Or(q.PlannedLevel, level)).most(units, level)*float64(c.Unit) - rounding
 		if k < 0 {
 			return -1
 		}
