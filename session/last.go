@@ -58,10 +58,8 @@ func (s *Session) lastForm(plan *queries.Plan) *queries.Plan {
 
 // hasLast says whether the statistic that is declared is a thresholdout.LastStatistic.
 func hasLast(declared shape.Statistic) bool {
-	switch d := declared.(type) {
-	case *shape.Equation:
-		return d.Whole
-	case *shape.Tally:
+	switch declared.(type) {
+	case *shape.Equation, *shape.Difference, *shape.Tally:
 		return true
 	}
 	return false

@@ -122,6 +122,11 @@ func textbooks() []textbook {
 	revenue := func(s shop, high float64) func(i int) (float64, bool) {
 		return func(i int) (float64, bool) { return min(s.revenue[i], high), true }
 	}
+	both := func(s shop, of func(i int) float64) float64 {
+		a := s.spread(func(i int) (float64, bool) { return of(i), s.treated[i] })
+		b := s.spread(func(i int) (float64, bool) { return of(i), !s.treated[i] })
+		return math.Hypot(a, b)
+	}
 	loss := func(s shop, i int) float64 {
 		p := min(max(s.score[i], 0.02), 0.98)
 		if s.churn[i] {
@@ -148,6 +153,10 @@ func textbooks() []textbook {
 		{"churn of the treated", `{"type":"fraction","of":"churn","where":"treated"}`, func(s shop) float64 {
 			return s.spread(func(i int) (float64, bool) { return number(s.churn[i]), s.treated[i] })
 		}, [3]float64{1.28, 1.21, 1.46}},
+		{"A/B, churn", `{"type":"difference","of":"churn","between":["treated"]}`, func(s shop) float64 { return both(s, func(i int) float64 { return number(s.churn[i]) }) }, [3]float64{1.3, 1.3, 1.5}},
+		{"A/B, revenue in [0,1000]", `{"type":"difference","of":"revenue","range":[0,1000],"between":["treated"]}`, func(s shop) float64 {
+			return both(s, func(i int) float64 { return min(s.revenue[i], 1000) })
+		}, [3]float64{1.4, 1.4, 1.6}},
 		{"median revenue", `{"type":"median","of":"revenue","range":[0,200]}`, func(s shop) float64 {
 			return 0.5 / math.Sqrt(float64(len(s.score))) / (math.Exp(-3.3) / 1.4 / math.Sqrt(2*math.Pi)) // by its density at the median
 		}, [3]float64{1.15, 1.15, 1.15}},
@@ -219,10 +228,10 @@ func TestAlikeLastAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, unlike := range []bool{false, true} {
-		for _, body := range []string{textbooks()[9].body, `{"type":"kendall","x":"score","y":"revenue","edges_x":[0.2,0.5],"edges_y":[20,60]}`} {
+		for _, body := range []string{textbooks()[len(textbooks())-1].body, `{"type":"kendall","x":"score","y":"revenue","edges_x":[0.2,0.5],"edges_y":[20,60]}`} {
 			l := &Local{Session: Session{Guarantee: p, Noise: Seeded(1), Unlike: unlike}, Schema: schema, Holdout: holdout, Training: training}
 			a, err := l.Ask(context.Background(), []byte(body))
-			if kendall := body != textbooks()[9].body; unlike && kendall {
+			if kendall := body != textbooks()[len(textbooks())-1].body; unlike && kendall {
 				var wrong *WrongError
 				if !errors.As(err, &wrong) {
 					t.Errorf("%s of units that differ: %v", body, err)

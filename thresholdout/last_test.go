@@ -315,7 +315,7 @@ func TestLastAnswersNeedALastRound(t *testing.T) {
 	}
 }
 
-// TestLastQuantilesAreNested: what counts say at a lower level is within what they say at a higher one, of all units and under a condition. Red for bets that follow the level.
+// TestLastQuantilesAreNested: what counts say at a lower level is within what they say at a higher one, of all units and under a condition.
 func TestLastQuantilesAreNested(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const rungs = 300

@@ -78,3 +78,78 @@ func (r *RootSums) lastBatch(by LastPlanning) (moments.Batch, moments.Sample, er
 	b, err := moments.PlanBatch(mean, min(variance, 0.25), units, by.Level)
 	return b, moments.NewSample(mean, variance, units), err
 }
+
+// ReadLast implements [LastStatistic]: bets on both groups at once.
+func (d DifferenceSums) ReadLast(training LastStatistic, by LastPlanning) (Reading, error) {
+	var first, second *RootSums
+	if training != nil {
+		t, ok := training.(DifferenceSums)
+		if !ok {
+			return Reading{}, otherLast(d, training)
+		}
+		first, second = &t.First, &t.Second
+	}
+	return d.reading(first, second, d.First.sample(), d.Second.sample(), by)
+}
+
+// ExpectLast implements [LastStatistic].
+func (d DifferenceSums) ExpectLast(by LastPlanning) (Reading, error) {
+	a, b, share := d.First.sample(), d.Second.sample(), float64(by.N)/float64(max(d.First.All, 1))
+	a.Units, b.Units = a.Units*share, b.Units*share
+	return d.reading(&d.First, &d.Second, a, b, by)
+}
+
+func (d DifferenceSums) reading(first, second *RootSums, a, b moments.Sample, by LastPlanning) (Reading, error) {
+	one, _, err := first.lastBatch(by)
+	if err != nil {
+		return Reading{}, err
+	}
+	other, _, err := second.lastBatch(by)
+	if err != nil {
+		return Reading{}, err
+	}
+	bets := moments.PlanBatchDifference(one, other, by.Level)
+	value, ok := d.Value()
+	if !ok {
+		value = 0.5
+	}
+	return Reading{Value: value, Bound: MethodSample, Interval: func(level float64) (low, high float64) {
+		low, high = bets.Interval(a, b, level)
+		return (1 + low) / 2, (1 + high) / 2
+	}}, nil
+}
+
+// ReadLast implements [LastStatistic].
+func (w WeightedSums) ReadLast(training LastStatistic, by LastPlanning) (Reading, error) {
+	var planned moments.Sample
+	if training != nil {
+		t, ok := training.(WeightedSums)
+		if !ok {
+			return Reading{}, otherLast(w, training)
+		}
+		planned = t.Sample()
+	}
+	return w.reading(planned, w.Sample(), by)
+}
+
+// ExpectLast implements [LastStatistic].
+func (w WeightedSums) ExpectLast(by LastPlanning) (Reading, error) {
+	expected := w.Sample()
+	expected.Units *= float64(by.N) / float64(max(w.Units, 1))
+	return w.reading(w.Sample(), expected, by)
+}
+
+// reading is planned by the sample of the training part; by the middle where that has none.
+func (w WeightedSums) reading(planned, sample moments.Sample, by LastPlanning) (Reading, error) {
+	mean, variance := 0.5, 0.0
+	if planned.Units > 0 {
+		mean, variance = planned.Mean, min(planned.Variance, 0.25)
+	}
+	batch, err := moments.PlanBatch(mean, variance, float64(by.N), by.Level)
+	if err != nil {
+		return Reading{}, err
+	}
+	return Reading{Value: float64(w.mean()) / float64(grid), Bound: MethodSample, Interval: func(level float64) (low, high float64) {
+		return batch.Interval(sample, level)
+	}}, nil
+}
