@@ -24,7 +24,7 @@ func (s *Session) Forms(plan *queries.Plan) []*queries.Plan {
 	switch last := s.lastForm(plan); {
 	case last == plan || !s.Guarantee.HasLast():
 		return []*queries.Plan{plan}
-	case s.Guarantee.Rounds == 1:
+	case s.Guarantee.AllLast():
 		return []*queries.Plan{last}
 	default:
 		return []*queries.Plan{plan, last}

@@ -83,7 +83,7 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 	switch {
 	case plan.Checked() && s.Unlike && plan.Checks != nil && plan.Checks.Alike:
 		return nil, wrong("/type", "the units of this holdout are known to differ, and an interval of a %s is for units of one population", query.Type())
-	case s.batchOnly(plan) && p.Rounds == 1 && s.lastForm(plan).Checked():
+	case s.batchOnly(plan) && p.AllLast() && s.lastForm(plan).Checked():
 	case plan.Checked() && !p.ChecksStatistics():
 		return nil, wrong("/type", "the mechanism %s of this holdout has no answer to a %s; guess_and_check has, and gaussian with rounds=1", p.Mechanism, query.Type())
 	case plan.Sequential() && p.Rounds > 0:

@@ -1,13 +1,17 @@
 package thresholdout
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
-// Last implements [Lasts]: in the last round, where answers have no noise.
-func (m *gaussian) Last(s State) bool { return m.Rounds > 0 && s.Rounds == m.Rounds-1 }
+// Last implements [Lasts]: in the last round, where answers have no noise, and of a single question. The last of several that are asked one by one is exact too, but may be asked while
+// others are in flight, so that it is not known which one it is when its rows are read.
+func (m *gaussian) Last(s State) bool {
+	return m.Rounds > 0 && s.Rounds == m.Rounds-1 || m.LastExact && m.Questions == 1
+}
 
 // lastLevel is the level of a last answer with so many plain answers' shares, read as own reads it. A plain answer of the last round is
 // missed on one side with probability at most e^(-2nW²) over a fresh sample (Hoeffding), W its half-width: any event of such a probability has its share.
@@ -36,7 +40,7 @@ func (m *gaussian) ExpectedLast(s State, training LastStatistic, shares float64)
 }
 
 func (m *gaussian) lastPlanning(s State, shares float64) LastPlanning {
-	return LastPlanning{N: m.N, Questions: m.Questions, Level: m.lastLevel(s, m, shares), Plain: m.HalfWidth}
+	return LastPlanning{N: m.N, Questions: m.Questions, Level: m.lastLevel(s, m, shares)}
 }
 
 func (m *gaussian) last(s State, r Reading, shares float64) Output {
@@ -53,13 +57,10 @@ type lastAnswer struct {
 
 // lastInterval is that of a last answer, for a guarantee whose own level is own's.
 func (m *gaussian) lastInterval(s State, own *gaussian, a *lastAnswer) *Interval {
-	if a.Plain {
-		return m.interval(s, a.Value)
-	}
 	level := m.lastLevel(s, own, a.shares)
-	i := &Interval{Bound: a.Bound}
+	i := &Interval{Bound: cmp.Or(a.Bound, m.bound())}
 	i.Low, i.High = a.Interval(level)
-	if a.Whole {
+	if a.Whole && a.shares >= 1 { // a plain answer's cut has a share of its own, of one question
 		m.cut(s, a.Value, i)
 	}
 	half := max(i.High-a.Value, a.Value-i.Low)

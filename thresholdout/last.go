@@ -36,7 +36,6 @@ type LastPlanning struct {
 	N         int64   // units of the holdout
 	Questions int64   // of the guarantee
 	Level     float64 // at which the answer is read
-	Plain     float64 // the half-width of a plain answer
 }
 
 // Reading is a last answer. Its intervals are of a fixed question: at the level E each end misses with probability at most e^-E over a fresh
@@ -44,9 +43,8 @@ type LastPlanning struct {
 type Reading struct {
 	Value    float64
 	Interval func(level float64) (low, high float64)
-	Bound    string
-	Whole    bool // it is the mean over all units of a function with values in [0,1], so that a plain answer's interval holds too
-	Plain    bool // that is planned to be the narrower: Interval is nil
+	Bound    string // "" is that of plain answers
+	Whole    bool   // it is the mean over all units of a function with values in [0,1], so that what cuts a plain answer's interval cuts this one
 }
 
 // StepLast answers with all statistics of one question at once, which cost price questions together and share what those have of the probability of error.
@@ -92,8 +90,11 @@ func (g Guarantee) Last(s State) bool {
 // HasLast reports whether there is a state in which answers are last ones.
 func (g Guarantee) HasLast() bool {
 	_, ok := g.own.(Lasts)
-	return ok && g.Rounds > 0
+	return ok && g.Rounds > 0 || g.AllLast()
 }
+
+// AllLast reports whether all answers are last ones: those of a batch fixed beforehand, or of a single question.
+func (g Guarantee) AllLast() bool { return g.Last(State{}) }
 
 // ExpectedLast is what one of count statistics of a question of this price would say if the holdout were as the training part is.
 func (g Guarantee) ExpectedLast(s State, training LastStatistic, price int64, count int) (Output, error) {

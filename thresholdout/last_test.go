@@ -349,3 +349,32 @@ func TestLastQuantilesAreNested(t *testing.T) {
 		}
 	})
 }
+
+// TestCutsNeedAWholeShare: of numbers that share the share of one question none is cut as a plain answer is, whose cut has a share of one question by itself. Red where every mean over all units is.
+func TestCutsNeedAWholeShare(t *testing.T) {
+	const n = 400
+	p := must(t, Spec{Mechanism: Gaussian, N: n, Training: n, Questions: 10, Rounds: 1})
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = []float64{0, 0.02}[i%2]
+	}
+	few := rootOfValues(values, false)
+	in := []LastInput{{Holdout: few}, {Holdout: few}, {Holdout: few}} // without a training part nothing but the range is known
+	several, _, err := StepLast(p, State{}, in, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, _, err := StepLast(p, State{}, in[:1], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cut := one[0].Interval.Bound; cut != MethodRounds+"+chernoff" {
+		t.Errorf("a mean near 0 by itself is read by %s", cut)
+	}
+	want := 0.01 + math.Sqrt(math.Log(2*3*10/(0.9*0.05))/(2*n))
+	for _, out := range several {
+		if math.Abs(out.Interval.High-want) > 1e-6 || out.Interval.Bound != MethodRounds {
+			t.Errorf("one of three: %+v, want it up to %v", out.Interval, want)
+		}
+	}
+}

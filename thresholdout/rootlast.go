@@ -51,16 +51,17 @@ func (r RootSums) reading(training *RootSums, s moments.Sample, count int64, by 
 		}
 		return out, nil
 	}
-	if training == nil && !r.Partial {
-		out.Plain, out.Interval = true, nil // nothing says how much the function varies
-		return out, nil
-	}
 	batch, expected, err := training.lastBatch(by)
 	if err != nil {
 		return Reading{}, err
 	}
-	if low, high := batch.Interval(expected, by.Level); !r.Partial && high-low >= 2*by.Plain {
-		out.Plain = true
+	// A plain answer's interval is that of values of which nothing but the range is known (Hoeffding). Which of the two serves is decided by the training part alone.
+	width := func(level float64) float64 { return math.Sqrt(level / (2 * float64(by.N))) }
+	if low, high := batch.Interval(expected, by.Level); !r.Partial && (training == nil || high-low >= 2*width(by.Level)) {
+		out.Bound = ""
+		out.Interval = func(level float64) (low, high float64) {
+			return max(0, out.Value-width(level)-gridError), min(1, out.Value+width(level)+gridError)
+		}
 		return out, nil
 	}
 	out.Interval = func(level float64) (low, high float64) { return batch.Interval(s, level) }
