@@ -59,7 +59,7 @@ func (s *Session) lastForm(plan *queries.Plan) *queries.Plan {
 // hasLast says whether the statistic that is declared is a thresholdout.LastStatistic.
 func hasLast(declared shape.Statistic) bool {
 	switch declared.(type) {
-	case *shape.Equation, *shape.Difference, *shape.Tally:
+	case *shape.Equation, *shape.Difference, *shape.Tally, *shape.Joint:
 		return true
 	}
 	return false

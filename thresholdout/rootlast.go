@@ -154,3 +154,50 @@ func (w WeightedSums) reading(planned, sample moments.Sample, by LastPlanning) (
 		return batch.Interval(sample, level)
 	}}, nil
 }
+
+// ReadLast implements [LastStatistic]: each mean by its own sample, with its share of the probability of error.
+func (j JointSums) ReadLast(training LastStatistic, by LastPlanning) (Reading, error) {
+	var planned JointSums
+	if training != nil {
+		var ok bool
+		if planned, ok = training.(JointSums); !ok || len(planned.Means) != len(j.Means) {
+			return Reading{}, otherLast(j, training)
+		}
+	}
+	return j.reading(by, func(i int, by LastPlanning) (Reading, error) {
+		if training == nil {
+			return j.Means[i].ReadLast(nil, by)
+		}
+		return j.Means[i].ReadLast(planned.Means[i], by)
+	})
+}
+
+// ExpectLast implements [LastStatistic].
+func (j JointSums) ExpectLast(by LastPlanning) (Reading, error) {
+	return j.reading(by, func(i int, by LastPlanning) (Reading, error) { return j.Means[i].ExpectLast(by) })
+}
+
+func (j JointSums) reading(by LastPlanning, mean func(i int, by LastPlanning) (Reading, error)) (Reading, error) {
+	means := make([]Reading, len(j.Means))
+	at := func(i int, level float64) float64 { return level - math.Log(j.Shares[i]) }
+	for i := range means {
+		own := by
+		own.Level = at(i, by.Level)
+		var err error
+		if means[i], err = mean(i, own); err != nil {
+			return Reading{}, err
+		}
+	}
+	made := func(level float64) Known {
+		known := make([]Known, len(means))
+		for i, m := range means {
+			known[i].Value = m.Value
+			known[i].Low, known[i].High = m.Interval(at(i, level))
+		}
+		return j.Make(known, by.N)
+	}
+	return Reading{Value: made(by.Level).Value, Bound: MethodSample, Interval: func(level float64) (low, high float64) {
+		m := made(level)
+		return m.Low, m.High
+	}}, nil
+}
