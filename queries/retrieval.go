@@ -104,11 +104,11 @@ func (q *retrieval) compile(c *compiler) *Plan {
 		of, among, name, value, in = truth, picked, "precision, which is the fraction of "+said.truth+",", said.truth, said.picked
 	case f1:
 		of, among = rowfn.And(truth, picked), rowfn.Or(truth, picked)
-		value, in = "both "+said.truth+" and "+said.picked, "any of "+said.truth+" and "+said.picked+" holds"
-		name = "fraction of rows in which both hold"
+		value, in = fmt.Sprintf("(%s) and (%s)", said.truth, said.picked), fmt.Sprintf("(%s) or (%s)", said.truth, said.picked)
+		name = "fraction of " + value
 	}
 	if where != nil {
-		among, in = rowfn.And(among, where), in+" and "+q.Where.Canonical()
+		among, in = rowfn.And(among, where), fmt.Sprintf("(%s) and (%s)", in, q.Where.Canonical())
 	}
 	p := shape.Average(RowFunction{Value: of, Lo: 0, Hi: 1}, among, c.rowVotes(q.Weight))
 	c.sayAmong(p, name, "1 where "+value+", else 0", in, q.Weight)
@@ -133,7 +133,12 @@ func (q *retrieval) positive(c *compiler) (truth, picked *rowfn.Node, said retri
 	case classes == nil && q.Positive != nil:
 		c.add(c.pointer+"/positive", "is for a model with classes; of one with one output the label says what is positive")
 	case classes == nil:
-		said.picked = q.name() + " says so"
+		said.picked = fmt.Sprintf("%s is above %v", q.name(), *orDefault(q.Threshold, defaultThreshold))
+		if q.Prediction != nil {
+			if _, err := q.Prediction.CheckCondition(c.schema); err == nil {
+				said.picked = q.name()
+			}
+		}
 		return label[1], predicted[1], said
 	case q.Positive == nil:
 		c.add(c.pointer+"/positive", "is missing: the class that counts as positive")

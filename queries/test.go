@@ -228,12 +228,11 @@ func (q *test) ofSlope(c *compiler) *Plan {
 	m := shape.MomentsOf(where, false, zx.Mean(), zy.Mean(), zx.Product(zy), zx.Square())
 	// A slope has no largest value; a covariance and a variance have, and the grid's rounding makes this one.
 	p := m.Plan(Range{Low: -MaxMagnitude, High: MaxMagnitude}, slopeOf(zy.Scale/zx.Scale))
+	u, v := fmt.Sprintf("u = (%s clamped to %v - %v)/%v", q.X.Canonical(), q.RangeX, zx.Center, zx.Scale), fmt.Sprintf("v = (%s clamped to %v - %v)/%v", q.Y.Canonical(), q.RangeY, zy.Center, zy.Scale)
 	p.Words = Description{
-		Functions: c.functionsOf(m, q.Where,
-			fmt.Sprintf("u = (%s clamped to %v - %v)/%v", q.X.Canonical(), q.RangeX, zx.Center, zx.Scale),
-			fmt.Sprintf("v = (%s clamped to %v - %v)/%v", q.Y.Canonical(), q.RangeY, zy.Center, zy.Scale), "u·v", "u²"),
-		Combine: fmt.Sprintf("(mean of u·v - mean of u · mean of v)/(mean of u² - (mean of u)²) · %v; undefined where the divisor is not positive", zy.Scale/zx.Scale),
-		Null:    "a null counts as the low end of its range",
+		Functions: c.functionsOf(m, q.Where, u, v, "u·v", "u²"),
+		Combine:   fmt.Sprintf("(mean of u·v - mean of u · mean of v)/(mean of u² - (mean of u)²) · %v; undefined where the divisor is not positive", zy.Scale/zx.Scale),
+		Null:      "a null counts as the low end of its range",
 		Target: c.target("the slope by least squares of %s clamped to %v on %s clamped to %v%s", q.Y.Canonical(), q.RangeY, q.X.Canonical(), q.RangeX,
 			c.rowsOf(q.Where, WeightUnit)),
 	}
@@ -241,7 +240,7 @@ func (q *test) ofSlope(c *compiler) *Plan {
 	rest := zy.Minus(b, zx)
 	p.Checks = m.CheckedBy(shape.Joint{Shares: slopeShares, Range: p.Range, Of: slopeBeyond(b, zy.Scale/zx.Scale)}, zx.Product(rest), zx.Square(), zx.Mean(), rest.Mean())
 	c.sayJoint(p, m, q.Where, fmt.Sprintf("(%v + (the first mean - the product of the third and the fourth)/(the second - (the third)²)) · %v; undefined where the divisor is not positive", b, zy.Scale/zx.Scale),
-		fmt.Sprintf("u·w, with w = v - %v·u; %s; %s", b, p.Words.Functions[0], p.Words.Functions[1]), "u²", "u", "w")
+		fmt.Sprintf("u·w, with w = v - %v·u, %s and %s,", b, u, v), "u²", "u", "w")
 	return p
 }
 

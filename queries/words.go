@@ -267,7 +267,7 @@ func (c *compiler) functionsOf(m shape.Moments, where *expr.Syntax, names ...str
 // sayJoint says what a plan of moments asks where it is checked as one question: functions, whose means make the answer as combine says.
 func (c *compiler) sayJoint(p *Plan, m shape.Moments, where *expr.Syntax, combine string, functions ...string) {
 	if p.Checks != nil {
-		p.Checks.Words = shape.CheckWords{Functions: c.functionsOf(m, where, functions...), Instead: p.Words.Combine, Combine: combine + "; all as one question"}
+		p.Checks.Words = shape.CheckWords{Functions: c.functionsOf(m, where, functions...), Instead: p.Words.Combine, Combine: combine + ", all as one question"}
 	}
 }
 
