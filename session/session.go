@@ -125,8 +125,11 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 
 // form is the plan in the form in which the guarantee releases it: under a mechanism that checks statistics by these, each one question.
 func (s *Session) form(plan *queries.Plan) *queries.Plan {
-	if !s.Guarantee.ChecksStatistics() || s.Unlike && plan.Checks != nil && plan.Checks.Alike {
+	if !s.Guarantee.ChecksStatistics() {
 		return plan
+	}
+	if s.Unlike && plan.Checks != nil && plan.Checks.Alike && !plan.Checked() {
+		plan = plan.ByEquations()
 	}
 	return plan.AsChecked()
 }

@@ -12,6 +12,7 @@ import lightgbm
 import numpy as np
 import pandas
 import xgboost
+from scipy import stats
 from sklearn import ensemble, linear_model, metrics, svm, tree
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -75,6 +76,9 @@ def check_classifier(model, x, name):
     edges = [0.1, 0.25, 0.4, 0.55, 0.7, 0.85]
     # A double that the library rounds to an edge and the server does not would be in another bin: there are none in these data.
     near(ask(everything, type="auc", edges=edges, **common)["value"], metrics.roc_auc_score(y, np.digitize(p, edges, right=True)), 1e-6, name + " auc")
+    rival = dict(type="auc", label="late", prediction="a", edges=[-2, 0, 1, 3])
+    gain = metrics.roc_auc_score(y, np.digitize(data.a, rival["edges"], right=True)) - metrics.roc_auc_score(y, np.digitize(p, edges, right=True))
+    near(ask(everything, type="compare", a=dict(type="auc", edges=edges, **common), b=rival)["value"], gain, 1e-6, name + " compare of aucs")
     got = items(ask(everything, type="confusion", **common))
     want = metrics.confusion_matrix(y, model.predict(x), normalize="all")
     for i, label in enumerate(("false", "true")):
@@ -215,6 +219,25 @@ said = ask(exact, "/explain", **edges)
 cuts = [float(x) for x in re.search(r"for each edge (.*?) of distance", json.dumps(said))[1].split(", ")]
 counts = np.bincount(np.digitize(training.distance, cuts, right=True), minlength=len(cuts) + 1) / len(training)
 assert len(cuts) == 9 and counts.min() > 0.08 and counts.max() < 0.12, (cuts, counts)
+
+# What is checked as one question, as the training part has it: with scikit-learn, NumPy and SciPy on its rows.
+late, checked = training.delay > 15, guarded["guess_and_check"]
+assert checked["units"] == exact["units"]  # the same rows
+far, hour = np.digitize(training.distance, [200, 500, 1000, 2000], right=True), np.digitize(training.delay, [-10, 0, 15, 60], right=True)
+near(ask(checked, "/explain", **dict(edges, edges=[200, 500, 1000, 2000]))["training"], metrics.roc_auc_score(late, far), 1e-8, "auc in training")
+two = dict(type="compare", a=dict(edges, edges=[200, 500, 1000, 2000]), b=dict(edges, prediction="distance + delay", edges=[250, 600, 1100]))
+questions.append(two)
+want = metrics.roc_auc_score(late, np.digitize(training.distance + training.delay, [250, 600, 1100], right=True)) - metrics.roc_auc_score(late, far)
+near(ask(checked, "/explain", **two)["training"], want, 1e-8, "two aucs in training")
+near(ask(checked, "/explain", type="quantile", of="delay", range=[-60, 180], resolution=1, p=0.8)["training"],
+     np.quantile(training.delay.clip(-60, 180), 0.8, method="inverted_cdf"), 1e-9, "quantile in training")
+tau = dict(type="kendall", x="distance", y="delay", edges_x=[200, 500, 1000, 2000], edges_y=[-10, 0, 15, 60])
+n = len(training)
+untied = [n * (n - 1) / 2 - sum(c * (c - 1) / 2 for c in np.bincount(bins)) for bins in (far, hour)]
+tau_a = stats.kendalltau(far, hour, variant="b").statistic * np.sqrt(untied[0] * untied[1]) / (n * n / 2)  # a row beside itself is a tie, too
+near(ask(checked, "/explain", **tau)["training"], tau_a, 1e-8, "kendall in training")
+answer = ask(checked, **tau)
+assert answer["cost"]["questions"] == 1 and answer["interval"]["low"] <= tau_a <= answer["interval"]["high"] and answer["interval"]["high"] - answer["interval"]["low"] < 0.1, answer
 
 for mechanism, holdout in guarded.items():
     for question in questions:
