@@ -17,7 +17,13 @@ type Settings struct {
 	// the fraction of units that is kept secret, in (0,1]; above 1 and whole: their count; 1.0 leaves no training part
 	Holdout float64 `json:"holdout"`
 
-	Bounds     string  `json:"bounds,omitempty"`     // any, or published: only bounds of the literature; default: any. Of auto, gaussian, split
+	Bounds string `json:"bounds,omitempty"` // any, or published: only bounds of the literature; default: any. Of auto, gaussian, split
+
+	// the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1, above
+	// 0 and at most 0.9; single means have the rest. For a team that asks mostly for histograms, gradients or the best
+	// of many 0.5 is narrower; default: 0.1. Of gaussian
+	Capped float64 `json:"capped,omitempty"`
+
 	Confidence float64 `json:"confidence,omitempty"` // the probability that all intervals together hold, for example 0.95
 
 	// secret, or public: all columns of the holdout rows but the label can be downloaded, so that models can be judged

@@ -149,7 +149,7 @@ func (set Settings) spec(units Counts) thresholdout.Spec {
 	return thresholdout.Spec{
 		Mechanism: thresholdout.Name(set.Mechanism), N: units.Holdout, Training: units.Training,
 		Questions: set.Questions, Rounds: set.Rounds, Published: set.Bounds == boundsOfPapers, Tokens: set.Tokens, Confidence: set.Confidence,
-		Sigma: set.Sigma, HalfWidth: set.HalfWidth,
+		Sigma: set.Sigma, HalfWidth: set.HalfWidth, Capped: set.Capped,
 		Form: thresholdout.Form(set.Form), Preset: set.Preset, Threshold: set.Threshold,
 	}
 }

@@ -57,7 +57,7 @@ func missesBeyond(c bounds.Cut, value, end, far float64) float64 {
 // kind that draws on another's budget, a price that is not counted, a release that charges what another block's questions brought, and a share that is not divided among coordinates.
 func TestSharesStayInTheirBudgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := Spec{Mechanism: Gaussian, N: rapid.Int64Range(200, 100_000).Draw(t, "n"), Questions: rapid.Int64Range(1, 60).Draw(t, "k"),
+		in := Spec{Mechanism: Gaussian, N: rapid.Int64Range(200, 100_000).Draw(t, "n"), Questions: rapid.Int64Range(1, 60).Draw(t, "k"), Capped: rapid.SampledFrom([]float64{0, 0.5, 0.9}).Draw(t, "capped"),
 			Confidence: rapid.SampledFrom([]float64{0.5, 0.95, 0.999}).Draw(t, "confidence")}
 		switch rapid.IntRange(0, 2).Draw(t, "form") {
 		case 0:

@@ -30,7 +30,7 @@ const gaussianVersion = 2
 var gaussianKind = Kind{
 	Name:  Gaussian,
 	Says:  "answers every question with the holdout mean and Gaussian noise",
-	Takes: []string{ParamTokens, ParamRounds, ParamHalfWidth, ParamSigma, ParamBounds},
+	Takes: []string{ParamTokens, ParamRounds, ParamHalfWidth, ParamSigma, ParamBounds, ParamCapped},
 	Variants: []Variant{
 		{"one by one, or in rounds", (*gaussian)(nil)},
 		{"with published bounds", (*published)(nil)},
@@ -79,6 +79,9 @@ func planGaussian(s Spec) (Mechanism, error) {
 	var err error
 	if s.Tokens, err = s.planBroken(); err != nil {
 		return nil, err
+	}
+	if s.Published && s.Capped != 0 {
+		return nil, wrong(ParamCapped, "published bounds know no vectors and no cuts; leave capped or bounds out")
 	}
 	switch {
 	case s.Tokens > 0:
@@ -157,14 +160,14 @@ func (s Spec) reach(beta float64, most func(n int64, beta, w float64) (int64, er
 
 // newGaussian is one that is to be planned.
 func newGaussian(s Spec) *gaussian {
-	m := &gaussian{Head: s.Head(), Capped: cappedShare}
+	m := &gaussian{Head: s.Head(), Capped: s.capped()}
 	m.Version = gaussianVersion
 	return m
 }
 
 // planOneByOne: any question after any answer, with the schedule's noise, or constant noise where the owner names it.
 func planOneByOne(s Spec) (Mechanism, error) {
-	s, err := s.reach((1-s.Confidence)*(1-cappedShare), bounds.QuestionsWithin)
+	s, err := s.reach((1-s.Confidence)*(1-s.capped()), bounds.QuestionsWithin)
 	if err != nil {
 		return nil, err
 	}

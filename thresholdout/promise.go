@@ -275,7 +275,7 @@ func (s Spec) planBroken() (int64, error) {
 // planPromised plans the schedule of noise and the half-widths before and after broken promises.
 func planPromised(s Spec) (Mechanism, error) {
 	tokens := s.Tokens
-	s, err := s.reach((1-s.Confidence)*(1-cappedShare), func(n int64, beta, w float64) (int64, error) {
+	s, err := s.reach((1-s.Confidence)*(1-s.capped()), func(n int64, beta, w float64) (int64, error) {
 		return bounds.LargestWithin(w, func(k int64) (float64, error) {
 			p, err := bounds.PromisedSchedule(n, k, beta, tokens)
 			if err != nil {

@@ -24,7 +24,8 @@ type Spec struct {
 	Threshold float64 // thresholdout: T; ladder: the board's step
 	Form      Form
 	Preset    string
-	Published bool // intervals rest on published bounds alone
+	Published bool    // intervals rest on published bounds alone
+	Capped    float64 // gaussian: the share of the probability of error for vectors, selections and cuts; 0 is a tenth
 }
 
 // Defaults of Plan.
@@ -125,6 +126,9 @@ func (s Spec) Check() error {
 		if !(f.value >= 0 && f.value <= MaxSigma) {
 			return wrong(f.field, "%v is not between 0 and %v, the width of a row function's range", f.value, MaxSigma)
 		}
+	}
+	if s.Capped != 0 && !(s.Capped > 0 && s.Capped <= mostCapped) {
+		return wrong(ParamCapped, "%v is not above 0 and at most %v: it is the share of the probability of error that vectors, selections and narrower intervals near 0 and 1 have; single means have the rest", s.Capped, mostCapped)
 	}
 	if s.Sigma != 0 && s.Sigma < MinSigma {
 		return wrong("sigma", "%v is finer than the grid of answers; the least is %v", s.Sigma, MinSigma)

@@ -90,6 +90,7 @@ const (
 	ParamForm      = "form"
 	ParamPreset    = "preset"
 	ParamBounds    = "bounds"
+	ParamCapped    = "capped"
 )
 
 // params are these parameters, and whether a spec has them.
@@ -105,6 +106,7 @@ var params = []struct {
 	{ParamForm, func(s Spec) bool { return s.Form != "" }},
 	{ParamPreset, func(s Spec) bool { return s.Preset != "" }},
 	{ParamBounds, func(s Spec) bool { return s.Published }},
+	{ParamCapped, func(s Spec) bool { return s.Capped != 0 }},
 }
 
 // Takers are the mechanisms that take a parameter, in the order in which they are shown.

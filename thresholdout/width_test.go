@@ -199,3 +199,30 @@ func TestChargedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestCappedIsTheOwners: a share that the owner names is planned and stored: vectors and selections are narrower for it and single means wider, by what the rest of the probability of error says; what is no share is refused,
+// and so is one that nothing would use. It would notice a share that is ignored, or one that is counted twice.
+func TestCappedIsTheOwners(t *testing.T) {
+	const n, k = 10_000, 100
+	usual, half := must(t, Spec{Mechanism: Gaussian, N: n, Questions: k}), must(t, Spec{Mechanism: Gaussian, N: n, Questions: k, Capped: 0.5})
+	want, err := bounds.LastExact(n, k, 0.5*half.Beta())
+	if err != nil || half.HalfWidth != want.HalfWidth || half.gaussian().Capped != 0.5 || !(half.HalfWidth > usual.HalfWidth) {
+		t.Errorf("±%v, want ±%v, %v", half.HalfWidth, want.HalfWidth, err)
+	}
+	for _, s := range []State{{}, {Questions: 50}, {Questions: 90}} {
+		before, _, err := usual.PreviewVector(s, 12, 11.0/12)
+		now, _, err2 := half.PreviewVector(s, 12, 11.0/12)
+		regret, _ := usual.PreviewSelection(s, 48, 1)
+		less, _ := half.PreviewSelection(s, 48, 1)
+		if err != nil || err2 != nil || !(now < 0.975*before) || !(less < 0.975*regret) {
+			t.Errorf("after %d: a vector ±%v, it was ±%v; a regret of %v, it was %v; %v, %v", s.Questions, now, before, less, regret, err, err2)
+		}
+	}
+	for _, spec := range []Spec{{Mechanism: Gaussian, Capped: 0.95}, {Mechanism: Gaussian, Capped: -0.1}, {Mechanism: Gaussian, Capped: math.NaN()}, {Mechanism: Gaussian, Capped: 0.2, Published: true}, {Mechanism: Split, Capped: 0.2}} {
+		spec.N, spec.Questions = n, k
+		var wrong *ParamError
+		if _, err := Plan(spec); !errors.As(err, &wrong) || wrong.Field != ParamCapped {
+			t.Errorf("%+v: %v", spec, err)
+		}
+	}
+}

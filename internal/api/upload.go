@@ -51,6 +51,7 @@ var settings = []setting{
 	decimalNumber("half_width", taken("half_width", "the half-width that every answer should have"), func(s *holdout.Settings) *float64 { return &s.HalfWidth }),
 	decimalNumber("threshold", taken("threshold", "of thresholdout, how far the training mean may be from the holdout mean; of ladder, the step by which the board moves; in units of a row function's [0,1]"), func(s *holdout.Settings) *float64 { return &s.Threshold }),
 	decimalNumber("sigma", taken("sigma", "the scale of the noise, in units of a row function's [0,1]"), func(s *holdout.Settings) *float64 { return &s.Sigma }),
+	decimalNumber("capped", taken("capped", "the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1, above 0 and at most 0.9; single means have the rest. For a team that asks mostly for histograms, gradients or the best of many 0.5 is narrower; default: 0.1"), func(s *holdout.Settings) *float64 { return &s.Capped }),
 	text("bounds", taken("bounds", "any, or published: only bounds of the literature; default: any"), func(s *holdout.Settings) *string { return &s.Bounds }),
 }
 
