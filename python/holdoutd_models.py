@@ -11,7 +11,8 @@ the order of the features. texts says which features are indicators of a text co
 
 Exported are, of scikit-learn: linear and ridge regression, lasso, elastic net, linear support vectors, logistic regression,
 decision trees, random forests, extra trees, gradient boosting and histogram gradient boosting; of XGBoost and LightGBM: tree
-boosters for regression, for two classes and for several, with nulls and, of LightGBM, with categories that are texts. Each stands alone or at
+boosters for regression, for two classes and for several, with nulls and, of LightGBM, with categories that are texts; small networks
+(MLPClassifier, MLPRegressor); and of all these VotingClassifier (soft), VotingRegressor, bagging, CalibratedClassifierCV (sigmoid, two classes) and stacks with a linear end. Each stands alone or at
 the end of a Pipeline. Its steps before may be SimpleImputer, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder and
 OrdinalEncoder of text columns, and ColumnTransformer and Pipeline of these. What cannot be exported exactly raises ValueError, which says what to do instead.
 
@@ -44,6 +45,13 @@ def _model(estimator, features):
         for _, step in estimator.steps[:-1]:
             features = _transformed(step, features)
         return _model(estimator.steps[-1][1], features)
+    name = type(estimator).__name__
+    if name in _MIXTURES:
+        return _MIXTURES[name](estimator, features)
+    if name in ("MLPClassifier", "MLPRegressor"):
+        return _network(estimator, features)
+    if name == "FrozenEstimator":
+        return _model(estimator.estimator, features)
     if len(getattr(estimator, "feature_importances_", [])) == 0 and hasattr(estimator, "coef_"):
         return _linear(estimator, features)
     return _sklearn_trees(estimator, features)
@@ -288,6 +296,99 @@ def _one(weights):
 
 def _lists(weights):
     return {t: w.tolist() for t, w in weights.items()} if isinstance(weights, dict) else weights.tolist()
+
+
+# Networks
+
+def _network(e, features):
+    weights, intercepts = e.coefs_[0].T, np.array(e.intercepts_[0], dtype=float)
+    by_column, impute = _by_column(features, weights, intercepts)
+    layers = [{"weights": np.asarray(w, dtype=float).tolist(), "intercepts": np.asarray(b, dtype=float).tolist()} for w, b in zip(e.coefs_[1:], e.intercepts_[1:])]
+    body = {"activation": e.activation, "weights": {c: _lists(w) for c, w in by_column.items()}, "intercepts": intercepts.tolist(), "layers": layers}
+    if impute:
+        body["impute"] = impute
+    if not layers or e.out_activation_ not in ("identity", "logistic", "softmax") or e.n_outputs_ > 1 and e.out_activation_ != "softmax":
+        raise ValueError("a network is exported with a hidden layer, and with one output or one for each class. " + PREDICT)
+    if e.out_activation_ == "softmax":
+        body["classes"] = _classes(e)
+    else:
+        body["link"] = "logit" if e.out_activation_ == "logistic" else "identity"
+    return {"network": body}
+
+
+# Mixtures: a sum of other models' predictions
+
+def _mixture(models, weights, classes=None, base=0.0, link="identity"):
+    """The sum of base and of each model's predictions times its weight. classes are those of the whole, in the order in which each model has them."""
+    several = classes is not None and len(classes) > 2
+    body = {"models": [{"model": _named(m, classes) if several else m, "weight": float(w)} for m, w in zip(models, weights)]}
+    if several:
+        body["classes"] = classes
+    else:
+        body.update(base=float(base), link=link)
+    return {"mixture": body}
+
+
+def _named(model, classes):
+    """The model with these names of its classes: a vote fits its models to the numbers of classes."""
+    (kind, body), = model.items()
+    if len(body.get("classes", [])) != len(classes):
+        raise ValueError("a model of the mixture saw other classes than the whole; fit it on all of them. " + PREDICT)
+    body = {**body, "classes": classes}
+    if kind == "mixture":
+        body["models"] = [{**m, "model": _named(m["model"], classes)} for m in body["models"]]
+    return {kind: body}
+
+
+def _raw(model):
+    """The model whose prediction is the score."""
+    (kind, body), = model.items()
+    return {kind: {**body, "link": "identity"}}
+
+
+def _vote(e, features):
+    if hasattr(e, "classes_") and e.voting != "soft":
+        raise ValueError('a vote of classes is exported with voting="soft"')
+    used = [w for (_, was), w in zip(e.estimators, e.weights if e.weights is not None else [1] * len(e.estimators)) if not isinstance(was, str) or was != "drop"]
+    return _mixture([_model(m, features) for m in e.estimators_], np.asarray(used) / np.sum(used), _classes(e) if hasattr(e, "classes_") else None)
+
+
+def _bag(e, features):
+    models = [_model(m, [features[i] for i in chosen]) for m, chosen in zip(e.estimators_, e.estimators_features_)]
+    return _mixture(models, [1 / len(models)] * len(models), _classes(e) if hasattr(e, "classes_") else None)
+
+
+def _calibrated(e, features):
+    if len(e.classes_) != 2 or any(type(c.calibrators[0]).__name__ != "_SigmoidCalibration" for c in e.calibrated_classifiers_):
+        raise ValueError('of CalibratedClassifierCV, method="sigmoid" of two classes is exported. ' + PREDICT)
+    models = []
+    for c in e.calibrated_classifiers_:
+        model, sigmoid = _model(c.estimator, features), c.calibrators[0]
+        if hasattr(c.estimator, "decision_function"):
+            model = _raw(model)
+        models.append(_mixture([model], [-sigmoid.a_], base=-sigmoid.b_, link="logit"))
+    return models[0] if len(models) == 1 else _mixture(models, [1 / len(models)] * len(models))
+
+
+def _stack(e, features):
+    final = e.final_estimator_
+    logistic = hasattr(e, "classes_")
+    if not hasattr(final, "coef_") or len(np.atleast_2d(final.coef_)) != 1 or e.passthrough or logistic and not type(final).__name__.startswith("LogisticRegression"):
+        raise ValueError("a stack is exported with a linear final_estimator, of classes a logistic regression, for numbers or two classes, without passthrough. " + PREDICT)
+    models = [_model(m, features) for m in e.estimators_]
+    for i, method in enumerate(e.stack_method_):
+        if method == "decision_function":
+            models[i] = _raw(models[i])
+        elif method == "predict" and logistic:
+            raise ValueError("a stack is exported of probabilities or decision functions; leave stack_method as it is")
+    weights, intercept = np.ravel(final.coef_), float(np.ravel(final.intercept_)[0])
+    if len(weights) != len(models):
+        raise ValueError("a stack is exported of models with one output each. " + PREDICT)
+    return _mixture(models, weights, base=intercept, link="logit" if logistic else "identity")
+
+
+_MIXTURES = {"VotingClassifier": _vote, "VotingRegressor": _vote, "BaggingClassifier": _bag, "BaggingRegressor": _bag, "CalibratedClassifierCV": _calibrated,
+             "StackingClassifier": _stack, "StackingRegressor": _stack}
 
 
 def _classes(e):

@@ -246,7 +246,7 @@ type modelForm struct{ into **model.Model }
 
 func (f modelForm) read(v *violations, pointer string, in *value) {
 	if in.kind != objectValue {
-		v.wrongType(pointer, `an object: {"linear": …}, {"softmax": …} or {"trees": …}`, in)
+		v.wrongType(pointer, `an object: {"linear": …}, {"softmax": …}, {"trees": …}, {"mixture": …} or {"network": …}`, in)
 		return
 	}
 	var b bytes.Buffer
@@ -276,7 +276,7 @@ func (f modelForm) canonical() any {
 func (f modelForm) schema() map[string]any {
 	object := map[string]any{"type": "object"}
 	return map[string]any{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
-		"properties": map[string]any{"linear": object, "softmax": object, "trees": object}}
+		"properties": map[string]any{"linear": object, "softmax": object, "trees": object, "mixture": object, "network": object}}
 }
 
 // computedForm is an object of expressions by name.

@@ -11,7 +11,7 @@ import lightgbm
 import numpy as np
 import pandas
 import xgboost
-from sklearn import ensemble, linear_model, tree
+from sklearn import calibration, ensemble, linear_model, neural_network, svm, tree
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -131,8 +131,29 @@ linear("logistic behind a mixed transformer", make_pipeline(filled, SimpleImpute
 linear("ridge behind a transformer that drops", make_pipeline(drop_c, linear_model.Ridge()), label="y")
 linear("ridge behind codes", make_pipeline(coded(), SimpleImputer(), StandardScaler(), linear_model.Ridge()), label="y")
 
+# Networks, and models of models. A margin is of additions in another order.
+check("network", make_pipeline(one_hot(StandardScaler()), neural_network.MLPClassifier(hidden_layer_sizes=(12, 6), max_iter=60, random_state=0)), tolerance=1e-9)
+check("network of classes", make_pipeline(one_hot(StandardScaler()), neural_network.MLPClassifier(hidden_layer_sizes=(9,), activation="tanh", max_iter=60, random_state=0)), label="kind", tolerance=1e-9)
+check("network regression", make_pipeline(one_hot(MinMaxScaler()), neural_network.MLPRegressor(hidden_layer_sizes=(7, 5), activation="logistic", max_iter=60, random_state=0)), label="y", tolerance=1e-9)
+vote = lambda **o: ensemble.VotingClassifier([("l", make_pipeline(one_hot(StandardScaler()), linear_model.LogisticRegression(max_iter=500))), ("t", make_pipeline(coded(), tree.DecisionTreeClassifier(max_depth=5))),
+                                              ("b", make_pipeline(coded(), lightgbm.LGBMClassifier(**LIGHT)))], voting="soft", **o)
+check("vote", vote(weights=[2, 1, 1]), tolerance=1e-12)
+check("vote of classes", vote(), label="kind", tolerance=1e-12)
+check("vote of numbers", make_pipeline(one_hot(), ensemble.VotingRegressor([("r", linear_model.Ridge()), ("t", tree.DecisionTreeRegressor(max_depth=4)), ("no", "drop")])), label="y", tolerance=1e-9)
+check("bag of some columns", make_pipeline(one_hot(), ensemble.BaggingClassifier(tree.DecisionTreeClassifier(max_depth=4), 6, max_features=0.6, random_state=0)), tolerance=1e-12)
+calibrated = lambda m, **o: calibration.CalibratedClassifierCV(m, cv=3, **o)
+check("calibrated boosting", make_pipeline(one_hot(), calibrated(ensemble.GradientBoostingClassifier(n_estimators=5, random_state=0))), tolerance=1e-12)
+check("calibrated forest", calibrated(make_pipeline(one_hot(), ensemble.RandomForestClassifier(5, max_depth=5, random_state=0)), ensemble=False), tolerance=1e-12)
+check("calibrated lightgbm", make_pipeline(coded(), calibrated(lightgbm.LGBMClassifier(**LIGHT))), tolerance=1e-12)
+check("calibrated support vectors", make_pipeline(one_hot(StandardScaler()), calibrated(svm.LinearSVC())), tolerance=1e-9)
+check("stack", ensemble.StackingClassifier([("b", make_pipeline(coded(), lightgbm.LGBMClassifier(**LIGHT))), ("l", make_pipeline(one_hot(StandardScaler()), linear_model.LogisticRegression(max_iter=500)))], cv=3), tolerance=1e-9)
+check("stack of numbers", make_pipeline(one_hot(), ensemble.StackingRegressor([("t", tree.DecisionTreeRegressor(max_depth=4)), ("r", linear_model.Ridge())], cv=3)), label="y", tolerance=1e-9)
+check("vote of calibrated", ensemble.VotingClassifier([("c", make_pipeline(one_hot(), calibrated(tree.DecisionTreeClassifier(max_depth=4)))), ("t", make_pipeline(coded(), tree.DecisionTreeClassifier(max_depth=3)))], voting="soft"), tolerance=1e-12)
+
 # What cannot be exported says what to do.
 refused = [
+    (ensemble.VotingClassifier([("t", tree.DecisionTreeClassifier(max_depth=2))]), NUMBERS, "soft"),
+    (calibration.CalibratedClassifierCV(tree.DecisionTreeClassifier(max_depth=2), method="isotonic", cv=2), NUMBERS, "sigmoid"),
     (make_pipeline(MinMaxScaler(clip=True), tree.DecisionTreeRegressor()), NUMBERS, "clip"),
     (make_pipeline(SimpleImputer(), __import__("sklearn.decomposition").decomposition.PCA(2), linear_model.Ridge()), NUMBERS, "predictions"),
     (make_pipeline(SimpleImputer(add_indicator=True), linear_model.Ridge()), NUMBERS, "add_indicator"),
@@ -142,7 +163,7 @@ refused = [
 ]
 for model, columns, want in refused:
     try:
-        holdoutd_models.export(model.fit(data[columns], data["y"]), columns)
+        holdoutd_models.export(model.fit(data[columns], data["late" if hasattr(model, "predict_proba") or hasattr(model, "voting") else "y"]), columns)
     except ValueError as e:
         if want not in str(e):
             sys.exit(f"{model} is refused without a word of {want}: {e}")

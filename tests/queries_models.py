@@ -14,7 +14,9 @@ import pandas
 import xgboost
 from scipy import stats
 from sklearn import ensemble, linear_model, metrics, svm, tree
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.impute import SimpleImputer
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -145,6 +147,11 @@ check_classifier(imputed(ensemble.GradientBoostingClassifier(n_estimators=30, ra
 check_classifier(ensemble.HistGradientBoostingClassifier(max_iter=30), X, "histogram boosting")
 check_classifier(xgboost.XGBClassifier(n_estimators=30, max_depth=5), X, "xgboost")
 check_classifier(lightgbm.LGBMClassifier(n_estimators=30, verbose=-1), X, "lightgbm")
+votes = lambda: ensemble.VotingClassifier([("l", linear_model.LogisticRegression(max_iter=1000)), ("t", tree.DecisionTreeClassifier(**small))], voting="soft", weights=[1, 3])
+check_classifier(votes(), FILLED, "vote")
+check_classifier(CalibratedClassifierCV(lightgbm.LGBMClassifier(n_estimators=10, verbose=-1), cv=2), X, "calibrated lightgbm")
+check_classifier(make_pipeline(StandardScaler(), MLPClassifier(hidden_layer_sizes=(20, 10), max_iter=80, random_state=0)), FILLED, "network")
+check_classes(votes(), FILLED, "kind", "vote of classes")
 check_classes(linear_model.LogisticRegression(max_iter=1000), FILLED, "kind", "softmax regression")
 check_classes(linear_model.LogisticRegression(max_iter=1000), FILLED, "number", "softmax regression of numbers")
 check_classes(ensemble.RandomForestClassifier(20, **small), X, "kind", "forest of classes")

@@ -1,6 +1,6 @@
 // Package model reads predictive models from JSON and evaluates them a block of rows at a time.
 //
-// A model is linear, softmax or an ensemble of trees; docs/MODELS.md is the format. Whatever its form, it is two things: the
+// A model is linear, softmax, an ensemble of trees, a network or a mixture of other models; docs/MODELS.md is the format. Whatever its form, it is two things: the
 // [Feature]s that it reads of a row, each a number, and a [Scorer] that turns them into one score for each output. What a
 // score means, a probability or the number itself, is the model's [Link].
 //
@@ -8,7 +8,7 @@
 // operations in the same order. A model takes the same steps for every row, whatever the row holds.
 package model
 
-// Limits of a model. The size of a question bounds models as well; these bound what a row costs.
+// Limits of a model, with all models of a mixture together. The size of a question bounds models as well; these bound what a row costs.
 const (
 	MaxWeights = 1 << 17 // of a linear model, those of texts and of every class counted
 	MaxClasses = 128     // each is a score of its own
@@ -18,6 +18,10 @@ const (
 	MaxSteps   = 1 << 14 // of a row: the depths of all trees, summed; some 20 µs
 	MaxTexts   = 1 << 10 // text columns by class of a linear model, different lists of texts in splits: each takes a worker 8 KiB
 	MaxInputs  = 1 << 11 // columns that trees read, one whose nulls go left and right counted twice: likewise
+
+	MaxModels = 1 << 6 // of a mixture
+	MaxUnits  = 1 << 8 // of a network's layer: two layers take a worker 4 MiB
+	MaxLayers = 1 << 3 // of a network, behind the first
 
 	// MaxMagnitude bounds every number of a model: sums of products with numbers of the same bound stay finite.
 	MaxMagnitude = 1e150

@@ -26,7 +26,13 @@ func (e *Error) Error() string {
 const maxViolations = 20
 
 // reader collects violations.
-type reader struct{ violations []Violation }
+type reader struct {
+	violations []Violation
+
+	// What was read, of all models of a mixture together: what the limits of doc.go are about.
+	weights, texts               int
+	nodes, depths, lists, inputs int
+}
 
 func (r *reader) add(pointer, format string, args ...any) {
 	if len(r.violations) < maxViolations {

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxLevel is the levels of JSON in the deepest model: an ensemble's tree's node's list of texts.
-const maxLevel = 16
+// maxLevel is the levels of JSON in the deepest model: an ensemble's tree's node's list of texts, within mixtures that have four levels each.
+const maxLevel = 16 + 4*maxMixed
 
 // json reads one JSON value, numbers as they are spelled. No key may occur twice.
 func (r *reader) json(body []byte) (any, bool) {

@@ -16,23 +16,34 @@ type Parameter struct {
 	Null    float64 // what a null Feature counts as
 }
 
-// model reads the object with the one member that says which form it has.
-func (r *reader) model(in any) *Model {
-	o := r.object("", in, "linear", "softmax", "trees")
+// maxMixed is how deep mixtures may be within mixtures: a stack of calibrated votes.
+const maxMixed = 3
+
+// model reads the object with the one member that says which form it has. level is the number of mixtures that it is within.
+func (r *reader) model(pointer string, in any, level int) *Model {
+	o := r.object(pointer, in, "linear", "softmax", "trees", "mixture", "network")
 	if len(o) != 1 {
-		r.add("", `must have one member: "linear", "softmax" or "trees"`)
+		r.add(pointer, `must have one member: "linear", "softmax", "trees", "mixture" or "network"`)
+	}
+	if level > maxMixed {
+		r.add(pointer, "there are more than %d mixtures around it", maxMixed)
 	}
 	if !r.ok() {
 		return nil
 	}
 	for name, content := range o {
+		at := pointer + "/" + name
 		switch name {
 		case "linear":
-			return r.linear("/linear", content)
+			return r.linear(at, content)
 		case "softmax":
-			return r.softmax("/softmax", content)
+			return r.softmax(at, content)
+		case "mixture":
+			return r.mixture(at, content, level)
+		case "network":
+			return r.network(at, content)
 		}
-		return r.ensemble("/trees", content)
+		return r.ensemble(at, content)
 	}
 	return nil
 }
@@ -60,7 +71,7 @@ func (r *reader) softmax(pointer string, in any) *Model {
 	m := &Model{link: Softmax, classes: r.classes(pointer+"/classes", o["classes"])}
 	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], len(m.classes))
 	form := map[string]any{"classes": classForms(m.classes), "intercepts": intercepts}
-	w := weights{r: r, model: m, outputs: make([]linearOutput, len(m.classes))}
+	w := weights{r: r, model: m, outputs: make([]linearOutput, len(m.classes)), lists: true}
 	for k, x := range intercepts {
 		w.outputs[k].intercept = x
 	}
@@ -75,8 +86,7 @@ type weights struct {
 	model   *Model
 	outputs []linearOutput
 	linear  *Linear
-	count   int // weights
-	texts   int // features of text columns
+	lists   bool // a weight is a list, of one number for each output
 }
 
 func (w *weights) read(pointer string, o, form map[string]any) {
@@ -100,7 +110,7 @@ func (w *weights) read(pointer string, o, form map[string]any) {
 			}
 			weightForms[column] = w.column(at, column, all[column], null)
 		}
-		if w.count > MaxWeights {
+		if w.r.weights > MaxWeights {
 			w.r.add(pointer+"/weights", "has more than %d weights", MaxWeights)
 			return
 		}
@@ -130,12 +140,12 @@ func (r *reader) columns(pointer string, in any) map[string]any {
 
 // each is a weight for each output: a number, or a list of them for several.
 func (w *weights) each(pointer string, in any) (list []float64, form any) {
-	w.count += len(w.outputs)
+	w.r.weights += len(w.outputs)
 	if in == nil {
 		w.r.add(pointer, "must be a number, not null")
 		return make([]float64, len(w.outputs)), nil
 	}
-	if w.model.link != Softmax {
+	if !w.lists {
 		x := w.r.number(pointer, in, 0)
 		return []float64{x}, x
 	}
@@ -172,7 +182,7 @@ func (w *weights) nullText(pointer string, texts map[string]any, in any) *string
 // byText makes a feature for each output, whose value is the weight itself.
 func (w *weights) byText(pointer, column string, in map[string]any, null *string) any {
 	form := map[string]any{}
-	if w.texts += len(w.outputs); w.texts > MaxTexts {
+	if w.r.texts += len(w.outputs); w.r.texts > MaxTexts {
 		w.r.add(pointer, "there are more than %d text columns, counted for each class", MaxTexts)
 		return nil
 	}

@@ -52,7 +52,7 @@ func Parse(body []byte) (*Model, error) {
 	if !ok {
 		return nil, &Error{r.violations}
 	}
-	m := r.model(in)
+	m := r.model("", in, 0)
 	if !r.ok() {
 		return nil, &Error{r.violations}
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,6 +34,27 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 			Classes []any
 			Average bool
 		}
+		Mixture *struct {
+			Models []struct {
+				Model  json.RawMessage
+				Weight *float64
+			}
+			Base    any
+			Link    string
+			Classes []any
+		}
+		Network *struct {
+			Activation string
+			Weights    map[string]any
+			Intercepts []float64
+			Impute     map[string]any
+			Layers     []struct {
+				Weights    [][]float64
+				Intercepts []float64
+			}
+			Link    string
+			Classes []any
+		}
 	}
 	if err := json.Unmarshal([]byte(body), &in); err != nil {
 		t.Fatal(err)
@@ -55,6 +77,52 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 			}
 		}
 		return softmax(z)
+	}
+	if in.Mixture != nil {
+		return mixedBy(t, in.Mixture.Base, in.Mixture.Link, max(1, len(in.Mixture.Classes)), func(add func(weight float64, prediction []float64)) {
+			for _, one := range in.Mixture.Models {
+				weight := 1.0
+				if one.Weight != nil {
+					weight = *one.Weight
+				}
+				add(weight, predict(t, string(one.Model), row))
+			}
+		})
+	}
+	if n := in.Network; n != nil {
+		units := slices.Clone(n.Intercepts)
+		for _, column := range slices.Sorted(maps.Keys(n.Weights)) {
+			for k := range units {
+				units[k] += product(n.Weights[column], row[column], n.Impute[column], k)
+			}
+		}
+		for _, layer := range n.Layers {
+			next := slices.Clone(layer.Intercepts)
+			for j, x := range units {
+				switch n.Activation {
+				case "", "relu":
+					x = math.Max(x, 0)
+				case "tanh":
+					x = (math.Exp(x) - math.Exp(-x)) / (math.Exp(x) + math.Exp(-x))
+					if math.IsNaN(x) {
+						x = math.Copysign(1, units[j])
+					}
+				case "logistic":
+					x = 1 / (1 + math.Exp(-x))
+				}
+				for k := range next {
+					next[k] += layer.Weights[j][k] * x
+				}
+			}
+			units = next
+		}
+		if n.Classes != nil {
+			return softmax(units)
+		}
+		if n.Link == "logit" {
+			units[0] = 1 / (1 + math.Exp(-units[0]))
+		}
+		return units
 	}
 	z := make([]float64, max(1, len(in.Trees.Classes)))
 	switch base := in.Trees.Base.(type) {
@@ -85,6 +153,31 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 		z[0] = 1 / (1 + math.Exp(-z[0]))
 	case "softmax":
 		return softmax(z)
+	}
+	return z
+}
+
+// mixedBy is base and the weighted predictions, through the link.
+func mixedBy(t *rapid.T, base any, link string, outputs int, each func(add func(weight float64, prediction []float64))) []float64 {
+	z := make([]float64, outputs)
+	switch base := base.(type) {
+	case float64:
+		z[0] = base
+	case []any:
+		for k := range z {
+			z[k] = base[k].(float64)
+		}
+	}
+	each(func(weight float64, prediction []float64) {
+		if len(prediction) != outputs {
+			t.Fatalf("%d predictions of a mixture with %d", len(prediction), outputs)
+		}
+		for k, p := range prediction {
+			z[k] += weight * p
+		}
+	})
+	if link == "logit" {
+		z[0] = 1 / (1 + math.Exp(-z[0]))
 	}
 	return z
 }
@@ -158,6 +251,15 @@ var (
 
 // drawModel draws the JSON of a model that reads the numbers x, y, z and the texts s.
 func drawModel(t *rapid.T) string {
+	body, err := json.Marshal(drawOne(t, rapid.IntRange(0, 5).Draw(t, "classes, if any"), 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// drawOne draws a model with so many classes; without where they are fewer than 2.
+func drawOne(t *rapid.T, classes, level int) map[string]any {
 	weight := func(k int) any {
 		if k == 0 {
 			return drawNumber.Draw(t, "weight")
@@ -168,8 +270,8 @@ func drawModel(t *rapid.T) string {
 		}
 		return list
 	}
-	classes := rapid.IntRange(2, 4).Draw(t, "classes")
-	names := []any{"a", "b", "c", "d"}[:classes]
+	several := classes >= 2
+	names := []any{"a", "b", "c", "d", "e"}[:classes]
 	weights := func(k int) map[string]any {
 		w := map[string]any{}
 		for _, column := range []string{"x", "y", "z"} {
@@ -192,40 +294,79 @@ func drawModel(t *rapid.T) string {
 		}
 		return nulls
 	}
-	var m map[string]any
-	switch rapid.IntRange(0, 2).Draw(t, "form") {
-	case 0:
+	forms := 3
+	if level > 1 {
+		forms = 2
+	}
+	switch form := rapid.IntRange(0, forms).Draw(t, "form"); {
+	case form == 0 && !several:
 		w := weights(0)
-		m = map[string]any{"linear": map[string]any{"intercept": weight(0), "weights": w, "impute": impute(w), "link": rapid.SampledFrom([]string{"identity", "logit"}).Draw(t, "link")}}
-	case 1:
+		return map[string]any{"linear": map[string]any{"intercept": weight(0), "weights": w, "impute": impute(w), "link": rapid.SampledFrom([]string{"identity", "logit"}).Draw(t, "link")}}
+	case form == 0:
 		w := weights(classes)
-		m = map[string]any{"softmax": map[string]any{"classes": names, "intercepts": weight(classes), "weights": w, "impute": impute(w)}}
-	default:
-		e := map[string]any{"average": rapid.Bool().Draw(t, "average")}
-		links, leaf := []string{"identity", "logit"}, 0
-		if rapid.Bool().Draw(t, "several") {
-			e["classes"], links = names, []string{"identity", "softmax"}
-			e["base"] = weight(classes)
-			if rapid.Bool().Draw(t, "lists") {
-				leaf = classes
-			}
+		return map[string]any{"softmax": map[string]any{"classes": names, "intercepts": weight(classes), "weights": w, "impute": impute(w)}}
+	case form == 1:
+		outputs, units := max(1, classes), rapid.IntRange(1, 5).Draw(t, "units")
+		if !several {
+			outputs = 1
+		}
+		w := weights(units)
+		n := map[string]any{"weights": w, "impute": impute(w), "intercepts": weight(units), "activation": rapid.SampledFrom([]string{"relu", "tanh", "logistic", "identity"}).Draw(t, "activation")}
+		if several {
+			n["classes"] = names
 		} else {
-			e["base"] = weight(0)
+			n["link"] = rapid.SampledFrom([]string{"identity", "logit"}).Draw(t, "link")
 		}
-		e["link"] = rapid.SampledFrom(links).Draw(t, "link")
-		var trees []any
-		for range rapid.IntRange(1, 5).Draw(t, "trees") {
-			draw := rapid.SampledFrom([]func(*rapid.T, int, func() any) []any{drawTree, drawTree, drawChain}).Draw(t, "shape")
-			trees = append(trees, draw(t, 4, func() any { return weight(leaf) }))
+		var layers []any
+		for range rapid.IntRange(0, 2).Draw(t, "layers") {
+			next := rapid.IntRange(1, 4).Draw(t, "units")
+			layers, units = append(layers, drawLayer(units, next, weight)), next
 		}
-		e["trees"] = trees
-		m = map[string]any{"trees": e}
+		n["layers"] = append(layers, drawLayer(units, outputs, weight))
+		return map[string]any{"network": n}
+	case form == 3:
+		e := map[string]any{"base": weight(0)}
+		if several {
+			e["classes"], e["base"] = names, weight(classes)
+		} else {
+			e["link"] = rapid.SampledFrom([]string{"identity", "logit"}).Draw(t, "link")
+		}
+		var models []any
+		for range rapid.IntRange(1, 3).Draw(t, "models") {
+			one := map[string]any{"model": drawOne(t, classes, level+1)}
+			if rapid.Bool().Draw(t, "weighted") {
+				one["weight"] = drawNumber.Draw(t, "weight")
+			}
+			models = append(models, one)
+		}
+		e["models"] = models
+		return map[string]any{"mixture": e}
 	}
-	body, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
+	e := map[string]any{"average": rapid.Bool().Draw(t, "average"), "base": weight(0)}
+	links, leaf := []string{"identity", "logit"}, 0
+	if several {
+		e["classes"], e["base"], links = names, weight(classes), []string{"identity", "softmax"}
+		if rapid.Bool().Draw(t, "lists") {
+			leaf = classes
+		}
 	}
-	return string(body)
+	e["link"] = rapid.SampledFrom(links).Draw(t, "link")
+	var trees []any
+	for range rapid.IntRange(1, 5).Draw(t, "trees") {
+		draw := rapid.SampledFrom([]func(*rapid.T, int, func() any) []any{drawTree, drawTree, drawChain}).Draw(t, "shape")
+		trees = append(trees, draw(t, 4, func() any { return weight(leaf) }))
+	}
+	e["trees"] = trees
+	return map[string]any{"trees": e}
+}
+
+// drawLayer draws a layer of a network.
+func drawLayer(inputs, units int, weight func(int) any) map[string]any {
+	rows := make([]any, inputs)
+	for j := range rows {
+		rows[j] = weight(units)
+	}
+	return map[string]any{"weights": rows, "intercepts": weight(units)}
 }
 
 // drawChain draws a tree that is too deep for its nodes to be made full.
@@ -372,6 +513,11 @@ func TestCanonical(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	tree := "0" // of 2^15-1 nodes
+	for range 14 {
+		tree = `["x",1],` + tree + "," + tree
+	}
+	quarter := `{"model":{"trees":{"trees":[[` + tree + `]]}}}`
 	var lists, columns, wide strings.Builder // trees that are lists of splits, each below the last
 	for i := range MaxTexts + 1 {
 		fmt.Fprintf(&lists, `,[["s",["%d"]],0,0]`, i)
@@ -403,29 +549,44 @@ func TestRefused(t *testing.T) {
 		`{"softmax":{"classes":["a",1],"weights":{}}}`:               "all texts or all numbers",
 		`{"softmax":{"classes":["a","b"],"weights":{"x":[1]}}}`:      "/softmax/weights/x: must be a list of 2 numbers",
 		`{"softmax":{"classes":["a","b"],"weights":{"x":[1,null]}}}`: "/softmax/weights/x/1: must be a number",
-		`{"trees":{}}`:                                                           "/trees/trees: must be a list of 1 to",
-		`{"trees":{"trees":[[]]}}`:                                               "/trees/trees/0: must be a list of nodes",
-		`{"trees":{"trees":[[["x",1],0]]}}`:                                      "/trees/trees/0: the tree ends too early",
-		`{"trees":{"trees":[[0,1]]}}`:                                            "/trees/trees/0/1: the tree has ended",
-		`{"trees":{"trees":[[["x"],0,1]]}}`:                                      `/trees/trees/0/0: must be ["column", threshold]`,
-		`{"trees":{"trees":[[["x",1,"up"],0,1]]}}`:                               `/trees/trees/0/0/2: must be "left" or "right"`,
-		`{"trees":{"trees":[[["x",null],0,1]]}}`:                                 "/trees/trees/0/0/1: must be a number, or a list of texts",
-		`{"trees":{"trees":[[["x",[]],0,1]]}}`:                                   "/trees/trees/0/0/1: must be a list of texts",
-		`{"trees":{"trees":[[["x",[1]],0,1]]}}`:                                  "/trees/trees/0/0/1/0: must be a text",
-		`{"trees":{"trees":[[[1,2]]]}}`:                                          "/trees/trees/0/0: must be a split",
-		`{"trees":{"classes":["a","b"],"trees":[[["x",1],[1,2],3]]}}`:            "leaves of one tree must be all numbers or all lists",
-		`{"trees":{"classes":["a","b"],"link":"logit","trees":[[1]]}}`:           "/trees/link: must be one of [identity softmax]",
-		`{"trees":{"average":1,"trees":[[1]]}}`:                                  "/trees/average: must be true or false",
-		`{"trees":{"trees":[[` + deep + `]]}}`:                                   fmt.Sprintf("deeper than %d", MaxDepth),
-		`{"trees":{"trees":[[` + strings.Repeat("0,", MaxNodes) + `0]]}}`:        "more than 131072 nodes",
-		`{"linear":{"weights":{"a":` + strings.Repeat("[", 100) + "]" + `}}}`:    "nested deeper",
-		`{"trees":{"trees":[` + lists.String()[1:] + `]}}`:                       "more than 1024 different lists of texts",
-		`{"trees":{"trees":[` + columns.String()[1:] + `]}}`:                     "read more than 2048 columns",
-		`{"linear":{"weights":{` + wide.String()[1:] + `}}}`:                     "more than 1024 text columns",
-		`{"linear":{"weights":[1]}}`:                                             "/linear/weights: must be an object",
-		`{"linear":{"intercept":"1","weights":{}}}`:                              "/linear/intercept: must be a number",
-		`{"trees":{"base":[1],"classes":["a","b"],"trees":[[1]]}}`:               "/trees/base: must be a list of 2 numbers",
-		`{"trees":{"classes":["a","b"],"base":1,"trees":[[["x",1],[1,2],[3]]]}}`: "/trees/base: must be a list of 2 numbers",
+		`{"trees":{}}`:                                                        "/trees/trees: must be a list of 1 to",
+		`{"trees":{"trees":[[]]}}`:                                            "/trees/trees/0: must be a list of nodes",
+		`{"trees":{"trees":[[["x",1],0]]}}`:                                   "/trees/trees/0: the tree ends too early",
+		`{"trees":{"trees":[[0,1]]}}`:                                         "/trees/trees/0/1: the tree has ended",
+		`{"trees":{"trees":[[["x"],0,1]]}}`:                                   `/trees/trees/0/0: must be ["column", threshold]`,
+		`{"trees":{"trees":[[["x",1,"up"],0,1]]}}`:                            `/trees/trees/0/0/2: must be "left" or "right"`,
+		`{"trees":{"trees":[[["x",null],0,1]]}}`:                              "/trees/trees/0/0/1: must be a number, or a list of texts",
+		`{"trees":{"trees":[[["x",[]],0,1]]}}`:                                "/trees/trees/0/0/1: must be a list of texts",
+		`{"trees":{"trees":[[["x",[1]],0,1]]}}`:                               "/trees/trees/0/0/1/0: must be a text",
+		`{"trees":{"trees":[[[1,2]]]}}`:                                       "/trees/trees/0/0: must be a split",
+		`{"trees":{"classes":["a","b"],"trees":[[["x",1],[1,2],3]]}}`:         "leaves of one tree must be all numbers or all lists",
+		`{"trees":{"classes":["a","b"],"link":"logit","trees":[[1]]}}`:        "/trees/link: must be one of [identity softmax]",
+		`{"trees":{"average":1,"trees":[[1]]}}`:                               "/trees/average: must be true or false",
+		`{"trees":{"trees":[[` + deep + `]]}}`:                                fmt.Sprintf("deeper than %d", MaxDepth),
+		`{"trees":{"trees":[[` + strings.Repeat("0,", MaxNodes) + `0]]}}`:     "more than 131072 nodes",
+		`{"linear":{"weights":{"a":` + strings.Repeat("[", 100) + "]" + `}}}`: "nested deeper",
+		`{"trees":{"trees":[` + lists.String()[1:] + `]}}`:                    "more than 1024 different lists of texts",
+		`{"trees":{"trees":[` + columns.String()[1:] + `]}}`:                  "read more than 2048 columns",
+		`{"linear":{"weights":{` + wide.String()[1:] + `}}}`:                  "more than 1024 text columns",
+		`{"linear":{"weights":[1]}}`:                                          "/linear/weights: must be an object",
+		`{"mixture":{"models":[]}}`:                                           "/mixture/models: must be a list of 1 to 64",
+		`{"mixture":{"models":[{"model":{"linear":{"weights":{"a":"x"}}}}]}}`: "/mixture/models/0/model/linear/weights/a: must be a number",
+		`{"mixture":{"classes":["a","b"],"models":[{"model":{"softmax":{"classes":["b","a"],"weights":{}}}}]}}`:                "/mixture/models/0/model: must have the classes of the mixture, in their order",
+		`{"mixture":{"models":[{"model":{"softmax":{"classes":["b","a"],"weights":{}}}}]}}`:                                    "must have the classes of the mixture",
+		`{"mixture":{"classes":["a","b"],"link":"softmax","models":[]}}`:                                                       "/mixture/link: must be one of [identity]",
+		`{"mixture":{"models":[{"weight":1e151,"model":{}}]}}`:                                                                 "/mixture/models/0/weight: must lie within",
+		strings.Repeat(`{"mixture":{"models":[{"model":`, 5) + `{"trees":{"trees":[[1]]}}` + strings.Repeat(`}]}}`, 5):         "there are more than 3 mixtures around it",
+		`{"mixture":{"models":[` + strings.Repeat(quarter+",", 4) + quarter + `]}}`:                                            "more than 131072 nodes",
+		`{"network":{"weights":{"a":[1]},"intercepts":[],"layers":[{"weights":[[1]],"intercepts":[0]}]}}`:                      "/network/intercepts: must be a list of 1 to 256",
+		`{"network":{"weights":{"a":[1]},"intercepts":[0],"layers":[]}}`:                                                       "/network/layers: must be a list of 1 to 8",
+		`{"network":{"weights":{"a":[1]},"intercepts":[0],"layers":[{"weights":[[1],[1]],"intercepts":[0]}]}}`:                 "/network/layers/0/weights: must be a list of 1 lists",
+		`{"network":{"weights":{"a":[1]},"intercepts":[0],"layers":[{"weights":[[1,1]],"intercepts":[0,0]}]}}`:                 "/network/layers/0/intercepts: must be a list of numbers",
+		`{"network":{"weights":{"a":[1]},"intercepts":[0],"layers":[{"weights":[null],"intercepts":[0]}]}}`:                    "/network/layers/0/weights/0: must be a list of 1 numbers",
+		`{"network":{"weights":{"a":[1]},"intercepts":[0],"activation":"gelu","layers":[{"weights":[[1]],"intercepts":[0]}]}}`: "/network/activation: must be one of [relu tanh logistic identity]",
+		`{"network":{"weights":{"a":[1]},"intercepts":[0],"classes":["a","b"],"link":"logit","layers":[]}}`:                    "/network/link: must be one of [softmax]",
+		`{"linear":{"intercept":"1","weights":{}}}`:                                                                            "/linear/intercept: must be a number",
+		`{"trees":{"base":[1],"classes":["a","b"],"trees":[[1]]}}`:                                                             "/trees/base: must be a list of 2 numbers",
+		`{"trees":{"classes":["a","b"],"base":1,"trees":[[["x",1],[1,2],[3]]]}}`:                                               "/trees/base: must be a list of 2 numbers",
 	} {
 		_, err := Parse([]byte(body))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -440,6 +601,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"softmax":{"classes":["a","b"],"intercepts":[0,1],"weights":{"x":[1,2],"s":{"t":[1,2]}}}}`)
 	f.Add(`{"trees":{"classes":[1,0],"link":"softmax","average":true,"base":[1,2],"trees":[[["x",10,"right"],[0,1],["s",["a"]],[1,0],[2,2]]]}}`)
 	f.Add(`{"trees":{"trees":[[["x",1],["y",2],1,2,3],[4]]}}`)
+	f.Add(`{"mixture":{"link":"logit","base":1,"models":[{"weight":0.5,"model":{"linear":{"weights":{"x":1},"link":"logit"}}},{"model":{"mixture":{"models":[{"model":{"trees":{"trees":[[1]]}}}]}}}]}}`)
+	f.Add(`{"network":{"classes":["a","b"],"activation":"tanh","weights":{"x":[1,2],"s":{"t":[1,2]}},"impute":{"s":"t"},"intercepts":[0,1],"layers":[{"weights":[[1],[2]],"intercepts":[0]},{"weights":[[1,2]],"intercepts":[0,3]}]}}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		m, err := Parse([]byte(body))
 		if err != nil {
@@ -457,4 +620,35 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestBlocksDoNotAllocate: a mixture of a network and trees scores a block in the scratch that it declares, with models within models; a row costs what Steps says
+// of all of them.
+func TestBlocksDoNotAllocate(t *testing.T) {
+	network := `{"network":{"activation":"tanh","weights":{"x":[1,2,3],"y":[1,0,1]},"intercepts":[0,1,0],"layers":[{"weights":[[1,1],[2,0],[1,3]],"intercepts":[0,1]},{"weights":[[1],[2]],"intercepts":[0]}],"link":"logit"}}`
+	forest := `{"trees":{"trees":[[["x",1],["y",2,"right"],1,2,3],[4]],"link":"logit"}}`
+	inner := `{"mixture":{"link":"logit","models":[{"model":` + network + `},{"weight":-2,"model":` + forest + `}]}}`
+	m, err := Parse([]byte(`{"mixture":{"models":[{"weight":0.5,"model":` + inner + `},{"weight":0.5,"model":` + network + `}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.Scorer()
+	scratch, features, dst := make([]float64, s.Scratch()), make([][]float64, s.Features()), [][]float64{make([]float64, MaxBlock)}
+	for j := range features {
+		features[j] = make([]float64, MaxBlock)
+	}
+	if n := testing.AllocsPerRun(5, func() { s.BlockIn(scratch, dst, features) }); n != 0 {
+		t.Errorf("%v allocations for a block", n)
+	}
+	steps := int64(0)
+	for _, body := range []string{network, network, forest} {
+		one, err := Parse([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps += one.Scorer().Steps()
+	}
+	if s.Steps() < steps || s.Steps() > steps+100 {
+		t.Errorf("a row takes %d steps, its models take %d", s.Steps(), steps)
+	}
 }

@@ -15,8 +15,12 @@ type Scorer struct {
 	of       *Model
 	features int
 	outputs  int
-	linear   []linearOutput // by output; nil for trees
-	forest   *forest
+
+	// One of these is not nil.
+	linear  []linearOutput // by output
+	forest  *forest
+	mixture *mixture
+	network *network
 }
 
 // ID tells scorers apart: two with the same ID have the same scores for the same features. It is the model's.
@@ -51,14 +55,25 @@ const MaxBlock = rowfn.MaxBlock
 
 // Scratch is how many numbers BlockIn needs for itself.
 func (s *Scorer) Scratch() int {
-	if s.forest == nil {
-		return 0
+	switch {
+	case s.forest != nil:
+		return len(s.forest.inputs) * MaxBlock
+	case s.mixture != nil:
+		return s.mixture.scratch()
+	case s.network != nil:
+		return s.network.scratch()
 	}
-	return len(s.forest.inputs) * MaxBlock
+	return 0
 }
 
 // Steps is about how many nanoseconds BlockIn takes for a row: walks of trees are as deep as the tree, whatever the row is.
 func (s *Scorer) Steps() int64 {
+	switch {
+	case s.mixture != nil:
+		return s.mixture.steps()
+	case s.network != nil:
+		return s.network.steps()
+	}
 	steps := int64(0)
 	for i := range s.linear {
 		steps += 1 + int64(len(s.linear[i].terms))
@@ -95,8 +110,15 @@ func (s *Scorer) Block(dst, features [][]float64) {
 
 // BlockIn is Block that does not allocate. scratch has a length of Scratch or more and is written over.
 func (s *Scorer) BlockIn(scratch []float64, dst, features [][]float64) {
-	if s.forest != nil {
+	switch {
+	case s.forest != nil:
 		s.forest.block(dst, features, scratch)
+		return
+	case s.mixture != nil:
+		s.mixture.block(dst, features, scratch)
+		return
+	case s.network != nil:
+		s.network.block(dst, features, scratch)
 		return
 	}
 	for k := range s.linear {

@@ -48,13 +48,12 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 	}
 	g := grower{r: r, forest: f, outputs: outputs, seen: map[string]int{}, inputs: map[input]uint32{}}
 	forms := make([]any, len(list))
-	steps := 0
 	for i, t := range list {
 		forms[i] = g.tree(fmt.Sprintf("%s/trees/%d", pointer, i), i, t)
 		if !r.ok() {
 			return nil
 		}
-		if steps += int(f.trees[i].depth); steps > MaxSteps {
+		if r.depths += int(f.trees[i].depth); r.depths > MaxSteps {
 			r.add(pointer+"/trees", "the depths of the trees sum to more than %d", MaxSteps)
 			return nil
 		}
@@ -81,8 +80,6 @@ type grower struct {
 	features []Feature
 	seen     map[string]int // features by what they are
 	inputs   map[input]uint32
-	splits   int // features of texts
-	count    int // nodes of all trees
 
 	nodes    []any // of the tree that is read
 	forms    []any
@@ -99,7 +96,7 @@ func (g *grower) tree(pointer string, index int, in any) any {
 		g.r.add(pointer, "must be a list of nodes")
 		return nil
 	}
-	if g.count += len(nodes); g.count > MaxNodes {
+	if g.r.nodes += len(nodes); g.r.nodes > MaxNodes {
 		g.r.add(pointer, "the trees have more than %d nodes", MaxNodes)
 		return nil
 	}
@@ -206,7 +203,7 @@ func (g *grower) split(pointer, column string, list []any) node {
 		n.threshold = g.r.number(pointer+"/1", list[1], 0)
 		feature, form[1] = g.feature(fmt.Sprintf("%q", column), Feature{Column: column}), n.threshold
 	}
-	if n.input = g.input(input{feature, infinite(right)}); len(g.forest.inputs) > MaxInputs {
+	if n.input = g.input(input{feature, infinite(right)}); g.r.inputs > MaxInputs {
 		g.r.add(pointer, "the trees read more than %d columns, one whose nulls go left and right counted twice", MaxInputs)
 	}
 	g.forms = append(g.forms, form)
@@ -219,6 +216,7 @@ func (g *grower) input(in input) uint32 {
 	if !ok {
 		at = uint32(len(g.forest.inputs))
 		g.inputs[in] = at
+		g.r.inputs++
 		g.forest.inputs = append(g.forest.inputs, in)
 	}
 	return at * MaxBlock
@@ -251,7 +249,7 @@ func (g *grower) texts(pointer, column string, list []any) (feature int, names [
 	before := len(g.features)
 	feature = g.feature(fmt.Sprintf("%q is in %q", column, names), f)
 	if len(g.features) > before {
-		if g.splits++; g.splits > MaxTexts {
+		if g.r.lists++; g.r.lists > MaxTexts {
 			g.r.add(pointer, "the trees have more than %d different lists of texts", MaxTexts)
 		}
 	}
