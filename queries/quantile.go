@@ -19,6 +19,7 @@ const (
 )
 
 const quantileCost = "Under guess_and_check it costs one question: the numbers of rows below each step of the resolution are compared with what the training part foresees. " +
+	"So it does in a batch fixed beforehand, gaussian with rounds=1. " +
 	"Under other mechanisms, and in a test, it costs one for each step of the search: log2(1 + (high - low)/resolution), rounded up; 10 for the default resolution"
 
 var quantileKind = kind{

@@ -46,6 +46,7 @@ var abilities = []struct {
 	{"submissions", "questions are submissions to a board", able[Submissions]},
 	{"levels", "answers can be read at other levels, so that a test has a p-value", able[Levels]},
 	{"fresh", "a test can have a plain p-value, where nothing was told of its units before", able[Fresh]},
+	{"last answers", "what nothing is chosen after is read by its own sample", able[Lasts]},
 	{"memory", "the state remembers more than what is spent", able[Remembers]},
 }
 
