@@ -78,8 +78,8 @@ func wrong(pointer, format string, args ...any) error {
 }
 
 // Question checks a compiled query against the guarantee, by public facts alone. Errors are *[WrongError].
-func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question, error) {
-	p, plan := s.Guarantee, s.form(plan)
+func (s *Session) Question(query *queries.Query, compiled *queries.Plan) (*Question, error) {
+	p, plan := s.Guarantee, s.form(compiled)
 	switch {
 	case plan.Checked() && s.Unlike && plan.Checks != nil && plan.Checks.Alike:
 		return nil, wrong("/type", "the units of this holdout are known to differ, and an interval of a %s is for units of one population", query.Type())
@@ -89,7 +89,7 @@ func (s *Session) Question(query *queries.Query, plan *queries.Plan) (*Question,
 	case plan.Sequential() && p.Rounds > 0:
 		return nil, wrong("/type", "%s cannot be asked in rounds: its search chooses each step from earlier answers, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
 	}
-	for _, r := range plan.Releases() {
+	for _, r := range compiled.Releases() {
 		if r.Price() > 1 && !p.Together() { // it would be part of the question's identity, without any effect
 			return nil, wrong("/questions", "the mechanism %s of this holdout selects by the means of all candidates, each a question; questions is for mechanisms that select at once", p.Mechanism)
 		}
