@@ -19,7 +19,7 @@ type Local struct {
 	Session
 	State    thresholdout.State
 	Schema   dataset.Schema
-	Holdout  Source
+	Holdout  Source           // its units in an order that is not by their content, such as a random one: slices and halves are cut by it
 	Training Source           // nil where the mechanism compares with nothing
 	Compile  []queries.Option // how queries are compiled: queries.Training, for those that take constants from a training part, …
 
