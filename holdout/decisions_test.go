@@ -42,12 +42,12 @@ func TestDecisions(t *testing.T) {
 		`{"type":"test","test":"proportion","of":"late","equals":0.9,"alternative":"greater"}`:                                 {"undecided", "", 1, 1, false},
 		`{"type":"test","test":"two-sample","of":"x","range":[0,1],"between":["x > 0.5","x < 0.3"]}`:                           {"yes", "", 3, 4, true},
 		`{"type":"test","test":"two-proportions","of":"late","between":["x < 0.2"]}`:                                           {"yes", "", 3, 4, true},
-		`{"type":"test","test":"correlation","x":"x","y":"x > 0.5 ? 1 : 0","range_x":[0,1],"range_y":[0,1]}`:                   {"yes", "", 3, 3, false},
-		`{"type":"test","test":"slope","x":"x","y":"0 - x","range_x":[0,1],"range_y":[-1,0],"alternative":"less"}`:             {"yes", "", 4, 4, false},
+		`{"type":"test","test":"correlation","x":"x","y":"x > 0.5 ? 1 : 0","range_x":[0,1],"range_y":[0,1]}`:                   {"yes", "", 3, 3, true},
+		`{"type":"test","test":"slope","x":"x","y":"0 - x","range_x":[0,1],"range_y":[-1,0],"alternative":"less"}`:             {"yes", "", 4, 4, true},
 		`{"type":"test","test":"goodness-of-fit","cells":["x < 0.5"],"expected":[0.9]}`:                                        {"yes", "", 2, 2, false},
 		`{"type":"test","test":"goodness-of-fit","cells":["x < 0.2","x < 0.7"],"expected":[0.2,0.5]}`:                          {"undecided", "", 3, 3, false},
 		`{"type":"test","test":"independence","rows":["x > 0.5"],"columns":["x > 0.6"]}`:                                       {"yes", "", 3, 4, false},
-		`{"type":"test","test":"value","query":{"type":"variance","of":"x","range":[0,1]},"equals":0.25,"alternative":"less"}`: {"yes", "", 2, 2, false},
+		`{"type":"test","test":"value","query":{"type":"variance","of":"x","range":[0,1]},"equals":0.25,"alternative":"less"}`: {"yes", "", 2, 2, true},
 		choosing: {"", "most", 1, 3, false},
 	}
 	for seed, mechanism := range []string{"gaussian", "guess_and_check", "split", "thresholdout"} {
