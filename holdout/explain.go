@@ -103,7 +103,13 @@ func (h *opened) foresee(e *Explanation, q *session.Question, state thresholdout
 	e.Regret, e.Verdict = r.Regret, r.Verdict
 	switch {
 	case len(r.Items) > 0:
-		e.Items = session.ItemsOf(r)
+		items := session.ItemsOf(r)
+		for i := range items { // an item of which an answer would say nothing has the training part's value all the same
+			if items[i].Value == nil && i < len(e.Items) {
+				items[i].Value = e.Items[i].Value
+			}
+		}
+		e.Items = items
 		if widest, ok := widestItem(r); ok {
 			e.HalfWidth = &widest
 		}

@@ -29,16 +29,19 @@ type difference struct {
 	Between []*expr.Syntax
 	Where   *expr.Syntax
 	Null    *float64
+	Guess   guess
 }
 
+func (q *difference) guess() *guess { return &q.Guess }
+
 func (q *difference) members() []member {
-	return []member{
+	return append([]member{
 		required("of", expression{&q.Of}, "the number to average, or a condition: a row expression"),
 		optional("range", optionalRange{&q.Range}, "[low, high] of a number: values are clamped to it; a condition has none"),
 		required("between", conditions{&q.Between, 1, 2}, "the first group and the second: conditions. With one condition the second group is all other rows"),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
 		optional("null", number{into: &q.Null}, "what a null value of a number counts as; default: the low end of the range"),
-	}
+	}, q.Guess.members()...)
 }
 
 func (q *difference) rules(v *violations, pointer string) {
@@ -48,6 +51,15 @@ func (q *difference) rules(v *violations, pointer string) {
 	if q.Null != nil && *q.Null == q.Range.Low { // the default has one spelling
 		q.Null = nil
 	}
+	q.Guess.rules(v, pointer, differences(q.Range))
+}
+
+// differences are those of two means in the range; of fractions, where there is none.
+func differences(r Range) Range {
+	if r == (Range{}) {
+		return Range{Low: -1, High: 1}
+	}
+	return Range{Low: r.Low - r.High, High: r.High - r.Low}
 }
 
 func (q *difference) compile(c *compiler) *Plan {

@@ -61,7 +61,10 @@ type test struct {
 	Where          *expr.Syntax
 	Null           *float64
 	Alternative    string
+	Guess          guess
 }
+
+func (q *test) guess() *guess { return &q.Guess }
 
 // The alternatives.
 const (
@@ -82,10 +85,10 @@ type aTest struct {
 // tests is a function, for a test can hold any query.
 func tests() []aTest {
 	return []aTest{
-		{"mean", []string{"of", "range"}, []string{"equals", "where", "null", "alternative"}, 0, (*test).ofMean},
-		{"proportion", []string{"of"}, []string{"equals", "where", "alternative"}, 0.5, (*test).ofProportion},
-		{"two-sample", []string{"of", "range", "between"}, []string{"equals", "where", "null", "alternative"}, 0, (*test).ofDifference},
-		{"two-proportions", []string{"of", "between"}, []string{"equals", "where", "alternative"}, 0, (*test).ofDifference},
+		{"mean", []string{"of", "range"}, []string{"equals", "where", "null", "alternative", "guess", "half_width"}, 0, (*test).ofMean},
+		{"proportion", []string{"of"}, []string{"equals", "where", "alternative", "guess", "half_width"}, 0.5, (*test).ofProportion},
+		{"two-sample", []string{"of", "range", "between"}, []string{"equals", "where", "null", "alternative", "guess", "half_width"}, 0, (*test).ofDifference},
+		{"two-proportions", []string{"of", "between"}, []string{"equals", "where", "alternative", "guess", "half_width"}, 0, (*test).ofDifference},
 		{"correlation", []string{"x", "y", "range_x", "range_y"}, []string{"where", "alternative"}, 0, (*test).ofCovariance},
 		{"slope", []string{"x", "y", "range_x", "range_y"}, []string{"equals", "where", "alternative"}, 0, (*test).ofSlope},
 		{"goodness-of-fit", []string{"cells", "expected"}, nil, 0, (*test).ofCells},
@@ -109,7 +112,7 @@ func testNames() []string {
 const MaxCells = 50
 
 func (q *test) members() []member {
-	return []member{
+	return append([]member{
 		required("test", word{&q.Test, testNames()}, "which test"),
 		optional("of", expression{&q.Of}, "the number, or the condition of proportions: a row expression"),
 		optional("range", optionalRange{&q.Range}, rangeDoc),
@@ -127,7 +130,7 @@ func (q *test) members() []member {
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count"),
 		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
 		optional("alternative", choice{&q.Alternative, []string{twoSided, greater, less}}, "greater and less reject in that direction only. The p-value does not become smaller, because intervals are two-sided"),
-	}
+	}, q.Guess.members()...)
 }
 
 func (q *test) nests() {}
@@ -159,6 +162,14 @@ func (q *test) rules(v *violations, pointer string) {
 		}
 	}
 	nullRule(v, pointer, q.Null, q.Range)
+	switch r := q.Range; {
+	case q.Between != nil:
+		q.Guess.rules(v, pointer, differences(r))
+	case r == (Range{}):
+		q.Guess.rules(v, pointer, Range{Low: 0, High: 1})
+	default:
+		q.Guess.rules(v, pointer, r)
+	}
 	if q.Expected != nil {
 		q.checkExpected(v, pointer+"/expected")
 	}

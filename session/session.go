@@ -110,7 +110,7 @@ func (s *Session) Question(query *queries.Query, compiled *queries.Plan) (*Quest
 			return nil, wrong("/"+member.name, "the mechanism %s of this holdout takes no %s", p.Mechanism, member.name)
 		}
 		if plan.Numbers() > 1 {
-			return nil, wrong("/"+member.name, "this query is made of %d means, and each has its own check; %s is for queries of one mean, without weights, and without weight row where units hold several rows", plan.Numbers(), member.name)
+			return nil, wrong("/"+member.name, "this query is made of %d numbers, and each has its own check; %s is for queries that are checked as one", plan.Numbers(), member.name)
 		}
 		if member.name == "half_width" && plan.Checked() && !plan.Statistics()[0].HalfWidths() {
 			return nil, wrong("/half_width", "no half-width of your own can be planned for %s; leave the member out, and it is planned by the server", query.Type())

@@ -279,3 +279,62 @@ func others(name string) float64 {
 	}
 	return sum / all
 }
+
+// experiment is an A/B test of so many rows: of the half with the group a, share+effect are late, of the other share.
+func experiment(t testing.TB, rows int, share, effect float64) (dataset.Schema, *engine.Table) {
+	t.Helper()
+	late := dataset.Column{Field: dataset.Field{Name: "late", Kind: dataset.Bool}, Bools: make([]uint8, rows)}
+	names := make([]string, rows)
+	for i := range rows {
+		names[i] = []string{"a", "b"}[i%2]
+		p := share
+		if i%2 == 0 {
+			p += effect
+		}
+		if float64(i/2) < math.Round(p*float64(rows/2)) {
+			late.Bools[i] = 1
+		}
+	}
+	all, err := dataset.FromColumns(late, dataset.NewText("g", names, func(int) bool { return false }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := engine.NewTable(all, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.Schema(), source
+}
+
+// TestEffectHasAPValue: an A/B effect of 5.45 standard errors on the holdout, which a textbook gives a p-value of 5e-8, has one below 1 for all of five questions, and is found among 110 where a
+// half-width is asked for at which the guess passes; no effect has none. It would notice groups that are read by four means, or by margins that add up: then both are 1 and undecided.
+func TestEffectHasAPValue(t *testing.T) {
+	const rows, share = 60_000, 0.1
+	se := math.Sqrt(share * (1 - share) * 4 / rows)
+	for _, c := range []struct {
+		effect    float64
+		questions int64
+		halfWidth float64 // in standard errors; 0: planned
+		most      float64 // of the p-value
+		verdict   queries.Verdict
+	}{{5.45, 5, 0, 0.3, queries.Undecided}, {5.45, 110, 5.4, 0.05, queries.Yes}, {0, 5, 0, 1, queries.Undecided}, {0, 110, 5.4, 1, queries.Undecided}} {
+		schema, holdout := experiment(t, rows, share, c.effect*se)
+		_, training := experiment(t, rows*7/3, share, c.effect*se)
+		p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: holdout.Units(), Training: training.Units(), Questions: c.questions})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &Local{Session: Session{Guarantee: p, Noise: Seeded(1)}, Schema: schema, Holdout: holdout, Training: training}
+		half := ""
+		if c.halfWidth > 0 {
+			half = fmt.Sprintf(`,"half_width":%v`, c.halfWidth*se)
+		}
+		a, err := l.Ask(context.Background(), []byte(`{"type":"test","test":"two-proportions","of":"late","between":["g == 'a'"]`+half+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *a.PValue > c.most || c.effect == 0 && *a.PValue < 1 || a.Verdict != c.verdict || a.Cost != (Cost{Questions: 1}) {
+			t.Errorf("%+v: p = %v, %s, %+v", c, *a.PValue, a.Verdict, a.Cost)
+		}
+	}
+}

@@ -1,7 +1,6 @@
 package thresholdout
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -32,19 +31,50 @@ func (d DifferenceSums) Value() (float64, bool) {
 	return (1 + a - b) / 2, ok && both
 }
 
-// Plan implements [Statistic]. There is no rule yet by which a guess of the difference, or a half-width, would say what each group is checked at.
+// Plan implements [Statistic].
 func (d DifferenceSums) Plan(by Planning) (Check, error) {
-	if by.Guess != nil {
-		return nil, errors.New("thresholdout: a difference takes no guess and no half-width of its own")
-	}
-	apart, joint, err := moments.PlanDifference(d.First.training(d.First.mean()), d.Second.training(d.Second.mean()), by.N, by.Deviations)
+	first, second, err := d.guesses(by)
 	if err != nil {
 		return nil, err
+	}
+	apart, joint, err := moments.PlanDifference(d.First.training(first), d.Second.training(second), by.N, by.Deviations)
+	if err != nil {
+		return nil, err
+	}
+	if by.Guess != nil && by.Guess.HalfWidth != 0 {
+		return within(differenceCheck{joint}, by)
 	}
 	if c := (differenceCheck{apart}); halfWidth(c.Expected(), by.Level) < halfWidth(differenceCheck{joint}.Expected(), by.Level) {
 		return c, nil
 	}
 	return differenceCheck{joint}, nil
+}
+
+// guesses are those of both groups, in steps: the training part's means, and where the analyst names a difference the likeliest means that have it.
+func (d DifferenceSums) guesses(by Planning) (first, second int64, err error) {
+	first, second = d.First.mean(), d.Second.mean()
+	if by.Guess == nil || by.Guess.Value == nil {
+		return first, second, nil
+	}
+	half, err := by.guessed(0)
+	if err != nil {
+		return 0, 0, err
+	}
+	named := 2*half - grid
+	spread := func(r RootSums) float64 {
+		if r.Units == 0 {
+			return 1
+		}
+		_, variance := r.Moments()
+		return variance / float64(r.Units)
+	}
+	a, b := spread(d.First), spread(d.Second)
+	if a+b == 0 {
+		a, b = 1, 1
+	}
+	first += int64(float64(named-first+second) * a / (a + b))
+	second = min(max(first-named, 0), grid)
+	return min(max(second+named, 0), grid), second, nil
 }
 
 // differenceCheck is the [Check] of a difference.
@@ -63,6 +93,20 @@ func (c differenceCheck) Find(holdout Statistic) (Finding, error) {
 // Expected implements [Check].
 func (c differenceCheck) Expected() Finding {
 	return differenceFinding{c.DifferenceCheck, moments.DifferenceOutcome{Rank: 1}}
+}
+
+// narrowed implements [widthCheck].
+func (c differenceCheck) narrowed(halfWidth, level float64) (Check, bool) {
+	at, ok := c.WithHalfWidth(2*halfWidth, level) // the value is half the difference
+	return differenceCheck{at}, ok
+}
+
+// exact implements [widthCheck].
+func (c differenceCheck) exact() Finding {
+	none := c.DifferenceCheck
+	none.First.Ranks, none.Second.Ranks = c.First.Ranks[:1:1], c.Second.Ranks[:1:1]
+	none.Both = []moments.BothRank{{Most: c.Both[0].Most}}
+	return differenceFinding{none, moments.DifferenceOutcome{Rank: 1}}
 }
 
 // differenceFinding is the [Finding] of a difference.

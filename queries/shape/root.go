@@ -54,7 +54,7 @@ func (d *Difference) Sampled() rowfn.Batch {
 }
 
 // HalfWidths implements [Statistic].
-func (d *Difference) HalfWidths() bool { return false }
+func (d *Difference) HalfWidths() bool { return true }
 
 // Between is the shape of the difference of two roots that are released each by itself.
 type Between struct{ First, Second *Equation }

@@ -178,6 +178,32 @@ func (c DifferenceCheck) together(first, second Sums, r BothRank) bool {
 	return off.Abs(off).Cmp(units.Mul(units, big.NewInt(r.Away))) <= 0
 }
 
+// WithHalfWidth is the check with one rank whose interval, at this level, lies within the difference of the guesses ± halfWidth: the largest margin of both groups together with which
+// it does, to a part in some thousands. It is for a check that says something of both. All of it is public; it is false where no guess can pass.
+func (c DifferenceCheck) WithHalfWidth(halfWidth, level float64) (DifferenceCheck, bool) {
+	one, g := c, float64(c.First.Guess-c.Second.Guess)/grid
+	one.First.Ranks, one.Second.Ranks, one.Both = c.First.Ranks[:1:1], c.Second.Ranks[:1:1], slices.Clone(c.Both[:1])
+	holds := func(away int64) bool {
+		one.Both[0].Away = away
+		low, high := one.Interval(DifferenceOutcome{Rank: 1}, level)
+		return low >= g-halfWidth && high <= g+halfWidth
+	}
+	most := c.First.Ranks[0].Away + c.Second.Ranks[0].Away // more is never seen
+	lo, hi := int64(-1), most+1
+	for hi-lo > 1+most/4096 {
+		if mid := lo + (hi-lo)/2; holds(mid) {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	if lo < 0 && !holds(0) {
+		return c, false
+	}
+	one.Both[0].Away = max(lo, 0)
+	return one, true
+}
+
 // lost says whether the sums satisfy what a failure of rank t, not the last, says.
 func (c Check) lost(s Sums, t int) bool { return s.Units >= c.unitsAt(t) && s.steady(c.varianceAt(t)) }
 
