@@ -73,8 +73,8 @@ func (d DifferenceSums) guesses(by Planning) (first, second int64, err error) {
 		a, b = 1, 1
 	}
 	first += int64(float64(named-first+second) * a / (a + b))
-	second = min(max(first-named, 0), grid)
-	return min(max(second+named, 0), grid), second, nil
+	first = min(max(first, named, 0), grid, grid+named)
+	return first, first - named, nil
 }
 
 // differenceCheck is the [Check] of a difference.

@@ -41,6 +41,7 @@ func (w WeightedSums) Plan(by Planning) (Check, error) {
 		return nil, err
 	}
 	c := moments.WeightsUnknown(by.N)
+	c.Guess = guess
 	if w.B > 0 {
 		if c, err = moments.PlanWeightedWith(w.training(float64(guess)/float64(grid)), by.N, by.Deviations); err != nil {
 			return nil, err
