@@ -207,7 +207,7 @@ func (g Guarantee) DefaultPledge(s State, t PledgeTraining) (best Pledge, ok boo
 	narrowest := (1 - leastGain) * (plain.High - plain.Low)
 	for _, kind := range PledgeKinds() {
 		p, known := g.defaultOf(kind, t)
-		if !known {
+		if !known || (kind == Disagreement || kind == Variance) && 2*p.noise(g.HalfWidth) >= narrowest { // its interval is no shorter
 			continue
 		}
 		if i := g.PreviewPledge(s, p, value); i != nil && i.High-i.Low < narrowest {

@@ -128,20 +128,11 @@ func largestRatio(mu, t, u float64) float64 {
 	return best * (1 + 1e-9)
 }
 
-// gridOfRatios and gridMargin: the supremum for a variance is taken on a grid, whose error is below the margin.
-const (
-	gridOfRatios = 200
-	gridMargin   = 1 + 2e-3
-)
-
-// largestVarianceRatio is the supremum over s <= t of s^2/(2 R(s)), R the rate of a deviation of s with a variance of at most v, b as there.
+// largestVarianceRatio is the supremum over s <= t of s^2/(2 R(s)), R the rate of a deviation of s with a variance of at most v, b as there: the ratio rises
+// with s (docs/proofs/promises.md, section 5).
 func largestVarianceRatio(t, v, b float64) float64 {
-	best, largest := 0.0, largestStake(b)
-	for i := range gridOfRatios {
-		s := t * float64(i+1) / gridOfRatios
-		if r := stakedRate(s, v, b, largest); r > 0 && !math.IsInf(r, 1) {
-			best = max(best, s*s/(2*r))
-		}
+	if r := varianceRate(t, v, b); r > 0 && !math.IsInf(r, 1) {
+		return max(v, t*t/(2*r))
 	}
-	return max(v, best*gridMargin)
+	return v
 }

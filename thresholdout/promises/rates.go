@@ -38,17 +38,14 @@ func disagreementRate(y, mu, u float64) float64 {
 
 // varianceRate is max over c of c t/b - psi(c) (v+t^2)/b^2, psi(c) = -ln(1-c)-c, over 0 <= c < 1 with c b >= 2 psi(c) (1-b): of a deviation
 // of at least t of values in [0,1] whose variance is at most v. b is how far they can be on the other side of mu.
-func varianceRate(t, v, b float64) float64 { return stakedRate(t, v, b, largestStake(b)) }
-
-// stakedRate is varianceRate with the largest c known.
-func stakedRate(t, v, b, largest float64) float64 {
+func varianceRate(t, v, b float64) float64 {
 	if t <= 0 {
 		return 0
 	}
 	if b <= 0 {
 		return math.Inf(1) // mu is the least value: nothing deviates
 	}
-	c := min(t*b/(t*b+v+t*t), largest)
+	c := min(t*b/(t*b+v+t*t), largestStake(b))
 	return max(0, c*t/b-psi(c)*(v+t*t)/(b*b))
 }
 
