@@ -45,7 +45,7 @@ func TestLeavingIsNoRefund(t *testing.T) {
 // TestTooMuchWork: what could take too long is refused by public facts, before a row is read.
 func TestTooMuchWork(t *testing.T) {
 	s := open(t, t.TempDir(), func(o *Options) { o.Limits.Work = 13_000 })
-	card := create(t, s, Settings{Mechanism: "gaussian", Holdout: 0.5, Questions: 10}, visits(t, 4000, 12))
+	card := create(t, s, Settings{Mechanism: "gaussian", Holdout: 0.5, Questions: 10, Sigma: 0.05}, visits(t, 4000, 12))
 	if _, err := s.Ask(t.Context(), analyst, card.ID, []byte(`{"type":"fraction","of":"x * 2 > x + 1"}`), ""); KindOf(err) != TooLarge {
 		t.Errorf("%v", err)
 	}

@@ -68,7 +68,7 @@ func TestARefusedAnswerIsVoid(t *testing.T) {
 			after, tokensAfter := spentOf(t, s, ids[i])
 			price := int64(0)
 			if h.guarantee.HasTokens() {
-				price = int64(count) // each of these could have taken one
+				price = min(int64(count), h.guarantee.Tokens-tokens) // each of these could have taken one, of a wrong guess or of a broken promise
 			}
 			// A round pays once, for all of its questions; what it leaves is gone.
 			if refusals != 1 || after != before+int64(count) || set.Rounds == 0 && tokensAfter != tokens+price {

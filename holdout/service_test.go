@@ -197,7 +197,7 @@ func TestUploadAskReplay(t *testing.T) {
 	s := open(t, dir)
 	table := visits(t, 2000, 1)
 	card := create(t, s, Settings{Name: "visits", Holdout: 0.3, Label: "late", Questions: 20}, table)
-	if card.Rows != (Counts{1400, 600}) || card.Units != card.Rows || card.Unit != "row" || card.Budget.Questions != (Meter{Left: 20, Of: 20}) || card.Budget.Tokens != nil {
+	if card.Rows != (Counts{1400, 600}) || card.Units != card.Rows || card.Unit != "row" || card.Budget.Questions != (Meter{Left: 20, Of: 20}) || *card.Budget.Tokens != (Meter{Left: 2, Of: 2}) {
 		t.Fatalf("card: %+v", card)
 	}
 	if left := files(t, dir); len(left) != 1 || left[0] != "holdouts/"+card.ID {

@@ -15,11 +15,12 @@ func TestDefaults(t *testing.T) {
 		if p.Questions != DefaultQuestions {
 			t.Errorf("%s: %d questions", m, p.Questions)
 		}
-		if p.HasTokens() && p.Tokens != DefaultTokens {
+		many := map[bool]int64{true: DefaultTokens, false: DefaultBroken}[p.NeedsTokens()]
+		if p.HasTokens() && p.Tokens != many {
 			t.Errorf("%s: %d tokens", m, p.Tokens)
 		}
-		if p = must(t, Spec{Mechanism: m, N: 20_000, Training: 20_000, Questions: 3}); p.HasTokens() && p.Tokens != 3 {
-			t.Errorf("%s: %d tokens for 3 questions", m, p.Tokens)
+		if p = must(t, Spec{Mechanism: m, N: 20_000, Training: 20_000, Questions: 1}); p.HasTokens() && p.Tokens != 1 {
+			t.Errorf("%s: %d tokens for a question", m, p.Tokens)
 		}
 	}
 }

@@ -304,7 +304,7 @@ func (m *gaussian) reread(level float64, broken int64) (*gaussian, bool) {
 	var err error
 	switch {
 	case m.Widths != nil:
-		other.HalfWidth, err = bounds.PromisedWidth(m.N, m.Questions, m.Sigma, bounds.PromisedShare(broken, m.Tokens)*other.plainBeta(), broken)
+		other.HalfWidth, err = bounds.PromisedWidth(m.N, m.Questions, m.Sigma, bounds.PromisedShare(broken, m.Tokens)*other.plainBeta(), broken, true)
 		other.Widths = slices.Repeat([]float64{other.HalfWidth}, len(m.Widths)) // no other is asked for
 	case m.Rounds > 0:
 		other.HalfWidth, err = bounds.RoundsNoise(m.N, m.Questions, other.plainBeta(), m.RoundSigma)

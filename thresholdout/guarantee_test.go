@@ -136,7 +136,7 @@ func TestStoredStates(t *testing.T) {
 
 // TestStoredStatesRefused: a state of another version, or that is none of the guarantee's.
 func TestStoredStatesRefused(t *testing.T) {
-	plain := must(t, Spec{Mechanism: Gaussian, N: 1000, Questions: 5})
+	plain := must(t, Spec{Mechanism: Gaussian, N: 1000, Questions: 5, Sigma: 0.01})
 	rounds := must(t, Spec{Mechanism: Gaussian, N: 1000, Questions: 5, Rounds: 2})
 	for _, c := range []struct {
 		g    Guarantee

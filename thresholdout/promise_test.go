@@ -226,6 +226,10 @@ func TestPromisedSharesArePaid(t *testing.T) {
 			a := m.account(s, price, 1)
 			return a.Share + a.Mechanism
 		}
+		budget := 0.0
+		for i := range int64(questions) {
+			budget += m.blocksShare(State{Questions: i}) * m.Beta() / questions
+		}
 		most := make([][]float64, questions+1) // from a position and a number of broken promises on
 		most[questions] = make([]float64, tokens+1)
 		for i := int64(questions) - 1; i >= 0; i-- {
@@ -242,7 +246,6 @@ func TestPromisedSharesArePaid(t *testing.T) {
 				most[i][f] = best
 			}
 		}
-		budget := m.Capped * m.Beta()
 		t.Logf("%d tokens: %.4f of the share", tokens, most[0][0]/budget)
 		if most[0][0] > budget*(1+1e-9) || most[0][0] < 0.5*budget {
 			t.Errorf("%d tokens: a run of steps gets %.6f of %.6f", tokens, most[0][0], budget)

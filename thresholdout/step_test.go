@@ -245,5 +245,5 @@ func ExampleStep() {
 	holdout := Mean{Sum: 3121 << 30, N: 10_000} // 3,121 of 10,000 rows say yes
 	answer, next, err := Step(p, State{}, Input{Holdout: holdout}, Seeded{Seed: 1})
 	fmt.Printf("±%.3f, %d asked, near the mean: %v, %v\n", p.HalfWidth, next.Questions, math.Abs(answer.Value-0.3121) < 0.08, err)
-	// Output: ±0.056, 1 asked, near the mean: true, <nil>
+	// Output: ±0.057, 1 asked, near the mean: true, <nil>
 }

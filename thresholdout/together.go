@@ -95,7 +95,7 @@ func (m *gaussian) AsNumbers(s State, count int, variance float64) bool {
 		return false
 	}
 	width, err := m.vectorWidth(s, count, variance)
-	return err != nil || m.HalfWidth <= width
+	return err != nil || m.widthAt(s.Tokens) <= width
 }
 
 // ReleaseVector implements [Vectors]: all means at once.

@@ -25,9 +25,9 @@ func firstVersion(t rapid.TB, n, k int64) Guarantee {
 }
 
 // TestNoWiderThanBefore: a guarantee as it is planned now has answers that are no wider than those of the first version: plain ones and their ends near 0 and 1, and vectors but for a
-// part in sixty, since three tenths of what was theirs pay for cuts. It would notice a budget that is divided too often, a block whose M does not suit it, and noise that does not fall with a vector's variance.
+// part in sixty, since three tenths of what was theirs pay for cuts, and but for a third of a percent that promises cost. It would notice a budget that is divided too often, a block whose M does not suit it, and noise that does not fall with a vector's variance.
 func TestNoWiderThanBefore(t *testing.T) {
-	const slack = 1.0 / 60
+	const slack, promised = 1.0 / 60, 0.0035
 	rapid.Check(t, func(t *rapid.T) {
 		n, k := rapid.Int64Range(1000, 100_000).Draw(t, "n"), rapid.Int64Range(2, 1000).Draw(t, "k")
 		p, err := Plan(Spec{Mechanism: Gaussian, N: n, Questions: k})
@@ -35,12 +35,12 @@ func TestNoWiderThanBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 		old := firstVersion(t, n, k)
-		if p.HalfWidth > old.HalfWidth*(1+1e-9) {
+		if p.HalfWidth > old.HalfWidth*(1+promised) {
 			t.Fatalf("±%v, it was ±%v", p.HalfWidth, old.HalfWidth)
 		}
 		s := State{Questions: rapid.Int64Range(0, k-1).Draw(t, "asked")}
 		value := rapid.SampledFrom([]float64{0, 0.003, 0.03, 0.2, 0.5, 0.9, 1}).Draw(t, "value")
-		if before, now := old.Preview(s, value), p.Preview(s, value); now.Low < before.Low-1e-9 || now.High > before.High+1e-9 {
+		if before, now := old.Preview(s, value), p.Preview(s, value); now.Low < before.Low-promised*old.HalfWidth || now.High > before.High+promised*old.HalfWidth {
 			t.Fatalf("after %d questions %v is in [%v, %v], it was in [%v, %v]", s.Questions, value, now.Low, now.High, before.Low, before.High)
 		}
 		count := rapid.IntRange(2, 40).Draw(t, "count")
@@ -169,7 +169,7 @@ func TestLastAnswerIsExact(t *testing.T) {
 		t.Errorf("constant noise: %v, %v", out.Value, err)
 	}
 	one := must(t, Spec{Mechanism: Gaussian, N: 5000, Questions: 1})
-	if out, _, err := Step(one, State{}, in, Seeded{}); err != nil || out.Value != 0.25 || out.Interval.High > 0.25+math.Sqrt(math.Log(2/one.gaussian().plainBeta())/10_000)+1e-6 {
+	if out, _, err := Step(one, State{}, in, Seeded{}); err != nil || out.Value != 0.25 || out.Interval.High > 0.25+1.0139*math.Sqrt(math.Log(2/one.gaussian().plainBeta())/10_000)+1e-6 {
 		t.Errorf("a single question: %+v, %v", out, err)
 	}
 }

@@ -50,13 +50,14 @@ type Promised struct {
 type promisedKey struct {
 	n, k, tokens int64
 	beta         float64
+	exactLast    bool
 }
 
 var knownPromised memo[promisedKey, Promised]
 
 // PromisedSchedule is the guarantee with the narrowest W_0. beta is the plain answers' probability of error; n is at least
-// PromisedUnits. The slice is shared: it is not to be changed.
-func PromisedSchedule(n, k int64, beta float64, tokens int64) (Promised, error) {
+// PromisedUnits; with exactLast the last question bears no noise, for nothing is chosen after it. The slice is shared: it is not to be changed.
+func PromisedSchedule(n, k int64, beta float64, tokens int64, exactLast bool) (Promised, error) {
 	if err := check(n, k, beta); err != nil {
 		return Promised{}, err
 	}
@@ -66,7 +67,7 @@ func PromisedSchedule(n, k int64, beta float64, tokens int64) (Promised, error) 
 	if tokens < 0 || tokens > MostPromiseTokens {
 		return Promised{}, fmt.Errorf("bounds: %d broken promises; between 0 and %d are possible", tokens, int64(MostPromiseTokens))
 	}
-	key := promisedKey{n, k, tokens, beta}
+	key := promisedKey{n, k, tokens, beta, exactLast}
 	if p, ok := knownPromised.remembered(key); ok {
 		return p, nil
 	}
@@ -78,6 +79,9 @@ func PromisedSchedule(n, k int64, beta float64, tokens int64) (Promised, error) 
 	if k > sketchedQuestions {
 		searched = sketch(k, schedule(k))
 	}
+	if exactLast {
+		searched = freed(searched)
+	}
 	x, _ := minimum.Brent(func(log float64) float64 {
 		w := promisedWidth(units, scaled(searched, units, math.Exp(log)), nil, first, guess)
 		if !math.IsInf(w, 0) {
@@ -86,8 +90,11 @@ func PromisedSchedule(n, k int64, beta float64, tokens int64) (Promised, error) 
 		return w
 	}, math.Log(scale/2)-2.5, math.Log(scale/2)+2.5, precise)
 	p := Promised{Scale: math.Exp(x)}
+	if k == 1 && exactLast { // it does not count
+		p.Scale = 1
+	}
 	for f := range tokens + 1 {
-		w, err := PromisedWidth(n, k, p.Scale, PromisedShare(f, tokens)*beta, f)
+		w, err := PromisedWidth(n, k, p.Scale, PromisedShare(f, tokens)*beta, f, exactLast)
 		if err != nil {
 			return Promised{}, err
 		}
@@ -116,7 +123,7 @@ func PromisedShare(f, tokens int64) float64 {
 //	sum over i <= k of C(i-1+f, f) 2 PromisedMiss(W, sigma_i, I_{i-1}) = share.
 //
 // It bounds a plain answer and, times 2 sqrt(V) with the corrections of package promises, one with a promise that held.
-func PromisedWidth(n, k int64, scale, share float64, f int64) (float64, error) {
+func PromisedWidth(n, k int64, scale, share float64, f int64, exactLast bool) (float64, error) {
 	if err := check(n, k, share); err != nil {
 		return 0, err
 	}
@@ -126,7 +133,10 @@ func PromisedWidth(n, k int64, scale, share float64, f int64) (float64, error) {
 	if n < PromisedUnits || f < 0 {
 		return 0, fmt.Errorf("bounds: promises about %d units after %d broken ones; at least %d units are needed", n, f, PromisedUnits)
 	}
-	cuts := scaled(cut(k, schedule(k)), float64(n), scale)
+	cuts := scheduled(float64(n), k, scale)
+	if exactLast {
+		cuts = lastExact(float64(n), k, scale)
+	}
 	patterns := make([]float64, len(cuts))
 	position := int64(0)
 	for i, c := range cuts {

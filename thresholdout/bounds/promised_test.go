@@ -10,8 +10,11 @@ import (
 // before, and when W_f is read before the answer's own broken promise.
 func TestPromisedWidthsPayForPatterns(t *testing.T) {
 	const beta = 0.05
-	for _, c := range []struct{ n, k, tokens int64 }{{200, 1, 1}, {1000, 20, 1}, {10000, 60, 2}, {30000, 40, 4}} {
-		plan, err := PromisedSchedule(c.n, c.k, beta, c.tokens)
+	for _, c := range []struct {
+		n, k, tokens int64
+		exactLast    bool
+	}{{200, 1, 1, false}, {1000, 20, 1, false}, {10000, 60, 2, false}, {30000, 40, 4, false}, {200, 1, 1, true}, {1000, 20, 1, true}, {30000, 40, 4, true}} {
+		plan, err := PromisedSchedule(c.n, c.k, beta, c.tokens, c.exactLast)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,7 +33,11 @@ func TestPromisedWidthsPayForPatterns(t *testing.T) {
 			if i > 1 {
 				w /= rounding(float64(c.n))
 			}
-			return PromisedMiss(float64(c.n), w, ScheduledSigma(plan.Scale, i, c.k), information(i))
+			sigma := ScheduledSigma(plan.Scale, i, c.k)
+			if c.exactLast && i == c.k {
+				sigma = 0
+			}
+			return PromisedMiss(float64(c.n), w, sigma, information(i))
 		}
 		for _, refused := range []bool{false, true} {
 			total := 0.0

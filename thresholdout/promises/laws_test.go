@@ -74,10 +74,10 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%d units, published %v: %v", c.n, c.published, err)
 		}
 	}
-	if _, err := bounds.PromisedSchedule(99, 10, 0.05, 1); err == nil {
+	if _, err := bounds.PromisedSchedule(99, 10, 0.05, 1, false); err == nil {
 		t.Error("99 units have half-widths with promises")
 	}
-	if _, err := bounds.PromisedSchedule(1000, 10, 0.05, -1); err == nil {
+	if _, err := bounds.PromisedSchedule(1000, 10, 0.05, -1, false); err == nil {
 		t.Error("a negative number of promises may be broken")
 	}
 	p, _ := New(SmallMean, 0.1)
@@ -199,7 +199,7 @@ func TestDefaultSeldomBreaks(t *testing.T) {
 // be seen without a question, as by an explain that shows it or a broken promise that is refused unpaid, most runs miss.
 func TestCheckIsNoPreview(t *testing.T) {
 	const n, questions, beta, tokens, runs = 1000, 5, 0.1, 2, 60
-	plan, err := bounds.PromisedSchedule(n, questions, beta, tokens)
+	plan, err := bounds.PromisedSchedule(n, questions, beta, tokens, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func TestAgainstReference(t *testing.T) {
 		var got, outward float64
 		switch r.Name {
 		case "promise_schedule_scale", "promise_half_width_f0":
-			p, err := bounds.PromisedSchedule(int64(in["n"]), int64(in["k"]), in["beta"], 5)
+			p, err := bounds.PromisedSchedule(int64(in["n"]), int64(in["k"]), in["beta"], 5, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +53,7 @@ func TestAgainstReference(t *testing.T) {
 				got, outward = p.Widths[0], 1
 			}
 		case "promise_half_width_f":
-			w, err := bounds.PromisedWidth(int64(in["n"]), int64(in["k"]), in["scale"], in["share"], int64(in["f"]))
+			w, err := bounds.PromisedWidth(int64(in["n"]), int64(in["k"]), in["scale"], in["share"], int64(in["f"]), false)
 			if err != nil {
 				t.Fatal(err)
 			}
