@@ -87,7 +87,7 @@ func TestQuestions(t *testing.T) {
 
 	var budget holdout.Budget
 	s.get(path+"/budget").decode(t, &budget)
-	if budget.Questions != (holdout.Meter{Left: 96, Of: 100}) || budget.Tokens != nil {
+	if budget.Questions != (holdout.Meter{Left: 96, Of: 100}) || *budget.Tokens != (holdout.Meter{Left: 2, Of: 2}) {
 		t.Errorf("budget: %+v", budget)
 	}
 

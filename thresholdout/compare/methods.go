@@ -107,6 +107,9 @@ func methodOf(kind thresholdout.Kind, m thresholdout.Method) method {
 			if kind.HasTokens() && !thresholdout.Does[thresholdout.Promises](kind) {
 				spec.Tokens = r.tokens(k)
 			}
+			if r.HalfWidth != 0 && slices.Contains(kind.Takes, thresholdout.ParamHalfWidth) {
+				spec.HalfWidth = thresholdout.MaxSigma // who asks for one gets a holdout in which nothing widens answers: no tokens for broken promises
+			}
 			if m.InRounds {
 				spec.Rounds = min(r.Rounds, k)
 			}

@@ -52,7 +52,7 @@ func TestPlanReaches(t *testing.T) {
 	}
 	for _, m := range report.Methods { // one question more would be too wide
 		k := *m.QuestionsWithin
-		r := Request{N: 20_000, Confidence: 0.95}
+		r := Request{N: 20_000, Confidence: 0.95, HalfWidth: 0.1}
 		if k > 0 {
 			if at, err := HalfWidthOf(m.Method, r, k); err != nil || at > 0.1 {
 				t.Errorf("%s: ±%v at %d questions, %v", m.Method, at, k, err)
@@ -172,6 +172,10 @@ func drawRequest(t *rapid.T) Request {
 func create(r Request, row MethodPlan, questions int64) (thresholdout.Guarantee, error) {
 	p := thresholdout.Spec{Mechanism: row.Mechanism, N: r.N, Training: r.Training, Questions: questions, Confidence: r.Confidence}
 	switch row.Method {
+	case MethodScheduled:
+		if r.HalfWidth != 0 {
+			p.HalfWidth = thresholdout.MaxSigma
+		}
 	case MethodConstant:
 		p.Sigma = row.NoiseSigma
 	case MethodRounds:
@@ -228,7 +232,7 @@ func TestPlanIsWhatCreateGives(t *testing.T) {
 			if shown := widthOf(p); *row.HalfWidth < 0.5 && math.Abs(shown-*row.HalfWidth) > gridErrors {
 				t.Fatalf("%+v: %s: the plan says ±%v, an answer ±%v", r, row.Method, *row.HalfWidth, shown)
 			}
-			if r.Tokens == 0 && p.HasTokens() && report.Tokens != p.Tokens {
+			if r.Tokens == 0 && p.NeedsTokens() && report.Tokens != p.Tokens {
 				t.Fatalf("%+v: %s: the plan has %d tokens, the card %d", r, row.Method, report.Tokens, p.Tokens)
 			}
 			if row.Method == report.Recommended && row.Mechanism == "" {
