@@ -265,14 +265,16 @@ func saved(ctx context.Context, r Request) string {
 		strings.Join(widths, ", "), one.halfWidth)
 }
 
-// HalfWidthOf is the half-width of questions by one method, +Inf where it has none; r.Questions and r.HalfWidth do not matter. Errors
+// HalfWidthOf is the half-width of questions by one method, +Inf where it has none; r.Questions does not matter, and r.HalfWidth only says that one is asked for. Errors
 // are *[RequestError].
 func HalfWidthOf(name string, r Request, questions int64) (float64, error) {
+	wanted := r.HalfWidth
 	r.Questions, r.HalfWidth = questions, 0
 	r.Rounds, r.Tokens = min(r.Rounds, questions), min(r.Tokens, questions)
 	if err := r.check(); err != nil {
 		return 0, err
 	}
+	r.HalfWidth = wanted
 	for _, m := range methods() {
 		if m.name == name && m.serves(r) {
 			p, err := m.at(r, questions)
