@@ -43,8 +43,9 @@ type LastPlanning struct {
 type Reading struct {
 	Value    float64
 	Interval func(level float64) (low, high float64)
-	Bound    string // "" is that of plain answers
-	Whole    bool   // it is the mean over all units of a function with values in [0,1], so that what cuts a plain answer's interval cuts this one
+	Bound    string                                  // "" is that of plain answers
+	Sample   func(level float64) (low, high float64) // where Interval knows no more than the range: what the sample says of itself, to cut it
+	Whole    bool                                    // it is the mean over all units of a function with values in [0,1], so that what cuts a plain answer's interval cuts this one
 }
 
 // StepLast answers with all statistics of one question at once, which cost price questions together and share what those have of the probability of error.

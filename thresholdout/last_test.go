@@ -3,6 +3,7 @@ package thresholdout
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -137,8 +138,12 @@ func TestBatchCovers(t *testing.T) {
 					a, b = rootOfValues(values[:n/10], false), rootOfValues(training[:n/10], false)
 					a.Partial, b.Partial, a.All, b.All = true, true, n, n
 				}
+				var known LastStatistic = b
+				if run%2 == 1 { // of every other holdout nothing says how much its values vary
+					known = nil
+				}
 				var out Output
-				out, state = stepLast(t, p, state, b, a, 1)
+				out, state = stepLast(t, p, state, known, a, 1)
 				low, high := out.Interval.Low, out.Interval.High
 				some = some || l.mean < low || l.mean > high
 				someNarrow = someNarrow || math.Abs(l.mean-(low+high)/2) > (high-low)/4
@@ -215,7 +220,11 @@ func TestLastAnswerIsNeverWider(t *testing.T) {
 			}
 			training.Binary = false
 		}
-		outs, _, err := StepLast(c.p, c.s, []LastInput{{Training: training, Holdout: c.holdout}}, 1)
+		in := LastInput{Training: training, Holdout: c.holdout}
+		if rapid.Bool().Draw(t, "without a training part") {
+			in.Training, limit = nil, was*(1+1e-9)
+		}
+		outs, _, err := StepLast(c.p, c.s, []LastInput{in}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -359,6 +368,7 @@ func TestCutsNeedAWholeShare(t *testing.T) {
 		values[i] = []float64{0, 0.02}[i%2]
 	}
 	few := rootOfValues(values, false)
+	few.Higher = nil
 	in := []LastInput{{Holdout: few}, {Holdout: few}, {Holdout: few}} // without a training part nothing but the range is known
 	several, _, err := StepLast(p, State{}, in, 1)
 	if err != nil {
@@ -368,13 +378,37 @@ func TestCutsNeedAWholeShare(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cut := one[0].Interval.Bound; cut != MethodRounds+"+chernoff" {
-		t.Errorf("a mean near 0 by itself is read by %s", cut)
+	if i := one[0].Interval; !strings.HasPrefix(i.Bound, MethodRounds+"+chernoff") || i.High > 0.04 {
+		t.Errorf("a mean near 0 by itself: %+v", i)
 	}
 	want := 0.01 + math.Sqrt(math.Log(2*3*10/(0.9*0.05))/(2*n))
 	for _, out := range several {
 		if math.Abs(out.Interval.High-want) > 1e-6 || out.Interval.Bound != MethodRounds {
 			t.Errorf("one of three: %+v, want it up to %v", out.Interval, want)
+		}
+	}
+}
+
+// TestLastAnswersWithoutTraining: where nothing says how much a function varies, as of predictions that came with the question, a batch reads it by its sample beside, from a share that nothing else
+// has: the interval is less than a third of a plain one. In several rounds there is no such share.
+func TestLastAnswersWithoutTraining(t *testing.T) {
+	const n = 30_000
+	r := rand.New(rand.NewPCG(1, 35))
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = 0.5
+		if r.Float64() < 0.024 {
+			values[i] = float64(r.IntN(2))
+		}
+	}
+	for _, rounds := range []int64{1, 2} {
+		p := must(t, Spec{Mechanism: Gaussian, N: n, Training: n, Questions: 20, Rounds: rounds})
+		s := State{Rounds: rounds - 1, Questions: 10 * (rounds - 1)}
+		out, _ := stepLast(t, p, s, nil, rootOfValues(values, false), 1)
+		part := (out.Interval.High - out.Interval.Low) / 2 / p.HalfWidth
+		t.Logf("%d rounds: %.3f of a plain half-width, by %s", rounds, part, out.Interval.Bound)
+		if by := strings.HasSuffix(out.Interval.Bound, MethodSample); by != (rounds == 1) || by != (part < 1.0/3) {
+			t.Errorf("%d rounds: %+v, %v of a plain half-width", rounds, out.Interval, part)
 		}
 	}
 }

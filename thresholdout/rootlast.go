@@ -59,6 +59,9 @@ func (r RootSums) reading(training *RootSums, s moments.Sample, count int64, by 
 	width := func(level float64) float64 { return math.Sqrt(level / (2 * float64(by.N))) }
 	if low, high := batch.Interval(expected, by.Level); !r.Partial && (training == nil || high-low >= 2*width(by.Level)) {
 		out.Bound = ""
+		if training == nil {
+			out.Sample = func(level float64) (low, high float64) { return batch.Interval(s, level) }
+		}
 		out.Interval = func(level float64) (low, high float64) {
 			return max(0, out.Value-width(level)-gridError), min(1, out.Value+width(level)+gridError)
 		}
