@@ -12,9 +12,9 @@ import (
 const longest = -1.2345678901234567e-06
 
 // longestNames are longer than, or as long as, those that a mechanism puts into an interval: one bound for passes, one for failures
-// and one for vectors, and the parts of a half-width.
+// and one for vectors, or those of the numbers of a last answer, each cut in its own way; and the parts of a half-width.
 const (
-	longestBound   = "adaptive-hoeffding-scheduled+chernoff and adaptive-hoeffding-promised and adaptive-hoeffding-capped and guess-and-check-two-moments and thresholdout-forced-runs"
+	longestBound   = "adaptive-hoeffding-scheduled and adaptive-hoeffding-scheduled+chernoff and adaptive-hoeffding-scheduled+sample-moments and adaptive-hoeffding-scheduled+chernoff+sample-moments and clopper-pearson and sample-moments"
 	longestParts   = 6
 	longestPart    = "sampling_and_adaptivity_and_noise_"
 	longestSource  = thresholdout.Source("training+training")
