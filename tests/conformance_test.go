@@ -114,7 +114,7 @@ phases.coverage.enabled = false
 // success although the document forbids what was sent. The seed is fixed, and the number of requests is bounded, not the time, so that
 // a slow machine does not test less.
 func TestSchemathesis(t *testing.T) {
-	const operations, examples = "20", "20"
+	const operations, examples = "20", "20" // all but follow-answers, whose reply has no end
 	dir := t.TempDir()
 	url := serve(t, dir)
 	document := publishedDocument(t, url, dir)
@@ -129,8 +129,8 @@ func TestSchemathesis(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := python(t, dir, "-m", "schemathesis.cli", "--config-file", config, "run", document, "--url", url, "--header", "Authorization: "+bearer,
-		"--seed", "1", "--max-examples", examples, "--phases", "coverage,fuzzing", "--continue-on-failure", "--generation-database", "none", "--no-color")
-	for _, line := range []string{"Selected: " + operations + "/" + operations + "\n", "Tested: " + operations + "\n", "✅ Coverage\n", "✅ Fuzzing\n"} {
+		"--exclude-operation-id", "follow-answers", "--seed", "1", "--max-examples", examples, "--phases", "coverage,fuzzing", "--continue-on-failure", "--generation-database", "none", "--no-color")
+	for _, line := range []string{"Selected: " + operations + "/21\n", "Tested: " + operations + "\n", "✅ Coverage\n", "✅ Fuzzing\n"} {
 		if !bytes.Contains(out, []byte(line)) {
 			t.Errorf("schemathesis does not say %q: an operation or a phase was left out", line)
 		}
