@@ -21,12 +21,14 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/phacking"
 	"github.com/holdoutd/holdoutd/experiments/privatemean"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/widths"
 )
 
 // All experiments, in the order of a list.
 var All = []run.Experiment{
 	coverage.Experiment,
 	adaptivity.Experiment,
+	widths.Experiment,
 	featureselection.Experiment,
 	freedman.Experiment,
 	leaderboard.Experiment,

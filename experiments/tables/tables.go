@@ -13,34 +13,42 @@ import (
 	"github.com/holdoutd/holdoutd/dataset/ingest"
 )
 
-// decode decodes a Parquet file as the server does, and copies its columns in their order, texts as codes alone.
+// with decodes a Parquet file as the server does. The table is closed when use has returned.
+func with(name, parquet string, use func(*dataset.Table) error) error {
+	dir, err := os.MkdirTemp("", "holdoutd-table-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		path := filepath.Join(dir, "table.parquet")
+		if err = os.WriteFile(path, []byte(parquet), 0o600); err == nil {
+			_, err = ingest.Decode(context.Background(), path, filepath.Join(dir, "table"), ingest.Limits{})
+		}
+	}
+	var table *dataset.Table
+	if err == nil {
+		table, err = dataset.Open(filepath.Join(dir, "table"))
+	}
+	if err == nil {
+		defer table.Close()
+		err = use(table)
+	}
+	if err != nil {
+		return fmt.Errorf("experiments: %s: %w", name, err)
+	}
+	return nil
+}
+
+// decode copies a file's columns in their order, texts as codes alone.
 func decode(name, parquet string) (columns []dataset.Column, rows int, err error) {
-	fail := func(err error) ([]dataset.Column, int, error) {
-		return nil, 0, fmt.Errorf("experiments: %s: %w", name, err)
-	}
-	dir, err := os.MkdirTemp("", "holdoutd-"+name+"-")
-	if err != nil {
-		return fail(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, name+".parquet")
-	if err := os.WriteFile(path, []byte(parquet), 0o600); err != nil {
-		return fail(err)
-	}
-	if _, err := ingest.Decode(context.Background(), path, filepath.Join(dir, "table"), ingest.Limits{}); err != nil {
-		return fail(err)
-	}
-	table, err := dataset.Open(filepath.Join(dir, "table"))
-	if err != nil {
-		return fail(err)
-	}
-	defer table.Close()
-	for i := range table.Columns() {
-		c := *table.Column(i)
-		c.Numbers, c.Codes, c.Dictionary = slices.Clone(c.Numbers), ranks(&c), dataset.Dictionary{}
-		columns = append(columns, c)
-	}
-	return columns, table.Rows(), nil
+	err = with(name, parquet, func(table *dataset.Table) error {
+		for i := range table.Columns() {
+			c := *table.Column(i)
+			c.Numbers, c.Codes, c.Dictionary = slices.Clone(c.Numbers), ranks(&c), dataset.Dictionary{}
+			columns = append(columns, c)
+		}
+		rows = table.Rows()
+		return nil
+	})
+	return columns, rows, err
 }
 
 // ranks are the codes of a column if its dictionary were sorted; nil without texts.

@@ -1,0 +1,10 @@
+package widths
+
+import (
+	"testing"
+
+	"github.com/holdoutd/holdoutd/experiments/run/runtest"
+)
+
+// TestExperiment: a small run that is interrupted and continued writes its report and finds what is stored of other seeds.
+func TestExperiment(t *testing.T) { runtest.Check(t, Experiment) }
