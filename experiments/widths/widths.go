@@ -192,7 +192,7 @@ func (m method) ask(ctx context.Context, q question, schema dataset.Schema, hold
 		return a, err
 	}
 	if m.means {
-		plan.Equations = nil
+		plan.Equations, plan.Checks = nil, nil
 	}
 	a.answer, err = local.Play(ctx, query, plan)
 	a.cost = local.State.Questions
