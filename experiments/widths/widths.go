@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 
@@ -159,19 +158,17 @@ func askAll(ctx context.Context, all *dataset.Table, truth flights, size int, se
 			case err != nil:
 				return nil, fmt.Errorf("experiments: %s, %s: %w", q.name, m.name, err)
 			}
-			answer := r.answer
-			low, high := *answer.Interval.Low, *answer.Interval.High
-			half := (high - low) / 2
-			out = append(out, measured{Half: half, Ratio: half / plain, Cost: float64(r.cost), Miss: run.Indicator(target < low || target > high)})
+			half := (r.high - r.low) / 2
+			out = append(out, measured{Half: half, Ratio: half / plain, Cost: float64(r.cost), Miss: run.Indicator(target < r.low || target > r.high)})
 		}
 	}
 	return out, nil
 }
 
-// asked is an answer and what it cost.
+// asked is the interval of an answer, and the questions that it cost.
 type asked struct {
-	answer session.Answer
-	cost   int64
+	low, high float64
+	cost      int64
 }
 
 // ask asks a question as the first one of a new holdout.
@@ -182,7 +179,6 @@ func (m method) ask(ctx context.Context, q question, schema dataset.Schema, hold
 	if err != nil {
 		return a, err
 	}
-	local := &session.Local{Session: session.Session{Guarantee: guarantee, Noise: session.Seeded(seed)}, Schema: schema, Holdout: holdout, Training: training}
 	query, err := queries.Parse([]byte(q.query))
 	if err != nil {
 		return a, err
@@ -192,12 +188,31 @@ func (m method) ask(ctx context.Context, q question, schema dataset.Schema, hold
 		return a, err
 	}
 	if m.means {
-		plan.Equations, plan.Checks = nil, nil
+		r, err := ofRange(ctx, guarantee, plan, holdout, training)
+		if err != nil {
+			return a, err
+		}
+		outcome, err := plan.Release(guarantee.N, r)
+		if err != nil {
+			return a, err
+		}
+		result := plan.Combine(outcome)
+		return intervalOf(result.Low, result.High, r.state)
 	}
-	a.answer, err = local.Play(ctx, query, plan)
-	a.cost = local.State.Questions
-	if err == nil && (a.answer.Interval == nil || a.answer.Interval.Low == nil || a.answer.Interval.High == nil || math.IsInf(*a.answer.Interval.High-*a.answer.Interval.Low, 0)) {
-		err = fmt.Errorf("the answer has no interval")
+	local := &session.Local{Session: session.Session{Guarantee: guarantee, Noise: session.Seeded(seed)}, Schema: schema, Holdout: holdout, Training: training}
+	answer, err := local.Play(ctx, query, plan)
+	if err != nil {
+		return a, err
 	}
-	return a, err
+	if answer.Interval == nil {
+		return intervalOf(nil, nil, local.State)
+	}
+	return intervalOf(answer.Interval.Low, answer.Interval.High, local.State)
+}
+
+func intervalOf(low, high *float64, s thresholdout.State) (asked, error) {
+	if low == nil || high == nil {
+		return asked{}, errors.New("the answer has no interval")
+	}
+	return asked{*low, *high, s.Questions}, nil
 }
