@@ -57,6 +57,7 @@ var methods = []method{
 	{byRange, thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, Tokens: tokens}, true},
 	{"guess_and_check", thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, Tokens: tokens}, false},
 	{"gaussian", thresholdout.Spec{Mechanism: thresholdout.Gaussian}, false},
+	{"gaussian, with promises", thresholdout.Spec{Mechanism: thresholdout.Gaussian, Tokens: 5}, false},
 	{oneRound, thresholdout.Spec{Mechanism: thresholdout.Gaussian, Rounds: 1}, false},
 }
 
@@ -199,7 +200,7 @@ func (m method) ask(ctx context.Context, q question, schema dataset.Schema, hold
 		result := plan.Combine(outcome)
 		return intervalOf(result.Low, result.High, r.state)
 	}
-	local := &session.Local{Session: session.Session{Guarantee: guarantee, Noise: session.Seeded(seed)}, Schema: schema, Holdout: holdout, Training: training}
+	local := &session.Local{Session: session.Session{Guarantee: guarantee, Noise: session.Seeded(seed), RandomSplit: true}, Schema: schema, Holdout: holdout, Training: training}
 	answer, err := local.Play(ctx, query, plan)
 	if err != nil {
 		return a, err
