@@ -27,8 +27,8 @@ import (
 // All experiments, in the order of a list.
 var All = []run.Experiment{
 	coverage.Experiment,
-	adaptivity.Experiment,
 	widths.Experiment,
+	adaptivity.Experiment,
 	featureselection.Experiment,
 	freedman.Experiment,
 	leaderboard.Experiment,
