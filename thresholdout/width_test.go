@@ -30,7 +30,7 @@ func TestNoWiderThanBefore(t *testing.T) {
 	const slack, promised = 1.0 / 60, 0.0035
 	rapid.Check(t, func(t *rapid.T) {
 		n, k := rapid.Int64Range(1000, 100_000).Draw(t, "n"), rapid.Int64Range(2, 1000).Draw(t, "k")
-		p, err := Plan(Spec{Mechanism: Gaussian, N: n, Questions: k})
+		p, err := Plan(Spec{Mechanism: Gaussian, N: n, Questions: k, HalfWidth: 1}) // without promises, as in the first version
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestChargedOnce(t *testing.T) {
 // and so is one that nothing would use. It would notice a share that is ignored, or one that is counted twice.
 func TestCappedIsTheOwners(t *testing.T) {
 	const n, k = 10_000, 100
-	usual, half := must(t, Spec{Mechanism: Gaussian, N: n, Questions: k}), must(t, Spec{Mechanism: Gaussian, N: n, Questions: k, Capped: 0.5})
+	usual, half := must(t, Spec{Mechanism: Gaussian, N: n, Questions: k, HalfWidth: 1}), must(t, Spec{Mechanism: Gaussian, N: n, Questions: k, HalfWidth: 1, Capped: 0.5})
 	want, err := bounds.LastExact(n, k, 0.5*half.Beta())
 	if err != nil || half.HalfWidth != want.HalfWidth || half.gaussian().Capped != 0.5 || !(half.HalfWidth > usual.HalfWidth) {
 		t.Errorf("±%v, want ±%v, %v", half.HalfWidth, want.HalfWidth, err)
