@@ -97,11 +97,11 @@ func correlationBeyond(r, sign float64) shape.Formula {
 			Bounds: m[0].Bounds.Sub(mq.Bounds.Square()).Add(interval.Point(r).Mul(mp.Bounds.Square()))}
 		of := beyond(r, excess, p)
 		of.Bounds = of.Bounds.Clip(0, math.Inf(1))
-		quotient := max(of.Value, 0) // where u and v rise together exactly, rounding can bring it below
-		sum := p.Value * (1 + quotient) / 2
-		uneven := (m[2].Value - mp.Value*mq.Value) / sum
-		value := sign * min(max((1-quotient)/(1+quotient)/math.Sqrt(1-uneven*uneven), -1), 1)
-		defined := p.Value > 0 && uneven*uneven < 1
+		vp := max(p.Value, 0) // where u and v move together, or against each other, exactly, rounding can bring one of the variances below 0
+		vq := max(excess.Value+r*vp, 0)
+		uneven := (m[2].Value - mp.Value*mq.Value) / ((vp + vq) / 2)
+		value := sign * min(max((vp-vq)/(vp+vq)/math.Sqrt(1-uneven*uneven), -1), 1)
+		defined := vp+vq > 0 && uneven*uneven < 1
 
 		bounds := interval.Interval{Low: -1, High: 1} // of (1-R)/(1+R), which falls as R rises
 		end := func(x float64) interval.Interval { return one.Sub(interval.Point(x)).Div(one.Add(interval.Point(x))) }
