@@ -109,7 +109,7 @@ func TestJointMeansWhatItSays(t *testing.T) {
 				if want.Value != nil {
 					slack *= 1 + math.Abs(*want.Value)
 				}
-				if want.Value != nil && max(slack, *want.High-*want.Low) < 1e-3*(1+math.Abs(*want.Value)) {
+				if want.Value != nil && max(slack, *want.High-*want.Low) < 1e-2*(1+math.Abs(*want.Value)) {
 					well++
 					if exact.Value == nil || math.Abs(*exact.Value-*want.Value) > slack+(*want.High-*want.Low) {
 						t.Fatalf("got %v, want %v", show(exact.Value), *want.Value)
@@ -122,7 +122,7 @@ func TestJointMeansWhatItSays(t *testing.T) {
 					t.Fatalf("%v is outside of its interval [%v, %v]", *got.Value, *got.Low, *got.High)
 				}
 			})
-			if well < 30 {
+			if well < 3 { // of about twenty; by chance once in a hundred thousand runs
 				t.Errorf("%d of 100 draws are well conditioned", well)
 			}
 		})

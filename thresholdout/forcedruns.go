@@ -173,11 +173,16 @@ func (m *forcedRuns) Preview(s State, value float64) *Interval {
 	return m.interval(s, value, FromTraining)
 }
 
-// Promise implements [Mechanism].
+// Promise implements [Mechanism]: of an answer about one half that agrees with training.
 func (m *forcedRuns) Promise(s State) (Promise, bool) {
 	runs := m.runs()
-	return Promise{HalfWidth: runs.Pass(s.Questions, s.Tokens), Sigma: m.Sigma,
-		Parts: map[string]float64{"threshold": m.Threshold, "noise": runs.ComparisonNoise(), "sampling_and_adaptivity": runs.Sampling(s.Questions, s.Tokens)}}, true
+	half, near := runs.Pass(s.Questions, s.Tokens), m.Threshold+runs.ComparisonNoise()
+	if half < 0.5 { // beyond, an interval about one half is cut off
+		i := m.Preview(s, 0.5)
+		half = min(half, max(i.High-0.5, 0.5-i.Low))
+	}
+	return Promise{HalfWidth: half, Sigma: m.Sigma,
+		Parts: map[string]float64{"threshold": m.Threshold, "noise": runs.ComparisonNoise(), "sampling_and_adaptivity": half - near}}, true
 }
 
 // At implements [Levels].

@@ -48,16 +48,17 @@ func drawQuantile(r *rand.Rand, n, rungs int, power float64) QuantileSums {
 // TestOutcomesAreAnswers: over many holdouts of all kinds, one question has no more different answers than its two passes and what the price of a failure pays for, and equal
 // findings have equal answers, whatever the sums are. It would notice an answer with the holdout's own value, or variance, in it; a coverage experiment does not.
 func TestOutcomesAreAnswers(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 17))
 	g, err := Plan(Spec{Mechanism: GuessAndCheck, N: 2000, Training: 4000, Questions: 100, Tokens: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	state := State{Questions: 7, Tokens: 2, Memory: account{Wide: 1, Paid: 3 << 20}}
-	for name, draw := range map[string]func(n int, other float64) Statistic{
-		"pairs":    func(n int, other float64) Statistic { return drawPairs(t, r, n, 0.9*other) },
-		"quantile": func(n int, other float64) Statistic { return drawQuantile(r, n, 200, math.Exp(3*other)) },
+	for name, drawn := range map[string]func(r *rand.Rand, n int, other float64) Statistic{
+		"pairs":    func(r *rand.Rand, n int, other float64) Statistic { return drawPairs(t, r, n, 0.9*other) },
+		"quantile": func(r *rand.Rand, n int, other float64) Statistic { return drawQuantile(r, n, 200, math.Exp(3*other)) },
 	} {
+		r := rand.New(rand.NewPCG(5, 17)) // of each kind its own, for they come in any order
+		draw := func(n int, other float64) Statistic { return drawn(r, n, other) }
 		training := draw(4000, 0)
 		check, err := g.own.(*guessAndCheck).plan(state, StatisticInput{Training: training})
 		if err != nil {
