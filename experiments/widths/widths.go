@@ -35,7 +35,7 @@ const (
 	confidence = 0.95
 	budget     = 110 // questions, as in the README
 	tokens     = 20
-	quickEvery = 5 // of how many rows one is in a quick run
+	quickEvery = 20 // of how many rows one is in a quick run
 )
 
 // Ways to an interval: run.Row.Method.
@@ -62,7 +62,7 @@ var methods = []method{
 	{oneRound, thresholdout.Spec{Mechanism: thresholdout.Gaussian, Rounds: 1}, false},
 }
 
-// measure is what one question got from one method, on one holdout.
+// measured is what one question got from one method, on one holdout.
 type measured struct {
 	Half, Ratio, Cost, Miss float64
 	Refused                 bool // the method does not answer such a question
@@ -108,8 +108,18 @@ func perform(ctx context.Context, o run.Options) (run.Result, error) {
 		repetitions = o.RepetitionsOr(3)
 	}
 	truth := flightsOf(all)
+	var guarantees []thresholdout.Guarantee
+	for _, m := range methods {
+		spec := m.spec
+		spec.N, spec.Training, spec.Questions, spec.Confidence = int64(size), int64(all.Rows()-size), budget, confidence
+		g, err := thresholdout.Plan(spec)
+		if err != nil {
+			return result, fmt.Errorf("experiments: %s: %w", m.name, err)
+		}
+		guarantees = append(guarantees, g)
+	}
 	holdouts, finished, err := run.Repeat(ctx, o, "holdouts", repetitions, func(ctx context.Context, i int) ([]measured, error) {
-		return askAll(ctx, all, truth, size, run.SeedOf(o.Seed, uint64(i)))
+		return askAll(ctx, all, truth, guarantees, size, run.SeedOf(o.Seed, uint64(i)))
 	})
 	result.Complete = err == nil
 	done := run.Finished(holdouts, finished)
@@ -140,7 +150,7 @@ func flightsIn(file string) (*dataset.Table, error) {
 }
 
 // askAll splits the flights and asks everything: the measures of the first question by each method, then of the second, ….
-func askAll(ctx context.Context, all *dataset.Table, truth flights, size int, seed uint64) ([]measured, error) {
+func askAll(ctx context.Context, all *dataset.Table, truth flights, guarantees []thresholdout.Guarantee, size int, seed uint64) ([]measured, error) {
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(all.Rows())
 	parts := [2]*engine.Table{}
 	for i, rows := range [][]int{order[:size], order[size:]} {
@@ -159,8 +169,8 @@ func askAll(ctx context.Context, all *dataset.Table, truth flights, size int, se
 		_, plain := q.statistic(truth, order[:size], z)
 		_, corrected := q.statistic(truth, order[:size], distuv.UnitNormal.Quantile(1-(1-confidence)/(2*budget)))
 		out = append(out, measured{Half: plain, Ratio: 1, Cost: 1}, measured{Half: corrected, Ratio: corrected / plain, Cost: 1})
-		for _, m := range methods {
-			r, err := m.ask(ctx, q, all.Schema(), parts[0], parts[1], seed)
+		for i, m := range methods {
+			r, err := m.ask(ctx, q, guarantees[i], all.Schema(), parts[0], parts[1], seed)
 			var refused *session.WrongError
 			switch {
 			case errors.As(err, &refused):
@@ -183,13 +193,7 @@ type asked struct {
 }
 
 // ask asks a question as the first one of a new holdout.
-func (m method) ask(ctx context.Context, q question, schema dataset.Schema, holdout, training *engine.Table, seed uint64) (a asked, err error) {
-	spec := m.spec
-	spec.N, spec.Training, spec.Questions, spec.Confidence = holdout.Units(), training.Units(), budget, confidence
-	guarantee, err := thresholdout.Plan(spec)
-	if err != nil {
-		return a, err
-	}
+func (m method) ask(ctx context.Context, q question, guarantee thresholdout.Guarantee, schema dataset.Schema, holdout, training *engine.Table, seed uint64) (a asked, err error) {
 	query, err := queries.Parse([]byte(q.query))
 	if err != nil {
 		return a, err
