@@ -58,7 +58,6 @@ var methods = []method{
 	{byRange, thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, Tokens: tokens}, true},
 	{"guess_and_check", thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, Tokens: tokens}, false},
 	{"gaussian", thresholdout.Spec{Mechanism: thresholdout.Gaussian}, false},
-	{"gaussian, with promises", thresholdout.Spec{Mechanism: thresholdout.Gaussian, Tokens: 5}, false},
 	{oneRound, thresholdout.Spec{Mechanism: thresholdout.Gaussian, Rounds: 1}, false},
 }
 
