@@ -26,27 +26,45 @@ import (
 // What is stored is frozen: docs/format/README.md says what that means. testdata/golden holds a whole data directory as it was once recorded,
 // with what it must read as and what the same program writes of it. The tests below fail where a change of the code reads old bytes otherwise,
 // or would write others. `go test ./holdout -run TestGolden -update` records all of it anew, which makes every older data directory
-// unreadable as far as the tests can say: a change of a format is a migration, and keeps these files.
+// unreadable as far as the tests can say: a change of a format is a migration, and keeps these files. What is recorded after a change lies beside what was recorded before.
 var (
-	update     = flag.Bool("update", false, "record testdata/golden anew")
-	updateNext = flag.Bool("update-next", false, "record what the holdouts of testdata/golden answer next: for a change of new answers that is meant")
+	update     = flag.Bool("update", false, "record the newest of testdata/golden* anew")
+	updateNext = flag.Bool("update-next", false, "record what the holdouts of testdata/golden* answer next: for a change of new answers that is meant")
 )
 
-const (
-	goldenDir     = "testdata/golden"
-	goldenArchive = goldenDir + "/datadir.tar.gz"
-)
-
-// golden is one kind of recorded text of a holdout: testdata/golden/kind/NAME.ext.
-func golden(kind, name string) string {
-	ext := map[string]string{"exports": ".jsonl", "states": ".json", "next": ".json"}[kind]
-	return filepath.Join(goldenDir, kind, name+ext)
+// recording is a recorded data directory, with what it must read as.
+type recording struct {
+	dir    string
+	number int // a holdout is in it that is recorded since then
 }
 
-// equalGolden compares with a golden file, or records it.
-func equalGolden(t *testing.T, path string, got []byte) {
+// recordings are all that were ever made, the newest last.
+var recordings = []recording{{"testdata/golden", 1}, {"testdata/golden-2", 2}}
+
+func newest() recording { return recordings[len(recordings)-1] }
+
+func (r recording) archive() string { return filepath.Join(r.dir, "datadir.tar.gz") }
+
+// holdouts are those that were recorded in it.
+func (r recording) holdouts() (in []goldenHoldout) {
+	for _, g := range goldenHoldouts {
+		if g.since <= r.number {
+			in = append(in, g)
+		}
+	}
+	return in
+}
+
+// golden is one kind of recorded text of a holdout: testdata/golden/kind/NAME.ext.
+func (r recording) golden(kind, name string) string {
+	ext := map[string]string{"exports": ".jsonl", "states": ".json", "next": ".json"}[kind]
+	return filepath.Join(r.dir, kind, name+ext)
+}
+
+// equal compares with a golden file, or records it.
+func (r recording) equal(t *testing.T, path string, got []byte) {
 	t.Helper()
-	if *update || *updateNext && filepath.Base(filepath.Dir(path)) == "next" {
+	if *update && r == newest() || *updateNext && filepath.Base(filepath.Dir(path)) == "next" {
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		must(t, os.WriteFile(path, got, 0o644))
 		return
@@ -67,11 +85,11 @@ func firstDifference(a, b []byte) []byte {
 	return a[max(0, at-80):min(len(a), at+160)]
 }
 
-// openGolden unpacks the recorded data directory and opens it. In it are the recorded holdouts by the names on their cards.
-func openGolden(t *testing.T) (s *Service, dir string) {
+// open unpacks the recorded data directory and opens it. In it are the recorded holdouts by the names on their cards.
+func (r recording) open(t *testing.T) (s *Service, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "data")
-	unpack(t, goldenArchive, dir)
+	unpack(t, r.archive(), dir)
 	// Idempotency keys are forgotten after a week: to the server these are of today.
 	db, err := sql.Open("sqlite", "file://"+filepath.Join(dir, ledgerFile))
 	must(t, err)
@@ -80,8 +98,8 @@ func openGolden(t *testing.T) (s *Service, dir string) {
 	return open(t, dir, func(o *Options) { o.AllowNaive = true }), dir
 }
 
-// recordedOf are the holdouts of the ledger by name, deleted ones included.
-func recordedOf(t *testing.T, s *Service) map[string]ledger.Holdout {
+// found are the holdouts of the ledger by name, deleted ones included.
+func (r recording) found(t *testing.T, s *Service) map[string]ledger.Holdout {
 	t.Helper()
 	all, err := s.ledger.Holdouts(t.Context())
 	must(t, err)
@@ -91,33 +109,39 @@ func recordedOf(t *testing.T, s *Service) map[string]ledger.Holdout {
 		must(t, err)
 		byName[card.Name] = h
 	}
-	if len(byName) != len(all) || len(all) < len(goldenHoldouts) {
-		t.Fatalf("%d holdouts with %d names, recorded were %d", len(all), len(byName), len(goldenHoldouts))
+	if recorded := len(r.holdouts()); len(byName) != len(all) || len(all) < recorded {
+		t.Fatalf("%d holdouts with %d names, recorded were %d", len(all), len(byName), recorded)
 	}
 	return byName
 }
 
-// TestGolden opens the recorded data directory with the program of today: it verifies, it exports the recorded bytes, every recorded answer is
+// TestGolden opens each recorded data directory with the program of today: it verifies, it exports the recorded bytes, every recorded answer is
 // replayed byte for byte at no cost, states and cards are read and written as they were, and each holdout answers a new question as it
 // would have done then.
 func TestGolden(t *testing.T) {
 	if *update {
 		recordGolden(t)
 	}
-	s, dir := openGolden(t)
+	for _, r := range recordings {
+		t.Run(filepath.Base(r.dir), r.reads)
+	}
+}
+
+func (r recording) reads(t *testing.T) {
+	s, dir := r.open(t)
 	reports, err := Verify(t.Context(), dir, true)
 	must(t, err)
-	for _, r := range reports {
-		if !r.Deleted && (r.Sealed != inOrder || r.Tables != inOrder) {
-			t.Errorf("%s: sealed values %s, tables %s", r.Holdout, r.Sealed, r.Tables)
+	for _, report := range reports {
+		if !report.Deleted && (report.Sealed != inOrder || report.Tables != inOrder) {
+			t.Errorf("%s: sealed values %s, tables %s", report.Holdout, report.Sealed, report.Tables)
 		}
 	}
-	holdouts := recordedOf(t, s)
+	holdouts := r.found(t, s)
 	for name, h := range holdouts {
 		t.Run(name, func(t *testing.T) {
 			var export bytes.Buffer
 			must(t, s.Export(t.Context(), admin, h.ID, &export))
-			equalGolden(t, golden("exports", name), export.Bytes())
+			r.equal(t, r.golden("exports", name), export.Bytes())
 			card, err := readCard(h.Public)
 			must(t, err)
 			if again, err := writeCard(card); err != nil || !bytes.Equal(again, h.Public) {
@@ -126,7 +150,7 @@ func TestGolden(t *testing.T) {
 			if h.Deleted {
 				return
 			}
-			equalGolden(t, golden("states", name), h.State)
+			r.equal(t, r.golden("states", name), h.State)
 			state, err := (&opened{id: h.ID, guarantee: card.Guarantee}).readState(h.State)
 			must(t, err)
 			if again, err := json.Marshal(state); err != nil || !bytes.Equal(again, h.State) {
@@ -137,7 +161,7 @@ func TestGolden(t *testing.T) {
 		})
 	}
 	keysAndIdempotency(t, s, holdouts["gaussian"].ID)
-	for _, g := range goldenHoldouts {
+	for _, g := range r.holdouts() {
 		if g.next == "" {
 			continue
 		}
@@ -153,7 +177,7 @@ func TestGolden(t *testing.T) {
 			}
 			// Its place in the ledger depends on the time.
 			core := regexp.MustCompile(`,"ledger":\{[^}]*\}\}$`).ReplaceAll(a.Body, []byte("}"))
-			equalGolden(t, golden("next", g.name), append(core, '\n'))
+			r.equal(t, r.golden("next", g.name), append(core, '\n'))
 		})
 	}
 	must(t, s.Close())
@@ -183,8 +207,12 @@ func replays(t *testing.T, s *Service, h ledger.Holdout, export []byte) {
 		strict := json.NewDecoder(strings.NewReader(withoutPlace(e.Body)))
 		strict.DisallowUnknownFields()
 		must(t, strict.Decode(&answer))
-		if answer.Version != session.AnswerVersion {
-			t.Errorf("seq %d has version %d", e.Seq, answer.Version)
+		version := session.AnswerVersion
+		if answer.Promise != nil {
+			version = session.PromisedAnswerVersion
+		}
+		if answer.Version != version {
+			t.Errorf("seq %d has version %d, want %d", e.Seq, answer.Version, version)
 		}
 		if again, err := answer.JSON(); err != nil || string(again) != withoutPlace(e.Body) {
 			t.Errorf("seq %d is written otherwise (%v):\ngot  %s\nwant %s", e.Seq, err, again, withoutPlace(e.Body))

@@ -15,8 +15,8 @@ import (
 // recorded, so a later version does not change earlier ones.
 const AnswerVersion = 1
 
-// promisedAnswerVersion is the version of answers with the member promise.
-const promisedAnswerVersion = 2
+// PromisedAnswerVersion is the version of answers with the member promise.
+const PromisedAnswerVersion = 2
 
 // Answer is what is recorded of an answer and sent for ever. It holds nothing that changes; a ledger adds its place. Its JSON is
 // written by [Answer.JSON]: a float64 as the shortest decimal that reads back as the same number. The OpenAPI document is made of this type,
@@ -83,7 +83,7 @@ const (
 func (a Answer) JSON() ([]byte, error) {
 	a.Version = AnswerVersion
 	if a.Promise != nil {
-		a.Version = promisedAnswerVersion
+		a.Version = PromisedAnswerVersion
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -11,7 +11,7 @@ import (
 )
 
 // recorded are the exports of testdata/golden, which holdout.TestGolden records.
-const recorded = "../testdata/golden/exports/*.jsonl"
+const recorded = "../testdata/golden*/exports/*.jsonl"
 
 // nothing is a holdout of which nothing is recorded.
 type nothing struct{}
