@@ -331,6 +331,9 @@ func (m *gaussian) At(s State, o Output, level float64) (low, high float64, ok b
 	if k := o.Promise; k != nil && k.Held {
 		return other.PreviewPledge(s, k.Pledge, o.Value).ends()
 	}
+	if m.Rounds > 0 && m.exact(s) { // all answers of the last round have one m, at every level: see [gaussian.lastLevel]
+		other.HalfWidth = math.Sqrt(other.lastLevel(s, m, 1) / (2 * float64(m.N)))
+	}
 	return other.interval(s, o.Value).ends()
 }
 

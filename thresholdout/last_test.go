@@ -305,6 +305,41 @@ func TestLastSharesAddUp(t *testing.T) {
 	})
 }
 
+// TestPlainLastAnswersShareTheM: read at another level, a plain answer of the last round has the m of the round's other answers, for one budget pays for both: at that m its share is no more
+// than one answer's. Red where its half-width is that of the m which would be best at that level.
+func TestPlainLastAnswersShareTheM(t *testing.T) {
+	for _, n := range []int64{300, 3000} {
+		p := must(t, Spec{Mechanism: Gaussian, N: n, Questions: 9, Rounds: 3, Capped: 1e-12}) // no cut is narrower
+		g, s := p.gaussian(), State{Questions: 6, Rounds: 2}
+		out, _, err := Step(p, s, Input{Holdout: mean(0.5, n)}, Seeded{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		units, released := float64(n), g.releasedAtMost(s)
+		share := func(m, w float64) float64 { return math.Exp((units/m-1)*released - 2*(units-m)*w*w) }
+		best := func(w float64) (m float64) {
+			m = 1
+			for i := 2.0; i < units; i++ {
+				if share(i, w) < share(m, w) {
+					m = i
+				}
+			}
+			return m
+		}
+		for _, level := range []float64{0.5, 0.2, 0.05, 1e-3, 1e-6} {
+			planned, ok := g.reread(level, 0)
+			low, high, known := p.IntervalAt(s, out, level)
+			if !ok || !known || low <= 0 || high >= 1 {
+				t.Fatalf("n=%d: [%v, %v] at %v", n, low, high, level)
+			}
+			w := (high-low)/2 - gridError
+			if got, one := share(best(g.HalfWidth), w), share(best(planned.HalfWidth), planned.HalfWidth); got > one*(1+1e-6) {
+				t.Errorf("n=%d at %v: a share of %v, one answer has %v", n, level, got, one)
+			}
+		}
+	}
+}
+
 // TestLastAnswersNeedALastRound: in no other state does a mechanism give one.
 func TestLastAnswersNeedALastRound(t *testing.T) {
 	p := must(t, Spec{Mechanism: Gaussian, N: 500, Training: 500, Questions: 10, Rounds: 2})
