@@ -69,8 +69,8 @@ func TestRounds(t *testing.T) {
 func TestPublishedBounds(t *testing.T) {
 	s := open(t, t.TempDir())
 	for want, set := range map[string]Settings{
-		"splitting":  {Mechanism: "auto", Bounds: "published", Questions: 5},
-		"jlnrss-gdp": {Mechanism: "auto", Bounds: "published", Questions: 1000},
+		"splitting+chernoff": {Mechanism: "auto", Bounds: "published", Questions: 5},
+		"jlnrss-gdp":         {Mechanism: "auto", Bounds: "published", Questions: 1000},
 	} {
 		id := create(t, s, set, visits(t, 20_000, uint64(len(want)))).ID
 		if a := read(t, ask(t, s, id, mean(1)).Body); a.Interval.Bound != want || a.Interval.Low > 0.5 || a.Interval.High < 0.5 {

@@ -274,6 +274,8 @@ func (s Spec) planBroken() (int64, error) {
 		return 0, why
 	case why != nil || s.HalfWidth != 0: // a half-width that is asked for is that of every answer, and each broken promise widens later ones
 		return 0, nil
+	case s.Questions == 1: // whose answer is exact
+		return 0, nil
 	}
 	return DefaultBroken, nil
 }
