@@ -143,7 +143,7 @@ func quantileOf(of number, p float64) statistic {
 		n := float64(len(values))
 		at := func(rank float64) float64 { return values[int(min(max(math.Ceil(rank), 1), n))-1] }
 		spread := z * math.Sqrt(n*p*(1-p))
-		return at(n * p), (at(n*p+spread+1) - at(n*p-spread)) / 2
+		return at(n * p), max((at(n*p+spread+1)-at(n*p-spread))/2, 0.5) // the values are whole: a tie is known to half a step
 	}
 }
 
