@@ -53,6 +53,7 @@ func (c *compiler) number(name string, s *expr.Syntax) *rowfn.Node {
 	n, err := s.CheckNumber(c.schema)
 	if err != nil {
 		c.expression(c.pointer+"/"+name, err)
+		return rowfn.Const(0) // a plan is made of it, which nobody sees
 	}
 	return n
 }

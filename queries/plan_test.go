@@ -344,3 +344,27 @@ func TestQuestions(t *testing.T) {
 		}
 	}
 }
+
+// TestMisspeltColumns: every example of every type, with each of its columns in turn misspelt, or of another kind, is refused, of rows and of units. It would notice a type that makes its plan of an
+// expression that is wrong.
+func TestMisspeltColumns(t *testing.T) {
+	for _, kind := range kinds {
+		for _, example := range kind.examples {
+			for _, column := range []string{"delay", "distance", "origin", "date"} {
+				for _, instead := range []string{"no_such_column", "unknown_text", "1 == 1"} {
+					body := strings.ReplaceAll(example, column, instead)
+					q, err := Parse([]byte(body))
+					if body == example || err != nil {
+						continue
+					}
+					for _, grouped := range []bool{false, true} {
+						plan, err := q.Compile(context.Background(), flights, Grouped(grouped))
+						if instead == "no_such_column" && err == nil {
+							t.Errorf("%s: %v", body, plan)
+						}
+					}
+				}
+			}
+		}
+	}
+}
