@@ -77,7 +77,7 @@ body = io.BytesIO()
 flights.to_parquet(body)
 body.seek(0)
 card = known(call(create_holdout, client=admin, body=File(payload=body), name="flights", label="delay", features="public", holdout=0.3,
-                  mechanism="gaussian", questions=20000, status=201))
+                  mechanism="gaussian", questions=20000, half_width=0.9, status=201))  # a half-width that is asked for plans no tokens
 body.seek(0)
 again = call(create_holdout, client=admin, body=File(payload=body), name="flights", status=409)
 assert again.code == "holdout-exists" and again["holdout"] == card.id, again
