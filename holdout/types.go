@@ -105,21 +105,14 @@ type Skipped struct {
 	Reason string `json:"reason"`
 }
 
-// Warning is something that the owner should know. Code is stable: "dependent-rows", …
-type Warning struct {
-	Code   string  `json:"code" doc:"stable, to compare with, such as dependent-rows"`
-	Detail string  `json:"detail" doc:"a sentence for a person"`
-	Column string  `json:"column,omitempty" doc:"the column that it is about"`
-	Unit   string  `json:"unit,omitempty" doc:"the unit setting that would mend it"`
-	Effect float64 `json:"design_effect,omitempty" doc:"the factor by which the variance of a mean grows, since rows depend on each other"`
-}
-
 // What package session says of budgets and answers is said in its words.
 type (
 	Budget = session.Budget
 	Meter  = session.Meter
 	Cost   = session.Cost
 	Item   = session.Item
+
+	Warning = session.Warning
 )
 
 // Reasons why an item of a batch was not asked; such an item costs nothing.

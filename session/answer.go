@@ -42,6 +42,8 @@ type Answer struct {
 	Cost      Cost                `json:"cost"`
 
 	Outcome thresholdout.Outcome `json:"outcome,omitempty" enum:"close,rough,differs,agrees,kept,broken,measured,selected,best,behind,mixed" doc:"what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared (measured); of a selection selected; of a submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it was"`
+
+	Warnings []Warning `json:"warnings,omitempty" doc:"what a reader of the answer should know. They follow from the question and from rows that were handed out or kept beside the holdout, never from holdout rows. Absent where there are none, and of answers that were recorded before they were"`
 }
 
 // Interval is an interval in the query's own units. Parts are the parts of its half-width, where the answer is one
@@ -114,6 +116,7 @@ func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cos
 	if r.choice != nil {
 		a.Outcome = thresholdout.Selected
 	}
+	a.Warnings = r.sums.warnings
 	a.Interval = s.interval(q.Plan, result, r)
 	if len(r.outputs) == 1 {
 		a.Promise = s.promised(q, r.outputs[0].Promise)

@@ -25,6 +25,7 @@ type Source interface {
 type Sums struct {
 	Holdout, Training PartSums
 	pledge            *thresholdout.Pledge // that the question bears; nil for none
+	warnings          []Warning            // of the answer: from public facts and the training part alone
 	at                thresholdout.State
 }
 
