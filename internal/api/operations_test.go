@@ -11,7 +11,7 @@ func TestOperations(t *testing.T) {
 	s := start(t, Options{Version: "v1.2.3"})
 	for path, want := range map[string]string{
 		"/healthz": `"status":"ok"`, "/readyz": `"status":"ok"`, "/version": `"version":"v1.2.3"`,
-		"/openapi.json": `"openapi":"3.1`, "/docs": "docs.js", "/docs/docs.js": "fetch(", "/docs/style.css": "main", "/": "holdoutd",
+		"/openapi.json": `"openapi":"3.1`, "/docs": "Documentation", "/docs/interface": "interface.js", "/docs/interface.js": "fetch(", "/docs/style.css": "main", "/": "holdoutd",
 		"/docs/problems": `id="budget-exhausted"`,
 	} {
 		r := s.get(path, "Authorization: ")
@@ -48,7 +48,7 @@ func TestOperations(t *testing.T) {
 func TestPagesWorkOffline(t *testing.T) {
 	s := start(t, Options{})
 	elsewhere := regexp.MustCompile(`(src|href|url|import|fetch)\s*[=(]?\s*["'(]?\s*(https?:)?//`)
-	for _, path := range []string{"/", "/docs", "/docs/docs.js", "/docs/style.css", "/docs/problems"} {
+	for _, path := range []string{"/", "/docs", "/docs/interface", "/docs/interface.js", "/docs/style.css", "/docs/problems"} {
 		r := s.get(path)
 		if at := elsewhere.Find(r.body); at != nil {
 			t.Errorf("%s loads %s", path, at)

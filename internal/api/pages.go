@@ -5,18 +5,26 @@ import (
 	_ "embed"
 	"html/template"
 	"net/http"
+	"strings"
+	"sync"
 
 	"github.com/gin-gonic/gin"
+
+	"github.com/holdoutd/holdoutd"
+	"github.com/holdoutd/holdoutd/internal/site"
 )
 
-//go:embed pages/docs.html
-var docsPage []byte
+//go:embed pages/interface.html
+var interfacePage []byte
 
-//go:embed pages/docs.js
-var docsScript []byte
+//go:embed pages/interface.js
+var interfaceScript []byte
 
 //go:embed pages/style.css
 var style []byte
+
+//go:embed pages/icon.svg
+var icon []byte
 
 //go:embed pages/index.html
 var indexPage []byte
@@ -25,28 +33,66 @@ var indexPage []byte
 var problemsPage string
 
 // pagePolicy lets a page load what this server serves, and nothing else: the pages work offline.
-const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// figurePolicy is that of a figure that is opened by itself: its shapes have styles of their own, and it loads nothing.
+const figurePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const htmlType = "text/html; charset=utf-8"
 
 func (a *API) registerPages() {
-	const html = "text/html; charset=utf-8"
-	a.page("/", html, indexPage)
-	a.page("/docs", html, docsPage)
-	a.page("/docs/docs.js", "text/javascript; charset=utf-8", docsScript)
+	a.page("/", htmlType, indexPage)
+	a.page("/favicon.ico", "image/svg+xml", icon) // where browsers look; the type is what counts
+	a.page("/docs/interface", htmlType, interfacePage)
+	a.page("/docs/interface.js", "text/javascript; charset=utf-8", interfaceScript)
 	a.page("/docs/style.css", "text/css; charset=utf-8", style)
-	a.page("/docs/problems", html, renderProblems())
+	a.page("/docs/problems", htmlType, renderProblems())
 	for _, class := range allClasses() { // a problem's type can be followed to what it means
 		a.router.GET("/problems/"+class.code, func(c *gin.Context) {
 			c.Redirect(http.StatusFound, "/docs/problems#"+class.code)
 		})
 	}
+	a.registerDocumentation()
+}
+
+// guides are the pages of the contents that are no files.
+var guides = []site.Guide{
+	{Group: "Run a server", Link: site.Link{URL: "/docs/interface", Title: "Every path, parameter and shape", Says: "The OpenAPI document of this server, as a page."}},
+	{Group: "Run a server", Link: site.Link{URL: "/docs/problems", Title: "Problems", Says: "What error replies mean, and what to do."}},
+}
+
+// documentation is made when it is first asked for.
+var documentation = sync.OnceValues(func() (map[string]site.Page, error) { return site.Render(holdoutd.Texts, guides) })
+
+func (a *API) registerDocumentation() {
+	urls, err := site.URLs(holdoutd.Texts)
+	if err != nil {
+		panic("api: " + err.Error())
+	}
+	for _, url := range urls {
+		a.router.GET(url, func(c *gin.Context) {
+			pages, err := documentation()
+			if err != nil {
+				problemOf(err).reply(c)
+				return
+			}
+			policy := pagePolicy
+			if strings.HasSuffix(url, ".svg") {
+				policy = figurePolicy
+			}
+			sendPage(c, policy, pages[url].Media, pages[url].Body)
+		})
+	}
 }
 
 func (a *API) page(path, media string, body []byte) {
-	a.router.GET(path, func(c *gin.Context) {
-		c.Header("Content-Security-Policy", pagePolicy)
-		c.Header("Cache-Control", "no-cache")
-		c.Data(http.StatusOK, media, body)
-	})
+	a.router.GET(path, func(c *gin.Context) { sendPage(c, pagePolicy, media, body) })
+}
+
+func sendPage(c *gin.Context, policy, media string, body []byte) {
+	c.Header("Content-Security-Policy", policy)
+	c.Header("Cache-Control", "no-cache")
+	c.Data(http.StatusOK, media, body)
 }
 
 // renderProblems makes the page of all problems from the table that the replies are made from.

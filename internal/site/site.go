@@ -1,0 +1,186 @@
+// Package site makes web pages of the documentation, for a server that is asked at /docs. The pages load nothing from elsewhere, have no
+// script and no style of their own, and link to each other where the files do.
+//
+// The Markdown is read by goldmark (docs/decisions/0005-markdown.md). The headings have the anchors that code hosts give them, so that one
+// link works in both places.
+package site
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Root is the address of the contents.
+const Root = "/docs"
+
+//go:embed page.html
+var pageTemplate string
+
+//go:embed contents.html
+var contentsTemplate string
+
+var templates = template.Must(template.Must(template.New("page").Parse(pageTemplate)).New("contents").Parse(contentsTemplate))
+
+// A Page is a reply.
+type Page struct {
+	Media string // its Content-Type
+	Body  []byte
+}
+
+// Link is a line of the contents.
+type Link struct {
+	URL, Title, Says string
+}
+
+// Group is a part of the contents.
+type Group struct {
+	Title string
+	Links []Link
+}
+
+// A Guide is a page that is not made of a file, for the contents.
+type Guide struct {
+	Group string
+	Link  Link
+}
+
+// groups are the parts of the contents, in order. A file or a folder that none names is in the last one.
+var groups = []struct {
+	title string
+	files []string
+}{
+	{"Start", []string{"README.md", "docs/CHOOSING.md", "docs/SELECTING-MODELS.md", "docs/GLOSSARY.md"}},
+	{"Ask", []string{"docs/QUERIES.md", "docs/EXPRESSIONS.md", "docs/MODELS.md", "docs/examples"}},
+	{"What is promised", []string{"docs/GUARANTEES.md", "docs/MECHANISMS.md", "docs/BOUNDS.md", "docs/EXPERIMENTS.md", "docs/CERTIFY.md"}},
+	{"Proofs", []string{"docs/proofs"}},
+	{"Run a server", []string{"docs/OPERATIONS.md", "docs/SECURITY.md", "docs/API.md"}},
+	{"Inside", []string{"CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/FAULTS.md", "docs/format", "docs/decisions"}},
+}
+
+// URL is the address of a file: lower case, without its ending where it is a page. docs/format/README.md is the page of its folder.
+func URL(file string) string {
+	name := strings.TrimPrefix(file, "docs/")
+	if path.Ext(name) != ".md" {
+		return Root + "/" + strings.TrimPrefix(name, "python/")
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, ".md"))
+	if folder, last := path.Split(name); last == "readme" && folder != "" {
+		name = strings.TrimSuffix(folder, "/")
+	}
+	return Root + "/" + name
+}
+
+// URLs are the addresses of what Render makes, sorted.
+func URLs(files fs.FS) ([]string, error) {
+	names, err := list(files)
+	if err != nil {
+		return nil, err
+	}
+	urls := []string{Root}
+	for _, name := range names {
+		urls = append(urls, URL(name))
+	}
+	slices.Sort(urls)
+	return urls, nil
+}
+
+func list(files fs.FS) (names []string, err error) {
+	err = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			names = append(names, name)
+		}
+		return err
+	})
+	return names, err
+}
+
+// Render makes a page of each Markdown file, takes the other files as they are, and makes the contents, in which the guides are too.
+// A link to a file that is not among them becomes its words.
+func Render(files fs.FS, guides []Guide) (map[string]Page, error) {
+	names, err := list(files)
+	if err != nil {
+		return nil, err
+	}
+	pages, contents := map[string]Page{}, map[string]Link{}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		if path.Ext(name) != ".md" {
+			pages[URL(name)] = Page{media(name), text}
+			continue
+		}
+		d, err := render(name, text, names)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		contents[name] = Link{URL(name), d.Title, d.Says}
+		if pages[URL(name)], err = fill("page", d); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	pages[Root], err = fill("contents", grouped(contents, guides))
+	return pages, err
+}
+
+func fill(name string, data any) (Page, error) {
+	var b bytes.Buffer
+	err := templates.ExecuteTemplate(&b, name, data)
+	return Page{"text/html; charset=utf-8", b.Bytes()}, err
+}
+
+func media(name string) string {
+	switch path.Ext(name) {
+	case ".svg":
+		return "image/svg+xml"
+	case ".py":
+		return "text/x-python; charset=utf-8"
+	}
+	return "application/octet-stream"
+}
+
+// grouped puts the links in the order of groups, and within a folder by name.
+func grouped(contents map[string]Link, guides []Guide) []Group {
+	var out []Group
+	placed := map[string]bool{}
+	names := make([]string, 0, len(contents))
+	for name := range contents {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for i, g := range groups {
+		group := Group{Title: g.title}
+		add := func(name string) {
+			if !placed[name] {
+				placed[name] = true
+				group.Links = append(group.Links, contents[name])
+			}
+		}
+		for _, file := range g.files {
+			for _, name := range names {
+				if name == file || strings.HasPrefix(name, file+"/") {
+					add(name)
+				}
+			}
+		}
+		if i == len(groups)-1 {
+			for _, name := range names {
+				add(name)
+			}
+		}
+		for _, guide := range guides {
+			if guide.Group == g.title {
+				group.Links = append(group.Links, guide.Link)
+			}
+		}
+		out = append(out, group)
+	}
+	return out
+}

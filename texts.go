@@ -1,0 +1,11 @@
+// Package holdoutd holds the texts that the program carries with it: its documentation, and the exporter of models. The program
+// is cmd/holdoutd; what programs can use is in the packages below.
+package holdoutd
+
+import "embed"
+
+// Texts are README.md, CHANGELOG.md, the pages of docs with the figures they show, and the Python file that writes models, by their
+// paths in the source.
+//
+//go:embed README.md CHANGELOG.md docs/*.md docs/*/*.md docs/figures/*.svg python/holdoutd_models.py
+var Texts embed.FS
