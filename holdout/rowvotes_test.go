@@ -51,7 +51,7 @@ func TestRowVotes(t *testing.T) {
 	s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
 	sizes := []int{1, 2, 3, 50, 4}
 	create := func(name string, declared int64) (Card, error) {
-		card, _, err := s.Create(t.Context(), admin, Settings{Name: name, Mechanism: "naive", Split: "given", Unit: "ward", Questions: 10, LargestUnit: declared},
+		card, _, err := s.Create(t.Context(), admin, Settings{Name: name, Mechanism: "naive", Split: "given", Unit: "ward", Questions: 20, LargestUnit: declared},
 			givenUpload(parquet(t, wards(t, 100+int(declared), 3, 1, 3)), parquet(t, wards(t, 0, sizes...))), "")
 		return card, err
 	}
@@ -88,6 +88,29 @@ func TestRowVotes(t *testing.T) {
 		}
 		if a := read(t, ask(t, s, card.ID, query).Body); math.Abs(*a.Value-mean(c.cap)) > 1e-6 {
 			t.Errorf("declared %d: %v, want %v", c.declared, *a.Value, mean(c.cap))
+		}
+		if c.declared == 0 {
+			continue
+		}
+		// What is added up over rows is over rows: here without noise. A sum that counts units, or a unit by its share of rows, is 6 times too small.
+		rows, sum, below, ones := 0.0, 0.0, 0.0, 0.0
+		for i, m := range sizes {
+			own := 1 + float64(m-1)*float64(i)/10
+			rows, sum, ones = rows+float64(m), sum+own, ones+1
+			below += float64(m-1) * min(float64(i)/10, 0.2)
+		}
+		for query, want := range map[string]float64{
+			`{"type":"sum","of":"x","range":[0,1]}`:                                   sum,
+			`{"type":"sum","of":"-x","range":[-1,5]}`:                                 -sum,
+			`{"type":"sum","of":"x","range":[0,0.2],"where":"x < 0.9"}`:               below,
+			`{"type":"count","of":"x == 1"}`:                                          ones,
+			`{"type":"count","of":"x < 2"}`:                                           rows,
+			`{"type":"passes","of":{"type":"sum","of":"x","range":[0,1]},"above":10}`: sum,
+		} {
+			a := read(t, ask(t, s, card.ID, query).Body)
+			if math.Abs(*a.Value-want) > 1e-5 || a.Cost.Questions != 2 {
+				t.Errorf("declared %d: %s is %v for %d questions, want %v for 2", c.declared, query, *a.Value, a.Cost.Questions, want)
+			}
 		}
 	}
 	for _, declared := range []int64{2, 49} { // larger units in both parts, and in the holdout alone

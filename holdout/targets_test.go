@@ -299,7 +299,7 @@ func inG(g string) func(person) bool { return func(p person) bool { return p.g =
 func not(f func(person) bool) func(person) bool { return func(p person) bool { return !f(p) } }
 
 // statement is a query with what its target is, from the votes of the rows in which where holds: one number, or one for each item. n is the
-// number of units of the holdout.
+// number of rows of the holdout.
 type statement struct {
 	body  string
 	where func(person) bool
@@ -605,7 +605,7 @@ func TestPrintedTargets(t *testing.T) {
 						continue
 					}
 					at := slices.IndexFunc(all, func(s statement) bool { return s.body == string(bodies[i]) })
-					for _, wrong := range all[at].misses(a, kind.unit != "", from, float64(card.Units.Holdout)) {
+					for _, wrong := range all[at].misses(a, kind.unit != "", from, float64(card.Rows.Holdout)) {
 						t.Errorf("%s: %s", set.Name, wrong)
 					}
 					checked++

@@ -20,6 +20,9 @@ func LargestUnit(rows int64, declared bool) Option {
 	return func(c *compiler) { c.largest, c.declared = rows, declared }
 }
 
+// HoldoutRows says how many rows the holdout has, which is public: what a sum over them is times a mean, where units have several.
+func HoldoutRows(rows int64) Option { return func(c *compiler) { c.ofHoldout = rows } }
+
 // Population says what the units were drawn from, in words that follow "in": a target is about it. Without it, "the population
 // that the rows were drawn from", or the units.
 func Population(words string) Option { return func(c *compiler) { c.population = words } }
@@ -34,6 +37,7 @@ type compiler struct {
 	grouped    bool
 	largest    int64 // units of more rows count as one of so many, where rows vote; 0: not known here
 	declared   bool  // no unit has more
+	ofHoldout  int64 // rows of the holdout; 0: not known here
 	population string
 	pointer    string
 	training   TrainingPart                           // nil without one

@@ -2,14 +2,12 @@ package queries
 
 import (
 	"github.com/holdoutd/holdoutd/queries/expr"
-	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var countKind = kind{
 	name: "count",
-	doc: "The number of holdout rows for which a condition holds: the fraction times the number of units. Where units have several rows, each unit " +
-		"counts by the share of its rows.",
+	doc:  "The number of holdout rows for which a condition holds: " + totalDoc("fraction"),
 	examples: []string{
 		`{"type":"count","of":"delay > 15"}`,
 		`{"type":"count","where":"origin == 'SFO'"}`,
@@ -51,9 +49,7 @@ func (q *count) compile(c *compiler) *Plan {
 		of = rowfn.And(of, where)
 		text = "(" + q.Of.Canonical() + ") && (" + q.Where.Canonical() + ")"
 	}
-	p := shape.Mean(RowFunction{Value: of, Lo: 0, Hi: 1}, true)
-	c.sayAverage(p, "fraction of "+text, "1 where "+text+", else 0", nil, WeightUnit)
-	c.sayTimesUnits(&p.Words)
+	p := c.total(RowFunction{Value: of, Lo: 0, Hi: 1}, "fraction of "+text, "1 where "+text+", else 0")
 	p.Words.Null = conditionNull
 	return p
 }

@@ -77,7 +77,7 @@ func TestPlansTravel(t *testing.T) {
 	for _, k := range kinds {
 		for _, body := range k.examples {
 			for _, grouped := range []bool{false, true} {
-				plan, err := mustParse(t, body).Compile(context.Background(), flights, Grouped(grouped), Training(halves{}))
+				plan, err := mustParse(t, body).Compile(context.Background(), flights, Grouped(grouped), HoldoutRows(1000), Training(halves{}))
 				if k.name == "kendall" && grouped { // pairs of units of several rows have no theory
 					if err == nil {
 						t.Errorf("%s: compiled for units of several rows", body)
@@ -118,7 +118,7 @@ func TestPlansDeclare(t *testing.T) {
 	for _, k := range kinds {
 		for _, body := range k.examples {
 			for _, grouped := range []bool{false, true} {
-				plan, err := mustParse(t, body).Compile(context.Background(), flights, Grouped(grouped), Training(halves{}))
+				plan, err := mustParse(t, body).Compile(context.Background(), flights, Grouped(grouped), HoldoutRows(1000), Training(halves{}))
 				if k.name == "kendall" && grouped {
 					continue
 				}

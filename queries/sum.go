@@ -4,14 +4,12 @@ import (
 	"fmt"
 
 	"github.com/holdoutd/holdoutd/queries/expr"
-	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var sumKind = kind{
 	name: "sum",
-	doc: "The sum of a number over the holdout, each value clamped to a range: the mean times the number of units. Nulls, and rows for which where " +
-		"does not hold, add nothing.",
+	doc:  "The sum of a number over the rows of the holdout, each value clamped to a range. Nulls, and rows for which where does not hold, add nothing. It is " + totalDoc("mean"),
 	examples: []string{
 		`{"type":"sum","of":"distance","range":[0,3000]}`,
 		`{"type":"sum","of":"delay","range":[-60,180],"where":"origin == 'SFO'"}`,
@@ -50,9 +48,7 @@ func (q *sum) compile(c *compiler) *Plan {
 		value = rowfn.If(where, value, rowfn.Const(0))
 		text += " where " + q.Where.Canonical() + ", else 0"
 	}
-	p := shape.Mean(RowFunction{Value: value, Lo: wide.Low, Hi: wide.High}, true)
-	c.sayAverage(p, "mean of "+text, text, nil, WeightUnit)
-	c.sayTimesUnits(&p.Words)
+	p := c.total(RowFunction{Value: value, Lo: wide.Low, Hi: wide.High}, "mean of "+text, text)
 	p.Words.Null = "a null adds nothing"
 	return p
 }

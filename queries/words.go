@@ -176,16 +176,6 @@ func (c *compiler) sayShares(p *Plan, categories []shape.Category, where *expr.S
 	p.Words.Target = c.target("%s%s", what, c.rowsOf(where, WeightUnit))
 }
 
-// sayTimesUnits says that the answer is times the number of units.
-func (c *compiler) sayTimesUnits(d *Description) {
-	units := "rows"
-	if c.grouped {
-		units = "units"
-	}
-	d.Combine += ", times the number of " + units + " in the holdout"
-	d.Target = "the number of " + units + " in the holdout times " + d.Target
-}
-
 // rowsOf says over which rows an answer is, in words that follow what it is, and how they vote.
 func (c *compiler) rowsOf(where *expr.Syntax, weight Weight) string {
 	in := ""

@@ -63,7 +63,7 @@ func TestEquations(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", body, err)
 			}
-			plan, err := q.Compile(context.Background(), table.Schema(), queries.Grouped(grouped))
+			plan, err := q.Compile(context.Background(), table.Schema(), queries.Grouped(grouped), queries.HoldoutRows(int64(table.Rows())))
 			if err != nil {
 				t.Fatalf("%s: %v", body, err)
 			}

@@ -9,7 +9,7 @@ import (
 // Plan is a query as row functions, the program by which they are released, and the shape of its answer.
 type Plan struct {
 	Functions []rowfn.Function // what one pass over the rows sums
-	Range     Range            // of the answer; for counts and sums, of the answer divided by the number of units
+	Range     Range            // of the answer; of one whose Shape is Affine with PerUnit, of the answer divided by the number of units
 	FromZero  bool             // the answer is about how far it is from 0, so an interval wider than that says little
 	Program   []Release        // in the order of Functions; nil: each a number by itself; a Search has none
 	Shape     Shape
