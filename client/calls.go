@@ -254,11 +254,15 @@ func (c *Client) RevokeKey(ctx context.Context, id string) error {
 func holdout(id, rest string) string { return "/v1/holdouts/" + url.PathEscape(id) + rest }
 
 func (c *Client) post(ctx context.Context, path string, v any, idempotent bool, into any) error {
+	var query url.Values
+	if idempotent { // it asks
+		query = asking(ctx)
+	}
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("client: the query cannot be encoded: %w", err)
 	}
-	return c.decode(ctx, call{method: http.MethodPost, path: path, media: jsonMedia, body: bytesBody(body), idempotent: idempotent}, into)
+	return c.decode(ctx, call{method: http.MethodPost, path: path, query: query, media: jsonMedia, body: bytesBody(body), idempotent: idempotent}, into)
 }
 
 func bytesBody(b []byte) func() (io.Reader, error) {

@@ -70,6 +70,22 @@ func WithIdempotencyKey(ctx context.Context, key string) context.Context {
 	return context.WithValue(ctx, idempotencyKey{}, key)
 }
 
+type maxQuestions struct{}
+
+// WithMaxQuestions lets a call of Ask or AskBatch cost at most n questions, from 1, all of its queries together. Without it the server refuses a
+// query that costs more than a tenth of the holdout's questions, with the code max-questions.
+func WithMaxQuestions(ctx context.Context, n int64) context.Context {
+	return context.WithValue(ctx, maxQuestions{}, n)
+}
+
+// asking are the parameters of a request that asks questions.
+func asking(ctx context.Context) url.Values {
+	if n, ok := ctx.Value(maxQuestions{}).(int64); ok {
+		return url.Values{"max_questions": {strconv.FormatInt(n, 10)}}
+	}
+	return nil
+}
+
 func keyFor(ctx context.Context) string {
 	if key, ok := ctx.Value(idempotencyKey{}).(string); ok {
 		return key

@@ -331,7 +331,7 @@ type Item struct {
 	Answer   *Answer `json:"answer,omitempty"`
 
 	// why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted",
-	// "half-width-too-narrow"
+	// "half-width-too-narrow", "max-questions"
 	NotAsked string `json:"not_asked,omitempty"`
 }
 

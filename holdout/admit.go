@@ -54,6 +54,9 @@ func (a *admission) reserve(ctx context.Context, f *flight) error {
 	}
 	seen := f.account.ended()
 	fresh, err := a.recall(ctx)
+	if err == nil {
+		fresh, err = a.confirmed(fresh)
+	}
 	if err == nil && len(fresh) > 0 {
 		if err = a.bearable(ctx, fresh); err == nil {
 			fresh, err = a.claim(ctx, f, fresh, seen)
@@ -84,7 +87,10 @@ func (a *admission) claim(ctx context.Context, f *flight, fresh []*question, see
 	if f.account.ended() == seen {
 		return fresh, nil
 	}
-	return a.recall(ctx)
+	if fresh, err = a.recall(ctx); err != nil {
+		return nil, err
+	}
+	return a.confirmed(fresh)
 }
 
 // checkKey refuses a key that was used for another request before.

@@ -23,14 +23,14 @@ import (
 
 // Ask answers one query. A query that was answered before, by whomever asked, is replayed: the same bytes, at no cost. An
 // Idempotency-Key that comes with another query later is refused.
-func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte, idempotencyKey string) (Answer, error) {
+func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte, idempotencyKey string, options ...AskOption) (Answer, error) {
 	var b BatchAnswer
 	err := s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
 		q, err := s.parse(query)
 		if err != nil {
 			return err
 		}
-		b, err = s.askAll(ctx, p, id, []*queries.Query{q}, request{single: true, key: idempotencyKey})
+		b, err = s.askAll(ctx, p, id, []*queries.Query{q}, newRequest(request{single: true, key: idempotencyKey}, options))
 		return err
 	})
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte,
 //
 // Where a question fails after its rows were read, it and those that were read with it are debited, and the error says so. The rest of
 // the batch can be asked again: what was answered is replayed.
-func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []json.RawMessage, partial bool, idempotencyKey string) (BatchAnswer, error) {
+func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []json.RawMessage, partial bool, idempotencyKey string, options ...AskOption) (BatchAnswer, error) {
 	if len(batch) > s.limits.BatchQueries {
 		return BatchAnswer{}, s.tooMany(len(batch))
 	}
@@ -65,7 +65,7 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 			parsed[i] = q
 		}
 		var err error
-		b, err = s.askAll(ctx, p, id, parsed, request{partial: partial, key: idempotencyKey})
+		b, err = s.askAll(ctx, p, id, parsed, newRequest(request{partial: partial, key: idempotencyKey}, options))
 		return err
 	})
 	return b, err
@@ -91,6 +91,7 @@ type request struct {
 	single  bool
 	partial bool
 	key     string // Idempotency-Key
+	most    int64  // questions that it may cost; 0: a share of the budget for each query
 }
 
 // digest identifies the request: what was asked of which holdout, however it was spelled.

@@ -34,6 +34,8 @@ const (
 	IdempotencyMismatch
 	// BudgetExhausted is a question that the budget cannot pay. Members: requested, remaining, affordable (questions).
 	BudgetExhausted
+	// Unconfirmed is a request that costs more questions than it says that it may. Members: requested (questions), max_questions.
+	Unconfirmed
 	// Busy is a request whose turn did not come in time: the same request may succeed later.
 	Busy
 	// Unavailable is a ledger that cannot write, or a server that is closing: the same request may succeed later.

@@ -134,7 +134,7 @@ type Answer struct {
 type BatchItem struct {
 	Body     json.RawMessage `json:"answer,omitempty"`
 	Replayed bool            `json:"replayed"`
-	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", "rounds-exhausted", or with partial "questions-exhausted"
+	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", "rounds-exhausted", or with partial "questions-exhausted", "max-questions"
 }
 
 // BatchAnswer is the reply to a batch.

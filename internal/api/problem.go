@@ -52,6 +52,7 @@ var classes = map[holdout.Kind]*class{
 	holdout.Conflict:            {"conflict", http.StatusConflict, "The request collides with another", "Wait for the other request, then look again."},
 	holdout.IdempotencyMismatch: {"idempotency-mismatch", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request", "Use a new key for a new request, and the same key only for the same request."},
 	holdout.BudgetExhausted:     {"budget-exhausted", http.StatusForbidden, "The budget is spent", "Questions that were answered before can still be asked; asking for less may still be possible (affordable)."},
+	holdout.Unconfirmed:         {"max-questions", http.StatusUnprocessableEntity, "The request costs more than it may", "Nothing was read and nothing was debited. Ask for less, or, if the price is meant, send the same request with the parameter max_questions, at least as large as the member requested."},
 	holdout.Busy:                {"busy", http.StatusServiceUnavailable, "The server is busy", "Nothing was done. Ask again after the seconds of Retry-After."},
 	holdout.Unavailable:         {"unavailable", http.StatusServiceUnavailable, "The server cannot answer now", "Nothing was released. Ask again after the seconds of Retry-After. An answer that was recorded comes back and costs nothing more."},
 	holdout.Damaged:             {"holdout-damaged", http.StatusServiceUnavailable, "The holdout is damaged", "Its files or its place in the ledger are not what was written. Restore what detail names from a backup; recorded answers still replay."},

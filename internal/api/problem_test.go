@@ -29,6 +29,8 @@ func TestProblems(t *testing.T) {
 	long := strings.Repeat("x", 3000)
 	batch := func(items ...string) string { return `{"queries":[` + strings.Join(items, ",") + `]}` }
 
+	const bins = `{"type":"histogram","of":"delay","edges":[0,10,20,30]}` // three questions
+
 	cases := []struct {
 		name, method, path, body string
 		headers                  []string
@@ -127,6 +129,10 @@ func TestProblems(t *testing.T) {
 		{"multipart cut off", "POST", "/v1/holdouts?name=x", "--b\r\nContent-Disposition: form-data; name=\"table\"\r\n\r\nx", []string{"Content-Type: multipart/form-data; boundary=b"}, 400, "malformed", "?"},
 
 		{"more than the budget", "POST", path + "/queries/batch", batch(`{"type":"fraction","of":"delay > 1"}`, `{"type":"fraction","of":"delay > 2"}`, `{"type":"fraction","of":"delay > 3"}`), nil, 403, "budget-exhausted", "-"},
+		{"more than a tenth of the budget", "POST", path + "/queries", bins, nil, 422, "max-questions", "-"},
+		{"more than is named", "POST", path + "/queries?max_questions=2", bins, nil, 422, "max-questions", "-"},
+		{"more than is named, in a batch", "POST", path + "/queries/batch?max_questions=2", batch(bins), nil, 422, "max-questions", "-"},
+		{"no questions are named", "POST", path + "/queries?max_questions=0", bins, nil, 422, "invalid", "max_questions"},
 		{"panic", "GET", "/test/panic", "", nil, 500, "internal", "-"},
 	}
 	for _, c := range cases {
@@ -210,7 +216,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 	provoked := map[string]string{
 		"not-found": "TestProblems", "method-not-allowed": "TestProblems", "unauthorized": "TestProblems", "forbidden": "TestProblems",
 		"malformed": "TestProblems", "invalid": "TestProblems", "too-large": "TestProblems", "unsupported-media-type": "TestProblems",
-		"idempotency-mismatch": "TestProblems", "bad-upload": "TestProblems", "holdout-exists": "TestProblems", "budget-exhausted": "TestProblems",
+		"idempotency-mismatch": "TestProblems", "bad-upload": "TestProblems", "holdout-exists": "TestProblems", "budget-exhausted": "TestProblems", "max-questions": "TestProblems",
 		"internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy",
 		"unavailable": "TestServiceErrors", "conflict": "TestServiceErrors", "timeout": "TestServiceErrors",
 		"holdout-damaged": "TestServiceErrors", "ledger-rolled-back": "TestServiceErrors", "disk-full": "TestServiceErrors",

@@ -18,6 +18,15 @@ import (
 type queryRequest struct {
 	ID             string `path:"id" doc:"id of the holdout: ho_…"`
 	IdempotencyKey string `header:"Idempotency-Key" doc:"1 to 255 visible ASCII characters; the same key with another body is 422"`
+	MaxQuestions   int64  `query:"max_questions" minimum:"1" example:"50" doc:"how many questions the whole request may cost; a dearer one is refused before anything is read. Default: no single query may cost more than a tenth of the holdout's questions (or 2, where that is more)"`
+}
+
+// options are what the request says beside its queries.
+func (in *queryRequest) options() (o []holdout.AskOption) {
+	if in.MaxQuestions > 0 {
+		o = append(o, holdout.MaxQuestions(in.MaxQuestions))
+	}
+	return o
 }
 
 // writtenReply writes itself: recorded answers must leave byte for byte, which no encoder promises.
@@ -40,14 +49,14 @@ func (a *API) registerQueries() {
 	typed(a, huma.Operation{
 		OperationID: "ask", Method: http.MethodPost, Path: base + "/queries", Tags: []string{"queries"}, Security: needsKey, Middlewares: questions,
 		Summary:     "Ask one question",
-		Description: "Answers a query and debits its cost, durably, before the answer leaves. A query that was answered before gets the same bytes again at no cost. A spent budget is 403 `budget-exhausted`.",
+		Description: "Answers a query and debits its cost, durably, before the answer leaves. A query that was answered before gets the same bytes again at no cost. A spent budget is 403 `budget-exhausted`; a price beyond `max_questions` is 422 `max-questions`.",
 		RequestBody: a.jsonBody(querySchema), SkipValidateBody: true,
 		Responses: a.jsonReply("The answer, with what is left of the budget", AskReply{}, true),
 	}, a.ask)
 	typed(a, huma.Operation{
 		OperationID: "ask-batch", Method: http.MethodPost, Path: base + "/queries/batch", Tags: []string{"queries"}, Security: needsKey, Middlewares: batches,
 		Summary:     "Ask many questions at once",
-		Description: "Answers queries in order, in one pass over the rows. All are paid or none is, unless `partial` is true: then as many as the budget allows. Tokens are spent in order; once they are gone the rest comes back as `not_asked` and costs nothing.",
+		Description: "Answers queries in order, in one pass over the rows. All are paid or none is, unless `partial` is true: then as many as the budget allows. Tokens are spent in order; once they are gone the rest comes back as `not_asked` and costs nothing. `max_questions` is for the whole batch; without it no single query of it may cost more than a tenth of the holdout's questions.",
 		RequestBody: a.jsonBody(batchSchema(a.asked.BatchQueries)), SkipValidateBody: true,
 		Responses: a.jsonReply("The answers in the order of the queries, with what is left of the budget", BatchReply{}, true),
 	}, a.askBatch)
@@ -79,7 +88,7 @@ func (a *API) ask(ctx context.Context, in *queryRequest) (*writtenReply, error) 
 	if err := checkIdempotencyKey(in.IdempotencyKey); err != nil {
 		return nil, err
 	}
-	answer, err := a.service.Ask(ctx, caller(ctx), in.ID, bodyOf(ctx), in.IdempotencyKey)
+	answer, err := a.service.Ask(ctx, caller(ctx), in.ID, bodyOf(ctx), in.IdempotencyKey, in.options()...)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +108,7 @@ func (a *API) askBatch(ctx context.Context, in *queryRequest) (*writtenReply, er
 	if err != nil {
 		return nil, err
 	}
-	answer, err := a.service.AskBatch(ctx, caller(ctx), in.ID, queries, partial, in.IdempotencyKey)
+	answer, err := a.service.AskBatch(ctx, caller(ctx), in.ID, queries, partial, in.IdempotencyKey, in.options()...)
 	if err != nil {
 		return nil, err
 	}
