@@ -21,7 +21,7 @@ func (c *creation) divide(dir string) (err error) {
 		return err
 	}
 	if c.settings.Label != "" && fieldOf(c.schema(), c.settings.Label) == nil {
-		return invalid("label", "label names the column %q, which the table does not have", c.settings.Label)
+		return noColumn("label", c.settings.Label, c.schema())
 	}
 	if err := c.checkLabel(unit); err != nil {
 		return err
@@ -137,14 +137,17 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	switch {
 	case isTime:
 		times, ok := t.Lookup(byTime)
-		if !ok || times.Kind != dataset.Time {
+		if !ok {
+			return noColumn("split", byTime, t.Schema())
+		}
+		if times.Kind != dataset.Time {
 			return invalid("split", "split=time names the column %q, which is not a column of dates or times", byTime)
 		}
 		p = splitByTime(tags, g, times.Numbers, size)
 	case set.Stratify != "":
 		by, ok := t.Lookup(set.Stratify)
 		if !ok {
-			return invalid("stratify", "stratify names the column %q, which the table does not have", set.Stratify)
+			return noColumn("stratify", set.Stratify, t.Schema())
 		}
 		s, err := stratify(*by, g)
 		if err != nil {

@@ -53,6 +53,7 @@ type Error struct {
 	Kind    Kind
 	Detail  string         // a sentence for a person; holds nothing that depends on holdout rows
 	Pointer string         // JSON pointer or parameter name of what is wrong, where there is one
+	Meant   string         // what was probably meant there; may be empty
 	Members map[string]any // machine-readable members of the problem
 
 	RetryAfter time.Duration // when to try again, where that is known

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
 // microsecondsPerDay is the length of a UTC day; Time columns count microseconds and know no leap seconds.
@@ -34,13 +35,13 @@ func parseUnit(s string, schema dataset.Schema) (unitRule, error) {
 		f := fieldOf(schema, name)
 		switch {
 		case f == nil:
-			return unitRule{}, invalid("unit", "unit names the column %q, which the table does not have", name)
+			return unitRule{}, noColumn("unit", name, schema)
 		case f.Kind != dataset.Time:
 			return unitRule{}, invalid("unit", "unit asks for the day of %q, which holds no dates or times", name)
 		}
 		return unitRule{Column: name, Day: true}, nil
 	}
-	return unitRule{}, invalid("unit", "unit names the column %q, which the table does not have", s)
+	return unitRule{}, noColumn("unit", s, schema)
 }
 
 func (u unitRule) String() string {
@@ -60,6 +61,28 @@ func fieldOf(s dataset.Schema, name string) *dataset.Field {
 		}
 	}
 	return nil
+}
+
+// maxColumnsNamed bounds how many columns an error lists.
+const maxColumnsNamed = 12
+
+// noColumn refuses a setting that names a column which the table does not have, and says which was probably meant, or which there are.
+func noColumn(setting, name string, s dataset.Schema) *Error {
+	names := make([]string, len(s.Fields))
+	for i, f := range s.Fields {
+		names[i] = f.Name
+	}
+	e := invalid(setting, "%s names the column %q, which the table does not have", setting, name)
+	if e.Meant = nearest.Name(name, names); e.Meant != "" {
+		e.Detail += "; did you mean " + e.Meant + "?"
+		return e
+	}
+	more := ""
+	if len(names) > maxColumnsNamed {
+		names, more = names[:maxColumnsNamed], fmt.Sprintf(" and %d more", len(names)-maxColumnsNamed)
+	}
+	e.Detail += "; it has " + strings.Join(names, ", ") + more
+	return e
 }
 
 // grouping is the rows of a table by unit. Units are numbered by their first row.

@@ -15,9 +15,19 @@ import (
 // Verification says what Verify found in order of one holdout.
 type Verification struct {
 	ledger.Report
+	Name string `json:"name"` // what people call the holdout
 	// Sealed and Tables are "in order" or "not checked". A deleted holdout has neither; they are empty then.
 	Sealed string `json:"sealed,omitempty"`
 	Tables string `json:"tables,omitempty"`
+}
+
+// VerificationOf is what a report by itself says, such as that of an export.
+func VerificationOf(r ledger.Report) Verification {
+	card, err := readCard([]byte(r.Public))
+	if err != nil {
+		return Verification{Report: r} // the chain can be in order where the public facts are no card, or a newer one
+	}
+	return Verification{Report: r, Name: card.Name}
 }
 
 // What a Verification says.
@@ -44,7 +54,7 @@ func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error
 	all := make([]Verification, len(reports))
 	var damage []error
 	for i, r := range reports {
-		all[i] = Verification{Report: r}
+		all[i] = VerificationOf(r)
 		if r.Deleted {
 			continue
 		}

@@ -75,7 +75,7 @@ func readQuery(v *violations, pointer string, in *value) *Query {
 		case m.name == "note":
 			q.Note = readNote(v, at, m.value)
 		case !ok:
-			v.put(Violation{Pointer: at, Detail: "unknown member; a " + k.name + " has " + list(members), Suggestion: suggest(m.name, members)})
+			v.put(Violation{Pointer: at, Detail: "unknown member; " + article(k.name) + " has " + list(members), Suggestion: suggest(m.name, members)})
 		default:
 			known.form.read(v, at, m.value)
 		}
@@ -108,6 +108,14 @@ func readNote(v *violations, pointer string, in *value) string {
 		v.add(pointer, "is too long")
 	}
 	return in.text
+}
+
+// article is a name with its article.
+func article(name string) string {
+	if strings.ContainsRune("aeiou", rune(name[0])) || name == "rmse" || name == "r2" || name == "f1" {
+		return "an " + name
+	}
+	return "a " + name
 }
 
 func list(members []member) string {

@@ -18,7 +18,7 @@ func (f operand) read(v *violations, pointer string, in *value) {
 		return
 	}
 	if _, nested := q.body.(interface{ nests() }); nested {
-		v.add(pointer+"/type", "a "+q.kind.name+" holds queries itself and cannot be part of another")
+		v.add(pointer+"/type", article(q.kind.name)+" holds queries itself and cannot be part of another")
 	}
 	if g, ok := q.body.(guessed); ok && (g.guess().Value != nil || g.guess().HalfWidth != nil) {
 		v.add(pointer, "a query inside of another has no guess and no half_width of its own")

@@ -259,7 +259,7 @@ func (f modelForm) read(v *violations, pointer string, in *value) {
 			return
 		}
 		for _, one := range e.Violations {
-			v.add(pointer+one.Pointer, one.Detail)
+			v.put(Violation{Pointer: pointer + one.Pointer, Detail: one.Detail, Suggestion: one.Meant})
 		}
 		return
 	}

@@ -130,7 +130,7 @@ func (f *certifyFlags) options() (o certify.Options, err error) {
 			}
 		}
 		if err == nil {
-			err = fmt.Errorf("--%s is %s, not %q", flag, strings.Join(known[:len(known)-1], ", ")+" or "+known[len(known)-1], value)
+			err = misuse("--%s is %s, not %q", flag, strings.Join(known[:len(known)-1], ", ")+" or "+known[len(known)-1], value)
 		}
 	}
 	oneOf("noise", f.noise, "gaussian", "laplace")
@@ -151,23 +151,23 @@ func (f *certifyFlags) options() (o certify.Options, err error) {
 	case err != nil:
 		return o, err
 	case f.model == "":
-		return o, errors.New("name the model: --model model.json")
+		return o, misuse("name the model: --model model.json")
 	case f.samples < 2 || f.samples > certify.MaxSamples:
-		return o, fmt.Errorf("--samples is a number from 2 to %s", thousands(certify.MaxSamples))
+		return o, misuse("--samples is a number from 2 to %s", thousands(certify.MaxSamples))
 	case !(f.alpha > 0 && f.alpha < 0.5):
-		return o, errors.New("--alpha is a probability between 0 and 0.5, such as 0.001")
+		return o, misuse("--alpha is a probability between 0 and 0.5, such as 0.001")
 	case !(f.scale > 0) || f.scale > maxScale:
-		return o, errors.New("--scale is a positive number")
+		return o, misuse("--scale is a positive number")
 	case f.rows < 0:
-		return o, errors.New("--rows is a positive number")
+		return o, misuse("--rows is a positive number")
 	case f.of == "scores" && f.bound == "clopper-pearson":
-		return o, errors.New("--bound clopper-pearson counts labels; for --of scores it is hoeffding or empirical-bernstein")
+		return o, misuse("--bound clopper-pearson counts labels; for --of scores it is hoeffding or empirical-bernstein")
 	case f.noise == "laplace" && f.method == "renyi":
-		return o, errors.New("--certificate renyi is for --noise gaussian")
+		return o, misuse("--certificate renyi is for --noise gaussian")
 	}
 	for _, size := range f.sizes {
 		if !(size >= 0) {
-			return o, fmt.Errorf("--sizes are numbers from 0 up, not %v", size)
+			return o, misuse("--sizes are numbers from 0 up, not %v", size)
 		}
 	}
 	if o.Noise.Family, err = certify.ParseFamily(f.noise); err != nil {
@@ -238,7 +238,11 @@ func readModel(path string) (*model.Model, error) {
 	if errors.As(err, &wrong) {
 		var lines []string
 		for _, v := range wrong.Violations {
-			lines = append(lines, strings.TrimPrefix(v.Pointer+" ", " ")+v.Detail)
+			line := strings.TrimPrefix(v.Pointer+" ", " ") + v.Detail
+			if v.Meant != "" {
+				line += "; did you mean " + v.Meant + "?"
+			}
+			lines = append(lines, line)
 		}
 		return nil, fmt.Errorf("%s is not a model (docs/MODELS.md): %s", path, strings.Join(lines, "; "))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dp/certify"
 	"github.com/holdoutd/holdoutd/dp/learn"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 	"github.com/holdoutd/holdoutd/queries/model"
 )
 
@@ -48,7 +49,7 @@ func (f *certifyFlags) subject(m *model.Model, table *dataset.Table, thresholdNa
 	for _, feature := range m.Features() {
 		column, ok := table.Lookup(feature.Column)
 		if !ok {
-			return nil, fmt.Errorf("the model reads the column %q, which the file does not have; it has %s", feature.Column, columnNames(table))
+			return nil, fmt.Errorf("the model reads the column %q, which the file does not have%s", feature.Column, columnHint(table, feature.Column))
 		}
 		if text := column.Kind == dataset.Text; text != (feature.Texts != nil) {
 			return nil, fmt.Errorf("the column %q holds %ss, the model reads it as %s", feature.Column, column.Kind,
@@ -67,7 +68,7 @@ func (f *certifyFlags) subject(m *model.Model, table *dataset.Table, thresholdNa
 	}
 	for _, name := range f.fixed {
 		if _, ok := table.Lookup(name); !ok {
-			return nil, fmt.Errorf("--fixed names the column %q, which the file does not have; it has %s", name, columnNames(table))
+			return nil, misuse("--fixed names the column %q, which the file does not have%s", name, columnHint(table, name))
 		}
 	}
 	if len(s.moved) == 0 {
@@ -91,15 +92,24 @@ func (s *subject) outputs(m *model.Model, thresholdNamed bool) error {
 			return errors.New(`the model predicts a number, not a class; with --threshold it predicts 1 above it and 0 elsewhere, with "link": "logit" a probability`)
 		}
 		if m.Link() == model.Identity && s.scores {
-			return errors.New("--of scores needs probabilities, the model predicts a number")
+			return misuse("--of scores needs probabilities, the model predicts a number")
 		}
 		if s.scores && thresholdNamed {
-			return errors.New("--threshold is for --of labels; with --of scores the larger expected probability is predicted")
+			return misuse("--threshold is for --of labels; with --of scores the larger expected probability is predicted")
 		}
 	case thresholdNamed:
-		return fmt.Errorf("--threshold is for models with one output; this has %d classes", len(s.names))
+		return misuse("--threshold is for models with one output; this has %d classes", len(s.names))
 	}
 	return nil
+}
+
+// columnHint says which column was probably meant, and which there are.
+func columnHint(table *dataset.Table, name string) string {
+	var names []string
+	for _, field := range table.Schema().Fields {
+		names = append(names, field.Name)
+	}
+	return hint(nearest.Name(name, names), "it has "+columnNames(table))
 }
 
 func columnNames(table *dataset.Table) string {
@@ -118,7 +128,7 @@ func columnNames(table *dataset.Table) string {
 func (s *subject) readLabels(table *dataset.Table, name string) error {
 	column, ok := table.Lookup(name)
 	if !ok {
-		return fmt.Errorf("--label names the column %q, which the file does not have; it has %s", name, columnNames(table))
+		return misuse("--label names the column %q, which the file does not have%s", name, columnHint(table, name))
 	}
 	classes := s.model.Classes()
 	if classes == nil {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/experiments"
 	lab "github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
 func experimentCommand() *cobra.Command {
@@ -96,7 +97,7 @@ func allExperiments() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
-				return errors.New("--out is the directory for the results")
+				return misuse("--out is the directory for the results")
 			}
 			chosen, err := named(only)
 			if err != nil {
@@ -138,10 +139,14 @@ func named(names []string) ([]lab.Experiment, error) {
 		return experiments.All, nil
 	}
 	var out []lab.Experiment
+	var known []string
+	for _, e := range experiments.All {
+		known = append(known, e.Name)
+	}
 	for _, name := range names {
 		at := slices.IndexFunc(experiments.All, func(e lab.Experiment) bool { return e.Name == name })
 		if at < 0 {
-			return nil, fmt.Errorf("--only: there is no experiment %q; holdoutd experiment list names them", name)
+			return nil, misuse("--only: there is no experiment %q%s", name, hint(nearest.Name(name, known), "holdoutd experiment list names them"))
 		}
 		out = append(out, experiments.All[at])
 	}
@@ -151,7 +156,7 @@ func named(names []string) ([]lab.Experiment, error) {
 // performExperiment runs one with its progress shown, and prints what came out.
 func performExperiment(ctx context.Context, cmd *cobra.Command, e lab.Experiment, o lab.Options, dir string) (lab.Report, error) {
 	if o.Repetitions < 0 {
-		return lab.Report{}, errors.New("--repetitions is a positive number")
+		return lab.Report{}, misuse("--repetitions is a positive number")
 	}
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdoutd/holdoutd/client"
+	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
 func keyCommand() *cobra.Command {
@@ -44,6 +45,7 @@ key is in DIR/admin.key; --key @DIR/admin.key reads it from there, so that it st
 			if err != nil {
 				return plain(err)
 			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "made the key", k.ID+", by which it can be revoked; this is its secret:") // the secret alone is for scripts
 			fmt.Fprintln(cmd.OutOrStdout(), k.Secret)
 			return nil
 		},
@@ -66,19 +68,51 @@ key is in DIR/admin.key; --key @DIR/admin.key reads it from there, so that it st
 		},
 	}
 	revoke := &cobra.Command{
-		Use:   "revoke ID",
-		Short: "End a key at once",
+		Use:   "revoke ID|NAME",
+		Short: "End a key at once, named by its id, or by its name where one valid key has it",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := connect()
 			if err != nil {
 				return err
 			}
-			return plain(c.RevokeKey(cmd.Context(), args[0]))
+			keys, err := c.Keys(cmd.Context())
+			if err != nil {
+				return plain(err)
+			}
+			id, err := keyNamed(keys, args[0])
+			if err != nil {
+				return err
+			}
+			return plain(c.RevokeKey(cmd.Context(), id))
 		},
 	}
 	cmd.AddCommand(create, list, revoke)
 	return cmd
+}
+
+// keyNamed is the id of the key that an id or a name stands for.
+func keyNamed(keys []client.Key, word string) (id string, err error) {
+	var valid, known []string
+	for _, k := range keys {
+		known = append(known, k.ID)
+		switch {
+		case k.ID == word:
+			return k.ID, nil
+		case k.Revoked:
+		case k.Name == word:
+			valid = append(valid, k.ID)
+		default:
+			known = append(known, k.Name)
+		}
+	}
+	switch len(valid) {
+	case 0:
+		return "", fmt.Errorf("no valid key has the id or the name %q%s", word, hint(nearest.Name(word, known), "holdoutd key list lists them"))
+	case 1:
+		return valid[0], nil
+	}
+	return "", fmt.Errorf("%d valid keys are called %q; name one by its id: %s", len(valid), word, strings.Join(valid, ", "))
 }
 
 func printKeys(cmd *cobra.Command, keys []client.Key) error {
@@ -101,7 +135,7 @@ func readKey(flag string) (string, error) {
 	file, isFile := strings.CutPrefix(flag, "@")
 	if !isFile {
 		if flag == "" {
-			return "", errors.New("a key is needed: --key, or HOLDOUTD_KEY in the environment")
+			return "", misuse("a key is needed: --key, or HOLDOUTD_KEY in the environment")
 		}
 		return flag, nil
 	}

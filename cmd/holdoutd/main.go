@@ -23,11 +23,11 @@ func main() {
 }
 
 func run() int {
-	if err := rootCommand().Execute(); err != nil {
+	err := rootCommand().Execute()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "holdoutd:", strings.TrimSpace(err.Error()))
-		return 1
 	}
-	return 0
+	return exitCode(err)
 }
 
 func rootCommand() *cobra.Command {
@@ -38,7 +38,9 @@ func rootCommand() *cobra.Command {
 Analysts ask statistical questions about the holdout, thousands of them, each chosen after seeing earlier answers.
 Every answer carries an interval that holds for all of them together, and is debited from a durable budget first.
 
-Start with: holdoutd demo`,
+Start with: holdoutd demo
+
+` + exitCodes,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -48,5 +50,6 @@ Start with: holdoutd demo`,
 	}
 	root.SetVersionTemplate("holdoutd {{.Version}}\n")
 	root.AddCommand(serveCommand(), demoCommand(), verifyCommand(), keyCommand(), benchCommand(), planCommand(), experimentCommand(), certifyCommand(), versionCommand())
+	strict(root)
 	return root
 }

@@ -40,14 +40,14 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 				return printBoundsPage(cmd)
 			}
 			if request.N == 0 {
-				return errors.New("name the number of units in the holdout: --n 10000")
+				return misuse("name the number of units in the holdout: --n 10000")
 			}
 			if request.Questions == 0 && request.HalfWidth == 0 {
-				return errors.New("name the number of questions (--questions 1000), or the half-width that answers are to have (--half-width 0.02)")
+				return misuse("name the number of questions (--questions 1000), or the half-width that answers are to have (--half-width 0.02)")
 			}
 			for _, file := range plots {
 				if figure.CheckFile(file) != nil {
-					return fmt.Errorf("--plot: %s is neither an .svg nor a .png file", file)
+					return misuse("--plot: %s is neither an .svg nor a .png file", file)
 				}
 			}
 			report, err := compare.Plan(cmd.Context(), request)
@@ -85,7 +85,7 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 // printBoundsPage takes no other flag: its page has sizes of its own.
 func printBoundsPage(cmd *cobra.Command) error {
 	if cmd.Flags().NFlag() > 1 {
-		return errors.New("--table has sizes of its own; leave the other flags out")
+		return misuse("--table has sizes of its own; leave the other flags out")
 	}
 	return compare.WriteTable(cmd.OutOrStdout())
 }
@@ -94,7 +94,7 @@ func printBoundsPage(cmd *cobra.Command) error {
 func plainRequest(err error) error {
 	var wrong *compare.RequestError
 	if errors.As(err, &wrong) {
-		return fmt.Errorf("--%s: %s", strings.ReplaceAll(wrong.Field, "_", "-"), wrong.Detail)
+		return misuse("--%s: %s", strings.ReplaceAll(wrong.Field, "_", "-"), wrong.Detail)
 	}
 	return err
 }

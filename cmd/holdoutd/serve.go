@@ -87,7 +87,7 @@ func checkLimits(flags *pflag.FlagSet) (err error) {
 			ok = parseErr == nil && x != 0 && !math.IsNaN(x) && !math.IsInf(x, 0)
 		}
 		if !ok && err == nil {
-			err = fmt.Errorf("--%s must be more than 0, not %s; leave it out for the default", flag.Name, text)
+			err = misuse("--%s must be more than 0, not %s; leave it out for the default", flag.Name, text)
 		}
 	})
 	return err
@@ -125,7 +125,7 @@ func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, nil)), nil
 	}
-	return nil, fmt.Errorf("--log must be text or json, not %q", f.log)
+	return nil, misuse("--log must be text or json, not %q", f.log)
 }
 
 // serve answers until a signal comes. ready is called with the service open and the address bound: requests that come
@@ -134,12 +134,12 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 	switch api.MetricsAccess(f.metrics) {
 	case api.MetricsPublic, api.MetricsAdmin, api.MetricsOff:
 	default:
-		return fmt.Errorf("--metrics must be public, admin or off, not %q", f.metrics)
+		return misuse("--metrics must be public, admin or off, not %q", f.metrics)
 	}
 	if err := errors.Join(f.limits.Check(), f.service.Check()); err != nil {
 		var limit *holdout.LimitError
 		errors.As(err, &limit)
-		return fmt.Errorf("--%s is %v; it must be at least %v", limit.Name, limit.Value, limit.Least)
+		return misuse("--%s is %v; it must be at least %v", limit.Name, limit.Value, limit.Least)
 	}
 	limitMemory(f.service.Memory)
 	ctx, stop := untilSignal(ctx)

@@ -99,7 +99,7 @@ func TestServe(t *testing.T) {
 	}
 	for _, target := range []string{export, dir} { // the directory while it is served
 		out, errs, code := holdoutd(t, "verify", target)
-		if code != 0 || !strings.Contains(out, card.ID+": in order") || !strings.Contains(out, "20 of 20 questions") {
+		if code != 0 || !strings.Contains(out, fmt.Sprintf("%s %q: in order", card.ID, card.Name)) || !strings.Contains(out, "20 of 20 questions") {
 			t.Errorf("verify %s: %d %s%s", target, code, out, errs)
 		}
 	}

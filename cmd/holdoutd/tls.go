@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -25,16 +24,16 @@ func (f *tlsFlags) enabled() bool { return f.cert != "" || f.key != "" }
 // wanted it to run. Loopback needs nothing, nor does a proxy on the same machine.
 func (f *tlsFlags) check(addr net.Addr) error {
 	if f.enabled() && (f.cert == "" || f.key == "") {
-		return errors.New("--tls-cert and --tls-key belong together; give both or neither")
+		return misuse("--tls-cert and --tls-key belong together; give both or neither")
 	}
 	if f.enabled() && f.insecureHTTP {
-		return errors.New("--insecure-http contradicts --tls-cert; give one of them")
+		return misuse("--insecure-http contradicts --tls-cert; give one of them")
 	}
 	tcp, ok := addr.(*net.TCPAddr)
 	if f.enabled() || f.insecureHTTP || ok && tcp.IP.IsLoopback() {
 		return nil
 	}
-	return fmt.Errorf("other machines can reach %s, and keys would travel to it in clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy that speaks TLS, "+
+	return misuse("other machines can reach %s, and keys would travel to it in clear: give --tls-cert and --tls-key, or listen on 127.0.0.1 behind a proxy that speaks TLS, "+
 		"or say --insecure-http where the network itself is trusted", addr)
 }
 

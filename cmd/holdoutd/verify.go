@@ -52,7 +52,7 @@ the number of units. --no-tables leaves that out. Sealed values are opened where
 func verify(ctx context.Context, stdin io.Reader, target string, tables bool) ([]holdout.Verification, error) {
 	if target == "-" {
 		report, err := ledger.VerifyExport(stdin)
-		return []holdout.Verification{{Report: report}}, err
+		return []holdout.Verification{holdout.VerificationOf(report)}, err
 	}
 	info, err := os.Stat(target)
 	if err != nil {
@@ -71,7 +71,7 @@ func verify(ctx context.Context, stdin io.Reader, target string, tables bool) ([
 	}
 	defer f.Close()
 	report, err := ledger.VerifyExport(f)
-	return []holdout.Verification{{Report: report}}, err
+	return []holdout.Verification{holdout.VerificationOf(report)}, err
 }
 
 // unwrapPath leaves out the path that the caller names itself.
@@ -83,10 +83,13 @@ func unwrapPath(err error) error {
 	return err
 }
 
-// spentOf says what is spent of each meter.
+// spentOf says what is spent of each meter that the mechanism has.
 func spentOf(spent, limits ledger.Meters) string {
 	var words []string
 	for _, meter := range slices.Sorted(maps.Keys(limits)) {
+		if limits[meter] == 0 {
+			continue
+		}
 		words = append(words, fmt.Sprintf("%d of %d %s", spent[meter], limits[meter], meter))
 	}
 	return strings.Join(words, ", ")
@@ -103,11 +106,14 @@ func printReports(w io.Writer, reports []holdout.Verification, asJSON bool) erro
 		return nil
 	}
 	for _, r := range reports {
-		deleted := ""
+		name, deleted := "", ""
+		if r.Name != "" {
+			name = fmt.Sprintf(" %q", r.Name)
+		}
 		if r.Deleted {
 			deleted = " (deleted)"
 		}
-		fmt.Fprintf(w, "%s%s: in order\n  %d answers; spent %s\n  head %s\n", r.Holdout, deleted, r.Answers, spentOf(r.Spent, r.Limits), r.Head)
+		fmt.Fprintf(w, "%s%s%s: in order\n  %d answers; spent %s\n  head %s\n", r.Holdout, name, deleted, r.Answers, spentOf(r.Spent, r.Limits), r.Head)
 		if r.Tables != "" {
 			fmt.Fprintf(w, "  tables %s; sealed values %s\n", r.Tables, r.Sealed)
 		}

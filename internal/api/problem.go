@@ -180,9 +180,9 @@ func problemOf(err error) *Problem {
 			p.Errors = append(p.Errors, Violation{Pointer: v.Pointer, Detail: v.Detail, Suggestion: v.Suggestion, Line: v.Line, Column: v.Column})
 		}
 	case strings.HasPrefix(e.Pointer, "/"):
-		p.Errors = []Violation{{Pointer: e.Pointer, Detail: e.Detail}}
+		p.Errors = []Violation{{Pointer: e.Pointer, Detail: e.Detail, Suggestion: e.Meant}}
 	case e.Pointer != "":
-		p.Errors = []Violation{{Parameter: e.Pointer, Detail: e.Detail}}
+		p.Errors = []Violation{{Parameter: e.Pointer, Detail: e.Detail, Suggestion: e.Meant}}
 	}
 	return p
 }

@@ -80,3 +80,38 @@ func TestFirstFailureCounts(t *testing.T) {
 		t.Errorf("%+v", u.failure)
 	}
 }
+
+// TestMisspeltColumns: each parameter that names a column says which was meant, and no other thing is blamed.
+func TestMisspeltColumns(t *testing.T) {
+	s := start(t, Options{})
+	for _, c := range []struct{ parameters, at, meant, says string }{
+		{"unit=orgin", "unit", "origin", `unit names the column "orgin", which the table does not have; did you mean origin?`},
+		{"unit=day(dat)", "unit", "date", "did you mean date?"},
+		{"unit=ori", "unit", "origin", "did you mean origin?"},
+		{"unit=customer", "unit", "", "the table does not have; it has date, "},
+		{"label=dealy", "label", "delay", "did you mean delay?"},
+		{"stratify=orgin", "stratify", "origin", "did you mean origin?"},
+		{"split=time:dates", "split", "date", `split names the column "dates", which the table does not have; did you mean date?`},
+		{"split=time:origin", "split", "", "which is not a column of dates or times"},
+	} {
+		r := s.send("POST", "/v1/holdouts?questions=10&"+c.parameters, bytes.NewReader(fixture(t, "flights-5k.parquet")))
+		var p Problem
+		r.decode(t, &p)
+		if r.StatusCode != 422 || len(p.Errors) != 1 || p.Errors[0].Parameter != c.at || p.Errors[0].Suggestion != c.meant || !strings.Contains(p.Detail, c.says) {
+			t.Errorf("%s: %d %s", c.parameters, r.StatusCode, r.body)
+		}
+	}
+	path, _ := s.upload("name=flights&holdout=0.5&questions=3")
+	for _, c := range []struct{ query, at, meant string }{
+		{`{"type":"accuracy","label":"delay > 15","model":{"linear":{"wieghts":{"distance":1}}}}`, "/model/linear/wieghts", "weights"},
+		{`{"type":"fraction","of":"date.hour > 8"}`, "/of", "date.getHours()"},
+		{`{"type":"fraction","of":"arrival delay > 8"}`, "/of", `col("arrival delay")`},
+	} {
+		r := s.post(path+"/queries/explain", c.query)
+		var p Problem
+		r.decode(t, &p)
+		if r.StatusCode != 422 || p.Errors[0].Pointer != c.at || p.Errors[0].Suggestion != c.meant {
+			t.Errorf("%s: %d %s", c.query, r.StatusCode, r.body)
+		}
+	}
+}

@@ -10,8 +10,12 @@ const maxName = 64
 // columns, and only a band of this half-width of each table of distances is filled.
 const maxDistance = 3
 
-// Name is the candidate with the smallest edit distance to a misspelt name, if that is small for its length; ""
-// if none is. Ties go to the smaller name in byte order, so that the answer does not depend on the order of candidates.
+// leastStart is how many characters of a beginning are enough to stand for the whole name.
+const leastStart = 3
+
+// Name is the candidate with the smallest edit distance to a misspelt name, if that is small for its length; else the shortest one that
+// begins with it, as customer_id does with customer, or that it begins with; "" if there is none. Ties go to the smaller name in byte
+// order, so that the answer does not depend on the order of candidates.
 func Name(name string, candidates []string) string {
 	target := []rune(strings.ToLower(name))
 	best, bound := "", min(max(1, len(target)/3), maxDistance)
@@ -24,7 +28,31 @@ func Name(name string, candidates []string) string {
 			best, bound = candidate, d
 		}
 	}
+	if best == "" && len(target) >= leastStart && len(target) <= maxName {
+		best = beginning(strings.ToLower(name), candidates)
+	}
 	return best
+}
+
+// beginning is the shortest candidate that begins with a name, or else the longest that the name begins with.
+func beginning(name string, candidates []string) string {
+	longer, shorter := "", ""
+	for _, candidate := range candidates {
+		switch lower := strings.ToLower(candidate); {
+		case strings.HasPrefix(lower, name):
+			if longer == "" || len(candidate) < len(longer) || len(candidate) == len(longer) && candidate < longer {
+				longer = candidate
+			}
+		case len(lower) >= leastStart && strings.HasPrefix(name, lower):
+			if len(candidate) > len(shorter) || len(candidate) == len(shorter) && candidate < shorter {
+				shorter = candidate
+			}
+		}
+	}
+	if longer != "" {
+		return longer
+	}
+	return shorter
 }
 
 // distance is the optimal-string-alignment distance (insert, delete, replace, swap neighbours), or bound+1 if it is larger.

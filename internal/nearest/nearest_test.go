@@ -11,6 +11,7 @@ func TestName(t *testing.T) {
 	for name, want := range map[string]string{
 		"dealy": "delay", "Delay": "delay", "delays": "delay", "dlay": "delay", "distnace": "distance", "airtime": "air time", "orgin": "origin",
 		"dest": "dest", "zebra": "", "": "", "delayed": "delay", "dddd": "", "z": "x",
+		"orig": "origin", "distan": "distance", "di": "", "air": "air time", "origin_airport": "origin", "de": "",
 	} {
 		if got := Name(name, columns); got != want {
 			t.Errorf("%q: got %q, want %q", name, got, want)

@@ -3,6 +3,7 @@ package expr
 import (
 	"slices"
 	"sort"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/internal/nearest"
@@ -76,7 +77,9 @@ func (b *builder) unknownColumn(schema dataset.Schema) *Error {
 		for i, f := range schema.Fields {
 			names[i] = f.Name
 		}
-		if near := nearest.Name(t.name, names); near != "" {
+		if use := timePart(t.name, schema); use != "" {
+			err.Suggestion = use
+		} else if near := nearest.Name(t.name, names); near != "" {
 			err.Suggestion = printColumn(near)
 		} else if word, ok := words[t.name]; ok {
 			err.Suggestion = word
@@ -84,6 +87,21 @@ func (b *builder) unknownColumn(schema dataset.Schema) *Error {
 		return err
 	}
 	return nil
+}
+
+// timePart is how one asks for the part of a time that a.hour means in other languages, where a is a column of times; "" elsewhere.
+func timePart(name string, schema dataset.Schema) string {
+	dot := strings.LastIndexByte(name, '.')
+	if dot < 0 {
+		return ""
+	}
+	of := strings.TrimSuffix(name[:dot], ".dt") // as pandas writes it
+	column, ok := fieldsOf(schema, []string{of})[of]
+	use, isPart := strings.CutPrefix(elsewhere[strings.ToLower(name[dot+1:])], "time.")
+	if !ok || column.Kind != dataset.Time || !isPart {
+		return ""
+	}
+	return printColumn(of) + "." + use
 }
 
 func (b *builder) node(t *term) (*rowfn.Node, *Error) {

@@ -56,5 +56,6 @@ var elsewhere = map[string]string{
 	"has": "x != null", "isnull": "x == null", "coalesce": "x == null ? y : x", "ln": "log(x)", "pow": "exp(b * log(a))", "power": "exp(b * log(a))",
 	"greatest": "max(a, b)", "least": "min(a, b)", "clip": "clamp(x, low, high)", "ceiling": "ceil(x)", "if": "condition ? a : b", "where": "condition ? a : b",
 	"date": `timestamp("2001-02-01")`, "year": "time.getFullYear()", "month": "time.getMonth()", "hour": "time.getHours()", "weekday": "time.getDayOfWeek()",
+	"day": "time.getDate()", "minute": "time.getMinutes()", "second": "time.getSeconds()", "dayofweek": "time.getDayOfWeek()", "dayofyear": "time.getDayOfYear()",
 	"isnan": "x == null", "double": "x", "int": "floor(x)", "round": "floor(x + 0.5)", "startswith": `column.startsWith("text")`,
 }

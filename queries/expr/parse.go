@@ -206,11 +206,53 @@ func (s *Syntax) syntaxError(found *common.Error) *Error {
 	}
 	if word, ok := words[token]; ok {
 		e.Suggestion = word
+	} else if name := spaced(s.source, e.Offset); name != "" && e.Suggestion == "" {
+		e.Suggestion = "col(" + quote(name) + ")"
 	}
 	if token[0] >= utf8.RuneSelf {
 		e.Expected = `col("NAME") for a column whose name is not made of the letters a to z, digits and _`
 	}
 	return e
+}
+
+// spaced is the name with spaces that a word is part of which stands where no word can, as tickets in "support tickets > 2"; "" if there is none.
+// at is where that word begins.
+func spaced(source string, at int) string {
+	word := func(b byte) bool { return isLetter(b) || isDigit(b) }
+	rest := source[at:]
+	if at == 0 || rest == "" || source[at-1] != ' ' || !word(rest[0]) {
+		return ""
+	}
+	before := strings.TrimRight(source[:at], " ")
+	from := len(before)
+	for from > 0 && word(before[from-1]) {
+		from--
+	}
+	if from == len(before) || !isLetter(before[from]) || languageWord(before[from:]) {
+		return ""
+	}
+	to := at
+	for next := at; next < len(source) && word(source[next]); {
+		end := next
+		for end < len(source) && word(source[end]) {
+			end++
+		}
+		if languageWord(source[next:end]) {
+			break
+		}
+		for to, next = end, end; next < len(source) && source[next] == ' '; next++ {
+		}
+	}
+	if to == at {
+		return ""
+	}
+	return source[from:to]
+}
+
+// languageWord reports whether a word means something in this language or in those that people come from.
+func languageWord(s string) bool {
+	_, foreign := words[s]
+	return foreign || s == "in" || s == "true" || s == "false" || s == "null"
 }
 
 // firstToken is the word, or the run of operator signs, or the sign that a text starts with.

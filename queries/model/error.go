@@ -3,12 +3,15 @@ package model
 import (
 	"fmt"
 	"strings"
+
+	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
 // Violation is one thing that is wrong with a model.
 type Violation struct {
 	Pointer string // RFC 6901, within the model
 	Detail  string
+	Meant   string // the member that was probably meant, where one is unknown; may be empty
 }
 
 // Error is what is wrong with a model.
@@ -36,7 +39,15 @@ type reader struct {
 
 func (r *reader) add(pointer, format string, args ...any) {
 	if len(r.violations) < maxViolations {
-		r.violations = append(r.violations, Violation{pointer, fmt.Sprintf(format, args...)})
+		r.violations = append(r.violations, Violation{Pointer: pointer, Detail: fmt.Sprintf(format, args...)})
+	}
+}
+
+// unknown is add for a member that there is not.
+func (r *reader) unknown(pointer, name string, known []string) {
+	if len(r.violations) < maxViolations {
+		detail := "unknown member; known are " + strings.Join(known, ", ")
+		r.violations = append(r.violations, Violation{pointer + "/" + escape(name), detail, nearest.Name(name, known)})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"unicode/utf8"
 )
 
@@ -86,7 +85,7 @@ func (r *reader) object(pointer string, in any, known ...string) map[string]any 
 	}
 	for _, name := range sortedKeys(o) {
 		if !slices.Contains(known, name) {
-			r.add(pointer+"/"+escape(name), "unknown member; known are %s", strings.Join(known, ", "))
+			r.unknown(pointer, name, known)
 		}
 	}
 	return o
