@@ -166,12 +166,12 @@ func TestSlicesAreHandedOutOnce(t *testing.T) {
 	})
 	wait.Wait()
 	b, err := s.Budget(t.Context(), analyst, id)
-	if err != nil || b.Questions.Left != 12-5-3 {
+	if err != nil || b.Questions.Left != 12-5-2 {
 		t.Errorf("budget %+v, %v", b, err)
 	}
-	// Four are left: what does not fit is passed over, and what comes behind it gets the next slice.
-	other := `{"type":"fraction","of":"x < 0.5","where":"late"}`
-	third := `{"type":"fraction","of":"x < 0.4","where":"late"}`
+	// Five are left: what does not fit is passed over, and what comes behind it gets the next slice.
+	other := `{"type":"test","test":"goodness-of-fit","cells":["x < 0.2","x < 0.7"],"expected":[0.2,0.5]}`
+	third := `{"type":"test","test":"goodness-of-fit","cells":["x < 0.3","x < 0.7"],"expected":[0.3,0.4]}`
 	last, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(8), other, third, mean(9), mean(10)), true, "")
 	if err != nil {
 		t.Fatal(err)

@@ -80,10 +80,10 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 }
 
 // foresee says the half-width that an answer now would get, about what the training part says, and whether it tells anything;
-// without a training part, about the middle, which only a question of one mean has.
+// without a training part, about the middle, which only a question of one mean over all units has.
 func (h *opened) foresee(e *Explanation, q *session.Question, state thresholdout.State, training session.PartSums) error {
 	plan := h.session.Played(state, q.Plan)
-	if training.None() && (plan.Numbers() > 1 || h.guarantee.UsesTraining()) {
+	if training.None() && (plan.Numbers() > 1 || h.guarantee.UsesTraining() || plan.Checked() && plan.Affine() == nil) {
 		return nil
 	}
 	preview, err := h.foreseePromise(e, q, state, training)

@@ -74,7 +74,8 @@ func (r *releasing) Number(function int) (queries.Part, error) {
 		return queries.Part{}, fmt.Errorf("session: step: %w", err)
 	}
 	part, before := partOf(out), r.state
-	if out.Promise == nil { // the noise of an answer with a promise is another, and what it is says something by itself
+	// The noise of an answer with a promise is another, and what it is says something by itself.
+	if out.Promise == nil && (!r.q.Plan.Checked() || r.plain(r.q.Plan.Numbers())) {
 		part.Units, part.Sigma, part.Fresh = p.FreshNoise(r.begun, before)
 	}
 	part.At = func(level float64) (low, high float64, ok bool) { return p.IntervalAt(before, out, level) }
@@ -87,7 +88,11 @@ func (r *releasing) Number(function int) (queries.Part, error) {
 func (r *releasing) step(function int) (thresholdout.Output, thresholdout.State, error) {
 	p := r.session.Guarantee
 	if r.q.Plan.Checked() {
-		return thresholdout.StepStatistic(p, r.state, thresholdout.StatisticInput{Training: r.sums.Training.Statistics[function], Holdout: r.sums.Holdout.Statistics[function], Guess: r.q.Guess})
+		in := thresholdout.StatisticInput{Holdout: r.sums.Holdout.Statistics[function], Guess: r.q.Guess}
+		if !r.sums.Training.None() {
+			in.Training = r.sums.Training.Statistics[function]
+		}
+		return thresholdout.StepStatistic(p, r.state, in)
 	}
 	in := thresholdout.Input{Holdout: r.sums.Holdout.Means[function], Binary: r.q.Plan.Binary(function), Guess: r.q.Guess}
 	if p.UsesTraining() {

@@ -33,7 +33,7 @@ func (s *Session) Forms(plan *queries.Plan) []*queries.Plan {
 
 // ReadsTraining reports whether a question may read the training part.
 func (s *Session) ReadsTraining() bool {
-	return s.Guarantee.UsesTraining() || s.Guarantee.HasLast() && s.Guarantee.Training > 0
+	return s.Guarantee.UsesTraining() || (s.Guarantee.HasLast() || s.Guarantee.ChecksStatistics()) && s.Guarantee.Training > 0
 }
 
 // lastForm is a plan as its last answer is released: by its statistics, where each of them has such an answer. A selection remains one, for it names its
@@ -103,12 +103,18 @@ func (s *Session) askLast(begun, state thresholdout.State, q *Question, sums Sum
 func (r *releasing) last(function int) queries.Part {
 	p, out, before := r.session.Guarantee, r.lasts[function], r.state
 	part := partOf(out)
-	if t := r.q.Plan.Test; t != nil && t.Plain != nil && len(t.Plain.Null) == len(r.lasts) { // each number is the mean that the plain p-value is about
+	if r.plain(len(r.lasts)) {
 		part.Units, part.Sigma, part.Fresh = p.FreshNoise(r.begun, before)
 	}
 	part.At = func(level float64) (low, high float64, ok bool) { return p.IntervalAt(before, out, level) }
 	r.outputs = append(r.outputs, out)
 	return part
+}
+
+// plain reports whether each of so many statistics is the mean that the question's plain p-value is about.
+func (r *releasing) plain(statistics int) bool {
+	t := r.q.Plan.Test
+	return t != nil && t.Plain != nil && len(t.Plain.Null) == statistics
 }
 
 // foreseeLast is what one number of a last answer would be if the holdout were as the training part is.

@@ -54,7 +54,7 @@ func (p PartSums) fits(plan *queries.Plan) bool {
 // From the first row that it reads every question must be paid for: with Ask, or with Void if anything fails.
 func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions []*Question, holdout, training Source) ([]Sums, error) {
 	if s.Guarantee.Sliced() {
-		return s.scanSlices(ctx, state, questions, holdout)
+		return s.scanSlices(ctx, state, questions, holdout, training)
 	}
 	plans := make([]*queries.Plan, len(questions))
 	for i, q := range questions {
@@ -75,7 +75,7 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 			return nil, err
 		}
 	case s.Guarantee.Last(state) && training != nil:
-		if err = planned(ctx, training, plans, onTraining); err != nil {
+		if err = plannedBy(ctx, training, plans, onTraining); err != nil {
 			return nil, err
 		}
 	}
@@ -90,8 +90,8 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 	return sums, nil
 }
 
-// planned reads of the training part what last answers are planned by: of the plans that are released by statistics and have a training part.
-func planned(ctx context.Context, training Source, plans []*queries.Plan, into []PartSums) error {
+// plannedBy reads of the training part what answers that are read by their own sample are planned by: of the plans that are released by statistics and have a training part.
+func plannedBy(ctx context.Context, training Source, plans []*queries.Plan, into []PartSums) error {
 	var some []*queries.Plan
 	var places []int
 	for i, plan := range plans {
@@ -201,26 +201,55 @@ func meansOf(sums []int64, n int64) []thresholdout.Mean {
 	return out
 }
 
-// scanSlices sums each row function over the slice that its question will have.
-func (s *Session) scanSlices(ctx context.Context, state thresholdout.State, questions []*Question, holdout Source) ([]Sums, error) {
-	sums := make([]Sums, len(questions))
+// scanSlices sums what each question needs over the slice that it will have, and over the training part what statistics are planned by.
+func (s *Session) scanSlices(ctx context.Context, state thresholdout.State, questions []*Question, holdout, training Source) ([]Sums, error) {
+	plans, planned := make([]*queries.Plan, len(questions)), make([]PartSums, len(questions))
 	for i, q := range questions {
-		sums[i] = Sums{Holdout: PartSums{Means: make([]thresholdout.Mean, 0, len(q.Plan.Functions))}, at: state}
-		// Row functions of one step, as a search has them, share a slice.
-		for from, to := 0, 0; from < len(q.Plan.Functions); from = to {
-			step := q.Plan.Step(from)
-			for to = from + 1; to < len(q.Plan.Functions) && q.Plan.Step(to) == step; to++ {
+		plans[i] = q.Plan
+	}
+	if training != nil && s.ReadsTraining() {
+		if err := plannedBy(ctx, training, plans, planned); err != nil {
+			return nil, err
+		}
+	}
+	sums := make([]Sums, len(questions))
+	for i, plan := range plans {
+		sums[i] = Sums{Training: planned[i], at: state}
+		// What belongs to one step, as in a search, shares a slice.
+		for from, to := 0, 0; from < plan.Pieces(); from = to {
+			step := plan.Step(from)
+			for to = from + 1; to < plan.Pieces() && plan.Step(to) == step; to++ {
 			}
 			low, high := s.Guarantee.Slice(s.Guarantee.Spend(state, int64(step), 0))
-			part, err := holdout.Sums(ctx, q.Plan.Functions[from:to], low, high)
+			parts, err := read(ctx, sliceOf{holdout, low, high}, []*queries.Plan{plan.Some(from, to)}, lastPart)
 			if err != nil {
 				return nil, err
 			}
-			sums[i].Holdout.Means = append(sums[i].Holdout.Means, meansOf(part, high-low)...)
+			sums[i].Holdout.Means = append(sums[i].Holdout.Means, parts[0].Means...)
+			sums[i].Holdout.Statistics = append(sums[i].Holdout.Statistics, parts[0].Statistics...)
 		}
-		state = s.Guarantee.Spend(state, int64(q.Plan.Numbers()), 0)
+		state = s.Guarantee.Spend(state, int64(plan.Numbers()), 0)
 	}
 	return sums, nil
+}
+
+// sliceOf is a [Source] of some units of another, those from first up to after.
+type sliceOf struct {
+	Source
+	first, after int64
+}
+
+// Units implements [Source].
+func (s sliceOf) Units() int64 { return s.after - s.first }
+
+// Sums implements [Source].
+func (s sliceOf) Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error) {
+	return s.Source.Sums(ctx, functions, s.first+from, s.first+to)
+}
+
+// Moments implements [Source].
+func (s sliceOf) Moments(ctx context.Context, batch rowfn.Batch, from, to int64) (rowfn.Sums, error) {
+	return s.Source.Moments(ctx, batch, s.first+from, s.first+to)
 }
 
 // TrainingSums are what the training part has to say to the plan of a [Question]; none where it has no say in it.

@@ -85,7 +85,7 @@ func (s *Session) Question(query *queries.Query, compiled *queries.Plan) (*Quest
 		return nil, wrong("/type", "the units of this holdout are known to differ, and an interval of a %s is for units of one population", query.Type())
 	case s.batchOnly(plan) && p.AllLast() && s.lastForm(plan).Checked():
 	case plan.Checked() && !p.ChecksStatistics():
-		return nil, wrong("/type", "the mechanism %s of this holdout has no answer to a %s; guess_and_check has, and gaussian with rounds=1", p.Mechanism, query.Type())
+		return nil, wrong("/type", "the mechanism %s of this holdout has no answer to a %s; guess_and_check and split have, and gaussian with rounds=1", p.Mechanism, query.Type())
 	case plan.Sequential() && p.Rounds > 0:
 		return nil, wrong("/type", "%s cannot be asked in rounds: its search chooses each step from earlier answers, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
 	}

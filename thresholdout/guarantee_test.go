@@ -21,6 +21,7 @@ var everyVariant = []Spec{
 	{Mechanism: Thresholdout, N: 5000, Training: 7000, Preset: PresetScience2015},
 	{Mechanism: Thresholdout, Form: FormLaplace, N: 5000, Training: 7000, Questions: 50},
 	{Mechanism: Split, N: 5000},
+	{Mechanism: Split, N: 5000, Published: true},
 	{Mechanism: Naive, N: 5000},
 	{Mechanism: Auto, N: 5000},
 	{Mechanism: Auto, N: 5000, Training: 9000},

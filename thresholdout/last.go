@@ -36,6 +36,7 @@ type LastPlanning struct {
 	N         int64   // units of the holdout
 	Questions int64   // of the guarantee
 	Level     float64 // at which the answer is read
+	Chernoff  bool    // a mean of which no more is known than its range has Chernoff's interval; false: Hoeffding's, which is cut elsewhere
 }
 
 // Reading is a last answer. Its intervals are of a fixed question: at the level E each end misses with probability at most e^-E over a fresh

@@ -24,8 +24,8 @@ func (r RootSums) ExpectLast(by LastPlanning) (Reading, error) {
 	s, share := r.sample(), float64(by.N)/float64(max(r.All, 1))
 	s.Units *= share
 	expected := r
-	expected.Units = int64(math.Round(s.Units))
-	expected.All = by.N
+	expected.Units, expected.All = int64(math.Round(s.Units)), by.N
+	expected.Sum = int64(math.Round(s.Mean * float64(expected.Units) * float64(grid)))
 	return expected.reading(&r, s, int64(math.Round(s.Mean*float64(by.N))), by)
 }
 
@@ -55,7 +55,10 @@ func (r RootSums) reading(training *RootSums, s moments.Sample, count int64, by 
 	if err != nil {
 		return Reading{}, err
 	}
-	// A plain answer's interval is that of values of which nothing but the range is known (Hoeffding). Which of the two serves is decided by the training part alone.
+	// A plain answer's interval is that of values of which nothing but the range is known. Which of the two serves is decided by the training part alone.
+	if by.Chernoff {
+		return r.orChernoff(out, training == nil, batch, expected, s, by), nil
+	}
 	width := func(level float64) float64 { return math.Sqrt(level / (2 * float64(by.N))) }
 	if low, high := batch.Interval(expected, by.Level); !r.Partial && (training == nil || high-low >= 2*width(by.Level)) {
 		out.Bound = ""
@@ -69,6 +72,35 @@ func (r RootSums) reading(training *RootSums, s moments.Sample, count int64, by 
 	}
 	out.Interval = func(level float64) (low, high float64) { return batch.Interval(s, level) }
 	return out, nil
+}
+
+// Where no training part says which of two intervals serves, both do: each end of Chernoff's has nine tenths of the probability of error, and what the sample says of itself has the tenth that is left.
+var (
+	rangesShare = math.Log(10.0 / 9)
+	samplesCut  = math.Log(10)
+)
+
+// orChernoff is a reading by bets or, where these are planned to be no narrower, by Chernoff's inequality.
+func (r RootSums) orChernoff(out Reading, untold bool, batch moments.Batch, expected, s moments.Sample, by LastPlanning) Reading {
+	chernoff := func(level float64) (low, high float64) { return chernoffOf(by.N, out.Value, level) }
+	bets := func(level float64) (low, high float64) { return batch.Interval(s, level) }
+	out.Interval = bets
+	switch {
+	case r.Partial:
+	case untold:
+		out.Bound = boundSlice + "+" + MethodSample
+		out.Interval = func(level float64) (low, high float64) {
+			low, high = chernoff(level + rangesShare)
+			from, to := bets(level + samplesCut)
+			return max(low, from), min(high, to)
+		}
+	default:
+		low, high := batch.Interval(expected, by.Level)
+		if from, to := chernoffOf(by.N, expected.Mean, by.Level); to-from <= high-low {
+			out.Bound, out.Interval = "", chernoff
+		}
+	}
+	return out
 }
 
 // lastBatch plans the stakes of a last answer by the training part, nil without one, and says what sample is expected.

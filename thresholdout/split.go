@@ -10,8 +10,12 @@ import (
 // MethodSplitting is the name of its method, and of the bound that its answers name.
 const MethodSplitting = "splitting"
 
-// splitVersion is the version of its stored form. In the first an interval was Hoeffding's, as wide as the half-width for every mean.
-const splitVersion = 2
+// Versions of its stored form. In the first an interval was Hoeffding's, as wide as the half-width for every mean; in the second it was made of means, by Chernoff or by counts. Since the third
+// a question is read by its own sample (splitsample.go), but with published bounds.
+const (
+	splitMeansVersion = 2
+	splitVersion      = 3
+)
 
 var splitKind = Kind{
 	Name:  Split,
@@ -19,17 +23,29 @@ var splitKind = Kind{
 	Takes: []string{ParamBounds},
 	Assumes: "units are alike: drawn from one population, independently of each other. Each question reads units that none has read before. Where units differ, its interval is about " +
 		"the mean of the expectations of the units that no earlier question has read",
-	Variants: []Variant{{"", (*split)(nil)}},
-	Methods: []Method{{Name: MethodSplitting, Formula: "sqrt(ln(2k/β)/(2 floor(n/k))): every question has a slice of its own; for means far from one half Chernoff's interval, for yes/no questions Clopper's and Pearson's on each slice is narrower",
+	Variants: []Variant{
+		{"", (*splitSample)(nil)},
+		{"with published bounds", (*split)(nil)},
+	},
+	Methods: []Method{{Name: MethodSplitting, Formula: "sqrt(ln(2k/β)/(2 floor(n/k))): every question has a slice of its own; for means far from one half Chernoff's interval, for yes/no questions Clopper's and Pearson's on each slice is narrower, for values that vary less the one that the slice's own moments give",
 		Source: "Hoeffding 1963, Chernoff 1952, Clopper and Pearson 1934, [proof](proofs/split.md)", Published: "yes"}},
 	Version: splitVersion,
 	Oldest:  GuaranteeVersion,
 	Plan:    planSplit,
-	Read:    ReadAs[split],
+	Read:    readSplit,
 }
 
-// split gives every question units of its own, so that earlier answers tell nothing about them. It needs units that are alike
-// (docs/proofs/split.md).
+// readSplit reads either form, by its version.
+func readSplit(text []byte) (Mechanism, error) {
+	m, err := ReadAs[split](text)
+	if err != nil || m.Common().Version < splitVersion {
+		return m, err
+	}
+	return ReadAs[splitSample](text)
+}
+
+// split gives every mean units of its own, so that earlier answers tell nothing about them. It needs units that are alike
+// (docs/proofs/split.md). What is asked is released mean by mean.
 type split struct{ Head }
 
 func planSplit(s Spec) (Mechanism, error) {
@@ -38,9 +54,12 @@ func planSplit(s Spec) (Mechanism, error) {
 		return nil, wrong("questions", "%d slices of %d units: each question needs at least one unit", s.Questions, s.N)
 	}
 	m := &split{s.Head()}
+	m.Version = splitMeansVersion
+	if err := m.widen(); err != nil || s.Published {
+		return m, err
+	}
 	m.Version = splitVersion
-	err := m.widen()
-	return m, err
+	return &splitSample{*m}, nil
 }
 
 // widen plans the half-width for the confidence.
@@ -67,21 +86,32 @@ func (m *split) Release(s State, in Input, _ Noise) (Output, Memory, error) {
 	return out, s.Memory, nil
 }
 
+// level is E of every question: each end misses with probability at most e^-E.
+func (m *split) level() float64 { return math.Log(2 * float64(m.Questions) / m.Beta()) }
+
+// boundSlice is the bound of a mean of which no more is known than its range.
+const boundSlice = MethodSplitting + "+chernoff"
+
+// chernoffOf is Chernoff's interval of a mean of so many units, for every number that the value may have been rounded from.
+func chernoffOf(units int64, value, level float64) (low, high float64) {
+	low, _ = bounds.ChernoffInterval(float64(units), max(value-gridError, 0), level)
+	_, high = bounds.ChernoffInterval(float64(units), min(value+gridError, 1), level)
+	return low, high
+}
+
 // interval is that of a mean of a slice; count is how many of its units say yes, where they say yes or no. All are at the same level, and Hoeffding's is the widest. Which one is taken
 // depends on the question's form alone.
 func (m *split) interval(value float64, count *int64) *Interval {
 	i := around(value, m.HalfWidth, MethodSplitting, nil)
 	if m.Version != GuaranteeVersion {
-		units := m.N / m.Questions
-		level := math.Log(2 * float64(m.Questions) / m.Beta())
+		units, level := m.N/m.Questions, m.level()
 		if count != nil {
 			if low, high, err := moments.FractionInterval(units, *count, level); err == nil {
 				i.Low, i.High, i.Bound = low, high, MethodCounts
 			}
 		} else {
-			low, _ := bounds.ChernoffInterval(float64(units), max(value-gridError, 0), level)
-			_, high := bounds.ChernoffInterval(float64(units), min(value+gridError, 1), level)
-			i.Low, i.High, i.Bound = max(low, i.Low), min(high, i.High), MethodSplitting+"+chernoff"
+			low, high := chernoffOf(units, value, level)
+			i.Low, i.High, i.Bound = max(low, i.Low), min(high, i.High), boundSlice
 		}
 	}
 	i.Parts = map[string]float64{"sampling": max(i.High-value, value-i.Low)}

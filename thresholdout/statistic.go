@@ -1,6 +1,7 @@
 package thresholdout
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -56,7 +57,8 @@ type Finding interface {
 	Interval(level float64) (*Interval, bool)
 }
 
-// Statistics is a mechanism that checks such questions. It takes guesses of them as of means.
+// Statistics is a mechanism that releases such questions as one: one that checks guesses checks these as it does means, one that gives each question units of its own
+// reads it by its sample.
 type Statistics interface {
 	// ReleaseStatistic is Mechanism.Release for a statistic.
 	ReleaseStatistic(s State, in StatisticInput) (Output, Memory, error)
@@ -66,8 +68,8 @@ type Statistics interface {
 
 // StatisticInput is what one such question reads. Of [Statistics.ExpectedStatistic] the holdout's sums are not looked at.
 type StatisticInput struct {
-	Training, Holdout Statistic
-	Guess             *Guess // the analyst's own, or nil
+	Training, Holdout Statistic // Training is nil without one, where the mechanism compares with nothing
+	Guess             *Guess    // the analyst's own, or nil
 }
 
 // StepStatistic is Step for a question that is checked as one.
@@ -79,11 +81,12 @@ func StepStatistic(g Guarantee, s State, in StatisticInput) (Output, State, erro
 	if err := g.pays(s, 1); err != nil {
 		return Output{}, s, err
 	}
-	if err := in.Holdout.Fits(g.N); err != nil {
+	from, to := g.Slice(s)
+	if err := in.Holdout.Fits(to - from); err != nil {
 		return Output{}, s, fmt.Errorf("thresholdout: holdout: %w", err)
 	}
-	if err := in.Training.Fits(g.Training); err != nil {
-		return Output{}, s, fmt.Errorf("thresholdout: training: %w", err)
+	if err := g.fitsTraining(in.Training); err != nil {
+		return Output{}, s, err
 	}
 	out, memory, err := m.ReleaseStatistic(s, in)
 	if err != nil {
@@ -92,6 +95,20 @@ func StepStatistic(g Guarantee, s State, in StatisticInput) (Output, State, erro
 	next := g.Spend(s, 1, out.Tokens)
 	next.Memory = memory
 	return out, next, nil
+}
+
+// fitsTraining refuses a statistic that is not the training part's. A mechanism that compares with nothing may do without one.
+func (g Guarantee) fitsTraining(training Statistic) error {
+	if training == nil && !g.UsesTraining() {
+		return nil
+	}
+	if training == nil {
+		return errors.New("thresholdout: training: there are no sums")
+	}
+	if err := training.Fits(g.Training); err != nil {
+		return fmt.Errorf("thresholdout: training: %w", err)
+	}
+	return nil
 }
 
 // ChecksStatistics reports whether a statistic can be released as one question.
@@ -103,8 +120,8 @@ func (g Guarantee) ExpectedStatistic(s State, in StatisticInput) (value float64,
 	if !ok {
 		return 0, nil, g.cannot("checks no statistics")
 	}
-	if err := in.Training.Fits(g.Training); err != nil {
-		return 0, nil, fmt.Errorf("thresholdout: training: %w", err)
+	if err := g.fitsTraining(in.Training); err != nil {
+		return 0, nil, err
 	}
 	return m.ExpectedStatistic(s, in)
 }

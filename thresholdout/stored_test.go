@@ -11,7 +11,7 @@ import (
 )
 
 // storedFiles are what was recorded, the oldest first: guarantees that are planned otherwise since then go on as they were stored. -update records the last.
-var storedFiles = []string{"testdata/stored.jsonl", "testdata/stored-2.jsonl"}
+var storedFiles = []string{"testdata/stored.jsonl", "testdata/stored-2.jsonl", "testdata/stored-3.jsonl"}
 
 // recorded is a guarantee and a state as they were once stored, and what came of the next question.
 type recorded struct {
@@ -95,9 +95,13 @@ func TestRecorded(t *testing.T) {
 // record writes the file anew.
 func record(t *testing.T) {
 	var out bytes.Buffer
-	before, err := os.ReadFile(storedFiles[0])
-	if err != nil {
-		t.Fatal(err)
+	var before []byte
+	for _, file := range storedFiles[:len(storedFiles)-1] {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before = append(before, text...)
 	}
 	for _, spec := range everyVariant {
 		g := must(t, spec)

@@ -163,3 +163,23 @@ func (p *Plan) Pass(sampled bool) (all rowfn.Batch) {
 	}
 	return all
 }
+
+// Pieces is how many row functions, or statistics, the plan has: of a search more than it releases.
+func (p *Plan) Pieces() int {
+	if p.Checked() {
+		return len(p.statistics)
+	}
+	return len(p.Functions)
+}
+
+// Some is the plan with some of its row functions, or of its statistics, alone, for a pass that sums these.
+func (p *Plan) Some(from, to int) *Plan {
+	some := *p
+	some.beside = Beside{}
+	if p.Checked() {
+		some.statistics, some.Functions = p.statistics[from:to], nil
+	} else {
+		some.Functions = p.Functions[from:to]
+	}
+	return &some
+}
