@@ -138,3 +138,26 @@ func skipped(t *testing.T, form string) (string, error) {
 	got, err := Types(changed)
 	return string(got), err
 }
+
+const pythonGolden = "../../python/src/holdoutd/_questions.py"
+
+// TestPythonIsGenerated compares the methods of the Python client with what the server's queries are. It notices a query type or a member
+// that only one of the two has.
+func TestPythonIsGenerated(t *testing.T) {
+	got, err := Python(document(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile(pythonGolden, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(pythonGolden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("the Python client's questions are not what the OpenAPI document says; if that is meant: go test ./internal/clientgen -run TestPythonIsGenerated -update")
+	}
+}

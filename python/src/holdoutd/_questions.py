@@ -1,0 +1,1578 @@
+"""One method for each query type of the server. Made by internal/clientgen from api/openapi.json; do not edit.
+
+To make it anew: go test ./internal/clientgen -run TestPythonIsGenerated -update
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar, Union
+
+from .expressions import Expression
+
+Expr = Union[str, Expression]
+"""A row expression: CEL as text, or made with the operators of `ds.c`."""
+
+Query = Mapping[str, Any]
+"""One query, as `holdoutd.q` makes it, or a plain dict as docs/QUERIES.md has it."""
+
+Model = Any
+"""A fitted estimator, which is exported, or the JSON object of a model, as holdoutd.models.export makes it."""
+
+R = TypeVar("R", covariant=True)
+
+TYPES = (
+    "mean",
+    "fraction",
+    "count",
+    "sum",
+    "screen",
+    "variance",
+    "stddev",
+    "covariance",
+    "correlation",
+    "kendall",
+    "quantile",
+    "median",
+    "histogram",
+    "frequencies",
+    "groups",
+    "compare",
+    "argmax",
+    "passes",
+    "difference",
+    "test",
+    "accuracy",
+    "precision",
+    "recall",
+    "f1",
+    "loss",
+    "rmse",
+    "r2",
+    "auc",
+    "calibration",
+    "confusion",
+    "gradient",
+)
+
+
+class Questions(ABC, Generic[R]):
+    """The questions that a holdout answers. What a call gives is the subclass's to say."""
+
+    @abstractmethod
+    def _ask(self, query: dict[str, Any]) -> R: ...
+
+    def mean(
+        self,
+        of: Expr,
+        *,
+        range: tuple[float, float] | Sequence[float],
+        guess: float | None = None,
+        half_width: float | None = None,
+        note: str | None = None,
+        null: float | None = None,
+        promise: Mapping[str, Any] | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        weights: Mapping[str, Any] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The mean of a number, clamped to a range. With where it is the mean over the rows for which the condition
+        holds.
+
+        Args:
+            of: the number to average: a row expression
+            range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
+            note: a remark of your own; it is kept in your history and does not change the query
+            null: what a null value counts as; default: the low end of the range
+            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
+                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
+                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
+                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
+                range is symmetric about it), variance (of the values over the units); default: what explain says
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            weights: {"of": a number, "range": [low, high]}: a weight for each row, clamped to the range, which must not
+                be negative. The answer is E[weight·value]/E[weight], and costs two questions, under guess_and_check
+                one. The interval is wide if the high end is much larger than the mean weight
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "mean",
+                "of": of,
+                "range": range,
+                "guess": guess,
+                "half_width": half_width,
+                "note": note,
+                "null": null,
+                "promise": promise,
+                "weight": weight,
+                "weights": weights,
+                "where": where,
+            }
+        )
+
+    def fraction(
+        self,
+        of: Expr,
+        *,
+        guess: float | None = None,
+        half_width: float | None = None,
+        note: str | None = None,
+        promise: Mapping[str, Any] | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The share of rows for which a condition holds. With where it is the share among the rows for which that
+        condition holds.
+
+        Args:
+            of: the condition: a row expression
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
+            note: a remark of your own; it is kept in your history and does not change the query
+            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
+                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
+                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
+                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
+                range is symmetric about it), variance (of the values over the units); default: what explain says
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "fraction",
+                "of": of,
+                "guess": guess,
+                "half_width": half_width,
+                "note": note,
+                "promise": promise,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def count(
+        self,
+        *,
+        note: str | None = None,
+        of: Expr | None = None,
+        promise: Mapping[str, Any] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The number of holdout rows for which a condition holds: the fraction times the number of units. Where units
+        have several rows, each unit counts by the share of its rows.
+
+        Args:
+            note: a remark of your own; it is kept in your history and does not change the query
+            of: the condition: a row expression
+            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
+                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
+                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
+                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
+                range is symmetric about it), variance (of the values over the units); default: what explain says
+            where: a condition that must hold as well; it can stand without of; costs nothing more
+        """
+        return self._ask(
+            {
+                "type": "count",
+                "note": note,
+                "of": of,
+                "promise": promise,
+                "where": where,
+            }
+        )
+
+    def sum(
+        self,
+        of: Expr,
+        *,
+        range: tuple[float, float] | Sequence[float],
+        note: str | None = None,
+        promise: Mapping[str, Any] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The sum of a number over the holdout, each value clamped to a range: the mean times the number of units.
+        Nulls, and rows for which where does not hold, add nothing.
+
+        Args:
+            of: the number to add up: a row expression
+            range: [low, high]: values are clamped to it
+            note: a remark of your own; it is kept in your history and does not change the query
+            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
+                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
+                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
+                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
+                range is symmetric about it), variance (of the values over the units); default: what explain says
+            where: a condition: other rows add nothing; costs nothing more
+        """
+        return self._ask(
+            {
+                "type": "sum",
+                "of": of,
+                "range": range,
+                "note": note,
+                "promise": promise,
+                "where": where,
+            }
+        )
+
+    def screen(
+        self,
+        label: Expr,
+        *,
+        features: str | Sequence[str],
+        range: tuple[float, float] | Sequence[float],
+        clip: float | None = None,
+        note: str | None = None,
+        range_label: tuple[float, float] | Sequence[float] | None = None,
+        statistic: Literal["correlation", "product"] | None = None,
+    ) -> R:
+        r"""Many features against one label in one request: for each feature the correlation, or the mean product, at
+        one question. Under thresholdout and guess_and_check only features for which training part and holdout disagree
+        spend tokens. When no tokens are left, the other features are null and cost nothing.
+
+        Args:
+            label: what the features are compared with: a number, or a condition, which counts as 1 if it holds and -1
+                if not
+            features: a list of number columns; or a pattern of column names, with * and ?, for all number columns that
+                match and are not part of the label
+            range: [low, high]: features are clamped to it
+            clip: of correlation: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is
+                proportional to clip; default: 3
+            note: a remark of your own; it is kept in your history and does not change the query
+            range_label: [low, high] of a label that is a number
+            statistic: correlation: the mean product of z-scores, with means and standard deviations of the training
+                part; product: the mean product of feature and label; default: correlation: "correlation", "product";
+                default: correlation
+        """
+        return self._ask(
+            {
+                "type": "screen",
+                "label": label,
+                "features": features,
+                "range": range,
+                "clip": clip,
+                "note": note,
+                "range_label": range_label,
+                "statistic": statistic,
+            }
+        )
+
+    def variance(
+        self,
+        of: Expr,
+        *,
+        range: tuple[float, float] | Sequence[float],
+        ddof: Literal[0, 1] | None = None,
+        note: str | None = None,
+        null: float | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The variance of a number, clamped to a range: E[(x-c)²] - (E[x]-c)². The center c is public: the training
+        part's mean, or the middle of the range if there is no training part. The center does not change the target,
+        only the interval. It costs two questions, three with where; under guess_and_check one.
+
+        Args:
+            of: the number: a row expression
+            range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
+            ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
+                same: %!q(float64=0), %!q(float64=1); default: 0
+            note: a remark of your own; it is kept in your history and does not change the query
+            null: what a null value counts as; default: the low end of the range
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "variance",
+                "of": of,
+                "range": range,
+                "ddof": ddof,
+                "note": note,
+                "null": null,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def stddev(
+        self,
+        of: Expr,
+        *,
+        range: tuple[float, float] | Sequence[float],
+        ddof: Literal[0, 1] | None = None,
+        note: str | None = None,
+        null: float | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The standard deviation of a number, clamped to a range: the square root of its variance, at the same cost.
+
+        Args:
+            of: the number: a row expression
+            range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
+            ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
+                same: %!q(float64=0), %!q(float64=1); default: 0
+            note: a remark of your own; it is kept in your history and does not change the query
+            null: what a null value counts as; default: the low end of the range
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "stddev",
+                "of": of,
+                "range": range,
+                "ddof": ddof,
+                "note": note,
+                "null": null,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def covariance(
+        self,
+        x: Expr,
+        y: Expr,
+        *,
+        range_x: tuple[float, float] | Sequence[float],
+        range_y: tuple[float, float] | Sequence[float],
+        center_x: float | None = None,
+        center_y: float | None = None,
+        clip: float | None = None,
+        form: Literal["clipped", "exact"] | None = None,
+        note: str | None = None,
+        promise: Mapping[str, Any] | None = None,
+        scale_x: float | None = None,
+        scale_y: float | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The covariance of two numbers, clamped to ranges. By default it costs one question: the mean of the product
+        of the z-scores of x and y, clamped to ±clip. Centers and scales are those of the training part, or declared.
+        The interval is about the clamped mean, which is usually nearer to 0 than the correlation without a clip. The
+        mean is then multiplied by the scales. With "form":"exact" it is E[xy] - E[x]E[y], about public centers. It is
+        computed from three means and costs three questions (four with where), under guess_and_check one.
+
+        Args:
+            x: one number: a row expression
+            y: the other number: a row expression
+            range_x: [low, high]: values of x are clamped to it
+            range_y: [low, high]: values of y are clamped to it
+            center_x: what is subtracted from x; default: the training part's mean
+            center_y: what is subtracted from y; default: the training part's mean
+            clip: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip;
+                default: 3
+            form: clipped: the mean of clipped products; exact: from all moments: "clipped", "exact"; default: clipped
+            note: a remark of your own; it is kept in your history and does not change the query
+            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
+                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
+                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
+                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
+                range is symmetric about it), variance (of the values over the units); default: what explain says
+            scale_x: what x is divided by; default: the training part's standard deviation
+            scale_y: what y is divided by; default: the training part's standard deviation
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "covariance",
+                "x": x,
+                "y": y,
+                "range_x": range_x,
+                "range_y": range_y,
+                "center_x": center_x,
+                "center_y": center_y,
+                "clip": clip,
+                "form": form,
+                "note": note,
+                "promise": promise,
+                "scale_x": scale_x,
+                "scale_y": scale_y,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def correlation(
+        self,
+        x: Expr,
+        y: Expr,
+        *,
+        range_x: tuple[float, float] | Sequence[float],
+        range_y: tuple[float, float] | Sequence[float],
+        center_x: float | None = None,
+        center_y: float | None = None,
+        clip: float | None = None,
+        form: Literal["clipped", "exact"] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
+        note: str | None = None,
+        promise: Mapping[str, Any] | None = None,
+        scale_x: float | None = None,
+        scale_y: float | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The correlation of two numbers, clamped to ranges. By default it costs one question: the mean of the product
+        of the z-scores of x and y, clamped to ±clip. Centers and scales are those of the training part, or declared.
+        The interval is about the clamped mean, which is usually nearer to 0 than the correlation without a clip. With
+        "form":"exact" it is Pearson's correlation. It is computed from five means and costs five questions (six with
+        where), with a much wider interval. Under guess_and_check it is one question, whose interval is the narrower,
+        the stronger the correlation is.
+
+        Args:
+            x: one number: a row expression
+            y: the other number: a row expression
+            range_x: [low, high]: values of x are clamped to it
+            range_y: [low, high]: values of y are clamped to it
+            center_x: what is subtracted from x; default: the training part's mean
+            center_y: what is subtracted from y; default: the training part's mean
+            clip: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip;
+                default: 3
+            form: clipped: the mean of clipped products; exact: from all moments: "clipped", "exact"; default: clipped
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
+            note: a remark of your own; it is kept in your history and does not change the query
+            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
+                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
+                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
+                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
+                range is symmetric about it), variance (of the values over the units); default: what explain says
+            scale_x: what x is divided by; default: the training part's standard deviation
+            scale_y: what y is divided by; default: the training part's standard deviation
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "correlation",
+                "x": x,
+                "y": y,
+                "range_x": range_x,
+                "range_y": range_y,
+                "center_x": center_x,
+                "center_y": center_y,
+                "clip": clip,
+                "form": form,
+                "guess": guess,
+                "half_width": half_width,
+                "note": note,
+                "promise": promise,
+                "scale_x": scale_x,
+                "scale_y": scale_y,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def kendall(
+        self,
+        x: Expr,
+        y: Expr,
+        *,
+        bins: float | None = None,
+        edges_x: Sequence[float] | None = None,
+        edges_y: Sequence[float] | None = None,
+        note: str | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""Kendall's tau of two numbers that are counted in bins: how much more probable it is that of two rows the one
+        with the higher x has the higher y than that it has the lower one. Ties count as neither (tau_a), so that it is
+        nearer to 0 than tau_b. The edges of the bins are declared, or are quantiles of x and of y in the training part.
+        It costs one question, under guess_and_check, and under gaussian in a batch fixed beforehand (rounds=1), where a
+        unit is one row. Other mechanisms have no answer to it.
+
+        Args:
+            x: one number: a row expression
+            y: the other number: a row expression
+            bins: how many bins to make of the training part's values, where edges are not declared, 2 to 64; default:
+                32; default: 32
+            edges_x: the edges of the bins of x: 1 to 63 rising numbers; a bin is (e, e'] for neighbours
+            edges_y: the same of y
+            note: a remark of your own; it is kept in your history and does not change the query
+            where: a condition: only rows for which it holds count; costs nothing more
+        """
+        return self._ask(
+            {
+                "type": "kendall",
+                "x": x,
+                "y": y,
+                "bins": bins,
+                "edges_x": edges_x,
+                "edges_y": edges_y,
+                "note": note,
+                "where": where,
+            }
+        )
+
+    def quantile(
+        self,
+        of: Expr,
+        *,
+        p: float,
+        range: tuple[float, float] | Sequence[float],
+        note: str | None = None,
+        null: float | None = None,
+        resolution: float | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The p-quantile of a number, clamped to a range: the least x with P(number <= x) >= p, up to a resolution.
+        Under guess_and_check it costs one question: the numbers of rows below each step of the resolution are compared
+        with what the training part foresees. So it does in a batch fixed beforehand, gaussian with rounds=1. Under
+        other mechanisms, and in a test, it costs one for each step of the search: log2(1 + (high - low)/resolution),
+        rounded up; 10 for the default resolution.
+
+        Args:
+            of: the number: a row expression
+            p: more than 0 and less than 1. For example 0.9: nine in ten rows do not exceed the answer
+            range: [low, high]: values are clamped to it, and the search is within it
+            note: a remark of your own; it is kept in your history and does not change the query
+            null: what a null value counts as; default: the low end of the range
+            resolution: the answer is one of low, low + resolution, low + 2·resolution, …, high; default: a 1023rd of
+                the range. Half the resolution narrows the interval; in a search it costs one more question
+            where: a condition: only rows for which it holds count; costs nothing more
+        """
+        return self._ask(
+            {
+                "type": "quantile",
+                "of": of,
+                "p": p,
+                "range": range,
+                "note": note,
+                "null": null,
+                "resolution": resolution,
+                "where": where,
+            }
+        )
+
+    def median(
+        self,
+        of: Expr,
+        *,
+        range: tuple[float, float] | Sequence[float],
+        note: str | None = None,
+        null: float | None = None,
+        resolution: float | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The median of a number, clamped to a range: its quantile at p = 1/2. Under guess_and_check it costs one
+        question: the numbers of rows below each step of the resolution are compared with what the training part
+        foresees. So it does in a batch fixed beforehand, gaussian with rounds=1. Under other mechanisms, and in a test,
+        it costs one for each step of the search: log2(1 + (high - low)/resolution), rounded up; 10 for the default
+        resolution.
+
+        Args:
+            of: the number: a row expression
+            range: [low, high]: values are clamped to it, and the search is within it
+            note: a remark of your own; it is kept in your history and does not change the query
+            null: what a null value counts as; default: the low end of the range
+            resolution: the answer is one of low, low + resolution, low + 2·resolution, …, high; default: a 1023rd of
+                the range. Half the resolution narrows the interval; in a search it costs one more question
+            where: a condition: only rows for which it holds count; costs nothing more
+        """
+        return self._ask(
+            {
+                "type": "median",
+                "of": of,
+                "range": range,
+                "note": note,
+                "null": null,
+                "resolution": resolution,
+                "where": where,
+            }
+        )
+
+    def histogram(
+        self,
+        of: Expr,
+        *,
+        edges: Sequence[float],
+        note: str | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The shares of rows whose number lies between edges: in [a, b) for neighbours a < b, in [a, b] for the last
+        two; and the shares below, above and null. All shares are released as one vector, and its noise does not grow
+        with their number: at most four questions under gaussian, one for each share under other mechanisms. With where
+        the vector has one more share, that of the rows for which the condition holds; the others are divided by it;
+        under guess_and_check it is not asked for. Shares for which no tokens are left are null.
+
+        Args:
+            of: the number: a row expression
+            edges: rising numbers, 2 to 1001 of them
+            note: a remark of your own; it is kept in your history and does not change the query
+            where: a condition: only rows for which it holds count; costs at most one more question, under
+                guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "histogram",
+                "of": of,
+                "edges": edges,
+                "note": note,
+                "where": where,
+            }
+        )
+
+    def frequencies(
+        self,
+        of: Expr,
+        *,
+        note: str | None = None,
+        values: Sequence[str] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The shares of rows that have each category of a text column, and of rows that have another value or none.
+        The categories are declared or the training part's, never the holdout's. All shares are released as one vector,
+        and its noise does not grow with their number: at most four questions under gaussian, one for each share under
+        other mechanisms. With where the vector has one more share, that of the rows for which the condition holds; the
+        others are divided by it; under guess_and_check it is not asked for. Shares for which no tokens are left are
+        null.
+
+        Args:
+            of: a text column
+            note: a remark of your own; it is kept in your history and does not change the query
+            values: the categories, as a list of texts; default: the 100 most frequent values of the training part. All
+                other values are one category, other
+            where: a condition: only rows for which it holds count; costs at most one more question, under
+                guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "frequencies",
+                "of": of,
+                "note": note,
+                "values": values,
+                "where": where,
+            }
+        )
+
+    def groups(
+        self,
+        of: Expr,
+        *,
+        by: Expr,
+        range: tuple[float, float] | Sequence[float],
+        note: str | None = None,
+        null: float | None = None,
+        values: Sequence[str] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The mean of a number, clamped to a range, in each category of a text column, and in all other rows together.
+        One mean with where gives it for one category; groups gives it for all. The categories are declared or the
+        training part's. All sums are released as one vector: four questions under gaussian; under guess_and_check each
+        category is one question, as one mean with where is; under other mechanisms two. Categories for which no tokens
+        are left are null.
+
+        Args:
+            of: the number to average: a row expression
+            by: a text column
+            range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
+            note: a remark of your own; it is kept in your history and does not change the query
+            null: what a null value counts as; default: the low end of the range
+            values: the categories, as a list of texts; default: the 100 most frequent values of the training part. All
+                other values are one category, other
+            where: a condition: only rows for which it holds count; costs nothing more
+        """
+        return self._ask(
+            {
+                "type": "groups",
+                "of": of,
+                "by": by,
+                "range": range,
+                "note": note,
+                "null": null,
+                "values": values,
+                "where": where,
+            }
+        )
+
+    def compare(
+        self,
+        a: Query,
+        b: Query,
+        *,
+        by: float | None = None,
+        least: bool | None = None,
+        note: str | None = None,
+        promise: Mapping[str, Any] | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""Whether b is better than a, by the difference b - a of each row. For example two models' accuracies or
+        losses, or two measurements. The value is the mean difference. The verdict is yes if the whole interval is above
+        by, no if none of it is, else undecided. It costs one question; asking for both means costs two. On the same
+        holdout its interval is as wide as those of the two means together; under guess_and_check it follows how much
+        the differences vary, and is narrow where a and b seldom differ. Two aucs of the same label are compared, too:
+        b's area minus a's. Under guess_and_check that is one question where a unit is one row, and narrow where both
+        rank rows alike; elsewhere it costs what both cost. If both means are near an end of their range, two queries
+        can give a narrower result, because the difference is in the middle of its range.
+
+        Args:
+            a: what b is compared with: a query that is the mean of one row function, such as mean, fraction, accuracy
+                or loss, without where, weight and guess; or an auc without where, if b is one
+            b: what may be better: a query that is the mean of one row function, such as mean, fraction, accuracy or
+                loss, without where, weight and guess; or an auc of the label of a, if a is one
+            by: how much better b must be for the verdict yes; default: 0; default: 0
+            least: true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is
+                below -by; default: false
+            note: a remark of your own; it is kept in your history and does not change the query
+            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
+                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
+                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
+                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
+                range is symmetric about it), variance (of the values over the units); default: what explain says
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "compare",
+                "a": a,
+                "b": b,
+                "by": by,
+                "least": least,
+                "note": note,
+                "promise": promise,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def argmax(
+        self,
+        of: Sequence[Query],
+        *,
+        least: bool | None = None,
+        names: Sequence[str] | None = None,
+        note: str | None = None,
+        questions: float | None = None,
+    ) -> R:
+        r"""The best of many candidates: the one with the largest mean, or with the least. Under gaussian it costs one
+        question for any number of candidates (exponential mechanism), and the answer names the winner without its
+        value; `questions` pays more for less regret. Under other mechanisms each candidate costs a question, and the
+        answer has all values. The regret is a bound: the best candidate is at most so much better than the selected
+        one, in the query's units. It grows with the logarithm of the number of candidates.
+
+        Args:
+            of: the candidates, all with the same range: each a query that is the mean of one row function, such as
+                mean, fraction, accuracy or loss, without where, weight and guess
+            least: true if less is better, as for losses; default: false
+            names: the names of the candidates, in their order; default: their places, from 0
+            note: a remark of your own; it is kept in your history and does not change the query
+            questions: under gaussian: how many questions to pay, 1 to 1000; four times as many halve the part of the
+                regret that is the mechanism's; default: 1; default: 1
+        """
+        return self._ask(
+            {
+                "type": "argmax",
+                "of": of,
+                "least": least,
+                "names": names,
+                "note": note,
+                "questions": questions,
+            }
+        )
+
+    def passes(
+        self,
+        of: Query,
+        *,
+        above: float | None = None,
+        below: float | None = None,
+        note: str | None = None,
+    ) -> R:
+        r"""Whether a number is above, or below, a bar: any query whose answer is one number, at its price. The verdict
+        is yes if the whole interval is beyond the bar, no if none of it is, else undecided. The answer has the value,
+        too. A noisy yes or no alone would not be cheaper at the same certainty: at a quarter of the price its noise has
+        tails that are far wider than the interval.
+
+        Args:
+            of: a query whose answer is one number
+            above: the bar, in the query's units; yes above it
+            below: the bar, in the query's units; yes below it
+            note: a remark of your own; it is kept in your history and does not change the query
+        """
+        return self._ask(
+            {
+                "type": "passes",
+                "of": of,
+                "above": above,
+                "below": below,
+                "note": note,
+            }
+        )
+
+    def difference(
+        self,
+        of: Expr,
+        *,
+        between: Sequence[Expr],
+        guess: float | None = None,
+        half_width: float | None = None,
+        note: str | None = None,
+        null: float | None = None,
+        range: tuple[float, float] | Sequence[float] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The mean of a number, clamped to a range, or the fraction of a condition, in one group of rows minus that in
+        another. A row that is in both groups counts in the first one only. With one condition the other group is all
+        other rows. Its four sums are released as one vector: three questions under gaussian, four if units have several
+        rows. Under guess_and_check it is one question, two if units have several rows. Under other mechanisms it costs
+        four, as two means with where do, and has a narrower interval.
+
+        Args:
+            of: the number to average, or a condition: a row expression
+            between: the first group and the second: conditions. With one condition the second group is all other rows
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
+            note: a remark of your own; it is kept in your history and does not change the query
+            null: what a null value of a number counts as; default: the low end of the range
+            range: [low, high] of a number: values are clamped to it; a condition has none
+            where: a condition: only rows for which it holds count; costs nothing more
+        """
+        return self._ask(
+            {
+                "type": "difference",
+                "of": of,
+                "between": between,
+                "guess": guess,
+                "half_width": half_width,
+                "note": note,
+                "null": null,
+                "range": range,
+                "where": where,
+            }
+        )
+
+    def test(
+        self,
+        test: Literal["mean", "proportion", "two-sample", "two-proportions", "correlation", "slope", "goodness-of-fit", "independence", "value"],
+        *,
+        alternative: Literal["two-sided", "greater", "less"] | None = None,
+        between: Sequence[Expr] | None = None,
+        cells: Sequence[Expr] | None = None,
+        columns: Sequence[Expr] | None = None,
+        equals: float | None = None,
+        expected: Sequence[float] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
+        note: str | None = None,
+        null: float | None = None,
+        of: Expr | None = None,
+        query: Query | None = None,
+        range: tuple[float, float] | Sequence[float] | None = None,
+        range_x: tuple[float, float] | Sequence[float] | None = None,
+        range_y: tuple[float, float] | Sequence[float] | None = None,
+        rows: Sequence[Expr] | None = None,
+        where: Expr | None = None,
+        x: Expr | None = None,
+        y: Expr | None = None,
+    ) -> R:
+        r"""A hypothesis test. The answer has the effect with its interval, a p-value, and a verdict: yes if the null
+        hypothesis is rejected, else undecided.
+        P-value and verdict hold for all questions of the guarantee together, however you chose this one from earlier
+        answers: **no further correction belongs on top**. The verdict is yes if the interval excludes the null
+        hypothesis, which is the case if the p-value is at most 1 - confidence. The p-value is the least level at which
+        the answer's intervals exclude it. These intervals hold together and assume only that
+        units are independent, so p-values are larger than a textbook's. None is below 1e-9. The p-value is null under
+        naive and under published bounds, which have no intervals at other levels.
+
+        For mean and proportion (both without where) and for goodness-of-fit the answer also has a plain_p_value, if no
+        answer about these units was given before: in the first request of a gaussian holdout, and under
+        split. It is valid for this one test, if you chose its hypothesis beforehand. It is not valid for one of many
+        tests. It holds for any number of units and for rare events: for a proportion it is exact (the binomial law);
+        for a mean it uses the
+        largest tail that numbers in the range can have, at most e times the binomial one (Bentkus); for cells it is the
+        least of the cells' p-values times their number.
+
+        | test | members | null hypothesis | effect |
+        |---|---|---|---|
+        | mean | of, range, equals, where, null | the mean of the clamped number is equals (default: 0) | the mean |
+        | proportion | of, equals, where | the fraction of the condition is equals (default: 0.5) | the fraction |
+        | two-sample | of, range, between, equals, where, null | the difference of two groups' means is equals (default: 0) | the difference, as in difference |
+        | two-proportions | of, between, equals, where | the difference of two groups' fractions is equals (default: 0) | the difference |
+        | correlation | x, y, range_x, range_y, where | the clamped numbers are not correlated | their covariance |
+        | slope | x, y, range_x, range_y, equals, where | the slope of y on x, by least squares, is equals (default: 0) | the slope |
+        | goodness-of-fit | cells, expected | the cells have the expected shares; rows for which no condition holds are in a last cell | the largest deviation of a share; items: each share minus what is expected |
+        | independence | rows, columns | row and column are independent; rows for which no condition holds are in a last row or column | the largest deviation of a cell; items: each cell's share minus the product of its margins |
+        | value | query, equals | the answer of any query that is one number is equals | that answer |
+
+        Args:
+            test: which test
+            alternative: greater and less reject in that direction only. The p-value does not become smaller, because
+                intervals are two-sided: "two-sided", "greater", "less"; default: two-sided
+            between: the first group and the second, as in difference
+            cells: conditions; a row is in the cell of the first that holds. Rows for which none holds are in a last
+                cell
+            columns: conditions; a row is in the first that holds
+            equals: the value under the null hypothesis
+            expected: the share of each cell under the null hypothesis; the last cell has the rest
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
+            note: a remark of your own; it is kept in your history and does not change the query
+            null: what a null value counts as; default: the low end of the range
+            of: the number, or the condition of proportions: a row expression
+            query: a query whose answer is one number
+            range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
+            range_x: [low, high]: values of x are clamped to it
+            range_y: [low, high]: values of y are clamped to it
+            rows: conditions; a row is in the first that holds
+            where: a condition: only rows for which it holds count
+            x: one number; of slope, the one that explains y
+            y: the other number
+        """
+        return self._ask(
+            {
+                "type": "test",
+                "test": test,
+                "alternative": alternative,
+                "between": between,
+                "cells": cells,
+                "columns": columns,
+                "equals": equals,
+                "expected": expected,
+                "guess": guess,
+                "half_width": half_width,
+                "note": note,
+                "null": null,
+                "of": of,
+                "query": query,
+                "range": range,
+                "range_x": range_x,
+                "range_y": range_y,
+                "rows": rows,
+                "where": where,
+                "x": x,
+                "y": y,
+            }
+        )
+
+    def accuracy(
+        self,
+        label: Expr,
+        *,
+        features: Mapping[str, Expr] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        promise: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The share of rows for which a classifier is right. A model with one output predicts true if its prediction
+        is above the threshold. A model with classes predicts the class with the largest score, and the first of them if
+        several are equal. It costs one question, two with where, under guess_and_check one.
+
+        Args:
+            label: the truth: a condition for a model with one output, a column for one with classes
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
+                the table's columns
+            note: a remark of your own; it is kept in your history and does not change the query
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                holdout, in the order of row_id
+            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
+                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
+                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
+                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
+                range is symmetric about it), variance (of the values over the units); default: what explain says
+            threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "accuracy",
+                "label": label,
+                "features": features,
+                "guess": guess,
+                "half_width": half_width,
+                "model": model,
+                "note": note,
+                "prediction": prediction,
+                "predictions": predictions,
+                "promise": promise,
+                "threshold": threshold,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def precision(
+        self,
+        label: Expr,
+        *,
+        features: Mapping[str, Expr] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        positive: str | float | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The precision of a classifier: the share of the rows that it predicts positive in which the label is
+        positive. A model with one output predicts true if its prediction is above the threshold; a model with classes
+        predicts the class with the largest score, and positive names the class that counts. It costs two questions,
+        under guess_and_check one.
+
+        Args:
+            label: the truth: a condition for a model with one output, a column for one with classes
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
+                the table's columns
+            note: a remark of your own; it is kept in your history and does not change the query
+            positive: of a model with classes: the class that counts as positive
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                holdout, in the order of row_id
+            threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count, at no further cost
+        """
+        return self._ask(
+            {
+                "type": "precision",
+                "label": label,
+                "features": features,
+                "guess": guess,
+                "half_width": half_width,
+                "model": model,
+                "note": note,
+                "positive": positive,
+                "prediction": prediction,
+                "predictions": predictions,
+                "threshold": threshold,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def recall(
+        self,
+        label: Expr,
+        *,
+        features: Mapping[str, Expr] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        positive: str | float | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The recall of a classifier: the share of the rows with a positive label that it predicts positive. A model
+        with one output predicts true if its prediction is above the threshold; a model with classes predicts the class
+        with the largest score, and positive names the class that counts. It costs two questions, under guess_and_check
+        one.
+
+        Args:
+            label: the truth: a condition for a model with one output, a column for one with classes
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
+                the table's columns
+            note: a remark of your own; it is kept in your history and does not change the query
+            positive: of a model with classes: the class that counts as positive
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                holdout, in the order of row_id
+            threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count, at no further cost
+        """
+        return self._ask(
+            {
+                "type": "recall",
+                "label": label,
+                "features": features,
+                "guess": guess,
+                "half_width": half_width,
+                "model": model,
+                "note": note,
+                "positive": positive,
+                "prediction": prediction,
+                "predictions": predictions,
+                "threshold": threshold,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def f1(
+        self,
+        label: Expr,
+        *,
+        features: Mapping[str, Expr] | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        positive: str | float | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The F1 score of a classifier, the harmonic mean of precision and recall. It is 2J/(1+J), where J is the
+        share of rows whose label and prediction are both positive among the rows in which any of them is; the interval
+        is that of J, moved. A model with one output predicts true if its prediction is above the threshold; a model
+        with classes predicts the class with the largest score, and positive names the class that counts. It costs two
+        questions, under guess_and_check one.
+
+        Args:
+            label: the truth: a condition for a model with one output, a column for one with classes
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
+                the table's columns
+            note: a remark of your own; it is kept in your history and does not change the query
+            positive: of a model with classes: the class that counts as positive
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                holdout, in the order of row_id
+            threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count, at no further cost
+        """
+        return self._ask(
+            {
+                "type": "f1",
+                "label": label,
+                "features": features,
+                "model": model,
+                "note": note,
+                "positive": positive,
+                "prediction": prediction,
+                "predictions": predictions,
+                "threshold": threshold,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def loss(
+        self,
+        label: Expr,
+        *,
+        loss: Literal["zero_one", "log", "brier", "hinge", "squared", "absolute", "pinball"],
+        clip: float | None = None,
+        features: Mapping[str, Expr] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        null: float | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        promise: Mapping[str, Any] | None = None,
+        quantile: float | None = None,
+        range: tuple[float, float] | Sequence[float] | None = None,
+        threshold: float | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The mean loss of a model's predictions, each row's loss clamped to a range. For classes: zero_one is 1 where
+        the prediction is wrong; log is minus the logarithm of the probability that the model gives to the label,
+        clipped; brier is the squared distance of the probabilities from the label, halved if there are several classes.
+        For a condition and the model's score s: hinge is max(0, 1 - s) where the label holds, else max(0, 1 + s). For
+        numbers, with e = label - prediction: squared is e², absolute is |e|, pinball is the larger of q·e and (q-1)·e.
+        It costs one question, two with where, under guess_and_check one.
+
+        Args:
+            label: the truth: a condition or, for a model with classes, a column; a number for squared, absolute and
+                pinball
+            loss: which loss
+            clip: log: probabilities are clipped to [clip, 1 - clip]; default: 0.001; default: 0.001
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
+                the table's columns
+            note: a remark of your own; it is kept in your history and does not change the query
+            null: what a row counts as if its loss is null, because its label or its prediction is null; default: the
+                high end of the range
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                holdout, in the order of row_id
+            promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
+                exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
+                and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
+                (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
+                range is symmetric about it), variance (of the values over the units); default: what explain says
+            quantile: pinball: the q that is predicted, in (0, 1)
+            range: [low, high] of the loss: a row's loss is clamped to it. Needed for hinge, squared, absolute and
+                pinball; zero_one and brier are in [0, 1], log in [0, -ln(clip)]
+            threshold: zero_one: true is predicted where the prediction, after its link, is above it; default: 0.5;
+                default: 0.5
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "loss",
+                "label": label,
+                "loss": loss,
+                "clip": clip,
+                "features": features,
+                "guess": guess,
+                "half_width": half_width,
+                "model": model,
+                "note": note,
+                "null": null,
+                "prediction": prediction,
+                "predictions": predictions,
+                "promise": promise,
+                "quantile": quantile,
+                "range": range,
+                "threshold": threshold,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def rmse(
+        self,
+        label: Expr,
+        *,
+        max_error: float,
+        features: Mapping[str, Expr] | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The root mean squared error of predictions of a number, each error clamped to ±max_error. It costs one
+        question, two with where, under guess_and_check one. The interval is that of the mean square, so it is wide if
+        the error is a small part of max_error.
+
+        Args:
+            label: the truth: a number
+            max_error: larger errors count as this one; the smaller it is, the narrower the interval
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
+                the table's columns
+            note: a remark of your own; it is kept in your history and does not change the query
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                holdout, in the order of row_id
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "rmse",
+                "label": label,
+                "max_error": max_error,
+                "features": features,
+                "model": model,
+                "note": note,
+                "prediction": prediction,
+                "predictions": predictions,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def r2(
+        self,
+        label: Expr,
+        *,
+        range: tuple[float, float] | Sequence[float],
+        features: Mapping[str, Expr] | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        weight: Literal["unit", "row"] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The coefficient of determination of predictions of a number, 1 - E[(y - p)²]/Var[y], where label y and
+        prediction p are clamped to a range. An answer below -1 is given as -1. It costs three questions, four with
+        where: for the squared error, and for two moments of the label about a public center (the training part's mean,
+        or the middle of the range if there is no training part). Under guess_and_check it is one question, whose
+        interval follows how much the squared errors differ from what the training part's R² makes of the label's
+        squared deviations.
+
+        Args:
+            label: the truth: a number
+            range: [low, high]: label and prediction are clamped to it; the narrower it is, the narrower the interval
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
+                the table's columns
+            note: a remark of your own; it is kept in your history and does not change the query
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                holdout, in the order of row_id
+            weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
+                c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
+                c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
+                "row"; default: unit
+            where: a condition: only rows for which it holds count; costs one more question, under guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "r2",
+                "label": label,
+                "range": range,
+                "features": features,
+                "model": model,
+                "note": note,
+                "prediction": prediction,
+                "predictions": predictions,
+                "weight": weight,
+                "where": where,
+            }
+        )
+
+    def auc(
+        self,
+        label: Expr,
+        *,
+        bins: float | None = None,
+        edges: Sequence[float] | None = None,
+        features: Mapping[str, Expr] | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The area under the ROC curve of a score that is counted in bins: how probable it is that a row with the
+        label has a score in a higher bin than a row without it, where a tie counts one half. The edges of the bins are
+        declared, or are quantiles of the score in the training part. Under guess_and_check it costs one question, where
+        a unit is one row: take 50 bins or more. Else B bins cost B questions under gaussian and 2B-1 under other
+        mechanisms; where costs one more.
+
+        Args:
+            label: the truth: a condition
+            bins: how many bins to make of the training part's scores, 2 to 100; default: 10; default: 10
+            edges: the edges of the bins of the prediction, after its link: 1 to 99 rising numbers; a bin is (e, e'] for
+                neighbours
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
+                the table's columns
+            note: a remark of your own; it is kept in your history and does not change the query
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                holdout, in the order of row_id
+            where: a condition: only rows for which it holds count; costs one more question where bins do
+        """
+        return self._ask(
+            {
+                "type": "auc",
+                "label": label,
+                "bins": bins,
+                "edges": edges,
+                "features": features,
+                "model": model,
+                "note": note,
+                "prediction": prediction,
+                "predictions": predictions,
+                "where": where,
+            }
+        )
+
+    def calibration(
+        self,
+        label: Expr,
+        *,
+        edges: Sequence[float] | None = None,
+        features: Mapping[str, Expr] | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""A reliability diagram: for each bin of the predicted probability, the share of rows in it, the share of
+        these that have the label, and their mean prediction. All are released as one vector: five questions under
+        gaussian for any number of bins, three for each bin under other mechanisms, of which guess_and_check makes each
+        number one. Predictions outside the edges are in no bin.
+
+        Args:
+            label: the truth: a condition
+            edges: rising numbers, 2 to 1001 of them: bins are [a, b) for neighbours, the last one [a, b]; default:
+                tenths
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
+                the table's columns
+            note: a remark of your own; it is kept in your history and does not change the query
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                holdout, in the order of row_id
+            where: a condition: only rows for which it holds are in a bin; costs nothing more
+        """
+        return self._ask(
+            {
+                "type": "calibration",
+                "label": label,
+                "edges": edges,
+                "features": features,
+                "model": model,
+                "note": note,
+                "prediction": prediction,
+                "predictions": predictions,
+                "where": where,
+            }
+        )
+
+    def confusion(
+        self,
+        label: Expr,
+        *,
+        features: Mapping[str, Expr] | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The confusion matrix of a classifier: for each pair of a label and a predicted class, the share of rows that
+        have it. Rows whose label is no class of the model are not counted. All shares are released as one vector, and
+        its noise does not grow with their number: at most four questions under gaussian, one for each share under other
+        mechanisms. With where the vector has one more share, that of the rows for which the condition holds; the others
+        are divided by it; under guess_and_check it is not asked for. Shares for which no tokens are left are null.
+
+        Args:
+            label: the truth: a condition for a model with one output, a column for one with classes
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
+                the table's columns
+            note: a remark of your own; it is kept in your history and does not change the query
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                holdout, in the order of row_id
+            threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
+            where: a condition: only rows for which it holds count; costs at most one more question, under
+                guess_and_check none
+        """
+        return self._ask(
+            {
+                "type": "confusion",
+                "label": label,
+                "features": features,
+                "model": model,
+                "note": note,
+                "prediction": prediction,
+                "predictions": predictions,
+                "threshold": threshold,
+                "where": where,
+            }
+        )
+
+    def gradient(
+        self,
+        label: Expr,
+        *,
+        clip: float,
+        model: Model,
+        features: Mapping[str, Expr] | None = None,
+        note: str | None = None,
+    ) -> R:
+        r"""The gradient of a linear model's mean loss by its intercept and weights: of the log loss with the link
+        logit, of the squared error (not halved) with identity. A row's gradient that is longer than clip is scaled down
+        to the length clip. All coordinates are released as one vector: one question under gaussian for any number of
+        weights, one for each weight under other mechanisms. With it you can train a model on the holdout itself.
+
+        Args:
+            label: the truth: a condition with the link logit, a number with identity
+            clip: the largest length of a row's gradient; intervals are proportional to it
+            model: a linear model with one output, as docs/MODELS.md describes; name all weights that you want to fit,
+                for example as 0
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            note: a remark of your own; it is kept in your history and does not change the query
+        """
+        return self._ask(
+            {
+                "type": "gradient",
+                "label": label,
+                "clip": clip,
+                "model": model,
+                "features": features,
+                "note": note,
+            }
+        )

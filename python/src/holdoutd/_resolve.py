@@ -1,0 +1,92 @@
+"""Queries as a person writes them, made into those that the server reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from . import _steps as steps
+from . import tables
+from ._scores import Fitted, exported, is_model
+from ._wire import Steps
+from .errors import CannotExport
+
+
+class Features:
+    """The features of a holdout's rows, downloaded once, for models that are judged by their predictions."""
+
+    def __init__(self, holdout: str, kind: tables.Kind):
+        self.holdout, self.kind = holdout, kind
+        self._frame: Any = None
+
+    def frame(self) -> Steps[Any]:
+        if self._frame is None:
+            content = yield from steps.download(self.holdout, "features")
+            self._frame = tables.read(content, self.kind)
+        return self._frame
+
+
+def models_in(query: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, Any]]:
+    """Each object of a query in which a model stands that is not JSON yet, with its member and the model."""
+    for member, value in query.items():
+        if member == "model" and (isinstance(value, Fitted) or is_model(value)):
+            assert isinstance(query, dict)
+            yield query, member, value
+        elif isinstance(value, Mapping):
+            yield from models_in(value)
+        elif isinstance(value, (list, tuple)):
+            for one in value:
+                if isinstance(one, Mapping):
+                    yield from models_in(one)
+
+
+def copied(value: Any) -> Any:
+    """A query that may be changed."""
+    if isinstance(value, Mapping):
+        return {k: copied(v) for k, v in value.items() if v is not None}
+    if isinstance(value, (list, tuple)):
+        return [copied(v) for v in value]
+    return value
+
+
+def resolve(query: Mapping[str, Any], label: str | None, features: Features | None) -> Steps[dict[str, Any]]:
+    """The query as JSON: fitted estimators exported or, where that does not work and there are public features, their predictions.
+
+    label is the holdout's own, for queries about a model that name none.
+    """
+    own: dict[str, Any] = copied(query)
+    for place, member, value in list(models_in(own)):
+        if label is not None:
+            place.setdefault("label", label)
+        fitted = value if isinstance(value, Fitted) else Fitted(value)
+        if isinstance(fitted.model, Mapping):
+            place[member] = dict(fitted.model)
+            continue
+        try:
+            place[member] = exported(fitted.model, fitted.columns, fitted.texts)
+        except CannotExport:
+            if features is None:
+                raise
+            del place[member]
+            place["predictions"] = predicted(fitted, (yield from features.frame()))
+    result: dict[str, Any] = steps.plain(own)
+    return result
+
+
+def predicted(fitted: Fitted, frame: Any) -> list[float | None]:
+    """A model's prediction for each row: of two classes the probability of the second, else what predict gives."""
+    rows = frame.drop("row_id", axis=1) if tables.kind_of(frame) == "pandas" else frame.drop("row_id")
+    model = fitted.model
+    if fitted.columns is not None:
+        rows = rows[list(fitted.columns)]
+    elif getattr(model, "feature_names_in_", None) is not None:
+        rows = rows[[str(n) for n in model.feature_names_in_]]
+    if hasattr(model, "predict_proba"):
+        values = model.predict_proba(rows)
+        values = values[:, 1] if values.shape[1] == 2 else model.predict(rows)
+    else:
+        values = model.predict(rows) if hasattr(model, "predict") else model(rows)
+    values = [None if v is None or v != v else float(v) for v in steps.plain(values)]
+    if len(values) != len(rows):
+        raise ValueError(f"the model gave {len(values)} predictions for {len(rows)} rows")
+    return values

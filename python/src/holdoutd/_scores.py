@@ -1,0 +1,198 @@
+"""Questions about models, in the words of scikit-learn."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from ._questions import Expr, Questions, R
+from .errors import CannotExport
+
+# What scikit-learn, or a person, calls a measure: the query that it is.
+METRICS: dict[str, dict[str, Any]] = {
+    "accuracy": {"type": "accuracy"},
+    "precision": {"type": "precision"},
+    "recall": {"type": "recall"},
+    "f1": {"type": "f1"},
+    "auc": {"type": "auc"},
+    "roc_auc": {"type": "auc"},
+    "log_loss": {"type": "loss", "loss": "log"},
+    "neg_log_loss": {"type": "loss", "loss": "log"},
+    "brier": {"type": "loss", "loss": "brier"},
+    "neg_brier_score": {"type": "loss", "loss": "brier"},
+    "zero_one": {"type": "loss", "loss": "zero_one"},
+    "hinge": {"type": "loss", "loss": "hinge"},
+    "mean_absolute_error": {"type": "loss", "loss": "absolute"},
+    "neg_mean_absolute_error": {"type": "loss", "loss": "absolute"},
+    "mean_squared_error": {"type": "loss", "loss": "squared"},
+    "neg_mean_squared_error": {"type": "loss", "loss": "squared"},
+    "rmse": {"type": "rmse"},
+    "neg_root_mean_squared_error": {"type": "rmse"},
+    "r2": {"type": "r2"},
+    "calibration": {"type": "calibration"},
+    "confusion": {"type": "confusion"},
+}
+
+# Those of which less is better.
+LESS_IS_BETTER = frozenset({"loss", "rmse"})
+
+
+def metric_query(metric: str, members: Mapping[str, Any]) -> dict[str, Any]:
+    """The query of a metric, without its model."""
+    if metric not in METRICS:
+        import difflib
+
+        near = difflib.get_close_matches(metric, METRICS, 1)
+        raise ValueError(
+            f"there is no metric {metric!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(METRICS)}")
+        )
+    return {**METRICS[metric], **members}
+
+
+def less_is_better(metric: str) -> bool:
+    return METRICS[metric]["type"] in LESS_IS_BETTER if metric in METRICS else False
+
+
+def is_model(value: Any) -> bool:
+    """Whether it is a fitted estimator or a function, rather than a query or the JSON of a model."""
+    return not isinstance(value, (Mapping, str)) and (hasattr(value, "predict") or callable(value))
+
+
+def columns_of(estimator: Any) -> list[str] | None:
+    """The names of the columns that an estimator was fitted on, where it knows them."""
+    for name in ("feature_names_in_", "feature_name_"):
+        names = getattr(estimator, name, None)
+        if names is not None and not callable(names):
+            return [str(n) for n in names]
+    steps = getattr(estimator, "steps", None)
+    if steps:
+        return columns_of(steps[0][1])
+    return None
+
+
+def exported(estimator: Any, columns: Any, texts: Any) -> dict[str, Any]:
+    """The estimator as JSON. CannotExport says what can be done where that does not work."""
+    from . import models
+
+    if not hasattr(estimator, "predict"):
+        raise CannotExport(
+            "a plain function cannot be sent to the server, where the held-out rows are. Create the holdout with "
+            "features='public': then the function is given the features of its rows here, and only its predictions are sent"
+        )
+    columns = columns if columns is not None else columns_of(estimator)
+    if columns is None:
+        raise CannotExport(
+            f"this {type(estimator).__name__} was fitted on an array without column names: fit it on a DataFrame, or give "
+            "columns=[…], the table's columns in the order of its features"
+        )
+    try:
+        model: dict[str, Any] = models.export(estimator, list(columns), texts)  # type: ignore[no-untyped-call]
+        return model
+    except ValueError as e:
+        raise CannotExport(
+            f"{e}. Or create the holdout with features='public': then predictions are made here and only they are sent"
+        ) from e
+
+
+class Scores(Questions[R]):
+    """Questions in which a model stands, asked with the estimator itself."""
+
+    def score(
+        self,
+        model: Any,
+        metric: str = "accuracy",
+        *,
+        label: Expr | None = None,
+        columns: Any = None,
+        texts: Mapping[str, tuple[str, str]] | None = None,
+        **members: Any,
+    ) -> R:
+        """How good a model is, by a metric of scikit-learn's or of the server's: accuracy, roc_auc, log_loss, rmse, r2, …
+
+        Args:
+            model: a fitted estimator, a pipeline, the JSON of an exported model, or, where the holdout has public features, any
+                function of a DataFrame that gives a prediction for each row
+            metric: what is measured
+            label: the truth: a column or a condition, such as "delay > 15"; default: the label of the holdout
+            columns: the table's columns in the order of the model's features; default: the names that it was fitted with
+            texts: which features are indicators of a text column: {"origin_SFO": ("origin", "SFO")}
+            members: other members of the query, such as where, range or guess
+        """
+        query = metric_query(metric, {"label": label, **members})
+        return self._ask({**query, "model": Fitted(model, columns, texts)})
+
+    def compare(
+        self,
+        a: Any,
+        b: Any,
+        metric: str | None = None,
+        *,
+        label: Expr | None = None,
+        columns: Any = None,
+        texts: Mapping[str, tuple[str, str]] | None = None,
+        **members: Any,
+    ) -> R:
+        """Whether b is better than a: two models by a metric, or two queries. The value is b's mean minus a's, and the verdict
+        yes if all of the interval is above `by`. Of losses less is better.
+
+        Args:
+            a: what b is compared with: a fitted estimator, or a query
+            b: what may be better
+            metric: of two models: what is measured; default: accuracy
+            label: of two models: the truth; default: the label of the holdout
+            columns: as in score
+            texts: as in score
+            members: other members of the query: by, least, guess, half_width, promise, weight, note; of two models also those
+                of the metric, such as clip
+        """
+        if metric is None and isinstance(a, Mapping) and isinstance(b, Mapping) and "type" in a and "type" in b:
+            return self._ask({"type": "compare", "a": a, "b": b, **members})
+        metric = metric or "accuracy"
+        own = {m: members.pop(m) for m in COMPARE if m in members}
+        if less_is_better(metric):
+            own.setdefault("least", True)
+        inner = metric_query(metric, {"label": label, **members})
+        return self._ask(
+            {
+                "type": "compare",
+                "a": {**inner, "model": Fitted(a, columns, texts)},
+                "b": {**inner, "model": Fitted(b, columns, texts)},
+                **own,
+            }
+        )
+
+    def screen(self, label: Expr, *, features: Any = "*", range: Any = None, **members: Any) -> R:
+        """Many features against one label in one request.
+
+        Args:
+            label: what the features are compared with: a number or a condition
+            features: a list of number columns, or a pattern of names; default: all number columns that are not in the label
+            range: [low, high] to which features are clamped; default: from the least to the largest of their values in training
+            members: other members of the query: statistic, clip, range_label, note
+        """
+        return self._ask({"type": "screen", "label": label, "features": features, "range": range, **members})
+
+    def ttest(self, of: Expr, between: Any, *, range: Any = None, **members: Any) -> R:
+        """Whether a number, or a condition without range, differs between two groups of rows.
+
+        Args:
+            of: the number, or the condition
+            between: two conditions, or one, whose other rows are the second group
+            range: [low, high] of the number
+            members: other members of the test: equals, where, null, alternative, note
+        """
+        between = [between] if isinstance(between, str) or not hasattr(between, "__iter__") else list(between)
+        kind = "two-proportions" if range is None else "two-sample"
+        return self._ask({"type": "test", "test": kind, "of": of, "between": between, "range": range, **members})
+
+
+class Fitted:
+    """A model in a query that is not JSON yet."""
+
+    def __init__(self, model: Any, columns: Any = None, texts: Any = None):
+        self.model, self.columns, self.texts = model, columns, texts
+
+
+# The members of a compare itself; all others belong to the two queries inside.
+COMPARE = frozenset(inspect.signature(Questions.compare).parameters) - {"self", "a", "b"}

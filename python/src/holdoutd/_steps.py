@@ -1,0 +1,163 @@
+"""What a client does, as steps that both clients drive: see _wire.Steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from . import tables
+from ._wire import Call, Steps
+from .answers import Answer, Budget, Explanation, NotAsked
+from .errors import HoldoutdError, HoldoutExists
+from .expressions import Expression
+
+Progress = Callable[[int, "int | None"], None]
+
+
+def path(holdout: str, rest: str = "") -> str:
+    return f"/v1/holdouts/{quote(holdout, safe='')}{rest}"
+
+
+def plain(value: Any) -> Any:
+    """A query as JSON: expressions as text, tuples and arrays as lists, numbers of NumPy as numbers, absent members left out."""
+    if isinstance(value, Expression):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {k: plain(v) for k, v in value.items() if v is not None}
+    if isinstance(value, Answer):
+        return float(value)
+    if isinstance(value, (str, bool, int, float)) or value is None:
+        return value
+    if hasattr(value, "tolist"):  # NumPy, pandas, polars' to_list is below
+        return value.tolist()
+    if hasattr(value, "to_list"):
+        return value.to_list()
+    if isinstance(value, Iterable):
+        return [plain(v) for v in value]
+    return value
+
+
+def create(table: Any, parts: Mapping[str, Any] | None, settings: Mapping[str, Any], progress: Progress | None) -> Steps[dict[str, Any]]:
+    """The card of a new holdout, or of the one that was made of the same table with the same settings before."""
+    params = {k: str(v) if isinstance(v, Expression) else v for k, v in settings.items() if v is not None}
+    call = Call("POST", "/v1/holdouts", params=params, idempotent=True, progress=progress)
+    if parts is not None:
+        call.parts = {name: tables.body(t) for name, t in parts.items()}
+    else:
+        call.body = tables.body(table)
+    try:
+        reply = yield call
+    except HoldoutExists as exists:
+        if not exists.holdout:
+            raise
+        try:
+            card = yield from get_card(exists.holdout)
+        except HoldoutdError:
+            raise exists from None  # it was deleted
+        other = [f"{k}={v!r} (there it is {card['settings'].get(k)!r})" for k, v in params.items() if card["settings"].get(k) != v]
+        if other:
+            exists.args = (
+                f"this table is the holdout {card['name']!r} ({exists.holdout}) already, with other settings: "
+                f"{', '.join(other)}. Take it as it is with server.holdout({exists.holdout!r}). {exists.detail}",
+            )
+            raise
+        return card
+    result: dict[str, Any] = reply.json()
+    return result
+
+
+def get_card(holdout: str) -> Steps[dict[str, Any]]:
+    reply = yield Call("GET", path(holdout))
+    result: dict[str, Any] = reply.json()
+    return result
+
+
+def find(name_or_id: str) -> Steps[dict[str, Any]]:
+    """The card of the holdout with this id, or with this name if only one has it."""
+    if name_or_id.startswith("ho_"):
+        return (yield from get_card(name_or_id))
+    cards = yield from holdouts()
+    found = [c for c in cards if c["name"] == name_or_id]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise LookupError(f"{len(found)} holdouts have the name {name_or_id!r}: {', '.join(c['id'] for c in found)}; give an id")
+    names = ", ".join(sorted({repr(c["name"]) for c in cards})) or "none at all"
+    raise LookupError(f"there is no holdout {name_or_id!r}; there are {names}")
+
+
+def holdouts() -> Steps[list[dict[str, Any]]]:
+    reply = yield Call("GET", "/v1/holdouts")
+    result: list[dict[str, Any]] = reply.json()["holdouts"]
+    return result
+
+
+def download(holdout: str, what: str, save_to: Path | None = None) -> Steps[bytes]:
+    reply = yield Call("GET", path(holdout, "/" + what), save_to=save_to)
+    return reply.content
+
+
+def ask(holdout: str, query: Mapping[str, Any]) -> Steps[Answer]:
+    reply = yield Call("POST", path(holdout, "/queries"), json=query, idempotent=True)
+    members = reply.json()
+    return Answer(members["answer"], query, Budget.of(members["budget"]), members["replayed"])
+
+
+def batch(holdout: str, queries: Sequence[Mapping[str, Any]], partial: bool) -> Steps[list[Answer | NotAsked]]:
+    body: dict[str, Any] = {"queries": queries}
+    if partial:
+        body["partial"] = True
+    reply = yield Call("POST", path(holdout, "/queries/batch"), json=body, idempotent=True)
+    members = reply.json()
+    budget = Budget.of(members["budget"])
+    return [
+        Answer(item["answer"], query, budget, item["replayed"]) if "answer" in item else NotAsked(item.get("not_asked", "unknown"), query)
+        for item, query in zip(members["answers"], queries, strict=True)
+    ]
+
+
+def explain(holdout: str, query: Mapping[str, Any]) -> Steps[Explanation]:
+    reply = yield Call("POST", path(holdout, "/queries/explain"), json=query)
+    return Explanation(reply.json())
+
+
+def budget(holdout: str) -> Steps[Budget]:
+    reply = yield Call("GET", path(holdout, "/budget"))
+    return Budget.of(reply.json())
+
+
+def history(holdout: str) -> Steps[list[dict[str, Any]]]:
+    """Every answer so far, oldest first, with what is known beside it."""
+    answers: list[dict[str, Any]] = []
+    after: int | None = None
+    while True:
+        reply = yield Call("GET", path(holdout, "/answers"), params={} if after is None else {"after": after})
+        page = reply.json()
+        answers += page["answers"]
+        after = page.get("next")
+        if after is None:
+            return answers
+
+
+def plan(request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
+    reply = yield Call("POST", "/v1/plans", json={k: v for k, v in request.items() if v is not None})
+    result: dict[str, Any] = reply.json()
+    return result
+
+
+def new_key(name: str, scope: str) -> Steps[dict[str, Any]]:
+    reply = yield Call("POST", "/v1/keys", json={"name": name, "scope": scope}, once=True)
+    result: dict[str, Any] = reply.json()
+    return result
+
+
+def keys() -> Steps[list[dict[str, Any]]]:
+    reply = yield Call("GET", "/v1/keys")
+    result: list[dict[str, Any]] = reply.json()["keys"]
+    return result
+
+
+def act(method: str, path: str) -> Steps[None]:
+    yield Call(method, path, once=True)

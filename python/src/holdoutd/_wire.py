@@ -1,0 +1,119 @@
+"""Requests and their replies, without a connection: what is sent, when it is sent again, and what an error is.
+
+A step of work is a generator that yields Calls and is sent their Replies. client.py and aio.py drive it, so that the
+synchronous and the asynchronous client are one piece of logic.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import uuid
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+import httpx
+
+from .errors import ConnectionFailed, ServerError, error_of
+
+T = TypeVar("T")
+Steps = Generator["Call", "Reply", T]
+
+RETRIES = 4  # after the first attempt; with the pauses below about 3 seconds in all
+FIRST_PAUSE = 0.2  # seconds, doubled for each further attempt
+LONGEST_PAUSE = 30.0  # seconds, also of what a server asks for with Retry-After
+CHUNK = 1 << 20  # bytes of an upload that are read at once
+
+# 503s that do not pass by themselves: somebody has to restore a backup first.
+_LASTING = frozenset({"holdout-damaged", "ledger-rolled-back"})
+
+
+@dataclass
+class Body:
+    """The bytes of one file of an upload, which can be read again for another attempt."""
+
+    open: Callable[[], BinaryIO]
+    size: int | None = None
+
+
+@dataclass
+class Call:
+    """One request, which may take several attempts."""
+
+    method: str
+    path: str
+    params: dict[str, Any] = field(default_factory=dict)
+    json: Any = None
+    body: Body | None = None  # the whole body
+    parts: dict[str, Body] | None = None  # or the parts of a form
+    idempotent: bool = False  # carries an Idempotency-Key, the same in every attempt
+    once: bool = False  # never sent again
+    save_to: Path | None = None  # where the reply's body goes; else into memory
+    progress: Callable[[int, int | None], None] | None = None  # bytes sent, of how many
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def headers(self) -> dict[str, str]:
+        h = {}
+        if self.json is not None:
+            h["Content-Type"] = "application/json"
+        if self.body is not None:
+            h["Content-Type"] = "application/vnd.apache.parquet"
+        if self.idempotent:
+            h["Idempotency-Key"] = self.key
+        return h
+
+    def json_bytes(self) -> bytes:
+        return dumps(self.json).encode()
+
+
+@dataclass
+class Reply:
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+
+def dumps(value: Any) -> str:
+    """JSON in which no number is lost: NaN and infinities are refused here, with a better message than the server's."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    except ValueError as e:
+        raise ValueError(f"a number of the query is not finite, which JSON has no word for ({e})") from None
+
+
+def problem(reply: Reply) -> ServerError:
+    """The exception for a reply whose status is an error."""
+    members: Any = None
+    with contextlib.suppress(ValueError):
+        members = reply.json()
+    if not isinstance(members, dict):  # not our server: a proxy, perhaps
+        members = {}
+    wait = reply.headers.get("Retry-After", "")
+    return error_of(reply.status, members, reply.headers.get("X-Request-Id"), float(wait) if wait.isdigit() else None)
+
+
+def next_pause(error: Exception, call: Call, attempt: int, retries: int) -> float | None:
+    """The seconds to wait before the next attempt, or None if there is none."""
+    if call.once or attempt >= retries:
+        return None
+    pause: float = min(FIRST_PAUSE * 2.0**attempt, LONGEST_PAUSE)
+    if isinstance(error, ServerError):
+        if error.status not in (429, 503) or error.code in _LASTING:
+            return None
+        pause = min(max(pause, error.retry_after or 0.0), LONGEST_PAUSE)
+    elif not isinstance(error, httpx.TransportError) or isinstance(error, httpx.UnsupportedProtocol):
+        return None
+    return pause / 2 + random.random() * pause / 2  # spread, so that clients do not return all at once
+
+
+def failed(error: Exception, base_url: str) -> Exception:
+    """What a caller sees of an error that no attempt mended."""
+    if isinstance(error, httpx.TransportError):
+        return ConnectionFailed(f"no reply from {base_url}: {error or type(error).__name__}. Is the server running there?")
+    return error

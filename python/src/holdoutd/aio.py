@@ -1,0 +1,239 @@
+"""The asynchronous client: the same as the synchronous one, with await.
+
+async with await holdoutd.aio.connect() as server:
+    ds = await server.upload(df, name="flights", questions=1000)
+    await ds.fraction("delay > 15")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import httpx
+
+from . import _connect, _steps, _wire, tables
+from ._dataset import Holdout, settings_of
+from ._view import History, Plan
+from .answers import Answer, Budget, Explanation, NotAsked
+from .client import TIMEOUT, Verify, _one
+
+T = TypeVar("T")
+
+
+async def connect(
+    source: str | os.PathLike[str] | None = None,
+    *,
+    key: str | None = None,
+    verify: Verify = True,
+    cert: Any = None,
+    retries: int = _wire.RETRIES,
+    timeout: float | httpx.Timeout = TIMEOUT,
+) -> AsyncServer:
+    """A connection to a server; the arguments are those of holdoutd.connect."""
+    url, secret = _connect.find(source, key)
+    server = AsyncServer(url, secret, verify=verify, cert=cert, retries=retries, timeout=timeout)
+    await server.version()  # a wrong URL or key is known at once
+    return server
+
+
+class AsyncServer:
+    """One server, seen with one key."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        verify: Verify = True,
+        cert: Any = None,
+        retries: int = _wire.RETRIES,
+        timeout: float | httpx.Timeout = TIMEOUT,
+    ):
+        self.url = url.rstrip("/")
+        self._retries = retries
+        self._http = httpx.AsyncClient(
+            base_url=self.url, headers={"Authorization": f"Bearer {key}"}, verify=verify, cert=cert, timeout=timeout
+        )
+
+    def __repr__(self) -> str:
+        return f"<holdoutd server {self.url}>"
+
+    async def __aenter__(self) -> AsyncServer:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        await self._http.aclose()
+
+    async def version(self) -> str:
+        """The server's version."""
+        await self._run(_steps.holdouts())  # needs the key, unlike /version
+        return str((await self._run(_one("/version"))).json()["version"])
+
+    async def upload(
+        self,
+        table: Any = None,
+        *,
+        name: str | None = None,
+        training: Any = None,
+        check: Any = None,
+        holdout_part: Any = None,
+        progress: bool | None = None,
+        **settings: Any,
+    ) -> AsyncDataset:
+        """Makes a holdout of a table; the arguments are those of Server.upload."""
+        parts = {n: t for n, t in (("training", training), ("check", check), ("holdout", holdout_part)) if t is not None}
+        params, bar = settings_of(table, parts, name, settings, progress)
+        card = await self._run(_steps.create(table, parts or None, params, bar))
+        return AsyncDataset(self, card, tables.kind_of(table if table is not None else training))
+
+    async def holdout(self, name_or_id: str, *, kind: tables.Kind | None = None) -> AsyncDataset:
+        """The holdout with this id, or with this name if only one has it. kind is the library that its tables are read with."""
+        return AsyncDataset(self, await self._run(_steps.find(name_or_id)), kind)
+
+    async def holdouts(self) -> list[AsyncDataset]:
+        """All holdouts that the key may see."""
+        return [AsyncDataset(self, card) for card in await self._run(_steps.holdouts())]
+
+    async def plan(self, n: int, questions: int | None = None, **request: Any) -> Plan:
+        """What every method promises for a holdout of n units. It looks at no data and costs nothing."""
+        return Plan(await self._run(_steps.plan({"n": n, "questions": questions, **request})))
+
+    async def new_key(self, name: str, scope: str = "analyst") -> dict[str, Any]:
+        """A new key; its secret is shown this once. For admins."""
+        return await self._run(_steps.new_key(name, scope))
+
+    async def keys(self) -> list[dict[str, Any]]:
+        """All keys, without their secrets. For admins."""
+        return await self._run(_steps.keys())
+
+    async def revoke_key(self, key_id: str) -> None:
+        """Ends a key, at once. For admins."""
+        await self._run(_steps.act("DELETE", f"/v1/keys/{key_id}"))
+
+    async def _run(self, steps: _wire.Steps[T]) -> T:
+        """Drives steps to their end."""
+        try:
+            call = next(steps)
+            while True:
+                try:
+                    reply = await self._send(call)
+                except Exception as e:
+                    call = steps.throw(e)
+                else:
+                    call = steps.send(reply)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def _send(self, call: _wire.Call) -> _wire.Reply:
+        attempt = 0
+        while True:
+            try:
+                return await self._attempt(call)
+            except Exception as error:
+                pause = _wire.next_pause(error, call, attempt, self._retries)
+                if pause is None:
+                    raise _wire.failed(error, self.url) from error.__cause__
+            await asyncio.sleep(pause)
+            attempt += 1
+
+    async def _attempt(self, call: _wire.Call) -> _wire.Reply:
+        content: Any = None
+        files: Any = None
+        if call.json is not None:
+            content = call.json_bytes()
+        elif call.body is not None:
+            content = _chunks(call.body, call)
+        elif call.parts is not None:
+            files = {name: (f"{name}.parquet", part.open(), "application/vnd.apache.parquet") for name, part in call.parts.items()}
+        request = self._http.build_request(call.method, call.path, params=call.params, content=content, files=files, headers=call.headers())
+        if call.body is not None and call.body.size is not None:
+            request.headers.pop("Transfer-Encoding", None)
+            request.headers["Content-Length"] = str(call.body.size)
+        response = await self._http.send(request, stream=True)
+        try:
+            if call.save_to is not None and response.status_code < 300:
+                with call.save_to.open("wb") as file:
+                    async for chunk in response.aiter_bytes():
+                        file.write(chunk)
+                return _wire.Reply(response.status_code, response.headers, b"")
+            reply = _wire.Reply(response.status_code, response.headers, await response.aread())
+        finally:
+            await response.aclose()
+        if reply.status >= 300:
+            raise _wire.problem(reply)
+        return reply
+
+
+async def _chunks(body: _wire.Body, call: _wire.Call) -> AsyncIterator[bytes]:
+    file = body.open()
+    sent = 0
+    while chunk := await asyncio.to_thread(file.read, _wire.CHUNK):
+        yield chunk
+        sent += len(chunk)
+        if call.progress:
+            call.progress(sent, body.size)
+
+
+class AsyncDataset(Holdout[Awaitable[Answer]]):
+    """A holdout. Every query type is a method that asks it when it is awaited."""
+
+    def __init__(self, server: AsyncServer, card: Mapping[str, Any], kind: tables.Kind | None = None):
+        super().__init__(card, kind)
+        self.server = server
+
+    async def ask(self, query: Mapping[str, Any]) -> Answer:
+        """Asks one query, as holdoutd.q makes it or as a dict."""
+        return await self._ask(dict(query))
+
+    async def _ask(self, query: dict[str, Any]) -> Answer:
+        return await self.server._run(self._asked(query))
+
+    async def batch(self, queries: Sequence[Mapping[str, Any]], *, partial: bool = False) -> list[Answer | NotAsked]:
+        """Asks many queries in one pass over the data: all or none, or with partial as many as the budget allows."""
+        return await self.server._run(self._batched(queries, partial))
+
+    async def explain(self, query: Mapping[str, Any]) -> Explanation:
+        """What a query would mean, cost and tell. It costs nothing and touches no holdout row."""
+        return await self.server._run(self._explained(query))
+
+    async def training(self, *, kind: tables.Kind | None = None) -> Any:
+        """The training part, which is yours to look at as often as you like."""
+        return tables.read(await self.server._run(_steps.download(self.id, "training")), kind or self.kind)
+
+    async def features(self, *, kind: tables.Kind | None = None) -> Any:
+        """The features of the holdout's rows, with their row_id, of a holdout that was made with features="public"."""
+        return tables.read(await self.server._run(_steps.download(self.id, "features")), kind or self.kind)
+
+    async def save_training(self, path: str | os.PathLike[str]) -> None:
+        """Writes the training part to a Parquet file, without holding it in memory."""
+        await self.server._run(_steps.download(self.id, "training", Path(path)))
+
+    async def save_ledger(self, path: str | os.PathLike[str]) -> None:
+        """Writes the ledger to a file, which `holdoutd verify` checks."""
+        await self.server._run(_steps.download(self.id, "ledger", Path(path)))
+
+    async def budget(self) -> Budget:
+        """What is left, now."""
+        return await self.server._run(_steps.budget(self.id))
+
+    async def history(self) -> History:
+        """Every answer so far, by anyone: a sequence, with frame() and a table in notebooks."""
+        return History(await self.server._run(_steps.history(self.id)), self.card)
+
+    async def plan(self, questions: int | None = None, **request: Any) -> Plan:
+        """What so many questions would get from a holdout of this size, by every method."""
+        return Plan(await self.server._run(self._planned(questions, request)))
+
+    async def delete(self) -> None:
+        """Removes the holdout's rows and secrets. Its table stays known. For admins."""
+        await self.server._run(_steps.act("DELETE", _steps.path(self.id)))

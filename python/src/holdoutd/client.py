@@ -1,0 +1,277 @@
+"""The synchronous client: a server, and its data sets."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar, Union
+
+import httpx
+
+from . import _connect, _steps, _wire, tables
+from ._dataset import Holdout, settings_of
+from ._view import History, Plan
+from .answers import Answer, Budget, Explanation, NotAsked
+
+T = TypeVar("T")
+Verify = Union[bool, str, Any]
+
+TIMEOUT = httpx.Timeout(120.0, connect=10.0)  # seconds; the server itself gives up after a minute
+
+
+def connect(
+    source: str | os.PathLike[str] | None = None,
+    *,
+    key: str | None = None,
+    verify: Verify = True,
+    cert: Any = None,
+    retries: int = _wire.RETRIES,
+    timeout: float | httpx.Timeout = TIMEOUT,
+) -> Server:
+    """A connection to a server.
+
+    Args:
+        source: its URL, or the data directory of a server on this machine, or its connect.json; default: the environment
+            (HOLDOUTD_URL and HOLDOUTD_KEY, or HOLDOUTD_CONNECT), then holdoutd-data here, then what `holdoutd demo` left for you
+        key: the key, hk_…, or @FILE; default: as for source
+        verify: of https: True for the system's authorities, the path of a PEM file for your own, or an ssl.SSLContext
+        cert: of https: a client certificate, as httpx takes it
+        retries: how often a request is sent again where that is safe
+        timeout: seconds without a byte after which a request is given up
+    """
+    url, secret = _connect.find(source, key)
+    server = Server(url, secret, verify=verify, cert=cert, retries=retries, timeout=timeout)
+    server.version()  # a wrong URL or key is known at once
+    return server
+
+
+class Server:
+    """One server, seen with one key. It may be used from many threads."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        verify: Verify = True,
+        cert: Any = None,
+        retries: int = _wire.RETRIES,
+        timeout: float | httpx.Timeout = TIMEOUT,
+    ):
+        self.url = url.rstrip("/")
+        self._retries = retries
+        self._http = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {key}"}, verify=verify, cert=cert, timeout=timeout)
+
+    def __repr__(self) -> str:
+        return f"<holdoutd server {self.url}>"
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connections."""
+        self._http.close()
+
+    def version(self) -> str:
+        """The server's version."""
+        self._run(_steps.holdouts())  # needs the key, unlike /version
+        return str(self._run(_one("/version")).json()["version"])
+
+    def upload(
+        self,
+        table: Any = None,
+        *,
+        name: str | None = None,
+        training: Any = None,
+        check: Any = None,
+        holdout_part: Any = None,
+        progress: bool | None = None,
+        **settings: Any,
+    ) -> Dataset:
+        """Makes a holdout of a table: a pandas or polars DataFrame, a pyarrow Table, or the path of a Parquet file.
+
+        The server splits it, keeps the holdout secret and fixes the guarantee. The same table with the same settings is the same
+        holdout, so that a notebook may be run again.
+
+        Args:
+            table: the whole table; without it, with split="given", the parts training, holdout_part and, if there is one, check
+            name: what people call it
+            progress: whether to show how much was sent; default: if a person is looking
+            settings: holdout=0.3, questions=1000, label=, unit=, confidence=, mechanism=, … (the server's upload parameters)
+        """
+        parts = {n: t for n, t in (("training", training), ("check", check), ("holdout", holdout_part)) if t is not None}
+        params, bar = settings_of(table, parts, name, settings, progress)
+        card = self._run(_steps.create(table, parts or None, params, bar))
+        return Dataset(self, card, tables.kind_of(table if table is not None else training))
+
+    def holdout(self, name_or_id: str, *, kind: tables.Kind | None = None) -> Dataset:
+        """The holdout with this id, or with this name if only one has it. kind is the library that its tables are read with."""
+        return Dataset(self, self._run(_steps.find(name_or_id)), kind)
+
+    def holdouts(self) -> list[Dataset]:
+        """All holdouts that the key may see."""
+        return [Dataset(self, card) for card in self._run(_steps.holdouts())]
+
+    def plan(self, n: int, questions: int | None = None, **request: Any) -> Plan:
+        """What every method promises for a holdout of n units. It looks at no data and costs nothing."""
+        return Plan(self._run(_steps.plan({"n": n, "questions": questions, **request})))
+
+    def new_key(self, name: str, scope: str = "analyst") -> dict[str, Any]:
+        """A new key; its secret is shown this once. For admins."""
+        return self._run(_steps.new_key(name, scope))
+
+    def keys(self) -> list[dict[str, Any]]:
+        """All keys, without their secrets. For admins."""
+        return self._run(_steps.keys())
+
+    def revoke_key(self, key_id: str) -> None:
+        """Ends a key, at once. For admins."""
+        self._run(_steps.act("DELETE", f"/v1/keys/{key_id}"))
+
+    def _run(self, steps: _wire.Steps[T]) -> T:
+        """Drives steps to their end."""
+        try:
+            call = next(steps)
+            while True:
+                try:
+                    reply = self._send(call)
+                except Exception as e:
+                    call = steps.throw(e)
+                else:
+                    call = steps.send(reply)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _send(self, call: _wire.Call) -> _wire.Reply:
+        attempt = 0
+        while True:
+            try:
+                return self._attempt(call)
+            except Exception as error:
+                pause = _wire.next_pause(error, call, attempt, self._retries)
+                if pause is None:
+                    raise _wire.failed(error, self.url) from error.__cause__
+            time.sleep(pause)
+            attempt += 1
+
+    def _attempt(self, call: _wire.Call) -> _wire.Reply:
+        content: Any = None
+        files: Any = None
+        if call.json is not None:
+            content = call.json_bytes()
+        elif call.body is not None:
+            content = _chunks(call.body, call)
+        elif call.parts is not None:
+            files = {name: (f"{name}.parquet", part.open(), "application/vnd.apache.parquet") for name, part in call.parts.items()}
+        request = self._http.build_request(call.method, call.path, params=call.params, content=content, files=files, headers=call.headers())
+        if call.body is not None and call.body.size is not None:
+            request.headers.pop("Transfer-Encoding", None)
+            request.headers["Content-Length"] = str(call.body.size)
+        response = self._http.send(request, stream=True)
+        try:
+            if call.save_to is not None and response.status_code < 300:
+                with call.save_to.open("wb") as file:
+                    for chunk in response.iter_bytes():
+                        file.write(chunk)
+                return _wire.Reply(response.status_code, response.headers, b"")
+            reply = _wire.Reply(response.status_code, response.headers, response.read())
+        finally:
+            response.close()
+        if reply.status >= 300:
+            raise _wire.problem(reply)
+        return reply
+
+
+def _one(path: str) -> _wire.Steps[_wire.Reply]:
+    return (yield _wire.Call("GET", path))
+
+
+def _chunks(body: _wire.Body, call: _wire.Call) -> Iterator[bytes]:
+    file = body.open()
+    sent = 0
+    while chunk := file.read(_wire.CHUNK):
+        yield chunk
+        sent += len(chunk)
+        if call.progress:
+            call.progress(sent, body.size)
+
+
+class Dataset(Holdout[Answer]):
+    """A holdout, with its training part and its budget. Every query type is a method that asks it."""
+
+    def __init__(self, server: Server, card: Mapping[str, Any], kind: tables.Kind | None = None):
+        super().__init__(card, kind)
+        self.server = server
+
+    def ask(self, query: Mapping[str, Any]) -> Answer:
+        """Asks one query, as holdoutd.q makes it or as a dict."""
+        return self._ask(dict(query))
+
+    def _ask(self, query: dict[str, Any]) -> Answer:
+        return self.server._run(self._asked(query))
+
+    def batch(self, queries: Sequence[Mapping[str, Any]], *, partial: bool = False) -> list[Answer | NotAsked]:
+        """Asks many queries in one pass over the data: all or none, or with partial as many as the budget allows."""
+        return self.server._run(self._batched(queries, partial))
+
+    def explain(self, query: Mapping[str, Any]) -> Explanation:
+        """What a query would mean, cost and tell. It costs nothing and touches no holdout row."""
+        return self.server._run(self._explained(query))
+
+    def training(self, *, kind: tables.Kind | None = None) -> Any:
+        """The training part, which is yours to look at as often as you like."""
+        return tables.read(self.server._run(_steps.download(self.id, "training")), kind or self.kind)
+
+    def features(self, *, kind: tables.Kind | None = None) -> Any:
+        """The features of the holdout's rows, with their row_id, of a holdout that was made with features="public"."""
+        return tables.read(self.server._run(_steps.download(self.id, "features")), kind or self.kind)
+
+    def save_training(self, path: str | os.PathLike[str]) -> None:
+        """Writes the training part to a Parquet file, without holding it in memory."""
+        self.server._run(_steps.download(self.id, "training", Path(path)))
+
+    def save_ledger(self, path: str | os.PathLike[str]) -> None:
+        """Writes the ledger to a file, which `holdoutd verify` checks."""
+        self.server._run(_steps.download(self.id, "ledger", Path(path)))
+
+    @property
+    def budget(self) -> Budget:
+        """What is left, now."""
+        return self.server._run(_steps.budget(self.id))
+
+    def history(self) -> History:
+        """Every answer so far, by anyone: a sequence, with frame() and a table in notebooks."""
+        return History(self.server._run(_steps.history(self.id)), self.card)
+
+    def plan(self, questions: int | None = None, **request: Any) -> Plan:
+        """What so many questions would get from a holdout of this size, by every method."""
+        return Plan(self.server._run(self._planned(questions, request)))
+
+    def plot(self, **options: Any) -> Any:
+        """A forest plot of every answer so far, with the curve of the budget. Needs matplotlib."""
+        from .plot import forest
+
+        return forest(self.history(), self.budget, **options)
+
+    def cv(self) -> list[tuple[Any, Any]]:
+        """One split for scikit-learn's searches: fit on the whole training part, and let a scorer of this holdout judge."""
+        from .sklearn import one_split
+
+        return one_split(self.card.rows["training"])
+
+    def scorer(self, metric: str = "accuracy", **members: Any) -> Any:
+        """A scorer for scikit-learn that asks the holdout once for each candidate: use it with cv=ds.cv()."""
+        from .sklearn import HoldoutScorer
+
+        return HoldoutScorer(self, metric, members)
+
+    def delete(self) -> None:
+        """Removes the holdout's rows and secrets. Its table stays known. For admins."""
+        self.server._run(_steps.act("DELETE", _steps.path(self.id)))

@@ -1,0 +1,302 @@
+"""The client against the real server."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import holdoutd
+import httpx
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from conftest import FLIGHTS, Running, table
+
+q = holdoutd.q
+
+
+def test_an_answer_is_a_float(ds: holdoutd.Dataset) -> None:
+    answer = ds.fraction("x > 0")
+    assert isinstance(answer, float) and answer.low is not None and answer.high is not None
+    assert answer.low <= answer <= answer.high and 0.5 in answer
+    assert math.isclose(answer * 2, 2 * answer.value)  # type: ignore[operator]
+    assert answer.cost.questions == 1 and answer.id.startswith("ans_") and answer.confidence == 0.95
+    again = ds.fraction(" 0.0 < x ")
+    assert again.replayed and again.raw == answer.raw and "no cost" in repr(again)
+    assert f"{answer:.3f}" == f"{float(answer):.3f}" and "at 95% for all 2000 questions" in repr(answer)
+    assert pickle.loads(pickle.dumps(answer)).raw == answer.raw
+
+
+def test_answers_that_are_many(ds: holdoutd.Dataset) -> None:
+    answer = ds.frequencies("origin")
+    assert math.isnan(answer) and answer.value is None
+    assert {"SFO", "OAK"} <= {i.of for i in answer.items} == set(answer.frame()["of"])
+    assert all(i.low is not None and i.low <= i.value <= i.high for i in answer)  # type: ignore[operator]
+    assert "SFO: " in repr(answer) and "<table>" in answer._repr_html_()
+
+
+def test_every_type_and_member(ds: holdoutd.Dataset, running: Running) -> None:
+    """Each example of the server's own document goes through the method of its type, member by member, and comes out the same.
+    Notices a type or a member that the client has not, and one that it writes otherwise. """
+    schemas = httpx.get(running.url + "/openapi.json").json()["components"]["schemas"]
+    types = [ref["$ref"].split("/")[-1] for ref in schemas["Query"]["oneOf"]]
+    assert len(types) == len(holdoutd.TYPES) >= 31
+    for name in types:
+        for example in schemas[name]["examples"]:
+            members = dict(example)
+            kind = members.pop("type")
+            assert getattr(q, kind)(**members) == example
+        accepted = set(schemas[name]["properties"]) - {"type"}
+        import inspect
+
+        assert set(inspect.signature(getattr(holdoutd.Questions, kind)).parameters) - {"self"} == accepted
+
+
+@pytest.mark.parametrize("make", [lambda f: f, pl.from_pandas, pa.Table.from_pandas, None], ids=["pandas", "polars", "pyarrow", "path"])
+def test_tables_come_back_as_they_came(server: holdoutd.Server, tmp_path: Path, make: Any) -> None:
+    kind = ["pandas", "polars", "pyarrow", "path"].index(getattr(make, "__name__", "path") if make is None else "path") if make is None else 0
+    frame = table(10 + (0 if make is None else hash(getattr(make, "__module__", "")) % 1000), 400)
+    given: Any = tmp_path / "t.parquet"
+    if make is None:
+        frame.to_parquet(given)
+    else:
+        given = make(frame)
+    ds = server.upload(given, holdout=0.25, questions=10)
+    training = ds.training()
+    if make is not None:
+        assert type(training).__module__.split(".")[0] == type(given).__module__.split(".")[0]
+    assert len(training) == ds.card.rows["training"] < 400 and kind >= 0
+    ds.save_training(tmp_path / "training.parquet")
+    assert len(pd.read_parquet(tmp_path / "training.parquet")) == len(training)
+
+
+def test_the_same_upload_is_the_same_holdout(server: holdoutd.Server) -> None:
+    frame = table(20, 400)
+    ds = server.upload(frame, name="again", holdout=0.25, questions=10)
+    ds.fraction("x > 0")
+    again = server.upload(frame, name="again", holdout=0.25, questions=10)
+    assert again.id == ds.id and again.budget.questions.left == 9
+    with pytest.raises(holdoutd.HoldoutExists, match="questions=11") as refused:
+        server.upload(frame, name="again", holdout=0.25, questions=11)
+    assert refused.value.holdout == ds.id
+    assert server.holdout("again").id == server.holdout(ds.id).id == ds.id
+    with pytest.raises(LookupError, match="no holdout 'agian'"):
+        server.holdout("agian")
+
+
+def test_a_table_that_was_split_before(server: holdoutd.Server) -> None:
+    frame = table(21, 400)
+    ds = server.upload(training=frame[:300], holdout_part=frame[300:], questions=10)
+    assert ds.card.rows["training"] == 300 and ds.card.rows["holdout"] == 100
+    with pytest.raises(TypeError, match="upload"):
+        server.upload()
+
+
+def test_errors_say_where(ds: holdoutd.Dataset) -> None:
+    with pytest.raises(holdoutd.QueryInvalid, match="did you mean x") as wrong:
+        ds.fraction("xx > 0")
+    assert wrong.value.pointer == "/of" and wrong.value.violations[0].column == 1
+    with pytest.raises(holdoutd.TooNarrow) as narrow:
+        ds.mean("x", range=(-5, 5), half_width=1e-7)
+    assert 1e-7 < narrow.value.least <= narrow.value.planned
+    with pytest.raises(ValueError, match="not finite"):
+        ds.mean("x", range=(0, math.inf))
+    with pytest.raises(TypeError, match="no table"):
+        ds.server.upload(3)
+    with pytest.raises(FileNotFoundError, match="nosuch"):
+        ds.server.upload("nosuch.parquet")
+
+
+def test_an_exhausted_budget(server: holdoutd.Server) -> None:
+    ds = server.upload(table(22, 400), questions=3, holdout=0.5)
+    with pytest.raises(holdoutd.BudgetExhausted) as spent:
+        ds.batch([q.fraction(f"x > {i}") for i in range(5)])
+    assert (spent.value.requested, spent.value.left, spent.value.affordable) == (5, 3, 3)
+    answers = ds.batch([q.fraction(f"x > {i}") for i in range(5)], partial=True)
+    assert [isinstance(a, holdoutd.Answer) for a in answers] == [True] * 3 + [False] * 2
+    assert "questions-exhausted" in repr(answers[4])
+    assert ds.budget.questions.left == 0 and ds.fraction("x > 0").replayed
+
+
+def test_keys(running: Running, server: holdoutd.Server, ds: holdoutd.Dataset) -> None:
+    made = server.new_key("bob")
+    bob = holdoutd.connect(running.url, key=made["secret"])
+    assert bob.holdout(ds.id).fraction("x > 0").replayed
+    with pytest.raises(holdoutd.NotAllowed):
+        bob.new_key("eve")
+    server.revoke_key(made["id"])
+    with pytest.raises(holdoutd.NotAllowed):
+        bob.holdout(ds.id)
+    assert any(k["id"] == made["id"] and k["revoked"] for k in server.keys())
+
+
+def test_one_idempotency_key_for_each_call(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:
+    """A reply that is lost is asked for again with the same key; another call has another. Notices a new key in each attempt."""
+    keys: list[str] = []
+    send = httpx.Client.send
+    lost = [True, False, False]
+
+    def losing(self: httpx.Client, request: httpx.Request, **kw: Any) -> httpx.Response:
+        reply = send(self, request, **kw)
+        if request.url.path.endswith("/queries"):
+            keys.append(request.headers["Idempotency-Key"])
+            if lost and lost.pop(0):
+                reply.close()
+                raise httpx.ReadError("the connection broke")
+        return reply
+
+    monkeypatch.setattr(httpx.Client, "send", losing)
+    server = holdoutd.Server(running.url, running.key)
+    ds = server.upload(table(23, 400), questions=5)
+    before = ds.budget.questions.left
+    ds.fraction("x > 0.5")
+    assert ds.budget.questions.left == before - 1 and keys[0] == keys[1]
+    ds.fraction("x > 0.6")
+    assert keys[2] != keys[1]
+
+
+def test_nothing_is_sent_again_that_cannot_help(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:
+    """A revoked key, a damaged holdout, a query that is wrong: one attempt. A busy server: several. """
+    for status, code, attempts in ((401, "unauthorized", 1), (503, "holdout-damaged", 1), (422, "invalid", 1), (503, "busy", 3), (429, "rate-limited", 3)):
+        seen = 0
+
+        def refusing(self: httpx.Client, request: httpx.Request, **kw: Any) -> httpx.Response:
+            nonlocal seen
+            seen += 1
+            return httpx.Response(status, json={"code": code, "detail": "no"}, request=request)  # noqa: B023
+
+        monkeypatch.setattr(httpx.Client, "send", refusing)
+        monkeypatch.setattr("time.sleep", lambda s: None)
+        with pytest.raises(holdoutd.ServerError) as e:
+            holdoutd.Server(running.url, "k", retries=2).holdouts()
+        assert (seen, e.value.code) == (attempts, code)
+
+
+def test_no_server() -> None:
+    with pytest.raises(holdoutd.ConnectionFailed, match="running"):
+        holdoutd.connect("http://127.0.0.1:1", key="hk_x", retries=0)
+
+
+def test_where_to_connect(running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments, then the environment, then the files that the server wrote. Notices an order that is another."""
+    for name in ("HOLDOUTD_URL", "HOLDOUTD_KEY", "HOLDOUTD_CONNECT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(holdoutd.NotConfigured, match="holdoutd serve"):
+        holdoutd.connect()
+    assert holdoutd.connect(running.data).url == running.url  # the server's own connect.json
+    (tmp_path / "holdoutd-data").symlink_to(running.data)
+    assert holdoutd.connect().url == running.url
+    monkeypatch.setenv("HOLDOUTD_URL", "http://127.0.0.1:1")
+    with pytest.raises(holdoutd.NotConfigured, match="HOLDOUTD_KEY"):
+        holdoutd.connect()
+    monkeypatch.setenv("HOLDOUTD_KEY", f"@{running.data / 'admin.key'}")
+    with pytest.raises(holdoutd.ConnectionFailed):
+        holdoutd.connect(retries=0)
+    assert holdoutd.connect(running.url).url == running.url
+
+
+def test_a_restart_keeps_everything(binary: Path, tmp_path: Path) -> None:
+    running = Running(binary, tmp_path / "data")
+    try:
+        ds = holdoutd.connect(running.url, key=running.key).upload(table(24, 400), questions=5)
+        first = ds.fraction("x > 0")
+        running.kill()
+        running.start()
+        again = ds.fraction("x > 0")
+        assert again.replayed and again.raw == first.raw and ds.budget.questions.left == 4
+        ds.save_ledger(tmp_path / "ledger.jsonl")
+        assert "ok" in subprocess.run([binary, "verify", tmp_path / "ledger.jsonl"], capture_output=True, text=True, check=True).stdout.lower()
+    finally:
+        running.kill()
+
+
+def test_the_asynchronous_twin(running: Running) -> None:
+    """Many questions at once through the asynchronous client: the same answers as through the other. Notices a twin that does not
+    say the same."""
+
+    async def asked() -> tuple[list[holdoutd.Answer], str]:
+        async with await holdoutd.aio.connect(running.url, key=running.key) as server:
+            ds = await server.upload(table(1), name="shared", holdout=0.5, questions=2000, tokens=50)
+            answers = await asyncio.gather(*(ds.fraction(f"x > {i / 10}") for i in range(10)))
+            batch = await ds.batch([q.mean("amount", range=(0, 20))])
+            assert len(await ds.history()) >= 11 and (await ds.budget()).questions.left < 2000
+            assert len(await ds.training()) == ds.card.rows["training"]
+            assert (await ds.explain(q.fraction("x > 0"))).answered
+            assert (await ds.plan()).recommended
+            with pytest.raises(holdoutd.QueryInvalid):
+                await ds.fraction("xx > 0")
+            return [*answers, *(a for a in batch if isinstance(a, holdoutd.Answer))], ds.id
+
+    answers, id = asyncio.run(asked())
+    ds = holdoutd.connect(running.url, key=running.key).holdout(id)
+    same = [*(ds.fraction(f"x > {i / 10}") for i in range(10)), ds.mean("amount", range=(0, 20))]
+    assert [a.raw for a in same] == [a.raw for a in answers]
+    import inspect
+
+    public = {n for n in dir(holdoutd.Dataset) if not n.startswith("_")} - {"plot", "cv", "scorer"}
+    assert public <= set(dir(holdoutd.aio.AsyncDataset)), "the twin lacks some"
+    for n in dir(holdoutd.Server):
+        if not n.startswith("_"):
+            assert inspect.signature(getattr(holdoutd.Server, n)).parameters.keys() == inspect.signature(getattr(holdoutd.aio.AsyncServer, n)).parameters.keys()
+
+
+def test_history_and_figures(ds: holdoutd.Dataset, tmp_path: Path) -> None:
+    ds.fraction("z > 0", note="before the meeting")
+    history = ds.history()
+    frame = history.frame()
+    assert len(frame) == len(history) and (frame["note"] == "before the meeting").any()
+    assert frame["questions"].sum() == 2000 - ds.budget.questions.left
+    assert isinstance(history.frame("polars"), pl.DataFrame)
+    assert "before the meeting" in history._repr_html_()
+    ds.plot().savefig(tmp_path / "forest.png")
+    ds.plan().plot().figure.savefig(tmp_path / "plan.png")
+    assert (tmp_path / "forest.png").stat().st_size > 5000
+    assert ds.plan(questions=10).raw["questions"] == 10 and "half-width" in ds.plan()._repr_html_()
+
+
+def test_screen_and_ttest(ds: holdoutd.Dataset) -> None:
+    assert {i.of for i in ds.screen("late")} == {"x", "z", "support tickets", "amount"}
+    assert ds.ttest("amount", ["late", "!late"], range=(0, 20)).p_value is not None
+    assert ds.ttest("late", ds.c.x > 0).verdict in ("yes", "undecided")
+
+
+def test_tls(binary: Path, tmp_path: Path) -> None:
+    """A server with a certificate of its own: refused by default, accepted with its file. Notices a client that does not verify."""
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", cert,
+         "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    running = Running(binary, tmp_path / "data", "--tls-cert", str(cert), "--tls-key", str(key))
+    try:
+        with pytest.raises(holdoutd.ConnectionFailed, match="(?i)certificate"):
+            holdoutd.connect(running.url, key=running.key, retries=0)
+        assert holdoutd.connect(running.url, key=running.key, verify=str(cert)).version()
+    finally:
+        running.kill()
+
+
+def test_large_uploads_show_progress(server: holdoutd.Server, capsys: pytest.CaptureFixture[str]) -> None:
+    server.upload(FLIGHTS, name="flights", questions=100, progress=True)
+    assert "uploading flights 100%" in capsys.readouterr().err
+
+
+def test_typed_and_clean() -> None:
+    """The whole package under mypy --strict and ruff."""
+    here = Path(__file__).resolve().parents[1]
+    for command in (["mypy", "src"], ["ruff", "check", "src", "tests"], ["ruff", "format", "--check", "src", "tests"]):
+        done = subprocess.run([sys.executable, "-m", *command], cwd=here, capture_output=True, text=True, env={**os.environ, "MYPY_CACHE_DIR": "/dev/null"})
+        assert done.returncode == 0, done.stdout + done.stderr
