@@ -1,7 +1,7 @@
 """Predictions of the same models on rows of the same shape, in turns: by holdoutd, which answers an accuracy question about them, and by the library that made them.
 
 Prints medians in nanoseconds a row, on one thread each. Eight columns of numbers; a logistic regression, boosting of 100 trees of depth 3, a forest
-of 100 trees of depth 6 and one of 20 trees of depth 10, exported by python/holdoutd_models.py. The libraries get a matrix of
+of 100 trees of depth 6 and one of 20 trees of depth 10, exported by python/src/holdoutd/models.py. The libraries get a matrix of
 doubles that is ready and without nulls, and only predict: holdoutd reads columns, checks for nulls and compares with the label.
 """
 
@@ -20,8 +20,8 @@ import sklearn
 import xgboost
 from sklearn import ensemble, linear_model
 
-sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python"))
-from holdoutd_models import export  # noqa: E402
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "python", "src"))
+from holdoutd.models import export  # noqa: E402
 
 ROWS = 200_000
 COLUMNS = [f"f{i}" for i in range(8)]

@@ -17,7 +17,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, RobustScaler, StandardScaler
 
-import holdoutd_models
+from holdoutd import models as exporter
 
 warnings.filterwarnings("ignore")
 rng = np.random.default_rng(5)
@@ -70,7 +70,7 @@ def tell(name, exported, predicted, rows, tolerance, scores):
 def check(name, model, columns=NUMBERS + TEXTS, label="late", tolerance=0.0, prepare=lambda t: t, scores=None, texts=None):
     """scores says how the library gives raw scores, which are compared instead of probabilities."""
     model.fit(prepare(data[columns]), data[label])
-    exported = holdoutd_models.export(model, list(prepare(data[columns]).columns), texts)
+    exported = exporter.export(model, list(prepare(data[columns]).columns), texts)
     rows = edges(exported)
     x = prepare(rows[columns])
     if scores:
@@ -81,7 +81,7 @@ def check(name, model, columns=NUMBERS + TEXTS, label="late", tolerance=0.0, pre
         predicted = model.predict_proba(x)
         predicted = predicted[:, 1] if predicted.shape[1] == 2 else predicted
     tell(name, exported, predicted, rows, tolerance, bool(scores))
-    return sum(n[1] == holdoutd_models.LARGEST for t in exported.get("trees", {}).get("trees", []) for n in t if isinstance(n, list) and isinstance(n[0], str))
+    return sum(n[1] == exporter.LARGEST for t in exported.get("trees", {}).get("trees", []) for n in t if isinstance(n, list) and isinstance(n[0], str))
 
 
 def categories(table):
@@ -163,7 +163,7 @@ refused = [
 ]
 for model, columns, want in refused:
     try:
-        holdoutd_models.export(model.fit(data[columns], data["late" if hasattr(model, "predict_proba") or hasattr(model, "voting") else "y"]), columns)
+        exporter.export(model.fit(data[columns], data["late" if hasattr(model, "predict_proba") or hasattr(model, "voting") else "y"]), columns)
     except ValueError as e:
         if want not in str(e):
             sys.exit(f"{model} is refused without a word of {want}: {e}")

@@ -22,11 +22,11 @@ func TestModelEdges(t *testing.T) {
 	if python == "" {
 		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
 	}
-	exporter, err := filepath.Abs("../python")
+	exporter, err := filepath.Abs("../python/src")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, read := range []string{"model_edges.py", "../python/holdoutd_models.py"} { // go test then knows what the result is of
+	for _, read := range []string{"model_edges.py", "../python/src/holdoutd/models.py"} { // go test then knows what the result is of
 		if _, err := os.ReadFile(read); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from holdoutd_models import export
+from holdoutd.models import export
 from server import FLIGHTS, GRID, URL, api, ask, check_page, create, items, near
 
 warnings.filterwarnings("ignore", "X does not have valid feature names|X has feature names")

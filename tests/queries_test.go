@@ -32,7 +32,7 @@ func compared(t *testing.T, name string) {
 		args = append(args, "--update")
 	}
 	cmd := exec.CommandContext(t.Context(), python, args...)
-	cmd.Env = append(os.Environ(), "PYTHONPATH=../python", "OMP_NUM_THREADS=1") // threads that wait for each other take longer
+	cmd.Env = append(os.Environ(), "PYTHONPATH=../python/src", "OMP_NUM_THREADS=1") // threads that wait for each other take longer
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil || !bytes.HasSuffix(bytes.TrimSpace(out), []byte(" OK")) {

@@ -50,16 +50,22 @@ func (f *serveFlags) demo(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
+	forget := func() {}
+	defer func() { forget() }()
 	return f.serve(cmd.Context(), logger, func(ctx context.Context, s *holdout.Service, addr net.Addr) error {
 		key, id, err := prepareDemo(ctx, s, f.data)
 		if err != nil {
 			return err
 		}
-		scheme := "http://"
-		if f.tls.enabled() {
-			scheme = "https://"
+		url := urlOf(addr, f.tls.enabled())
+		absolute, err := filepath.Abs(filepath.Join(f.data, "admin.key"))
+		if err != nil {
+			return err
 		}
-		printDemo(cmd.OutOrStdout(), scheme+addr.String(), key, id)
+		// A demo without a home, as in a container, is found by what it prints.
+		forget, err = tellUser(connection{URL: url, KeyFile: absolute})
+		found := err == nil
+		printDemo(cmd.OutOrStdout(), url, key, id, found)
 		return nil
 	})
 }
@@ -93,7 +99,11 @@ func prepareDemo(ctx context.Context, s *holdout.Service, dir string) (key, id s
 	return key, card.ID, err
 }
 
-func printDemo(w io.Writer, url, key, id string) {
+func printDemo(w io.Writer, url, key, id string, found bool) {
+	connect := "holdoutd.connect()"
+	if !found {
+		connect = fmt.Sprintf("holdoutd.connect(%q, key=%q)", url, key)
+	}
 	ask := func(path, body string) string {
 		line := fmt.Sprintf("curl -s %s/v1/holdouts/%s%s -H 'Authorization: Bearer %s'", url, id, path, key)
 		if body != "" {
@@ -111,6 +121,12 @@ Ask for the fraction of flights that came late, with an interval that holds for 
 
   %s
 
+The same in Python, after pip install ./python from a clone of the project:
+
+  import holdoutd
+  ds = %s.holdout(%q)
+  ds.fraction("delay > 15")
+
 Then try
   the same again: the same bytes, at no cost
   a mean in a part:  -d '{"type":"mean","of":"delay","range":[-60,180],"where":"origin == \"SFO\""}'
@@ -124,7 +140,7 @@ This data set is public: whoever has the whole file needs no holdout, and is out
 are alike; the holdout's card warns of it. Ctrl-C ends the demo.
 
 `, url, key, id,
-		ask("/queries", `{"type":"fraction","of":"delay > 15"}`),
+		ask("/queries", `{"type":"fraction","of":"delay > 15"}`), connect, demoSettings.Name,
 		ask("/queries/explain", `{"type":"mean","of":"delay","range":[-60,180]}`),
 		ask("/budget", ""), url)
 }

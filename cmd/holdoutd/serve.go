@@ -99,6 +99,7 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the HTTP interface",
 		Long: `Serves the HTTP interface from one data directory. The first start writes an admin key to DIR/admin.key (mode 0600).
+DIR/connect.json tells clients on this machine where the server is; Python's holdoutd.connect() reads it.
 When it can answer it logs one line "listening" with its address. SIGINT or SIGTERM finishes what was accepted; a second
 one exits at once.`,
 		Args: cobra.NoArgs,
@@ -169,6 +170,9 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 		if err := ready(ctx, service, listener.Addr()); err != nil {
 			return err
 		}
+	}
+	if err := tellOf(f.data, connection{URL: urlOf(listener.Addr(), f.tls.enabled()), KeyFile: "admin.key"}); err != nil {
+		logger.Warn("clients on this machine will not find the server by its data directory", "error", err)
 	}
 	handler := api.New(service, api.Options{Logger: logger, Limits: f.limits, Metrics: api.MetricsAccess(f.metrics), Version: version()})
 	logger.Info("listening", "addr", listener.Addr().String(), "data", f.data, "version", version(), "tls", f.tls.enabled())

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -250,17 +251,26 @@ func TestDemo(t *testing.T) {
 		t.Fatal("there is no curl, which the printed lines are for: install it")
 	}
 	tmp := t.TempDir()
+	settings := t.TempDir()
 	printed, err := os.Create(filepath.Join(t.TempDir(), "stdout"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer printed.Close()
 	cmd := exec.Command(binary, "demo", "--addr", "127.0.0.1:0", "--log", "json")
-	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "XDG_CONFIG_HOME="+settings)
 	cmd.Stdout = printed
 	p := startProcess(t, cmd) // it listens after it has printed
 	if left, err := os.ReadDir(tmp); err != nil || len(left) != 1 {
 		t.Errorf("the demo's directory: %v %v", left, err)
+	}
+	told, err := os.ReadFile(filepath.Join(settings, "holdoutd", "connect.json"))
+	var c connection
+	if err := errors.Join(err, json.Unmarshal(told, &c)); err != nil || !strings.HasPrefix(c.URL, "http://127.0.0.1:") {
+		t.Errorf("where clients find the demo: %s %v", told, err)
+	}
+	if key, err := os.ReadFile(c.KeyFile); err != nil || !strings.HasPrefix(string(key), "hk_") {
+		t.Errorf("the key that clients find: %v", err)
 	}
 	out, err := os.ReadFile(printed.Name())
 	if err != nil {
@@ -285,5 +295,8 @@ func TestDemo(t *testing.T) {
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("the demo left %v %v", left, err)
+	}
+	if left, err := os.ReadDir(filepath.Join(settings, "holdoutd")); err != nil || len(left) > 0 {
+		t.Errorf("the demo left %v in the user's settings (%v)", left, err)
 	}
 }

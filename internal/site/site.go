@@ -67,7 +67,7 @@ var groups = []struct {
 func URL(file string) string {
 	name := strings.TrimPrefix(file, "docs/")
 	if path.Ext(name) != ".md" {
-		return Root + "/" + strings.TrimPrefix(name, "python/")
+		return Root + "/" + strings.TrimPrefix(name, "python/src/holdoutd/")
 	}
 	name = strings.ToLower(strings.TrimSuffix(name, ".md"))
 	if folder, last := path.Split(name); last == "readme" && folder != "" {

@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import holdoutd
 import httpx
 import numpy as np
 import pandas as pd
 import pytest
+
+import holdoutd
 
 ROOT = Path(__file__).resolve().parents[2]
 FLIGHTS = ROOT / "experiments" / "data" / "flights-100k.parquet"
@@ -88,7 +89,7 @@ def table(seed: int, rows: int = 4000) -> pd.DataFrame:
             "z": z,
             "support tickets": rng.integers(0, 5, rows),
             "late": rng.random(rows) < 1 / (1 + np.exp(-1.5 * x + z)),
-            "origin": rng.choice(["SFO", "OAK", "it's \"far\"\\"], rows),
+            "origin": rng.choice(["SFO", "OAK", 'it\'s "far"\\'], rows),
             "amount": 10 + 3 * x + rng.normal(size=rows),
             "day": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 300 * 86400, rows), unit="s"),
         }

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 
-import holdoutd
 import numpy as np
 import pytest
-
 from conftest import table
+
+import holdoutd
 
 
 def canonical(ds: holdoutd.Dataset, of: object) -> str:
@@ -25,10 +25,10 @@ def canonical(ds: holdoutd.Dataset, of: object) -> str:
         (lambda c: c.x - (c.z - 1) > 0, "x - (z - 1) > 0"),
         (lambda c: c.x - c.z - 1 > 0, "x - z - 1 > 0"),
         (lambda c: 2 / (c.x * c.z) < -c.x, "2 / (x * z) < -x"),
-        (lambda c: -(-c.x) > 0, "-(-x) > 0"),
+        (lambda c: -(-c.x) > 0, "-(-x) > 0"),  # noqa: B002
         (lambda c: abs(c.x).sqrt() + c.x.clamp(0, 1).exp() >= 2.5, "sqrt(abs(x)) + exp(clamp(x, 0, 1)) >= 2.5"),
         (lambda c: c["support tickets"] == 2, 'col("support tickets") == 2'),
-        (lambda c: c.origin == "it's \"far\"\\", r"""origin == 'it\'s "far"\\'"""),
+        (lambda c: c.origin == 'it\'s "far"\\', r"""origin == 'it\'s "far"\\'"""),
         (lambda c: c.origin.starts_with("S") | c.origin.contains("a\nb"), r"origin.startsWith('S') || origin.contains('a\nb')"),
         (lambda c: c.x.is_null(), "x == null"),
         (lambda c: c.late & (c.x != None), "late && x != null"),  # noqa: E711

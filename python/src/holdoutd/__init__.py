@@ -10,6 +10,7 @@ The server keeps the holdout secret and answers with intervals that hold for all
 computed here.
 """
 
+from importlib.metadata import PackageNotFoundError as _PackageNotFoundError
 from importlib.metadata import version as _version
 from typing import Any
 
@@ -44,7 +45,10 @@ class _Queries(Questions[dict[str, Any]]):
 
 
 q = _Queries()
-__version__ = _version("holdoutd")
+try:
+    __version__ = _version("holdoutd")
+except _PackageNotFoundError:  # run from its source
+    __version__ = "0"
 
 __all__ = [
     "TYPES",

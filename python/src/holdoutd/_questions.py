@@ -170,8 +170,9 @@ class Questions(ABC, Generic[R]):
         promise: Mapping[str, Any] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The number of holdout rows for which a condition holds: the fraction times the number of units. Where units
-        have several rows, each unit counts by the share of its rows.
+        r"""The number of holdout rows for which a condition holds: the fraction times the number of the holdout's rows,
+        which is public. Where units have several rows it is the fraction with "weight":"row": every row has one vote,
+        but no unit more than the card's largest_unit, and it costs one more question, under guess_and_check none.
 
         Args:
             note: a remark of your own; it is kept in your history and does not change the query
@@ -202,8 +203,10 @@ class Questions(ABC, Generic[R]):
         promise: Mapping[str, Any] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The sum of a number over the holdout, each value clamped to a range: the mean times the number of units.
-        Nulls, and rows for which where does not hold, add nothing.
+        r"""The sum of a number over the rows of the holdout, each value clamped to a range. Nulls, and rows for which
+        where does not hold, add nothing. It is the mean times the number of the holdout's rows, which is public. Where
+        units have several rows it is the mean with "weight":"row": every row has one vote, but no unit more than the
+        card's largest_unit, and it costs one more question, under guess_and_check none.
 
         Args:
             of: the number to add up: a row expression

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import ssl
 import uuid
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
@@ -77,6 +78,11 @@ class Reply:
 
     def json(self) -> Any:
         return json.loads(self.content)
+
+
+def verification(verify: bool | str | ssl.SSLContext) -> bool | ssl.SSLContext:
+    """What httpx takes of verify: a path is of the authorities that are trusted."""
+    return ssl.create_default_context(cafile=verify) if isinstance(verify, str) else verify
 
 
 def dumps(value: Any) -> str:

@@ -57,7 +57,11 @@ class AsyncServer:
         self.url = url.rstrip("/")
         self._retries = retries
         self._http = httpx.AsyncClient(
-            base_url=self.url, headers={"Authorization": f"Bearer {key}"}, verify=verify, cert=cert, timeout=timeout
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {key}"},
+            verify=_wire.verification(verify),
+            cert=cert,
+            timeout=timeout,
         )
 
     def __repr__(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from ._view import History, Plan
 from .answers import Answer, Budget, Explanation, NotAsked
 
 T = TypeVar("T")
-Verify = Union[bool, str, Any]
+Verify = Union[bool, str, ssl.SSLContext]
 
 TIMEOUT = httpx.Timeout(120.0, connect=10.0)  # seconds; the server itself gives up after a minute
 
@@ -63,7 +64,13 @@ class Server:
     ):
         self.url = url.rstrip("/")
         self._retries = retries
-        self._http = httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {key}"}, verify=verify, cert=cert, timeout=timeout)
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {key}"},
+            verify=_wire.verification(verify),
+            cert=cert,
+            timeout=timeout,
+        )
 
     def __repr__(self) -> str:
         return f"<holdoutd server {self.url}>"

@@ -1,6 +1,6 @@
 """Writes models of scikit-learn, XGBoost and LightGBM as JSON that holdoutd reads (docs/MODELS.md).
 
-    from holdoutd_models import export
+    from holdoutd.models import export
 
     forest = RandomForestClassifier(max_depth=8).fit(training[["distance", "hour"]], training.delay > 15)
     query = {"type": "accuracy", "label": "delay > 15", "model": export(forest, ["distance", "hour"])}
