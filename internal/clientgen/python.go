@@ -25,11 +25,11 @@ type querySchema struct {
 
 type memberSchema struct {
 	schema
-	Const     string        `json:"const"`
-	MaxLength int           `json:"maxLength"`
-	MinItems  int           `json:"minItems"`
-	MaxItems  int           `json:"maxItems"`
-	Items     *memberSchema `json:"items"`
+	Const     string          `json:"const"`
+	MaxLength int             `json:"maxLength"`
+	MinItems  int             `json:"minItems"`
+	MaxItems  int             `json:"maxItems"`
+	Items     *memberSchema   `json:"items"`
 	OneOf     []*memberSchema `json:"oneOf"`
 }
 
