@@ -412,7 +412,11 @@ type Explanation struct {
 
 	Regret   *float64 `json:"regret,omitempty"`   // of a selection like that: the best candidate is at most so much better
 	Selected string   `json:"selected,omitempty"` // what the training part would select
-	Verdict  string   `json:"verdict,omitempty"`  // what an answer like the training part would decide
+
+	// the expressions of the query that can be null or clamped, with what shares of the training part are
+	Values []Watched `json:"values,omitempty"`
+
+	Verdict string `json:"verdict,omitempty"` // what an answer like the training part would decide
 }
 
 // Promised is a promise about the holdout: its bound in the query's own units, and whether it held.
@@ -445,6 +449,23 @@ type Foreseen struct {
 	AtMost           float64  `json:"at_most,omitempty"`      // the answer about the holdout is at most so much
 	Disagreement     float64  `json:"disagreement,omitempty"` // the mean distance of the values from 0 is at most so much
 	Variance         float64  `json:"variance,omitempty"`     // the variance of the values over the units is at most so much
+}
+
+// Watched is an expression of a query whose values may count as others than a reader takes them for, with the shares
+// of the training part.
+type Watched struct {
+	Of string `json:"of"` // the expression
+
+	// the share of the training part's rows that are asked about in which it is null, or a condition in it compares a
+	// null
+	Null float64 `json:"null"`
+
+	Below float64 `json:"below"` // the share that is below the range, and counts as its low end
+	Above float64 `json:"above"` // the share that is above the range, and counts as its high end
+
+	// round numbers between which nearly all values of the training part lie, at most one in two hundred being below and
+	// as many above; where the declared range cuts off more, or is much wider
+	SuggestedRange []float64 `json:"suggested_range,omitempty"`
 }
 
 // PlanRequest is what a plan is asked for: n units, and a number of questions or a half-width in units of a row

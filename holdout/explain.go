@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -58,6 +59,9 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	if _, e.Answered, err = s.ledger.Answer(ctx, id, e.Query); err != nil {
 		return e, s.ledgerError(err)
 	}
+	if err := h.watch(ctx, &e, plan); err != nil {
+		return e, err
+	}
 	training, err := session.TrainingSums(ctx, plan, h.training)
 	if err != nil {
 		return e, scanError(err)
@@ -77,6 +81,27 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		return e, nil
 	}
 	return e, h.foresee(&e, asked, state, training)
+}
+
+// watch says what shares of the values count as others than a reader may take them for, and suggests ranges.
+func (h *opened) watch(ctx context.Context, e *Explanation, plan *queries.Plan) error {
+	if h.training == nil {
+		return nil
+	}
+	values, warnings, err := h.session.Watch(ctx, plan, h.training)
+	if err != nil {
+		return scanError(err)
+	}
+	for i, spreads := range session.Spreads(plan, values) {
+		if err := need(ctx, h.trainingWork(rowfn.Batch{Functions: spreads.Functions()})); err != nil {
+			return err
+		}
+		if err := values[i].Suggest(ctx, spreads, h.training); err != nil {
+			return scanError(err)
+		}
+	}
+	e.Values, e.Warnings = values, append(e.Warnings, warnings...)
+	return nil
 }
 
 // foresee says the half-width that an answer now would get, about what the training part says, and whether it tells anything;

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -301,4 +303,40 @@ func (t trainingPart) Texts(column string) []string {
 		return nil // the scan that follows meets the same damage, and says so
 	}
 	return texts
+}
+
+// Column implements queries.TrainingPart: what the card says of the column.
+func (t trainingPart) Column(name string) (queries.ColumnFacts, bool) {
+	for _, c := range t.holdout.card.Columns {
+		if c.Name != name {
+			continue
+		}
+		facts := queries.ColumnFacts{Nulls: c.Nulls, Low: math.Inf(1), High: math.Inf(-1)}
+		if c.Min != nil && c.Max != nil {
+			facts.Low, facts.High = *c.Min, *c.Max
+		}
+		return facts, true
+	}
+	return queries.ColumnFacts{}, false
+}
+
+// Numbers implements queries.TrainingPart.
+func (t trainingPart) Numbers(column string, most int) (values []float64) {
+	c, ok := t.holdout.trainingTable.Lookup(column)
+	if !ok || c.Kind != dataset.Number {
+		return nil
+	}
+	seen := map[float64]bool{}
+	if err := dataset.Guarded(func() {
+		for _, x := range c.Numbers {
+			if x == x && !seen[x] {
+				if seen[x] = true; len(seen) > most {
+					return
+				}
+			}
+		}
+	}); err != nil || len(seen) > most { // the scan that follows meets the same damage, and says so
+		return nil
+	}
+	return slices.Sorted(maps.Keys(seen))
 }

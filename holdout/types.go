@@ -113,6 +113,7 @@ type (
 	Item   = session.Item
 
 	Warning = session.Warning
+	Watched = session.Watched
 )
 
 // Reasons why an item of a batch was not asked; such an item costs nothing.
@@ -160,6 +161,7 @@ type Explanation struct {
 	Regret    *float64        `json:"regret,omitempty" doc:"of a selection like that: the best candidate is at most so much better"`
 	Verdict   queries.Verdict `json:"verdict,omitempty" doc:"what an answer like the training part would decide"`
 	Bound     string          `json:"bound,omitempty" doc:"the theorem"`
+	Values    []Watched       `json:"values,omitempty" doc:"the expressions of the query that can be null or clamped, with what shares of the training part are"`
 	Answered  bool            `json:"answered" doc:"whether asking would be a replay, at no cost"`
 	Warnings  []Warning       `json:"warnings"`
 }

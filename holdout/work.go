@@ -2,6 +2,7 @@ package holdout
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries"
@@ -38,11 +39,12 @@ func (h *opened) trainingWork(batch rowfn.Batch) Work {
 // heldWork is what a compiled plan holds until the reply.
 func heldWork(p *queries.Plan) Work {
 	nodes := map[*rowfn.Node]bool{}
-	for i := range p.Functions {
-		collect(nodes, p.Functions[i].Value)
-		collect(nodes, p.Functions[i].Where)
+	watched := session.WatchedBy([]*queries.Plan{p}).Functions
+	for _, f := range slices.Concat(p.Functions, watched) {
+		collect(nodes, f.Value)
+		collect(nodes, f.Where)
 	}
-	return Work{Bytes: functionMemory*int64(len(p.Functions)) + nodeMemory*int64(len(nodes))}
+	return Work{Bytes: functionMemory*int64(len(p.Functions)+len(watched)) + nodeMemory*int64(len(nodes))}
 }
 
 // collect adds the nodes of a tree that are not counted yet.
@@ -65,6 +67,9 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 		w = w.plus(h.trainingWork(batch))
 	} else if suggested := suggesting(plans); len(suggested) > 0 {
 		w = w.plus(h.trainingWork(h.passOf(suggested)))
+	}
+	if watched := session.WatchedBy(plans); len(watched.Functions) > 0 {
+		w = w.plus(h.trainingWork(watched))
 	}
 	if holdout {
 		e := engine.EstimateBatch(batch, h.holdoutShape)

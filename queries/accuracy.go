@@ -32,6 +32,7 @@ func (q *accuracy) members() []member {
 	return append(append(q.prediction.members(labelDoc),
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
 		optional("where", expression{&q.Where}, whereDoc),
+		q.prediction.skipping(),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		q.bearing.member(),
 	), q.Guess.members()...)
@@ -41,6 +42,7 @@ func (q *accuracy) guess() *guess { return &q.Guess }
 
 func (q *accuracy) rules(v *violations, pointer string) {
 	q.prediction.rules(v, pointer)
+	q.leavesOut(v, pointer, &q.Where)
 	q.Guess.rules(v, pointer, Range{Low: 0, High: 1})
 }
 
@@ -53,5 +55,6 @@ func (q *accuracy) compile(c *compiler) *Plan {
 	p := shape.Average(RowFunction{Value: right, Lo: 0, Hi: 1}, where, c.rowVotes(q.Weight))
 	c.sayAverage(p, "accuracy of "+said, "1 where "+said+", else 0", q.Where, q.Weight)
 	p.Words.Null, p.Fitted = conditionNull, true
+	c.watch(p, q.Label, nil, Range{}, where, countsAsNoLabel)
 	return p
 }

@@ -58,6 +58,7 @@ func (q *argmax) rules(v *violations, pointer string) {
 
 func (q *argmax) compile(c *compiler) *Plan {
 	var functions []RowFunction
+	var plans []*Plan
 	var r Range
 	var said []string
 	null := ""
@@ -78,7 +79,7 @@ func (q *argmax) compile(c *compiler) *Plan {
 			said = append(said, one.Words.Functions[0])
 		}
 		null = one.Words.Null
-		functions = append(functions, f)
+		functions, plans = append(functions, f), append(plans, one)
 	}
 	if len(c.list) > 0 || c.failed != nil {
 		return nil
@@ -95,6 +96,7 @@ func (q *argmax) compile(c *compiler) *Plan {
 		names[i] = q.name(i)
 	}
 	p := shape.Selection{Names: names, Range: r, Least: q.Least, Questions: int64(orZero(q.Questions))}.Plan(functions)
+	p.Values = shape.ValuesAmong(nil, plans...)
 	p.Words = Description{
 		Functions: said,
 		Combine: fmt.Sprintf("the candidate with the %s mean of %d. Where the mechanism selects among all of them at once it is one question and the regret is its bound; "+

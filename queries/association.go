@@ -57,6 +57,7 @@ type association struct {
 	bearing
 	Guess    guess
 	standard bool // correlation
+	skip     bool
 }
 
 func newAssociation(standard bool) *association {
@@ -70,6 +71,7 @@ func (q *association) members() []member {
 		required("range_x", rangeForm{&q.RangeX}, "[low, high]: values of x are clamped to it"),
 		required("range_y", rangeForm{&q.RangeY}, "[low, high]: values of y are clamped to it"),
 		optional("where", expression{&q.Where}, whereDoc),
+		optional("null", skipForm{&q.skip}, skipPair),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		optional("form", choice{&q.Form, []string{formClipped, formExact}}, "clipped: the mean of clipped products; exact: from all moments"),
 		optional("clip", clipForm{&q.Clip}, "the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip"),
@@ -88,6 +90,7 @@ func (q *association) members() []member {
 func (q *association) guess() *guess { return &q.Guess }
 
 func (q *association) rules(v *violations, pointer string) {
+	leaveOut(v, pointer, &q.skip, &q.Where, q.X, q.Y)
 	q.Guess.rules(v, pointer, Range{Low: -q.Clip, High: q.Clip})
 	for _, m := range q.Guess.members() {
 		if q.Form == formExact && m.form.canonical() != nil {
@@ -120,10 +123,15 @@ func (q *association) compile(c *compiler) *Plan {
 	if x == nil || y == nil || len(c.list) > 0 {
 		return nil
 	}
+	p, counts := (*Plan)(nil), "count as the low end of the range"
 	if q.Form == formExact {
-		return q.exact(c, rowfn.OrElse(x, q.RangeX.Low), rowfn.OrElse(y, q.RangeY.Low), where)
+		p = q.exact(c, rowfn.OrElse(x, q.RangeX.Low), rowfn.OrElse(y, q.RangeY.Low), where)
+	} else {
+		p, counts = q.clipped(c, x, y, where), "count as a product of 0"
 	}
-	return q.clipped(c, x, y, where)
+	c.watch(p, q.X, x, q.RangeX, where, counts)
+	c.watch(p, q.Y, y, q.RangeY, where, counts)
+	return p
 }
 
 // score is a number with the center and the scale of its z-score.

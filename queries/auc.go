@@ -43,11 +43,13 @@ func (q *auc) members() []member {
 		optional("edges", binEdges{&q.Edges}, fmt.Sprintf("the edges of the bins of the prediction, after its link: 1 to %d rising numbers; a bin is (e, e'] for neighbours", MaxAUCBins-1)),
 		optional("bins", orElseForm{number{into: &q.Bins}, DefaultAUCBins}, fmt.Sprintf("how many bins to make of the training part's scores, 2 to %d; default: %d", MaxAUCBins, DefaultAUCBins)),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs one more question where bins do"),
+		q.prediction.skipping(),
 	)
 }
 
 func (q *auc) rules(v *violations, pointer string) {
 	q.prediction.rules(v, pointer)
+	q.leavesOut(v, pointer, &q.Where)
 	if q.Bins != nil && (*q.Bins != math.Floor(*q.Bins) || *q.Bins < 2 || *q.Bins > MaxAUCBins) {
 		v.add(pointer+"/bins", fmt.Sprintf("must be a whole number from 2 to %d", MaxAUCBins))
 	}
@@ -63,6 +65,7 @@ func (q *auc) compile(c *compiler) *Plan {
 	}
 	plan := shape.CurveOf(above, label, where, c.grouped)
 	q.say(c, plan, edges)
+	c.watch(plan, q.Label, nil, Range{}, where, countsAsNoLabel)
 	return plan
 }
 

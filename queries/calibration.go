@@ -40,7 +40,13 @@ func (q *calibration) members() []member {
 	return append(q.prediction.members("the truth: a condition"),
 		optional("edges", orElseEdges{edgesForm{&q.Edges}, tenths()}, fmt.Sprintf("rising numbers, 2 to %d of them: bins are [a, b) for neighbours, the last one [a, b]; default: tenths", MaxEdges)),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds are in a bin; costs nothing more"),
+		q.prediction.skipping(),
 	)
+}
+
+func (q *calibration) rules(v *violations, pointer string) {
+	q.prediction.rules(v, pointer)
+	q.leavesOut(v, pointer, &q.Where)
 }
 
 func (q *calibration) compile(c *compiler) *Plan {
@@ -51,6 +57,7 @@ func (q *calibration) compile(c *compiler) *Plan {
 	}
 	plan := shape.BinsOf(p.number(), q.Edges, label, where, c.grouped)
 	q.say(c, plan, len(q.Edges)-1)
+	c.watch(plan, q.Label, nil, Range{}, where, countsAsNoLabel)
 	return plan
 }
 

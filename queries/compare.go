@@ -76,6 +76,7 @@ func (q *comparison) compile(c *compiler) *Plan {
 	text := fmt.Sprintf("b - a, with a the %s and b the %s", a.Words.Functions[0], b.Words.Functions[0])
 	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
 	q.decide(p, "Both means by themselves would cost one question more")
+	p.Values = shape.ValuesAmong(where, a, b)
 	p.Words.Null = "a: " + a.Words.Null + "; b: " + b.Words.Null
 	return p
 }
@@ -150,6 +151,7 @@ func (q *comparison) areas(c *compiler, a, b *auc) *Plan {
 		p.Checks.Words = shape.CheckWords{Functions: []string{"b: " + one.Checks.Words.Functions[0], "a: " + two.Checks.Words.Functions[0], "1 in rows above an edge of b and an edge of a, for each pair of edges", "the same in rows without the label"},
 			Instead: p.Words.Combine, Combine: "of all pairs of a row with the label and one without, how much more often b's score of the first is higher than a's, from the numbers of rows in each pair of bins, as one question; rows are taken to be alike"}
 	}
+	c.watch(p, a.Label, nil, Range{}, where, countsAsNoLabel)
 	q.decide(p, "Both areas by themselves would cost two questions, under mechanisms that do not check statistics as much as together")
 	return p
 }

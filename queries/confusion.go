@@ -33,7 +33,13 @@ func (q *confusion) members() []member {
 	return append(q.prediction.members(labelDoc),
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question, under guess_and_check none"),
+		q.prediction.skipping(),
 	)
+}
+
+func (q *confusion) rules(v *violations, pointer string) {
+	q.prediction.rules(v, pointer)
+	q.leavesOut(v, pointer, &q.Where)
 }
 
 func (q *confusion) compile(c *compiler) *Plan {
@@ -54,5 +60,6 @@ func (q *confusion) compile(c *compiler) *Plan {
 	p := shape.SharesOf(all, where, c.grouped)
 	c.sayShares(p, all, q.Where, "the share of rows with each pair of "+q.Label.Canonical()+" and the class of "+q.name())
 	p.Words.Null = conditionNull
+	c.watch(p, q.Label, nil, Range{}, where, countsAsNoLabel)
 	return p
 }

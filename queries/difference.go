@@ -29,6 +29,7 @@ type difference struct {
 	Between []*expr.Syntax
 	Where   *expr.Syntax
 	Null    *float64
+	skip    bool
 	Guess   guess
 }
 
@@ -40,7 +41,7 @@ func (q *difference) members() []member {
 		optional("range", optionalRange{&q.Range}, "[low, high] of a number: values are clamped to it; a condition has none"),
 		required("between", conditions{&q.Between, 1, 2}, "the first group and the second: conditions. With one condition the second group is all other rows"),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
-		optional("null", number{into: &q.Null}, "what a null value of a number counts as; default: the low end of the range"),
+		optional("null", skipping{number{into: &q.Null}, &q.skip}, nullDoc),
 	}, q.Guess.members()...)
 }
 
@@ -51,6 +52,7 @@ func (q *difference) rules(v *violations, pointer string) {
 	if q.Null != nil && *q.Null == q.Range.Low { // the default has one spelling
 		q.Null = nil
 	}
+	leaveOut(v, pointer, &q.skip, &q.Where, q.Of)
 	q.Guess.rules(v, pointer, differences(q.Range))
 }
 
@@ -82,6 +84,7 @@ func (q *difference) compile(c *compiler) *Plan {
 	}
 	p := shape.ContrastOf(f, first, others, c.grouped)
 	q.say(c, p, text, f.Null)
+	c.watch(p, q.Of, f.Value, q.Range, where, countsAs(f.Null))
 	return p
 }
 

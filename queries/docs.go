@@ -4,7 +4,6 @@ package queries
 
 const (
 	rangeDoc = "[low, high]: values are clamped to it; the narrower it is, the narrower the interval"
-	nullDoc  = "what a null value counts as; default: the low end of the range"
 )
 
 const (

@@ -318,33 +318,6 @@ func (f defaultZero) schema() map[string]any {
 	return s
 }
 
-// nullForm is the member "null": absent where it says the default, the low end of the range.
-type nullForm struct {
-	number
-	in *Range
-}
-
-func (f nullForm) canonical() any {
-	if *f.into != nil && **f.into == f.in.Low {
-		return nil
-	}
-	return f.number.canonical()
-}
-
-func nullRule(v *violations, pointer string, null *float64, r Range) {
-	if null != nil && r.Valid() && !r.Contains(*null) {
-		v.add(pointer+"/null", "must lie in the range")
-	}
-}
-
-// orLow is what a null counts as.
-func orLow(null *float64, r Range) float64 {
-	if null != nil {
-		return *null
-	}
-	return r.Low
-}
-
 // truth is true or false; false is the default.
 type truth struct{ into *bool }
 

@@ -27,6 +27,7 @@ type groups struct {
 	Values []string
 	Where  *expr.Syntax
 	Null   *float64
+	skip   bool
 }
 
 func (q *groups) members() []member {
@@ -36,11 +37,14 @@ func (q *groups) members() []member {
 		required("by", expression{&q.By}, "a text column"),
 		optional("values", textsForm{&q.Values}, valuesDoc),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
-		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
+		optional("null", nullForm{skipping{number{into: &q.Null}, &q.skip}, &q.Range}, nullDoc),
 	}
 }
 
-func (q *groups) rules(v *violations, pointer string) { nullRule(v, pointer, q.Null, q.Range) }
+func (q *groups) rules(v *violations, pointer string) {
+	nullRule(v, pointer, q.Null, q.Range)
+	leaveOut(v, pointer, &q.skip, &q.Where, q.Of)
+}
 
 func (q *groups) leastItems() int { return len(q.Values) }
 
@@ -54,6 +58,7 @@ func (q *groups) compile(c *compiler) *Plan {
 	f := RowFunction{Value: x, Lo: q.Range.Low, Hi: q.Range.High, Null: null}
 	p := shape.GroupsOf(f, categories, where, c.grouped)
 	q.say(c, p, categories, null)
+	c.watch(p, q.Of, x, q.Range, where, countsAs(null))
 	return p
 }
 

@@ -33,6 +33,7 @@ type kendall struct {
 	EdgesX, EdgesY []float64
 	Bins           *float64
 	Where          *expr.Syntax
+	skip           bool
 }
 
 func (q *kendall) members() []member {
@@ -43,10 +44,12 @@ func (q *kendall) members() []member {
 		optional("edges_y", binEdges{&q.EdgesY}, "the same of y"),
 		optional("bins", orElseForm{number{into: &q.Bins}, DefaultTauBins}, fmt.Sprintf("how many bins to make of the training part's values, where edges are not declared, 2 to %d; default: %d", MaxTauBins, DefaultTauBins)),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
+		optional("null", skipForm{&q.skip}, skipPair),
 	}
 }
 
 func (q *kendall) rules(v *violations, pointer string) {
+	leaveOut(v, pointer, &q.skip, &q.Where, q.X, q.Y)
 	if q.Bins != nil && (*q.Bins != math.Floor(*q.Bins) || *q.Bins < 2 || *q.Bins > MaxTauBins) {
 		v.add(pointer+"/bins", fmt.Sprintf("must be a whole number from 2 to %d", MaxTauBins))
 	}
@@ -89,6 +92,8 @@ func (q *kendall) compile(c *compiler) *Plan {
 		Target: c.target("Kendall's tau_a of %s in bins that end at %s and %s in bins that end at %s%s", q.X.Canonical(), saidX, q.Y.Canonical(), saidY,
 			c.rowsOf(q.Where, WeightUnit)),
 	}
+	c.watch(p, q.X, nil, Range{}, where, "are in the lowest bin")
+	c.watch(p, q.Y, nil, Range{}, where, "are in the lowest bin")
 	return p
 }
 

@@ -67,7 +67,7 @@ func (q *loss) members() []member {
 		optional("clip", orElseForm{number{into: &q.Clip}, defaultLogClip}, fmt.Sprintf("log: probabilities are clipped to [clip, 1 - clip]; default: %v", defaultLogClip)),
 		optional("quantile", number{into: &q.Quantile, above: &zero}, "pinball: the q that is predicted, in (0, 1)"),
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, "zero_one: "+thresholdDoc),
-		optional("null", number{into: &q.Null}, "what a row counts as if its loss is null, because its label or its prediction is null; default: the high end of the range"),
+		optional("null", skipping{number{into: &q.Null}, &q.skip}, "what a row counts as if its loss is null, because its label or its prediction is null; default: the high end of the range. "+skipTrue),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		q.bearing.member(),
@@ -78,6 +78,7 @@ func (q *loss) guess() *guess { return &q.Guess }
 
 func (q *loss) rules(v *violations, pointer string) {
 	q.prediction.rules(v, pointer)
+	q.leavesOut(v, pointer, &q.Where)
 	only := func(name string, set bool, of string) {
 		if set && q.Loss != "" && q.Loss != of {
 			v.add(pointer+"/"+name, "is for "+of+" only")
@@ -130,6 +131,12 @@ func (q *loss) compile(c *compiler) *Plan {
 		p.Words.Null = conditionNull
 		p.ZeroOne = len(p.Functions) == 1 && !c.grouped && r == Range{Low: 0, High: 1}
 	}
+	counts := fmt.Sprintf("count as a loss of %v", null)
+	c.watch(p, q.Prediction, nil, Range{}, where, counts)
+	if n, err := q.Label.Check(c.schema); err == nil && n.Type == rowfn.Condition {
+		counts = countsAsNoLabel
+	}
+	c.watch(p, q.Label, nil, Range{}, where, counts)
 	return p
 }
 

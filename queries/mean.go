@@ -25,6 +25,7 @@ type mean struct {
 	Range   Range
 	Where   *expr.Syntax
 	Null    *float64
+	skip    bool
 	Weight  Weight
 	Weights *weights
 	bearing
@@ -36,7 +37,7 @@ func (q *mean) members() []member {
 		required("of", expression{&q.Of}, "the number to average: a row expression"),
 		required("range", rangeForm{&q.Range}, rangeDoc),
 		optional("where", expression{&q.Where}, whereDoc),
-		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
+		optional("null", nullForm{skipping{number{into: &q.Null}, &q.skip}, &q.Range}, nullDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		optional("weights", weightsForm{&q.Weights}, weightsDoc),
 		q.bearing.member(),
@@ -47,6 +48,7 @@ func (q *mean) guess() *guess { return &q.Guess }
 
 func (q *mean) rules(v *violations, pointer string) {
 	nullRule(v, pointer, q.Null, q.Range)
+	leaveOut(v, pointer, &q.skip, &q.Where, q.Of)
 	q.Guess.rules(v, pointer, q.Range)
 }
 
@@ -58,11 +60,13 @@ func (q *mean) compile(c *compiler) *Plan {
 		p := c.weighted(f, q.Weights, where, q.Weight)
 		if p != nil {
 			c.sayWeighted(p, text, q.Weights, q.Where, q.Weight, f.Null)
+			c.watch(p, q.Of, f.Value, q.Range, where, countsAs(f.Null))
 		}
 		return p
 	}
 	p := shape.Average(f, where, c.rowVotes(q.Weight))
 	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
 	p.Words.Null = fmt.Sprintf("a null counts as %v", f.Null)
+	c.watch(p, q.Of, f.Value, q.Range, where, countsAs(f.Null))
 	return p
 }

@@ -627,3 +627,9 @@ func TestTrainingCategories(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Column implements TrainingPart: nothing is known.
+func (counted) Column(string) (ColumnFacts, bool) { return ColumnFacts{}, false }
+
+// Numbers implements TrainingPart.
+func (counted) Numbers(string, int) []float64 { return nil }

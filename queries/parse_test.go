@@ -118,7 +118,7 @@ func TestRefused(t *testing.T) {
 		{mean(`,"where":3`), Invalid, "/where: must be a text: an expression, not a number"},
 		{mean(`,"where":null`), Invalid, "/where: must be a text: an expression, not null"},
 		{mean(`,"where":"delay >"`), Invalid, "/where: 1:8: the expression ends too early"},
-		{mean(`,"null":"x"`), Invalid, "/null: must be a number, not a text"},
+		{mean(`,"null":"x"`), Invalid, `/null: must be a number or "skip", not a text`},
 		{mean(`,"null":1e999`), Invalid, "/null: must be a finite number"},
 		{mean(`,"null":181`), Invalid, "/null: must lie in the range"},
 		{mean(`,"weight":"rows"`), Invalid, `/weight: must be "unit" or "row"`},
@@ -370,3 +370,9 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// Column implements TrainingPart: nothing is known.
+func (halves) Column(string) (ColumnFacts, bool) { return ColumnFacts{}, false }
+
+// Numbers implements TrainingPart.
+func (halves) Numbers(string, int) []float64 { return []float64{1, 2} }

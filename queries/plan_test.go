@@ -108,6 +108,7 @@ func TestPlansMeanWhatTheySay(t *testing.T) {
 	clamp := func(x, lo, hi float64) float64 { return min(max(x, lo), hi) }
 	holds := func(r reference.Row) bool { return r["w"] == true }
 	all := func(reference.Row) bool { return true }
+	known := func(r reference.Row) bool { _, ok := r["v"].(float64); return ok }
 	cases := []struct {
 		body  string
 		row   func(reference.Row) float64
@@ -123,6 +124,10 @@ func TestPlansMeanWhatTheySay(t *testing.T) {
 		{`{"type":"fraction","of":"v > 0"}`, func(r reference.Row) float64 { return indicator(value(r, -1) > 0) }, all, false, false},
 		{`{"type":"fraction","of":"v > 0","where":"w"}`, func(r reference.Row) float64 { return indicator(value(r, -1) > 0) }, holds, false, false},
 		{`{"type":"fraction","of":"v > 0","where":"w","weight":"row"}`, func(r reference.Row) float64 { return indicator(value(r, -1) > 0) }, holds, true, false},
+		{`{"type":"mean","of":"v","range":[-60,180],"null":"skip"}`, func(r reference.Row) float64 { return clamp(value(r, -60), -60, 180) }, known, false, false},
+		{`{"type":"mean","of":"v * 2.0","range":[-60,180],"null":"skip","where":"w","weight":"row"}`, func(r reference.Row) float64 { return clamp(2*value(r, -60), -60, 180) },
+			func(r reference.Row) bool { return known(r) && holds(r) }, true, false},
+		{`{"type":"fraction","of":"v > 0","null":"skip"}`, func(r reference.Row) float64 { return indicator(value(r, -1) > 0) }, known, false, false},
 		{`{"type":"count","of":"w"}`, func(r reference.Row) float64 { return indicator(holds(r)) }, all, false, true},
 		{`{"type":"count","where":"w"}`, func(r reference.Row) float64 { return indicator(holds(r)) }, all, false, true},
 		{`{"type":"count","of":"v > 0","where":"w"}`, func(r reference.Row) float64 { return indicator(holds(r) && value(r, -1) > 0) }, all, false, true},

@@ -17,6 +17,7 @@ type prediction struct {
 	Prediction *expr.Syntax
 	Rows       rowNumbers
 	Label      *expr.Syntax
+	skip       bool
 }
 
 const (
@@ -33,6 +34,13 @@ func (q *prediction) members(label string) []member {
 		optional("prediction", expression{&q.Prediction}, "instead of a model: a row expression, such as a column of predictions"),
 		optional("predictions", rowNumbersForm{&q.Rows}, "instead of a model, for holdouts created with features=public: a number for each row of the holdout, in the order of row_id"),
 	}
+}
+
+// skipping is the member that leaves out rows without a label, and leavesOut what it does with the question's where.
+func (q *prediction) skipping() member { return optional("null", skipForm{&q.skip}, skipTrue) }
+
+func (q *prediction) leavesOut(v *violations, pointer string, where **expr.Syntax) {
+	leaveOut(v, pointer, &q.skip, where, q.Label, q.Prediction)
 }
 
 // needsPrediction are the members of which one says what predicts.

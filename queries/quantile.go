@@ -47,6 +47,7 @@ type quantile struct {
 	Resolution *float64
 	Where      *expr.Syntax
 	Null       *float64
+	skip       bool
 	median     bool
 }
 
@@ -58,7 +59,7 @@ func (q *quantile) members() []member {
 		optional("resolution", number{into: &q.Resolution, above: &zero},
 			"the answer is one of low, low + resolution, low + 2·resolution, …, high; default: a 1023rd of the range. Half the resolution narrows the interval; in a search it costs one more question"),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
-		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
+		optional("null", nullForm{skipping{number{into: &q.Null}, &q.skip}, &q.Range}, nullDoc),
 	}
 	if q.median {
 		m = slices.Delete(m, 2, 3)
@@ -68,6 +69,7 @@ func (q *quantile) members() []member {
 
 func (q *quantile) rules(v *violations, pointer string) {
 	nullRule(v, pointer, q.Null, q.Range)
+	leaveOut(v, pointer, &q.skip, &q.Where, q.Of)
 	if q.P != nil && *q.P >= 1 {
 		v.add(pointer+"/p", "must be less than 1")
 	}
@@ -108,6 +110,9 @@ func (q *quantile) compile(c *compiler) *Plan {
 	s, null := q.search(), orLow(q.Null, q.Range)
 	p := s.Plan(x, null, where, c.grouped)
 	q.say(c, p, s, null)
+	if v := c.watch(p, q.Of, x, q.Range, where, countsAs(null)); v != nil {
+		v.MostBelow, v.MostAbove = s.P, 1-s.P // a quantile is of the values within as long as it is among them
+	}
 	return p
 }
 

@@ -36,8 +36,14 @@ func (q *r2) members() []member {
 	return append(q.prediction.members(numberLabelDoc),
 		required("range", rangeForm{&q.Range}, "[low, high]: label and prediction are clamped to it; the narrower it is, the narrower the interval"),
 		optional("where", expression{&q.Where}, whereDoc),
+		q.prediction.skipping(),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	)
+}
+
+func (q *r2) rules(v *violations, pointer string) {
+	q.prediction.rules(v, pointer)
+	q.leavesOut(v, pointer, &q.Where)
 }
 
 func (q *r2) compile(c *compiler) *Plan {
@@ -48,6 +54,7 @@ func (q *r2) compile(c *compiler) *Plan {
 	}
 	r := q.Range
 	width := r.High - r.Low
+	of := label
 	label = rowfn.OrElse(label, r.Low)
 	e := rowfn.Div(rowfn.Sub(r.Clamp(label), r.Clamp(predicted)), rowfn.Const(width))
 	square := RowFunction{Value: rowfn.Mul(e, e), Lo: 0, Hi: 1, Null: 1}
@@ -65,6 +72,7 @@ func (q *r2) compile(c *compiler) *Plan {
 		Null:   fmt.Sprintf("a null label counts as %v; a row without a prediction has the error %v", r.Low, width),
 		Target: c.target("the coefficient of determination, at least -1, of %s clamped alike for %s%s", q.name(), truth, c.rowsOf(q.Where, q.Weight)),
 	}
+	c.watch(p, q.Label, of, r, where, countsAs(r.Low))
 	c.sayJoint(p, m, q.Where, fmt.Sprintf("1 - %v · (%v + (the first mean + %v · (the third)²)/(the second - (the third)²)), at least -1; undefined where the divisor is not positive", times, missed, missed),
 		fmt.Sprintf("the square of (%s - %s clamped alike) / %v, less %v times the second", truth, q.name(), width, missed), "the square of "+deviation, deviation)
 	return p

@@ -77,6 +77,7 @@ func (q *retrieval) members() []member {
 		optional("positive", classForm{&q.Positive}, "of a model with classes: the class that counts as positive"),
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count, at no further cost"),
+		q.prediction.skipping(),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	)
 	if q.what != f1 { // a guess of F1 is none of what is released
@@ -89,6 +90,7 @@ func (q *retrieval) guess() *guess { return &q.Guess }
 
 func (q *retrieval) rules(v *violations, pointer string) {
 	q.prediction.rules(v, pointer)
+	q.leavesOut(v, pointer, &q.Where)
 	q.Guess.rules(v, pointer, Range{Low: 0, High: 1})
 }
 
@@ -118,6 +120,7 @@ func (q *retrieval) compile(c *compiler) *Plan {
 		p.Words.Combine += "; with J for that, 2J/(1+J)"
 		p.Words.Target = "the F1 score, which is 2J/(1+J) where J is " + p.Words.Target
 	}
+	c.watch(p, q.Label, nil, Range{}, where, countsAsNoLabel)
 	return p
 }
 

@@ -34,12 +34,14 @@ func (q *rmse) members() []member {
 	return append(q.prediction.members(numberLabelDoc),
 		required("max_error", number{into: &q.MaxError, above: &zero}, "larger errors count as this one; the smaller it is, the narrower the interval"),
 		optional("where", expression{&q.Where}, whereDoc),
+		q.prediction.skipping(),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	)
 }
 
 func (q *rmse) rules(v *violations, pointer string) {
 	q.prediction.rules(v, pointer)
+	q.leavesOut(v, pointer, &q.Where)
 	if q.MaxError != nil && (*q.MaxError > math.Sqrt(MaxMagnitude) || *q.MaxError < math.Sqrt(MinWidth)) {
 		v.add(pointer+"/max_error", fmt.Sprintf("must lie in [%g, %g]", math.Sqrt(MinWidth), math.Sqrt(MaxMagnitude)))
 	}
@@ -67,5 +69,7 @@ func (q *rmse) compile(c *compiler) *Plan {
 		Null:      fmt.Sprintf("a row without a label or a prediction has the error %v", largest),
 		Target:    c.target("the root of the mean square of %s%s", errorText, c.rowsOf(q.Where, q.Weight)),
 	}
+	c.watch(p, q.Label, nil, Range{}, where, fmt.Sprintf("have the error %v", largest))
+	c.watch(p, q.Prediction, nil, Range{}, where, fmt.Sprintf("have the error %v", largest))
 	return p
 }

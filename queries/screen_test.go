@@ -173,3 +173,9 @@ func TestScreenRefused(t *testing.T) {
 		t.Errorf("canonical: %s", got)
 	}
 }
+
+// Column implements TrainingPart: nothing is known.
+func (inMemory) Column(string) (ColumnFacts, bool) { return ColumnFacts{}, false }
+
+// Numbers implements TrainingPart.
+func (inMemory) Numbers(string, int) []float64 { return []float64{1, 2} }

@@ -39,6 +39,7 @@ func (q *sum) rules(*violations, string) {}
 // compile asks one row function: the value clamped to its range, or 0, over the range widened to hold 0.
 func (q *sum) compile(c *compiler) *Plan {
 	value, where := c.number("of", q.Of), c.condition("where", q.Where)
+	of := value
 	wide := Range{Low: min(q.Range.Low, 0), High: max(q.Range.High, 0)}
 	if wide != q.Range {
 		value = rowfn.Clamp(value, q.Range.Low, q.Range.High)
@@ -50,5 +51,6 @@ func (q *sum) compile(c *compiler) *Plan {
 	}
 	p := c.total(RowFunction{Value: value, Lo: wide.Low, Hi: wide.High}, "mean of "+text, text)
 	p.Words.Null = "a null adds nothing"
+	c.watch(p, q.Of, of, q.Range, where, "") // as everywhere else, nulls add nothing
 	return p
 }

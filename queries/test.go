@@ -60,6 +60,7 @@ type test struct {
 	Equals         *float64
 	Where          *expr.Syntax
 	Null           *float64
+	skip           bool
 	Alternative    string
 	Guess          guess
 }
@@ -128,7 +129,7 @@ func (q *test) members() []member {
 		optional("query", operand{&q.Query}, "a query whose answer is one number"),
 		optional("equals", number{into: &q.Equals}, "the value under the null hypothesis"),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count"),
-		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
+		optional("null", nullForm{skipping{number{into: &q.Null}, &q.skip}, &q.Range}, nullDoc),
 		optional("alternative", choice{&q.Alternative, []string{twoSided, greater, less}}, "greater and less reject in that direction only. The p-value does not become smaller, because intervals are two-sided"),
 	}, q.Guess.members()...)
 }
@@ -151,6 +152,7 @@ func (q *test) rules(v *violations, pointer string) {
 	if q.Equals != nil && *q.Equals == t.equals && q.Test != "value" { // the default has one spelling
 		q.Equals = nil
 	}
+	q.leaveOut(v, t, pointer)
 	for _, m := range q.members() {
 		given := m.form.canonical() != nil
 		switch {
@@ -176,6 +178,15 @@ func (q *test) rules(v *violations, pointer string) {
 	if q.Rows != nil && q.Columns != nil && (len(q.Rows)+1)*(len(q.Columns)+1) > maxTable {
 		v.add(pointer+"/columns", fmt.Sprintf("makes more than %d cells", maxTable))
 	}
+}
+
+// leaveOut leaves rows with nulls out of the tests that are of expressions and take a condition.
+func (q *test) leaveOut(v *violations, t aTest, pointer string) {
+	if q.skip && !slices.Contains(t.may, "where") {
+		v.add(pointer+"/null", "does not go with this test, which has "+strings.Join(t.members(), ", "))
+		return
+	}
+	leaveOut(v, pointer, &q.skip, &q.Where, q.Of, q.X, q.Y)
 }
 
 // equals is what the null says.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
@@ -17,6 +18,16 @@ type TrainingPart interface {
 	Means(ctx context.Context, functions []RowFunction) ([]float64, error)
 	// Texts are the values of a text column that occur in the training part, sorted; nil if it is no text column.
 	Texts(column string) []string
+	// Column is what is known of a column's values there; false if nothing is.
+	Column(name string) (ColumnFacts, bool)
+	// Numbers are the different values of a column of numbers that occur in the training part, rising, null not among them; nil if it is no column of numbers, or if there are more than most.
+	Numbers(column string, most int) []float64
+}
+
+// ColumnFacts are what is known of a column's values in the training part.
+type ColumnFacts struct {
+	Nulls     int64   // rows without a value
+	Low, High float64 // of numbers, where one is not null; else Low > High
 }
 
 // Training gives the training part; without it, questions that need its constants are refused.
@@ -127,3 +138,59 @@ func (c *compiler) zScores(name, instead string, numbers []zScored) []*rowfn.Nod
 	}
 	return scores
 }
+
+// watch notes an expression whose values may count as others than a reader takes them for: value is clamped to a range, or nil; what is null counts as the words say, or "" where nobody
+// expects otherwise. It is for holdouts with a training part, which is asked about it.
+func (c *compiler) watch(p *Plan, of *expr.Syntax, value *rowfn.Node, r Range, where *rowfn.Node, counts string) *shape.Values {
+	if p == nil || of == nil || c.training == nil || len(c.list) > 0 {
+		return nil
+	}
+	v := shape.Values{Of: of.Canonical(), Counts: counts, Range: r, Where: where, MostBelow: MostClamped, MostAbove: MostClamped, Clean: true}
+	if value != nil && value.Type == rowfn.Number && r.Valid() {
+		v.Value, v.Clean = value, false
+	}
+	if name, ok := of.Column(); ok {
+		v.Column = name
+		if facts, ok := c.training.Column(name); ok && v.Value != nil && facts.Low <= facts.High {
+			v.Spread = &Range{Low: facts.Low, High: facts.High}
+			v.Clean = r.Contains(facts.Low) && r.Contains(facts.High)
+		}
+	}
+	if counts != "" {
+		if null, err := of.Null(); err == nil && null != nil {
+			v.Null, _ = null.CheckCondition(c.schema) // an error is a time that is computed, of which no null can be asked
+		}
+		v.Clean = v.Clean && (v.Null == nil || c.neverNull(of))
+	}
+	if v.Null == nil && v.Value == nil {
+		return nil
+	}
+	p.Values = append(p.Values, v)
+	return &p.Values[len(p.Values)-1]
+}
+
+// What rows with a null count as, in words that follow "they".
+const (
+	countsAsFalse   = "count as rows in which it does not hold"
+	countsAsNoLabel = "count as if the label did not hold"
+)
+
+func countsAs(null float64) string { return fmt.Sprintf("count as %v", null) }
+
+// neverNull reports whether an expression is known to have a value in every row of the training part.
+func (c *compiler) neverNull(of *expr.Syntax) bool {
+	columns, plain := of.NullColumns()
+	for _, name := range columns {
+		facts, ok := c.training.Column(name)
+		plain = plain && ok && facts.Nulls == 0
+	}
+	return plain
+}
+
+// Shares of the training part's rows from which on an answer says that values count as others.
+const (
+	// MostNulls is that of nulls: a hundredth moves a mean by a hundredth of its distance from what they count as.
+	MostNulls = 0.01
+	// MostClamped is that of values below a range, and of those above it: ranges are meant to cut off what is rare.
+	MostClamped = 0.05
+)

@@ -37,6 +37,7 @@ type spread struct {
 	Range  Range
 	Where  *expr.Syntax
 	Null   *float64
+	skip   bool
 	Weight Weight
 	Ddof   *float64
 	root   bool
@@ -47,7 +48,7 @@ func (q *spread) members() []member {
 		required("of", expression{&q.Of}, "the number: a row expression"),
 		required("range", rangeForm{&q.Range}, rangeDoc),
 		optional("where", expression{&q.Where}, whereDoc),
-		optional("null", nullForm{number{into: &q.Null}, &q.Range}, nullDoc),
+		optional("null", nullForm{skipping{number{into: &q.Null}, &q.skip}, &q.Range}, nullDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		optional("ddof", ddofForm{&q.Ddof}, "1 divides by the number of units minus 1. The interval is about the population, where the two are the same"),
 	}
@@ -55,6 +56,7 @@ func (q *spread) members() []member {
 
 func (q *spread) rules(v *violations, pointer string) {
 	nullRule(v, pointer, q.Null, q.Range)
+	leaveOut(v, pointer, &q.skip, &q.Where, q.Of)
 	if q.Ddof != nil && *q.Ddof != 0 && (q.Where != nil || q.Weight == WeightRow) {
 		v.add(pointer+"/ddof", "goes without where and weight: how many rows they leave is itself not known")
 	}
@@ -65,7 +67,7 @@ func (q *spread) compile(c *compiler) *Plan {
 	if x == nil || len(c.list) > 0 {
 		return nil
 	}
-	null := orLow(q.Null, q.Range)
+	null, of := orLow(q.Null, q.Range), x
 	x = rowfn.OrElse(x, null)
 	z := shape.CenteredAt(x, q.Range, c.centers("of", where, q.Weight, []Range{q.Range}, x)[0])
 	m := shape.MomentsOf(where, c.rowVotes(q.Weight), z.Mean(), z.Square())
@@ -88,6 +90,7 @@ func (q *spread) compile(c *compiler) *Plan {
 		Target:    c.target("the %s of %s%s", name, text, c.rowsOf(q.Where, q.Weight)),
 	}
 	c.sayJoint(p, m, q.Where, p.Words.Combine, deviation, "the square of "+deviation)
+	c.watch(p, q.Of, of, q.Range, where, countsAs(null))
 	if q.Ddof != nil && *q.Ddof != 0 {
 		p.Words.Combine += ", the variance times n/(n-1)"
 	}

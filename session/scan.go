@@ -53,6 +53,22 @@ func (p PartSums) fits(plan *queries.Plan) bool {
 //
 // From the first row that it reads every question must be paid for: with Ask, or with Void if anything fails.
 func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions []*Question, holdout, training Source) ([]Sums, error) {
+	warnings, err := s.warned(ctx, questions, training)
+	if err != nil {
+		return nil, err
+	}
+	sums, err := s.scan(ctx, state, questions, holdout, training)
+	if err != nil {
+		return nil, err
+	}
+	for i := range sums {
+		sums[i].warnings = warnings[i]
+	}
+	return sums, nil
+}
+
+// scan is Scan but for what answers warn of.
+func (s *Session) scan(ctx context.Context, state thresholdout.State, questions []*Question, holdout, training Source) ([]Sums, error) {
 	if s.Guarantee.Sliced() {
 		return s.scanSlices(ctx, state, questions, holdout, training)
 	}

@@ -46,6 +46,7 @@ func (s *Session) AnswerBytes(q *Question) (int, error) {
 	if q.bearsPromise() {
 		a.Promise = &Promised{Bounds: Bounds{Disagreement: &number}, From: FromTraining, Held: new(bool)}
 	}
+	a.Warnings = s.mostWarnings(q)
 	for _, name := range q.Plan.Items(s.Guarantee.Together()) {
 		a.Items = append(a.Items, Item{Of: name, Value: &number, Low: &number, High: &number})
 	}

@@ -1,5 +1,16 @@
 package session
 
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/queries/shape"
+	"github.com/holdoutd/holdoutd/rowfn"
+)
+
 // Warning is something that a reader should know: of a card, of an explanation, or of an answer. Code is stable: "dependent-rows", …
 type Warning struct {
 	Code   string  `json:"code" doc:"stable, to compare with, such as dependent-rows"`
@@ -7,4 +18,192 @@ type Warning struct {
 	Column string  `json:"column,omitempty" doc:"the column that it is about"`
 	Unit   string  `json:"unit,omitempty" doc:"the unit setting that would mend it"`
 	Effect float64 `json:"design_effect,omitempty" doc:"the factor by which the variance of a mean grows, since rows depend on each other"`
+}
+
+// Codes of warnings about the values of an expression.
+const (
+	NullValues    = "null-values"
+	ClampedValues = "clamped-values"
+)
+
+// Watched are the values of a plan that may count as others than a reader takes them for, with their shares in the training part.
+type Watched struct {
+	Of        string      `json:"of" doc:"the expression"`
+	Null      float64     `json:"null" doc:"the share of the training part's rows that are asked about in which it is null, or a condition in it compares a null"`
+	Below     float64     `json:"below" doc:"the share that is below the range, and counts as its low end"`
+	Above     float64     `json:"above" doc:"the share that is above the range, and counts as its high end"`
+	Suggested *[2]float64 `json:"suggested_range,omitempty" doc:"round numbers between which nearly all values of the training part lie, at most one in two hundred being below and as many above; where the declared range cuts off more, or is much wider"`
+}
+
+// WatchedBy is what a pass over the training part has to sum for what answers to these plans warn of.
+func WatchedBy(plans []*queries.Plan) (b rowfn.Batch) {
+	for _, p := range plans {
+		for i := range p.Values {
+			b.Functions = append(b.Functions, p.Values[i].Functions()...)
+		}
+	}
+	return b
+}
+
+// warned is what the answers to questions warn of, from the training part; nothing where there is none.
+func (s *Session) warned(ctx context.Context, questions []*Question, training Source) ([][]Warning, error) {
+	plans := make([]*queries.Plan, len(questions))
+	for i, q := range questions {
+		plans[i] = q.Plan
+	}
+	all := make([][]Warning, len(questions))
+	shares, err := sharesOf(ctx, plans, training)
+	if err != nil || shares == nil {
+		return all, err
+	}
+	for i, p := range plans {
+		for j := range p.Values {
+			if shares[i][j] != nil {
+				all[i] = addWarnings(all[i], &p.Values[j], *shares[i][j])
+			}
+		}
+	}
+	return all, nil
+}
+
+// sharesOf are the shares of each of the plans' values in the training part; nil for one that is not of any row there, and where there is no training part.
+func sharesOf(ctx context.Context, plans []*queries.Plan, training Source) ([][]*shape.ValueShares, error) {
+	if training == nil {
+		return nil, nil
+	}
+	batch, sums := WatchedBy(plans), []int64(nil)
+	if len(batch.Functions) > 0 {
+		var err error
+		if sums, err = training.Sums(ctx, batch.Functions, 0, training.Units()); err != nil {
+			return nil, err
+		}
+	}
+	all := make([][]*shape.ValueShares, len(plans))
+	for i, p := range plans {
+		for j := range p.Values {
+			v := &p.Values[j]
+			n := len(v.Functions())
+			var found *shape.ValueShares
+			if shares, ok := v.Shares(sums[:n]); ok {
+				found = &shares
+			}
+			all[i], sums = append(all[i], found), sums[n:]
+		}
+	}
+	return all, nil
+}
+
+// Watch says the shares of a plan's values in the training part, with what an answer would warn of.
+func (s *Session) Watch(ctx context.Context, plan *queries.Plan, training Source) (watched []Watched, warnings []Warning, err error) {
+	shares, err := sharesOf(ctx, []*queries.Plan{plan}, training)
+	if err != nil || shares == nil {
+		return nil, nil, err
+	}
+	for i, found := range shares[0] {
+		if found == nil {
+			continue
+		}
+		v := &plan.Values[i]
+		watched = append(watched, Watched{Of: v.Of, Null: found.Null, Below: found.Below, Above: found.Above})
+		warnings = addWarnings(warnings, v, *found)
+	}
+	return watched, warnings, nil
+}
+
+// leastTooWide is how many times as wide as the training part's values a range is that is called too wide: half of an interval is then about numbers that do not occur.
+const leastTooWide = 2
+
+// suggestedTail is the most that a suggested range leaves out on either side.
+const suggestedTail = 0.005
+
+// Spreads are of the plan's values that a range shall be suggested for, by their places in what [Session.Watch] returned: those of which the range cuts off more than it should, or which take
+// little of it.
+func Spreads(plan *queries.Plan, watched []Watched) map[int]*shape.Spreads {
+	all := map[int]*shape.Spreads{}
+	for i, w := range watched {
+		at := slices.IndexFunc(plan.Values, func(v shape.Values) bool { return v.Of == w.Of && v.Value != nil })
+		if at < 0 {
+			continue
+		}
+		v := &plan.Values[at]
+		wide := v.Spread != nil && v.Range.High-v.Range.Low > leastTooWide*(v.Spread.High-v.Spread.Low)
+		if wide || clamped(v, shape.ValueShares{Below: w.Below, Above: w.Above}) {
+			all[i] = v.Spreads()
+		}
+	}
+	return all
+}
+
+// Suggest adds the range that holds nearly all values of the training part.
+func (w *Watched) Suggest(ctx context.Context, spreads *shape.Spreads, training Source) error {
+	sums, err := training.Sums(ctx, spreads.Functions(), 0, training.Units())
+	if err != nil {
+		return err
+	}
+	if r, ok := spreads.Range(sums, suggestedTail); ok {
+		w.Suggested = &[2]float64{r.Low, r.High}
+	}
+	return nil
+}
+
+func clamped(v *shape.Values, found shape.ValueShares) bool {
+	return found.Below > v.MostBelow || found.Above > v.MostAbove
+}
+
+// addWarnings adds what is to be said of values of which the training part has these shares, once.
+func addWarnings(all []Warning, v *shape.Values, found shape.ValueShares) []Warning {
+	if found.Null > queries.MostNulls {
+		all = append(all, nullWarning(v, found.Null))
+	}
+	if clamped(v, found) {
+		all = append(all, clampWarning(v, found))
+	}
+	return all
+}
+
+func nullWarning(v *shape.Values, share float64) Warning {
+	return Warning{Code: NullValues, Column: v.Column, Detail: fmt.Sprintf(`%s of the training part's rows that are asked about have no value of %s; they %s. With "null":"skip" the question is about the others`,
+		percent(share), shortened(v.Of), v.Counts)}
+}
+
+func clampWarning(v *shape.Values, found shape.ValueShares) Warning {
+	return Warning{Code: ClampedValues, Column: v.Column, Detail: fmt.Sprintf("%s of the training part's rows that are asked about have %s below the range %v, and %s above it; they count as its ends. explain suggests a range",
+		percent(found.Below), shortened(v.Of), v.Range, percent(found.Above))}
+}
+
+// percent is a share in three digits.
+func percent(share float64) string { return strconv.FormatFloat(100*share, 'g', 3, 64) + "%" }
+
+// maxExpression is how much of an expression a warning repeats, in bytes.
+const maxExpression = 200
+
+func shortened(text string) string {
+	if len(text) <= maxExpression {
+		return text
+	}
+	cut := maxExpression
+	for cut > 0 && text[cut]&0xC0 == 0x80 { // within a character
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+// longestShare is one whose percentage has as many characters as any.
+const longestShare = 1.2345678e-300
+
+// mostWarnings are the longest warnings that an answer can have, by public facts alone.
+func (s *Session) mostWarnings(q *Question) (all []Warning) {
+	for i := range q.Plan.Values {
+		v := &q.Plan.Values[i]
+		if v.Clean {
+			continue
+		}
+		if v.Null != nil {
+			all = append(all, nullWarning(v, longestShare))
+		}
+		if v.Value != nil {
+			all = append(all, clampWarning(v, shape.ValueShares{Below: longestShare, Above: longestShare}))
+		}
+	}
+	return all
 }

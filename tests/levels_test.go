@@ -96,6 +96,12 @@ func (l law) Means(_ context.Context, functions []queries.RowFunction) ([]float6
 // Texts implements queries.TrainingPart.
 func (l law) Texts(string) []string { return []string{"a", "b", "c"} }
 
+// Column implements queries.TrainingPart: nothing is known.
+func (l law) Column(string) (queries.ColumnFacts, bool) { return queries.ColumnFacts{}, false }
+
+// Numbers implements queries.TrainingPart.
+func (l law) Numbers(string, int) []float64 { return []float64{1, 2, 3} }
+
 // truth releases the population's own means.
 type truth struct{ means []float64 }
 

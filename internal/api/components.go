@@ -43,6 +43,7 @@ var components = map[string]string{
 	"TextShape":     "what is public of the texts of a column",
 	"Version":       "what runs",
 	"Violation":     "one thing that is wrong with a request",
+	"Watched":       "an expression of a query whose values may count as others than a reader takes them for, with the shares of the training part",
 	"Warning":       "something that the owner should know",
 }
 

@@ -162,3 +162,9 @@ func (t trainingTable) Means(ctx context.Context, functions []rowfn.Function) ([
 }
 
 func (trainingTable) Texts(string) []string { return nil }
+
+// Column implements queries.TrainingPart: nothing is known.
+func (trainingTable) Column(string) (queries.ColumnFacts, bool) { return queries.ColumnFacts{}, false }
+
+// Numbers implements queries.TrainingPart.
+func (trainingTable) Numbers(string, int) []float64 { return nil }

@@ -22,6 +22,9 @@ type Plan struct {
 	// CheckWords is what Words says otherwise of the form by Checks, where that is not the root of one equation.
 	CheckWords CheckWords
 
+	// Values are the expressions of the query whose values may count as others than a reader takes them for.
+	Values []Values
+
 	statistics []Statistic // by which it is released: AsChecked
 	single     bool        // units are single rows: OfRows
 	beside     Beside      // what is summed for promises: Bearing

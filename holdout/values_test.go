@@ -1,0 +1,131 @@
+package holdout
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/session"
+)
+
+// scores is a table of n rows: x is null in the first nulls of them and the row's number by ten in the others; late is true in every second one; group is 1, 2, 3, 1, … and half holds in half of the rows.
+func scores(t *testing.T, from, n, nulls int) *dataset.Table {
+	t.Helper()
+	id := dataset.Column{Field: dataset.Field{Name: "id", Kind: dataset.Number, Source: "DOUBLE"}}
+	x := dataset.Column{Field: dataset.Field{Name: "x", Kind: dataset.Number, Source: "DOUBLE"}}
+	group := dataset.Column{Field: dataset.Field{Name: "group", Kind: dataset.Number, Source: "DOUBLE"}}
+	late := dataset.Column{Field: dataset.Field{Name: "late", Kind: dataset.Bool, Source: "BOOLEAN"}}
+	for i := range n {
+		value := float64(i) / 10
+		if i < nulls {
+			value = math.NaN()
+		}
+		id.Numbers, x.Numbers, late.Bools = append(id.Numbers, float64(from+i)), append(x.Numbers, value), append(late.Bools, uint8(i%2))
+		group.Numbers = append(group.Numbers, float64(1+i%3))
+	}
+	table, err := dataset.FromColumns(id, x, group, late)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// TestValuesThatCountAsOthers: an answer, and its explanation, say what share of the training part's rows is null or clamped, where it is large, and nothing of the holdout's: of two parts of which one has
+// nulls the answer warns where it is the training part. Leaving nulls out ends the warning, and is the same question as the condition. A warning by the holdout's rows, none, or one of other shares
+// turns it red.
+func TestValuesThatCountAsOthers(t *testing.T) {
+	type warned struct {
+		Warnings []session.Warning
+		Value    float64
+	}
+	for _, mechanism := range []string{"gaussian", "guess_and_check", "split", "naive"} {
+		s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
+		create := func(name string, training, holdout *dataset.Table) string {
+			set := Settings{Name: name, Mechanism: mechanism, Split: "given", Questions: 40}
+			if mechanism == "guess_and_check" {
+				set.Tokens = 10
+			}
+			card, _, err := s.Create(t.Context(), admin, set, givenUpload(parquet(t, training), parquet(t, holdout)), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return card.ID
+		}
+		dirty, clean := create("dirty", scores(t, 0, 1000, 400), scores(t, 5000, 1000, 0)), create("clean", scores(t, 7000, 1000, 0), scores(t, 9000, 1000, 400))
+		for _, c := range []struct {
+			id, query string
+			codes     []string
+			says      string
+		}{
+			{dirty, `{"type":"mean","of":"x","range":[0,100]}`, []string{session.NullValues}, "40% of the training part's rows that are asked about have no value of x; they count as 0. "},
+			{clean, `{"type":"mean","of":"x","range":[0,100]}`, nil, ""},
+			{dirty, `{"type":"mean","of":"x","range":[0,100],"null":"skip"}`, nil, ""},
+			{dirty, `{"type":"mean","of":"x","range":[0,100],"where":"late","null":5}`, []string{session.NullValues}, "40% of the training part's rows that are asked about have no value of x; they count as 5. "},
+			{dirty, `{"type":"fraction","of":"x > 50"}`, []string{session.NullValues}, "they count as rows in which it does not hold"},
+			{dirty, `{"type":"accuracy","label":"x > 50","prediction":"late"}`, []string{session.NullValues}, "they count as if the label did not hold"},
+			{clean, `{"type":"mean","of":"x","range":[0,10]}`, []string{session.ClampedValues}, "have x below the range [0, 10], and 89.9% above it"},
+			{clean, `{"type":"mean","of":"x * 1.0","range":[70,200]}`, []string{session.ClampedValues}, "70% of the training part's rows that are asked about have x * 1 below the range [70, 200], and 0% above it"},
+			{clean, `{"type":"mean","of":"x","range":[0,98]}`, nil, ""}, // 2% are above
+			{dirty, `{"type":"sum","of":"x","range":[0,90]}`, []string{session.ClampedValues}, "9.9% above it"},
+			{clean, `{"type":"compare","a":{"type":"mean","of":"x","range":[0,10]},"b":{"type":"mean","of":"x / 2.0","range":[0,10]}}`, []string{session.ClampedValues, session.ClampedValues}, ""},
+		} {
+			reply := ask(t, s, c.id, c.query)
+			var a warned
+			if err := json.Unmarshal(reply.Body, &a); err != nil {
+				t.Fatal(err)
+			}
+			e, err := s.Explain(t.Context(), analyst, c.id, []byte(c.query))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for of, warnings := range map[string][]session.Warning{"answer": a.Warnings, "explanation": e.Warnings} {
+				var codes []string
+				says := ""
+				for _, w := range warnings {
+					if w.Code == session.NullValues || w.Code == session.ClampedValues {
+						codes, says = append(codes, w.Code), says+w.Detail
+					}
+				}
+				if !slices.Equal(codes, c.codes) || !strings.Contains(says, c.says) {
+					t.Errorf("%s: the %s to %s warns of %v: %s", mechanism, of, c.query, codes, says)
+				}
+			}
+			if again := ask(t, s, c.id, c.query); !again.Replayed || !bytes.Equal(again.Body, reply.Body) {
+				t.Errorf("%s: asked again: %s", c.query, again.Body)
+			}
+		}
+		if r := ask(t, s, dirty, `{"type":"mean","of":"x","range":[0,100],"where":"x != null"}`); !r.Replayed {
+			t.Errorf("%s: the question without nulls was paid twice", mechanism)
+		}
+	}
+}
+
+// TestSuggestedRange: where a range cuts much off, or is much wider than the training part's values, explain says round numbers that hold nearly all of them.
+func TestSuggestedRange(t *testing.T) {
+	s := open(t, t.TempDir())
+	card := create(t, s, Settings{Questions: 40, Mechanism: "gaussian"}, scores(t, 0, 5000, 100))
+	for _, c := range []struct {
+		query string
+		want  *[2]float64
+	}{
+		{`{"type":"mean","of":"x","range":[0,10]}`, &[2]float64{10, 500}}, // the hundred rows below 10 are null
+		{`{"type":"mean","of":"x","range":[-1e6,1e6]}`, &[2]float64{10, 500}},
+		{`{"type":"mean","of":"0.0 - x","range":[0,10]}`, &[2]float64{-500, -10}},
+		{`{"type":"mean","of":"x","range":[0,500]}`, nil},
+		{`{"type":"mean","of":"x","range":[0,1e3]}`, &[2]float64{10, 500}},
+		{`{"type":"median","of":"x","range":[200,300]}`, nil}, // which lies within
+		{`{"type":"quantile","p":0.9,"of":"x","range":[200,300]}`, &[2]float64{10, 500}},
+	} {
+		e, err := s.Explain(t.Context(), analyst, card.ID, []byte(c.query))
+		if err != nil || len(e.Values) != 1 {
+			t.Fatalf("%s: %+v, %v", c.query, e.Values, err)
+		}
+		if got := e.Values[0].Suggested; (got == nil) != (c.want == nil) || got != nil && *got != *c.want {
+			t.Errorf("%s: %v, want %v", c.query, got, c.want)
+		}
+	}
+}
