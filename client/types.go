@@ -32,7 +32,7 @@ type Settings struct {
 
 	Form      string  `json:"form,omitempty"`       // gaussian or laplace; default: gaussian. Of thresholdout
 	HalfWidth float64 `json:"half_width,omitempty"` // the half-width that every answer should have. Of auto, gaussian
-	Label     string  `json:"label,omitempty"`      // the column that is predicted; recorded on the card
+	Label     string  `json:"label,omitempty"`      // the column that is predicted; it is on the card, and the label of queries that name none
 
 	// with unit: the most rows that a unit can have; an upload with a larger unit is refused. Default: the size of the
 	// training part's largest unit; with weight row a larger unit then counts as one of that size

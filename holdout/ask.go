@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
@@ -26,7 +27,7 @@ import (
 func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte, idempotencyKey string, options ...AskOption) (Answer, error) {
 	var b BatchAnswer
 	err := s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
-		q, err := s.parse(query)
+		q, err := s.parse(query, s.labelOf(ctx, id))
 		if err != nil {
 			return err
 		}
@@ -56,9 +57,9 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 	}
 	var b BatchAnswer
 	err := s.InTurn(ctx, p, bodyWork(len(batch), bytes), func(ctx context.Context) error {
-		parsed := make([]*queries.Query, len(batch))
+		parsed, label := make([]*queries.Query, len(batch)), s.labelOf(ctx, id)
 		for i, body := range batch {
-			q, err := s.parse(body)
+			q, err := s.parse(body, label)
 			if err != nil {
 				return below(err, "/queries/"+strconv.Itoa(i))
 			}
@@ -75,11 +76,23 @@ func (s *Service) tooMany(n int) *Error {
 	return &Error{Kind: TooLarge, Pointer: "/queries", Detail: fmt.Sprintf("%d queries in one batch, at most %d", n, s.limits.BatchQueries)}
 }
 
-func (s *Service) parse(body []byte) (*queries.Query, error) {
+// labelOf is the label of a holdout, read once, where a query leaves it out; "" where there is none, or no such holdout: what is wrong with a query is said first.
+func (s *Service) labelOf(ctx context.Context, id string) func() string {
+	return sync.OnceValue(func() string {
+		_, card, err := s.find(ctx, id)
+		if err != nil {
+			return ""
+		}
+		return card.Settings.Label
+	})
+}
+
+// parse reads a query of a holdout with this label.
+func (s *Service) parse(body []byte, label func() string) (*queries.Query, error) {
 	if len(body) > s.limits.QueryBytes {
 		return nil, fail(TooLarge, "the query has %d bytes, at most %d", len(body), s.limits.QueryBytes)
 	}
-	q, err := queries.Parse(body)
+	q, err := queries.Parse(body, queries.Label(label))
 	if err != nil {
 		return nil, queryError(err)
 	}

@@ -23,14 +23,33 @@ type member struct {
 	name     string
 	doc      string
 	required bool
+	labels   bool // where it is absent, it is the holdout's label
 	form     form
 }
 
-func required(name string, f form, doc string) member { return member{name, doc, true, f} }
-func optional(name string, f form, doc string) member { return member{name, doc, false, f} }
+func required(name string, f form, doc string) member {
+	return member{name: name, doc: doc, required: true, form: f}
+}
+func optional(name string, f form, doc string) member { return member{name: name, doc: doc, form: f} }
+
+// labelled is a member that is required of holdouts whose owner named no label.
+func labelled(f form, doc string) member {
+	return member{name: "label", doc: doc + "; default: the holdout's label, which the canonical form then names", required: true, labels: true, form: f}
+}
 
 // violations collects what is wrong.
-type violations struct{ list []Violation }
+type violations struct {
+	list  []Violation
+	label func() string // the column that is the holdout's label; "" where there is none
+}
+
+// defaultLabel is the column that is the holdout's label; "" where there is none.
+func (v *violations) defaultLabel() string {
+	if v.label == nil {
+		return ""
+	}
+	return v.label()
+}
 
 // maxViolations bounds the length of an error.
 const maxViolations = 100

@@ -38,7 +38,7 @@ func (q *gradient) members() []member {
 	return []member{
 		required("model", modelForm{&q.Model}, "a linear model with one output, as docs/MODELS.md describes; name all weights that you want to fit, for example as 0"),
 		optional("features", computedForm{&q.Features}, featuresDoc),
-		required("label", expression{&q.Label}, "the truth: a condition with the link logit, a number with identity"),
+		labelled(expression{&q.Label}, "the truth: a condition with the link logit, a number with identity"),
 		required("clip", number{into: &q.Clip, above: &zero}, "the largest length of a row's gradient; intervals are proportional to it"),
 	}
 }

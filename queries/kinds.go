@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdoutd/holdoutd/internal/nearest"
+	"github.com/holdoutd/holdoutd/queries/expr"
 )
 
 // A kind is one type of query. Parsing, canonical form, JSON schema and documentation are all made from this table and
@@ -63,9 +64,14 @@ func readQuery(v *violations, pointer string, in *value) *Query {
 	byName := map[string]member{}
 	for _, m := range members {
 		byName[m.name] = m
-		if m.required && in.member(m.name) == nil {
-			v.add(pointer, `"`+m.name+`" is missing: `+m.doc)
+		if !m.required || in.member(m.name) != nil {
+			continue
 		}
+		if label := v.defaultLabel(); m.labels && label != "" {
+			m.form.read(v, pointer+"/"+m.name, &value{kind: textValue, text: expr.Column(label)})
+			continue
+		}
+		v.add(pointer, `"`+m.name+`" is missing: `+m.doc)
 	}
 	for _, m := range in.members {
 		at := pointer + "/" + escape(m.name)
@@ -184,7 +190,7 @@ func (k kind) schema(prefix string) map[string]any {
 		s := m.form.schema()
 		s["description"] = m.doc
 		properties[m.name] = refer(s, prefix)
-		if m.required {
+		if m.required && !m.labels {
 			needed = append(needed, m.name)
 		}
 	}

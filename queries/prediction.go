@@ -28,7 +28,7 @@ const (
 
 func (q *prediction) members(label string) []member {
 	return []member{
-		required("label", expression{&q.Label}, label),
+		labelled(expression{&q.Label}, label),
 		optional("model", modelForm{&q.Model}, modelDoc),
 		optional("features", computedForm{&q.Features}, featuresDoc),
 		optional("prediction", expression{&q.Prediction}, "instead of a model: a row expression, such as a column of predictions"),

@@ -19,18 +19,27 @@ type Query struct {
 
 // Parse reads one query from its JSON, strictly. An error is an *Error: of Kind Malformed if the body is not JSON or has a
 // key twice, else of Kind Invalid with everything that is wrong and can be told without a schema.
-func Parse(body []byte) (*Query, error) {
+func Parse(body []byte, options ...ParseOption) (*Query, error) {
 	in, malformed := readJSON(body)
 	if malformed != nil {
 		return nil, malformed
 	}
 	var v violations
+	for _, o := range options {
+		o(&v)
+	}
 	q := readQuery(&v, "", in)
 	if err := v.err(); err != nil {
 		return nil, err
 	}
 	return q, nil
 }
+
+// ParseOption is a fact about the holdout that the meaning of a query's text depends on.
+type ParseOption func(*violations)
+
+// Label says which column is the holdout's label, "" for none: the label of queries that name none. It is asked for it only where a query names none. The canonical form of such a query names it.
+func Label(column func() string) ParseOption { return func(v *violations) { v.label = column } }
 
 // Type is the member "type".
 func (q *Query) Type() string { return q.kind.name }

@@ -62,7 +62,7 @@ func queriesPage() []byte {
 		b.WriteString("| member | | what |\n|---|---|---|\n")
 		for _, m := range k.make().members() {
 			need := ""
-			if m.required {
+			if m.required && !m.labels {
 				need = "required"
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.name, need, strings.ReplaceAll(m.doc, "|", `\|`))

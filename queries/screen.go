@@ -44,7 +44,7 @@ type screen struct {
 
 func (q *screen) members() []member {
 	return []member{
-		required("label", expression{&q.Label}, "what the features are compared with: a number, or a condition, which counts as 1 if it holds and -1 if not"),
+		labelled(expression{&q.Label}, "what the features are compared with: a number, or a condition, which counts as 1 if it holds and -1 if not"),
 		required("features", featuresForm{&q.Features}, `a list of number columns; or a pattern of column names, with * and ?, for all number columns that match and are not part of the label`),
 		optional("statistic", choice{&q.Statistic, []string{screenCorrelation, screenProduct}}, "correlation: the mean product of z-scores, with means and standard deviations of the training part; product: the mean product of feature and label; default: correlation"),
 		required("range", rangeForm{&q.Range}, "[low, high]: features are clamped to it"),

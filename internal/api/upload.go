@@ -37,7 +37,7 @@ var settings = []setting{
 	decimalNumber("holdout", "the fraction of units that is kept secret, in (0,1]; above 1 and whole: their count; 1.0 leaves no training part", func(s *holdout.Settings) *float64 { return &s.Holdout }),
 	text("unit", "what is independent of the others: a column whose rows with the same value belong together, or day(column); default: each row", func(s *holdout.Settings) *string { return &s.Unit }),
 	integer("largest_unit", "with unit: the most rows that a unit can have; an upload with a larger unit is refused. Default: the size of the training part's largest unit; with weight row a larger unit then counts as one of that size", func(s *holdout.Settings) *int64 { return &s.LargestUnit }),
-	text("label", "the column that is predicted; recorded on the card", func(s *holdout.Settings) *string { return &s.Label }),
+	text("label", "the column that is predicted; it is on the card, and the label of queries that name none", func(s *holdout.Settings) *string { return &s.Label }),
 	text("features", "secret, or public: all columns of the holdout rows but the label can be downloaded, so that models can be judged by their predictions; default: secret", func(s *holdout.Settings) *string { return &s.Features }),
 	text("stratify", "a column whose values both parts get in proportion; its counts become public", func(s *holdout.Settings) *string { return &s.Stratify }),
 	text("split", "hash: a random split by a secret key; time:COLUMN: the training part is earlier; given: you upload the parts training and holdout; default: hash", func(s *holdout.Settings) *string { return &s.Split }),

@@ -48,6 +48,9 @@ func (s *Syntax) Source() string { return s.source }
 // converse is not claimed. It parses to itself, unless its parentheses carry it over MaxSource.
 func (s *Syntax) Canonical() string { return s.root.form }
 
+// Column is the expression that is the column of this name, canonical.
+func Column(name string) string { return printColumn(name) }
+
 // Column is the name of the column, where the expression is nothing but a column.
 func (s *Syntax) Column() (name string, ok bool) { return s.root.name, s.root.kind == columnTerm }
 
