@@ -134,7 +134,7 @@ func (f *flight) seat(state thresholdout.State, q *question, before int) seat {
 		return never
 	case p.HasTokens() && state.Tokens+f.account.tokens+need > p.Tokens:
 		return later
-	case before > 0 && ownWidth(q): // an answer before it could change whether it can pass
+	case before > 0 && q.asked.OwnWidth(): // an answer before it could change whether it can pass
 		return later
 	}
 	return taken
@@ -142,9 +142,6 @@ func (f *flight) seat(state thresholdout.State, q *question, before int) seat {
 
 // greedy reports whether a question takes as many tokens as there are: what is behind it waits until it is known how many that is.
 func (f *flight) greedy(q *question) bool { return f.holdout.session.Greedy(q.asked.Plan) }
-
-// ownWidth reports whether a question names its own half-width.
-func ownWidth(q *question) bool { return q.asked.Guess != nil && q.asked.Guess.HalfWidth > 0 }
 
 // waveQuestions bounds what one pass over the rows sums, and so the memory of its programs and sums.
 const waveQuestions = 10_000
@@ -167,7 +164,7 @@ func (f *flight) drop(q *question, why string) {
 // Such a flight is alone, so that the state is the one that the question will meet.
 func (f *flight) checkWidth(ctx context.Context) (narrow bool, err error) {
 	q := f.pending[0]
-	if !ownWidth(q) {
+	if !q.asked.OwnWidth() {
 		return false, nil
 	}
 	training, err := session.TrainingSums(ctx, q.asked.Plan, f.holdout.training)

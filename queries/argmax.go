@@ -34,6 +34,7 @@ type argmax struct {
 	Names     []string
 	Least     bool
 	Questions *float64
+	itemGuesses
 }
 
 func (q *argmax) members() []member {
@@ -42,6 +43,7 @@ func (q *argmax) members() []member {
 		optional("names", textsForm{&q.Names}, "the names of the candidates, in their order; default: their places, from 0"),
 		optional("least", truth{&q.Least}, "true if less is better, as for losses"),
 		optional("questions", orElseForm{number{into: &q.Questions}, 1}, fmt.Sprintf("under gaussian: how many questions to pay, 1 to %d; four times as many halve the part of the regret that is the mechanism's; default: 1", MaxSelectionQuestions)),
+		q.itemGuesses.member(),
 	}
 }
 

@@ -80,22 +80,15 @@ func (q *association) members() []member {
 		optional("center_y", number{into: &q.CenterY}, "what is subtracted from y; default: the training part's mean"),
 		optional("scale_y", number{into: &q.ScaleY, above: &zero}, "what y is divided by; default: the training part's standard deviation"),
 	}
-	m = append(m, q.bearing.member())
-	if q.standard {
-		m = append(m, q.Guess.members()...)
-	}
-	return m
+	return append(append(m, q.bearing.member()), q.Guess.members()...)
 }
 
 func (q *association) guess() *guess { return &q.Guess }
 
 func (q *association) rules(v *violations, pointer string) {
 	leaveOut(v, pointer, &q.skip, &q.Where, q.X, q.Y)
-	q.Guess.rules(v, pointer, Range{Low: -q.Clip, High: q.Clip})
-	for _, m := range q.Guess.members() {
-		if q.Form == formExact && m.form.canonical() != nil {
-			v.add(pointer+"/"+m.name, `goes with "form":"clipped"; the exact form is made of several means, each with a check of its own`)
-		}
+	if q.standard && q.Form == formClipped {
+		q.Guess.rules(v, pointer, Range{Low: -q.Clip, High: q.Clip})
 	}
 	for _, m := range []struct {
 		name  string

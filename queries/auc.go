@@ -36,15 +36,17 @@ type auc struct {
 	Edges []float64
 	Bins  *float64
 	Where *expr.Syntax
+	guessing
 }
 
 func (q *auc) members() []member {
-	return append(q.prediction.members("the truth: a condition"),
+	all := append(q.prediction.members("the truth: a condition"),
 		optional("edges", binEdges{&q.Edges}, fmt.Sprintf("the edges of the bins of the prediction, after its link: 1 to %d rising numbers; a bin is (e, e'] for neighbours", MaxAUCBins-1)),
 		optional("bins", orElseForm{number{into: &q.Bins}, DefaultAUCBins}, fmt.Sprintf("how many bins to make of the training part's scores, 2 to %d; default: %d", MaxAUCBins, DefaultAUCBins)),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs one more question where bins do"),
 		q.prediction.skipping(),
 	)
+	return append(all, q.Guess.members()...)
 }
 
 func (q *auc) rules(v *violations, pointer string) {

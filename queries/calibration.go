@@ -25,6 +25,7 @@ type calibration struct {
 	prediction
 	Edges []float64
 	Where *expr.Syntax
+	itemGuesses
 }
 
 // tenths are the edges of ten bins of a probability.
@@ -41,6 +42,7 @@ func (q *calibration) members() []member {
 		optional("edges", orElseEdges{edgesForm{&q.Edges}, tenths()}, fmt.Sprintf("rising numbers, 2 to %d of them: bins are [a, b) for neighbours, the last one [a, b]; default: tenths", MaxEdges)),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds are in a bin; costs nothing more"),
 		q.prediction.skipping(),
+		q.itemGuesses.member(),
 	)
 }
 

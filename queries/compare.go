@@ -31,10 +31,11 @@ type comparison struct {
 	Where  *expr.Syntax
 	Weight Weight
 	bearing
+	guessing
 }
 
 func (q *comparison) members() []member {
-	return []member{
+	return append([]member{
 		required("a", operand{&q.A}, "what b is compared with: "+operandDoc+"; or an auc without where, if b is one"),
 		required("b", operand{&q.B}, "what may be better: "+operandDoc+"; or an auc of the label of a, if a is one"),
 		optional("by", defaultZero{number{into: &q.By}}, "how much better b must be for the verdict yes; default: 0"),
@@ -42,7 +43,7 @@ func (q *comparison) members() []member {
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		q.bearing.member(),
-	}
+	}, q.Guess.members()...)
 }
 
 func (q *comparison) nests() {}

@@ -27,6 +27,7 @@ type confusion struct {
 	prediction
 	Threshold *float64
 	Where     *expr.Syntax
+	itemGuesses
 }
 
 func (q *confusion) members() []member {
@@ -34,6 +35,7 @@ func (q *confusion) members() []member {
 		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question, under guess_and_check none"),
 		q.prediction.skipping(),
+		q.itemGuesses.member(),
 	)
 }
 

@@ -21,14 +21,15 @@ type count struct {
 	Of    *expr.Syntax
 	Where *expr.Syntax
 	bearing
+	guessing
 }
 
 func (q *count) members() []member {
-	return []member{
+	return append([]member{
 		optional("of", expression{&q.Of}, "the condition: a row expression"),
 		optional("where", expression{&q.Where}, "a condition that must hold as well; it can stand without of; costs nothing more"),
 		q.bearing.member(),
-	}
+	}, q.Guess.members()...)
 }
 
 func (q *count) rules(v *violations, pointer string) {

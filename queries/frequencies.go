@@ -21,6 +21,7 @@ type frequencies struct {
 	Of     *expr.Syntax
 	Values []string
 	Where  *expr.Syntax
+	itemGuesses
 }
 
 func (q *frequencies) members() []member {
@@ -28,6 +29,7 @@ func (q *frequencies) members() []member {
 		required("of", expression{&q.Of}, "a text column"),
 		optional("values", textsForm{&q.Values}, valuesDoc),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question, under guess_and_check none"),
+		q.itemGuesses.member(),
 	}
 }
 

@@ -28,6 +28,7 @@ type groups struct {
 	Where  *expr.Syntax
 	Null   *float64
 	skip   bool
+	itemGuesses
 }
 
 func (q *groups) members() []member {
@@ -38,6 +39,7 @@ func (q *groups) members() []member {
 		optional("values", textsForm{&q.Values}, valuesDoc),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
 		optional("null", nullForm{skipping{number{into: &q.Null}, &q.skip}, &q.Range}, nullDoc),
+		q.itemGuesses.member(),
 	}
 }
 

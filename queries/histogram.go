@@ -24,6 +24,7 @@ type histogram struct {
 	Of    *expr.Syntax
 	Edges []float64
 	Where *expr.Syntax
+	itemGuesses
 }
 
 func (q *histogram) members() []member {
@@ -31,6 +32,7 @@ func (q *histogram) members() []member {
 		required("of", expression{&q.Of}, "the number: a row expression"),
 		required("edges", edgesForm{&q.Edges}, fmt.Sprintf("rising numbers, 2 to %d of them", MaxEdges)),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question, under guess_and_check none"),
+		q.itemGuesses.member(),
 	}
 }
 

@@ -34,10 +34,11 @@ type kendall struct {
 	Bins           *float64
 	Where          *expr.Syntax
 	skip           bool
+	guessing
 }
 
 func (q *kendall) members() []member {
-	return []member{
+	return append([]member{
 		required("x", expression{&q.X}, "one number: a row expression"),
 		required("y", expression{&q.Y}, "the other number: a row expression"),
 		optional("edges_x", binEdges{&q.EdgesX}, fmt.Sprintf("the edges of the bins of x: 1 to %d rising numbers; a bin is (e, e'] for neighbours", MaxTauBins-1)),
@@ -45,7 +46,7 @@ func (q *kendall) members() []member {
 		optional("bins", orElseForm{number{into: &q.Bins}, DefaultTauBins}, fmt.Sprintf("how many bins to make of the training part's values, where edges are not declared, 2 to %d; default: %d", MaxTauBins, DefaultTauBins)),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
 		optional("null", skipForm{&q.skip}, skipPair),
-	}
+	}, q.Guess.members()...)
 }
 
 func (q *kendall) rules(v *violations, pointer string) {

@@ -24,14 +24,15 @@ type passes struct {
 	Of    *Query
 	Above *float64
 	Below *float64
+	guessing
 }
 
 func (q *passes) members() []member {
-	return []member{
+	return append([]member{
 		required("of", operand{&q.Of}, "a query whose answer is one number"),
 		optional("above", number{into: &q.Above}, "the bar, in the query's units; yes above it"),
 		optional("below", number{into: &q.Below}, "the bar, in the query's units; yes below it"),
-	}
+	}, q.Guess.members()...)
 }
 
 func (q *passes) nests() {}

@@ -49,6 +49,7 @@ type quantile struct {
 	Null       *float64
 	skip       bool
 	median     bool
+	guessing
 }
 
 func (q *quantile) members() []member {
@@ -64,7 +65,7 @@ func (q *quantile) members() []member {
 	if q.median {
 		m = slices.Delete(m, 2, 3)
 	}
-	return m
+	return append(m, q.Guess.members()...)
 }
 
 func (q *quantile) rules(v *violations, pointer string) {

@@ -81,6 +81,14 @@ func (q *Query) HalfWidth() (float64, bool) {
 	return 0, false
 }
 
+// Guesses are the analyst's guesses of some of the answer's items, by their names; nil if there are none.
+func (q *Query) Guesses() map[string]float64 {
+	if g, ok := q.body.(interface{ ofItems() map[string]float64 }); ok {
+		return g.ofItems()
+	}
+	return nil
+}
+
 // itemized are bodies whose text says how many items an answer has at least.
 type itemized interface{ leastItems() int }
 
@@ -101,6 +109,9 @@ func (q *Query) Compile(ctx context.Context, schema dataset.Schema, options ...O
 	}
 	c.means = func(functions []RowFunction) ([]float64, error) { return c.training.Means(ctx, functions) }
 	p := q.body.compile(c)
+	if g, ok := q.body.(guessed); ok && p != nil && !p.PerUnit() { // how many units there are is not known here
+		g.guess().rules(&c.violations, c.pointer, p.Range)
+	}
 	if err := c.violations.err(); err != nil {
 		return nil, err
 	}

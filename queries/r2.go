@@ -30,15 +30,17 @@ type r2 struct {
 	Range  Range
 	Where  *expr.Syntax
 	Weight Weight
+	guessing
 }
 
 func (q *r2) members() []member {
-	return append(q.prediction.members(numberLabelDoc),
+	all := append(q.prediction.members(numberLabelDoc),
 		required("range", rangeForm{&q.Range}, "[low, high]: label and prediction are clamped to it; the narrower it is, the narrower the interval"),
 		optional("where", expression{&q.Where}, whereDoc),
 		q.prediction.skipping(),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	)
+	return append(all, q.Guess.members()...)
 }
 
 func (q *r2) rules(v *violations, pointer string) {

@@ -80,10 +80,7 @@ func (q *retrieval) members() []member {
 		q.prediction.skipping(),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	)
-	if q.what != f1 { // a guess of F1 is none of what is released
-		all = append(all, q.Guess.members()...)
-	}
-	return all
+	return append(all, q.Guess.members()...)
 }
 
 func (q *retrieval) guess() *guess { return &q.Guess }

@@ -98,7 +98,7 @@ func TestRetrievalRefused(t *testing.T) {
 		`"type":"recall","positive":true,` + classes:                                 "/positive: must be a text or a number",
 		`"type":"f1","threshold":0.1,"positive":"a",` + classes:                      "/threshold: is for a model with one output",
 		`"type":"f1","positive":"a","label":"late","prediction":"delay > 1"`:         "/positive: is for a model with classes",
-		`"type":"f1","guess":0.5,"label":"late","prediction":"delay > 1"`:            "/guess: unknown member",
+		`"type":"f1","guess":-0.5,"label":"late","prediction":"delay > 1"`:           "/guess: must lie in the range",
 		`"type":"precision","guess":1.5,"label":"late","prediction":"delay > 1"`:     "/guess: must lie in the range",
 		`"type":"precision","label":"late"`:                                          "is missing: what predicts",
 		`"type":"precision","label":"delay","prediction":"delay > 1"`:                "/label",

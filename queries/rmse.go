@@ -28,15 +28,17 @@ type rmse struct {
 	MaxError *float64
 	Where    *expr.Syntax
 	Weight   Weight
+	guessing
 }
 
 func (q *rmse) members() []member {
-	return append(q.prediction.members(numberLabelDoc),
+	all := append(q.prediction.members(numberLabelDoc),
 		required("max_error", number{into: &q.MaxError, above: &zero}, "larger errors count as this one; the smaller it is, the narrower the interval"),
 		optional("where", expression{&q.Where}, whereDoc),
 		q.prediction.skipping(),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 	)
+	return append(all, q.Guess.members()...)
 }
 
 func (q *rmse) rules(v *violations, pointer string) {

@@ -23,15 +23,16 @@ type sum struct {
 	Range Range
 	Where *expr.Syntax
 	bearing
+	guessing
 }
 
 func (q *sum) members() []member {
-	return []member{
+	return append([]member{
 		required("of", expression{&q.Of}, "the number to add up: a row expression"),
 		required("range", rangeForm{&q.Range}, "[low, high]: values are clamped to it"),
 		optional("where", expression{&q.Where}, "a condition: other rows add nothing; costs nothing more"),
 		q.bearing.member(),
-	}
+	}, q.Guess.members()...)
 }
 
 func (q *sum) rules(*violations, string) {}

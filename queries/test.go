@@ -90,11 +90,11 @@ func tests() []aTest {
 		{"proportion", []string{"of"}, []string{"equals", "where", "alternative", "guess", "half_width"}, 0.5, (*test).ofProportion},
 		{"two-sample", []string{"of", "range", "between"}, []string{"equals", "where", "null", "alternative", "guess", "half_width"}, 0, (*test).ofDifference},
 		{"two-proportions", []string{"of", "between"}, []string{"equals", "where", "alternative", "guess", "half_width"}, 0, (*test).ofDifference},
-		{"correlation", []string{"x", "y", "range_x", "range_y"}, []string{"where", "alternative"}, 0, (*test).ofCovariance},
-		{"slope", []string{"x", "y", "range_x", "range_y"}, []string{"equals", "where", "alternative"}, 0, (*test).ofSlope},
+		{"correlation", []string{"x", "y", "range_x", "range_y"}, []string{"where", "alternative", "guess", "half_width"}, 0, (*test).ofCovariance},
+		{"slope", []string{"x", "y", "range_x", "range_y"}, []string{"equals", "where", "alternative", "guess", "half_width"}, 0, (*test).ofSlope},
 		{"goodness-of-fit", []string{"cells", "expected"}, nil, 0, (*test).ofCells},
 		{"independence", []string{"rows", "columns"}, nil, 0, (*test).ofTable},
-		{"value", []string{"query", "equals"}, []string{"alternative"}, 0, (*test).ofValue},
+		{"value", []string{"query", "equals"}, []string{"alternative", "guess", "half_width"}, 0, (*test).ofValue},
 	}
 }
 
@@ -167,9 +167,9 @@ func (q *test) rules(v *violations, pointer string) {
 	switch r := q.Range; {
 	case q.Between != nil:
 		q.Guess.rules(v, pointer, differences(r))
-	case r == (Range{}):
+	case q.Test == "proportion":
 		q.Guess.rules(v, pointer, Range{Low: 0, High: 1})
-	default:
+	default: // of an effect whose range follows from others it is known when the test is compiled
 		q.Guess.rules(v, pointer, r)
 	}
 	if q.Expected != nil {

@@ -41,17 +41,18 @@ type spread struct {
 	Weight Weight
 	Ddof   *float64
 	root   bool
+	guessing
 }
 
 func (q *spread) members() []member {
-	return []member{
+	return append([]member{
 		required("of", expression{&q.Of}, "the number: a row expression"),
 		required("range", rangeForm{&q.Range}, rangeDoc),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("null", nullForm{skipping{number{into: &q.Null}, &q.skip}, &q.Range}, nullDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
 		optional("ddof", ddofForm{&q.Ddof}, "1 divides by the number of units minus 1. The interval is about the population, where the two are the same"),
-	}
+	}, q.Guess.members()...)
 }
 
 func (q *spread) rules(v *violations, pointer string) {

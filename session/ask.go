@@ -88,13 +88,13 @@ func (r *releasing) Number(function int) (queries.Part, error) {
 func (r *releasing) step(function int) (thresholdout.Output, thresholdout.State, error) {
 	p := r.session.Guarantee
 	if r.q.Plan.Checked() {
-		in := thresholdout.StatisticInput{Holdout: r.sums.Holdout.Statistics[function], Guess: r.q.Guess}
+		in := thresholdout.StatisticInput{Holdout: r.sums.Holdout.Statistics[function], Guess: r.q.guessOf(function, r.sums.Training)}
 		if !r.sums.Training.None() {
 			in.Training = r.sums.Training.Statistics[function]
 		}
 		return thresholdout.StepStatistic(p, r.state, in)
 	}
-	in := thresholdout.Input{Holdout: r.sums.Holdout.Means[function], Binary: r.q.Plan.Binary(function), Guess: r.q.Guess}
+	in := thresholdout.Input{Holdout: r.sums.Holdout.Means[function], Binary: r.q.Plan.Binary(function), Guess: r.q.guessOf(function, r.sums.Training)}
 	if p.UsesTraining() {
 		in.Training = r.sums.Training.Means[function]
 	}

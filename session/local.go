@@ -54,7 +54,7 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 	if reason := l.Short(l.State, q); reason != "" {
 		return Answer{}, &ShortError{Reason: reason, Price: price, Left: l.Budget(l.State)}
 	}
-	if q.Guess != nil && q.Guess.HalfWidth > 0 {
+	if q.OwnWidth() {
 		training, err := TrainingSums(ctx, plan, l.Training)
 		if err != nil {
 			return Answer{}, err

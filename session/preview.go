@@ -25,7 +25,7 @@ func (s *Session) Preview(state thresholdout.State, q *Question, training PartSu
 	plan := s.Played(state, q.Plan)
 	outcome, err := plan.Release(s.Guarantee.N, f)
 	if err != nil {
-		return Preview{}, s.narrow(err, q.Plan)
+		return Preview{}, s.narrow(err, q, training)
 	}
 	return Preview{Result: plan.Combine(outcome), Bound: f.bound, Selected: len(outcome.Choices) > 0}, nil
 }
@@ -42,19 +42,19 @@ func (s *Session) Training(plan *queries.Plan, training PartSums) (queries.Resul
 // Passable returns a *[NarrowError] if no guess can pass in this state at the half_width that a question names. training is what the
 // training part says to it. It reads no holdout row.
 func (s *Session) Passable(state thresholdout.State, q *Question, training PartSums) error {
-	if q.Guess == nil || q.Guess.HalfWidth == 0 {
+	if !q.OwnWidth() {
 		return nil
 	}
 	_, _, err := s.expected(state, q, training, 0)
-	return s.narrow(err, q.Plan)
+	return s.narrow(err, q, training)
 }
 
 // expected is the answer if its guess passes.
 func (s *Session) expected(state thresholdout.State, q *Question, training PartSums, function int) (float64, *thresholdout.Interval, error) {
 	if q.Plan.Checked() {
-		return s.Guarantee.ExpectedStatistic(state, thresholdout.StatisticInput{Training: training.Statistics[function], Guess: q.Guess})
+		return s.Guarantee.ExpectedStatistic(state, thresholdout.StatisticInput{Training: training.Statistics[function], Guess: q.guessOf(function, training)})
 	}
-	return s.Guarantee.Expected(state, training.Means[function], q.Guess)
+	return s.Guarantee.Expected(state, training.Means[function], q.guessOf(function, training))
 }
 
 // NarrowError is a half_width at which no guess can pass, in the query's own units.
@@ -73,13 +73,13 @@ func (e *NarrowError) Error() string {
 func (e *NarrowError) Unwrap() error { return e.Err }
 
 // narrow says a half-width that cannot pass in the query's own units.
-func (s *Session) narrow(err error, plan *queries.Plan) error {
+func (s *Session) narrow(err error, q *Question, training PartSums) error {
 	var width *thresholdout.WidthError
 	if !errors.As(err, &width) {
 		return err
 	}
-	units := plan.Range.High - plan.Range.Low
-	return &NarrowError{HalfWidth: width.HalfWidth * units, Least: width.Least * units, Planned: width.Planned * units, Err: err}
+	place, at := q.guess.places[0], q.guessedAt(training)
+	return &NarrowError{HalfWidth: q.guess.halfWidth, Least: place.HalfWidth(at, width.Least), Planned: place.HalfWidth(at, width.Planned), Err: err}
 }
 
 // previewing releases what the mechanism would if the holdout were as the training part is.
@@ -99,13 +99,10 @@ func (f *previewing) Together() bool { return f.guarantee.Together() }
 // value is that of a row function's mean, or of a statistic, in the training part, in [0,1]; false where there is none, as where no unit satisfies a condition; one half
 // without a training part.
 func (f *previewing) value(function int) (float64, bool) {
-	switch {
-	case f.training.Statistics != nil:
-		return f.training.Statistics[function].Value()
-	case f.training.Means != nil:
-		return f.training.Means[function].Value()
+	if f.training.None() {
+		return 0.5, true
 	}
-	return 0.5, true
+	return f.training.value(function)
 }
 
 // mean is value, and one half where there is none.

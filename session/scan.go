@@ -40,6 +40,17 @@ type PartSums struct {
 // None reports that the part was not read.
 func (p PartSums) None() bool { return p.Means == nil && p.Statistics == nil }
 
+// value is that of a row function's mean, or of a statistic; false where there is none, as where no unit satisfies a condition, and where the part was not read.
+func (p PartSums) value(function int) (float64, bool) {
+	switch {
+	case p.Statistics != nil:
+		return p.Statistics[function].Value()
+	case p.Means != nil:
+		return p.Means[function].Value()
+	}
+	return 0, false
+}
+
 // fits reports whether the sums are those of a plan.
 func (p PartSums) fits(plan *queries.Plan) bool {
 	if plan.Checked() {

@@ -56,7 +56,7 @@ type Question struct {
 	ID        string // "sha256:…"; equal questions have equal ids
 	Canonical []byte
 	Plan      *queries.Plan
-	Guess     *thresholdout.Guess // where the mechanism takes guesses: the asker's own, or nil
+	guess     *guessed // where the mechanism takes guesses: the asker's own, or nil
 
 	// Pledge is the promise that the question names, about its plan's row function; nil: none, or, if suggested, what the training part suggests when it is asked.
 	// promise is the same as the query says it.
@@ -97,26 +97,11 @@ func (s *Session) Question(query *queries.Query, compiled *queries.Plan) (*Quest
 	if err := s.checkSubmission(plan); err != nil {
 		return nil, err
 	}
-	for _, member := range []struct {
-		name  string
-		given func() (float64, bool)
-	}{{"guess", query.Guess}, {"half_width", query.HalfWidth}} {
-		if _, ok := member.given(); !ok {
-			continue
-		}
-		// Only a mechanism that checks guesses may take one: elsewhere it would be part of the question's identity, so the
-		// same question could be asked again and again, each time at its price, without any effect.
-		if !p.TakesGuesses() {
-			return nil, wrong("/"+member.name, "the mechanism %s of this holdout takes no %s", p.Mechanism, member.name)
-		}
-		if plan.Numbers() > 1 {
-			return nil, wrong("/"+member.name, "this query is made of %d numbers, and each has its own check; %s is for queries that are checked as one", plan.Numbers(), member.name)
-		}
-		if member.name == "half_width" && plan.Checked() && !plan.Statistics()[0].HalfWidths() {
-			return nil, wrong("/half_width", "no half-width of your own can be planned for %s; leave the member out, and it is planned by the server", query.Type())
-		}
+	guess, err := s.guessed(query, plan)
+	if err != nil {
+		return nil, err
 	}
-	q := &Question{ID: query.ID(), Canonical: query.Canonical(), Plan: plan, Guess: guess(query, plan), promise: query.Promise()}
+	q := &Question{ID: query.ID(), Canonical: query.Canonical(), Plan: plan, guess: guess, promise: query.Promise()}
 	if err := s.bear(q); err != nil {
 		return nil, err
 	}
@@ -134,24 +119,6 @@ func (s *Session) form(plan *queries.Plan) *queries.Plan {
 	return plan.AsChecked()
 }
 
-// guess is what the query says of its own guess, moved from the query's units to those of what is released; nil if nothing.
-func guess(q *queries.Query, plan *queries.Plan) *thresholdout.Guess {
-	value, guessed := q.Guess()
-	halfWidth, wide := q.HalfWidth()
-	if !guessed && !wide {
-		return nil
-	}
-	g, width := &thresholdout.Guess{}, plan.Range.High-plan.Range.Low
-	if guessed {
-		v := min(max((value-plan.Range.Low)/width, 0), 1)
-		g.Value = &v
-	}
-	if wide {
-		g.HalfWidth = min(halfWidth/width, 1)
-	}
-	return g
-}
-
 // Exclusive reports whether the state must not move between the scan and the answer of this question: where its rows
 // or its price depend on the state. Nothing else of the holdout may then be answered in between. All other questions may be answered
 // at the same time, in any order, as long as each has reserved its price.
@@ -160,7 +127,7 @@ func (s *Session) Exclusive(q *Question) bool {
 	switch {
 	case p.Sliced(), p.Rounds > 0:
 		return true
-	case q.Guess != nil && q.Guess.HalfWidth > 0: // whether it can pass depends on how many tokens are spent
+	case q.OwnWidth(): // whether it can pass depends on how many tokens are spent
 		return true
 	}
 	return s.Greedy(q.Plan)

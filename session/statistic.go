@@ -47,7 +47,7 @@ func statisticOf(declared shape.Statistic, sums, half *rowfn.Sums, n int64, role
 
 // jointOf are the sums of several means, which a part's own batch has one after another.
 func jointOf(j *shape.Joint, sums rowfn.Sums, n int64, sampled bool) thresholdout.JointSums {
-	all := thresholdout.JointSums{Shares: j.Shares, Make: func(means []thresholdout.Known, units int64) thresholdout.Known {
+	all := thresholdout.JointSums{Shares: j.Shares, Low: j.Range.Low, High: j.Range.High, Make: func(means []thresholdout.Known, units int64) thresholdout.Known {
 		parts := make([]queries.Part, len(means))
 		for i, m := range means {
 			parts[i] = queries.Part{Value: m.Value, Low: m.Low, High: m.High, Bounded: true}

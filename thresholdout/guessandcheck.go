@@ -7,10 +7,11 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
-// Guess is an analyst's own guess of a row function's mean, for a mechanism that takes guesses.
+// Guess is an analyst's own guess of what is released, a row function's mean or a statistic, for a mechanism that takes guesses. It is in [0,1]; of a statistic with units of its own, as
+// [JointSums] has, in these.
 type Guess struct {
-	Value     *float64 // in [0,1]; nil is the training mean
-	HalfWidth float64  // in [0,1], to be checked at; 0 is the planned widths
+	Value     *float64 // nil is the training part's
+	HalfWidth float64  // to be checked at; 0 is the planned widths
 }
 
 // WidthError refuses a half-width at which no guess can pass: the tolerance for adaptive questions alone is wider. It

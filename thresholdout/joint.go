@@ -3,6 +3,7 @@ package thresholdout
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
@@ -12,8 +13,9 @@ import (
 
 // JointSums are the exact sums of several means over one part: a [Statistic]. Its value and its intervals are those of what is made of the means, in units of its own.
 type JointSums struct {
-	Means  []RootSums
-	Shares []float64 // of the probability of error, as the question's form says; positive, with a sum of at most 1
+	Means     []RootSums
+	Shares    []float64 // of the probability of error, as the question's form says; positive, with a sum of at most 1
+	Low, High float64   // the answer's range, in its own units, as are guesses of it
 	// Make is the answer for a holdout of so many units, of what is known of each mean; a value that is no number is undefined. It is public, like the shares.
 	Make func(means []Known, units int64) Known
 }
@@ -51,12 +53,19 @@ func (j JointSums) Value() (float64, bool) {
 // coarser is how many times wider than another the cells of a mean are that has less than half of the error: it enters the answer less, and every cell is paid for.
 const coarser = 4
 
-// Plan implements [Statistic].
+// Plan implements [Statistic]. A guess of the answer is one of the mean that has most of the error, whose own it has in full: the others keep the training part's.
 func (j JointSums) Plan(by Planning) (Check, error) {
 	c := jointCheck{units: by.N, make: j.Make, JointCheck: moments.JointCheck{Shares: j.Shares}}
+	guess, err := j.guessed(by.Guess)
+	if err != nil {
+		return nil, err
+	}
 	for i, m := range j.Means {
 		own := by
 		own.Guess, own.Level = nil, by.Level-math.Log(j.Shares[i])
+		if guess != nil && i == j.main() {
+			own.Guess = &Guess{Value: guess}
+		}
 		planned, err := m.Plan(own)
 		if err != nil {
 			return nil, err
@@ -67,7 +76,117 @@ func (j JointSums) Plan(by Planning) (Check, error) {
 		}
 		c.Checks = append(c.Checks, one)
 	}
-	return c, c.Valid()
+	if err := c.Valid(); err != nil {
+		return nil, err
+	}
+	return j.within(c, by)
+}
+
+// main is the mean that has most of the probability of error.
+func (j JointSums) main() int {
+	most := 0
+	for i, s := range j.Shares {
+		if s > j.Shares[most] {
+			most = i
+		}
+	}
+	return most
+}
+
+// guessed is the main mean, in [0,1], with which the answer is the analyst's guess where the other means are the training part's; nil without a guess. The answer is monotone in the main
+// mean. A guess that no value of it makes is taken for the nearest that one does.
+func (j JointSums) guessed(own *Guess) (*float64, error) {
+	if own == nil || own.Value == nil {
+		return nil, nil
+	}
+	want, main := *own.Value, j.main()
+	if !(want >= j.Low && want <= j.High) {
+		return nil, fmt.Errorf("thresholdout: guess %v is not within %v and %v", want, j.Low, j.High)
+	}
+	means := make([]Known, len(j.Means))
+	for i, m := range j.Means {
+		v := float64(m.mean()) / float64(grid)
+		means[i] = Known{v, v, v}
+	}
+	makes := func(v float64) float64 {
+		means[main] = Known{v, v, v}
+		return j.Make(means, j.Means[0].All).Value
+	}
+	low, high := 0.0, 1.0
+	first, last := makes(low), makes(high)
+	if !(first != last) { // or no number: the answer does not depend on it
+		return nil, nil
+	}
+	if first > last {
+		low, high = high, low
+	}
+	for range guessSteps {
+		if mid := low + (high-low)/2; makes(mid) < want {
+			low = mid
+		} else {
+			high = mid
+		}
+	}
+	nearest := high
+	if math.Abs(makes(low)-want) < math.Abs(makes(high)-want) {
+		nearest = low
+	}
+	return &nearest, nil
+}
+
+// guessSteps are enough halvings of [0,1] for every step of the grid.
+const guessSteps = 40
+
+// within is a check at the half-width that the analyst asks for, if he does: the largest margin of the main mean with which the answer's interval is within it. The other means keep
+// the margins of rank 1. As [moments.Check.WithHalfWidth] has it, the main mean's variance is not asked about where even so there is room for its planned margin.
+func (j JointSums) within(c jointCheck, by Planning) (Check, error) {
+	if by.Guess == nil || by.Guess.HalfWidth == 0 {
+		return c, nil
+	}
+	want, main := by.Guess.HalfWidth, j.main()
+	if !(want > 0 && want <= j.High-j.Low) {
+		return nil, fmt.Errorf("thresholdout: half_width %v is not between 0 and the width %v of the range", want, j.High-j.Low)
+	}
+	at := func(away int64, silent bool) jointCheck {
+		one := c
+		one.Checks = slices.Clone(c.Checks)
+		for i := range one.Checks {
+			one.Checks[i].Ranks = slices.Clone(c.Checks[i].Ranks[:1])
+		}
+		rank := &one.Checks[main].Ranks[0]
+		rank.Away = away
+		if silent {
+			rank.Variance = c.Checks[main].Ranks[1].Variance
+		}
+		return one
+	}
+	room := func(silent bool) int64 {
+		holds := func(away int64) bool { return halfWidth(at(away, silent).Expected(), by.Level) <= want }
+		most, beyond := int64(-1), int64(grid+1)
+		for beyond-most > 1 {
+			if mid := most + (beyond-most)/2; holds(mid) {
+				most = mid
+			} else {
+				beyond = mid
+			}
+		}
+		return most
+	}
+	if away := room(true); away >= c.Checks[main].Ranks[0].Away {
+		return at(away, true), nil
+	}
+	away := room(false)
+	if away < 0 {
+		known := func(f Finding) float64 { // where the answer has no value, its interval is the whole range
+			w := halfWidth(f, by.Level)
+			if math.IsNaN(w) {
+				return j.High - j.Low
+			}
+			return w
+		}
+		return nil, &WidthError{HalfWidth: want, Least: known(at(0, false).Expected()), Planned: known(c.Expected())}
+	}
+	return at(away, false), nil
 }
 
 // jointCheck is the [Check] of several means.

@@ -1,8 +1,9 @@
 package thresholdout
 
 import (
-	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/thresholdout/pairs"
 )
@@ -41,8 +42,10 @@ func (p PairSums) Value() (float64, bool) {
 
 // Plan implements [Statistic]. The class that is smaller in the training part is the first one of the check.
 func (p PairSums) Plan(by Planning) (Check, error) {
-	if by.Guess != nil {
-		return nil, errors.New("thresholdout: a statistic of pairs takes no guess")
+	training, _ := p.Value()
+	guess, err := by.guessed(int64(math.Floor(training*float64(grid) + 0.5)))
+	if err != nil {
+		return nil, err
 	}
 	c := pairCheck{swapped: p.N1 > p.N0, monotone: p.Monotone, difference: p.Difference}
 	sums := p.Sums
@@ -54,11 +57,13 @@ func (p PairSums) Plan(by Planning) (Check, error) {
 	if p.Whole { // half of them are in each half
 		t.N1, t.N0 = t.N1/2, t.N0/2
 	}
-	var err error
 	if c.Check, err = pairs.Plan(t, by.N, by.Deviations); err != nil {
 		c.Check = pairs.Silent() // too few units of a class: nothing can be said, and that is known before
 	}
-	return c, nil
+	if by.Guess != nil && by.Guess.Value != nil {
+		c.Guess = guess
+	}
+	return within(c, by)
 }
 
 // pairCheck is how a statistic of pairs is checked.
@@ -80,6 +85,20 @@ func (c pairCheck) Find(holdout Statistic) (Finding, error) {
 	}
 	o, err := c.Outcome(sums)
 	return pairFinding{c, o}, err
+}
+
+// narrowed implements [widthCheck].
+func (c pairCheck) narrowed(halfWidth, level float64) (Check, bool) {
+	at, ok := c.WithHalfWidth(halfWidth, level)
+	c.Check = at
+	return c, ok
+}
+
+// exact implements [widthCheck].
+func (c pairCheck) exact() Finding {
+	c.Ranks = slices.Clone(c.Ranks[:1])
+	c.Ranks[0].Away = 0
+	return pairFinding{c, pairs.Outcome{Rank: 1}}
 }
 
 // Expected implements [Check].

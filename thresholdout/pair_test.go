@@ -151,7 +151,7 @@ func TestQuantileAtLevels(t *testing.T) {
 	}
 }
 
-// TestPairSumsAreRefused: sums of other units, of another question, and guesses.
+// TestPairSumsAreRefused: sums of other units, of another question, and guesses that are out of range.
 func TestPairSumsAreRefused(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 17))
 	p, q := drawPairs(t, r, 100, 0), drawQuantile(r, 100, 20, 1)
@@ -170,16 +170,17 @@ func TestPairSumsAreRefused(t *testing.T) {
 		}
 	}
 	by := Planning{N: 100, Questions: 100, Deviations: 3, Level: 9}
-	half := 0.5
 	for name, s := range map[string]Statistic{"pairs": p, "quantile": q} {
 		c, err := s.Plan(by)
 		if err != nil {
 			t.Fatal(err)
 		}
-		guessed := by
-		guessed.Guess = &Guess{Value: &half}
-		if _, err := s.Plan(guessed); err == nil {
-			t.Errorf("%s: took a guess", name)
+		for _, beyond := range []float64{-0.1, 1.1, math.NaN()} {
+			guessed := by
+			guessed.Guess = &Guess{Value: &beyond}
+			if _, err := s.Plan(guessed); err == nil {
+				t.Errorf("%s: took the guess %v", name, beyond)
+			}
 		}
 		others := []Statistic{RootSums{}, PairSums{All: 100, Sums: p.Sums}, QuantileSums{All: 100, P: 0.5, Exact: true, Units: q.Units, Below: q.Below, Upto: q.Upto},
 			QuantileSums{All: 100, P: 0.4, Units: q.Units, Below: q.Below, Upto: q.Upto}}

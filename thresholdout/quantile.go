@@ -1,7 +1,6 @@
 package thresholdout
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -68,15 +67,18 @@ func (q QuantileSums) Value() (float64, bool) {
 
 func (q QuantileSums) place(rung int) float64 { return float64(rung) / float64(len(q.Below)-1) }
 
-// Plan implements [Statistic]. The points at which a failure can say where the quantile is lie at the training part's own quantiles, denser near the guess.
+// Plan implements [Statistic]. The points at which a failure can say where the quantile is lie at the training part's own quantiles, denser near its p-quantile. An analyst's own guess
+// moves the spans of a pass: they reach as far from it as they would from the training part's quantile, or as far as the half-width that he asks for.
 func (q QuantileSums) Plan(by Planning) (Check, error) {
-	if by.Guess != nil {
-		return nil, errors.New("thresholdout: a quantile takes no guess")
-	}
 	last := len(q.Below) - 1
-	spans := [2][2]int{{0, last}, {0, last}}
+	spans := [][2]int{{0, last}, {0, last}}
 	at := []int{0, last}
-	c := quantileCheck{guess: q.rung(q.P), rungs: len(q.Below), level: by.Level}
+	own := q.rung(q.P)
+	guess, err := q.guessed(by, own)
+	if err != nil {
+		return nil, err
+	}
+	c := quantileCheck{guess: guess, rungs: len(q.Below), level: by.Level}
 	c.P = q.P
 	units, training := max(by.N*(q.Units/grid)/q.All, 1), q.Units/grid
 	if !q.Exact {
@@ -86,15 +88,24 @@ func (q QuantileSums) Plan(by Planning) (Check, error) {
 		for l := range spans {
 			below, upto := pairs.PlannedShares(units, training, q.P, by.Level, by.Deviations*float64(int(1)<<l), !q.Exact)
 			if below > 0 {
-				spans[l][0] = min(q.rungBelow(below), c.guess)
+				spans[l][0] = max(0, guess-max(0, own-q.rungBelow(below)))
 			}
 			if upto < 1 {
-				spans[l][1] = max(q.rung(upto), c.guess)
+				spans[l][1] = min(last, guess+max(0, q.rung(upto)-own))
 			}
 		}
 		spans[1] = [2]int{min(spans[0][0], spans[1][0]), max(spans[0][1], spans[1][1])}
-		at = append(at, spans[0][0], spans[0][1], spans[1][0], spans[1][1])
 		at = append(at, q.around(units, training)...)
+	}
+	if by.Guess != nil && by.Guess.HalfWidth != 0 {
+		span, err := q.within(by.Guess, guess, spans[0])
+		if err != nil {
+			return nil, err
+		}
+		spans = [][2]int{span}
+	}
+	for _, s := range spans {
+		at = append(at, s[0], s[1])
 	}
 	slices.Sort(at)
 	c.at = slices.Compact(at)
@@ -108,6 +119,32 @@ func (q QuantileSums) Plan(by Planning) (Check, error) {
 	}
 	return c, nil
 }
+
+// guessed is the rung nearest to the analyst's guess, if he has one, else own.
+func (q QuantileSums) guessed(by Planning, own int) (int, error) {
+	steps, err := by.guessed(0)
+	if err != nil || by.Guess == nil || by.Guess.Value == nil {
+		return own, err
+	}
+	return int(math.Round(float64(steps) / float64(grid) * float64(len(q.Below)-1))), nil
+}
+
+// within are the rungs farthest from a guess that are within the half-width that the analyst asks for. Whether the holdout's quantile is known as well as that is no public fact: where many
+// units tie it may be known exactly. So no half-width of a rung or more is refused.
+func (q QuantileSums) within(own *Guess, rung int, planned [2]int) ([2]int, error) {
+	last := float64(len(q.Below) - 1)
+	if !(own.HalfWidth > 0 && own.HalfWidth <= 1) {
+		return [2]int{}, fmt.Errorf("thresholdout: half_width %v is not between 0 and 1", own.HalfWidth)
+	}
+	reach := int(own.HalfWidth*last + rungSlack)
+	if reach < 1 {
+		return [2]int{}, &WidthError{HalfWidth: own.HalfWidth, Least: 1 / last, Planned: max(q.place(rung-planned[0]), q.place(planned[1]-rung), 1/last)}
+	}
+	return [2]int{max(rung-reach, 0), min(rung+reach, len(q.Below)-1)}, nil
+}
+
+// rungSlack is more than the rounding of a half-width that is a whole number of rungs.
+const rungSlack = 1e-6
 
 // around are rungs at the training part's quantiles around p, their distances growing by failurePoints from about a standard deviation of the
 // difference of both parts' distribution functions.

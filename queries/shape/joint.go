@@ -27,9 +27,6 @@ func (j *Joint) Sampled() (all rowfn.Batch) {
 	return all
 }
 
-// HalfWidths implements [Statistic]: which margins a half-width leaves to each mean is not planned.
-func (j *Joint) HalfWidths() bool { return false }
-
 // Make is the answer, with its interval, of what is known of the means, each in [0,1], in a holdout of n units; a value that is no number is undefined.
 func (j *Joint) Make(means []Part, n int64) Part {
 	moments, defined := make([]Moment, len(means)), true

@@ -25,6 +25,9 @@ func (a Affine) times(n int64) float64 {
 	return 1
 }
 
+// PerUnit says that the answer is so much for each unit of the holdout, of which Range is about one.
+func (p *Plan) PerUnit() bool { return p.Affine() != nil && p.Affine().PerUnit }
+
 // Scale is how much the answer moves when the mean moves by one, in a holdout of n units.
 func (a Affine) Scale(n int64) float64 { return (a.High - a.Low) * a.times(n) }
 

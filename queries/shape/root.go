@@ -53,9 +53,6 @@ func (d *Difference) Sampled() rowfn.Batch {
 	return b
 }
 
-// HalfWidths implements [Statistic].
-func (d *Difference) HalfWidths() bool { return true }
-
 // Between is the shape of the difference of two roots that are released each by itself.
 type Between struct{ First, Second *Equation }
 
@@ -73,9 +70,6 @@ func (e *Equation) Batch() rowfn.Batch { return Equations{*e}.Batch() }
 
 // Sums are all five sums, of the sums of [Equation.Batch] over n units.
 func (e *Equation) Sums(s rowfn.Sums, n int64) EquationSums { return Equations{*e}.Sums(s, n)[0] }
-
-// HalfWidths implements [Statistic].
-func (e *Equation) HalfWidths() bool { return true }
 
 // Equation is the equation that says the whole answer; nil where that is not known, or where the answer is made of several.
 func (p *Plan) Equation() *Equation {

@@ -15,8 +15,6 @@ type Statistic interface {
 	Batch() rowfn.Batch
 	// Sampled is what a pass over the training part has to sum: all of Batch, in the same places, and what else margins are planned by.
 	Sampled() rowfn.Batch
-	// HalfWidths says that a half-width of its own can be planned. Where it cannot, a query that names one is refused.
-	HalfWidths() bool
 }
 
 // Checks is a plan's other form, for a mechanism that checks statistics: each is one number, released by itself, and Shape makes the answer of these

@@ -42,9 +42,6 @@ func (t *Tally) Batch() rowfn.Batch { return rowfn.Batch{Functions: t.functions(
 // Sampled implements [Statistic]: counts plan their own margins.
 func (t *Tally) Sampled() rowfn.Batch { return t.Batch() }
 
-// HalfWidths implements [Statistic].
-func (t *Tally) HalfWidths() bool { return false }
-
 // Halves implements [Halved].
 func (t *Tally) Halves() bool { return t.Kind == Concordance }
 

@@ -21,11 +21,11 @@ type Rank struct {
 }
 
 // Check is how one question about a pair kernel is checked. Class 1 is the one that is planned to be the smaller; sums are to be [Sums.Swapped]
-// accordingly. Rank 1 also says the variances; rank 2 does not.
+// accordingly. Rank 1 also says the variances; rank 2, where there is one, does not.
 type Check struct {
 	Guess        int64 // of the kernel's mean, steps of 2^-30
 	Monotone     bool  // an AUC
-	Ranks        [2]Rank
+	Ranks        []Rank
 	V1, V0, Rest int64 // steps of 2^-60
 	Cells        int64 // a failure says which of so many cells of [0,1] the mean is in
 }
@@ -48,7 +48,10 @@ func (c Check) Valid() error {
 	if c.Guess < 0 || c.Guess > grid || c.Cells < 1 || c.Cells > grid || c.V1 < 0 || c.V0 < 0 || c.Rest < 0 || max(c.V1, c.V0, c.Rest) > squares/4 {
 		return fmt.Errorf("pairs: %+v is no check of a pair kernel", c)
 	}
-	a, b := c.Ranks[0], c.Ranks[1]
+	if len(c.Ranks) < 1 || len(c.Ranks) > 2 {
+		return fmt.Errorf("pairs: a check has one rank or two, not %d", len(c.Ranks))
+	}
+	a, b := c.Ranks[0], c.Ranks[len(c.Ranks)-1]
 	if a.Away < 0 || b.Away > grid || b.Away < a.Away || b.N1 < 0 || b.N0 < 0 || a.N1 < b.N1 || a.N0 < b.N0 {
 		return fmt.Errorf("pairs: rank 2 says more than rank 1; ranks must be a chain: %+v", c.Ranks)
 	}
@@ -80,7 +83,7 @@ func (c Check) Outcome(s Sums) (Outcome, error) {
 	switch {
 	case steady && near(c.Ranks[0]):
 		return Outcome{Rank: 1}, nil
-	case near(c.Ranks[1]):
+	case len(c.Ranks) > 1 && near(c.Ranks[1]):
 		return Outcome{Rank: 2}, nil
 	}
 	cell := new(big.Int).Mul(s.Sum, big.NewInt(c.Cells))
@@ -204,8 +207,8 @@ func Plan(t Training, n int64, z float64) (Check, error) {
 	}
 	c.V1, c.V0, c.Rest = wider(t.V1, s1), wider(t.V0, s0), wider(t.V-t.V1, s1)
 	d := z * math.Sqrt(float64(c.V1)/squares*s1+float64(c.V0)/squares*s0)
-	c.Ranks[0] = Rank{Away: int64(min(math.Ceil(d*grid), grid)), N1: int64(n1), N0: int64(n0)}
-	c.Ranks[1] = Rank{Away: min(2*c.Ranks[0].Away, grid), N1: int64(size(t.N1, 2*z)), N0: int64(size(t.N0, 2*z))}
+	away := int64(min(math.Ceil(d*grid), grid))
+	c.Ranks = []Rank{{Away: away, N1: int64(n1), N0: int64(n0)}, {Away: min(2*away, grid), N1: int64(size(t.N1, 2*z)), N0: int64(size(t.N0, 2*z))}}
 	c.Cells = int64(math.Exp2(min(max(math.Round(math.Log2(z/(2*max(d, 1e-6)))), 0), 20)))
 	return c, nil
 }
@@ -213,5 +216,5 @@ func Plan(t Training, n int64, z float64) (Check, error) {
 // Silent is a check that says nothing: it passes whatever the sums are, and its interval is [0,1].
 func Silent() Check {
 	all := Rank{Away: grid}
-	return Check{Guess: grid / 2, Ranks: [2]Rank{all, all}, V1: squares / 4, V0: squares / 4, Rest: squares / 4, Cells: 1}
+	return Check{Guess: grid / 2, Ranks: []Rank{all, all}, V1: squares / 4, V0: squares / 4, Rest: squares / 4, Cells: 1}
 }

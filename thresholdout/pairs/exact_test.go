@@ -490,17 +490,19 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := Check{Guess: grid / 2, Ranks: [2]Rank{{1, 2, 2}, {2, 1, 1}}, Cells: 8}
+	good := Check{Guess: grid / 2, Ranks: []Rank{{1, 2, 2}, {2, 1, 1}}, Cells: 8}
 	if o, err := good.Outcome(s); err != nil || !o.Failed() {
 		t.Errorf("%+v, %v", o, err)
 	}
 	for name, change := range map[string]func(*Check){
 		"margins that narrow":  func(c *Check) { c.Ranks[1].Away = 0 },
 		"units that rise":      func(c *Check) { c.Ranks[1].N0 = 3 },
+		"no ranks":             func(c *Check) { c.Ranks = nil },
 		"no cells":             func(c *Check) { c.Cells = 0 },
 		"a variance above 1/4": func(c *Check) { c.V0 = squares/4 + 1 },
 	} {
 		c := good
+		c.Ranks = slices.Clone(good.Ranks)
 		change(&c)
 		if o, err := c.Outcome(s); err == nil {
 			t.Errorf("%s: %+v", name, o)
@@ -532,8 +534,10 @@ func TestOutcomesArePaidFor(t *testing.T) {
 	r := rand.New(rand.NewChaCha8([32]byte{18, 17}))
 	for range 100 {
 		c := Check{Guess: r.Int64N(grid), Cells: 1 + r.Int64N(6), V1: r.Int64N(squares / 4), V0: r.Int64N(squares / 4), Rest: r.Int64N(squares / 4)}
-		c.Ranks[0] = Rank{Away: r.Int64N(grid / 4), N1: r.Int64N(4), N0: r.Int64N(4)}
-		c.Ranks[1] = Rank{Away: 2 * c.Ranks[0].Away, N1: c.Ranks[0].N1 / 2, N0: c.Ranks[0].N0 / 2}
+		c.Ranks = []Rank{{Away: r.Int64N(grid / 4), N1: r.Int64N(4), N0: r.Int64N(4)}}
+		if r.IntN(4) > 0 { // with a half-width of its own a check has one rank
+			c.Ranks = append(c.Ranks, Rank{Away: 2 * c.Ranks[0].Away, N1: c.Ranks[0].N1 / 2, N0: c.Ranks[0].N0 / 2})
+		}
 		failures := map[Outcome]bool{}
 		for range 500 {
 			first, second := []int64{r.Int64N(3), r.Int64N(3), r.Int64N(3)}, []int64{r.Int64N(3), r.Int64N(3), r.Int64N(3)}
