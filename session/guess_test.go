@@ -200,6 +200,10 @@ func (m trainingOf) Means(ctx context.Context, functions []queries.RowFunction) 
 
 func (trainingOf) Texts(string) []string { return []string{"a", "b", "c"} }
 
+func (trainingOf) Column(string) (queries.ColumnFacts, bool) { return queries.ColumnFacts{}, false }
+
+func (trainingOf) Numbers(string, int) []float64 { return nil }
+
 func text(a Answer) string {
 	b, _ := json.Marshal(a)
 	return string(b)
