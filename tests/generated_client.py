@@ -153,7 +153,8 @@ body = io.BytesIO()
 flights.assign(more=1.0).to_parquet(body)
 body.seek(0)
 small = known(call(create_holdout, client=admin, body=File(payload=body), mechanism="gaussian", questions=3, status=201))
-dear = call(ask, small.id, client=analyst, body=models.FrequenciesQuery(type_="frequencies", of="origin", values=["SFO", "OAK", "LAX", "JFK", "ORD"]), status=403)
+dear = call(ask, small.id, client=analyst, body=models.FrequenciesQuery(type_="frequencies", of="origin", values=["SFO", "OAK", "LAX", "JFK", "ORD"]),
+            max_questions=4, status=403)
 assert dear.code == "budget-exhausted" and dear["requested"] > dear["remaining"] == 3, dear
 call(delete_holdout, small.id, client=admin, status=204)
 assert call(delete_holdout, card.id, client=analyst, status=403).code == "forbidden"

@@ -47,7 +47,8 @@ func TestREADMEPython(t *testing.T) {
 	}
 	url := serve(t, dir)
 
-	script := "import io, pandas\n" + strings.Join(blocks(t, "../README.md", "python"), "\n") + checks
+	cells := blocks(t, "../README.md", "python")
+	script := "import io, pandas\n" + cells[0] + "\n" + strings.Join(cells, "\n") + checks // the first cell twice, as in a notebook
 	script = strings.ReplaceAll(script, "http://127.0.0.1:8080", url)
 	path := filepath.Join(dir, "readme.py")
 	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {

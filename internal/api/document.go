@@ -191,6 +191,8 @@ func (a *API) finishDocument() {
 	past["reference"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: past["reference"].Ref}, null}, Description: past["reference"].Description}
 	past["outcome"].Enum = append(past["outcome"].Enum, nil)
 
+	addSamples(a.huma.OpenAPI())
+
 	document := sync.OnceValues(func() ([]byte, error) { return a.OpenAPI() })
 	a.router.GET("/openapi.json", func(c *gin.Context) {
 		body, err := document()

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -90,5 +92,74 @@ func TestDocumentIsWhole(t *testing.T) {
 	}
 	if strings.Contains(string(body), "$schema") {
 		t.Error("the document mentions $schema, which replies must not have")
+	}
+}
+
+// TestParametersAreExplained: each parameter has an example of its own kind, and says what holds where it is absent: a default, or words that begin
+// with one. A parameter that nobody described turns it red; so does a sample of a parameter that is gone.
+func TestParametersAreExplained(t *testing.T) {
+	body, err := New(nil, Options{}).OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Paths map[string]map[string]struct {
+			OperationID string
+			Parameters  []struct {
+				Name, In, Description string
+				Required              bool
+				Schema                struct {
+					Type     string
+					Default  any
+					Examples []any
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for path, methods := range doc.Paths {
+		for _, op := range methods {
+			for _, p := range op.Parameters {
+				used[p.Name], used[op.OperationID+" "+p.Name] = true, true
+				where := path + ": the parameter " + p.Name
+				if p.Description == "" {
+					t.Errorf("%s is not described", where)
+				}
+				if len(p.Schema.Examples) == 0 {
+					t.Errorf("%s has no example: add it to samples", where)
+					continue
+				}
+				_, isText := p.Schema.Examples[0].(string)
+				if isText != (p.Schema.Type == "string") {
+					t.Errorf("%s is a %s, and its example is %v", where, p.Schema.Type, p.Schema.Examples[0])
+				}
+				if !p.Required && p.Schema.Default == nil && !strings.Contains(strings.ToLower(p.Description), "default") {
+					t.Errorf("%s does not say what holds without it", where)
+				}
+			}
+		}
+	}
+	for name := range samples {
+		if !used[name] {
+			t.Errorf("there is a sample of %q, and no such parameter", name)
+		}
+	}
+}
+
+// TestSamplesAreTaken: the values that the document shows, and the default values, are read as they stand.
+func TestSamplesAreTaken(t *testing.T) {
+	for _, p := range settings {
+		s := samples[p.name]
+		for _, v := range []any{s.example, s.value} {
+			if v == nil {
+				continue
+			}
+			if _, err := readSettings(url.Values{p.name: {fmt.Sprint(v)}}.Encode()); err != nil {
+				t.Errorf("%s=%v: %v", p.name, v, err)
+			}
+		}
 	}
 }

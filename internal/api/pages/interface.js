@@ -51,6 +51,14 @@ function schema(name, s) {
     (s.examples || []).map((example) => element("pre", {}, JSON.stringify(example))));
 }
 
+// sample is a value as one would send it, and the default.
+function sample(s) {
+  const said = [];
+  if (s.default !== undefined) said.push(" Default ", element("code", {}, String(s.default)), ".");
+  if ((s.examples || []).length) said.push(" Example ", element("code", {}, String(s.examples[0])), ".");
+  return said;
+}
+
 function content(label, c) {
   const kinds = Object.entries(c || {});
   if (!kinds.length) return null;
@@ -63,7 +71,7 @@ function operation(path, method, op) {
   const parameters = (op.parameters || []).map((p) =>
     element("tr", {},
       element("td", {}, element("code", {}, p.name), element("small", {}, " " + p.in + (p.required ? "" : ", optional"))),
-      element("td", {}, typeOf(p.schema)), element("td", {}, prose(p.description))));
+      element("td", {}, typeOf(p.schema)), element("td", {}, prose(p.description), sample(p.schema || {}))));
   const replies = Object.entries(op.responses || {}).map(([status, r]) =>
     element("div", {}, element("p", {}, element("strong", {}, status), " ", r.description || ""), content("", r.content)));
   return element("section", { id: op.operationId },

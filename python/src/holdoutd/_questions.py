@@ -71,7 +71,7 @@ class Questions(ABC, Generic[R]):
         guess: float | None = None,
         half_width: float | None = None,
         note: str | None = None,
-        null: float | None = None,
+        null: float | Literal["skip"] | None = None,
         promise: Mapping[str, Any] | None = None,
         weight: Literal["unit", "row"] | None = None,
         weights: Mapping[str, Any] | None = None,
@@ -87,7 +87,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
-            null: what a null value counts as; default: the low end of the range
+            null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
+                is the same question as with where: x != null, at its price
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -125,6 +126,7 @@ class Questions(ABC, Generic[R]):
         guess: float | None = None,
         half_width: float | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         promise: Mapping[str, Any] | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
@@ -138,6 +140,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which a value is null that is compared; default: such a comparison does not
+                hold. It is the same question as with where: x != null, at its price: "skip"
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -156,6 +160,7 @@ class Questions(ABC, Generic[R]):
                 "guess": guess,
                 "half_width": half_width,
                 "note": note,
+                "null": null,
                 "promise": promise,
                 "weight": weight,
                 "where": where,
@@ -232,11 +237,11 @@ class Questions(ABC, Generic[R]):
 
     def screen(
         self,
-        label: Expr,
         *,
         features: str | Sequence[str],
         range: tuple[float, float] | Sequence[float],
         clip: float | None = None,
+        label: Expr | None = None,
         note: str | None = None,
         range_label: tuple[float, float] | Sequence[float] | None = None,
         statistic: Literal["correlation", "product"] | None = None,
@@ -246,13 +251,13 @@ class Questions(ABC, Generic[R]):
         spend tokens. When no tokens are left, the other features are null and cost nothing.
 
         Args:
-            label: what the features are compared with: a number, or a condition, which counts as 1 if it holds and -1
-                if not
             features: a list of number columns; or a pattern of column names, with * and ?, for all number columns that
                 match and are not part of the label
             range: [low, high]: features are clamped to it
             clip: of correlation: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is
                 proportional to clip; default: 3
+            label: what the features are compared with: a number, or a condition, which counts as 1 if it holds and -1
+                if not; default: the holdout's label, which the canonical form then names
             note: a remark of your own; it is kept in your history and does not change the query
             range_label: [low, high] of a label that is a number
             statistic: correlation: the mean product of z-scores, with means and standard deviations of the training
@@ -262,10 +267,10 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "screen",
-                "label": label,
                 "features": features,
                 "range": range,
                 "clip": clip,
+                "label": label,
                 "note": note,
                 "range_label": range_label,
                 "statistic": statistic,
@@ -279,7 +284,7 @@ class Questions(ABC, Generic[R]):
         range: tuple[float, float] | Sequence[float],
         ddof: Literal[0, 1] | None = None,
         note: str | None = None,
-        null: float | None = None,
+        null: float | Literal["skip"] | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -293,7 +298,8 @@ class Questions(ABC, Generic[R]):
             ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
                 same: %!q(float64=0), %!q(float64=1); default: 0
             note: a remark of your own; it is kept in your history and does not change the query
-            null: what a null value counts as; default: the low end of the range
+            null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
+                is the same question as with where: x != null, at its price
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -320,7 +326,7 @@ class Questions(ABC, Generic[R]):
         range: tuple[float, float] | Sequence[float],
         ddof: Literal[0, 1] | None = None,
         note: str | None = None,
-        null: float | None = None,
+        null: float | Literal["skip"] | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -332,7 +338,8 @@ class Questions(ABC, Generic[R]):
             ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
                 same: %!q(float64=0), %!q(float64=1); default: 0
             note: a remark of your own; it is kept in your history and does not change the query
-            null: what a null value counts as; default: the low end of the range
+            null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
+                is the same question as with where: x != null, at its price
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -364,6 +371,7 @@ class Questions(ABC, Generic[R]):
         clip: float | None = None,
         form: Literal["clipped", "exact"] | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         promise: Mapping[str, Any] | None = None,
         scale_x: float | None = None,
         scale_y: float | None = None,
@@ -387,6 +395,8 @@ class Questions(ABC, Generic[R]):
                 default: 3
             form: clipped: the mean of clipped products; exact: from all moments: "clipped", "exact"; default: clipped
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
+                != null, at its price: "skip"
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -412,6 +422,7 @@ class Questions(ABC, Generic[R]):
                 "clip": clip,
                 "form": form,
                 "note": note,
+                "null": null,
                 "promise": promise,
                 "scale_x": scale_x,
                 "scale_y": scale_y,
@@ -434,6 +445,7 @@ class Questions(ABC, Generic[R]):
         guess: float | None = None,
         half_width: float | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         promise: Mapping[str, Any] | None = None,
         scale_x: float | None = None,
         scale_y: float | None = None,
@@ -461,6 +473,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
+                != null, at its price: "skip"
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -488,6 +502,7 @@ class Questions(ABC, Generic[R]):
                 "guess": guess,
                 "half_width": half_width,
                 "note": note,
+                "null": null,
                 "promise": promise,
                 "scale_x": scale_x,
                 "scale_y": scale_y,
@@ -505,6 +520,7 @@ class Questions(ABC, Generic[R]):
         edges_x: Sequence[float] | None = None,
         edges_y: Sequence[float] | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         where: Expr | None = None,
     ) -> R:
         r"""Kendall's tau of two numbers that are counted in bins: how much more probable it is that of two rows the one
@@ -521,6 +537,8 @@ class Questions(ABC, Generic[R]):
             edges_x: the edges of the bins of x: 1 to 63 rising numbers; a bin is (e, e'] for neighbours
             edges_y: the same of y
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
+                != null, at its price: "skip"
             where: a condition: only rows for which it holds count; costs nothing more
         """
         return self._ask(
@@ -532,6 +550,7 @@ class Questions(ABC, Generic[R]):
                 "edges_x": edges_x,
                 "edges_y": edges_y,
                 "note": note,
+                "null": null,
                 "where": where,
             }
         )
@@ -543,7 +562,7 @@ class Questions(ABC, Generic[R]):
         p: float,
         range: tuple[float, float] | Sequence[float],
         note: str | None = None,
-        null: float | None = None,
+        null: float | Literal["skip"] | None = None,
         resolution: float | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -558,7 +577,8 @@ class Questions(ABC, Generic[R]):
             p: more than 0 and less than 1. For example 0.9: nine in ten rows do not exceed the answer
             range: [low, high]: values are clamped to it, and the search is within it
             note: a remark of your own; it is kept in your history and does not change the query
-            null: what a null value counts as; default: the low end of the range
+            null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
+                is the same question as with where: x != null, at its price
             resolution: the answer is one of low, low + resolution, low + 2·resolution, …, high; default: a 1023rd of
                 the range. Half the resolution narrows the interval; in a search it costs one more question
             where: a condition: only rows for which it holds count; costs nothing more
@@ -582,7 +602,7 @@ class Questions(ABC, Generic[R]):
         *,
         range: tuple[float, float] | Sequence[float],
         note: str | None = None,
-        null: float | None = None,
+        null: float | Literal["skip"] | None = None,
         resolution: float | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -596,7 +616,8 @@ class Questions(ABC, Generic[R]):
             of: the number: a row expression
             range: [low, high]: values are clamped to it, and the search is within it
             note: a remark of your own; it is kept in your history and does not change the query
-            null: what a null value counts as; default: the low end of the range
+            null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
+                is the same question as with where: x != null, at its price
             resolution: the answer is one of low, low + resolution, low + 2·resolution, …, high; default: a 1023rd of
                 the range. Half the resolution narrows the interval; in a search it costs one more question
             where: a condition: only rows for which it holds count; costs nothing more
@@ -684,7 +705,7 @@ class Questions(ABC, Generic[R]):
         by: Expr,
         range: tuple[float, float] | Sequence[float],
         note: str | None = None,
-        null: float | None = None,
+        null: float | Literal["skip"] | None = None,
         values: Sequence[str] | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -699,7 +720,8 @@ class Questions(ABC, Generic[R]):
             by: a text column
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
             note: a remark of your own; it is kept in your history and does not change the query
-            null: what a null value counts as; default: the low end of the range
+            null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
+                is the same question as with where: x != null, at its price
             values: the categories, as a list of texts; default: the 100 most frequent values of the training part. All
                 other values are one category, other
             where: a condition: only rows for which it holds count; costs nothing more
@@ -844,7 +866,7 @@ class Questions(ABC, Generic[R]):
         guess: float | None = None,
         half_width: float | None = None,
         note: str | None = None,
-        null: float | None = None,
+        null: float | Literal["skip"] | None = None,
         range: tuple[float, float] | Sequence[float] | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -861,7 +883,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
-            null: what a null value of a number counts as; default: the low end of the range
+            null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
+                is the same question as with where: x != null, at its price
             range: [low, high] of a number: values are clamped to it; a condition has none
             where: a condition: only rows for which it holds count; costs nothing more
         """
@@ -892,7 +915,7 @@ class Questions(ABC, Generic[R]):
         guess: float | None = None,
         half_width: float | None = None,
         note: str | None = None,
-        null: float | None = None,
+        null: float | Literal["skip"] | None = None,
         of: Expr | None = None,
         query: Query | None = None,
         range: tuple[float, float] | Sequence[float] | None = None,
@@ -946,7 +969,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
-            null: what a null value counts as; default: the low end of the range
+            null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
+                is the same question as with where: x != null, at its price
             of: the number, or the condition of proportions: a row expression
             query: a query whose answer is one number
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
@@ -985,13 +1009,14 @@ class Questions(ABC, Generic[R]):
 
     def accuracy(
         self,
-        label: Expr,
         *,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
         predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
         promise: Mapping[str, Any] | None = None,
@@ -1004,15 +1029,18 @@ class Questions(ABC, Generic[R]):
         several are equal. It costs one question, two with where, under guess_and_check one.
 
         Args:
-            label: the truth: a condition for a model with one output, a column for one with classes
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: the training part's answer
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            label: the truth: a condition for a model with one output, a column for one with classes; default: the
+                holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
+                same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 holdout, in the order of row_id
@@ -1031,12 +1059,13 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "accuracy",
-                "label": label,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "label": label,
                 "model": model,
                 "note": note,
+                "null": null,
                 "prediction": prediction,
                 "predictions": predictions,
                 "promise": promise,
@@ -1048,13 +1077,14 @@ class Questions(ABC, Generic[R]):
 
     def precision(
         self,
-        label: Expr,
         *,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         positive: str | float | None = None,
         prediction: Expr | None = None,
         predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
@@ -1068,15 +1098,18 @@ class Questions(ABC, Generic[R]):
         under guess_and_check one.
 
         Args:
-            label: the truth: a condition for a model with one output, a column for one with classes
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: the training part's answer
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            label: the truth: a condition for a model with one output, a column for one with classes; default: the
+                holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
+                same question as with where: label != null, at its price: "skip"
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
@@ -1091,12 +1124,13 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "precision",
-                "label": label,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "label": label,
                 "model": model,
                 "note": note,
+                "null": null,
                 "positive": positive,
                 "prediction": prediction,
                 "predictions": predictions,
@@ -1108,13 +1142,14 @@ class Questions(ABC, Generic[R]):
 
     def recall(
         self,
-        label: Expr,
         *,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         positive: str | float | None = None,
         prediction: Expr | None = None,
         predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
@@ -1128,15 +1163,18 @@ class Questions(ABC, Generic[R]):
         one.
 
         Args:
-            label: the truth: a condition for a model with one output, a column for one with classes
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: the training part's answer
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            label: the truth: a condition for a model with one output, a column for one with classes; default: the
+                holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
+                same question as with where: label != null, at its price: "skip"
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
@@ -1151,12 +1189,13 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "recall",
-                "label": label,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "label": label,
                 "model": model,
                 "note": note,
+                "null": null,
                 "positive": positive,
                 "prediction": prediction,
                 "predictions": predictions,
@@ -1168,11 +1207,12 @@ class Questions(ABC, Generic[R]):
 
     def f1(
         self,
-        label: Expr,
         *,
         features: Mapping[str, Expr] | None = None,
+        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         positive: str | float | None = None,
         prediction: Expr | None = None,
         predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
@@ -1187,12 +1227,15 @@ class Questions(ABC, Generic[R]):
         questions, under guess_and_check one.
 
         Args:
-            label: the truth: a condition for a model with one output, a column for one with classes
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            label: the truth: a condition for a model with one output, a column for one with classes; default: the
+                holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
+                same question as with where: label != null, at its price: "skip"
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
@@ -1207,10 +1250,11 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "f1",
-                "label": label,
                 "features": features,
+                "label": label,
                 "model": model,
                 "note": note,
+                "null": null,
                 "positive": positive,
                 "prediction": prediction,
                 "predictions": predictions,
@@ -1222,16 +1266,16 @@ class Questions(ABC, Generic[R]):
 
     def loss(
         self,
-        label: Expr,
         *,
         loss: Literal["zero_one", "log", "brier", "hinge", "squared", "absolute", "pinball"],
         clip: float | None = None,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
-        null: float | None = None,
+        null: float | Literal["skip"] | None = None,
         prediction: Expr | None = None,
         predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
         promise: Mapping[str, Any] | None = None,
@@ -1249,8 +1293,6 @@ class Questions(ABC, Generic[R]):
         It costs one question, two with where, under guess_and_check one.
 
         Args:
-            label: the truth: a condition or, for a model with classes, a column; a number for squared, absolute and
-                pinball
             loss: which loss
             clip: log: probabilities are clipped to [clip, 1 - clip]; default: 0.001; default: 0.001
             features: features of the model that are not columns, by name: row expressions that are numbers, or
@@ -1258,11 +1300,14 @@ class Questions(ABC, Generic[R]):
             guess: under guess_and_check: your own guess of the answer; default: the training part's answer
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            label: the truth: a condition or, for a model with classes, a column; a number for squared, absolute and
+                pinball; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a row counts as if its loss is null, because its label or its prediction is null; default: the
-                high end of the range
+                high end of the range. "skip" leaves out rows in which the label is null, or a prediction that is an
+                expression; it is the same question as with where: label != null, at its price
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 holdout, in the order of row_id
@@ -1285,12 +1330,12 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "loss",
-                "label": label,
                 "loss": loss,
                 "clip": clip,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1307,12 +1352,13 @@ class Questions(ABC, Generic[R]):
 
     def rmse(
         self,
-        label: Expr,
         *,
         max_error: float,
         features: Mapping[str, Expr] | None = None,
+        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
         predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
         weight: Literal["unit", "row"] | None = None,
@@ -1323,13 +1369,15 @@ class Questions(ABC, Generic[R]):
         the error is a small part of max_error.
 
         Args:
-            label: the truth: a number
             max_error: larger errors count as this one; the smaller it is, the narrower the interval
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            label: the truth: a number; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
+                same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 holdout, in the order of row_id
@@ -1342,11 +1390,12 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "rmse",
-                "label": label,
                 "max_error": max_error,
                 "features": features,
+                "label": label,
                 "model": model,
                 "note": note,
+                "null": null,
                 "prediction": prediction,
                 "predictions": predictions,
                 "weight": weight,
@@ -1356,12 +1405,13 @@ class Questions(ABC, Generic[R]):
 
     def r2(
         self,
-        label: Expr,
         *,
         range: tuple[float, float] | Sequence[float],
         features: Mapping[str, Expr] | None = None,
+        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
         predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
         weight: Literal["unit", "row"] | None = None,
@@ -1375,13 +1425,15 @@ class Questions(ABC, Generic[R]):
         squared deviations.
 
         Args:
-            label: the truth: a number
             range: [low, high]: label and prediction are clamped to it; the narrower it is, the narrower the interval
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            label: the truth: a number; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
+                same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 holdout, in the order of row_id
@@ -1394,11 +1446,12 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "r2",
-                "label": label,
                 "range": range,
                 "features": features,
+                "label": label,
                 "model": model,
                 "note": note,
+                "null": null,
                 "prediction": prediction,
                 "predictions": predictions,
                 "weight": weight,
@@ -1408,13 +1461,14 @@ class Questions(ABC, Generic[R]):
 
     def auc(
         self,
-        label: Expr,
         *,
         bins: float | None = None,
         edges: Sequence[float] | None = None,
         features: Mapping[str, Expr] | None = None,
+        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
         predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
         where: Expr | None = None,
@@ -1426,15 +1480,17 @@ class Questions(ABC, Generic[R]):
         mechanisms; where costs one more.
 
         Args:
-            label: the truth: a condition
             bins: how many bins to make of the training part's scores, 2 to 100; default: 10; default: 10
             edges: the edges of the bins of the prediction, after its link: 1 to 99 rising numbers; a bin is (e, e'] for
                 neighbours
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            label: the truth: a condition; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
+                same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 holdout, in the order of row_id
@@ -1443,12 +1499,13 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "auc",
-                "label": label,
                 "bins": bins,
                 "edges": edges,
                 "features": features,
+                "label": label,
                 "model": model,
                 "note": note,
+                "null": null,
                 "prediction": prediction,
                 "predictions": predictions,
                 "where": where,
@@ -1457,12 +1514,13 @@ class Questions(ABC, Generic[R]):
 
     def calibration(
         self,
-        label: Expr,
         *,
         edges: Sequence[float] | None = None,
         features: Mapping[str, Expr] | None = None,
+        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
         predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
         where: Expr | None = None,
@@ -1473,14 +1531,16 @@ class Questions(ABC, Generic[R]):
         number one. Predictions outside the edges are in no bin.
 
         Args:
-            label: the truth: a condition
             edges: rising numbers, 2 to 1001 of them: bins are [a, b) for neighbours, the last one [a, b]; default:
                 tenths
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            label: the truth: a condition; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
+                same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 holdout, in the order of row_id
@@ -1489,11 +1549,12 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "calibration",
-                "label": label,
                 "edges": edges,
                 "features": features,
+                "label": label,
                 "model": model,
                 "note": note,
+                "null": null,
                 "prediction": prediction,
                 "predictions": predictions,
                 "where": where,
@@ -1502,11 +1563,12 @@ class Questions(ABC, Generic[R]):
 
     def confusion(
         self,
-        label: Expr,
         *,
         features: Mapping[str, Expr] | None = None,
+        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
+        null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
         predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
         threshold: float | None = None,
@@ -1519,12 +1581,15 @@ class Questions(ABC, Generic[R]):
         are divided by it; under guess_and_check it is not asked for. Shares for which no tokens are left are null.
 
         Args:
-            label: the truth: a condition for a model with one output, a column for one with classes
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            label: the truth: a condition for a model with one output, a column for one with classes; default: the
+                holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
+                same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 holdout, in the order of row_id
@@ -1535,10 +1600,11 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "confusion",
-                "label": label,
                 "features": features,
+                "label": label,
                 "model": model,
                 "note": note,
+                "null": null,
                 "prediction": prediction,
                 "predictions": predictions,
                 "threshold": threshold,
@@ -1548,11 +1614,11 @@ class Questions(ABC, Generic[R]):
 
     def gradient(
         self,
-        label: Expr,
         *,
         clip: float,
         model: Model,
         features: Mapping[str, Expr] | None = None,
+        label: Expr | None = None,
         note: str | None = None,
     ) -> R:
         r"""The gradient of a linear model's mean loss by its intercept and weights: of the log loss with the link
@@ -1561,21 +1627,22 @@ class Questions(ABC, Generic[R]):
         weights, one for each weight under other mechanisms. With it you can train a model on the holdout itself.
 
         Args:
-            label: the truth: a condition with the link logit, a number with identity
             clip: the largest length of a row's gradient; intervals are proportional to it
             model: a linear model with one output, as docs/MODELS.md describes; name all weights that you want to fit,
                 for example as 0
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            label: the truth: a condition with the link logit, a number with identity; default: the holdout's label,
+                which the canonical form then names
             note: a remark of your own; it is kept in your history and does not change the query
         """
         return self._ask(
             {
                 "type": "gradient",
-                "label": label,
                 "clip": clip,
                 "model": model,
                 "features": features,
+                "label": label,
                 "note": note,
             }
         )
