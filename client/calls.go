@@ -48,10 +48,25 @@ func (c *Client) CreateHoldout(ctx context.Context, table io.Reader, s Settings)
 
 // CreateGiven uploads two Parquet files with the same columns that were split before: the training part and the holdout.
 func (c *Client) CreateGiven(ctx context.Context, training, holdout io.Reader, s Settings) (Card, error) {
+	return c.createParts(ctx, s, file{"training", training}, file{"holdout", holdout})
+}
+
+// CreateGivenWithCheck is [Client.CreateGiven] with a third file: the check part, which values of questions about models come from and which nobody is given.
+func (c *Client) CreateGivenWithCheck(ctx context.Context, training, check, holdout io.Reader, s Settings) (Card, error) {
+	return c.createParts(ctx, s, file{"training", training}, file{"check", check}, file{"holdout", holdout})
+}
+
+// file is a part of an upload.
+type file struct {
+	name string
+	body io.Reader
+}
+
+func (c *Client) createParts(ctx context.Context, s Settings, files ...file) (Card, error) {
 	s.Split = "given"
 	pipe, w := io.Pipe()
 	parts := multipart.NewWriter(w)
-	go func() { w.CloseWithError(writeParts(parts, training, holdout)) }()
+	go func() { w.CloseWithError(writeParts(parts, files)) }()
 	defer pipe.Close() // ends the goroutine if the request ended early
 	return c.create(ctx, call{
 		media: parts.FormDataContentType(), query: s.values(), once: true,
@@ -59,11 +74,8 @@ func (c *Client) CreateGiven(ctx context.Context, training, holdout io.Reader, s
 	})
 }
 
-func writeParts(parts *multipart.Writer, training, holdout io.Reader) error {
-	for _, part := range []struct {
-		name string
-		body io.Reader
-	}{{"training", training}, {"holdout", holdout}} {
+func writeParts(parts *multipart.Writer, files []file) error {
+	for _, part := range files {
 		w, err := parts.CreateFormFile(part.name, part.name+".parquet")
 		if err != nil {
 			return err

@@ -157,6 +157,13 @@ func TestGivenParts(t *testing.T) {
 		!strings.Contains(got.body, `name="training"`) || !strings.Contains(got.body, "TTT") || strings.Index(got.body, "TTT") > strings.Index(got.body, "HHH") {
 		t.Errorf("%+v", got)
 	}
+	c, s = newClient(t, says(201, `{"id":"ho_9"}`))
+	if _, err := c.CreateGivenWithCheck(t.Context(), strings.NewReader("TTT"), strings.NewReader("CCC"), strings.NewReader("HHH"), client.Settings{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.seen[0]; !strings.Contains(got.target, "split=given") || !strings.Contains(got.body, `name="check"`) || !strings.Contains(got.body, "CCC") {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestProblems(t *testing.T) {

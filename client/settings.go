@@ -23,6 +23,9 @@ func (s Settings) values() url.Values {
 			v.Set(name, strconv.FormatFloat(value, 'g', -1, 64))
 		}
 	}
+	if s.Check != nil { // 0 is no check part, and not the default
+		v.Set("check", strconv.FormatFloat(*s.Check, 'g', -1, 64))
+	}
 	for name, value := range map[string]int64{"questions": s.Questions, "tokens": s.Tokens, "rounds": s.Rounds, "largest_unit": s.LargestUnit} {
 		if value != 0 {
 			v.Set(name, strconv.FormatInt(value, 10))

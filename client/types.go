@@ -24,6 +24,11 @@ type Settings struct {
 	// of many 0.5 is narrower; default: 0.1. Of gaussian
 	Capped float64 `json:"capped,omitempty"`
 
+	// the fraction of units that makes the check part, from 0 on and below 1; above 1 and whole: their count. Nobody is
+	// given its rows: answers about models are compared with them, so that a value is not a model's training score. 0
+	// makes none; default: 0.2 where label is given, else 0. With split=given it is a part that you upload
+	Check *float64 `json:"check,omitempty"`
+
 	Confidence float64 `json:"confidence,omitempty"` // the probability that all intervals together hold, for example 0.95
 
 	// secret, or public: all columns of the holdout rows but the label can be downloaded, so that models can be judged
@@ -59,7 +64,7 @@ type Settings struct {
 	Sigma float64 `json:"sigma,omitempty"`
 
 	// hash: a random split by a secret key; time:COLUMN: the training part is earlier; given: you upload the parts
-	// training and holdout; default: hash
+	// training and holdout and, if you like, check; default: hash
 	Split string `json:"split,omitempty"`
 
 	Stratify string `json:"stratify,omitempty"` // a column whose values both parts get in proportion; its counts become public
@@ -110,10 +115,13 @@ type Card struct {
 	Strata map[string]Counts `json:"strata,omitempty"` // the sizes of each stratum, where the split is stratified
 }
 
-// Counts are the sizes of the training part and the holdout.
+// Counts are the sizes of the parts.
 type Counts struct {
 	Training int64 `json:"training"`
 	Holdout  int64 `json:"holdout"`
+
+	// of the part that answers about models are compared with, which is never handed out; absent where there is none
+	Check int64 `json:"check,omitempty"`
 }
 
 // Column is a column as the training part shows it.
@@ -243,7 +251,8 @@ type Answer struct {
 	Interval  *Interval `json:"interval"` // null where no valid bound is known
 	Mechanism string    `json:"mechanism"`
 
-	// holdout or training: the part that the value comes from; guess: your own; mixed: different for its row functions
+	// what the mechanism took: holdout, or training: what the holdout was compared with, which value_from names; guess:
+	// your own; mixed: different for its row functions
 	Source string `json:"source"`
 
 	Cost  Cost         `json:"cost"`
@@ -267,7 +276,14 @@ type Answer struct {
 	Regret       *float64  `json:"regret,omitempty"`        // of a selection: the best candidate is at most so much better, in the query's units
 	RowFunctions []Part    `json:"row_functions,omitempty"` // where the answer is made of several row functions: the released mean of each, in [0,1]
 	Selected     string    `json:"selected,omitempty"`      // of a selection: the candidate
-	Verdict      string    `json:"verdict,omitempty"`       // of a decision or a test: "yes", "no", "undecided"
+
+	// which rows the value is of: check: the part that is kept for questions about models and never handed out;
+	// training: the part that everyone with a key can download; training+check: both; guess: your own number; holdout:
+	// what was released of the holdout; mixed: different for its row functions. Absent of answers that were recorded
+	// before it was: "check", "training", "training+check", "guess", "holdout", "mixed"
+	ValueFrom string `json:"value_from,omitempty"`
+
+	Verdict string `json:"verdict,omitempty"` // of a decision or a test: "yes", "no", "undecided"
 
 	// what a reader of the answer should know. They follow from the question and from rows that were handed out or kept
 	// beside the holdout, never from holdout rows. Absent where there are none, and of answers that were recorded before
@@ -300,10 +316,11 @@ type Interval struct {
 
 // Part is the released mean of one row function, in [0,1].
 type Part struct {
-	Value  float64  `json:"value"`
-	Low    *float64 `json:"low"` // null where no valid bound is known
-	High   *float64 `json:"high"`
-	Source string   `json:"source"`
+	Value     float64  `json:"value"`
+	Low       *float64 `json:"low"` // null where no valid bound is known
+	High      *float64 `json:"high"`
+	Source    string   `json:"source"`
+	ValueFrom string   `json:"value_from,omitempty"`
 }
 
 // Cost is what a query debits.
@@ -351,8 +368,8 @@ type PastAnswer struct {
 	Measure   Measure         `json:"measure"` // in what its numbers are measured: what may stand on one axis
 	Outcome   *string         `json:"outcome"` // that of the answer; null where it was recorded before outcomes were
 
-	// what the training part says to the query; null without one, where it has no say (predictions by row), or where it
-	// cannot be read
+	// what the check part says to a query about a model, and what it and the training part together say to others; null
+	// without such parts, where they have no say (predictions by row without a check part), or where they cannot be read
 	Reference *Reference `json:"reference"`
 }
 
@@ -374,7 +391,7 @@ type Measure struct {
 
 // Reference is what a part that was handed out says to a query: the number that explain says.
 type Reference struct {
-	Part     string          `json:"part"`               // which part says so: "training"
+	Part     string          `json:"part"`               // which part says so: "check", "training", "training+check"
 	Value    *float64        `json:"value"`              // null where the answer is items or a selection, or is undefined
 	Items    []ReferenceItem `json:"items,omitempty"`    // where the answer is many numbers
 	Selected string          `json:"selected,omitempty"` // of a selection: the candidate that the part would select
@@ -395,7 +412,7 @@ type Explanation struct {
 	Target    string          `json:"target"`    // what the interval is about
 	NullRule  string          `json:"null_rule"` // what a null counts as
 	Cost      Cost            `json:"cost"`
-	Training  *float64        `json:"training"` // what the training part says; null without one or where it is undefined
+	Training  *float64        `json:"training"` // what the rows of value_from say; null without such or where it is undefined
 
 	// of the interval that an answer now would get, in the query's own units; of items the widest; null where there is
 	// none
@@ -412,6 +429,11 @@ type Explanation struct {
 
 	Regret   *float64 `json:"regret,omitempty"`   // of a selection like that: the best candidate is at most so much better
 	Selected string   `json:"selected,omitempty"` // what the training part would select
+
+	// what an answer is compared with, and which rows training is about: check: the part that is kept for questions
+	// about models; training: the part that everyone with a key can download; training+check: both. Absent where no part
+	// has a say: "check", "training", "training+check"
+	ValueFrom string `json:"value_from,omitempty"`
 
 	// the expressions of the query that can be null or clamped, with what shares of the training part are
 	Values []Watched `json:"values,omitempty"`

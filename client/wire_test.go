@@ -64,7 +64,12 @@ func TestSettingsAreParameters(t *testing.T) {
 	v := reflect.ValueOf(&settings).Elem()
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		switch f := v.Field(i); f.Kind() {
+		f := v.Field(i)
+		if f.Kind() == reflect.Pointer {
+			f.Set(reflect.New(f.Type().Elem()))
+			f = f.Elem()
+		}
+		switch f.Kind() {
 		case reflect.String:
 			f.SetString("value of " + name)
 			want.Set(name, f.String())

@@ -80,7 +80,7 @@ func (p *pace) begin(h *opened, wave []*question, rest func()) (ready func()) {
 func (p *pace) time(h *opened, batch rowfn.Batch) time.Duration {
 	steps := int64(0)
 	if h.session.ReadsTraining() && h.trainingTable != nil {
-		steps = engine.EstimateBatch(batch, h.trainingShape).Total(h.card.Rows.Training)
+		steps = h.referenceWork(batch).Steps
 	}
 	w := engine.EstimateBatch(batch, h.holdoutShape)
 	scan := float64(steps) + float64(w.Total(h.card.Rows.Holdout))

@@ -483,7 +483,7 @@ func TestUnits(t *testing.T) {
 	s := open(t, t.TempDir())
 	table := visits(t, 1000, 1)
 	card := create(t, s, Settings{Holdout: 100, Unit: "patient"}, table)
-	if card.Units != (Counts{150, 100}) || card.Rows != (Counts{600, 400}) || card.Unit != "patient" || card.LargestUnit != 4 || card.Guarantee.N != 100 {
+	if card.Units != (Counts{Training: 150, Holdout: 100}) || card.Rows != (Counts{Training: 600, Holdout: 400}) || card.Unit != "patient" || card.LargestUnit != 4 || card.Guarantee.N != 100 {
 		t.Fatalf("card: %+v", card)
 	}
 	h, release, err := s.tables.take(t.Context(), card.ID)
@@ -544,7 +544,7 @@ func TestSplitsOnDisk(t *testing.T) {
 		}
 		return []string{"training", "holdout"}[i], bytes.NewReader([][]byte{a, b}[i]), nil
 	}, "")
-	if err != nil || given.Rows != (Counts{400, 300}) {
+	if err != nil || given.Rows != (Counts{Training: 400, Holdout: 300}) {
 		t.Errorf("given: %+v, %v", given.Rows, err)
 	}
 

@@ -175,10 +175,10 @@ func (c *creation) run() (err error) {
 func (c *creation) recognise() error {
 	s := c.service
 	d := dataset.NewDigest()
-	for _, part := range []string{partTable, partTraining, partHoldout} {
+	for _, part := range allParts {
 		if t := c.tables[part]; t != nil {
 			if err := d.Add(t); err != nil {
-				return &Error{Kind: BadUpload, Detail: "training and holdout need the same columns of the same kinds", Err: err}
+				return &Error{Kind: BadUpload, Detail: "the parts need the same columns of the same kinds", Err: err}
 			}
 		}
 	}

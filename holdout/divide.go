@@ -13,7 +13,7 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
-// divide splits the decoded upload, writes the two parts to dir and fills in the card. What it refuses may depend on all
+// divide splits the decoded upload, writes the parts to dir and fills in the card. What it refuses may depend on all
 // rows, for nothing of them is a holdout's yet.
 func (c *creation) divide(dir string) (err error) {
 	unit, err := parseUnit(c.settings.Unit, c.schema())
@@ -49,6 +49,7 @@ func (c *creation) divide(dir string) (err error) {
 		return err
 	}
 	c.settings.Mechanism = string(c.card.Guarantee.Mechanism) // auto has chosen
+	c.settings.Check = c.settings.chosenCheck(c.card.Units)
 	c.card.Settings, c.card.Assumes = c.settings, c.settings.kind().Assumes
 	if err := c.describe(dir, unit); err != nil {
 		return err
@@ -131,6 +132,10 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	if err != nil {
 		return err
 	}
+	check, err := checkSize(set.Check, set.defaultCheck(), g.n, size)
+	if err != nil {
+		return err
+	}
 	tags := splitter{key: c.service.split[:]}.tags(g, column, unit.Day)
 	var p parts
 	byTime, isTime := strings.CutPrefix(set.Split, splitByTimeOf)
@@ -143,7 +148,7 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 		if times.Kind != dataset.Time {
 			return invalid("split", "split=time names the column %q, which is not a column of dates or times", byTime)
 		}
-		p = splitByTime(tags, g, times.Numbers, size)
+		p = splitByTime(tags, g, times.Numbers, sizes{size, check})
 	case set.Stratify != "":
 		by, ok := t.Lookup(set.Stratify)
 		if !ok {
@@ -153,11 +158,14 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 		if err != nil {
 			return err
 		}
-		p, c.card.Strata = splitByStrata(c.room, tags, s, size)
+		p, c.card.Strata = splitByStrata(c.room, tags, s, sizes{size, check})
 	default:
-		p = splitByTag(c.room, tags, size)
+		p = splitByTag(c.room, tags, sizes{size, check})
 	}
 	if err := c.writePart(dir, holdoutDir, t, g, p.holdout); err != nil {
+		return err
+	}
+	if err := c.writePart(dir, checkDir, t, g, p.check); err != nil {
 		return err
 	}
 	return c.writePart(dir, trainingDir, t, g, p.training)
@@ -165,27 +173,40 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 
 // keepParts takes the parts as they were given.
 func (c *creation) keepParts(dir string, unit unitRule) error {
-	training, holdout := c.tables[partTraining], c.tables[partHoldout]
-	if training.Rows() == 0 || holdout.Rows() == 0 {
-		return fail(BadUpload, "both parts need rows")
+	type given struct {
+		upload, dir string
+		table       *dataset.Table
+		units       grouping
+		column      *dataset.Column
 	}
-	g, column, err := group(c.room, training, unit)
-	if err != nil {
-		return err
+	var all []given
+	for _, part := range []given{{upload: partHoldout, dir: holdoutDir}, {upload: partCheck, dir: checkDir}, {upload: partTraining, dir: trainingDir}} {
+		if part.table = c.tables[part.upload]; part.table == nil {
+			continue
+		}
+		if part.table.Rows() == 0 {
+			return fail(BadUpload, "the part %s has no rows; every part needs some", part.upload)
+		}
+		var err error
+		if part.units, part.column, err = group(c.room, part.table, unit); err != nil {
+			return err
+		}
+		for _, other := range all {
+			if part.column == nil {
+				break
+			}
+			if shared := c.sharedUnits(part.units, part.column, other.units, other.column, unit.Day); shared > 0 {
+				return fail(BadUpload, "%d values of the unit %s are in both parts, %s and %s; a unit must be on one side", shared, unit, part.upload, other.upload)
+			}
+		}
+		all = append(all, part)
 	}
-	h, other, err := group(c.room, holdout, unit)
-	if err != nil {
-		return err
-	}
-	if column != nil {
-		if shared := c.sharedUnits(g, column, h, other, unit.Day); shared > 0 {
-			return fail(BadUpload, "%d values of the unit %s are in both parts; a unit must be on one side", shared, unit)
+	for _, part := range all {
+		if err := c.writePart(dir, part.dir, part.table, part.units, allUnits(c.room, part.units.n)); err != nil {
+			return err
 		}
 	}
-	if err := c.writePart(dir, holdoutDir, holdout, h, allUnits(c.room, h.n)); err != nil {
-		return err
-	}
-	return c.writePart(dir, trainingDir, training, g, allUnits(c.room, g.n))
+	return nil
 }
 
 // allUnits lists n units by their first rows.
@@ -222,10 +243,10 @@ func (c *creation) sharedUnits(g grouping, a *dataset.Column, h grouping, b *dat
 }
 
 // writePart writes the rows of some units of a table, with where the units begin, and counts them on the card. The units of
-// the holdout are put in the secret order of this holdout; those of the training part stay as listed. A part without units is
+// the holdout and of the check part are put in secret orders of this holdout; those of the training part stay as listed. A part without units is
 // not written.
 func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, units []uint32) error {
-	if name == holdoutDir {
+	if name != trainingDir {
 		c.order.shuffle(units)
 	}
 	rows, offsets, err := g.groupInOrder(units, c.order)
@@ -235,10 +256,13 @@ func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, uni
 	if err := c.settings.checkUnits(offsets); err != nil {
 		return err
 	}
-	if name == trainingDir {
-		c.card.Rows.Training, c.card.Units.Training = int64(len(rows)), int64(len(units))
-	} else {
-		c.card.Rows.Holdout, c.card.Units.Holdout = int64(len(rows)), int64(len(units))
+	switch n, m := int64(len(rows)), int64(len(units)); name {
+	case trainingDir:
+		c.card.Rows.Training, c.card.Units.Training = n, m
+	case checkDir:
+		c.card.Rows.Check, c.card.Units.Check = n, m
+	default:
+		c.card.Rows.Holdout, c.card.Units.Holdout = n, m
 	}
 	if len(units) == 0 {
 		return nil
@@ -252,11 +276,13 @@ func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, uni
 		}
 	}
 	path := filepath.Join(dir, name)
-	if name == holdoutDir {
-		// What is public of the dictionaries is that of the whole upload, so that it says least of the holdout's own rows.
+	if name != trainingDir {
+		// What is public of the dictionaries is that of the whole upload, so that it says least of the part's own rows.
 		var others []*dataset.Table
-		if training := c.tables[partTraining]; training != nil {
-			others = append(others, training)
+		for _, part := range allParts {
+			if other := c.tables[part]; other != nil && other != t {
+				others = append(others, other)
+			}
 		}
 		var shape dataset.Shape
 		shape, err = dataset.SelectJoint(path, t, rows, others...)

@@ -62,7 +62,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	if err := h.watch(ctx, &e, plan); err != nil {
 		return e, err
 	}
-	training, err := session.TrainingSums(ctx, plan, h.training)
+	training, err := session.TrainingSums(ctx, plan, h.reference)
 	if err != nil {
 		return e, scanError(err)
 	}
@@ -73,6 +73,8 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		}
 		e.Training, e.Items = result.Value, session.ItemsOf(result)
 		e.Selected = result.Selected
+		e.ValueFrom = training.From
+		e.Warnings = append(e.Warnings, training.Doubted(plan)...)
 	}
 	if reason := h.session.Short(state, asked); reason != "" {
 		if !e.Answered {
@@ -85,10 +87,10 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 
 // watch says what shares of the values count as others than a reader may take them for, and suggests ranges.
 func (h *opened) watch(ctx context.Context, e *Explanation, plan *queries.Plan) error {
-	if h.training == nil {
+	if h.trainingTable == nil {
 		return nil
 	}
-	values, warnings, err := h.session.Watch(ctx, plan, h.training)
+	values, warnings, err := h.session.Watch(ctx, plan, h.reference.Training)
 	if err != nil {
 		return scanError(err)
 	}
@@ -96,7 +98,7 @@ func (h *opened) watch(ctx context.Context, e *Explanation, plan *queries.Plan) 
 		if err := need(ctx, h.trainingWork(rowfn.Batch{Functions: spreads.Functions()})); err != nil {
 			return err
 		}
-		if err := values[i].Suggest(ctx, spreads, h.training); err != nil {
+		if err := values[i].Suggest(ctx, spreads, h.reference.Training); err != nil {
 			return scanError(err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func TestPublicFeatures(t *testing.T) {
 	s := open(t, t.TempDir())
 	table := visits(t, 1000, 1)
-	card := create(t, s, Settings{Holdout: 0.4, Label: "late", Features: "public"}, table)
+	card := create(t, s, Settings{Holdout: 0.4, Check: new(0.0), Label: "late", Features: "public"}, table)
 	f, err := s.Features(t.Context(), analyst, card.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestPublicFeaturesRefused(t *testing.T) {
 func TestPredictionsOfTheRows(t *testing.T) {
 	s := open(t, t.TempDir())
 	table := visits(t, 20_000, 5)
-	id := create(t, s, Settings{Holdout: 0.5, Label: "late", Features: "public", Questions: 3}, table).ID
+	id := create(t, s, Settings{Holdout: 0.5, Check: new(0.0), Label: "late", Features: "public", Questions: 3}, table).ID
 	f, err := s.Features(t.Context(), analyst, id)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestPredictionsOfTheRows(t *testing.T) {
 		_, err := s.Ask(t.Context(), analyst, id, []byte(body), "")
 		wantKind(t, what, err, Invalid)
 	}
-	compares := create(t, s, Settings{Mechanism: "guess_and_check", Holdout: 0.5, Label: "late", Features: "public"}, visits(t, 1000, 6)).ID
+	compares := create(t, s, Settings{Mechanism: "guess_and_check", Holdout: 0.5, Check: new(0.0), Label: "late", Features: "public"}, visits(t, 1000, 6)).ID
 	secret := create(t, s, Settings{Holdout: 0.5, Label: "late"}, visits(t, 1000, 7)).ID
 	for id, want := range map[string]string{compares: "compares with the training part", secret: "features=public"} {
 		_, err := s.Ask(t.Context(), analyst, id, []byte(query("[1,0]")), "")

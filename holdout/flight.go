@@ -167,7 +167,7 @@ func (f *flight) checkWidth(ctx context.Context) (narrow bool, err error) {
 	if !q.asked.OwnWidth() {
 		return false, nil
 	}
-	training, err := session.TrainingSums(ctx, q.asked.Plan, f.holdout.training)
+	training, err := session.TrainingSums(ctx, q.asked.Plan, f.holdout.reference)
 	if err != nil {
 		return false, scanError(err)
 	}
@@ -223,7 +223,7 @@ func (f *flight) scan(ctx context.Context, wave []*question) (sums []session.Sum
 	for i, q := range wave {
 		asked[i] = q.asked
 	}
-	return f.holdout.session.Scan(ctx, f.state, asked, f.holdout.holdout, f.holdout.training)
+	return f.holdout.session.Scan(ctx, f.state, asked, f.holdout.holdout, f.holdout.reference)
 }
 
 // scanError keeps what a scan says out of replies; it can only be about the machine or the caller's leaving.

@@ -80,6 +80,9 @@ var goldenHoldouts = []goldenHoldout{
 	{name: "checks", since: 2, set: Settings{Mechanism: "guess_and_check", Questions: 300, Tokens: 40}, next: nextQuery},
 	{name: "batch", since: 2, set: Settings{Mechanism: "gaussian", Questions: 6, Rounds: 1},
 		asked: [][]string{{`{"type":"mean","of":"delay","range":[-60,180]}`, median, `{"type":"fraction","of":"delay > 15"}`, `{"type":"difference","of":"delay","range":[-60,180],"between":["origin == 'SFO'","origin == 'OAK'"]}`}}},
+	{name: "check", since: 3, set: Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 30, Unit: "plane", Label: "delay"}, next: nextQuery,
+		asked: few(`{"type":"accuracy","label":"delay > 15","prediction":"distance > 1000"}`, `{"type":"mean","of":"delay","range":[-60,180],"weight":"row"}`)},
+	{name: "predictions", since: 3, set: Settings{Mechanism: "gaussian", Questions: 100, Label: "delay", Features: "public", Stratify: "origin", Check: new(0.25)}, asked: few(), next: nextQuery},
 	{name: "deleted", set: Settings{Mechanism: "gaussian", Questions: 10}, asked: few()[:1], deleted: true},
 }
 
@@ -151,6 +154,11 @@ func recordGolden(t *testing.T) {
 		id := create(t, s, set, flights(t, 600, uint64(i))).ID
 		switch g.name {
 		case "gaussian":
+			if newest().number >= additions {
+				_, err := s.Ask(t.Context(), analyst, id, []byte(goldenKeyed), goldenKey)
+				must(t, err)
+				break
+			}
 			_, err := s.Ask(t.Context(), analyst, id, []byte(goldenKeyed), goldenKey)
 			must(t, err)
 			g.asked = everyType(t, "kendall") // which has an answer under guess_and_check alone

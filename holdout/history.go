@@ -36,12 +36,12 @@ type Asker struct {
 	Name *string `json:"name" doc:"of the key; null where the server does not know it any more"`
 }
 
-// Reference is what a part that was handed out says to a query: what an answer is to be compared with. It is the number that explain says.
+// Reference is what the training part or the check part says to a query: what an answer is to be compared with. It is the number that explain says.
 type Reference struct {
-	Part     string          `json:"part" enum:"training" doc:"which part says so"`
-	Value    *float64        `json:"value" doc:"null where the answer is items or a selection, or is undefined"`
-	Items    []ReferenceItem `json:"items,omitempty" doc:"where the answer is many numbers"`
-	Selected string          `json:"selected,omitempty" doc:"of a selection: the candidate that the part would select"`
+	Part     session.ValueFrom `json:"part" enum:"check,training,training+check" doc:"which part says so"`
+	Value    *float64          `json:"value" doc:"null where the answer is items or a selection, or is undefined"`
+	Items    []ReferenceItem   `json:"items,omitempty" doc:"where the answer is many numbers"`
+	Selected string            `json:"selected,omitempty" doc:"of a selection: the candidate that the part would select"`
 }
 
 // ReferenceItem is one number of a reference that is many.
@@ -184,13 +184,13 @@ func (h *historian) name(ctx context.Context, id string) (*string, error) {
 	return nil, nil
 }
 
-// reference is what the training part says to a recorded query. It is a function of two things that never change, so it is worked out once and kept.
+// reference is what is said to a recorded query beside the holdout. It is a function of two things that never change, so it is worked out once and kept.
 func (h *historian) reference(ctx context.Context, e *ledger.Entry, first bool) (*Reference, error) {
 	if known, ok := h.service.references.of(h.id, e.Query); ok {
 		return known, nil
 	}
 	holdout, err := h.open(ctx)
-	if holdout == nil || err != nil || holdout.training == nil {
+	if holdout == nil || err != nil || holdout.trainingTable == nil {
 		return nil, err
 	}
 	r, err := h.workOut(ctx, holdout, e, first)
@@ -219,7 +219,7 @@ func (h *historian) open(ctx context.Context) (*opened, error) {
 	return h.opened, nil
 }
 
-// workOut asks the training part. The work is bounded by public facts before it is done.
+// workOut asks the training part, the check part or both. The work is bounded by public facts before it is done.
 func (h *historian) workOut(ctx context.Context, holdout *opened, e *ledger.Entry, first bool) (*Reference, error) {
 	reading := bodyWork(1, len(e.Canonical))
 	if err := h.afford(ctx, Work{Steps: reading.Steps, Pass: reading.Bytes}, first); err != nil {
@@ -233,15 +233,12 @@ func (h *historian) workOut(ctx context.Context, holdout *opened, e *ledger.Entr
 	if err != nil {
 		return nil, err
 	}
-	if asked.Plan.HoldoutOnly {
-		return nil, nil
-	}
 	pass := holdout.passWork([]*queries.Plan{asked.Plan}, 0, false)
 	pass.Pass += reading.Bytes + heldWork(asked.Plan).Bytes
 	if err := h.afford(ctx, pass, first); err != nil {
 		return nil, err
 	}
-	sums, err := session.TrainingSums(ctx, asked.Plan, holdout.training)
+	sums, err := session.TrainingSums(ctx, asked.Plan, holdout.reference)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +246,10 @@ func (h *historian) workOut(ctx context.Context, holdout *opened, e *ledger.Entr
 	if err != nil {
 		return nil, err
 	}
-	r := &Reference{Part: trainingDir, Value: result.Value, Selected: result.Selected}
+	if sums.None() {
+		return nil, nil
+	}
+	r := &Reference{Part: sums.From, Value: result.Value, Selected: result.Selected}
 	for _, item := range result.Items {
 		r.Items = append(r.Items, ReferenceItem{item.Of, item.Value})
 	}

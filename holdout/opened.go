@@ -27,6 +27,7 @@ import (
 // end of the last.
 const (
 	trainingDir     = "training"
+	checkDir        = "check"
 	holdoutDir      = "holdout"
 	unitsSuffix     = ".units"
 	unitsColumn     = "offset"
@@ -44,15 +45,17 @@ type opened struct {
 	digest    [32]byte // of the uploaded table
 	schema    dataset.Schema
 
-	training engine.MomentSource // nil without a training part
-	holdout  engine.MomentSource
-	tables   []*dataset.Table
+	reference session.Reference // the training part and the check part
+	holdout   session.Source
+	tables    []*dataset.Table
 
 	faulted func(error) *Error // takes a holdout whose files could not be read out of service
 
 	trainingTable *dataset.Table // nil without a training part
+	checkTable    *dataset.Table // nil without a check part
 	holdoutTable  *dataset.Table
 	trainingShape dataset.Shape
+	checkShape    dataset.Shape
 	holdoutShape  dataset.Shape
 
 	exporting sync.Mutex             // held while a part is written as Parquet, or compared with its checksum
@@ -97,23 +100,43 @@ func (h *opened) begin() {
 
 func (h *opened) open(dir string) (err error) {
 	grouped := h.card.Unit != rowUnit
-	var table *dataset.Table
 	if h.card.Units.Training > 0 {
-		if h.training, table, err = h.source(dir, trainingDir, grouped); err != nil {
+		training, table, err := h.source(dir, trainingDir, grouped)
+		if err != nil {
 			return err
 		}
-		h.trainingTable, h.trainingShape = table, shapeOf(table, h.training)
-		if h.training.Units() != h.card.Units.Training {
-			return fmt.Errorf("%d training units, the card says %d", h.training.Units(), h.card.Units.Training)
+		h.trainingTable, h.trainingShape = table, shapeOf(table, training)
+		if training.Units() != h.card.Units.Training {
+			return fmt.Errorf("%d training units, the card says %d", training.Units(), h.card.Units.Training)
 		}
+		h.reference.Training = training
 	}
-	if h.holdout, table, err = h.source(dir, holdoutDir, grouped); err != nil {
+	if h.card.Units.Check > 0 {
+		check, table, err := h.source(dir, checkDir, grouped)
+		if err != nil {
+			return err
+		}
+		h.checkTable, h.checkShape = table, shapeOf(table, check)
+		if check.Units() != h.card.Units.Check {
+			return fmt.Errorf("%d units of the check part, the card says %d", check.Units(), h.card.Units.Check)
+		}
+		h.reference.Check = check
+	}
+	holdout, table, err := h.source(dir, holdoutDir, grouped)
+	if err != nil {
 		return err
 	}
+	h.holdout = holdout
 	if h.holdout.Units() != h.card.Units.Holdout || h.holdout.Units() != h.guarantee.N {
 		return fmt.Errorf("%d holdout units, the card says %d and the guarantee %d", h.holdout.Units(), h.card.Units.Holdout, h.guarantee.N)
 	}
 	h.holdoutTable, h.schema, h.holdoutShape = table, table.Schema(), shapeOf(table, h.holdout)
+	if h.publicFeatures() && h.checkTable != nil {
+		// Numbers that come for each row are those of the holdout's rows, then those of the check part's.
+		n, all := h.holdoutTable.Rows(), h.holdoutTable.Rows()+h.checkTable.Rows()
+		h.holdout = numbered{h.holdout, 0, n}
+		h.reference.Check = numbered{h.reference.Check, n, all}
+	}
 	return nil
 }
 
@@ -138,6 +161,22 @@ func (h *opened) source(dir, part string, grouped bool) (engine.MomentSource, *d
 		return nil, nil, err
 	}
 	return watched{source, h.faulted}, table, nil
+}
+
+// numbered is a part of the rows that numbers come for with a question: those from up to to.
+type numbered struct {
+	session.Source
+	from, to int
+}
+
+// Sums implements session.Source.
+func (s numbered) Sums(ctx context.Context, functions []queries.RowFunction, from, to int64) ([]int64, error) {
+	return s.Source.Sums(ctx, rowfn.Batch{Functions: functions}.Rows(s.from, s.to).Functions, from, to)
+}
+
+// Moments implements session.Source.
+func (s numbered) Moments(ctx context.Context, batch rowfn.Batch, from, to int64) (rowfn.Sums, error) {
+	return s.Source.Moments(ctx, batch.Rows(s.from, s.to), from, to)
 }
 
 // close unmaps the tables.
@@ -191,7 +230,7 @@ func readUnits(dir, name string, card *Card) (offsets []uint32, err error) {
 }
 
 // partNames are the directories that a holdout can have, one for each table.
-var partNames = []string{trainingDir, trainingDir + unitsSuffix, holdoutDir, holdoutDir + unitsSuffix}
+var partNames = []string{trainingDir, trainingDir + unitsSuffix, checkDir, checkDir + unitsSuffix, holdoutDir, holdoutDir + unitsSuffix}
 
 // fingerprints are those of the tables in a finished directory, as the card says them.
 func fingerprints(dir string) (map[string]string, error) {
@@ -216,7 +255,7 @@ func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, 
 	grouped := h.card.Unit != rowUnit
 	options := []queries.Option{queries.Grouped(grouped), queries.Population(h.card.Settings.population(grouped)),
 		queries.LargestUnit(h.card.LargestUnit, h.card.Settings.LargestUnit > 0), queries.HoldoutRows(h.card.Rows.Holdout)}
-	if h.training != nil {
+	if h.trainingTable != nil {
 		options = append(options, queries.Training(trainingPart{h}))
 	}
 	options = append(options, h.publicRows())
@@ -264,24 +303,27 @@ func below(err error, pointer string) error {
 func (h *opened) publicRows() queries.Option {
 	why := ""
 	switch {
-	case h.card.Settings.Features != featuresPublic:
+	case !h.publicFeatures():
 		why = "the features of this holdout's rows are secret; numbers for each row are for holdouts that were created with features=public"
-	case h.guarantee.UsesTraining():
-		why = fmt.Sprintf("the mechanism %s of this holdout compares with the training part, for whose rows there are no numbers; they are for gaussian", h.guarantee.Mechanism)
+	case h.guarantee.UsesTraining() && h.checkTable == nil:
+		why = fmt.Sprintf("the mechanism %s of this holdout compares with the training part, for whose rows there are no numbers; they are for gaussian, or for holdouts with a check part", h.guarantee.Mechanism)
 	}
-	return queries.PublicRows(h.card.Rows.Holdout, why)
+	return queries.PublicRows(h.card.Rows.Holdout, h.card.Rows.Check, why)
 }
+
+// publicFeatures reports whether everything but the label is public of the rows that are not handed out.
+func (h *opened) publicFeatures() bool { return h.card.Settings.Features == featuresPublic }
 
 // trainingPart is what queries may take constants from.
 type trainingPart struct{ holdout *opened }
 
 // Means implements queries.TrainingPart.
 func (t trainingPart) Means(ctx context.Context, functions []queries.RowFunction) ([]float64, error) {
-	n := t.holdout.training.Units()
+	n := t.holdout.reference.Training.Units()
 	if err := need(ctx, t.holdout.trainingWork(rowfn.Batch{Functions: functions})); err != nil {
 		return nil, err
 	}
-	sums, err := t.holdout.training.Sums(ctx, functions, 0, n)
+	sums, err := t.holdout.reference.Training.Sums(ctx, functions, 0, n)
 	if err != nil {
 		return nil, scanError(err)
 	}

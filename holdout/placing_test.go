@@ -49,7 +49,7 @@ func stored(t *testing.T, s *Service, id, column string) []float64 {
 func TestPlacesTellNothing(t *testing.T) {
 	const n, slicesOf, questions = 1000, 50, 20
 	s := open(t, t.TempDir())
-	shown := create(t, s, Settings{Holdout: 0.5, Label: "label", Features: "public"}, days(t, 2*n, 1))
+	shown := create(t, s, Settings{Holdout: 0.5, Check: new(0.0), Label: "label", Features: "public"}, days(t, 2*n, 1))
 	f, err := s.Features(t.Context(), analyst, shown.ID)
 	if err != nil {
 		t.Fatal(err)

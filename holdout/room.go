@@ -15,7 +15,7 @@ type room struct {
 }
 
 // makeIn returns n zeros in the room, or in ordinary memory where the room is nil or full. Room is never given back before its end.
-func makeIn[T bool | uint32 | uint64 | float64](r *room, n int) []T {
+func makeIn[T bool | side | uint32 | uint64 | float64](r *room, n int) []T {
 	var zero T
 	size := n * int(unsafe.Sizeof(zero))
 	if r == nil || n == 0 || size > len(r.mapping)-r.used {

@@ -32,12 +32,12 @@ func TestSplitInARoom(t *testing.T) {
 	split := func(room *room) [][]uint32 {
 		g := groupIn(room, c, false)
 		tags := s.tags(g, &c, false)
-		a, b := splitByTag(room, tags, g.n/3), splitByTime(tags, g, times, g.n/4)
+		a, b := splitByTag(room, tags, sizes{g.n / 3, g.n / 5}), splitByTime(tags, g, times, sizes{g.n / 4, g.n / 6})
 		list, offsets, err := g.groupInOrder(a.holdout, placing{rand.New(rand.NewPCG(1, 2))})
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := [][]uint32{g.of, g.first, a.training, a.holdout, b.training, b.holdout, list, offsets, g.sizes()}
+		all := [][]uint32{g.of, g.first, a.training, a.check, a.holdout, b.training, b.check, b.holdout, list, offsets, g.sizes()}
 		for i := range all {
 			all[i] = slices.Clone(all[i])
 		}
@@ -75,9 +75,13 @@ func TestSelectTag(t *testing.T) {
 			return rapid.Uint64().Draw(t, "tag")
 		}), 1, 200).Draw(t, "tags")
 		size := rapid.IntRange(0, len(tags)).Draw(t, "size")
-		want := slices.Sorted(slices.Values(order(nil, tags)[:size]))
-		if got := splitByTag(nil, tags, size).holdout; !slices.Equal(got, want) {
-			t.Fatalf("%v, by sorting %v", got, want)
+		check := rapid.IntRange(0, len(tags)-size).Draw(t, "check")
+		sorted, got := order(nil, tags), splitByTag(nil, tags, sizes{size, check})
+		for i, units := range [][]uint32{got.holdout, got.check, got.training} {
+			from, to := []int{0, size, size + check}[i], []int{size, size + check, len(tags)}[i]
+			if want := slices.Sorted(slices.Values(sorted[from:to])); !slices.Equal(units, want) {
+				t.Fatalf("part %d: %v, by sorting %v", i, units, want)
+			}
 		}
 	})
 }
@@ -110,7 +114,7 @@ func TestGoldenSplit(t *testing.T) {
 		if c.column != nil {
 			g = groupBy(*c.column, c.day)
 		}
-		p := splitByTag(nil, splitter{key: []byte("golden")}.tags(g, c.column, c.day), g.n/4)
+		p := splitByTag(nil, splitter{key: []byte("golden")}.tags(g, c.column, c.day), sizes{g.n / 4, 0})
 		h := sha256.New()
 		for _, u := range p.holdout {
 			h.Write(binary.BigEndian.AppendUint32(nil, u))

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/session"
 )
 
 // decodeParquet is the argument with which the test binary becomes the decoding child process.
@@ -143,6 +144,9 @@ func ask(t *testing.T, s *Service, id, query string) Answer {
 type answered struct {
 	ID, Holdout, Query, Mechanism, Source string
 
+	ValueFrom session.ValueFrom `json:"value_from"`
+	Warnings  []Warning
+
 	Value    *float64
 	Interval *struct {
 		Low, High, Confidence float64
@@ -197,7 +201,7 @@ func TestUploadAskReplay(t *testing.T) {
 	s := open(t, dir)
 	table := visits(t, 2000, 1)
 	card := create(t, s, Settings{Name: "visits", Holdout: 0.3, Label: "late", Questions: 20}, table)
-	if card.Rows != (Counts{1400, 600}) || card.Units != card.Rows || card.Unit != "row" || card.Budget.Questions != (Meter{Left: 20, Of: 20}) || *card.Budget.Tokens != (Meter{Left: 2, Of: 2}) {
+	if card.Rows != (Counts{Training: 1000, Check: 400, Holdout: 600}) || card.Units != card.Rows || card.Unit != "row" || card.Budget.Questions != (Meter{Left: 20, Of: 20}) || *card.Budget.Tokens != (Meter{Left: 2, Of: 2}) {
 		t.Fatalf("card: %+v", card)
 	}
 	if left := files(t, dir); len(left) != 1 || left[0] != "holdouts/"+card.ID {

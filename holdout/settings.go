@@ -13,6 +13,10 @@ import (
 // thresholdout.Plan says.
 const DefaultHoldout = 0.3
 
+// DefaultCheck is the fraction of the units in the check part where a label is named and the owner says nothing: a model's value then is known about as well as the
+// holdout knows it, and half of the table is left to fit models to. Without a label there is none by default, for then nobody says that models will be asked about.
+const DefaultCheck = 0.2
+
 // Ways to split.
 const (
 	splitByHash    = "hash"
@@ -50,6 +54,8 @@ func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 	switch {
 	case math.IsNaN(set.Holdout) || set.Holdout < 0 || set.Holdout > 1 && set.Holdout != math.Floor(set.Holdout):
 		return set, invalid("holdout", "holdout must be a fraction in (0, 1] or a whole number of units above 1")
+	case set.Check != nil && (math.IsNaN(*set.Check) || *set.Check < 0 || *set.Check == 1 || *set.Check > 1 && *set.Check != math.Floor(*set.Check)):
+		return set, invalid("check", "check must be a fraction from 0 on and below 1, or a whole number of units above 1; 0 makes no check part")
 	case set.Features != "" && set.Features != featuresPublic:
 		return set, invalid("features", "features must be %q or %q", featuresSecret, featuresPublic)
 	case set.Features == featuresPublic && set.Label == "":
@@ -120,6 +126,9 @@ func (set *Settings) checkSplit() error {
 		if set.Stratify != "" {
 			return invalid("stratify", "parts that are given are not split, so nothing can be stratified")
 		}
+		if set.Check != nil && *set.Check > 0 {
+			return invalid("check", "parts that are given are not split: give the check part as a part of its own, named check")
+		}
 	case byTime && column != "":
 		if set.Stratify != "" {
 			return invalid("stratify", "a split by time cannot be stratified")
@@ -131,6 +140,9 @@ func (set *Settings) checkSplit() error {
 		return invalid("split", `split must be "hash", "time:COLUMN" or "given"`)
 	}
 	if set.Split != splitGiven && set.Holdout == 1 {
+		if set.Check != nil && *set.Check > 0 {
+			return invalid("check", "holdout=1.0 leaves no rows for a check part")
+		}
 		if compares {
 			return invalid("holdout", "%s needs a training part, and holdout=1.0 leaves none", set.Mechanism)
 		}
@@ -144,10 +156,30 @@ func (set *Settings) checkSplit() error {
 	return nil
 }
 
-// spec is what the settings ask for, of parts of these sizes.
+// defaultCheck is the fraction of the units in the check part where the owner says nothing.
+func (set *Settings) defaultCheck() float64 {
+	if set.Label == "" {
+		return 0
+	}
+	return DefaultCheck
+}
+
+// chosenCheck is the setting as the card says it: what the default was. Of a part that was given there is nothing to say.
+func (set *Settings) chosenCheck(units Counts) *float64 {
+	var chosen float64
+	switch {
+	case set.Check != nil || set.Split == splitGiven && units.Check > 0:
+		return set.Check
+	case units.Check > 0:
+		chosen = set.defaultCheck()
+	}
+	return &chosen
+}
+
+// spec is what the settings ask for, of parts of these sizes. What is planned is for a comparison with the smallest part: one with more units fails less often.
 func (set Settings) spec(units Counts) thresholdout.Spec {
 	return thresholdout.Spec{
-		Mechanism: thresholdout.Name(set.Mechanism), N: units.Holdout, Training: units.Training,
+		Mechanism: thresholdout.Name(set.Mechanism), N: units.Holdout, Training: units.least(),
 		Questions: set.Questions, Rounds: set.Rounds, Published: set.Bounds == boundsOfPapers, Tokens: set.Tokens, Confidence: set.Confidence,
 		Sigma: set.Sigma, HalfWidth: set.HalfWidth, Capped: set.Capped,
 		Form: thresholdout.Form(set.Form), Preset: set.Preset, Threshold: set.Threshold,

@@ -75,6 +75,28 @@ func holdoutSize(setting float64, n int) (int, error) {
 	return min(max(int(math.Floor(setting*float64(n)+0.5)), 1), n-1), nil
 }
 
+// checkSize is the number of units of the check part, of n of which so many are held out, as holdoutSize is that of the holdout: at least one of them
+// stays in the training part. What is only the default takes no more than half of what is not held out, and may be nothing.
+func checkSize(setting *float64, byDefault float64, n, heldOut int) (int, error) {
+	rest := n - heldOut
+	if setting == nil {
+		return min(int(math.Floor(byDefault*float64(n)+0.5)), rest/2), nil
+	}
+	size, v := 0, *setting
+	switch {
+	case v == 0:
+		return 0, nil
+	case v > 1:
+		size = int(min(v, float64(n)))
+	default:
+		size = max(1, int(math.Floor(v*float64(n)+0.5)))
+	}
+	if size >= rest {
+		return 0, invalid("check", "check asks for %d units, and %d of %d are left beside the holdout, of which the training part needs one; check=0 makes no check part", size, rest, n)
+	}
+	return size, nil
+}
+
 // order sorts all units by their tags: a random order that only the key's holder can tell, and the same for all tables of
 // the server in which units have these values.
 func order(r *room, tags []uint64) []uint32 {
@@ -91,45 +113,64 @@ func order(r *room, tags []uint64) []uint32 {
 	return units
 }
 
-// parts are the units of the two sides, each by the units' first rows. Where a side is stored in another order, placing
+// sizes are the numbers of units of the parts that are not handed out.
+type sizes struct{ holdout, check int }
+
+// side is the part that a unit belongs to.
+type side uint8
+
+const (
+	inTraining side = iota
+	inCheck
+	inHoldout
+)
+
+// parts are the units of each side, by the units' first rows. Where a side is stored in another order, placing
 // draws it.
 type parts struct {
-	training, holdout []uint32
+	training, check, holdout []uint32
 }
 
-// divide lists the units of the two sides.
-func divide(r *room, inHoldout []bool) parts {
-	size := 0
-	for _, in := range inHoldout {
-		if in {
-			size++
-		}
+// divide lists the units of each side.
+func divide(r *room, sides []side) parts {
+	var count [inHoldout + 1]int
+	for _, s := range sides {
+		count[s]++
 	}
-	p := parts{training: makeIn[uint32](r, len(inHoldout)-size)[:0], holdout: makeIn[uint32](r, size)[:0]}
-	for u, in := range inHoldout {
-		if in {
-			p.holdout = append(p.holdout, uint32(u))
-		} else {
-			p.training = append(p.training, uint32(u))
-		}
+	var units [inHoldout + 1][]uint32
+	for s, n := range count {
+		units[s] = makeIn[uint32](r, n)[:0]
 	}
-	return p
+	for u, s := range sides {
+		units[s] = append(units[s], uint32(u))
+	}
+	return parts{training: units[inTraining], check: units[inCheck], holdout: units[inHoldout]}
 }
 
-// splitByTag takes the first size units in keyed order as the holdout.
-func splitByTag(r *room, tags []uint64, size int) parts {
-	in := makeIn[bool](r, len(tags))
-	last, ties := selectTag(tags, size)
-	for u, tag := range tags {
-		switch {
-		case tag < last:
-			in[u] = true
-		case tag == last && ties > 0:
-			in[u] = true
-			ties--
+// splitByTag takes the first units in keyed order as the holdout, and those behind them as the check part: so a holdout is the same units whatever check part there is.
+func splitByTag(r *room, tags []uint64, size sizes) parts {
+	sides := makeIn[side](r, len(tags))
+	first := func(size int, as side) {
+		last, ties := selectTag(tags, size)
+		for u, tag := range tags {
+			switch {
+			case tag > last:
+				continue
+			case tag == last && ties == 0:
+				continue
+			case tag == last:
+				ties--
+			}
+			if sides[u] == inTraining {
+				sides[u] = as
+			}
 		}
 	}
-	return divide(r, in)
+	first(size.holdout, inHoldout)
+	if size.check > 0 {
+		first(size.holdout+size.check, inCheck)
+	}
+	return divide(r, sides)
 }
 
 // selectTag returns the tag at place size (from 1) in order, and how many units of that very tag are among the first size. It
@@ -157,9 +198,9 @@ func selectTag(tags []uint64, size int) (last uint64, ties int) {
 	return last, ties
 }
 
-// splitByTime takes the latest units as the holdout. A unit is as late as its latest row, so that no training row is
+// splitByTime takes the latest units as the holdout, and the latest before them as the check part, which is then more like the holdout than the training part is. A unit is as late as its latest row, so that no training row is
 // later than the earliest of the holdout units' latest rows; units without a time are the earliest. Ties go by tag.
-func splitByTime(tags []uint64, g grouping, times []float64, size int) parts {
+func splitByTime(tags []uint64, g grouping, times []float64, size sizes) parts {
 	latest := makeIn[float64](g.room, g.n)
 	for u := range latest {
 		latest[u] = math.Inf(-1)
@@ -173,12 +214,14 @@ func splitByTime(tags []uint64, g grouping, times []float64, size int) parts {
 			latest[u] = t
 		}
 	}
-	in, byTime := makeIn[bool](g.room, g.n), order(g.room, tags)
+	sides, byTime := makeIn[side](g.room, g.n), order(g.room, tags)
 	slices.SortStableFunc(byTime, func(a, b uint32) int { return cmp.Compare(latest[b], latest[a]) })
-	for _, u := range byTime[:size] {
-		in[u] = true
+	for i, u := range byTime[:size.holdout+size.check] {
+		if sides[u] = inCheck; i < size.holdout {
+			sides[u] = inHoldout
+		}
 	}
-	return divide(g.room, in)
+	return divide(g.room, sides)
 }
 
 // strata gives each unit a stratum: the value of a column, which must be the same in all rows of the unit.
@@ -259,26 +302,38 @@ func sameCell(c dataset.Column, a, b int) bool {
 	return x == y || x != x && y != y
 }
 
-// splitByStrata takes size units, shared among the strata in proportion to their sizes (largest remainders first, ties
-// by the order of the strata), and within each stratum by tag.
-func splitByStrata(r *room, tags []uint64, s strata, size int) (parts, map[string]Counts) {
+// splitByStrata takes units for the holdout, shared among the strata in proportion to their sizes (largest remainders first, ties
+// by the order of the strata), and within each stratum by tag; and of what is left the check part in the same way.
+func splitByStrata(r *room, tags []uint64, s strata, size sizes) (parts, map[string]Counts) {
 	total := make([]int, len(s.names))
 	for _, id := range s.of {
 		total[id]++
 	}
-	left := apportion(total, size)
-	in := makeIn[bool](r, len(tags))
+	left := apportion(total, size.holdout)
+	rest := make([]int, len(total))
+	for id := range rest {
+		rest[id] = total[id] - left[id]
+	}
+	check := make([]int, len(total))
+	if size.check > 0 {
+		check = apportion(rest, size.check)
+	}
 	counts := make(map[string]Counts, len(total))
 	for id, name := range s.names {
-		counts[name] = Counts{Training: int64(total[id] - left[id]), Holdout: int64(left[id])}
+		counts[name] = Counts{Training: int64(rest[id] - check[id]), Check: int64(check[id]), Holdout: int64(left[id])}
 	}
+	sides := makeIn[side](r, len(tags))
 	for _, u := range order(r, tags) {
-		if id := s.of[u]; left[id] > 0 {
+		switch id := s.of[u]; {
+		case left[id] > 0:
 			left[id]--
-			in[u] = true
+			sides[u] = inHoldout
+		case check[id] > 0:
+			check[id]--
+			sides[u] = inCheck
 		}
 	}
-	return divide(r, in), counts
+	return divide(r, sides), counts
 }
 
 // apportion shares size among classes in proportion to their totals by the largest remainders (Hamilton's method):

@@ -59,12 +59,16 @@ func TestSplitKeepsUnitsWhole(t *testing.T) {
 		}
 		s := splitter{key: []byte("a key")}
 		size := rapid.IntRange(1, g.n-1).Draw(t, "size")
-		p := splitByTag(nil, s.tags(g, &c, day), size)
-		if len(p.holdout) != size || len(p.holdout)+len(p.training) != g.n {
-			t.Fatalf("sides of %d and %d units, want %d of %d", len(p.training), len(p.holdout), size, g.n)
+		check := rapid.IntRange(0, g.n-size).Draw(t, "check")
+		p := splitByTag(nil, s.tags(g, &c, day), sizes{size, check})
+		if len(p.holdout) != size || len(p.check) != check || len(p.holdout)+len(p.check)+len(p.training) != g.n {
+			t.Fatalf("sides of %d, %d and %d units, want %d and %d of %d", len(p.training), len(p.check), len(p.holdout), check, size, g.n)
+		}
+		if without := splitByTag(nil, s.tags(g, &c, day), sizes{size, 0}); !slices.Equal(p.holdout, without.holdout) {
+			t.Fatalf("with a check part the holdout has other units: %v and %v", p.holdout, without.holdout)
 		}
 		side := make([]int, rows)
-		for i, units := range [][]uint32{p.training, p.holdout} {
+		for i, units := range [][]uint32{p.training, p.holdout, p.check} {
 			list, offsets, err := g.groupInOrder(units, placing{rand.New(rand.NewPCG(1, 2))})
 			if err != nil {
 				t.Fatal(err)
@@ -75,7 +79,10 @@ func TestSplitKeepsUnitsWhole(t *testing.T) {
 			for u := range units {
 				unit := list[offsets[u]:offsets[u+1]]
 				for _, row := range unit {
-					side[row] += i + 1
+					if side[row] != 0 {
+						t.Fatalf("row %d is on two sides", row)
+					}
+					side[row] = i + 1
 					if g.of[row] != units[u] {
 						t.Fatalf("row %d lies in unit %d's stretch", row, units[u])
 					}
@@ -83,8 +90,8 @@ func TestSplitKeepsUnitsWhole(t *testing.T) {
 			}
 		}
 		for a := range rows {
-			if side[a] != 1 && side[a] != 2 {
-				t.Fatalf("row %d is on both sides or on none", a)
+			if side[a] == 0 {
+				t.Fatalf("row %d is on no side", a)
 			}
 			for b := range a {
 				same := sameCell(c, a, b)
@@ -220,11 +227,20 @@ func TestStrataCounts(t *testing.T) {
 			t.Fatal(err)
 		}
 		tags := splitter{key: []byte("k")}.tags(g, nil, false)
-		p, counts := splitByStrata(nil, tags, s, rapid.IntRange(1, g.n-1).Draw(t, "size"))
+		size := rapid.IntRange(1, g.n-1).Draw(t, "size")
+		p, counts := splitByStrata(nil, tags, s, sizes{size, rapid.IntRange(0, g.n-size).Draw(t, "check")})
+		if without, _ := splitByStrata(nil, tags, s, sizes{size, 0}); !slices.Equal(p.holdout, without.holdout) {
+			t.Fatalf("with a check part the holdout has other units: %v and %v", p.holdout, without.holdout)
+		}
 		got := map[string]Counts{}
 		for _, u := range p.training {
 			n := got[s.names[s.of[u]]]
 			n.Training++
+			got[s.names[s.of[u]]] = n
+		}
+		for _, u := range p.check {
+			n := got[s.names[s.of[u]]]
+			n.Check++
 			got[s.names[s.of[u]]] = n
 		}
 		for _, u := range p.holdout {
@@ -257,7 +273,7 @@ func TestStratifyRefuses(t *testing.T) {
 	}
 }
 
-// TestTimeSplit: no training unit is later than a holdout unit, by their latest rows.
+// TestTimeSplit: no training unit is later than one of the check part, nor one of these than a holdout unit, by their latest rows.
 func TestTimeSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rows := rapid.IntRange(2, 50).Draw(t, "rows")
@@ -278,7 +294,8 @@ func TestTimeSplit(t *testing.T) {
 		}
 		tags := splitter{key: []byte("k")}.tags(g, nil, false)
 		size := rapid.IntRange(1, g.n-1).Draw(t, "size")
-		p := splitByTime(tags, g, times, size)
+		check := rapid.IntRange(0, g.n-size).Draw(t, "check")
+		p := splitByTime(tags, g, times, sizes{size, check})
 		latest := func(units []uint32, pick func(...float64) float64) float64 {
 			out := math.NaN()
 			for _, u := range units {
@@ -295,10 +312,14 @@ func TestTimeSplit(t *testing.T) {
 			}
 			return out
 		}
-		lastTraining := latest(p.training, func(v ...float64) float64 { return math.Max(v[0], v[1]) })
-		firstHoldout := latest(p.holdout, func(v ...float64) float64 { return math.Min(v[0], v[1]) })
-		if len(p.holdout) != size || lastTraining > firstHoldout {
-			t.Fatalf("training reaches %v, holdout of %d begins at %v", lastTraining, len(p.holdout), firstHoldout)
+		last := func(units []uint32) float64 {
+			return latest(units, func(v ...float64) float64 { return math.Max(v[0], v[1]) })
+		}
+		first := func(units []uint32) float64 {
+			return latest(units, func(v ...float64) float64 { return math.Min(v[0], v[1]) })
+		}
+		if len(p.holdout) != size || len(p.check) != check || last(p.training) > first(p.holdout) || last(p.training) > first(p.check) || last(p.check) > first(p.holdout) {
+			t.Fatalf("training reaches %v, check of %d goes from %v to %v, holdout of %d begins at %v", last(p.training), len(p.check), first(p.check), last(p.check), len(p.holdout), first(p.holdout))
 		}
 	})
 }
@@ -308,7 +329,7 @@ func TestTimeSplit(t *testing.T) {
 // but for a chance below 64 * 2e-9 = 2e-7 over the choice of the (fixed) key.
 func TestSplitLooksRandom(t *testing.T) {
 	g := groupByRow(64_000)
-	p := splitByTag(nil, splitter{key: []byte("fixed")}.tags(g, nil, false), 19_200)
+	p := splitByTag(nil, splitter{key: []byte("fixed")}.tags(g, nil, false), sizes{holdout: 19_200})
 	var stretch [64]int
 	for _, u := range p.holdout {
 		stretch[u/1000]++

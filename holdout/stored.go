@@ -12,7 +12,8 @@ import (
 // What the service keeps as JSON says its version, and a reader refuses one that it does not know: docs/format/README.md says how such a
 // format changes. Guarantees and states have theirs in package thresholdout, answers in package session, tables in package dataset, the ledger's entries in package ledger.
 const (
-	cardVersion    = 1 // of the card with settings and guarantee, which the chain's genesis commits to
+	cardVersion    = 2 // of the card with settings and guarantee, which the chain's genesis commits to; 1 knew no check part
+	firstCard      = 1 // the oldest that is read, and of cards that say nothing of a check part
 	secretsVersion = 1 // of a holdout's keys
 	markVersion    = 1 // of the mark beside the tables
 )
@@ -42,13 +43,22 @@ func readVersion(what string, text []byte, version int) error {
 	return known(what, v.Version, version)
 }
 
-func writeCard(c Card) ([]byte, error) { return json.Marshal(storedCard{cardVersion, c}) }
+// writeCard writes a card. One of a holdout that was created before there were check parts is written as it was.
+func writeCard(c Card) ([]byte, error) {
+	version := cardVersion
+	if c.Settings.Check == nil && c.Units.Check == 0 {
+		version = firstCard
+	}
+	return json.Marshal(storedCard{version, c})
+}
 
 // readCard reads a stored card. Its errors do not name the holdout.
 func readCard(text []byte) (c Card, err error) {
 	stored := storedCard{}
-	if err := readVersion("the card", text, cardVersion); err != nil {
-		return c, err
+	if readVersion("the card", text, firstCard) != nil {
+		if err := readVersion("the card", text, cardVersion); err != nil {
+			return c, err
+		}
 	}
 	err = json.Unmarshal(text, &stored)
 	return stored.Card, unknownVersion(err)

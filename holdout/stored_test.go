@@ -1,6 +1,7 @@
 package holdout
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -24,6 +25,8 @@ func TestUnknownVersions(t *testing.T) {
 	must(t, err)
 	secret, err := json.Marshal(secrets{Version: secretsVersion})
 	must(t, err)
+	checked, err := writeCard(Card{ID: "ho_1", Guarantee: guarantee, Units: Counts{Training: 2, Check: 1, Holdout: 3}})
+	must(t, err)
 	readers := map[string]struct {
 		text []byte
 		read func(text []byte) error
@@ -38,18 +41,25 @@ func TestUnknownVersions(t *testing.T) {
 			return err
 		}},
 	}
+	if old, now := bytes.HasPrefix(card, []byte(`{"version":1,`)), bytes.HasPrefix(checked, []byte(`{"version":2,`)); !old || !now {
+		t.Errorf("cards of versions %.20s and %.20s", card, checked)
+	}
+	if _, err := readCard(checked); err != nil {
+		t.Error(err)
+	}
 	for name, r := range readers {
+		latest := map[string]int64{"card": cardVersion}[name] + 1
 		if err := r.read(r.text); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		for _, version := range []string{`"version":2`, `"version":0`, `"other":1`} {
+		for _, version := range []string{`"version":3`, `"version":0`, `"other":1`} {
 			text := strings.Replace(string(r.text), `"version":1`, version, 1)
 			err := r.read([]byte(text))
 			var unknown *ledger.VersionError
-			if !errors.As(err, &unknown) || unknown.Known != 1 || !strings.Contains(err.Error(), name) {
+			if !errors.As(err, &unknown) || unknown.Known != max(1, latest-1) || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s with %s: %v", name, version, err)
 			}
-			if version == `"version":2` && !strings.Contains(err.Error(), "use the holdoutd that wrote it, or a newer one") {
+			if version == `"version":3` && !strings.Contains(err.Error(), "use the holdoutd that wrote it, or a newer one") {
 				t.Errorf("%s: the error does not say what to do: %v", name, err)
 			}
 		}

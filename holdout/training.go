@@ -19,38 +19,61 @@ import (
 // Training opens the training part as Parquet; the caller closes the file. It is written when it is first asked for, and
 // kept. Rows come in the order of the upload; with a unit column the units do, and the rows of a unit are together in a random order.
 func (s *Service) Training(ctx context.Context, p Principal, id string) (*os.File, error) {
-	return s.exported(ctx, id, trainingParquet, func(h *opened) (*dataset.Table, error) {
-		if h.training == nil {
+	return s.exported(ctx, id, trainingParquet, func(h *opened) (write, error) {
+		if h.trainingTable == nil {
 			return nil, fail(NotFound, "this holdout has no training part: it was created with holdout=1.0")
 		}
-		return h.trainingTable, nil
+		return func(out io.Writer, _ string) error { return ingest.Export(out, h.trainingTable) }, nil
 	})
 }
 
 // Features opens the features of the holdout's rows as Parquet, for holdouts that were created with features=public: all columns but the
-// label, and RowID, by which predictions of the rows are given. The caller closes the file.
+// label, and RowID, by which predictions of the rows are given. The rows of the check part follow, for which predictions are wanted, too. The caller closes the file.
 func (s *Service) Features(ctx context.Context, p Principal, id string) (*os.File, error) {
-	return s.exported(ctx, id, featuresParquet, func(h *opened) (*dataset.Table, error) {
-		if h.card.Settings.Features != featuresPublic {
+	return s.exported(ctx, id, featuresParquet, func(h *opened) (write, error) {
+		if !h.publicFeatures() {
 			return nil, fail(NotFound, "the features of this holdout are secret: it was not created with features=public")
 		}
-		return h.features()
+		return h.writeFeatures, nil
 	})
 }
 
-// RowID is the column of Features that numbers the holdout's rows from 0.
+// write writes a table as Parquet; work is a directory for what it needs meanwhile.
+type write func(out io.Writer, work string) error
+
+// writeFeatures writes the features of the holdout's rows, then those of the check part's.
+func (h *opened) writeFeatures(out io.Writer, work string) (err error) {
+	rows := h.holdoutTable
+	if h.checkTable != nil {
+		both := filepath.Join(work, "rows")
+		if err := dataset.Stack(both, h.holdoutTable, h.checkTable); err != nil {
+			return err
+		}
+		if rows, err = dataset.Open(both); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, rows.Close()) }()
+	}
+	features, err := h.features(rows)
+	if err != nil {
+		return err
+	}
+	return ingest.Export(out, features)
+}
+
+// RowID is the column of Features that numbers its rows from 0: those of the holdout, then those of the check part.
 const RowID = "row_id"
 
-// features is the holdout's table without the label, in the stored order: one that was drawn at random for this holdout
+// features is a table of rows that are not handed out without the label, in the stored order: one that was drawn at random for this holdout
 // (placing). That it is public is the reason why split, whose slices are stretches of it, is refused with features=public.
-func (h *opened) features() (*dataset.Table, error) {
-	ids := make([]float64, h.holdoutTable.Rows())
+func (h *opened) features(rows *dataset.Table) (*dataset.Table, error) {
+	ids := make([]float64, rows.Rows())
 	for i := range ids {
 		ids[i] = float64(i)
 	}
 	columns := []dataset.Column{{Field: dataset.Field{Name: RowID, Kind: dataset.Number, Source: "INT64"}, Numbers: ids}}
-	for i := range h.holdoutTable.Columns() {
-		if c := h.holdoutTable.Column(i); c.Name != h.card.Settings.Label {
+	for i := range rows.Columns() {
+		if c := rows.Column(i); c.Name != h.card.Settings.Label {
 			columns = append(columns, *c)
 		}
 	}
@@ -58,7 +81,7 @@ func (h *opened) features() (*dataset.Table, error) {
 }
 
 // exported opens a table of a holdout as Parquet under this name, which is written when it is first asked for.
-func (s *Service) exported(ctx context.Context, id, name string, table func(h *opened) (*dataset.Table, error)) (*os.File, error) {
+func (s *Service) exported(ctx context.Context, id, name string, of func(h *opened) (write, error)) (*os.File, error) {
 	h, release, err := s.tables.take(ctx, id)
 	if err != nil {
 		return nil, err
@@ -74,11 +97,11 @@ func (s *Service) exported(ctx context.Context, id, name string, table func(h *o
 	if !errors.Is(err, fs.ErrNotExist) {
 		s.log.Warn("an exported file is damaged and is written again", "file", path, "error", err)
 	}
-	t, err := table(h)
+	table, err := of(h)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.export(t, path); errors.Is(err, dataset.ErrDamaged) {
+	if err := s.export(table, path); errors.Is(err, dataset.ErrDamaged) {
 		return nil, h.faulted(err)
 	} else if err != nil {
 		return nil, fmt.Errorf("holdout: export to %s: %w", name, err)
@@ -137,7 +160,7 @@ func openExport(path string) (*os.File, error) {
 }
 
 // export writes a table as Parquet under its final name, whole or not at all.
-func (s *Service) export(t *dataset.Table, path string) error {
+func (s *Service) export(table write, path string) error {
 	work, err := os.MkdirTemp(s.path(temporaryDir), "export-")
 	if err != nil {
 		return err
@@ -149,7 +172,7 @@ func (s *Service) export(t *dataset.Table, path string) error {
 		return err
 	}
 	sum := sha256.New()
-	faulted := dataset.Guarded(func() { err = ingest.Export(io.MultiWriter(f, sum), t) })
+	faulted := dataset.Guarded(func() { err = table(io.MultiWriter(f, sum), work) })
 	if err = errors.Join(faulted, err); err == nil {
 		err = f.Sync()
 	}

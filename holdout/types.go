@@ -27,8 +27,12 @@ type Principal struct {
 
 // Settings are the choices made at creation, one flat parameter each (their JSON name).
 type Settings struct {
-	Name       string  `json:"name"`
-	Holdout    float64 `json:"holdout"`            // in (0,1]: the fraction of units; above 1 and whole: a count; 0 means DefaultHoldout
+	Name    string  `json:"name"`
+	Holdout float64 `json:"holdout"` // in (0,1]: the fraction of units; above 1 and whole: a count; 0 means DefaultHoldout
+	// Check is the check part: the fraction of units, or above 1 and whole their count; 0: none; nil: DefaultCheck where a label is named, else none. Absent on the cards of
+	// holdouts that were created before there were check parts.
+	Check *float64 `json:"check,omitempty"`
+
 	Unit       string  `json:"unit,omitempty"`     // a column, or day(column)
 	Label      string  `json:"label,omitempty"`    // a column; recorded on the card
 	Features   string  `json:"features,omitempty"` // "secret" (default), "public": everything but the label is given out, by row
@@ -77,10 +81,19 @@ type Card struct {
 	State       string                 `json:"state,omitempty" doc:"damaged or rolled-back: the holdout gives no new answers; absent where it does"`
 }
 
-// Counts are the sizes of the two parts.
+// Counts are the sizes of the parts.
 type Counts struct {
 	Training int64 `json:"training"`
+	Check    int64 `json:"check,omitempty" doc:"of the part that answers about models are compared with, which is never handed out; absent where there is none"`
 	Holdout  int64 `json:"holdout"`
+}
+
+// least is the size of the smallest part that answers are compared with.
+func (c Counts) least() int64 {
+	if c.Check > 0 {
+		return c.Check
+	}
+	return c.Training
 }
 
 // ColumnCard is a column as the training part shows it.
@@ -146,24 +159,25 @@ type BatchAnswer struct {
 
 // Explanation is what is known of a query without touching a holdout row. It costs nothing.
 type Explanation struct {
-	Query     string          `json:"query" doc:"the query's identity: sha256:…"`
-	Canonical json.RawMessage `json:"canonical" doc:"the canonical form of the query, which its identity is the hash of"`
-	Functions []string        `json:"functions" doc:"the row functions, for people"`
-	Combine   string          `json:"combine" doc:"how their means make the value"`
-	Target    string          `json:"target" doc:"what the interval is about"`
-	NullRule  string          `json:"null_rule" doc:"what a null counts as"`
-	Cost      Cost            `json:"cost"`
-	Training  *float64        `json:"training" doc:"what the training part says; null without one or where it is undefined"`
-	HalfWidth *float64        `json:"half_width" doc:"of the interval that an answer now would get, in the query's own units; of items the widest; null where there is none"`
-	Promise   *Foreseen       `json:"promise,omitempty" doc:"under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is with it and without"`
-	Items     []Item          `json:"items,omitempty" doc:"what the training part says, with the intervals that answers like it would get"`
-	Selected  string          `json:"selected,omitempty" doc:"what the training part would select"`
-	Regret    *float64        `json:"regret,omitempty" doc:"of a selection like that: the best candidate is at most so much better"`
-	Verdict   queries.Verdict `json:"verdict,omitempty" doc:"what an answer like the training part would decide"`
-	Bound     string          `json:"bound,omitempty" doc:"the theorem"`
-	Values    []Watched       `json:"values,omitempty" doc:"the expressions of the query that can be null or clamped, with what shares of the training part are"`
-	Answered  bool            `json:"answered" doc:"whether asking would be a replay, at no cost"`
-	Warnings  []Warning       `json:"warnings"`
+	Query     string            `json:"query" doc:"the query's identity: sha256:…"`
+	Canonical json.RawMessage   `json:"canonical" doc:"the canonical form of the query, which its identity is the hash of"`
+	Functions []string          `json:"functions" doc:"the row functions, for people"`
+	Combine   string            `json:"combine" doc:"how their means make the value"`
+	Target    string            `json:"target" doc:"what the interval is about"`
+	NullRule  string            `json:"null_rule" doc:"what a null counts as"`
+	Cost      Cost              `json:"cost"`
+	Training  *float64          `json:"training" doc:"what the rows of value_from say; null without such or where it is undefined"`
+	ValueFrom session.ValueFrom `json:"value_from,omitempty" enum:"check,training,training+check" doc:"what an answer is compared with, and which rows training is about: check: the part that is kept for questions about models; training: the part that everyone with a key can download; training+check: both. Absent where no part has a say"`
+	HalfWidth *float64          `json:"half_width" doc:"of the interval that an answer now would get, in the query's own units; of items the widest; null where there is none"`
+	Promise   *Foreseen         `json:"promise,omitempty" doc:"under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is with it and without"`
+	Items     []Item            `json:"items,omitempty" doc:"what the training part says, with the intervals that answers like it would get"`
+	Selected  string            `json:"selected,omitempty" doc:"what the training part would select"`
+	Regret    *float64          `json:"regret,omitempty" doc:"of a selection like that: the best candidate is at most so much better"`
+	Verdict   queries.Verdict   `json:"verdict,omitempty" doc:"what an answer like the training part would decide"`
+	Bound     string            `json:"bound,omitempty" doc:"the theorem"`
+	Values    []Watched         `json:"values,omitempty" doc:"the expressions of the query that can be null or clamped, with what shares of the training part are"`
+	Answered  bool              `json:"answered" doc:"whether asking would be a replay, at no cost"`
+	Warnings  []Warning         `json:"warnings"`
 }
 
 // Foreseen is what an explanation says of a promise. Nothing of it depends on the holdout's rows.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
@@ -20,9 +21,13 @@ const (
 	partTable    = "table"
 	partTraining = "training"
 	partHoldout  = "holdout"
+	partCheck    = "check"
 )
 
-// Upload yields the parts of an upload in order: ("table", r) once, or ("training", r) and ("holdout", r); io.EOF
+// allParts are the parts that an upload can have, in the order in which they are read.
+var allParts = []string{partTable, partTraining, partHoldout, partCheck}
+
+// Upload yields the parts of an upload in order: ("table", r) once, or ("training", r) and ("holdout", r), and perhaps ("check", r); io.EOF
 // ends it. A body is read before the next call.
 type Upload func() (part string, body io.Reader, err error)
 
@@ -51,8 +56,8 @@ func (c *creation) spool(up Upload) (map[string][sha256.Size]byte, error) {
 		if err != nil {
 			return nil, readError(err)
 		}
-		if part != partTable && part != partTraining && part != partHoldout {
-			return nil, invalid("parts", "an upload has a part table, or the parts training and holdout")
+		if !slices.Contains(allParts, part) {
+			return nil, invalid("parts", wantedParts)
 		}
 		if c.uploads[part] != "" {
 			return nil, invalid("parts", "the part %s was sent twice", part)
@@ -73,19 +78,21 @@ func (c *creation) spool(up Upload) (map[string][sha256.Size]byte, error) {
 
 // checkParts compares the parts that came with the split that was asked for.
 func (c *creation) checkParts() error {
-	given := c.uploads[partTraining] != "" || c.uploads[partHoldout] != ""
+	whole, given := c.uploads[partTable] != "", c.uploads[partTraining] != "" && c.uploads[partHoldout] != ""
 	switch {
 	case len(c.uploads) == 0:
 		return fail(BadUpload, "the upload is empty: send the Parquet file as the request's body")
-	case given && c.settings.Split != splitGiven:
+	case !whole && c.settings.Split != splitGiven:
 		return invalid("split", "the parts training and holdout were uploaded; that needs split=given")
 	case !given && c.settings.Split == splitGiven:
-		return invalid("split", "split=given needs two parts, training and holdout")
-	case given && len(c.uploads) != 2:
-		return invalid("parts", "an upload has a part table, or the parts training and holdout")
+		return invalid("split", "split=given needs two parts, training and holdout, and takes a third, check")
+	case whole && len(c.uploads) != 1:
+		return invalid("parts", wantedParts)
 	}
 	return nil
 }
+
+const wantedParts = "an upload has a part table, or the parts training and holdout and, if you like, check"
 
 // spoolPart copies one part, and one byte more than limit at most: a size above limit says that there is more.
 func spoolPart(ctx context.Context, path string, body io.Reader, limit int64) (size int64, digest [sha256.Size]byte, err error) {
@@ -143,7 +150,7 @@ func createDigest(set Settings, parts map[string][sha256.Size]byte) [32]byte {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "create\n%s\n", text)
-	for _, part := range []string{partTable, partTraining, partHoldout} {
+	for _, part := range allParts {
 		if digest, ok := parts[part]; ok {
 			fmt.Fprintln(h, part, hex.EncodeToString(digest[:]))
 		}
@@ -154,7 +161,7 @@ func createDigest(set Settings, parts map[string][sha256.Size]byte) [32]byte {
 // decode turns the spooled files into tables, each in a child process, and removes the files.
 func (c *creation) decode() error {
 	c.tables = map[string]*dataset.Table{}
-	for _, part := range []string{partTable, partTraining, partHoldout} {
+	for _, part := range allParts {
 		path, ok := c.uploads[part]
 		if !ok {
 			continue
@@ -177,8 +184,12 @@ func (c *creation) decode() error {
 			return fmt.Errorf("holdout: upload: %w", err)
 		}
 	}
-	if t := c.tables[partHoldout]; t != nil {
-		return sameSchema(c.tables[partTraining].Schema(), t.Schema())
+	for _, part := range []string{partHoldout, partCheck} {
+		if t := c.tables[part]; t != nil {
+			if err := sameSchema(c.tables[partTraining].Schema(), t.Schema(), part); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -207,18 +218,18 @@ func uploadError(part string, err error) error {
 }
 
 // sameSchema refuses given parts that are not of one table.
-func sameSchema(training, holdout dataset.Schema) error {
+func sameSchema(training, part dataset.Schema, name string) error {
 	for _, f := range training.Fields {
-		switch other := fieldOf(holdout, f.Name); {
+		switch other := fieldOf(part, f.Name); {
 		case other == nil:
-			return fail(BadUpload, "the part training has a column %q, the part holdout has not", f.Name)
+			return fail(BadUpload, "the part training has a column %q, the part %s has not", f.Name, name)
 		case other.Kind != f.Kind:
-			return fail(BadUpload, "the column %q is %v in the part training and %v in the part holdout", f.Name, f.Kind, other.Kind)
+			return fail(BadUpload, "the column %q is %v in the part training and %v in the part %s", f.Name, f.Kind, other.Kind, name)
 		}
 	}
-	for _, f := range holdout.Fields {
+	for _, f := range part.Fields {
 		if fieldOf(training, f.Name) == nil {
-			return fail(BadUpload, "the part holdout has a column %q, the part training has not", f.Name)
+			return fail(BadUpload, "the part %s has a column %q, the part training has not", name, f.Name)
 		}
 	}
 	return nil

@@ -36,6 +36,16 @@ func (h *opened) trainingWork(batch rowfn.Batch) Work {
 	return Work{Steps: e.Total(h.trainingShape.Rows), Pass: e.Memory}
 }
 
+// referenceWork is what it takes at most to read the parts that answers are compared with, each once.
+func (h *opened) referenceWork(batch rowfn.Batch) Work {
+	w := h.trainingWork(batch)
+	if h.checkTable == nil {
+		return w
+	}
+	e := engine.EstimateBatch(batch, h.checkShape)
+	return w.plus(Work{Steps: e.Total(h.checkShape.Rows), Pass: e.Memory})
+}
+
 // heldWork is what a compiled plan holds until the reply.
 func heldWork(p *queries.Plan) Work {
 	nodes := map[*rowfn.Node]bool{}
@@ -59,14 +69,14 @@ func collect(nodes map[*rowfn.Node]bool, n *rowfn.Node) {
 }
 
 // passWork is what it takes to read the rows for plans, whose answers have at most so many bytes together: of the holdout, and of the
-// training part where the mechanism compares with it; or to explain them, from the training part alone.
+// training and the check part where the mechanism compares with them; or to explain them, from these alone.
 func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Work {
 	batch := h.passOf(plans)
 	w := Work{Bytes: answerMemory * answers}
 	if h.session.ReadsTraining() || !holdout {
-		w = w.plus(h.trainingWork(batch))
+		w = w.plus(h.referenceWork(batch))
 	} else if suggested := suggesting(plans); len(suggested) > 0 {
-		w = w.plus(h.trainingWork(h.passOf(suggested)))
+		w = w.plus(h.referenceWork(h.passOf(suggested)))
 	}
 	if watched := session.WatchedBy(plans); len(watched.Functions) > 0 {
 		w = w.plus(h.trainingWork(watched))

@@ -54,7 +54,7 @@ func (q *accuracy) compile(c *compiler) *Plan {
 	}
 	p := shape.Average(RowFunction{Value: right, Lo: 0, Hi: 1}, where, c.rowVotes(q.Weight))
 	c.sayAverage(p, "accuracy of "+said, "1 where "+said+", else 0", q.Where, q.Weight)
-	p.Words.Null, p.Fitted = conditionNull, true
+	p.Words.Null = conditionNull
 	c.watch(p, q.Label, nil, Range{}, where, countsAsNoLabel)
 	return p
 }

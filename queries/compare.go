@@ -73,7 +73,7 @@ func (q *comparison) compile(c *compiler) *Plan {
 	}
 	f := RowFunction{Value: rowfn.Sub(shape.InUnits(fb), shape.InUnits(fa)), Lo: r.Low, Hi: r.High, Null: r.Low}
 	p := shape.Average(f, where, c.rowVotes(q.Weight))
-	p.FromZero, p.Fitted = true, a.Fitted || b.Fitted
+	p.FromZero = true
 	text := fmt.Sprintf("b - a, with a the %s and b the %s", a.Words.Functions[0], b.Words.Functions[0])
 	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
 	q.decide(p, "Both means by themselves would cost one question more")

@@ -45,8 +45,10 @@ type compiler struct {
 	failed     error                                  // of reading the training part
 
 	rows        int64  // of the holdout, where a question can bring a number for each
+	checkRows   int64  // and for each of the check part, behind them; 0 without one
 	noRows      string // why it cannot
-	holdoutOnly bool   // what was compiled is about the holdout's rows alone
+	holdoutOnly bool   // what was compiled has no numbers for the rows of the training part
+	fitted      bool   // what was compiled has a model or predictions
 }
 
 // rowVotes reports whether every row has one vote, where units hold several.

@@ -125,7 +125,6 @@ func (q *loss) compile(c *compiler) *Plan {
 	p := shape.Average(RowFunction{Value: value, Lo: r.Low, Hi: r.High, Null: null}, where, c.rowVotes(q.Weight))
 	text := fmt.Sprintf("%s clamped to %v", said, r)
 	c.sayAverage(p, "mean of "+text, text, q.Where, q.Weight)
-	p.Fitted = true
 	p.Words.Null = fmt.Sprintf("a row whose loss is null counts as %v; a null in a condition makes it false", null)
 	if q.Loss == zeroOneLoss {
 		p.Words.Null = conditionNull

@@ -26,6 +26,7 @@ type predictor struct {
 
 // model binds a model's features to columns and expressions.
 func (c *compiler) model(m *model.Model, computed map[string]*expr.Syntax) (p predictor, ok bool) {
+	c.fitted = true
 	inputs, ok := c.inputs(computed)
 	if !ok {
 		return p, false

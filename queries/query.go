@@ -118,7 +118,7 @@ func (q *Query) Compile(ctx context.Context, schema dataset.Schema, options ...O
 	if c.failed != nil {
 		return nil, c.failed
 	}
-	p.HoldoutOnly = c.holdoutOnly
+	p.HoldoutOnly, p.Fitted = c.holdoutOnly && c.checkRows == 0, c.fitted
 	if !c.grouped {
 		p.OfRows()
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
-// rowNumbers is a number for each row of the holdout, as predictions are given where the features are public. Its canonical
+// rowNumbers is a number for each row of the holdout and of the check part, as predictions are given where the features are public. Its canonical
 // form is its digest: a question that was answered before can be asked again by that.
 type rowNumbers struct {
 	values []float64 // NaN is null; nil where only the digest is given
@@ -19,9 +19,9 @@ type rowNumbers struct {
 }
 
 // PublicRows says that the features of the holdout's rows are public and that it has so many rows, so that a question can bring a number
-// for each. why says why it cannot, else it is empty. Without this option it cannot.
-func PublicRows(rows int64, why string) Option {
-	return func(c *compiler) { c.rows, c.noRows = rows, why }
+// for each; and then one for each of so many rows of the check part, if there is one. why says why it cannot, else it is empty. Without this option it cannot.
+func PublicRows(rows, check int64, why string) Option {
+	return func(c *compiler) { c.rows, c.checkRows, c.noRows = rows, check, why }
 }
 
 // rowNumbers is the node of numbers that come with the question; nil with a violation.
@@ -34,7 +34,10 @@ func (c *compiler) rowNumbers(name string, r rowNumbers) *rowfn.Node {
 		c.add(at, "numbers for each row are for holdouts that were created with features=public")
 	case r.values == nil:
 		c.add(at, "no question with the numbers of this digest was answered; send the numbers")
-	case r.count != c.rows:
+	case r.count != c.rows+c.checkRows && c.checkRows > 0:
+		c.add(at, fmt.Sprintf("has %d numbers; it wants one for each of the %d rows that the download of features has, in the order of row_id: %d rows of the holdout, then %d of the check part",
+			r.count, c.rows+c.checkRows, c.rows, c.checkRows))
+	case r.count != c.rows+c.checkRows:
 		c.add(at, fmt.Sprintf("has %d numbers; the holdout has %d rows, and wants one for each in the order of row_id", r.count, c.rows))
 	default:
 		c.holdoutOnly = true

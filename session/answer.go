@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/queries"
@@ -38,7 +39,8 @@ type Answer struct {
 	Promise   *Promised           `json:"promise,omitempty" doc:"of a question with a promise about the holdout, under gaussian"`
 	Best      *bool               `json:"best,omitempty" doc:"of a submission to a ladder: whether it is the one that is shown now"`
 	Mechanism thresholdout.Name   `json:"mechanism"`
-	Source    thresholdout.Source `json:"source" doc:"holdout or training: the part that the value comes from; guess: your own; mixed: different for its row functions"`
+	Source    thresholdout.Source `json:"source" doc:"what the mechanism took: holdout, or training: what the holdout was compared with, which value_from names; guess: your own; mixed: different for its row functions"`
+	ValueFrom ValueFrom           `json:"value_from,omitempty" enum:"check,training,training+check,guess,holdout,mixed" doc:"which rows the value is of: check: the part that is kept for questions about models and never handed out; training: the part that everyone with a key can download; training+check: both; guess: your own number; holdout: what was released of the holdout; mixed: different for its row functions. Absent of answers that were recorded before it was"`
 	Cost      Cost                `json:"cost"`
 
 	Outcome thresholdout.Outcome `json:"outcome,omitempty" enum:"close,rough,differs,agrees,kept,broken,measured,selected,best,behind,mixed" doc:"what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared (measured); of a selection selected; of a submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it was"`
@@ -65,6 +67,7 @@ type Released struct {
 	Low    *float64            `json:"low" doc:"null where no valid bound is known"`
 	High   *float64            `json:"high"`
 	Source thresholdout.Source `json:"source"`
+	From   ValueFrom           `json:"value_from,omitempty"`
 }
 
 // Item is one number of an answer that is many, with an interval of its own.
@@ -105,9 +108,10 @@ func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cos
 	if len(r.outputs) > 0 {
 		a.Source, a.Outcome = r.outputs[0].Source, r.outputs[0].Outcome()
 	}
+	a.ValueFrom = r.sums.Training.valueFrom(a.Source)
 	for _, o := range r.outputs {
 		if o.Source != a.Source {
-			a.Source = fromBoth
+			a.Source, a.ValueFrom = fromBoth, ValueFromMixed
 		}
 		if o.Outcome() != a.Outcome {
 			a.Outcome = mixed
@@ -117,13 +121,16 @@ func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cos
 		a.Outcome = thresholdout.Selected
 	}
 	a.Warnings = r.sums.warnings
+	if slices.ContainsFunc(r.outputs, func(o thresholdout.Output) bool { return o.Source == thresholdout.FromTraining }) {
+		a.Warnings = append(slices.Clip(a.Warnings), r.sums.Training.Doubted(q.Plan)...)
+	}
 	a.Interval = s.interval(q.Plan, result, r)
 	if len(r.outputs) == 1 {
 		a.Promise = s.promised(q, r.outputs[0].Promise)
 	}
 	if len(r.outputs) > 1 && len(result.Items) == 0 {
 		for _, o := range r.outputs {
-			part := Released{Value: o.Value, Source: o.Source}
+			part := Released{Value: o.Value, Source: o.Source, From: r.sums.Training.valueFrom(o.Source)}
 			if o.Interval != nil {
 				part.Low, part.High = &o.Interval.Low, &o.Interval.High
 			}

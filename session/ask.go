@@ -86,7 +86,7 @@ func (r *releasing) Number(function int) (queries.Part, error) {
 
 // step is one step of the mechanism: a mean, or a statistic.
 func (r *releasing) step(function int) (thresholdout.Output, thresholdout.State, error) {
-	p := r.session.Guarantee
+	p := r.sums.Training.compared(r.session.Guarantee)
 	if r.q.Plan.Checked() {
 		in := thresholdout.StatisticInput{Holdout: r.sums.Holdout.Statistics[function], Guess: r.q.guessOf(function, r.sums.Training)}
 		if !r.sums.Training.None() {

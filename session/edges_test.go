@@ -42,7 +42,7 @@ func TestTheSelectedNameIsSized(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sums, err := s.Scan(context.Background(), thresholdout.State{}, []*Question{asked}, source, source)
+			sums, err := s.Scan(context.Background(), thresholdout.State{}, []*Question{asked}, source, Reference{Training: source})
 			if err != nil {
 				t.Fatal(err)
 			}

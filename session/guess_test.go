@@ -77,7 +77,7 @@ func TestGuessOfEveryNumber(t *testing.T) {
 			}
 			return q
 		}
-		told, err := TrainingSums(context.Background(), query("").Plan, l.Training)
+		told, err := TrainingSums(context.Background(), query("").Plan, Reference{Training: l.Training})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestGuessOfEveryNumber(t *testing.T) {
 			}
 			return *p.Result.Value, *p.Result.Low, *p.Result.High, nil
 		}
-		held, err := TrainingSums(context.Background(), query("").Plan, l.Holdout)
+		held, err := TrainingSums(context.Background(), query("").Plan, Reference{Training: l.Holdout})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,7 +24,7 @@ func (s *Session) submit(state thresholdout.State, q *Question, sums Sums) (Answ
 		return Answer{}, state, fmt.Errorf("session: submission: %w", err)
 	}
 	a := Answer{ID: s.answerID(q.ID), Holdout: s.Holdout, Query: q.ID, Value: &standing.Loss, Best: &standing.Best,
-		Mechanism: s.Guarantee.Mechanism, Source: thresholdout.FromHoldout, Cost: cost(state, next), Outcome: standing.Outcome()}
+		Mechanism: s.Guarantee.Mechanism, Source: thresholdout.FromHoldout, ValueFrom: ValueFromHoldout, Cost: cost(state, next), Outcome: standing.Outcome()}
 	if i := standing.Interval; i != nil {
 		a.Interval = &Interval{Low: &i.Low, High: &i.High, Confidence: s.Guarantee.Confidence, Scope: s.scope(),
 			Target: "the loss, in the population that the units were drawn from, of the submission that the board shows", Bound: i.Bound, Parts: i.Parts}

@@ -86,7 +86,7 @@ func (s *Session) askLast(begun, state thresholdout.State, q *Question, sums Sum
 			in[i].Training, _ = sums.Training.Statistics[i].(thresholdout.LastStatistic)
 		}
 	}
-	outputs, next, err := thresholdout.StepLast(s.Guarantee, state, in, price)
+	outputs, next, err := thresholdout.StepLast(sums.Training.compared(s.Guarantee), state, in, price)
 	if err != nil {
 		return Answer{}, state, fmt.Errorf("session: step: %w", err)
 	}
@@ -123,7 +123,7 @@ func (f *previewing) foreseeLast(function int) (queries.Part, error) {
 	if !ok {
 		return queries.Part{}, fmt.Errorf("session: %T has no last answer", f.training.Statistics[function])
 	}
-	out, err := f.guarantee.ExpectedLast(f.state, training, f.price, len(f.training.Statistics))
+	out, err := f.training.compared(f.guarantee).ExpectedLast(f.state, training, f.price, len(f.training.Statistics))
 	if err != nil {
 		return queries.Part{}, fmt.Errorf("session: %w", err)
 	}

@@ -199,7 +199,7 @@ func TestLastAnswersNextToTextbooks(t *testing.T) {
 			}
 			one := &Session{Guarantee: p, Noise: Seeded(1)}
 			state := thresholdout.State{}
-			sums, err := one.Scan(ctx, state, []*Question{q}, holdout, training)
+			sums, err := one.Scan(ctx, state, []*Question{q}, holdout, Reference{Training: training})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -273,7 +273,7 @@ func TestLastRoundOfSeveral(t *testing.T) {
 	}
 	var half [2]float64
 	for round, bound := range []string{thresholdout.MethodRounds, thresholdout.MethodSample} {
-		known, err := TrainingSums(ctx, l.Played(l.State, q.Plan), training)
+		known, err := TrainingSums(ctx, l.Played(l.State, q.Plan), Reference{Training: training})
 		if err != nil {
 			t.Fatal(err)
 		}

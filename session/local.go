@@ -19,8 +19,9 @@ type Local struct {
 	Session
 	State    thresholdout.State
 	Schema   dataset.Schema
-	Holdout  Source           // its units in an order that is not by their content, such as a random one: slices and halves are cut by it
-	Training Source           // nil where the mechanism compares with nothing
+	Holdout  Source // its units in an order that is not by their content, such as a random one: slices and halves are cut by it
+	Training Source // nil without one, as is Check: see [Reference]
+	Check    Source
 	Compile  []queries.Option // how queries are compiled: queries.Training, for those that take constants from a training part, …
 
 	answered map[string]Answer
@@ -55,7 +56,7 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 		return Answer{}, &ShortError{Reason: reason, Price: price, Left: l.Budget(l.State)}
 	}
 	if q.OwnWidth() {
-		training, err := TrainingSums(ctx, plan, l.Training)
+		training, err := TrainingSums(ctx, plan, l.reference())
 		if err != nil {
 			return Answer{}, err
 		}
@@ -63,7 +64,7 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 			return Answer{}, err
 		}
 	}
-	sums, err := l.Scan(ctx, l.State, []*Question{q}, l.Holdout, l.Training)
+	sums, err := l.Scan(ctx, l.State, []*Question{q}, l.Holdout, l.reference())
 	if err != nil {
 		return Answer{}, err
 	}
@@ -80,6 +81,8 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 	l.answered[q.ID] = answer
 	return answer, nil
 }
+
+func (l *Local) reference() Reference { return Reference{l.Training, l.Check} }
 
 // ShortError is a question that the budget does not pay for.
 type ShortError struct {

@@ -215,7 +215,7 @@ func TestPairsAreTheAnswers(t *testing.T) {
 			if price := l.Price(plan); price != (Price{Questions: 1, Tokens: 1}) || l.MostTokens(plan) != 1 {
 				t.Fatalf("%s costs %+v", q.name, price)
 			}
-			told, err := TrainingSums(context.Background(), question.Plan, training)
+			told, err := TrainingSums(context.Background(), question.Plan, Reference{Training: training})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -51,10 +51,11 @@ func (s *Session) Passable(state thresholdout.State, q *Question, training PartS
 
 // expected is the answer if its guess passes.
 func (s *Session) expected(state thresholdout.State, q *Question, training PartSums, function int) (float64, *thresholdout.Interval, error) {
+	g := training.compared(s.Guarantee)
 	if q.Plan.Checked() {
-		return s.Guarantee.ExpectedStatistic(state, thresholdout.StatisticInput{Training: training.Statistics[function], Guess: q.guessOf(function, training)})
+		return g.ExpectedStatistic(state, thresholdout.StatisticInput{Training: training.Statistics[function], Guess: q.guessOf(function, training)})
 	}
-	return s.Guarantee.Expected(state, training.Means[function], q.guessOf(function, training))
+	return g.Expected(state, training.Means[function], q.guessOf(function, training))
 }
 
 // NarrowError is a half_width at which no guess can pass, in the query's own units.

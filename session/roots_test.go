@@ -226,7 +226,7 @@ func TestRootsAreTheAnswers(t *testing.T) {
 		if price := l.Price(plan); price.Questions != c.price || price.Tokens != c.price || l.MostTokens(plan) != c.price {
 			t.Errorf("%s: costs %+v", c.body, price)
 		}
-		sums, err := TrainingSums(context.Background(), q.Plan, training)
+		sums, err := TrainingSums(context.Background(), q.Plan, Reference{Training: training})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestRootsAreTheAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		means, err := TrainingSums(context.Background(), other.Plan, training)
+		means, err := TrainingSums(context.Background(), other.Plan, Reference{Training: training})
 		if err != nil {
 			t.Fatal(err)
 		}

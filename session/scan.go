@@ -34,7 +34,10 @@ type Sums struct {
 type PartSums struct {
 	Means      []thresholdout.Mean
 	Statistics []thresholdout.Statistic
-	Beside     *Beside // of a plan that bears a promise
+	Beside     *Beside   // of a plan that bears a promise
+	From       ValueFrom // of what the holdout is compared with: which part it is
+
+	units int64 // of the part, of what the holdout is compared with
 }
 
 // None reports that the part was not read.
@@ -60,15 +63,15 @@ func (p PartSums) fits(plan *queries.Plan) bool {
 }
 
 // Scan reads the rows for questions that will be asked in this order from this state on: one pass over each part for all of
-// them, or over the slices that will be theirs. training may be nil where the mechanism does not compare with it.
+// them, or over the slices that will be theirs.
 //
 // From the first row that it reads every question must be paid for: with Ask, or with Void if anything fails.
-func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions []*Question, holdout, training Source) ([]Sums, error) {
-	warnings, err := s.warned(ctx, questions, training)
+func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions []*Question, holdout Source, reference Reference) ([]Sums, error) {
+	warnings, err := s.warned(ctx, questions, reference.Training)
 	if err != nil {
 		return nil, err
 	}
-	sums, err := s.scan(ctx, state, questions, holdout, training)
+	sums, err := s.scan(ctx, state, questions, holdout, reference)
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +82,9 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 }
 
 // scan is Scan but for what answers warn of.
-func (s *Session) scan(ctx context.Context, state thresholdout.State, questions []*Question, holdout, training Source) ([]Sums, error) {
+func (s *Session) scan(ctx context.Context, state thresholdout.State, questions []*Question, holdout Source, reference Reference) ([]Sums, error) {
 	if s.Guarantee.Sliced() {
-		return s.scanSlices(ctx, state, questions, holdout, training)
+		return s.scanSlices(ctx, state, questions, holdout, reference)
 	}
 	plans := make([]*queries.Plan, len(questions))
 	for i, q := range questions {
@@ -98,15 +101,15 @@ func (s *Session) scan(ctx context.Context, state thresholdout.State, questions 
 	onTraining := make([]PartSums, len(plans))
 	switch {
 	case s.Guarantee.UsesTraining():
-		if onTraining, err = read(ctx, training, plans, trainingPart); err != nil {
+		if onTraining, err = reference.read(ctx, plans); err != nil {
 			return nil, err
 		}
-	case s.Guarantee.Last(state) && training != nil:
-		if err = plannedBy(ctx, training, plans, onTraining); err != nil {
+	case s.Guarantee.Last(state):
+		if err = plannedBy(ctx, reference, plans, onTraining); err != nil {
 			return nil, err
 		}
 	}
-	suggested, err := s.suggested(ctx, questions, training)
+	suggested, err := s.suggested(ctx, questions, reference)
 	if err != nil {
 		return nil, err
 	}
@@ -117,19 +120,19 @@ func (s *Session) scan(ctx context.Context, state thresholdout.State, questions 
 	return sums, nil
 }
 
-// plannedBy reads of the training part what answers that are read by their own sample are planned by: of the plans that are released by statistics and have a training part.
-func plannedBy(ctx context.Context, training Source, plans []*queries.Plan, into []PartSums) error {
+// plannedBy reads of the training or check part what answers that are read by their own sample are planned by: of the plans that are released by statistics and have such a part.
+func plannedBy(ctx context.Context, reference Reference, plans []*queries.Plan, into []PartSums) error {
 	var some []*queries.Plan
 	var places []int
 	for i, plan := range plans {
-		if plan.Checked() && !plan.HoldoutOnly {
+		if plan.Checked() {
 			some, places = append(some, plan), append(places, i)
 		}
 	}
 	if len(some) == 0 {
 		return nil
 	}
-	parts, err := read(ctx, training, some, trainingPart)
+	parts, err := reference.read(ctx, some)
 	if err != nil {
 		return err
 	}
@@ -140,18 +143,18 @@ func plannedBy(ctx context.Context, training Source, plans []*queries.Plan, into
 }
 
 // suggested reads the training part for the questions to which it suggests a promise.
-func (s *Session) suggested(ctx context.Context, questions []*Question, training Source) (map[*Question]PartSums, error) {
+func (s *Session) suggested(ctx context.Context, questions []*Question, reference Reference) (map[*Question]PartSums, error) {
 	var asked []*Question
 	var plans []*queries.Plan
 	for _, q := range questions {
-		if q.suggested && training != nil {
+		if q.suggested {
 			asked, plans = append(asked, q), append(plans, q.Plan)
 		}
 	}
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	parts, err := read(ctx, training, plans, trainingPart)
+	parts, err := reference.read(ctx, plans)
 	if err != nil {
 		return nil, err
 	}
@@ -229,13 +232,13 @@ func meansOf(sums []int64, n int64) []thresholdout.Mean {
 }
 
 // scanSlices sums what each question needs over the slice that it will have, and over the training part what statistics are planned by.
-func (s *Session) scanSlices(ctx context.Context, state thresholdout.State, questions []*Question, holdout, training Source) ([]Sums, error) {
+func (s *Session) scanSlices(ctx context.Context, state thresholdout.State, questions []*Question, holdout Source, reference Reference) ([]Sums, error) {
 	plans, planned := make([]*queries.Plan, len(questions)), make([]PartSums, len(questions))
 	for i, q := range questions {
 		plans[i] = q.Plan
 	}
-	if training != nil && s.ReadsTraining() {
-		if err := plannedBy(ctx, training, plans, planned); err != nil {
+	if s.ReadsTraining() {
+		if err := plannedBy(ctx, reference, plans, planned); err != nil {
 			return nil, err
 		}
 	}
@@ -279,16 +282,40 @@ func (s sliceOf) Moments(ctx context.Context, batch rowfn.Batch, from, to int64)
 	return s.Source.Moments(ctx, batch, s.first+from, s.first+to)
 }
 
-// TrainingSums are what the training part has to say to the plan of a [Question]; none where it has no say in it.
-func TrainingSums(ctx context.Context, plan *queries.Plan, training Source) (PartSums, error) {
-	if training == nil || plan.HoldoutOnly {
-		return PartSums{}, nil
-	}
-	parts, err := read(ctx, training, []*queries.Plan{plan}, trainingPart)
+// TrainingSums are what the parts beside the holdout have to say to the plan of a [Question]; none where they have no say in it.
+func TrainingSums(ctx context.Context, plan *queries.Plan, reference Reference) (PartSums, error) {
+	parts, err := reference.read(ctx, []*queries.Plan{plan})
 	if err != nil {
 		return PartSums{}, err
 	}
 	return parts[0], nil
+}
+
+// read sums what each plan is compared with: plans that are compared with the same in one pass. Where no part has a say the sums are none.
+func (r Reference) read(ctx context.Context, plans []*queries.Plan) ([]PartSums, error) {
+	parts := make([]PartSums, len(plans))
+	byPart := map[ValueFrom][]int{}
+	for i, plan := range plans {
+		if part, from := r.For(plan); part != nil {
+			byPart[from] = append(byPart[from], i)
+		}
+	}
+	for from, places := range byPart {
+		some := make([]*queries.Plan, len(places))
+		for i, at := range places {
+			some[i] = plans[at]
+		}
+		part, _ := r.For(some[0])
+		said, err := read(ctx, part, some, trainingPart)
+		if err != nil {
+			return nil, err
+		}
+		for i, at := range places {
+			parts[at] = said[i]
+			parts[at].From, parts[at].units = from, part.Units()
+		}
+	}
+	return parts, nil
 }
 
 // check refuses sums that were made for another state or another question.

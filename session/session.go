@@ -9,7 +9,7 @@
 //
 //	q, err := s.Question(query, plan)          // what can be known before any row is read
 //	reason := s.Short(state, s.Price(q.Plan))  // may it be asked?
-//	sums, err := s.Scan(ctx, state, questions, holdout, training)
+//	sums, err := s.Scan(ctx, state, questions, holdout, reference)
 //	answer, state, err := s.Ask(begun, state, q, sums)
 //
 // [Local] does all four for a program that keeps its own holdout. Two duties stay with whoever calls Ask: the next state must

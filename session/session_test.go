@@ -164,7 +164,7 @@ func TestAskIsPure(t *testing.T) {
 			}
 			questions = append(questions, one)
 		}
-		sums, err := s.Scan(context.Background(), state, questions[:1], source, source)
+		sums, err := s.Scan(context.Background(), state, questions[:1], source, Reference{Training: source})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestAskIsPure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if other, err := s.Scan(context.Background(), state, questions[1:], source, source); err != nil {
+		if other, err := s.Scan(context.Background(), state, questions[1:], source, Reference{Training: source}); err != nil {
 			t.Fatal(err)
 		} else if _, _, err := s.Ask(state, state, questions[1], other[0]); err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@ const (
 	longestParts   = 6
 	longestPart    = "sampling_and_adaptivity_and_noise_"
 	longestSource  = thresholdout.Source("training+training")
+	longestFrom    = ValueFromBoth
 	longestOutcome = thresholdout.Measured
 	longestVerdict = queries.Verdict("undecided")
 )
@@ -36,23 +37,26 @@ func LeastBytes(q *queries.Query) int { return leastAnswer + q.LeastItems()*leas
 func (s *Session) AnswerBytes(q *Question) (int, error) {
 	number := longest
 	a := Answer{ID: s.answerID(q.ID), Holdout: s.Holdout, Query: q.ID, Value: &number, Regret: &number, PValue: &number, Plain: &number,
-		Verdict: longestVerdict, Best: new(bool), Mechanism: s.Guarantee.Mechanism, Source: longestSource, Outcome: longestOutcome,
+		Verdict: longestVerdict, Best: new(bool), Mechanism: s.Guarantee.Mechanism, Source: longestSource, ValueFrom: longestFrom, Outcome: longestOutcome,
 		Cost: Cost{Questions: math.MaxInt64, Tokens: math.MaxInt64, Rounds: math.MaxInt64},
 		Interval: &Interval{Low: &number, High: &number, Confidence: number, Scope: s.scope(), Target: q.Plan.Describe().Target, Bound: longestBound,
 			Parts: map[string]float64{}}}
 	for i := range longestParts {
 		a.Interval.Parts[longestPart+string(rune('a'+i))] = number
 	}
+	if s.Guarantee.UsesTraining() && q.Plan.Fitted {
+		a.Warnings = append(a.Warnings, trainingScore)
+	}
 	if q.bearsPromise() {
 		a.Promise = &Promised{Bounds: Bounds{Disagreement: &number}, From: FromTraining, Held: new(bool)}
 	}
-	a.Warnings = s.mostWarnings(q)
+	a.Warnings = append(a.Warnings, s.mostWarnings(q)...)
 	for _, name := range q.Plan.Items(s.Guarantee.Together()) {
 		a.Items = append(a.Items, Item{Of: name, Value: &number, Low: &number, High: &number})
 	}
 	if len(a.Items) == 0 {
 		for range q.Plan.Numbers() {
-			a.Functions = append(a.Functions, Released{Value: number, Low: &number, High: &number, Source: longestSource})
+			a.Functions = append(a.Functions, Released{Value: number, Low: &number, High: &number, Source: longestSource, From: longestFrom})
 		}
 	}
 	for _, name := range q.Plan.Candidates() { // any of them can be the one that is selected

@@ -116,7 +116,7 @@ func TestSlicesForeseen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		known, err := TrainingSums(context.Background(), l.Played(l.State, q.Plan), training)
+		known, err := TrainingSums(context.Background(), l.Played(l.State, q.Plan), Reference{Training: training})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -195,7 +195,7 @@ func TestWeightedSums(t *testing.T) {
 		}
 		want.Add(values[0], values[1])
 	}
-	sums, err := l.Scan(context.Background(), l.State, []*Question{q}, l.Holdout, l.Training)
+	sums, err := l.Scan(context.Background(), l.State, []*Question{q}, l.Holdout, l.reference())
 	if err != nil || sums[0].Holdout.Statistics[0] != want {
 		t.Errorf("%+v, the rows have %+v, %v", sums[0].Holdout.Statistics, want, err)
 	}

@@ -129,6 +129,13 @@ func (h *Head) check() error {
 // UsesTraining reports whether a Step looks at the training part.
 func (g Guarantee) UsesTraining() bool { return g.compares }
 
+// Compared is the guarantee for a question that is compared with so many units, where that is more than the training part that it was planned for: as where there
+// is a check part, and a question is compared with both. What is planned for each question follows the sums that it is given.
+func (g Guarantee) Compared(units int64) Guarantee {
+	g.Training = max(g.Training, units)
+	return g
+}
+
 // Together reports whether vectors and selections can be released as one.
 func (g Guarantee) Together() bool {
 	_, vectors := g.own.(Vectors)

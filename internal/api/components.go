@@ -16,7 +16,7 @@ var components = map[string]string{
 	"Card":          "what everyone with a key may know about a holdout. Nothing on it depends on holdout rows, but for the numbers of rows and units and, when stratified, those of the strata",
 	"Column":        "a column as the training part shows it",
 	"Cost":          "what a query debits",
-	"Counts":        "the sizes of the training part and the holdout",
+	"Counts":        "the sizes of the parts",
 	"CreatedKey":    "what is known of an API key, and its secret, which is shown this once",
 	"Explanation":   "what is known of a query without touching a holdout row",
 	"Foreseen":      "what a promise about the holdout is worth, before it is checked: its bound in the query's own units, and the half-widths with it and without",

@@ -41,7 +41,7 @@ func TestCompressedQueries(t *testing.T) {
 	path, card := s.upload("name=flights&holdout=0.4&mechanism=gaussian&questions=100&label=delay&features=public")
 	var queries []string
 	for m := range 3 {
-		predictions := make([]float64, card.Rows.Holdout)
+		predictions := make([]float64, card.Rows.Holdout+card.Rows.Check)
 		for i := range predictions {
 			predictions[i] = float64((i*7+m*13)%1000) / 1000
 		}

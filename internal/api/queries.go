@@ -63,7 +63,7 @@ func (a *API) registerQueries() {
 	typed(a, huma.Operation{
 		OperationID: "explain", Method: http.MethodPost, Path: base + "/queries/explain", Tags: []string{"queries"}, Security: needsKey, Middlewares: questions,
 		Summary:     "Explain a query",
-		Description: "What a query means, what it would cost, the interval it would get, and what the training part says. It touches no holdout row and costs nothing.",
+		Description: "What a query means, what it would cost, the interval it would get, and what the training part or the check part says. It touches no holdout row and costs nothing.",
 		RequestBody: a.jsonBody(querySchema), SkipValidateBody: true,
 	}, func(ctx context.Context, in *holdoutPath) (*explainReply, error) {
 		e, err := a.service.Explain(ctx, caller(ctx), in.ID, bodyOf(ctx))
@@ -71,7 +71,7 @@ func (a *API) registerQueries() {
 	})
 	typed(a, huma.Operation{
 		OperationID: "list-answers", Method: http.MethodGet, Path: base + "/answers", Tags: []string{"queries"}, Security: needsKey, Middlewares: huma.Middlewares{a.inTime},
-		Summary: "The answers given so far", Description: "Oldest first, in pages, each with its query, its note, who asked first and what the training part says. An analyst sees their own answers, an admin all. A page may have fewer than `limit`: `next` says whether there are more.",
+		Summary: "The answers given so far", Description: "Oldest first, in pages, each with its query, its note, who asked first and what the training part or the check part says. An analyst sees their own answers, an admin all. A page may have fewer than `limit`: `next` says whether there are more.",
 		Responses: a.jsonReply("A page of answers", AnswerPage{}, false),
 	}, a.answers)
 	a.registerEvents()

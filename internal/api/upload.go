@@ -30,17 +30,19 @@ type setting struct {
 	doc  string
 	kind string // "string", "integer", "number": of the OpenAPI document
 	set  func(s *holdout.Settings, value string) bool
+	zero bool // a number can be 0, which then is not the same as none
 }
 
 var settings = []setting{
 	text("name", "what people call the holdout", func(s *holdout.Settings) *string { return &s.Name }),
 	decimalNumber("holdout", "the fraction of units that is kept secret, in (0,1]; above 1 and whole: their count; 1.0 leaves no training part", func(s *holdout.Settings) *float64 { return &s.Holdout }),
+	fractionOrNone("check", "the fraction of units that makes the check part, from 0 on and below 1; above 1 and whole: their count. Nobody is given its rows: answers about models are compared with them, so that a value is not a model's training score. 0 makes none; default: 0.2 where label is given, else 0. With split=given it is a part that you upload", func(s *holdout.Settings) **float64 { return &s.Check }),
 	text("unit", "what is independent of the others: a column whose rows with the same value belong together, or day(column); default: each row", func(s *holdout.Settings) *string { return &s.Unit }),
 	integer("largest_unit", "with unit: the most rows that a unit can have; an upload with a larger unit is refused. Default: the size of the training part's largest unit; with weight row a larger unit then counts as one of that size", func(s *holdout.Settings) *int64 { return &s.LargestUnit }),
 	text("label", "the column that is predicted; it is on the card, and the label of queries that name none", func(s *holdout.Settings) *string { return &s.Label }),
 	text("features", "secret, or public: all columns of the holdout rows but the label can be downloaded, so that models can be judged by their predictions; default: secret", func(s *holdout.Settings) *string { return &s.Features }),
 	text("stratify", "a column whose values both parts get in proportion; its counts become public", func(s *holdout.Settings) *string { return &s.Stratify }),
-	text("split", "hash: a random split by a secret key; time:COLUMN: the training part is earlier; given: you upload the parts training and holdout; default: hash", func(s *holdout.Settings) *string { return &s.Split }),
+	text("split", "hash: a random split by a secret key; time:COLUMN: the training part is earlier; given: you upload the parts training and holdout and, if you like, check; default: hash", func(s *holdout.Settings) *string { return &s.Split }),
 	text("mechanism", mechanismsDoc(), func(s *holdout.Settings) *string { return &s.Mechanism }),
 	text("form", taken("form", "gaussian or laplace; default: gaussian"), func(s *holdout.Settings) *string { return &s.Form }),
 	text("preset", taken("preset", "science2015: threshold 4/sqrt(n) and noise 1/sqrt(n)"), func(s *holdout.Settings) *string { return &s.Preset }),
@@ -74,7 +76,7 @@ func taken(param, doc string) string {
 }
 
 func text(name, doc string, field func(*holdout.Settings) *string) setting {
-	return setting{name, doc, "string", func(s *holdout.Settings, v string) bool {
+	return setting{name: name, doc: doc, kind: "string", set: func(s *holdout.Settings, v string) bool {
 		*field(s) = v
 		return true
 	}}
@@ -87,15 +89,25 @@ var (
 
 // decimalNumber reads decimal numbers only: strconv also knows hexadecimal ones, infinities and NaN.
 func decimalNumber(name, doc string, field func(*holdout.Settings) *float64) setting {
-	return setting{name, doc, "number", func(s *holdout.Settings, v string) bool {
+	return setting{name: name, doc: doc, kind: "number", set: func(s *holdout.Settings, v string) bool {
 		f, err := strconv.ParseFloat(v, 64)
 		*field(s) = f
 		return err == nil && decimal.MatchString(v)
 	}}
 }
 
+// fractionOrNone is a decimal number that can be 0.
+func fractionOrNone(name, doc string, field func(*holdout.Settings) **float64) setting {
+	s := decimalNumber(name, doc, func(s *holdout.Settings) *float64 {
+		*field(s) = new(float64)
+		return *field(s)
+	})
+	s.zero = true
+	return s
+}
+
 func integer(name, doc string, field func(*holdout.Settings) *int64) setting {
-	return setting{name, doc, "integer", func(s *holdout.Settings, v string) bool {
+	return setting{name: name, doc: doc, kind: "integer", set: func(s *holdout.Settings, v string) bool {
 		i, err := strconv.ParseInt(v, 10, 64)
 		*field(s) = i
 		return err == nil && whole.MatchString(v)
@@ -131,7 +143,7 @@ func readSettings(rawQuery string) (holdout.Settings, error) {
 			found = append(found, Violation{Parameter: p.name, Detail: "is empty; leave it out for the default"})
 		case !p.set(&s, given[0]):
 			found = append(found, Violation{Parameter: p.name, Detail: "must be " + kindNames[p.kind]})
-		case p.kind != "string" && isZero(given[0]):
+		case p.kind != "string" && !p.zero && isZero(given[0]):
 			found = append(found, Violation{Parameter: p.name, Detail: "must not be zero; leave it out for the default"})
 		}
 	}
@@ -163,6 +175,8 @@ func (p setting) schema() *huma.Schema {
 		s.MinLength, s.MaxLength, s.Pattern = &one, &longest, `^[^\x00-\x1f\x7f]*$`
 	case p.kind == "string":
 		s.MinLength = &one
+	case p.zero:
+		s.Minimum, s.Format = number(0), "double"
 	case p.kind == "integer":
 		s.Minimum, s.Format = number(1), "int64"
 	default:
@@ -185,12 +199,12 @@ func (a *API) registerUpload() {
 		OperationID: createHoldout, Method: http.MethodPost, Path: "/v1/holdouts", Tags: []string{"holdouts"}, Security: needsKey,
 		Summary: "Upload a table and make a holdout of it",
 		Description: "The body is the Parquet file, streamed (`curl -T f.parquet -X POST`, `requests.post(data=open(f, 'rb'), params={…})`). " +
-			"As multipart/form-data it is the part `table`, or with split=given the parts `training` and `holdout`. The same table is refused a second time (409 `holdout-exists`). Admin only.",
+			"As multipart/form-data it is the part `table`, or with split=given the parts `training` and `holdout`, and perhaps `check`. The same table is refused a second time (409 `holdout-exists`). Admin only.",
 		Parameters: parameters, Middlewares: huma.Middlewares{a.mustBeAdmin},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			parquetType: {Schema: part},
 			"multipart/form-data": {Schema: &huma.Schema{
-				Type: "object", Properties: map[string]*huma.Schema{"table": part, "training": part, "holdout": part},
+				Type: "object", Properties: map[string]*huma.Schema{"table": part, "training": part, "holdout": part, "check": part},
 			}},
 		}},
 		Responses: map[string]*huma.Response{"201": {
@@ -309,12 +323,12 @@ func (u *uploadBody) parts(r *http.Request) (holdout.Upload, error) {
 	case media == "multipart/form-data":
 		return u.multipart(multipart.NewReader(u, parameters["boundary"])), nil
 	case media == "application/json" || strings.HasPrefix(media, "text/") || strings.HasPrefix(media, "multipart/"):
-		return nil, problem(unsupportedMedia, "the body must be a Parquet file (%s), or multipart/form-data with the part table, or training and holdout", parquetType)
+		return nil, problem(unsupportedMedia, "the body must be a Parquet file (%s), or multipart/form-data with the part table, or training and holdout, and perhaps check", parquetType)
 	}
 	return holdout.SingleUpload(u), nil
 }
 
-// multipart yields the parts table, training and holdout in the order that they come, each once.
+// multipart yields the parts table, training, holdout and check in the order that they come, each once.
 func (u *uploadBody) multipart(parts *multipart.Reader) holdout.Upload {
 	seen := map[string]bool{}
 	fail := func(p *Problem) (string, io.Reader, error) {
@@ -335,8 +349,8 @@ func (u *uploadBody) multipart(parts *multipart.Reader) holdout.Upload {
 		}
 		name := part.FormName()
 		switch {
-		case name != "table" && name != "training" && name != "holdout":
-			return fail(invalid(name, "", "unknown part; there are table, or training and holdout; settings are parameters of the URL"))
+		case name != "table" && name != "training" && name != "holdout" && name != "check":
+			return fail(invalid(name, "", "unknown part; there are table, or training, holdout and check; settings are parameters of the URL"))
 		case seen[name]:
 			return fail(invalid(name, "", "the part %s comes twice", name))
 		}

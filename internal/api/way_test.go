@@ -32,7 +32,7 @@ func rawAnswer(t *testing.T, body []byte) string {
 func TestQuestions(t *testing.T) {
 	s := start(t, Options{})
 	path, card := s.upload("name=flights&holdout=0.4&mechanism=gaussian&questions=100&confidence=0.9&label=delay")
-	if card.Rows.Holdout != 2000 || card.Rows.Training != 3000 || card.Name != "flights" || card.Guarantee.Questions != 100 || card.Settings.Label != "delay" {
+	if card.Rows != (holdout.Counts{Training: 2000, Check: 1000, Holdout: 2000}) || card.Name != "flights" || card.Guarantee.Questions != 100 || card.Settings.Label != "delay" {
 		t.Errorf("card: %+v", card)
 	}
 

@@ -29,8 +29,8 @@ type Plan struct {
 	single     bool        // units are single rows: OfRows
 	beside     Beside      // what is summed for promises: Bearing
 
-	// Fitted says that what is asked about may have been fitted to the training part, as a model is: the training part then suggests no promise that would be
-	// kept elsewhere.
+	// Fitted says that what is asked about may have been fitted to the training part, as a model and its predictions are: what the training part says of it is
+	// then kept nowhere else, and the check part is asked instead.
 	Fitted bool
 
 	// HoldoutOnly says that the row functions are about the rows of the holdout alone, since numbers for these came with the
