@@ -129,3 +129,53 @@ func TestSuggestedRange(t *testing.T) {
 		}
 	}
 }
+
+// TestGroupsOfNumbers: groups by a column of numbers have the training part's values, by a boolean column true, false and null; each is the mean that where asks for. Values that are the holdout's alone are in
+// other, so that the items tell nothing of it.
+func TestGroupsOfNumbers(t *testing.T) {
+	s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
+	create := func(name string, from int) string {
+		training, holdout := scores(t, from, 900, 0), scores(t, from+5000, 900, 0)
+		values := holdout.Column(2).Numbers
+		for i := range 100 {
+			values[i] = 77 // a value that the training part does not have
+		}
+		card, _, err := s.Create(t.Context(), admin, Settings{Name: name, Mechanism: "naive", Split: "given", Questions: 100}, givenUpload(parquet(t, training), parquet(t, holdout)), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return card.ID
+	}
+	id := create("groups", 0)
+	for _, c := range []struct {
+		query, names string
+		where        []string
+	}{
+		{`{"type":"groups","of":"x","range":[0,100],"by":"group"}`, "1|2|3|other|null", []string{"group == 1", "group == 2", "group == 3", "group == 77"}},
+		{`{"type":"groups","of":"x","range":[0,100],"by":"late"}`, "true|false|null", []string{"late", "!late"}},
+		{`{"type":"groups","of":"x","range":[0,100],"by":"x > 20"}`, "true|false", []string{"x > 20", "x <= 20"}},
+		{`{"type":"groups","of":"x","range":[0,100],"by":"x","edges":[10,20,30]}`, "below 10|[10, 20)|[20, 30]|above 30|null", []string{"x < 10", "x >= 10 && x < 20", "x >= 20 && x <= 30", "x > 30"}},
+	} {
+		var a struct{ Items []session.Item }
+		if err := json.Unmarshal(ask(t, s, id, c.query).Body, &a); err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for i, item := range a.Items {
+			names = append(names, item.Of)
+			if i >= len(c.where) {
+				continue
+			}
+			want := read(t, ask(t, s, id, `{"type":"mean","of":"x","range":[0,100],"where":"`+c.where[i]+`"}`).Body)
+			if item.Value == nil || math.Abs(*item.Value-*want.Value) > 1e-6 {
+				t.Errorf("%s: %s is %v, want %v", c.query, item.Of, item.Value, *want.Value)
+			}
+		}
+		if got := strings.Join(names, "|"); got != c.names {
+			t.Errorf("%s has the items %s, want %s", c.query, got, c.names)
+		}
+	}
+	if _, err := s.Ask(t.Context(), analyst, id, []byte(`{"type":"groups","of":"late","by":"id","values":[1,2]}`), ""); err != nil {
+		t.Error(err)
+	}
+}

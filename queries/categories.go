@@ -37,7 +37,7 @@ func (c *compiler) textColumn(name string, s *expr.Syntax) *rowfn.Node {
 		c.expression(at, err)
 		return nil
 	case c.schema.Fields[i].Kind != dataset.Text:
-		c.add(at, "must be a text column; numbers have histogram, conditions have fraction")
+		c.add(at, "must be a text column; numbers have histogram and groups, conditions have fraction")
 		return nil
 	}
 	return rowfn.Column(column, rowfn.Text)
@@ -83,26 +83,85 @@ func (c *compiler) trainingValues(name string, column *rowfn.Node) []string {
 	case len(texts) <= MaxTrainingValues:
 		return texts
 	}
-	functions := make([]RowFunction, len(texts))
-	for i, t := range texts {
-		functions[i] = RowFunction{Lo: 0, Hi: 1, Value: rowfn.Compare(rowfn.OpEq, column, rowfn.TextConst(t))}
+	return mostFrequent(c, texts, func(text string) *rowfn.Node { return rowfn.Compare(rowfn.OpEq, column, rowfn.TextConst(text)) })
+}
+
+// mostFrequent are the most frequent ones of values in the training part, in their own order; holds is the condition that a row has one.
+func mostFrequent[T any](c *compiler, values []T, holds func(T) *rowfn.Node) []T {
+	functions := make([]RowFunction, len(values))
+	for i, v := range values {
+		functions[i] = RowFunction{Lo: 0, Hi: 1, Value: holds(v)}
 	}
 	means := c.trainingMeans("values", "", functions...)
 	if means == nil {
 		return nil
 	}
-	order := make([]int, len(texts))
+	order := make([]int, len(values))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(means[b], means[a]) })
 	order = order[:MaxTrainingValues]
 	slices.Sort(order)
-	kept := make([]string, len(order))
+	kept := make([]T, len(order))
 	for i, at := range order {
-		kept[i] = texts[at]
+		kept[i] = values[at]
 	}
 	return kept
+}
+
+// truths are the groups by a condition: true, false and, of a column, null, which reads as false in a condition.
+func truths(by *rowfn.Node, column bool) []shape.Category {
+	yes, no := shape.Category{Name: "true", Holds: by}, shape.Category{Name: "false", Holds: rowfn.Not(by)}
+	if !column {
+		return []shape.Category{yes, no}
+	}
+	no.Holds = rowfn.And(no.Holds, rowfn.Not(rowfn.IsNull(by)))
+	return []shape.Category{yes, no, {Name: "null", Holds: rowfn.IsNull(by)}}
+}
+
+// numbers are the groups by the values of a number, declared or those of a column in the training part, then what is none of them and what is null.
+func (c *compiler) numbers(by *rowfn.Node, column bool, values []float64) []shape.Category {
+	if values == nil {
+		if values = c.trainingNumbers(by, column); values == nil {
+			return nil
+		}
+	}
+	var all []shape.Category
+	var numbers []*rowfn.Node
+	for _, v := range values {
+		numbers = append(numbers, rowfn.Const(v))
+		all = append(all, shape.Category{Name: shape.Edge(v), Holds: rowfn.CompareTo(rowfn.OpEq, by, v)})
+	}
+	return append(all, shape.Category{Name: "other", Holds: rowfn.And(rowfn.Not(rowfn.In(by, numbers...)), rowfn.Not(rowfn.IsNull(by)))}, shape.Category{Name: "null", Holds: rowfn.IsNull(by)})
+}
+
+// trainingNumbers are the values of a column of numbers in the training part: all of them, or the most frequent ones, rising; nil with a violation.
+func (c *compiler) trainingNumbers(by *rowfn.Node, column bool) []float64 {
+	at := c.pointer + "/values"
+	switch {
+	case len(c.list) > 0:
+		return nil
+	case !column:
+		c.add(at, "is missing, or edges: by is computed, so that its values are no column's")
+		return nil
+	case c.training == nil:
+		c.add(at, "is missing, or edges: this holdout has no training part to take the values from")
+		return nil
+	}
+	facts, known := c.training.Column(by.Text)
+	numbers := c.training.Numbers(by.Text, maxDistinct)
+	switch {
+	case known && facts.Low > facts.High:
+		c.add(at, "is missing, or edges: the column is null in all of the training part")
+		return nil
+	case len(numbers) == 0:
+		c.add(at, fmt.Sprintf("is missing: the column has more than %d values in the training part; declare those that you ask about, or edges of ranges", maxDistinct))
+		return nil
+	case len(numbers) <= MaxTrainingValues:
+		return numbers
+	}
+	return mostFrequent(c, numbers, func(x float64) *rowfn.Node { return rowfn.CompareTo(rowfn.OpEq, by, x) })
 }
 
 // exclusive makes categories of conditions: a row is in the first that holds, or in the last one, other.

@@ -2,19 +2,24 @@ package queries
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/shape"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var groupsKind = kind{
 	name: "groups",
-	doc: "The mean of a number, clamped to a range, in each category of a text column, and in all other rows together. One mean with where gives it " +
-		"for one category; groups gives it for all. The categories are declared or the training part's. All sums are released as one vector: four " +
-		"questions under gaussian; under guess_and_check each category is one question, as one mean with where is; under other mechanisms two. Categories for which no tokens are left are null.",
+	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in each group of rows, and in all other rows together: by the categories of a text column, by the values of a number or by ranges of it, or by " +
+		"whether a condition holds. One mean with where gives it for one group; groups gives it for all. Values are declared or the training part's. All sums are released as one vector: four " +
+		"questions under gaussian; under guess_and_check each group is one question, as one mean with where is; under other mechanisms two. Groups for which no tokens are left are null.",
 	examples: []string{
 		`{"type":"groups","of":"delay","range":[-60,180],"by":"origin","values":["SFO","OAK","SJC"]}`,
-		`{"type":"groups","of":"delay > 15 ? 1 : 0","range":[0,1],"by":"origin","values":["SFO","OAK"],"where":"distance < 500"}`,
+		`{"type":"groups","of":"delay > 15","by":"origin","values":["SFO","OAK"],"where":"distance < 500"}`,
+		`{"type":"groups","of":"delay","range":[-60,180],"by":"distance","edges":[0,500,1000,3000]}`,
+		`{"type":"groups","of":"delay","range":[-60,180],"by":"distance > 1000"}`,
 	},
 	make: func() body { return new(groups) },
 }
@@ -24,7 +29,8 @@ type groups struct {
 	Of     *expr.Syntax
 	Range  Range
 	By     *expr.Syntax
-	Values []string
+	Values textsOrNumbers
+	Edges  []float64
 	Where  *expr.Syntax
 	Null   *float64
 	skip   bool
@@ -33,10 +39,11 @@ type groups struct {
 
 func (q *groups) members() []member {
 	return []member{
-		required("of", expression{&q.Of}, "the number to average: a row expression"),
-		required("range", rangeForm{&q.Range}, rangeDoc),
-		required("by", expression{&q.By}, "a text column"),
-		optional("values", textsForm{&q.Values}, valuesDoc),
+		required("of", expression{&q.Of}, "the number to average, or a condition: a row expression"),
+		optional("range", optionalRange{&q.Range}, "[low, high] of a number: values are clamped to it; a condition has none"),
+		required("by", expression{&q.By}, "what makes the groups: a text column, a number or a condition. Items are named by the text, the number or the range; by true and false; and by other and null"),
+		optional("values", textsOrNumbersForm{&q.Values}, "by a text or a number: the values, as a list; default: those of the column in the training part, at most the 100 most frequent. All other values are one group, other"),
+		optional("edges", edgesOrNone{edgesForm{&q.Edges}}, fmt.Sprintf("by a number: rising numbers, 2 to %d of them. Groups are [a, b) for neighbours, the last one [a, b], and what is below, above and null", MaxEdges)),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs nothing more"),
 		optional("null", nullForm{skipping{number{into: &q.Null}, &q.skip}, &q.Range}, nullDoc),
 		q.itemGuesses.member(),
@@ -45,27 +52,69 @@ func (q *groups) members() []member {
 
 func (q *groups) rules(v *violations, pointer string) {
 	nullRule(v, pointer, q.Null, q.Range)
+	if q.Edges != nil && q.Values.given() {
+		v.add(pointer+"/edges", "goes without values")
+	}
 	leaveOut(v, pointer, &q.skip, &q.Where, q.Of)
 }
 
-func (q *groups) leastItems() int { return len(q.Values) }
+func (q *groups) leastItems() int { return len(q.Values.texts) + len(q.Values.numbers) + len(q.Edges) }
 
 func (q *groups) compile(c *compiler) *Plan {
-	x, column, where := c.number("of", q.Of), c.textColumn("by", q.By), c.condition("where", q.Where)
-	categories := c.categories("by", column, q.Values)
+	f, text := c.measured("of", q.Of, q.Range, q.Null)
+	where, categories := c.condition("where", q.Where), q.groups(c)
 	if len(c.list) > 0 || c.failed != nil {
 		return nil
 	}
-	null := orLow(q.Null, q.Range)
-	f := RowFunction{Value: x, Lo: q.Range.Low, Hi: q.Range.High, Null: null}
 	p := shape.GroupsOf(f, categories, where, c.grouped)
-	q.say(c, p, categories, null)
-	c.watch(p, q.Of, x, q.Range, where, countsAs(null))
+	q.say(c, p, categories, text, f.Null)
+	counts := countsAs(f.Null)
+	if !q.Range.Valid() {
+		counts = countsAsFalse
+	}
+	c.watch(p, q.Of, f.Value, q.Range, where, counts)
 	return p
 }
 
-func (q *groups) say(c *compiler, p *Plan, categories []shape.Category, null float64) {
-	text, in, unit := fmt.Sprintf("%s clamped to %v", q.Of.Canonical(), q.Range), "", ""
+// groups are the groups of rows: each row is in one.
+func (q *groups) groups(c *compiler) []shape.Category {
+	name, column := q.By.Column()
+	if column && slices.ContainsFunc(c.schema.Fields, func(f dataset.Field) bool { return f.Name == name && f.Kind == dataset.Text }) {
+		switch {
+		case q.Edges != nil:
+			c.add(c.pointer+"/edges", "are of a number, and by is a text")
+		case q.Values.numbers != nil:
+			c.add(c.pointer+"/values", "must be texts, as by is")
+		default:
+			return c.categories("by", c.textColumn("by", q.By), q.Values.texts)
+		}
+		return nil
+	}
+	by, err := q.By.Check(c.schema)
+	switch {
+	case err != nil:
+		c.expression(c.pointer+"/by", err)
+		return nil
+	case by.Type == rowfn.Condition:
+		if q.Edges != nil || q.Values.given() {
+			c.add(c.pointer+"/by", "is a condition, whose groups are true and false; values and edges are of texts and numbers")
+			return nil
+		}
+		return truths(by, column)
+	case by.Type != rowfn.Number:
+		c.add(c.pointer+"/by", "must be a text column, a number or a condition; of a time take a part, such as getMonth(), or the number of days since another")
+		return nil
+	case q.Values.texts != nil:
+		c.add(c.pointer+"/values", "must be numbers, as by is")
+		return nil
+	case q.Edges != nil:
+		return binsOf(by, q.Edges)
+	}
+	return c.numbers(by, column, q.Values.numbers)
+}
+
+func (q *groups) say(c *compiler, p *Plan, categories []shape.Category, text string, null float64) {
+	in, unit := "", ""
 	if q.Where != nil {
 		in = " and " + q.Where.Canonical()
 	}
@@ -75,7 +124,7 @@ func (q *groups) say(c *compiler, p *Plan, categories []shape.Category, null flo
 	}
 	if c.grouped {
 		unit = "the mean over the unit's rows of "
-		rows += ", every unit counting in a category by the share of its rows that are there"
+		rows += ", every unit counting in a group by the share of its rows that are there"
 	}
 	names := ""
 	for i, k := range categories {
@@ -90,13 +139,18 @@ func (q *groups) say(c *compiler, p *Plan, categories []shape.Category, null flo
 	}
 	p.Words = Description{
 		Functions: []string{
-			fmt.Sprintf("%su, the place of %s in its range from 0 to 1, where the row is in the category%s, else 0, for each of %d categories: %s", unit, text, in, len(categories), names),
+			fmt.Sprintf("%su, the place of %s in its range from 0 to 1, where the row is in the group%s, else 0, for each of %d groups: %s", unit, text, in, len(categories), names),
 			unit + "1 - u in the same rows, else 0",
 		},
-		Combine: fmt.Sprintf("for each category, the first mean divided by the sum of both, moved to %v; undefined where that sum is not positive", q.Range),
-		Null:    fmt.Sprintf("a null counts as %v; rows without a category are one of their own", null),
-		Target:  c.target("the mean of %s in each category of %s%s", text, q.By.Canonical(), rows),
+		Combine: fmt.Sprintf("for each group, the first mean divided by the sum of both, moved to %v; undefined where that sum is not positive", p.Range),
+		Null:    "rows of no group are one of their own, and so are nulls",
+		Target:  c.target("the mean of %s in each group by %s%s", text, q.By.Canonical(), rows),
+	}
+	if q.Range.Valid() {
+		p.Words.Null = fmt.Sprintf("a null counts as %v; %s", null, p.Words.Null)
+	} else {
+		p.Words.Null = conditionNull + "; " + p.Words.Null
 	}
 	p.CheckWords = shape.CheckWords{Functions: []string{p.Words.Functions[0], unit + "1 in the same rows, else 0"}, Instead: p.Words.Combine,
-		Combine: fmt.Sprintf("for each category, the sum of the first divided by that of the second, as one question, moved to %v", q.Range)}
+		Combine: fmt.Sprintf("for each group, the sum of the first divided by that of the second, as one question, moved to %v", p.Range)}
 }

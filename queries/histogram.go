@@ -45,18 +45,23 @@ func (q *histogram) compile(c *compiler) *Plan {
 	if x == nil || len(c.list) > 0 {
 		return nil
 	}
-	last := len(q.Edges) - 1
-	bins := []shape.Category{{Name: "below " + shape.Edge(q.Edges[0]), Holds: rowfn.CompareTo(rowfn.OpLess, x, q.Edges[0])}}
+	bins := binsOf(x, q.Edges)
+	p := shape.SharesOf(bins, where, c.grouped)
+	c.sayShares(p, bins, q.Where, fmt.Sprintf("the share of rows in each bin of %s", q.Of.Canonical()))
+	p.Words.Null = "nulls have a bin of their own"
+	return p
+}
+
+// binsOf are a number's bins between edges, below and above them, and null.
+func binsOf(x *rowfn.Node, edges []float64) []shape.Category {
+	last := len(edges) - 1
+	bins := []shape.Category{{Name: "below " + shape.Edge(edges[0]), Holds: rowfn.CompareTo(rowfn.OpLess, x, edges[0])}}
 	for i := range last {
 		inside, close := rowfn.OpLess, ")"
 		if i == last-1 {
 			inside, close = rowfn.OpLessEq, "]"
 		}
-		bins = append(bins, shape.Category{Name: "[" + shape.Edge(q.Edges[i]) + ", " + shape.Edge(q.Edges[i+1]) + close, Holds: rowfn.And(rowfn.CompareTo(rowfn.OpGreaterEq, x, q.Edges[i]), rowfn.CompareTo(inside, x, q.Edges[i+1]))})
+		bins = append(bins, shape.Category{Name: "[" + shape.Edge(edges[i]) + ", " + shape.Edge(edges[i+1]) + close, Holds: rowfn.And(rowfn.CompareTo(rowfn.OpGreaterEq, x, edges[i]), rowfn.CompareTo(inside, x, edges[i+1]))})
 	}
-	bins = append(bins, shape.Category{Name: "above " + shape.Edge(q.Edges[last]), Holds: rowfn.CompareTo(rowfn.OpGreater, x, q.Edges[last])}, shape.Category{Name: "null", Holds: rowfn.IsNull(x)})
-	p := shape.SharesOf(bins, where, c.grouped)
-	c.sayShares(p, bins, q.Where, fmt.Sprintf("the share of rows in each bin of %s", q.Of.Canonical()))
-	p.Words.Null = "nulls have a bin of their own"
-	return p
+	return append(bins, shape.Category{Name: "above " + shape.Edge(edges[last]), Holds: rowfn.CompareTo(rowfn.OpGreater, x, edges[last])}, shape.Category{Name: "null", Holds: rowfn.IsNull(x)})
 }

@@ -117,3 +117,69 @@ func (f conditions) canonical() any {
 func (f conditions) schema() map[string]any {
 	return map[string]any{"type": "array", "items": expression{}.schema(), "minItems": f.least, "maxItems": f.most, "uniqueItems": true}
 }
+
+// textsOrNumbers is a list of different texts, or of different numbers.
+type textsOrNumbers struct {
+	texts   []string
+	numbers []float64
+}
+
+func (l textsOrNumbers) given() bool { return l.texts != nil || l.numbers != nil }
+
+// textsOrNumbersForm reads textsOrNumbers; absent where neither is there.
+type textsOrNumbersForm struct{ into *textsOrNumbers }
+
+func (f textsOrNumbersForm) read(v *violations, pointer string, in *value) {
+	if in.kind != listValue || len(in.items) == 0 || len(in.items) > MaxValues {
+		v.add(pointer, fmt.Sprintf("must be a list of 1 to %d texts or numbers", MaxValues))
+		return
+	}
+	if in.items[0].kind == textValue {
+		textsForm{&f.into.texts}.read(v, pointer, in)
+		return
+	}
+	seen := make(map[float64]bool, len(in.items))
+	numbers := make([]float64, len(in.items))
+	for i, item := range in.items {
+		x, ok := item.float()
+		at := fmt.Sprintf("%s/%d", pointer, i)
+		switch {
+		case item.kind != numberValue:
+			v.wrongType(at, "a number, as the first is", item)
+			return
+		case !ok:
+			v.add(at, "must be a finite number")
+			return
+		case seen[x]:
+			v.add(at, "occurs twice")
+			return
+		}
+		seen[x], numbers[i] = true, x+0 // no negative zero
+	}
+	f.into.numbers = numbers
+}
+
+func (f textsOrNumbersForm) canonical() any {
+	switch {
+	case f.into.texts != nil:
+		return f.into.texts
+	case f.into.numbers != nil:
+		return f.into.numbers
+	}
+	return nil
+}
+
+func (f textsOrNumbersForm) schema() map[string]any {
+	return map[string]any{"oneOf": []any{textsForm{}.schema(),
+		map[string]any{"type": "array", "items": map[string]any{"type": "number"}, "minItems": 1, "maxItems": MaxValues, "uniqueItems": true}}}
+}
+
+// edgesOrNone are edges that may be absent.
+type edgesOrNone struct{ edgesForm }
+
+func (f edgesOrNone) canonical() any {
+	if *f.into == nil {
+		return nil
+	}
+	return f.edgesForm.canonical()
+}

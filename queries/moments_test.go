@@ -417,7 +417,15 @@ func TestAssociationRefused(t *testing.T) {
 		{`{"type":"frequencies","of":"t"}`, `/of: 1:1: unknown column "t"`, nil},
 		{`{"type":"frequencies","of":"s"}`, "/values: is missing: this holdout has no training part", nil},
 		{`{"type":"frequencies","of":"s"}`, "/values: is missing: the column is null in all of the training part", []Option{constant}},
-		{`{"type":"groups","by":"v",` + ofV + `}`, "/by: must be a text column", nil},
+		{`{"type":"groups","by":"v",` + ofV + `}`, "/values: is missing, or edges: this holdout has no training part", nil},
+		{`{"type":"groups","by":"v + u",` + ofV + `}`, "/values: is missing, or edges: by is computed", nil},
+		{`{"type":"groups","by":"v","values":["a"],` + ofV + `}`, "/values: must be numbers, as by is", nil},
+		{`{"type":"groups","by":"s","values":[1],` + ofV + `}`, "/values: must be texts, as by is", nil},
+		{`{"type":"groups","by":"s","edges":[1,2],` + ofV + `}`, "/edges: are of a number", nil},
+		{`{"type":"groups","by":"w","values":[1],` + ofV + `}`, "/by: is a condition, whose groups are true and false", nil},
+		{`{"type":"groups","by":"w","of":"v"}`, "/range: is missing: a number needs a range", nil},
+		{`{"type":"groups","by":"s","of":"w","range":[0,1],"values":["a"]}`, "/range: a condition is 1 or 0", nil},
+		{`{"type":"groups","by":"S","of":"w"}`, `/by: 1:1: unknown column "S"`, nil},
 		{`{"type":"histogram","of":"s","edges":[0,1]}`, "/of: 1:1: ", nil},
 		{`{"type":"quantile","p":0.5,"of":"w","range":[0,1]}`, "/of: 1:1: this is a condition", nil},
 	} {
@@ -459,6 +467,9 @@ func TestMomentsRefused(t *testing.T) {
 		{`{"type":"frequencies","of":"s","values":["a","a"]}`, "/values/1: occurs twice"},
 		{`{"type":"frequencies","of":"s","values":["a",2]}`, "/values/1: must be a text"},
 		{`{"type":"groups","by":"s","null":200,` + ofV + `}`, "/null: must lie in the range"},
+		{`{"type":"groups","by":"v","values":[1,"a"],` + ofV + `}`, "/values/1: must be a number, as the first is"},
+		{`{"type":"groups","by":"v","values":[1,1.0],` + ofV + `}`, "/values/1: occurs twice"},
+		{`{"type":"groups","by":"v","values":[1],"edges":[0,1],` + ofV + `}`, "/edges: goes without values"},
 	} {
 		_, err := Parse([]byte(c[0]))
 		var e *Error
@@ -478,6 +489,10 @@ func TestSharesMeanWhatTheySay(t *testing.T) {
 		return func(r reference.Row) bool { x, ok := r["v"].(float64); return ok && x >= low && x < high }
 	}
 	noText := func(r reference.Row) bool { return r["s"] == nil }
+	is := func(name string, want any) func(reference.Row) bool {
+		return func(r reference.Row) bool { return r[name] == want }
+	}
+	positive := func(r reference.Row) float64 { x, ok := r["v"].(float64); return indicator(ok && x > 0) }
 	others := func(r reference.Row) bool { return r["s"] != nil && r["s"] != "a" && r["s"] != "b" }
 	bins := []func(reference.Row) bool{between(math.Inf(-1), 0), between(0, 10), between(10, math.Nextafter(180, 181)), between(math.Nextafter(180, 181), math.Inf(1)),
 		func(r reference.Row) bool { return r["v"] == nil }}
@@ -490,6 +505,13 @@ func TestSharesMeanWhatTheySay(t *testing.T) {
 		{`"type":"histogram","of":"v","edges":[0,10,180]`, "below 0|[0, 10)|[10, 180]|above 180|null", bins, nil},
 		{`"type":"frequencies","of":"s","values":["b","a"]`, "b|a|other|null", []func(reference.Row) bool{text("b"), text("a"), others, noText}, nil},
 		{`"type":"groups","by":"s","values":["a","b"],` + ofV, "a|b|other|null", []func(reference.Row) bool{text("a"), text("b"), others, noText}, v},
+		{`"type":"groups","by":"s","values":["a","b"],"of":"v > 0.0"`, "a|b|other|null", []func(reference.Row) bool{text("a"), text("b"), others, noText}, positive},
+		{`"type":"groups","by":"v","edges":[0,10,180],` + ofV, "below 0|[0, 10)|[10, 180]|above 180|null", bins, v},
+		{`"type":"groups","by":"v","values":[10,-60],` + ofV, "10|-60|other|null", []func(reference.Row) bool{is("v", 10.0), is("v", -60.0),
+			func(r reference.Row) bool { return r["v"] != nil && r["v"] != 10.0 && r["v"] != -60.0 }, func(r reference.Row) bool { return r["v"] == nil }}, v},
+		{`"type":"groups","by":"w",` + ofV, "true|false|null", []func(reference.Row) bool{is("w", true), is("w", false), is("w", nil)}, v},
+		{`"type":"groups","by":"v > 0.0","of":"w"`, "true|false", []func(reference.Row) bool{func(r reference.Row) bool { return positive(r) == 1 }, func(r reference.Row) bool { return positive(r) == 0 }},
+			func(r reference.Row) float64 { return indicator(whereW(r)) }},
 	} {
 		for _, more := range []string{"", `,"where":"w"`} {
 			q := mustParse(t, "{"+c.body+more+"}")
