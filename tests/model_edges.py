@@ -34,6 +34,8 @@ data.loc[rng.random(N) < 0.1, "a"] = np.nan
 data.loc[rng.random(N) < 0.1, "b"] = np.nan
 data.loc[rng.random(N) < np.where(data.late, 0.5, 0.02), "c"] = np.nan  # nulls that tell something, so that some splits are into nulls and all numbers
 data.loc[rng.random(N) < 0.1, "s"] = None
+data["s_ascii"] = data.s.where(data.s != "é", "e")  # XGBoost does not keep other letters whole
+data["number"] = data.kind.map({"low": 0, "mid": 1, "top": 2})
 NUMBERS, TEXTS = ["a", "b", "c"], ["s", "t"]
 
 
@@ -45,7 +47,7 @@ def thresholds(model, column):
 
 def edges(model):
     """Rows of the table, and rows at the edges of the model."""
-    rows = data.sample(120, random_state=1)[NUMBERS + TEXTS].to_dict("records")
+    rows = data.sample(120, random_state=1)[NUMBERS + TEXTS + ["s_ascii"]].to_dict("records")
     for column in NUMBERS:
         found = thresholds(model, column)
         for t in [found[i] for i in sorted(rng.choice(len(found), min(12, len(found)), replace=False))] if found else []:
@@ -53,10 +55,10 @@ def edges(model):
                 rows.append({**rows[rng.integers(120)], column: float(x)})
         for x in (np.nan, 0.0, -0.0, 1e-40, 1e30, -1e30, 0.1, float(np.float32(0.1))):
             rows.append({**rows[rng.integers(120)], column: x})
-    for column in TEXTS:
+    for column in TEXTS + ["s_ascii"]:
         for text in ("never seen", "", None, "rare one"):
             rows.append({**rows[rng.integers(120)], column: text})
-    rows.append(dict.fromkeys(NUMBERS, np.nan) | dict.fromkeys(TEXTS, None))
+    rows.append(dict.fromkeys(NUMBERS, np.nan) | dict.fromkeys(TEXTS + ["s_ascii"], None))
     return pandas.DataFrame(rows)
 
 
@@ -86,7 +88,7 @@ def check(name, model, columns=NUMBERS + TEXTS, label="late", tolerance=0.0, pre
 
 def categories(table):
     """Text columns as pandas categories, as LightGBM wants them; what was never seen is null, as pandas has it."""
-    known = {c: sorted(data[c].dropna().unique()) for c in TEXTS}
+    known = {c: sorted(data[c].dropna().unique()) for c in TEXTS + ["s_ascii"]}
     return table.assign(**{c: pandas.Categorical(table[c], categories=known[c]) for c in table.columns if c in known})
 
 
@@ -109,11 +111,19 @@ check("lightgbm regression with nulls", lightgbm.LGBMRegressor(**LIGHT), NUMBERS
 check("lightgbm categories", lightgbm.LGBMClassifier(**LIGHT, min_data_per_group=5, cat_smooth=1), scores=raw, prepare=categories)
 check("lightgbm categories of classes", lightgbm.LGBMClassifier(**{**LIGHT, "n_estimators": 6}, min_data_per_group=5, cat_smooth=1), label="kind", scores=raw, prepare=categories)
 check("lightgbm one category column first", lightgbm.LGBMRegressor(**LIGHT, max_cat_to_onehot=1, min_data_per_group=1, cat_smooth=0), ["s", "a"], "y", prepare=categories)
+# Texts that were never seen are nulls for pandas, as for the exported model.
+histogram = lambda m, x: m._raw_predict(x).reshape(len(x), -1)
+check("histogram boosting of categories", ensemble.HistGradientBoostingClassifier(max_iter=8, min_samples_leaf=3), scores=histogram, prepare=categories, tolerance=1e-12)
+check("histogram boosting of categories and classes", ensemble.HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=3), label="kind", scores=histogram, prepare=categories, tolerance=1e-12)
+check("histogram boosting, categories last and first", ensemble.HistGradientBoostingRegressor(max_iter=8, min_samples_leaf=1, max_leaf_nodes=60), ["s", "a", "t"], "y", prepare=categories, tolerance=1e-12)
 check("lightgbm behind one-hot", make_pipeline(one_hot(MinMaxScaler()), lightgbm.LGBMClassifier(**LIGHT)), scores=raw)
 check("lightgbm behind codes", make_pipeline(coded(), lightgbm.LGBMClassifier(**LIGHT)), scores=raw)
 # XGBoost and single precision: sums of leaves are the library's but for the order and precision of its additions.
 margin = lambda m, x: (m.steps[-1][1] if hasattr(m, "steps") else m).predict(m[:-1].transform(x) if hasattr(m, "steps") else x, output_margin=True)
 check("xgboost with nulls", xgboost.XGBClassifier(n_estimators=8, max_depth=4), NUMBERS, scores=margin, tolerance=2e-6)
+check("xgboost categories", xgboost.XGBClassifier(n_estimators=8, max_depth=4, enable_categorical=True, max_cat_to_onehot=1), ["s_ascii", "a", "t"], scores=margin, tolerance=2e-6, prepare=categories)
+check("xgboost categories of classes", xgboost.XGBClassifier(n_estimators=5, max_depth=4, enable_categorical=True), ["a", "t", "s_ascii"], label="number", scores=margin, tolerance=2e-6, prepare=categories)
+check("xgboost regression of categories", xgboost.XGBRegressor(n_estimators=8, max_depth=5, enable_categorical=True, max_cat_to_onehot=2, max_cat_threshold=3), ["t", "s_ascii"], "y", tolerance=2e-5, prepare=categories)
 check("xgboost behind one-hot", make_pipeline(one_hot(StandardScaler(), sparse_output=False), xgboost.XGBClassifier(n_estimators=8, max_depth=4)), scores=margin, tolerance=2e-6)
 check("tree behind scalers", make_pipeline(one_hot(StandardScaler()), tree.DecisionTreeClassifier(max_depth=8)))
 check("forest behind one-hot with nulls as a category", make_pipeline(one_hot(), ensemble.RandomForestClassifier(6, max_depth=7, random_state=0)), tolerance=1e-15)
@@ -146,6 +156,11 @@ check("calibrated boosting", make_pipeline(one_hot(), calibrated(ensemble.Gradie
 check("calibrated forest", calibrated(make_pipeline(one_hot(), ensemble.RandomForestClassifier(5, max_depth=5, random_state=0)), ensemble=False), tolerance=1e-12)
 check("calibrated lightgbm", make_pipeline(coded(), calibrated(lightgbm.LGBMClassifier(**LIGHT))), tolerance=1e-12)
 check("calibrated support vectors", make_pipeline(one_hot(StandardScaler()), calibrated(svm.LinearSVC())), tolerance=1e-9)
+isotonic = lambda m, **o: calibrated(m, method="isotonic", **o)
+check("isotonic boosting", make_pipeline(one_hot(), isotonic(ensemble.GradientBoostingClassifier(n_estimators=5, random_state=0))), tolerance=1e-9)
+check("isotonic forest", isotonic(make_pipeline(one_hot(), ensemble.RandomForestClassifier(5, max_depth=5, random_state=0)), ensemble=False), tolerance=1e-9)
+check("isotonic support vectors", make_pipeline(one_hot(StandardScaler()), isotonic(svm.LinearSVC())), tolerance=1e-9)
+check("isotonic lightgbm of categories", isotonic(lightgbm.LGBMClassifier(**LIGHT, min_data_per_group=5, cat_smooth=1)), tolerance=1e-9, prepare=categories)
 check("stack", ensemble.StackingClassifier([("b", make_pipeline(coded(), lightgbm.LGBMClassifier(**LIGHT))), ("l", make_pipeline(one_hot(StandardScaler()), linear_model.LogisticRegression(max_iter=500)))], cv=3), tolerance=1e-9)
 check("stack of numbers", make_pipeline(one_hot(), ensemble.StackingRegressor([("t", tree.DecisionTreeRegressor(max_depth=4)), ("r", linear_model.Ridge())], cv=3)), label="y", tolerance=1e-9)
 check("vote of calibrated", ensemble.VotingClassifier([("c", make_pipeline(one_hot(), calibrated(tree.DecisionTreeClassifier(max_depth=4)))), ("t", make_pipeline(coded(), tree.DecisionTreeClassifier(max_depth=3)))], voting="soft"), tolerance=1e-12)
@@ -153,17 +168,18 @@ check("vote of calibrated", ensemble.VotingClassifier([("c", make_pipeline(one_h
 # What cannot be exported says what to do.
 refused = [
     (ensemble.VotingClassifier([("t", tree.DecisionTreeClassifier(max_depth=2))]), NUMBERS, "soft"),
-    (calibration.CalibratedClassifierCV(tree.DecisionTreeClassifier(max_depth=2), method="isotonic", cv=2), NUMBERS, "sigmoid"),
+    (calibration.CalibratedClassifierCV(tree.DecisionTreeClassifier(max_depth=2), method="isotonic", cv=2), NUMBERS, "two classes", "kind"),
     (make_pipeline(MinMaxScaler(clip=True), tree.DecisionTreeRegressor()), NUMBERS, "clip"),
     (make_pipeline(SimpleImputer(), __import__("sklearn.decomposition").decomposition.PCA(2), linear_model.Ridge()), NUMBERS, "predictions"),
     (make_pipeline(SimpleImputer(add_indicator=True), linear_model.Ridge()), NUMBERS, "add_indicator"),
     (make_pipeline(SimpleImputer(), __import__("sklearn.neighbors").neighbors.KNeighborsRegressor()), NUMBERS, "predictions"),
     (make_pipeline(OneHotEncoder(handle_unknown="ignore"), linear_model.Ridge()), ["c"], "text column"),
+    (ensemble.HistGradientBoostingRegressor(max_iter=3, categorical_features=[0]), ["c", "a"], "make numbers texts"),
     (lightgbm.LGBMRegressor(**LIGHT, zero_as_missing=True), NUMBERS, "zero_as_missing"),
 ]
-for model, columns, want in refused:
+for model, columns, want, *label in refused:
     try:
-        exporter.export(model.fit(data[columns], data["late" if hasattr(model, "predict_proba") or hasattr(model, "voting") else "y"]), columns)
+        exporter.export(model.fit(data[columns], data[label[0] if label else "late" if hasattr(model, "predict_proba") or hasattr(model, "voting") else "y"]), columns)
     except ValueError as e:
         if want not in str(e):
             sys.exit(f"{model} is refused without a word of {want}: {e}")

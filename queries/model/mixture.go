@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// mixture is a sum of other models' predictions: their average, as of a vote, or a linear model of them, as of a calibration or a stack.
+// mixture is a sum of other models' predictions: their average, as of a vote, or a linear model of them, as of a calibration or a stack. A model's
+// predictions may go through a curve first.
 type mixture struct {
 	base  []float64 // by output
 	parts []mixed
@@ -16,6 +17,7 @@ type mixture struct {
 type mixed struct {
 	scorer *Scorer
 	link   Link
+	curve  *curve // what predictions go through; nil without
 	weight float64
 	first  int // of its features among those of the mixture
 }
@@ -52,8 +54,12 @@ func (r *reader) mixture(pointer string, in any, level int) *Model {
 	forms := make([]any, len(list))
 	for i, item := range list {
 		at := fmt.Sprintf("%s/models/%d", pointer, i)
-		one := r.object(at, item, "model", "weight")
+		one := r.object(at, item, "model", "weight", "curve")
 		weight := r.number(at+"/weight", one["weight"], 1)
+		through, points := r.curve(at+"/curve", one["curve"])
+		if through != nil && outputs > 1 {
+			r.add(at+"/curve", "is for models with one output; this mixture has classes")
+		}
 		if !r.ok() {
 			return nil
 		}
@@ -66,11 +72,14 @@ func (r *reader) mixture(pointer string, in any, level int) *Model {
 			return nil
 		}
 		of.scorer.of = of
-		mix.parts = append(mix.parts, mixed{of.scorer, of.link, weight, len(m.features)})
+		mix.parts = append(mix.parts, mixed{of.scorer, of.link, through, weight, len(m.features)})
 		m.features = append(m.features, of.features...)
 		said := map[string]any{"model": of.form}
 		if weight != 1 {
 			said["weight"] = weight
+		}
+		if points != nil {
+			said["curve"] = points
 		}
 		forms[i] = said
 	}
@@ -96,6 +105,9 @@ func (m *mixture) steps() int64 {
 		if p.link != Identity {
 			steps += exponentialSteps * int64(len(m.base))
 		}
+		if p.curve != nil {
+			steps += p.curve.steps()
+		}
 	}
 	return steps
 }
@@ -120,6 +132,9 @@ func (m *mixture) block(dst, features [][]float64, scratch []float64) {
 		p := &m.parts[i]
 		p.scorer.BlockIn(rest, outputs, features[p.first:p.first+p.scorer.features])
 		predictions(p.link, outputs)
+		if p.curve != nil {
+			p.curve.block(outputs[0])
+		}
 		for k, out := range outputs {
 			addOne(dst[k], out, p.weight, math.Float64bits(math.NaN()))
 		}

@@ -11,8 +11,8 @@ the order of the features. texts says which features are indicators of a text co
 
 Exported are, of scikit-learn: linear and ridge regression, lasso, elastic net, linear support vectors, logistic regression,
 decision trees, random forests, extra trees, gradient boosting and histogram gradient boosting; of XGBoost and LightGBM: tree
-boosters for regression, for two classes and for several, with nulls and, of LightGBM, with categories that are texts; small networks
-(MLPClassifier, MLPRegressor); and of all these VotingClassifier (soft), VotingRegressor, bagging, CalibratedClassifierCV (sigmoid, two classes) and stacks with a linear end. Each stands alone or at
+boosters for regression, for two classes and for several, with nulls and, as histogram gradient boosting, with categories that are texts; small networks
+(MLPClassifier, MLPRegressor); and of all these VotingClassifier (soft), VotingRegressor, bagging, CalibratedClassifierCV (sigmoid or isotonic, two classes) and stacks with a linear end. Each stands alone or at
 the end of a Pipeline. Its steps before may be SimpleImputer, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder and
 OrdinalEncoder of text columns, and ColumnTransformer and Pipeline of these. What cannot be exported exactly raises ValueError, which says what to do instead.
 
@@ -359,15 +359,28 @@ def _bag(e, features):
 
 
 def _calibrated(e, features):
-    if len(e.classes_) != 2 or any(type(c.calibrators[0]).__name__ != "_SigmoidCalibration" for c in e.calibrated_classifiers_):
-        raise ValueError('of CalibratedClassifierCV, method="sigmoid" of two classes is exported. ' + PREDICT)
+    kinds = {type(c.calibrators[0]).__name__ for c in e.calibrated_classifiers_}
+    if len(e.classes_) != 2 or not kinds <= {"_SigmoidCalibration", "IsotonicRegression"}:
+        raise ValueError('of CalibratedClassifierCV, method="sigmoid" and method="isotonic" of two classes are exported. ' + PREDICT)
     models = []
     for c in e.calibrated_classifiers_:
-        model, sigmoid = _model(c.estimator, features), c.calibrators[0]
+        model, calibrator = _model(c.estimator, features), c.calibrators[0]
         if hasattr(c.estimator, "decision_function"):
             model = _raw(model)
-        models.append(_mixture([model], [-sigmoid.a_], base=-sigmoid.b_, link="logit"))
-    return models[0] if len(models) == 1 else _mixture(models, [1 / len(models)] * len(models))
+        models.append(_through(model, calibrator) if "IsotonicRegression" in kinds else _mixture([model], [-calibrator.a_], base=-calibrator.b_, link="logit"))
+    if len(models) == 1:
+        return models[0]
+    if kinds == {"IsotonicRegression"}:  # one mixture of all, each through its curve
+        return {"mixture": {"models": [{**m["mixture"]["models"][0], "weight": 1 / len(models)} for m in models]}}
+    return _mixture(models, [1 / len(models)] * len(models))
+
+
+def _through(model, isotonic):
+    """The model's predictions through an isotonic regression: linear between its thresholds, and constant beyond."""
+    x, y = (np.asarray(v, dtype=float).tolist() for v in (isotonic.X_thresholds_, isotonic.y_thresholds_))
+    if len(x) == 1:
+        x, y = [x[0], x[0] + 1], [y[0], y[0]]
+    return {"mixture": {"models": [{"model": model, "curve": [list(p) for p in zip(x, y)]}]}}
 
 
 def _stack(e, features):
@@ -415,6 +428,13 @@ def _split(feature, below, threshold, missing_left, left, right):
     node = [feature.column, apart or [NO_TEXT]]
     here, there = (right, left) if other_left else (left, right)  # of the listed texts, and of the others
     return [node + ([] if null_left != other_left else ["right"]), *here, *there]
+
+
+def _codes(feature, texts):
+    """A text column as the codes of its categories; no number where it is null or another text, which both libraries take for missing."""
+    if not isinstance(feature, _Number) or feature.steps or feature.null is not None or not all(isinstance(t, str) for t in texts):
+        raise ValueError("categories are exported where the column is one of texts, of pandas' dtype category, without a step before; make numbers texts, or leave them numbers. " + PREDICT)
+    return _Text(feature.column, {t: float(code) for code, t in enumerate(texts)}, math.nan, math.nan)
 
 
 def _largest(below):
@@ -508,19 +528,30 @@ def _hist(e, features):
     if not hasattr(e, "classes_") and e.loss not in ("squared_error", "absolute_error", "quantile"):
         raise ValueError("of histogram boosting for counts the link is not exported. " + PREDICT)
 
-    def tree(nodes):
+    prepare = getattr(e, "_preprocessor", None)
+    categorical = getattr(e, "is_categorical_", None)
+    if prepare is not None:  # it puts categories first, as codes
+        known = prepare.named_transformers_["encoder"].categories_
+        at = [i for i, c in enumerate(categorical) if c]
+        features = [_codes(features[i], [t for t in texts if not _is_null(t)]) for i, texts in zip(at, known)] + [f for f, c in zip(features, categorical) if not c]
+    elif categorical is not None and np.any(categorical):
+        raise ValueError("categories that are numbers are not exported; make them texts, of pandas' dtype category. " + PREDICT)
+
+    def tree(p):
         def below(i):
-            n = nodes[i]
+            n = p.nodes[i]
             if n["is_leaf"]:
                 return [float(n["value"])]
+            f, t, missing_left = features[n["feature_idx"]], float(n["num_threshold"]), bool(n["missing_go_to_left"])
+            left, right = below(n["left"]), below(n["right"])
             if n["is_categorical"]:
-                raise ValueError("categorical splits of this library are not exported; encode the texts with OneHotEncoder before it, or use LightGBM. " + PREDICT)
-            f, t = n["feature_idx"], float(n["num_threshold"])
-            return _split(features[f], lambda x: x <= t, t, bool(n["missing_go_to_left"]), below(n["left"]), below(n["right"]))
+                bits = p.raw_left_cat_bitsets[n["bitset_idx"]]
+                return _split(f, lambda code: missing_left if code != code else int(bits[int(code) // 32]) >> int(code) % 32 & 1 == 1, None, missing_left, left, right)
+            return _split(f, lambda x: x <= t, t, missing_left, left, right)
 
         return below(0)
 
-    trees = [tree(p.nodes) for iteration in e._predictors for p in iteration]
+    trees = [tree(p) for iteration in e._predictors for p in iteration]
     return _several({"trees": trees}, e, np.asarray(e._baseline_prediction).reshape(-1))
 
 
@@ -541,14 +572,22 @@ def _xgboost(e, features):
     best = getattr(e, "best_iteration", None) if getattr(e, "early_stopping_rounds", None) else None
     trees = model["trees"] if best is None else model["trees"][:(best + 1) * max(classes, 1)]
 
+    texts = _xgboost_texts(model.get("cats"))
+
     def tree(t):
-        if any(t["split_type"]):
-            raise ValueError("categorical splits of this library are not exported; encode the texts with OneHotEncoder before it, or use LightGBM. " + PREDICT)
+        listed = {node: set(t["categories"][begin:begin + size])  # the codes that go right
+                  for node, begin, size in zip(t["categories_nodes"], t["categories_segments"], t["categories_sizes"])}
 
         def below(i):
             value = np.float32(t["split_conditions"][i])
             if t["left_children"][i] == -1:
                 return [float(value)]
+            if i in listed:
+                at, missing_left = t["split_indices"][i], bool(t["default_left"][i])
+                if at >= len(texts) or not texts[at]:
+                    raise ValueError("categories of XGBoost are exported where the model keeps their texts: columns of pandas' dtype category, and XGBoost 3.1 or newer. " + PREDICT)
+                left, right = below(t["left_children"][i]), below(t["right_children"][i])
+                return _split(_codes(features[at], texts[at]), lambda code: missing_left if code != code else int(code) not in listed[i], None, missing_left, left, right)
             threshold = _double_below(np.nextafter(value, np.float32(-np.inf), dtype=np.float32))  # below it goes left
             return _split(features[t["split_indices"][i]], lambda x: np.float32(x) < value, threshold, bool(t["default_left"][i]), below(t["left_children"][i]), below(t["right_children"][i]))
 
@@ -561,6 +600,19 @@ def _xgboost(e, features):
     else:
         body["base"] = math.log(base[0] / (1 - base[0])) if objective == "binary:logistic" else float(base[0])
     return {"trees": body}
+
+
+def _xgboost_texts(kept):
+    """The texts of each feature's categories as the model keeps them, in the order of their codes; none of a number."""
+    out = []
+    for enc in (kept or {}).get("enc", []):
+        offsets, letters = enc.get("offsets", []), enc.get("values", [])
+        if not offsets and letters:
+            raise ValueError("categories that are numbers are not exported; make them texts. " + PREDICT)
+        if any(not 0 <= c < 128 for c in letters):
+            raise ValueError("XGBoost does not keep categories whole that have letters beyond ASCII; give them other names, or encode them with OneHotEncoder. " + PREDICT)
+        out.append([bytes(letters[a:b]).decode() for a, b in zip(offsets, offsets[1:])])
+    return out
 
 
 def _lightgbm(e, features):
