@@ -18,6 +18,10 @@ var (
 	ErrAnswered = errors.New("ledger: query is already answered")
 	// ErrDeleted: the holdout is deleted; its recorded answers can still be read.
 	ErrDeleted = errors.New("ledger: holdout is deleted")
+	// ErrAsked: the holdout cannot be replaced, for something was asked of it.
+	ErrAsked = errors.New("ledger: something was asked of the holdout")
+	// ErrSettled: the holdout is a draft no more.
+	ErrSettled = errors.New("ledger: holdout is no draft")
 	// ErrExists: what is to be created is there already. A *ExistsError where a holdout's digest is known.
 	ErrExists = errors.New("ledger: exists already")
 	// ErrIdempotencyMismatch: the idempotency key was used before, for another request.

@@ -25,6 +25,14 @@ type Ledger interface {
 	// holdout before; with ErrExists if the id is known; with ErrIdempotencyMismatch if the key was used for another request; with
 	// ErrInvalid if it cannot be recorded.
 	CreateHoldout(ctx context.Context, h Holdout, idem *Idempotency) error
+	// ReplaceHoldout records a holdout in the place of another one of the same table, of which nothing was asked, and deletes that one, in
+	// one write: what is durable is either the old one, whole, or the new one. h.Digest must be the old one's Successor. It fails with ErrNotFound if there is no
+	// such holdout, with ErrAsked if its chain has an answer or a void, with ErrSettled if old.Draft is set and it is a draft no more, and as
+	// CreateHoldout does: with *ExistsError if it was replaced already. One that was deleted as a draft can be replaced, too.
+	ReplaceHoldout(ctx context.Context, old Replaced, h Holdout, idem *Idempotency) error
+	// SettleHoldout ends a holdout's being a draft, for good: who calls it is about to show what its parts hold. Settling again
+	// does nothing. It fails with ErrNotFound or ErrDeleted. No ReplaceHoldout that asks for a draft succeeds after it.
+	SettleHoldout(ctx context.Context, id string) error
 	// Holdout returns a holdout with what it has spent, also a deleted or a damaged one, or ErrNotFound.
 	Holdout(ctx context.Context, id string) (Holdout, error)
 	// Holdouts returns all holdouts in the order of their creation, deleted and damaged ones included.

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"time"
@@ -40,6 +41,9 @@ type Holdout struct {
 	State   []byte // the mechanism's state, sealed at rest; nil as Secret is
 	Deleted bool
 
+	// Draft says that nothing of its parts was shown yet: no row, and nothing that depends on one. It begins so, and SettleHoldout ends it.
+	Draft bool
+
 	// Damage says why nothing new can be recorded for the holdout: its books and its chain disagree, or a sealed value does
 	// not open. It is ErrCorrupt, or nil. What was answered can still be read; the other holdouts are not concerned.
 	Damage error
@@ -59,6 +63,23 @@ func (h *Holdout) Check() error {
 		return invalid("public part is not JSON in UTF-8")
 	}
 	return errors.Join(h.Limits.checkLimits(), checkText("holdout id", h.ID, false), checkTime(h.Created))
+}
+
+// Replaced is a holdout in whose place another one is recorded.
+type Replaced struct {
+	ID        string
+	Principal string // who does it: of the old chain's last entry
+	Draft     bool   // only if it is a draft still
+}
+
+// Successor is the digest of the holdout that replaces the one of this digest and id. It is keyed as the digest is, and there is one for each
+// holdout, so that of two replacements one is refused.
+func Successor(digest [32]byte, id string) [32]byte {
+	h := sha256.New()
+	h.Write([]byte("holdoutd successor\n"))
+	h.Write(digest[:])
+	h.Write([]byte(id))
+	return [32]byte(h.Sum(nil))
 }
 
 // Debit is what an answer costs, with the answer.

@@ -152,6 +152,112 @@ func sameTableIsRefusedForEver(t *testing.T, s *suite) {
 	}
 }
 
+// draftsAreReplaced: a holdout of which nothing was asked gives way to another of the same table, once, and only as long as it is the draft that
+// it was asked to be. A failed commit leaves the old one, or the new one where only its word was lost; a crash leaves what was durable.
+func draftsAreReplaced(t *testing.T, s *suite) {
+	l := s.open(t)
+	draft := func(id string, digest [32]byte) ledger.Holdout {
+		h := testHoldout(id, 5, 0)
+		h.Digest, h.Draft = digest, true
+		return h
+	}
+	first := draft("ho_1", [32]byte{1})
+	create(t, l, first)
+	other := draft("ho_o", [32]byte{2})
+	create(t, l, other)
+	next := func(id string) ledger.Holdout { return draft(id, ledger.Successor(first.Digest, "ho_1")) }
+	old := ledger.Replaced{ID: "ho_1", Principal: "key_admin", Draft: true}
+	whole := func(id string, deleted, isDraft bool) {
+		t.Helper()
+		h, err := l.Holdout(t.Context(), id)
+		if err != nil || h.Deleted != deleted || (h.Secret == nil) != deleted || h.Draft != isDraft {
+			t.Errorf("%s: deleted %v, draft %v, a secret of %d bytes (%v); want deleted %v, draft %v", id, h.Deleted, h.Draft, len(h.Secret), err, deleted, isDraft)
+		}
+		s.verify(t, l)
+	}
+	wrong := next("ho_2")
+	wrong.Digest[0]++
+	if err := l.ReplaceHoldout(t.Context(), old, wrong, nil); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("with the digest of another table: %v", err)
+	}
+	if err := l.ReplaceHoldout(t.Context(), ledger.Replaced{ID: "ho_9"}, next("ho_2"), nil); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("nothing is replaced: %v", err)
+	}
+	whole("ho_1", false, true)
+
+	s.plant(func(step string) error {
+		if step == ledger.StepCommit {
+			return errors.New("planted")
+		}
+		return nil
+	})
+	if err := l.ReplaceHoldout(t.Context(), old, next("ho_2"), nil); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("a failed commit: %v", err)
+	}
+	s.plant(nil)
+	ready(l)
+	whole("ho_1", false, true)
+	if _, err := l.Holdout(t.Context(), "ho_2"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("half of a replacement is left: %v", err)
+	}
+	survivor := s.store.Crash(t)
+	request := &ledger.Idempotency{Principal: "p", Key: "again", Request: [32]byte{7}, Resource: "ho_2"}
+	if err := l.ReplaceHoldout(t.Context(), old, next("ho_2"), request); err != nil {
+		t.Fatal(err)
+	}
+	whole("ho_1", true, true)
+	whole("ho_2", false, true)
+	var known *ledger.ExistsError
+	if err := l.ReplaceHoldout(t.Context(), old, next("ho_3"), nil); !errors.As(err, &known) || known.ID != "ho_2" {
+		t.Errorf("replaced twice: %v", err)
+	}
+	if err := l.ReplaceHoldout(t.Context(), old, next("ho_3"), request); !errors.As(err, &known) || known.ID != "ho_2" {
+		t.Errorf("the same request again: %v", err)
+	}
+	for _, id := range []string{"ho_1", "ho_2"} {
+		if err := l.SettleHoldout(t.Context(), id); (id == "ho_1") != errors.Is(err, ledger.ErrDeleted) || id == "ho_2" && err != nil {
+			t.Errorf("settle %s: %v", id, err)
+		}
+	}
+	third := draft("ho_3", ledger.Successor(next("ho_2").Digest, "ho_2"))
+	old = ledger.Replaced{ID: "ho_2", Draft: true}
+	if err := l.ReplaceHoldout(t.Context(), old, third, nil); !errors.Is(err, ledger.ErrSettled) {
+		t.Errorf("what was shown is replaced as a draft: %v", err)
+	}
+	whole("ho_2", false, false)
+	mustAsk(t, l, "ho_o", testDebit("a"))
+	if err := l.ReplaceHoldout(t.Context(), ledger.Replaced{ID: "ho_o"}, draft("ho_4", ledger.Successor(other.Digest, "ho_o")), nil); !errors.Is(err, ledger.ErrAsked) {
+		t.Errorf("what was asked is replaced: %v", err)
+	}
+	old.Draft = false
+	if err := l.ReplaceHoldout(t.Context(), old, third, nil); err != nil {
+		t.Errorf("what was shown and not asked: %v", err)
+	}
+	whole("ho_2", true, false)
+	if err := l.DeleteHoldout(t.Context(), "ho_3", "p"); err != nil {
+		t.Fatal(err)
+	}
+	fourth := draft("ho_4", ledger.Successor(third.Digest, "ho_3"))
+	if err := l.ReplaceHoldout(t.Context(), ledger.Replaced{ID: "ho_3", Draft: true}, fourth, nil); err != nil {
+		t.Errorf("a draft that was deleted: %v", err)
+	}
+	whole("ho_3", true, true)
+	whole("ho_4", false, true)
+	if err := l.SettleHoldout(t.Context(), "ho_9"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("settle nothing: %v", err)
+	}
+
+	if err := l.Close(); err != nil { // and what a crash before the first replacement had left
+		t.Fatal(err)
+	}
+	s.store = survivor
+	l = s.open(t)
+	whole("ho_1", false, true)
+	if _, err := l.Holdout(t.Context(), "ho_2"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("half of a replacement is left by a crash: %v", err)
+	}
+}
+
 // idempotency: a key stands for one request of one principal, for ever as far as a test can see.
 func idempotency(t *testing.T, s *suite) {
 	l := s.open(t)

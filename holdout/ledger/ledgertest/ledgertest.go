@@ -53,6 +53,7 @@ func Run(t *testing.T, empty func(t testing.TB) Store) {
 		{"AnswersPages", answersPages},
 		{"NotesAreKept", notesAreKept},
 		{"NotFound", notFound},
+		{"DraftsAreReplaced", draftsAreReplaced},
 		{"AcknowledgedIsDurable", acknowledgedIsDurable},
 		{"FailedCommit", failedCommit},
 		{"DeadlineWhileACommitHangs", deadlineWhileACommitHangs},

@@ -13,6 +13,11 @@ import (
 
 // CreateHoldout implements ledger.Ledger.
 func (l *Ledger) CreateHoldout(ctx context.Context, h ledger.Holdout, idem *ledger.Idempotency) error {
+	return l.createHoldout(ctx, h, idem, func(*sql.Tx) error { return nil })
+}
+
+// createHoldout records a holdout after what comes first in the same transaction.
+func (l *Ledger) createHoldout(ctx context.Context, h ledger.Holdout, idem *ledger.Idempotency, first func(*sql.Tx) error) error {
 	if h.Created.IsZero() {
 		h.Created = time.Now()
 	}
@@ -38,7 +43,63 @@ func (l *Ledger) CreateHoldout(ctx context.Context, h ledger.Holdout, idem *ledg
 				return err
 			}
 		}
+		if err := first(tx); err != nil {
+			return err
+		}
 		return insertHoldout(ctx, tx, &l.writer.stmt, &h, secret, state)
+	})
+}
+
+// ReplaceHoldout implements ledger.Ledger.
+func (l *Ledger) ReplaceHoldout(ctx context.Context, old ledger.Replaced, h ledger.Holdout, idem *ledger.Idempotency) error {
+	if damage := l.damaged[old.ID]; damage != nil {
+		return damage
+	}
+	return l.createHoldout(ctx, h, idem, func(tx *sql.Tx) error { return l.makeRoom(context.WithoutCancel(ctx), tx, old, h.Digest) })
+}
+
+// makeRoom deletes a holdout of which nothing was asked.
+func (l *Ledger) makeRoom(ctx context.Context, tx *sql.Tx, old ledger.Replaced, successor [32]byte) error {
+	b, err := findBooks(ctx, tx, old.ID)
+	if err != nil {
+		return err
+	}
+	var digest []byte
+	var asked, draft bool
+	err = tx.QueryRowContext(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void')), `+isDraft+`
+		FROM holdouts WHERE number = ?`, b.number).Scan(&digest, &asked, &draft)
+	switch {
+	case err != nil:
+		return err
+	case len(digest) != len(successor) || ledger.Successor([32]byte(digest), old.ID) != successor:
+		return fmt.Errorf("%w: the digest is not that of the successor of %q", ledger.ErrInvalid, old.ID)
+	case asked:
+		return ledger.ErrAsked
+	case !draft && (old.Draft || b.Deleted):
+		return ledger.ErrSettled
+	case b.Deleted:
+		return nil
+	}
+	return l.endHoldout(ctx, tx, b, old.Principal)
+}
+
+// Drafts are names of the table meta: draft and the holdout's id. An old ledger has none, so its holdouts are drafts no more.
+const isDraft = "EXISTS (SELECT 1 FROM meta WHERE name = 'draft ' || id)"
+
+func draftName(id string) string { return "draft " + id }
+
+// SettleHoldout implements ledger.Ledger.
+func (l *Ledger) SettleHoldout(ctx context.Context, id string) error {
+	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		b, err := findBooks(ctx, tx, id)
+		switch {
+		case err != nil:
+			return err
+		case b.Deleted:
+			return ledger.ErrDeleted
+		}
+		_, err = tx.ExecContext(ctx, "DELETE FROM meta WHERE name = ?", draftName(id))
+		return err
 	})
 }
 
@@ -96,6 +157,11 @@ func insertHoldout(ctx context.Context, tx *sql.Tx, stmt *statements, h *ledger.
 			return err
 		}
 	}
+	if h.Draft {
+		if _, err = tx.ExecContext(ctx, "INSERT INTO meta (name, value) VALUES (?, x'')", draftName(h.ID)); err != nil {
+			return err
+		}
+	}
 	return stmt.insertEntry(tx, number, &first)
 }
 
@@ -126,7 +192,7 @@ func (l *Ledger) HoldoutByDigest(ctx context.Context, digest [32]byte) (id strin
 }
 
 func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]ledger.Holdout, error) {
-	rows, err := l.readers.QueryContext(ctx, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, 0),
+	rows, err := l.readers.QueryContext(ctx, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, 0), `+isDraft+`,
 		(SELECT json_group_object(name, cap) FROM meters WHERE meters.holdout = number),
 		(SELECT json_group_object(name, spent) FROM meters WHERE meters.holdout = number)
 		FROM holdouts LEFT JOIN books ON holdout = number `+which, args...)
@@ -140,7 +206,7 @@ func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]led
 		var created, seq int64
 		var digest, public, secret, state []byte
 		var limits, spent string
-		if err := rows.Scan(&h.ID, &created, &digest, &public, &secret, &state, &seq, &h.Deleted, &limits, &spent); err != nil {
+		if err := rows.Scan(&h.ID, &created, &digest, &public, &secret, &state, &seq, &h.Deleted, &h.Draft, &limits, &spent); err != nil {
 			return nil, wrapRead(err)
 		}
 		h.Created, h.Public = time.Unix(0, created).UTC(), public
@@ -168,38 +234,49 @@ func (l *Ledger) DeleteHoldout(ctx context.Context, id, principal string) error 
 		return damage // its last entry would go behind a wrong head
 	}
 	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		b := books{Books: ledger.Books{ID: id}}
-		var scan bookScan
-		err := tx.QueryRowContext(ctx, "SELECT number, "+bookColumns+" FROM holdouts JOIN books ON holdout = number WHERE id = ?", id).
-			Scan(append([]any{&b.number}, scan.into(&b.Books)...)...)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("%w: holdout %q", ledger.ErrNotFound, id)
-		}
+		b, err := findBooks(ctx, tx, id)
 		if err != nil || b.Deleted {
 			return err
 		}
-		if err := scan.finish(&b.Books); err != nil {
-			return err
-		}
-		last, err := b.Deletion(principal, time.Now())
-		if err != nil {
-			return err
-		}
-		if err := l.writer.stmt.insertEntry(tx, b.number, &last); err != nil {
-			return err
-		}
-		done, err := tx.ExecContext(ctx, "UPDATE holdouts SET secret = NULL WHERE number = ?", b.number)
-		if err := changedOne(done, err); err != nil {
-			return err
-		}
-		done, err = tx.ExecContext(ctx, "UPDATE books SET state = NULL, deleted = 1, seq = ?, head = ? WHERE holdout = ?", last.Seq, last.Head[:], b.number)
-		if err := changedOne(done, err); err != nil {
-			return err
-		}
-		delete(l.writer.books, id)
-		l.writer.erased = true
-		return nil
+		return l.endHoldout(ctx, tx, b, principal)
 	})
+}
+
+// findBooks reads a holdout's books in a transaction, or is ledger.ErrNotFound. Of a deleted one it reads no more than that it is.
+func findBooks(ctx context.Context, tx *sql.Tx, id string) (b books, err error) {
+	b.Books.ID = id
+	var scan bookScan
+	err = tx.QueryRowContext(ctx, "SELECT number, "+bookColumns+" FROM holdouts JOIN books ON holdout = number WHERE id = ?", id).
+		Scan(append([]any{&b.number}, scan.into(&b.Books)...)...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return b, fmt.Errorf("%w: holdout %q", ledger.ErrNotFound, id)
+	}
+	if err != nil || b.Deleted {
+		return b, err
+	}
+	return b, scan.finish(&b.Books)
+}
+
+// endHoldout ends a holdout's chain and erases its secret and its state.
+func (l *Ledger) endHoldout(ctx context.Context, tx *sql.Tx, b books, principal string) error {
+	last, err := b.Deletion(principal, time.Now())
+	if err != nil {
+		return err
+	}
+	if err := l.writer.stmt.insertEntry(tx, b.number, &last); err != nil {
+		return err
+	}
+	done, err := tx.ExecContext(ctx, "UPDATE holdouts SET secret = NULL WHERE number = ?", b.number)
+	if err := changedOne(done, err); err != nil {
+		return err
+	}
+	done, err = tx.ExecContext(ctx, "UPDATE books SET state = NULL, deleted = 1, seq = ?, head = ? WHERE holdout = ?", last.Seq, last.Head[:], b.number)
+	if err := changedOne(done, err); err != nil {
+		return err
+	}
+	delete(l.writer.books, b.ID)
+	l.writer.erased = true
+	return nil
 }
 
 // wrapRead names the ledger in what a reader's connection says. A machine that cannot read now is ledger.ErrUnavailable.

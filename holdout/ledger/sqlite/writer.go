@@ -252,7 +252,7 @@ func (l *Ledger) commitAlone(r *request) {
 
 // isOurs tells an answer to the caller from a failure of the database.
 func isOurs(err error) bool {
-	for _, e := range []error{ledger.ErrNotFound, ledger.ErrExists, ledger.ErrInvalid, ledger.ErrIdempotencyMismatch, ledger.ErrDeleted, ledger.ErrCorrupt, context.Canceled} {
+	for _, e := range []error{ledger.ErrNotFound, ledger.ErrExists, ledger.ErrInvalid, ledger.ErrIdempotencyMismatch, ledger.ErrDeleted, ledger.ErrAsked, ledger.ErrSettled, ledger.ErrCorrupt, context.Canceled} {
 		if errors.Is(err, e) {
 			return true
 		}
