@@ -23,6 +23,17 @@ const (
 // CreateHoldout uploads a Parquet file and makes a holdout of it. The table is read once as a stream; it is sent again
 // after a broken connection only if it is an io.Seeker, such as a file.
 func (c *Client) CreateHoldout(ctx context.Context, table io.Reader, s Settings) (Card, error) {
+	return c.upload(ctx, table, s.values())
+}
+
+// DryRun says what CreateHoldout would make: the card of a draft, without an id. Nothing is made.
+func (c *Client) DryRun(ctx context.Context, table io.Reader, s Settings) (Card, error) {
+	values := s.values()
+	values.Set("dry_run", "true")
+	return c.upload(ctx, table, values)
+}
+
+func (c *Client) upload(ctx context.Context, table io.Reader, values url.Values) (Card, error) {
 	start := int64(0)
 	seeker, again := table.(io.Seeker)
 	if again {
@@ -33,7 +44,7 @@ func (c *Client) CreateHoldout(ctx context.Context, table io.Reader, s Settings)
 	}
 	first := true
 	return c.create(ctx, call{
-		media: parquetMedia, query: s.values(), once: !again,
+		media: parquetMedia, query: values, once: !again,
 		body: func() (io.Reader, error) {
 			if !first {
 				if _, err := seeker.Seek(start, io.SeekStart); err != nil {

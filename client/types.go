@@ -85,19 +85,12 @@ type Settings struct {
 // Card is what everyone with a key may know about a holdout. Nothing on it depends on holdout rows, but for the
 // numbers of rows and units and, when stratified, those of the strata.
 type Card struct {
-	ID       string    `json:"id"`
-	Name     string    `json:"name"`
-	Created  time.Time `json:"created"`
-	Settings Settings  `json:"settings"`
-	Rows     Counts    `json:"rows"`
-	Units    Counts    `json:"units"`
+	Name     string   `json:"name"`
+	Settings Settings `json:"settings"`
+	Units    Counts   `json:"units"`
 
 	// what is independent of the others: row, a column whose rows with the same value belong together, or day(column)
 	Unit string `json:"unit"`
-
-	// the most votes that a unit has with weight row: declared, or the rows of the training part's largest unit; 1 where
-	// units are rows
-	LargestUnit int64 `json:"largest_unit"`
 
 	Columns   []Column  `json:"columns"`
 	Skipped   []Skipped `json:"skipped"`
@@ -109,10 +102,24 @@ type Card struct {
 	// what the mechanism needs for its budget to last, or for its target to be the one on the card
 	Assumes string `json:"assumes,omitempty"`
 
-	Budget *Budget           `json:"budget,omitempty"`
-	Parts  map[string]string `json:"parts,omitempty"`  // the fingerprints of the tables, sha256:…, by their names; they say nothing about rows
-	State  string            `json:"state,omitempty"`  // damaged or rolled-back: the holdout gives no new answers; absent where it does
-	Strata map[string]Counts `json:"strata,omitempty"` // the sizes of each stratum, where the split is stratified
+	Budget  *Budget    `json:"budget,omitempty"`
+	Created *time.Time `json:"created,omitempty"`
+
+	// true as long as nothing was asked and nothing of the parts was shown: the table may be created again with other
+	// settings. The card then says nothing that depends on rows; the rest is on it after the first look
+	Draft bool `json:"draft,omitempty"`
+
+	ID string `json:"id,omitempty"` // absent on the card of a dry run, which makes no holdout
+
+	// the most votes that a unit has with weight row: declared, or the rows of the training part's largest unit; 1 where
+	// units are rows
+	LargestUnit int64 `json:"largest_unit,omitempty"`
+
+	Parts    map[string]string `json:"parts,omitempty"`    // the fingerprints of the tables, sha256:…, by their names; they say nothing about rows
+	Replaces string            `json:"replaces,omitempty"` // the id of the holdout in whose place this one was created again
+	Rows     *Counts           `json:"rows,omitempty"`     // absent on a draft whose units are not rows
+	State    string            `json:"state,omitempty"`    // damaged or rolled-back: the holdout gives no new answers; absent where it does
+	Strata   map[string]Counts `json:"strata,omitempty"`   // the sizes of each stratum, where the split is stratified
 }
 
 // Counts are the sizes of the parts.
@@ -129,13 +136,13 @@ type Column struct {
 	Name       string      `json:"name"`
 	Kind       string      `json:"kind"`   // number, bool, text or time
 	Source     string      `json:"source"` // the type in the uploaded file
-	Nulls      int64       `json:"nulls"`  // rows of the training part without a value
 	Dictionary *Dictionary `json:"dictionary,omitempty"`
 	Distinct   int64       `json:"distinct,omitempty"` // of texts: how many different ones
 	Earliest   *time.Time  `json:"earliest,omitempty"` // of times
 	Latest     *time.Time  `json:"latest,omitempty"`   // of times
 	Max        *float64    `json:"max,omitempty"`      // of numbers
 	Min        *float64    `json:"min,omitempty"`      // of numbers
+	Nulls      int64       `json:"nulls,omitempty"`    // rows of the training part without a value
 	Values     []string    `json:"values,omitempty"`   // of texts with few different ones
 }
 

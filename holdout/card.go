@@ -36,11 +36,13 @@ func columnCards(schema dataset.Schema, training *dataset.Table, texts map[strin
 }
 
 func (card *ColumnCard) describe(c *dataset.Column) {
+	nulls := int64(0)
 	for i := range c.Len() {
 		if c.Null(i) {
-			card.Nulls++
+			nulls++
 		}
 	}
+	card.Nulls = &nulls
 	switch c.Kind {
 	case dataset.Number, dataset.Time:
 		low, high := math.Inf(1), math.Inf(-1)
@@ -105,9 +107,12 @@ func (set Settings) target(unit unitRule, largest int64) string {
 	target := set.population(unit.Column != "") + ", independently of each other"
 	if unit.Column != "" {
 		target += `; each unit has one vote, or with "weight":"row" each row, `
-		if set.LargestUnit > 0 {
+		switch {
+		case set.LargestUnit > 0:
 			target += fmt.Sprintf("no unit having more than %d, as declared", largest)
-		} else {
+		case largest == 0: // not to be said yet
+			target += "a larger unit than the training part's largest having as many as that one"
+		default:
 			target += fmt.Sprintf("a unit of more than %d having %d", largest, largest)
 		}
 	}

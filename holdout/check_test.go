@@ -171,7 +171,7 @@ func TestCheckPartOfEverySplit(t *testing.T) {
 		switch {
 		case c.set.Stratify != "":
 			var sum Counts
-			for _, of := range card.Strata {
+			for _, of := range seen(t, s, card).Strata {
 				sum.Training, sum.Check, sum.Holdout = sum.Training+of.Training, sum.Check+of.Check, sum.Holdout+of.Holdout
 			}
 			if sum != card.Units {

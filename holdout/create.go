@@ -30,9 +30,14 @@ var uploadTurn = time.Minute
 // Create makes a holdout of an upload: the body is spooled to disk, decoded in a child process, split, and written as
 // column files; the ledger's commit makes it exist. Whatever fails before leaves nothing behind. Only admins may.
 //
-// The same table, in whatever order of rows, is refused with Exists, also after its holdout was deleted. With an
+// The same table, in whatever order of rows, is refused with Exists once something was asked of its holdout, also after that was deleted. Before, it is created again with
+// other settings, and the new holdout replaces the old one: see existsError for what must stay. With an
 // Idempotency-Key the same request again returns the card of the first time, and another request is refused.
 func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Upload, idempotencyKey string) (card Card, replayed bool, err error) {
+	return s.create(ctx, p, set, up, idempotencyKey, false)
+}
+
+func (s *Service) create(ctx context.Context, p Principal, set Settings, up Upload, idempotencyKey string, dry bool) (card Card, replayed bool, err error) {
 	if err := admins(p); err != nil {
 		return card, false, err
 	}
@@ -55,7 +60,7 @@ func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Uplo
 	defer func() {
 		s.remove(work)
 	}()
-	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: "ho_" + uuid.NewString()}
+	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: "ho_" + uuid.NewString(), dry: dry}
 	digest, err := c.spool(up)
 	if err != nil {
 		return card, false, err
@@ -86,6 +91,10 @@ func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Uplo
 	}
 	if err != nil {
 		return card, false, err
+	}
+	if dry {
+		c.card.ID, c.card.Created = "", time.Time{}
+		return c.card.sketch(c.early), false, nil
 	}
 	s.log.Info("holdout created", "holdout", c.id, "by", p.KeyID, "training_units", c.card.Units.Training, "holdout_units", c.card.Units.Holdout)
 	card, err = s.Card(ctx, p, c.id)
@@ -138,6 +147,7 @@ type creation struct {
 	idem      *ledger.Idempotency
 	work      string // a directory of its own, removed at the end
 	id        string
+	dry       bool // nothing is to be made
 
 	uploads map[string]string // part -> the spooled file
 	tables  map[string]*dataset.Table
@@ -145,8 +155,11 @@ type creation struct {
 	room    *room                        // of the split
 	texts   map[string]dataset.TextShape // of the upload, by column
 	card    Card
-	digest  [32]byte
-	order   placing // of the rows that are stored
+	early   []Warning    // what a draft says
+	old     *predecessor // nil where the table is new
+	table   [32]byte     // its digest
+	digest  [32]byte     // that the holdout is known by: the table's, or the successor's of an older one
+	order   placing      // of the rows that are stored
 }
 
 func (c *creation) run() (err error) {
@@ -168,10 +181,13 @@ func (c *creation) run() (err error) {
 	if err := c.divide(out); err != nil {
 		return err
 	}
+	if err := c.replaces(out); err != nil || c.dry {
+		return err
+	}
 	return c.commit(out)
 }
 
-// recognise refuses a table that was here before, and a server that is full.
+// recognise finds the holdout that the table has already, refuses where it cannot be replaced, and where the server is full.
 func (c *creation) recognise() error {
 	s := c.service
 	d := dataset.NewDigest()
@@ -182,16 +198,16 @@ func (c *creation) recognise() error {
 			}
 		}
 	}
-	c.digest = d.Sum(s.digest[:])
-	id, known, err := s.ledger.HoldoutByDigest(c.ctx, c.digest)
+	c.table = d.Sum(s.digest[:])
+	id, digest, known, err := s.known(c.ctx, c.table)
 	if err != nil {
-		return s.ledgerError(err)
+		return err
 	}
-	if lost, ok := s.lostTables[c.digest]; ok && !known {
-		id, known = lost, true
-	}
+	c.digest = digest
 	if known {
-		return existsError(id)
+		if c.old, err = s.precede(c.ctx, id, c.settings); err != nil || !c.old.gone {
+			return err
+		}
 	}
 	all, err := s.ledger.Holdouts(c.ctx)
 	if err != nil {
@@ -227,20 +243,26 @@ func (c *creation) commit(out string) error {
 	if c.card.Parts, err = fingerprints(out); err != nil {
 		return fmt.Errorf("holdout: %w", err)
 	}
-	if err := (mark{Digest: hex.EncodeToString(c.digest[:])}).write(out); err != nil {
+	place := mark{Digest: hex.EncodeToString(c.digest[:])}
+	if c.old != nil {
+		place.Table = hex.EncodeToString(c.table[:])
+	}
+	if err := place.write(out); err != nil {
 		return fmt.Errorf("holdout: %w", err)
 	}
-	public, err := writeCard(c.card)
+	draft := c.old == nil || c.old.draft
+	if c.old != nil {
+		c.card.Replaces = c.old.id
+	}
+	public, err := writeCard(c.card, c.early...)
 	if err != nil {
 		return err
 	}
 	if err := publish(out, final); err != nil {
 		return errors.Join(fmt.Errorf("holdout: %w", err), os.RemoveAll(final))
 	}
-	wait, cancel := withDeadline(c.ctx)
-	defer cancel()
-	err = s.ledger.CreateHoldout(wait, ledger.Holdout{ID: c.id, Created: c.card.Created, Digest: c.digest, Public: public,
-		Secret: secret, Limits: limits(c.card.Guarantee), State: state}, c.idem)
+	err = c.record(ledger.Holdout{ID: c.id, Created: c.card.Created, Digest: c.digest, Public: public,
+		Secret: secret, Limits: limits(c.card.Guarantee), State: state, Draft: draft})
 	switch {
 	case errors.Is(err, ledger.ErrUnavailable):
 		// It may yet become durable. The mark stays, and the next start knows.
@@ -334,7 +356,11 @@ func (s *Service) acceptLost(dir string) error {
 		s.log.Warn("the ledger does not know this holdout: it cannot be asked any more", "dir", dir)
 	}
 	m, err := readMark(dir)
-	digest, decoded := hex.DecodeString(m.Digest)
+	table := m.Digest
+	if m.Table != "" {
+		table = m.Table
+	}
+	digest, decoded := hex.DecodeString(table)
 	if err != nil || decoded != nil || len(digest) != len(s.digest) {
 		s.log.Warn("a holdout that the ledger does not know has no mark: its table would be taken again", "dir", dir, "error", err)
 		return nil

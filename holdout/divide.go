@@ -61,7 +61,7 @@ func (c *creation) divide(dir string) (err error) {
 // roomNeeded is how many bytes the arrays of the split take at most.
 func (c *creation) roomNeeded(unit unitRule) int64 {
 	const (
-		plain   = 2*8 + 1 + 2*4             // tags, sides, an order of tags, and the units of each side
+		plain   = 3*8 + 1 + 2*4             // tags of units and of rows, sides, an order of tags, and the units of each side
 		ordered = 8 + 4                     // times or strata, and an order
 		grouped = 2*(4+4) + 2*(4+4+4+4) + 4 // units and first rows, twice; for each part sizes, starts, offsets, rows; the card's sizes
 		hashed  = 2 * 12 * 4                // a hash table of numbers with up to four slots a row, twice
@@ -134,6 +134,9 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	}
 	check, err := checkSize(set.Check, set.defaultCheck(), g.n, size)
 	if err != nil {
+		return err
+	}
+	if c.early, err = c.forewarn(t, unit); err != nil {
 		return err
 	}
 	tags := splitter{key: c.service.split[:]}.tags(g, column, unit.Day)

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
 )
@@ -15,8 +16,11 @@ const (
 	// DesignEffectWarning is the design effect above which the card warns: intervals are then narrower than
 	// sqrt(2) times what they should be, or worse.
 	DesignEffectWarning = 2
-	// MaxDependenceWarnings keeps the card readable; the strongest groupings are named.
-	MaxDependenceWarnings = 3
+	// FalseWarning is at most about the probability that a table of independent columns gets a warning, whatever the number of its columns:
+	// each pair of a grouping and a measure has its share of it. At a thousandth an owner who sees one has a reason to believe it.
+	FalseWarning = 1e-3
+	// MaxOthers is how many further groupings the one warning names.
+	MaxOthers = 3
 
 	// dependenceRows is how many rows of the training part are looked at, from its start: what a grouping does shows
 	// in eight million rows, and memory stays bounded.
@@ -30,6 +34,8 @@ const (
 	// minGroups is the smallest number of groups that says anything: with fewer, the effect of a grouping cannot be
 	// told from a few fixed categories.
 	minGroups = 20
+	// fewGroups is a number of units that intervals get wide with.
+	fewGroups = 200
 	// medianSample is how many rows the median of a column is estimated from; the indicator needs no better one.
 	medianSample = 4096
 )
@@ -49,7 +55,7 @@ type measure struct {
 	values []float64
 }
 
-// dependenceWarnings looks in the training part for columns whose values group units that are alike. For a grouping g
+// dependenceWarnings looks in rows for columns whose values group units that are alike. For a grouping g
 // and a measure x with mean m the design effect (Kish 1965; Moulton 1986 for regressions) is
 //
 //	deff = sum over groups of (sum in the group of (x - m))^2  /  sum over units of (x - m)^2,
@@ -59,68 +65,97 @@ type measure struct {
 // population of other groups. Measures are numbers and conditions and, for numbers, being above the median, which a few
 // huge values cannot mask; of a candidate the largest effect over the measures counts. Limits on rows and columns keep the search short; within them it is exact.
 //
-// Data cannot tell whether a population is "other flights of these airports" or "other airports": the warning names the
-// grouping, the owner decides.
+// An effect counts if it is above DesignEffectWarning and no accident: its p-value (groupsDiffer) is at most FalseWarning divided by the number of pairs that
+// are looked at.
+//
+// Data cannot tell whether a population is "other flights of these airports" or "other airports", and a holdout has one unit. So there is one warning, about
+// one grouping: days before others, for a model is used on days to come, and then the largest effect. Others are named in it.
 func dependenceWarnings(columns []dataset.Column, g grouping, unit unitRule, label string) []Warning {
+	found := dependences(columns, g, unit, label)
+	if len(found) == 0 {
+		return nil
+	}
+	return []Warning{dependenceWarning(found, unit)}
+}
+
+// A dependence is a grouping whose members are alike.
+type dependence struct {
+	candidate
+	effect float64
+	by     string // the measure that shows it
+}
+
+// dependences are the groupings that count, the one to recommend first.
+func dependences(columns []dataset.Column, g grouping, unit unitRule, label string) []dependence {
 	if len(columns) == 0 || g.n == 0 {
 		return nil
 	}
 	columns, g = firstRows(columns, g, dependenceRows)
-	candidates := candidatesOf(columns, g, unit)
+	candidates := candidatesOf(columns, g, unit, label)
 	if len(candidates) == 0 {
 		return nil
 	}
-	pairs := max(minDependence, dependenceCells/g.n)
-	effects, by := make([]float64, len(candidates)), make([]string, len(candidates))
+	most := max(minDependence, dependenceCells/g.n)
+	measures := 0
+	for i := range columns {
+		switch columns[i].Kind {
+		case dataset.Number:
+			measures += 2
+		case dataset.Bool:
+			measures++
+		}
+	}
+	pairs := min(most, measures*len(candidates))
+	best := make([]dependence, len(candidates))
 	for m := range measuresOf(columns, g, label) {
 		for i, c := range candidates {
-			if c.column == m.column || pairs == 0 {
+			if c.column == m.column || most == 0 {
 				continue
 			}
-			pairs--
-			if d := designEffect(m.values, c.of, c.groups); d > effects[i] {
-				effects[i], by[i] = d, m.column
+			most--
+			d, p := groupsDiffer(m.values, c.of, c.groups)
+			if d > DesignEffectWarning && p <= FalseWarning/float64(pairs) && d > best[i].effect {
+				best[i] = dependence{c, d, m.column}
 			}
 		}
-		if pairs == 0 {
+		if most == 0 {
 			break
 		}
 	}
-	var found []Warning
-	for i, c := range candidates {
-		if effects[i] > DesignEffectWarning {
-			found = append(found, dependenceWarning(c, unit, effects[i], by[i]))
+	found := slices.DeleteFunc(best, func(d dependence) bool { return d.effect == 0 })
+	slices.SortStableFunc(found, func(a, b dependence) int {
+		if a.isTime != b.isTime {
+			if a.isTime {
+				return -1
+			}
+			return 1
 		}
-	}
-	// Times first: a day or a date is what rows are most often sampled by. Then the strongest.
-	slices.SortStableFunc(found, func(a, b Warning) int { return cmp.Compare(b.Effect, a.Effect) })
-	slices.SortStableFunc(found, func(a, b Warning) int {
-		return cmp.Compare(rank(candidates, a.Column), rank(candidates, b.Column))
+		return cmp.Compare(b.effect, a.effect)
 	})
-	return found[:min(len(found), MaxDependenceWarnings)]
+	return found
 }
 
-func rank(candidates []candidate, column string) int {
-	for _, c := range candidates {
-		if c.column == column && c.isTime {
-			return 0
+func dependenceWarning(found []dependence, unit unitRule) Warning {
+	first, noun := found[0], unitNoun(unit)
+	effect := math.Round(first.effect*10) / 10
+	detail := fmt.Sprintf("%ss with the same %s are alike: in the training part the design effect of that grouping on %q is %.1f. "+
+		"For a population of other values of %s, intervals that take %ss as independent are about %.1f times too narrow. A holdout with unit=%s would leave about %d units for every %d %ss",
+		noun, first.rule, first.by, effect, first.rule, noun, math.Sqrt(effect), first.rule, first.groups, len(first.of), noun)
+	if first.groups < fewGroups {
+		detail += ", which are few"
+	}
+	if others := found[1:]; len(others) > 0 {
+		var names []string
+		for _, o := range others[:min(len(others), MaxOthers)] {
+			names = append(names, fmt.Sprintf("%s (%.1f, %d units)", o.rule, o.effect, o.groups))
 		}
+		detail += fmt.Sprintf(". Also alike are %ss with the same %s; a holdout has one unit, the one that is new in what you want to know about", noun, strings.Join(names, ", "))
 	}
-	return 1
+	return Warning{Code: dependentRows, Column: first.column, Unit: first.rule.String(), Effect: effect, Detail: detail + "."}
 }
 
-func dependenceWarning(c candidate, unit unitRule, effect float64, by string) Warning {
-	effect = math.Round(effect*10) / 10
-	return Warning{
-		Code:   "dependent-rows",
-		Column: c.column,
-		Unit:   c.rule.String(),
-		Effect: effect,
-		Detail: fmt.Sprintf("%ss with the same %s are alike: in the training part the design effect of that grouping on %q is %.1f. "+
-			"For a population of other values of %s, intervals that take %ss as independent are about %.1f times too narrow; create the holdout with unit=%s then.",
-			unitNoun(unit), c.rule, by, effect, c.rule, unitNoun(unit), math.Sqrt(effect), c.rule),
-	}
-}
+// dependentRows is the code of the warning.
+const dependentRows = "dependent-rows"
 
 func unitNoun(u unitRule) string {
 	if u.Column == "" {
@@ -155,15 +190,16 @@ func firstRows(columns []dataset.Column, g grouping, limit int) ([]dataset.Colum
 	return columns, g
 }
 
-// candidatesOf lists the groupings to try: the days of times, and texts and whole numbers with at least minGroups values
-// which on average two units or more share. A column that differs within a unit does not group units.
-func candidatesOf(columns []dataset.Column, g grouping, unit unitRule) []candidate {
+// candidatesOf lists the groupings to try: the days of times, and texts and whole numbers that are named as ids, with at least minGroups values
+// which on average two units or more share. Other whole numbers are amounts and grades, which go along with other columns without anything being
+// sampled by them; nor is anything sampled by the label. A column that differs within a unit does not group units.
+func candidatesOf(columns []dataset.Column, g grouping, unit unitRule, label string) []candidate {
 	var found []candidate
 	tries := max(minDependence, candidateCells/columns[0].Len())
 	for _, kind := range []dataset.Kind{dataset.Time, dataset.Text, dataset.Number} {
 		for i := range columns {
 			c, day := &columns[i], kind == dataset.Time
-			if c.Kind != kind || c.Name == unit.Column || kind == dataset.Number && !wholeNumbers(c.Numbers) {
+			if c.Kind != kind || c.Name == unit.Column || c.Name == label || kind == dataset.Number && !(namedAsID(c.Name) && wholeNumbers(c.Numbers)) {
 				continue
 			}
 			if tries--; tries < 0 {
@@ -198,6 +234,25 @@ func groupUnits(rows, g grouping) (of []uint32, groups int, ok bool) {
 		}
 	}
 	return of, rows.n, true
+}
+
+// namedAsID reports whether a name ends with the word id, number, no, nr, key or code, as in customer_id, patientID, "order no".
+func namedAsID(name string) bool {
+	for _, word := range []string{"id", "number", "no", "nr", "key", "code"} {
+		start := len(name) - len(word)
+		if start < 0 || !strings.EqualFold(name[start:], word) {
+			continue
+		}
+		if start == 0 {
+			return true
+		}
+		before, first := name[start-1], name[start]
+		letter := before >= 'a' && before <= 'z' || before >= 'A' && before <= 'Z' || before >= 0x80
+		if !letter || before >= 'a' && first >= 'A' && first <= 'Z' { // a word of its own, or camel case
+			return true
+		}
+	}
+	return false
 }
 
 func wholeNumbers(values []float64) bool {
@@ -284,8 +339,15 @@ func unitMeans(values []float64, g grouping) []float64 {
 	return sums
 }
 
-// designEffect of a grouping on x; 0 where x does not vary.
-func designEffect(x []float64, of []uint32, groups int) float64 {
+// groupsDiffer returns the design effect of a grouping on x, 0 where x does not vary, and a p-value of the hypothesis that x is independent of
+// the grouping: of the statistic
+//
+//	t = sum over groups of (sum in the group of (x - m))^2 / size / variance,
+//
+// whose law under permutations of x has about the mean groups-1 (Kruskal and Wallis 1952, on values instead of ranks) and the variance sum of 2 + (k-3)/size, k being the
+// kurtosis of x. A gamma law with these two stands for it, by the cube root of Wilson and Hilferty (1931). A rare condition and a heavy tail have a large kurtosis, and so
+// need more than a normal law would ask; it is never taken below 3.
+func groupsDiffer(x []float64, of []uint32, groups int) (effect, p float64) {
 	n, mean := 0.0, 0.0
 	for _, v := range x {
 		if v == v {
@@ -293,20 +355,33 @@ func designEffect(x []float64, of []uint32, groups int) float64 {
 			mean += (v - mean) / n
 		}
 	}
-	sums, square := make([]float64, groups), 0.0
+	sums, sizes := make([]float64, groups), make([]float64, groups)
+	square, fourth := 0.0, 0.0
 	for i, v := range x {
 		if v == v {
 			d := v - mean
 			sums[of[i]] += d
+			sizes[of[i]]++
 			square += d * d
+			fourth += d * d * d * d
 		}
 	}
-	between := 0.0
-	for _, s := range sums {
+	between, t, count, inverse := 0.0, 0.0, 0.0, 0.0
+	for i, s := range sums {
 		between += s * s
+		if sizes[i] > 0 {
+			t += s * s / sizes[i]
+			count++
+			inverse += 1 / sizes[i]
+		}
 	}
-	if !(square > 0) || math.IsInf(square, 0) || math.IsInf(between, 0) {
-		return 0
+	if !(square > 0) || math.IsInf(fourth, 0) || math.IsInf(between, 0) || count < 2 {
+		return 0, 1
 	}
-	return between / square
+	kurtosis := max(3, n*fourth/(square*square))
+	degrees := count - 1
+	t *= n / square
+	shape := degrees * degrees / (2*degrees + (kurtosis-3)*inverse) // mean^2 / variance
+	z := (math.Cbrt(t/degrees) - (1 - 1/(9*shape))) * 3 * math.Sqrt(shape)
+	return between / square, math.Erfc(z/math.Sqrt2) / 2
 }

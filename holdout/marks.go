@@ -32,12 +32,17 @@ type mark struct {
 	Version int    `json:"version"`
 	Seq     int64  `json:"seq"`            // of the newest entry of the chain
 	Head    string `json:"head,omitempty"` // of that entry; empty at creation
-	Digest  string `json:"digest"`         // the keyed digest of the table, in hexadecimal
+	Digest  string `json:"digest"`         // the keyed digest that the ledger knows the holdout by, in hexadecimal
+	// Table is the keyed digest of the table, where the holdout replaced another one of the same table; elsewhere it is Digest. Version 2 has it.
+	Table string `json:"table,omitempty"`
 }
 
 // write puts a mark into a holdout's directory: whole or not at all.
 func (m mark) write(dir string) error {
-	m.Version = markVersion
+	m.Version = 1
+	if m.Table != "" {
+		m.Version = markVersion
+	}
 	text, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -63,6 +68,9 @@ func readMark(dir string) (m mark, err error) {
 		err = json.Unmarshal(text, &m)
 	}
 	if err == nil {
+		if m.Version == 1 && m.Table == "" {
+			return m, nil
+		}
 		err = known("the mark "+filepath.Join(dir, markFile), m.Version, markVersion)
 	}
 	return m, err
@@ -112,7 +120,7 @@ func (s *Service) writeMarks() {
 		dir := s.path(holdoutsDir, id)
 		old, err := readMark(dir)
 		if err == nil {
-			place.Digest = old.Digest
+			place.Digest, place.Table = old.Digest, old.Table
 			err = place.write(dir)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // deleted meanwhile, or damaged
@@ -138,6 +146,19 @@ func (s *Service) keep() {
 	}
 }
 
+// tableOf is the digest of a holdout's table: that of the first in the row of those that replaced each other.
+func (s *Service) tableOf(ctx context.Context, h ledger.Holdout) ([32]byte, error) {
+	for {
+		card, err := readCard(h.Public)
+		if err != nil || card.Replaces == "" {
+			return h.Digest, err
+		}
+		if h, err = s.ledger.Holdout(ctx, card.Replaces); err != nil {
+			return h.Digest, err
+		}
+	}
+}
+
 // checkMark compares a holdout's mark with the ledger when the service opens.
 func (s *Service) checkMark(ctx context.Context, h ledger.Holdout) error {
 	dir, digest := s.path(holdoutsDir, h.ID), hex.EncodeToString(h.Digest[:])
@@ -147,7 +168,13 @@ func (s *Service) checkMark(ctx context.Context, h ledger.Holdout) error {
 	}
 	if err != nil {
 		s.log.Warn("the mark of a holdout cannot be read and is written again", "holdout", h.ID, "error", err)
-		return mark{Digest: digest}.write(dir)
+		m = mark{Digest: digest}
+		if table, err := s.tableOf(ctx, h); err != nil {
+			return err
+		} else if table != h.Digest {
+			m.Table = hex.EncodeToString(table[:])
+		}
+		return m.write(dir)
 	}
 	s.marks.written[h.ID] = m.Seq
 	if m.Digest != digest {

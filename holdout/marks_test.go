@@ -205,7 +205,7 @@ func TestMarks(t *testing.T) {
 	last := ask(t, s, card.ID, mean(1000))
 	must(t, s.Close())
 	m, err = readMark(dir)
-	if place := read(t, last.Body).Ledger; err != nil || m != (mark{markVersion, place.Seq, place.Head, digest}) {
+	if place := read(t, last.Body).Ledger; err != nil || m != (mark{1, place.Seq, place.Head, digest, ""}) {
 		t.Errorf("after the stop: %+v %v, want %+v", m, err, place)
 	}
 	if entries, _ := filepath.Glob(filepath.Join(dir, ".*")); len(entries) > 0 {

@@ -80,6 +80,9 @@ func (s *Service) load(ctx context.Context, id string) (*opened, error) {
 	if known, forGood := s.quarantine.of(id); forGood {
 		return nil, known
 	}
+	if err := s.settle(ctx, record); err != nil {
+		return nil, err
+	}
 	h := &opened{id: id, card: card, guarantee: card.Guarantee, digest: record.Digest, faulted: s.faulted(id)}
 	if h.secret, err = readSecrets(id, record.Secret); err != nil {
 		return nil, s.damaged(id, true, fmt.Errorf("holdout: keys of %s: %w", id, err))
@@ -353,7 +356,10 @@ func (t trainingPart) Column(name string) (queries.ColumnFacts, bool) {
 		if c.Name != name {
 			continue
 		}
-		facts := queries.ColumnFacts{Nulls: c.Nulls, Low: math.Inf(1), High: math.Inf(-1)}
+		facts := queries.ColumnFacts{Low: math.Inf(1), High: math.Inf(-1)}
+		if c.Nulls != nil {
+			facts.Nulls = *c.Nulls
+		}
 		if c.Min != nil && c.Max != nil {
 			facts.Low, facts.High = *c.Min, *c.Max
 		}

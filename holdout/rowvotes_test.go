@@ -53,6 +53,9 @@ func TestRowVotes(t *testing.T) {
 	create := func(name string, declared int64) (Card, error) {
 		card, _, err := s.Create(t.Context(), admin, Settings{Name: name, Mechanism: "naive", Split: "given", Unit: "ward", Questions: 20, LargestUnit: declared},
 			givenUpload(parquet(t, wards(t, 100+int(declared), 3, 1, 3)), parquet(t, wards(t, 0, sizes...))), "")
+		if err == nil {
+			card = seen(t, s, card)
+		}
 		return card, err
 	}
 	mean := func(cap int) float64 {

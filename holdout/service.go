@@ -228,7 +228,7 @@ func (s *Service) ledgerError(err error) error {
 	var exists *ledger.ExistsError
 	switch {
 	case errors.As(err, &exists):
-		return existsError(exists.ID)
+		return existsError(exists.ID, reasonSame)
 	case errors.Is(err, ledger.ErrReplayOnly):
 		e.Kind, e.Detail = Unavailable, "the server's key is missing: recorded answers replay, new ones cannot be given"
 	case errors.Is(err, ledger.ErrClosed):
@@ -249,11 +249,6 @@ func (s *Service) ledgerError(err error) error {
 	return e
 }
 
-func existsError(id string) *Error {
-	return &Error{Kind: Exists, Detail: "this table was uploaded before; a fresh split would put held-out rows into a training part",
-		Members: map[string]any{"holdout": id}}
-}
-
 // List returns the cards of all holdouts that are not deleted, oldest first, without budgets. One that is damaged is among
 // them, with its state.
 func (s *Service) List(ctx context.Context, p Principal) ([]Card, error) {
@@ -264,7 +259,7 @@ func (s *Service) List(ctx context.Context, p Principal) ([]Card, error) {
 	cards := make([]Card, 0, len(holdouts))
 	for _, h := range holdouts {
 		if !h.Deleted {
-			cards = append(cards, s.readCard(h))
+			cards = append(cards, s.show(h))
 		}
 	}
 	return cards, nil
@@ -285,7 +280,21 @@ func (s *Service) find(ctx context.Context, id string) (ledger.Holdout, Card, er
 // readCard reads a card from the ledger. Of a card that cannot be read what is known otherwise is left, and its holdout is
 // quarantined, as is one that the ledger finds damaged.
 func (s *Service) readCard(h ledger.Holdout) Card {
-	card, err := readCard(h.Public)
+	card, _ := s.readCards(h)
+	return card
+}
+
+// show is the card that may be shown: of a draft only what is public of every holdout.
+func (s *Service) show(h ledger.Holdout) Card {
+	card, early := s.readCards(h)
+	if h.Draft {
+		return card.sketch(early)
+	}
+	return card
+}
+
+func (s *Service) readCards(h ledger.Holdout) (Card, []Warning) {
+	card, early, err := readCards(h.Public)
 	if err == nil && card.ID != h.ID {
 		err = fmt.Errorf("it is the card of %q", card.ID)
 	}
@@ -298,7 +307,7 @@ func (s *Service) readCard(h ledger.Holdout) Card {
 		s.damaged(h.ID, true, h.Damage)
 	}
 	card.State = s.quarantine.state(h.ID)
-	return card
+	return card, early
 }
 
 // Card returns the card of a holdout with its budget.
@@ -308,6 +317,7 @@ func (s *Service) Card(ctx context.Context, p Principal, id string) (Card, error
 		return card, err
 	}
 	budget := budgetOf(h, card)
+	card = s.show(h)
 	card.Budget = &budget
 	return card, nil
 }
@@ -327,9 +337,19 @@ func budgetOf(h ledger.Holdout, card Card) Budget {
 	return guarantee.Budget(spent(h.Spent))
 }
 
-// Export writes the hash-chained ledger of a holdout, also of a deleted one. Only admins may.
+// Export writes the hash-chained ledger of a holdout, also of a deleted one that was shown before. Only admins may.
 func (s *Service) Export(ctx context.Context, p Principal, id string, w io.Writer) error {
 	if err := admins(p); err != nil {
+		return err
+	}
+	h, err := s.ledger.Holdout(ctx, id)
+	switch {
+	case err != nil:
+		return s.ledgerError(err)
+	case h.Deleted && h.Draft:
+		return fail(NotFound, "this holdout was deleted or replaced as a draft: nothing was asked of it, and what its card says of rows was never shown. verify reads its chain in the data directory")
+	}
+	if err := s.settle(ctx, h); err != nil { // the export has the whole card
 		return err
 	}
 	if err := s.ledger.Export(ctx, id, w); err != nil {
@@ -339,7 +359,7 @@ func (s *Service) Export(ctx context.Context, p Principal, id string, w io.Write
 }
 
 // Delete removes a holdout's rows, key and state. Its ledger stays, and so does the digest by which the same table is
-// refused. Questions that are being answered are finished first. Only admins may.
+// refused, unless nothing of it was shown. Questions that are being answered are finished first. Only admins may.
 func (s *Service) Delete(ctx context.Context, p Principal, id string) error {
 	if err := admins(p); err != nil {
 		return err
@@ -360,12 +380,7 @@ func (s *Service) Delete(ctx context.Context, p Principal, id string) error {
 	}
 	account.forget()
 	s.accounts.forget(id)
-	// From here the holdout is gone; what cannot be removed now is removed at the next start.
-	s.tables.drop(id, func() {
-		if err := os.RemoveAll(s.path(holdoutsDir, id)); err != nil {
-			s.log.Error("removing a deleted holdout's files", "holdout", id, "error", err)
-		}
-	})
+	s.clear(id)
 	s.log.Info("holdout deleted", "holdout", id, "by", p.KeyID)
 	return nil
 }

@@ -130,6 +130,20 @@ func create(t testing.TB, s *Service, set Settings, table *dataset.Table) Card {
 	return card
 }
 
+// seen is the card of a holdout after a first look.
+func seen(t testing.TB, s *Service, card Card) Card {
+	t.Helper()
+	_, release, err := s.tables.take(t.Context(), card.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	if card, err = s.Card(t.Context(), admin, card.ID); err != nil || card.Draft {
+		t.Fatalf("after a look: a draft %v, %v", card.Draft, err)
+	}
+	return card
+}
+
 // ask asks a query that must be answered.
 func ask(t *testing.T, s *Service, id, query string) Answer {
 	t.Helper()
@@ -207,10 +221,11 @@ func TestUploadAskReplay(t *testing.T) {
 	if left := files(t, dir); len(left) != 1 || left[0] != "holdouts/"+card.ID {
 		t.Errorf("files: %v", left)
 	}
-	if c := card.Columns[1]; c.Name != "x" || c.Kind != dataset.Number || *c.Min < 0 || *c.Max >= 1 || c.Nulls != 0 {
+	card = seen(t, s, card)
+	if c := card.Columns[1]; c.Name != "x" || c.Kind != dataset.Number || *c.Min < 0 || *c.Max >= 1 || *c.Nulls != 0 {
 		t.Errorf("card of x: %+v", c)
 	}
-	if c := card.Columns[3]; c.Distinct != 5 || len(c.Values) != 5 || card.Columns[5].Nulls == 0 || card.Columns[4].Latest == nil {
+	if c := card.Columns[3]; c.Distinct != 5 || len(c.Values) != 5 || *card.Columns[5].Nulls == 0 || card.Columns[4].Latest == nil {
 		t.Errorf("cards: %+v", card.Columns)
 	}
 
@@ -292,7 +307,7 @@ func TestAnswerShape(t *testing.T) {
 func TestExistsWhateverTheOrder(t *testing.T) {
 	s := open(t, t.TempDir())
 	table := visits(t, 500, 1)
-	card := create(t, s, Settings{}, table)
+	card := seen(t, s, create(t, s, Settings{}, table))
 	shuffled := make([]uint32, table.Rows())
 	for i, v := range rand.New(rand.NewPCG(1, 1)).Perm(table.Rows()) {
 		shuffled[i] = uint32(v)

@@ -176,7 +176,7 @@ func TestLedgerFailsAfterTheScan(t *testing.T) {
 	for _, set := range staged {
 		t.Run(set.label(), func(t *testing.T) {
 			s := open(t, t.TempDir())
-			id := create(t, s, set, visits(t, 3000, 1)).ID
+			id := seen(t, s, create(t, s, set, visits(t, 3000, 1))).ID // the first look needs the ledger, too
 			var broken atomic.Bool
 			if err := s.ledger.Close(); err != nil {
 				t.Fatal(err)

@@ -15,13 +15,15 @@ const (
 	cardVersion    = 2 // of the card with settings and guarantee, which the chain's genesis commits to; 1 knew no check part
 	firstCard      = 1 // the oldest that is read, and of cards that say nothing of a check part
 	secretsVersion = 1 // of a holdout's keys
-	markVersion    = 1 // of the mark beside the tables
+	markVersion    = 2 // of the mark beside the tables of a holdout that replaced another one; 1 of the others
 )
 
 // storedCard is the public part of a holdout in the ledger.
 type storedCard struct {
 	Version int  `json:"version"`
 	Card    Card `json:"card"`
+	// Early are the warnings of the draft, which make no use of the parts. Old cards have none, and nothing of them is a draft.
+	Early []Warning `json:"early,omitempty"`
 }
 
 // known refuses a version that this program does not know.
@@ -44,24 +46,30 @@ func readVersion(what string, text []byte, version int) error {
 }
 
 // writeCard writes a card. One of a holdout that was created before there were check parts is written as it was.
-func writeCard(c Card) ([]byte, error) {
+func writeCard(c Card, early ...Warning) ([]byte, error) {
 	version := cardVersion
 	if c.Settings.Check == nil && c.Units.Check == 0 {
 		version = firstCard
 	}
-	return json.Marshal(storedCard{version, c})
+	return json.Marshal(storedCard{version, c, early})
 }
 
 // readCard reads a stored card. Its errors do not name the holdout.
-func readCard(text []byte) (c Card, err error) {
+func readCard(text []byte) (Card, error) {
+	card, _, err := readCards(text)
+	return card, err
+}
+
+// readCards is readCard, with the warnings of the draft that it was.
+func readCards(text []byte) (c Card, early []Warning, err error) {
 	stored := storedCard{}
 	if readVersion("the card", text, firstCard) != nil {
 		if err := readVersion("the card", text, cardVersion); err != nil {
-			return c, err
+			return c, nil, err
 		}
 	}
 	err = json.Unmarshal(text, &stored)
-	return stored.Card, unknownVersion(err)
+	return stored.Card, stored.Early, unknownVersion(err)
 }
 
 // readState reads a stored state of the holdout's guarantee.

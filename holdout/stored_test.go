@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,18 +29,19 @@ func TestUnknownVersions(t *testing.T) {
 	checked, err := writeCard(Card{ID: "ho_1", Guarantee: guarantee, Units: Counts{Training: 2, Check: 1, Holdout: 3}})
 	must(t, err)
 	readers := map[string]struct {
-		text []byte
-		read func(text []byte) error
+		text  []byte
+		read  func(text []byte) error
+		known int64
 	}{
-		"card":  {card, func(text []byte) error { _, err := readCard(text); return err }},
-		"state": {state, func(text []byte) error { _, err := h.readState(text); return err }},
-		"keys":  {secret, func(text []byte) error { _, err := readSecrets("ho_1", text); return err }},
+		"card":  {card, func(text []byte) error { _, err := readCard(text); return err }, cardVersion},
+		"state": {state, func(text []byte) error { _, err := h.readState(text); return err }, 1},
+		"keys":  {secret, func(text []byte) error { _, err := readSecrets("ho_1", text); return err }, secretsVersion},
 		"mark": {[]byte(`{"version":1,"seq":3}`), func(text []byte) error {
 			dir := t.TempDir()
 			must(t, os.WriteFile(filepath.Join(dir, markFile), text, secretMode))
 			_, err := readMark(dir)
 			return err
-		}},
+		}, markVersion},
 	}
 	if old, now := bytes.HasPrefix(card, []byte(`{"version":1,`)), bytes.HasPrefix(checked, []byte(`{"version":2,`)); !old || !now {
 		t.Errorf("cards of versions %.20s and %.20s", card, checked)
@@ -48,18 +50,18 @@ func TestUnknownVersions(t *testing.T) {
 		t.Error(err)
 	}
 	for name, r := range readers {
-		latest := map[string]int64{"card": cardVersion}[name] + 1
 		if err := r.read(r.text); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		for _, version := range []string{`"version":3`, `"version":0`, `"other":1`} {
+		next := fmt.Sprintf(`"version":%d`, r.known+1)
+		for _, version := range []string{next, `"version":0`, `"other":1`} {
 			text := strings.Replace(string(r.text), `"version":1`, version, 1)
 			err := r.read([]byte(text))
 			var unknown *ledger.VersionError
-			if !errors.As(err, &unknown) || unknown.Known != max(1, latest-1) || !strings.Contains(err.Error(), name) {
+			if !errors.As(err, &unknown) || unknown.Known != r.known || !strings.Contains(err.Error(), name) {
 				t.Errorf("%s with %s: %v", name, version, err)
 			}
-			if version == `"version":3` && !strings.Contains(err.Error(), "use the holdoutd that wrote it, or a newer one") {
+			if version == next && !strings.Contains(err.Error(), "use the holdoutd that wrote it, or a newer one") {
 				t.Errorf("%s: the error does not say what to do: %v", name, err)
 			}
 		}

@@ -59,15 +59,17 @@ type Settings struct {
 // Card is what everyone with a key may know about a holdout. Nothing on it depends on holdout rows, but for the
 // number of units and rows and, when stratified, the counts of the strata.
 type Card struct {
-	ID       string    `json:"id"`
+	ID       string    `json:"id,omitempty" doc:"absent on the card of a dry run, which makes no holdout"`
 	Name     string    `json:"name"`
-	Created  time.Time `json:"created"`
+	Created  time.Time `json:"created,omitzero"`
+	Draft    bool      `json:"draft,omitempty" doc:"true as long as nothing was asked and nothing of the parts was shown: the table may be created again with other settings. The card then says nothing that depends on rows; the rest is on it after the first look"`
+	Replaces string    `json:"replaces,omitempty" doc:"the id of the holdout in whose place this one was created again"`
 	Settings Settings  `json:"settings"`
-	Rows     Counts    `json:"rows"`
+	Rows     Counts    `json:"rows,omitzero" doc:"absent on a draft whose units are not rows"`
 	Units    Counts    `json:"units"`
 	Unit     string    `json:"unit" doc:"what is independent of the others: row, a column whose rows with the same value belong together, or day(column)"`
 
-	LargestUnit int64                  `json:"largest_unit" doc:"the most votes that a unit has with weight row: declared, or the rows of the training part's largest unit; 1 where units are rows"`
+	LargestUnit int64                  `json:"largest_unit,omitempty" doc:"the most votes that a unit has with weight row: declared, or the rows of the training part's largest unit; 1 where units are rows"`
 	Columns     []ColumnCard           `json:"columns"`
 	Skipped     []Skipped              `json:"skipped"`
 	Strata      map[string]Counts      `json:"strata,omitempty" doc:"the sizes of each stratum, where the split is stratified"`
@@ -101,7 +103,7 @@ type ColumnCard struct {
 	Name     string       `json:"name"`
 	Kind     dataset.Kind `json:"kind" doc:"number, bool, text or time"`
 	Source   string       `json:"source" doc:"the type in the uploaded file"`
-	Nulls    int64        `json:"nulls" doc:"rows of the training part without a value"`
+	Nulls    *int64       `json:"nulls,omitempty" doc:"rows of the training part without a value"`
 	Min      *float64     `json:"min,omitempty" doc:"of numbers"`
 	Max      *float64     `json:"max,omitempty" doc:"of numbers"`
 	Earliest *time.Time   `json:"earliest,omitempty" doc:"of times"`

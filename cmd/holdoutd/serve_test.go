@@ -34,7 +34,7 @@ func TestServe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if card.Rows != (client.Counts{Training: 70_000, Holdout: 30_000}) {
+	if *card.Rows != (client.Counts{Training: 70_000, Holdout: 30_000}) {
 		t.Errorf("card: %+v", card)
 	}
 

@@ -51,7 +51,7 @@ func (a *API) registerHoldouts() {
 	})
 	typed(a, huma.Operation{
 		OperationID: "delete-holdout", Method: http.MethodDelete, Path: "/v1/holdouts/{id}", Tags: []string{"holdouts"}, Security: needsKey,
-		Summary: "Delete a holdout", Description: "Removes its rows and secrets. Its table stays known: uploading it again is refused, for a fresh split would put old holdout rows into a new training part. Admin only.",
+		Summary: "Delete a holdout", Description: "Removes its rows and secrets. Its table stays known: uploading it again is refused once something of it was shown, for a fresh split would put old holdout rows into a new training part. Admin only.",
 		DefaultStatus: http.StatusNoContent, Middlewares: huma.Middlewares{a.inTime, a.mustBeAdmin},
 	}, func(ctx context.Context, in *holdoutPath) (*struct{}, error) {
 		return nil, a.service.Delete(ctx, caller(ctx), in.ID)

@@ -183,13 +183,13 @@ func TestProblems(t *testing.T) {
 func TestProblemMembers(t *testing.T) {
 	s := start(t, Options{})
 	path, card := s.upload("name=flights&holdout=0.5&questions=2")
-	var exists struct{ Holdout string }
+	s.post(path+"/queries", late)
+	var exists struct{ Holdout, Reason string }
 	s.send("POST", "/v1/holdouts?name=again", strings.NewReader(string(fixture(t, "flights-5k.parquet")))).decode(t, &exists)
-	if exists.Holdout != card.ID {
-		t.Errorf("holdout-exists names %q, want %q", exists.Holdout, card.ID)
+	if exists.Holdout != card.ID || exists.Reason != "asked" {
+		t.Errorf("holdout-exists names %q for the reason %q, want %q", exists.Holdout, exists.Reason, card.ID)
 	}
 
-	s.post(path+"/queries", late)
 	r := s.post(path+"/queries", `{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'ORD'"}`)
 	var spent map[string]json.RawMessage
 	r.decode(t, &spent)

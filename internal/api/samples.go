@@ -26,6 +26,7 @@ var samples = map[string]sample{
 	"limit":           {example: 500},
 	"max_questions":   {example: 50},
 
+	"dry_run":      {example: true},
 	"name":         {example: "flights", absent: "no name"},
 	"holdout":      {example: 0.3, value: holdout.DefaultHoldout},
 	"unit":         {example: "customer_id"},

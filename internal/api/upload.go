@@ -114,6 +114,26 @@ func integer(name, doc string, field func(*holdout.Settings) *int64) setting {
 	}}
 }
 
+// dryRun is the parameter of an upload of which nothing is made.
+const dryRun = "dry_run"
+
+// readUpload reads the parameters of an upload: its settings, and whether it is a dry run.
+func readUpload(rawQuery string) (set holdout.Settings, dry bool, err error) {
+	values, err := url.ParseQuery(rawQuery)
+	if given := values[dryRun]; err == nil && len(given) > 0 {
+		if len(given) > 1 || given[0] != "true" && given[0] != "false" {
+			p := problem(classes[holdout.Invalid], "%s: must be true or false, once", dryRun)
+			p.Errors = []Violation{{Parameter: dryRun, Detail: "must be true or false, once"}}
+			return set, false, p
+		}
+		dry = given[0] == "true"
+		values.Del(dryRun)
+		rawQuery = values.Encode()
+	}
+	set, err = readSettings(rawQuery)
+	return set, dry, err
+}
+
 // readSettings reads the parameters of an upload strictly: each known, once, not empty, and of its kind. A zero is
 // refused too where it would mean "not given".
 func readSettings(rawQuery string) (holdout.Settings, error) {
@@ -122,10 +142,11 @@ func readSettings(rawQuery string) (holdout.Settings, error) {
 	if err != nil {
 		return s, problem(classes[holdout.Malformed], "the parameters after ? are badly escaped")
 	}
-	names := make([]string, len(settings))
+	names := make([]string, len(settings), len(settings)+1)
 	for i, p := range settings {
 		names[i] = p.name
 	}
+	names = append(names, dryRun)
 	var found []Violation
 	for name := range values {
 		if !slices.Contains(names, name) {
@@ -191,6 +212,9 @@ func (a *API) registerUpload() {
 		parameters = append(parameters, &huma.Param{Name: p.name, In: "query", Description: p.doc, Schema: p.schema()})
 	}
 	parameters = append(parameters, &huma.Param{
+		Name: dryRun, In: "query", Schema: &huma.Schema{Type: "boolean", Default: false},
+		Description: "true: nothing is made. The reply is the card that the holdout would have before the first look: guarantee, sizes, what is skipped, warnings; what would be refused is refused",
+	}, &huma.Param{
 		Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string"},
 		Description: "1 to 255 visible ASCII characters; the same key for another table or other settings is 422",
 	})
@@ -199,7 +223,8 @@ func (a *API) registerUpload() {
 		OperationID: createHoldout, Method: http.MethodPost, Path: "/v1/holdouts", Tags: []string{"holdouts"}, Security: needsKey,
 		Summary: "Upload a table and make a holdout of it",
 		Description: "The body is the Parquet file, streamed (`curl -T f.parquet -X POST`, `requests.post(data=open(f, 'rb'), params={…})`). " +
-			"As multipart/form-data it is the part `table`, or with split=given the parts `training` and `holdout`, and perhaps `check`. The same table is refused a second time (409 `holdout-exists`). Admin only.",
+			"As multipart/form-data it is the part `table`, or with split=given the parts `training` and `holdout`, and perhaps `check`. Before the first question the same table may be created again with other settings, and the new holdout replaces the old one; " +
+			"once its parts or an explanation were shown, only with the same split. After the first question it is refused (409 `holdout-exists`, whose member `reason` says why). Admin only.",
 		Parameters: parameters, Middlewares: huma.Middlewares{a.mustBeAdmin},
 		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 			parquetType: {Schema: part},
@@ -207,7 +232,10 @@ func (a *API) registerUpload() {
 				Type: "object", Properties: map[string]*huma.Schema{"table": part, "training": part, "holdout": part, "check": part},
 			}},
 		}},
-		Responses: map[string]*huma.Response{"201": {
+		Responses: map[string]*huma.Response{"200": {
+			Description: "The card of a dry run: of a draft, without an id",
+			Content:     map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(holdout.Card{})}},
+		}, "201": {
 			Description: "The card of the new holdout",
 			Headers: map[string]*huma.Param{
 				"Location":            {Description: "the path of the holdout", Schema: &huma.Schema{Type: "string"}},
@@ -221,7 +249,7 @@ func (a *API) registerUpload() {
 // create reads nothing of the body before everything else about the request is known to be right, so that a client that
 // sent Expect: 100-continue need not send it.
 func (a *API) create(c *gin.Context) error {
-	set, err := readSettings(c.Request.URL.RawQuery)
+	set, dry, err := readUpload(c.Request.URL.RawQuery)
 	if err != nil {
 		return err
 	}
@@ -247,7 +275,13 @@ func (a *API) create(c *gin.Context) error {
 	}
 	a.metrics.uploading.Inc()
 	defer a.metrics.uploading.Dec()
-	card, replayed, err := a.service.Create(c.Request.Context(), caller(c.Request.Context()), set, up, key)
+	var card holdout.Card
+	var replayed bool
+	if dry {
+		card, err = a.service.DryRun(c.Request.Context(), caller(c.Request.Context()), set, up)
+	} else {
+		card, replayed, err = a.service.Create(c.Request.Context(), caller(c.Request.Context()), set, up, key)
+	}
 	if err != nil {
 		if body.failure != nil {
 			return body.failure // what went wrong with the body explains what went wrong with the file
@@ -260,6 +294,10 @@ func (a *API) create(c *gin.Context) error {
 	reply, err := marshal(card)
 	if err != nil {
 		return err
+	}
+	if dry {
+		c.Data(http.StatusOK, "application/json", reply)
+		return nil
 	}
 	c.Header("Location", "/v1/holdouts/"+card.ID)
 	c.Data(http.StatusCreated, "application/json", reply)

@@ -217,9 +217,50 @@ func TestTrainingDownload(t *testing.T) {
 	}
 }
 
+// TestDryRunAndCreatedAgain: a dry run has no location and makes nothing; then the settings may change until something was shown.
+func TestDryRunAndCreatedAgain(t *testing.T) {
+	s := start(t, Options{})
+	file := fixture(t, "flights-5k.parquet")
+	send := func(parameters string) (r result, card holdout.Card) {
+		t.Helper()
+		r = s.send("POST", "/v1/holdouts?"+parameters, bytes.NewReader(file), "Idempotency-Key: "+parameters[:6])
+		if r.StatusCode < 300 {
+			r.decode(t, &card)
+		}
+		return r, card
+	}
+	r, dry := send("name=f&holdout=0.4&dry_run=true")
+	if r.StatusCode != 200 || r.Header.Get("Location") != "" || dry.ID != "" || dry.Units.Holdout != 2000 || dry.Guarantee.Questions == 0 || len(dry.Columns) != 5 {
+		t.Errorf("a dry run: %d %s", r.StatusCode, r.body)
+	}
+	if list := s.get("/v1/holdouts"); string(list.body) != "{\"holdouts\":[]}\n" {
+		t.Errorf("made by a dry run: %s", list.body)
+	}
+	r, first := send("name=f&holdout=0.4&dry_run=false") // with the key of the dry run, which was not used
+	if r.StatusCode != 201 || !first.Draft {
+		t.Fatalf("%d %s", r.StatusCode, r.body)
+	}
+	r, second := send("holdout=0.5&name=f&unit=day(date)&questions=50")
+	if r.StatusCode != 201 || second.Replaces != first.ID || second.Unit != "day(date)" {
+		t.Fatalf("%d %s", r.StatusCode, r.body)
+	}
+	s.get("/v1/holdouts/" + second.ID + "/training")
+	r, _ = send("unit=origin&name=f&dry_run=true")
+	if p := r.problem(t); r.StatusCode != 409 || !strings.Contains(string(r.body), `"reason":"shown"`) || !strings.Contains(p.Detail, "in the same order") {
+		t.Errorf("another unit after a look: %d %s", r.StatusCode, r.body)
+	}
+	for _, wrong := range []string{"dry_run=1&name=f", "dry_run=true&dry_run=true", "dry_rnu=true&name=f"} {
+		r, _ := send(wrong)
+		if p := r.problem(t); r.StatusCode != 422 || len(p.Errors) != 1 || strings.Contains(wrong, "rnu") && p.Errors[0].Suggestion != "dry_run" {
+			t.Errorf("%s: %d %s", wrong, r.StatusCode, r.body)
+		}
+	}
+}
+
 func TestDelete(t *testing.T) {
 	s := start(t, Options{})
 	path, card := s.upload("name=flights&holdout=0.4")
+	s.get(path + "/training")
 	if r := s.send("DELETE", path, nil); r.StatusCode != 204 {
 		t.Fatalf("%d %s", r.StatusCode, r.body)
 	}

@@ -34,6 +34,12 @@ func TestEveryStatementIsRefused(t *testing.T) {
 		return &ledger.Idempotency{Principal: "p", Key: fmt.Sprint("key ", i), Request: [32]byte{byte(i)}}
 	}
 	id := func(i int) string { return fmt.Sprint("ho_", i) }
+	draft := func(id string) ledger.Holdout {
+		h := testHoldout(id, 10, 0)
+		h.Draft = true
+		return h
+	}
+	makeDraft := func(i int) error { return l.CreateHoldout(t.Context(), draft(id(i)), nil) }
 	next := 0
 	changes := []struct {
 		name       string
@@ -55,6 +61,13 @@ func TestEveryStatementIsRefused(t *testing.T) {
 		{"delete", []string{"INSERT ON entries", "UPDATE ON holdouts", "UPDATE ON books"},
 			func(i int) error { return l.CreateHoldout(t.Context(), testHoldout(id(i), 10, 0), nil) },
 			func(i int) error { return l.DeleteHoldout(t.Context(), id(i), "p") }},
+		{"replace", []string{"INSERT ON entries", "UPDATE ON holdouts", "UPDATE ON books", "INSERT ON holdouts", "INSERT ON meta", "INSERT ON idempotency"}, makeDraft,
+			func(i int) error {
+				h := draft(id(i) + " again")
+				h.Digest = ledger.Successor(draft(id(i)).Digest, id(i))
+				return l.ReplaceHoldout(t.Context(), ledger.Replaced{ID: id(i), Draft: true}, h, request(i))
+			}},
+		{"settle", []string{"DELETE ON meta"}, makeDraft, func(i int) error { return l.SettleHoldout(t.Context(), id(i)) }},
 		{"create a key", []string{"INSERT ON keys"}, nil,
 			func(i int) error {
 				return l.CreateKey(t.Context(), ledger.Key{ID: id(i), Hash: [32]byte{byte(i)}, Scope: "admin"})

@@ -170,6 +170,8 @@ class Questions(ABC, Generic[R]):
     def count(
         self,
         *,
+        guess: float | None = None,
+        half_width: float | None = None,
         note: str | None = None,
         of: Expr | None = None,
         promise: Mapping[str, Any] | None = None,
@@ -180,6 +182,9 @@ class Questions(ABC, Generic[R]):
         but no unit more than the card's largest_unit, and it costs one more question, under guess_and_check none.
 
         Args:
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
             of: the condition: a row expression
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
@@ -192,6 +197,8 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "count",
+                "guess": guess,
+                "half_width": half_width,
                 "note": note,
                 "of": of,
                 "promise": promise,
@@ -204,6 +211,8 @@ class Questions(ABC, Generic[R]):
         of: Expr,
         *,
         range: tuple[float, float] | Sequence[float],
+        guess: float | None = None,
+        half_width: float | None = None,
         note: str | None = None,
         promise: Mapping[str, Any] | None = None,
         where: Expr | None = None,
@@ -216,6 +225,9 @@ class Questions(ABC, Generic[R]):
         Args:
             of: the number to add up: a row expression
             range: [low, high]: values are clamped to it
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -229,6 +241,8 @@ class Questions(ABC, Generic[R]):
                 "type": "sum",
                 "of": of,
                 "range": range,
+                "guess": guess,
+                "half_width": half_width,
                 "note": note,
                 "promise": promise,
                 "where": where,
@@ -283,6 +297,8 @@ class Questions(ABC, Generic[R]):
         *,
         range: tuple[float, float] | Sequence[float],
         ddof: Literal[0, 1] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         weight: Literal["unit", "row"] | None = None,
@@ -297,6 +313,9 @@ class Questions(ABC, Generic[R]):
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
             ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
                 same: %!q(float64=0), %!q(float64=1); default: 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -312,6 +331,8 @@ class Questions(ABC, Generic[R]):
                 "of": of,
                 "range": range,
                 "ddof": ddof,
+                "guess": guess,
+                "half_width": half_width,
                 "note": note,
                 "null": null,
                 "weight": weight,
@@ -325,6 +346,8 @@ class Questions(ABC, Generic[R]):
         *,
         range: tuple[float, float] | Sequence[float],
         ddof: Literal[0, 1] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         weight: Literal["unit", "row"] | None = None,
@@ -337,6 +360,9 @@ class Questions(ABC, Generic[R]):
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
             ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
                 same: %!q(float64=0), %!q(float64=1); default: 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -352,6 +378,8 @@ class Questions(ABC, Generic[R]):
                 "of": of,
                 "range": range,
                 "ddof": ddof,
+                "guess": guess,
+                "half_width": half_width,
                 "note": note,
                 "null": null,
                 "weight": weight,
@@ -370,6 +398,8 @@ class Questions(ABC, Generic[R]):
         center_y: float | None = None,
         clip: float | None = None,
         form: Literal["clipped", "exact"] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
         promise: Mapping[str, Any] | None = None,
@@ -394,6 +424,9 @@ class Questions(ABC, Generic[R]):
             clip: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip;
                 default: 3
             form: clipped: the mean of clipped products; exact: from all moments: "clipped", "exact"; default: clipped
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -421,6 +454,8 @@ class Questions(ABC, Generic[R]):
                 "center_y": center_y,
                 "clip": clip,
                 "form": form,
+                "guess": guess,
+                "half_width": half_width,
                 "note": note,
                 "null": null,
                 "promise": promise,
@@ -519,6 +554,8 @@ class Questions(ABC, Generic[R]):
         bins: float | None = None,
         edges_x: Sequence[float] | None = None,
         edges_y: Sequence[float] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
         where: Expr | None = None,
@@ -536,6 +573,9 @@ class Questions(ABC, Generic[R]):
                 32; default: 32
             edges_x: the edges of the bins of x: 1 to 63 rising numbers; a bin is (e, e'] for neighbours
             edges_y: the same of y
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -549,6 +589,8 @@ class Questions(ABC, Generic[R]):
                 "bins": bins,
                 "edges_x": edges_x,
                 "edges_y": edges_y,
+                "guess": guess,
+                "half_width": half_width,
                 "note": note,
                 "null": null,
                 "where": where,
@@ -561,6 +603,8 @@ class Questions(ABC, Generic[R]):
         *,
         p: float,
         range: tuple[float, float] | Sequence[float],
+        guess: float | None = None,
+        half_width: float | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         resolution: float | None = None,
@@ -576,6 +620,9 @@ class Questions(ABC, Generic[R]):
             of: the number: a row expression
             p: more than 0 and less than 1. For example 0.9: nine in ten rows do not exceed the answer
             range: [low, high]: values are clamped to it, and the search is within it
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -589,6 +636,8 @@ class Questions(ABC, Generic[R]):
                 "of": of,
                 "p": p,
                 "range": range,
+                "guess": guess,
+                "half_width": half_width,
                 "note": note,
                 "null": null,
                 "resolution": resolution,
@@ -601,6 +650,8 @@ class Questions(ABC, Generic[R]):
         of: Expr,
         *,
         range: tuple[float, float] | Sequence[float],
+        guess: float | None = None,
+        half_width: float | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         resolution: float | None = None,
@@ -615,6 +666,9 @@ class Questions(ABC, Generic[R]):
         Args:
             of: the number: a row expression
             range: [low, high]: values are clamped to it, and the search is within it
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -627,6 +681,8 @@ class Questions(ABC, Generic[R]):
                 "type": "median",
                 "of": of,
                 "range": range,
+                "guess": guess,
+                "half_width": half_width,
                 "note": note,
                 "null": null,
                 "resolution": resolution,
@@ -639,6 +695,7 @@ class Questions(ABC, Generic[R]):
         of: Expr,
         *,
         edges: Sequence[float],
+        guess: Mapping[str, float] | None = None,
         note: str | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -651,6 +708,8 @@ class Questions(ABC, Generic[R]):
         Args:
             of: the number: a row expression
             edges: rising numbers, 2 to 1001 of them
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
+                training part's answers
             note: a remark of your own; it is kept in your history and does not change the query
             where: a condition: only rows for which it holds count; costs at most one more question, under
                 guess_and_check none
@@ -660,6 +719,7 @@ class Questions(ABC, Generic[R]):
                 "type": "histogram",
                 "of": of,
                 "edges": edges,
+                "guess": guess,
                 "note": note,
                 "where": where,
             }
@@ -669,6 +729,7 @@ class Questions(ABC, Generic[R]):
         self,
         of: Expr,
         *,
+        guess: Mapping[str, float] | None = None,
         note: str | None = None,
         values: Sequence[str] | None = None,
         where: Expr | None = None,
@@ -682,6 +743,8 @@ class Questions(ABC, Generic[R]):
 
         Args:
             of: a text column
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
+                training part's answers
             note: a remark of your own; it is kept in your history and does not change the query
             values: the categories, as a list of texts; default: the 100 most frequent values of the training part. All
                 other values are one category, other
@@ -692,6 +755,7 @@ class Questions(ABC, Generic[R]):
             {
                 "type": "frequencies",
                 "of": of,
+                "guess": guess,
                 "note": note,
                 "values": values,
                 "where": where,
@@ -704,6 +768,7 @@ class Questions(ABC, Generic[R]):
         *,
         by: Expr,
         range: tuple[float, float] | Sequence[float],
+        guess: Mapping[str, float] | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         values: Sequence[str] | None = None,
@@ -719,6 +784,8 @@ class Questions(ABC, Generic[R]):
             of: the number to average: a row expression
             by: a text column
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
+                training part's answers
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -732,6 +799,7 @@ class Questions(ABC, Generic[R]):
                 "of": of,
                 "by": by,
                 "range": range,
+                "guess": guess,
                 "note": note,
                 "null": null,
                 "values": values,
@@ -745,6 +813,8 @@ class Questions(ABC, Generic[R]):
         b: Query,
         *,
         by: float | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
         least: bool | None = None,
         note: str | None = None,
         promise: Mapping[str, Any] | None = None,
@@ -766,6 +836,9 @@ class Questions(ABC, Generic[R]):
             b: what may be better: a query that is the mean of one row function, such as mean, fraction, accuracy or
                 loss, without where, weight and guess; or an auc of the label of a, if a is one
             by: how much better b must be for the verdict yes; default: 0; default: 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             least: true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is
                 below -by; default: false
             note: a remark of your own; it is kept in your history and does not change the query
@@ -786,6 +859,8 @@ class Questions(ABC, Generic[R]):
                 "a": a,
                 "b": b,
                 "by": by,
+                "guess": guess,
+                "half_width": half_width,
                 "least": least,
                 "note": note,
                 "promise": promise,
@@ -798,6 +873,7 @@ class Questions(ABC, Generic[R]):
         self,
         of: Sequence[Query],
         *,
+        guess: Mapping[str, float] | None = None,
         least: bool | None = None,
         names: Sequence[str] | None = None,
         note: str | None = None,
@@ -812,6 +888,8 @@ class Questions(ABC, Generic[R]):
         Args:
             of: the candidates, all with the same range: each a query that is the mean of one row function, such as
                 mean, fraction, accuracy or loss, without where, weight and guess
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
+                training part's answers
             least: true if less is better, as for losses; default: false
             names: the names of the candidates, in their order; default: their places, from 0
             note: a remark of your own; it is kept in your history and does not change the query
@@ -822,6 +900,7 @@ class Questions(ABC, Generic[R]):
             {
                 "type": "argmax",
                 "of": of,
+                "guess": guess,
                 "least": least,
                 "names": names,
                 "note": note,
@@ -835,6 +914,8 @@ class Questions(ABC, Generic[R]):
         *,
         above: float | None = None,
         below: float | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
         note: str | None = None,
     ) -> R:
         r"""Whether a number is above, or below, a bar: any query whose answer is one number, at its price. The verdict
@@ -846,6 +927,9 @@ class Questions(ABC, Generic[R]):
             of: a query whose answer is one number
             above: the bar, in the query's units; yes above it
             below: the bar, in the query's units; yes below it
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
         """
         return self._ask(
@@ -854,6 +938,8 @@ class Questions(ABC, Generic[R]):
                 "of": of,
                 "above": above,
                 "below": below,
+                "guess": guess,
+                "half_width": half_width,
                 "note": note,
             }
         )
@@ -1209,6 +1295,8 @@ class Questions(ABC, Generic[R]):
         self,
         *,
         features: Mapping[str, Expr] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
         label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
@@ -1229,6 +1317,9 @@ class Questions(ABC, Generic[R]):
         Args:
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             label: the truth: a condition for a model with one output, a column for one with classes; default: the
                 holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
@@ -1251,6 +1342,8 @@ class Questions(ABC, Generic[R]):
             {
                 "type": "f1",
                 "features": features,
+                "guess": guess,
+                "half_width": half_width,
                 "label": label,
                 "model": model,
                 "note": note,
@@ -1355,6 +1448,8 @@ class Questions(ABC, Generic[R]):
         *,
         max_error: float,
         features: Mapping[str, Expr] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
         label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
@@ -1372,6 +1467,9 @@ class Questions(ABC, Generic[R]):
             max_error: larger errors count as this one; the smaller it is, the narrower the interval
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             label: the truth: a number; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
@@ -1392,6 +1490,8 @@ class Questions(ABC, Generic[R]):
                 "type": "rmse",
                 "max_error": max_error,
                 "features": features,
+                "guess": guess,
+                "half_width": half_width,
                 "label": label,
                 "model": model,
                 "note": note,
@@ -1408,6 +1508,8 @@ class Questions(ABC, Generic[R]):
         *,
         range: tuple[float, float] | Sequence[float],
         features: Mapping[str, Expr] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
         label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
@@ -1428,6 +1530,9 @@ class Questions(ABC, Generic[R]):
             range: [low, high]: label and prediction are clamped to it; the narrower it is, the narrower the interval
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             label: the truth: a number; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
@@ -1448,6 +1553,8 @@ class Questions(ABC, Generic[R]):
                 "type": "r2",
                 "range": range,
                 "features": features,
+                "guess": guess,
+                "half_width": half_width,
                 "label": label,
                 "model": model,
                 "note": note,
@@ -1465,6 +1572,8 @@ class Questions(ABC, Generic[R]):
         bins: float | None = None,
         edges: Sequence[float] | None = None,
         features: Mapping[str, Expr] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
         label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
@@ -1485,6 +1594,9 @@ class Questions(ABC, Generic[R]):
                 neighbours
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
+                default: planned by the server
             label: the truth: a condition; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
@@ -1502,6 +1614,8 @@ class Questions(ABC, Generic[R]):
                 "bins": bins,
                 "edges": edges,
                 "features": features,
+                "guess": guess,
+                "half_width": half_width,
                 "label": label,
                 "model": model,
                 "note": note,
@@ -1517,6 +1631,7 @@ class Questions(ABC, Generic[R]):
         *,
         edges: Sequence[float] | None = None,
         features: Mapping[str, Expr] | None = None,
+        guess: Mapping[str, float] | None = None,
         label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
@@ -1535,6 +1650,8 @@ class Questions(ABC, Generic[R]):
                 tenths
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
+                training part's answers
             label: the truth: a condition; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
@@ -1551,6 +1668,7 @@ class Questions(ABC, Generic[R]):
                 "type": "calibration",
                 "edges": edges,
                 "features": features,
+                "guess": guess,
                 "label": label,
                 "model": model,
                 "note": note,
@@ -1565,6 +1683,7 @@ class Questions(ABC, Generic[R]):
         self,
         *,
         features: Mapping[str, Expr] | None = None,
+        guess: Mapping[str, float] | None = None,
         label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
@@ -1583,6 +1702,8 @@ class Questions(ABC, Generic[R]):
         Args:
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
+                training part's answers
             label: the truth: a condition for a model with one output, a column for one with classes; default: the
                 holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
@@ -1601,6 +1722,7 @@ class Questions(ABC, Generic[R]):
             {
                 "type": "confusion",
                 "features": features,
+                "guess": guess,
                 "label": label,
                 "model": model,
                 "note": note,

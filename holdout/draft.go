@@ -1,0 +1,283 @@
+package holdout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// A holdout begins as a draft: nothing that depends on its rows was shown to anybody, so its table may be created again with
+// other settings, whatever rows those hold out. The first look ends that, durably before anything is shown: opening the tables, which every
+// question, explanation and download does, or exporting the chain, whose header has the whole card. What is said of a draft, and by a dry run, is made of public facts
+// (docs/decisions/0006-drafts.md).
+
+// Why a table is not created again: the member "reason" of such a refusal.
+const (
+	reasonSame    = "same-settings" // the holdout is there already
+	reasonAsked   = "asked"         // an answer would be about other rows
+	reasonShown   = "shown"         // rows that were shown would be held out
+	reasonDeleted = "deleted"       // after it was shown
+	reasonDamaged = "damaged"       // nobody can say what was shown
+)
+
+// existsError is the refusal of a table that has a holdout.
+func existsError(id, reason string) *Error {
+	detail := map[string]string{
+		reasonSame:    "this table was uploaded before with these settings, and its holdout " + id + " is there; use it",
+		reasonAsked:   "this table was uploaded before, and questions were asked of its holdout " + id + ": created again it would hold out rows about which something is known, with a new budget. Go on with that holdout, or upload rows that are not in this table",
+		reasonDeleted: "this table was uploaded before, and something of its holdout " + id + " was shown before it was deleted; created again it would hold out rows that were shown. Upload rows that are not in this table",
+		reasonDamaged: "this table was uploaded before, and its holdout " + id + " is damaged or older than it was, so nobody can say what was shown of it; restore the data directory from a backup",
+		reasonShown: "this table was uploaded before, and something of its holdout " + id + " was shown (its training part, an explanation, its chain): other settings of the split would hold out rows that were shown. " +
+			"As nothing was asked, it can be created again with other questions, rounds, tokens, mechanism, label, confidence or name, if the file has its rows in the same order and holdout, check, split, unit, stratify, largest_unit and features stay as they are",
+	}[reason]
+	return &Error{Kind: Exists, Detail: detail, Members: map[string]any{"holdout": id, "reason": reason}}
+}
+
+// predecessor is the holdout in whose place an upload is to come.
+type predecessor struct {
+	id    string
+	card  Card
+	draft bool // nothing of it was shown
+	gone  bool // it was deleted, as a draft
+}
+
+// known finds the newest holdout of a table: its id, and the digest that it is known by, which is the table's own or, of one that replaced another, the
+// successor's. Where there is none, ok is false and digest is the one for a first holdout.
+func (s *Service) known(ctx context.Context, table [32]byte) (id string, digest [32]byte, ok bool, err error) {
+	digest = table
+	for {
+		newer, found, err := s.ledger.HoldoutByDigest(ctx, digest)
+		if err != nil {
+			return id, digest, ok, s.ledgerError(err)
+		}
+		if !found {
+			if lost, isLost := s.lostTables[digest]; isLost && !ok {
+				return lost, digest, true, existsError(lost, reasonDamaged)
+			}
+			return id, digest, ok, nil
+		}
+		id, ok, digest = newer, true, ledger.Successor(digest, newer)
+	}
+}
+
+// precede says which holdout an upload of its table would replace, or refuses. It decides by public facts alone: what was asked and shown, and the settings.
+func (s *Service) precede(ctx context.Context, id string, set Settings) (*predecessor, error) {
+	record, err := s.ledger.Holdout(ctx, id)
+	if err != nil {
+		return nil, s.ledgerError(err)
+	}
+	old := &predecessor{id: id, card: s.readCard(record), draft: record.Draft, gone: record.Deleted}
+	spent := int64(0)
+	for _, amount := range record.Spent {
+		spent = saturated(spent, amount)
+	}
+	switch {
+	case old.card.State != "":
+		return nil, existsError(id, reasonDamaged)
+	case spent > 0:
+		return nil, existsError(id, reasonAsked)
+	case old.gone && !old.draft:
+		return nil, existsError(id, reasonDeleted)
+	case !old.draft && set.split() != old.card.Settings.split():
+		return nil, existsError(id, reasonShown)
+	}
+	return old, nil
+}
+
+// split are the settings that decide which rows are held out and what of them is public, and no others. The check part, whose default hangs on other
+// settings, is compared by its rows.
+func (set Settings) split() Settings {
+	return Settings{Holdout: set.Holdout, Unit: set.Unit, Stratify: set.Stratify, Split: set.Split, LargestUnit: set.LargestUnit,
+		Features: set.Features}
+}
+
+// replaces refuses, now that the parts are made in dir, a holdout that is there already, and one that would hold out rows that were shown.
+func (c *creation) replaces(dir string) error {
+	old := c.old
+	if old == nil {
+		return nil
+	}
+	if !old.gone && reflect.DeepEqual(c.card.Settings, old.card.Settings) {
+		return existsError(old.id, reasonSame)
+	}
+	if old.draft {
+		return nil
+	}
+	// The table is the same and so are the settings of its split, but the places of its rows in the file need not be. What was shown must be what is
+	// shown now, and what was compared with what is compared with; then the held-out rows are the same, too.
+	for _, part := range []string{trainingDir, checkDir} {
+		shown, err := c.service.contents(c.service.path(holdoutsDir, old.id, part))
+		if err != nil {
+			return err
+		}
+		now, err := c.service.contents(filepath.Join(dir, part))
+		if err != nil {
+			return err
+		}
+		if shown != now {
+			return existsError(old.id, reasonShown)
+		}
+	}
+	return nil
+}
+
+// contents is the keyed digest of a part's rows in any order; that of no rows where there is no such part.
+func (s *Service) contents(dir string) (sum [32]byte, err error) {
+	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+		return sum, nil
+	}
+	t, err := dataset.Open(dir)
+	if err != nil {
+		return sum, fmt.Errorf("holdout: a part: %w", err)
+	}
+	defer t.Close() // read only
+	d := dataset.NewDigest()
+	if err := d.Add(t); err != nil {
+		return sum, fmt.Errorf("holdout: a part: %w", err)
+	}
+	return d.Sum(s.digest[:]), nil
+}
+
+// record makes the finished holdout durable, alone or in the place of its predecessor.
+func (c *creation) record(h ledger.Holdout) error {
+	s := c.service
+	wait, cancel := withDeadline(c.ctx)
+	defer cancel()
+	if c.old == nil {
+		return s.ledger.CreateHoldout(wait, h, c.idem)
+	}
+	account := s.accounts.of(c.old.id)
+	release, err := account.ground(wait) // what is being asked of the old one is recorded first
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = s.ledger.ReplaceHoldout(wait, ledger.Replaced{ID: c.old.id, Principal: c.principal.KeyID, Draft: c.old.draft}, h, c.idem)
+	switch {
+	case errors.Is(err, ledger.ErrAsked):
+		return existsError(c.old.id, reasonAsked)
+	case errors.Is(err, ledger.ErrSettled):
+		return existsError(c.old.id, reasonShown)
+	case err != nil:
+		return err
+	}
+	account.forget()
+	s.accounts.forget(c.old.id)
+	s.clear(c.old.id)
+	s.log.Info("holdout replaced", "holdout", c.old.id, "by", c.principal.KeyID, "with", c.id)
+	return nil
+}
+
+// clear removes the files of a holdout that the ledger has deleted, when nobody uses them. What cannot be removed now is removed at the next start.
+func (s *Service) clear(id string) {
+	s.tables.drop(id, func() {
+		if err := os.RemoveAll(s.path(holdoutsDir, id)); err != nil {
+			s.log.Error("removing a deleted holdout's files", "holdout", id, "error", err)
+		}
+	})
+}
+
+// settle ends a holdout's being a draft before something of it is shown.
+func (s *Service) settle(ctx context.Context, h ledger.Holdout) error {
+	if !h.Draft || h.Deleted {
+		return nil
+	}
+	wait, cancel := withDeadline(ctx)
+	defer cancel()
+	if err := s.ledger.SettleHoldout(wait, h.ID); err != nil {
+		return s.ledgerError(err)
+	}
+	return nil
+}
+
+// sketch is what a card says of a draft: nothing that depends on a row, but for the warnings that were made for drafts.
+func (c Card) sketch(warnings []Warning) Card {
+	c.Draft = c.ID != ""
+	c.Strata, c.Parts = nil, nil
+	if c.Unit != rowUnit {
+		c.Rows = Counts{} // which units are large shows in them
+		c.LargestUnit = c.Settings.LargestUnit
+		c.Target = c.Settings.target(unitRule{Column: c.Unit}, c.Settings.LargestUnit)
+	}
+	columns := make([]ColumnCard, len(c.Columns))
+	for i, column := range c.Columns {
+		columns[i] = ColumnCard{Name: column.Name, Kind: column.Kind, Source: column.Source, Dictionary: column.Dictionary}
+	}
+	c.Columns = columns
+	c.Warnings = append([]Warning{}, warnings...)
+	return c
+}
+
+// DryRun says what Create would make of an upload, as the card of a draft without an id, and makes nothing: no file stays, nothing is recorded. What Create
+// would refuse it refuses. Only admins may.
+func (s *Service) DryRun(ctx context.Context, p Principal, set Settings, up Upload) (Card, error) {
+	card, _, err := s.create(ctx, p, set, up, "", true)
+	return card, err
+}
+
+// earlyCells bounds what is copied of a table to look for dependent rows before anything is shown: rows times columns, 64 MB.
+const earlyCells = 1 << 23
+
+// forewarn says of a draft whether its rows are alike in groups. It must not depend on what the settings hold out, or each dry run with other settings would be a look at other rows. So it
+// always looks at the same rows, those that a split with no settings at all would leave to training, for groupings of rows, and says no number of what it finds
+// but the number of units: the same sentence whatever is asked for, until the grouping is the unit.
+func (c *creation) forewarn(t *dataset.Table, unit unitRule) ([]Warning, error) {
+	rows := groupByRow(t.Rows())
+	rows.room = c.room
+	size, err := holdoutSize(DefaultHoldout, rows.n)
+	if err != nil {
+		return nil, nil // one row
+	}
+	tags := splitter{key: c.service.split[:]}.tags(rows, nil, false)
+	last, _ := selectTag(tags, size)
+	var training []uint32
+	most := max(1, earlyCells/max(1, t.Columns()))
+	for row, tag := range tags {
+		if tag > last && len(training) < most {
+			training = append(training, uint32(row))
+		}
+	}
+	columns := make([]dataset.Column, t.Columns())
+	for i := range columns {
+		columns[i] = pick(*t.Column(i), training)
+	}
+	found := dependences(columns, groupByRow(len(training)), unitRule{}, "")
+	if len(found) == 0 || found[0].rule == unit {
+		return nil, nil
+	}
+	first := found[0]
+	detail := fmt.Sprintf("rows with the same %s are alike. For a population of other values of %s, intervals that take rows as independent are too narrow; unit=%s mends it",
+		first.rule, first.rule, first.rule)
+	if t.Rows() <= dependenceRows { // grouping them takes memory
+		column, _ := t.Lookup(first.column)
+		units := groupBy(*column, first.rule.Day).n
+		detail += fmt.Sprintf(", and would leave %d units", units)
+		if units < fewGroups {
+			detail += ", which are few"
+		}
+	}
+	return []Warning{{Code: dependentRows, Column: first.column, Unit: first.rule.String(), Detail: detail + "."}}, nil
+}
+
+// pick copies some rows of a column.
+func pick(c dataset.Column, rows []uint32) dataset.Column {
+	of := c
+	of.Numbers, of.Bools, of.Codes = nil, nil, nil
+	for _, row := range rows {
+		switch {
+		case c.Numbers != nil:
+			of.Numbers = append(of.Numbers, c.Numbers[row])
+		case c.Bools != nil:
+			of.Bools = append(of.Bools, c.Bools[row])
+		case c.Codes != nil:
+			of.Codes = append(of.Codes, c.Codes[row])
+		}
+	}
+	return of
+}
