@@ -222,7 +222,9 @@ type Guarantee struct {
 // questions are asked in rounds.
 type Budget struct {
 	Questions Meter  `json:"questions"`
-	Tokens    *Meter `json:"tokens"` // null where the mechanism has none
+	Tokens    *Meter `json:"tokens"`               // null where the mechanism has none
+	Lost      int64  `json:"lost,omitempty"`       // questions of earlier rounds that nobody asked, and nobody can ask any more
+	NextRound int64  `json:"next_round,omitempty"` // how many questions the next round has; what of them the request does not ask is lost
 	Rounds    *Meter `json:"rounds,omitempty"`
 }
 
@@ -239,9 +241,10 @@ type holdoutList struct {
 
 // Reply is an answer with what is left of the budget.
 type Reply struct {
-	Answer   Answer `json:"answer"`
-	Budget   Budget `json:"budget"`
-	Replayed bool   `json:"replayed"` // whether the answer had been given before; it cost nothing then
+	Answer   Answer    `json:"answer"`
+	Budget   Budget    `json:"budget"`
+	Replayed bool      `json:"replayed"`           // whether the answer had been given before; it cost nothing then
+	Warnings []Warning `json:"warnings,omitempty"` // about the request: round-not-full says how many questions of its round it lost
 }
 
 // Answer is what is recorded of an answer. Its bytes never change.
@@ -345,8 +348,9 @@ type LedgerPlace struct {
 
 // BatchReply is the reply to a batch.
 type BatchReply struct {
-	Answers []Item `json:"answers"` // in the order of the queries
-	Budget  Budget `json:"budget"`
+	Answers  []Item    `json:"answers"` // in the order of the queries
+	Budget   Budget    `json:"budget"`
+	Warnings []Warning `json:"warnings,omitempty"` // about the request: round-not-full says how many questions of its round it lost
 }
 
 // Item is one item of a batch: an answer, or the reason why there is none.
@@ -412,18 +416,28 @@ type ReferenceItem struct {
 
 // Explanation is what is known of a query without touching a holdout row.
 type Explanation struct {
-	Query     string          `json:"query"`     // the query's identity: sha256:…
-	Canonical json.RawMessage `json:"canonical"` // the canonical form of the query, which its identity is the hash of
-	Functions []string        `json:"functions"` // the row functions, for people
-	Combine   string          `json:"combine"`   // how their means make the value
-	Target    string          `json:"target"`    // what the interval is about
-	NullRule  string          `json:"null_rule"` // what a null counts as
-	Cost      Cost            `json:"cost"`
-	Training  *float64        `json:"training"` // what the rows of value_from say; null without such or where it is undefined
+	Query string `json:"query"` // the query's identity: sha256:…
 
-	// of the interval that an answer now would get, in the query's own units; of items the widest; null where there is
-	// none
+	// the canonical form of the query, which its identity is the hash of. A member of more than 4096 bytes, such as a
+	// model, stands as {bytes, digest}
+	Canonical json.RawMessage `json:"canonical"`
+
+	Functions []string `json:"functions"` // the row functions, for people
+	Combine   string   `json:"combine"`   // how their means make the value
+	Target    string   `json:"target"`    // what the interval is about
+	NullRule  string   `json:"null_rule"` // what a null counts as
+	Cost      Cost     `json:"cost"`
+	Training  *float64 `json:"training"` // what the rows of value_from say; null without such or where it is undefined
+
+	// the planned half-width, in the query's own units: of an answer now with the likeliest outcome, if the holdout is
+	// as the training part is; of items the widest; of an answered query the recorded one; null where there is none
 	HalfWidth *float64 `json:"half_width"`
+
+	// the widest half-width: no answer now has a wider one, whatever its outcome; null where nothing is known
+	WidestHalfWidth *float64 `json:"widest_half_width"`
+
+	// how an answer now can come out, the likeliest first; of an answered query how it came out, at no cost
+	Outcomes []ForeseenOutcome `json:"outcomes"`
 
 	Answered bool         `json:"answered"` // whether asking would be a replay, at no cost
 	Warnings []Warning    `json:"warnings"`
@@ -478,6 +492,22 @@ type Foreseen struct {
 	AtMost           float64  `json:"at_most,omitempty"`      // the answer about the holdout is at most so much
 	Disagreement     float64  `json:"disagreement,omitempty"` // the mean distance of the values from 0 is at most so much
 	Variance         float64  `json:"variance,omitempty"`     // the variance of the values over the units is at most so much
+}
+
+// ForeseenOutcome is one way in which an answer can come out, with its price and how wide its interval then is.
+type ForeseenOutcome struct {
+	Outcome string `json:"outcome"` // as the answer says it; absent of an answer that was recorded before answers said it
+	Cost    Cost   `json:"cost"`    // what an answer with this outcome costs; of mixed, at most; nothing if it is recorded
+
+	// the planned half-width: with this outcome, if the holdout varies as the training part does; null where there is
+	// none
+	HalfWidth *float64 `json:"half_width"`
+
+	// the widest half-width: no answer with this outcome has a wider one; null where nothing is known. The range's own
+	// where the holdout may have too few rows to say anything
+	WidestHalfWidth *float64 `json:"widest_half_width"`
+
+	Recorded bool `json:"recorded,omitempty"` // true of the outcome of a query that was answered: asking again is a replay
 }
 
 // Watched is an expression of a query whose values may count as others than a reader takes them for, with the shares

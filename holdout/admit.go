@@ -67,6 +67,7 @@ func (a *admission) reserve(ctx context.Context, f *flight) error {
 	}
 	if len(fresh) == 0 {
 		f.state, err = a.service.stateOf(ctx, a.holdout)
+		f.begun = f.state
 		return err
 	}
 	return a.enter(ctx, f, fresh)

@@ -38,7 +38,7 @@ func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte,
 		return Answer{}, err
 	}
 	item := b.Answers[0]
-	return Answer{Body: item.Body, Budget: b.Budget, Replayed: item.Replayed}, nil
+	return Answer{Body: item.Body, Budget: b.Budget, Replayed: item.Replayed, Warnings: b.Warnings}, nil
 }
 
 // AskBatch answers many queries in their order. Questions are debited all or none, unless partial is set: then those that the budget
@@ -153,7 +153,11 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 	if err := f.fly(ctx); err != nil {
 		return BatchAnswer{}, err
 	}
-	return reply(items, h.session.Budget(f.state)), nil
+	b := reply(items, h.session.Budget(f.state))
+	if w := h.halfEmpty(f.begun, f.state.Questions-f.begun.Questions); w != nil {
+		b.Warnings = append(b.Warnings, *w)
+	}
+	return b, nil
 }
 
 // distinctQuestions maps each query to its question; equal queries share one.

@@ -54,3 +54,15 @@ func (h *opened) exhausted(reason string, state thresholdout.State, price sessio
 	return &Error{Kind: BudgetExhausted, Detail: fmt.Sprintf(detail+"; questions that were answered before are still replayed", requested, remaining),
 		Members: map[string]any{"requested": requested, "remaining": remaining, "affordable": int64(0), "meter": meter}}
 }
+
+// RoundNotFull is the code of the warning that a request closes, or closed, a round without asking all of its questions.
+const RoundNotFull = "round-not-full"
+
+// halfEmpty warns of a request that asks so many questions in this state, where these do not fill the round that it closes; nil where nothing is lost.
+func (h *opened) halfEmpty(state thresholdout.State, questions int64) *Warning {
+	size := h.guarantee.Affordable(state)
+	if h.guarantee.Rounds == 0 || questions == 0 || questions >= size {
+		return nil
+	}
+	return &Warning{Code: RoundNotFull, Detail: fmt.Sprintf("the request closes round %d of %d with %d of its %d questions, and %d are lost", state.Rounds+1, h.guarantee.Rounds, questions, size, size-questions)}
+}

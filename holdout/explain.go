@@ -1,7 +1,9 @@
 package holdout
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,12 +55,14 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	price := h.session.Price(plan)
 	plan = h.session.Played(state, plan)
 	said := plan.Describe()
-	e := Explanation{Query: asked.ID, Canonical: json.RawMessage(asked.Canonical), Functions: said.Functions, Combine: said.Combine,
-		Target: said.Target, NullRule: said.Null, Warnings: []Warning{},
+	e := Explanation{Query: asked.ID, Canonical: shownCanonical(asked.Canonical), Functions: said.Functions, Combine: said.Combine,
+		Target: said.Target, NullRule: said.Null, Outcomes: []ForeseenOutcome{}, Warnings: []Warning{},
 		Cost: Cost{Questions: price.Questions, Tokens: h.session.MostTokens(asked.Plan), Rounds: price.Rounds}}
-	if _, e.Answered, err = s.ledger.Answer(ctx, id, e.Query); err != nil {
+	body, answered, err := s.ledger.Answer(ctx, id, e.Query)
+	if err != nil {
 		return e, s.ledgerError(err)
 	}
+	e.Answered = answered
 	if err := h.watch(ctx, &e, plan); err != nil {
 		return e, err
 	}
@@ -76,13 +80,94 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		e.ValueFrom = training.From
 		e.Warnings = append(e.Warnings, training.Doubted(plan)...)
 	}
+	if answered {
+		return e, e.recorded(body)
+	}
 	if reason := h.session.Short(state, asked); reason != "" {
-		if !e.Answered {
-			e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "not enough is left of the budget for this query"})
-		}
+		e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "not enough is left of the budget for this query"})
 		return e, nil
 	}
-	return e, h.foresee(&e, asked, state, training)
+	if most := MostUnasked(h.guarantee.Questions); price.Questions > most {
+		e.Warnings = append(e.Warnings, Warning{Code: PriceUnconfirmed, Detail: fmt.Sprintf("the query costs %d of the holdout's %d questions, more than the %d that a query may cost unasked: ask it with ?max_questions=%d", price.Questions, h.guarantee.Questions, most, price.Questions)})
+	}
+	if w := h.halfEmpty(state, price.Questions); w != nil {
+		w.Detail = "asked alone, " + w.Detail + "; put all the questions of the round into one batch"
+		e.Warnings = append(e.Warnings, *w)
+	}
+	if err := h.foresee(&e, asked, state, training); err != nil {
+		return e, err
+	}
+	return e, h.foreseeOutcomes(&e, asked, state, training)
+}
+
+// recorded says of an answered query what its answer says: asking is a replay, at no cost.
+func (e *Explanation) recorded(body []byte) error {
+	var answer session.Answer
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return fmt.Errorf("holdout: explain: the recorded answer: %w", err)
+	}
+	p, err := session.ReadProspect(&answer)
+	if err != nil {
+		return fmt.Errorf("holdout: explain: %w", err)
+	}
+	e.Cost, e.HalfWidth, e.Widest = Cost{}, p.HalfWidth, p.Widest
+	if answer.Interval != nil {
+		e.Bound = answer.Interval.Bound
+	}
+	e.Outcomes = append(e.Outcomes, ForeseenOutcome{Outcome: p.Outcome, HalfWidth: p.HalfWidth, Widest: p.Widest, Recorded: true})
+	return nil
+}
+
+// foreseeOutcomes says how an answer now can come out.
+func (h *opened) foreseeOutcomes(e *Explanation, q *session.Question, state thresholdout.State, training session.PartSums) error {
+	if training.None() && h.guarantee.UsesTraining() {
+		return nil
+	}
+	ways, err := h.session.Prospects(state, q, training)
+	var narrow *session.NarrowError
+	if errors.As(err, &narrow) { // foresee has warned
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("holdout: explain: %w", err)
+	}
+	known := true
+	for _, w := range ways {
+		e.Outcomes = append(e.Outcomes, ForeseenOutcome{Outcome: w.Outcome, Cost: w.Cost, HalfWidth: w.HalfWidth, Widest: w.Widest})
+		if known = known && w.Widest != nil; known && (e.Widest == nil || *w.Widest > *e.Widest) {
+			e.Widest = w.Widest
+		}
+	}
+	if !known {
+		e.Widest = nil
+	}
+	return nil
+}
+
+// mostShown is the most bytes of a member that an explanation shows of a query: what a person reads, and no model.
+const mostShown = 4096
+
+// shownCanonical is the canonical form in which each long member stands as its digest: a model sent back would be most of the reply, and its sender has it.
+func shownCanonical(canonical []byte) json.RawMessage {
+	if len(canonical) <= mostShown {
+		return canonical
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(canonical, &members) != nil {
+		return canonical
+	}
+	for name, member := range members {
+		if len(member) > mostShown {
+			members[name] = json.RawMessage(fmt.Sprintf(`{"bytes":%d,"digest":"sha256:%x"}`, len(member), sha256.Sum256(member)))
+		}
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if encoder.Encode(members) != nil {
+		return canonical
+	}
+	return bytes.TrimSpace(b.Bytes())
 }
 
 // watch says what shares of the values count as others than a reader may take them for, and suggests ranges.

@@ -18,8 +18,8 @@ func TestRounds(t *testing.T) {
 		t.Fatalf("%+v, %+v", card.Guarantee, card.Budget)
 	}
 	e, err := s.Explain(t.Context(), analyst, id, []byte(mean(0)))
-	if err != nil || e.Cost != (Cost{Questions: 1, Rounds: 1}) {
-		t.Errorf("explained: %+v, %v", e.Cost, err)
+	if err != nil || e.Cost != (Cost{Questions: 1, Rounds: 1}) || len(e.Warnings) != 1 || e.Warnings[0].Code != RoundNotFull || !strings.Contains(e.Warnings[0].Detail, "3 are lost") {
+		t.Errorf("explained: %+v, %+v, %v", e.Cost, e.Warnings, err)
 	}
 	_, err = s.AskBatch(t.Context(), analyst, id, batchOf(mean(0), mean(1), mean(2), mean(3), mean(4)), false, "")
 	wantExhausted(t, "more than a round has", err, 5, 4, 4)
@@ -27,11 +27,14 @@ func TestRounds(t *testing.T) {
 	if a := read(t, first.Body); a.Cost != (Cost{Questions: 1, Rounds: 1}) || *first.Budget.Rounds != (Meter{Left: 2, Of: 3}) || first.Budget.Questions != (Meter{Left: 6, Of: 10}) {
 		t.Errorf("the first round: %+v, %+v", a.Cost, first.Budget)
 	}
-	if again := ask(t, s, id, mean(0)); !again.Replayed || *again.Budget.Rounds != (Meter{Left: 2, Of: 3}) {
+	if first.Budget.NextRound != 3 || first.Budget.Lost != 3 || len(first.Warnings) != 1 || first.Warnings[0].Code != RoundNotFull || !strings.Contains(first.Warnings[0].Detail, "closes round 1 of 3 with 1 of its 4 questions, and 3 are lost") {
+		t.Errorf("what the first round lost: %+v, %+v", first.Budget, first.Warnings)
+	}
+	if again := ask(t, s, id, mean(0)); !again.Replayed || again.Warnings != nil || *again.Budget.Rounds != (Meter{Left: 2, Of: 3}) {
 		t.Errorf("a replay: %+v", again.Budget)
 	}
 	b, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(0), mean(1), mean(2), mean(3), mean(4)), true, "")
-	if err != nil || b.Answers[3].Body == nil || b.Answers[4].NotAsked != QuestionsExhausted || *b.Budget.Rounds != (Meter{Left: 1, Of: 3}) || b.Budget.Questions.Left != 3 {
+	if err != nil || b.Answers[3].Body == nil || b.Answers[4].NotAsked != QuestionsExhausted || *b.Budget.Rounds != (Meter{Left: 1, Of: 3}) || b.Budget.Questions.Left != 3 || b.Warnings != nil {
 		t.Fatalf("in part: %+v, %v", b, err)
 	}
 	for i, want := range []Cost{{Questions: 1, Rounds: 1}, {Questions: 1}, {Questions: 1}} {

@@ -586,7 +586,7 @@ func TestPrintedTargets(t *testing.T) {
 						bodies = append(bodies, json.RawMessage(all[i].body))
 					}
 				}
-				b, err := s.AskBatch(t.Context(), analyst, card.ID, bodies, true, "")
+				b, err := s.AskBatch(t.Context(), analyst, card.ID, bodies, true, "", MaxQuestions(set.Questions))
 				if kindOf := KindOf(err); err != nil && kindOf == BudgetExhausted {
 					break
 				}

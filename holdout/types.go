@@ -144,6 +144,7 @@ type Answer struct {
 	Body     json.RawMessage `json:"answer"` // the recorded bytes, the same for ever
 	Budget   Budget          `json:"budget"`
 	Replayed bool            `json:"replayed"`
+	Warnings []Warning       `json:"warnings,omitempty"` // about the request
 }
 
 // BatchItem is one item of a batch, in order: an answer, or the reason why it was not asked.
@@ -155,14 +156,15 @@ type BatchItem struct {
 
 // BatchAnswer is the reply to a batch.
 type BatchAnswer struct {
-	Answers []BatchItem `json:"answers"`
-	Budget  Budget      `json:"budget"`
+	Answers  []BatchItem `json:"answers"`
+	Budget   Budget      `json:"budget"`
+	Warnings []Warning   `json:"warnings,omitempty"` // about the request
 }
 
 // Explanation is what is known of a query without touching a holdout row. It costs nothing.
 type Explanation struct {
 	Query     string            `json:"query" doc:"the query's identity: sha256:…"`
-	Canonical json.RawMessage   `json:"canonical" doc:"the canonical form of the query, which its identity is the hash of"`
+	Canonical json.RawMessage   `json:"canonical" doc:"the canonical form of the query, which its identity is the hash of. A member of more than 4096 bytes, such as a model, stands as {bytes, digest}"`
 	Functions []string          `json:"functions" doc:"the row functions, for people"`
 	Combine   string            `json:"combine" doc:"how their means make the value"`
 	Target    string            `json:"target" doc:"what the interval is about"`
@@ -170,7 +172,9 @@ type Explanation struct {
 	Cost      Cost              `json:"cost"`
 	Training  *float64          `json:"training" doc:"what the rows of value_from say; null without such or where it is undefined"`
 	ValueFrom session.ValueFrom `json:"value_from,omitempty" enum:"check,training,training+check" doc:"what an answer is compared with, and which rows training is about: check: the part that is kept for questions about models; training: the part that everyone with a key can download; training+check: both. Absent where no part has a say"`
-	HalfWidth *float64          `json:"half_width" doc:"of the interval that an answer now would get, in the query's own units; of items the widest; null where there is none"`
+	HalfWidth *float64          `json:"half_width" doc:"the planned half-width, in the query's own units: of an answer now with the likeliest outcome, if the holdout is as the training part is; of items the widest; of an answered query the recorded one; null where there is none"`
+	Widest    *float64          `json:"widest_half_width" doc:"the widest half-width: no answer now has a wider one, whatever its outcome; null where nothing is known"`
+	Outcomes  []ForeseenOutcome `json:"outcomes" doc:"how an answer now can come out, the likeliest first; of an answered query how it came out, at no cost"`
 	Promise   *Foreseen         `json:"promise,omitempty" doc:"under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is with it and without"`
 	Items     []Item            `json:"items,omitempty" doc:"what the training part says, with the intervals that answers like it would get"`
 	Selected  string            `json:"selected,omitempty" doc:"what the training part would select"`
@@ -180,6 +184,15 @@ type Explanation struct {
 	Values    []Watched         `json:"values,omitempty" doc:"the expressions of the query that can be null or clamped, with what shares of the training part are"`
 	Answered  bool              `json:"answered" doc:"whether asking would be a replay, at no cost"`
 	Warnings  []Warning         `json:"warnings"`
+}
+
+// ForeseenOutcome is one way in which an answer can come out. Nothing of it depends on the holdout's rows.
+type ForeseenOutcome struct {
+	Outcome   thresholdout.Outcome `json:"outcome" enum:"close,rough,differs,agrees,kept,broken,measured,selected,best,behind,mixed" doc:"as the answer says it; absent of an answer that was recorded before answers said it"`
+	Cost      Cost                 `json:"cost" doc:"what an answer with this outcome costs; of mixed, at most; nothing if it is recorded"`
+	HalfWidth *float64             `json:"half_width" doc:"the planned half-width: with this outcome, if the holdout varies as the training part does; null where there is none"`
+	Widest    *float64             `json:"widest_half_width" doc:"the widest half-width: no answer with this outcome has a wider one; null where nothing is known. The range's own where the holdout may have too few rows to say anything"`
+	Recorded  bool                 `json:"recorded,omitempty" doc:"true of the outcome of a query that was answered: asking again is a replay"`
 }
 
 // Foreseen is what an explanation says of a promise. Nothing of it depends on the holdout's rows.

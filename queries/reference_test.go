@@ -44,7 +44,8 @@ A query costs *questions*, which the budget counts. Each mean that is released f
 gaussian several means can be released together as a vector (a histogram, a confusion matrix, a gradient). A vector costs a few
 questions for any number of categories, and its intervals are somewhat wider. A choice among candidates costs one question. Under
 other mechanisms each mean costs one question. Words are in [GLOSSARY.md](GLOSSARY.md).
-` + "`POST …/queries/explain`" + ` says what a query means, what it costs and how wide its interval would be, without touching a holdout row.
+` + "`POST …/queries/explain`" + ` says what a query means and, without touching a holdout row, every way in which its answer can come out (` + "`outcomes`" + `: close, rough, differs, …), each with its price, its planned half-width
+and the widest that it can have. Of a query that was answered it says what was recorded. A query that costs more than a tenth of the holdout's questions is asked with ` + "`?max_questions=`" + `.
 
 `
 

@@ -92,6 +92,9 @@ type Budget struct {
 	Questions Meter  `json:"questions"`
 	Tokens    *Meter `json:"tokens"`
 	Rounds    *Meter `json:"rounds,omitempty"` // where questions are asked in rounds
+
+	NextRound int64 `json:"next_round,omitempty" doc:"how many questions the next round has; what of them the request does not ask is lost"`
+	Lost      int64 `json:"lost,omitempty" doc:"questions of earlier rounds that nobody asked, and nobody can ask any more"`
 }
 
 // Budget is what is left in a state.
@@ -103,6 +106,8 @@ func (s *Session) Budget(state thresholdout.State) Budget {
 	}
 	if p.Rounds > 0 {
 		b.Rounds = &Meter{Left: p.Rounds - state.Rounds, Of: p.Rounds}
+		ended := p.EndRound(state)
+		b.NextRound, b.Lost = p.Affordable(ended), p.Questions-p.Left(ended)-ended.Questions
 	}
 	return b
 }

@@ -113,8 +113,11 @@ func (m *guessAndCheck) ReadMemory(text []byte) (Memory, error) {
 // level is E of the next question.
 func (m *guessAndCheck) level(s State) float64 {
 	a := accountOf(s)
-	return moments.Urn{Questions: m.Questions, Beta: m.Beta()}.Level(s.Questions, s.Tokens, a.Wide, a.Paid)
+	return m.urn().Level(s.Questions, s.Tokens, a.Wide, a.Paid)
 }
+
+// urn is the account of its transcripts.
+func (m *guessAndCheck) urn() moments.Urn { return moments.Urn{Questions: m.Questions, Beta: m.Beta()} }
 
 // plan is how the next question is checked. Margins may depend on the transcript and on the question, for the union that pays for them is over transcripts.
 func (m *guessAndCheck) plan(s State, in StatisticInput) (Check, error) {

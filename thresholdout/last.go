@@ -14,6 +14,8 @@ type Lasts interface {
 	ReleaseLast(s State, in LastInput) (Output, error)
 	// ExpectedLast is the answer if the holdout were as the training part is; nil where no training part is.
 	ExpectedLast(s State, training LastStatistic, shares float64) (Output, error)
+	// WidestLast is how far, at most, an end of an answer's interval is from its value, where its bound is this; +Inf where nothing is known.
+	WidestLast(s State, bound string, shares float64) float64
 }
 
 // LastInput is what one last answer reads.

@@ -41,6 +41,12 @@ type Check interface {
 	Find(holdout Statistic) (Finding, error)
 	// Expected is the finding of a guess that passes at the narrowest margins.
 	Expected() Finding
+	// Passes are the findings of guesses that pass, the narrowest margins first.
+	Passes() []Finding
+	// Failure is a finding of a guess that is just missed by a holdout that varies as the training part does.
+	Failure() Finding
+	// Widest is how far, at most, an end of a failure's interval at a level is from its value; +Inf where nothing is known.
+	Widest(level float64) float64
 	// Price is what a failure adds to the levels of later questions, the logarithm of how many things it may say.
 	Price() moments.Nats
 }

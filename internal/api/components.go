@@ -45,6 +45,8 @@ var components = map[string]string{
 	"Violation":     "one thing that is wrong with a request",
 	"Watched":       "an expression of a query whose values may count as others than a reader takes them for, with the shares of the training part",
 	"Warning":       "something that the owner should know",
+
+	"ForeseenOutcome": "one way in which an answer can come out, with its price and how wide its interval then is",
 }
 
 // describe gives the components their descriptions; one without is a fault of this package. The members of Settings are described where

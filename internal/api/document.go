@@ -71,10 +71,14 @@ type (
 		Answer   Answer         `json:"answer"`
 		Budget   holdout.Budget `json:"budget"`
 		Replayed bool           `json:"replayed" doc:"whether the answer had been given before; it cost nothing then"`
+
+		Warnings []holdout.Warning `json:"warnings,omitempty" doc:"about the request: round-not-full says how many questions of its round it lost"`
 	}
 	BatchReply struct {
 		Answers []BatchItem    `json:"answers" doc:"in the order of the queries"`
 		Budget  holdout.Budget `json:"budget"`
+
+		Warnings []holdout.Warning `json:"warnings,omitempty" doc:"about the request: round-not-full says how many questions of its round it lost"`
 	}
 	BatchItem struct {
 		Answer   *Answer `json:"answer,omitempty"`

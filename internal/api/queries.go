@@ -95,7 +95,7 @@ func (a *API) ask(ctx context.Context, in *queryRequest) (*writtenReply, error) 
 	var b bytes.Buffer
 	b.WriteString(`{"answer":`)
 	b.Write(answer.Body)
-	err = tail(&b, answer.Budget)
+	err = tail(&b, answer.Budget, answer.Warnings)
 	fmt.Fprintf(&b, `,"replayed":%t}`, answer.Replayed)
 	return written(b.Bytes(), in.IdempotencyKey != "" && answer.Replayed), err
 }
@@ -129,7 +129,7 @@ func (a *API) askBatch(ctx context.Context, in *queryRequest) (*writtenReply, er
 		fmt.Fprintf(&b, `,"replayed":%t}`, item.Replayed)
 	}
 	b.WriteByte(']')
-	err = tail(&b, answer.Budget)
+	err = tail(&b, answer.Budget, answer.Warnings)
 	b.WriteByte('}')
 	return written(b.Bytes(), in.IdempotencyKey != "" && replayed), err
 }
@@ -172,10 +172,16 @@ func writePast(b *bytes.Buffer, past *holdout.PastAnswer) error {
 	return nil
 }
 
-func tail(b *bytes.Buffer, budget holdout.Budget) error {
+func tail(b *bytes.Buffer, budget holdout.Budget, warnings []holdout.Warning) error {
 	meters, err := json.Marshal(budget)
 	b.WriteString(`,"budget":`)
 	b.Write(meters)
+	if err == nil && len(warnings) > 0 {
+		var text []byte
+		text, err = marshal(warnings)
+		b.WriteString(`,"warnings":`)
+		b.Write(text)
+	}
 	return err
 }
 

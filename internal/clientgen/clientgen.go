@@ -21,7 +21,7 @@ var types = []struct{ component, name string }{
 	{"Guarantee", "Guarantee"}, {"Budget", "Budget"}, {"Meter", "Meter"}, {"Holdouts", "holdoutList"},
 	{"AskReply", "Reply"}, {"Answer", "Answer"}, {"AnswerItem", "AnswerItem"}, {"Interval", "Interval"}, {"AnswerPart", "Part"}, {"Cost", "Cost"},
 	{"LedgerPlace", "LedgerPlace"}, {"BatchReply", "BatchReply"}, {"BatchItem", "Item"}, {"AnswerPage", "answerPage"},
-	{"PastAnswer", "PastAnswer"}, {"Asker", "Asker"}, {"Measure", "Measure"}, {"Reference", "Reference"}, {"ReferenceItem", "ReferenceItem"}, {"Explanation", "Explanation"}, {"Promised", "Promised"}, {"Foreseen", "Foreseen"}, {"Watched", "Watched"},
+	{"PastAnswer", "PastAnswer"}, {"Asker", "Asker"}, {"Measure", "Measure"}, {"Reference", "Reference"}, {"ReferenceItem", "ReferenceItem"}, {"Explanation", "Explanation"}, {"Promised", "Promised"}, {"Foreseen", "Foreseen"}, {"ForeseenOutcome", "ForeseenOutcome"}, {"Watched", "Watched"},
 	{"PlanRequest", "PlanRequest"}, {"Plan", "Plan"}, {"MethodPlan", "MethodPlan"},
 	{"CreatedKey", "Key"}, {"KeyInfo", "Key"}, {"Keys", "keyList"}, {"NewKey", "newKey"},
 	{"Problem", "Problem"}, {"Violation", "Violation"},

@@ -195,6 +195,17 @@ func (c Check) Interval(o Outcome, level float64) (low, high float64) {
 	return max(0, low-gridError), min(1, high+gridError)
 }
 
+// Widest is how far, at most, an end of a failure's interval at a level is from its value: half a cell, and Hoeffding's deviation at the worst of the failure's levels, than which no bound
+// here is wider. Under a condition the holdout may have no units of it, and the interval is all that is possible.
+func (c Check) Widest(level float64) float64 {
+	if c.Partial || !(level >= 0) {
+		return 1
+	}
+	level += failedLevel + math.Log(failureRanks)
+	n := float64(c.N)
+	return 0.5/float64(c.Cells) + math.Sqrt(level*(1+levelSlack)/(2*n)) + 2/n + 2*gridError
+}
+
 // said is the statement of an outcome: the mean is between from and to, the variance at most variance, of at least units units.
 func (c Check) said(o Outcome) (from, to, variance, units float64) {
 	if !o.Failed() {

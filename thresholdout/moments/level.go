@@ -53,6 +53,20 @@ func (u Urn) Level(asked, failed, wide int64, paid Nats) float64 {
 	return u.level(asked, failed, wide, paid, [3]float64{passShare * float64(u.Questions), wideWeight, failedWeight})
 }
 
+// Rarest is what one more answer adds to [Urn.Level] at most, whatever the outcomes of so many others are that come after those that were counted: minus the logarithm of the least
+// probability that the urn gives to an outcome. price is what a failure adds beside.
+func (u Urn) Rarest(asked, failed, wide, others int64, price Nats) float64 {
+	share := passShare * float64(u.Questions)
+	all := math.Log(share + wideWeight + failedWeight + float64(asked+others))
+	pass := all - math.Log(share+float64(max(asked-failed-wide, 0)))
+	rough := all - math.Log(wideWeight+float64(wide))
+	differs := all - math.Log(failedWeight+float64(failed)) + float64(price)/natsPerUnit
+	return max(pass, rough, differs) + rarestSlack
+}
+
+// rarestSlack is more than the rounding of a level.
+const rarestSlack = 1e-6
+
 // level is Level with the given weights of passes, wide passes and failures: minus the logarithm of the string's probability.
 func (u Urn) level(asked, failed, wide int64, paid Nats, weights [3]float64) float64 {
 	level := math.Log(2 * float64(u.Questions) / u.Beta)
