@@ -188,9 +188,9 @@ func (v *value) float() (float64, bool) {
 }
 
 // escape makes a member name a part of an RFC 6901 pointer.
-func escape(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-}
+func escape(name string) string { return escapes.Replace(name) }
+
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // mustMarshal writes sorted keys and leaves < > & as they are.
 func mustMarshal(v any) []byte {

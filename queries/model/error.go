@@ -54,4 +54,7 @@ func (r *reader) unknown(pointer, name string, known []string) {
 func (r *reader) ok() bool { return len(r.violations) == 0 }
 
 // escape makes a name a part of an RFC 6901 pointer.
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+func escape(name string) string { return escapes.Replace(name) }
+
+// escapes are made once: a model with many weights escapes each name.
+var escapes = strings.NewReplacer("~", "~0", "/", "~1")
