@@ -2,6 +2,7 @@ package holdout
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 )
 
@@ -40,6 +41,27 @@ func TestPlainPValues(t *testing.T) {
 	for _, null := range []string{"0.2", "0.21"} {
 		if alone(ask(t, s, id, test(null)).Body) == nil {
 			t.Error("a slice of its own gives none")
+		}
+	}
+	// Tests of two groups have one where answers are read by their own sample: in a batch, and under split.
+	groups := `{"type":"test","test":"two-proportions","of":"late","between":["clinic == 'clinic 1'"],"equals":%s}`
+	two := func(equals string) string { return strings.Replace(groups, "%s", equals, 1) }
+	id = create(t, s, Settings{Mechanism: "gaussian", Questions: 40, Rounds: 1}, visits(t, 20_000, 4)).ID
+	b, err = s.AskBatch(t.Context(), analyst, id, batchOf(two("0"), two("0.2")), false, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fair, false_ := alone(b.Answers[0].Body), alone(b.Answers[1].Body); fair == nil || false_ == nil || *false_ > 1e-4 {
+		t.Errorf("of two groups in a batch: %v and %v", fair, false_)
+	}
+	id = create(t, s, Settings{Mechanism: "split", Questions: 4}, visits(t, 20_000, 5)).ID
+	if alone(ask(t, s, id, two("0")).Body) == nil || alone(ask(t, s, id, two("0.1")).Body) == nil {
+		t.Error("of two groups in slices: none")
+	}
+	id = create(t, s, Settings{Mechanism: "gaussian", Questions: 40, Rounds: 2}, visits(t, 20_000, 6)).ID
+	for _, round := range []string{"0", "0.1"} { // the first has noise, and before the last something was told
+		if p := alone(ask(t, s, id, two(round)).Body); p != nil {
+			t.Errorf("in rounds: %v", *p)
 		}
 	}
 	id = create(t, s, Settings{Mechanism: "guess_and_check", Questions: 4}, visits(t, 20_000, 3)).ID

@@ -19,8 +19,10 @@ hypothesis, which is the case if the p-value is at most 1 - confidence. The p-va
 units are independent, so p-values are larger than a textbook's. None is below 1e-9. The p-value is null under naive and under published bounds, which have no intervals at other levels.
 
 For mean and proportion (both without where) and for goodness-of-fit the answer also has a plain_p_value, if no answer about these units was given before: in the first request of a gaussian holdout, and under
-split. It is valid for this one test, if you chose its hypothesis beforehand. It is not valid for one of many tests. It holds for any number of units and for rare events: for a proportion it is exact (the binomial law); for a mean it uses the
-largest tail that numbers in the range can have, at most e times the binomial one (Bentkus); for cells it is the least of the cells' p-values times their number.
+split. two-sample and two-proportions (the A/B test), and mean and proportion with where, have one where answers are read by their own sample: in a gaussian holdout with rounds=1, or of one question, and under split.
+It is valid for this one test, if you chose its hypothesis beforehand. It is not valid for one of many tests. It holds for any number of units and for rare events: for a proportion it is exact (the binomial law); for a mean it uses the
+largest tail that numbers in the range can have, at most e times the binomial one (Bentkus); for cells it is the least of the cells' p-values times their number; for groups it is the least probability at which the
+question's own interval, without a correction for any other question, excludes the hypothesis, and with greater or less it is half as large.
 
 | test | members | null hypothesis | effect |
 |---|---|---|---|
@@ -204,7 +206,7 @@ func (q *test) compile(c *compiler) *Plan {
 	if p == nil || len(c.list) > 0 || c.failed != nil {
 		return nil
 	}
-	p.Test = &shape.Test{Equals: q.equals(), Alternative: shape.Alternative(q.Alternative), Plain: q.plain(c.grouped)}
+	p.Test = &shape.Test{Equals: q.equals(), Alternative: shape.Alternative(q.Alternative), Plain: q.plain(c.grouped), BySample: q.bySample()}
 	if q.Cells == nil && q.Rows == nil {
 		p.Words.Combine += fmt.Sprintf("; the null hypothesis, that it is %v, is rejected where the interval excludes it", q.equals())
 		if q.Alternative != twoSided {
@@ -287,6 +289,11 @@ func slopeOf(scale float64) shape.Formula {
 		}
 		return (m[2].Value - u.Value*v.Value) / variance * scale, bounds, variance > 0
 	}
+}
+
+// bySample reports whether the test is of means or fractions in groups of rows, which are read by their own sample in a batch and in slices.
+func (q *test) bySample() bool {
+	return q.Between != nil || q.Where != nil && (q.Test == "mean" || q.Test == "proportion")
 }
 
 // plain is the test's own p-value, where it has one that is right.

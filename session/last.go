@@ -107,6 +107,7 @@ func (r *releasing) last(function int) queries.Part {
 		part.Units, part.Sigma, part.Fresh = p.FreshNoise(r.begun, before)
 	}
 	part.At = func(level float64) (low, high float64, ok bool) { return p.IntervalAt(before, out, level) }
+	part.Alone, _ = p.Alone(r.begun, before, out)
 	r.outputs = append(r.outputs, out)
 	return part
 }

@@ -91,6 +91,15 @@ func (g Guarantee) Last(s State) bool {
 	return ok && m.Last(s)
 }
 
+// Alone is the interval of an answer that is read by its own sample, as that of this one question, where nothing had been told of its units at the state before: at the level E each of its ends
+// misses with probability at most e^-E, if the question was fixed beforehand. What is said at a lower level is within what is said at a higher one. It is false for every other answer.
+func (g Guarantee) Alone(begun, s State, o Output) (at func(level float64) (low, high float64), ok bool) {
+	if _, _, fresh := g.FreshNoise(begun, s); !fresh || o.last == nil {
+		return nil, false
+	}
+	return o.last.Interval, true
+}
+
 // HasLast reports whether there is a state in which answers are last ones.
 func (g Guarantee) HasLast() bool {
 	_, ok := g.own.(Lasts)

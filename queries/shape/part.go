@@ -21,6 +21,9 @@ type Part struct {
 	// At is the interval that the part would have if any interval of the guarantee missed with probability at most level; false where
 	// it is not known; nil where no level is. Tests make p-values of it.
 	At func(level float64) (low, high float64, ok bool)
+	// Alone is the interval of a question that was fixed before anything had been told of the units: at a level E each of its ends misses with probability at most e^-E, and what is said at a lower
+	// level is within what is said at a higher one. nil where the part is not read so.
+	Alone func(level float64) (low, high float64)
 }
 
 // interval is the part's interval within [0,1].

@@ -1,6 +1,9 @@
 package shape
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Test makes p-values of an answer. The null hypothesis is rejected where the answer's interval excludes Equals, on the side of the
 // alternative; of an answer that is items, where the interval of any item excludes 0.
@@ -8,6 +11,8 @@ type Test struct {
 	Equals      float64
 	Alternative Alternative
 	Plain       *Plain // of the test by itself; nil where it has no p-value of its own
+	// BySample says that the test by itself has a p-value where its parts are read by their own sample. Its answer is then monotone in each part.
+	BySample bool
 }
 
 // Alternative is the side on which a test rejects.
@@ -29,6 +34,9 @@ func (t *Test) judge(r *Result, o Outcome, s Shape) {
 	r.PValue = pValue(o, func(o Outcome) bool { return t.rejects(s.combine(o)) })
 	if t.Plain != nil {
 		r.Alone = t.Plain.pValue(o, t.Alternative)
+	}
+	if t.BySample {
+		r.Alone = t.bySample(o, s)
 	}
 }
 
@@ -94,4 +102,48 @@ func pValue(o Outcome, rejects func(Outcome) bool) *float64 {
 		}
 	}
 	return &high
+}
+
+// bySample is the p-value of the test by itself, of parts that are read by their own sample; nil for others. At a level E each end of a part's interval misses with probability at most e^-E,
+// whatever the other parts do. Two-sided all ends count; on one side one end of each part decides, for the answer is monotone in it. So at E a true null is rejected with probability at most as many
+// times e^-E as there are ends that count, and the p-value is the least of these bounds at which it is rejected: since intervals are nested, it is at most u with probability at most u.
+func (t *Test) bySample(o Outcome, s Shape) *float64 {
+	ends := float64(len(o.Parts))
+	if t.Alternative == TwoSided {
+		ends *= 2
+	}
+	for _, p := range o.Parts {
+		if p.Alone == nil || p.Missing {
+			return nil
+		}
+	}
+	if ends == 0 {
+		return nil
+	}
+	rejectsAt := func(level float64) bool {
+		read := o
+		read.Parts = slices.Clone(o.Parts)
+		for i := range read.Parts {
+			p := &read.Parts[i]
+			p.Low, p.High = p.Alone(level)
+			p.Bounded = true
+		}
+		return t.rejects(s.combine(read))
+	}
+	low, high := math.Log(ends), math.Log(ends/LeastLevel)
+	p := 1.0
+	switch {
+	case rejectsAt(high):
+		p = LeastLevel
+	case rejectsAt(low):
+		for range levelSteps {
+			if middle := (low + high) / 2; rejectsAt(middle) {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		p = min(ends*math.Exp(-low), 1)
+	}
+	return &p
 }
