@@ -51,6 +51,8 @@ func (c *creation) divide(dir string) (err error) {
 	c.settings.Mechanism = string(c.card.Guarantee.Mechanism) // auto has chosen
 	c.settings.Check = c.settings.chosenCheck(c.card.Units)
 	c.card.Settings, c.card.Assumes = c.settings, c.settings.kind().Assumes
+	wide := c.settings.usefulness(c.card.Units, c.card.Guarantee)
+	c.card.Warnings, c.early = append(c.card.Warnings, wide...), append(wide, c.early...)
 	if err := c.describe(dir, unit); err != nil {
 		return err
 	}
