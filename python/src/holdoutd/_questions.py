@@ -767,30 +767,35 @@ class Questions(ABC, Generic[R]):
         of: Expr,
         *,
         by: Expr,
-        range: tuple[float, float] | Sequence[float],
+        edges: Sequence[float] | None = None,
         guess: Mapping[str, float] | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
-        values: Sequence[str] | None = None,
+        range: tuple[float, float] | Sequence[float] | None = None,
+        values: Sequence[str] | Sequence[float] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The mean of a number, clamped to a range, in each category of a text column, and in all other rows together.
-        One mean with where gives it for one category; groups gives it for all. The categories are declared or the
-        training part's. All sums are released as one vector: four questions under gaussian; under guess_and_check each
-        category is one question, as one mean with where is; under other mechanisms two. Categories for which no tokens
-        are left are null.
+        r"""The mean of a number, clamped to a range, or the fraction of a condition, in each group of rows, and in all
+        other rows together: by the categories of a text column, by the values of a number or by ranges of it, or by
+        whether a condition holds. One mean with where gives it for one group; groups gives it for all. Values are
+        declared or the training part's. All sums are released as one vector: four questions under gaussian; under
+        guess_and_check each group is one question, as one mean with where is; under other mechanisms two. Groups for
+        which no tokens are left are null.
 
         Args:
-            of: the number to average: a row expression
-            by: a text column
-            range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
+            of: the number to average, or a condition: a row expression
+            by: what makes the groups: a text column, a number or a condition. Items are named by the text, the number
+                or the range; by true and false; and by other and null
+            edges: by a number: rising numbers, 2 to 1001 of them. Groups are [a, b) for neighbours, the last one [a,
+                b], and what is below, above and null
             guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
                 training part's answers
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
-            values: the categories, as a list of texts; default: the 100 most frequent values of the training part. All
-                other values are one category, other
+            range: [low, high] of a number: values are clamped to it; a condition has none
+            values: by a text or a number: the values, as a list; default: those of the column in the training part, at
+                most the 100 most frequent. All other values are one group, other
             where: a condition: only rows for which it holds count; costs nothing more
         """
         return self._ask(
@@ -798,10 +803,11 @@ class Questions(ABC, Generic[R]):
                 "type": "groups",
                 "of": of,
                 "by": by,
-                "range": range,
+                "edges": edges,
                 "guess": guess,
                 "note": note,
                 "null": null,
+                "range": range,
                 "values": values,
                 "where": where,
             }
@@ -1023,11 +1029,15 @@ class Questions(ABC, Generic[R]):
 
         For mean and proportion (both without where) and for goodness-of-fit the answer also has a plain_p_value, if no
         answer about these units was given before: in the first request of a gaussian holdout, and under
-        split. It is valid for this one test, if you chose its hypothesis beforehand. It is not valid for one of many
-        tests. It holds for any number of units and for rare events: for a proportion it is exact (the binomial law);
-        for a mean it uses the
+        split. two-sample and two-proportions (the A/B test), and mean and proportion with where, have one where answers
+        are read by their own sample: in a gaussian holdout with rounds=1, or of one question, and under split.
+        It is valid for this one test, if you chose its hypothesis beforehand. It is not valid for one of many tests. It
+        holds for any number of units and for rare events: for a proportion it is exact (the binomial law); for a mean
+        it uses the
         largest tail that numbers in the range can have, at most e times the binomial one (Bentkus); for cells it is the
-        least of the cells' p-values times their number.
+        least of the cells' p-values times their number; for groups it is the least probability at which the
+        question's own interval, without a correction for any other question, excludes the hypothesis, and with greater
+        or less it is half as large.
 
         | test | members | null hypothesis | effect |
         |---|---|---|---|
