@@ -29,6 +29,7 @@ var samples = map[string]sample{
 	"dry_run":      {example: true},
 	"name":         {example: "flights", absent: "no name"},
 	"holdout":      {example: 0.3, value: holdout.DefaultHoldout},
+	"check":        {example: 0.2},
 	"unit":         {example: "customer_id"},
 	"largest_unit": {example: 40},
 	"label":        {example: "churned", absent: "none"},
