@@ -16,6 +16,7 @@ type guessed struct {
 	values    []*float64 // of each number that is released, in the query's units; nil: the training part's
 	halfWidth float64    // of the only number, in the query's units; 0: planned
 	places    []shape.Place
+	null      *shape.Test // what the only number is to be told from; nil: nothing
 }
 
 // guessed checks what a query guesses against the guarantee and the form in which it is released; nil if it guesses nothing. Errors are *[WrongError].
@@ -24,7 +25,7 @@ func (s *Session) guessed(query *queries.Query, plan *queries.Plan) (*guessed, e
 	halfWidth, wide := query.HalfWidth()
 	items := query.Guesses()
 	if !named && !wide && items == nil {
-		return nil, nil
+		return s.tested(&guessed{values: []*float64{nil}}, plan), nil
 	}
 	name := "guess"
 	if wide && !named {
@@ -60,7 +61,18 @@ func (s *Session) guessed(query *queries.Query, plan *queries.Plan) (*guessed, e
 		}
 		g.values[at] = &v
 	}
-	return g, nil
+	return s.tested(g, plan), nil
+}
+
+// tested adds the null hypothesis of a test, of which the mechanism may make use; nil where there is neither that nor a guess.
+func (s *Session) tested(g *guessed, plan *queries.Plan) *guessed {
+	if places := plan.Places(s.Guarantee.N); plan.Test != nil && len(places) == 1 && s.Guarantee.TakesGuesses() && places[0].Range.Contains(plan.Test.Equals) {
+		g.places, g.null = places, plan.Test
+	}
+	if g.places == nil {
+		return nil
+	}
+	return g
 }
 
 // some are the first of some names.
@@ -85,7 +97,7 @@ func (q *Question) OwnWidth() bool { return q.guess != nil && q.guess.halfWidth 
 // guessOf is the asker's guess of one released number, in that number's own units; nil if there is none. A half-width is about the guess, or else about what the training part says.
 func (q *Question) guessOf(function int, training PartSums) *thresholdout.Guess {
 	g := q.guess
-	if g == nil || g.values[function] == nil && g.halfWidth == 0 {
+	if g == nil || g.values[function] == nil && g.halfWidth == 0 && g.null == nil {
 		return nil
 	}
 	own, place := &thresholdout.Guess{}, g.places[function]
@@ -95,6 +107,12 @@ func (q *Question) guessOf(function int, training PartSums) *thresholdout.Guess 
 	}
 	if g.halfWidth > 0 {
 		own.HalfWidth = place.Within(q.guessedAt(training), g.halfWidth)
+	}
+	if g.null != nil {
+		null := place.Of(g.null.Equals)
+		if at := q.guessedAt(training); g.null.Alternative == shape.TwoSided || (g.null.Alternative == shape.Greater) == (at > null) {
+			own.Null = &null
+		}
 	}
 	return own
 }

@@ -306,18 +306,21 @@ func experiment(t testing.TB, rows int, share, effect float64) (dataset.Schema, 
 	return all.Schema(), source
 }
 
-// TestEffectHasAPValue: an A/B effect of 5.45 standard errors on the holdout, which a textbook gives a p-value of 5e-8, has one below 1 for all of five questions, and is found among 110 where a
-// half-width is asked for at which the guess passes; no effect has none. It would notice groups that are read by four means, or by margins that add up: then both are 1 and undecided.
+// TestEffectHasAPValue: an A/B effect of 5.45 standard errors on the holdout, which a textbook gives a p-value of 5e-8, is found among 5, 20 and 110 questions with nothing but the question itself, and one of 6.3 among 1,000; so it
+// is where a half-width is asked for at which the guess passes. No effect has none, and one of the other side than the alternative none. It would notice groups that are read by four means, or by margins that add up, and tests that are
+// checked at the margins of any question: then they are 1 and undecided.
 func TestEffectHasAPValue(t *testing.T) {
 	const rows, share = 60_000, 0.1
 	se := math.Sqrt(share * (1 - share) * 4 / rows)
 	for _, c := range []struct {
-		effect    float64
-		questions int64
-		halfWidth float64 // in standard errors; 0: planned
-		most      float64 // of the p-value
-		verdict   queries.Verdict
-	}{{5.45, 5, 0, 0.3, queries.Undecided}, {5.45, 110, 5.4, 0.05, queries.Yes}, {0, 5, 0, 1, queries.Undecided}, {0, 110, 5.4, 1, queries.Undecided}} {
+		effect      float64
+		questions   int64
+		halfWidth   float64 // in standard errors; 0: planned
+		alternative string
+		most        float64 // of the p-value
+		verdict     queries.Verdict
+	}{{5.45, 5, 0, "two-sided", 0.0501, queries.Yes}, {5.45, 20, 0, "greater", 0.0501, queries.Yes}, {5.45, 110, 0, "two-sided", 0.0501, queries.Yes}, {6.3, 1000, 0, "two-sided", 0.0501, queries.Yes}, {5.45, 110, 5.4, "two-sided", 0.0501, queries.Yes},
+		{5.45, 110, 0, "less", 1, queries.Undecided}, {0, 5, 0, "two-sided", 1, queries.Undecided}, {0, 110, 5.4, "two-sided", 1, queries.Undecided}} {
 		schema, holdout := experiment(t, rows, share, c.effect*se)
 		_, training := experiment(t, rows*7/3, share, c.effect*se)
 		p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: holdout.Units(), Training: training.Units(), Questions: c.questions})
@@ -325,16 +328,90 @@ func TestEffectHasAPValue(t *testing.T) {
 			t.Fatal(err)
 		}
 		l := &Local{Session: Session{Guarantee: p, Noise: Seeded(1)}, Schema: schema, Holdout: holdout, Training: training}
-		half := ""
+		half := fmt.Sprintf(`,"alternative":%q`, c.alternative)
 		if c.halfWidth > 0 {
-			half = fmt.Sprintf(`,"half_width":%v`, c.halfWidth*se)
+			half += fmt.Sprintf(`,"half_width":%v`, c.halfWidth*se)
 		}
 		a, err := l.Ask(context.Background(), []byte(`{"type":"test","test":"two-proportions","of":"late","between":["g == 'a'"]`+half+`}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if *a.PValue > c.most || c.effect == 0 && *a.PValue < 1 || a.Verdict != c.verdict || a.Cost != (Cost{Questions: 1}) {
+		if *a.PValue > c.most || c.most == 1 && *a.PValue < 1 || a.Verdict != c.verdict || a.Cost != (Cost{Questions: 1}) {
 			t.Errorf("%+v: p = %v, %s, %+v", c, *a.PValue, a.Verdict, a.Cost)
 		}
 	}
+}
+
+// TestTestsAreTold: over samples with an effect of 6.8 standard errors a test of 110 finds most, where the same difference says nothing of it; one that is not found is as narrow as the difference, but for both margins of
+// its groups together, and costs no token. Tests in which the training part sees no effect are the difference, byte for byte: nothing is spent where nothing can be told. It would notice a test at the planned margins alone, a narrower one for every
+// test, and a token for a wide pass.
+func TestTestsAreTold(t *testing.T) {
+	const rows, share, runs = 6000, 0.3, 12
+	se := math.Sqrt(share * (1 - share) * 4 / rows)
+	found, plain, rough := 0, 0, 0
+	for run := range uint64(runs) {
+		for _, effect := range []float64{6.8 * se, 0} {
+			late := map[string]float64{"a": share + effect, "b": share}
+			schema, holdout := sampled(t, 2*run, rows, late)
+			_, training := sampled(t, 2*run+1, rows*7/3, late)
+			p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: holdout.Units(), Training: training.Units(), Questions: 110})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ask := func(body string) Answer {
+				l := &Local{Session: Session{Guarantee: p, Noise: Seeded(1)}, Schema: schema, Holdout: holdout, Training: training}
+				a, err := l.Ask(context.Background(), []byte(body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return a
+			}
+			a, d := ask(`{"type":"test","test":"two-proportions","of":"late","between":["g == 'a'"]}`), ask(`{"type":"difference","of":"late","between":["g == 'a'"]}`)
+			wide := (*a.Interval.High - *a.Interval.Low) / (*d.Interval.High - *d.Interval.Low)
+			switch {
+			case a.Cost.Tokens != d.Cost.Tokens || *a.Value != *d.Value:
+				t.Errorf("run %d: the test is %s, the difference %s", run, text(a), text(d))
+			case effect == 0 && (*a.Interval.Low != *d.Interval.Low || *a.Interval.High != *d.Interval.High || a.Outcome != d.Outcome || a.Verdict == queries.Yes):
+				t.Errorf("run %d: without an effect the test is %s, the difference %s", run, text(a), text(d))
+			case a.Outcome == thresholdout.Rough && d.Outcome == thresholdout.Close:
+				rough++
+				if wide > 1.01 {
+					t.Errorf("run %d: a wide pass is %v times as wide as the difference", run, wide)
+				}
+			}
+			if effect > 0 && a.Verdict == queries.Yes {
+				found++
+			}
+			if effect > 0 && *d.Interval.Low > 0 {
+				plain++
+			}
+		}
+	}
+	t.Logf("%d of %d found, %d by the difference, %d wide passes", found, runs, plain, rough)
+	if found < runs*6/10 || plain > runs/3 || rough == 0 {
+		t.Errorf("%d of %d found, %d by the difference, %d wide passes", found, runs, plain, rough)
+	}
+}
+
+// sampled is a drawn A/B test of so many rows: of a row of group a, or b, late is as probable as said.
+func sampled(t testing.TB, seed uint64, rows int, probable map[string]float64) (dataset.Schema, *engine.Table) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 31))
+	late := dataset.Column{Field: dataset.Field{Name: "late", Kind: dataset.Bool}, Bools: make([]uint8, rows)}
+	names := make([]string, rows)
+	for i := range rows {
+		names[i] = []string{"a", "b"}[i%2]
+		if r.Float64() < probable[names[i]] {
+			late.Bools[i] = 1
+		}
+	}
+	all, err := dataset.FromColumns(late, dataset.NewText("g", names, func(int) bool { return false }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := engine.NewTable(all, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.Schema(), source
 }

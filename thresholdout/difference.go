@@ -44,10 +44,11 @@ func (d DifferenceSums) Plan(by Planning) (Check, error) {
 	if by.Guess != nil && by.Guess.HalfWidth != 0 {
 		return within(differenceCheck{joint}, by)
 	}
-	if c := (differenceCheck{apart}); halfWidth(c.Expected(), by.Level) < halfWidth(differenceCheck{joint}.Expected(), by.Level) {
-		return c, nil
+	c := differenceCheck{joint}
+	if one := (differenceCheck{apart}); halfWidth(one.Expected(), by.Level) < halfWidth(c.Expected(), by.Level) {
+		c = one
 	}
-	return differenceCheck{joint}, nil
+	return told(c, differenceCheck{joint}, by), nil
 }
 
 // guesses are those of both groups, in steps: the training part's means, and where the analyst names a difference the likeliest means that have it.
@@ -99,6 +100,20 @@ func (c differenceCheck) Expected() Finding {
 func (c differenceCheck) narrowed(halfWidth, level float64) (Check, bool) {
 	at, ok := c.WithHalfWidth(2*halfWidth, level) // the value is half the difference
 	return differenceCheck{at}, ok
+}
+
+// planned implements [testedCheck]: both groups' together.
+func (c differenceCheck) planned() int64 { return c.Both[0].Away }
+
+// tested implements [testedCheck].
+func (c differenceCheck) tested(away int64) Check {
+	twice := func(g *moments.Check) { g.Ranks = []moments.Rank{g.Ranks[0], g.Ranks[0]} }
+	twice(&c.First)
+	twice(&c.Second)
+	narrow := c.Both[0]
+	narrow.Away = away
+	c.Both = []moments.BothRank{narrow, c.Both[0]}
+	return c
 }
 
 // exact implements [widthCheck].

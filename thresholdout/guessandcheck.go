@@ -12,6 +12,7 @@ import (
 type Guess struct {
 	Value     *float64 // nil is the training part's
 	HalfWidth float64  // to be checked at; 0 is the planned widths
+	Null      *float64 // the null hypothesis, of a test: what the answer is to be told from, if it can; nil is none
 }
 
 // WidthError refuses a half-width at which no guess can pass: the tolerance for adaptive questions alone is wider. It

@@ -79,7 +79,31 @@ func (j JointSums) Plan(by Planning) (Check, error) {
 	if err := c.Valid(); err != nil {
 		return nil, err
 	}
-	return j.within(c, by)
+	at, err := j.within(c, by)
+	if err != nil {
+		return nil, err
+	}
+	return told(at, jointForm{c, j.main()}, by), nil
+}
+
+// jointForm is a joint check of which the main mean is known: the one whose margin is narrowed.
+type jointForm struct {
+	jointCheck
+	main int
+}
+
+// planned implements [testedCheck].
+func (f jointForm) planned() int64 { return f.Checks[f.main].Ranks[0].Away }
+
+// tested implements [testedCheck].
+func (f jointForm) tested(away int64) Check {
+	c := f.jointCheck
+	c.Checks = slices.Clone(f.Checks)
+	for i, one := range f.Checks {
+		c.Checks[i].Ranks = []moments.Rank{one.Ranks[0], one.Ranks[0]}
+	}
+	c.Checks[f.main].Ranks[0].Away = away
+	return c
 }
 
 // main is the mean that has most of the probability of error.

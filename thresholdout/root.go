@@ -59,7 +59,7 @@ func (r RootSums) Plan(by Planning) (Check, error) {
 			c = silent
 		}
 	}
-	return within(rootCheck{c}, by)
+	return withinOrTold(rootCheck{c}, by)
 }
 
 // mean is the mean over the units with B = 1 in steps of the grid, rounded half up; one half where there are none.
@@ -100,6 +100,17 @@ type rootCheck struct{ moments.Check }
 func (c rootCheck) narrowed(halfWidth, level float64) (Check, bool) {
 	at, ok := c.WithHalfWidth(halfWidth, level)
 	return rootCheck{at}, ok
+}
+
+// planned implements [testedCheck].
+func (c rootCheck) planned() int64 { return c.Ranks[0].Away }
+
+// tested implements [testedCheck].
+func (c rootCheck) tested(away int64) Check {
+	narrow := c.Ranks[0]
+	narrow.Away = away
+	c.Ranks = []moments.Rank{narrow, c.Ranks[0]}
+	return c
 }
 
 // exact implements [widthCheck].
@@ -192,5 +203,5 @@ func (m Mean) Plan(by Planning) (Check, error) {
 		return nil, err
 	}
 	c.Binary = false // it need not be: the exact tail is for what is 0/1 by its form
-	return within(rootCheck{c}, by)
+	return withinOrTold(rootCheck{c}, by)
 }

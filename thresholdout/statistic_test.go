@@ -21,6 +21,7 @@ type drawnStatistic struct {
 
 	step       float64 // a guess is taken for the nearest of numbers that are so far apart; 0: of the grid's
 	marginless bool    // an answer has no margin of its own
+	neverTold  bool    // a null hypothesis makes no difference, with so few units; TestTestsAreTold has differences
 	neverWide  bool    // with so few units; TestOutcomesAreAnswers has wide passes
 }
 
@@ -63,7 +64,7 @@ var drawnStatistics = []drawnStatistic{
 			return RootSums{All: int64(len(units)), Sums: moments.Of(values), Partial: true}
 		}
 		return DifferenceSums{in(1), in(2)}
-	}, 0, false, false},
+	}, 0, false, true, false},
 	{"weighted", func(t *rapid.T, name string, units int64) (all []unit) {
 		low, high := rapid.Int64Range(0, grid).Draw(t, name+" low"), rapid.Int64Range(0, grid).Draw(t, name+" high")
 		share := rapid.Int64Range(0, 100).Draw(t, name+" share")
@@ -79,7 +80,7 @@ var drawnStatistics = []drawnStatistic{
 			w.Add(u.a, u.b)
 		}
 		return w
-	}, 0, false, false},
+	}, 0, false, true, false},
 	{"area", drawnPlaces, func(units []unit) Statistic {
 		const bins = 5
 		var with, without [bins]int64
@@ -96,7 +97,7 @@ var drawnStatistics = []drawnStatistic{
 			panic(err)
 		}
 		return PairSums{All: int64(len(units)), Sums: s, Monotone: true}
-	}, 0, false, false},
+	}, 0, false, true, false},
 	{"quantile", drawnPlaces, func(units []unit) Statistic {
 		q := QuantileSums{All: int64(len(units)), P: 0.4, Exact: true, Units: int64(len(units)) * grid}
 		for rung := range int64(drawnRungs + 1) {
@@ -113,7 +114,7 @@ var drawnStatistics = []drawnStatistic{
 			q.Below, q.Upto = append(q.Below, below), append(q.Upto, upto)
 		}
 		return q
-	}, 1.0 / drawnRungs, true, true},
+	}, 1.0 / drawnRungs, true, true, true},
 	{"joint", drawnPlaces, func(units []unit) Statistic {
 		var first, second []int64
 		for _, u := range units {
@@ -124,7 +125,7 @@ var drawnStatistics = []drawnStatistic{
 			clip := func(x float64) float64 { return min(max(x, 0), 1) }
 			return Known{clip(m[1].Value - m[0].Value), clip(m[1].Low - m[0].High), clip(m[1].High - m[0].Low)}
 		}}
-	}, 0, true, false},
+	}, 0, true, false, false},
 }
 
 // drawnRungs are the steps of a drawn quantile.
@@ -142,7 +143,7 @@ func drawnPlaces(t *rapid.T, name string, units int64) (all []unit) {
 // TestStatisticLaws: of every kind of question that is checked as one, whether it is refused depends on no holdout row. The answer is a function of its outcome: holdouts
 // with other sums and the same outcome get the same answer and the same next state. The interval is the finding's at the level of the state, and has the holdout's own value in it; a guess that passes at the
 // narrowest margin has the interval that was expected, and one that was asked for is kept. One question is spent, a failure spends a token, and what it says is paid for. It would notice an interval
-// that looks at the holdout's own sums, a guess or a half-width that is not the analyst's, the narrow interval printed for a wide pass, and an outcome that later levels do not pay for.
+// that looks at the holdout's own sums, a guess or a half-width that is not the analyst's, a narrower margin by which no null hypothesis is told, the narrow interval printed for a wide pass, and an outcome that later levels do not pay for.
 func TestStatisticLaws(t *testing.T) {
 	for _, kind := range drawnStatistics {
 		seen := map[string]int{}
@@ -164,7 +165,26 @@ func TestStatisticLaws(t *testing.T) {
 				v := rapid.Float64Range(0, 1).Draw(t, "guess")
 				in.Guess = &Guess{Value: &v, HalfWidth: rapid.SampledFrom([]float64{0, 0, 0.2, 0.4, 0.8}).Draw(t, "half width")}
 			}
+			var planned *Interval // as if nothing were tested
+			if in.Guess == nil || in.Guess.HalfWidth == 0 {
+				if _, i, err := p.ExpectedStatistic(s, in); err == nil {
+					planned = i
+				}
+			}
+			if rapid.Bool().Draw(t, "tested") {
+				null := rapid.Float64Range(0, 1).Draw(t, "null")
+				if in.Guess == nil {
+					in.Guess = &Guess{}
+				}
+				in.Guess.Null = &null
+			}
 			value, expected, refusal := p.ExpectedStatistic(s, in)
+			if g := in.Guess; g != nil && g.Null != nil && planned != nil && refusal == nil && !reflect.DeepEqual(planned, expected) {
+				seen["told"]++
+				if null := *g.Null; null > planned.High || null < planned.Low || null >= expected.Low && null <= expected.High {
+					t.Fatalf("%v is told by %+v, without it the interval is %+v", null, expected, planned)
+				}
+			}
 			out, next, err := StepStatistic(p, s, in)
 			if refusal != nil {
 				var width *WidthError
@@ -188,7 +208,7 @@ func TestStatisticLaws(t *testing.T) {
 			if h, ok := in.Holdout.Value(); ok && (h < i.Low-1e-8 || h > i.High+1e-8) {
 				t.Fatalf("the holdout's own value %v is not in %+v", h, i)
 			}
-			if g := in.Guess; g != nil && !out.found.Failed() && math.Abs(out.Value-*g.Value) > max(3e-9, kind.step/2+1e-9) && !kind.unreachable(in.Training, *g.Value, out.Value) {
+			if g := in.Guess; g != nil && g.Value != nil && !out.found.Failed() && math.Abs(out.Value-*g.Value) > max(3e-9, kind.step/2+1e-9) && !kind.unreachable(in.Training, *g.Value, out.Value) {
 				t.Fatalf("%v passed as %v", *g.Value, out.Value)
 			}
 			if h, ok := in.Holdout.Value(); ok && !kind.marginless && !out.found.Failed() && math.Abs(h-out.Value) > out.Margin+1e-8 {
@@ -246,8 +266,8 @@ func TestStatisticLaws(t *testing.T) {
 			}
 		}
 		missing := func() []string {
-			return slices.DeleteFunc([]string{"pass", "wide", "failure", "again"}, func(outcome string) bool {
-				return seen[outcome] > 0 || outcome == "wide" && kind.neverWide
+			return slices.DeleteFunc([]string{"pass", "wide", "failure", "again", "told"}, func(outcome string) bool {
+				return seen[outcome] > 0 || kind.neverWide && outcome == "wide" || kind.neverTold && outcome == "told"
 			})
 		}
 		for range 8 { // an outcome is rare in some kinds

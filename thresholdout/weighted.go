@@ -47,7 +47,7 @@ func (w WeightedSums) Plan(by Planning) (Check, error) {
 			return nil, err
 		}
 	}
-	return within(weightedCheck{c}, by)
+	return withinOrTold(weightedCheck{c}, by)
 }
 
 // training is what the part tells of a question with the guess g. Fourth moments are not summed: in their place is what is as large as they can be, given the second
@@ -91,6 +91,17 @@ func (c weightedCheck) Expected() Finding {
 func (c weightedCheck) narrowed(halfWidth, level float64) (Check, bool) {
 	at, ok := c.WithHalfWidth(halfWidth, level)
 	return weightedCheck{at}, ok
+}
+
+// planned implements [testedCheck].
+func (c weightedCheck) planned() int64 { return c.Ranks[0].Away }
+
+// tested implements [testedCheck].
+func (c weightedCheck) tested(away int64) Check {
+	narrow := c.Ranks[0]
+	narrow.Away = away
+	c.Ranks = []moments.WeightedRank{narrow, c.Ranks[0]}
+	return c
 }
 
 // exact implements [widthCheck].
