@@ -186,7 +186,8 @@ type Guarantee struct {
 	Capped float64 `json:"capped,omitempty"`
 
 	// of guess_and_check: how many standard deviations of training mean minus holdout mean the narrowest margin leaves
-	// room for
+	// room for; of thresholdout: how many standard deviations of training minus holdout the narrowest margins leave room
+	// for
 	Deviations float64 `json:"deviations,omitempty"`
 
 	Form string `json:"form,omitempty"` // of thresholdout: gaussian or laplace
@@ -195,13 +196,17 @@ type Guarantee struct {
 	// interval of the board can become
 	HalfWidth float64 `json:"half_width,omitempty"`
 
-	LastExact  bool               `json:"last_exact,omitempty"`  // of gaussian: the last question has no noise
-	Parts      map[string]float64 `json:"parts,omitempty"`       // of thresholdout: what half_width is made of
-	Preset     string             `json:"preset,omitempty"`      // of thresholdout: where one was asked for
-	Published  bool               `json:"published,omitempty"`   // of gaussian: intervals rest on a published bound
-	RoundSigma []float64          `json:"round_sigma,omitempty"` // of gaussian: the noise of each round
-	Rounds     int64              `json:"rounds,omitempty"`      // in how many batches the questions are asked; absent: one by one
-	Scheduled  bool               `json:"scheduled,omitempty"`   // of gaussian: later questions have less noise
+	LastExact bool               `json:"last_exact,omitempty"` // of gaussian: the last question has no noise
+	Parts     map[string]float64 `json:"parts,omitempty"`      // of thresholdout: what half_width is made of
+	Preset    string             `json:"preset,omitempty"`     // of thresholdout: where one was asked for
+	Published bool               `json:"published,omitempty"`  // of gaussian: intervals rest on a published bound
+
+	// of thresholdout: threshold and noise of a comparison follow how much the question varies in the training part
+	Relative bool `json:"relative,omitempty"`
+
+	RoundSigma []float64 `json:"round_sigma,omitempty"` // of gaussian: the noise of each round
+	Rounds     int64     `json:"rounds,omitempty"`      // in how many batches the questions are asked; absent: one by one
+	Scheduled  bool      `json:"scheduled,omitempty"`   // of gaussian: later questions have less noise
 
 	// of gaussian: the standard deviation of the noise; where scheduled, the scale of the schedule; of thresholdout: the
 	// standard deviation of the noise

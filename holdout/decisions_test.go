@@ -70,7 +70,7 @@ func TestDecisions(t *testing.T) {
 			switch {
 			case mechanism == "gaussian":
 				price = want.price
-			case (mechanism == "guess_and_check" || mechanism == "split") && want.root:
+			case want.root:
 				price = 1
 			}
 			if got.Cost.Questions != price || e.Cost.Questions != price {

@@ -394,16 +394,16 @@ func TestVoidIsInTheBooks(t *testing.T) {
 	}
 }
 
-// TestAsManyTokensAsThereAre: the groups of a question are told as far as the tokens last, which may be all that are left. Whatever stands
+// TestAsManyTokensAsThereAre: the shares of a histogram are told as far as the tokens last, which may be all that are left. Whatever stands
 // beside it in a batch, and in which order, is answered or not asked for want of tokens: nothing is read that cannot be answered any more,
 // and nothing is void. It would notice a wave in which a question is read behind one that may take its tokens.
 func TestAsManyTokensAsThereAre(t *testing.T) {
-	groups := func(i int) string {
-		return fmt.Sprintf(`{"type":"groups","of":"x","range":[0,%d],"by":"clinic","values":["clinic 0","clinic 1","clinic 2"]}`, i+2)
+	shares := func(i int) string { // each disagrees with the training part half of the time
+		return fmt.Sprintf(`{"type":"histogram","of":"x","edges":[0,0.%d,0.9]}`, i+100)
 	}
 	next, behind := 0, 0
 	for _, tokens := range []int64{2, 5, 8, 12} {
-		for _, kinds := range []string{"gm", "gg", "mgmm"} {
+		for _, kinds := range []string{"sm", "ss", "msmm"} {
 			s := open(t, t.TempDir())
 			id := create(t, s, Settings{Mechanism: "thresholdout", Questions: 100, Tokens: tokens, Threshold: 1e-6, Sigma: 0.2}, visits(t, 1000, 3)).ID
 			c := count(t, s, id)
@@ -413,7 +413,7 @@ func TestAsManyTokensAsThereAre(t *testing.T) {
 			var batch []string
 			for _, kind := range kinds {
 				next++
-				batch = append(batch, map[rune]string{'g': groups(next), 'm': mean(next)}[kind])
+				batch = append(batch, map[rune]string{'s': shares(next), 'm': mean(next)}[kind])
 			}
 			var explained []Explanation
 			for _, query := range batch {
@@ -437,11 +437,11 @@ func TestAsManyTokensAsThereAre(t *testing.T) {
 					must(t, err)
 					asked, err := h.question(t.Context(), q)
 					must(t, err)
-					summed += int64(len(asked.Plan.Functions))
-					if e := explained[i]; e.Cost.Tokens != int64(len(asked.Plan.Functions)) {
+					summed += int64(len(asked.Plan.Pass(false).Functions))
+					if e := explained[i]; e.Cost.Tokens != int64(asked.Plan.Numbers()) {
 						t.Errorf("%s: explained at %+v", batch[i], e.Cost)
 					}
-					if i > 0 && strings.Contains(kinds[:i], "g") {
+					if i > 0 && strings.Contains(kinds[:i], "s") {
 						behind++
 					}
 				default:
@@ -457,6 +457,6 @@ func TestAsManyTokensAsThereAre(t *testing.T) {
 		}
 	}
 	if behind == 0 {
-		t.Error("nothing was answered behind a question of groups")
+		t.Error("nothing was answered behind a histogram")
 	}
 }

@@ -89,7 +89,7 @@ func (r *releasing) Number(function int) (queries.Part, error) {
 func (r *releasing) step(function int) (thresholdout.Output, thresholdout.State, error) {
 	p := r.sums.Training.compared(r.session.Guarantee)
 	if r.q.Plan.Checked() {
-		in := thresholdout.StatisticInput{Holdout: r.sums.Holdout.Statistics[function], Guess: r.q.guessOf(function, r.sums.Training)}
+		in := thresholdout.StatisticInput{Holdout: r.sums.Holdout.Statistics[function], Guess: r.q.guessOf(function, r.sums.Training), Noise: r.noise(function)}
 		if !r.sums.Training.None() {
 			in.Training = r.sums.Training.Statistics[function]
 		}

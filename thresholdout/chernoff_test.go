@@ -145,13 +145,13 @@ func lgamma(x float64) float64 {
 	return v
 }
 
-// TestForcedRunsByChernoff: an answer of thresholdout lies within what the first version said, and its ends are where n kl is the level of the union and of what failures released, at the best whole m; the farther from
+// TestForcedRunsByChernoff: an answer of thresholdout as it was stored with version 2 lies within what the first version said, and its ends are where n kl is the level of the union and of what failures released, at the best whole m; the farther from
 // one half the narrower. It would notice another level, and a comparison or a release whose noise is forgotten.
 func TestForcedRunsByChernoff(t *testing.T) {
 	p := must(t, Spec{Mechanism: Thresholdout, N: 10_000, Training: 20_000, Questions: 100, Tokens: 10})
-	m := p.own.(*forcedRuns)
-	first := *m
-	first.Version = GuaranteeVersion
+	second := p.own.(*comparedRuns).forcedRuns
+	m, first := &second, second
+	second.Version, first.Version = forcedRunsVersion, GuaranteeVersion
 	rapid.Check(t, func(t *rapid.T) {
 		s := State{Questions: rapid.Int64Range(0, 99).Draw(t, "asked")}
 		s.Tokens = rapid.Int64Range(0, min(9, s.Questions)).Draw(t, "failed")

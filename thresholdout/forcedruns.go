@@ -6,13 +6,18 @@ import (
 
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
 // MethodThresholdout is the name of its method.
 const MethodThresholdout = "thresholdout"
 
-// forcedRunsVersion is the version of the stored form of the Gaussian form. In the first what sampling adds was Hoeffding's, the same for every mean. The Laplace form has version 1.
-const forcedRunsVersion = 2
+// Version of the stored form of the Gaussian form. In the first what sampling adds was Hoeffding's, the same for every mean; in the second it was Chernoff's, and all was released mean by mean. Since the third
+// answers speak of variances (comparedruns.go). The Laplace form has version 1.
+const (
+	forcedRunsVersion   = 2
+	comparedRunsVersion = 3
+)
 
 var thresholdoutKind = Kind{
 	Name:    Thresholdout,
@@ -20,12 +25,12 @@ var thresholdoutKind = Kind{
 	Takes:   []string{ParamTokens, ParamSigma, ParamThreshold, ParamForm, ParamPreset},
 	Assumes: "the training part mostly agrees with the holdout: each question about which it does not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold in any case",
 	Variants: []Variant{
-		{"form=gaussian", (*forcedRuns)(nil)},
+		{"form=gaussian", (*comparedRuns)(nil)},
 		{"form=laplace", (*laplace)(nil)},
 	},
-	Methods: []Method{{Name: MethodThresholdout, Formula: "T + u + sqrt(E/(2n)), E = n/(n-m) ln(6k(B+1)C(j-1,f)/β) + (n/m) I_f at the best m, u of the comparisons' noise",
-		Source: "[proof](proofs/adaptive-hoeffding.md), section 6, for the mechanism of Dwork et al., arXiv 1506.02629"}},
-	Version: forcedRunsVersion,
+	Methods: []Method{{Name: MethodThresholdout, Formula: "T + u + sqrt(E/(2n)), E = n/(n-m) L + (n/m) I_f at the best m, L = ln(6k/β) − ln Polya(j,f,w) + …, u of the comparisons' noise; of a question that varies less, T and u are smaller, and the rest follows its variance",
+		Source: "proofs [1](proofs/adaptive-hoeffding.md), section 6, [2](proofs/two-moments.md), section 13, for the mechanism of Dwork et al., arXiv 1506.02629"}},
+	Version: comparedRunsVersion,
 	Oldest:  GuaranteeVersion,
 	Plan:    planThresholdout,
 	Read:    readThresholdout,
@@ -98,7 +103,8 @@ func planThresholdout(s Spec) (Mechanism, error) {
 		m.Version = GuaranteeVersion
 		return planLaplace(m.Head, m.Comparison), nil
 	}
-	return m, nil
+	m.Version = comparedRunsVersion
+	return &comparedRuns{forcedRuns: *m, Relative: s.Threshold == 0 && s.Sigma == 0 && s.Preset == "", Deviations: moments.Deviations(m.Questions)}, nil
 }
 
 // readThresholdout reads either form.
@@ -109,6 +115,11 @@ func readThresholdout(text []byte) (Mechanism, error) {
 			return nil, errHead
 		}
 		return ReadAs[laplace](text)
+	}
+	if err == nil && m.Common().Version >= comparedRunsVersion {
+		if m, err = ReadAs[comparedRuns](text); err == nil {
+			err = m.(*comparedRuns).check()
+		}
 	}
 	return m, err
 }

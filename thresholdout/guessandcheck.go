@@ -156,7 +156,7 @@ func (m *guessAndCheck) ReleaseStatistic(s State, in StatisticInput) (Output, Me
 
 // Release implements [Mechanism]: a mean is a statistic of which nothing else is known.
 func (m *guessAndCheck) Release(s State, in Input, _ Noise) (Output, Memory, error) {
-	return m.ReleaseStatistic(s, StatisticInput{in.Training, in.Holdout, in.Guess})
+	return m.ReleaseStatistic(s, StatisticInput{Training: in.Training, Holdout: in.Holdout, Guess: in.Guess})
 }
 
 // Expected implements [Guesses].

@@ -21,9 +21,11 @@ func atLevel(t *testing.T, p Guarantee, level float64) (q Guarantee, exact bool)
 		}
 		spec.Sigma = m.Sigma
 		return changed(must(t, spec), func(q *gaussian) { q.Blocks, q.Subsamples = m.Blocks, m.Subsamples }), true
-	case *forcedRuns, *laplace:
-		c := p.comparison()
-		spec.Form, spec.Threshold, spec.Sigma = c.Form, c.Threshold, c.Sigma
+	case *laplace:
+		spec.Form, spec.Threshold, spec.Sigma = m.Form, m.Threshold, m.Sigma
+	case *comparedRuns:
+		spec.Form, spec.Threshold, spec.Sigma = m.Form, m.Threshold, m.Sigma
+		return changed(must(t, spec), func(q *comparedRuns) { q.Relative = m.Relative }), true
 	}
 	return must(t, spec), true
 }

@@ -12,7 +12,7 @@ func (g Guarantee) comparison() Comparison {
 	if m, ok := g.own.(*laplace); ok {
 		return m.Comparison
 	}
-	return g.own.(*forcedRuns).Comparison
+	return g.own.(*comparedRuns).Comparison
 }
 
 // changed is a guarantee with other numbers of its mechanism than were planned.

@@ -76,6 +76,7 @@ type Statistics interface {
 type StatisticInput struct {
 	Training, Holdout Statistic // Training is nil without one, where the mechanism compares with nothing
 	Guess             *Guess    // the analyst's own, or nil
+	Noise             Noise     // of mechanisms that draw it
 }
 
 // StepStatistic is Step for a question that is checked as one.

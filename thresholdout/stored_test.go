@@ -115,6 +115,9 @@ func record(t *testing.T) {
 			s.Memory = Board{Shown: 40, Moves: 2, Place: 2}
 		case g.HasTokens():
 			s.Tokens = 1
+			if _, ok := g.own.(*comparedRuns); ok {
+				s.Memory = books{Wide: 1, Paid: 2 << 20, Noisy: 1}
+			}
 		}
 		var r recorded
 		var err error

@@ -78,6 +78,8 @@ type Output struct {
 	count *int64      // of split, of a yes/no mean: how many units say yes
 	found Finding     // of guess_and_check: all that the answer says of the holdout
 	last  *lastAnswer // of a last answer: what it is read from
+
+	compared *compared // of thresholdout, of a mean: how it was compared
 }
 
 // Choice is the outcome of [StepSelect].
