@@ -172,7 +172,7 @@ func TestSlicesAreHandedOutOnce(t *testing.T) {
 	// Five are left: what does not fit is passed over, and what comes behind it gets the next slice.
 	other := `{"type":"test","test":"goodness-of-fit","cells":["x < 0.2","x < 0.7"],"expected":[0.2,0.5]}`
 	third := `{"type":"test","test":"goodness-of-fit","cells":["x < 0.3","x < 0.7"],"expected":[0.3,0.4]}`
-	last, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(8), other, third, mean(9), mean(10)), true, "")
+	last, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(8), other, third, mean(9), mean(10)), true, "", MaxQuestions(12))
 	if err != nil {
 		t.Fatal(err)
 	}

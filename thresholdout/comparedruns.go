@@ -52,16 +52,24 @@ func (m *comparedRuns) check() error {
 	return nil
 }
 
-// union is the level that pays for the strings of outcomes: a third of the probability of error, the others being the noises'.
+// urn is the account of the strings of outcomes: a third of the probability of error, the others being the noises'.
+func (m *comparedRuns) urn() moments.Urn {
+	return moments.Urn{Questions: m.Questions, Beta: m.Beta() / 3}
+}
+
+// union is the level that pays for the strings.
 func (m *comparedRuns) union(s State) float64 {
 	b := booksOf(s)
-	return moments.Urn{Questions: m.Questions, Beta: m.Beta() / 3}.Level(s.Questions, s.Tokens, b.Wide, b.Paid)
+	return m.urn().Level(s.Questions, s.Tokens, b.Wide, b.Paid)
 }
 
 // level is E of the next question: the union's, after what noisy means released.
-func (m *comparedRuns) level(s State) float64 {
+func (m *comparedRuns) level(s State) float64 { return m.after(m.union(s), booksOf(s).Noisy) }
+
+// after is a level after so many means were released with noise.
+func (m *comparedRuns) after(union float64, noisy int64) float64 {
 	n := float64(m.N)
-	return bounds.AdaptiveLevel(n, m.union(s), float64(booksOf(s).Noisy)*bounds.Information(n, 0.25, m.Sigma))
+	return bounds.AdaptiveLevel(n, union, float64(noisy)*bounds.Information(n, 0.25, m.Sigma))
 }
 
 // compared is what an answer says of a mean that was compared with noise.
@@ -84,7 +92,12 @@ func meanOf(s Statistic) (Mean, bool) {
 
 // plan is how the next question is checked, and of a mean at which scale it is compared: threshold and noise are those of three standard deviations of training minus holdout.
 func (m *comparedRuns) plan(s State, training Statistic) (Check, compared, error) {
-	c, err := training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: m.level(s)})
+	return m.planAt(m.level(s), training)
+}
+
+// planAt is plan at a level.
+func (m *comparedRuns) planAt(level float64, training Statistic) (Check, compared, error) {
+	c, err := training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: level})
 	if err != nil {
 		return nil, compared{}, err
 	}

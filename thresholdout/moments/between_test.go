@@ -10,10 +10,14 @@ import (
 // together, at laws that the interval fears. It finds violations where the variance is taken to be steady always, and where one of the two chains has all of e^-E at nine tenths of the level.
 func TestExactBetween(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 23))
-	honest := func(c Check, h float64, steady bool, level float64) (float64, float64) { return c.Between(h, h, steady, level) }
+	honest := func(c Check, h float64, steady bool, level float64) (float64, float64) {
+		return c.Between(h, h, steady, level)
+	}
 	type reader func(c Check, h float64, steady bool, level float64) (float64, float64)
 	faults := map[string]reader{
-		"always steady": func(c Check, h float64, _ bool, level float64) (float64, float64) { return c.Between(h, h, true, level) },
+		"always steady": func(c Check, h float64, _ bool, level float64) (float64, float64) {
+			return c.Between(h, h, true, level)
+		},
 		"nine tenths of the level": func(c Check, h float64, steady bool, level float64) (float64, float64) {
 			return c.Between(h, h, steady, 0.9*level-passLevel)
 		},

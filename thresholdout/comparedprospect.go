@@ -1,0 +1,103 @@
+package thresholdout
+
+import (
+	"math"
+)
+
+// told is a mean at a value, where the training part's sums are not at hand.
+func (in ProspectInput) told(units int64) Statistic {
+	if in.Training != nil {
+		return in.Training
+	}
+	return Mean{N: units, Sum: int64(in.Value * float64(units) * float64(grid))}
+}
+
+// Prospects implements [Foresees]. An answer that agrees may say that its values vary more than was planned, and is the wider then.
+func (m *comparedRuns) Prospects(s State, in ProspectInput) (all []Prospect, err error) {
+	level, training := m.level(s), in.told(m.Training)
+	c, own, err := m.plan(s, training)
+	if err != nil {
+		return nil, err
+	}
+	mean, ok := meanOf(training)
+	if !ok {
+		return m.checkedProspects(s, c, level), nil
+	}
+	half := func(o Output) (*Interval, float64) {
+		i := m.comparedInterval(s, o)
+		return i, max(i.High-o.Value, o.Value-i.Low)
+	}
+	agrees := Output{Value: mean.value(0), Source: FromTraining, compared: &own}
+	differs := agrees
+	differs.Source = FromHoldout
+	unsteady := own
+	unsteady.steady = false
+	wide := agrees
+	wide.compared = &unsteady
+	narrow, width := half(agrees)
+	_, widest := half(wide)
+	released, _ := half(differs)
+	after := booksOf(s)
+	after.Noisy++
+	after.Paid += own.check.PriceOfSteady()
+	return []Prospect{
+		{Outcome: Agrees, Value: agrees.Value, Interval: narrow, Widest: max(width, widest)},
+		{Outcome: Differs, Tokens: 1, Value: differs.Value, Interval: released, Widest: m.runs().ReleaseNoise() + m.widestSampling(level), memory: after},
+	}, nil
+}
+
+// widestSampling is more than what sampling adds to any mean's interval at a level: Hoeffding's deviation at the share of those that vary much.
+func (m *comparedRuns) widestSampling(level float64) float64 {
+	n := float64(m.N)
+	return math.Sqrt((level+math.Log(10))/(2*n)) + 2/n + 4*gridError
+}
+
+// checkedProspects are those of what is more than a mean.
+func (m *comparedRuns) checkedProspects(s State, c Check, level float64) (all []Prospect) {
+	add := func(f Finding, widest float64) {
+		p := Prospect{Outcome: Output{found: f}.Outcome(), Value: f.Value(), Widest: widest, Exact: !f.Failed()}
+		if math.IsNaN(p.Widest) { // the answer is undefined
+			p.Widest = math.Inf(1)
+		}
+		p.Interval, _ = f.Interval(level)
+		after := booksOf(s)
+		switch {
+		case f.Failed():
+			p.Tokens = 1
+			after.Paid += c.Price()
+		case f.Wide():
+			after.Wide++
+		}
+		p.memory = after
+		all = append(all, p)
+	}
+	for _, f := range c.Passes() {
+		add(f, halfWidth(f, level))
+	}
+	add(c.Failure(), c.Widest(level))
+	return all
+}
+
+// WidestAfter implements [Mixes]. Each answer adds to the level at most what its rarest outcome does, with the counts of now, which are only larger later, and one more mean that was released with noise.
+func (m *comparedRuns) WidestAfter(s State, in ProspectInput, ahead Ahead) (float64, Ahead, error) {
+	books := booksOf(s)
+	level := m.after(m.union(s)+ahead.Nats, books.Noisy+min(ahead.Answers, m.Tokens-s.Tokens))
+	training := in.told(m.Training)
+	c, own, err := m.planAt(level, training)
+	if err != nil {
+		return 0, ahead, err
+	}
+	widest, price := 0.0, c.Price()
+	if _, ok := meanOf(training); ok {
+		price = own.check.PriceOfSteady()
+		widest = max(own.scale*(m.Threshold+m.runs().ComparisonNoise()), m.runs().ReleaseNoise()) + m.widestSampling(level)
+	} else {
+		widest = c.Widest(level)
+		for _, f := range c.Passes() {
+			widest = max(widest, halfWidth(f, level+planSlack))
+		}
+	}
+	ahead.Nats += m.urn().Rarest(s.Questions, s.Tokens, books.Wide, ahead.Answers, price)
+	ahead.Answers++
+	return widest, ahead, nil
+}
