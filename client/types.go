@@ -543,6 +543,10 @@ type PlanRequest struct {
 	Rounds     int64   `json:"rounds,omitempty"`     // in how many requests the questions are asked; default: one question after the other
 	Tokens     int64   `json:"tokens,omitempty"`     // how many guesses may be wrong; each one costs a token
 	Training   int64   `json:"training,omitempty"`   // units of the training part
+
+	// what is to be asked: kinds of questions, each COUNT TYPE [of CATEGORIES] [in LOW..HIGH] [sd DEVIATION] [at MEAN]
+	// [where SHARE]. Then questions may be left out
+	Workload string `json:"workload,omitempty"`
 }
 
 // Plan is a comparison of the methods. It repeats what was asked, with the defaults filled in.
@@ -562,6 +566,10 @@ type Plan struct {
 	Rounds    int64    `json:"rounds,omitempty"`
 	Tokens    int64    `json:"tokens,omitempty"`
 	Training  int64    `json:"training,omitempty"`
+
+	// what the workload costs under each mechanism, and how wide its intervals are in its own units; methods are then
+	// about as many questions as the recommended plan has
+	Workload *Workload `json:"workload,omitempty"`
 }
 
 // MethodPlan is what one method promises.
@@ -579,6 +587,55 @@ type MethodPlan struct {
 	Mechanism       string             `json:"mechanism,omitempty"`        // what a holdout is created with to get this; absent for what is a formula alone
 	QuestionsWithin *int64             `json:"questions_within,omitempty"` // the largest number of questions that it answers within the half-width asked for
 	Rounds          int64              `json:"rounds,omitempty"`           // in how many requests the questions are asked; absent: one by one
+}
+
+// Workload is what a list of questions costs under each mechanism, and how wide its intervals are in its own units.
+type Workload struct {
+	Items []WorkloadItem `json:"items"` // the kinds of questions, as they were read
+	Plans []WorkloadPlan `json:"plans"` // what each mechanism has for them
+
+	// the plan with the narrowest intervals, on the geometric mean, among those that can answer everything and take
+	// questions one after the other (or in the rounds asked for); empty where there is none
+	Recommended string `json:"recommended"`
+
+	Notes []string `json:"notes"` // sentences for a person
+}
+
+// WorkloadItem is one kind of question of a workload.
+type WorkloadItem struct {
+	Count   int64  `json:"count"`
+	Of      string `json:"of"`      // the type with what it is about
+	Assumes string `json:"assumes"` // what the planned half-width takes the training part to say
+}
+
+// WorkloadPlan is what one mechanism has for a workload.
+type WorkloadPlan struct {
+	Name      string `json:"name"` // the mechanism, with rounds where they are one of its settings
+	Mechanism string `json:"mechanism"`
+	Questions int64  `json:"questions"` // create the holdout with so many: what the workload costs, or more if more were asked for
+
+	// that the guarantee has, for wrong guesses or broken promises; 0 where the mechanism has none
+	Tokens int64 `json:"tokens"`
+
+	Items   []WorkloadPrice `json:"items"`             // of each kind of question, in the order of items
+	Assumes string          `json:"assumes,omitempty"` // what the mechanism needs beside independent units
+	Refused string          `json:"refused,omitempty"` // why the mechanism cannot have the workload
+	Rounds  int64           `json:"rounds,omitempty"`  // create the holdout with so many; absent: one by one
+}
+
+// WorkloadPrice is what one mechanism has for one kind of question.
+type WorkloadPrice struct {
+	Questions int64 `json:"questions"` // that each of them costs
+
+	// the planned half-width, in the question's own units: of the last one, of the likeliest outcome; of items the
+	// widest; null where there is none
+	HalfWidth *float64 `json:"half_width"`
+
+	// the widest half-width of such an answer, whatever its outcome, while no token is spent; null where nothing is
+	// known
+	WidestHalfWidth *float64 `json:"widest_half_width"`
+
+	Refused string `json:"refused,omitempty"` // why the mechanism does not answer it
 }
 
 // Key is what is known of an API key, and its secret, which is shown this once.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdoutd/holdoutd/internal/figure"
+	"github.com/holdoutd/holdoutd/session/workload"
 	"github.com/holdoutd/holdoutd/thresholdout"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 	"github.com/holdoutd/holdoutd/thresholdout/compare"
@@ -21,6 +22,7 @@ import (
 func planCommand() *cobra.Command {
 	var request compare.Request
 	var asJSON, asTable bool
+	var asked string
 	var plots []string
 	cmd := &cobra.Command{
 		Use:   "plan",
@@ -29,11 +31,15 @@ func planCommand() *cobra.Command {
 units, when all intervals are to hold together with the given confidence. Half-widths are for row functions with
 values in [0,1]; one with another range scales them by its width.
 
+With --workload it says what a list of questions costs under each mechanism, and how wide its intervals are in their own
+units: each kind of question is COUNT TYPE [of CATEGORIES] [in LOW..HIGH] [sd DEVIATION] [at MEAN] [where SHARE].
+
 With --half-width it also says how many questions each method answers within it. --plot draws half-width against number
 of questions into an .svg or .png file, and may be given twice. --table prints a page in Markdown about all methods.`,
 		Example: `  holdoutd plan --n 100000 --questions 1000
   holdoutd plan --n 20000 --half-width 0.1 --rounds 5 --plot half-width.svg
-  holdoutd plan --n 30000 --training 70000 --questions 1000 --tokens 20 --json`,
+  holdoutd plan --n 30000 --training 70000 --questions 1000 --tokens 20 --json
+  holdoutd plan --n 30000 --training 70000 --workload "60 accuracy, 60 auc, 10 groups of 12 in -60..180 sd 39"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asTable {
@@ -42,8 +48,16 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 			if request.N == 0 {
 				return misuse("name the number of units in the holdout: --n 10000")
 			}
-			if request.Questions == 0 && request.HalfWidth == 0 {
-				return misuse("name the number of questions (--questions 1000), or the half-width that answers are to have (--half-width 0.02)")
+			if request.Questions == 0 && request.HalfWidth == 0 && asked == "" {
+				return misuse("name the number of questions (--questions 1000), the half-width that answers are to have (--half-width 0.02), or what is to be asked (--workload '60 accuracy, 60 auc')")
+			}
+			var estimate *workload.Estimate
+			if asked != "" {
+				e, questions, err := workload.For(cmd.Context(), request, asked)
+				if err != nil {
+					return plainRequest(err)
+				}
+				estimate, request.Questions = &e, questions
 			}
 			for _, file := range plots {
 				if figure.CheckFile(file) != nil {
@@ -62,7 +76,16 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 			if asJSON {
 				encoder := json.NewEncoder(cmd.OutOrStdout())
 				encoder.SetIndent("", "  ")
-				return encoder.Encode(report)
+				if estimate == nil {
+					return encoder.Encode(report)
+				}
+				return encoder.Encode(struct {
+					compare.Report
+					Workload *workload.Estimate `json:"workload"`
+				}{report, estimate})
+			}
+			if estimate != nil {
+				return printWorkload(cmd.OutOrStdout(), request, *estimate)
 			}
 			return printPlan(cmd.OutOrStdout(), report)
 		},
@@ -76,6 +99,7 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 	f.Int64Var(&request.Training, "training", 0, "units in the training part, for mechanisms that compare with it")
 	f.Int64Var(&request.Tokens, "tokens", 0, fmt.Sprintf("how many guesses may be wrong; each one costs a token (default %d)", thresholdout.DefaultTokens))
 	f.BoolVar(&request.Published, "published", false, "only bounds of the literature")
+	f.StringVar(&asked, "workload", "", "what is to be asked, such as '60 accuracy, 60 auc, 10 groups of 12 in -60..180 sd 39'; prints what it costs under each mechanism")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	f.BoolVar(&asTable, "table", false, "print the page docs/BOUNDS.md: all methods at usual sizes, and what they are")
 	f.StringArrayVar(&plots, "plot", nil, "draw into this .svg or .png file")
@@ -95,6 +119,10 @@ func plainRequest(err error) error {
 	var wrong *compare.RequestError
 	if errors.As(err, &wrong) {
 		return misuse("--%s: %s", strings.ReplaceAll(wrong.Field, "_", "-"), wrong.Detail)
+	}
+	var misread *workload.RequestError
+	if errors.As(err, &misread) {
+		return misuse("--%s: %s", misread.Field, misread.Detail)
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdoutd/holdoutd/session/workload"
 	"github.com/holdoutd/holdoutd/thresholdout/compare"
 )
 
@@ -66,6 +67,23 @@ func TestPlanPrints(t *testing.T) {
 	}
 }
 
+func TestPlanOfAWorkload(t *testing.T) {
+	text, err := runPlan("--n", "20000", "--training", "40000", "--workload", "6 accuracy, 2 groups of 3")
+	for _, part := range []string{"* guess_and_check: questions=16 tokens=16", "gaussian, rounds=1: questions=14", "groups of 3 in 0..1", "create the holdout with mechanism=guess_and_check&questions=16", "max_questions=5"} {
+		if err != nil || !strings.Contains(text, part) {
+			t.Errorf("no %q in %v %s", part, err, text)
+		}
+	}
+	text, err = runPlan("--n", "20000", "--training", "40000", "--workload", "6 accuracy, 2 groups of 3", "--json")
+	var report struct {
+		compare.Report
+		Workload workload.Estimate
+	}
+	if err != nil || json.Unmarshal([]byte(text), &report) != nil || report.Questions != 16 || len(report.Workload.Plans) < 4 || report.Workload.Items[1].Count != 2 {
+		t.Errorf("%v, %s", err, text)
+	}
+}
+
 func TestPlanFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -76,6 +94,8 @@ func TestPlanFlags(t *testing.T) {
 		{[]string{"--n", "100", "--questions", "10", "--plot", "p.pdf"}, "neither an .svg nor a .png"},
 		{[]string{"--n", "100", "--questions", "10", "--half-width", "1"}, "--half-width: "},
 		{[]string{"--n", "1", "--questions", "10"}, "--n: "},
+		{[]string{"--n", "1", "--workload", "auc"}, "--n: "},
+		{[]string{"--n", "100", "--workload", "5 acuracy"}, "--workload: "},
 	} {
 		if _, err := runPlan(c.args...); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%q: %v", c.args, err)

@@ -46,6 +46,14 @@ var components = map[string]string{
 	"Watched":       "an expression of a query whose values may count as others than a reader takes them for, with the shares of the training part",
 	"Warning":       "something that the owner should know",
 
+	"Workload": "what a list of questions costs under each mechanism, and how wide its intervals are in its own units",
+
+	"WorkloadItem": "one kind of question of a workload",
+
+	"WorkloadPlan": "what one mechanism has for a workload",
+
+	"WorkloadPrice": "what one mechanism has for one kind of question",
+
 	"ForeseenOutcome": "one way in which an answer can come out, with its price and how wide its interval then is",
 }
 

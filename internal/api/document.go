@@ -55,7 +55,7 @@ func (a *API) config() huma.Config {
 }
 
 // published are the names that the document has for types whose own name says too little outside of their package.
-var published = map[string]string{"Amounts": "Cost", "Report": "Plan", "ColumnCard": "Column", "Item": "AnswerItem", "Released": "AnswerPart"}
+var published = map[string]string{"Amounts": "Cost", "Report": "Plan", "PlanReport": "Plan", "Estimate": "Workload", "Kind": "WorkloadItem", "Way": "WorkloadPlan", "Price": "WorkloadPrice", "ColumnCard": "Column", "Item": "AnswerItem", "Released": "AnswerPart"}
 
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/session/workload"
 	"github.com/holdoutd/holdoutd/thresholdout"
 	"github.com/holdoutd/holdoutd/thresholdout/compare"
 )
@@ -23,9 +24,16 @@ type PlanRequest struct {
 	Training   int64   `json:"training,omitempty" doc:"units of the training part"`
 	Tokens     int64   `json:"tokens,omitempty" doc:"how many guesses may be wrong; each one costs a token"`
 	Published  bool    `json:"published,omitempty" doc:"only bounds of the literature"`
+	Workload   string  `json:"workload,omitempty" example:"60 accuracy, 60 auc, 10 groups of 12 in -60..180 sd 39" doc:"what is to be asked: kinds of questions, each COUNT TYPE [of CATEGORIES] [in LOW..HIGH] [sd DEVIATION] [at MEAN] [where SHARE]. Then questions may be left out"`
 }
 
-type planReply struct{ Body compare.Report }
+// PlanReport is the comparison of the methods and, where a workload was named, what it costs.
+type PlanReport struct {
+	compare.Report
+	Workload *workload.Estimate `json:"workload,omitempty" doc:"what the workload costs under each mechanism, and how wide its intervals are in its own units; methods are then about as many questions as the recommended plan has"`
+}
+
+type planReply struct{ Body PlanReport }
 
 func (a *API) registerPlans() {
 	typed(a, huma.Operation{
@@ -38,17 +46,35 @@ func (a *API) registerPlans() {
 		if err != nil {
 			return nil, err
 		}
-		var report compare.Report
+		var report PlanReport
 		err = a.service.InTurn(ctx, caller(ctx), holdout.Work{Steps: planSteps, Bytes: planBytes}, func(ctx context.Context) (err error) {
-			report, err = compare.Plan(ctx, compare.Request(r))
+			report, err = r.plan(ctx)
 			return err
 		})
 		var wrong *compare.RequestError
 		if errors.As(err, &wrong) {
 			return nil, wrongMember("/"+wrong.Field, wrong.Detail)
 		}
+		var misread *workload.RequestError
+		if errors.As(err, &misread) {
+			return nil, wrongMember("/"+misread.Field, misread.Detail)
+		}
 		return &planReply{report}, err
 	})
+}
+
+// plan compares the methods for the questions, or for those of the workload.
+func (r PlanRequest) plan(ctx context.Context) (report PlanReport, err error) {
+	general := compare.Request{N: r.N, Questions: r.Questions, Confidence: r.Confidence, HalfWidth: r.HalfWidth, Rounds: r.Rounds, Training: r.Training, Tokens: r.Tokens, Published: r.Published}
+	if r.Workload != "" {
+		estimate, questions, err := workload.For(ctx, general, r.Workload)
+		if err != nil {
+			return report, err
+		}
+		report.Workload, general.Questions = &estimate, questions
+	}
+	report.Report, err = compare.Plan(ctx, general)
+	return report, err
 }
 
 const (
@@ -59,9 +85,9 @@ const (
 func readPlan(body []byte) (r PlanRequest, err error) {
 	into := map[string]any{
 		"n": &r.N, "questions": &r.Questions, "confidence": &r.Confidence, "half_width": &r.HalfWidth,
-		"rounds": &r.Rounds, "training": &r.Training, "tokens": &r.Tokens, "published": &r.Published,
+		"rounds": &r.Rounds, "training": &r.Training, "tokens": &r.Tokens, "published": &r.Published, "workload": &r.Workload,
 	}
-	members, err := readObject(body, "n", "questions", "confidence", "half_width", "rounds", "training", "tokens", "published")
+	members, err := readObject(body, "n", "questions", "confidence", "half_width", "rounds", "training", "tokens", "published", "workload")
 	if err != nil {
 		return r, err
 	}
@@ -82,6 +108,8 @@ func readPlan(body []byte) (r PlanRequest, err error) {
 			expected = "a whole number"
 		case *bool:
 			expected = "true or false"
+		case *string:
+			expected = "a text, such as \"60 accuracy, 60 auc\""
 		}
 		return r, wrongMember("/"+name, "must be "+expected)
 	}

@@ -84,6 +84,8 @@ func TestProblems(t *testing.T) {
 		{"cursor twice", "GET", path + "/answers?after=1&after=2", "", nil, 422, "invalid", "after"},
 		{"parameter of another operation", "GET", path + "/training?limit=5", "", nil, 422, "invalid", "limit"},
 		{"parameter badly escaped in a list", "GET", path + "/answers?limit=%zz", "", nil, 400, "malformed", "-"},
+		{"plan of a misspelt workload", "POST", "/v1/plans", `{"n":1000,"workload":"60 acuracy"}`, nil, 422, "invalid", "/workload"},
+		{"plan of a workload that is no text", "POST", "/v1/plans", `{"n":1000,"workload":60}`, nil, 422, "invalid", "/workload"},
 		{"plan for no questions", "POST", "/v1/plans", `{"n":1000,"questions":0,"half_width":0.1}`, nil, 422, "invalid", "/questions"},
 		{"key with an empty name", "POST", "/v1/keys", `{"name":"","scope":"admin"}`, nil, 422, "invalid", "name"},
 		{"bad cursor", "GET", path + "/answers?after=x", "", nil, 422, "invalid", "after"},

@@ -75,6 +75,9 @@ type RequestError struct {
 
 func (e *RequestError) Error() string { return "compare: " + e.Field + ": " + e.Detail }
 
+// Check says what is wrong with a request; nil where nothing is. Errors are *[RequestError].
+func (r Request) Check() error { return r.check() }
+
 func (r Request) check() error {
 	wrong := func(field, format string, args ...any) error {
 		return &RequestError{Field: field, Detail: fmt.Sprintf(format, args...)}
