@@ -42,7 +42,7 @@ var DefaultLimits = Limits{
 
 const (
 	// requestShare is the part of Memory that requests hold: half. The rest is for what stays (dictionaries of open tables, the ledger's
-	// pages), for bodies that are being received (BodyShare), and for what the collector has not yet found.
+	// pages, numbers that can be named by their digest: keptShare), for bodies that are being received (BodyShare), and for what the collector has not yet found.
 	requestShare = 2
 	// BodyShare is the part of Memory that bodies of requests may take which are being received: an eighth.
 	BodyShare = 8

@@ -65,6 +65,7 @@ type Service struct {
 
 	quarantine quarantine
 
+	numbers    *keptNumbers // that came with queries
 	references references
 	news       news
 	marks      *marker
@@ -104,6 +105,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s.marks, s.accept, s.lostTables = newMarker(), o.AcceptLostLedger, map[[32]byte]string{}
 	s.closing, s.kept = make(chan struct{}), make(chan struct{})
 	s.accounts = newAccounts()
+	s.numbers = newKeptNumbers(s.limits.Memory / keptShare)
 	s.ending, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

@@ -54,7 +54,11 @@ func heldWork(p *queries.Plan) Work {
 		collect(nodes, f.Value)
 		collect(nodes, f.Where)
 	}
-	return Work{Bytes: functionMemory*int64(len(p.Functions)+len(watched)) + nodeMemory*int64(len(nodes))}
+	bytes := functionMemory*int64(len(p.Functions)+len(watched)) + nodeMemory*int64(len(nodes))
+	for n := range nodes {
+		bytes += 8 * int64(len(n.Values)) // of numbers that are named by their digest no text was counted
+	}
+	return Work{Bytes: bytes}
 }
 
 // collect adds the nodes of a tree that are not counted yet.

@@ -41,6 +41,8 @@ func labelled(f form, doc string) member {
 type violations struct {
 	list  []Violation
 	label func() string // the column that is the holdout's label; "" where there is none
+
+	numbers Numbers // where numbers for each row are kept; nil for nowhere
 }
 
 // defaultLabel is the column that is the holdout's label; "" where there is none.

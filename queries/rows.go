@@ -2,6 +2,7 @@ package queries
 
 import (
 	"crypto/sha256"
+	"encoding/base64"
 	bytesof "encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -33,7 +34,7 @@ func (c *compiler) rowNumbers(name string, r rowNumbers) *rowfn.Node {
 	case c.rows == 0:
 		c.add(at, "numbers for each row are for holdouts that were created with features=public")
 	case r.values == nil:
-		c.add(at, "no question with the numbers of this digest was answered; send the numbers")
+		c.add(at, "the numbers of this digest are not kept (any more), and no question with them was answered; send the numbers")
 	case r.count != c.rows+c.checkRows && c.checkRows > 0:
 		c.add(at, fmt.Sprintf("has %d numbers; it wants one for each of the %d rows that the download of features has, in the order of row_id: %d rows of the holdout, then %d of the check part",
 			r.count, c.rows+c.checkRows, c.rows, c.checkRows))
@@ -46,21 +47,33 @@ func (c *compiler) rowNumbers(name string, r rowNumbers) *rowfn.Node {
 	return nil
 }
 
+// Numbers keeps numbers for each row that came with a query, so that later ones can name them by their digest. Nothing that Kept returns is changed.
+type Numbers interface {
+	Keep(digest string, values []float64)
+	Kept(digest string) []float64 // nil if they are not kept
+}
+
+// KeptNumbers is a place for the numbers that come with queries. Without this option a query that names numbers by their digest can be recognised, and not compiled.
+func KeptNumbers(n Numbers) ParseOption { return func(v *violations) { v.numbers = n } }
+
 // rowNumbersForm reads rowNumbers.
 type rowNumbersForm struct{ into *rowNumbers }
 
 func (f rowNumbersForm) read(v *violations, pointer string, in *value) {
-	if in.kind == objectValue {
+	switch {
+	case in.kind == objectValue && in.member("sha256") != nil:
 		f.readDigest(v, pointer, in)
 		return
-	}
-	if in.kind != listValue || len(in.items) == 0 {
+	case in.kind == objectValue:
+		if values, ok := readPacked(v, pointer, in); ok {
+			f.take(v, values)
+		}
+		return
+	case in.kind != listValue || len(in.items) == 0:
 		v.add(pointer, "must be a list of numbers, one for each row of the holdout in the order of row_id; null where there is none")
 		return
 	}
 	values := make([]float64, len(in.items))
-	h := sha256.New()
-	var word [8]byte
 	for i, item := range in.items {
 		x, ok := item.float()
 		switch {
@@ -70,14 +83,83 @@ func (f rowNumbersForm) read(v *violations, pointer string, in *value) {
 			v.add(fmt.Sprintf("%s/%d", pointer, i), fmt.Sprintf("must be a number within ±%g or null", MaxMagnitude))
 			return
 		}
-		if values[i] = x; x == x {
-			bytesof.LittleEndian.PutUint64(word[:], math.Float64bits(x))
-		} else {
-			bytesof.LittleEndian.PutUint64(word[:], math.Float64bits(math.NaN())) // one null
+		values[i] = x
+	}
+	f.take(v, values)
+}
+
+// take digests numbers, however they were spelled, and keeps them for queries that name them by that.
+func (f rowNumbersForm) take(v *violations, values []float64) {
+	h := sha256.New()
+	var word [8]byte
+	for _, x := range values {
+		if x != x {
+			x = math.NaN() // one null
 		}
+		bytesof.LittleEndian.PutUint64(word[:], math.Float64bits(x))
 		h.Write(word[:])
 	}
 	*f.into = rowNumbers{values: values, digest: hex.EncodeToString(h.Sum(nil)), count: int64(len(values))}
+	if v.numbers != nil {
+		v.numbers.Keep(f.into.digest, values)
+	}
+}
+
+// readPacked reads numbers as the bytes of an array, in base64: {"f32": …} or {"f64": …} of floats, little end first, where NaN is null; {"bits": …, "count": n} of zeros and
+// ones, eight in a byte, the first in its lowest bit.
+func readPacked(v *violations, pointer string, in *value) (values []float64, ok bool) {
+	const says = `must be a list of numbers, {"f32": …} or {"f64": …} with the bytes of an array in base64, {"bits": …, "count": n}, or {"sha256": …, "count": n} of numbers that were sent before`
+	var name, text string
+	for _, m := range in.members {
+		if m.name == "f32" || m.name == "f64" || m.name == "bits" {
+			name = m.name
+			if m.value.kind == textValue {
+				text = m.value.text
+			}
+		}
+	}
+	count := in.member("count")
+	if name == "" || (name == "bits") != (count != nil) || len(in.members) > 1 && count == nil || len(in.members) > 2 {
+		v.add(pointer, says)
+		return nil, false
+	}
+	at := pointer + "/" + name
+	bytes, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(bytes) == 0 {
+		v.add(at, "must be base64, with its padding")
+		return nil, false
+	}
+	if name == "bits" {
+		n, whole := count.float()
+		if !whole || n != math.Floor(n) || n > float64(8*len(bytes)) || n <= float64(8*(len(bytes)-1)) {
+			v.add(pointer+"/count", fmt.Sprintf("must be how many bits there are: from %d to %d in %d bytes", 8*len(bytes)-7, 8*len(bytes), len(bytes)))
+			return nil, false
+		}
+		values = make([]float64, int(n))
+		for i := range values {
+			values[i] = float64(bytes[i/8] >> (i % 8) & 1)
+		}
+		return values, true
+	}
+	size := map[string]int{"f32": 4, "f64": 8}[name]
+	if len(bytes)%size != 0 {
+		v.add(at, fmt.Sprintf("has %d bytes, which are no whole number of %s", len(bytes), name))
+		return nil, false
+	}
+	values = make([]float64, len(bytes)/size)
+	for i := range values {
+		if size == 4 {
+			values[i] = float64(math.Float32frombits(bytesof.LittleEndian.Uint32(bytes[4*i:])))
+		} else {
+			values[i] = math.Float64frombits(bytesof.LittleEndian.Uint64(bytes[8*i:]))
+		}
+		if math.Abs(values[i]) > MaxMagnitude {
+			v.add(at, fmt.Sprintf("number %d must lie within ±%g, or be NaN for null", i, MaxMagnitude))
+			return nil, false
+		}
+		values[i] += 0 // -0 is 0
+	}
+	return values, true
 }
 
 func (f rowNumbersForm) readDigest(v *violations, pointer string, in *value) {
@@ -96,6 +178,12 @@ func (f rowNumbersForm) readDigest(v *violations, pointer string, in *value) {
 		return
 	}
 	*f.into = rowNumbers{digest: digest.text, count: int64(n)}
+	if v.numbers == nil {
+		return
+	}
+	if kept := v.numbers.Kept(digest.text); int64(len(kept)) == f.into.count {
+		f.into.values = kept
+	}
 }
 
 func (f rowNumbersForm) canonical() any {
@@ -112,5 +200,15 @@ func (f rowNumbersForm) schema() map[string]any {
 			"sha256": map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"},
 			"count":  map[string]any{"type": "integer", "minimum": 1},
 		}},
+		packed("f32", false), packed("f64", false), packed("bits", true),
 	}}
+}
+
+// packed is the schema of numbers as bytes.
+func packed(name string, counted bool) map[string]any {
+	properties, needed := map[string]any{name: map[string]any{"type": "string", "contentEncoding": "base64", "minLength": 4}}, []string{name}
+	if counted {
+		properties["count"], needed = map[string]any{"type": "integer", "minimum": 1}, append(needed, "count")
+	}
+	return map[string]any{"type": "object", "required": needed, "additionalProperties": false, "properties": properties}
 }

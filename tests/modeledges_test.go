@@ -32,7 +32,7 @@ func TestModelEdges(t *testing.T) {
 		}
 	}
 	script := exec.Command(python, "model_edges.py")
-	script.Env = append(os.Environ(), "PYTHONPATH="+exporter)
+	script.Env = append(os.Environ(), "PYTHONPATH="+exporter, "OMP_NUM_THREADS=1") // threads of such small fits wait for each other on a busy machine
 	var failure bytes.Buffer
 	script.Stderr = &failure
 	out, err := script.Output()

@@ -1114,7 +1114,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         promise: Mapping[str, Any] | None = None,
         threshold: float | None = None,
         weight: Literal["unit", "row"] | None = None,
@@ -1139,7 +1139,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id
+                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
+                (MODELS.md)
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -1183,7 +1184,7 @@ class Questions(ABC, Generic[R]):
         null: Literal["skip"] | None = None,
         positive: str | float | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         threshold: float | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
@@ -1209,7 +1210,8 @@ class Questions(ABC, Generic[R]):
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id
+                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
+                (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
@@ -1248,7 +1250,7 @@ class Questions(ABC, Generic[R]):
         null: Literal["skip"] | None = None,
         positive: str | float | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         threshold: float | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
@@ -1274,7 +1276,8 @@ class Questions(ABC, Generic[R]):
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id
+                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
+                (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
@@ -1313,7 +1316,7 @@ class Questions(ABC, Generic[R]):
         null: Literal["skip"] | None = None,
         positive: str | float | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         threshold: float | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
@@ -1340,7 +1343,8 @@ class Questions(ABC, Generic[R]):
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id
+                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
+                (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
@@ -1380,7 +1384,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         promise: Mapping[str, Any] | None = None,
         quantile: float | None = None,
         range: tuple[float, float] | Sequence[float] | None = None,
@@ -1413,7 +1417,8 @@ class Questions(ABC, Generic[R]):
                 expression; it is the same question as with where: label != null, at its price
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id
+                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
+                (MODELS.md)
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -1465,7 +1470,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -1488,7 +1493,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id
+                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
+                (MODELS.md)
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1525,7 +1531,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -1551,7 +1557,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id
+                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
+                (MODELS.md)
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1589,7 +1596,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         where: Expr | None = None,
     ) -> R:
         r"""The area under the ROC curve of a score that is counted in bins: how probable it is that a row with the
@@ -1615,7 +1622,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id
+                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
+                (MODELS.md)
             where: a condition: only rows for which it holds count; costs one more question where bins do
         """
         return self._ask(
@@ -1647,7 +1655,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         where: Expr | None = None,
     ) -> R:
         r"""A reliability diagram: for each bin of the predicted probability, the share of rows in it, the share of
@@ -1670,7 +1678,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id
+                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
+                (MODELS.md)
             where: a condition: only rows for which it holds are in a bin; costs nothing more
         """
         return self._ask(
@@ -1699,7 +1708,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         threshold: float | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -1723,7 +1732,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id
+                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
+                (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
             where: a condition: only rows for which it holds count; costs at most one more question, under
                 guess_and_check none
