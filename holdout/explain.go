@@ -97,6 +97,9 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	if err := h.foresee(&e, asked, state, training); err != nil {
 		return e, err
 	}
+	if err := h.warnSpread(ctx, &e, plan); err != nil {
+		return e, err
+	}
 	return e, h.foreseeOutcomes(&e, asked, state, training)
 }
 
