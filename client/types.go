@@ -44,12 +44,13 @@ type Settings struct {
 	LargestUnit int64 `json:"largest_unit,omitempty"`
 
 	// auto: guess_and_check if its planned intervals are narrower or tokens are given, else gaussian. gaussian: answers
-	// every question with the holdout mean and Gaussian noise. guess_and_check: confirms a guess, the training mean or
-	// the analyst's own, where the holdout agrees; else answers from the holdout, for a token. thresholdout: answers
-	// with the training mean where the holdout agrees, by a noisy comparison; else with the holdout mean and noise, for
-	// a token. split: answers every question from units that no other question reads. ladder: a leaderboard of zero_one
-	// losses, which shows the best loss so far. naive (if the server allows it): answers with the exact holdout mean,
-	// and protects nothing. Default: auto
+	// every question with the holdout mean and Gaussian noise. guess_and_check: confirms a guess, the mean of the
+	// training and check parts (of a model, of the check part) or the analyst's own, where the holdout agrees; else
+	// answers from the holdout, for a token. thresholdout: answers with the mean of the training and check parts (of a
+	// model, of the check part) where the holdout agrees, by a noisy comparison; else with the holdout mean and noise,
+	// for a token. split: answers every question from units that no other question reads. ladder: a leaderboard of
+	// zero_one losses, which shows the best loss so far. naive (if the server allows it): answers with the exact holdout
+	// mean, and protects nothing. Default: auto
 	Mechanism string `json:"mechanism,omitempty"`
 
 	Preset    string `json:"preset,omitempty"`    // science2015: threshold 4/sqrt(n) and noise 1/sqrt(n). Of thresholdout

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -62,8 +63,11 @@ func TestCheckPart(t *testing.T) {
 	held, kept, out := part(0, card.holdoutRows()), part(card.holdoutRows(), card.holdoutRows()+n/5), part(card.holdoutRows()+n/5, n)
 	given := slices.Sorted(slices.Values(numbers(t, training(t, s, card.ID), "x")))
 	inCheck := checked(t, s, card.ID, "x")
-	if !slices.Equal(given, out) || !slices.Equal(slices.Sorted(slices.Values(inCheck)), kept) || slices.IsSorted(inCheck) {
+	if !slices.Equal(given, out) || !slices.Equal(slices.Sorted(slices.Values(inCheck)), kept) {
 		t.Errorf("the training part has %d rows of %d, the check part %d of %d", len(given), len(out), len(inCheck), len(kept))
+	}
+	if slices.IsSorted(checked(t, s, card.ID, "seen")) { // later rows of the upload were seen later
+		t.Error("the check part lies in the order of the upload")
 	}
 	if stored := slices.Sorted(slices.Values(stored(t, s, card.ID, "x"))); !slices.Equal(stored, held) {
 		t.Error("the holdout is not the first units in the keyed order")
@@ -278,5 +282,36 @@ func TestPredictionsOfTheCheckPart(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// TestDamagedCheckPart: the chain binds the check part as it binds the others: one that was exchanged or changed gives no answers, and verify says so. Values would come from it.
+func TestDamagedCheckPart(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	card := create(t, s, Settings{Label: "late", Unit: "patient", Questions: 10}, visits(t, 400, 60))
+	place := s.path(holdoutsDir, card.ID)
+	must(t, s.Close())
+	for what, harm := range map[string]func(){
+		"changed":   func() { flip(t, filepath.Join(place, checkDir, columnsOf)) },
+		"exchanged": func() { exchange(t, filepath.Join(place, checkDir), filepath.Join(place, trainingDir)) },
+	} {
+		harm()
+		reports, err := Verify(t.Context(), dir, true)
+		if err == nil && (len(reports) == 0 || reports[0].Tables == inOrder) {
+			t.Errorf("%s: verify finds all in order", what)
+		}
+		s := open(t, dir)
+		_, err = s.Ask(t.Context(), analyst, card.ID, []byte(mean(3)), "")
+		wantKind(t, what, err, Damaged)
+		must(t, s.Close())
+		harm() // as it was
+	}
+	s = open(t, dir)
+	ask(t, s, card.ID, mean(3))
+	card, err := s.Card(t.Context(), admin, card.ID)
+	must(t, err)
+	if card.Parts[checkDir] == "" || card.Parts[checkDir+unitsSuffix] == "" {
+		t.Errorf("the card has the fingerprints %v", card.Parts)
 	}
 }

@@ -231,7 +231,7 @@ func (h *opened) foresee(e *Explanation, q *session.Question, state thresholdout
 		e.warnItems(plan, r)
 	case preview.Selected:
 	case r.Value == nil || r.Low == nil || r.High == nil:
-		e.Warnings = append(e.Warnings, Warning{Code: "uninformative", Detail: "the training part has no rows to which the condition applies, so an answer is likely to be undefined"})
+		e.Warnings = append(e.Warnings, Warning{Code: "uninformative", Detail: "what an answer is compared with has no rows to which the condition applies, so an answer is likely to be undefined"})
 	default:
 		half := max(*r.High-*r.Value, *r.Value-*r.Low)
 		e.HalfWidth = &half
@@ -331,9 +331,9 @@ func (h *opened) warnUninformative(e *Explanation, plan *queries.Plan, half floa
 			Detail: fmt.Sprintf("the interval would be as wide as the range of the answer (half-width %.3g, range of width %.3g); declare a narrower range, or ask about more rows", half, width)})
 	case plan.FromZero && e.Training != nil && half >= math.Abs(*e.Training):
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
-			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than the number itself (%.3g in the training part)", half, *e.Training)})
+			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than the number itself (%.3g in the rows of %s)", half, *e.Training, e.ValueFrom)})
 	case e.Training != nil && half >= *e.Training-low && plan.Numbers() == 1 && !plan.FromZero:
 		e.Warnings = append(e.Warnings, Warning{Code: "uninformative",
-			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than the number's distance from the low end of its range (%.3g in the training part)", half, *e.Training-low)})
+			Detail: fmt.Sprintf("the interval (half-width %.3g) would be wider than the number's distance from the low end of its range (%.3g in the rows of %s)", half, *e.Training-low, e.ValueFrom)})
 	}
 }

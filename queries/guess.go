@@ -21,7 +21,7 @@ var zero = 0.0
 
 func (g *guess) members() []member {
 	return []member{
-		optional("guess", number{into: &g.Value}, "under guess_and_check: your own guess of the answer; default: the training part's answer"),
+		optional("guess", number{into: &g.Value}, "under guess_and_check: your own guess of the answer; default: what the check part says where a model or predictions are asked about, else the training and the check part together"),
 		optional("half_width", number{into: &g.HalfWidth, above: &zero}, "under guess_and_check: the half-width of the interval that you want if your guess passes; default: planned by the server"),
 	}
 }
@@ -45,7 +45,7 @@ type itemGuesses struct{ Guesses map[string]float64 }
 func (g *itemGuesses) ofItems() map[string]float64 { return g.Guesses }
 
 func (g *itemGuesses) member() member {
-	return optional("guess", itemGuessesForm{&g.Guesses}, "under guess_and_check: your own guesses of some of the answer's items, by their names; default: the training part's answers")
+	return optional("guess", itemGuessesForm{&g.Guesses}, "under guess_and_check: your own guesses of some of the answer's items, by their names; default: what the check part says where a model or predictions are asked about, else the training and the check part together")
 }
 
 // itemGuessesForm is an object of numbers by the names of items. Which there are is known when the query is compiled.

@@ -70,7 +70,7 @@ func (f rowNumbersForm) read(v *violations, pointer string, in *value) {
 		}
 		return
 	case in.kind != listValue || len(in.items) == 0:
-		v.add(pointer, "must be a list of numbers, one for each row of the holdout in the order of row_id; null where there is none")
+		v.add(pointer, "must be a list of numbers, one for each row of the download of features in the order of row_id; null where there is none")
 		return
 	}
 	values := make([]float64, len(in.items))

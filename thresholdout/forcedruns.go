@@ -21,7 +21,7 @@ const (
 
 var thresholdoutKind = Kind{
 	Name:    Thresholdout,
-	Says:    "answers with the training mean where the holdout agrees, by a noisy comparison; else with the holdout mean and noise, for a token",
+	Says:    "answers with the mean of the training and check parts (of a model, of the check part) where the holdout agrees, by a noisy comparison; else with the holdout mean and noise, for a token",
 	Takes:   []string{ParamTokens, ParamSigma, ParamThreshold, ParamForm, ParamPreset},
 	Assumes: "the training part mostly agrees with the holdout: each question about which it does not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold in any case",
 	Variants: []Variant{

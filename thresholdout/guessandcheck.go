@@ -40,7 +40,7 @@ const guessAndCheckVersion = 2
 
 var guessAndCheckKind = Kind{
 	Name:     GuessAndCheck,
-	Says:     "confirms a guess, the training mean or the analyst's own, where the holdout agrees; else answers from the holdout, for a token",
+	Says:     "confirms a guess, the mean of the training and check parts (of a model, of the check part) or the analyst's own, where the holdout agrees; else answers from the holdout, for a token",
 	Takes:    []string{ParamTokens},
 	Assumes:  "guesses from the training part are mostly right: each that is not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold whatever is guessed; those of areas under the ROC curve and of Kendall's tau are for units that are alike",
 	Variants: []Variant{{"", (*guessAndCheck)(nil)}},

@@ -58,7 +58,7 @@ func (a *API) registerHoldouts() {
 	})
 	a.raw(huma.Operation{
 		OperationID: "get-training", Method: http.MethodGet, Path: "/v1/holdouts/{id}/training", Tags: []string{"holdouts"}, Security: needsKey,
-		Summary: "Download the training part", Description: "The rows that the analyst may see, as Parquet. Ranges are served.",
+		Summary: "Download the training part", Description: "The rows that the analyst may see and fit models to, as Parquet. Those of the check part are not among them. Ranges are served.",
 		Parameters: []*huma.Param{idParam},
 		Responses: map[string]*huma.Response{
 			"200": {Description: "The file", Content: binary(parquetType)},
@@ -67,7 +67,7 @@ func (a *API) registerHoldouts() {
 	}, a.training)
 	a.raw(huma.Operation{
 		OperationID: "get-features", Method: http.MethodGet, Path: "/v1/holdouts/{id}/features", Tags: []string{"holdouts"}, Security: needsKey,
-		Summary: "Download the features of the holdout's rows", Description: "For holdouts that were created with features=public: every column but the label, and row_id, as Parquet. Predictions are given in the order of row_id. Ranges are served.",
+		Summary: "Download the features of the holdout's rows", Description: "For holdouts that were created with features=public: every column but the label, and row_id, as Parquet: the holdout's rows, then those of the check part. Predictions are given in the order of row_id. Ranges are served.",
 		Parameters: []*huma.Param{idParam},
 		Responses: map[string]*huma.Response{
 			"200": {Description: "The file", Content: binary(parquetType)},
