@@ -275,7 +275,7 @@ func TestAnswerShape(t *testing.T) {
 		}
 		switch v := token.(type) {
 		case json.Delim:
-			if v == '{' {
+			if v == '{' || v == '[' {
 				depth++
 			} else {
 				depth--

@@ -593,6 +593,9 @@ func TestPrintedTargets(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v", set.Name, err)
 				}
+				if card, err = s.Card(t.Context(), analyst, card.ID); err != nil { // of what is no draft any more, so that it says how many rows there are
+					t.Fatal(err)
+				}
 				for i, item := range b.Answers {
 					if item.NotAsked != "" {
 						continue
