@@ -77,13 +77,13 @@ body = io.BytesIO()
 flights.to_parquet(body)
 body.seek(0)
 card = known(call(create_holdout, client=admin, body=File(payload=body), name="flights", label="delay", features="public", holdout=0.3,
-                  mechanism="gaussian", questions=20000, half_width=0.9, status=201))  # a half-width that is asked for plans no tokens
-body.seek(0)
-again = call(create_holdout, client=admin, body=File(payload=body), name="flights", status=409)
-assert again.code == "holdout-exists" and again["holdout"] == card.id, again
+                  mechanism="gaussian", questions=20000, half_width=0.9, check=0, status=201))  # a half-width that is asked for plans no tokens
 assert [c.id for c in known(call(list_holdouts, client=analyst)).holdouts] == [card.id]
 assert known(call(get_holdout, card.id, client=analyst)).to_dict() == card.to_dict()
 training = pandas.read_parquet(call(get_training, card.id, client=analyst).payload)
+body.seek(0)
+again = call(create_holdout, client=admin, body=File(payload=body), name="flights", status=409)  # a part was handed out: it is no draft any more
+assert again.code == "holdout-exists" and again["holdout"] == card.id, again
 assert len(training) == card.units.training, (len(training), card.units)
 features = pandas.read_parquet(call(get_features, card.id, client=analyst).payload)
 assert len(features) == card.units.holdout and "delay" not in features, features.columns
