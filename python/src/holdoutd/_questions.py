@@ -83,7 +83,8 @@ class Questions(ABC, Generic[R]):
         Args:
             of: the number to average: a row expression
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -136,7 +137,8 @@ class Questions(ABC, Generic[R]):
 
         Args:
             of: the condition: a row expression
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -182,7 +184,8 @@ class Questions(ABC, Generic[R]):
         but no unit more than the card's largest_unit, and it costs one more question, under guess_and_check none.
 
         Args:
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -225,7 +228,8 @@ class Questions(ABC, Generic[R]):
         Args:
             of: the number to add up: a row expression
             range: [low, high]: values are clamped to it
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -313,7 +317,8 @@ class Questions(ABC, Generic[R]):
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
             ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
                 same: %!q(float64=0), %!q(float64=1); default: 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -360,7 +365,8 @@ class Questions(ABC, Generic[R]):
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
             ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
                 same: %!q(float64=0), %!q(float64=1); default: 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -424,7 +430,8 @@ class Questions(ABC, Generic[R]):
             clip: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip;
                 default: 3
             form: clipped: the mean of clipped products; exact: from all moments: "clipped", "exact"; default: clipped
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -504,7 +511,8 @@ class Questions(ABC, Generic[R]):
             clip: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip;
                 default: 3
             form: clipped: the mean of clipped products; exact: from all moments: "clipped", "exact"; default: clipped
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -573,7 +581,8 @@ class Questions(ABC, Generic[R]):
                 32; default: 32
             edges_x: the edges of the bins of x: 1 to 63 rising numbers; a bin is (e, e'] for neighbours
             edges_y: the same of y
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -620,7 +629,8 @@ class Questions(ABC, Generic[R]):
             of: the number: a row expression
             p: more than 0 and less than 1. For example 0.9: nine in ten rows do not exceed the answer
             range: [low, high]: values are clamped to it, and the search is within it
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -666,7 +676,8 @@ class Questions(ABC, Generic[R]):
         Args:
             of: the number: a row expression
             range: [low, high]: values are clamped to it, and the search is within it
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -708,8 +719,9 @@ class Questions(ABC, Generic[R]):
         Args:
             of: the number: a row expression
             edges: rising numbers, 2 to 1001 of them
-            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
-                training part's answers
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
+                the check part says where a model or predictions are asked about, else the training and the check part
+                together
             note: a remark of your own; it is kept in your history and does not change the query
             where: a condition: only rows for which it holds count; costs at most one more question, under
                 guess_and_check none
@@ -743,8 +755,9 @@ class Questions(ABC, Generic[R]):
 
         Args:
             of: a text column
-            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
-                training part's answers
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
+                the check part says where a model or predictions are asked about, else the training and the check part
+                together
             note: a remark of your own; it is kept in your history and does not change the query
             values: the categories, as a list of texts; default: the 100 most frequent values of the training part. All
                 other values are one category, other
@@ -788,8 +801,9 @@ class Questions(ABC, Generic[R]):
                 or the range; by true and false; and by other and null
             edges: by a number: rising numbers, 2 to 1001 of them. Groups are [a, b) for neighbours, the last one [a,
                 b], and what is below, above and null
-            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
-                training part's answers
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
+                the check part says where a model or predictions are asked about, else the training and the check part
+                together
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -842,7 +856,8 @@ class Questions(ABC, Generic[R]):
             b: what may be better: a query that is the mean of one row function, such as mean, fraction, accuracy or
                 loss, without where, weight and guess; or an auc of the label of a, if a is one
             by: how much better b must be for the verdict yes; default: 0; default: 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             least: true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is
@@ -894,8 +909,9 @@ class Questions(ABC, Generic[R]):
         Args:
             of: the candidates, all with the same range: each a query that is the mean of one row function, such as
                 mean, fraction, accuracy or loss, without where, weight and guess
-            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
-                training part's answers
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
+                the check part says where a model or predictions are asked about, else the training and the check part
+                together
             least: true if less is better, as for losses; default: false
             names: the names of the candidates, in their order; default: their places, from 0
             note: a remark of your own; it is kept in your history and does not change the query
@@ -933,7 +949,8 @@ class Questions(ABC, Generic[R]):
             of: a query whose answer is one number
             above: the bar, in the query's units; yes above it
             below: the bar, in the query's units; yes below it
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -971,7 +988,8 @@ class Questions(ABC, Generic[R]):
         Args:
             of: the number to average, or a condition: a row expression
             between: the first group and the second: conditions. With one condition the second group is all other rows
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1067,7 +1085,8 @@ class Questions(ABC, Generic[R]):
             columns: conditions; a row is in the first that holds
             equals: the value under the null hypothesis
             expected: the share of each cell under the null hypothesis; the last cell has the rest
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1133,7 +1152,8 @@ class Questions(ABC, Generic[R]):
         Args:
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             label: the truth: a condition for a model with one output, a column for one with classes; default: the
@@ -1145,8 +1165,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
-                (MODELS.md)
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -1203,7 +1223,8 @@ class Questions(ABC, Generic[R]):
         Args:
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             label: the truth: a condition for a model with one output, a column for one with classes; default: the
@@ -1216,8 +1237,8 @@ class Questions(ABC, Generic[R]):
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
-                (MODELS.md)
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
@@ -1269,7 +1290,8 @@ class Questions(ABC, Generic[R]):
         Args:
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             label: the truth: a condition for a model with one output, a column for one with classes; default: the
@@ -1282,8 +1304,8 @@ class Questions(ABC, Generic[R]):
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
-                (MODELS.md)
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
@@ -1336,7 +1358,8 @@ class Questions(ABC, Generic[R]):
         Args:
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             label: the truth: a condition for a model with one output, a column for one with classes; default: the
@@ -1349,8 +1372,8 @@ class Questions(ABC, Generic[R]):
             positive: of a model with classes: the class that counts as positive
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
-                (MODELS.md)
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
@@ -1410,7 +1433,8 @@ class Questions(ABC, Generic[R]):
             clip: log: probabilities are clipped to [clip, 1 - clip]; default: 0.001; default: 0.001
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             label: the truth: a condition or, for a model with classes, a column; a number for squared, absolute and
@@ -1423,8 +1447,8 @@ class Questions(ABC, Generic[R]):
                 expression; it is the same question as with where: label != null, at its price
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
-                (MODELS.md)
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -1488,7 +1512,8 @@ class Questions(ABC, Generic[R]):
             max_error: larger errors count as this one; the smaller it is, the narrower the interval
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             label: the truth: a number; default: the holdout's label, which the canonical form then names
@@ -1499,8 +1524,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
-                (MODELS.md)
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1552,7 +1577,8 @@ class Questions(ABC, Generic[R]):
             range: [low, high]: label and prediction are clamped to it; the narrower it is, the narrower the interval
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             label: the truth: a number; default: the holdout's label, which the canonical form then names
@@ -1563,8 +1589,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
-                (MODELS.md)
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1617,7 +1643,8 @@ class Questions(ABC, Generic[R]):
                 neighbours
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guess of the answer; default: the training part's answer
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             label: the truth: a condition; default: the holdout's label, which the canonical form then names
@@ -1628,8 +1655,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
-                (MODELS.md)
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
             where: a condition: only rows for which it holds count; costs one more question where bins do
         """
         return self._ask(
@@ -1674,8 +1701,9 @@ class Questions(ABC, Generic[R]):
                 tenths
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
-                training part's answers
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
+                the check part says where a model or predictions are asked about, else the training and the check part
+                together
             label: the truth: a condition; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
@@ -1684,8 +1712,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
-                (MODELS.md)
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
             where: a condition: only rows for which it holds are in a bin; costs nothing more
         """
         return self._ask(
@@ -1727,8 +1755,9 @@ class Questions(ABC, Generic[R]):
         Args:
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: the
-                training part's answers
+            guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
+                the check part says where a model or predictions are asked about, else the training and the check part
+                together
             label: the truth: a condition for a model with one output, a column for one with classes; default: the
                 holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
@@ -1738,8 +1767,8 @@ class Questions(ABC, Generic[R]):
                 same question as with where: label != null, at its price: "skip"
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
-                holdout, in the order of row_id; also as bytes, or by the digest of numbers that were sent before
-                (MODELS.md)
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
             where: a condition: only rows for which it holds count; costs at most one more question, under
                 guess_and_check none
