@@ -59,6 +59,8 @@ var methods = []method{
 	{"guess_and_check", thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, Tokens: tokens}, false},
 	{"gaussian", thresholdout.Spec{Mechanism: thresholdout.Gaussian}, false},
 	{oneRound, thresholdout.Spec{Mechanism: thresholdout.Gaussian, Rounds: 1}, false},
+	{"split", thresholdout.Spec{Mechanism: thresholdout.Split}, false},
+	{"thresholdout", thresholdout.Spec{Mechanism: thresholdout.Thresholdout, Tokens: tokens}, false},
 }
 
 // measured is what one question got from one method, on one holdout.
