@@ -31,6 +31,9 @@ import numpy as np
 
 def export(estimator, columns, texts=None):
     """The model as an object for json.dumps. columns[i] names the column, or the key of texts, of feature i."""
+    wants = getattr(estimator, "n_features_in_", len(columns))
+    if wants != len(columns):
+        raise ValueError(f"the model was fitted on {wants} features, and {len(columns)} columns are named")
     features = [_Text((texts or {})[name][0], {(texts or {})[name][1]: 1.0}) if name in (texts or {}) else _Number(name) for name in columns]
     return _model(estimator, features)
 
