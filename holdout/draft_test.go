@@ -148,7 +148,7 @@ func TestDraftsTellNothingOfHeldOutRows(t *testing.T) {
 		all[row] = true
 	}
 	sets := []Settings{{}, {Holdout: 0.1}, {Holdout: 0.9}, {Holdout: 1, Mechanism: "gaussian"}, {Unit: "patient"}, {Unit: "patient", Holdout: 0.5, Label: "late"}, {Unit: "day(seen)"}, {Split: "time:seen"},
-		{Stratify: "clinic"}, {Stratify: "clinic", Unit: "patient"}, {Label: "late", Features: "public", Mechanism: "gaussian"}, {Questions: 7, Mechanism: "gaussian", Rounds: 1}, {Unit: "patient", LargestUnit: 9}}
+		{Stratify: "clinic"}, {Stratify: "late"}, {Stratify: "clinic", Unit: "patient"}, {Label: "late", Features: "public", Mechanism: "gaussian"}, {Questions: 7, Mechanism: "gaussian", Rounds: 1}, {Unit: "patient", LargestUnit: 9}}
 	same := func(a, b Card) bool { return reflect.DeepEqual(a, b) }
 	for seed := range uint64(1) {
 		twin, stranger := earlier(t, s, table, held, seed), earlier(t, s, table, all, seed)
@@ -328,7 +328,7 @@ func TestFirstLookEndsADraft(t *testing.T) {
 			if err != nil || after.Draft || after.Columns[1].Min == nil || after.Parts == nil {
 				t.Fatalf("after a look: %+v, %v", after, err)
 			}
-			for _, set := range []Settings{{Holdout: 0.5}, {Holdout: 0.2}, {Unit: "patient"}, {Stratify: "clinic"}, {Split: "time:seen"}, {Features: "public", Label: "late"}} {
+			for _, set := range []Settings{{Holdout: 0.5}, {Holdout: 0.2}, {Unit: "patient"}, {Stratify: "clinic"}, {Split: "time:seen"}, {Features: "public", Label: "late", Check: new(0.0)}} {
 				set.Mechanism = "gaussian"
 				_, err := again(t, s, set, table)
 				refusedFor(t, fmt.Sprintf("%+v", set), err, card.ID, reasonShown)
