@@ -306,3 +306,15 @@ def test_typed_and_clean() -> None:
             [sys.executable, "-m", *command], cwd=here, capture_output=True, text=True, env={**os.environ, "MYPY_CACHE_DIR": "/dev/null"}
         )
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_dear_question_is_confirmed(server: holdoutd.Server) -> None:
+    """Notices a confirmation that does not reach the server, and one that stays."""
+    ds = server.upload(table(25, 400), questions=30, holdout=0.5, mechanism="gaussian")
+    dear = q.argmax([q.fraction("x > 0"), q.fraction("z > 0")], questions=10)
+    with pytest.raises(holdoutd.TooDear) as e:
+        ds.ask(dear)
+    assert e.value.requested == 10 and ds.budget.questions.left == 30
+    assert ds.up_to(10).ask(dear).selected in ("0", "1") and ds.budget.questions.left == 20
+    with pytest.raises(holdoutd.TooDear):
+        ds.ask(q.argmax([q.fraction("x > 1"), q.fraction("z > 1")], questions=10))

@@ -31,6 +31,7 @@ from .errors import (
     NotFound,
     QueryInvalid,
     ServerError,
+    TooDear,
     TooNarrow,
     Violation,
 )
@@ -77,6 +78,7 @@ __all__ = [
     "QueryInvalid",
     "Server",
     "ServerError",
+    "TooDear",
     "TooNarrow",
     "Violation",
     "aio",

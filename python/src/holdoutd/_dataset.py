@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from . import _resolve, _steps, _wire, tables
 from ._questions import R
@@ -12,6 +13,8 @@ from ._scores import Scores
 from ._view import Card
 from .answers import Answer, Explanation, NotAsked
 from .expressions import Columns
+
+D = TypeVar("D", bound="Holdout[Any]")
 
 
 class Holdout(Scores[R]):
@@ -23,6 +26,7 @@ class Holdout(Scores[R]):
         self.name: str = card["name"]
         self._kind = kind
         self._features: _resolve.Features | None = None
+        self._most: int | None = None
 
     @property
     def kind(self) -> tables.Kind:
@@ -34,19 +38,26 @@ class Holdout(Scores[R]):
         """The columns, for expressions with operators: (ds.c.delay > 15) & ~ds.c.origin.is_in(["SFO"])."""
         return Columns(self.card.columns)
 
+    def up_to(self: D, questions: int) -> D:
+        """The same holdout, whose next requests may cost so many questions each. Without it the server refuses a query that costs
+        more than a tenth of the budget (TooDear), so that none takes it by accident."""
+        other = copy.copy(self)
+        other._most = questions
+        return other
+
     def _resolved(self, query: Mapping[str, Any]) -> _wire.Steps[dict[str, Any]]:
         if self._features is None and self.card.public:
             self._features = _resolve.Features(self.id, self.kind)
         return (yield from _resolve.resolve(self._screened(query), self.card.label, self._features))
 
     def _asked(self, query: Mapping[str, Any]) -> _wire.Steps[Answer]:
-        return (yield from _steps.ask(self.id, (yield from self._resolved(query))))
+        return (yield from _steps.ask(self.id, (yield from self._resolved(query)), self._most))
 
     def _batched(self, queries: Sequence[Mapping[str, Any]], partial: bool) -> _wire.Steps[list[Answer | NotAsked]]:
         resolved = []
         for q in queries:
             resolved.append((yield from self._resolved(q)))
-        return (yield from _steps.batch(self.id, resolved, partial))
+        return (yield from _steps.batch(self.id, resolved, partial, self._most))
 
     def _explained(self, query: Mapping[str, Any]) -> _wire.Steps[Explanation]:
         return (yield from _steps.explain(self.id, (yield from self._resolved(query))))

@@ -99,17 +99,22 @@ def download(holdout: str, what: str, save_to: Path | None = None) -> Steps[byte
     return reply.content
 
 
-def ask(holdout: str, query: Mapping[str, Any]) -> Steps[Answer]:
-    reply = yield Call("POST", path(holdout, "/queries"), json=query, idempotent=True)
+def ask(holdout: str, query: Mapping[str, Any], most: int | None = None) -> Steps[Answer]:
+    """most is what the query may cost, of one that costs more than the server lets pass unasked."""
+    reply = yield Call("POST", path(holdout, "/queries"), params=up_to(most), json=query, idempotent=True)
     members = reply.json()
     return Answer(members["answer"], query, Budget.of(members["budget"]), members["replayed"])
 
 
-def batch(holdout: str, queries: Sequence[Mapping[str, Any]], partial: bool) -> Steps[list[Answer | NotAsked]]:
+def up_to(most: int | None) -> dict[str, Any]:
+    return {} if most is None else {"max_questions": most}
+
+
+def batch(holdout: str, queries: Sequence[Mapping[str, Any]], partial: bool, most: int | None = None) -> Steps[list[Answer | NotAsked]]:
     body: dict[str, Any] = {"queries": queries}
     if partial:
         body["partial"] = True
-    reply = yield Call("POST", path(holdout, "/queries/batch"), json=body, idempotent=True)
+    reply = yield Call("POST", path(holdout, "/queries/batch"), params=up_to(most), json=body, idempotent=True)
     members = reply.json()
     budget = Budget.of(members["budget"])
     return [

@@ -120,6 +120,15 @@ class TooNarrow(QueryInvalid):
         return float(self.members["planned"])
 
 
+class TooDear(ServerError):
+    """The request costs more questions than it may: ds.up_to(n) says that n are meant. Nothing was spent."""
+
+    @property
+    def requested(self) -> int:
+        """The questions that it costs."""
+        return int(self.members["requested"])
+
+
 class HoldoutExists(ServerError):
     """The same table was uploaded before. `holdout` is the id of its holdout."""
 
@@ -144,6 +153,7 @@ _CLASSES: dict[str, type[ServerError]] = {
     "budget-exhausted": BudgetExhausted,
     "invalid": QueryInvalid,
     "malformed": QueryInvalid,
+    "max-questions": TooDear,
     "holdout-exists": HoldoutExists,
     "unavailable": LedgerUnavailable,
     "holdout-damaged": LedgerUnavailable,

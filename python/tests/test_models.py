@@ -1,0 +1,141 @@
+"""Fitted estimators, asked about as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+import xgboost
+from conftest import table
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import holdoutd
+from holdoutd.models import export
+from holdoutd.sklearn import HoldoutSearchCV
+
+FEATURES = ["x", "z", "support tickets"]
+
+
+@pytest.fixture(scope="module")
+def fitted(ds: holdoutd.Dataset) -> tuple[pd.DataFrame, Any]:
+    training = ds.training()
+    return training, LogisticRegression().fit(training[FEATURES], training.late)
+
+
+def fresh() -> pd.DataFrame:
+    """Rows of the same law that nobody has seen, to judge by."""
+    return table(999, 200_000)
+
+
+def test_scores_are_those_of_the_library(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
+    """Every interval has the truth of fresh data in it. Notices a model, a label or a metric that is mistaken for another: the
+    intervals are narrower than the distance to each of the others' values."""
+    training, model = fitted
+    new = fresh()
+    probability = model.predict_proba(new[FEATURES])[:, 1]
+    answers = {
+        accuracy_score(new.late, probability >= 0.5): ds.score(model, label="late"),
+        log_loss(new.late, probability): ds.score(model, "log_loss", label="late"),
+        roc_auc_score(new.late, probability): ds.score(model, "roc_auc", label="late"),
+        r2_score(new.amount, LinearRegression().fit(training[["x"]], training.amount).predict(new[["x"]])): ds.score(
+            LinearRegression().fit(training[["x"]], training.amount), "r2", label="amount", range=(-10, 30)
+        ),
+    }
+    for truth, answer in answers.items():
+        assert truth in answer, (truth, answer)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: lightgbm.LGBMClassifier(n_estimators=10, verbose=-1),
+        lambda: xgboost.XGBClassifier(n_estimators=10),
+        lambda: make_pipeline(StandardScaler(), LogisticRegression()),
+        lambda: RandomForestClassifier(10, max_depth=5, random_state=0),
+    ],
+    ids=["lightgbm", "xgboost", "pipeline", "forest"],
+)
+def test_libraries(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any], make: Any) -> None:
+    """The server evaluates the model as the library does: what explain says of the training part is the library's own number."""
+    training, _ = fitted
+    names = [n for n in FEATURES if " " not in n]
+    model = make().fit(training[names], training.late)
+    said = ds.explain(dict(holdoutd.q.accuracy("late", model=export(model, names)))).raw["training"]
+    assert abs(said - model.score(training[names], training.late)) < 1e-9 or ds.card.raw["units"].get("check")
+    assert ds.score(model, label="late").value is not None
+
+
+def test_texts(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
+    training, _ = fitted
+    prepare = ColumnTransformer([("n", StandardScaler(), ["x", "z"]), ("t", OneHotEncoder(handle_unknown="ignore"), ["origin"])])
+    columns = ["x", "z", "origin"]
+    model = make_pipeline(prepare, LogisticRegression()).fit(training[columns], training.late)
+    assert ds.score(model, label="late").value is not None
+
+
+def test_compare(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
+    training, good = fitted
+    bad = LogisticRegression().fit(training[FEATURES], ~training.late)  # as wrong as a model can be
+    assert ds.compare(bad, good, label="late").verdict == "yes"
+    assert ds.compare(good, bad, "log_loss", label="late").verdict in ("no", "undecided")
+    same = ds.compare(bad, good, "accuracy", label="late")
+    assert same.replayed, "accuracy is what a compare of models is about"
+    with pytest.raises(ValueError, match="did you mean 'accuracy'"):
+        ds.compare(bad, good, "acuracy", label="late")
+
+
+def test_a_search_asks_once_for_each_candidate(server: holdoutd.Server) -> None:
+    """Notices a question for each fold, and one for each time that scikit-learn scores."""
+    ds = server.upload(table(31), name="search", holdout=0.5, questions=200, label="late")
+    training = ds.training()
+    scorer = ds.scorer("accuracy", label="late")
+    search = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1e-3, 1e-2, 1]}, scoring=scorer, cv=ds.cv())
+    search.fit(training[FEATURES], training.late)
+    assert len(scorer.answers) == 4 and ds.budget.questions.left == 196
+    assert search.best_score_ == max(float(a) for a in scorer.answers)
+    again = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1e-3, 1e-2, 1]}, scoring=ds.scorer("accuracy"), cv=ds.cv())
+    again.fit(training[FEATURES], training.late)
+    assert ds.budget.questions.left == 196, "the same models again are replays"
+
+
+def test_a_search_that_asks_about_the_best_only(server: holdoutd.Server) -> None:
+    ds = server.upload(table(32), name="search", holdout=0.5, questions=200, label="late")
+    training = ds.training()
+    grid = {"max_depth": [1, 2, 3, 4, 5, 6, 8, 12], "min_samples_leaf": [1, 50]}
+    search = HoldoutSearchCV(DecisionTreeClassifier(random_state=0), grid, holdout=ds).fit(training[FEATURES], training.late)
+    assert search.candidates_ == 16 > len(search.answers_) == search.spent_["questions"] == 200 - ds.budget.questions.left
+    scores = [s for _, s, _ in search.answers_]
+    assert scores == sorted(set(scores)), "each is better in training than all before it"
+    assert (search.predict(training[FEATURES]) == search.best_estimator_.predict(training[FEATURES])).all()
+    assert f"{search.candidates_} candidates" in search.report()
+
+
+def test_what_cannot_be_exported(server: holdoutd.Server, ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
+    """It is refused with what can be done, and done where the features are public. Notices rows in another order."""
+    training, _ = fitted
+    neighbours = KNeighborsClassifier().fit(training[FEATURES], training.late)
+    with pytest.raises(holdoutd.CannotExport, match="features='public'"):
+        ds.score(neighbours, label="late")
+    with pytest.raises(holdoutd.CannotExport, match="plain function"):
+        ds.score(lambda frame: frame.x > 0, label="late")
+    with pytest.raises(holdoutd.CannotExport, match="columns="):
+        ds.score(LogisticRegression().fit(training[FEATURES].to_numpy(), training.late), label="late")
+    public = server.upload(table(33), name="public", holdout=0.5, questions=100, label="late", features="public", mechanism="gaussian")
+    mine = public.training()
+    neighbours = KNeighborsClassifier(25).fit(mine[FEATURES], mine.late)
+    truth = accuracy_score(fresh().late, neighbours.predict(fresh()[FEATURES]))
+    assert truth in public.score(neighbours)
+    assert truth > 0.7 > 0.55 and (public.score(lambda frame: (frame.x > 0).astype(float)).high or 0) > 0.6
+    with pytest.raises(ValueError, match="1 predictions for"):
+        public.score(lambda frame: np.zeros(1))
