@@ -1,0 +1,44 @@
+//go:build python
+
+package tests
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestPythonClient runs the Python client's own tests against the server's binary: every query type and member of the published document, real
+// tables of three libraries, real models of three more, the notebooks twice, mypy and ruff. Its wheel is built and is what they import.
+func TestPythonClient(t *testing.T) {
+	t.Parallel()
+	interpreter := os.Getenv("HOLDOUTD_PYTHON")
+	if interpreter == "" {
+		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
+	}
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "holdoutd")
+	run := func(folder string, environment []string, name string, args ...string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir, cmd.Env = folder, append(os.Environ(), environment...)
+		cmd.WaitDelay = 10 * time.Second
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+	}
+	run("..", nil, "go", "build", "-o", binary, "./cmd/holdoutd")
+	wheels, site := filepath.Join(dir, "wheels"), filepath.Join(dir, "site")
+	run("../python", nil, interpreter, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, ".")
+	wheel, err := filepath.Glob(filepath.Join(wheels, "holdoutd-*.whl"))
+	if err != nil || len(wheel) != 1 {
+		t.Fatalf("the wheel: %v %v", wheel, err)
+	}
+	run("..", nil, interpreter, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, wheel[0])
+	run("../python", []string{
+		"HOLDOUTD_BINARY=" + binary, "PYTHONPATH=" + site, "OMP_NUM_THREADS=1", "MPLBACKEND=Agg",
+		"JUPYTER_PLATFORM_DIRS=1", "HOME=" + dir,
+	}, interpreter, "-m", "pytest", "-p", "no:cacheprovider")
+}
