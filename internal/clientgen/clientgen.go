@@ -10,6 +10,7 @@ import (
 	"go/format"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -275,7 +276,10 @@ func (s *schema) says() string {
 	if n := len(s.Enum); 0 < n && n <= mostValues {
 		var values []string
 		for _, v := range s.Enum {
-			values = append(values, fmt.Sprintf("%q", v))
+			if text, ok := v.(string); ok {
+				v = strconv.Quote(text)
+			}
+			values = append(values, fmt.Sprint(v))
 		}
 		says = strings.TrimPrefix(says+": ", ": ") + strings.Join(values, ", ")
 	}

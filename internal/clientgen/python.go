@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// subjects are the members that a question is about, in the order in which Python's methods take them by place. All others are
-// named in a call.
+// subjects are the members that a question is about, in the order in which Python's methods take them by place: those that it needs, or
+// the first that it may have. All others are named in a call.
 var subjects = []string{"test", "a", "b", "x", "y", "of", "label"}
 
 const (
@@ -110,6 +110,11 @@ func method(b *bytes.Buffer, component string, q *querySchema) error {
 	for _, m := range subjects {
 		if slices.Contains(q.Required, m) {
 			places = append(places, m)
+		}
+	}
+	if len(places) == 0 { // the server has a default for it
+		if i := slices.IndexFunc(subjects, func(m string) bool { return q.Properties[m] != nil }); i >= 0 {
+			places = subjects[i : i+1]
 		}
 	}
 	for _, m := range q.members() { // those that are required come first

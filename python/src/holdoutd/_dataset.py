@@ -48,7 +48,7 @@ class Holdout(Scores[R]):
     def _resolved(self, query: Mapping[str, Any]) -> _wire.Steps[dict[str, Any]]:
         if self._features is None and self.card.public:
             self._features = _resolve.Features(self.id, self.kind)
-        return (yield from _resolve.resolve(self._screened(query), self.card.label, self._features))
+        return (yield from _resolve.resolve(self._screened(query), self._features))
 
     def _asked(self, query: Mapping[str, Any]) -> _wire.Steps[Answer]:
         return (yield from _steps.ask(self.id, (yield from self._resolved(query)), self._most))

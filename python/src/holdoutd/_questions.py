@@ -171,11 +171,11 @@ class Questions(ABC, Generic[R]):
 
     def count(
         self,
+        of: Expr | None = None,
         *,
         guess: float | None = None,
         half_width: float | None = None,
         note: str | None = None,
-        of: Expr | None = None,
         promise: Mapping[str, Any] | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -184,12 +184,12 @@ class Questions(ABC, Generic[R]):
         but no unit more than the card's largest_unit, and it costs one more question, under guess_and_check none.
 
         Args:
+            of: the condition: a row expression
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             note: a remark of your own; it is kept in your history and does not change the query
-            of: the condition: a row expression
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -200,10 +200,10 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "count",
+                "of": of,
                 "guess": guess,
                 "half_width": half_width,
                 "note": note,
-                "of": of,
                 "promise": promise,
                 "where": where,
             }
@@ -255,11 +255,11 @@ class Questions(ABC, Generic[R]):
 
     def screen(
         self,
+        label: Expr | None = None,
         *,
         features: str | Sequence[str],
         range: tuple[float, float] | Sequence[float],
         clip: float | None = None,
-        label: Expr | None = None,
         note: str | None = None,
         range_label: tuple[float, float] | Sequence[float] | None = None,
         statistic: Literal["correlation", "product"] | None = None,
@@ -269,13 +269,13 @@ class Questions(ABC, Generic[R]):
         spend tokens. When no tokens are left, the other features are null and cost nothing.
 
         Args:
+            label: what the features are compared with: a number, or a condition, which counts as 1 if it holds and -1
+                if not; default: the holdout's label, which the canonical form then names
             features: a list of number columns; or a pattern of column names, with * and ?, for all number columns that
                 match and are not part of the label
             range: [low, high]: features are clamped to it
             clip: of correlation: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is
                 proportional to clip; default: 3
-            label: what the features are compared with: a number, or a condition, which counts as 1 if it holds and -1
-                if not; default: the holdout's label, which the canonical form then names
             note: a remark of your own; it is kept in your history and does not change the query
             range_label: [low, high] of a label that is a number
             statistic: correlation: the mean product of z-scores, with means and standard deviations of the training
@@ -285,10 +285,10 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "screen",
+                "label": label,
                 "features": features,
                 "range": range,
                 "clip": clip,
-                "label": label,
                 "note": note,
                 "range_label": range_label,
                 "statistic": statistic,
@@ -316,7 +316,7 @@ class Questions(ABC, Generic[R]):
             of: the number: a row expression
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
             ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
-                same: %!q(float64=0), %!q(float64=1); default: 0
+                same: 0, 1; default: 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
@@ -364,7 +364,7 @@ class Questions(ABC, Generic[R]):
             of: the number: a row expression
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
             ddof: 1 divides by the number of units minus 1. The interval is about the population, where the two are the
-                same: %!q(float64=0), %!q(float64=1); default: 0
+                same: 0, 1; default: 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
@@ -1130,11 +1130,11 @@ class Questions(ABC, Generic[R]):
 
     def accuracy(
         self,
+        label: Expr | None = None,
         *,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
-        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1150,14 +1150,14 @@ class Questions(ABC, Generic[R]):
         several are equal. It costs one question, two with where, under guess_and_check one.
 
         Args:
+            label: the truth: a condition for a model with one output, a column for one with classes; default: the
+                holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            label: the truth: a condition for a model with one output, a column for one with classes; default: the
-                holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1182,10 +1182,10 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "accuracy",
+                "label": label,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
-                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1200,11 +1200,11 @@ class Questions(ABC, Generic[R]):
 
     def precision(
         self,
+        label: Expr | None = None,
         *,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
-        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1221,14 +1221,14 @@ class Questions(ABC, Generic[R]):
         under guess_and_check one.
 
         Args:
+            label: the truth: a condition for a model with one output, a column for one with classes; default: the
+                holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            label: the truth: a condition for a model with one output, a column for one with classes; default: the
-                holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1249,10 +1249,10 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "precision",
+                "label": label,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
-                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1267,11 +1267,11 @@ class Questions(ABC, Generic[R]):
 
     def recall(
         self,
+        label: Expr | None = None,
         *,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
-        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1288,14 +1288,14 @@ class Questions(ABC, Generic[R]):
         one.
 
         Args:
+            label: the truth: a condition for a model with one output, a column for one with classes; default: the
+                holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            label: the truth: a condition for a model with one output, a column for one with classes; default: the
-                holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1316,10 +1316,10 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "recall",
+                "label": label,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
-                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1334,11 +1334,11 @@ class Questions(ABC, Generic[R]):
 
     def f1(
         self,
+        label: Expr | None = None,
         *,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
-        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1356,14 +1356,14 @@ class Questions(ABC, Generic[R]):
         questions, under guess_and_check one.
 
         Args:
+            label: the truth: a condition for a model with one output, a column for one with classes; default: the
+                holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            label: the truth: a condition for a model with one output, a column for one with classes; default: the
-                holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1384,10 +1384,10 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "f1",
+                "label": label,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
-                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1402,13 +1402,13 @@ class Questions(ABC, Generic[R]):
 
     def loss(
         self,
+        label: Expr | None = None,
         *,
         loss: Literal["zero_one", "log", "brier", "hinge", "squared", "absolute", "pinball"],
         clip: float | None = None,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
-        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
@@ -1429,6 +1429,8 @@ class Questions(ABC, Generic[R]):
         It costs one question, two with where, under guess_and_check one.
 
         Args:
+            label: the truth: a condition or, for a model with classes, a column; a number for squared, absolute and
+                pinball; default: the holdout's label, which the canonical form then names
             loss: which loss
             clip: log: probabilities are clipped to [clip, 1 - clip]; default: 0.001; default: 0.001
             features: features of the model that are not columns, by name: row expressions that are numbers, or
@@ -1437,8 +1439,6 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            label: the truth: a condition or, for a model with classes, a column; a number for squared, absolute and
-                pinball; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1468,12 +1468,12 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "loss",
+                "label": label,
                 "loss": loss,
                 "clip": clip,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
-                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1490,12 +1490,12 @@ class Questions(ABC, Generic[R]):
 
     def rmse(
         self,
+        label: Expr | None = None,
         *,
         max_error: float,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
-        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1509,6 +1509,7 @@ class Questions(ABC, Generic[R]):
         the error is a small part of max_error.
 
         Args:
+            label: the truth: a number; default: the holdout's label, which the canonical form then names
             max_error: larger errors count as this one; the smaller it is, the narrower the interval
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
@@ -1516,7 +1517,6 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            label: the truth: a number; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1535,11 +1535,11 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "rmse",
+                "label": label,
                 "max_error": max_error,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
-                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1552,12 +1552,12 @@ class Questions(ABC, Generic[R]):
 
     def r2(
         self,
+        label: Expr | None = None,
         *,
         range: tuple[float, float] | Sequence[float],
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
-        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1574,6 +1574,7 @@ class Questions(ABC, Generic[R]):
         squared deviations.
 
         Args:
+            label: the truth: a number; default: the holdout's label, which the canonical form then names
             range: [low, high]: label and prediction are clamped to it; the narrower it is, the narrower the interval
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
@@ -1581,7 +1582,6 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            label: the truth: a number; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1600,11 +1600,11 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "r2",
+                "label": label,
                 "range": range,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
-                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1617,13 +1617,13 @@ class Questions(ABC, Generic[R]):
 
     def auc(
         self,
+        label: Expr | None = None,
         *,
         bins: float | None = None,
         edges: Sequence[float] | None = None,
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
-        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1638,6 +1638,7 @@ class Questions(ABC, Generic[R]):
         mechanisms; where costs one more.
 
         Args:
+            label: the truth: a condition; default: the holdout's label, which the canonical form then names
             bins: how many bins to make of the training part's scores, 2 to 100; default: 10; default: 10
             edges: the edges of the bins of the prediction, after its link: 1 to 99 rising numbers; a bin is (e, e'] for
                 neighbours
@@ -1647,7 +1648,6 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            label: the truth: a condition; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1662,12 +1662,12 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "auc",
+                "label": label,
                 "bins": bins,
                 "edges": edges,
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
-                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1679,11 +1679,11 @@ class Questions(ABC, Generic[R]):
 
     def calibration(
         self,
+        label: Expr | None = None,
         *,
         edges: Sequence[float] | None = None,
         features: Mapping[str, Expr] | None = None,
         guess: Mapping[str, float] | None = None,
-        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1697,6 +1697,7 @@ class Questions(ABC, Generic[R]):
         number one. Predictions outside the edges are in no bin.
 
         Args:
+            label: the truth: a condition; default: the holdout's label, which the canonical form then names
             edges: rising numbers, 2 to 1001 of them: bins are [a, b) for neighbours, the last one [a, b]; default:
                 tenths
             features: features of the model that are not columns, by name: row expressions that are numbers, or
@@ -1704,7 +1705,6 @@ class Questions(ABC, Generic[R]):
             guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
                 the check part says where a model or predictions are asked about, else the training and the check part
                 together
-            label: the truth: a condition; default: the holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1719,10 +1719,10 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "calibration",
+                "label": label,
                 "edges": edges,
                 "features": features,
                 "guess": guess,
-                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1734,10 +1734,10 @@ class Questions(ABC, Generic[R]):
 
     def confusion(
         self,
+        label: Expr | None = None,
         *,
         features: Mapping[str, Expr] | None = None,
         guess: Mapping[str, float] | None = None,
-        label: Expr | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1753,13 +1753,13 @@ class Questions(ABC, Generic[R]):
         are divided by it; under guess_and_check it is not asked for. Shares for which no tokens are left are null.
 
         Args:
+            label: the truth: a condition for a model with one output, a column for one with classes; default: the
+                holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
                 the check part says where a model or predictions are asked about, else the training and the check part
                 together
-            label: the truth: a condition for a model with one output, a column for one with classes; default: the
-                holdout's label, which the canonical form then names
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
                 the table's columns
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1776,9 +1776,9 @@ class Questions(ABC, Generic[R]):
         return self._ask(
             {
                 "type": "confusion",
+                "label": label,
                 "features": features,
                 "guess": guess,
-                "label": label,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1791,11 +1791,11 @@ class Questions(ABC, Generic[R]):
 
     def gradient(
         self,
+        label: Expr | None = None,
         *,
         clip: float,
         model: Model,
         features: Mapping[str, Expr] | None = None,
-        label: Expr | None = None,
         note: str | None = None,
     ) -> R:
         r"""The gradient of a linear model's mean loss by its intercept and weights: of the log loss with the link
@@ -1804,22 +1804,22 @@ class Questions(ABC, Generic[R]):
         weights, one for each weight under other mechanisms. With it you can train a model on the holdout itself.
 
         Args:
+            label: the truth: a condition with the link logit, a number with identity; default: the holdout's label,
+                which the canonical form then names
             clip: the largest length of a row's gradient; intervals are proportional to it
             model: a linear model with one output, as docs/MODELS.md describes; name all weights that you want to fit,
                 for example as 0
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
-            label: the truth: a condition with the link logit, a number with identity; default: the holdout's label,
-                which the canonical form then names
             note: a remark of your own; it is kept in your history and does not change the query
         """
         return self._ask(
             {
                 "type": "gradient",
+                "label": label,
                 "clip": clip,
                 "model": model,
                 "features": features,
-                "label": label,
                 "note": note,
             }
         )

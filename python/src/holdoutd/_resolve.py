@@ -49,15 +49,10 @@ def copied(value: Any) -> Any:
     return value
 
 
-def resolve(query: Mapping[str, Any], label: str | None, features: Features | None) -> Steps[dict[str, Any]]:
-    """The query as JSON: fitted estimators exported or, where that does not work and there are public features, their predictions.
-
-    label is the holdout's own, for queries about a model that name none.
-    """
+def resolve(query: Mapping[str, Any], features: Features | None) -> Steps[dict[str, Any]]:
+    """The query as JSON: fitted estimators exported or, where that does not work and there are public features, their predictions."""
     own: dict[str, Any] = copied(query)
     for place, member, value in list(models_in(own)):
-        if label is not None:
-            place.setdefault("label", label)
         fitted = value if isinstance(value, Fitted) else Fitted(value)
         if isinstance(fitted.model, Mapping):
             place[member] = dict(fitted.model)

@@ -162,11 +162,11 @@ class Scores(Questions[R]):
             }
         )
 
-    def screen(self, label: Expr, *, features: Any = "*", range: Any = None, **members: Any) -> R:
+    def screen(self, label: Expr | None = None, *, features: Any = "*", range: Any = None, **members: Any) -> R:
         """Many features against one label in one request.
 
         Args:
-            label: what the features are compared with: a number or a condition
+            label: what the features are compared with: a number or a condition; default: the label of the holdout
             features: a list of number columns, or a pattern of names; default: all number columns that are not in the label
             range: [low, high] to which features are clamped; default: from the least to the largest of their values in training
             members: other members of the query: statistic, clip, range_label, note

@@ -159,7 +159,7 @@ class History(Sequence[Mapping[str, Any]]):
         return [Answer(p["answer"], p["canonical"], None, True) for p in self._raw]
 
     def columns(self) -> dict[str, list[Any]]:
-        """The history by column: time, asked_by, type, query, value, low, high, training, source, outcome, questions, tokens, note."""
+        """The history by column. reference is what the rows that the holdout is compared with say."""
         import json
 
         table: dict[str, list[Any]] = {}
@@ -174,7 +174,7 @@ class History(Sequence[Mapping[str, Any]]):
                 "low": a.low,
                 "high": a.high,
                 "reference": reference.get("value"),
-                "source": a.source,
+                "value_from": a.value_from,
                 "outcome": p.get("outcome"),
                 "questions": a.cost.questions,
                 "tokens": a.cost.tokens,

@@ -130,8 +130,13 @@ class Answer(float):
 
     @property
     def source(self) -> str:
-        """Which part the value comes from."""
+        """What the mechanism took: holdout, training, guess or mixed."""
         return str(self.raw["source"])
+
+    @property
+    def value_from(self) -> str | None:
+        """Which rows the value is of: check, training, training+check, guess, holdout or mixed."""
+        return self.raw.get("value_from")
 
     @property
     def outcome(self) -> str | None:
