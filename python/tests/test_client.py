@@ -318,3 +318,17 @@ def test_a_dear_question_is_confirmed(server: holdoutd.Server) -> None:
     assert ds.up_to(10).ask(dear).selected in ("0", "1") and ds.budget.questions.left == 20
     with pytest.raises(holdoutd.TooDear):
         ds.ask(q.argmax([q.fraction("x > 1"), q.fraction("z > 1")], questions=10))
+
+
+def test_a_card_before_anything_is_final(server: holdoutd.Server) -> None:
+    """Notices a dry run that creates."""
+    frame = table(26, 400)
+    before = len(server.holdouts())
+    card = server.card(frame, questions=5, holdout=0.5)
+    assert card.guarantee["questions"] == 5 and len(server.holdouts()) == before
+
+
+def test_a_plan_of_what_is_to_be_asked(ds: holdoutd.Dataset) -> None:
+    plan = ds.plan(workload="60 accuracy, 20 mean in 0..20 sd 3")
+    frame = plan.workload()
+    assert set(frame["count"]) == {60, 20} and (frame["questions"] >= 1).all() and "60 accuracy" in repr(plan)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import math
+import sys
+from array import array
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -68,8 +72,9 @@ def resolve(query: Mapping[str, Any], features: Features | None) -> Steps[dict[s
     return result
 
 
-def predicted(fitted: Fitted, frame: Any) -> list[float | None]:
-    """A model's prediction for each row: of two classes the probability of the second, else what predict gives."""
+def predicted(fitted: Fitted, frame: Any) -> dict[str, str]:
+    """A model's prediction for each row, as the bytes of doubles: of two classes the probability of the second, else what predict gives. A
+    prediction that is none is NaN."""
     rows = frame.drop("row_id", axis=1) if tables.kind_of(frame) == "pandas" else frame.drop("row_id")
     model = fitted.model
     if fitted.columns is not None:
@@ -81,7 +86,9 @@ def predicted(fitted: Fitted, frame: Any) -> list[float | None]:
         values = values[:, 1] if values.shape[1] == 2 else model.predict(rows)
     else:
         values = model.predict(rows) if hasattr(model, "predict") else model(rows)
-    values = [None if v is None or v != v else float(v) for v in steps.plain(values)]
-    if len(values) != len(rows):
-        raise ValueError(f"the model gave {len(values)} predictions for {len(rows)} rows")
-    return values
+    numbers = array("d", (math.nan if v is None else float(v) for v in steps.plain(values)))
+    if len(numbers) != len(rows):
+        raise ValueError(f"the model gave {len(numbers)} predictions for {len(rows)} rows")
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return {"f64": base64.b64encode(numbers.tobytes()).decode()}

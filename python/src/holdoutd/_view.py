@@ -131,8 +131,29 @@ class Plan:
             for m in self._rows()
         ]
 
+    def workload(self, kind: str | None = None) -> Any:
+        """Of a plan that was asked with workload=, such as "60 accuracy, 60 auc": a DataFrame with a row for each mechanism and kind of
+        question: the questions that one costs, and its planned and widest half-width in its own units."""
+        return table_of(self._workload(), kind)
+
+    def _workload(self) -> dict[str, list[Any]]:
+        names = ("mechanism", "of", "count", "questions", "half_width", "widest_half_width")
+        table: dict[str, list[Any]] = {n: [] for n in names}
+        load = self.raw.get("workload") or {"items": [], "plans": []}
+        for p in load["plans"]:
+            for item, price in zip(load["items"], p["items"], strict=False):
+                row = {"mechanism": p["name"], **item, **price}
+                for n in names:
+                    table[n].append(row.get(n))
+        return table
+
     def __repr__(self) -> str:
-        return "\n".join([self._head(), *(f"  {width:>12}  {name}" for name, width in self._texts()), *self.raw["notes"]])
+        lines = [self._head(), *(f"  {width:>12}  {name}" for name, width in self._texts()), *self.raw["notes"]]
+        w = self._workload()
+        for mechanism, of, count, questions, width in zip(*(list(w.values())[:5]), strict=True):
+            shown = "no interval" if width is None else f"±{width:.{digits(width)}f}"
+            lines.append(f"  {shown:>12}  {count} {of}, {questions} questions each, by {mechanism}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         notes = "".join(f"<p><small>{escape(n)}</small></p>" for n in self.raw["notes"])

@@ -18,7 +18,7 @@ import httpx
 
 from . import _connect, _steps, _wire, tables
 from ._dataset import Holdout, settings_of
-from ._view import History, Plan
+from ._view import Card, History, Plan
 from .answers import Answer, Budget, Explanation, NotAsked
 from .client import TIMEOUT, Verify, _one
 
@@ -98,6 +98,11 @@ class AsyncServer:
         params, bar = settings_of(table, parts, name, settings, progress)
         card = await self._run(_steps.create(table, parts or None, params, bar))
         return AsyncDataset(self, card, tables.kind_of(table if table is not None else training))
+
+    async def card(self, table: Any, *, name: str | None = None, **settings: Any) -> Card:
+        """The card that upload() would give, with its guarantee, widths and warnings. Nothing is created."""
+        params, _ = settings_of(table, {}, name, {**settings, "dry_run": True}, False)
+        return Card(await self._run(_steps.create(table, None, params, None)))
 
     async def holdout(self, name_or_id: str, *, kind: tables.Kind | None = None) -> AsyncDataset:
         """The holdout with this id, or with this name if only one has it. kind is the library that its tables are read with."""

@@ -14,7 +14,7 @@ import httpx
 
 from . import _connect, _steps, _wire, tables
 from ._dataset import Holdout, settings_of
-from ._view import History, Plan
+from ._view import Card, History, Plan
 from .answers import Answer, Budget, Explanation, NotAsked
 
 T = TypeVar("T")
@@ -116,6 +116,11 @@ class Server:
         params, bar = settings_of(table, parts, name, settings, progress)
         card = self._run(_steps.create(table, parts or None, params, bar))
         return Dataset(self, card, tables.kind_of(table if table is not None else training))
+
+    def card(self, table: Any, *, name: str | None = None, **settings: Any) -> Card:
+        """The card that upload() would give, with its guarantee, widths and warnings. Nothing is created."""
+        params, _ = settings_of(table, {}, name, {**settings, "dry_run": True}, False)
+        return Card(self._run(_steps.create(table, None, params, None)))
 
     def holdout(self, name_or_id: str, *, kind: tables.Kind | None = None) -> Dataset:
         """The holdout with this id, or with this name if only one has it. kind is the library that its tables are read with."""
