@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from . import _resolve, _steps, _wire, tables
@@ -48,32 +49,52 @@ class Holdout(Scores[R]):
     def _resolved(self, query: Mapping[str, Any]) -> _wire.Steps[dict[str, Any]]:
         if self._features is None and self.card.public:
             self._features = _resolve.Features(self.id, self.kind)
-        return (yield from _resolve.resolve(self._screened(query), self._features))
+        return (yield from _resolve.resolve((yield from self._screened(query)), self._features))
+
+    def _looked(self) -> _wire.Steps[None]:
+        """With the first look a holdout is no draft any more, and its card has what a draft's leaves out."""
+        if self.card.raw.get("draft"):
+            self.card = Card((yield from _steps.get_card(self.id)))
 
     def _asked(self, query: Mapping[str, Any]) -> _wire.Steps[Answer]:
-        return (yield from _steps.ask(self.id, (yield from self._resolved(query)), self._most))
+        resolved = yield from self._resolved(query)
+        answer = yield from _steps.ask(self.id, resolved, self._most)
+        yield from self._looked()
+        return answer
 
     def _batched(self, queries: Sequence[Mapping[str, Any]], partial: bool) -> _wire.Steps[list[Answer | NotAsked]]:
         resolved = []
         for q in queries:
             resolved.append((yield from self._resolved(q)))
-        return (yield from _steps.batch(self.id, resolved, partial, self._most))
+        answers = yield from _steps.batch(self.id, resolved, partial, self._most)
+        yield from self._looked()
+        return answers
 
     def _explained(self, query: Mapping[str, Any]) -> _wire.Steps[Explanation]:
-        return (yield from _steps.explain(self.id, (yield from self._resolved(query))))
+        explanation = yield from _steps.explain(self.id, (yield from self._resolved(query)))
+        yield from self._looked()
+        return explanation
+
+    def _downloaded(self, what: str, save_to: Path | None = None) -> _wire.Steps[bytes]:
+        content = yield from _steps.download(self.id, what, save_to)
+        yield from self._looked()
+        return content
 
     def _planned(self, questions: int | None, request: Mapping[str, Any]) -> _wire.Steps[dict[str, Any]]:
-        sizes = {"n": self.card.units["holdout"], "training": self.card.units.get("training")}
+        sizes = {"n": self.card.guarantee["n"], "training": self.card.guarantee.get("training")}
         return (yield from _steps.plan({**sizes, "questions": questions or self.card.guarantee["questions"], **request}))
 
-    def _screened(self, query: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The range of a screen that names none is that of all its features."""
+    def _screened(self, query: Mapping[str, Any]) -> _wire.Steps[Mapping[str, Any]]:
+        """The range of a screen that names none is that of all its features. The card of a draft does not tell it: one look does."""
         if query.get("type") != "screen" or query.get("range") is not None:
             return query
+        if self.card.raw.get("draft"):
+            yield from _steps.explain(self.id, {"type": "count", "of": "true"})
+            yield from self._looked()
         return {**query, "range": self.card.range_of(query["features"])}
 
     def __repr__(self) -> str:
-        return f"<holdout {self.name!r} {self.id}: {self.card.units['holdout']:,} units held out>"
+        return f"<holdout {self.name!r} {self.id}: {self.card.guarantee['n']:,} units held out>"
 
     def _repr_html_(self) -> str:
         return self.card._repr_html_()

@@ -23,8 +23,8 @@ class Card:
 
     @property
     def rows(self) -> Mapping[str, int]:
-        """Rows by part."""
-        rows: Mapping[str, int] = self.raw["rows"]
+        """Rows by part; empty of a draft whose units are not rows."""
+        rows: Mapping[str, int] = self.raw.get("rows") or {}
         return rows
 
     @property

@@ -217,19 +217,19 @@ class AsyncDataset(Holdout[Awaitable[Answer]]):
 
     async def training(self, *, kind: tables.Kind | None = None) -> Any:
         """The training part, which is yours to look at as often as you like."""
-        return tables.read(await self.server._run(_steps.download(self.id, "training")), kind or self.kind)
+        return tables.read(await self.server._run(self._downloaded("training")), kind or self.kind)
 
     async def features(self, *, kind: tables.Kind | None = None) -> Any:
         """The features of the holdout's rows, with their row_id, of a holdout that was made with features="public"."""
-        return tables.read(await self.server._run(_steps.download(self.id, "features")), kind or self.kind)
+        return tables.read(await self.server._run(self._downloaded("features")), kind or self.kind)
 
     async def save_training(self, path: str | os.PathLike[str]) -> None:
         """Writes the training part to a Parquet file, without holding it in memory."""
-        await self.server._run(_steps.download(self.id, "training", Path(path)))
+        await self.server._run(self._downloaded("training", Path(path)))
 
     async def save_ledger(self, path: str | os.PathLike[str]) -> None:
         """Writes the ledger to a file, which `holdoutd verify` checks."""
-        await self.server._run(_steps.download(self.id, "ledger", Path(path)))
+        await self.server._run(self._downloaded("ledger", Path(path)))
 
     async def budget(self) -> Budget:
         """What is left, now."""

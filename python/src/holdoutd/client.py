@@ -239,19 +239,19 @@ class Dataset(Holdout[Answer]):
 
     def training(self, *, kind: tables.Kind | None = None) -> Any:
         """The training part, which is yours to look at as often as you like."""
-        return tables.read(self.server._run(_steps.download(self.id, "training")), kind or self.kind)
+        return tables.read(self.server._run(self._downloaded("training")), kind or self.kind)
 
     def features(self, *, kind: tables.Kind | None = None) -> Any:
         """The features of the holdout's rows, with their row_id, of a holdout that was made with features="public"."""
-        return tables.read(self.server._run(_steps.download(self.id, "features")), kind or self.kind)
+        return tables.read(self.server._run(self._downloaded("features")), kind or self.kind)
 
     def save_training(self, path: str | os.PathLike[str]) -> None:
         """Writes the training part to a Parquet file, without holding it in memory."""
-        self.server._run(_steps.download(self.id, "training", Path(path)))
+        self.server._run(self._downloaded("training", Path(path)))
 
     def save_ledger(self, path: str | os.PathLike[str]) -> None:
         """Writes the ledger to a file, which `holdoutd verify` checks."""
-        self.server._run(_steps.download(self.id, "ledger", Path(path)))
+        self.server._run(self._downloaded("ledger", Path(path)))
 
     @property
     def budget(self) -> Budget:
