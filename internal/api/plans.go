@@ -97,8 +97,11 @@ func readPlan(body []byte) (r PlanRequest, err error) {
 	r.Confidence = thresholdout.DefaultConfidence
 	for name, value := range members {
 		if json.Unmarshal(value, into[name]) == nil && string(value) != "null" {
-			if _, truth := into[name].(*bool); !truth && name != "training" && isZero(string(value)) {
-				return r, wrongMember("/"+name, "must not be zero; leave it out where it is not given")
+			switch into[name].(type) {
+			case *int64, *float64:
+				if name != "training" && isZero(string(value)) {
+					return r, wrongMember("/"+name, "must not be zero; leave it out where it is not given")
+				}
 			}
 			continue
 		}

@@ -35,6 +35,26 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// TestPlanOfAWorkload asks as a client does. It notices a workload that the wire does not let through, and an empty one.
+func TestPlanOfAWorkload(t *testing.T) {
+	s := start(t, Options{})
+	r := s.post("/v1/plans", `{"n":60000,"training":140000,"workload":"60 accuracy, 20 mean in 0..20 sd 3"}`)
+	var report struct {
+		Workload struct {
+			Items []struct{ Count int64 }
+			Plans []struct{ Questions int64 }
+		}
+	}
+	r.decode(t, &report)
+	w := report.Workload
+	if r.StatusCode != 200 || len(w.Items) != 2 || w.Items[0].Count != 60 || w.Items[1].Count != 20 || len(w.Plans) == 0 || w.Plans[0].Questions < 80 {
+		t.Errorf("%d %s", r.StatusCode, r.body)
+	}
+	if p := s.post("/v1/plans", `{"n":60000,"workload":"60 acuracy"}`).problem(t); p.Status != 422 || p.Errors[0].Pointer != "/workload" {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestPlansRefuse(t *testing.T) {
 	s := start(t, Options{})
 	for _, c := range []struct {
