@@ -91,7 +91,7 @@ def test_the_same_upload_is_the_same_holdout(server: holdoutd.Server) -> None:
 
 def test_a_table_that_was_split_before(server: holdoutd.Server) -> None:
     frame = table(21, 400)
-    ds = server.upload(training=frame[:300], holdout_part=frame[300:], questions=10)
+    ds = server.upload(training_part=frame[:300], holdout_part=frame[300:], questions=10)
     assert ds.card.rows["training"] == 300 and ds.card.rows["holdout"] == 100
     with pytest.raises(TypeError, match="upload"):
         server.upload()

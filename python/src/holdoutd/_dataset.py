@@ -105,7 +105,7 @@ def settings_of(
 ) -> tuple[dict[str, Any], _steps.Progress | None]:
     """The upload's parameters, and what shows how much was sent."""
     if (table is None) == (not parts):
-        raise TypeError("upload() takes a table, or the parts training= and holdout_part= of one that was split before")
+        raise TypeError("upload() takes a table, or the parts training_part= and holdout_part= of one that was split before")
     params = {"name": name, **settings}
     if parts:
         params["split"] = "given"

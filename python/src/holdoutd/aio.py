@@ -87,17 +87,17 @@ class AsyncServer:
         table: Any = None,
         *,
         name: str | None = None,
-        training: Any = None,
-        check: Any = None,
+        training_part: Any = None,
+        check_part: Any = None,
         holdout_part: Any = None,
         progress: bool | None = None,
         **settings: Any,
     ) -> AsyncDataset:
         """Makes a holdout of a table; the arguments are those of Server.upload."""
-        parts = {n: t for n, t in (("training", training), ("check", check), ("holdout", holdout_part)) if t is not None}
+        parts = {n: t for n, t in (("training", training_part), ("check", check_part), ("holdout", holdout_part)) if t is not None}
         params, bar = settings_of(table, parts, name, settings, progress)
         card = await self._run(_steps.create(table, parts or None, params, bar))
-        return AsyncDataset(self, card, tables.kind_of(table if table is not None else training))
+        return AsyncDataset(self, card, tables.kind_of(table if table is not None else training_part))
 
     async def card(self, table: Any, *, name: str | None = None, **settings: Any) -> Card:
         """The card that upload() would give, with its guarantee, widths and warnings. Nothing is created."""

@@ -95,8 +95,8 @@ class Server:
         table: Any = None,
         *,
         name: str | None = None,
-        training: Any = None,
-        check: Any = None,
+        training_part: Any = None,
+        check_part: Any = None,
         holdout_part: Any = None,
         progress: bool | None = None,
         **settings: Any,
@@ -107,15 +107,16 @@ class Server:
         holdout, so that a notebook may be run again.
 
         Args:
-            table: the whole table; without it, with split="given", the parts training, holdout_part and, if there is one, check
+            table: the whole table; without it, with split="given", the parts training_part, holdout_part and, if there is one,
+                check_part
             name: what people call it
             progress: whether to show how much was sent; default: if a person is looking
             settings: holdout=0.3, questions=1000, label=, unit=, confidence=, mechanism=, … (the server's upload parameters)
         """
-        parts = {n: t for n, t in (("training", training), ("check", check), ("holdout", holdout_part)) if t is not None}
+        parts = {n: t for n, t in (("training", training_part), ("check", check_part), ("holdout", holdout_part)) if t is not None}
         params, bar = settings_of(table, parts, name, settings, progress)
         card = self._run(_steps.create(table, parts or None, params, bar))
-        return Dataset(self, card, tables.kind_of(table if table is not None else training))
+        return Dataset(self, card, tables.kind_of(table if table is not None else training_part))
 
     def card(self, table: Any, *, name: str | None = None, **settings: Any) -> Card:
         """The card that upload() would give, with its guarantee, widths and warnings. Nothing is created."""
