@@ -125,16 +125,20 @@ func TestInsecureAddresses(t *testing.T) {
 	dir := t.TempDir()
 	writeCertificate(t, dir, 1)
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for says, args := range map[string][]string{
-		"keys would travel":                        {"--addr", "0.0.0.0:0"},
-		"belong together":                          {"--addr", "127.0.0.1:0", "--tls-cert", cert},
-		"contradicts":                              {"--addr", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key, "--insecure-http"},
-		"the certificate cannot be used":           {"--addr", "127.0.0.1:0", "--tls-cert", key, "--tls-key", key},
-		"cert-that-is-not-there.pem: no such file": {"--addr", "127.0.0.1:0", "--tls-cert", filepath.Join(dir, "cert-that-is-not-there.pem"), "--tls-key", key},
+	for _, c := range []struct {
+		says   string
+		status int // 2 where the command line is wrong, 1 where what it names is
+		args   []string
+	}{
+		{"keys would travel", 2, []string{"--addr", "0.0.0.0:0"}},
+		{"belong together", 2, []string{"--addr", "127.0.0.1:0", "--tls-cert", cert}},
+		{"contradicts", 2, []string{"--addr", "0.0.0.0:0", "--tls-cert", cert, "--tls-key", key, "--insecure-http"}},
+		{"the certificate cannot be used", 1, []string{"--addr", "127.0.0.1:0", "--tls-cert", key, "--tls-key", key}},
+		{"cert-that-is-not-there.pem: no such file", 1, []string{"--addr", "127.0.0.1:0", "--tls-cert", filepath.Join(dir, "cert-that-is-not-there.pem"), "--tls-key", key}},
 	} {
-		_, errs, code := holdoutd(t, append([]string{"serve", "--data", filepath.Join(dir, "data")}, args...)...)
-		if code != 1 || !strings.Contains(errs, says) {
-			t.Errorf("%v: %d %s", args, code, errs)
+		_, errs, code := holdoutd(t, append([]string{"serve", "--data", filepath.Join(dir, "data")}, c.args...)...)
+		if code != c.status || !strings.Contains(errs, c.says) {
+			t.Errorf("%v: %d %s", c.args, code, errs)
 		}
 	}
 	startServer(t, filepath.Join(dir, "data"), "--addr", "0.0.0.0:0", "--insecure-http") // the later --addr counts
@@ -147,7 +151,7 @@ func TestNonsenseLimits(t *testing.T) {
 		"--questions=-1", "--uploads=0", "--handle=-1s", "--drain=0s", "--rate=NaN", "--rate=0", "--rate=Inf", "--batch-bytes=-5", "--burst=0", "--upload-bytes=0", "--query-bytes=-1",
 	} {
 		_, errs, code := holdoutd(t, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), flag)
-		if name, _, _ := strings.Cut(flag, "="); code != 1 || !strings.Contains(errs, name+" must be more than 0") {
+		if name, _, _ := strings.Cut(flag, "="); code != 2 || !strings.Contains(errs, name+" must be more than 0") {
 			t.Errorf("%s: %d %s", flag, code, errs)
 		}
 	}

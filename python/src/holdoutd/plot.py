@@ -33,7 +33,7 @@ def forest(history: History, budget: Budget | None = None, *, most: int = MOST) 
             ax.plot(answer.value, y, "o", color=VALUE, ms=5, label="answer" if y == 0 else None)
             reference = past.get("reference") or {}
             if reference.get("value") is not None:
-                ax.plot(reference["value"], y, "x", color=REFERENCE, ms=6, label=f"{reference['part']} part" if y == 0 else None)
+                ax.plot(reference["value"], y, "|", color=REFERENCE, ms=15, mew=2, label=f"{reference['part']} part" if y == 0 else None)
         ax.set_yticks(range(len(rows)), [_short(past) for past, _ in rows], fontsize=8)
         ax.set_ylim(-0.7, len(rows) - 0.3)
         ax.set_xlabel(measure, fontsize=8)
