@@ -301,9 +301,9 @@ type Answer struct {
 
 	Verdict string `json:"verdict,omitempty"` // of a decision or a test: "yes", "no", "undecided"
 
-	// what a reader of the answer should know. They follow from the question and from rows that were handed out or kept
-	// beside the holdout, never from holdout rows. Absent where there are none, and of answers that were recorded before
-	// they were
+	// what a reader of the answer should know. They follow from the question, from rows that were handed out or kept
+	// beside the holdout, and from the interval of the answer itself, never from more of holdout rows. Absent where
+	// there are none, and of answers that were recorded before they were
 	Warnings []Warning `json:"warnings,omitempty"`
 
 	// Raw is the answer as the ledger has it, byte for byte.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/rowfn"
@@ -63,7 +64,8 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		return e, s.ledgerError(err)
 	}
 	e.Answered = answered
-	if err := h.watch(ctx, &e, plan); err != nil {
+	spread, err := h.watch(ctx, &e, plan)
+	if err != nil {
 		return e, err
 	}
 	training, err := session.TrainingSums(ctx, plan, h.reference)
@@ -81,7 +83,9 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		e.Warnings = append(e.Warnings, training.Doubted(plan)...)
 	}
 	if answered {
-		return e, e.recorded(body)
+		err = e.recorded(body)
+		e.warnSpread(spread)
+		return e, err
 	}
 	if reason := h.session.Short(state, asked); reason != "" {
 		e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "not enough is left of the budget for this query"})
@@ -97,9 +101,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	if err := h.foresee(&e, asked, state, training); err != nil {
 		return e, err
 	}
-	if err := h.warnSpread(ctx, &e, plan); err != nil {
-		return e, err
-	}
+	e.warnSpread(spread)
 	return e, h.foreseeOutcomes(&e, asked, state, training)
 }
 
@@ -173,25 +175,35 @@ func shownCanonical(canonical []byte) json.RawMessage {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// watch says what shares of the values count as others than a reader may take them for, and suggests ranges.
-func (h *opened) watch(ctx context.Context, e *Explanation, plan *queries.Plan) error {
+// watch says what shares of the values count as others than a reader may take them for, and suggests ranges. It returns the standard deviation of what the answer is the mean of; nil where that is not known.
+func (h *opened) watch(ctx context.Context, e *Explanation, plan *queries.Plan) (spread *float64, err error) {
 	if h.trainingTable == nil {
-		return nil
+		return nil, nil
 	}
-	values, warnings, err := h.session.Watch(ctx, plan, h.reference.Training)
+	values, warnings, spread, err := h.session.Watch(ctx, plan, h.reference.Training)
 	if err != nil {
-		return scanError(err)
+		return nil, scanError(err)
 	}
 	for i, spreads := range session.Spreads(plan, values) {
 		if err := need(ctx, h.trainingWork(rowfn.Batch{Functions: spreads.Functions()})); err != nil {
-			return err
+			return nil, err
 		}
 		if err := values[i].Suggest(ctx, spreads, h.reference.Training); err != nil {
-			return scanError(err)
+			return nil, scanError(err)
 		}
 	}
 	e.Values, e.Warnings = values, append(e.Warnings, warnings...)
-	return nil
+	return spread, nil
+}
+
+// warnSpread warns of an interval that is wider than its values are spread, where nothing else says that it tells little.
+func (e *Explanation) warnSpread(spread *float64) {
+	if slices.ContainsFunc(e.Warnings, func(w Warning) bool { return w.Code == uninformative }) || len(e.Items) > 0 {
+		return
+	}
+	if w := session.WiderThanSpread(e.HalfWidth, spread); w != nil {
+		e.Warnings = append(e.Warnings, *w)
+	}
 }
 
 // foresee says the half-width that an answer now would get, about what the training part says, and whether it tells anything;

@@ -1,14 +1,19 @@
 package holdout
 
 import (
+	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/session"
 )
 
-// TestSpreadIsTold: a question whose interval would be wider than its values are spread says so in explain, with their standard deviation in the training part, of all rows or
+// TestSpreadIsTold: a question whose interval would be wider than its values are spread says so in explain and in its answer, with their standard deviation in the training part, of all rows or
 // of those that are asked about; one whose interval is narrower does not. It would notice a spread of all rows where some are asked about, one that is not in the
-// answer's units, and a silent ±52 around 6.
+// answer's units, an answer that says nothing of it, one that goes by another width than its own, and a silent ±52 around 6.
 func TestSpreadIsTold(t *testing.T) {
 	s := open(t, t.TempDir())
 	card := create(t, s, Settings{Questions: 50, Sigma: 0.05}, visits(t, 2000, 1)) // the same width for every mean: about 0.13 of its range
@@ -41,15 +46,21 @@ func TestSpreadIsTold(t *testing.T) {
 		if said != c.told || (*e.HalfWidth >= c.spread) != c.told {
 			t.Errorf("%s: ±%.3g of values spread by %.3g: told %v", query, *e.HalfWidth, c.spread, said)
 		}
-		h, release, err := s.tables.take(t.Context(), card.ID)
-		must(t, err)
-		q, err := s.parse([]byte(query), func() string { return "" }, nil)
-		must(t, err)
-		asked, err := h.question(t.Context(), q)
-		must(t, err)
-		if got, ok, err := h.spread(t.Context(), asked.Plan); err != nil || !ok && c.spread > 0 || math.Abs(got-c.spread) > 1e-6*(1+c.spread) {
-			t.Errorf("%s: spread %v (%v), want %v: %v", query, got, ok, c.spread, err)
+		reply := ask(t, s, card.ID, query)
+		var a session.Answer
+		must(t, json.Unmarshal(reply.Body, &a))
+		said = slices.ContainsFunc(a.Warnings, func(w Warning) bool { return w.Code == uninformative })
+		half := max(*a.Interval.High-*a.Value, *a.Value-*a.Interval.Low)
+		if said != c.told || said != (half > c.spread) {
+			t.Errorf("%s: the answer is ±%.3g of values spread by %.3g: told %v", query, half, c.spread, said)
 		}
-		release()
+		again, err := s.Explain(t.Context(), analyst, card.ID, []byte(query))
+		must(t, err)
+		for _, warnings := range [][]Warning{a.Warnings, again.Warnings} {
+			if want := fmt.Sprintf("half-width of %.3g is more than the standard deviation of the values themselves (%.3g in the training part)", half, c.spread); c.told &&
+				!slices.ContainsFunc(warnings, func(w Warning) bool { return strings.Contains(w.Detail, want) }) {
+				t.Errorf("%s: %+v, want %s", query, warnings, want)
+			}
+		}
 	}
 }

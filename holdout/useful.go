@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -12,7 +13,7 @@ import (
 const UsefulWidth = 0.1
 
 // uninformative is the code of warnings that an answer would tell little.
-const uninformative = "uninformative"
+const uninformative = session.Uninformative
 
 // usefulness warns of a guarantee whose intervals are too wide to be of use, and names settings that would give narrower ones, by the planner and from public
 // facts alone. A half-width that the owner asked for is what was wanted.

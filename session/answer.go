@@ -45,7 +45,7 @@ type Answer struct {
 
 	Outcome thresholdout.Outcome `json:"outcome,omitempty" enum:"close,rough,differs,agrees,kept,broken,measured,selected,best,behind,mixed" doc:"what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared (measured); of a selection selected; of a submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it was"`
 
-	Warnings []Warning `json:"warnings,omitempty" doc:"what a reader of the answer should know. They follow from the question and from rows that were handed out or kept beside the holdout, never from holdout rows. Absent where there are none, and of answers that were recorded before they were"`
+	Warnings []Warning `json:"warnings,omitempty" doc:"what a reader of the answer should know. They follow from the question, from rows that were handed out or kept beside the holdout, and from the interval of the answer itself, never from more of holdout rows. Absent where there are none, and of answers that were recorded before they were"`
 }
 
 // Interval is an interval in the query's own units. Parts are the parts of its half-width, where the answer is one
@@ -120,11 +120,16 @@ func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cos
 	if r.choice != nil {
 		a.Outcome = thresholdout.Selected
 	}
-	a.Warnings = r.sums.warnings
+	a.Warnings = r.sums.warned.values
 	if slices.ContainsFunc(r.outputs, func(o thresholdout.Output) bool { return o.Source == thresholdout.FromTraining }) {
 		a.Warnings = append(slices.Clip(a.Warnings), r.sums.Training.Doubted(q.Plan)...)
 	}
 	a.Interval = s.interval(q.Plan, result, r)
+	if a.Interval != nil && len(result.Items) == 0 {
+		if w := WiderThanSpread(farthest(result), r.sums.warned.spread); w != nil {
+			a.Warnings = append(slices.Clip(a.Warnings), *w)
+		}
+	}
 	if len(r.outputs) == 1 {
 		a.Promise = s.promised(q, r.outputs[0].Promise)
 	}

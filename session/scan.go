@@ -25,7 +25,7 @@ type Source interface {
 type Sums struct {
 	Holdout, Training PartSums
 	pledge            *thresholdout.Pledge // that the question bears; nil for none
-	warnings          []Warning            // of the answer: from public facts and the training part alone
+	warned            warned               // of the answer: from public facts and the training part alone
 	at                thresholdout.State
 }
 
@@ -67,7 +67,7 @@ func (p PartSums) fits(plan *queries.Plan) bool {
 //
 // From the first row that it reads every question must be paid for: with Ask, or with Void if anything fails.
 func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions []*Question, holdout Source, reference Reference) ([]Sums, error) {
-	warnings, err := s.warned(ctx, questions, reference.Training)
+	warned, err := s.warned(ctx, questions, reference.Training)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (s *Session) Scan(ctx context.Context, state thresholdout.State, questions 
 		return nil, err
 	}
 	for i := range sums {
-		sums[i].warnings = warnings[i]
+		sums[i].warned = warned[i]
 	}
 	return sums, nil
 }

@@ -38,68 +38,99 @@ type Watched struct {
 // WatchedBy is what a pass over the training part has to sum for what answers to these plans warn of.
 func WatchedBy(plans []*queries.Plan) (b rowfn.Batch) {
 	for _, p := range plans {
-		for i := range p.Values {
-			b.Functions = append(b.Functions, p.Values[i].Functions()...)
-		}
+		b.Join(watchedOf(p))
 	}
 	return b
 }
 
+func watchedOf(p *queries.Plan) (b rowfn.Batch) {
+	for i := range p.Values {
+		b.Functions = append(b.Functions, p.Values[i].Functions()...)
+	}
+	if spread, ok := spreadOf(p); ok {
+		b.Join(spread)
+	}
+	return b
+}
+
+// warned is what the answer to a question warns of by the training part: of values whatever the answer will be, and of its interval by how the values are spread.
+type warned struct {
+	values []Warning
+	spread *float64 // nil where it is not known
+}
+
 // warned is what the answers to questions warn of, from the training part; nothing where there is none.
-func (s *Session) warned(ctx context.Context, questions []*Question, training Source) ([][]Warning, error) {
+func (s *Session) warned(ctx context.Context, questions []*Question, training Source) ([]warned, error) {
 	plans := make([]*queries.Plan, len(questions))
 	for i, q := range questions {
 		plans[i] = q.Plan
 	}
-	all := make([][]Warning, len(questions))
-	shares, err := sharesOf(ctx, plans, training)
-	if err != nil || shares == nil {
+	all := make([]warned, len(questions))
+	seen, err := see(ctx, plans, training)
+	if err != nil || seen == nil {
 		return all, err
 	}
 	for i, p := range plans {
 		for j := range p.Values {
-			if shares[i][j] != nil {
-				all[i] = addWarnings(all[i], &p.Values[j], *shares[i][j])
+			if found := seen[i].shares[j]; found != nil {
+				all[i].values = addWarnings(all[i].values, &p.Values[j], *found)
 			}
 		}
+		all[i].spread = seen[i].spread
 	}
 	return all, nil
 }
 
-// sharesOf are the shares of each of the plans' values in the training part; nil for one that is not of any row there, and where there is no training part.
-func sharesOf(ctx context.Context, plans []*queries.Plan, training Source) ([][]*shape.ValueShares, error) {
+// seen is what the training part says of a plan's values.
+type seen struct {
+	shares []*shape.ValueShares // of each; nil for one that is not of any row there
+	spread *float64             // of what the answer is the mean of; nil where it is not known
+}
+
+// see is what the training part says of each plan's values; nil where there is none.
+func see(ctx context.Context, plans []*queries.Plan, training Source) ([]seen, error) {
 	if training == nil {
 		return nil, nil
 	}
-	batch, sums := WatchedBy(plans), []int64(nil)
-	if len(batch.Functions) > 0 {
-		var err error
-		if sums, err = training.Sums(ctx, batch.Functions, 0, training.Units()); err != nil {
-			return nil, err
-		}
+	batch, n := WatchedBy(plans), training.Units()
+	var sums rowfn.Sums
+	var err error
+	switch {
+	case len(batch.Products) > 0:
+		sums, err = training.Moments(ctx, batch, 0, n)
+	case len(batch.Functions) > 0:
+		sums.Values, err = training.Sums(ctx, batch.Functions, 0, n)
 	}
-	all := make([][]*shape.ValueShares, len(plans))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]seen, len(plans))
 	for i, p := range plans {
+		own := sums.Cut(watchedOf(p))
 		for j := range p.Values {
 			v := &p.Values[j]
-			n := len(v.Functions())
+			of := own.Cut(rowfn.Batch{Functions: v.Functions()})
 			var found *shape.ValueShares
-			if shares, ok := v.Shares(sums[:n]); ok {
+			if shares, ok := v.Shares(of.Values); ok {
 				found = &shares
 			}
-			all[i], sums = append(all[i], found), sums[n:]
+			all[i].shares = append(all[i].shares, found)
+		}
+		if _, ok := spreadOf(p); ok {
+			all[i].spread = spreadFrom(p, own, n)
 		}
 	}
 	return all, nil
 }
 
-// Watch says the shares of a plan's values in the training part, with what an answer would warn of.
-func (s *Session) Watch(ctx context.Context, plan *queries.Plan, training Source) (watched []Watched, warnings []Warning, err error) {
-	shares, err := sharesOf(ctx, []*queries.Plan{plan}, training)
-	if err != nil || shares == nil {
-		return nil, nil, err
+// Watch says the shares of a plan's values in the training part, with what an answer would warn of whatever it is, and the standard deviation of what it is the mean of, in the answer's units; nil where
+// that is not known.
+func (s *Session) Watch(ctx context.Context, plan *queries.Plan, training Source) (watched []Watched, warnings []Warning, spread *float64, err error) {
+	all, err := see(ctx, []*queries.Plan{plan}, training)
+	if err != nil || all == nil {
+		return nil, nil, nil, err
 	}
-	for i, found := range shares[0] {
+	for i, found := range all[0].shares {
 		if found == nil {
 			continue
 		}
@@ -107,7 +138,7 @@ func (s *Session) Watch(ctx context.Context, plan *queries.Plan, training Source
 		watched = append(watched, Watched{Of: v.Of, Null: found.Null, Below: found.Below, Above: found.Above})
 		warnings = addWarnings(warnings, v, *found)
 	}
-	return watched, warnings, nil
+	return watched, warnings, all[0].spread, nil
 }
 
 // leastTooWide is how many times as wide as the training part's values a range is that is called too wide: half of an interval is then about numbers that do not occur.
@@ -204,6 +235,9 @@ func (s *Session) mostWarnings(q *Question) (all []Warning) {
 		if v.Value != nil {
 			all = append(all, clampWarning(v, shape.ValueShares{Below: longestShare, Above: longestShare}))
 		}
+	}
+	if _, ok := spreadOf(q.Plan); ok {
+		all = append(all, Warning{Code: Uninformative, Detail: spreadDetail(longestShare, longestShare)})
 	}
 	return all
 }
