@@ -121,6 +121,12 @@ type Card struct {
 	Rows     *Counts           `json:"rows,omitempty"`     // absent on a draft whose units are not rows
 	State    string            `json:"state,omitempty"`    // damaged or rolled-back: the holdout gives no new answers; absent where it does
 	Strata   map[string]Counts `json:"strata,omitempty"`   // the sizes of each stratum, where the split is stratified
+
+	// of a question about a share of all units, beside the planned half_width of the guarantee: no answer has a wider
+	// interval while nothing is spent, whatever its outcome. Each token that is spent, and under guess_and_check each
+	// rough answer, widens what follows. The question brings no half_width and no promise of its own. Absent where
+	// nothing is known
+	WidestHalfWidth float64 `json:"widest_half_width,omitempty"`
 }
 
 // Counts are the sizes of the parts.
@@ -220,8 +226,12 @@ type Guarantee struct {
 	// moves
 	Threshold float64 `json:"threshold,omitempty"`
 
-	Tokens int64     `json:"tokens,omitempty"` // how many guesses may be wrong
-	Widths []float64 `json:"widths,omitempty"` // of gaussian: the half-widths after one, two, … broken promises
+	Tokens int64 `json:"tokens,omitempty"` // how many guesses may be wrong
+
+	// of gaussian: of plain answers when one, two, … promises that questions bore have turned out broken, each at a
+	// token: half_width is that before the first, and the last of these is that when all tokens are spent. Absent where
+	// no promises are checked
+	Widths []float64 `json:"widths,omitempty"`
 }
 
 // Budget is what is left of a guarantee. Meters are questions, tokens of mechanisms that have them, and rounds where

@@ -118,3 +118,10 @@ func (set Settings) target(unit unitRule, largest int64) string {
 	}
 	return target
 }
+
+// sayWidest adds what follows from the guarantee and is not stored with it.
+func (card *Card) sayWidest() {
+	if widest, ok := card.Guarantee.WidestShare(); ok {
+		card.Widest = &widest
+	}
+}

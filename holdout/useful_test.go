@@ -1,11 +1,15 @@
 package holdout
 
 import (
+	"bytes"
+	"encoding/json"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/session"
 )
 
 // TestUninformativeCards: a card whose intervals are too wide to be of use says so, as a draft and later, and the settings that it names are as narrow as it
@@ -66,6 +70,35 @@ func TestUninformativeCards(t *testing.T) {
 	for _, card := range []Card{card, seen(t, s, card)} {
 		if !slices.ContainsFunc(card.Warnings, func(w Warning) bool { return w.Code == uninformative }) {
 			t.Errorf("draft %v: no word of its intervals of ±%.2g: %+v", card.Draft, card.Guarantee.HalfWidth, card.Warnings)
+		}
+	}
+}
+
+// TestWidestHalfWidthIsOnTheCard: beside the planned half-width a card, that of a dry run too, says the widest that a share can get, which no first answer exceeds; it is not stored. It would notice a card
+// without it, one that has the planned one, and a stored member that older programs do not know.
+func TestWidestHalfWidthIsOnTheCard(t *testing.T) {
+	s := open(t, t.TempDir())
+	for i, set := range []Settings{{Questions: 100, Tokens: 10, Mechanism: "guess_and_check"}, {Questions: 50, Mechanism: "gaussian"}, {Questions: 5, Mechanism: "split"}} {
+		table := visits(t, 2000+i, uint64(i))
+		dry, err := s.DryRun(t.Context(), admin, set, SingleUpload(bytes.NewReader(parquet(t, table))))
+		must(t, err)
+		card := create(t, s, set, table)
+		if card.Widest == nil || dry.Widest == nil || *dry.Widest != *card.Widest || *card.Widest < card.Guarantee.HalfWidth {
+			t.Fatalf("%s: ±%v planned; at most %v, of a dry run %v", set.Mechanism, card.Guarantee.HalfWidth, card.Widest, dry.Widest)
+		}
+		stored, err := s.ledger.Holdout(t.Context(), card.ID)
+		must(t, err)
+		if bytes.Contains(stored.Public, []byte("widest_half_width")) {
+			t.Errorf("stored: %s", stored.Public)
+		}
+		query := `{"type":"fraction","of":"late"}`
+		if set.Mechanism == "guess_and_check" { // differs: its interval is wider than planned
+			query = `{"type":"fraction","of":"late","guess":0.9}`
+		}
+		var a session.Answer
+		must(t, json.Unmarshal(ask(t, s, card.ID, query).Body, &a))
+		if half := max(*a.Interval.High-*a.Value, *a.Value-*a.Interval.Low); half > *card.Widest {
+			t.Errorf("%s: ±%v, and at most ±%v was said", set.Mechanism, half, *card.Widest)
 		}
 	}
 }

@@ -59,7 +59,7 @@ type gaussian struct {
 	RoundSigma []float64 `json:"round_sigma,omitempty" doc:"the noise of each round"`                                                   // in rounds: of each round; the last has none
 
 	// Widths are the half-widths W_1, W_2, … of plain answers when so many promises are broken (promise.go); nil without promises.
-	Widths []float64 `json:"widths,omitempty" doc:"the half-widths after one, two, … broken promises"`
+	Widths []float64 `json:"widths,omitempty" doc:"of plain answers when one, two, … promises that questions bore have turned out broken, each at a token: half_width is that before the first, and the last of these is that when all tokens are spent. Absent where no promises are checked"`
 
 	// LastExact says that the last question bears no noise, for nothing is chosen after it.
 	LastExact bool `json:"last_exact,omitempty" doc:"the last question has no noise"`

@@ -107,3 +107,19 @@ func cells(t Training, n int64) int64 {
 	deviation := max(math.Sqrt(t.Second/units), 1/units)
 	return int64(math.Exp2(min(max(math.Round(math.Log2(1/(2*deviation))), 0), math.Log2(maxCells))))
 }
+
+// WidestMean is how far, at most, an end of an answer's interval at a level is from its value, of a question about the mean of [0,1] over all of n units: whatever the training part, of so many units,
+// says, whatever the guess is, and however the check of PlanWith comes out. Margins are largest, and cells fewest, where the training values' variance is 1/4 and the fourth moment as large as the
+// variance; beyond the margin no bound here is wider than Hoeffding's.
+func WidestMean(n, training int64, z, level float64) float64 {
+	c, err := PlanWith(Training{All: training, Units: training, Mean: 0.5, Second: 0.25, Fourth: 0.25, Guess: 0.5}, n, z)
+	if err != nil || !(level >= 0) {
+		return 1
+	}
+	widest := c.Widest(level)
+	beyond := math.Sqrt((level+passLevel)*(1+levelSlack)/(2*float64(n))) + 2/float64(n) + 2*gridError
+	for _, r := range c.Ranks {
+		widest = max(widest, float64(r.Away)/grid+beyond)
+	}
+	return min(widest, 1)
+}
