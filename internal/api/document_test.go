@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite api/openapi.json")
+var update = flag.Bool("update", false, "rewrite api/openapi.json and the parameters in docs/API.md")
 
 const golden = "../../api/openapi.json"
 
