@@ -34,7 +34,7 @@ func existsError(id, reason string) *Error {
 		reasonDeleted: "this table was uploaded before, and something of its holdout " + id + " was shown before it was deleted; created again it would hold out rows that were shown. Upload rows that are not in this table",
 		reasonDamaged: "this table was uploaded before, and its holdout " + id + " is damaged or older than it was, so nobody can say what was shown of it; restore the data directory from a backup",
 		reasonShown: "this table was uploaded before, and something of its holdout " + id + " was shown (its training part, an explanation, its chain): other settings of the split would hold out rows that were shown. " +
-			"As nothing was asked, it can be created again with other questions, rounds, tokens, mechanism, label, confidence or name, if the file has its rows in the same order and holdout, check, split, unit, stratify, largest_unit and features stay as they are",
+			"As nothing was asked, it can be created again with other questions, rounds, tokens, mechanism, label, confidence or name, if the file has its rows in the same order and holdout, check, split, unit, stratify, largest_unit and features, with public features also the label, stay as they are",
 	}[reason]
 	return &Error{Kind: Exists, Detail: detail, Members: map[string]any{"holdout": id, "reason": reason}}
 }
@@ -93,8 +93,12 @@ func (s *Service) precede(ctx context.Context, id string, set Settings) (*predec
 // split are the settings that decide which rows are held out and what of them is public, and no others. The check part, whose default hangs on other
 // settings, is compared by its rows.
 func (set Settings) split() Settings {
-	return Settings{Holdout: set.Holdout, Unit: set.Unit, Stratify: set.Stratify, Split: set.Split, LargestUnit: set.LargestUnit,
+	split := Settings{Holdout: set.Holdout, Unit: set.Unit, Stratify: set.Stratify, Split: set.Split, LargestUnit: set.LargestUnit,
 		Features: set.Features}
+	if set.Features == featuresPublic {
+		split.Label = set.Label // the one column of the held-out rows that is not public: under another label it was shown
+	}
+	return split
 }
 
 // replaces refuses, now that the parts are made in dir, a holdout that is there already, and one that would hold out rows that were shown.

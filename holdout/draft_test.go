@@ -353,6 +353,37 @@ func TestFirstLookEndsADraft(t *testing.T) {
 	}
 }
 
+// TestLabelOfPublicFeatures: once the features of the held-out rows were downloaded the label cannot become another column, whose held-out values
+// that download had, nor the features secret; what does not touch what was shown may change. While nothing was shown the label may, too. It
+// would notice a label that is corrected after a look, which gave every held-out value of the new one away.
+func TestLabelOfPublicFeatures(t *testing.T) {
+	s := open(t, t.TempDir())
+	table := visits(t, 600, 44)
+	public := func(label string, questions int64) Settings {
+		return Settings{Features: "public", Label: label, Check: new(0.0), Mechanism: "gaussian", Questions: questions}
+	}
+	card := create(t, s, public("x", 20), table)
+	card, err := again(t, s, public("late", 20), table)
+	if err != nil {
+		t.Fatalf("the label of a draft: %v", err)
+	}
+	f, err := s.Features(t.Context(), analyst, card.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, f.Close())
+	for what, set := range map[string]Settings{
+		"another label": public("x", 20), "another label and questions": public("x", 30),
+		"secret features": {Label: "x", Check: new(0.0), Mechanism: "gaussian", Questions: 20},
+	} {
+		_, err := again(t, s, set, table)
+		refusedFor(t, what, err, card.ID, reasonShown)
+	}
+	if _, err := again(t, s, public("late", 30), table); err != nil {
+		t.Errorf("other questions: %v", err)
+	}
+}
+
 // TestOtherPlacesAfterALook: rows without a unit are known by their places, so a file of the same rows in another order would hold out other rows. A draft may; after
 // a look it is refused. It would notice a comparison of settings alone.
 func TestOtherPlacesAfterALook(t *testing.T) {
