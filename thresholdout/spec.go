@@ -46,6 +46,9 @@ const (
 	MaxUnits = 1 << 31
 	// MaxConfidence keeps beta far above the smallest probabilities that the bounds compute.
 	MaxConfidence = 1 - 1e-9
+
+	// MinConfidence keeps beta below 1 where it is taken from 1. Nobody means so little.
+	MinConfidence = 1e-9
 	// MaxSigma: noise as wide as the range of a row function says nothing more.
 	MaxSigma = 1
 	// MinSigma keeps noise coarser than the grid of values, 2^-30.
@@ -103,7 +106,7 @@ func (s Spec) Check() error {
 	if !ok {
 		return wrong("mechanism", "there is no mechanism %q; use %s", s.Mechanism, either(KindNames()))
 	}
-	if s.Confidence != 0 && !(s.Confidence > 0 && s.Confidence <= MaxConfidence) {
+	if s.Confidence != 0 && !(s.Confidence >= MinConfidence && s.Confidence <= MaxConfidence) {
 		return wrong("confidence", "%v is not between 0 and 1; 0.95 is usual", s.Confidence)
 	}
 	if s.Questions < 0 || s.Questions > bounds.MaxQuestions {

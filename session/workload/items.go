@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -264,10 +265,14 @@ func (i item) compile(ctx context.Context, training int64) (c compiled, err erro
 	if err != nil {
 		return c, fmt.Errorf("workload: %w", err)
 	}
-	if c.query, err = queries.Parse([]byte(forms[i.kind].query(i))); err != nil {
-		return c, fmt.Errorf("workload: %s: %w", i.kind, err)
+	if c.query, err = queries.Parse([]byte(forms[i.kind].query(i))); err == nil {
+		c.plan, err = c.query.Compile(ctx, table.Schema())
 	}
-	if c.plan, err = c.query.Compile(ctx, table.Schema()); err != nil {
+	var wrong *queries.Error // what the numbers of the item make of its question, such as a range beyond what a query may have
+	if errors.As(err, &wrong) {
+		return c, &RequestError{"workload", fmt.Sprintf("%s: %s", i.kind, wrong.Violations[0].Detail)}
+	}
+	if err != nil {
 		return c, fmt.Errorf("workload: %s: %w", i.kind, err)
 	}
 	c.plan.Fitted = c.plan.Fitted || forms[i.kind].fitted

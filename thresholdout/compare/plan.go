@@ -85,7 +85,7 @@ func (r Request) check() error {
 	switch {
 	case r.N < bounds.MinUnits || r.N > thresholdout.MaxUnits:
 		return wrong("n", "%d units; between %d and %d are possible", r.N, bounds.MinUnits, int64(thresholdout.MaxUnits))
-	case !(r.Confidence > 0 && r.Confidence <= thresholdout.MaxConfidence):
+	case !(r.Confidence >= thresholdout.MinConfidence && r.Confidence <= thresholdout.MaxConfidence):
 		return wrong("confidence", "%v is not between 0 and 1; 0.95 is usual", r.Confidence)
 	case r.Questions < 0 || r.Questions > bounds.MaxQuestions:
 		return wrong("questions", "%d is not between 1 and %d", r.Questions, int64(bounds.MaxQuestions))
