@@ -49,7 +49,7 @@ class Holdout(Scores[R]):
     def _resolved(self, query: Mapping[str, Any]) -> _wire.Steps[dict[str, Any]]:
         if self._features is None and self.card.public:
             self._features = _resolve.Features(self.id, self.kind)
-        return (yield from _resolve.resolve((yield from self._screened(query)), self._features))
+        return (yield from _resolve.resolve((yield from self._screened(query)), self.card.columns, self._features))
 
     def _looked(self) -> _wire.Steps[None]:
         """With the first look a holdout is no draft any more, and its card has what a draft's leaves out."""

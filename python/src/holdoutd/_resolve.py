@@ -6,7 +6,7 @@ import base64
 import math
 import sys
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _steps as steps
@@ -53,7 +53,7 @@ def copied(value: Any) -> Any:
     return value
 
 
-def resolve(query: Mapping[str, Any], features: Features | None) -> Steps[dict[str, Any]]:
+def resolve(query: Mapping[str, Any], table: Sequence[str], features: Features | None) -> Steps[dict[str, Any]]:
     """The query as JSON: fitted estimators exported or, where that does not work and there are public features, their predictions."""
     own: dict[str, Any] = copied(query)
     for place, member, value in list(models_in(own)):
@@ -62,7 +62,7 @@ def resolve(query: Mapping[str, Any], features: Features | None) -> Steps[dict[s
             place[member] = dict(fitted.model)
             continue
         try:
-            place[member] = exported(fitted.model, fitted.columns, fitted.texts)
+            place[member] = exported(fitted.model, fitted.columns, fitted.texts, table)
         except CannotExport:
             if features is None:
                 raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ._questions import Expr, Questions, R
@@ -71,7 +71,13 @@ def columns_of(estimator: Any) -> list[str] | None:
     return None
 
 
-def exported(estimator: Any, columns: Any, texts: Any) -> dict[str, Any]:
+def in_table(name: str, table: Sequence[str]) -> str:
+    """The table's column of a feature. LightGBM writes white space in names as an underscore."""
+    meant = [c for c in table if "_".join(c.split(" ")) == name]
+    return meant[0] if name not in table and len(meant) == 1 else name
+
+
+def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str]) -> dict[str, Any]:
     """The estimator as JSON. CannotExport says what can be done where that does not work."""
     from . import models
 
@@ -80,7 +86,8 @@ def exported(estimator: Any, columns: Any, texts: Any) -> dict[str, Any]:
             "a plain function cannot be sent to the server, where the held-out rows are. Create the holdout with "
             "features='public': then the function is given the features of its rows here, and only its predictions are sent"
         )
-    columns = columns if columns is not None else columns_of(estimator)
+    if columns is None and (names := columns_of(estimator)) is not None:
+        columns = [in_table(n, table) for n in names]
     if columns is None:
         raise CannotExport(
             f"this {type(estimator).__name__} was fitted on an array without column names: fit it on a DataFrame, or give "
