@@ -13,9 +13,9 @@ import (
 const Uninformative = "uninformative"
 
 // spreadOf is what the training part is asked for the standard deviation of the values that an answer is the mean of; false where the answer is no mean of numbers. Of shares their value says
-// it, and a sum's size follows from how many there are.
+// it, and a sum's size follows from how many there are. What a model makes of rows that it was fitted to is spread otherwise than elsewhere, and predictions row by row are of other rows.
 func spreadOf(plan *queries.Plan) (b rowfn.Batch, ok bool) {
-	if len(plan.Equations) != 1 || plan.PerUnit() || plan.Equations[0].PerUnit || plan.FromZero || plan.HoldoutOnly {
+	if len(plan.Equations) != 1 || plan.PerUnit() || plan.Equations[0].PerUnit || plan.FromZero || plan.Fitted {
 		return b, false
 	}
 	equation := plan.Equations[0]

@@ -54,7 +54,7 @@ func TestCompressedQueries(t *testing.T) {
 	batch := `{"queries":[` + strings.Join(queries, ",") + `]}`
 	plain := s.post(path+"/queries/batch", batch)
 	if plain.StatusCode != 200 {
-		t.Fatalf("%d %s", plain.StatusCode, plain.body)
+		t.Fatalf("%d %s %s", plain.StatusCode, plain.body, s.log)
 	}
 	for _, encoding := range encodings {
 		body := encoded(t, encoding, strings.NewReader(batch))
