@@ -86,8 +86,10 @@ func readMetadata(data []byte) (*metadata, error) {
 		return nil, errFooter
 	}
 	var err error
-	m.schema, err = newSchema(elements)
-	return m, err
+	if m.schema, err = newSchema(elements); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 // readGroup reads a RowGroup.
