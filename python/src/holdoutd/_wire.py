@@ -26,6 +26,7 @@ Steps = Generator["Call", "Reply", T]
 RETRIES = 4  # after the first attempt; with the pauses below about 3 seconds in all
 FIRST_PAUSE = 0.2  # seconds, doubled for each further attempt
 LONGEST_PAUSE = 30.0  # seconds, also of what a server asks for with Retry-After
+PARQUET = "application/vnd.apache.parquet"
 CHUNK = 1 << 20  # bytes of an upload that are read at once
 
 # 503s that do not pass by themselves: somebody has to restore a backup first.
@@ -61,13 +62,24 @@ class Call:
         if self.json is not None:
             h["Content-Type"] = "application/json"
         if self.body is not None:
-            h["Content-Type"] = "application/vnd.apache.parquet"
+            h["Content-Type"] = PARQUET
+            if self.body.size is not None:
+                h["Content-Length"] = str(self.body.size)  # else it is sent in chunks, without a length
         if self.idempotent:
             h["Idempotency-Key"] = self.key
         return h
 
-    def json_bytes(self) -> bytes:
-        return dumps(self.json).encode()
+    def options(self, chunks: Callable[[Call, Body], Any]) -> dict[str, Any]:
+        """What httpx builds the request of; chunks reads a body in pieces, in the way of the client."""
+        content: Any = None
+        files: Any = None
+        if self.json is not None:
+            content = dumps(self.json).encode()
+        elif self.body is not None:
+            content = chunks(self, self.body)
+        elif self.parts is not None:
+            files = {name: (f"{name}.parquet", part.open(), PARQUET) for name, part in self.parts.items()}
+        return {"params": self.params, "content": content, "files": files, "headers": self.headers()}
 
 
 @dataclass

@@ -156,18 +156,7 @@ class AsyncServer:
             attempt += 1
 
     async def _attempt(self, call: _wire.Call) -> _wire.Reply:
-        content: Any = None
-        files: Any = None
-        if call.json is not None:
-            content = call.json_bytes()
-        elif call.body is not None:
-            content = _chunks(call.body, call)
-        elif call.parts is not None:
-            files = {name: (f"{name}.parquet", part.open(), "application/vnd.apache.parquet") for name, part in call.parts.items()}
-        request = self._http.build_request(call.method, call.path, params=call.params, content=content, files=files, headers=call.headers())
-        if call.body is not None and call.body.size is not None:
-            request.headers.pop("Transfer-Encoding", None)
-            request.headers["Content-Length"] = str(call.body.size)
+        request = self._http.build_request(call.method, call.path, **call.options(_chunks))
         response = await self._http.send(request, stream=True)
         try:
             if call.save_to is not None and response.status_code < 300:
@@ -183,7 +172,7 @@ class AsyncServer:
         return reply
 
 
-async def _chunks(body: _wire.Body, call: _wire.Call) -> AsyncIterator[bytes]:
+async def _chunks(call: _wire.Call, body: _wire.Body) -> AsyncIterator[bytes]:
     file = body.open()
     sent = 0
     while chunk := await asyncio.to_thread(file.read, _wire.CHUNK):
