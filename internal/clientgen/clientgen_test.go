@@ -13,7 +13,7 @@ import (
 	"github.com/holdoutd/holdoutd/internal/api"
 )
 
-var update = flag.Bool("update", false, "rewrite client/types.go")
+var update = flag.Bool("update", false, "rewrite the generated files")
 
 const golden = "../../client/types.go"
 
@@ -159,5 +159,31 @@ func TestPythonIsGenerated(t *testing.T) {
 	}
 	if !bytes.Equal(got, want) {
 		t.Error("the Python client's questions are not what the OpenAPI document says; if that is meant: go test ./internal/clientgen -run TestPythonIsGenerated -update")
+	}
+}
+
+// TestTypeScriptIsGenerated compares what the dashboard knows of replies and of queries with what the server's are. It notices a member of a
+// reply, or a query type, or a member of one, that only one of the two has.
+func TestTypeScriptIsGenerated(t *testing.T) {
+	for path, make := range map[string]func([]byte) ([]byte, error){
+		"../../web/src/generated/api.ts":     TypeScript,
+		"../../web/src/generated/queries.ts": Forms,
+	} {
+		got, err := make(document(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(path, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is not what the OpenAPI document says; if that is meant: go test ./internal/clientgen -run TestTypeScriptIsGenerated -update", path)
+		}
 	}
 }

@@ -1,0 +1,1 @@
+import{o as e,s as t}from"./index.js";var n=t(`<div class="head"><div><h1>Holdouts</h1></div></div>`);function r(t,r){var i=n();e(t,i)}export{r as default};

@@ -1,0 +1,700 @@
+// Made by internal/clientgen from api/openapi.json; do not edit. To make it anew: go test ./internal/clientgen -run TestTypeScriptIsGenerated -update
+
+/** the choices made at creation. An absent one is left to the server */
+export interface Settings {
+  /** what people call the holdout */
+  name: string;
+  /** the fraction of units that is kept secret, in (0,1]; above 1 and whole: their count; 1.0 leaves no training part */
+  holdout: number;
+  /** any, or published: only bounds of the literature; default: any. Of auto, gaussian, split */
+  bounds?: string;
+  /** the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1, above 0 and at most 0.9; single means have the rest. For a team that asks mostly for histograms, gradients or the best of many 0.5 is narrower; default: 0.1. Of gaussian */
+  capped?: number;
+  /** the fraction of units that makes the check part, from 0 on and below 1; above 1 and whole: their count. Nobody is given its rows: answers about models are compared with them, so that a value is not a model's training score. 0 makes none; default: 0.2 where label is given, else 0. With split=given it is a part that you upload */
+  check?: number;
+  /** the probability that all intervals together hold, for example 0.95 */
+  confidence?: number;
+  /** secret, or public: all columns of the holdout rows but the label can be downloaded, so that models can be judged by their predictions; default: secret */
+  features?: string;
+  /** gaussian or laplace; default: gaussian. Of thresholdout */
+  form?: string;
+  /** the half-width that every answer should have. Of auto, gaussian */
+  half_width?: number;
+  /** the column that is predicted; it is on the card, and the label of queries that name none */
+  label?: string;
+  /** with unit: the most rows that a unit can have; an upload with a larger unit is refused. Default: the size of the training part's largest unit; with weight row a larger unit then counts as one of that size */
+  largest_unit?: number;
+  /** auto: guess_and_check if its planned intervals are narrower or tokens are given, else gaussian. gaussian: answers every question with the holdout mean and Gaussian noise. guess_and_check: confirms a guess, the mean of the training and check parts (of a model, of the check part) or the analyst's own, where the holdout agrees; else answers from the holdout, for a token. thresholdout: answers with the mean of the training and check parts (of a model, of the check part) where the holdout agrees, by a noisy comparison; else with the holdout mean and noise, for a token. split: answers every question from units that no other question reads. ladder: a leaderboard of zero_one losses, which shows the best loss so far. naive (if the server allows it): answers with the exact holdout mean, and protects nothing. Default: auto */
+  mechanism?: string;
+  /** science2015: threshold 4/sqrt(n) and noise 1/sqrt(n). Of thresholdout */
+  preset?: string;
+  /** how many questions may be asked; each mean that is released counts as one */
+  questions?: number;
+  /** in how many requests the questions are asked. The questions of a request are chosen before any of its answers is seen, so intervals are narrower. Unused questions of a round are lost. 1 is a batch that is fixed beforehand; default: one question after the other. Of auto, gaussian */
+  rounds?: number;
+  /** the scale of the noise, in units of a row function's [0,1]. Of auto, gaussian, thresholdout */
+  sigma?: number;
+  /** hash: a random split by a secret key; time:COLUMN: the training part is earlier; given: you upload the parts training and holdout and, if you like, check; default: hash */
+  split?: string;
+  /** a column whose values both parts get in proportion; its counts become public */
+  stratify?: string;
+  /** of thresholdout, how far the training mean may be from the holdout mean; of ladder, the step by which the board moves; in units of a row function's [0,1]. Of thresholdout, ladder */
+  threshold?: number;
+  /** how many guesses may be wrong, and under gaussian how many promises may be broken; each one costs a token. Of auto, gaussian, guess_and_check, thresholdout */
+  tokens?: number;
+  /** what is independent of the others: a column whose rows with the same value belong together, or day(column); default: each row */
+  unit?: string;
+}
+
+/** what everyone with a key may know about a holdout. Nothing on it depends on holdout rows, but for the numbers of rows and units and, when stratified, those of the strata */
+export interface Card {
+  name: string;
+  settings: Settings;
+  units: Counts;
+  /** what is independent of the others: row, a column whose rows with the same value belong together, or day(column) */
+  unit: string;
+  columns: Column[];
+  skipped: Skipped[];
+  guarantee: Guarantee;
+  /** what a null counts as */
+  null_rule: string;
+  /** what the intervals are about */
+  target: string;
+  warnings: Warning[];
+  /** what the mechanism needs for its budget to last, or for its target to be the one on the card */
+  assumes?: string;
+  budget?: Budget;
+  created?: string;
+  /** true as long as nothing was asked and nothing of the parts was shown: the table may be created again with other settings. The card then says nothing that depends on rows; the rest is on it after the first look */
+  draft?: boolean;
+  /** absent on the card of a dry run, which makes no holdout */
+  id?: string;
+  /** the most votes that a unit has with weight row: declared, or the rows of the training part's largest unit; 1 where units are rows */
+  largest_unit?: number;
+  /** the fingerprints of the tables, sha256:…, by their names; they say nothing about rows */
+  parts?: Record<string, string>;
+  /** the id of the holdout in whose place this one was created again */
+  replaces?: string;
+  /** absent on a draft whose units are not rows */
+  rows?: Counts;
+  /** damaged or rolled-back: the holdout gives no new answers; absent where it does */
+  state?: string;
+  /** the sizes of each stratum, where the split is stratified */
+  strata?: Record<string, Counts>;
+  /** of a question about a share of all units, beside the planned half_width of the guarantee: no answer has a wider interval while nothing is spent, whatever its outcome. Each token that is spent, and under guess_and_check each rough answer, widens what follows. The question brings no half_width and no promise of its own. Absent where nothing is known */
+  widest_half_width?: number;
+}
+
+/** the sizes of the parts */
+export interface Counts {
+  training: number;
+  holdout: number;
+  /** of the part that answers about models are compared with, which is never handed out; absent where there is none */
+  check?: number;
+}
+
+/** a column as the training part shows it */
+export interface Column {
+  name: string;
+  /** number, bool, text or time */
+  kind: string;
+  /** the type in the uploaded file */
+  source: string;
+  dictionary?: TextShape;
+  /** of texts: how many different ones */
+  distinct?: number;
+  /** of times */
+  earliest?: string;
+  /** of times */
+  latest?: string;
+  /** of numbers */
+  max?: number;
+  /** of numbers */
+  min?: number;
+  /** rows of the training part without a value */
+  nulls?: number;
+  /** of texts with few different ones */
+  values?: string[];
+}
+
+/** what is public of the texts of a column */
+export interface TextShape {
+  /** different texts of the whole upload, rounded up to a power of two */
+  texts: number;
+  /** their lengths together, with a separator before and after each, rounded up to a power of two */
+  bytes: number;
+}
+
+/** a column of the upload that is not part of the holdout */
+export interface Skipped {
+  name: string;
+  reason: string;
+}
+
+/** something that the owner should know */
+export interface Warning {
+  /** stable, to compare with, such as dependent-rows */
+  code: string;
+  /** a sentence for a person */
+  detail: string;
+  /** the column that it is about */
+  column?: string;
+  /** the factor by which the variance of a mean grows, since rows depend on each other */
+  design_effect?: number;
+  /** the unit setting that would mend it */
+  unit?: string;
+}
+
+/** the mechanism with its numbers, fixed at creation */
+export interface Guarantee {
+  /** of this form */
+  version: number;
+  mechanism: string;
+  /** units of the holdout */
+  n: number;
+  /** units of the training part */
+  training: number;
+  questions: number;
+  /** the probability that all intervals together hold */
+  confidence: number;
+  /** of gaussian: runs of questions, by how many each has: the vectors and selections of one have an account */
+  blocks?: number[];
+  /** of gaussian: the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1 */
+  capped?: number;
+  /** of guess_and_check: how many standard deviations of training mean minus holdout mean the narrowest margin leaves room for; of thresholdout: how many standard deviations of training minus holdout the narrowest margins leave room for */
+  deviations?: number;
+  /** of thresholdout: gaussian or laplace */
+  form?: string;
+  /** of every answer, where all are alike; of guess_and_check, of a guess that passes; of ladder, the widest that the interval of the board can become */
+  half_width?: number;
+  /** of gaussian: the last question has no noise */
+  last_exact?: boolean;
+  /** of thresholdout: what half_width is made of */
+  parts?: Record<string, number>;
+  /** of thresholdout: where one was asked for */
+  preset?: string;
+  /** of gaussian: intervals rest on a published bound */
+  published?: boolean;
+  /** of thresholdout: threshold and noise of a comparison follow how much the question varies in the training part */
+  relative?: boolean;
+  /** of gaussian: the noise of each round */
+  round_sigma?: number[];
+  /** in how many batches the questions are asked; absent: one by one */
+  rounds?: number;
+  /** of gaussian: later questions have less noise */
+  scheduled?: boolean;
+  /** of gaussian: the standard deviation of the noise; where scheduled, the scale of the schedule; of thresholdout: the standard deviation of the noise */
+  sigma?: number;
+  /** of gaussian: of the account of that share, of guarantees of the first version */
+  subsample?: number;
+  /** of gaussian: of the account of each block */
+  subsamples?: number[];
+  /** of thresholdout: how far the training mean may be from the holdout mean; of ladder: the step by which the board moves */
+  threshold?: number;
+  /** how many guesses may be wrong */
+  tokens?: number;
+  /** of gaussian: of plain answers when one, two, … promises that questions bore have turned out broken, each at a token: half_width is that before the first, and the last of these is that when all tokens are spent. Absent where no promises are checked */
+  widths?: number[];
+}
+
+/** what is left of a guarantee. Meters are questions, tokens of mechanisms that have them, and rounds where questions are asked in rounds */
+export interface Budget {
+  questions: Meter;
+  /** null where the mechanism has none */
+  tokens: Meter | null;
+  /** questions of earlier rounds that nobody asked, and nobody can ask any more */
+  lost?: number;
+  /** how many questions the next round has; what of them the request does not ask is lost */
+  next_round?: number;
+  rounds?: Meter;
+}
+
+/** one count of a budget: left of what there was */
+export interface Meter {
+  left: number;
+  of: number;
+}
+
+/** a list of cards */
+export interface Holdouts {
+  holdouts: Card[];
+}
+
+/** an answer with what is left of the budget */
+export interface AskReply {
+  answer: Answer;
+  budget: Budget;
+  /** whether the answer had been given before; it cost nothing then */
+  replayed: boolean;
+  /** about the request: round-not-full says how many questions of its round it lost */
+  warnings?: Warning[];
+}
+
+/** what is recorded of an answer. Its bytes never change */
+export interface Answer {
+  ledger: LedgerPlace;
+  /** of the members of an answer and of what they mean; an answer is replayed as it was recorded */
+  version: number;
+  id: string;
+  /** its id */
+  holdout: string;
+  /** the query's identity: sha256:… */
+  query: string;
+  /** null where the query has no defined result */
+  value: number | null;
+  /** null where no valid bound is known */
+  interval: Interval | null;
+  mechanism: string;
+  /** what the mechanism took: holdout, or training: what the holdout was compared with, which value_from names; guess: your own; mixed: different for its row functions */
+  source: string;
+  cost: Cost;
+  /** of a submission to a ladder: whether it is the one that is shown now */
+  best?: boolean;
+  /** where the answer is many numbers */
+  items?: AnswerItem[];
+  /** what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared (measured); of a selection selected; of a submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it was */
+  outcome?: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "selected" | "best" | "behind" | "mixed";
+  /** of a test; valid after all the questions of the guarantee, so that no correction belongs on top */
+  p_value?: number;
+  /** of a test by itself: valid for this one test, if its hypothesis was chosen before any answer; not valid for one of many tests */
+  plain_p_value?: number;
+  /** of a question with a promise about the holdout, under gaussian */
+  promise?: Promised;
+  /** of a selection: the best candidate is at most so much better, in the query's units */
+  regret?: number;
+  /** where the answer is made of several row functions: the released mean of each, in [0,1] */
+  row_functions?: AnswerPart[];
+  /** of a selection: the candidate */
+  selected?: string;
+  /** which rows the value is of: check: the part that is kept for questions about models and never handed out; training: the part that everyone with a key can download; training+check: both; guess: your own number; holdout: what was released of the holdout; mixed: different for its row functions. Absent of answers that were recorded before it was: "check", "training", "training+check", "guess", "holdout", "mixed" */
+  value_from?: "check" | "training" | "training+check" | "guess" | "holdout" | "mixed";
+  /** of a decision or a test: "yes", "no", "undecided" */
+  verdict?: "yes" | "no" | "undecided";
+  /** what a reader of the answer should know. They follow from the question, from rows that were handed out or kept beside the holdout, and from the interval of the answer itself, never from more of holdout rows. Absent where there are none, and of answers that were recorded before they were */
+  warnings?: Warning[];
+}
+
+/** one number of an answer that is many, with an interval of its own */
+export interface AnswerItem {
+  /** what the number is about, such as a category or a bin */
+  of: string;
+  /** null where it is undefined */
+  value: number | null;
+  /** null where no valid bound is known */
+  low: number | null;
+  high: number | null;
+}
+
+/** an interval in the query's own units. It holds the true value, together with all other intervals of the holdout, with its confidence */
+export interface Interval {
+  confidence: number;
+  /** what the confidence is about, such as all 1000 questions */
+  scope: string;
+  /** what the interval is about, such as population of rows */
+  target: string;
+  /** the theorem */
+  bound: string;
+  high?: number;
+  /** absent where the answer is items, each with its own, or a selection */
+  low?: number;
+  /** what the half-width is made of */
+  parts?: Record<string, number>;
+}
+
+/** the released mean of one row function, in [0,1] */
+export interface AnswerPart {
+  value: number;
+  /** null where no valid bound is known */
+  low: number | null;
+  high: number | null;
+  source: string;
+  value_from?: string;
+}
+
+/** what a query debits */
+export interface Cost {
+  questions: number;
+  /** spent on wrong guesses and on broken promises; of an explanation, at most */
+  tokens: number;
+  /** 1 for the first question of a round */
+  rounds?: number;
+}
+
+/** where an answer is in the ledger */
+export interface LedgerPlace {
+  /** the answer's place in the holdout's chain */
+  seq: number;
+  /** the chain's head with this answer: sha256:…; keep it to notice a restored old backup */
+  head: string;
+}
+
+/** the reply to a batch */
+export interface BatchReply {
+  /** in the order of the queries */
+  answers: BatchItem[];
+  budget: Budget;
+  /** about the request: round-not-full says how many questions of its round it lost */
+  warnings?: Warning[];
+}
+
+/** one item of a batch: an answer, or the reason why there is none */
+export interface BatchItem {
+  replayed: boolean;
+  answer?: Answer;
+  /** why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted", "half-width-too-narrow", "max-questions" */
+  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "half-width-too-narrow" | "max-questions";
+}
+
+/** a page of the answers given so far, oldest first */
+export interface AnswerPage {
+  answers: PastAnswer[];
+  /** the cursor of the next page; absent on the last */
+  next?: number;
+}
+
+/** an answer in the history, with its query and what is known beside it */
+export interface PastAnswer {
+  /** the recorded bytes */
+  answer: Answer;
+  /** the canonical form of the query, which its identity is the hash of */
+  canonical: unknown;
+  /** the remark of who asked first; null where there is none, or notes were not kept yet */
+  note: string | null;
+  asked_by: Asker;
+  /** when the answer was recorded, in whole seconds */
+  time: string;
+  /** in what its numbers are measured: what may stand on one axis */
+  measure: Measure;
+  /** that of the answer; null where it was recorded before outcomes were */
+  outcome: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "selected" | "best" | "behind" | "mixed" | null | null;
+  /** what the check part says to a query about a model, and what it and the training part together say to others; null without such parts, where they have no say (predictions by row without a check part), or where they cannot be read */
+  reference: Reference | null;
+}
+
+/** who asked a question first */
+export interface Asker {
+  /** of the key */
+  id: string;
+  /** of the key; null where the server does not know it any more */
+  name: string | null;
+}
+
+/** in what the numbers of an answer are measured */
+export interface Measure {
+  /** share: a part of 1; count: of rows or units; of: as the expression in of; product: as the product of the two expressions in of, for example of a variance; pure: a number without a unit, such as a correlation or an AUC: "share", "count", "of", "product", "pure" */
+  kind: "share" | "count" | "of" | "product" | "pure";
+  /** row expressions: one of kind of, two of kind product */
+  of?: string[];
+}
+
+/** what a part that was handed out says to a query: the number that explain says */
+export interface Reference {
+  /** which part says so: "check", "training", "training+check" */
+  part: "check" | "training" | "training+check";
+  /** null where the answer is items or a selection, or is undefined */
+  value: number | null;
+  /** where the answer is many numbers */
+  items?: ReferenceItem[];
+  /** of a selection: the candidate that the part would select */
+  selected?: string;
+}
+
+/** one number of a reference that is many */
+export interface ReferenceItem {
+  /** what the number is about */
+  of: string;
+  /** null where it is undefined */
+  value: number | null;
+}
+
+/** what is known of a query without touching a holdout row */
+export interface Explanation {
+  /** the query's identity: sha256:… */
+  query: string;
+  /** the canonical form of the query, which its identity is the hash of. A member of more than 4096 bytes, such as a model, stands as {bytes, digest} */
+  canonical: unknown;
+  /** the row functions, for people */
+  functions: string[];
+  /** how their means make the value */
+  combine: string;
+  /** what the interval is about */
+  target: string;
+  /** what a null counts as */
+  null_rule: string;
+  cost: Cost;
+  /** what the rows of value_from say; null without such or where it is undefined */
+  training: number | null;
+  /** the planned half-width, in the query's own units: of an answer now with the likeliest outcome, if the holdout is as the training part is; of items the widest; of an answered query the recorded one; null where there is none */
+  half_width: number | null;
+  /** the widest half-width: no answer now has a wider one, whatever its outcome; null where nothing is known */
+  widest_half_width: number | null;
+  /** how an answer now can come out, the likeliest first; of an answered query how it came out, at no cost */
+  outcomes: ForeseenOutcome[];
+  /** whether asking would be a replay, at no cost */
+  answered: boolean;
+  warnings: Warning[];
+  /** the theorem */
+  bound?: string;
+  /** what the training part says, with the intervals that answers like it would get */
+  items?: AnswerItem[];
+  /** under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is with it and without */
+  promise?: Foreseen;
+  /** of a selection like that: the best candidate is at most so much better */
+  regret?: number;
+  /** what the training part would select */
+  selected?: string;
+  /** what an answer is compared with, and which rows training is about: check: the part that is kept for questions about models; training: the part that everyone with a key can download; training+check: both. Absent where no part has a say: "check", "training", "training+check" */
+  value_from?: "check" | "training" | "training+check";
+  /** the expressions of the query that can be null or clamped, with what shares of the training part are */
+  values?: Watched[];
+  /** what an answer like the training part would decide */
+  verdict?: string;
+}
+
+/** a promise about the holdout: its bound in the query's own units, and whether it held */
+export interface Promised {
+  /** question: you promised it; training: the training part suggested it: "question", "training" */
+  from: "question" | "training";
+  /** whether the holdout keeps it; null where no token was left to check it, and the answer is that of a question without one */
+  held: boolean | null;
+  /** the answer about the holdout is at least so much */
+  at_least?: number;
+  /** the answer about the holdout is at most so much */
+  at_most?: number;
+  /** the mean distance of the values from 0 is at most so much */
+  disagreement?: number;
+  /** the variance of the values over the units is at most so much */
+  variance?: number;
+}
+
+/** what a promise about the holdout is worth, before it is checked: its bound in the query's own units, and the half-widths with it and without */
+export interface Foreseen {
+  /** question: you promise it; training: the training part suggests it: "question", "training" */
+  from: "question" | "training";
+  /** whether it would be checked if the question were asked now as it is; what the training part only suggests is for you to promise: of a model it was fitted to, it says too much good */
+  used: boolean;
+  /** of the interval if the promise holds */
+  half_width: number | null;
+  /** of the interval without a promise; about as wide as that of a broken one */
+  half_width_without: number | null;
+  /** the answer about the holdout is at least so much */
+  at_least?: number;
+  /** the answer about the holdout is at most so much */
+  at_most?: number;
+  /** the mean distance of the values from 0 is at most so much */
+  disagreement?: number;
+  /** the variance of the values over the units is at most so much */
+  variance?: number;
+}
+
+/** one way in which an answer can come out, with its price and how wide its interval then is */
+export interface ForeseenOutcome {
+  /** as the answer says it; absent of an answer that was recorded before answers said it */
+  outcome: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "selected" | "best" | "behind" | "mixed";
+  /** what an answer with this outcome costs; of mixed, at most; nothing if it is recorded */
+  cost: Cost;
+  /** the planned half-width: with this outcome, if the holdout varies as the training part does; null where there is none */
+  half_width: number | null;
+  /** the widest half-width: no answer with this outcome has a wider one; null where nothing is known. The range's own where the holdout may have too few rows to say anything */
+  widest_half_width: number | null;
+  /** true of the outcome of a query that was answered: asking again is a replay */
+  recorded?: boolean;
+}
+
+/** an expression of a query whose values may count as others than a reader takes them for, with the shares of the training part */
+export interface Watched {
+  /** the expression */
+  of: string;
+  /** the share of the training part's rows that are asked about in which it is null, or a condition in it compares a null */
+  null: number;
+  /** the share that is below the range, and counts as its low end */
+  below: number;
+  /** the share that is above the range, and counts as its high end */
+  above: number;
+  /** round numbers between which nearly all values of the training part lie, at most one in two hundred being below and as many above; where the declared range cuts off more, or is much wider */
+  suggested_range?: number[];
+}
+
+/** what a plan is asked for: n units, and a number of questions or a half-width in units of a row function's [0,1] */
+export interface PlanRequest {
+  /** units of the holdout */
+  n: number;
+  /** of all intervals together; default: 0.95 */
+  confidence?: number;
+  /** wanted, in (0,1): each method then also says how many questions it answers */
+  half_width?: number;
+  /** only bounds of the literature */
+  published?: boolean;
+  /** how many; without it, as many as fit half_width */
+  questions?: number;
+  /** in how many requests the questions are asked; default: one question after the other */
+  rounds?: number;
+  /** how many guesses may be wrong; each one costs a token */
+  tokens?: number;
+  /** units of the training part */
+  training?: number;
+  /** what is to be asked: kinds of questions, each COUNT TYPE [of CATEGORIES] [in LOW..HIGH] [sd DEVIATION] [at MEAN] [where SHARE]. Then questions may be left out */
+  workload?: string;
+}
+
+/** a comparison of the methods. It repeats what was asked, with the defaults filled in */
+export interface Plan {
+  n: number;
+  questions: number;
+  confidence: number;
+  methods: MethodPlan[];
+  /** the narrowest method among those that a holdout can be created with and whose assumptions nothing in the request contradicts */
+  recommended: string;
+  /** sentences for a person */
+  notes: string[];
+  half_width?: number;
+  published?: boolean;
+  rounds?: number;
+  tokens?: number;
+  training?: number;
+  /** what the workload costs under each mechanism, and how wide its intervals are in its own units; methods are then about as many questions as the recommended plan has */
+  workload?: Workload;
+}
+
+/** what one method promises */
+export interface MethodPlan {
+  /** its name: a mechanism, or a bound of the literature */
+  method: string;
+  /** of the answers to that many questions; null where there is none: more slices than units. From 1/2 on it promises nothing that is not known of a mean in [0,1] beforehand */
+  half_width: number | null;
+  /** the standard deviation of the noise of all answers, or the largest */
+  noise_sigma: number;
+  /** what the half-width is made of; they add up to it */
+  parts: Record<string, number>;
+  /** whether the bound is one of the literature */
+  published: boolean;
+  /** what it needs beside independent units */
+  assumes: string;
+  /** what a holdout is created with to get this; absent for what is a formula alone */
+  mechanism?: string;
+  /** the largest number of questions that it answers within the half-width asked for */
+  questions_within?: number;
+  /** in how many requests the questions are asked; absent: one by one */
+  rounds?: number;
+}
+
+/** what a list of questions costs under each mechanism, and how wide its intervals are in its own units */
+export interface Workload {
+  /** the kinds of questions, as they were read */
+  items: WorkloadItem[];
+  /** what each mechanism has for them */
+  plans: WorkloadPlan[];
+  /** the plan with the narrowest intervals, on the geometric mean, among those that can answer everything and take questions one after the other (or in the rounds asked for); empty where there is none */
+  recommended: string;
+  /** sentences for a person */
+  notes: string[];
+}
+
+/** one kind of question of a workload */
+export interface WorkloadItem {
+  count: number;
+  /** the type with what it is about */
+  of: string;
+  /** what the planned half-width takes the training part to say */
+  assumes: string;
+}
+
+/** what one mechanism has for a workload */
+export interface WorkloadPlan {
+  /** the mechanism, with rounds where they are one of its settings */
+  name: string;
+  mechanism: string;
+  /** create the holdout with so many: what the workload costs, or more if more were asked for */
+  questions: number;
+  /** that the guarantee has, for wrong guesses or broken promises; 0 where the mechanism has none */
+  tokens: number;
+  /** of each kind of question, in the order of items */
+  items: WorkloadPrice[];
+  /** what the mechanism needs beside independent units */
+  assumes?: string;
+  /** why the mechanism cannot have the workload */
+  refused?: string;
+  /** create the holdout with so many; absent: one by one */
+  rounds?: number;
+}
+
+/** what one mechanism has for one kind of question */
+export interface WorkloadPrice {
+  /** that each of them costs */
+  questions: number;
+  /** the planned half-width, in the question's own units: of the last one, of the likeliest outcome; of items the widest; null where there is none */
+  half_width: number | null;
+  /** the widest half-width of such an answer, whatever its outcome, while no token is spent; null where nothing is known */
+  widest_half_width: number | null;
+  /** why the mechanism does not answer it */
+  refused?: string;
+}
+
+/** what is known of an API key, and its secret, which is shown this once */
+export interface CreatedKey {
+  /** the bearer token, hk_…; it is kept hashed and cannot be shown again */
+  secret: string;
+  id: string;
+  /** who uses it, for people */
+  name: string;
+  /** admin or analyst */
+  scope: string;
+  created: string;
+  revoked: boolean;
+}
+
+/** what is known of an API key; its secret is not kept */
+export interface KeyInfo {
+  id: string;
+  /** who uses it, for people */
+  name: string;
+  /** admin or analyst */
+  scope: string;
+  created: string;
+  revoked: boolean;
+}
+
+/** a list of keys, without their secrets */
+export interface Keys {
+  keys: KeyInfo[];
+}
+
+/** what a key is made with */
+export interface NewKey {
+  /** who will use it, for people */
+  name: string;
+  /** what it may do: "admin", "analyst" */
+  scope: "admin" | "analyst";
+}
+
+/** the body of every error reply (RFC 9457). It may have more members, which are those of its code */
+export interface Problem {
+  /** identifies the class of problem: /problems/ and the code */
+  type: string;
+  /** the class in words; the same for every occurrence */
+  title: string;
+  /** the HTTP status */
+  status: number;
+  /** the last part of type, to compare with */
+  code: "malformed" | "unauthorized" | "budget-exhausted" | "forbidden" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
+  /** what happened this time and what can be done */
+  detail: string;
+  /** each thing that is wrong, in the order of the request */
+  errors?: Violation[];
+}
+
+/** one thing that is wrong with a request */
+export interface Violation {
+  /** what is wrong; it does not repeat the body's values */
+  detail: string;
+  /** from 1, in characters */
+  column?: number;
+  /** from 1: in the body if it is malformed, else in the expression at pointer */
+  line?: number;
+  /** the name of the parameter, header or part that is wrong */
+  parameter?: string;
+  /** RFC 6901 pointer into the body */
+  pointer?: string;
+  /** what was probably meant */
+  suggestion?: string;
+}

@@ -1,0 +1,25 @@
+// Every page: its path, its name in the title, and its file, which is loaded when it is first opened.
+import type { Component } from "svelte";
+
+/** What each page is given: the values of the parameters of its path. */
+export interface PageProps {
+  params: Record<string, string>;
+}
+
+export interface Route {
+  /** with parameters as `:id` */
+  path: string;
+  title: string;
+  /** the entry of the top bar that is lit */
+  nav: "holdouts" | "ask" | "plan" | "experiments" | "keys" | "more";
+  /** whether only an admin has a use for it */
+  admin?: boolean;
+  load: () => Promise<{ default: Component<PageProps> }>;
+}
+
+export const routes: Route[] = [
+  { path: "/", title: "Holdouts", nav: "holdouts", load: () => import("./pages/Holdouts.svelte") },
+  { path: "/signin", title: "Holdouts", nav: "holdouts", load: () => import("./pages/Holdouts.svelte") },
+  { path: "/holdouts", title: "Holdouts", nav: "holdouts", load: () => import("./pages/Holdouts.svelte") },
+  { path: "/more", title: "More", nav: "more", load: () => import("./pages/More.svelte") },
+];
