@@ -42,17 +42,29 @@ func hashKey(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
 // Authenticate returns the principal of a bearer key. Its error does not tell an unknown key from a revoked one.
 func (s *Service) Authenticate(ctx context.Context, bearer string) (Principal, error) {
-	refusal := fail(Unauthorized, "the API key is missing, unknown or revoked")
 	if len(bearer) != len(keyPrefix)+base64.RawURLEncoding.EncodedLen(keyBytes) || !strings.HasPrefix(bearer, keyPrefix) {
-		return Principal{}, refusal
+		return Principal{}, keyRefused()
 	}
+	return s.Recall(ctx, Remember(bearer))
+}
+
+func keyRefused() *Error { return fail(Unauthorized, "the API key is missing, unknown or revoked") }
+
+// A Remembered key is what a session keeps of a bearer key: by it its owner is found while the key is valid, and the key cannot be had back from it.
+type Remembered struct{ hash [32]byte }
+
+// Remember is what is kept of a bearer key.
+func Remember(bearer string) Remembered { return Remembered{hashKey(bearer)} }
+
+// Recall returns the principal of a key, as Authenticate does. It fails from the moment on at which the key is revoked.
+func (s *Service) Recall(ctx context.Context, key Remembered) (Principal, error) {
 	// Looked up by hash: how long it takes says nothing about other keys.
-	k, ok, err := s.ledger.KeyByHash(ctx, hashKey(bearer))
+	k, ok, err := s.ledger.KeyByHash(ctx, key.hash)
 	if err != nil {
 		return Principal{}, s.ledgerError(err)
 	}
 	if !ok || k.Revoked {
-		return Principal{}, refusal
+		return Principal{}, keyRefused()
 	}
 	return Principal{KeyID: k.ID, Name: k.Name, Scope: Scope(k.Scope)}, nil
 }

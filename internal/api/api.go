@@ -43,6 +43,7 @@ type API struct {
 	uploads chan struct{}
 	asked   holdout.Limits // those of the service
 	streams streams
+	signed  sessions
 	bodies  *turns.Queue // memory of bodies that are being received, by key
 }
 
@@ -84,7 +85,9 @@ func New(service *holdout.Service, o Options) *API {
 	a.registerPlans()
 	a.registerKeys()
 	a.registerOperations()
+	a.registerSessions()
 	a.registerPages()
+	a.registerDashboard()
 	a.finishDocument()
 	return a
 }

@@ -16,11 +16,14 @@ import (
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
-// bearer is the name of the security scheme in the OpenAPI document. An operation that names it needs a key: what is
+// The names of the security schemes in the OpenAPI document. An operation that names one needs a key, or a session that a key began: what is
 // documented is what is enforced.
-const bearer = "key"
+const (
+	bearer = "key"
+	cookie = "session"
+)
 
-var needsKey = []map[string][]string{{bearer: {}}}
+var needsKey = []map[string][]string{{bearer: {}}, {cookie: {}}}
 
 // authenticate lets requests pass that carry a valid key, where the operation needs one, and that the key's rate
 // allows. It runs before a body is read.
@@ -44,24 +47,40 @@ func (a *API) authenticate(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// principal is the owner of the request's key.
+// principal is the owner of the request's key, which stands in its header, or of the key that began its session. A header counts before a cookie.
 func (a *API) principal(c *gin.Context) (holdout.Principal, error) {
-	header := c.Request.Header.Values("Authorization")
-	if len(header) == 0 {
-		return holdout.Principal{}, problem(classes[holdout.Unauthorized], "send the header Authorization: Bearer and a key")
-	}
-	scheme, secret, _ := strings.Cut(header[0], " ")
-	secret = strings.TrimSpace(secret)
-	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || !plainToken(secret, 256) {
-		return holdout.Principal{}, problem(classes[holdout.Unauthorized], "the header Authorization must be Bearer and a key")
-	}
-	p, err := a.service.Authenticate(c.Request.Context(), secret)
+	p, err := a.owner(c)
 	if err != nil {
 		return p, err
 	}
 	c.Set(keyPrincipal, p)
 	c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), principalKey{}, p))
 	return p, nil
+}
+
+func (a *API) owner(c *gin.Context) (holdout.Principal, error) {
+	if len(c.Request.Header.Values("Authorization")) == 0 {
+		return a.ofSession(c.Request)
+	}
+	secret, err := bearerOf(c.Request)
+	if err != nil {
+		return holdout.Principal{}, err
+	}
+	return a.service.Authenticate(c.Request.Context(), secret)
+}
+
+// bearerOf is the key in a request's header.
+func bearerOf(r *http.Request) (string, error) {
+	header := r.Header.Values("Authorization")
+	if len(header) == 0 {
+		return "", problem(classes[holdout.Unauthorized], "send the header Authorization: Bearer and a key")
+	}
+	scheme, secret, _ := strings.Cut(header[0], " ")
+	secret = strings.TrimSpace(secret)
+	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || !plainToken(secret, 256) {
+		return "", problem(classes[holdout.Unauthorized], "the header Authorization must be Bearer and a key")
+	}
+	return secret, nil
 }
 
 type principalKey struct{}

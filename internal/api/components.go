@@ -37,6 +37,8 @@ var components = map[string]string{
 	"Promised":      "a promise about the holdout: its bound in the query's own units, and whether it held",
 	"Reference":     "what a part that was handed out says to a query: the number that explain says",
 	"ReferenceItem": "one number of a reference that is many",
+	"Session":       "who is signed in to the pages of this server",
+	"SessionKey":    "the key that began a session, or came with the request",
 	"Settings":      "the choices made at creation. An absent one is left to the server",
 	"Skipped":       "a column of the upload that is not part of the holdout",
 	"Status":        "whether the server lives, or can answer",

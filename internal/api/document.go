@@ -44,6 +44,8 @@ func (a *API) config() huma.Config {
 				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					bearer: {Type: "http", Scheme: "bearer", Description: "A key: hk_…"},
+					cookie: {Type: "apiKey", In: "cookie", Name: sessionCookie, Description: "What POST /v1/session sets, for the pages of this server. The port follows the name where the address has one, and `__Host-` comes before it under TLS. " +
+						"A request with it counts only from this server's own pages (`Sec-Fetch-Site`), and all but GET need the header `" + pageHeader + "`."},
 				},
 			},
 		},
@@ -191,6 +193,8 @@ func (a *API) finishDocument() {
 	budget["tokens"] = &huma.Schema{OneOf: []*huma.Schema{budget["tokens"], null}, Description: "null where the mechanism has none"}
 	answer := schemas["Answer"].Properties
 	answer["interval"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: answer["interval"].Ref}, null}, Description: "null where no valid bound is known"}
+	session := schemas["Session"].Properties
+	session["key"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: session["key"].Ref}, null}, Description: session["key"].Description}
 	past := schemas["PastAnswer"].Properties
 	past["reference"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: past["reference"].Ref}, null}, Description: past["reference"].Description}
 	past["outcome"].Enum = append(past["outcome"].Enum, nil)

@@ -26,9 +26,6 @@ var style []byte
 //go:embed pages/icon.svg
 var icon []byte
 
-//go:embed pages/index.html
-var indexPage []byte
-
 //go:embed pages/problems.html
 var problemsPage string
 
@@ -41,7 +38,6 @@ const figurePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 const htmlType = "text/html; charset=utf-8"
 
 func (a *API) registerPages() {
-	a.page("/", htmlType, indexPage)
 	a.page("/favicon.ico", "image/svg+xml", icon) // where browsers look; the type is what counts
 	a.page("/docs/interface", htmlType, interfacePage)
 	a.page("/docs/interface.js", "text/javascript; charset=utf-8", interfaceScript)
@@ -58,7 +54,9 @@ func (a *API) registerPages() {
 // guides are the pages of the contents that are no files.
 var guides = []site.Guide{
 	{Group: "Run a server", Link: site.Link{URL: "/docs/interface", Title: "Every path, parameter and shape", Says: "The OpenAPI document of this server, as a page."}},
+	{Group: "Run a server", Link: site.Link{URL: "/openapi.json", Title: "The same as a file", Says: "An OpenAPI 3.1 document, for programs."}},
 	{Group: "Run a server", Link: site.Link{URL: "/docs/problems", Title: "Problems", Says: "What error replies mean, and what to do."}},
+	{Group: "Run a server", Link: site.Link{URL: "/readyz", Title: "/readyz", Says: "Whether answers can be given; /healthz says whether the process lives, /version what runs, /metrics counts requests."}},
 }
 
 // documentation is made when it is first asked for.

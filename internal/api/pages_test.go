@@ -14,12 +14,12 @@ var (
 	ids       = regexp.MustCompile(` id="([^"]*)"`)
 )
 
-// TestDocumentationIsServed follows every link, figure and anchor from the first page on, as a stranger without a key. It notices a link to a file
+// TestDocumentationIsServed follows every link, figure and anchor from the contents on, as a stranger without a key. It notices a link to a file
 // that the server does not have, an anchor that no heading has, a page that no other leads to, and anything that is loaded from elsewhere.
 func TestDocumentationIsServed(t *testing.T) {
 	s := start(t, Options{})
 	anchors, wanted := map[string]map[string]bool{}, map[string]string{} // by address; "address#anchor" to a page that has it
-	for queue := []string{"/"}; len(queue) > 0; queue = queue[1:] {
+	for queue := []string{site.Root}; len(queue) > 0; queue = queue[1:] {
 		path := queue[0]
 		if anchors[path] != nil {
 			continue
