@@ -38,7 +38,7 @@ const figurePolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 const htmlType = "text/html; charset=utf-8"
 
 func (a *API) registerPages() {
-	a.page("/favicon.ico", "image/svg+xml", icon) // where browsers look; the type is what counts
+	a.router.GET("/favicon.ico", func(c *gin.Context) { sendPage(c, figurePolicy, "image/svg+xml", icon) }) // where browsers look; the type is what counts
 	a.page("/docs/interface", htmlType, interfacePage)
 	a.page("/docs/interface.js", "text/javascript; charset=utf-8", interfaceScript)
 	a.page("/docs/style.css", "text/css; charset=utf-8", style)
