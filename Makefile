@@ -1,7 +1,7 @@
 # make test is the check of every day: formatting, vet, and every test, those of packages that start goroutines with the race detector on.
 # make test-all is what takes longer, beside it: every planted fault must be noticed by its test (make test-faults, tests/faults), and
 # every fuzz target runs for a minute (make fuzz).
-.PHONY: test test-all test-faults fuzz build release bench format clean
+.PHONY: test test-all test-faults fuzz build web release bench format clean
 
 GO ?= go
 FUZZTIME ?= 1m
@@ -15,6 +15,10 @@ TAGS := nomsgpack
 build:
 	$(GO) build -tags $(TAGS) -o holdoutd ./cmd/holdoutd
 
+# The dashboard's files, which are committed: go build needs no node.
+web:
+	PATH=$$(scripts/web.sh):$$PATH npm --prefix web run build
+
 # The binary to ship: without symbols for debuggers and paths of this machine.
 release:
 	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -ldflags '-s -w' -o holdoutd ./cmd/holdoutd
@@ -23,8 +27,8 @@ release:
 test:
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi
 	@command -v curl >/dev/null || { [ "$$(id -u)" = 0 ] && apt-get update -q && apt-get install -qy --no-install-recommends curl; } || { echo "the tests need curl: install it"; exit 1; }
-	$(GO) vet -tags $(TAGS),python,faults ./...
-	GO=$(GO) TAGS=$(TAGS),python HOLDOUTD_PYTHON=$$(scripts/python.sh) scripts/test.sh
+	$(GO) vet -tags $(TAGS),python,browser,faults ./...
+	python=$$(scripts/python.sh) && node=$$(scripts/web.sh) && GO=$(GO) TAGS=$(TAGS),python,browser HOLDOUTD_PYTHON=$$python HOLDOUTD_NODE=$$node scripts/test.sh
 
 test-all: test-faults fuzz
 
@@ -44,4 +48,4 @@ format:
 	gofmt -w $$(git ls-files '*.go')
 
 clean:
-	rm -rf holdoutd .venv holdoutd-data
+	rm -rf holdoutd .venv .node web/node_modules holdoutd-data

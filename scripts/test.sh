@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs every test once: those of packages that start goroutines under the race detector, the others without it. scripts/concurrent tells
-# which is which, from the code. make test calls it; HOLDOUTD_PYTHON must name the interpreter that scripts/python.sh prints.
+# which is which, from the code. make test calls it; HOLDOUTD_PYTHON must name the interpreter that scripts/python.sh prints, and HOLDOUTD_NODE
+# the folder that scripts/web.sh does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
