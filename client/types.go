@@ -278,7 +278,7 @@ type Answer struct {
 	Mechanism string    `json:"mechanism"`
 
 	// what the mechanism took: holdout, or training: what the holdout was compared with, which value_from names; guess:
-	// your own; mixed: different for its row functions
+	// your own; none: there was nothing to compare with; mixed: different for its row functions
 	Source string `json:"source"`
 
 	Cost  Cost         `json:"cost"`
@@ -287,8 +287,10 @@ type Answer struct {
 
 	// what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or
 	// differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared
-	// (measured); of a selection selected; of a submission best or behind; mixed: different for its row functions.
-	// Absent of answers that were recorded before it was
+	// (measured); there are too few rows to compare with, or none, so that no value is released and the interval is all
+	// of the range (unknown; items of which this is so do not count here beside others); of a selection selected; of a
+	// submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it
+	// was
 	Outcome string `json:"outcome,omitempty"`
 
 	// of a test; valid after all the questions of the guarantee, so that no correction belongs on top

@@ -136,6 +136,11 @@ func (h *opened) foreseeOutcomes(e *Explanation, q *session.Question, state thre
 	if err != nil {
 		return fmt.Errorf("holdout: explain: %w", err)
 	}
+	unknown, err := h.session.Unknown(state, q, training)
+	if err != nil {
+		return fmt.Errorf("holdout: explain: %w", err)
+	}
+	e.Cost.Tokens -= unknown
 	known := true
 	for _, w := range ways {
 		e.Outcomes = append(e.Outcomes, ForeseenOutcome{Outcome: w.Outcome, Cost: w.Cost, HalfWidth: w.HalfWidth, Widest: w.Widest})

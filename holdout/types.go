@@ -189,7 +189,7 @@ type Explanation struct {
 
 // ForeseenOutcome is one way in which an answer can come out. Nothing of it depends on the holdout's rows.
 type ForeseenOutcome struct {
-	Outcome   thresholdout.Outcome `json:"outcome" enum:"close,rough,differs,agrees,kept,broken,measured,selected,best,behind,mixed" doc:"as the answer says it; absent of an answer that was recorded before answers said it"`
+	Outcome   thresholdout.Outcome `json:"outcome" enum:"close,rough,differs,agrees,kept,broken,measured,unknown,selected,best,behind,mixed" doc:"as the answer says it; absent of an answer that was recorded before answers said it"`
 	Cost      Cost                 `json:"cost" doc:"what an answer with this outcome costs; of mixed, at most; nothing if it is recorded"`
 	HalfWidth *float64             `json:"half_width" doc:"the planned half-width: with this outcome, if the holdout varies as the training part does; null where there is none"`
 	Widest    *float64             `json:"widest_half_width" doc:"the widest half-width: no answer with this outcome has a wider one; null where nothing is known. The range's own where the holdout may have too few rows to say anything"`

@@ -39,11 +39,11 @@ type Answer struct {
 	Promise   *Promised           `json:"promise,omitempty" doc:"of a question with a promise about the holdout, under gaussian"`
 	Best      *bool               `json:"best,omitempty" doc:"of a submission to a ladder: whether it is the one that is shown now"`
 	Mechanism thresholdout.Name   `json:"mechanism"`
-	Source    thresholdout.Source `json:"source" doc:"what the mechanism took: holdout, or training: what the holdout was compared with, which value_from names; guess: your own; mixed: different for its row functions"`
+	Source    thresholdout.Source `json:"source" doc:"what the mechanism took: holdout, or training: what the holdout was compared with, which value_from names; guess: your own; none: there was nothing to compare with; mixed: different for its row functions"`
 	ValueFrom ValueFrom           `json:"value_from,omitempty" enum:"check,training,training+check,guess,holdout,mixed" doc:"which rows the value is of: check: the part that is kept for questions about models and never handed out; training: the part that everyone with a key can download; training+check: both; guess: your own number; holdout: what was released of the holdout; mixed: different for its row functions. Absent of answers that were recorded before it was"`
 	Cost      Cost                `json:"cost"`
 
-	Outcome thresholdout.Outcome `json:"outcome,omitempty" enum:"close,rough,differs,agrees,kept,broken,measured,selected,best,behind,mixed" doc:"what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared (measured); of a selection selected; of a submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it was"`
+	Outcome thresholdout.Outcome `json:"outcome,omitempty" enum:"close,rough,differs,agrees,kept,broken,measured,unknown,selected,best,behind,mixed" doc:"what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared (measured); there are too few rows to compare with, or none, so that no value is released and the interval is all of the range (unknown; items of which this is so do not count here beside others); of a selection selected; of a submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it was"`
 
 	Warnings []Warning `json:"warnings,omitempty" doc:"what a reader of the answer should know. They follow from the question, from rows that were handed out or kept beside the holdout, and from the interval of the answer itself, never from more of holdout rows. Absent where there are none, and of answers that were recorded before they were"`
 }
@@ -105,11 +105,12 @@ func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cos
 	a := Answer{ID: s.answerID(q.ID), Holdout: s.Holdout, Query: q.ID, Value: result.Value,
 		Items: ItemsOf(result), Selected: result.Selected, Regret: result.Regret, Verdict: result.Verdict, PValue: result.PValue, Plain: result.Alone,
 		Mechanism: s.Guarantee.Mechanism, Source: thresholdout.FromHoldout, Cost: cost}
-	if len(r.outputs) > 0 {
-		a.Source, a.Outcome = r.outputs[0].Source, r.outputs[0].Outcome()
+	known := knownOf(r.outputs)
+	if len(known) > 0 {
+		a.Source, a.Outcome = known[0].Source, known[0].Outcome()
 	}
 	a.ValueFrom = r.sums.Training.valueFrom(a.Source)
-	for _, o := range r.outputs {
+	for _, o := range known {
 		if o.Source != a.Source {
 			a.Source, a.ValueFrom = fromBoth, ValueFromMixed
 		}
@@ -143,6 +144,15 @@ func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cos
 		}
 	}
 	return a
+}
+
+// knownOf are the outputs of which something is known: an item that says nothing makes no answer a mixed one. Where nothing is known of any they are all.
+func knownOf(outputs []thresholdout.Output) []thresholdout.Output {
+	known := slices.DeleteFunc(slices.Clone(outputs), func(o thresholdout.Output) bool { return o.Outcome() == thresholdout.Unknown })
+	if len(known) == 0 {
+		return outputs
+	}
+	return known
 }
 
 // ItemsOf are the items of a result as an answer shows them.

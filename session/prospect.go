@@ -34,7 +34,7 @@ func (s *Session) Prospects(state thresholdout.State, q *Question, training Part
 	if err != nil {
 		return nil, err
 	}
-	for _, outcome := range likeliest.seen {
+	for _, outcome := range likeliest.outcomes() {
 		path := likeliest
 		if outcome != likeliest.pure() {
 			if path, err = s.suppose(state, q, training, outcome); err != nil {
@@ -45,7 +45,7 @@ func (s *Session) Prospects(state thresholdout.State, q *Question, training Part
 			all = append(all, s.prospect(path, outcome))
 		}
 	}
-	if len(likeliest.seen) > 1 && likeliest.numbers > 1 {
+	if len(likeliest.seen) > 1 && len(likeliest.came) > 1 {
 		all = append(all, s.mixed(likeliest, all))
 	}
 	return all, nil
@@ -54,9 +54,8 @@ func (s *Session) Prospects(state thresholdout.State, q *Question, training Part
 // prospect is the answer of a path on which every number came out so.
 func (s *Session) prospect(path *supposing, outcome thresholdout.Outcome) Prospect {
 	p := Prospect{Outcome: outcome, Cost: path.cost(), HalfWidth: farthest(path.result)}
-	if path.exact && p.HalfWidth != nil {
-		widest := *p.HalfWidth
-		p.Widest = &widest
+	if widest := reached(path.result); path.exact && widest != nil {
+		p.Widest = widest
 		return p
 	}
 	p.Widest = path.reach(func(i int) float64 { return path.widths[i] })
@@ -67,7 +66,7 @@ func (s *Session) prospect(path *supposing, outcome thresholdout.Outcome) Prospe
 func (s *Session) mixed(path *supposing, pure []Prospect) Prospect {
 	p := Prospect{Outcome: Mixed, Cost: path.cost()}
 	p.Cost.Tokens = s.Guarantee.Tokens - path.begun.Tokens
-	if most := s.MostTokens(path.q.Plan); most < p.Cost.Tokens {
+	if most := s.MostTokens(path.q.Plan) - path.unknown(); most < p.Cost.Tokens {
 		p.Cost.Tokens = most
 	}
 	for _, one := range pure {
@@ -77,6 +76,25 @@ func (s *Session) mixed(path *supposing, pure []Prospect) Prospect {
 	}
 	p.Widest = path.reach(func(i int) float64 { return path.mixed[i] })
 	return p
+}
+
+// reached is farthest, and of what has no value half of its interval, where that is more.
+func reached(r queries.Result) *float64 {
+	all := queries.Result{Value: centered(r.Value, r.Low, r.High), Low: r.Low, High: r.High}
+	for _, i := range r.Items {
+		i.Value = centered(i.Value, i.Low, i.High)
+		all.Items = append(all.Items, i)
+	}
+	return farthest(all)
+}
+
+// centered is a value, or the middle of an interval where there is none.
+func centered(value, low, high *float64) *float64 {
+	if value != nil || low == nil || high == nil {
+		return value
+	}
+	middle := *low + (*high-*low)/2
+	return &middle
 }
 
 // farthest is how far an end of a result's interval is from its value, of items over all of them; nil where there is no interval.
@@ -132,8 +150,34 @@ func (s *Session) suppose(state thresholdout.State, q *Question, training PartSu
 	return f, nil
 }
 
-// pure is the outcome of all numbers, if it is one.
+// unknown is how many numbers nothing will be known of: they need no token.
+func (f *supposing) unknown() int64 { return int64(f.numbers - len(f.came)) }
+
+// Unknown is how many numbers of an answer in this state would say nothing, since the reference has too few rows of them, or none: each is paid with its question, and needs no token.
+func (s *Session) Unknown(state thresholdout.State, q *Question, training PartSums) (int64, error) {
+	if training.None() || !s.Guarantee.NeedsTokens() {
+		return 0, nil
+	}
+	path, err := s.suppose(state, q, training, "")
+	if err != nil {
+		return 0, err
+	}
+	return path.unknown(), nil
+}
+
+// outcomes are those that some number can have; unknown is none of them unless nothing is known of any.
+func (f *supposing) outcomes() []thresholdout.Outcome {
+	if len(f.seen) == 0 && f.numbers > 0 {
+		return []thresholdout.Outcome{thresholdout.Unknown}
+	}
+	return f.seen
+}
+
+// pure is the outcome of all numbers of which something is known, if it is one.
 func (f *supposing) pure() thresholdout.Outcome {
+	if len(f.came) == 0 {
+		return thresholdout.Unknown
+	}
 	for _, came := range f.came {
 		if came != f.came[0] {
 			return Mixed
@@ -173,10 +217,12 @@ func (f *supposing) bounded() bool {
 
 // see notes what a number can be, and how it came out.
 func (f *supposing) see(came thresholdout.Outcome, width, anyhow float64, exact bool) {
-	if !slices.Contains(f.seen, came) {
-		f.seen = append(f.seen, came)
+	if came != thresholdout.Unknown {
+		if !slices.Contains(f.seen, came) {
+			f.seen = append(f.seen, came)
+		}
+		f.came = append(f.came, came)
 	}
-	f.came = append(f.came, came)
 	f.exact = f.exact && exact
 	f.widths, f.mixed = append(f.widths, width), append(f.mixed, anyhow)
 }
@@ -212,7 +258,7 @@ func (f *supposing) Number(function int) (queries.Part, error) {
 	f.ahead = ahead
 	way := ways[0]
 	for _, w := range ways {
-		if f.want == "" && !slices.Contains(f.seen, w.Outcome) {
+		if f.want == "" && w.Outcome != thresholdout.Unknown && !slices.Contains(f.seen, w.Outcome) {
 			f.seen = append(f.seen, w.Outcome)
 		}
 		if w.Outcome == f.want {

@@ -113,6 +113,8 @@ func (p PartSums) valueFrom(source thresholdout.Source) ValueFrom {
 	switch source {
 	case thresholdout.FromGuess:
 		return ValueFromGuess
+	case thresholdout.FromNothing:
+		return ""
 	case thresholdout.FromTraining:
 		return p.From
 	}

@@ -71,6 +71,10 @@ func (m *comparedRuns) checkedProspects(s State, c Check, level float64) (all []
 		p.memory = after
 		all = append(all, p)
 	}
+	if silent := c.Expected(); silent.Silent() {
+		add(silent, widthOf(silent, level))
+		return all
+	}
 	for _, f := range c.Passes() {
 		add(f, halfWidth(f, level))
 	}
@@ -92,10 +96,7 @@ func (m *comparedRuns) WidestAfter(s State, in ProspectInput, ahead Ahead) (floa
 		price = own.check.PriceOfSteady()
 		widest = max(own.scale*(m.Threshold+m.runs().ComparisonNoise()), m.runs().ReleaseNoise()) + m.widestSampling(level)
 	} else {
-		widest = c.Widest(level)
-		for _, f := range c.Passes() {
-			widest = max(widest, halfWidth(f, level+planSlack))
-		}
+		widest = widestOf(c, level)
 	}
 	ahead.Nats += m.urn().Rarest(s.Questions, s.Tokens, books.Wide, ahead.Answers, price)
 	ahead.Answers++

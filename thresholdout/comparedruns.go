@@ -175,7 +175,10 @@ func (m *comparedRuns) releaseChecked(s State, c Check, in StatisticInput) (Outp
 	told := booksOf(s)
 	out := Output{Value: found.Value(), Source: FromTraining, Margin: found.Margin(), found: found}
 	out.Interval, _ = found.Interval(m.level(s))
-	if found.Failed() {
+	switch {
+	case found.Silent():
+		out.Source = FromNothing
+	case found.Failed():
 		out.Source, out.Tokens = FromHoldout, 1
 		told.Paid += c.Price()
 	}

@@ -130,6 +130,9 @@ type differenceFinding struct {
 	moments.DifferenceOutcome
 }
 
+// Silent implements [Finding].
+func (f differenceFinding) Silent() bool { return f.check.Silent() }
+
 // Value implements [Finding].
 func (f differenceFinding) Value() float64 {
 	return math.Floor((1+f.check.Value(f.DifferenceOutcome))/2*float64(grid)) / float64(grid)

@@ -139,6 +139,8 @@ func (m *guessAndCheck) ReleaseStatistic(s State, in StatisticInput) (Output, Me
 	out := Output{Value: found.Value(), Source: FromTraining, Margin: found.Margin(), found: found}
 	out.Interval, _ = found.Interval(m.level(s))
 	switch {
+	case found.Silent():
+		out.Source = FromNothing
 	case found.Failed():
 		out.Source, out.Tokens = FromHoldout, 1
 		books.Paid += c.Price()

@@ -254,6 +254,9 @@ func (f jointFinding) at(level float64) Known {
 	return f.check.make(means, f.check.units)
 }
 
+// Silent implements [Finding].
+func (f jointFinding) Silent() bool { return f.check.Silent() }
+
 // Value implements [Finding].
 func (f jointFinding) Value() float64 {
 	// Which values the means have depends on no level, but whether the answer is defined does: at 0 their intervals are the narrowest.

@@ -12,6 +12,7 @@ const (
 	PromiseKept   Outcome = "kept"     // what the question promised holds, and the value is the holdout's with less noise
 	PromiseBroken Outcome = "broken"   // it does not: a token was spent, and the value is as if there had been no promise
 	Measured      Outcome = "measured" // nothing was compared: the value is the holdout's, with the mechanism's noise
+	Unknown       Outcome = "unknown"  // nothing was compared, since there are too few rows to compare with, or none: the value may be anything
 	Selected      Outcome = "selected" // the mechanism chose among candidates, and says which alone
 	Best          Outcome = "best"     // a submission that the board shows now
 	Behind        Outcome = "behind"   // a submission that the board does not show
@@ -20,6 +21,8 @@ const (
 // Outcome is what the mechanism found of one question.
 func (o Output) Outcome() Outcome {
 	switch {
+	case o.found != nil && o.found.Silent():
+		return Unknown
 	case o.found != nil && o.found.Failed():
 		return Differs
 	case o.found != nil && o.found.Wide():

@@ -110,6 +110,9 @@ type pairFinding struct {
 	pairs.Outcome
 }
 
+// Silent implements [Finding].
+func (f pairFinding) Silent() bool { return f.check.Silent() }
+
 // Value implements [Finding].
 func (f pairFinding) Value() float64 { return f.check.Value(f.Outcome) }
 

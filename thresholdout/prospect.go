@@ -146,6 +146,10 @@ func (m *guessAndCheck) Prospects(s State, in ProspectInput) (all []Prospect, er
 		p.memory = books
 		all = append(all, p)
 	}
+	if silent := c.Expected(); silent.Silent() {
+		add(silent, func(float64) float64 { return widthOf(silent, level) })
+		return all, nil
+	}
 	for _, f := range c.Passes() {
 		add(f, func(half float64) float64 { return half })
 	}
@@ -160,13 +164,28 @@ func (m *guessAndCheck) WidestAfter(s State, in ProspectInput, ahead Ahead) (flo
 	if err != nil {
 		return 0, ahead, err
 	}
+	widest := widestOf(c, level)
+	ahead.Nats += m.rarest(s, ahead.Answers, c)
+	ahead.Answers++
+	return widest, ahead, nil
+}
+
+// widestOf is how wide an answer is at most after a check that was planned at this level, or at a lower one.
+func widestOf(c Check, level float64) float64 {
 	widest := c.Widest(level)
 	for _, f := range c.Passes() {
 		widest = max(widest, halfWidth(f, level+planSlack))
 	}
-	ahead.Nats += m.rarest(s, ahead.Answers, c)
-	ahead.Answers++
-	return widest, ahead, nil
+	return widest
+}
+
+// widthOf is half of the interval of a finding that has no value.
+func widthOf(f Finding, level float64) float64 {
+	i, ok := f.Interval(level)
+	if !ok {
+		return math.Inf(1)
+	}
+	return (i.High - i.Low) / 2
 }
 
 // planSlack is more than what a check that is planned at a lower level can pay in another way: a share of nine tenths for passes.

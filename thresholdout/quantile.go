@@ -109,6 +109,7 @@ func (q QuantileSums) Plan(by Planning) (Check, error) {
 	}
 	slices.Sort(at)
 	c.at = slices.Compact(at)
+	c.silent = q.Units < q.All*grid && spans[0] == [2]int{0, last}
 	for _, rung := range c.at {
 		c.Points = append(c.Points, float64(rung))
 	}
@@ -172,6 +173,8 @@ type quantileCheck struct {
 	guess int
 	rungs int
 	level float64 // that thresholds are for
+
+	silent bool // too few units of the training part count, or none: a pass says nothing, and nothing fails
 }
 
 func (c quantileCheck) place(rung int) float64 { return float64(rung) / float64(c.rungs-1) }
@@ -200,6 +203,9 @@ type quantileFinding struct {
 	check quantileCheck
 	pairs.QuantileOutcome
 }
+
+// Silent implements [Finding].
+func (f quantileFinding) Silent() bool { return f.check.silent }
 
 // Value implements [Finding]: the guess where it passed, the rung in the middle of what a failure says.
 func (f quantileFinding) Value() float64 {

@@ -154,6 +154,9 @@ type rootFinding struct {
 	moments.Outcome
 }
 
+// Silent implements [Finding].
+func (f rootFinding) Silent() bool { return f.check.Silent() }
+
 // Value implements [Finding].
 func (f rootFinding) Value() float64 { return f.check.Value(f.Outcome) }
 

@@ -54,7 +54,10 @@ type Check interface {
 // Finding is all that an answer says of the holdout: an outcome of a check, one of finitely many that were public before.
 type Finding interface {
 	Failed() bool // it costs a token
-	Wide() bool   // it counts as a wide pass
+	// Silent says that the training part has too few units, or none, of what is asked: every answer would be that the value may be anything. So the guess was not compared with the holdout,
+	// and there is no other finding.
+	Silent() bool
+	Wide() bool // it counts as a wide pass
 	Value() float64
 	// Margin is how far a guess that passed may be from what the holdout has; 0 of a failure.
 	Margin() float64

@@ -60,6 +60,7 @@ const (
 	FromHoldout  Source = "holdout"
 	FromTraining Source = "training"
 	FromGuess    Source = "guess" // the analyst's own
+	FromNothing  Source = "none"  // nothing was compared, and no value is released
 )
 
 // Output is one released value.

@@ -118,6 +118,9 @@ type weightedFinding struct {
 	moments.WeightedOutcome
 }
 
+// Silent implements [Finding].
+func (f weightedFinding) Silent() bool { return f.check.Silent() }
+
 // Value implements [Finding].
 func (f weightedFinding) Value() float64 { return f.check.Value(f.WeightedOutcome) }
 

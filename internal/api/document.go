@@ -102,7 +102,7 @@ type (
 		AskedBy   holdout.Asker         `json:"asked_by"`
 		Time      time.Time             `json:"time" doc:"when the answer was recorded, in whole seconds"`
 		Measure   queries.Measure       `json:"measure" doc:"in what its numbers are measured: what may stand on one axis"`
-		Outcome   *thresholdout.Outcome `json:"outcome" enum:"close,rough,differs,agrees,kept,broken,measured,selected,best,behind,mixed" doc:"that of the answer; null where it was recorded before outcomes were"`
+		Outcome   *thresholdout.Outcome `json:"outcome" enum:"close,rough,differs,agrees,kept,broken,measured,unknown,selected,best,behind,mixed" doc:"that of the answer; null where it was recorded before outcomes were"`
 		Reference *holdout.Reference    `json:"reference" doc:"what the check part says to a query about a model, and what it and the training part together say to others; null without such parts, where they have no say (predictions by row without a check part), or where they cannot be read"`
 	}
 	// Answer is the recorded form of an answer, which package session writes, with its place in the ledger. Its bytes never change.

@@ -80,6 +80,13 @@ func (c Check) Valid() error {
 // event, whatever the outcome, and no share is split.
 func (c Check) OneChain() bool { return c.Binary || !c.Partial && c.Ranks[0].Variance >= squares/4 }
 
+// nothing is a rank that says nothing, of a mean among some of the units.
+var nothing = Rank{Away: grid, Variance: squares}
+
+// Silent says that the check says nothing, and has no outcome but the pass: so few units of the training part satisfy the condition, or none, that the holdout need not have one. Whatever
+// was found the interval would be all of [0,1], so that a failure would cost a token for nothing.
+func (c Check) Silent() bool { return c.Partial && c.Ranks[0] == nothing }
+
 // losses is T of this question: a variance of 1/4 says nothing, so ranks that would only say so are none.
 func (c Check) losses() int {
 	if c.OneChain() {
@@ -104,7 +111,10 @@ func (c Check) Outcome(s Sums) (Outcome, error) {
 		return Outcome{}, err
 	}
 	last := c.losses() - 1
-	if s.Units == 0 {
+	switch {
+	case c.Silent():
+		return Outcome{Rank: 1}, nil
+	case s.Units == 0:
 		return Outcome{Loss: last}, nil // no mean: a failure in cell 0 that says nothing
 	}
 	for l, r := range c.Ranks {

@@ -83,6 +83,12 @@ func PlanDifference(first, second Training, n int64, z float64) (apart, joint Di
 			return apart, joint, err
 		}
 	}
+	for _, one := range []*Check{&apart.First, &apart.Second} {
+		if one.Silent() { // the other group alone says nothing of a difference that is worth a token
+			apart.First.Ranks, apart.Second.Ranks = one.Ranks, one.Ranks
+			apart.First.Cells, apart.Second.Cells = one.Cells, one.Cells
+		}
+	}
 	joint.First, joint.Second = apart.First, apart.Second
 	joint.First.Ranks, joint.Second.Ranks = slices.Clone(apart.First.Ranks), slices.Clone(apart.Second.Ranks)
 	for l := range joint.First.Ranks {
@@ -111,6 +117,9 @@ type DifferenceOutcome struct {
 
 func (o DifferenceOutcome) Failed() bool { return o.Rank == 0 }
 func (o DifferenceOutcome) Wide() bool   { return o.Rank > 1 }
+
+// Silent is [Check.Silent] of a difference.
+func (c DifferenceCheck) Silent() bool { return c.First.Silent() && c.Second.Silent() }
 
 // Valid says what is wrong with a check.
 func (c DifferenceCheck) Valid() error {
@@ -146,6 +155,9 @@ func (c DifferenceCheck) Outcome(first, second Sums) (o DifferenceOutcome, err e
 		if err := s.check(); err != nil {
 			return o, err
 		}
+	}
+	if c.Silent() {
+		return DifferenceOutcome{Rank: 1}, nil
 	}
 	holds := func(g Check, s Sums, r Rank) bool {
 		return s.Units > 0 && s.Units >= r.Units && s.near(g.Guess, r.Away) && s.steady(r.Variance)
@@ -214,6 +226,9 @@ func (c DifferenceCheck) Price() Nats {
 
 // Interval is that of the difference, at the level E of [Urn.Level], rounded outward with a step of the grid for each group.
 func (c DifferenceCheck) Interval(o DifferenceOutcome, level float64) (low, high float64) {
+	if c.Silent() {
+		return -1, 1
+	}
 	first, second := c.First.group(o.Rank, o.Cells[0], o.Loss), c.Second.group(o.Rank, o.Cells[1], o.Loss)
 	if level += passLevel; o.Failed() {
 		// The cells of two groups are no chain. With the cell of the group that has fewer of them fixed, those of the other are one.

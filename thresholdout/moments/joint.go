@@ -3,6 +3,7 @@ package moments
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // JointCheck is the check of one question about several means at once, of which an answer is made: as a variance is of the means of x² and of x. They pass at the same
@@ -52,6 +53,11 @@ func (c JointCheck) Valid() error {
 	return nil
 }
 
+// Silent is [Check.Silent] of several means.
+func (c JointCheck) Silent() bool {
+	return !slices.ContainsFunc(c.Checks, func(one Check) bool { return !one.Silent() })
+}
+
 // losses is T of this question: the most that any of its means has.
 func (c JointCheck) losses() int {
 	t := 1
@@ -75,6 +81,9 @@ func (c JointCheck) Outcome(sums []Sums) (o JointOutcome, err error) {
 			return o, err
 		}
 		some = some && s.Units > 0
+	}
+	if c.Silent() {
+		return JointOutcome{Rank: 1}, nil
 	}
 	for l := range c.Checks[0].Ranks {
 		if some && c.all(sums, func(one Check, s Sums) bool { return one.holds(s, one.Ranks[l]) }) {

@@ -69,7 +69,7 @@ func Plan(t Training, n, questions int64) (Check, error) {
 }
 
 // PlanWith is the check of the next question about a holdout of n units: two ranks of margins and the cells of a failure. z is how many standard deviations
-// rank 1 leaves room for. Rank 2 says nothing of the variance, so that an unlucky one never costs a token.
+// rank 1 leaves room for. Rank 2 says nothing of the variance, so that an unlucky one never costs a token. Where rank 1 leaves room for no unit at all the check is [Check.Silent].
 func PlanWith(t Training, n int64, z float64) (Check, error) {
 	if err := t.check(); err != nil {
 		return Check{}, err
@@ -87,6 +87,9 @@ func PlanWith(t Training, n int64, z float64) (Check, error) {
 			variance = 1
 		}
 		c.Ranks = append(c.Ranks, Rank{Away: int64(math.Ceil(away * grid)), Variance: int64(math.Ceil(variance * squares)), Units: int64(units)})
+	}
+	if c.Partial && c.Ranks[0].Units == 0 {
+		c.Ranks, c.Cells = []Rank{nothing, nothing}, 1
 	}
 	return c, nil
 }

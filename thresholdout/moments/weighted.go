@@ -94,6 +94,12 @@ type WeightedCheck struct {
 	Cells    int64 // a failure says which of so many equal cells of [0,1] the ratio is in
 }
 
+// silent is a rank that says nothing: no weights make a mean of [0,1] violate it.
+var silent = WeightedRank{Away: grid, Spread: squares, MixedLow: -squares, MixedHigh: squares, SizeSquare: squares}
+
+// Silent is [Check.Silent] of a weighted question: all weights may be 0.
+func (c WeightedCheck) Silent() bool { return c.Ranks[0] == silent }
+
 // WeightedOutcome is what is known of the holdout after a weighted question.
 type WeightedOutcome struct {
 	Rank int   // 1, 2: the pass; 0: a failure
@@ -222,8 +228,7 @@ func PlanWeighted(t WeightedTraining, n, questions int64) (WeightedCheck, error)
 
 // WeightsUnknown is the check of a question to whose weights the training part says nothing: it says nothing either, and has no outcome but the pass.
 func WeightsUnknown(n int64) WeightedCheck {
-	return WeightedCheck{N: n, Guess: grid / 2, Cells: 1,
-		Ranks: []WeightedRank{{Away: grid, Spread: squares, MixedLow: -squares, MixedHigh: squares, SizeSquare: squares}}}
+	return WeightedCheck{N: n, Guess: grid / 2, Cells: 1, Ranks: []WeightedRank{silent}}
 }
 
 // PlanWeightedWith is the check of the next question about a holdout of n units. z is how many standard deviations rank 1 leaves room for.
@@ -244,6 +249,10 @@ func PlanWeightedWith(t WeightedTraining, n int64, z float64) (WeightedCheck, er
 			Spread: up(t.Spread.Mean+margin(t.Spread), squares), SizeSquare: up(t.SquareB.Mean+margin(t.SquareB), squares),
 			MixedLow: -up(margin(t.Mixed)-t.Mixed.Mean, squares), MixedHigh: up(t.Mixed.Mean+margin(t.Mixed), squares),
 		})
+	}
+	if c.Ranks[0].Size == 0 {
+		c.Ranks, c.Cells = []WeightedRank{silent}, 1
+		return c, nil
 	}
 	deviation := math.Sqrt(max(t.Spread.Mean, s)/float64(n)) / t.B.Mean // of the ratio
 	c.Cells = int64(math.Exp2(min(max(math.Round(math.Log2(1/(2*deviation))), 0), math.Log2(maxCells))))

@@ -68,8 +68,8 @@ func (c Check) Outcome(s Sums) (Outcome, error) {
 	}
 	whole := new(big.Int).Mul(s.pairsOf(), big.NewInt(s.Unit))
 	if whole.Sign() == 0 { // no pairs
-		if r := c.Ranks[0]; r.N1 == 0 && r.N0 == 0 && r.Away == grid {
-			return Outcome{Rank: 1}, nil // nothing is said
+		if c.Silent() {
+			return Outcome{Rank: 1}, nil
 		}
 		return Outcome{Loss: losses - 1}, nil
 	}
@@ -212,6 +212,9 @@ func Plan(t Training, n int64, z float64) (Check, error) {
 	c.Cells = int64(math.Exp2(min(max(math.Round(math.Log2(z/(2*max(d, 1e-6)))), 0), 20)))
 	return c, nil
 }
+
+// Silent reports whether the check says nothing: it is that of the function Silent, but for the guess.
+func (c Check) Silent() bool { r := c.Ranks[0]; return r.N1 == 0 && r.N0 == 0 && r.Away == grid }
 
 // Silent is a check that says nothing: it passes whatever the sums are, and its interval is [0,1].
 func Silent() Check {

@@ -793,7 +793,8 @@ class Questions(ABC, Generic[R]):
         whether a condition holds. One mean with where gives it for one group; groups gives it for all. Values are
         declared or the training part's. All sums are released as one vector: four questions under gaussian; under
         guess_and_check each group is one question, as one mean with where is; under other mechanisms two. Groups for
-        which no tokens are left are null.
+        which no tokens are left are null; a group of which there are too few rows to compare with, or none, has no
+        value under guess_and_check, and needs no token.
 
         Args:
             of: the number to average, or a condition: a row expression
