@@ -45,6 +45,7 @@ type API struct {
 	streams streams
 	signed  sessions
 	bodies  *turns.Queue // memory of bodies that are being received, by key
+	agents  http.Handler // of the Model Context Protocol
 }
 
 // New makes the API of a service. It panics where Limits.Check refuses the limits, defaults filled in.
@@ -84,11 +85,13 @@ func New(service *holdout.Service, o Options) *API {
 	a.registerQueries()
 	a.registerPlans()
 	a.registerKeys()
+	a.registerMCP()
 	a.registerOperations()
 	a.registerSessions()
 	a.registerPages()
 	a.registerDashboard()
 	a.finishDocument()
+	a.startMCP()
 	return a
 }
 

@@ -37,6 +37,7 @@ func (a *API) config() huma.Config {
 				{Name: "holdouts", Description: "Secret tables with one mechanism, one guarantee and one budget each"},
 				{Name: "queries", Description: "Questions and answers"},
 				{Name: "plans", Description: "What could be promised, before there is a holdout"},
+				{Name: "agents", Description: "The same questions and answers by the Model Context Protocol"},
 				{Name: "keys", Description: "Who may ask"},
 				{Name: "operations", Description: "The server itself"},
 			},
@@ -57,7 +58,7 @@ func (a *API) config() huma.Config {
 }
 
 // published are the names that the document has for types whose own name says too little outside of their package.
-var published = map[string]string{"Amounts": "Cost", "Report": "Plan", "PlanReport": "Plan", "Estimate": "Workload", "Kind": "WorkloadItem", "Way": "WorkloadPlan", "Price": "WorkloadPrice", "ColumnCard": "Column", "Item": "AnswerItem", "Released": "AnswerPart"}
+var published = map[string]string{"McpMessage": "Message", "Amounts": "Cost", "Report": "Plan", "PlanReport": "Plan", "Estimate": "Workload", "Kind": "WorkloadItem", "Way": "WorkloadPlan", "Price": "WorkloadPrice", "ColumnCard": "Column", "Item": "AnswerItem", "Released": "AnswerPart"}
 
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -16,6 +17,28 @@ import (
 // readObject reads one JSON object whose members are among the known, and leaves their values as they came. Keys count
 // exactly as they are written, and none may occur twice: encoding/json forgives both.
 func readObject(body []byte, known ...string) (map[string]json.RawMessage, error) {
+	members, err := readMembers(body)
+	if errors.Is(err, errNoObject) {
+		return nil, wrongMember("", "must be an object with "+strings.Join(known, ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for name := range members {
+		if !slices.Contains(known, name) {
+			p := wrongMember("/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), "unknown member; there are "+strings.Join(known, ", "))
+			p.Errors[0].Suggestion = nearest.Name(name, known)
+			return nil, p
+		}
+	}
+	return members, nil
+}
+
+// errNoObject is JSON that is no object.
+var errNoObject = errors.New("api: the JSON is no object")
+
+// readMembers reads one JSON object, whatever its members are called.
+func readMembers(body []byte) (map[string]json.RawMessage, error) {
 	malformed := func(detail string) *Problem { return problem(classes[holdout.Malformed], "%s", detail) }
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
@@ -29,7 +52,7 @@ func readObject(body []byte, known ...string) (map[string]json.RawMessage, error
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return nil, wrongMember("", "must be an object with "+strings.Join(known, ", "))
+		return nil, errNoObject
 	}
 	members := map[string]json.RawMessage{}
 	for d.More() {
@@ -49,13 +72,6 @@ func readObject(body []byte, known ...string) (map[string]json.RawMessage, error
 	}
 	if _, err := d.Token(); err != nil && err != io.EOF {
 		return nil, malformed("the body is not JSON")
-	}
-	for name := range members {
-		if !slices.Contains(known, name) {
-			p := wrongMember("/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), "unknown member; there are "+strings.Join(known, ", "))
-			p.Errors[0].Suggestion = nearest.Name(name, known)
-			return nil, p
-		}
 	}
 	return members, nil
 }

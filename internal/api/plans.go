@@ -42,25 +42,30 @@ func (a *API) registerPlans() {
 		Middlewares: huma.Middlewares{a.inTime, a.withBody(a.limits.KeyBytes)},
 		RequestBody: a.jsonBody(a.schemaOf(PlanRequest{})), SkipValidateBody: true,
 	}, func(ctx context.Context, _ *struct{}) (*planReply, error) {
-		r, err := readPlan(bodyOf(ctx))
-		if err != nil {
-			return nil, err
-		}
-		var report PlanReport
-		err = a.service.InTurn(ctx, caller(ctx), holdout.Work{Steps: planSteps, Bytes: planBytes}, func(ctx context.Context) (err error) {
-			report, err = r.plan(ctx)
-			return err
-		})
-		var wrong *compare.RequestError
-		if errors.As(err, &wrong) {
-			return nil, wrongMember("/"+wrong.Field, wrong.Detail)
-		}
-		var misread *workload.RequestError
-		if errors.As(err, &misread) {
-			return nil, wrongMember("/"+misread.Field, misread.Detail)
-		}
+		report, err := a.plan(ctx, bodyOf(ctx))
 		return &planReply{report}, err
 	})
+}
+
+// plan reads what is planned, and works in its turn.
+func (a *API) plan(ctx context.Context, body []byte) (report PlanReport, err error) {
+	r, err := readPlan(body)
+	if err != nil {
+		return report, err
+	}
+	err = a.service.InTurn(ctx, caller(ctx), holdout.Work{Steps: planSteps, Bytes: planBytes}, func(ctx context.Context) (err error) {
+		report, err = r.plan(ctx)
+		return err
+	})
+	var wrong *compare.RequestError
+	if errors.As(err, &wrong) {
+		return report, wrongMember("/"+wrong.Field, wrong.Detail)
+	}
+	var misread *workload.RequestError
+	if errors.As(err, &misread) {
+		return report, wrongMember("/"+misread.Field, misread.Detail)
+	}
+	return report, err
 }
 
 // plan compares the methods for the questions, or for those of the workload.

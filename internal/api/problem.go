@@ -35,6 +35,7 @@ var (
 	requestTimeout   = &class{"request-timeout", http.StatusRequestTimeout, "The request came too slowly", "Send the whole request again, faster."}
 	rateLimited      = &class{"rate-limited", http.StatusTooManyRequests, "Too many requests", "Wait for the seconds of Retry-After. This is about requests, not about the budget."}
 	badRange         = &class{"range-not-satisfiable", http.StatusRequestedRangeNotSatisfiable, "The range is beyond the file", "Content-Range names the length of the file."}
+	foreignOrigin    = &class{"foreign-origin", http.StatusForbidden, "The request is from a page of another site", "Agents and programs send no Origin header; a page of another site cannot use this server."}
 	tooSlow          = &class{"timeout", http.StatusServiceUnavailable, "The server took too long", "Ask again with the same question. If the first attempt was answered, the same answer comes back and costs nothing more; if it ended without an answer (void), asking again costs again."}
 )
 
@@ -63,7 +64,7 @@ var classes = map[holdout.Kind]*class{
 // allClasses lists every class, by status and code, for the documentation.
 func allClasses() []*class {
 	all := slices.Collect(maps.Values(classes))
-	all = append(all, methodNotAllowed, unsupportedMedia, requestTimeout, badRange, rateLimited, tooSlow)
+	all = append(all, methodNotAllowed, unsupportedMedia, requestTimeout, badRange, rateLimited, foreignOrigin, tooSlow)
 	slices.SortFunc(all, func(a, b *class) int {
 		if a.status != b.status {
 			return a.status - b.status

@@ -219,7 +219,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 		"not-found": "TestProblems", "method-not-allowed": "TestProblems", "unauthorized": "TestProblems", "forbidden": "TestProblems",
 		"malformed": "TestProblems", "invalid": "TestProblems", "too-large": "TestProblems", "unsupported-media-type": "TestProblems",
 		"idempotency-mismatch": "TestProblems", "bad-upload": "TestProblems", "holdout-exists": "TestProblems", "budget-exhausted": "TestProblems", "max-questions": "TestProblems",
-		"internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy",
+		"internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy", "foreign-origin": "TestAgentsNeedAKey",
 		"unavailable": "TestServiceErrors", "conflict": "TestServiceErrors", "timeout": "TestServiceErrors",
 		"holdout-damaged": "TestServiceErrors", "ledger-rolled-back": "TestServiceErrors", "disk-full": "TestServiceErrors",
 	}

@@ -92,12 +92,18 @@ func (a *API) ask(ctx context.Context, in *queryRequest) (*writtenReply, error) 
 	if err != nil {
 		return nil, err
 	}
+	body, err := askReply(answer)
+	return written(body, in.IdempotencyKey != "" && answer.Replayed), err
+}
+
+// askReply is the reply to one query, with the recorded bytes as they are.
+func askReply(answer holdout.Answer) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"answer":`)
 	b.Write(answer.Body)
-	err = tail(&b, answer.Budget, answer.Warnings)
+	err := tail(&b, answer.Budget, answer.Warnings)
 	fmt.Fprintf(&b, `,"replayed":%t}`, answer.Replayed)
-	return written(b.Bytes(), in.IdempotencyKey != "" && answer.Replayed), err
+	return b.Bytes(), err
 }
 
 func (a *API) askBatch(ctx context.Context, in *queryRequest) (*writtenReply, error) {

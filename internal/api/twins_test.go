@@ -295,9 +295,49 @@ func hear(t *testing.T, r result) (s said) {
 	return s
 }
 
+// byAgent reports whether the move is sent by the Model Context Protocol: a third of the single queries, the same in all twins.
+func (m move) byAgent() bool {
+	return (m.path == "/queries" || m.path == "/queries/explain") && len(m.headers) == 0 && len(m.body)%3 == 0
+}
+
+// asAgent sends a move as a call of a tool, and gives what comes back the form of the HTTP interface: the JSON beside the sentence, and of a
+// refusal the sentence, too.
+func (s *server) asAgent(path string, m move) result {
+	s.t.Helper()
+	tool := "ask"
+	if strings.HasSuffix(m.path, "explain") {
+		tool = "explain"
+	}
+	r := s.post("/mcp", fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"holdout":%q,"query":%s}}}`, tool, strings.TrimPrefix(path, "/v1/holdouts/"), m.body))
+	var message struct {
+		Result struct {
+			IsError bool
+			Content []struct{ Text string }
+		}
+	}
+	if r.StatusCode != 200 {
+		return r // the message was refused
+	}
+	if r.decode(s.t, &message); len(message.Result.Content) != 2 {
+		s.t.Fatalf("%s: %s", m.body, r.body)
+	}
+	r.body = []byte(message.Result.Content[1].Text)
+	if message.Result.IsError {
+		r.Header.Set("Content-Type", problemType)
+		var p Problem
+		r.decode(s.t, &p)
+		r.Response.StatusCode = p.Status
+		r.body = append(r.body, message.Result.Content[0].Text...)
+	}
+	return r
+}
+
 // play sends all moves to one holdout.
 func (s *server) play(path string, moves []move) (heard [][]said) {
 	do := func(m move) said {
+		if m.byAgent() {
+			return hear(s.t, s.asAgent(path, m))
+		}
 		return hear(s.t, s.send(m.method, path+m.path, strings.NewReader(m.body), m.headers...))
 	}
 	for _, m := range moves {

@@ -36,6 +36,7 @@ var inner = map[string][]string{
 var only = map[string][]string{
 	"github.com/gin-gonic/gin":         {"internal/api"},
 	"github.com/danielgtaylor/huma/v2": {"internal/api"},
+	"github.com/modelcontextprotocol":  {"internal/api"},
 	"modernc.org/sqlite":               {"holdout/ledger/sqlite"},
 	"github.com/pressly/goose/v3":      {"holdout/ledger/sqlite"},
 	"database/sql":                     {"holdout/ledger/sqlite"},
