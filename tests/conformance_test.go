@@ -72,11 +72,7 @@ func flightsFile(t *testing.T) string {
 // python runs the interpreter of the tests in a folder to its end and returns what it printed; any other status than 0 fails the test.
 func python(t *testing.T, dir string, args ...string) []byte {
 	t.Helper()
-	interpreter := os.Getenv("HOLDOUTD_PYTHON")
-	if interpreter == "" {
-		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
-	}
-	cmd := exec.CommandContext(t.Context(), interpreter, args...)
+	cmd := exec.CommandContext(t.Context(), interpreter(t), args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1")
 	out, err := cmd.CombinedOutput()

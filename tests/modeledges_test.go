@@ -18,10 +18,7 @@ import (
 // TestModelEdges: for models as people have them, of scikit-learn, XGBoost and LightGBM, the exported model predicts what the library does, row by row, where they could
 // part: nulls, unseen texts, numbers at thresholds and beside them, numbers that single precision rounds. Where a model's tolerance is 0 it is to the last bit.
 func TestModelEdges(t *testing.T) {
-	python := os.Getenv("HOLDOUTD_PYTHON")
-	if python == "" {
-		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
-	}
+	python := interpreter(t)
 	exporter, err := filepath.Abs("../python/src")
 	if err != nil {
 		t.Fatal(err)

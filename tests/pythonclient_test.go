@@ -14,10 +14,7 @@ import (
 // tables of three libraries, real models of three more, the notebooks twice, mypy and ruff. Its wheel is built and is what they import.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
-	interpreter := os.Getenv("HOLDOUTD_PYTHON")
-	if interpreter == "" {
-		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
-	}
+	python := interpreter(t)
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "holdoutd")
 	run := func(folder string, environment []string, name string, args ...string) {
@@ -31,14 +28,14 @@ func TestPythonClient(t *testing.T) {
 	}
 	run("..", nil, "go", "build", "-o", binary, "./cmd/holdoutd")
 	wheels, site := filepath.Join(dir, "wheels"), filepath.Join(dir, "site")
-	run("../python", nil, interpreter, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, ".")
+	run("../python", nil, python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, ".")
 	wheel, err := filepath.Glob(filepath.Join(wheels, "holdoutd-*.whl"))
 	if err != nil || len(wheel) != 1 {
 		t.Fatalf("the wheel: %v %v", wheel, err)
 	}
-	run("..", nil, interpreter, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, wheel[0])
+	run("..", nil, python, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, wheel[0])
 	run("../python", []string{
 		"HOLDOUTD_BINARY=" + binary, "PYTHONPATH=" + site, "OMP_NUM_THREADS=1", "MPLBACKEND=Agg",
 		"JUPYTER_PLATFORM_DIRS=1", "HOME=" + dir,
-	}, interpreter, "-m", "pytest", "-p", "no:cacheprovider")
+	}, python, "-m", "pytest", "-p", "no:cacheprovider")
 }

@@ -17,10 +17,7 @@ var update = flag.Bool("update", false, "write the numbers of docs/examples anew
 // and whose numbers it holds docs/examples/NAME.md to.
 func compared(t *testing.T, name string) {
 	t.Helper()
-	python := os.Getenv("HOLDOUTD_PYTHON")
-	if python == "" {
-		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
-	}
+	python := interpreter(t)
 	dir := t.TempDir()
 	url := serve(t, dir, "--allow-naive")
 	flights, err := filepath.Abs("../experiments/data/flights-100k.parquet")

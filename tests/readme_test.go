@@ -1,6 +1,6 @@
 //go:build python
 
-// Package tests holds tests of what the README promises.
+// Package tests holds tests of what the README and the pages of docs promise, and of the Python client.
 package tests
 
 import (
@@ -9,16 +9,18 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// checks follow the README's Python lines in the same script: they compare what the comments promise.
+// checks follow the tutorial's Python lines in the same script: they compare what the comments promise.
 const checks = `
 assert card["units"]["training"] + card["units"]["holdout"] == pandas.read_parquet("flights.parquet").shape[0], card["units"]
 assert len(pandas.read_parquet(io.BytesIO(training))) == card["units"]["training"]
@@ -28,15 +30,12 @@ assert len(reply["answers"]) == 100 and reply["budget"]["questions"] == {"left":
 assert refusal.status_code == 403 and refusal.headers["Content-Type"] == "application/problem+json", refusal.text
 assert refusal.json()["type"].endswith("budget-exhausted"), refusal.text
 assert refusal.json()["requested"] == 6 and refusal.json()["remaining"] == 5, refusal.text
-print("README OK")
+print("TUTORIAL OK")
 `
 
-// TestREADMEPython runs the README's Python lines, in order, against the real server.
-func TestREADMEPython(t *testing.T) {
-	python := os.Getenv("HOLDOUTD_PYTHON")
-	if python == "" {
-		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
-	}
+// TestTutorial runs the tutorial's Python lines, in order, against the real server.
+func TestTutorial(t *testing.T) {
+	python := interpreter(t)
 	dir := t.TempDir()
 	flights, err := os.ReadFile("../experiments/data/flights-100k.parquet")
 	if err != nil {
@@ -47,19 +46,131 @@ func TestREADMEPython(t *testing.T) {
 	}
 	url := serve(t, dir)
 
-	cells := blocks(t, "../README.md", "python")
+	cells := blocks(t, "../docs/TUTORIAL.md", "python")
 	script := "import io, pandas\n" + cells[0] + "\n" + strings.Join(cells, "\n") + checks // the first cell twice, as in a notebook
 	script = strings.ReplaceAll(script, "http://127.0.0.1:8080", url)
-	path := filepath.Join(dir, "readme.py")
+	path := filepath.Join(dir, "tutorial.py")
 	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), python, path)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("README OK")) {
+	if err != nil || !bytes.Contains(out, []byte("TUTORIAL OK")) {
 		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+// interpreter is the Python that has the packages of the tests.
+func interpreter(t *testing.T) string {
+	t.Helper()
+	python := os.Getenv("HOLDOUTD_PYTHON")
+	if python == "" {
+		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
+	}
+	return python
+}
+
+// TestREADME runs the commands and the Python lines of the README, in order: the demo, the installation of the client, the lines in that
+// installation against that demo, and every `holdoutd …` of the text. What make is told is looked up in the Makefile. The answer that the comment
+// shows must be one that the line can give: its interval as wide, its words the same. It would notice a command that is gone and a line that nobody tried.
+func TestREADME(t *testing.T) {
+	python := interpreter(t)
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	binary, site, home := filepath.Join(dir, "holdoutd"), filepath.Join(dir, "site"), append(os.Environ(), "HOME="+dir, "XDG_CONFIG_HOME=")
+	run := func(folder, name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir, cmd.Env = folder, append(home, "PYTHONPATH="+site)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	build(t, binary)
+
+	for _, line := range strings.Split(strings.Join(blocks(t, "../README.md", "sh"), ""), "\n") {
+		line, _, _ = strings.Cut(line, "#")
+		switch words := strings.Fields(line); {
+		case len(words) == 0:
+		case line[:3] == "go " && words[2] == "./cmd/holdoutd":
+			demo := exec.CommandContext(t.Context(), binary, words[3:]...)
+			demo.Dir, demo.Env = dir, home
+			started(t, demo)
+		case words[0] == "pip": // with what is there already of the libraries that the extras name
+			source := strings.Trim(words[2], `"`)
+			source, _, _ = strings.Cut(source, "[")
+			run("..", python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", site, source)
+		case words[0] == "make":
+			run("..", "make", "-n", words[1])
+		default:
+			t.Errorf("no test runs %q", line)
+		}
+	}
+
+	script := strings.Join(blocks(t, "../README.md", "python"), "")
+	shown := regexp.MustCompile(`# (\S+)  \[(\S+), (\S+)\]  (at .*)`)
+	said, got := shown.FindStringSubmatch(script), shown.FindStringSubmatch("# "+run(dir, python, "-c", script))
+	if said == nil || got == nil || got[4] != said[4] {
+		t.Fatalf("the README shows %q, the line says %q", said, got)
+	}
+	number := func(text string) float64 {
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	if wide, really := number(said[3])-number(said[2]), number(got[3])-number(got[2]); math.Abs(wide-really) > .1*really || number(said[1]) < number(got[2]) || number(said[1]) > number(got[3]) {
+		t.Errorf("the README shows %q, the line says %q", said[0], got[0])
+	}
+
+	for _, m := range regexp.MustCompile("`holdoutd ([^`]+)`").FindAllSubmatch(readme, -1) {
+		args := strings.Fields(string(m[1]))
+		if args[0] == "experiment" { // each has tests of its own
+			args = append(args, "--help")
+		}
+		run(dir, binary, args...)
+	}
+}
+
+func build(t *testing.T, binary string) {
+	t.Helper()
+	if out, err := exec.Command("go", "build", "-tags", "nomsgpack", "-o", binary, "../cmd/holdoutd").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+}
+
+// started starts a command that serves, and waits until it says that it listens. It is interrupted at the end of the test.
+func started(t *testing.T, cmd *exec.Cmd) (url string) {
+	t.Helper()
+	cmd.Args = append(cmd.Args, "--addr", "127.0.0.1:0", "--log", "json")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 20 * time.Second
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Cancel(); cmd.Wait() })
+
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		var line struct{ Msg, Addr string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+			go io.Copy(io.Discard, stderr)
+			return "http://" + line.Addr
+		}
+	}
+	t.Fatal("the server ended before it listened")
+	return ""
 }
 
 // blocks returns the fenced blocks of a language in a Markdown file.
@@ -79,35 +190,12 @@ func blocks(t *testing.T, path, language string) []string {
 	return found
 }
 
-// serve builds holdoutd, starts it in dir as the README does, with more flags if any, and returns its URL once it listens.
+// serve builds holdoutd, starts it in dir as the tutorial does, with more flags if any, and returns its URL once it listens.
 func serve(t *testing.T, dir string, flags ...string) string {
 	t.Helper()
 	binary := filepath.Join(dir, "holdoutd")
-	if out, err := exec.Command("go", "build", "-tags", "nomsgpack", "-o", binary, "../cmd/holdoutd").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, binary, append([]string{"serve", "--addr", "127.0.0.1:0", "--data", "holdoutd-data", "--log", "json"}, flags...)...)
+	build(t, binary)
+	cmd := exec.CommandContext(context.Background(), binary, append([]string{"serve", "--data", "holdoutd-data"}, flags...)...)
 	cmd.Dir = dir
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 20 * time.Second
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stop(); cmd.Wait() })
-
-	lines := bufio.NewScanner(stderr)
-	for lines.Scan() {
-		var line struct{ Msg, Addr string }
-		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
-			go io.Copy(io.Discard, stderr)
-			return "http://" + line.Addr
-		}
-	}
-	t.Fatal("the server ended before it listened")
-	return ""
+	return started(t, cmd)
 }

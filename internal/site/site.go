@@ -55,12 +55,12 @@ var groups = []struct {
 	title string
 	files []string
 }{
-	{"Start", []string{"README.md", "docs/CHOOSING.md", "docs/SELECTING-MODELS.md", "docs/GLOSSARY.md"}},
+	{"Start", []string{"README.md", "docs/TUTORIAL.md", "docs/CHOOSING.md", "docs/SELECTING-MODELS.md", "docs/AGENTS.md", "docs/GLOSSARY.md"}},
 	{"Ask", []string{"docs/QUERIES.md", "docs/EXPRESSIONS.md", "docs/MODELS.md", "docs/examples"}},
 	{"What is promised", []string{"docs/GUARANTEES.md", "docs/MECHANISMS.md", "docs/BOUNDS.md", "docs/EXPERIMENTS.md", "docs/CERTIFY.md"}},
 	{"Proofs", []string{"docs/proofs"}},
-	{"Run a server", []string{"docs/OPERATIONS.md", "docs/SECURITY.md", "docs/API.md"}},
-	{"Inside", []string{"CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/FAULTS.md", "docs/format", "docs/decisions"}},
+	{"Run a server", []string{"docs/OPERATIONS.md", "docs/COMMANDS.md", "docs/SECURITY.md", "docs/API.md", "docs/PERFORMANCE.md"}},
+	{"Inside", []string{"CHANGELOG.md", "docs/ARCHITECTURE.md", "docs/LIBRARY.md", "docs/TESTING.md", "docs/FAULTS.md", "docs/format", "docs/decisions"}},
 }
 
 // URL is the address of a file: lower case, without its ending where it is a page. docs/format/README.md is the page of its folder.
