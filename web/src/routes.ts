@@ -21,5 +21,6 @@ export const routes: Route[] = [
   { path: "/", title: "Holdouts", nav: "holdouts", load: () => import("./pages/Holdouts.svelte") },
   { path: "/signin", title: "Holdouts", nav: "holdouts", load: () => import("./pages/Holdouts.svelte") },
   { path: "/holdouts", title: "Holdouts", nav: "holdouts", load: () => import("./pages/Holdouts.svelte") },
+  { path: "/holdouts/:id", title: "Holdout", nav: "holdouts", load: () => import("./pages/Holdout.svelte") },
   { path: "/more", title: "More", nav: "more", load: () => import("./pages/More.svelte") },
 ];

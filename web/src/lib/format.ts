@@ -1,0 +1,84 @@
+// Numbers and times as the page writes them: as many digits as two of the half-width need, never more; a true minus sign; commas between thousands.
+
+/** Rounding that a float's own error does not move: 0.1 + 0.2 is 0.3. */
+const slack = 1e-9;
+
+/** How many digits after the point show two of the half-width's: 3 for 0.025, 1 for 4.7, 0 for 47. */
+export function decimals(halfWidth: number): number {
+  if (!(halfWidth > 0) || !Number.isFinite(halfWidth)) return 3;
+  return Math.min(12, Math.max(0, 1 - Math.floor(Math.log10(halfWidth) + slack)));
+}
+
+function grouped(digits: string): string {
+  const [whole = "", part] = digits.split(".");
+  const commas = whole.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  return part === undefined ? commas : `${commas}.${part}`;
+}
+
+/** Beyond these sizes figures are powers of ten: nobody reads thirteen digits. */
+const largest = 1e12;
+
+/** A number with so many digits after the point. */
+export function fixed(x: number, digits: number): string {
+  if (Math.abs(x) >= largest) return x.toExponential(2).replace("e+", "e").replaceAll("-", "−");
+  const text = grouped(Math.abs(x).toFixed(digits));
+  return x < 0 && /[1-9]/.test(text) ? `−${text}` : text;
+}
+
+/** The low end of an interval: rounded down, so that what is shown holds what is meant. */
+export function low(x: number, digits: number): string {
+  const unit = 10 ** digits;
+  return Math.abs(x) < largest / unit ? fixed(Math.floor(x * unit + slack * Math.max(1, Math.abs(x * unit))) / unit, digits) : fixed(x, digits);
+}
+
+/** The high end of an interval: rounded up. */
+export function high(x: number, digits: number): string {
+  const unit = 10 ** digits;
+  return Math.abs(x) < largest / unit ? fixed(Math.ceil(x * unit - slack * Math.max(1, Math.abs(x * unit))) / unit, digits) : fixed(x, digits);
+}
+
+/** A count: 1,687. */
+export const count = (n: number) => grouped(String(Math.round(Math.abs(n)))).replace(/^/, n < 0 ? "−" : "");
+
+/** "1 question", "12 questions". */
+export const many = (n: number, one: string, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
+
+/** A number by itself, such as a guess or a range's end, without digits that say nothing. */
+export function plain(x: number): string {
+  if (Number.isInteger(x) && Math.abs(x) < largest) return count(x);
+  const text = Number(x.toPrecision(6));
+  return Math.abs(text) >= largest || (text !== 0 && Math.abs(text) < 1e-4) ? text.toExponential().replace("e+", "e").replaceAll("-", "−") : (text < 0 ? "−" : "") + grouped(String(Math.abs(text)));
+}
+
+/** A planned half-width with two digits: ±0.022, ±6.3. */
+export const around = (h: number) => `±${fixed(h, decimals(h))}`;
+
+/** A half-width that nothing is wider than: rounded up. */
+export const within = (h: number) => `±${high(h, decimals(h))}`;
+
+/** "0.692 to 0.742" */
+export function span(from: number, to: number, digits = decimals((to - from) / 2)): string {
+  return `${low(from, digits)} to ${high(to, digits)}`;
+}
+
+/** 95%, 99.9% */
+export const percent = (share: number) => `${plain(100 * share)}%`;
+
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
+const day = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+
+/** 02:44 today, else 22 Nov, or 22 Nov 2025 of another year. */
+export function moment(time: string, now = new Date()): string {
+  const t = new Date(time);
+  if (t.toDateString() === now.toDateString()) return clock.format(t);
+  return t.getFullYear() === now.getFullYear() ? day.format(t) : date.format(t);
+}
+
+/** 22 Nov 2026 */
+export const onDay = (time: string) => date.format(new Date(time));
+
+/** "0.02, 0.10 and 0.20" */
+export function list(words: string[]): string {
+  return words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words[words.length - 1]}`;
+}
