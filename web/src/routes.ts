@@ -22,5 +22,6 @@ export const routes: Route[] = [
   { path: "/signin", title: "Holdouts", nav: "holdouts", load: () => import("./pages/Holdouts.svelte") },
   { path: "/holdouts", title: "Holdouts", nav: "holdouts", load: () => import("./pages/Holdouts.svelte") },
   { path: "/holdouts/:id", title: "Holdout", nav: "holdouts", load: () => import("./pages/Holdout.svelte") },
+  { path: "/holdouts/:id/ask", title: "Ask", nav: "ask", load: () => import("./pages/Ask.svelte") },
   { path: "/more", title: "More", nav: "more", load: () => import("./pages/More.svelte") },
 ];

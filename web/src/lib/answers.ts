@@ -31,6 +31,8 @@ export interface Row {
   items: Mark[];
   differs: boolean;
   tokens: number;
+  /** whether the analyst gave a guess of their own */
+  guessed: boolean;
   /** "training value" or "check value" */
   known: string;
 }
@@ -52,9 +54,10 @@ export function rowOf(past: PastAnswer): Row {
   const one = mark(plainText(title), answer.value, answer.interval?.low, answer.interval?.high, reference?.value);
   if (!answer.items?.length && answer.interval && answer.interval.low === undefined) one.low = one.high = null;
   const items = (answer.items ?? []).map((item, i) => mark(item.of, item.value, item.low, item.high, reference?.items?.find((r) => r.of === item.of)?.value ?? reference?.items?.[i]?.value));
+  level(items);
   const differs = one.differs || items.some((i) => i.differs);
   return {
-    past, seq: answer.ledger.seq, title, family: familyOf(query, past.measure), mark: one, items, differs, tokens: answer.cost.tokens,
+    past, seq: answer.ledger.seq, title, family: familyOf(query, past.measure), mark: one, items, differs, tokens: answer.cost.tokens, guessed: query.guess !== undefined,
     known: reference?.part === "check" ? "check value" : "training value",
     text: [plainText(title), plainText(describe(query)), past.asked_by.name ?? past.asked_by.id, query.type].join(" ").toLowerCase(),
   };
@@ -65,6 +68,14 @@ export interface Group {
   rows: Row[];
   differs: boolean;
   newest: number;
+}
+
+/** Gives marks that stand under each other the digits that the widest of them needs, or more where a narrow one has else none of its own. */
+function level(marks: Mark[]) {
+  const halves = marks.filter((m) => m.value !== null && m.low !== null && m.high !== null).map((m) => (m.high! - m.low!) / 2);
+  if (halves.length === 0) return;
+  const common = decimals(halves.reduce((a, b) => Math.max(a, b), 0));
+  for (const m of marks) if (m.low !== null && m.high !== null) m.digits = Math.max(common, decimals((m.high - m.low) / 2) - 1);
 }
 
 /** Rows by their family: first those with a difference, then by their newest answer. Within one the newest is first, or the largest value. */
@@ -78,7 +89,10 @@ export function groups(rows: Row[], order: "time" | "value" = "time"): Group[] {
     group.newest = Math.max(group.newest, row.seq);
   }
   const all = [...found.values()];
-  for (const group of all) group.rows.sort((a, b) => (order === "value" ? (b.mark.value ?? -Infinity) - (a.mark.value ?? -Infinity) || b.seq - a.seq : b.seq - a.seq));
+  for (const group of all) {
+    level(group.rows.map((r) => r.mark));
+    group.rows.sort((a, b) => (order === "value" ? (b.mark.value ?? -Infinity) - (a.mark.value ?? -Infinity) || b.seq - a.seq : b.seq - a.seq));
+  }
   return all.sort((a, b) => Number(b.differs) - Number(a.differs) || b.newest - a.newest);
 }
 
@@ -135,9 +149,9 @@ export function summary(rows: Row[]): string {
   const models = single.every((r) => r.family.key.startsWith("score"));
   const what = models ? (single.length === 1 ? "model looked" : "models looked") : single.length === 1 ? "value was" : "values were";
   const how = models ? (ups === single.length ? "better in training than it is" : "different in training") : ups === single.length ? "too high in training" : ups === 0 ? "too low in training" : "wrong in training";
-  const amounts = single.map((r) => ({ by: r.mark.by, text: low(r.mark.by, Math.max(0, r.mark.digits - 1)) || low(r.mark.by, r.mark.digits) })).sort((a, b) => a.by - b.by);
+  const amounts = single.map((r) => r.mark).sort((a, b) => a.by - b.by).map((m) => (m.by >= 10 ** (1 - m.digits) ? low(m.by, Math.max(0, m.digits - 1)) : low(m.by, decimals(m.by) - 1)));
   const plural = models && single.length > 1 ? how.replace("than it is", "than they are") : how;
-  return `${numbers[single.length]} ${what} ${plural}, by at least ${list(amounts.map((a) => (/[1-9]/.test(a.text) ? a.text : low(a.by, 6).replace(/0+$/, ""))))}.${rest}`;
+  return `${numbers[single.length]} ${what} ${plural}, by at least ${list(amounts)}.${rest}`;
 }
 
 /** What an opened row says of where its value is from. */
@@ -147,16 +161,15 @@ export function origin(row: Row): string {
   const Known = known === "check" ? "The check part" : "Training";
   const m = row.mark;
   const said = m.known === null || row.items.length > 0 ? "" : m.differs ? ` ${Known} said ${fixed(m.known, m.digits)}, which is ${wrongBy(m)}.` : ` ${Known} said ${fixed(m.known, m.digits)}.`;
-  const guessed = answer.value_from === "guess" || (row.past.canonical as Query)?.guess !== undefined;
   switch (row.past.outcome ?? answer.source) {
     case "close":
-      return guessed ? `The value is your guess; the holdout agrees with it.${said}` : `The value is from ${known}; the holdout agrees with it.`;
+      return row.guessed ? `The value is your guess; the holdout agrees with it.${said}` : `The value is from ${known}; the holdout agrees with it.`;
     case "rough":
-      return `The value is from ${guessed ? "your guess" : known}; the holdout agrees roughly, so the interval is wider.`;
+      return `The value is from ${row.guessed ? "your guess" : known}; the holdout agrees roughly, so the interval is wider.`;
     case "agrees":
       return `The value is from ${known}; the holdout agrees with it.`;
     case "differs":
-      return `The value is from the holdout.${guessed ? " The guess was wrong." : ""}${said}`;
+      return `The value is from the holdout.${row.guessed ? " The guess was wrong." : ""}${said}`;
     case "kept":
       return `The value is from the holdout, and the promise about it is kept.${said}`;
     case "broken":

@@ -75,6 +75,9 @@ export function moment(time: string, now = new Date()): string {
   return t.getFullYear() === now.getFullYear() ? day.format(t) : date.format(t);
 }
 
+/** "at 02:44" today, else "on 22 Nov" */
+export const when = (time: string) => (new Date(time).toDateString() === new Date().toDateString() ? `at ${moment(time)}` : `on ${moment(time)}`);
+
 /** 22 Nov 2026 */
 export const onDay = (time: string) => date.format(new Date(time));
 

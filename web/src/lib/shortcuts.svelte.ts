@@ -1,4 +1,5 @@
 // Keys that do something. A page adds its own while it is open; `?` lists all. Keys count only where nobody is typing.
+import { untrack } from "svelte";
 import { go } from "./router.svelte";
 
 export interface Shortcut {
@@ -14,7 +15,7 @@ class Shortcuts {
 
   /** Adds shortcuts; what is returned takes them away, so that an effect can return it. */
   add(...more: Shortcut[]): () => void {
-    this.list = [...this.list, ...more];
+    this.list = [...untrack(() => this.list), ...more]; // an effect that adds does not depend on what others add
     return () => (this.list = this.list.filter((s) => !more.includes(s)));
   }
 }
