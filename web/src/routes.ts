@@ -23,5 +23,7 @@ export const routes: Route[] = [
   { path: "/holdouts", title: "Holdouts", nav: "holdouts", load: () => import("./pages/Holdouts.svelte") },
   { path: "/holdouts/:id", title: "Holdout", nav: "holdouts", load: () => import("./pages/Holdout.svelte") },
   { path: "/holdouts/:id/ask", title: "Ask", nav: "ask", load: () => import("./pages/Ask.svelte") },
+  { path: "/upload", title: "Upload", nav: "plan", admin: true, load: () => import("./pages/Upload.svelte") },
+  { path: "/keys", title: "Keys", nav: "keys", admin: true, load: () => import("./pages/Keys.svelte") },
   { path: "/more", title: "More", nav: "more", load: () => import("./pages/More.svelte") },
 ];

@@ -1,0 +1,84 @@
+// Keys: made, shown once, used, revoked; and what the form says to what is wrong.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { inspect, openPage, picture, startBrowser, startServer, themes } from "./harness.mjs";
+
+let server, browser;
+before(async () => ([server, browser] = await Promise.all([startServer(), startBrowser()])));
+after(async () => {
+  await browser?.close();
+  await server?.stop();
+});
+
+test("a key is made, shown once, used and revoked", async () => {
+  const p = await openPage(browser, server, { width: 390, permissions: ["clipboard-read", "clipboard-write"] });
+  const { page } = p;
+  await p.open("/keys");
+  await page.getByText("Only your key exists.").waitFor();
+  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("A key needs a name").waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), "name", "focus goes to the field that is wrong");
+  await inspect(page, "keys-error");
+  await picture(page, "keys-error-390");
+  await page.getByLabel("Name").fill("nightly-run");
+  await page.getByRole("button", { name: "Create" }).click();
+  const secret = await page.locator(".secret").innerText();
+  assert.match(secret, /^hk_/);
+  await page.getByRole("button", { name: "Copy" }).click();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
+  await inspect(page, "keys-made");
+  await picture(page, "keys-made-390");
+
+  const theirs = await openPage(browser, server, { key: secret });
+  await theirs.open("/keys");
+  await theirs.page.getByText("Keys are made by an admin").waitFor();
+  await inspect(theirs.page, "keys of an analyst");
+
+  await page.reload();
+  await page.getByText("nightly-run").first().waitFor();
+  assert.equal(await page.getByText(secret).count(), 0, "the secret is shown once");
+  await page.getByRole("button", { name: "Revoke nightly-run" }).click();
+  await inspect(page, "keys-revoke");
+  await picture(page, "keys-revoke-390");
+  await page.getByRole("button", { name: "Revoke it" }).click();
+  await page.getByText("revoked", { exact: true }).waitFor();
+
+  // It is over for them with the next thing they ask for, without another word from them.
+  theirs.expect(/status of 401/);
+  await theirs.page.goto("/holdouts");
+  await theirs.page.getByRole("heading", { name: "Sign in" }).waitFor();
+  await theirs.done();
+  await p.done();
+});
+
+test("signing in: a wrong key, a revoked one, the right one; signing out", async () => {
+  const revoked = await server.call("POST", "/v1/keys", { name: "gone", scope: "analyst" });
+  await server.call("DELETE", `/v1/keys/${revoked.id}`);
+  for (const theme of themes) {
+    const p = await openPage(browser, server, { key: null, theme });
+    const { page } = p;
+    await p.open("/keys");
+    const field = page.getByLabel("Key", { exact: true });
+    await field.fill("secret");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("Keys begin with hk_").waitFor();
+    p.expect(/status of 401/);
+    await field.fill(revoked.secret);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").filter({ hasText: "revoked" }).waitFor();
+    await inspect(page, "signin-error");
+    await picture(page, `signin-error-${theme}`);
+    await field.fill(server.key);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Keys" }).waitFor(); // the page that was asked for
+    assert.ok(!page.url().includes("hk_"));
+    assert.deepEqual(await page.evaluate(() => [document.cookie, localStorage.length + sessionStorage.length > 0 ? JSON.stringify({ ...localStorage, ...sessionStorage }).includes("hk_") : false]), ["", false]);
+    await p.open("/more");
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.goto("/keys");
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await p.done();
+  }
+});

@@ -1,0 +1,101 @@
+// From a file to a holdout: what cannot become one, what is to be settled, and one table, one budget.
+import assert from "node:assert/strict";
+import { after, afterEach, before, beforeEach, test } from "node:test";
+import { flightsFile, inspect, openPage, picture, startBrowser, startServer } from "./harness.mjs";
+
+let server, browser;
+before(async () => (browser = await startBrowser()));
+after(() => browser?.close());
+// A table stays known to a server for ever: each test has a new one.
+beforeEach(async () => (server = await startServer()));
+afterEach(() => server?.stop());
+
+for (const [width, theme] of [[1280, "light"], [390, "dark"]])
+  test(`a file is refused, another settled and created, at ${width}`, async () => {
+    const p = await openPage(browser, server, { width, theme });
+    const { page } = p;
+    await p.open("/upload?questions=60&tokens=5");
+    const file = page.locator("input[type=file]");
+    p.expect(/status of 4\d\d/);
+    await file.setInputFiles({ name: "table.csv", mimeType: "text/csv", buffer: Buffer.from("a,b\n1,2\n") });
+    await page.getByRole("alert").filter({ hasText: "not Parquet" }).waitFor();
+    await inspect(page, "upload-refused");
+    await picture(page, `upload-refused-${width}`);
+
+    await file.setInputFiles(flightsFile);
+    await page.getByRole("heading", { name: "2. Settle" }).waitFor();
+    await page.getByText("60 questions at about ±").waitFor();
+    const byDestination = page.getByRole("button", { name: "Count each destination once" });
+    await byDestination.filter({ hasText: "±" }).waitFor(); // what either choice would give, before one is taken
+    await inspect(page, "upload-settle");
+    await picture(page, `upload-settle-${width}-${theme}`);
+    const rows = await page.locator(".big").innerText();
+    await byDestination.click();
+    await page.getByText("one destination").waitFor();
+    await page.locator(".promise:not(.stale)").waitFor();
+    assert.notEqual(await page.locator(".big").innerText(), rows);
+    await page.getByRole("button", { name: "Keep rows" }).click();
+    await page.getByText("one row").waitFor();
+
+    for (const [label, wrong, says] of [["Questions", "many", "must be a whole number"], ["Held out", "1.5", "holdout"], ["Confidence", "2", "confidence"]]) {
+      const field = page.getByLabel(label, { exact: false }).first();
+      const before = await field.inputValue();
+      await field.fill(wrong);
+      await page.getByRole("alert").filter({ hasText: new RegExp(says, "i") }).first().waitFor();
+      if (label === "Questions") {
+        await inspect(page, "upload-field");
+        await picture(page, `upload-field-${width}-${theme}`);
+      }
+      assert.ok(await page.getByRole("button", { name: "Create" }).isDisabled(), `${label}: what is wrong can be created`);
+      await field.fill(before);
+      await page.waitForFunction(() => !document.querySelector("[aria-invalid]"));
+    }
+    await page.getByLabel("Name").fill(`flights ${width}`);
+    await page.getByLabel("Questions").fill(String(width));
+    await page.getByText(`${width.toLocaleString("en")} questions at about`).waitFor();
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { name: "Then these are fixed" }).waitFor();
+    await inspect(page, "upload-confirm");
+    await picture(page, `upload-confirm-${width}-${theme}`);
+    await page.getByRole("button", { name: "Create it" }).click();
+    await page.waitForURL(/\/holdouts\/ho_/);
+    const id = page.url().split("/").pop();
+
+    // Once something was asked, the table has its one budget.
+    await server.call("POST", `/v1/holdouts/${id}/queries`, { type: "fraction", of: "delay > 15" });
+    await p.open("/upload");
+    await file.setInputFiles(flightsFile);
+    await page.getByText("One table has one budget.").waitFor();
+    await inspect(page, "upload-known");
+    await picture(page, `upload-known-${width}`);
+    await page.getByRole("link", { name: "Open it" }).click();
+    await page.waitForURL(new RegExp(`/holdouts/${id}`));
+    await p.done();
+  });
+
+test("a dropped file, an analyst, and a server that is away", async () => {
+  const p = await openPage(browser, server);
+  const { page } = p;
+  await p.open("/upload");
+  const dropped = await page.evaluateHandle(() => {
+    const data = new DataTransfer();
+    data.items.add(new File(["PAR1 but no table"], "table.parquet"));
+    return data;
+  });
+  p.expect(/status of 4\d\d|ERR_/);
+  await page.dispatchEvent(".drop", "drop", { dataTransfer: dropped });
+  await page.getByRole("alert").filter({ hasText: "." }).waitFor();
+  await p.context.setOffline(true);
+  await page.locator("input[type=file]").setInputFiles(flightsFile);
+  await page.getByText("sending again never makes two").waitFor();
+  await p.context.setOffline(false);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByText("questions at about").waitFor();
+  await p.done();
+
+  const analyst = await server.call("POST", "/v1/keys", { name: "ana", scope: "analyst" });
+  const theirs = await openPage(browser, server, { key: analyst.secret });
+  await theirs.open("/upload");
+  await theirs.page.getByText("Tables are uploaded by an admin").waitFor();
+  await theirs.done();
+});
