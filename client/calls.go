@@ -154,6 +154,15 @@ func (a *Answer) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// MarshalJSON writes the answer as the ledger has it, where it came from a server.
+func (a Answer) MarshalJSON() ([]byte, error) {
+	if a.Raw != nil {
+		return a.Raw, nil
+	}
+	type plain Answer
+	return json.Marshal(plain(a))
+}
+
 // AskBatch asks many questions at once, all or none of them; with partial as many as the budget allows.
 func (c *Client) AskBatch(ctx context.Context, id string, queries []any, partial bool) (reply BatchReply, err error) {
 	body := struct {

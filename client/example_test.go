@@ -36,6 +36,6 @@ func Example() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println(minutes, *reply.Answer.Value, reply.Answer.Interval.Low, reply.Answer.Interval.High, reply.Budget.Questions.Left)
+		fmt.Println(minutes, *reply.Answer.Value, *reply.Answer.Interval.Low, *reply.Answer.Interval.High, reply.Budget.Questions.Left)
 	}
 }

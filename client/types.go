@@ -337,8 +337,8 @@ type Interval struct {
 	Scope      string             `json:"scope"`  // what the confidence is about, such as all 1000 questions
 	Target     string             `json:"target"` // what the interval is about, such as population of rows
 	Bound      string             `json:"bound"`  // the theorem
-	High       float64            `json:"high,omitempty"`
-	Low        float64            `json:"low,omitempty"`   // absent where the answer is items, each with its own, or a selection
+	High       *float64           `json:"high,omitempty"`
+	Low        *float64           `json:"low,omitempty"`   // absent where the answer is items, each with its own, or a selection
 	Parts      map[string]float64 `json:"parts,omitempty"` // what the half-width is made of
 }
 

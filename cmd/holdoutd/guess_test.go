@@ -34,7 +34,7 @@ func TestGuess(t *testing.T) {
 			t.Fatal(err)
 		}
 		// .20031 of the whole table; the population is within .004 of that, the interval's half-width at least twice that.
-		if i := reply.Answer.Interval; reply.Answer.Source != source || i.Low > 0.20031 || i.High < 0.20031 {
+		if i := reply.Answer.Interval; reply.Answer.Source != source || *i.Low > 0.20031 || *i.High < 0.20031 {
 			t.Errorf("%s: %s", source, reply.Answer.Raw)
 		}
 	}

@@ -44,7 +44,7 @@ func TestServe(t *testing.T) {
 	}
 	// Of the whole table .20031 are later than 15 minutes. The interval, at 95% for 20 questions, is for the population;
 	// the table is within .004 of that, far less than the interval's half-width.
-	if i := one.Answer.Interval; i == nil || i.Low > 0.20031 || i.High < 0.20031 || i.High-i.Low > 0.1 {
+	if i := one.Answer.Interval; i == nil || *i.Low > 0.20031 || *i.High < 0.20031 || *i.High-*i.Low > 0.1 {
 		t.Errorf("interval: %s", one.Answer.Raw)
 	}
 	batch, err := c.AskBatch(ctx, card.ID, []any{above(1), above(2), above(15)}, false)

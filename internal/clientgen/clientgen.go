@@ -32,7 +32,7 @@ var types = []struct{ component, name string }{
 // than zero, an int where the number is small.
 var own = map[string]string{
 	"Settings.check": "*float64", "Column.min": "*float64", "Column.max": "*float64", "Answer.regret": "*float64", "Answer.p_value": "*float64", "Answer.plain_p_value": "*float64",
-	"Answer.best": "*bool", "Explanation.regret": "*float64", "MethodPlan.questions_within": "*int64",
+	"Interval.low": "*float64", "Interval.high": "*float64", "Answer.best": "*bool", "Explanation.regret": "*float64", "MethodPlan.questions_within": "*int64",
 	"Answer.version": "int", "Guarantee.version": "int", "Problem.status": "int", "Violation.line": "int", "Violation.column": "int",
 }
 
