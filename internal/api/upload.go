@@ -207,14 +207,7 @@ func (p setting) schema() *huma.Schema {
 }
 
 func (a *API) registerUpload() {
-	var parameters []*huma.Param
-	for _, p := range settings {
-		parameters = append(parameters, &huma.Param{Name: p.name, In: "query", Description: p.doc, Schema: p.schema()})
-	}
-	parameters = append(parameters, &huma.Param{
-		Name: dryRun, In: "query", Schema: &huma.Schema{Type: "boolean", Default: false},
-		Description: "true: nothing is made. The reply is the card that the holdout would have before the first look: guarantee, sizes, what is skipped, warnings; what would be refused is refused",
-	}, &huma.Param{
+	parameters := append(uploadParameters(), &huma.Param{
 		Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string"},
 		Description: "1 to 255 visible ASCII characters; the same key for another table or other settings is 422",
 	})
