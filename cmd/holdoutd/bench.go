@@ -45,6 +45,8 @@ func benchCommand() *cobra.Command {
 		Short: "Measure answers a second of a real server over loopback",
 		Long: `Starts a server in a process of its own with a temporary data directory, uploads a file, and asks new questions over
 HTTP as fast as they are answered. Every answer is durable before it counts. Without --file it takes the demo's table.`,
+		Example: `  holdoutd bench
+  holdoutd bench --file flights.parquet --clients 1,8 --batch 100 --time 10s --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())

@@ -51,13 +51,21 @@ func tellOf(dir string, c connection) error {
 	return os.Rename(temporary, filepath.Join(dir, connectFile))
 }
 
+// userDirectory is the user's directory of settings: the one that the Python client knows, too.
+func userDirectory() (string, error) {
+	if config := os.Getenv("XDG_CONFIG_HOME"); config != "" {
+		return filepath.Join(config, "holdoutd"), nil
+	}
+	home, err := os.UserHomeDir()
+	return filepath.Join(home, ".config", "holdoutd"), err
+}
+
 // tellUser writes the user's file for a demo. forget removes it at the demo's end, unless another demo has written it since.
 func tellUser(c connection) (forget func(), err error) {
-	config, err := os.UserConfigDir()
+	dir, err := userDirectory()
 	if err != nil {
 		return func() {}, err
 	}
-	dir := filepath.Join(config, "holdoutd")
 	if err := tellOf(dir, c); err != nil {
 		return func() {}, err
 	}

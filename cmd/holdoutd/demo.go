@@ -24,12 +24,16 @@ func demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Serve with a ready data set, and print how to ask",
 		Long: `Serves 100,000 real flights as a holdout, and prints the URL, a key and a curl line that works when pasted.
-Without --data everything is in a temporary directory that is removed at the end.`,
+Without --data everything is in a temporary directory that is removed at the end. On a terminal it opens the dashboard where
+there is a browser; --browser=false leaves that out.`,
+		Example: `  holdoutd demo
+  holdoutd demo --data kept --browser=false`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.demo(cmd) },
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.data, "data", "", "data directory to keep (default: a temporary one)")
+	cmd.Flags().BoolVar(&f.browser, "browser", true, "on a terminal, open the dashboard where there is a browser")
 	return cmd
 }
 
@@ -66,6 +70,9 @@ func (f *serveFlags) demo(cmd *cobra.Command) (err error) {
 		forget, err = tellUser(connection{URL: url, KeyFile: absolute})
 		found := err == nil
 		printDemo(cmd.OutOrStdout(), url, key, id, found)
+		if f.browser && terminalWidth(cmd.OutOrStdout()) > 0 {
+			openBrowser(url + "/")
+		}
 		return nil
 	})
 }
@@ -104,6 +111,10 @@ func printDemo(w io.Writer, url, key, id string, found bool) {
 	if !found {
 		connect = fmt.Sprintf("holdoutd.connect(%q, key=%q)", url, key)
 	}
+	shell := "holdoutd ask fraction 'delay > 15'"
+	if !found {
+		shell += fmt.Sprintf(" --url %s --key %s", url, key)
+	}
 	ask := func(path, body string) string {
 		line := fmt.Sprintf("curl -s %s/v1/holdouts/%s%s -H 'Authorization: Bearer %s'", url, id, path, key)
 		if body != "" {
@@ -113,9 +124,10 @@ func printDemo(w io.Writer, url, key, id string, found bool) {
 	}
 	fmt.Fprintf(w, `
 holdoutd demo: 100,000 US domestic flights of 2001, half of them held out
-  URL      %s
-  key      %s
-  holdout  %s
+  URL        %s
+  key        %s
+  holdout    %s
+  dashboard  %s/ (sign in with the key)
 
 Ask for the fraction of flights that came late, with an interval that holds for all 1,000 questions together:
 
@@ -126,6 +138,10 @@ The same in Python, after pip install ./python from a clone of the project:
   import holdoutd
   ds = %s.holdout(%q)
   ds.fraction("delay > 15")
+
+The same from a shell:
+
+  %s
 
 Then try
   the same again: the same bytes, at no cost
@@ -139,8 +155,8 @@ Then try
 This data set is public: whoever has the whole file needs no holdout, and is outside the guarantee. Flights of one day
 are alike; the holdout's card warns of it. Ctrl-C ends the demo.
 
-`, url, key, id,
-		ask("/queries", `{"type":"fraction","of":"delay > 15"}`), connect, demoSettings.Name,
+`, url, key, id, url,
+		ask("/queries", `{"type":"fraction","of":"delay > 15"}`), connect, demoSettings.Name, shell,
 		ask("/queries/explain", `{"type":"mean","of":"delay","range":[-60,180]}`),
 		ask("/budget", ""), url)
 }

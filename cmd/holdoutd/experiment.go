@@ -29,11 +29,16 @@ func experimentCommand() *cobra.Command {
 		Long: `Experiments run the packages that the server uses, mostly on simulated data whose truth is known. The same seed gives the
 same numbers. With --out, what is finished is kept: the same command continues after an interruption, and an
 interrupted experiment writes what it has.`,
+		Example: `  holdoutd experiment list
+  holdoutd experiment freedman --quick
+  holdoutd experiment all --out results`,
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "list",
 		Short: "Name the experiments and what each measures",
-		Args:  cobra.NoArgs,
+
+		Example: `  holdoutd experiment list`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
 			for _, e := range experiments.All {
@@ -63,7 +68,9 @@ func oneExperiment(e lab.Experiment) *cobra.Command {
 		Use:   e.Name,
 		Short: "Measure " + e.Short,
 		Long:  "Measure " + e.Short + ".\n\n" + e.Paper,
-		Args:  cobra.NoArgs,
+
+		Example: fmt.Sprintf("  holdoutd experiment %s --quick\n  holdoutd experiment %s --seed 2 --out results", e.Name, e.Name),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Set = map[string]string{}
 			for _, f := range e.Flags {
@@ -94,7 +101,10 @@ func allExperiments() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "all",
 		Short: "Run all experiments and build one page of them",
-		Args:  cobra.NoArgs,
+
+		Example: `  holdoutd experiment all --out results
+  holdoutd experiment all --out results --only coverage,widths --quick`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
 				return misuse("--out is the directory for the results")

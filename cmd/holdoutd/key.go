@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -14,28 +12,29 @@ import (
 )
 
 func keyCommand() *cobra.Command {
-	var url, key string
+	var server serverFlags
 	cmd := &cobra.Command{
 		Use:   "key",
 		Short: "Make, list and revoke API keys of a running server",
-		Long: `Works on a running server, with an admin key from --key, or from the environment variable HOLDOUTD_KEY. The first admin
-key is in DIR/admin.key; --key @DIR/admin.key reads it from there, so that it stays out of the shell's history.`,
+		Long: `Works on a running server, with an admin key. The first admin key is in DIR/admin.key; --key @DIR/admin.key reads it from
+there.
+
+` + findingHelp,
+		Example: `  holdoutd key create ana > ana.key
+  holdoutd key create bot --scope analyst --url https://holdout.example --key @admin.key
+  holdoutd key list
+  holdoutd key revoke ana`,
 	}
-	cmd.PersistentFlags().StringVar(&url, "url", "http://"+defaultAddr, "the server")
-	cmd.PersistentFlags().StringVar(&key, "key", "", "an admin key, or @FILE to read it from a file (default $HOLDOUTD_KEY)")
-	connect := func() (*client.Client, error) {
-		secret, err := readKey(key)
-		if err != nil {
-			return nil, err
-		}
-		return client.New(url, secret)
-	}
+	server.add(cmd.PersistentFlags())
+	connect := func() (*client.Client, error) { return server.connect() }
 
 	scope := ""
 	create := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a key and print it; it cannot be shown again",
-		Args:  cobra.ExactArgs(1),
+		Example: `  holdoutd key create ana > ana.key
+  holdoutd key create root --scope admin --key @holdoutd-data/admin.key`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := connect()
 			if err != nil {
@@ -54,7 +53,9 @@ key is in DIR/admin.key; --key @DIR/admin.key reads it from there, so that it st
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the keys, without their secrets",
-		Args:  cobra.NoArgs,
+		Example: `  holdoutd key list
+  holdoutd key list --url https://holdout.example --key @admin.key`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := connect()
 			if err != nil {
@@ -70,7 +71,9 @@ key is in DIR/admin.key; --key @DIR/admin.key reads it from there, so that it st
 	revoke := &cobra.Command{
 		Use:   "revoke ID|NAME",
 		Short: "End a key at once, named by its id, or by its name where one valid key has it",
-		Args:  cobra.ExactArgs(1),
+		Example: `  holdoutd key revoke ana
+  holdoutd key revoke key_9d2f6c1e-0d0c-4a3e-9b1d-6a4c2f1e7b90`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := connect()
 			if err != nil {
@@ -126,31 +129,4 @@ func printKeys(cmd *cobra.Command, keys []client.Key) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Scope, k.Created.UTC().Format("2006-01-02 15:04"), state)
 	}
 	return w.Flush()
-}
-
-func readKey(flag string) (string, error) {
-	if flag == "" {
-		flag = os.Getenv("HOLDOUTD_KEY")
-	}
-	file, isFile := strings.CutPrefix(flag, "@")
-	if !isFile {
-		if flag == "" {
-			return "", misuse("a key is needed: --key, or HOLDOUTD_KEY in the environment")
-		}
-		return flag, nil
-	}
-	contents, err := os.ReadFile(file)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the key: %w", err)
-	}
-	return strings.TrimSpace(string(contents)), nil
-}
-
-// plain is what the server says, without the words of the package that carried it.
-func plain(err error) error {
-	var p *client.Problem
-	if errors.As(err, &p) {
-		return errors.New(p.Detail)
-	}
-	return err
 }

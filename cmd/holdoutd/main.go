@@ -41,15 +41,19 @@ Every answer carries an interval that holds for all of them together, and is deb
 Start with: holdoutd demo
 
 ` + exitCodes,
-		Version:       version(),
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		CompletionOptions: cobra.CompletionOptions{
-			HiddenDefaultCmd: true,
-		},
+		Example: `  holdoutd demo
+  holdoutd serve --data holdoutd-data
+  holdoutd upload flights.parquet --name flights
+  holdoutd ask fraction 'delay > 15' --where "origin == 'SFO'"`,
+		Version:           version(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // there is one of our own
 	}
 	root.SetVersionTemplate("holdoutd {{.Version}}\n")
-	root.AddCommand(serveCommand(), demoCommand(), verifyCommand(), keyCommand(), benchCommand(), planCommand(), experimentCommand(), certifyCommand(), versionCommand())
+	root.AddCommand(serveCommand(), demoCommand(), uploadCommand(), askCommand(), budgetCommand(), historyCommand(), holdoutsCommand(), gateCommand(),
+		verifyCommand(), keyCommand(), benchCommand(), planCommand(), experimentCommand(), certifyCommand(), completionCommand(), versionCommand())
 	strict(root)
+	wrapFlags(root)
 	return root
 }

@@ -34,6 +34,7 @@ type serveFlags struct {
 	limits     api.Limits
 	service    holdout.Limits
 	tls        tlsFlags
+	browser    bool // of a demo
 }
 
 const defaultAddr = "127.0.0.1:8080"
@@ -99,9 +100,12 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the HTTP interface",
 		Long: `Serves the HTTP interface from one data directory. The first start writes an admin key to DIR/admin.key (mode 0600).
-DIR/connect.json tells clients on this machine where the server is; Python's holdoutd.connect() reads it.
+DIR/connect.json tells clients on this machine where the server is; holdoutd ask and Python's holdoutd.connect() read it.
 When it can answer it logs one line "listening" with its address. SIGINT or SIGTERM finishes what was accepted; a second
 one exits at once.`,
+		Example: `  holdoutd serve
+  holdoutd serve --data /srv/holdoutd --addr 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem
+  holdoutd serve --memory 4GiB --upload-bytes 8000000000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLimits(cmd.Flags()); err != nil {

@@ -4,23 +4,32 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
-// Exit codes.
+// Exit codes. Those of a gate's verdict, 3 and 4, are internal/gate's.
 const (
-	exitDone    = 0
-	exitFailed  = 1 // what was asked for could not be done, or what was to be verified is not in order
-	exitMisused = 2 // the command line is wrong, and nothing was done
+	exitDone        = 0
+	exitFailed      = 1   // what was asked for could not be done, or what was to be verified is not in order
+	exitMisused     = 2   // the command line is wrong, or a question or setting in it; nothing was done
+	exitExhausted   = 5   // the budget cannot pay; nothing was spent
+	exitTooDear     = 6   // the price is above what a request may cost; nothing was spent
+	exitUnavailable = 7   // the server cannot be reached, or cannot answer now; asking again is safe
+	exitInterrupted = 130 // by a signal, as a shell has it
 )
 
 // exitCodes says them in the help.
 const exitCodes = `The exit code is 0 when it is done, 1 when it could not be done or what is verified is not in order, and 2 when the command
-line is wrong.`
+line is wrong, or a question or a setting in it: nothing was done then. Of commands that ask a server it is 5 when the
+budget cannot pay, 6 when the price is above --max-questions (nothing was spent in both cases), and 7 when the server
+cannot be reached or cannot answer now: asking again is safe. It is 130 after Ctrl-C. A gate ends with 0 only if the
+candidate passed, with 3 if it is not shown to be better, and with 4 if it is worse.`
 
 // misused is an error of the command line.
 type misused struct{ error }
@@ -31,11 +40,36 @@ func misuse(format string, args ...any) error { return misused{fmt.Errorf(format
 
 // exitCode is what the program ends with.
 func exitCode(err error) int {
+	var found verdict
+	var refused refusedError
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &found):
+		return found.ExitCode()
 	case errors.As(err, &misused{}):
 		return exitMisused
+	case errors.As(err, &interrupted{}):
+		return exitInterrupted
+	case errors.As(err, &unreached{}):
+		return exitUnavailable
+	case errors.As(err, &refused):
+		return refusedCode(refused.Problem)
+	}
+	return exitFailed
+}
+
+// refusedCode is the exit code of what a server refuses. What only a person can mend, such as a key that was revoked, is 1.
+func refusedCode(p *client.Problem) int {
+	switch p.Code {
+	case "budget-exhausted":
+		return exitExhausted
+	case "max-questions":
+		return exitTooDear
+	case "invalid", "malformed":
+		return exitMisused
+	case "busy", "unavailable", "timeout", "rate-limited":
+		return exitUnavailable
 	}
 	return exitFailed
 }
@@ -47,7 +81,7 @@ func strict(cmd *cobra.Command) {
 		strict(c)
 	}
 	cmd.SetFlagErrorFunc(flagError)
-	if cmd.HasSubCommands() {
+	if cmd.HasSubCommands() && cmd.RunE == nil {
 		cmd.Args = cobra.ArbitraryArgs
 		cmd.DisableFlagParsing = cmd.HasParent() // else an unknown flag hides the unknown command before it
 		cmd.RunE = runGroup
@@ -109,4 +143,43 @@ func hint(near, known string) string {
 		return "; " + known
 	}
 	return "; did you mean " + near + "? " + known
+}
+
+// helpWidth is how many characters a line of flags has in a help, as the other lines have.
+const helpWidth = 120
+
+// wrapFlags breaks what flags mean into lines.
+func wrapFlags(root *cobra.Command) {
+	cobra.AddTemplateFunc("wrapped", func(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(helpWidth) })
+	root.SetUsageTemplate(strings.NewReplacer(".LocalFlags.FlagUsages", "wrapped .LocalFlags", ".InheritedFlags.FlagUsages", "wrapped .InheritedFlags").Replace(root.UsageTemplate()))
+}
+
+// wrapText breaks a text into lines of a help.
+func wrapText(text string) string {
+	var b strings.Builder
+	for i, paragraph := range strings.Split(text, "\n") {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		if strings.HasPrefix(paragraph, "|") { // a row of a table
+			b.WriteString(paragraph)
+			continue
+		}
+		length := 0
+		for word := range strings.FieldsSeq(paragraph) {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case length == 0:
+			case length+1+n > helpWidth:
+				b.WriteByte('\n')
+				length = 0
+			default:
+				b.WriteByte(' ')
+				length++
+			}
+			b.WriteString(word)
+			length += n
+		}
+	}
+	return b.String()
 }

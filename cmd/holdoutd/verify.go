@@ -35,6 +35,9 @@ the number of units. --no-tables leaves that out. Sealed values are opened where
 "not checked" elsewhere. Nothing is written; the directory may be a read-only snapshot, or that of a running server.
 
 "-" reads an export from standard input.`,
+		Example: `  holdoutd verify holdoutd-data
+  holdoutd verify flights.ledger --json
+  curl -s $URL/v1/holdouts/$ID/ledger -H "Authorization: Bearer $KEY" | holdoutd verify -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			reports, err := verify(cmd.Context(), cmd.InOrStdin(), args[0], !noTables)

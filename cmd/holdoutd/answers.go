@@ -1,0 +1,245 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/client"
+	"github.com/holdoutd/holdoutd/internal/gate"
+)
+
+// How answers, prices and cards look to a person.
+
+// figureText is a number with the decimals that a half-width deserves.
+func figureText(x *float64, halfWidth float64) string {
+	if x == nil {
+		return "no value"
+	}
+	text := strconv.FormatFloat(*x, 'f', gate.Digits(halfWidth), 64)
+	if strings.Trim(text, "-0.") == "" {
+		text = strings.TrimPrefix(text, "-") // a zero has no sign for a reader
+	}
+	return text
+}
+
+// widthText is a half-width in a question's own units.
+func widthText(w *float64) string {
+	if w == nil {
+		return "none"
+	}
+	return "±" + significant(*w)
+}
+
+// intervalText is [low, high], and nothing where no interval is known.
+func intervalText(low, high *float64) string {
+	if low == nil || high == nil {
+		return ""
+	}
+	w := halfOf(low, high)
+	return "[" + figureText(low, w) + ", " + figureText(high, w) + "]"
+}
+
+func halfOf(low, high *float64) float64 {
+	if low == nil || high == nil {
+		return math.NaN()
+	}
+	return (*high - *low) / 2
+}
+
+// endsOf are the ends of an answer that is one number.
+func endsOf(a client.Answer) (low, high *float64) {
+	if a.Interval == nil {
+		return nil, nil
+	}
+	return a.Interval.Low, a.Interval.High
+}
+
+// headline is an answer in a line: what it found, with its interval.
+func headline(a client.Answer) string {
+	low, high := endsOf(a)
+	var words []string
+	switch {
+	case a.Selected != "":
+		words = append(words, printable(a.Selected))
+		if a.Regret != nil {
+			words = append(words, "(the best is at most "+significant(*a.Regret)+" better)")
+		}
+	case len(a.Items) > 0:
+		words = append(words, fmt.Sprintf("%d numbers", len(a.Items)))
+	default:
+		if a.Verdict != "" {
+			words = append(words, a.Verdict+":")
+		}
+		words = append(words, figureText(a.Value, halfOf(low, high)), intervalText(low, high))
+	}
+	if a.PValue != nil {
+		words = append(words, "p = "+significant(*a.PValue))
+	}
+	if a.PlainPValue != nil {
+		words = append(words, "(by itself p = "+significant(*a.PlainPValue)+")")
+	}
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
+}
+
+// printAnswer writes an answer: its line, its numbers where they are many, what it is valid for.
+func printAnswer(out io.Writer, a client.Answer) error {
+	fmt.Fprint(out, headline(a))
+	if i := a.Interval; i != nil {
+		fmt.Fprintf(out, "  at %s for %s", percent(i.Confidence), i.Scope)
+	}
+	fmt.Fprintln(out)
+	return printItems(out, a.Items)
+}
+
+func printItems(out io.Writer, items []client.AnswerItem) error {
+	if len(items) == 0 {
+		return nil
+	}
+	t := table{header: []string{"OF", "VALUE", "INTERVAL"}}
+	for _, item := range items {
+		t.add(item.Of, figureText(item.Value, halfOf(item.Low, item.High)), intervalText(item.Low, item.High))
+	}
+	return t.write(out, terminalWidth(out))
+}
+
+// printReply writes an answer with its price and what is left. Warnings are no part of what was asked for.
+func printReply(out, errs io.Writer, r client.Reply) error {
+	if err := printAnswer(out, r.Answer); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "cost %s; left %s\n", gate.Price(r), gate.Left(r.Budget))
+	warn(errs, append(r.Answer.Warnings[:len(r.Answer.Warnings):len(r.Answer.Warnings)], r.Warnings...))
+	return nil
+}
+
+func warn(errs io.Writer, warnings []client.Warning) {
+	for _, w := range warnings {
+		fmt.Fprintln(errs, "holdoutd: warning:", printable(w.Detail))
+	}
+}
+
+// printExplanation writes what a question would cost and tell.
+func printExplanation(out, errs io.Writer, e client.Explanation) error {
+	cost := gate.CostText(e.Cost)
+	if e.Answered {
+		cost = "nothing: it was answered before"
+	}
+	width := widthText(e.HalfWidth) + " planned, " + widthText(e.WidestHalfWidth) + " at the widest"
+	fmt.Fprintf(out, "price  %s\nwidth  %s\n", cost, width)
+	if e.ValueFrom != "" && e.Training != nil {
+		w := math.NaN()
+		if e.HalfWidth != nil {
+			w = *e.HalfWidth
+		}
+		fmt.Fprintf(out, "value  %s in the part %s\n", figureText(e.Training, w), e.ValueFrom)
+	}
+	if len(e.Outcomes) > 0 {
+		t := table{header: []string{"OUTCOME", "PRICE", "PLANNED", "WIDEST"}}
+		for _, o := range e.Outcomes {
+			t.add(o.Outcome, gate.CostText(o.Cost), widthText(o.HalfWidth), widthText(o.WidestHalfWidth))
+		}
+		if err := t.write(out, terminalWidth(out)); err != nil {
+			return err
+		}
+	}
+	warn(errs, e.Warnings)
+	return nil
+}
+
+// longMember is how many bytes of a member a line about its query shows.
+const longMember = 60
+
+// queryText is a query in a line: its type, what it is about, and its other members.
+func queryText(canonical json.RawMessage) string {
+	var q map[string]json.RawMessage
+	if json.Unmarshal(canonical, &q) != nil {
+		return "?"
+	}
+	plain := func(raw json.RawMessage) string {
+		var s string
+		switch {
+		case json.Unmarshal(raw, &s) == nil:
+			return s
+		case len(raw) > longMember:
+			return "{…}"
+		}
+		return string(raw)
+	}
+	words := []string{plain(q["type"])}
+	shown := []string{"type"}
+	for _, name := range []string{"test", "of", "x", "y", "label"} {
+		if q[name] != nil {
+			words = append(words, plain(q[name]))
+			shown = append(shown, name)
+		}
+	}
+	var names []string
+	for name := range q {
+		if !slices.Contains(shown, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		words = append(words, name+"="+plain(q[name]))
+	}
+	return strings.Join(words, " ")
+}
+
+// printCard writes the card of a holdout, with its warnings.
+func printCard(out io.Writer, c client.Card) {
+	line := func(name, text string) { fmt.Fprintf(out, "%-10s %s\n", name, printable(text)) }
+	name := c.Name
+	if c.ID != "" {
+		name = strings.TrimSpace(name + " (" + c.ID + ")")
+	}
+	line("holdout", name)
+	units := fmt.Sprintf("%s held out, %s to train on", thousands(c.Units.Holdout), thousands(c.Units.Training))
+	if c.Units.Check > 0 {
+		units += fmt.Sprintf(", %s to check models with", thousands(c.Units.Check))
+	}
+	line("units", units+"; a unit is "+c.Unit)
+	g := c.Guarantee
+	promise := fmt.Sprintf("%s questions at %s together, by %s", thousands(g.Questions), percent(g.Confidence), g.Mechanism)
+	if g.Tokens > 0 {
+		promise += fmt.Sprintf(", with %s tokens", thousands(g.Tokens))
+	}
+	if g.Rounds > 0 {
+		promise += fmt.Sprintf(", in %s rounds", thousands(g.Rounds))
+	}
+	if g.HalfWidth > 0 {
+		promise += "; a share to ±" + significant(g.HalfWidth)
+	}
+	line("guarantee", promise)
+	if c.Budget != nil {
+		line("left", gate.Left(*c.Budget))
+	}
+	if c.Settings.Label != "" {
+		line("label", c.Settings.Label)
+	}
+	var columns []string
+	for _, column := range c.Columns {
+		columns = append(columns, column.Name+" ("+column.Kind+")")
+	}
+	line("columns", strings.Join(columns, ", "))
+	for _, s := range c.Skipped {
+		line("skipped", s.Name+": "+s.Reason)
+	}
+	if c.Draft {
+		line("draft", "nothing of it was shown yet: the same table may be uploaded again with other settings")
+	}
+	if c.State != "" {
+		line("state", c.State+": it gives no new answers")
+	}
+	if c.Assumes != "" {
+		line("assumes", c.Assumes)
+	}
+	for _, w := range c.Warnings {
+		line("warning", w.Detail)
+	}
+}
