@@ -64,6 +64,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		return e, s.ledgerError(err)
 	}
 	e.Answered = answered
+	e.Warnings = append(e.Warnings, session.OfPlan(plan)...)
 	spread, err := h.watch(ctx, &e, plan)
 	if err != nil {
 		return e, err

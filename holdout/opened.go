@@ -257,7 +257,8 @@ func fingerprintText(f [32]byte) string { return "sha256:" + hex.EncodeToString(
 func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, error) {
 	grouped := h.card.Unit != rowUnit
 	options := []queries.Option{queries.Grouped(grouped), queries.Population(h.card.Settings.population(grouped)),
-		queries.LargestUnit(h.card.LargestUnit, h.card.Settings.LargestUnit > 0), queries.HoldoutRows(h.card.Rows.Holdout)}
+		queries.LargestUnit(h.card.LargestUnit, h.card.Settings.LargestUnit > 0), queries.HoldoutRows(h.card.Rows.Holdout),
+		queries.AsOne(h.guarantee.ChecksStatistics())}
 	if h.trainingTable != nil {
 		options = append(options, queries.Training(trainingPart{h}))
 	}

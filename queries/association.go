@@ -10,13 +10,14 @@ import (
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
-const associationDoc = " By default it costs one question: the mean of the product of the z-scores of x and y, clamped to ±clip. " +
-	"Centers and scales are those of the training part, or declared. The interval is about the clamped mean, which is usually nearer to 0 than the correlation without a clip. "
+const associationDoc = " The form exact is asked where it is one question, under guess_and_check, thresholdout and split with one vote a unit, and clipped elsewhere, with a warning. " +
+	"The form clipped is the mean of the product of the z-scores of x and y, clamped to ±clip, for one question. " +
+	"Centers and scales are those of the training part, or declared. Its interval is about the clamped mean, which is usually nearer to 0 than the correlation without a clip: .449 where Pearson's is .5. "
 
 var correlationKind = kind{
 	name: "correlation",
 	doc: "The correlation of two numbers, clamped to ranges." + associationDoc +
-		`With "form":"exact" it is Pearson's correlation. It is computed from five means and costs five questions (six with where), with a much wider interval. Under guess_and_check it is one question, whose interval is the narrower, the stronger the correlation is.`,
+		"The form exact is Pearson's correlation. Elsewhere it is computed from five means and costs five questions (six with where), with a much wider interval. Where it is one question its interval is the narrower, the stronger the correlation is.",
 	examples: []string{
 		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000]}`,
 		`{"type":"correlation","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"form":"exact"}`,
@@ -28,7 +29,7 @@ var correlationKind = kind{
 var covarianceKind = kind{
 	name: "covariance",
 	doc: "The covariance of two numbers, clamped to ranges." + associationDoc +
-		`The mean is then multiplied by the scales. With "form":"exact" it is E[xy] - E[x]E[y], about public centers. It is computed from three means and costs three questions (four with where), under guess_and_check one.`,
+		"The mean is then multiplied by the scales. The form exact is E[xy] - E[x]E[y], about public centers. Elsewhere it is computed from three means and costs three questions (four with where).",
 	examples: []string{
 		`{"type":"covariance","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000]}`,
 		`{"type":"covariance","x":"delay","y":"distance","range_x":[-60,180],"range_y":[0,3000],"form":"exact","where":"origin == 'SFO'"}`,
@@ -48,8 +49,9 @@ type association struct {
 	RangeX, RangeY Range
 	Where          *expr.Syntax
 	Weight         Weight
-	Form           string
+	Form           string // "": exact where that is one question, else clipped
 	Clip           float64
+	clips          bool // clip was named
 	CenterX        *float64
 	ScaleX         *float64
 	CenterY        *float64
@@ -61,7 +63,7 @@ type association struct {
 }
 
 func newAssociation(standard bool) *association {
-	return &association{Form: formClipped, Clip: DefaultClip, standard: standard}
+	return &association{Clip: DefaultClip, standard: standard}
 }
 
 func (q *association) members() []member {
@@ -73,8 +75,8 @@ func (q *association) members() []member {
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("null", skipForm{&q.skip}, skipPair),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
-		optional("form", choice{&q.Form, []string{formClipped, formExact}}, "clipped: the mean of clipped products; exact: from all moments"),
-		optional("clip", clipForm{&q.Clip}, "the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip"),
+		optional("form", associationForm{q}, "clipped: the mean of clipped products; exact: from all moments; default: clipped where clip, a center or a scale is named; else exact where that is one question, and clipped elsewhere"),
+		optional("clip", namedClip{clipForm{&q.Clip}, &q.clips}, "the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip"),
 		optional("center_x", number{into: &q.CenterX}, "what is subtracted from x; default: the training part's mean"),
 		optional("scale_x", number{into: &q.ScaleX, above: &zero}, "what x is divided by; default: the training part's standard deviation"),
 		optional("center_y", number{into: &q.CenterY}, "what is subtracted from y; default: the training part's mean"),
@@ -83,11 +85,48 @@ func (q *association) members() []member {
 	return append(append(m, q.bearing.member()), q.Guess.members()...)
 }
 
+// clipsOnly says that something is named that the clipped form alone has.
+func (q *association) clipsOnly() bool {
+	return q.Clip != DefaultClip || q.CenterX != nil || q.ScaleX != nil || q.CenterY != nil || q.ScaleY != nil
+}
+
+// associationForm is the form of an association. Absence was the clipped form once, and is what a holdout answers best now: the canonical form of what was asked then is what it was, so that
+// recorded answers are replayed. A query that names the clipped form is another question, unless it names something that this form alone has.
+type associationForm struct{ of *association }
+
+func (f associationForm) words() []string { return []string{formClipped, formExact} }
+
+func (f associationForm) read(v *violations, pointer string, in *value) {
+	choice{&f.of.Form, f.words()}.read(v, pointer, in)
+}
+
+func (f associationForm) canonical() any {
+	if f.of.Form == "" || f.of.Form == formClipped && f.of.clipsOnly() {
+		return nil
+	}
+	return f.of.Form
+}
+
+func (f associationForm) schema() map[string]any {
+	return map[string]any{"type": "string", "enum": f.words()}
+}
+
+// namedClip is a clip that remembers whether it was named.
+type namedClip struct {
+	clipForm
+	named *bool
+}
+
+func (f namedClip) read(v *violations, pointer string, in *value) {
+	*f.named = true
+	f.clipForm.read(v, pointer, in)
+}
+
 func (q *association) guess() *guess { return &q.Guess }
 
 func (q *association) rules(v *violations, pointer string) {
 	leaveOut(v, pointer, &q.skip, &q.Where, q.X, q.Y)
-	if q.standard && q.Form == formClipped {
+	if q.standard && q.Form != formExact {
 		q.Guess.rules(v, pointer, Range{Low: -q.Clip, High: q.Clip})
 	}
 	for _, m := range []struct {
@@ -106,6 +145,9 @@ func (q *association) rules(v *violations, pointer string) {
 			v.add(pointer+"/"+m.name, fmt.Sprintf("must be between %v of the width of the range and that width", leastSpread))
 		}
 	}
+	if q.clips && q.Form == "" {
+		q.Form = formClipped
+	}
 	if q.Form == formExact && q.Clip != DefaultClip {
 		v.add(pointer+"/clip", `goes with "form":"clipped"; the exact form clips nothing but to the ranges`)
 	}
@@ -117,10 +159,13 @@ func (q *association) compile(c *compiler) *Plan {
 		return nil
 	}
 	p, counts := (*Plan)(nil), "count as the low end of the range"
-	if q.Form == formExact {
+	if q.Form == formExact || q.Form == "" && !q.clipsOnly() && c.asOne && !c.rowVotes(q.Weight) {
 		p = q.exact(c, rowfn.OrElse(x, q.RangeX.Low), rowfn.OrElse(y, q.RangeY.Low), where)
 	} else {
 		p, counts = q.clipped(c, x, y, where), "count as a product of 0"
+		if p != nil {
+			p.Clipped = q.Form == "" && !q.clipsOnly()
+		}
 	}
 	c.watch(p, q.X, x, q.RangeX, where, counts)
 	c.watch(p, q.Y, y, q.RangeY, where, counts)

@@ -23,6 +23,9 @@ func LargestUnit(rows int64, declared bool) Option {
 // HoldoutRows says how many rows the holdout has, which is public: what a sum over them is times a mean, where units have several.
 func HoldoutRows(rows int64) Option { return func(c *compiler) { c.ofHoldout = rows } }
 
+// AsOne says whether the mechanism checks more than a mean as one question. Where a query leaves open which of two forms it asks for, it then asks for the one that is the better answer.
+func AsOne(yes bool) Option { return func(c *compiler) { c.asOne = yes } }
+
 // Population says what the units were drawn from, in words that follow "in": a target is about it. Without it, "the population
 // that the rows were drawn from", or the units.
 func Population(words string) Option { return func(c *compiler) { c.population = words } }
@@ -35,6 +38,7 @@ type compiler struct {
 	violations
 	schema     dataset.Schema
 	grouped    bool
+	asOne      bool  // what is more than a mean is one question
 	largest    int64 // units of more rows count as one of so many, where rows vote; 0: not known here
 	declared   bool  // no unit has more
 	ofHoldout  int64 // rows of the holdout; 0: not known here

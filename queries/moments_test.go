@@ -246,6 +246,11 @@ func TestMomentIdentities(t *testing.T) {
 		{`{"range":[-6e1,180.0],"ddof":0,"null":-60,"weight":"unit","of":"(v)","note":"x","type":"variance"}`, `{"of":"v","range":[-60,180],"type":"variance"}`},
 		{`{"type":"stddev","ddof":1.0,"of":"v","range":[-60,180]}`, `{"ddof":1,"of":"v","range":[-60,180],"type":"stddev"}`},
 		{`{"type":"correlation","form":"clipped","clip":3.0,"scale_x":2e1,` + ofVU + `}`, `{"range_x":[-60,180],"range_y":[-60,180],"scale_x":20,"type":"correlation","x":"v","y":"u"}`},
+		// What was asked without a form has the identity that it always had. The form that is named is another question, unless it is the only one that there can be.
+		{`{"type":"correlation",` + ofVU + `}`, `{"range_x":[-60,180],"range_y":[-60,180],"type":"correlation","x":"v","y":"u"}`},
+		{`{"type":"correlation","form":"clipped",` + ofVU + `}`, `{"form":"clipped","range_x":[-60,180],"range_y":[-60,180],"type":"correlation","x":"v","y":"u"}`},
+		{`{"type":"correlation","clip":3.0,` + ofVU + `}`, `{"form":"clipped","range_x":[-60,180],"range_y":[-60,180],"type":"correlation","x":"v","y":"u"}`},
+		{`{"type":"correlation","clip":2.0,` + ofVU + `}`, `{"clip":2,"range_x":[-60,180],"range_y":[-60,180],"type":"correlation","x":"v","y":"u"}`},
 		{`{"type":"covariance","form":"exact","where":"w  ",` + ofVU + `}`, `{"form":"exact","range_x":[-60,180],"range_y":[-60,180],"type":"covariance","where":"w","x":"v","y":"u"}`},
 		{`{"type":"quantile","p":5e-1,"resolution":1.50,` + ofV + `}`, `{"of":"v","p":0.5,"range":[-60,180],"resolution":1.5,"type":"quantile"}`},
 		{`{"type":"median",` + ofV + `}`, `{"of":"v","range":[-60,180],"type":"median"}`},

@@ -121,7 +121,7 @@ func (s *Session) answer(q *Question, outcome queries.Outcome, r *releasing, cos
 	if r.choice != nil {
 		a.Outcome = thresholdout.Selected
 	}
-	a.Warnings = r.sums.warned.values
+	a.Warnings = slices.Concat(OfPlan(q.Plan), r.sums.warned.values)
 	if slices.ContainsFunc(r.outputs, func(o thresholdout.Output) bool { return o.Source == thresholdout.FromTraining }) {
 		a.Warnings = append(slices.Clip(a.Warnings), r.sums.Training.Doubted(q.Plan)...)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dp/noise"
@@ -37,7 +38,7 @@ func (l *Local) Ask(ctx context.Context, query []byte) (Answer, error) {
 	if a, ok := l.answered[parsed.ID()]; ok {
 		return a, nil
 	}
-	plan, err := parsed.Compile(ctx, l.Schema, l.Compile...)
+	plan, err := parsed.Compile(ctx, l.Schema, append(slices.Clip(l.Compile), queries.AsOne(l.Guarantee.ChecksStatistics()))...)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -20,6 +20,20 @@ type Warning struct {
 	Effect float64 `json:"design_effect,omitempty" doc:"the factor by which the variance of a mean grows, since rows depend on each other"`
 }
 
+// ClippedMean is the code of the warning that an answer is the mean of clipped products.
+const ClippedMean = "clipped-mean"
+
+// clippedMean is said of an association of which the form was left open and that is one question in the clipped form alone.
+var clippedMean = Warning{Code: ClippedMean, Detail: `this is the mean of the product of z-scores, clipped; it is usually nearer to 0 than the correlation or covariance itself, which "form":"exact" asks for: at a higher price here`}
+
+// OfPlan are the warnings that follow from a plan alone.
+func OfPlan(plan *queries.Plan) []Warning {
+	if plan.Clipped {
+		return []Warning{clippedMean}
+	}
+	return nil
+}
+
 // Codes of warnings about the values of an expression.
 const (
 	NullValues    = "null-values"
@@ -224,6 +238,7 @@ const longestShare = 1.2345678e-300
 
 // mostWarnings are the longest warnings that an answer can have, by public facts alone.
 func (s *Session) mostWarnings(q *Question) (all []Warning) {
+	all = OfPlan(q.Plan)
 	for i := range q.Plan.Values {
 		v := &q.Plan.Values[i]
 		if v.Clean {

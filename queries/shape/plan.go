@@ -37,6 +37,9 @@ type Plan struct {
 	// question: the training part has no say in them.
 	HoldoutOnly bool
 
+	// Clipped says that the answer is a mean of clipped products in the place of a correlation or a covariance, which nobody asked for by name.
+	Clipped bool
+
 	// ZeroOne says that the answer is the mean of a loss that is 0 or 1 in every row, as a ladder takes it.
 	ZeroOne bool
 }

@@ -414,11 +414,13 @@ class Questions(ABC, Generic[R]):
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The covariance of two numbers, clamped to ranges. By default it costs one question: the mean of the product
-        of the z-scores of x and y, clamped to ±clip. Centers and scales are those of the training part, or declared.
-        The interval is about the clamped mean, which is usually nearer to 0 than the correlation without a clip. The
-        mean is then multiplied by the scales. With "form":"exact" it is E[xy] - E[x]E[y], about public centers. It is
-        computed from three means and costs three questions (four with where), under guess_and_check one.
+        r"""The covariance of two numbers, clamped to ranges. The form exact is asked where it is one question, under
+        guess_and_check, thresholdout and split with one vote a unit, and clipped elsewhere, with a warning. The form
+        clipped is the mean of the product of the z-scores of x and y, clamped to ±clip, for one question. Centers and
+        scales are those of the training part, or declared. Its interval is about the clamped mean, which is usually
+        nearer to 0 than the correlation without a clip: .449 where Pearson's is .5. The mean is then multiplied by the
+        scales. The form exact is E[xy] - E[x]E[y], about public centers. Elsewhere it is computed from three means and
+        costs three questions (four with where).
 
         Args:
             x: one number: a row expression
@@ -429,7 +431,8 @@ class Questions(ABC, Generic[R]):
             center_y: what is subtracted from y; default: the training part's mean
             clip: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip;
                 default: 3
-            form: clipped: the mean of clipped products; exact: from all moments: "clipped", "exact"; default: clipped
+            form: clipped: the mean of clipped products; exact: from all moments; default: clipped where clip, a center
+                or a scale is named; else exact where that is one question, and clipped elsewhere: "clipped", "exact"
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
@@ -494,12 +497,13 @@ class Questions(ABC, Generic[R]):
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
-        r"""The correlation of two numbers, clamped to ranges. By default it costs one question: the mean of the product
-        of the z-scores of x and y, clamped to ±clip. Centers and scales are those of the training part, or declared.
-        The interval is about the clamped mean, which is usually nearer to 0 than the correlation without a clip. With
-        "form":"exact" it is Pearson's correlation. It is computed from five means and costs five questions (six with
-        where), with a much wider interval. Under guess_and_check it is one question, whose interval is the narrower,
-        the stronger the correlation is.
+        r"""The correlation of two numbers, clamped to ranges. The form exact is asked where it is one question, under
+        guess_and_check, thresholdout and split with one vote a unit, and clipped elsewhere, with a warning. The form
+        clipped is the mean of the product of the z-scores of x and y, clamped to ±clip, for one question. Centers and
+        scales are those of the training part, or declared. Its interval is about the clamped mean, which is usually
+        nearer to 0 than the correlation without a clip: .449 where Pearson's is .5. The form exact is Pearson's
+        correlation. Elsewhere it is computed from five means and costs five questions (six with where), with a much
+        wider interval. Where it is one question its interval is the narrower, the stronger the correlation is.
 
         Args:
             x: one number: a row expression
@@ -510,7 +514,8 @@ class Questions(ABC, Generic[R]):
             center_y: what is subtracted from y; default: the training part's mean
             clip: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip;
                 default: 3
-            form: clipped: the mean of clipped products; exact: from all moments: "clipped", "exact"; default: clipped
+            form: clipped: the mean of clipped products; exact: from all moments; default: clipped where clip, a center
+                or a scale is named; else exact where that is one question, and clipped elsewhere: "clipped", "exact"
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;

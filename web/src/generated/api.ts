@@ -245,15 +245,15 @@ export interface Answer {
   /** null where no valid bound is known */
   interval: Interval | null;
   mechanism: string;
-  /** what the mechanism took: holdout, or training: what the holdout was compared with, which value_from names; guess: your own; mixed: different for its row functions */
+  /** what the mechanism took: holdout, or training: what the holdout was compared with, which value_from names; guess: your own; none: there was nothing to compare with; mixed: different for its row functions */
   source: string;
   cost: Cost;
   /** of a submission to a ladder: whether it is the one that is shown now */
   best?: boolean;
   /** where the answer is many numbers */
   items?: AnswerItem[];
-  /** what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared (measured); of a selection selected; of a submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it was */
-  outcome?: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "selected" | "best" | "behind" | "mixed";
+  /** what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared (measured); there are too few rows to compare with, or none, so that no value is released and the interval is all of the range (unknown; items of which this is so do not count here beside others); of a selection selected; of a submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it was */
+  outcome?: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "unknown" | "selected" | "best" | "behind" | "mixed";
   /** of a test; valid after all the questions of the guarantee, so that no correction belongs on top */
   p_value?: number;
   /** of a test by itself: valid for this one test, if its hypothesis was chosen before any answer; not valid for one of many tests */
@@ -366,7 +366,7 @@ export interface PastAnswer {
   /** in what its numbers are measured: what may stand on one axis */
   measure: Measure;
   /** that of the answer; null where it was recorded before outcomes were */
-  outcome: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "selected" | "best" | "behind" | "mixed" | null | null;
+  outcome: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "unknown" | "selected" | "best" | "behind" | "mixed" | null | null;
   /** what the check part says to a query about a model, and what it and the training part together say to others; null without such parts, where they have no say (predictions by row without a check part), or where they cannot be read */
   reference: Reference | null;
 }
@@ -490,7 +490,7 @@ export interface Foreseen {
 /** one way in which an answer can come out, with its price and how wide its interval then is */
 export interface ForeseenOutcome {
   /** as the answer says it; absent of an answer that was recorded before answers said it */
-  outcome: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "selected" | "best" | "behind" | "mixed";
+  outcome: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "unknown" | "selected" | "best" | "behind" | "mixed";
   /** what an answer with this outcome costs; of mixed, at most; nothing if it is recorded */
   cost: Cost;
   /** the planned half-width: with this outcome, if the holdout varies as the training part does; null where there is none */
