@@ -22,6 +22,8 @@ export default defineConfig({
         entryFileNames: "assets/[name].js",
         chunkFileNames: "assets/[name].js",
         assetFileNames: "assets/[name][extname]",
+        // What several pages use is one file with a name of its own: else the bundler names it after one of its parts, and another with each change.
+        advancedChunks: { groups: [{ name: "shared", test: /src\/(lib|parts)\//, minShareCount: 2 }] },
       },
     },
   },
