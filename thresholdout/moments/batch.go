@@ -3,7 +3,6 @@ package moments
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // Batch is how a mean, or a conditional mean, is read that nothing is chosen after: in a batch fixed beforehand, or in the last round. Its answer
@@ -19,12 +18,67 @@ type Batch struct {
 	Variances []float64 // what variances stakes are planned for
 	Weights   []float64 // of the money on each; they add up to at most 1
 
-	below, above []float64 // what is bet on each unit's A - rB, and on (1-r)B - (B-A), in units of it
+	below, above []bet // on each unit's A - rB, and on (1-r)B - (B-A)
 }
 
-// Shares of the money where the training part says a variance: of the stakes for it, for its multiples, and, the rest, for any variance at all. Where training
-// and holdout are alike, reading at the sample's own variance so costs -ln .8, .2 nats. Small p-values are read by large stakes, those of small variances.
-var stakeShares = []struct{ times, weight float64 }{{1, 0.8}, {1.0 / 2, 0.05}, {2, 0.03}, {1.0 / 4, 0.02}}
+// Parts of the probability of error where the training part says a variance: of the stakes for it, for its multiples, and, the rest, for any variance at all. Where training
+// and holdout are alike, reading at the sample's own variance so costs -ln .9, .1 nats. Small p-values are read by large stakes, those of small variances.
+var stakeShares = []struct{ times, weight float64 }{{1, 0.9}, {1.0 / 2, 0.03}, {1.0 / 4, 0.02}, {4, 0.01}}
+
+// bet is a stake that is fixed beforehand. It is outside when the money has become so much that this has no larger probability than the part of e^-level that it has.
+type bet struct {
+	stake    float64 // in units of what is bet on
+	logShare float64 // of its part, at most 0
+	upTo     float64 // against expectations up to here its range is at most width
+	width    float64
+}
+
+// planBet is the best one at the end of the interval that a sample of so many units with this mean and variance has. known is false where the mean is a guess.
+func planBet(mean, variance, units, level, share float64, known bool) bet {
+	b := bet{logShare: math.Log(share), upTo: 1, width: math.Inf(1)}
+	b.stake = stakeAt(mean, variance, units, level)
+	if share < leastShare {
+		return b
+	}
+	b.stake = stakeAt(mean, variance, units, enough(level-b.logShare, betRange(b.stake, mean)))
+	if known {
+		b.upTo = High(mean, variance, units, level)
+	}
+	b.width = betRange(b.stake, b.upTo)
+	return b
+}
+
+// leastShare is of what parts the bets' own range is used; the others are Markov's, which is quicker.
+const leastShare = 0.01
+
+// apart says that the bet's range is narrow enough to be of use, so that the bet is an event by itself. The others are one event together, by Markov's inequality for the sum of their money.
+func (b bet) apart() bool { return b.width <= widestRange }
+
+// someEnough says whether what bets have become is enough, at a level: one of those apart, or the others together. money is the logarithm of what each has become at least, and beyond whether it is against an
+// expectation that it is not planned for.
+func someEnough(bets []bet, level float64) func(money func(i int) float64, beyond func(i int) bool) bool {
+	level = level*(1+levelSlack) + levelSlack
+	within := make([]float64, len(bets))
+	for i, b := range bets {
+		within[i] = enough(level-b.logShare, b.width)
+	}
+	return func(money func(i int) float64, beyond func(i int) bool) bool {
+		together := 0.0
+		for i, b := range bets {
+			won := money(i)
+			switch {
+			case !b.apart():
+				together += math.Exp(won + b.logShare - level)
+			case won > level-b.logShare || !beyond(i) && won > within[i]:
+				return true
+			}
+			if together > 1 {
+				return true
+			}
+		}
+		return false
+	}
+}
 
 // PlanBatch plans the stakes by the training part's mean and variance, 1/2 and 0 without one, about how many of the holdout's units satisfy the
 // condition, and the level at which most answers are read.
@@ -48,17 +102,17 @@ func PlanBatch(mean, variance, units, level float64) (Batch, error) {
 		b.Variances = append(b.Variances, 0.25*math.Pow(4, -float64(i)))
 		b.Weights = append(b.Weights, rest/steps)
 	}
-	b.below, b.above = b.stakes(b.Mean, level), b.stakes(1-b.Mean, level)
+	b.below, b.above = b.bets(b.Mean, level, variance > 0), b.bets(1-b.Mean, level, variance > 0)
 	return b, nil
 }
 
-// stakes are those that would be best, for each variance, at the end of the interval that a sample with this mean would have.
-func (b Batch) stakes(mean, level float64) []float64 {
-	stakes := make([]float64, len(b.Variances))
+// bets are those that would be best, for each variance, at the end of the interval that a sample with this mean would have.
+func (b Batch) bets(mean, level float64, known bool) []bet {
+	bets := make([]bet, len(b.Variances))
 	for i, v := range b.Variances {
-		stakes[i] = stakeAt(mean, v, b.Units, level)
+		bets[i] = planBet(mean, v, b.Units, level, b.Weights[i], known)
 	}
-	return stakes
+	return bets
 }
 
 // stakeAt is the best stake at the low end that a sample of so many units with this mean and variance has, divided by that end.
@@ -78,14 +132,14 @@ func (b Batch) Low(s Sample, level float64) float64 {
 	if !(s.Mean > 0 && s.Units > 0 && s.Variance >= 0 && level >= 0) {
 		return 0
 	}
-	read := level*(1+levelSlack) + levelSlack
+	outside := b.outside(s, level)
 	lo, hi := 0.0, min(s.Mean, 1)
 	for range 100 {
 		r := (lo + hi) / 2
 		if r <= lo || r >= hi {
 			break
 		}
-		if b.money(s, r) > read {
+		if outside(r) {
 			lo = r
 		} else {
 			hi = r
@@ -99,29 +153,16 @@ func (b Batch) High(s Sample, level float64) float64 {
 	return 1 - b.mirror().Low(s.mirror(), level)
 }
 
-// money is the logarithm of what the bets against r have become at least. No stake depends on the sample, and what they have become falls as r rises.
-func (b Batch) money(s Sample, r float64) float64 {
-	logs := make([]float64, len(b.below))
-	for i, stake := range b.below {
-		logs[i] = math.Log(b.Weights[i]) + s.Units*s.grown(r, stake)
+// outside says of an expectation that the sample's bets against it have become enough. No stake depends on the sample. What they have become falls as r rises, and what is enough does not.
+func (b Batch) outside(s Sample, level float64) func(r float64) bool {
+	some := someEnough(b.below, level)
+	return func(r float64) bool {
+		return some(func(i int) float64 { return s.Units * s.grown(r, b.below[i].stake) }, func(i int) bool { return r > b.below[i].upTo })
 	}
-	return logSumExp(logs)
 }
 
 // largestStake keeps a bet from losing all.
 const largestStake = 1 - 1e-9
-
-func logSumExp(logs []float64) float64 {
-	best := slices.Max(logs)
-	if math.IsInf(best, -1) {
-		return best
-	}
-	sum := 0.0
-	for _, l := range logs {
-		sum += math.Exp(l - best)
-	}
-	return best + math.Log(sum)
-}
 
 // Interval is both ends, each missing with probability at most e^-level; with a step of the grid. It is [0,1] where no
 // unit satisfies the condition.

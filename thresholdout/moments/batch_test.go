@@ -10,18 +10,18 @@ import (
 )
 
 // TestExactBatch: a question fixed beforehand, read by the sample's own mean and variance, at random laws and at the laws that an end fears
-// most. Red where the money on each variance is not shared.
+// most. Red where the bets' parts of the probability of error are more than all of it.
 func TestExactBatch(t *testing.T) {
-	r := rand.New(rand.NewChaCha8([32]byte{4, 17}))
 	for name, f := range map[string]struct {
 		fault    func(*Batch, *float64)
 		violates bool
 	}{
 		"as proved":                {func(*Batch, *float64) {}, false},
-		"money on each in full":    {func(b *Batch, _ *float64) { filled(b.Weights) }, true},
+		"half as much again":       {func(b *Batch, _ *float64) { more(b.below, b.above) }, true},
 		"four fifths of the level": {func(_ *Batch, level *float64) { *level *= 0.8 }, true},
 	} {
 		worst := 0.0
+		r := rand.New(rand.NewChaCha8([32]byte{4, 17}))
 		for i := range 120 {
 			partial := r.IntN(2) == 0
 			l, n := randomLaw(r, partial), 2+r.Int64N(9)
@@ -59,9 +59,12 @@ func TestExactBatch(t *testing.T) {
 	}
 }
 
-func filled(weights []float64) {
-	for i := range weights {
-		weights[i] = 1
+// more gives each bet half as much again of the probability of error.
+func more(sides ...[]bet) {
+	for _, bets := range sides {
+		for i := range bets {
+			bets[i].logShare += math.Log(1.5)
+		}
 	}
 }
 
@@ -194,6 +197,31 @@ func TestFractionIntervalCounts(t *testing.T) {
 			if mirrorLow, mirrorHigh, _ := FractionInterval(n, n-count, level); math.Abs(mirrorLow+high-1) > 1e-15 || math.Abs(mirrorHigh+low-1) > 1e-15 {
 				t.Fatalf("%d of %d: [%v, %v], of the others [%v, %v]", count, n, low, high, mirrorLow, mirrorHigh)
 			}
+		}
+	}
+}
+
+// TestPairsHaveTheLargerRange: what bets on two groups together must come to is planned for the range of the group whose bets are larger, and the shares of all pairs add up to no more than all. Red for
+// the first group's range.
+func TestPairsHaveTheLargerRange(t *testing.T) {
+	many, err := PlanBatch(0.3, 0.2, 20_000, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := PlanBatch(0.4, 0.1, 200, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []pairBets{betsOn(many, few, 5), betsOn(few, many, 5)} {
+		shares := 0.0
+		for i, b := range p.first {
+			shares += math.Exp(b.logShare)
+			if want := max(betRange(b.stake, b.upTo), betRange(p.second[i].stake, p.second[i].upTo)); b.width != want {
+				t.Errorf("pair %d is planned for a range of %v, its bets have %v", i, b.width, want)
+			}
+		}
+		if shares > 1+1e-12 {
+			t.Errorf("pairs share %v of the probability of error", shares)
 		}
 	}
 }

@@ -18,10 +18,10 @@ func PlanBatchDifference(first, second Batch, level float64) BatchDifference {
 	return d
 }
 
-// Parts of a side's probability of error: nine tenths for the pair, a twentieth for each group's own other end.
+// Parts of a side's probability of error: 49 fiftieths for the pair, a hundredth for each group's own other end, which cuts far from it.
 var (
-	pairLevel = passLevel
-	boxLevel  = math.Log(20)
+	pairLevel = math.Log(50.0 / 49)
+	boxLevel  = math.Log(100)
 )
 
 // differenceCells is into how many cells the search cuts the first expectation's range; the interval is wider by about one of them.
@@ -38,8 +38,7 @@ func (d BatchDifference) Low(first, second Sample, level float64) float64 {
 	other := second.mirror()
 	most := d.first.High(first, level+boxLevel)
 	mostOther := d.second.mirror().High(other, level+boxLevel)
-	read := (level+pairLevel)*(1+levelSlack) + levelSlack
-	outside := func(r, s float64) bool { return d.below.reaches(read, first, other, r, s) }
+	outside := d.below.outside(first, other, level+pairLevel)
 	// last is an x between lo and hi with outside, next to one without; lo where the search finds none.
 	last := func(lo, hi, precision float64, outside func(x float64) bool) float64 {
 		for hi-lo > precision {
@@ -84,27 +83,37 @@ func (d BatchDifference) Interval(first, second Sample, level float64) (low, hig
 	return max(-1, d.Low(first, second, level)-2*gridError), min(1, d.High(first, second, level)+2*gridError)
 }
 
-// pairBets are stakes on both groups, and how the money is shared among them; all fixed beforehand.
-type pairBets struct{ first, second, logWeights []float64 }
+// pairBets are stakes on both groups, fixed beforehand; the parts of the probability of error and the ranges are of the pairs.
+type pairBets struct{ first, second []bet }
 
-// pairShares are those of the money, for multiples of the planned variances.
-var pairShares = []struct{ times, weight float64 }{
-	{1, 0.8}, {1.0 / 2, 0.05}, {2, 0.03}, {1.0 / 4, 0.03}, {4, 0.02}, {1.0 / 16, 0.02}, {16, 0.02}, {1.0 / 256, 0.015}, {256, 0.015},
-}
+// pairShares are the parts of the probability of error, for multiples of the planned variances.
+var pairShares = []struct{ times, share float64 }{{1, 0.9}, {1.0 / 2, 0.02}, {2, 0.01}, {1.0 / 4, 0.02}, {4, 0.01}, {1.0 / 16, 0.01}, {16, 0.01}, {1.0 / 256, 0.01}, {256, 0.01}}
 
 // betsOn plans each group's stakes for its own part of the level, that of its mean's variance; together for a few variances at a time.
 func betsOn(first, second Batch, level float64) (p pairBets) {
 	v, w := first.variance(), second.variance()
-	for _, share := range pairShares {
-		a, b := min(share.times*v, 0.25), min(share.times*w, 0.25)
+	for _, x := range pairShares {
+		a, b := min(x.times*v, 0.25), min(x.times*w, 0.25)
 		part := a / first.Units / (a/first.Units + b/second.Units)
 		// One slope for both, so that the money is nearly the same along all pairs with one difference.
-		slope := math.Sqrt(stakeAt(first.Mean, a, first.Units, part*level) * first.Units * stakeAt(second.Mean, b, second.Units, (1-part)*level) * second.Units)
-		p.first = append(p.first, slope/first.Units)
-		p.second = append(p.second, slope/second.Units)
-		p.logWeights = append(p.logWeights, math.Log(share.weight))
+		slope := func(level float64) float64 {
+			return math.Sqrt(stakeAt(first.Mean, a, first.Units, part*level) * first.Units * stakeAt(second.Mean, b, second.Units, (1-part)*level) * second.Units)
+		}
+		pair := func(slope float64) (one, other bet) {
+			one = fixedBet(slope/first.Units, High(first.Mean, a, first.Units, 4*level+boxLevel), x.share)
+			other = fixedBet(slope/second.Units, High(second.Mean, b, second.Units, 4*level+boxLevel), x.share)
+			one.width = max(one.width, other.width)
+			return one, other
+		}
+		guess, _ := pair(slope(level))
+		one, other := pair(slope(enough(level-guess.logShare, guess.width)))
+		p.first, p.second = append(p.first, one), append(p.second, other)
 	}
 	return p
+}
+
+func fixedBet(stake, upTo, share float64) bet {
+	return bet{stake: stake, logShare: math.Log(share), upTo: upTo, width: betRange(stake, upTo)}
 }
 
 // variance is the one that a batch is planned for; 1/4 without one.
@@ -115,15 +124,13 @@ func (b Batch) variance() float64 {
 	return 0.25
 }
 
-// reaches says whether the bets against the pair must have become e^level times the money, or more. Mostly the first of them says so by itself.
-func (p pairBets) reaches(level float64, first, second Sample, r, s float64) bool {
-	r, s = max(r, 1e-12), max(s, 1e-12)
-	sum := 0.0
-	for i, w := range p.logWeights {
-		sum += math.Exp(w + first.Units*first.grown(r, p.first[i]) + second.Units*second.grown(s, p.second[i]) - level)
-		if sum > 1 {
-			return true
-		}
+// outside says of a pair that the sample's bets against it have become enough.
+func (p pairBets) outside(first, second Sample, level float64) func(r, s float64) bool {
+	some := someEnough(p.first, level)
+	return func(r, s float64) bool {
+		r, s = max(r, 1e-12), max(s, 1e-12)
+		return some(func(i int) float64 {
+			return first.Units*first.grown(r, p.first[i].stake) + second.Units*second.grown(s, p.second[i].stake)
+		}, func(i int) bool { return r > p.first[i].upTo || s > p.second[i].upTo })
 	}
-	return false
 }

@@ -16,5 +16,6 @@
 //  4. [Check.Interval] is the answer's interval at E. [Check.Price] is what a failure adds to later levels.
 //
 // [DifferenceCheck] and [WeightedCheck] are checks of other shapes, with the same levels. [Check.WithHalfWidth] is the check of a half-width that was
-// asked for. [Batch], [BatchDifference] and [FractionInterval] read answers of a batch fixed beforehand, or of the last round.
+// asked for. [Batch], [BatchDifference] and [FractionInterval] read answers of a batch fixed beforehand, or of the last round; what their bets must
+// come to follows from how far such a product overshoots (docs/proofs/overshoot.md).
 package moments

@@ -294,29 +294,53 @@ func batchLemma(t *rapid.T) {
 	if !(s.Mean > 1e-9) {
 		return
 	}
-	became := func(r float64) float64 {
-		capital, money := 0.0, 0.0
-		for i, c := range b.below {
-			product := 1.0
-			for _, x := range values {
-				product *= 1 + min(c*r, largestStake)*(x/r-1)
-			}
-			capital += b.Weights[i] * product
-			money += b.Weights[i]
+	parts := 0.0
+	for i, x := range b.below {
+		if x.logShare != math.Log(b.Weights[i]) {
+			t.Fatalf("bet %d has e^%v of the probability of error, planned are %v", i, x.logShare, b.Weights[i])
 		}
-		if money > 1+1e-12 {
-			t.Fatalf("more than all money was bet: %v", money)
+		parts += b.Weights[i]
+	}
+	if parts > 1+1e-12 {
+		t.Fatalf("bets share %v of the probability of error", parts)
+	}
+	became := func(x bet, r float64) (log, width float64) {
+		least, most := math.Inf(1), math.Inf(-1)
+		lam := min(x.stake*r, largestStake)
+		for _, v := range append([]float64{0, 1}, values...) {
+			factor := math.Log1p(lam * (v/r - 1))
+			least, most = min(least, factor), max(most, factor)
 		}
-		return math.Log(capital)
+		for _, v := range values {
+			log += math.Log1p(lam * (v/r - 1))
+		}
+		return log, most - least
 	}
 	r := s.Mean * rapid.Float64Range(0.01, 0.99).Draw(t, "r/mean")
-	capital, got := became(r), b.money(s, r)
-	if got > capital+1e-9*(1+math.Abs(got)) {
-		t.Fatalf("r=%v: the bets are said to have become e^%v, and became e^%v", r, got, capital)
-	}
 	further := r + (s.Mean-r)*rapid.Float64Range(0, 1).Draw(t, "further")
-	if above := became(further); above > capital+1e-9*(1+math.Abs(capital)) {
-		t.Fatalf("at %v the bets became e^%v, at %v e^%v", further, above, r, capital)
+	won, together := false, 0.0
+	for _, x := range b.below {
+		log, width := became(x, r)
+		if got := s.Units * s.grown(r, x.stake); got > log+1e-9*(1+math.Abs(got)) {
+			t.Fatalf("r=%v: a bet is said to have become e^%v, and became e^%v", r, got, log)
+		}
+		if above, _ := became(x, further); above > log+1e-9*(1+math.Abs(log)) {
+			t.Fatalf("at %v a bet became e^%v, at %v e^%v", further, above, r, log)
+		}
+		if r <= x.upTo && width > x.width*(1+1e-9) {
+			t.Fatalf("against %v a bet of at most e^%v, planned up to %v with %v", r, width, x.upTo, x.width)
+		}
+		need := level - x.logShare
+		if x.apart() && r <= x.upTo {
+			need = enough(need, x.width)
+		}
+		won = won || log > need-1e-9
+		if !x.apart() {
+			together += math.Exp(log + x.logShare - level)
+		}
+	}
+	if b.outside(s, level)(r) && !won && together < 1-1e-9 {
+		t.Fatalf("%v is outside, and no bet against it became enough", r)
 	}
 }
 
