@@ -149,7 +149,7 @@ type Column struct {
 	Latest     *time.Time  `json:"latest,omitempty"`   // of times
 	Max        *float64    `json:"max,omitempty"`      // of numbers
 	Min        *float64    `json:"min,omitempty"`      // of numbers
-	Nulls      int64       `json:"nulls,omitempty"`    // rows of the training part without a value
+	Nulls      *int64      `json:"nulls,omitempty"`    // rows of the training part without a value
 	Values     []string    `json:"values,omitempty"`   // of texts with few different ones
 }
 

@@ -119,7 +119,7 @@ func printReply(out, errs io.Writer, r client.Reply) error {
 
 func warn(errs io.Writer, warnings []client.Warning) {
 	for _, w := range warnings {
-		fmt.Fprintln(errs, "holdoutd: warning:", printable(w.Detail))
+		fmt.Fprintln(errs, "holdoutd: warning:", printable(inFlags(w.Detail)))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -154,10 +155,8 @@ func (r refusedError) Error() string {
 	if r.Code == "" {
 		text = fmt.Sprintf("the reply is %d %s, and not from holdoutd; is that the right URL?", r.Status, r.Title)
 	}
-	var price int64
-	if r.Code == "max-questions" && r.Member("requested", &price) {
-		text = strings.ReplaceAll(text, fmt.Sprintf("send the request with ?max_questions=%d", price), fmt.Sprintf("say --max-questions %d", price))
-		text = strings.ReplaceAll(text, "max_questions", "--max-questions")
+	if r.Code == "max-questions" {
+		text = inFlags(text)
 	}
 	for _, v := range r.Errors {
 		meant := ""
@@ -176,6 +175,19 @@ func (r refusedError) Error() string {
 		}
 	}
 	return text
+}
+
+// priceLimit is how the server names its parameter for the price.
+var priceLimit = regexp.MustCompile(`(?:send the request|ask it)? ?with \?max_questions=(\d+)|max_questions`)
+
+// inFlags says in flags what the server says in parameters.
+func inFlags(text string) string {
+	return priceLimit.ReplaceAllStringFunc(text, func(found string) string {
+		if n := priceLimit.FindStringSubmatch(found)[1]; n != "" {
+			return " say --max-questions " + n
+		}
+		return "--max-questions"
+	})
 }
 
 // unreached is an error of the way to the server.

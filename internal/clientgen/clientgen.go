@@ -31,7 +31,7 @@ var types = []struct{ component, name string }{
 // own are the members whose Go type is not the one that the rules of [generator.typeOf] give: a pointer where an absent number is another thing
 // than zero, an int where the number is small.
 var own = map[string]string{
-	"Settings.check": "*float64", "Column.min": "*float64", "Column.max": "*float64", "Answer.regret": "*float64", "Answer.p_value": "*float64", "Answer.plain_p_value": "*float64",
+	"Settings.check": "*float64", "Column.min": "*float64", "Column.max": "*float64", "Column.nulls": "*int64", "Answer.regret": "*float64", "Answer.p_value": "*float64", "Answer.plain_p_value": "*float64",
 	"Interval.low": "*float64", "Interval.high": "*float64", "Answer.best": "*bool", "Explanation.regret": "*float64", "MethodPlan.questions_within": "*int64",
 	"Answer.version": "int", "Guarantee.version": "int", "Problem.status": "int", "Violation.line": "int", "Violation.column": "int",
 }
