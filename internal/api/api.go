@@ -87,6 +87,7 @@ func New(service *holdout.Service, o Options) *API {
 	a.registerKeys()
 	a.registerMCP()
 	a.registerOperations()
+	a.registerSimulations()
 	a.registerSessions()
 	a.registerPages()
 	a.registerDashboard()

@@ -4,6 +4,7 @@ import "github.com/danielgtaylor/huma/v2"
 
 // components says what each object of the document is. The Go client's comments are made of these words and of the members' (internal/clientgen).
 var components = map[string]string{
+	"Accuracies":    "the accuracies of one classifier of a simulation",
 	"Answer":        "what is recorded of an answer. Its bytes never change",
 	"AnswerItem":    "one number of an answer that is many, with an interval of its own",
 	"AnswerPage":    "a page of the answers given so far, oldest first",
@@ -38,9 +39,11 @@ var components = map[string]string{
 	"Promised":      "a promise about the holdout: its bound in the query's own units, and whether it held",
 	"Reference":     "what a part that was handed out says to a query: the number that explain says",
 	"ReferenceItem": "one number of a reference that is many",
+	"Round":         "one step of a simulation: the classifier has one column more",
 	"Session":       "who is signed in to the pages of this server",
 	"SessionKey":    "the key that began a session, or came with the request",
 	"Settings":      "the choices made at creation. An absent one is left to the server",
+	"Simulation":    "feature selection, played once: by a holdout that tells its own numbers, and through Thresholdout",
 	"Skipped":       "a column of the upload that is not part of the holdout",
 	"Status":        "whether the server lives, or can answer",
 	"TextShape":     "what is public of the texts of a column",

@@ -38,6 +38,7 @@ func (a *API) config() huma.Config {
 				{Name: "queries", Description: "Questions and answers"},
 				{Name: "plans", Description: "What could be promised, before there is a holdout"},
 				{Name: "agents", Description: "The same questions and answers by the Model Context Protocol"},
+				{Name: "simulations", Description: "Experiments, played by the server on made-up data"},
 				{Name: "keys", Description: "Who may ask"},
 				{Name: "operations", Description: "The server itself"},
 			},

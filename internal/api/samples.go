@@ -26,6 +26,9 @@ var samples = map[string]sample{
 	"limit":           {example: 500},
 	"max_questions":   {example: 50},
 
+	"seed":   {example: 7, value: 0},
+	"signal": {example: true, value: false},
+
 	"dry_run":      {example: true},
 	"name":         {example: "flights", absent: "no name"},
 	"holdout":      {example: 0.3, value: holdout.DefaultHoldout},

@@ -8,8 +8,11 @@ import (
 	"strings"
 )
 
+// pages are the components that the dashboard has beside the Go client's: of what programs have no use for.
+var pages = []string{"Accuracies", "Round", "Simulation"}
+
 // TypeScript is the file of the dashboard's types of replies, for an OpenAPI 3.1 document: one interface for each component that the Go
-// client has, by the document's own name.
+// client has, and for those of pages, by the document's own name.
 func TypeScript(document []byte) ([]byte, error) {
 	components, err := schemasOf(document)
 	if err != nil {
@@ -17,7 +20,11 @@ func TypeScript(document []byte) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.WriteString("// Made by internal/clientgen from api/openapi.json; do not edit. To make it anew: go test ./internal/clientgen -run TestTypeScriptIsGenerated -update\n")
-	for _, t := range types {
+	drawn := slices.Clone(types)
+	for _, name := range pages {
+		drawn = append(drawn, struct{ component, name string }{name, name})
+	}
+	for _, t := range drawn {
 		s := new(schema)
 		if err := json.Unmarshal(components[t.component], s); err != nil {
 			return nil, fmt.Errorf("clientgen: the component %s: %w", t.component, err)

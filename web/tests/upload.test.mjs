@@ -32,7 +32,7 @@ for (const [width, theme] of [[1280, "light"], [390, "dark"]])
     const rows = await page.locator(".big").innerText();
     await byDestination.click();
     await page.getByText("one destination").waitFor();
-    await page.locator(".promise:not(.stale)").waitFor();
+    await page.locator(".promise:not(.outdated)").waitFor();
     assert.notEqual(await page.locator(".big").innerText(), rows);
     await page.getByRole("button", { name: "Keep rows" }).click();
     await page.getByText("one row").waitFor();
