@@ -72,7 +72,7 @@ func jsdoc(text string) string { return strings.ReplaceAll(text, "*/", "* /") }
 func (s *schema) typeScript(at string) (string, error) {
 	if s.Ref != "" {
 		name := strings.TrimPrefix(s.Ref, "#/components/schemas/")
-		if !slices.ContainsFunc(types, func(t struct{ component, name string }) bool { return t.component == name }) {
+		if !slices.ContainsFunc(types, func(t struct{ component, name string }) bool { return t.component == name }) && !slices.Contains(pages, name) {
 			return "", fmt.Errorf("clientgen: %s is %s, which is not among the types", at, s.Ref)
 		}
 		return name, nil

@@ -698,3 +698,34 @@ export interface Violation {
   /** what was probably meant */
   suggestion?: string;
 }
+
+/** the accuracies of one classifier of a simulation */
+export interface Accuracies {
+  /** in the training part */
+  training: number;
+  /** in the holdout, as told: what the analyst believes */
+  told: number;
+  /** in fresh data: what is true */
+  fresh: number;
+}
+
+/** one step of a simulation: the classifier has one column more */
+export interface Round {
+  /** of the classifier */
+  columns: number;
+  /** where the holdout tells its own numbers */
+  standard: Accuracies;
+  /** where Thresholdout tells them */
+  thresholdout: Accuracies;
+}
+
+/** feature selection, played once: by a holdout that tells its own numbers, and through Thresholdout */
+export interface Simulation {
+  /** the same seed plays the same again */
+  seed: number;
+  /** of the training part, of the holdout and of the fresh data; there are as many columns */
+  rows: number;
+  /** whether a five-hundredth of the columns knows a little of the label */
+  signal: boolean;
+  rounds: Round[];
+}
