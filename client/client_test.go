@@ -303,3 +303,27 @@ func TestIDsAreEscaped(t *testing.T) {
 		t.Errorf("%+v", s.seen[1])
 	}
 }
+
+// TestAnswersEncode: an answer is written as the ledger has it, also within a reply, and an end of an interval that is zero is not one that is
+// absent. It notices a program that prints something else than what is recorded.
+func TestAnswersEncode(t *testing.T) {
+	const recorded = `{"interval":{"low":0,"high":0.5,"confidence":0.95},"value":0.25,"unknown":[1e2]}`
+	var reply client.Reply
+	if err := json.Unmarshal([]byte(`{"answer":`+recorded+`,"replayed":true}`), &reply); err != nil {
+		t.Fatal(err)
+	}
+	if i := reply.Answer.Interval; i.Low == nil || *i.Low != 0 || *i.High != 0.5 {
+		t.Errorf("%+v", i)
+	}
+	if got, err := json.Marshal(reply); err != nil || !bytes.Contains(got, []byte(recorded)) {
+		t.Errorf("%s %v", got, err)
+	}
+	var items client.Answer
+	if err := json.Unmarshal([]byte(`{"interval":{"confidence":0.95},"items":[]}`), &items); err != nil || items.Interval.Low != nil || items.Interval.High != nil {
+		t.Errorf("%+v %v", items.Interval, err)
+	}
+	made := client.Answer{ID: "ans_1"}
+	if got, err := json.Marshal(made); err != nil || !bytes.Contains(got, []byte(`"id":"ans_1"`)) {
+		t.Errorf("%s %v", got, err)
+	}
+}

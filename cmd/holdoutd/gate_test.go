@@ -74,7 +74,7 @@ func (s *station) call(t *testing.T, environment []string, args ...string) (stdo
 		t.Fatal(err)
 	}
 	for _, text := range []string{out.String(), errs.String()} {
-		if strings.ContainsAny(text, "\r\x1b") {
+		if strings.ContainsAny(text, "\r\x1b") && !strings.HasPrefix(text, "PAR1") { // a table has all bytes
 			t.Errorf("holdoutd %s: a pipe gets what moves a terminal: %q", strings.Join(args, " "), text)
 		}
 	}

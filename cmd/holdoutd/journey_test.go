@@ -318,7 +318,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestTerminal runs the program on a terminal of 60 characters: an upload is drawn while it goes on, and tables are cut to the width.
+// TestTerminal runs the program on a terminal of 100 characters: an upload is drawn while it goes on, and tables are cut to the width.
 func TestTerminal(t *testing.T) {
 	s := startStation(t, client.Settings{})
 	s.flights(t)
@@ -340,14 +340,13 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// onTerminal is what the program writes on a terminal of 100 characters.
-func (s *station) onTerminal(t *testing.T, args ...string) string {
+// terminal opens one of 100 characters: what is written to slave is read from master.
+func terminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer master.Close()
 	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
@@ -355,13 +354,20 @@ func (s *station) onTerminal(t *testing.T, args ...string) string {
 	if err == nil {
 		err = unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100})
 	}
+	if err == nil {
+		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return master, slave
+}
+
+// onTerminal is what the program writes on a terminal of 100 characters.
+func (s *station) onTerminal(t *testing.T, args ...string) string {
+	t.Helper()
+	master, slave := terminal(t)
+	defer master.Close()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Dir, cmd.Env = s.dir, []string{"HOME=" + s.dir}
 	cmd.Stdout, cmd.Stderr = slave, slave
@@ -384,4 +390,52 @@ func (s *station) onTerminal(t *testing.T, args ...string) string {
 		t.Fatal("the terminal does not end")
 	}
 	return b.String()
+}
+
+// TestPredictionsThroughTheGate downloads the features, predicts, and asks by the predictions alone, as a pipeline does whose model cannot be
+// exported. A download is whole or not there.
+func TestPredictionsThroughTheGate(t *testing.T) {
+	s := startStation(t, client.Settings{Name: "tumours"}) // flights under another name, with secret features
+	if _, stderr, code := s.call(t, nil, "download", "features", "--out", "f.parquet"); code == exitDone || stderr == "" {
+		t.Errorf("secret features: exit code %d", code)
+	}
+	if _, err := os.Stat(filepath.Join(s.dir, "f.parquet")); !os.IsNotExist(err) {
+		t.Errorf("a file of a refusal: %v", err)
+	}
+	card, err := s.CreateHoldout(t.Context(), strings.NewReader(data.BreastCancer), client.Settings{Name: "open", Features: "public", Label: "malignant", Holdout: 0.5, Questions: 5, Mechanism: "gaussian"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, code := s.call(t, nil, "download", "features", "open", "-o", "f.parquet"); code != exitDone || stderr != "" {
+		t.Fatalf("exit code %d: %s", code, stderr)
+	}
+	file, err := os.ReadFile(filepath.Join(s.dir, "f.parquet"))
+	if err != nil || !bytes.HasPrefix(file, []byte("PAR1")) || !bytes.HasSuffix(file, []byte("PAR1")) {
+		t.Errorf("%d bytes, %v", len(file), err)
+	}
+	if stdout, _, code := s.call(t, nil, "download", "training", "open"); code != exitDone || !strings.HasPrefix(stdout, "PAR1") {
+		t.Errorf("exit code %d, %.10q", code, stdout)
+	}
+	for name, x := range map[string]float64{"benign.json": 0, "malignant.json": 1} {
+		predictions := make([]float64, card.Units.Holdout+card.Units.Check)
+		for i := range predictions {
+			predictions[i] = x
+		}
+		text, err := json.Marshal(predictions)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(s.dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stdout, stderr, code := s.call(t, nil, "gate", "--holdout", "open", "--baseline", "malignant.json", "--candidate", "benign.json", "--label", "malignant != 0.0")
+	if code != exitDone && code != 3 || !strings.Contains(stdout, "| price | 1 question |") { // of a few hundred rows, three of five are benign
+		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	for args, code := range map[string]int{"download": 2, "download trainig": 2, "download training nosuch": 1, "download training open --out none/x": 1} {
+		if stdout, stderr, got := s.call(t, nil, strings.Fields(args)...); got != code || stdout != "" || stderr == "" {
+			t.Errorf("%s: exit code %d, want %d: %s", args, got, code, stderr)
+		}
+	}
 }

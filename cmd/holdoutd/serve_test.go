@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/experiments/data"
@@ -258,7 +260,8 @@ func TestDemo(t *testing.T) {
 	}
 	defer printed.Close()
 	cmd := exec.Command(binary, "demo", "--addr", "127.0.0.1:0", "--log", "json")
-	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "XDG_CONFIG_HOME="+settings)
+	browser, opened := fakeBrowser(t)
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp, "XDG_CONFIG_HOME="+settings, "DISPLAY=:0", browser)
 	cmd.Stdout = printed
 	p := startProcess(t, cmd) // it listens after it has printed
 	if left, err := os.ReadDir(tmp); err != nil || len(left) != 1 {
@@ -290,13 +293,62 @@ func TestDemo(t *testing.T) {
 	if reply, err := exec.Command("sh", "-c", strings.Replace(lines[0], `{"type":"fraction","of":"delay > 15"}`, other[1], 1)).CombinedOutput(); err != nil || !strings.Contains(string(reply), `"questions":1,"tokens"`) {
 		t.Errorf("%s\n%s %v", other[1], reply, err)
 	}
+	line := regexp.MustCompile(`(?m)^  (holdoutd ask .*)$`).FindStringSubmatch(string(out))
+	ask := exec.Command("sh", "-c", line[1])
+	ask.Dir, ask.Env = t.TempDir(), []string{"PATH=" + filepath.Dir(binary) + ":" + os.Getenv("PATH"), "XDG_CONFIG_HOME=" + settings}
+	if reply, err := ask.CombinedOutput(); err != nil || !strings.Contains(string(reply), "at 95% for all 1000 questions") {
+		t.Errorf("%s\n%s %v", line[1], reply, err)
+	}
+	if python := regexp.MustCompile(`(?m)^  import holdoutd\n  ds = holdoutd\.connect\(\)\.holdout\("flights \(demo\)"\)\n  ds\.fraction\("delay > 15"\)$`); !python.Match(out) {
+		t.Errorf("no three lines of Python:\n%s", out)
+	}
 	if code := p.stop(t); code != 0 {
 		t.Errorf("exit code %d", code)
+	}
+	if url, err := os.ReadFile(opened); err == nil {
+		t.Errorf("a browser was opened where there is no terminal: %s", url)
 	}
 	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 		t.Errorf("the demo left %v %v", left, err)
 	}
 	if left, err := os.ReadDir(filepath.Join(settings, "holdoutd")); err != nil || len(left) > 0 {
 		t.Errorf("the demo left %v in the user's settings (%v)", left, err)
+	}
+}
+
+// fakeBrowser is a search path on which xdg-open writes down what it is to open, and the file that it writes.
+func fakeBrowser(t *testing.T) (path, opened string) {
+	t.Helper()
+	dir := t.TempDir()
+	opened = filepath.Join(dir, "opened")
+	if err := os.WriteFile(filepath.Join(dir, "xdg-open"), []byte("#!/bin/sh\nprintf %s \"$1\" > "+opened+".part && mv "+opened+".part "+opened+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return "PATH=" + dir + ":" + os.Getenv("PATH"), opened
+}
+
+// TestDemoOpensTheDashboard: on a terminal, where there is a browser, and not with --browser=false. The key is not in the address.
+func TestDemoOpensTheDashboard(t *testing.T) {
+	for _, browses := range []bool{true, false} {
+		path, opened := fakeBrowser(t)
+		master, slave := terminal(t)
+		cmd := exec.Command(binary, "demo", "--addr", "127.0.0.1:0", "--log", "json", fmt.Sprintf("--browser=%t", browses))
+		cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "DISPLAY=:0", path)
+		cmd.Stdout = slave
+		go io.Copy(io.Discard, master)
+		p := startProcess(t, cmd) // it listens after it has opened the browser
+		var url []byte
+		for until := time.Now().Add(patience); browses && url == nil && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+			url, _ = os.ReadFile(opened)
+		}
+		p.stop(t)
+		if !browses {
+			url, _ = os.ReadFile(opened)
+		}
+		if want := map[bool]string{true: p.url + "/", false: ""}[browses]; string(url) != want {
+			t.Errorf("--browser=%t opened %q, not %q", browses, url, want)
+		}
+		slave.Close()
+		master.Close()
 	}
 }
