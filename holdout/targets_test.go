@@ -424,6 +424,13 @@ func statements() []statement {
 		}
 		return items
 	}
+	gaps := func(v votes, _ float64) (items []float64) {
+		for _, bin := range [][2]float64{{0, 0.3}, {0.3, 0.6}, {0.6, 1}} {
+			in := v.in(func(p person) bool { return p.s >= bin[0] && (p.s < bin[1] || bin[1] == 1) })
+			items = append(items, in.share(isZ)-in.mean(sOf))
+		}
+		return items
+	}
 	area := func(v votes, _ float64) []float64 {
 		bin := func(p person) int {
 			return int(indicatorOf(p.s > 0.2) + indicatorOf(p.s > 0.5) + indicatorOf(p.s > 0.7))
@@ -479,6 +486,7 @@ func statements() []statement {
 		})},
 		{kendallBody, isW, one(func(v votes) float64 { return v.tau(sOf, []float64{0.3, 0.6}, yOf, []float64{-1, 0, 1}) })},
 		{`{"type":"calibration","label":"z","prediction":"s","edges":[0,0.3,0.6,1]}`, anyone, calibration},
+		{`{"type":"calibration","label":"z","prediction":"s","edges":[0,0.3,0.6,1],"form":"gap"}`, anyone, gaps},
 		{`{"type":"confusion","label":"z","prediction":"s","where":"w"}`, isW, confusion},
 		{`{"type":"gradient","label":"z","model":{"linear":{"intercept":-0.5,"weights":{"s":0.8,"y":0.2},"link":"logit"}},"clip":0.7}`, anyone, gradient},
 		{`{"type":"test","test":"mean","of":"y","range":[-2,2],"equals":0.5}`, anyone, meanOf(yOf)},

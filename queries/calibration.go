@@ -5,28 +5,38 @@ import (
 
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/shape"
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 var calibrationKind = kind{
 	name: "calibration",
 	doc: "A reliability diagram: for each bin of the predicted probability, the share of rows in it, the share of these that have the label, and their " +
 		"mean prediction. All are released as one vector: five questions under gaussian for any number of bins, three for each bin under other " +
-		"mechanisms, of which guess_and_check makes each number one. Predictions outside the edges are in no bin.",
+		"mechanisms, of which guess_and_check makes each number one. Predictions outside the edges are in no bin. The form gap is one number for each bin, how far the share of its rows that have the label is above their mean prediction: " +
+		"four questions under gaussian, one for each bin under guess_and_check. Bins for which no tokens are left are null.",
 	examples: []string{
 		`{"type":"calibration","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"edges":[0,0.2,0.25,0.3,1]}`,
 		`{"type":"calibration","label":"delay > 15","prediction":"min(distance / 5000, 1)","where":"origin == 'SFO'"}`,
+		`{"type":"calibration","label":"delay > 15","prediction":"min(distance / 5000, 1)","edges":[0,0.2,0.4],"form":"gap"}`,
 	},
 	needsOne: needsPrediction,
-	make:     func() body { return &calibration{Edges: tenths()} },
+	make:     func() body { return &calibration{Edges: tenths(), Form: formCurve} },
 }
 
 // calibration is {"type":"calibration"}.
 type calibration struct {
 	prediction
 	Edges []float64
+	Form  string
 	Where *expr.Syntax
 	itemGuesses
 }
+
+// The forms of a calibration.
+const (
+	formCurve = "curve"
+	formGap   = "gap"
+)
 
 // tenths are the edges of ten bins of a probability.
 func tenths() []float64 {
@@ -40,6 +50,7 @@ func tenths() []float64 {
 func (q *calibration) members() []member {
 	return append(q.prediction.members("the truth: a condition"),
 		optional("edges", orElseEdges{edgesForm{&q.Edges}, tenths()}, fmt.Sprintf("rising numbers, 2 to %d of them: bins are [a, b) for neighbours, the last one [a, b]; default: tenths", MaxEdges)),
+		optional("form", choice{&q.Form, []string{formCurve, formGap}}, "curve: of each bin three items, its share of the rows, the share of these that have the label, and their mean prediction; gap: of each bin one, the second of these minus the third"),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds are in a bin; costs nothing more"),
 		q.prediction.skipping(),
 		q.itemGuesses.member(),
@@ -57,8 +68,24 @@ func (q *calibration) compile(c *compiler) *Plan {
 	if !ok || label == nil || !c.oneOutput(p) || len(c.list) > 0 {
 		return nil
 	}
+	if q.Form == formGap {
+		return q.gaps(c, p.number(), label, where)
+	}
 	plan := shape.BinsOf(p.number(), q.Edges, label, where, c.grouped)
 	q.say(c, plan, len(q.Edges)-1)
+	c.watch(plan, q.Label, nil, Range{}, where, countsAsNoLabel)
+	return plan
+}
+
+// gaps asks, in each bin, for the mean of the label, 1 or 0, minus the prediction: a mean among the rows of a group.
+func (q *calibration) gaps(c *compiler, x, label, where *rowfn.Node) *Plan {
+	low, high := q.Edges[0], q.Edges[len(q.Edges)-1]
+	gap := rowfn.Function{Value: rowfn.Sub(rowfn.If(label, rowfn.Const(1), rowfn.Const(0)), rowfn.Clamp(x, low, high)), Lo: -high, Hi: 1 - low, Null: -high}
+	plan := shape.GroupsOf(gap, shape.BinsBetween(x, q.Edges), where, c.grouped)
+	text := fmt.Sprintf("%s (1, else 0) minus %s", q.Label.Canonical(), q.name())
+	sayGroups(c, plan, shape.BinsBetween(x, q.Edges), text, q.Where)
+	plan.Words.Null = "a null in a condition makes it false; a row without a prediction is in no bin"
+	plan.Words.Target = c.target("for each bin of the prediction, the mean of %s%s", text, c.rowsOf(q.Where, WeightUnit))
 	c.watch(plan, q.Label, nil, Range{}, where, countsAsNoLabel)
 	return plan
 }

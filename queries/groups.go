@@ -114,13 +114,22 @@ func (q *groups) groups(c *compiler) []shape.Category {
 }
 
 func (q *groups) say(c *compiler, p *Plan, categories []shape.Category, text string, null float64) {
-	in, unit := "", ""
-	if q.Where != nil {
-		in = " and " + q.Where.Canonical()
+	rows := sayGroups(c, p, categories, text, q.Where)
+	p.Words.Null = "rows of no group are one of their own, and so are nulls"
+	p.Words.Target = c.target("the mean of %s in each group by %s%s", text, q.By.Canonical(), rows)
+	if q.Range.Valid() {
+		p.Words.Null = fmt.Sprintf("a null counts as %v; %s", null, p.Words.Null)
+	} else {
+		p.Words.Null = conditionNull + "; " + p.Words.Null
 	}
-	rows := ""
-	if q.Where != nil {
-		rows = " over the rows in which " + q.Where.Canonical()
+}
+
+// sayGroups says the row functions of a plan of [shape.GroupsOf] and how they are combined, and returns over which rows it is.
+func sayGroups(c *compiler, p *Plan, categories []shape.Category, text string, where *expr.Syntax) (rows string) {
+	in, unit := "", ""
+	if where != nil {
+		in = " and " + where.Canonical()
+		rows = " over the rows in which " + where.Canonical()
 	}
 	if c.grouped {
 		unit = "the mean over the unit's rows of "
@@ -143,14 +152,8 @@ func (q *groups) say(c *compiler, p *Plan, categories []shape.Category, text str
 			unit + "1 - u in the same rows, else 0",
 		},
 		Combine: fmt.Sprintf("for each group, the first mean divided by the sum of both, moved to %v; undefined where that sum is not positive", p.Range),
-		Null:    "rows of no group are one of their own, and so are nulls",
-		Target:  c.target("the mean of %s in each group by %s%s", text, q.By.Canonical(), rows),
-	}
-	if q.Range.Valid() {
-		p.Words.Null = fmt.Sprintf("a null counts as %v; %s", null, p.Words.Null)
-	} else {
-		p.Words.Null = conditionNull + "; " + p.Words.Null
 	}
 	p.CheckWords = shape.CheckWords{Functions: []string{p.Words.Functions[0], unit + "1 in the same rows, else 0"}, Instead: p.Words.Combine,
 		Combine: fmt.Sprintf("for each group, the sum of the first divided by that of the second, as one question, moved to %v", p.Range)}
+	return rows
 }

@@ -96,6 +96,9 @@ func TestItemsAreAskedAsWithWhere(t *testing.T) {
 			{0, `{"type":"fraction","of":"score >= 0.0 && score < 0.5 && g != 'a'"}`}, {1, `{"type":"fraction","of":"late","where":"score >= 0.0 && score < 0.5 && g != 'a'"}`},
 			{2, `{"type":"mean","of":"score","range":[0,0.5],"where":"score >= 0.0 && score < 0.5 && g != 'a'"}`},
 			{3, `{"type":"fraction","of":"score >= 0.5 && score <= 1.0 && g != 'a'"}`}}},
+		{`{"type":"calibration","label":"late","prediction":"score","edges":[0,0.5,1],"where":"g != 'a'","form":"gap"}`, []item{
+			{0, `{"type":"mean","of":"(late ? 1.0 : 0.0) - score","range":[-1,1],"where":"score >= 0.0 && score < 0.5 && g != 'a'"}`},
+			{1, `{"type":"mean","of":"(late ? 1.0 : 0.0) - score","range":[-1,1],"where":"score >= 0.5 && score <= 1.0 && g != 'a'"}`}}},
 	} {
 		for seed := range uint64(25) {
 			late := map[string]float64{"a": 0.5, "b": 0.3, "c": 0.05 * float64(seed%4)}

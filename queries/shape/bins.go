@@ -64,7 +64,7 @@ func BinsOf(x *rowfn.Node, edges []float64, label, where *rowfn.Node, grouped bo
 	}
 	cells := len(p.Functions)
 	p.Functions = append(p.Functions, places...)
-	p.Program = []Release{{Kind: Vector, Count: len(p.Functions), Variance: sharesVariance(cells, grouped) + 0.25}}
+	p.Program = []Release{{Kind: Vector, Count: len(p.Functions), Variance: sharesVariance(cells, grouped) + 0.25, Optional: true}}
 	return p
 }
 
@@ -90,6 +90,9 @@ func middleOf(a, b float64) (middle, half float64) { return a/2 + b/2, b/2 - a/2
 // bin is the three items of one bin.
 func (b Bins) bin(o Outcome, i int, name string) []Item {
 	with, without, place := o.Parts[2*i], o.Parts[2*i+1], o.Parts[2*(len(b.Edges)-1)+i]
+	if with.Missing || without.Missing || place.Missing {
+		return []Item{{Of: name + binShare}, {Of: name + binLabel}, {Of: name + binPrediction}}
+	}
 	unit := Range{0, 1}
 	bounded := with.Bounded && without.Bounded
 	all := with.interval().Add(without.interval()).Clip(0, 1)

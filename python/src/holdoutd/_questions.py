@@ -1689,6 +1689,7 @@ class Questions(ABC, Generic[R]):
         *,
         edges: Sequence[float] | None = None,
         features: Mapping[str, Expr] | None = None,
+        form: Literal["curve", "gap"] | None = None,
         guess: Mapping[str, float] | None = None,
         model: Model | None = None,
         note: str | None = None,
@@ -1700,7 +1701,9 @@ class Questions(ABC, Generic[R]):
         r"""A reliability diagram: for each bin of the predicted probability, the share of rows in it, the share of
         these that have the label, and their mean prediction. All are released as one vector: five questions under
         gaussian for any number of bins, three for each bin under other mechanisms, of which guess_and_check makes each
-        number one. Predictions outside the edges are in no bin.
+        number one. Predictions outside the edges are in no bin. The form gap is one number for each bin, how far the
+        share of its rows that have the label is above their mean prediction: four questions under gaussian, one for
+        each bin under guess_and_check. Bins for which no tokens are left are null.
 
         Args:
             label: the truth: a condition; default: the holdout's label, which the canonical form then names
@@ -1708,6 +1711,9 @@ class Questions(ABC, Generic[R]):
                 tenths
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
+            form: curve: of each bin three items, its share of the rows, the share of these that have the label, and
+                their mean prediction; gap: of each bin one, the second of these minus the third: "curve", "gap";
+                default: curve
             guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
                 the check part says where a model or predictions are asked about, else the training and the check part
                 together
@@ -1728,6 +1734,7 @@ class Questions(ABC, Generic[R]):
                 "label": label,
                 "edges": edges,
                 "features": features,
+                "form": form,
                 "guess": guess,
                 "model": model,
                 "note": note,
