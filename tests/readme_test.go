@@ -72,7 +72,7 @@ func interpreter(t *testing.T) string {
 }
 
 // TestREADME runs the commands and the Python lines of the README, in order: the demo, the installation of the client, the lines in that
-// installation against that demo, and every `holdoutd …` of the text. What make is told is looked up in the Makefile. The answer that the comment
+// installation against that demo, and every `holdoutd …` of the text, in a shell. What make is told is looked up in the Makefile. The answer that the comment
 // shows must be one that the line can give: its interval as wide, its words the same. It would notice a command that is gone and a line that nobody tried.
 func TestREADME(t *testing.T) {
 	python := interpreter(t)
@@ -131,11 +131,11 @@ func TestREADME(t *testing.T) {
 	}
 
 	for _, m := range regexp.MustCompile("`holdoutd ([^`]+)`").FindAllSubmatch(readme, -1) {
-		args := strings.Fields(string(m[1]))
-		if args[0] == "experiment" { // each has tests of its own
-			args = append(args, "--help")
+		line := string(m[1])
+		if strings.HasPrefix(line, "experiment ") { // each has tests of its own
+			line += " --help"
 		}
-		run(dir, binary, args...)
+		run(dir, "sh", "-c", "./holdoutd "+line)
 	}
 }
 
