@@ -103,7 +103,12 @@ type Card struct {
 	// what the mechanism needs for its budget to last, or for its target to be the one on the card
 	Assumes string `json:"assumes,omitempty"`
 
-	Budget  *Budget    `json:"budget,omitempty"`
+	Budget *Budget `json:"budget,omitempty"`
+
+	// where the settings name no budget: how many questions the guarantee has instead, and how wide their intervals are;
+	// absent where they do
+	Chosen string `json:"chosen,omitempty"`
+
 	Created *time.Time `json:"created,omitempty"`
 
 	// true as long as nothing was asked and nothing of the parts was shown: the table may be created again with other
@@ -552,7 +557,7 @@ type PlanRequest struct {
 	Confidence float64 `json:"confidence,omitempty"` // of all intervals together; default: 0.95
 	HalfWidth  float64 `json:"half_width,omitempty"` // wanted, in (0,1): each method then also says how many questions it answers
 	Published  bool    `json:"published,omitempty"`  // only bounds of the literature
-	Questions  int64   `json:"questions,omitempty"`  // how many; without it, as many as fit half_width
+	Questions  int64   `json:"questions,omitempty"`  // how many; without it, as many as fit half_width, or as a holdout of this size gets
 	Rounds     int64   `json:"rounds,omitempty"`     // in how many requests the questions are asked; default: one question after the other
 	Tokens     int64   `json:"tokens,omitempty"`     // how many guesses may be wrong; each one costs a token
 	Training   int64   `json:"training,omitempty"`   // units of the training part
@@ -573,12 +578,16 @@ type Plan struct {
 	// contradicts
 	Recommended string `json:"recommended"`
 
-	Notes     []string `json:"notes"` // sentences for a person
-	HalfWidth float64  `json:"half_width,omitempty"`
-	Published bool     `json:"published,omitempty"`
-	Rounds    int64    `json:"rounds,omitempty"`
-	Tokens    int64    `json:"tokens,omitempty"`
-	Training  int64    `json:"training,omitempty"`
+	Notes []string `json:"notes"` // sentences for a person
+
+	// where the request names no budget: how many questions a holdout like this gets; absent where it does
+	Chosen string `json:"chosen,omitempty"`
+
+	HalfWidth float64 `json:"half_width,omitempty"`
+	Published bool    `json:"published,omitempty"`
+	Rounds    int64   `json:"rounds,omitempty"`
+	Tokens    int64   `json:"tokens,omitempty"`
+	Training  int64   `json:"training,omitempty"`
 
 	// what the workload costs under each mechanism, and how wide its intervals are in its own units; methods are then
 	// about as many questions as the recommended plan has

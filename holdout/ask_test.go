@@ -285,9 +285,9 @@ func TestExplain(t *testing.T) {
 	if b, err := s.Budget(t.Context(), analyst, card.ID); err != nil || b.Questions.Left != 10 {
 		t.Errorf("explaining cost something: %+v, %v", b, err)
 	}
-	// What was previewed is what comes, where nothing is clipped.
+	// What was previewed is what comes, on the side that is not clipped.
 	a := read(t, ask(t, s, card.ID, query).Body)
-	if got := (a.Interval.High - a.Interval.Low) / 2; e.HalfWidth != nil && (got < 0.95**e.HalfWidth || got > 1.001**e.HalfWidth) {
+	if got := max(a.Interval.High-*a.Value, *a.Value-a.Interval.Low); e.HalfWidth != nil && (got < 0.95**e.HalfWidth || got > 1.001**e.HalfWidth) {
 		t.Errorf("half-width %v, previewed %v", got, *e.HalfWidth)
 	}
 	if e := explain(query); !e.Answered {

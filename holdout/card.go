@@ -119,8 +119,11 @@ func (set Settings) target(unit unitRule, largest int64) string {
 	return target
 }
 
-// sayWidest adds what follows from the guarantee and is not stored with it.
-func (card *Card) sayWidest() {
+// sayMore adds what follows from the settings and the guarantee, and is not stored with them.
+func (card *Card) sayMore() {
+	if card.Settings.spec(card.Units).LeavesBudget() {
+		card.Chosen = card.Guarantee.SayBudget()
+	}
 	if widest, ok := card.Guarantee.WidestShare(); ok {
 		card.Widest = &widest
 	}

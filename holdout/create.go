@@ -94,7 +94,7 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 	}
 	if dry {
 		c.card.ID, c.card.Created = "", time.Time{}
-		c.card.sayWidest()
+		c.card.sayMore()
 		return c.card.sketch(c.early), false, nil
 	}
 	s.log.Info("holdout created", "holdout", c.id, "by", p.KeyID, "training_units", c.card.Units.Training, "holdout_units", c.card.Units.Holdout)

@@ -289,7 +289,7 @@ func (s *Service) readCard(h ledger.Holdout) Card {
 // show is the card that may be shown: of a draft only what is public of every holdout.
 func (s *Service) show(h ledger.Holdout) Card {
 	card, early := s.readCards(h)
-	card.sayWidest()
+	card.sayMore()
 	if h.Draft {
 		return card.sketch(early)
 	}

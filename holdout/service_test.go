@@ -672,14 +672,14 @@ func TestServerKeyLost(t *testing.T) {
 // TestDeadline: a request whose time is over gets no answer, and asking again is safe.
 func TestDeadline(t *testing.T) {
 	s := open(t, t.TempDir())
-	card := create(t, s, Settings{}, visits(t, 300, 1))
+	card := create(t, s, Settings{Questions: 10}, visits(t, 300, 1))
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
 	defer cancel()
 	_, err := s.Ask(ctx, analyst, card.ID, []byte(mean(0)), "")
 	if err == nil {
 		t.Fatal("answered after its deadline")
 	}
-	if a := ask(t, s, card.ID, mean(0)); a.Budget.Questions.Left != 999 {
+	if a := ask(t, s, card.ID, mean(0)); a.Budget.Questions.Left != 9 {
 		t.Errorf("budget %+v", a.Budget)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// DefaultHoldout is the fraction of the units that is held out when the owner says nothing. What the guarantee is then,
-// thresholdout.Plan says.
+// DefaultHoldout is the fraction of the units that is held out when the owner says nothing. How many questions there are then, thresholdout.Spec.WithBudget
+// says, and what else the guarantee has, thresholdout.Plan.
 const DefaultHoldout = 0.3
 
 // DefaultCheck is the fraction of the units in the check part where a label is named and the owner says nothing: a model's value then is known about as well as the
@@ -186,9 +186,9 @@ func (set Settings) spec(units Counts) thresholdout.Spec {
 	}
 }
 
-// guarantee is the one for parts of these sizes.
+// guarantee is the one for parts of these sizes. Where the owner says nothing of a budget, it has the one of [thresholdout.Spec.WithBudget].
 func (set Settings) guarantee(units Counts) (thresholdout.Guarantee, error) {
-	g, err := thresholdout.Plan(set.spec(units))
+	g, err := thresholdout.Plan(set.spec(units).WithBudget())
 	if err != nil {
 		return g, refusedSpec(err)
 	}

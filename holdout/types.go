@@ -74,6 +74,7 @@ type Card struct {
 	Skipped     []Skipped              `json:"skipped"`
 	Strata      map[string]Counts      `json:"strata,omitempty" doc:"the sizes of each stratum, where the split is stratified"`
 	Guarantee   thresholdout.Guarantee `json:"guarantee"`
+	Chosen      string                 `json:"chosen,omitempty" doc:"where the settings name no budget: how many questions the guarantee has instead, and how wide their intervals are; absent where they do"`
 	Widest      *float64               `json:"widest_half_width,omitempty" doc:"of a question about a share of all units, beside the planned half_width of the guarantee: no answer has a wider interval while nothing is spent, whatever its outcome. Each token that is spent, and under guess_and_check each rough answer, widens what follows. The question brings no half_width and no promise of its own. Absent where nothing is known"`
 	Assumes     string                 `json:"assumes,omitempty" doc:"what the mechanism needs for its budget to last, or for its target to be the one on the card"`
 	NullRule    string                 `json:"null_rule" doc:"what a null counts as"`

@@ -8,9 +8,8 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// UsefulWidth is the planned half-width above which a card says that its holdout is uninformative: the interval of a share of one half then reaches from
-// below 0.4 to above 0.6.
-const UsefulWidth = 0.1
+// UsefulWidth is the planned half-width above which a card says that its holdout is uninformative.
+const UsefulWidth = thresholdout.UsefulWidth
 
 // uninformative is the code of warnings that an answer would tell little.
 const uninformative = session.Uninformative

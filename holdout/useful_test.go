@@ -13,7 +13,7 @@ import (
 )
 
 // TestUninformativeCards: a card whose intervals are too wide to be of use says so, as a draft and later, and the settings that it names are as narrow as it
-// says. It would notice a suggestion that is not planned, one that could have more questions, and a warning where the width is of use.
+// says. It would notice a suggestion that is not planned, one that could have more questions, and a warning where the width is of use; a card that does not say how many questions there are where nobody named a number, or has more of them than are of use.
 func TestUninformativeCards(t *testing.T) {
 	number := regexp.MustCompile(`questions=(\d+)[^±]*±([0-9.]*[0-9])`)
 	for _, c := range []struct {
@@ -65,9 +65,17 @@ func TestUninformativeCards(t *testing.T) {
 		}
 	}
 	s := open(t, t.TempDir())
-	card, err := again(t, s, Settings{}, visits(t, 400, 1))
+	card, err := again(t, s, Settings{Questions: 7}, visits(t, 400, 2))
+	must(t, err)
+	if card.Chosen != "" || card.Guarantee.Questions != 7 {
+		t.Errorf("seven questions were named, and the card has %d: %q", card.Guarantee.Questions, card.Chosen)
+	}
+	card, err = again(t, s, Settings{}, visits(t, 400, 1))
 	must(t, err)
 	for _, card := range []Card{card, seen(t, s, card)} {
+		if card.Guarantee.Questions != 100 || !strings.Contains(card.Chosen, "there are 100") {
+			t.Errorf("draft %v: %d questions, %q", card.Draft, card.Guarantee.Questions, card.Chosen)
+		}
 		if !slices.ContainsFunc(card.Warnings, func(w Warning) bool { return w.Code == uninformative }) {
 			t.Errorf("draft %v: no word of its intervals of ±%.2g: %+v", card.Draft, card.Guarantee.HalfWidth, card.Warnings)
 		}

@@ -309,23 +309,29 @@ func experiment(t testing.TB, rows int, share, effect float64) (dataset.Schema, 
 	return all.Schema(), source
 }
 
-// TestEffectHasAPValue: an A/B effect of 5.45 standard errors on the holdout, which a textbook gives a p-value of 5e-8, is found among 5, 20 and 110 questions with nothing but the question itself, and one of 6.3 among 1,000; so it
-// is where a half-width is asked for at which the guess passes. No effect has none, and one of the other side than the alternative none. It would notice groups that are read by four means, or by margins that add up, and tests that are
-// checked at the margins of any question: then they are 1 and undecided.
+// TestEffectHasAPValue: an A/B effect of 5.45 standard errors on the holdout, which a textbook gives a p-value of 5e-8, is found among 5, 20 and 110 questions with nothing but the question itself, and one of 5.5 among 1,000; one of
+// 6 among 1,000 about 9,000 rows. So it is where a half-width is asked for at which the guess passes. No effect has none, and one of the other side than the alternative none. It would notice groups that are read by four means, or by
+// margins that add up, tests that are checked at the margins of any question, or that leave as much room on the other side of the guess as on that of the null, or say no more of each group than any question: then they are 1 and undecided.
 func TestEffectHasAPValue(t *testing.T) {
-	const rows, share = 60_000, 0.1
-	se := math.Sqrt(share * (1 - share) * 4 / rows)
+	const share = 0.1
 	for _, c := range []struct {
+		rows        int
+		more        float64 // standard errors by which the holdout's effect is larger than the training part's
 		effect      float64
 		questions   int64
 		halfWidth   float64 // in standard errors; 0: planned
 		alternative string
 		most        float64 // of the p-value
 		verdict     queries.Verdict
-	}{{5.45, 5, 0, "two-sided", 0.0501, queries.Yes}, {5.45, 20, 0, "greater", 0.0501, queries.Yes}, {5.45, 110, 0, "two-sided", 0.0501, queries.Yes}, {6.3, 1000, 0, "two-sided", 0.0501, queries.Yes}, {5.45, 110, 5.4, "two-sided", 0.0501, queries.Yes},
-		{5.45, 110, 0, "less", 1, queries.Undecided}, {0, 5, 0, "two-sided", 1, queries.Undecided}, {0, 110, 5.4, "two-sided", 1, queries.Undecided}} {
-		schema, holdout := experiment(t, rows, share, c.effect*se)
-		_, training := experiment(t, rows*7/3, share, c.effect*se)
+	}{{60_000, 0, 5.45, 5, 0, "two-sided", 0.0501, queries.Yes}, {60_000, 0, 5.45, 20, 0, "greater", 0.0501, queries.Yes}, {60_000, 0, 5.45, 110, 0, "two-sided", 0.0501, queries.Yes}, {60_000, 0, 5.5, 1000, 0, "two-sided", 0.0501, queries.Yes}, {60_000, 0, 5.45, 110, 5.4, "two-sided", 0.0501, queries.Yes},
+		{9000, 0, 6, 1000, 0, "two-sided", 0.0501, queries.Yes}, {9000, 1.5, 6, 1000, 0, "two-sided", 0.0501, queries.Yes}, {9000, 0, -6.5, 1000, 0, "less", 0.0501, queries.Yes}, {9000, 0, 6, 1000, 0, "less", 1, queries.Undecided},
+		{60_000, 0, 5.45, 110, 0, "less", 1, queries.Undecided}, {60_000, 0, 0, 5, 0, "two-sided", 1, queries.Undecided}, {60_000, 0, 0, 110, 5.4, "two-sided", 1, queries.Undecided}} {
+		se := math.Sqrt(share * (1 - share) * 4 / float64(c.rows))
+		schema, holdout := experiment(t, c.rows, share, c.effect*se)
+		_, training := experiment(t, c.rows*7/3, share, c.effect*se)
+		if c.more > 0 {
+			_, holdout = experiment(t, c.rows, share, (c.effect+c.more)*se)
+		}
 		p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: holdout.Units(), Training: training.Units(), Questions: c.questions})
 		if err != nil {
 			t.Fatal(err)

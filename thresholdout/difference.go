@@ -37,7 +37,8 @@ func (d DifferenceSums) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	apart, joint, err := moments.PlanDifference(d.First.training(first), d.Second.training(second), by.N, by.Deviations)
+	groups := [2]moments.Training{d.First.training(first), d.Second.training(second)}
+	apart, joint, err := moments.PlanDifference(groups[0], groups[1], by.N, by.Deviations)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (d DifferenceSums) Plan(by Planning) (Check, error) {
 	if one := (differenceCheck{apart}); halfWidth(one.Expected(), by.Level) < halfWidth(c.Expected(), by.Level) {
 		c = one
 	}
-	return told(c, differenceCheck{joint}, by), nil
+	return told(c, testedDifference{joint, groups}, by), nil
 }
 
 // guesses are those of both groups, in steps: the training part's means, and where the analyst names a difference the likeliest means that have it.
@@ -102,18 +103,30 @@ func (c differenceCheck) narrowed(halfWidth, level float64) (Check, bool) {
 	return differenceCheck{at}, ok
 }
 
-// planned implements [testedCheck]: both groups' together.
-func (c differenceCheck) planned() int64 { return c.Both[0].Away }
+// testedDifference is a difference's check as one for a test, by what is said of both groups together.
+type testedDifference struct {
+	moments.DifferenceCheck
+	training [2]moments.Training
+}
 
-// tested implements [testedCheck].
-func (c differenceCheck) tested(away int64) Check {
-	twice := func(g *moments.Check) { g.Ranks = []moments.Rank{g.Ranks[0], g.Ranks[0]} }
-	twice(&c.First)
-	twice(&c.Second)
-	narrow := c.Both[0]
-	narrow.Away = away
-	c.Both = []moments.BothRank{narrow, c.Both[0]}
-	return c
+// planned implements [tested].
+func (c testedDifference) planned() int64 { return c.Both[0].Away }
+
+// at implements [tested].
+func (c testedDifference) at(close bool, below, above int64) Check {
+	first, both := [2]moments.Rank{c.First.Ranks[0], c.Second.Ranks[0]}, c.Both[0]
+	if _, near, err := moments.PlanDifference(c.training[0], c.training[1], c.First.N, closeDeviations); close && err == nil {
+		for i, r := range []moments.Rank{near.First.Ranks[0], near.Second.Ranks[0]} {
+			all := first[i]
+			first[i] = moments.Rank{Away: min(r.Away, all.Away), Variance: min(r.Variance, all.Variance), Units: max(r.Units, all.Units)}
+			both.Most[i] = min(near.Both[0].Most[i], both.Most[i])
+		}
+	}
+	both.Away, both.Shift = spanOf(below, above)
+	c.First.Ranks = []moments.Rank{first[0], c.First.Ranks[0]}
+	c.Second.Ranks = []moments.Rank{first[1], c.Second.Ranks[0]}
+	c.Both = []moments.BothRank{both, c.Both[0]}
+	return differenceCheck{c.DifferenceCheck}
 }
 
 // exact implements [widthCheck].
@@ -144,7 +157,8 @@ func (f differenceFinding) Margin() float64 {
 	case f.Failed():
 		return 0
 	case f.check.Both != nil:
-		return float64(f.check.Both[f.Rank-1].Away) / 2 / float64(grid)
+		r := f.check.Both[f.Rank-1]
+		return float64(reach(r.Away, r.Shift)) / 2 / float64(grid)
 	}
 	return float64(f.check.First.Ranks[f.Rank-1].Away+f.check.Second.Ranks[f.Rank-1].Away) / 2 / float64(grid)
 }

@@ -60,7 +60,9 @@ func (j JointSums) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
+	trained := make([]moments.Training, len(j.Means))
 	for i, m := range j.Means {
+		trained[i] = m.training(m.mean())
 		own := by
 		own.Guess, own.Level = nil, by.Level-math.Log(j.Shares[i])
 		if guess != nil && i == j.main() {
@@ -83,26 +85,34 @@ func (j JointSums) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	return told(at, jointForm{c, j.main()}, by), nil
+	return told(at, testedJoint{c, j.main(), trained}, by), nil
 }
 
-// jointForm is a joint check of which the main mean is known: the one whose margin is narrowed.
-type jointForm struct {
+// testedJoint is a joint check as one for a test, by the main mean: the one whose margin is narrowed.
+type testedJoint struct {
 	jointCheck
-	main int
+	main     int
+	training []moments.Training // of each mean
 }
 
-// planned implements [testedCheck].
-func (f jointForm) planned() int64 { return f.Checks[f.main].Ranks[0].Away }
+// planned implements [tested].
+func (f testedJoint) planned() int64 { return f.Checks[f.main].Ranks[0].Away }
 
-// tested implements [testedCheck].
-func (f jointForm) tested(away int64) Check {
+// at implements [tested].
+func (f testedJoint) at(close bool, below, above int64) Check {
 	c := f.jointCheck
 	c.Checks = slices.Clone(f.Checks)
 	for i, one := range f.Checks {
-		c.Checks[i].Ranks = []moments.Rank{one.Ranks[0], one.Ranks[0]}
+		first, all := one.Ranks[0], one.Ranks[0]
+		if near, err := moments.PlanWith(f.training[i], one.N, closeDeviations); close && err == nil {
+			r := near.Ranks[0]
+			first = moments.Rank{Away: min(r.Away, all.Away), Variance: min(r.Variance, all.Variance), Units: max(r.Units, all.Units)}
+		}
+		if i == f.main {
+			first.Away, first.Shift = spanOf(below, above)
+		}
+		c.Checks[i].Ranks = []moments.Rank{first, all}
 	}
-	c.Checks[f.main].Ranks[0].Away = away
 	return c
 }
 

@@ -46,7 +46,8 @@ func (r RootSums) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := moments.PlanWith(r.training(guess), by.N, by.Deviations)
+	training := r.training(guess)
+	c, err := moments.PlanWith(training, by.N, by.Deviations)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (r RootSums) Plan(by Planning) (Check, error) {
 			c = silent
 		}
 	}
-	return withinOrTold(rootCheck{c}, by)
+	return withinOrTold(rootCheck{c}, testedRoot{c, training}, by)
 }
 
 // mean is the mean over the units with B = 1 in steps of the grid, rounded half up; one half where there are none.
@@ -102,15 +103,24 @@ func (c rootCheck) narrowed(halfWidth, level float64) (Check, bool) {
 	return rootCheck{at}, ok
 }
 
-// planned implements [testedCheck].
-func (c rootCheck) planned() int64 { return c.Ranks[0].Away }
+// testedRoot is a root's check as one for a test.
+type testedRoot struct {
+	moments.Check
+	training moments.Training
+}
 
-// tested implements [testedCheck].
-func (c rootCheck) tested(away int64) Check {
-	narrow := c.Ranks[0]
-	narrow.Away = away
-	c.Ranks = []moments.Rank{narrow, c.Ranks[0]}
-	return c
+// planned implements [tested].
+func (c testedRoot) planned() int64 { return c.Ranks[0].Away }
+
+// at implements [tested].
+func (c testedRoot) at(close bool, below, above int64) Check {
+	first, all := c.Ranks[0], c.Ranks[0]
+	first.Away, first.Shift = spanOf(below, above)
+	if near, err := moments.PlanWith(c.training, c.N, closeDeviations); close && err == nil {
+		first.Variance, first.Units = min(near.Ranks[0].Variance, all.Variance), max(near.Ranks[0].Units, all.Units)
+	}
+	c.Ranks = []moments.Rank{first, all}
+	return rootCheck{c.Check}
 }
 
 // exact implements [widthCheck].
@@ -165,7 +175,8 @@ func (f rootFinding) Margin() float64 {
 	if f.Failed() {
 		return 0
 	}
-	return float64(f.check.Ranks[f.Rank-1].Away) / float64(grid)
+	r := f.check.Ranks[f.Rank-1]
+	return float64(reach(r.Away, r.Shift)) / float64(grid)
 }
 
 // Interval implements [Finding]. The holdout's sums are not among its arguments.
@@ -200,11 +211,11 @@ func (m Mean) Plan(by Planning) (Check, error) {
 	}
 	p := float64(m.Sum) / float64(m.N) / float64(grid)
 	v := p * (1 - p)
-	c, err := moments.PlanWith(moments.Training{All: m.N, Units: m.N, Mean: p, Second: v, Fourth: max(0, v*(1-3*v)),
-		Guess: float64(guess) / float64(grid), Binary: true}, by.N, by.Deviations)
+	training := moments.Training{All: m.N, Units: m.N, Mean: p, Second: v, Fourth: max(0, v*(1-3*v)), Guess: float64(guess) / float64(grid), Binary: true}
+	c, err := moments.PlanWith(training, by.N, by.Deviations)
 	if err != nil {
 		return nil, err
 	}
 	c.Binary = false // it need not be: the exact tail is for what is 0/1 by its form
-	return withinOrTold(rootCheck{c}, by)
+	return withinOrTold(rootCheck{c}, testedRoot{c, training}, by)
 }

@@ -40,14 +40,17 @@ func (w WeightedSums) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := moments.WeightsUnknown(by.N)
-	c.Guess = guess
-	if w.B > 0 {
-		if c, err = moments.PlanWeightedWith(w.training(float64(guess)/float64(grid)), by.N, by.Deviations); err != nil {
-			return nil, err
-		}
+	if w.B == 0 {
+		unknown := moments.WeightsUnknown(by.N)
+		unknown.Guess = guess
+		return within(weightedCheck{unknown}, by)
 	}
-	return withinOrTold(weightedCheck{c}, by)
+	training := w.training(float64(guess) / float64(grid))
+	c, err := moments.PlanWeightedWith(training, by.N, by.Deviations)
+	if err != nil {
+		return nil, err
+	}
+	return withinOrTold(weightedCheck{c}, testedWeighted{c, training}, by)
 }
 
 // training is what the part tells of a question with the guess g. Fourth moments are not summed: in their place is what is as large as they can be, given the second
@@ -93,15 +96,26 @@ func (c weightedCheck) narrowed(halfWidth, level float64) (Check, bool) {
 	return weightedCheck{at}, ok
 }
 
-// planned implements [testedCheck].
-func (c weightedCheck) planned() int64 { return c.Ranks[0].Away }
+// testedWeighted is a weighted root's check as one for a test.
+type testedWeighted struct {
+	moments.WeightedCheck
+	training moments.WeightedTraining
+}
 
-// tested implements [testedCheck].
-func (c weightedCheck) tested(away int64) Check {
-	narrow := c.Ranks[0]
-	narrow.Away = away
-	c.Ranks = []moments.WeightedRank{narrow, c.Ranks[0]}
-	return c
+// planned implements [tested].
+func (c testedWeighted) planned() int64 { return c.Ranks[0].Away }
+
+// at implements [tested].
+func (c testedWeighted) at(close bool, below, above int64) Check {
+	first, all := c.Ranks[0], c.Ranks[0]
+	if near, err := moments.PlanWeightedWith(c.training, c.N, closeDeviations); close && err == nil {
+		r := near.Ranks[0]
+		first = moments.WeightedRank{Size: max(r.Size, all.Size), Spread: min(r.Spread, all.Spread), SizeSquare: min(r.SizeSquare, all.SizeSquare),
+			MixedLow: max(r.MixedLow, all.MixedLow), MixedHigh: min(r.MixedHigh, all.MixedHigh)}
+	}
+	first.Away, first.Shift = spanOf(below, above)
+	c.Ranks = []moments.WeightedRank{first, all}
+	return weightedCheck{c.WeightedCheck}
 }
 
 // exact implements [widthCheck].
@@ -133,7 +147,7 @@ func (f weightedFinding) Margin() float64 {
 	if r.Size == 0 {
 		return 1
 	}
-	return min(1, float64(r.Away)/float64(r.Size))
+	return min(1, float64(reach(r.Away, r.Shift))/float64(r.Size))
 }
 
 // Interval implements [Finding].

@@ -16,7 +16,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
-var demoSettings = holdout.Settings{Name: "flights (demo)", Holdout: 0.5, Questions: 1000, Confidence: 0.95}
+var demoSettings = holdout.Settings{Name: "flights (demo)", Holdout: 0.5}
 
 func demoCommand() *cobra.Command {
 	var f serveFlags
@@ -129,7 +129,7 @@ holdoutd demo: 100,000 US domestic flights of 2001, half of them held out
   holdout    %s
   dashboard  %s/ (sign in with the key)
 
-Ask for the fraction of flights that came late, with an interval that holds for all 1,000 questions together:
+Ask for the fraction of flights that came late, with an interval that holds for all questions together, 1,000 for so many rows:
 
   %s
 

@@ -48,9 +48,6 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 			if request.N == 0 {
 				return misuse("name the number of units in the holdout: --n 10000")
 			}
-			if request.Questions == 0 && request.HalfWidth == 0 && asked == "" {
-				return misuse("name the number of questions (--questions 1000), the half-width that answers are to have (--half-width 0.02), or what is to be asked (--workload '60 accuracy, 60 auc')")
-			}
 			var estimate *workload.Estimate
 			if asked != "" {
 				e, questions, err := workload.For(cmd.Context(), request, asked)
@@ -92,7 +89,7 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 	}
 	f := cmd.Flags()
 	f.Int64Var(&request.N, "n", 0, "independent units in the holdout")
-	f.Int64Var(&request.Questions, "questions", 0, "questions, each of one row function")
+	f.Int64Var(&request.Questions, "questions", 0, "questions, each of one row function (default: as many as a holdout of this size gets)")
 	f.Float64Var(&request.Confidence, "confidence", 0.95, "that all intervals hold together")
 	f.Float64Var(&request.HalfWidth, "half-width", 0, "how wide answers may be: says how many questions are possible")
 	f.Int64Var(&request.Rounds, "rounds", 0, "batches that the questions come in, each fixed before its answers are seen")
@@ -130,6 +127,9 @@ func plainRequest(err error) error {
 func printPlan(out io.Writer, r compare.Report) error {
 	fmt.Fprintf(out, "%s questions about a holdout of %s units, %s confidence for all of them together\n\n",
 		thousands(r.Questions), thousands(r.N), percent(r.Confidence))
+	if r.Chosen != "" {
+		fmt.Fprintf(out, "%s\n\n", r.Chosen)
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	header := "METHOD\tHALF-WIDTH\tNOISE\tPARTS"
 	if r.HalfWidth > 0 {

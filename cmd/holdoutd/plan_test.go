@@ -84,13 +84,21 @@ func TestPlanOfAWorkload(t *testing.T) {
 	}
 }
 
+// TestPlanOfDefaults: without questions the plan is about the budget that a holdout of this size gets, and says so.
+func TestPlanOfDefaults(t *testing.T) {
+	text, err := runPlan("--n", "1500", "--training", "3500")
+	if err != nil || !strings.Contains(text, "100 questions about a holdout of 1,500 units") || !strings.Contains(text, "no number of questions was named: there are 100, with 10 tokens") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 func TestPlanFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		says string
 	}{
 		{[]string{"--questions", "10"}, "--n 10000"},
-		{[]string{"--n", "100"}, "--questions 1000"},
+		{[]string{"--n", "100", "--questions", "-1"}, "--questions: "},
 		{[]string{"--n", "100", "--questions", "10", "--plot", "p.pdf"}, "neither an .svg nor a .png"},
 		{[]string{"--n", "100", "--questions", "10", "--half-width", "1"}, "--half-width: "},
 		{[]string{"--n", "1", "--questions", "10"}, "--n: "},

@@ -17,7 +17,7 @@ import (
 // PlanRequest asks what could be promised: of n units, for a number of questions or at a half-width.
 type PlanRequest struct {
 	N          int64   `json:"n" doc:"units of the holdout"`
-	Questions  int64   `json:"questions,omitempty" doc:"how many; without it, as many as fit half_width"`
+	Questions  int64   `json:"questions,omitempty" doc:"how many; without it, as many as fit half_width, or as a holdout of this size gets"`
 	Confidence float64 `json:"confidence,omitempty" default:"0.95" doc:"of all intervals together"`
 	HalfWidth  float64 `json:"half_width,omitempty" doc:"wanted, in (0,1): each method then also says how many questions it answers"`
 	Rounds     int64   `json:"rounds,omitempty" doc:"in how many requests the questions are asked; default: one question after the other"`

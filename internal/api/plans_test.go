@@ -67,7 +67,7 @@ func TestPlansRefuse(t *testing.T) {
 		{`{}`, 422, ""},
 		{`{"n":"many","questions":5}`, 422, "/n"},
 		{`{"n":1000,"questions":1.5}`, 422, "/questions"},
-		{`{"n":1000}`, 422, "/questions"},
+		{`{"n":1000,"questions":-1}`, 422, "/questions"},
 		{`{"n":1000,"questions":5,"confidence":1}`, 422, "/confidence"},
 		{`{"n":1000,"questions":5,"confidence":1e-300}`, 422, "/confidence"},
 		{`{"n":60000,"workload":"60 accuracy","confidence":1e-300}`, 422, "/confidence"},

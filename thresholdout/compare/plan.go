@@ -13,10 +13,10 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
-// Request is what a plan is asked for: N, Confidence, and Questions or HalfWidth; the rest may be zero.
+// Request is what a plan is asked for: N and Confidence; the rest may be zero.
 type Request struct {
 	N          int64   // units of the holdout
-	Questions  int64   // k; if zero, as many as the recommended method answers within HalfWidth
+	Questions  int64   // k; if zero, as many as the recommended method answers within HalfWidth, or without one as many as a holdout gets whose owner names none
 	Confidence float64 // 1-beta, that all intervals hold together
 	HalfWidth  float64 // wanted, in (0,1): then each method says how many questions it answers within it
 	Rounds     int64   // batches that the questions come in
@@ -44,6 +44,7 @@ type Report struct {
 	Training   int64        `json:"training,omitempty"`
 	Tokens     int64        `json:"tokens,omitempty"`
 	Published  bool         `json:"published,omitempty"`
+	Chosen     string       `json:"chosen,omitempty" doc:"where the request names no budget: how many questions a holdout like this gets; absent where it does"`
 	Methods    []MethodPlan `json:"methods"`
 
 	Recommended string   `json:"recommended" doc:"the narrowest method among those that a holdout can be created with and whose assumptions nothing in the request contradicts"`
@@ -91,8 +92,6 @@ func (r Request) check() error {
 		return wrong("questions", "%d is not between 1 and %d", r.Questions, int64(bounds.MaxQuestions))
 	case !(r.HalfWidth >= 0 && r.HalfWidth < 1):
 		return wrong("half_width", "%v is not between 0 and 1, the width of a row function's range", r.HalfWidth)
-	case r.Questions == 0 && r.HalfWidth == 0:
-		return wrong("questions", "name the number of questions, or a half-width")
 	case r.Rounds < 0 || r.Rounds > thresholdout.MaxRounds || r.Questions > 0 && r.Rounds > r.Questions:
 		return wrong("rounds", "%d is not between 1 and the number of questions, at most %d", r.Rounds, thresholdout.MaxRounds)
 	case r.Training < 0 || r.Training > thresholdout.MaxUnits:
@@ -105,10 +104,34 @@ func (r Request) check() error {
 	return nil
 }
 
+// withBudget is the request with the budget of a holdout whose owner leaves it to the server, where it names none, and what is said of it.
+func (r Request) withBudget() (Request, string) {
+	if r.Questions != 0 || r.HalfWidth != 0 {
+		return r, ""
+	}
+	spec := thresholdout.Spec{Mechanism: thresholdout.Auto, N: r.N, Training: r.Training, Tokens: r.Tokens, Rounds: r.Rounds, Confidence: r.Confidence, Published: r.Published}.WithBudget()
+	g, err := thresholdout.Plan(spec)
+	if err != nil {
+		return r, "" // what is wrong with the request is said when it is planned
+	}
+	r.Questions = g.Questions
+	if r.Tokens == 0 && r.Training > 0 {
+		r.Tokens = spec.Tokens
+	}
+	return r, g.SayBudget()
+}
+
 // Plan says what every method promises. It stops when ctx ends, with its error; other errors are *[RequestError].
 func Plan(ctx context.Context, r Request) (Report, error) {
 	if err := r.check(); err != nil {
 		return Report{}, err
+	}
+	r, chosen := r.withBudget()
+	if err := r.check(); err != nil {
+		return Report{}, err
+	}
+	if r.Questions == 0 && r.HalfWidth == 0 {
+		return Report{}, &RequestError{Field: "questions", Detail: "with these settings there is no default; name the number of questions, or a half-width"}
 	}
 	within, methods := map[string]int64{}, methods()
 	if r.HalfWidth > 0 {
@@ -137,7 +160,7 @@ func Plan(ctx context.Context, r Request) (Report, error) {
 		}
 	}
 	report := Report{N: r.N, Questions: r.Questions, Confidence: r.Confidence, HalfWidth: r.HalfWidth, Rounds: r.Rounds,
-		Training: r.Training, Published: r.Published}
+		Training: r.Training, Published: r.Published, Chosen: chosen}
 	if r.Training > 0 {
 		report.Tokens = r.tokens(r.Questions)
 	}

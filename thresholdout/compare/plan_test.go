@@ -125,7 +125,7 @@ func TestPlanRefuses(t *testing.T) {
 	for field, r := range map[string]Request{
 		"n":          {N: 1, Questions: 1, Confidence: 0.95},
 		"confidence": {N: 100, Questions: 1, Confidence: 1},
-		"questions":  {N: 100, Confidence: 0.95},
+		"questions":  {N: 100, Questions: -1, Confidence: 0.95},
 		"half_width": {N: 100, Questions: 1, Confidence: 0.95, HalfWidth: 1},
 		"rounds":     {N: 100, Questions: 3, Confidence: 0.95, Rounds: 4},
 		"training":   {N: 100, Questions: 3, Confidence: 0.95, Training: -1},
@@ -144,6 +144,26 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	if _, err := HalfWidthOf("guess", Request{N: 100, Confidence: 0.95}, 10); err == nil {
 		t.Error("a method that is none was accepted")
+	}
+}
+
+// TestPlanWithoutQuestions: a request that names no questions is about as many as a holdout gets whose owner names none, and says so.
+func TestPlanWithoutQuestions(t *testing.T) {
+	for _, r := range []Request{{N: 500, Training: 1000, Confidence: 0.95}, {N: 9000, Confidence: 0.95}, {N: 5000, Confidence: 0.95, Rounds: 2}, {N: 60_000, Training: 9000, Confidence: 0.9, Tokens: 60}} {
+		spec := thresholdout.Spec{Mechanism: thresholdout.Auto, N: r.N, Training: r.Training, Tokens: r.Tokens, Rounds: r.Rounds, Confidence: r.Confidence}.WithBudget()
+		g, err := thresholdout.Plan(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := planned(t, r); p.Questions != g.Questions || p.Chosen != g.SayBudget() || r.Training > 0 && p.Tokens != g.Tokens {
+			t.Errorf("%+v: %d questions, %d tokens, %q; a holdout has %d and %d", r, p.Questions, p.Tokens, p.Chosen, g.Questions, g.Tokens)
+		}
+	}
+	if p := planned(t, Request{N: 500, Questions: 5, Confidence: 0.95}); p.Chosen != "" {
+		t.Errorf("five questions were named: %q", p.Chosen)
+	}
+	if _, err := Plan(context.Background(), Request{N: 20_000, Confidence: 0.95, Rounds: 2000}); err == nil {
+		t.Error("more rounds than any default has questions")
 	}
 }
 

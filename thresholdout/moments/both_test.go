@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -162,9 +163,10 @@ func TestBothOutcome(t *testing.T) {
 		c := DifferenceCheck{First: Check{Guess: r.Int64N(grid + 1)}, Second: Check{Guess: r.Int64N(grid + 1)}}
 		mean := func(s Sums) *big.Rat { return big.NewRat(s.Sum, s.Units) }
 		off := new(big.Rat).Sub(mean(first), mean(second))
-		off.Sub(off, big.NewRat(c.First.Guess-c.Second.Guess, 1)).Abs(off)
+		shift := r.Int64N(grid) - grid/2
+		off.Sub(off, big.NewRat(c.First.Guess-c.Second.Guess+shift, 1)).Abs(off)
 		away, _ := off.Float64()
-		rank := BothRank{Away: int64(away) + r.Int64N(3) - 1, Most: [2]int64{n, m}}
+		rank := BothRank{Away: int64(away) + r.Int64N(3) - 1, Shift: shift, Most: [2]int64{n, m}}
 		want := off.Cmp(big.NewRat(rank.Away, 1)) <= 0
 		if got := c.together(first, second, rank); got != want {
 			t.Fatalf("%v, in rationals %v: %+v %+v %+v", got, want, first, second, rank)
@@ -202,5 +204,61 @@ func TestBothOutcome(t *testing.T) {
 		if o, err := joint.Outcome(at(c.first), at(c.second)); err != nil || o.Rank != c.rank {
 			t.Errorf("means %d and %d steps off: %+v, %v, want rank %d", c.first, c.second, o, err, c.rank)
 		}
+	}
+}
+
+// TestMarginBesideTheGuess: a margin that leaves less room on one side of the guess is one about another guess: the same outcomes, and the same intervals. Of a difference the first group's guess is moved
+// by what the middle of both groups' margin is, and its own margin back. It would notice a margin that is compared about its middle and read about the guess, or the other way round.
+func TestMarginBesideTheGuess(t *testing.T) {
+	r := rand.New(rand.NewChaCha8([32]byte{34, 17}))
+	passes := 0
+	for range 300 {
+		n := 200 + r.Int64N(800)
+		plan := Training{All: 2 * n, Units: n / 2, Mean: 0.3 + 0.4*r.Float64(), Second: 0.05, Fourth: 0.005, Partial: true}
+		plan.Guess = plan.Mean
+		_, c, err := PlanDifference(plan, plan, n, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shift := r.Int64N(2*c.Both[0].Away/3) - c.Both[0].Away/3
+		c.Both[0].Away, c.Both[0].Shift = c.Both[0].Away-max(shift, -shift), shift
+		if c.First.Ranks = slices.Clone(c.First.Ranks); r.IntN(2) == 0 { // so that the first group's own margin decides
+			c.First.Ranks[0].Away = grid / 100
+		}
+		moved := c
+		moved.First.Ranks, moved.Both = slices.Clone(c.First.Ranks), slices.Clone(c.Both)
+		moved.First.Guess += shift
+		for l := range moved.First.Ranks {
+			moved.First.Ranks[l].Shift -= shift
+			moved.Both[l].Shift -= shift
+		}
+		of := func(units int64, mean float64) Sums {
+			var values []int64
+			for i := range units {
+				values = append(values, int64((mean+0.2*float64(i%2*2-1))*grid))
+			}
+			return Of(values)
+		}
+		first, second := of(n/4, plan.Mean+0.04*r.Float64()-0.02), of(n/4, plan.Mean)
+		one, err := c.Outcome(first, second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := moved.Outcome(first, second)
+		if err != nil || one.Rank != other.Rank {
+			t.Fatalf("%+v, moved %+v (%v): %+v", one, other, err, c)
+		}
+		passes += one.Rank
+		for rank := 1; rank <= 2; rank++ {
+			level := 1 + 10*r.Float64()
+			low, high := c.Interval(DifferenceOutcome{Rank: rank}, level)
+			otherLow, otherHigh := moved.Interval(DifferenceOutcome{Rank: rank}, level)
+			if math.Abs(low-otherLow) > 1e-9 || math.Abs(high-otherHigh) > 1e-9 {
+				t.Fatalf("rank %d: [%v, %v], moved [%v, %v]", rank, low, high, otherLow, otherHigh)
+			}
+		}
+	}
+	if passes < 100 {
+		t.Errorf("%d passes", passes)
 	}
 }

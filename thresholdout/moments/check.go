@@ -9,12 +9,18 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
-// Rank is one set of margins of a check. What passes says: the mean is at most Away from the guess, the variance is at most Variance, and
+// Rank is one set of margins of a check. What passes says: the mean is at most Away from the guess + Shift, the variance is at most Variance, and
 // at least Units units satisfy the condition.
 type Rank struct {
 	Away     int64 // steps of 2^-30
 	Variance int64 // steps of 2^-60; 2^60 says nothing
 	Units    int64
+	Shift    int64 // steps of 2^-30: of the middle of the margin from the guess, not 0 where one side has less room than the other
+}
+
+// within says that a margin leaves at most as much room as the next rank's, on either side of the guess.
+func within(away, shift, nextAway, nextShift int64) bool {
+	return away-shift <= nextAway-nextShift && away+shift <= nextAway+nextShift
 }
 
 // Check is how one question is checked, from public facts and earlier answers alone. Ranks are a chain: each says no more than the one before
@@ -66,10 +72,10 @@ func (c Check) Valid() error {
 		return fmt.Errorf("moments: %d ranks; a check has one or two", len(c.Ranks))
 	}
 	for l, r := range c.Ranks {
-		if r.Away < 0 || r.Away > grid || r.Variance < 0 || r.Variance > squares || r.Units < 0 || r.Units > c.N || !c.Partial && r.Units != c.N {
+		if r.Away < 0 || r.Away > grid || max(r.Shift, -r.Shift) > grid || r.Variance < 0 || r.Variance > squares || r.Units < 0 || r.Units > c.N || !c.Partial && r.Units != c.N {
 			return fmt.Errorf("moments: rank %d has no such margins: %+v", l+1, r)
 		}
-		if l > 0 && (r.Away < c.Ranks[l-1].Away || r.Variance < c.Ranks[l-1].Variance || r.Units > c.Ranks[l-1].Units) {
+		if l > 0 && (!within(c.Ranks[l-1].Away, c.Ranks[l-1].Shift, r.Away, r.Shift) || r.Variance < c.Ranks[l-1].Variance || r.Units > c.Ranks[l-1].Units) {
 			return fmt.Errorf("moments: rank %d says more than rank %d; ranks must be a chain", l+1, l)
 		}
 	}
@@ -142,7 +148,7 @@ func (c Check) fits(s Sums) error {
 
 // holds says whether the sums, of at least one unit, satisfy a rank.
 func (c Check) holds(s Sums, r Rank) bool {
-	return s.Units >= r.Units && s.near(c.Guess, r.Away) && s.steady(r.Variance)
+	return s.Units >= r.Units && s.near(c.Guess+r.Shift, r.Away) && s.steady(r.Variance)
 }
 
 // varianceAt and unitsAt are what a failure of rank t, not the last, says.
@@ -220,7 +226,8 @@ func (c Check) Widest(level float64) float64 {
 func (c Check) said(o Outcome) (from, to, variance, units float64) {
 	if !o.Failed() {
 		r := c.Ranks[o.Rank-1]
-		return float64(c.Guess-r.Away) / grid, float64(c.Guess+r.Away) / grid, float64(r.Variance) / squares, float64(r.Units)
+		middle := c.Guess + r.Shift
+		return float64(middle-r.Away) / grid, float64(middle+r.Away) / grid, float64(r.Variance) / squares, float64(r.Units)
 	}
 	from, to = float64(o.Cell)/float64(c.Cells), float64(o.Cell+1)/float64(c.Cells)
 	switch {

@@ -65,8 +65,9 @@ type DifferenceCheck struct {
 
 // BothRank is what a pass says of both groups together. It is a chain as the ranks of each are.
 type BothRank struct {
-	Away int64    // the difference of the means is at most so far from that of the guesses, in steps of 2^-30
-	Most [2]int64 // at most so many units satisfy each condition
+	Away  int64    // the difference of the means is at most so far from that of the guesses + Shift, in steps of 2^-30
+	Most  [2]int64 // at most so many units satisfy each condition
+	Shift int64    // as that of a [Rank]
 }
 
 // boxRoom is how much wider each group's own margin is where both have one together: so wide that a guess of the difference hardly ever fails by it.
@@ -135,8 +136,8 @@ func (c DifferenceCheck) Valid() error {
 		return fmt.Errorf("moments: groups of one holdout with as many ranks each are needed")
 	}
 	for l, r := range c.Both {
-		if r.Away < 0 || r.Away > 2*grid || r.Most[0] < c.First.Ranks[l].Units || r.Most[1] < c.Second.Ranks[l].Units ||
-			l > 0 && (r.Away < c.Both[l-1].Away || r.Most[0] < c.Both[l-1].Most[0] || r.Most[1] < c.Both[l-1].Most[1]) {
+		if r.Away < 0 || r.Away > 2*grid || max(r.Shift, -r.Shift) > 2*grid || r.Most[0] < c.First.Ranks[l].Units || r.Most[1] < c.Second.Ranks[l].Units ||
+			l > 0 && (!within(c.Both[l-1].Away, c.Both[l-1].Shift, r.Away, r.Shift) || r.Most[0] < c.Both[l-1].Most[0] || r.Most[1] < c.Both[l-1].Most[1]) {
 			return fmt.Errorf("moments: rank %d of both groups together has no such margins, or says more than the one before it: %+v", l+1, r)
 		}
 	}
@@ -160,7 +161,7 @@ func (c DifferenceCheck) Outcome(first, second Sums) (o DifferenceOutcome, err e
 		return DifferenceOutcome{Rank: 1}, nil
 	}
 	holds := func(g Check, s Sums, r Rank) bool {
-		return s.Units > 0 && s.Units >= r.Units && s.near(g.Guess, r.Away) && s.steady(r.Variance)
+		return s.Units > 0 && s.Units >= r.Units && s.near(g.Guess+r.Shift, r.Away) && s.steady(r.Variance)
 	}
 	for l := range c.First.Ranks {
 		if holds(c.First, first, c.First.Ranks[l]) && holds(c.Second, second, c.Second.Ranks[l]) && (c.Both == nil || c.together(first, second, c.Both[l])) {
@@ -177,7 +178,7 @@ func (c DifferenceCheck) Outcome(first, second Sums) (o DifferenceOutcome, err e
 	return o, nil
 }
 
-// together says whether both groups' sums satisfy what a rank says of both, exactly: |S1 N2 - S2 N1 - (G1-G2) N1 N2| <= Away N1 N2.
+// together says whether both groups' sums satisfy what a rank says of both, exactly: |S1 N2 - S2 N1 - (G1-G2+Shift) N1 N2| <= Away N1 N2.
 func (c DifferenceCheck) together(first, second Sums, r BothRank) bool {
 	if first.Units > r.Most[0] || second.Units > r.Most[1] {
 		return false
@@ -186,7 +187,7 @@ func (c DifferenceCheck) together(first, second Sums, r BothRank) bool {
 	units := product(first.Units, second.Units)
 	off := product(first.Sum, second.Units)
 	off.Sub(off, product(second.Sum, first.Units))
-	off.Sub(off, new(big.Int).Mul(units, big.NewInt(c.First.Guess-c.Second.Guess)))
+	off.Sub(off, new(big.Int).Mul(units, big.NewInt(c.First.Guess-c.Second.Guess+r.Shift)))
 	return off.Abs(off).Cmp(units.Mul(units, big.NewInt(r.Away))) <= 0
 }
 
@@ -235,7 +236,8 @@ func (c DifferenceCheck) Interval(o DifferenceOutcome, level float64) (low, high
 		level += failedLevel - passLevel + math.Log(failureRanks*float64(min(c.First.Cells, c.Second.Cells)))
 	}
 	if c.Both != nil && !o.Failed() {
-		r, guess := c.Both[o.Rank-1], c.First.Guess-c.Second.Guess
+		r := c.Both[o.Rank-1]
+		guess := c.First.Guess - c.Second.Guess + r.Shift
 		most := [2]float64{float64(r.Most[0]), float64(r.Most[1])}
 		low, high = BothLow(first, second, most, float64(guess-r.Away)/grid, level), BothHigh(first, second, most, float64(guess+r.Away)/grid, level)
 	} else {

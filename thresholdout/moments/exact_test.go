@@ -107,6 +107,9 @@ func randomCheck(r *rand.Rand, n int64, partial bool, truth float64) Check {
 	}
 	for range 1 + r.IntN(2) {
 		c.Ranks = append(c.Ranks, Rank{Away: int64(away * grid), Variance: int64(variance * squares), Units: units})
+		if one := &c.Ranks[0]; len(c.Ranks) == 1 && units%2 == 0 { // less room on one side of the guess
+			one.Shift = c.Guess%(2*one.Away+1) - one.Away
+		}
 		away, variance = min(1, 2*away), 1
 		if partial {
 			units /= 2
@@ -156,12 +159,16 @@ func directed(r *rand.Rand, level float64, interval func(Check, Outcome, float64
 	if r.IntN(2) == 0 {
 		c.Ranks = append(c.Ranks, Rank{Away: min(2*c.Ranks[0].Away, grid), Variance: squares, Units: n})
 	}
+	if j%2 == 0 { // the same with the middle beside the guess
+		c.Ranks[0].Shift = min(c.Ranks[0].Away, c.Guess) / 2
+		c.Guess -= c.Ranks[0].Shift
+	}
 	low, _ := interval(c, Outcome{Rank: 1}, level)
 	l := law{values: []int64{0, int64(y * grid)}, weights: []float64{0, 1, 0}}
 	share := min(max((low-2*gridError)/(float64(l.values[1])/grid), 0), 1)
 	l.weights[1], l.weights[2] = 1-share, share
 	if r.IntN(2) == 0 {
-		c.Guess = grid - c.Guess
+		c.Guess, c.Ranks[0].Shift = grid-c.Guess, -c.Ranks[0].Shift
 		for i := range l.values {
 			l.values[i] = grid - l.values[i]
 		}

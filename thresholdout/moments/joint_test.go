@@ -52,7 +52,7 @@ func drawJoint(r *rand.Rand, directedAt float64) (j joint, c JointCheck) {
 		wide := first
 		wide.Guess, wide.Cells, wide.Ranks = grid/2, 4, nil
 		for range first.Ranks {
-			wide.Ranks = append(wide.Ranks, Rank{grid, squares, 0})
+			wide.Ranks = append(wide.Ranks, Rank{Away: grid, Variance: squares})
 			if !first.Partial {
 				wide.Ranks[len(wide.Ranks)-1].Units = first.N
 			}
@@ -174,9 +174,9 @@ func TestJointOutcomeIsTrue(t *testing.T) {
 
 // TestJointRefused: a question about several means is about the units of one holdout, and its shares are all there is.
 func TestJointRefused(t *testing.T) {
-	one := Check{N: 4, Cells: 2, Ranks: []Rank{{0, squares, 4}}}
+	one := Check{N: 4, Cells: 2, Ranks: []Rank{{Variance: squares, Units: 4}}}
 	other, two := one, one
-	other.N, other.Ranks = 5, []Rank{{0, squares, 5}}
+	other.N, other.Ranks = 5, []Rank{{Variance: squares, Units: 5}}
 	two.Ranks = []Rank{one.Ranks[0], one.Ranks[0]}
 	for name, c := range map[string]JointCheck{
 		"none":           {},

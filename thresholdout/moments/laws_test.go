@@ -177,7 +177,7 @@ func TestLargestSums(t *testing.T) {
 
 // TestRefused: sums that no units have, and checks that are no chain, are errors and no outcomes.
 func TestRefused(t *testing.T) {
-	good := Check{N: 3, Guess: 5, Ranks: []Rank{{1, 1, 3}, {2, squares, 3}}, Cells: 4}
+	good := Check{N: 3, Guess: 5, Ranks: []Rank{{Away: 1, Variance: 1, Units: 3}, {Away: 2, Variance: squares, Units: 3}}, Cells: 4}
 	sums := Of([]int64{1, 2, 3})
 	if _, err := good.Outcome(sums); err != nil {
 		t.Fatal(err)
@@ -192,6 +192,9 @@ func TestRefused(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Check){
 		"margins that narrow":       func(c *Check) { c.Ranks[1].Away = 0 },
+		"a margin beside the next":  func(c *Check) { c.Ranks[0].Shift = 2 },
+		"the other side of it":      func(c *Check) { c.Ranks[0].Shift = -2 },
+		"a shift of more than all":  func(c *Check) { c.Ranks[1].Away, c.Ranks[1].Shift = grid, grid+1 },
 		"variances that fall":       func(c *Check) { c.Ranks[1].Variance = 0 },
 		"units of a mean":           func(c *Check) { c.Ranks[0].Units = 2 },
 		"units that rise":           func(c *Check) { c.Partial, c.Ranks[0].Units = true, 2 },
@@ -437,9 +440,11 @@ func TestOutcomeIsTrue(t *testing.T) {
 		}
 		mean, variance := s.moments()
 		if rapid.Bool().Draw(t, "a good guess") {
-			c.Guess = min(max(int64(mean*grid)+rapid.Int64Range(-5, 5).Draw(t, "off"), 0), grid)
 			c.Ranks = c.Ranks[:1]
-			c.Ranks[0].Variance = int64(variance * rapid.Float64Range(0.2, 2).Draw(t, "of the variance") * squares)
+			edge := rapid.Int64Range(-1, 1).Draw(t, "edge") * c.Ranks[0].Away
+			c.Guess = min(max(int64(mean*grid)-c.Ranks[0].Shift-edge+rapid.Int64Range(-5, 5).Draw(t, "off"), 0), grid)
+			c.Ranks[0].Variance = int64(variance * rapid.Float64Range(0.8, 2).Draw(t, "of the variance") * squares)
+			c.Ranks[0].Units = min(c.Ranks[0].Units, n+1)
 		}
 		o, err := c.Outcome(s)
 		if err != nil {

@@ -98,7 +98,7 @@ func (s Sums) spread() *big.Int {
 
 // near says whether the mean is at most away steps from guess.
 func (s Sums) near(guess, away int64) bool {
-	// |Sum - n guess| <= n away; each product is at most 2^62.
+	// |Sum - n guess| <= n away; each product is at most 2^62, as a shifted guess is between -1 and 2.
 	d := s.Sum - s.Units*guess
 	return max(d, -d) <= s.Units*away
 }

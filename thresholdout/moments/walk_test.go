@@ -97,12 +97,12 @@ func drawCheck(t *rapid.T, n int64) Check {
 	if c.Binary = !c.Partial && rapid.Bool().Draw(t, "binary"); c.Binary {
 		variance = squares
 	}
-	c.Ranks = []Rank{{away, variance, units}}
+	c.Ranks = []Rank{{Away: away, Variance: variance, Units: units, Shift: rapid.Int64Range(-away, away).Draw(t, "shift")}}
 	if rapid.Bool().Draw(t, "two ranks") {
 		if c.Partial {
 			units /= 2
 		}
-		c.Ranks = append(c.Ranks, Rank{2 * away, squares, units})
+		c.Ranks = append(c.Ranks, Rank{Away: 2 * away, Variance: squares, Units: units})
 	}
 	return c
 }
@@ -175,7 +175,7 @@ func TestUrnFormula(t *testing.T) {
 // each cell of the group with fewer. (The cells of two groups are not one chain: neither of (a,b+1) and (a+1,b) implies the other.)
 func TestDifferenceSharesAddUp(t *testing.T) {
 	const level = 12.0
-	g := Check{N: 5000, Partial: true, Guess: grid / 2, Ranks: []Rank{{grid / 50, squares / 16, 2000}}, Cells: 8}
+	g := Check{N: 5000, Partial: true, Guess: grid / 2, Ranks: []Rank{{Away: grid / 50, Variance: squares / 16, Units: 2000}}, Cells: 8}
 	h := g
 	h.Cells = 32
 	c := DifferenceCheck{First: g, Second: h}

@@ -13,7 +13,8 @@ import (
 type Weighted struct {
 	N     float64
 	Guess float64 // g, in [0,1]
-	Away  float64 // |mean(A-gB)| is at most it
+	Away  float64 // |mean(A-gB) - Shift| is at most it
+	Shift float64
 	Spread,
 	Size float64 // mean (A-gB)^2 <= Spread, mean B >= Size
 	MixedLow, MixedHigh float64 // mean (A-gB)B is between them
@@ -22,14 +23,14 @@ type Weighted struct {
 
 // Low is a number below sum E A / sum E B, but for a probability of at most e^-level.
 //
-// A number r is rejected when a bet against it must have won: S = (g-r) Size - Away > 0 and N kl(u^2/w||u/w) > level with
+// A number r is rejected when a bet against it must have won: S = (g-r) Size - (Away - Shift) > 0 and N kl(u^2/w||u/w) > level with
 // u = 1+S/r, w = 1+2S/r+max(Q,S^2)/r^2, Q = Spread + 2(g-r) MixedHigh + (g-r)^2 SizeSquare. Whatever r is rejected, all smaller
 // expectations are (docs/proofs/two-moments.md, section 8); the search for the largest is by bisection.
 func (w Weighted) Low(level float64) float64 {
 	if !(w.N > 0 && w.Size > 0 && level >= 0) {
 		return 0
 	}
-	lo, hi := 0.0, min(w.Guess-w.Away/w.Size, 1)
+	lo, hi := 0.0, min(w.Guess-(w.Away-w.Shift)/w.Size, 1)
 	for range 100 {
 		r := (lo + hi) / 2
 		if r <= lo || r >= hi {
@@ -49,7 +50,7 @@ const weightedSlack = 4e-15
 
 func (w Weighted) rejects(r, level float64) bool {
 	gap := w.Guess - r
-	shift := gap*w.Size - w.Away - weightedSlack
+	shift := gap*w.Size - (w.Away - w.Shift) - weightedSlack
 	if !(shift > 0 && r > 0) {
 		return false
 	}
@@ -60,7 +61,7 @@ func (w Weighted) rejects(r, level float64) bool {
 
 // High is the mirror of Low: of B-A about 1-g.
 func (w Weighted) High(level float64) float64 {
-	w.Guess, w.MixedHigh = 1-w.Guess, -w.MixedLow
+	w.Guess, w.Shift, w.MixedHigh = 1-w.Guess, -w.Shift, -w.MixedLow
 	return 1 - w.Low(level)
 }
 
@@ -85,6 +86,7 @@ func (s *WeightedSums) Add(a, b int64) {
 type WeightedRank struct {
 	Away, Size                              int64
 	Spread, MixedLow, MixedHigh, SizeSquare int64
+	Shift                                   int64 // of the middle of the margin Away from 0
 }
 
 // WeightedCheck is the check of one weighted question. Its ranks are a chain.
@@ -119,13 +121,13 @@ func (c WeightedCheck) Valid() error {
 		return fmt.Errorf("moments: no weighted check has %d units, a guess of %d steps, %d ranks and %d cells", c.N, c.Guess, len(c.Ranks), c.Cells)
 	}
 	for l, r := range c.Ranks {
-		if r.Away < 0 || r.Size < 0 || r.Spread < 0 || r.SizeSquare < 0 || r.MixedLow > r.MixedHigh {
+		if r.Away < 0 || max(r.Shift, -r.Shift) > grid || r.Size < 0 || r.Spread < 0 || r.SizeSquare < 0 || r.MixedLow > r.MixedHigh {
 			return fmt.Errorf("moments: rank %d has no such margins: %+v", l+1, r)
 		}
 		if l == 0 {
 			continue
 		}
-		if b := c.Ranks[l-1]; r.Away < b.Away || r.Size > b.Size || r.Spread < b.Spread || r.SizeSquare < b.SizeSquare || r.MixedLow > b.MixedLow || r.MixedHigh < b.MixedHigh {
+		if b := c.Ranks[l-1]; !within(b.Away, b.Shift, r.Away, r.Shift) || r.Size > b.Size || r.Spread < b.Spread || r.SizeSquare < b.SizeSquare || r.MixedLow > b.MixedLow || r.MixedHigh < b.MixedHigh {
 			return fmt.Errorf("moments: rank %d says more than rank %d; ranks must be a chain", l+1, l)
 		}
 	}
@@ -149,15 +151,15 @@ func (c WeightedCheck) Outcome(s WeightedSums) (WeightedOutcome, error) {
 	spread := shift(s.SquareA.big(), 60)                                           // sum (A-gB)^2, 2^-120
 	spread.Sub(spread, shift(times(g, s.Mixed.big()), 31))
 	spread.Add(spread, times(times(g, g), s.SquareB.big()))
-	within := func(x *big.Int, margin int64, by uint) bool {
+	atMost := func(x *big.Int, margin int64, by uint) bool {
 		return x.Cmp(shift(times(n, big.NewInt(margin)), by)) <= 0
 	}
 	sized := func(r WeightedRank) bool {
-		return within(new(big.Int).Neg(b), -r.Size, 0) && within(s.SquareB.big(), r.SizeSquare, 0)
+		return atMost(new(big.Int).Neg(b), -r.Size, 0) && atMost(s.SquareB.big(), r.SizeSquare, 0)
 	}
 	for l, r := range c.Ranks {
-		if within(new(big.Int).Abs(off), r.Away, 30) && within(spread, r.Spread, 60) && within(mixed, r.MixedHigh, 30) &&
-			within(new(big.Int).Neg(mixed), -r.MixedLow, 30) && sized(r) {
+		if atMost(off, r.Away+r.Shift, 30) && atMost(new(big.Int).Neg(off), r.Away-r.Shift, 30) && atMost(spread, r.Spread, 60) && atMost(mixed, r.MixedHigh, 30) &&
+			atMost(new(big.Int).Neg(mixed), -r.MixedLow, 30) && sized(r) {
 			return WeightedOutcome{Rank: l + 1}, nil
 		}
 	}
@@ -194,7 +196,7 @@ func (c WeightedCheck) Interval(o WeightedOutcome, level float64) (low, high flo
 		high = c.sized(float64(o.Cell+1) / float64(c.Cells)).High(level)
 	} else {
 		r := c.Ranks[o.Rank-1]
-		w := Weighted{N: float64(c.N), Guess: float64(c.Guess) / grid, Away: float64(r.Away) / grid, Size: float64(r.Size) / grid,
+		w := Weighted{N: float64(c.N), Guess: float64(c.Guess) / grid, Away: float64(r.Away) / grid, Shift: float64(r.Shift) / grid, Size: float64(r.Size) / grid,
 			Spread: float64(r.Spread) / squares, MixedLow: float64(r.MixedLow) / squares, MixedHigh: float64(r.MixedHigh) / squares, SizeSquare: float64(r.SizeSquare) / squares}
 		level += passLevel
 		low, high = w.Low(level), w.High(level)

@@ -30,7 +30,10 @@ func TestWeightedLemma(t *testing.T) {
 			w.SizeSquare += bs[i] * bs[i] / w.N
 		}
 		w.MixedLow = w.MixedHigh
-		w.Away = math.Abs(off)
+		if random.IntN(2) == 0 { // the margin's middle may be anywhere
+			w.Shift = off + 0.2*(random.Float64()-0.5)
+		}
+		w.Away = math.Abs(off - w.Shift)
 		level := 0.01 + 3*random.Float64()
 		for _, mirrored := range []bool{false, true} {
 			end := w.Low(level)
@@ -111,8 +114,10 @@ func TestWeightedOutcome(t *testing.T) {
 			}
 			return floor + rapid.Int64Range(-1, 1).Draw(t, "by one")*int64(rapid.IntRange(0, 1).Draw(t, "off"))
 		}
-		away := new(big.Rat).Abs(means[0])
-		r := WeightedRank{Away: step(away, grid, true), Spread: step(means[1], squares, true), Size: step(means[2], grid, false),
+		shift := rapid.Int64Range(-grid/4, grid/4).Draw(t, "shift")
+		away := new(big.Rat).Sub(means[0], big.NewRat(shift, grid))
+		away.Abs(away)
+		r := WeightedRank{Shift: shift, Away: step(away, grid, true), Spread: step(means[1], squares, true), Size: step(means[2], grid, false),
 			MixedLow: step(means[3], squares, false), MixedHigh: step(means[3], squares, true), SizeSquare: step(means[4], squares, true)}
 		c.Ranks = []WeightedRank{r}
 		at := func(x, unit int64) *big.Rat { return big.NewRat(x, unit) }
@@ -176,7 +181,9 @@ func TestExactWeighted(t *testing.T) {
 		g := float64(c.Guess) / grid
 		mean := func(w Wide) float64 { return (float64(w.Hi)*math.Exp2(64) + float64(w.Lo)) / squares / float64(n) }
 		aa, ab, bb := mean(at.SquareA), mean(at.Mixed), mean(at.SquareB)
-		c.Ranks = []WeightedRank{{Away: int64(math.Abs(float64(at.A)-g*float64(at.B))/float64(n)) + 2, Size: max(int64(float64(at.B)/float64(n))-2, 0),
+		off := int64((float64(at.A) - g*float64(at.B)) / float64(n))
+		shift := off * int64(r.IntN(2))
+		c.Ranks = []WeightedRank{{Away: max(off-shift, shift-off) + 2, Shift: shift, Size: max(int64(float64(at.B)/float64(n))-2, 0),
 			Spread: int64((aa-2*g*ab+g*g*bb)*squares) + 1<<12, MixedLow: int64((ab-g*bb)*squares) - 1<<12, MixedHigh: int64((ab-g*bb)*squares) + 1<<12, SizeSquare: int64(bb*squares) + 1<<12}}
 		if c.Ranks[0].Spread < 0 || c.Valid() != nil {
 			continue

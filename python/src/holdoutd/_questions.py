@@ -1050,12 +1050,12 @@ class Questions(ABC, Generic[R]):
         the answer's intervals exclude it. These intervals hold together and assume only that
         units are independent, so p-values are larger than a textbook's. None is below 1e-9. Under guess_and_check
         a test of one number narrows its own margin: where the training part sees an effect that the planned half-width
-        could not tell from the null hypothesis, the guess is checked at the largest half-width that could, if half of
-        the good guesses pass at it, and the answer is
+        could not tell from the null hypothesis, the guess is first checked with less room towards the null hypothesis,
+        as much as could tell it, if more than half of the good guesses pass so, and the answer is
         close, with a p-value of at most 1 - confidence; a guess that passes at the planned half-width alone is rough,
-        with the interval of any other question, costs no token and makes later intervals a little wider. A half_width
-        of your own is taken in its place. The p-value is null under naive and under published bounds, which have no
-        intervals at other levels.
+        with the interval of any other question, costs no token and makes later intervals wider, the first such by up to
+        a quarter. A half_width of your own is taken in its place. The p-value is null under naive and under published
+        bounds, which have no intervals at other levels.
 
         For mean and proportion (both without where) and for goodness-of-fit the answer also has a plain_p_value, if no
         answer about these units was given before: in the first request of a gaussian holdout, and under

@@ -82,6 +82,7 @@ class Card:
             ("holdout", f"{self.raw['name']} ({self.raw['id']})"),
             ("units", f"{units}; a unit is {self.raw['unit']}"),
             ("guarantee", promise),
+            *([("chosen", self.raw["chosen"])] if self.raw.get("chosen") else []),
             ("columns", ", ".join(f"{c['name']} ({c['kind']})" for c in self.raw["columns"])),
             *[("warning", w) for w in self.warnings],
         ]

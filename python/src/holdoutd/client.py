@@ -111,7 +111,8 @@ class Server:
                 check_part
             name: what people call it
             progress: whether to show how much was sent; default: if a person is looking
-            settings: holdout=0.3, questions=1000, label=, unit=, confidence=, mechanism=, … (the server's upload parameters)
+            settings: holdout=0.3, questions=, label=, unit=, confidence=, mechanism=, … (the server's upload parameters); without
+                questions the server takes as many as still have useful intervals, and the card says how many (chosen)
         """
         parts = {n: t for n, t in (("training", training_part), ("check", check_part), ("holdout", holdout_part)) if t is not None}
         params, bar = settings_of(table, parts, name, settings, progress)
