@@ -64,6 +64,8 @@ export interface Card {
   /** what the mechanism needs for its budget to last, or for its target to be the one on the card */
   assumes?: string;
   budget?: Budget;
+  /** where the settings name no budget: how many questions the guarantee has instead, and how wide their intervals are; absent where they do */
+  chosen?: string;
   created?: string;
   /** true as long as nothing was asked and nothing of the parts was shown: the table may be created again with other settings. The card then says nothing that depends on rows; the rest is on it after the first look */
   draft?: boolean;
@@ -525,7 +527,7 @@ export interface PlanRequest {
   half_width?: number;
   /** only bounds of the literature */
   published?: boolean;
-  /** how many; without it, as many as fit half_width */
+  /** how many; without it, as many as fit half_width, or as a holdout of this size gets */
   questions?: number;
   /** in how many requests the questions are asked; default: one question after the other */
   rounds?: number;
@@ -547,6 +549,8 @@ export interface Plan {
   recommended: string;
   /** sentences for a person */
   notes: string[];
+  /** where the request names no budget: how many questions a holdout like this gets; absent where it does */
+  chosen?: string;
   half_width?: number;
   published?: boolean;
   rounds?: number;
