@@ -15,9 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/experiments/data"
@@ -316,80 +313,6 @@ func TestInterrupted(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("followed to Ctrl-C: %v", err)
 	}
-}
-
-// TestTerminal runs the program on a terminal of 100 characters: an upload is drawn while it goes on, and tables are cut to the width.
-func TestTerminal(t *testing.T) {
-	s := startStation(t, client.Settings{})
-	s.flights(t)
-	text := s.onTerminal(t, "upload", "flights.parquet", "--name", "flights", "--questions", "30")
-	if !strings.Contains(text, "uploading 100%") && !strings.Contains(text, "uploaded;") || !strings.Contains(text, "flights (ho_") {
-		t.Errorf("%q", text)
-	}
-	long := "delay > 15 && distance > 100 && distance < 5000 && origin != 'SFO'"
-	if _, stderr, code := s.call(t, nil, "ask", "fraction", long); code != 0 {
-		t.Fatal(stderr)
-	}
-	for line := range strings.Lines(s.onTerminal(t, "history")) {
-		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > 100 {
-			t.Errorf("%d characters: %q", n, line)
-		}
-	}
-	if stdout, _, _ := s.call(t, nil, "history"); !strings.Contains(stdout, `origin != "SFO"`) && !strings.Contains(stdout, "origin != 'SFO'") {
-		t.Errorf("cut in a pipe: %s", stdout)
-	}
-}
-
-// terminal opens one of 100 characters: what is written to slave is read from master.
-func terminal(t *testing.T) (master, slave *os.File) {
-	t.Helper()
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	if err == nil {
-		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
-	}
-	if err == nil {
-		err = unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100})
-	}
-	if err == nil {
-		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return master, slave
-}
-
-// onTerminal is what the program writes on a terminal of 100 characters.
-func (s *station) onTerminal(t *testing.T, args ...string) string {
-	t.Helper()
-	master, slave := terminal(t)
-	defer master.Close()
-	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Dir, cmd.Env = s.dir, []string{"HOME=" + s.dir}
-	cmd.Stdout, cmd.Stderr = slave, slave
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	slave.Close()
-	var b bytes.Buffer
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		io.Copy(&b, master) // ends with an error when the program has
-	}()
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("holdoutd %v on a terminal: %v", args, err)
-	}
-	select {
-	case <-read:
-	case <-time.After(patience):
-		t.Fatal("the terminal does not end")
-	}
-	return b.String()
 }
 
 // TestPredictionsThroughTheGate downloads the features, predicts, and asks by the predictions alone, as a pipeline does whose model cannot be

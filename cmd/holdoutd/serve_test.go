@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/experiments/data"
@@ -325,30 +323,4 @@ func fakeBrowser(t *testing.T) (path, opened string) {
 		t.Fatal(err)
 	}
 	return "PATH=" + dir + ":" + os.Getenv("PATH"), opened
-}
-
-// TestDemoOpensTheDashboard: on a terminal, where there is a browser, and not with --browser=false. The key is not in the address.
-func TestDemoOpensTheDashboard(t *testing.T) {
-	for _, browses := range []bool{true, false} {
-		path, opened := fakeBrowser(t)
-		master, slave := terminal(t)
-		cmd := exec.Command(binary, "demo", "--addr", "127.0.0.1:0", "--log", "json", fmt.Sprintf("--browser=%t", browses))
-		cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "DISPLAY=:0", path)
-		cmd.Stdout = slave
-		go io.Copy(io.Discard, master)
-		p := startProcess(t, cmd) // it listens after it has opened the browser
-		var url []byte
-		for until := time.Now().Add(patience); browses && url == nil && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-			url, _ = os.ReadFile(opened)
-		}
-		p.stop(t)
-		if !browses {
-			url, _ = os.ReadFile(opened)
-		}
-		if want := map[bool]string{true: p.url + "/", false: ""}[browses]; string(url) != want {
-			t.Errorf("--browser=%t opened %q, not %q", browses, url, want)
-		}
-		slave.Close()
-		master.Close()
-	}
 }

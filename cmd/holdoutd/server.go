@@ -174,7 +174,11 @@ func (r refusedError) Error() string {
 			text += fmt.Sprintf("\n  %s: %s%s", at, v.Detail, meant)
 		}
 	}
-	return text
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
 }
 
 // priceLimit is how the server names its parameter for the price.

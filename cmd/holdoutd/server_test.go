@@ -41,6 +41,9 @@ func TestCodes(t *testing.T) {
 			t.Errorf("%v: %d, want %d", c.err, got, c.code)
 		}
 	}
+	if text := plain(&client.Problem{Code: "invalid", Detail: "a\x1b[2Jb"}).Error(); strings.Contains(text, "\x1b") {
+		t.Errorf("a server's words move the terminal: %q", text)
+	}
 	for _, code := range []int{exitDone, exitFailed, exitMisused, exitExhausted, exitTooDear, exitUnavailable, exitInterrupted} {
 		if code == gate.ExitNotShown || code == gate.ExitWorse {
 			t.Errorf("%d is the code of a verdict, and of something else", code)

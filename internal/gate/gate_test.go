@@ -133,10 +133,10 @@ func TestSummarySays(t *testing.T) {
 		r := Report{Verdict: c.verdict, Metric: Metric{Name: "accuracy", Least: c.least}, By: c.by, Baseline: "a|b@c.json", Candidate: "b.json", BaselineID: ID([]byte("a")), CandidateID: ID([]byte("b")),
 			Holdout: client.Card{Name: "flights", ID: "ho_1", Units: client.Counts{Holdout: 30000}},
 			Reply: client.Reply{Answer: answer("", (c.low+c.high)/2, c.low, c.high), Budget: client.Budget{Questions: client.Meter{Left: 999, Of: 1000}, Tokens: &client.Meter{Left: 19, Of: 20}},
-				Warnings: []client.Warning{{Detail: "a <b>"}}}}
+				Warnings: []client.Warning{{Detail: "a\x1b\n<b>"}}}}
 		r.Reply.Answer.Cost = client.Cost{Questions: 1, Tokens: 1}
 		page := r.Markdown()
-		for _, want := range append(c.want, `a\|b&#64;c.json`, "| price | 1 question, 1 token |", "| left | 999 of 1,000 questions, 19 of 20 tokens |", `a &#60;b\>`, "flights, 30,000 units, ho_1", "at 95% for all 1000 questions") {
+		for _, want := range append(c.want, `a\|b&#64;c.json`, "| price | 1 question, 1 token |", "| left | 999 of 1,000 questions, 19 of 20 tokens |", `a  &#60;b\>`, "flights, 30,000 units, ho_1", "at 95% for all 1000 questions") {
 			if !strings.Contains(page, want) {
 				t.Errorf("%+v: no %q in\n%s", c, want, page)
 			}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/internal/figure"
@@ -195,7 +196,7 @@ func text(s string) string {
 	var b strings.Builder
 	for _, r := range s {
 		switch {
-		case r == '\n' || r == '\r' || r == '\t':
+		case unicode.IsControl(r): // it would also move a terminal
 			b.WriteByte(' ')
 		case r == '@' || r == '&' || r == '<':
 			fmt.Fprintf(&b, "&#%d;", r)

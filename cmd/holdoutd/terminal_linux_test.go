@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdoutd/holdoutd/client"
+)
+
+// TestTerminal runs the program on a terminal of 100 characters: an upload is drawn while it goes on, and tables are cut to the width.
+func TestTerminal(t *testing.T) {
+	s := startStation(t, client.Settings{})
+	s.flights(t)
+	text := s.onTerminal(t, "upload", "flights.parquet", "--name", "flights", "--questions", "30")
+	if !strings.Contains(text, "uploading 100%") && !strings.Contains(text, "uploaded;") || !strings.Contains(text, "flights (ho_") {
+		t.Errorf("%q", text)
+	}
+	long := "delay > 15 && distance > 100 && distance < 5000 && origin != 'SFO'"
+	if _, stderr, code := s.call(t, nil, "ask", "fraction", long); code != 0 {
+		t.Fatal(stderr)
+	}
+	for line := range strings.Lines(s.onTerminal(t, "history")) {
+		if n := len([]rune(strings.TrimRight(line, "\r\n"))); n > 100 {
+			t.Errorf("%d characters: %q", n, line)
+		}
+	}
+	if stdout, _, _ := s.call(t, nil, "history"); !strings.Contains(stdout, `origin != "SFO"`) && !strings.Contains(stdout, "origin != 'SFO'") {
+		t.Errorf("cut in a pipe: %s", stdout)
+	}
+}
+
+// terminal opens one of 100 characters: what is written to slave is read from master.
+func terminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		err = unix.IoctlSetWinsize(int(master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 100})
+	}
+	if err == nil {
+		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return master, slave
+}
+
+// onTerminal is what the program writes on a terminal of 100 characters.
+func (s *station) onTerminal(t *testing.T, args ...string) string {
+	t.Helper()
+	master, slave := terminal(t)
+	defer master.Close()
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Dir, cmd.Env = s.dir, []string{"HOME=" + s.dir}
+	cmd.Stdout, cmd.Stderr = slave, slave
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	var b bytes.Buffer
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		io.Copy(&b, master) // ends with an error when the program has
+	}()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("holdoutd %v on a terminal: %v", args, err)
+	}
+	select {
+	case <-read:
+	case <-time.After(patience):
+		t.Fatal("the terminal does not end")
+	}
+	return b.String()
+}
+
+// TestDemoOpensTheDashboard: on a terminal, where there is a browser, and not with --browser=false. The key is not in the address.
+func TestDemoOpensTheDashboard(t *testing.T) {
+	for _, browses := range []bool{true, false} {
+		path, opened := fakeBrowser(t)
+		master, slave := terminal(t)
+		cmd := exec.Command(binary, "demo", "--addr", "127.0.0.1:0", "--log", "json", fmt.Sprintf("--browser=%t", browses))
+		cmd.Env = append(os.Environ(), "TMPDIR="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir(), "DISPLAY=:0", path)
+		cmd.Stdout = slave
+		go io.Copy(io.Discard, master)
+		p := startProcess(t, cmd) // it listens after it has opened the browser
+		var url []byte
+		for until := time.Now().Add(patience); browses && url == nil && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
+			url, _ = os.ReadFile(opened)
+		}
+		p.stop(t)
+		if !browses {
+			url, _ = os.ReadFile(opened)
+		}
+		if want := map[bool]string{true: p.url + "/", false: ""}[browses]; string(url) != want {
+			t.Errorf("--browser=%t opened %q, not %q", browses, url, want)
+		}
+		slave.Close()
+		master.Close()
+	}
+}
