@@ -106,7 +106,7 @@ export const valueOf = (m: Mark) => (m.value === null ? "—" : fixed(m.value, m
 export const intervalOf = (m: Mark) => (m.low === null || m.high === null ? "" : span(m.low, m.high, m.digits));
 
 /** "too high by at least 0.202" */
-export const wrongBy = (m: Mark) => `too ${m.known! > m.high! ? "high" : "low"} by at least ${low(m.by, m.digits)}`;
+export const wrongBy = (m: Mark) => `too ${m.known! > m.high! ? "high" : "low"} by at least ${low(m.by, Math.max(m.digits, decimals(m.by) - 1))}`;
 
 const agreement = (m: Mark, known: string) =>
   m.known === null ? "" : `; ${known} ${fixed(m.known, m.digits)}${m.differs ? `, ${wrongBy(m)}` : m.low === null ? "" : " agrees"}`;

@@ -203,3 +203,10 @@ export function draftOf(query: Query): Draft {
   }
   return draft;
 }
+
+/** What of a draft fits to another type: members that both have and that are filled in alike. What a guess is about is another thing then. */
+export function kept(draft: Draft, from: string, to: string): Draft {
+  const members = (type: string) => new Map(types.get(type)?.members.map((m) => [m.name, m.form]));
+  const [a, b] = [members(from), members(to)];
+  return Object.fromEntries(Object.entries(draft).filter(([name]) => !["guess", "half_width", "promise"].includes(name) && (!b.has(name) || a.get(name) === undefined || a.get(name) === b.get(name))));
+}

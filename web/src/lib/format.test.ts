@@ -1,0 +1,31 @@
+import { describe, expect, test } from "vitest";
+import { around, count, decimals, fixed, high, list, low, plain, span, within } from "./format";
+
+describe("numbers", () => {
+  // A figure with more digits than the half-width supports looks surer than it is; one with fewer hides what was paid for.
+  test("as many digits as two of the half-width need", () => {
+    expect([0.025, 0.0217, 4.7, 0.18, 47, 0.0017].map(decimals)).toEqual([3, 3, 1, 2, 0, 4]);
+    expect(around(0.02171)).toBe("±0.022");
+    expect(around(6.3)).toBe("±6.3");
+    expect(around(100.9)).toBe("±101");
+  });
+  // An interval that is shown narrower than it is would be a promise that nobody made.
+  test("ends of an interval are rounded outward", () => {
+    expect(span(0.69211, 0.74181)).toBe("0.692 to 0.742");
+    expect(span(0.6929, 0.7411, 3)).toBe("0.692 to 0.742");
+    expect(span(-0.2199, 0.1401)).toBe("−0.22 to 0.15");
+    expect(low(0.3, 1)).toBe("0.3"); // what a float cannot say exactly is not moved
+    expect(high(0.1 + 0.2, 1)).toBe("0.3");
+    expect(within(0.02171)).toBe("±0.022");
+    expect(within(0.0212)).toBe("±0.022");
+  });
+  test("a true minus sign, and none before zero", () => {
+    expect(fixed(-1.05, 1)).toBe("−1.1");
+    expect(fixed(-0.0001, 2)).toBe("0.00");
+  });
+  test("thousands", () => {
+    expect([0, 999, 1687, 1e6, -1147].map(count)).toEqual(["0", "999", "1,687", "1,000,000", "−1,147"]);
+    expect([1147, -69, 0.5, 1234.5, 1e-7].map(plain)).toEqual(["1,147", "−69", "0.5", "1,234.5", "1e−7"]);
+  });
+  test("lists", () => expect([list([]), list(["a"]), list(["a", "b", "c"])]).toEqual(["", "a", "a, b and c"]));
+});

@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { queryTypes } from "../generated/queries";
+import { describe, familyOf, plainText, python } from "./query";
+
+test("a call of the Python client", () => {
+  expect(python({ type: "fraction", of: "delay > 30 && date.getHours() >= 18" })).toBe('ds.fraction("delay > 30 && date.getHours() >= 18")');
+  expect(python({ type: "mean", of: "delay", range: [-60, 180], where: 'origin == "SFO"' })).toBe('ds.mean("delay", range=(-60, 180), where="origin == \\"SFO\\"")');
+  expect(python({ type: "test", test: "value", equals: 5, query: { type: "mean", of: "x", range: [0, 1] } })).toBe('ds.test("value", equals=5, query=holdoutd.q.mean("x", range=(0, 1)))');
+  expect(python({ type: "accuracy", label: "y", model: { bytes: 5000, digest: "sha256:ab" } })).toBe('ds.accuracy(label="y", model=model)');
+  expect(python({ type: "argmax", of: [{ type: "auc", label: "y", model: { linear: {} } }], least: true })).toBe('ds.argmax([holdoutd.q.auc(label="y", model={"linear": {}})], least=True)');
+});
+
+// A new query type of the server must have a name and a group, not a row that says "undefined".
+test("every example of every type can be named, grouped and written in Python", () => {
+  for (const q of queryTypes)
+    for (const example of q.examples) {
+      const words = [plainText(describe(example)), plainText(familyOf(example, { kind: "share" }).title), python(example)];
+      for (const w of words) {
+        expect(w, `${q.type}: ${w}`).not.toMatch(/undefined|\[object|NaN/);
+        expect(w.length, q.type).toBeGreaterThan(0);
+      }
+    }
+});
