@@ -70,7 +70,7 @@ test("a server that went away is waited for, and nothing is missed", async () =>
   await server.halt();
   await page.getByText("paused, trying again").waitFor();
   await picture(page, "paused");
-  await page.getByRole("link", { name: "Ask", exact: true }).click();
+  await page.getByRole("link", { name: "Ask", exact: true }).first().click();
   await page.getByText("No connection.").waitFor();
   await inspect(page, "away");
   await picture(page, "away");
