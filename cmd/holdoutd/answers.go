@@ -123,9 +123,22 @@ func warn(errs io.Writer, warnings []client.Warning) {
 	}
 }
 
+// foreseen is a price before it is paid: tokens are spent only where a guess is wrong.
+func foreseen(c client.Cost) string {
+	sure := c
+	sure.Tokens = 0
+	switch {
+	case c.Tokens == 1:
+		return gate.CostText(sure) + ", at most 1 token"
+	case c.Tokens > 1:
+		return gate.CostText(sure) + ", at most " + thousands(c.Tokens) + " tokens"
+	}
+	return gate.CostText(sure)
+}
+
 // printExplanation writes what a question would cost and tell.
 func printExplanation(out, errs io.Writer, e client.Explanation) error {
-	cost := gate.CostText(e.Cost)
+	cost := foreseen(e.Cost)
 	if e.Answered {
 		cost = "nothing: it was answered before"
 	}

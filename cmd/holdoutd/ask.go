@@ -460,7 +460,7 @@ func (f *askFlags) explainAll(ctx context.Context, c *client.Client, id string, 
 	}
 	t := table{header: []string{"QUESTION", "PRICE", "PLANNED", "WIDEST"}}
 	for i, e := range explained {
-		cost := gate.CostText(e.Cost)
+		cost := foreseen(e.Cost)
 		if e.Answered {
 			cost = "nothing"
 		}

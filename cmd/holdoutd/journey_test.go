@@ -58,7 +58,7 @@ func TestJourney(t *testing.T) {
 		{"budget", 0, `^METER +LEFT +OF\nquestions +20 +20\ntokens +20 +20\n$`, ``},
 		{"history", 0, `^WHEN +WHO +QUESTION +ANSWER +REFERENCE +COST\n$`, ``},
 		{"history --last=-1", 2, `^$`, `--last must be more than 0`},
-		{"ask fraction 'delay > 15' --explain", 0, `(?s)^price  1 question.*\nwidth  ±0\.\d+ planned, ±\d.* at the widest\nvalue  0\.[12]\d* in the part training\nOUTCOME .*close `, ``},
+		{"ask fraction 'delay > 15' --explain", 0, `(?s)^price  1 question, at most 1 token\nwidth  ±0\.\d+ planned, ±\d.* at the widest\nvalue  0\.[12]\d* in the part training\nOUTCOME .*close `, ``},
 		{"ask fraction 'delay > 15' --note 'first look'", 0, `^0\.[12]\d* \[0\.1\d*, 0\.2\d*\]  at 95% for all 20 questions\ncost 1 question; left 19 of 20 questions, 20 of 20 tokens\n$`, ``},
 		{`ask '{"type":"fraction","of":"15 < delay"}'`, 0, `cost nothing: asked before, for 1 question; left 19 of 20`, ``},
 		{`ask '{"type":"fraction","of":"15 < delay"}' --note x`, 0, `cost nothing: asked before`, ``},

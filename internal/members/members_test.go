@@ -224,3 +224,33 @@ func TestRead(t *testing.T) {
 		}
 	}
 }
+
+// FuzzRead: whatever a member is given, what is read is JSON, and so is the query that it stands in.
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{"delay > 15", "-60,180", "[1,2", `{"a":1}`, "of=a", "a=b=1", `"7"`, "@", "=", ",", "skip", "\xff", "1e999", "[]", "{}", " "} {
+		f.Add(seed, "")
+		f.Add(seed, seed)
+	}
+	f.Fuzz(func(t *testing.T, one, two string) {
+		texts := []string{one}
+		if two != "" {
+			texts = append(texts, two)
+		}
+		for _, text := range texts {
+			if strings.HasPrefix(strings.TrimSpace(text), "@") {
+				return // a file
+			}
+		}
+		for _, of := range Types() {
+			for _, m := range of.Members {
+				value, err := m.Read(texts)
+				if (err == nil) != (value != nil) {
+					t.Fatalf("%s.%s %q: %s %v", of.Name, m.Name, texts, value, err)
+				}
+				if err == nil && !json.Valid(of.Query(map[string]json.RawMessage{m.Name: value})) {
+					t.Fatalf("%s.%s %q: %s", of.Name, m.Name, texts, value)
+				}
+			}
+		}
+	})
+}
