@@ -136,6 +136,14 @@ func (s *Service) repeated(ctx context.Context, i *ledger.Idempotency) (card Car
 		return card, false, nil
 	}
 	card, err = s.Card(ctx, Principal{}, known.Resource)
+	var gone *Error
+	if errors.As(err, &gone) && gone.Members["reason"] == reasonReplaced { // the card of the first time is on record still
+		h, err := s.ledger.Holdout(ctx, known.Resource)
+		if err != nil {
+			return card, false, s.ledgerError(err)
+		}
+		return s.show(h), true, nil
+	}
 	return card, err == nil, err
 }
 
@@ -200,6 +208,9 @@ func (c *creation) recognise() error {
 		}
 	}
 	c.table = d.Sum(s.digest[:])
+	if err := c.apart(); err != nil {
+		return err
+	}
 	id, digest, known, err := s.known(c.ctx, c.table)
 	if err != nil {
 		return err
@@ -222,6 +233,27 @@ func (c *creation) recognise() error {
 	}
 	if living >= s.limits.Holdouts {
 		return fail(TooLarge, "this server keeps at most %d holdouts; delete one", s.limits.Holdouts)
+	}
+	return nil
+}
+
+// apart refuses parts that are the same rows: what is handed out is not held out.
+func (c *creation) apart() error {
+	sums := map[[32]byte]string{}
+	for _, part := range allParts {
+		t := c.tables[part]
+		if t == nil {
+			continue
+		}
+		d := dataset.NewDigest()
+		if err := d.Add(t); err != nil {
+			return fmt.Errorf("holdout: a part: %w", err)
+		}
+		sum := d.Sum(c.service.digest[:])
+		if other, same := sums[sum]; same {
+			return &Error{Kind: BadUpload, Detail: fmt.Sprintf("the parts %s and %s have the same rows: one of them was sent twice. A holdout is for rows that nobody has", other, part)}
+		}
+		sums[sum] = part
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ const (
 	reasonShown   = "shown"         // rows that were shown would be held out
 	reasonDeleted = "deleted"       // after it was shown
 	reasonDamaged = "damaged"       // nobody can say what was shown
+
+	reasonReplaced = "replaced" // of a holdout that is no more: another has its table
 )
 
 // existsError is the refusal of a table that has a holdout.

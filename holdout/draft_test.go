@@ -246,8 +246,12 @@ func TestCreatedAgain(t *testing.T) {
 		if err != nil || card.Replaces != last || !card.Draft {
 			t.Fatalf("%+v: %+v, %v", set, card, err)
 		}
-		if _, err := s.Card(t.Context(), admin, last); KindOf(err) != NotFound {
-			t.Errorf("the old one is there still: %v", err)
+		for _, old := range ids {
+			_, err := s.Card(t.Context(), admin, old)
+			var gone *Error
+			if KindOf(err) != NotFound || !errors.As(err, &gone) || gone.Members["holdout"] != card.ID || gone.Members["reason"] != reasonReplaced {
+				t.Errorf("the old one %s is there still, or does not say that it is %s now: %v", old, card.ID, err)
+			}
 		}
 		if _, err := s.Ask(t.Context(), analyst, last, []byte(mean(1)), ""); KindOf(err) != NotFound {
 			t.Errorf("the old one answers: %v", err)
@@ -283,6 +287,47 @@ func TestCreatedAgain(t *testing.T) {
 	ask(t, s, id, mean(1))
 	_, err = again(t, s, Settings{Questions: 5}, table)
 	refusedFor(t, "what was asked", err, id, reasonAsked)
+}
+
+// TestKeyOfAReplacedDraft: the same upload under the same Idempotency-Key has the card of the first time, though the holdout was created again since; the holdout that has its place stays. It would
+// notice a replay that is told that there is no such holdout, and one that makes a third one. After that one is deleted the old id is gone like any other.
+func TestKeyOfAReplacedDraft(t *testing.T) {
+	s := open(t, t.TempDir())
+	table := visits(t, 1000, 1)
+	upload := func(set Settings) (Card, bool, error) {
+		return s.Create(t.Context(), admin, set, SingleUpload(bytes.NewReader(parquet(t, table))), "key-"+set.Name)
+	}
+	first, _, err := upload(Settings{Name: "first", Questions: 50})
+	must(t, err)
+	second, replayed, err := upload(Settings{Name: "second", Questions: 60})
+	if err != nil || replayed || second.Replaces != first.ID {
+		t.Fatalf("%+v %v %v", second, replayed, err)
+	}
+	again, replayed, err := upload(Settings{Name: "first", Questions: 50})
+	if err != nil || !replayed || again.ID != first.ID || again.Guarantee.Questions != 50 || again.Parts != nil {
+		t.Errorf("the first upload again: %+v, replayed %v, %v", again, replayed, err)
+	}
+	if card, err := s.Card(t.Context(), admin, second.ID); err != nil || card.Replaces != first.ID {
+		t.Errorf("the second: %+v %v", card, err)
+	}
+	must(t, s.Delete(t.Context(), admin, second.ID))
+	_, err = s.Card(t.Context(), admin, first.ID)
+	var gone *Error
+	if KindOf(err) != NotFound || !errors.As(err, &gone) || gone.Members != nil {
+		t.Errorf("after both: %v", err)
+	}
+}
+
+// TestPartsAreOtherRows would notice a training part that is taken for the holdout as well, in whatever order its rows are.
+func TestPartsAreOtherRows(t *testing.T) {
+	s := open(t, t.TempDir())
+	table := parquet(t, visits(t, 1000, 1))
+	_, _, err := s.Create(t.Context(), admin, Settings{Split: splitGiven}, givenUpload(table, table), "")
+	if wantKind(t, "one table as both parts", err, BadUpload); err == nil || !strings.Contains(err.Error(), "same rows") {
+		t.Errorf("one table as both parts: %v", err)
+	}
+	_, _, err = s.Create(t.Context(), admin, Settings{Split: splitGiven}, givenUpload(table, parquet(t, visits(t, 1000, 2))), "")
+	must(t, err)
 }
 
 // TestFirstLookEndsADraft: each way to see something of the parts ends the draft, durably, before it is seen: then the split is fixed, and only what does not

@@ -274,9 +274,21 @@ func (s *Service) find(ctx context.Context, id string) (ledger.Holdout, Card, er
 		return h, Card{}, s.ledgerError(err)
 	}
 	if h.Deleted {
-		return h, Card{}, s.ledgerError(ledger.ErrDeleted)
+		return h, Card{}, s.gone(ctx, h)
 	}
 	return h, s.readCard(h), nil
+}
+
+// gone is the refusal of a deleted holdout. Of one that was created again with other settings it names the one that is there now.
+func (s *Service) gone(ctx context.Context, h ledger.Holdout) error {
+	id, _, ok, err := s.known(ctx, ledger.Successor(h.Digest, h.ID))
+	if err != nil || !ok {
+		return s.ledgerError(ledger.ErrDeleted)
+	}
+	if newer, err := s.ledger.Holdout(ctx, id); err != nil || newer.Deleted {
+		return s.ledgerError(ledger.ErrDeleted)
+	}
+	return &Error{Kind: NotFound, Detail: "the table of this holdout was uploaded again with other settings: " + id + " has taken its place", Members: map[string]any{"holdout": id, "reason": reasonReplaced}}
 }
 
 // readCard reads a card from the ledger. Of a card that cannot be read what is known otherwise is left, and its holdout is

@@ -203,7 +203,7 @@ func (f *supposing) reach(width func(i int) float64) *float64 {
 	if len(f.widths) == 0 { // a choice
 		return nil
 	}
-	widest := f.plan.Reach(f.guarantee.N, width) * (1 + roundingUp)
+	widest := min(f.plan.Reach(f.guarantee.N, width)*(1+roundingUp), f.plan.Reach(f.guarantee.N, func(int) float64 { return math.Inf(1) }))
 	if math.IsInf(widest, 0) || math.IsNaN(widest) || !f.bounded() {
 		return nil
 	}

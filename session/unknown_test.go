@@ -132,6 +132,9 @@ func nothingToCompareWith(t *testing.T, mechanism thresholdout.Name, units bool,
 				if ways[i].Outcome == a.Outcome {
 					came = &ways[i]
 				}
+				if c.width > 0 && ways[i].Widest != nil && *ways[i].Widest > c.width {
+					t.Errorf("%s: %s is ±%v at most, in a range of width %v", c.body, ways[i].Outcome, *ways[i].Widest, c.width)
+				}
 				if most := l.MostTokens(q.Plan) - unknown; ways[i].Cost.Tokens > most {
 					t.Errorf("%s: %s would cost %d tokens, and %d numbers can need one", c.body, ways[i].Outcome, ways[i].Cost.Tokens, most)
 				}
