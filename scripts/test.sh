@@ -10,7 +10,7 @@ flags=(-vet=off -timeout 30m -tags "${TAGS:?}") # make test has vetted all
 # Tests in packages that start goroutines, whose own work is arithmetic on the test's goroutine, which takes ten times as long under the
 # race detector. They run without it, wherever they are, and the detector's run skips by the same names; so a name that no test has moves
 # nothing.
-arithmetic='TestPrintedTargets|TestSelectingModels|TestWhatComesWasExplained|TestSizesAreKnownBeforehand|TestCoverage|TestPlantedFaults|TestEveryAttackBites|TestTooLargeRadiusIsBroken|TestSamplingIsExact|TestSamplingFaults'
+arithmetic='TestPrintedTargets|TestAgentTunes|TestAgentIsEvaluated|TestSelectingModels|TestWhatComesWasExplained|TestSizesAreKnownBeforehand|TestCoverage|TestPlantedFaults|TestEveryAttackBites|TestTooLargeRadiusIsBroken|TestSamplingIsExact|TestSamplingFaults'
 
 # The race detector looks at all code but SQLite's: that is C, made Go by a machine, keeps its rows in memory that the detector does not
 # watch, and takes ten times as long under it. Its calls, and locks, are in packages that the detector does look at.
