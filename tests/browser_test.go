@@ -70,5 +70,5 @@ func TestDashboard(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "nomsgpack", "-o", binary, "../cmd/holdoutd").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	nodeTool(t, []string{"HOLDOUTD_BINARY=" + binary, "HOLDOUTD_PICTURES=" + t.ArtifactDir()}, "--test", "--test-concurrency=2", "tests/")
+	nodeTool(t, []string{"HOLDOUTD_BINARY=" + binary, "HOLDOUTD_PICTURES=" + t.ArtifactDir()}, "--test", "--test-concurrency=2", "--test-force-exit", "tests/")
 }

@@ -119,6 +119,15 @@ export async function inspect(page, name) {
   assert.deepEqual(violations, [], `${name}: axe-core`);
   const wide = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
   assert.ok(wide[0] <= wide[1], `${name}: the page is ${wide[0]} px wide in a window of ${wide[1]}`);
+  // On a phone a bar lies over the page: at its end, nothing is under it.
+  const covered = await page.evaluate(() => {
+    const top = Math.min(...[...document.querySelectorAll(".bottomnav, .askbar")].filter((e) => getComputedStyle(e).position === "fixed").map((e) => e.getBoundingClientRect().top));
+    scrollTo(0, document.documentElement.scrollHeight);
+    const last = [...document.querySelectorAll("main > *")].filter((e) => getComputedStyle(e).position === "static" || getComputedStyle(e).position === "relative").map((e) => e.getBoundingClientRect().bottom);
+    scrollTo(0, 0);
+    return Math.max(...last) - top;
+  });
+  assert.ok(!(covered > 0), `${name}: the bar covers ${covered} px of the page's end`);
 }
 
 export async function picture(page, name) {
