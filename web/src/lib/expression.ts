@@ -103,7 +103,7 @@ export function complete(text: string, caret: number, columns: Column[], forced:
   if (!forced && typed.length < 2) return undefined;
   const fits = columns.filter((c) => starts(c.name, typed) && (forced || c.name !== typed));
   const proposals: Proposal[] = [
-    ...fits.map((c) => ({ label: c.name, insert: written(c.name), says: `${c.kind} · ${columnWords(c)}` })),
+    ...fits.map((c) => ({ label: c.name, insert: written(c.name), says: columnWords(c) === c.kind ? c.kind : `${c.kind} · ${columnWords(c)}` })),
     ...ofNumbers.filter(([name]) => starts(name, typed)).map(([name, says]) => ({ label: name.replace(/\(.*/, "()"), insert: name, says, back: name.length - name.indexOf("(") - 1 })),
   ];
   return proposals.length > 0 ? { from: caret - typed.length, to, proposals: proposals.slice(0, forced ? 20 : most) } : undefined;
