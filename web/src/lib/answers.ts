@@ -178,6 +178,8 @@ export function origin(row: Row): string {
       const wrong = row.items.filter((i) => i.differs).length;
       return `Some values are from ${known} and some from the holdout.${wrong ? ` ${many(wrong, "value")} differ from ${known}.` : ""}`;
     }
+    case "unknown":
+      return `${Known === "Training" ? "Training has" : `${Known} has`} too few of these rows to compare the holdout with.`;
     case "selected":
       return `Selected: ${answer.selected ?? ""}.`;
     case "best":

@@ -19,6 +19,7 @@ export function outcomeName(o: ForeseenOutcome, known: string, only: boolean): s
     best: "If it is the best so far",
     behind: "If it is not",
     measured: "The answer",
+    unknown: "If there is nothing to compare",
   };
   return only ? "The answer" : (right[o.outcome] ?? o.outcome);
 }
