@@ -13,7 +13,7 @@ var differenceKind = kind{
 	name: "difference",
 	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in one group of rows minus that in another. A row that is in both " +
 		"groups counts in the first one only. With one condition the other group is all other rows. Its four sums are released as one vector: three " +
-		"questions under gaussian, four if units have several rows. Under guess_and_check it is one question, two if units have several rows. Under other mechanisms it costs four, as two means with where do, and " +
+		"questions under gaussian, four if units have several rows. Under guess_and_check it is one question. Under other mechanisms it costs four, as two means with where do, and " +
 		"has a narrower interval.",
 	examples: []string{
 		`{"type":"difference","of":"delay","range":[-60,180],"between":["origin == 'SFO'","origin == 'OAK'"]}`,
@@ -83,9 +83,27 @@ func (q *difference) compile(c *compiler) *Plan {
 		first, others = rowfn.And(first, where), rowfn.And(others, where)
 	}
 	p := shape.ContrastOf(f, first, others, c.grouped)
+	p.Checks = c.paired(f, first, others)
 	q.say(c, p, text, f.Null)
 	c.watch(p, q.Of, f.Value, q.Range, where, countsAs(f.Null))
 	return p
+}
+
+// paired is the check of a difference of two groups as one question where units have several rows; nil where it needs none, or where the training part has no rows of a group: it is then made of
+// two questions. (Of single rows the difference of two roots is one question, and no training part has to say anything.)
+func (c *compiler) paired(f RowFunction, first, second *rowfn.Node) *shape.Checks {
+	if !c.grouped || c.training == nil || c.holdoutOnly {
+		return nil
+	}
+	share := func(holds *rowfn.Node) RowFunction { return RowFunction{Value: holds, Lo: 0, Hi: 1} }
+	within := func(holds *rowfn.Node) RowFunction {
+		return RowFunction{Value: rowfn.If(holds, shape.InUnits(f), rowfn.Const(f.Lo)), Lo: f.Lo, Hi: f.Hi, Null: f.Lo}
+	}
+	means := c.trainingMeans("between", "", within(first), within(second), share(first), share(second))
+	if means == nil || means[2] == 0 || means[3] == 0 {
+		return nil
+	}
+	return shape.Paired(f, first, second, shape.GroupFacts{Mean: min(means[0]/means[2], 1), Share: means[2]}, shape.GroupFacts{Mean: min(means[1]/means[3], 1), Share: means[3]})
 }
 
 func (q *difference) say(c *compiler, p *Plan, text string, null float64) {
@@ -114,7 +132,14 @@ func (q *difference) say(c *compiler, p *Plan, text string, null float64) {
 	f := p.Words.Functions
 	p.CheckWords = shape.CheckWords{Functions: []string{f[0], unit + "1 in the same rows, else 0", f[2], unit + "1 in the same rows, else 0"}, Instead: p.Words.Combine,
 		Combine: fmt.Sprintf("the sum of the first divided by that of the second, minus that of the third divided by that of the fourth, times %v, as one question", p.Range.High)}
-	if c.grouped {
+	switch {
+	case p.Checks != nil:
+		p.CheckWords = shape.CheckWords{Functions: []string{
+			unit + fmt.Sprintf("(u - g)/b in the rows in which %s, minus (u - h)/c in %s, else 0; u is the place of %s in its range from 0 to 1, g and h are the training part's means of it in these rows, b and c its shares of them", q.Between[0].Canonical(), second, text),
+			unit + "u - g in the first rows, else 0", unit + "u - h in the second, else 0", unit + "1 in the first rows, else 0", unit + "1 in the second, else 0"},
+			Instead: p.Words.Combine,
+			Combine: fmt.Sprintf("(g - h + the first mean + the second · (1/the fourth - 1/b) - the third · (1/the fifth - 1/c)) · %v, as one question", p.Range.High)}
+	case c.grouped:
 		p.CheckWords.Combine = strings.TrimSuffix(p.CheckWords.Combine, "as one question") + "each quotient as one question"
 	}
 	if q.Range.Valid() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -138,7 +139,7 @@ func TestItemsAreAskedAsWithWhere(t *testing.T) {
 }
 
 // TestDifferenceIsOneQuestion: a difference of two groups is one question and at most one token, and narrower than the difference of the two means that are asked for with where
-// (of units of several rows it is two questions, as two weighted roots). The value is that of the two means. It would notice a difference by its four means.
+// (of units of several rows it is two questions, as two weighted roots, where nothing is known of the training part: TestPairedDifference). The value is that of the two means. It would notice a difference by its four means.
 func TestDifferenceIsOneQuestion(t *testing.T) {
 	for _, units := range []bool{false, true} {
 		l := local(t, 3, 3000, units, 60, 30, 0.95, someLate)
@@ -170,6 +171,59 @@ func TestDifferenceIsOneQuestion(t *testing.T) {
 			if high-low >= 0.95*(aHigh-bLow-aLow+bHigh) || math.Abs(v-a+b) > 1e-6 {
 				t.Errorf("%s: [%v, %v] about %v; by two means [%v, %v] about %v", of, low, high, v, aLow-bHigh, aHigh-bLow, a-b)
 			}
+		}
+	}
+}
+
+// TestPairedDifference: of units of several rows a difference is one question, too, whose value is the training part's difference, or the analyst's guess, and which is narrower than that of two roots; a half-width that is asked for
+// is kept, and a guess that is far off costs one token. In a batch its value is the holdout's own difference, to the grid, though groups are of other sizes there than in the training part, and the interval is narrower, too.
+// It would notice a product that is left out, a mean that is divided by the other group's share, and what two questions cost.
+func TestPairedDifference(t *testing.T) {
+	for _, of := range []string{`"of":"x","range":[0,2]`, `"of":"late"`} {
+		query := `{"type":"difference",` + of + `,"between":["g == 'a'","g == 'b'"]`
+		l := local(t, 3, 9000, true, 60, 30, 0.95, someLate)
+		_, l.Training = grouped(t, 77, 6000, true, map[string]float64{"a": 0.52, "b": 0.3, "c": 0.1})
+		var err error
+		if l.Guarantee, err = thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: l.Holdout.Units(), Training: l.Training.Units(), Questions: 60, Tokens: 30}); err != nil {
+			t.Fatal(err)
+		}
+		ask := func(l *Local, body string) Answer {
+			t.Helper()
+			a, err := l.Ask(context.Background(), []byte(body))
+			if err != nil {
+				t.Fatalf("%s: %v", body, err)
+			}
+			return a
+		}
+		width := func(a Answer) float64 { return *a.Interval.High - *a.Interval.Low }
+		apart := &Local{Session: l.Session, Schema: l.Schema, Holdout: l.Holdout, Training: l.Training, Compile: []queries.Option{queries.Grouped(true)}}
+		roots := ask(apart, query+`}`)
+		l.Compile = append(l.Compile, queries.Training(trainingOf{l.Training}))
+		one := ask(l, query+`}`)
+		if one.Cost != (Cost{Questions: 1}) || roots.Cost.Questions != 2 || math.Abs(*one.Value-*roots.Value) > 1e-6 || width(one) > 0.95*width(roots) {
+			t.Errorf("%s; by two roots %s", text(one), text(roots))
+		}
+		if a := ask(l, query+fmt.Sprintf(`,"guess":%v}`, *one.Value+0.01)); a.Cost != (Cost{Questions: 1}) || math.Abs(*a.Value-*one.Value-0.01) > 1e-6 {
+			t.Errorf("a guess: %s", text(a))
+		}
+		half := width(one) / 2 * 0.9
+		if a := ask(l, query+fmt.Sprintf(`,"half_width":%v}`, half)); a.Cost.Tokens == 0 && width(a) > 2*half+1e-6 {
+			t.Errorf("±%v was asked for: %s", half, text(a))
+		}
+		if a := ask(l, query+`,"guess":-0.9}`); a.Cost != (Cost{Questions: 1, Tokens: 1}) || math.Abs(*a.Value-*one.Value) > 0.2 {
+			t.Errorf("a wrong guess: %s", text(a))
+		}
+
+		batch, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: l.Holdout.Units(), Training: l.Training.Units(), Questions: 40, Rounds: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := func(options ...queries.Option) *Local {
+			return &Local{Session: Session{Guarantee: batch, Noise: Seeded(1)}, Schema: l.Schema, Holdout: l.Holdout, Training: l.Training, Compile: options}
+		}
+		before, after := ask(of(queries.Grouped(true)), query+`}`), ask(of(l.Compile...), query+`}`)
+		if math.Abs(*before.Value-*after.Value) > 1e-6 || width(after) > 0.9*width(before) || before.Cost != after.Cost {
+			t.Errorf("in a batch %s; by two roots %s", text(after), text(before))
 		}
 	}
 }
@@ -214,6 +268,7 @@ func TestStatisticsCover(t *testing.T) {
 			for run := range uint64(runs) {
 				l := local(t, 500+run, rows, units, 40, 40, confidence, someLate)
 				_, l.Training = grouped(t, 9000+run, rows, units, map[string]float64{"a": 0.1, "b": 0.8, "c": 0.6})
+				l.Compile = append(l.Compile, queries.Training(trainingOf{l.Training})) // by which differences of units are five means
 				any, anyNarrow := false, false
 				see := func(truth float64, low, high *float64) {
 					if low == nil || high == nil {
@@ -347,6 +402,44 @@ func TestEffectHasAPValue(t *testing.T) {
 		}
 		if *a.PValue > c.most || c.most == 1 && *a.PValue < 1 || a.Verdict != c.verdict || a.Cost != (Cost{Questions: 1}) {
 			t.Errorf("%+v: p = %v, %s, %+v", c, *a.PValue, a.Verdict, a.Cost)
+		}
+	}
+}
+
+// TestFirstTestAlone: under guess_and_check the first question of all has a plain p-value, of every test that can have one: the p-value without the union over so many questions. Later ones have none, for what was told before may have chosen
+// them. It would notice one that is given later, and one that is divided by more or less.
+func TestFirstTestAlone(t *testing.T) {
+	const rows, share, questions = 9000, 0.3, 200
+	se := math.Sqrt(share * (1 - share) * 4 / rows)
+	schema, holdout := experiment(t, rows, share, 8*se)
+	_, training := experiment(t, rows*7/3, share, 8*se)
+	p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: holdout.Units(), Training: training.Units(), Questions: questions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []string{`"test":"two-proportions","of":"late","between":["g == 'a'"]`, `"test":"two-proportions","of":"late","between":["g == 'a'"],"alternative":"greater"`,
+		`"test":"proportion","of":"late","equals":0.2`, `"test":"proportion","of":"late","where":"g == 'a'","equals":0.2`, `"test":"mean","of":"late ? 1 : 0","range":[0,1],"equals":0.2`} {
+		l := &Local{Session: Session{Guarantee: p, Noise: Seeded(1)}, Schema: schema, Holdout: holdout, Training: training}
+		ask := func(body string) Answer {
+			a, err := l.Ask(context.Background(), []byte(`{"type":"test",`+body+`}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		ends := 2.0
+		if strings.Contains(test, "greater") {
+			ends = 1
+		}
+		first := ask(test)
+		if first.Plain == nil || *first.PValue > 0.051 {
+			t.Fatalf("%s: %s", test, text(first))
+		}
+		if want := *first.PValue / questions * ends / 2; *first.PValue > 1e-6 && (*first.Plain < want*0.995 || *first.Plain > want*1.005) || *first.PValue <= 1e-6 && *first.Plain > 1e-8 {
+			t.Errorf("%s: plain %v, want %v", test, *first.Plain, want)
+		}
+		if later := ask(`"test":"two-proportions","of":"late","between":["g == 'b'"]`); later.Plain != nil {
+			t.Errorf("after an answer: %s", text(later))
 		}
 	}
 }

@@ -203,6 +203,20 @@ func (m *guessAndCheck) Promise(s State) (Promise, bool) {
 	return Promise{HalfWidth: max(i.High-0.5, 0.5-i.Low), Parts: i.Parts}, true
 }
 
+// alone is what the first answer of all says by itself. Its question, its guess and its margins were fixed before anything was told of the holdout, so that the theorem for one question holds at any level, with nothing united. What a later
+// answer says depends on a check that earlier outcomes may have chosen.
+func (m *guessAndCheck) alone(s State, o Output) (at func(level float64) (low, high float64), ok bool) {
+	if s.Questions > 0 || o.found == nil {
+		return nil, false
+	}
+	return func(level float64) (low, high float64) {
+		if i, known := o.found.Interval(level); known {
+			return i.Low, i.High
+		}
+		return 0, 1
+	}, true
+}
+
 // At implements [Levels]. What an answer says of the holdout is a fact at every level.
 func (m *guessAndCheck) At(s State, o Output, level float64) (low, high float64, ok bool) {
 	other := *m

@@ -38,6 +38,8 @@ func TestBySample(t *testing.T) {
 		check("below, less", p(Less, Moved{r}, downwards(u)), u)
 		check("above, less", p(Less, Moved{r}, upwards(u)), 1)
 		check("below, greater", p(Greater, Moved{r}, downwards(u)), 1)
+		mixed := (&Test{Alternative: Greater, Mixed: true}).bySample(Outcome{Parts: []Part{upwards(u)}}, Moved{r})
+		check("above, greater, of several means", mixed, 2*u)
 		for _, v := range []float64{1e-4, 0.3, 0.98} { // both ends move with the level: they meet halfway
 			together := math.Sqrt(u * v)
 			check("two parts", p(TwoSided, Between{e, e}, upwards(u), downwards(v)), 4*together)

@@ -13,6 +13,8 @@ type Test struct {
 	Plain       *Plain // of the test by itself; nil where it has no p-value of its own
 	// BySample says that the test by itself has a p-value where its parts are read by their own sample. Its answer is then monotone in each part.
 	BySample bool
+	// Mixed says that each end of the answer may be decided by both ends of a part, as where several means are one part.
+	Mixed bool
 }
 
 // Alternative is the side on which a test rejects.
@@ -35,7 +37,7 @@ func (t *Test) judge(r *Result, o Outcome, s Shape) {
 	if t.Plain != nil {
 		r.Alone = t.Plain.pValue(o, t.Alternative)
 	}
-	if t.BySample {
+	if _, fresh := o.fresh(); t.BySample || t.Plain != nil && !fresh {
 		r.Alone = t.bySample(o, s)
 	}
 }
@@ -105,11 +107,11 @@ func pValue(o Outcome, rejects func(Outcome) bool) *float64 {
 }
 
 // bySample is the p-value of the test by itself, of parts that are read by their own sample; nil for others. At a level E each end of a part's interval misses with probability at most e^-E,
-// whatever the other parts do. Two-sided all ends count; on one side one end of each part decides, for the answer is monotone in it. So at E a true null is rejected with probability at most as many
+// whatever the other parts do. Two-sided all ends count; on one side one end of each part decides, for the answer is monotone in it, but for a part that is Mixed. So at E a true null is rejected with probability at most as many
 // times e^-E as there are ends that count, and the p-value is the least of these bounds at which it is rejected: since intervals are nested, it is at most u with probability at most u.
 func (t *Test) bySample(o Outcome, s Shape) *float64 {
 	ends := float64(len(o.Parts))
-	if t.Alternative == TwoSided {
+	if t.Alternative == TwoSided || t.Mixed {
 		ends *= 2
 	}
 	for _, p := range o.Parts {

@@ -988,8 +988,8 @@ class Questions(ABC, Generic[R]):
         r"""The mean of a number, clamped to a range, or the fraction of a condition, in one group of rows minus that in
         another. A row that is in both groups counts in the first one only. With one condition the other group is all
         other rows. Its four sums are released as one vector: three questions under gaussian, four if units have several
-        rows. Under guess_and_check it is one question, two if units have several rows. Under other mechanisms it costs
-        four, as two means with where do, and has a narrower interval.
+        rows. Under guess_and_check it is one question. Under other mechanisms it costs four, as two means with where
+        do, and has a narrower interval.
 
         Args:
             of: the number to average, or a condition: a row expression
@@ -1061,13 +1061,16 @@ class Questions(ABC, Generic[R]):
         answer about these units was given before: in the first request of a gaussian holdout, and under
         split. two-sample and two-proportions (the A/B test), and mean and proportion with where, have one where answers
         are read by their own sample: in a gaussian holdout with rounds=1, or of one question, and under split.
+        Under guess_and_check the first question of all has one, made of its outcome: the p-value without the union over
+        all questions. Later tests there have none, since what was told before may have chosen how they are checked; ask
+        tests that you can write down beforehand in a gaussian holdout with rounds=1.
         It is valid for this one test, if you chose its hypothesis beforehand. It is not valid for one of many tests. It
         holds for any number of units and for rare events: for a proportion it is exact (the binomial law); for a mean
         it uses the
         largest tail that numbers in the range can have, at most e times the binomial one (Bentkus); for cells it is the
         least of the cells' p-values times their number; for groups it is the least probability at which the
         question's own interval, without a correction for any other question, excludes the hypothesis, and with greater
-        or less it is half as large.
+        or less it is half as large (but for two groups of units of several rows).
 
         | test | members | null hypothesis | effect |
         |---|---|---|---|
