@@ -83,6 +83,12 @@ var goldenHoldouts = []goldenHoldout{
 	{name: "check", since: 3, set: Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 30, Unit: "plane", Label: "delay"}, next: nextQuery,
 		asked: few(`{"type":"accuracy","label":"delay > 15","prediction":"distance > 1000"}`, `{"type":"mean","of":"delay","range":[-60,180],"weight":"row"}`)},
 	{name: "predictions", since: 3, set: Settings{Mechanism: "gaussian", Questions: 100, Label: "delay", Features: "public", Stratify: "origin", Check: new(0.25)}, asked: few(), next: nextQuery},
+	{name: "slices", since: 4, set: Settings{Mechanism: "split", Questions: 12}, next: nextQuery,
+		asked: few(median, `{"type":"compare","a":{"type":"fraction","of":"delay > 15"},"b":{"type":"fraction","of":"delay > 20"}}`)},
+	{name: "comparisons", since: 4, set: Settings{Mechanism: "thresholdout", Questions: 50, Tokens: 20}, next: nextQuery,
+		asked: few(median, `{"type":"mean","of":"distance","range":[0,3001]}`)},
+	{name: "differences", since: 4, set: Settings{Mechanism: "thresholdout", Questions: 20, Tokens: 10, Threshold: 1e-6, Sigma: 0.05}, next: nextQuery,
+		asked: few(`{"type":"mean","of":"delay","range":[-60,181]}`, `{"type":"mean","of":"delay","range":[-60,182]}`)},
 	{name: "deleted", set: Settings{Mechanism: "gaussian", Questions: 10}, asked: few()[:1], deleted: true},
 }
 

@@ -444,7 +444,7 @@ func TestFirstTestAlone(t *testing.T) {
 	}
 }
 
-// TestTestsAreTold: over samples with an effect of 6.8 standard errors a test of 110 finds most, where the same difference says nothing of it; one that is not found is as narrow as the difference, but for both margins of
+// TestTestsAreTold: over samples with an effect of 6.1 standard errors a test of 110 finds most, where the same difference says nothing of it; one that is not found is as narrow as the difference, but for both margins of
 // its groups together, and costs no token. Tests in which the training part sees no effect are the difference, byte for byte: nothing is spent where nothing can be told. It would notice a test at the planned margins alone, a narrower one for every
 // test, and a token for a wide pass.
 func TestTestsAreTold(t *testing.T) {
@@ -452,7 +452,7 @@ func TestTestsAreTold(t *testing.T) {
 	se := math.Sqrt(share * (1 - share) * 4 / rows)
 	found, plain, rough := 0, 0, 0
 	for run := range uint64(runs) {
-		for _, effect := range []float64{6.8 * se, 0} {
+		for _, effect := range []float64{6.1 * se, 0} {
 			late := map[string]float64{"a": share + effect, "b": share}
 			schema, holdout := sampled(t, 2*run, rows, late)
 			_, training := sampled(t, 2*run+1, rows*7/3, late)

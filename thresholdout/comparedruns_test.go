@@ -160,7 +160,7 @@ func TestComparedIntervals(t *testing.T) {
 				if variance > v {
 					v, shares = 1, math.Log(10)
 				}
-				low, high := moments.Low(out.Value-near, v, n, level+shares), moments.High(out.Value+near, v, n, level+shares)
+				low, high := moments.Overshot(out.Value-near, v, n, level+shares), moments.OvershotHigh(out.Value+near, v, n, level+shares)
 				if math.Abs(out.Interval.Low-low) > 4*gridError || math.Abs(out.Interval.High-high) > 4*gridError {
 					t.Errorf("a mean of %v after %+v: [%v, %v], want [%v, %v]", h, s, out.Interval.Low, out.Interval.High, low, high)
 				}

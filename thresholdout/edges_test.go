@@ -51,7 +51,8 @@ func TestReleasesKnowTheGrid(t *testing.T) {
 			if cells := 0.5 / near; accountOf(next).Paid != moments.Nats(math.Ceil(math.Log(cells)*(1<<20)+1e-6)) || math.Abs(out.Value-0.9) > near {
 				t.Errorf("n=%d, %d tokens: %v of %v cells, paid %d", n, tokens, out.Value, cells, accountOf(next).Paid)
 			}
-			low, high := p.within(p.guessAndCheck().level(State{}), out.Value-near, out.Value+near)
+			level := p.guessAndCheck().level(State{})
+			low, high := moments.Overshot(out.Value-near, 1, float64(n), level), moments.OvershotHigh(out.Value+near, 1, float64(n), level)
 			if math.Abs(out.Interval.Low-low) > 3*gridError || math.Abs(out.Interval.High-high) > 3*gridError {
 				t.Errorf("n=%d, %d tokens: %+v, want [%v, %v]", n, tokens, out.Interval, low, high)
 			}

@@ -3,14 +3,14 @@ package moments
 import "math"
 
 // BothLow is a number below r1 - r2, the difference of two conditional means over disjoint groups, but for a probability of at most e^-level, where beside
-// the statements of both groups the holdout's own difference h1 - h2 is known to be at least gap. It is never below [DifferenceLow].
+// the statements of both groups the holdout's own difference h1 - h2 is known to be at least gap. It is never below what [DifferenceLow] says without.
 //
 // A pair (r1,r2) is outside where bets that are fixed for it win at least e^level against every (h1,h2) that the statement allows. With parabolas under
 // the logarithms what they win is concave in h1 along the line h1 - h2 = gap, so that it is least at one of the line's two ends; that is looked at
 // (docs/proofs/two-moments.md, section 7). Which pairs are outside is found by cells, each by the bets at its outer corner.
 func BothLow(first, second Group, most [2]float64, gap, level float64) float64 {
-	low := DifferenceLow(first, second, level)
-	j := both{first: first, second: Group{From: 1 - second.To, To: 1 - second.From, Variance: second.Variance, Units: second.Units}, most: most, sum: 1 + gap}
+	low := overshotDifference(first, second, level)
+	j := both{first: first, second: second.mirror(), most: most, sum: 1 + gap}
 	if !j.says(level) {
 		return low
 	}
@@ -58,7 +58,7 @@ func (j *both) says(level float64) bool {
 // pairs are in cells of r.
 func (j both) excludes(difference, level float64) bool {
 	sum := 1 + difference
-	from, to := j.first.low(level), sum-j.second.low(level)
+	from, to := j.first.overshot(level), sum-j.second.overshot(level)
 	// The bets that are best in the Gaussian limit. Values of mean h in [0,1] have at most the variance h(1-h).
 	varies := func(g Group, other float64) float64 {
 		h := (g.From + j.sum - other) / 2
@@ -89,36 +89,51 @@ func (j both) outside(r, s, slope, level float64) bool {
 		return true // nothing is below
 	}
 	level = level*(1+levelSlack) + bothSlack
-	single := 0.0
+	single, width := 0.0, 0.0
 	for _, g := range []struct {
 		Group
 		r float64
 	}{{j.first, r}, {j.second, s}} {
 		if g.From > g.r {
-			single += g.Units * Capital(g.From, g.Variance, g.r, min(Stake(g.From, g.Variance, g.r), mostStake))
+			stake := min(Stake(g.From, g.Variance, g.r), mostStake)
+			single += g.Units * Capital(g.From, g.Variance, g.r, stake)
+			width = max(width, betRange(stake/g.r, g.r))
 		}
 	}
-	if single > level {
+	if single > enough(level, width) {
 		return true
 	}
 	// What bets of one slope win is nearly concave in the slope: the three best of a row of eleven are looked at more closely.
-	best, at := j.wins(r, s, slope), slope
+	left := func(slope float64) float64 { return j.wins(r, s, slope) - enough(level, j.width(r, s, slope)) }
+	best, at := left(slope), slope
 	for _, factor := range []float64{0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1.1, 1.25, 1.5, 2} {
-		if best > level {
+		if best > 0 {
 			return true
 		}
-		if w := j.wins(r, s, slope*factor); w > best {
+		if w := left(slope * factor); w > best {
 			best, at = w, slope*factor
 		}
 	}
-	return best > level || j.wins(r, s, at*0.95) > level || j.wins(r, s, at*1.05) > level
+	return best > 0 || left(at*0.95) > 0 || left(at*1.05) > 0
+}
+
+// stakes are those of one slope against (r,s).
+func (j both) stakes(r, s, slope float64) (first, second float64) {
+	return min(slope*r/j.first.Units, mostStake), min(slope*s/j.second.Units, mostStake)
+}
+
+// width is the range of these bets, of both groups the larger.
+func (j both) width(r, s, slope float64) float64 {
+	first, second := j.stakes(r, s, slope)
+	return max(betRange(first/r, r), betRange(second/s, s))
 }
 
 // wins is what bets of one slope against (r,s) win at least, in nats. A group whose bet loses is taken to have as many units as it can.
 func (j both) wins(r, s, slope float64) float64 {
 	atFirst, atSecond := j.sum-j.second.From, j.sum-j.first.From // the other ends of the line
-	first := parabolaUnder(r, min(slope*r/j.first.Units, mostStake), (j.first.From+atFirst)/2, j.first.Variance)
-	second := parabolaUnder(s, min(slope*s/j.second.Units, mostStake), (j.second.From+atSecond)/2, j.second.Variance)
+	one, other := j.stakes(r, s, slope)
+	first := parabolaUnder(r, one, (j.first.From+atFirst)/2, j.first.Variance)
+	second := parabolaUnder(s, other, (j.second.From+atSecond)/2, j.second.Variance)
 	times := func(mean, least, most float64) float64 {
 		if mean < 0 {
 			return most * mean

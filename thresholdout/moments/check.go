@@ -206,7 +206,7 @@ func (c Check) Interval(o Outcome, level float64) (low, high float64) {
 				level += failedLevel - passLevel + math.Log(float64(c.losses()))
 			}
 		}
-		low, high = Low(from, variance, units, level), High(to, variance, units, level)
+		low, high = Overshot(from, variance, units, level), OvershotHigh(to, variance, units, level)
 	}
 	return max(0, low-gridError), min(1, high+gridError)
 }

@@ -17,6 +17,9 @@ type Group struct {
 func (g Group) low(level float64) float64  { return Low(g.From, g.Variance, g.Units, level) }
 func (g Group) high(level float64) float64 { return High(g.To, g.Variance, g.Units, level) }
 
+// overshot is [Overshot] of the group.
+func (g Group) overshot(level float64) float64 { return Overshot(g.From, g.Variance, g.Units, level) }
+
 // DifferenceLow is a number below r1 - r2, the difference of two conditional means over disjoint groups, but for a probability of at most
 // e^-level: a unit is in one group at most, so that bets on both multiply, and
 //
@@ -54,6 +57,16 @@ const differencePrecision = 1e-9
 func DifferenceHigh(first, second Group, level float64) float64 {
 	return -DifferenceLow(second, first, level)
 }
+
+// overshotDifference is [DifferenceLow] by what the bets on both groups must come to together: no range is larger than at the ends that each group has by itself.
+func overshotDifference(first, second Group, level float64) float64 {
+	mirrored := second.mirror()
+	width := max(rangeOf(first.From, first.Variance, first.low(level)), rangeOf(mirrored.From, mirrored.Variance, mirrored.low(level)))
+	return DifferenceLow(first, second, enough(level, width))
+}
+
+// mirror is what is said of 1 minus the values.
+func (g Group) mirror() Group { g.From, g.To = 1-g.To, 1-g.From; return g }
 
 // DifferenceCheck is the check of one question about the difference of the means of two groups. No unit may be in both: the caller sees to
 // it by the form of the conditions; sums cannot show it. The ranks of both groups are one chain, so that both pass at the same rank or
@@ -241,7 +254,7 @@ func (c DifferenceCheck) Interval(o DifferenceOutcome, level float64) (low, high
 		most := [2]float64{float64(r.Most[0]), float64(r.Most[1])}
 		low, high = BothLow(first, second, most, float64(guess-r.Away)/grid, level), BothHigh(first, second, most, float64(guess+r.Away)/grid, level)
 	} else {
-		low, high = DifferenceLow(first, second, level), DifferenceHigh(first, second, level)
+		low, high = overshotDifference(first, second, level), -overshotDifference(second, first, level)
 	}
 	return max(-1, low-2*gridError), min(1, high+2*gridError)
 }

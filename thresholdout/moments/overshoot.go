@@ -33,11 +33,29 @@ func enough(level, width float64) float64 {
 	return l
 }
 
+// Overshot is [Low] by what its bet must come to: below the expectation but for a probability of at most e^-level, where Low takes Markov's inequality for the same bet.
+func Overshot(mean, variance, n, level float64) float64 {
+	return Low(mean, variance, n, enough(level, rangeOf(mean, variance, Low(mean, variance, n, level))))
+}
+
+// OvershotHigh is the mirror of [Overshot].
+func OvershotHigh(mean, variance, n, level float64) float64 {
+	return 1 - Overshot(1-mean, variance, n, level)
+}
+
+// rangeOf is at least the range of every bet that is best against an expectation from r on, of samples with this mean and variance. The best stake, divided by the expectation, is (u-r)/(r(y-r)), which falls as r rises.
+func rangeOf(mean, variance, r float64) float64 {
+	if !(r > 0 && mean > r) {
+		return math.Inf(1)
+	}
+	return betRange(Stake(mean, variance, r)/r, min(mean, 1))
+}
+
 // The table of gains, of which each is worked out when it is needed first.
 const (
-	levelStep      = 0.25
+	levelStep      = 0.5
 	highestLevel   = 100
-	rangeSteps     = 8 // for a factor 2
+	rangeSteps     = 4 // for a factor 2
 	narrowestRange = 1.0 / 256
 	widestRange    = 2.0
 )
@@ -97,16 +115,16 @@ func overshoot(l, width float64) float64 {
 			x += 1 / (above * above * (1 + max(x, 0)))
 		}
 		tilt := math.Log1p(width*max(x, 0)) / width
-		least, chernoff := overshot(below, width), 1.0
-		for _, times := range [...]float64{0.85, 1, 1.2} {
+		least, chernoff := 1.0, 1.0
+		for _, times := range [...]float64{1, 0.85, 1.2, 0} {
 			theta := tilt * times
 			grown := math.Exp(theta*(above*above*excess(width)-l) + theta*theta*above*above*excess(theta*width))
 			chernoff = min(chernoff, grown)
-			if theta > 0 && grown < 1 {
+			if least > worst && grown <= 1 { // else another theta cannot matter
 				least = min(least, grown*overshot((1+theta)*below*math.Exp(-theta*width/2), (1+theta)*width))
 			}
 		}
-		worst = max(worst, min(least, 1))
+		worst = max(worst, least)
 		if chernoff <= worst { // all smaller s
 			return min(worst, 1)
 		}

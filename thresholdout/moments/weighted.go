@@ -49,20 +49,46 @@ func (w Weighted) Low(level float64) float64 {
 const weightedSlack = 4e-15
 
 func (w Weighted) rejects(r, level float64) bool {
+	mean, second, ok := w.said(r)
+	return ok && w.N*bounds.KL(min(mean*mean/second, 1), mean/second) > level*(1+levelSlack)+levelSlack
+}
+
+// said is what the statement says of 1 + (A-rB)/r: its mean, which is above 1, and its mean square. It is false where it says nothing against r.
+func (w Weighted) said(r float64) (mean, second float64, ok bool) {
 	gap := w.Guess - r
 	shift := gap*w.Size - (w.Away - w.Shift) - weightedSlack
 	if !(shift > 0 && r > 0) {
-		return false
+		return 0, 0, false
 	}
 	square := max(w.Spread+2*gap*w.MixedHigh+gap*gap*w.SizeSquare+weightedSlack, shift*shift)
-	mean, second := 1+shift/r, 1+2*shift/r+square/(r*r)
-	return w.N*bounds.KL(min(mean*mean/second, 1), mean/second) > level*(1+levelSlack)+levelSlack
+	return 1 + shift/r, 1 + 2*shift/r + square/(r*r), true
 }
 
 // High is the mirror of Low: of B-A about 1-g.
-func (w Weighted) High(level float64) float64 {
-	w.Guess, w.Shift, w.MixedHigh = 1-w.Guess, -w.Shift, -w.MixedLow
-	return 1 - w.Low(level)
+func (w Weighted) High(level float64) float64 { return 1 - w.mirror().Low(level) }
+
+func (w Weighted) mirror() Weighted {
+	w.Guess, w.Shift, w.MixedLow, w.MixedHigh = 1-w.Guess, -w.Shift, -w.MixedHigh, -w.MixedLow
+	return w
+}
+
+// overshot is Low by what the bet against it must come to.
+func (w Weighted) overshot(level float64) float64 {
+	first := w.Low(level)
+	width := w.rangeAt(first)
+	if low := w.Low(enough(level, width)); w.rangeAt(low) <= width {
+		return low
+	}
+	return first
+}
+
+// rangeAt is the range of the bet that rejects r.
+func (w Weighted) rangeAt(r float64) float64 {
+	mean, second, ok := w.said(r)
+	if !ok {
+		return math.Inf(1)
+	}
+	return betRange((mean-1)/(second/mean-1)/r, r)
 }
 
 // WeightedSums are exact sums over all units of a part. Each unit's A and B are in steps of 2^-30, with 0 <= A <= B <= 2^30 after rounding.
@@ -192,14 +218,14 @@ func (c WeightedCheck) Interval(o WeightedOutcome, level float64) (low, high flo
 			return 0, 1
 		}
 		level += failedLevel
-		low = c.sized(float64(o.Cell) / float64(c.Cells)).Low(level)
-		high = c.sized(float64(o.Cell+1) / float64(c.Cells)).High(level)
+		low = c.sized(float64(o.Cell) / float64(c.Cells)).overshot(level)
+		high = 1 - c.sized(float64(o.Cell+1)/float64(c.Cells)).mirror().overshot(level)
 	} else {
 		r := c.Ranks[o.Rank-1]
 		w := Weighted{N: float64(c.N), Guess: float64(c.Guess) / grid, Away: float64(r.Away) / grid, Shift: float64(r.Shift) / grid, Size: float64(r.Size) / grid,
 			Spread: float64(r.Spread) / squares, MixedLow: float64(r.MixedLow) / squares, MixedHigh: float64(r.MixedHigh) / squares, SizeSquare: float64(r.SizeSquare) / squares}
 		level += passLevel
-		low, high = w.Low(level), w.High(level)
+		low, high = w.overshot(level), 1-w.mirror().overshot(level)
 	}
 	return max(0, low-gridError), min(1, high+gridError)
 }
