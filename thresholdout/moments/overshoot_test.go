@@ -292,3 +292,34 @@ func TestNarrowBatchesCover(t *testing.T) {
 		}
 	}
 }
+
+// TestEndsAreWon: at the end that a check prints, the best bet has come to what its own range asks for, whatever mean, variance, units and level are, and the end is no further out than Markov's. The same of weights. Red for a range that is
+// a quarter of the bet's.
+func TestEndsAreWon(t *testing.T) {
+	r := rand.New(rand.NewChaCha8([32]byte{31, 17}))
+	narrower := 0
+	for range 2000 {
+		u, n, level := r.Float64(), math.Pow(10, 1+4*r.Float64()), []float64{1.2, 3.7, 5, 8.5, 12}[r.IntN(5)]
+		v := u * (1 - u) * r.Float64()
+		low, markov := Overshot(u, v, n, level), Low(u, v, n, level)
+		if low < markov {
+			t.Fatalf("mean %v, variance %v, %v units, level %v: %v is below %v", u, v, n, level, low, markov)
+		}
+		if low > 1e-6 {
+			stake := Stake(u, v, low)
+			if won, need := n*Capital(u, v, low, stake), enough(level, betRange(stake/low, low)); won < need*(1-1e-9)-1e-9 {
+				t.Fatalf("mean %v, variance %v, %v units, level %v: at %v a bet comes to e^%v, enough is e^%v", u, v, n, level, low, won, need)
+			}
+		}
+		if low > markov+1e-9 {
+			narrower++
+		}
+		w := Weighted{N: n, Guess: u, Away: 0.01 * r.Float64(), Size: 0.5, Spread: v, MixedHigh: 0.1 * v, SizeSquare: 0.4}
+		if end := w.overshot(level); end < w.Low(level) || end > 1e-6 && !w.rejects(end-2*endSlack, enough(level, w.rangeAt(end))*(1-1e-6)) {
+			t.Fatalf("%+v at level %v: %v is not rejected", w, level, end)
+		}
+	}
+	if narrower < 1000 {
+		t.Errorf("%d of 2000 ends are narrower than by Markov's inequality", narrower)
+	}
+}
