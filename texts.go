@@ -7,5 +7,5 @@ import "embed"
 // Texts are README.md, CHANGELOG.md, the pages of docs with the figures they show, and the Python file that writes models, by their
 // paths in the source.
 //
-//go:embed README.md CHANGELOG.md docs/*.md docs/*/*.md docs/figures/*.svg python/src/holdoutd/models.py
+//go:embed README.md CHANGELOG.md docs/*.md docs/*/*.md docs/figures/*.svg docs/figures/*.png python/src/holdoutd/models.py
 var Texts embed.FS
