@@ -140,6 +140,8 @@ func media(name string) string {
 	switch path.Ext(name) {
 	case ".svg":
 		return "image/svg+xml"
+	case ".png":
+		return "image/png"
 	case ".py":
 		return "text/x-python; charset=utf-8"
 	}
