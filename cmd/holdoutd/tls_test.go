@@ -102,8 +102,10 @@ func TestTLS(t *testing.T) {
 	if serial, err := serialOf(addr, &tls.Config{RootCAs: good}); err != nil || serial != 2 {
 		t.Errorf("while the file is broken: serial %d, %v", serial, err)
 	}
-	if !strings.Contains(p.stderr.String(), "the one before it stays in use") {
-		t.Errorf("the log does not say so:\n%s", p.stderr)
+	for end := time.Now().Add(patience); !strings.Contains(p.stderr.String(), "the one before it stays in use"); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the log does not say so:\n%s", p.stderr)
+		}
 	}
 
 	// SIGHUP reads without a connection that asks: the log says so.
