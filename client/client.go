@@ -43,7 +43,10 @@ type Client struct {
 // Option changes how a Client works.
 type Option func(*Client)
 
-// WithHTTPClient replaces http.DefaultClient.
+// direct follows no redirect: the key, and what a question says, go to the server that they were meant for, and a reply comes from it.
+var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// WithHTTPClient replaces the client that requests are sent with: one like http.DefaultClient that follows no redirects.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
 
 // WithRetries sets how often a request is sent again; 0 for never.
@@ -55,7 +58,7 @@ func New(base, key string, options ...Option) (*Client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("client: %q is not the URL of a server, such as http://127.0.0.1:8080", base)
 	}
-	c := &Client{base: strings.TrimSuffix(base, "/"), key: key, http: http.DefaultClient, retries: DefaultRetries}
+	c := &Client{base: strings.TrimSuffix(base, "/"), key: key, http: direct, retries: DefaultRetries}
 	for _, o := range options {
 		o(c)
 	}

@@ -327,3 +327,22 @@ func TestAnswersEncode(t *testing.T) {
 		t.Errorf("%s %v", got, err)
 	}
 }
+
+// TestRedirects: nothing is sent on, neither to another server nor to the same one in the clear; net/http would hand the key to another port, a
+// subdomain and plain HTTP. It notices a key, a question or an answer that takes another way than the one that was named.
+func TestRedirects(t *testing.T) {
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		other := 0
+		elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { other++; io.WriteString(w, answered) }))
+		c, s := newClient(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL, status) })
+		_, err := c.Ask(t.Context(), "ho_1", map[string]string{"type": "fraction"})
+		var p *client.Problem
+		if !errors.As(err, &p) || p.Status != status || other != 0 || len(s.seen) != 1 {
+			t.Errorf("%d: %v, %d requests here and %d elsewhere", status, err, len(s.seen), other)
+		}
+		if _, err := c.Holdouts(t.Context()); err == nil || other != 0 {
+			t.Errorf("%d of a GET: %v, %d requests elsewhere", status, err, other)
+		}
+		elsewhere.Close()
+	}
+}

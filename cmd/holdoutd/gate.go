@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +51,8 @@ only with a better model, however often it asks: the interval holds for all ques
   3  not shown  it does not say so; that is not a finding of no difference
   4  worse      the whole interval says that the candidate is worse than the baseline
 
-Every other code means that there is no verdict (holdoutd --help lists them); a pipeline must not go on then either. FILE is a
+Every other code means that there is no verdict (holdoutd --help lists them); a pipeline must not go on then either, nor
+after --explain, which ends with 1. FILE is a
 model as docs/MODELS.md has it and holdoutd.models.export writes it; or predictions, a JSON list with a number for each row of
 the download of features, where the holdout was created with features=public; or an object of the members model, features,
 prediction and predictions. Of losses less is better, and --by is how much less.
@@ -193,9 +195,11 @@ func (f *gateFlags) run(ctx context.Context, cmd *cobra.Command, q gateQuestion)
 		case err != nil:
 			return err
 		case f.json:
-			return printJSON(out, e)
+			err = printJSON(out, e)
+		default:
+			err = printExplanation(out, errs, e)
 		}
-		return printExplanation(out, errs, e)
+		return cmp.Or(err, error(errExplained))
 	}
 	pages, err := openPages(f.summary, os.Getenv(summaryVariable))
 	if err != nil {
@@ -208,6 +212,9 @@ func (f *gateFlags) run(ctx context.Context, cmd *cobra.Command, q gateQuestion)
 	reply, err := c.Ask(ctx, card.ID, q.query)
 	if err != nil {
 		return err
+	}
+	if reply.Answer.Holdout != card.ID {
+		return fmt.Errorf("the reply is an answer of the holdout %q, not of %s: nothing can be concluded from it", printable(reply.Answer.Holdout), card.ID)
 	}
 	r := q.report
 	r.Holdout, r.Reply = card, reply
@@ -230,6 +237,9 @@ func (f *gateFlags) run(ctx context.Context, cmd *cobra.Command, q gateQuestion)
 	}
 	return nil
 }
+
+// errExplained is the end of a gate that was not asked: its price is known, and no pipeline may go on.
+var errExplained = errors.New("explained, not asked: there is no verdict")
 
 // gateJSON is what a gate prints with --json.
 type gateJSON struct {

@@ -152,7 +152,7 @@ func TestGateSummaries(t *testing.T) {
 		}
 	}
 	stdout, stderr, code := s.call(t, nil, append(args, "--explain")...)
-	if code != 0 || !strings.Contains(stdout, "price  1 question") || s.left(t) != 100 {
+	if code != exitFailed || !strings.Contains(stdout, "price  1 question") || !strings.Contains(stderr, "no verdict") || s.left(t) != 100 {
 		t.Errorf("--explain: exit code %d: %s%s", code, stdout, stderr)
 	}
 	stdout, stderr, code = s.call(t, []string{summaryVariable + "=" + page}, append(args, "--summary", "gate.md")...)
@@ -245,13 +245,16 @@ func TestGateBesideAnotherServer(t *testing.T) {
 		``:                                       exitFailed,
 		`{"answer":{"value":1}}`:                 exitFailed,
 		`{"answer":{"value":1,"verdict":"yes"}}`: exitFailed,
-		`{"answer":{"value":1,"verdict":"yes","interval":{"low":0.5}}}`:                           exitFailed,
-		`{"answer":{"value":1,"verdict":"yes","interval":{"low":-0.5,"high":1}}}`:                 exitFailed,
-		`{"answer":{"value":1,"verdict":"yes","interval":{"low":0.005,"high":1}}}`:                exitFailed, // not by 0.01
-		`{"answer":{"value":null,"verdict":"undecided","interval":null}}`:                         gate.ExitNotShown,
-		`{"answer":{"value":1,"verdict":"undecided","interval":{"low":0.005,"high":1}}}`:          gate.ExitNotShown,
-		`{"answer":{"value":-1,"verdict":"no","interval":{"low":-1,"high":-0.1,"confidence":1}}}`: gate.ExitWorse,
-		`{"answer":{"value":1,"verdict":"yes","interval":{"low":0.02,"high":1,"confidence":1}}}`:  gate.ExitPassed,
+		`{"answer":{"value":1,"verdict":"yes","interval":{"low":0.5}}}`:                                            exitFailed,
+		`{"answer":{"value":1,"verdict":"yes","interval":{"low":-0.5,"high":1}}}`:                                  exitFailed,
+		`{"answer":{"value":1,"verdict":"yes","interval":{"low":0.005,"high":1}}}`:                                 exitFailed, // not by 0.01
+		`{"answer":{"holdout":"ho_2","value":1,"verdict":"yes","interval":{"low":0.02,"high":1}}}`:                 exitFailed, // another holdout's
+		`{"answer":{"value":1,"verdict":"yes","interval":{"low":0.02,"high":1}}}`:                                  exitFailed,
+		`{"answer":{"holdout":"ho_1","value":1,"verdict":"yes","interval":{"low":0.02,"high":1}}`:                  exitFailed, // cut off
+		`{"answer":{"holdout":"ho_1","value":null,"verdict":"undecided","interval":null}}`:                         gate.ExitNotShown,
+		`{"answer":{"holdout":"ho_1","value":1,"verdict":"undecided","interval":{"low":0.005,"high":1}}}`:          gate.ExitNotShown,
+		`{"answer":{"holdout":"ho_1","value":-1,"verdict":"no","interval":{"low":-1,"high":-0.1,"confidence":1}}}`: gate.ExitWorse,
+		`{"answer":{"holdout":"ho_1","value":1,"verdict":"yes","interval":{"low":0.02,"high":1,"confidence":1}}}`:  gate.ExitPassed,
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet {

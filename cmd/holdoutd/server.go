@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/signal"
@@ -35,8 +36,8 @@ const (
 // findingHelp says in the help of a client's command how it finds the server.
 const findingHelp = `The server and the key are those of --url and --key, else of HOLDOUTD_URL and HOLDOUTD_KEY, else of the file that
 HOLDOUTD_CONNECT names, of holdoutd-data/connect.json, which serve writes, or of your own connect.json, which demo
-writes; with a key alone http://127.0.0.1:8080. A key @FILE is read from that file, so that it stays
-out of the shell's history.`
+writes; with a key alone http://127.0.0.1:8080. The file of the working directory leads to this machine alone, and to a key
+beside it. A key @FILE is read from that file, so that it stays out of the shell's history.`
 
 // serverFlags say which server, and with which key.
 type serverFlags struct{ url, key string }
@@ -71,9 +72,10 @@ func (f serverFlags) find() (server, key string, err error) {
 		return "", "", misuse("a key is needed for %s: --key, or %s in the environment; @FILE reads it from a file", server, keyVariable)
 	}
 	named := os.Getenv(connectVariable)
+	nearby := filepath.Join(defaultData, connectFile)
 	places := []string{named}
 	if named == "" {
-		places = []string{filepath.Join(defaultData, connectFile)}
+		places = []string{nearby}
 		if dir, err := userDirectory(); err == nil {
 			places = append(places, filepath.Join(dir, connectFile))
 		}
@@ -93,6 +95,11 @@ func (f serverFlags) find() (server, key string, err error) {
 		if err != nil {
 			return "", "", fmt.Errorf("%s does not say where a server is: %w", place, err)
 		}
+		if named == "" && place == nearby {
+			if err := checkNearby(place, c); err != nil {
+				return "", "", err
+			}
+		}
 		if key != "" {
 			return c.URL, key, nil
 		}
@@ -110,6 +117,38 @@ func (f serverFlags) find() (server, key string, err error) {
 		return "", "", misuse("a key is needed: --key, or %s in the environment; or start a server on this machine, which is found by itself: holdoutd serve, or holdoutd demo", keyVariable)
 	}
 	return "http://" + defaultAddr, key, nil
+}
+
+// checkNearby refuses what the file of the working directory says and serve would not have written. Nobody named that file: whoever filled the
+// directory wrote it, such as the author of a repository or of a change that a pipeline tests. So it leads to this machine alone, and its key lies
+// beside it: no key of the environment, and no file from elsewhere, goes to a server of that author.
+func checkNearby(place string, c connection) error {
+	u, err := url.Parse(c.URL)
+	if err != nil || !ofThisMachine(u.Hostname()) {
+		return misuse("%s is in the working directory and names a server that is not on this machine, %q: nothing is sent there unless it is named by --url, %s or %s=%s", place, c.URL, urlVariable, connectVariable, place)
+	}
+	if c.KeyFile == "" {
+		return nil
+	}
+	key, err := os.OpenInRoot(filepath.Dir(place), c.KeyFile)
+	if err != nil {
+		return misuse("%s is in the working directory, and so its key_file must be a file beside it that can be read: %w; or name it by %s=%s", place, err, connectVariable, place)
+	}
+	return key.Close()
+}
+
+// ofThisMachine reports whether a host, as a URL has it, is an address of this machine. Names other than localhost are not looked up: whoever
+// wrote the name may say what it leads to.
+func ofThisMachine(host string) bool {
+	ip := net.ParseIP(host)
+	if ip == nil || ip.IsLoopback() {
+		return ip != nil || host == "localhost"
+	}
+	addresses, err := net.InterfaceAddrs()
+	return err == nil && slices.ContainsFunc(addresses, func(a net.Addr) bool {
+		n, ok := a.(*net.IPNet)
+		return ok && n.IP.Equal(ip)
+	})
 }
 
 // readKey is a key as it is written, or the contents of the file that @FILE names.

@@ -65,7 +65,7 @@ func TestFind(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("holdoutd-data/connect.json", `{"url":"http://data","key_file":"admin.key"}`)
+	write("holdoutd-data/connect.json", `{"url":"http://127.0.0.1:1","key_file":"admin.key"}`)
 	write("holdoutd-data/admin.key", "hk_data\n")
 	write("user/holdoutd/connect.json", `{"url":"http://user","key_file":"`+filepath.Join(dir, "user", "k")+`"}`)
 	write("user/k", "hk_user")
@@ -80,9 +80,9 @@ func TestFind(t *testing.T) {
 		without     string // a file that is not there
 		want        string // or, from a bang on, a part of the error
 	}{
-		{serverFlags{}, "", "", "http://data hk_data"},
+		{serverFlags{}, "", "", "http://127.0.0.1:1 hk_data"},
 		{serverFlags{}, "", "holdoutd-data", "http://user hk_user"},
-		{serverFlags{key: "hk_a"}, "", "", "http://data hk_a"},
+		{serverFlags{key: "hk_a"}, "", "", "http://127.0.0.1:1 hk_a"},
 		{serverFlags{url: "http://a", key: "hk_a"}, "HOLDOUTD_URL=http://b HOLDOUTD_KEY=hk_b", "", "http://a hk_a"},
 		{serverFlags{}, "HOLDOUTD_URL=http://b HOLDOUTD_KEY=hk_b", "", "http://b hk_b"},
 		{serverFlags{url: "http://a"}, "HOLDOUTD_KEY=@user/k", "", "http://a hk_user"},
@@ -123,5 +123,66 @@ func TestFind(t *testing.T) {
 				t.Errorf("%+v %s: %s %s %v, not %s", c.flags, c.environment, server, key, err, c.want)
 			}
 		})
+	}
+}
+
+// TestFindNearby: the connect.json of the working directory was named by nobody, and may be an attacker's, who wrote the repository that was
+// cloned. It notices a key, of the environment or of a file elsewhere, that such a file sends away.
+func TestFindNearby(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("XDG_CONFIG_HOME", "none")
+	for _, name := range []string{urlVariable, keyVariable, connectVariable} {
+		t.Setenv(name, "")
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.MkdirAll("holdoutd-data", 0o700))
+	secret := filepath.Join(t.TempDir(), "secret")
+	must(os.WriteFile(secret, []byte("hk_secret"), 0o600))
+	must(os.WriteFile("secret", []byte("hk_secret"), 0o600))
+	must(os.WriteFile("holdoutd-data/admin.key", []byte("hk_data"), 0o600))
+	must(os.Symlink(secret, "holdoutd-data/link"))
+	own := "http://127.0.0.1:8080"
+	for _, c := range []struct {
+		url, file string
+		key       string // of the environment
+		want      string // the key; "" if it is refused
+	}{
+		{own, "admin.key", "", "hk_data"},
+		{"https://localhost:1", "admin.key", "", "hk_data"},
+		{"http://[::1]:1", "admin.key", "hk_e", "hk_e"},
+		{own, "", "hk_e", "hk_e"},
+		{"http://203.0.113.7", "admin.key", "", ""}, // an address of nobody (RFC 5737)
+		{"http://evil.example", "admin.key", "", ""},
+		{"http://evil.example", "", "hk_e", ""},
+		{"http://127.0.0.1@evil.example", "", "hk_e", ""},
+		{"http://127.0.0.1.evil.example", "", "hk_e", ""},
+		{"http://localhost.evil.example", "", "hk_e", ""},
+		{"//evil.example", "", "hk_e", ""},
+		{own, secret, "", ""},
+		{own, "../secret", "", ""},
+		{own, "link", "", ""},
+		{own, "nosuch", "", ""},
+	} {
+		t.Setenv(keyVariable, c.key)
+		must(os.WriteFile("holdoutd-data/connect.json", fmt.Appendf(nil, `{"url":%q,"key_file":%q}`, c.url, c.file), 0o600))
+		server, key, err := serverFlags{}.find()
+		switch {
+		case c.want == "" && (err == nil || key != "" || exitCode(err) != exitMisused):
+			t.Errorf("%s %s: %s to %s, %v", c.url, c.file, key, server, err)
+		case c.want != "" && (err != nil || key != c.want || server != c.url):
+			t.Errorf("%s %s: %s to %s, %v; not %s", c.url, c.file, key, server, err, c.want)
+		}
+	}
+	// Who names the file trusts it.
+	must(os.WriteFile("holdoutd-data/connect.json", []byte(`{"url":"http://evil.example","key_file":"link"}`), 0o600))
+	t.Setenv(keyVariable, "")
+	t.Setenv(connectVariable, "holdoutd-data/connect.json")
+	if server, key, err := (serverFlags{}).find(); err != nil || server+" "+key != "http://evil.example hk_secret" {
+		t.Errorf("%s %s %v", server, key, err)
 	}
 }

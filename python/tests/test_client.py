@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import math
 import os
 import pickle
@@ -206,6 +207,41 @@ def test_where_to_connect(running: Running, tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(holdoutd.ConnectionFailed):
         holdoutd.connect(retries=0)
     assert holdoutd.connect(running.url).url == running.url
+
+
+def test_what_the_working_directory_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody named the connect.json of the working directory. Notices a key that it sends to another machine, or takes from elsewhere."""
+    from holdoutd._connect import find
+
+    for name in ("HOLDOUTD_URL", "HOLDOUTD_KEY", "HOLDOUTD_CONNECT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.chdir(tmp_path)
+    data, own = tmp_path / "holdoutd-data", "http://127.0.0.1:8080"
+    data.mkdir()
+    (tmp_path / "secret").write_text("hk_secret")
+    (data / "admin.key").write_text("hk_data")
+    (data / "link").symlink_to(tmp_path / "secret")
+
+    def say(url: str, file: str) -> None:
+        (data / "connect.json").write_text(json.dumps({"url": url, "key_file": file}))
+
+    for url in (own, "https://localhost:1", "http://[::1]:1"):
+        say(url, "admin.key")
+        assert find(None, None) == (url, "hk_data")
+        assert find(None, "hk_given") == (url, "hk_given")
+    for host in ("203.0.113.7", "evil.example", "127.0.0.1@evil.example", "localhost.evil.example", "0.0.0.0"):
+        url = f"http://{host}"
+        say(url, "admin.key")
+        for key in (None, "hk_given"):
+            with pytest.raises(holdoutd.NotConfigured, match="not on this machine"):
+                find(None, key)
+    for file in (str(tmp_path / "secret"), "../secret", "link", "."):
+        say(own, file)
+        with pytest.raises(holdoutd.NotConfigured, match="not beside it"):
+            find(None, None)
+    say("http://evil.example", "link")
+    monkeypatch.setenv("HOLDOUTD_CONNECT", str(data / "connect.json"))
+    assert find(None, None) == ("http://evil.example", "hk_secret")  # who names the file trusts it
 
 
 def test_a_restart_keeps_everything(binary: Path, tmp_path: Path) -> None:
