@@ -201,9 +201,9 @@ func TestFractionIntervalCounts(t *testing.T) {
 	}
 }
 
-// TestPairsHaveTheLargerRange: what bets on two groups together must come to is planned for the range of the group whose bets are larger, and the shares of all pairs add up to no more than all. Red for
-// the first group's range.
-func TestPairsHaveTheLargerRange(t *testing.T) {
+// TestPairsHaveBothRanges: what bets on two groups together must come to is planned for all that a unit may win or lose, whichever group it is in and whatever is expected up to the planned end, and the shares
+// of all pairs add up to no more than all. Red for the first group's range, and for the larger of both.
+func TestPairsHaveBothRanges(t *testing.T) {
 	many, err := PlanBatch(0.3, 0.2, 20_000, 5)
 	if err != nil {
 		t.Fatal(err)
@@ -216,8 +216,14 @@ func TestPairsHaveTheLargerRange(t *testing.T) {
 		shares := 0.0
 		for i, b := range p.first {
 			shares += math.Exp(b.logShare)
-			if want := max(betRange(b.stake, b.upTo), betRange(p.second[i].stake, p.second[i].upTo)); b.width != want {
-				t.Errorf("pair %d is planned for a range of %v, its bets have %v", i, b.width, want)
+			least, most := 0.0, 0.0
+			for _, one := range []bet{b, p.second[i]} {
+				for _, r := range []float64{0, one.upTo / 2, one.upTo} {
+					least, most = min(least, math.Log(1-one.stake*r)), max(most, math.Log(1+one.stake*(1-r)))
+				}
+			}
+			if b.apart() && math.Abs(b.width-(most-least)) > 1e-12 {
+				t.Errorf("pair %d is planned for a range of %v, its bets have %v", i, b.width, most-least)
 			}
 		}
 		if shares > 1+1e-12 {

@@ -102,7 +102,8 @@ func betsOn(first, second Batch, level float64) (p pairBets) {
 		pair := func(slope float64) (one, other bet) {
 			one = fixedBet(slope/first.Units, High(first.Mean, a, first.Units, 4*level+boxLevel), x.share)
 			other = fixedBet(slope/second.Units, High(second.Mean, b, second.Units, 4*level+boxLevel), x.share)
-			one.width = max(one.width, other.width)
+			one.width = one.planned().or(other.planned()).width()
+			other.width = one.width
 			return one, other
 		}
 		guess, _ := pair(slope(level))
@@ -113,8 +114,11 @@ func betsOn(first, second Batch, level float64) (p pairBets) {
 }
 
 func fixedBet(stake, upTo, share float64) bet {
-	return bet{stake: stake, logShare: math.Log(share), upTo: upTo, width: betRange(stake, upTo)}
+	return bet{stake: stake, logShare: math.Log(share), upTo: upTo}
 }
+
+// planned is what the bet wins and loses at most, against any expectation up to the planned one.
+func (b bet) planned() span { return span{lose: b.stake * b.upTo, win: b.stake} }
 
 // variance is the one that a batch is planned for; 1/4 without one.
 func (b Batch) variance() float64 {

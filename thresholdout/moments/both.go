@@ -89,7 +89,7 @@ func (j both) outside(r, s, slope, level float64) bool {
 		return true // nothing is below
 	}
 	level = level*(1+levelSlack) + bothSlack
-	single, width := 0.0, 0.0
+	single, either := 0.0, span{}
 	for _, g := range []struct {
 		Group
 		r float64
@@ -97,10 +97,10 @@ func (j both) outside(r, s, slope, level float64) bool {
 		if g.From > g.r {
 			stake := min(Stake(g.From, g.Variance, g.r), mostStake)
 			single += g.Units * Capital(g.From, g.Variance, g.r, stake)
-			width = max(width, betRange(stake/g.r, g.r))
+			either = either.or(spanOf(stake/g.r, g.r))
 		}
 	}
-	if single > enough(level, width) {
+	if single > enough(level, either.width()) {
 		return true
 	}
 	// What bets of one slope win is nearly concave in the slope: the three best of a row of eleven are looked at more closely.
@@ -122,10 +122,10 @@ func (j both) stakes(r, s, slope float64) (first, second float64) {
 	return min(slope*r/j.first.Units, mostStake), min(slope*s/j.second.Units, mostStake)
 }
 
-// width is the range of these bets, of both groups the larger.
+// width is the range of these bets, whichever group a unit is in.
 func (j both) width(r, s, slope float64) float64 {
 	first, second := j.stakes(r, s, slope)
-	return max(betRange(first/r, r), betRange(second/s, s))
+	return spanOf(first/r, r).or(spanOf(second/s, s)).width()
 }
 
 // wins is what bets of one slope against (r,s) win at least, in nats. A group whose bet loses is taken to have as many units as it can.

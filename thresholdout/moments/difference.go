@@ -58,10 +58,10 @@ func DifferenceHigh(first, second Group, level float64) float64 {
 	return -DifferenceLow(second, first, level)
 }
 
-// overshotDifference is [DifferenceLow] by what the bets on both groups must come to together: no range is larger than at the ends that each group has by itself.
+// overshotDifference is [DifferenceLow] by what the bets on both groups must come to together: no bet wins or loses more than at the end that its group has by itself.
 func overshotDifference(first, second Group, level float64) float64 {
 	mirrored := second.mirror()
-	width := max(rangeOf(first.From, first.Variance, first.low(level)), rangeOf(mirrored.From, mirrored.Variance, mirrored.low(level)))
+	width := bestSpan(first.From, first.Variance, first.low(level)).or(bestSpan(mirrored.From, mirrored.Variance, mirrored.low(level))).width()
 	return DifferenceLow(first, second, enough(level, width))
 }
 

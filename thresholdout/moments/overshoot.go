@@ -10,12 +10,23 @@ import (
 // is (docs/proofs/overshoot.md). For bets that are small it is nearly the normal law's: the level E is reached at about E - ln(sqrt(4 pi E)).
 
 // betRange is the range w of the logarithm of what one bet of stake (A - rB) makes of its money, 0 <= A <= B <= 1; +Inf where it may lose all.
-func betRange(stake, r float64) float64 {
-	least := 1 - stake*r
+func betRange(stake, r float64) float64 { return spanOf(stake, r).width() }
+
+// span is what may become of the money of a bet at one unit: between 1-lose and 1+win times as much.
+type span struct{ lose, win float64 }
+
+func spanOf(stake, r float64) span { return span{lose: stake * r, win: stake * (1 - r)} }
+
+// or is that of a unit of which is not known which of two bets it is for: units that are not alike may win by the one and lose by the other, so that the range is that of both together and not the larger of both.
+func (s span) or(other span) span { return span{max(s.lose, other.lose), max(s.win, other.win)} }
+
+// width is the range of the logarithm.
+func (s span) width() float64 {
+	least := 1 - s.lose
 	if !(least > 0) {
 		return math.Inf(1)
 	}
-	return math.Log1p(stake*(1-r)) - math.Log(least)
+	return math.Log1p(s.win) - math.Log(least)
 }
 
 // enough is an l so that independent bets with this range come to e^l or more with probability at most e^-level. It is at most the level, and rises with it.
@@ -49,6 +60,14 @@ func rangeOf(mean, variance, r float64) float64 {
 		return math.Inf(1)
 	}
 	return betRange(Stake(mean, variance, r)/r, min(mean, 1))
+}
+
+// bestSpan is that of every bet that is best against an expectation from r on, of samples with this mean and variance: the best stake times the expectation, (u-r)/(y-r), falls as r rises, and so does what is won.
+func bestSpan(mean, variance, r float64) span {
+	if !(r > 0 && mean > r) {
+		return span{lose: 1}
+	}
+	return spanOf(Stake(mean, variance, r)/r, min(r, 1))
 }
 
 // The table of gains, of which each is worked out when it is needed first.

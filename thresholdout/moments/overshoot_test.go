@@ -84,6 +84,54 @@ func TestEnoughIsEnough(t *testing.T) {
 	}
 }
 
+// TestEitherGroupIsWonOrLost: units that by chance are in the one group with all that its bet wins, or in the other with all that its bet loses, as units that are not alike may be; exactly, at each outcome and the level
+// at which it is just enough. Red where what bets on two groups must come to follows from the larger of both ranges.
+func TestEitherGroupIsWonOrLost(t *testing.T) {
+	for name, f := range map[string]struct {
+		width    func(j both, r, s, slope float64) float64
+		violates bool
+	}{
+		"as proved": {both.width, false},
+		"the larger of both ranges": {func(j both, r, s, slope float64) float64 {
+			one, other := j.stakes(r, s, slope)
+			return max(betRange(one/r, r), betRange(other/s, s))
+		}, true},
+	} {
+		random := rand.New(rand.NewChaCha8([32]byte{32, 17}))
+		worst := 0.0
+		for range 400 {
+			n := 1 + random.IntN(60)
+			r, s := 0.01+0.05*random.Float64(), 0.99-0.05*random.Float64()
+			won, lost := 0.3+1.7*random.Float64(), 0.3+1.7*random.Float64() // logarithms
+			first, second := math.Expm1(won)/(1-r), -math.Expm1(-lost)/s
+			j := both{first: Group{Units: 1 / first}, second: Group{Units: 1 / second}}
+			width := f.width(j, r, s, 1)
+			p := -math.Expm1(-lost) / (math.Expm1(won) - math.Expm1(-lost)) // of a fair bet
+			probabilities, tail := convolved(n, p, 0, 0), 0.0
+			for count := n; count >= 0; count-- {
+				tail += probabilities[count]
+				reached := won*float64(count) - lost*float64(n-count)
+				if reached < 0.1 {
+					break
+				}
+				from, to := 0.0, 30.0
+				for range 40 {
+					if mid := (from + to) / 2; enough(mid, width) < reached {
+						from = mid
+					} else {
+						to = mid
+					}
+				}
+				worst = max(worst, tail*math.Exp(from))
+			}
+		}
+		t.Logf("%s: largest probability times e^E: %.4f", name, worst)
+		if f.violates != (worst > 1+1e-9) {
+			t.Errorf("%s: the largest probability is %v times what is allowed", name, worst)
+		}
+	}
+}
+
 // convolved are the probabilities of each number of successes among n units of probability p and m of probability q.
 func convolved(n int, p float64, m int, q float64) []float64 {
 	if p == q {
