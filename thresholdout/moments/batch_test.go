@@ -212,7 +212,15 @@ func TestPairsHaveBothRanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []pairBets{betsOn(many, few, 5), betsOn(few, many, 5)} {
+	rare, err := PlanBatch(0.1, 0.05, 2000, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frequent, err := PlanBatch(0.9, 0.05, 6000, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []pairBets{betsOn(many, few, 5), betsOn(few, many, 5), betsOn(rare, frequent, 5)} {
 		shares := 0.0
 		for i, b := range p.first {
 			shares += math.Exp(b.logShare)
