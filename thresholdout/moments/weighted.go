@@ -57,7 +57,7 @@ func (w Weighted) rejects(r, level float64) bool {
 func (w Weighted) said(r float64) (mean, second float64, ok bool) {
 	gap := w.Guess - r
 	shift := gap*w.Size - (w.Away - w.Shift) - weightedSlack
-	if !(shift > 0 && r > 0) {
+	if !(shift > 0 && r > 0 && gap >= 0) { // beyond the guess, as a margin that is all on one side of it would have it, more weights are worse and not better
 		return 0, 0, false
 	}
 	square := max(w.Spread+2*gap*w.MixedHigh+gap*gap*w.SizeSquare+weightedSlack, shift*shift)

@@ -334,3 +334,21 @@ func TestSizedFollows(t *testing.T) {
 		}
 	})
 }
+
+// TestMarginsOnOneSide: a margin that lies all on one side of the guess still says no more than the sample: its ends are on their sides of the sample's own ratio, whatever the weights are. Red where an end may be beyond
+// the guess, where the least weights are not the worst ones.
+func TestMarginsOnOneSide(t *testing.T) {
+	const n = 1000
+	for _, size := range []float64{0.2, 0.5, 0.8} {
+		for _, share := range []float64{0.4, 0.45} { // of A in B, and 1 less it in the mirror; the guess is .3
+			off := (share - 0.3) * 0.8
+			w := Weighted{N: n, Guess: 0.3, Away: 0.3 * off, Shift: off, Size: size, Spread: 0.8, MixedLow: -1, MixedHigh: 1, SizeSquare: 0.8}
+			if low := w.Low(0); low > share {
+				t.Errorf("weights of %v at least: the low end is %v, the ratio %v", size, low, share)
+			}
+			if high := w.mirror().High(0); high < 1-share {
+				t.Errorf("weights of %v at least: the high end is %v, the ratio %v", size, high, 1-share)
+			}
+		}
+	}
+}
