@@ -94,8 +94,7 @@ def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str]) -> 
             "columns=[…], the table's columns in the order of its features"
         )
     try:
-        model: dict[str, Any] = models.export(estimator, list(columns), texts)  # type: ignore[no-untyped-call]
-        return model
+        return dict(models.export(estimator, list(columns), texts))
     except ValueError as e:
         raise CannotExport(
             f"{e}. Or create the holdout with features='public': then predictions are made here and only they are sent"
