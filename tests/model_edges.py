@@ -185,8 +185,10 @@ for model, columns, want, *label in refused:
             sys.exit(f"{model} is refused without a word of {want}: {e}")
         continue
     sys.exit(f"{model} was exported")
-try:
-    exporter.export(linear_model.Ridge().fit([[1.0, 2], [3, 4]], [1, 2]), ["a"])
-    sys.exit("a model of two features was exported for one column")
-except ValueError as e:
-    assert "2 features, and 1 columns" in str(e), e
+for model in linear_model.Ridge(), make_pipeline("passthrough", linear_model.Ridge()):
+    try:
+        exporter.export(model.fit([[1.0, 2], [3, 4]], [1, 2]), ["a"])
+    except ValueError as e:
+        assert "2 features, and 1 are named" in str(e), e
+        continue
+    sys.exit(f"{model} of two features was exported for one column")

@@ -119,9 +119,6 @@ class Model(TypedDict, total=False):
 
 def export(estimator: Any, columns: Collection[str], texts: Mapping[str, tuple[str, str]] | None = None) -> Model:
     """The model as an object for json.dumps. columns[i] names the column, or the key of texts, of feature i."""
-    wants = getattr(estimator, "n_features_in_", len(columns))
-    if wants != len(columns):
-        raise ValueError(f"the model was fitted on {wants} features, and {len(columns)} columns are named")
     indicators = texts or {}
     features: _Features = [
         _Text(indicators[name][0], {indicators[name][1]: 1.0}) if name in indicators else _Number(name) for name in columns
@@ -130,6 +127,10 @@ def export(estimator: Any, columns: Collection[str], texts: Mapping[str, tuple[s
 
 
 def _model(estimator: Any, features: _Features) -> Model:
+    # A pipeline does not always know it, as where its first step lets all through: the estimator that is its last step does.
+    wants = getattr(estimator, "n_features_in_", len(features))
+    if wants != len(features):
+        raise ValueError(f"the model was fitted on {wants} features, and {len(features)} are named")
     module = type(estimator).__module__.split(".")[0]
     if module == "xgboost":
         return _xgboost(estimator, features)
