@@ -164,14 +164,27 @@ func (f *gateFlags) question(types []members.Type, of, own []members.Member, tex
 	if q.query, err = gate.Query(types, q.report.Metric, baseline, candidate, f.by, inner, outer); err != nil {
 		return q, misused{err}
 	}
+	q.candidate, q.label = candidate, inner["label"]
 	q.report.By, q.report.Baseline, q.report.Candidate = f.by, f.baseline, f.candidate
 	q.report.BaselineID, q.report.CandidateID = baselineID, candidateID
 	return q, nil
 }
 
 type gateQuestion struct {
-	query  json.RawMessage
-	report gate.Report
+	query     json.RawMessage
+	report    gate.Report
+	candidate gate.Subject
+	label     json.RawMessage // of both models; nil for that of the holdout
+}
+
+func (q gateQuestion) readsTruth(card client.Card) []string {
+	truth := card.Settings.Label
+	json.Unmarshal(q.label, &truth) // an expression is a text; nil leaves the holdout's
+	var columns []string
+	for _, c := range card.Columns {
+		columns = append(columns, c.Name)
+	}
+	return gate.ReadsTruth(truth, columns, q.candidate)
 }
 
 // run asks. Files of the summary are opened before, so that nothing is spent where the verdict could not be told.
@@ -218,6 +231,10 @@ func (f *gateFlags) run(ctx context.Context, cmd *cobra.Command, q gateQuestion)
 	}
 	r := q.report
 	r.Holdout, r.Reply = card, reply
+	if read := q.readsTruth(card); len(read) > 0 {
+		r.Reply.Warnings = append(r.Reply.Warnings, client.Warning{Code: "reads-truth", Detail: fmt.Sprintf(
+			"the candidate reads %s, which the truth is made of: what is known only with the truth is no feature", strings.Join(read, " and "))})
+	}
 	if r.Verdict, err = gate.Judge(reply.Answer, f.by, r.Metric.Least); err != nil {
 		return err
 	}

@@ -161,6 +161,9 @@ func TestGateSummaries(t *testing.T) {
 	if code != 0 || err != nil || err2 != nil || string(whole) != stdout+"\n" || string(added) != "before\n"+stdout+"\n" || !strings.HasPrefix(stdout, "### Holdout gate: passed\n") {
 		t.Errorf("exit code %d: %s%s\nfile: %s\npage: %s", code, stdout, stderr, whole, added)
 	}
+	if !strings.Contains(stdout, "the candidate reads delay, which the truth is made of") {
+		t.Errorf("a model that reads the truth, and not a word of it: %s", stdout)
+	}
 	full := exec.CommandContext(t.Context(), binary, args...)
 	full.Dir, full.Env = s.dir, []string{"HOME=" + s.dir}
 	if full.Stdout, err = os.OpenFile("/dev/full", os.O_WRONLY, 0); err != nil {

@@ -2,7 +2,11 @@ package api
 
 import (
 	"bytes"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // TestSimulation plays the experiment over HTTP. It notices a reply that strangers get, that grows, that is not the seed's, or that reads a parameter wrongly.
@@ -33,4 +37,31 @@ func TestSimulation(t *testing.T) {
 			t.Errorf("%s: %d", wrong, r.StatusCode)
 		}
 	}
+}
+
+// TestSimulationsTakeTurns: who asks for many waits for their own; somebody else's comes after the one that is under way. It notices a line that is
+// one for all keys, in which theirs would be the last.
+func TestSimulationsTakeTurns(t *testing.T) {
+	const many = 12
+	s := start(t, Options{})
+	_, busy := s.newKey("analyst")
+	_, other := s.newKey("analyst")
+	var done atomic.Int64
+	var all sync.WaitGroup
+	play := func(key string, seed int) {
+		if r := s.get(fmt.Sprintf("/v1/simulations/feature-selection?seed=%d", seed), "Authorization: Bearer "+key); r.StatusCode != 200 {
+			t.Errorf("%d %s", r.StatusCode, r.body)
+		}
+	}
+	for i := range many {
+		all.Go(func() { play(busy, i); done.Add(1) })
+	}
+	for done.Load() == 0 { // the others have come by then
+		time.Sleep(time.Millisecond)
+	}
+	play(other, 99)
+	if before := done.Load(); before > many/2 {
+		t.Errorf("%d of %d of a busy key came first", before, many)
+	}
+	all.Wait()
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/internal/members"
 	"github.com/holdoutd/holdoutd/internal/nearest"
+	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/model"
 )
 
 // A Verdict is what a gate says of a candidate.
@@ -173,6 +175,42 @@ func SubjectOf(types []members.Type, file json.RawMessage) (Subject, error) {
 	}
 	return nil, fmt.Errorf("is neither a model (%s, as docs/MODELS.md has them), nor predictions (a list with a number for each row, or its bytes), nor an object of %s",
 		strings.Join(model.Kinds(), ", "), strings.Join(subjectMembers, ", "))
+}
+
+// ReadsTruth are the columns that a model's file and the truth both read, sorted. The truth is the column of that name or, where it is no
+// column, an expression. A model that reads them was made from what it is to predict: it is rightly found to be better, and of no use. What cannot
+// be read here has none: the server says what is wrong with it.
+func ReadsTruth(truth string, columns []string, s Subject) []string {
+	told := []string{truth}
+	if !slices.Contains(columns, truth) {
+		told = columnsOf(truth)
+	}
+	var read []string
+	if m, err := model.Parse(s["model"]); s["model"] != nil && err == nil {
+		read, _ = m.Columns()
+	}
+	var text string
+	if json.Unmarshal(s["prediction"], &text) == nil {
+		read = append(read, columnsOf(text)...)
+	}
+	var computed map[string]string
+	if json.Unmarshal(s["features"], &computed) == nil {
+		read = slices.DeleteFunc(read, func(name string) bool { _, is := computed[name]; return is })
+		for _, text := range computed {
+			read = append(read, columnsOf(text)...)
+		}
+	}
+	read = slices.DeleteFunc(read, func(name string) bool { return !slices.Contains(told, name) })
+	slices.Sort(read)
+	return slices.Compact(read)
+}
+
+func columnsOf(expression string) []string {
+	s, err := expr.Parse(expression)
+	if err != nil {
+		return nil
+	}
+	return s.Columns()
 }
 
 // Query is the compare question: the candidate is what may be better. of are further members of the questions about both models, such as

@@ -251,3 +251,28 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestReadsTruth: a model that reads what it is to predict passes every gate, rightly by the numbers. It notices one of which nothing is said.
+func TestReadsTruth(t *testing.T) {
+	for _, c := range []struct{ truth, file, want string }{
+		{"delay > 15", `{"model":{"linear":{"weights":{"delay":1,"distance":2}}}}`, "delay"},
+		{"delay > 15", `{"model":{"linear":{"weights":{"distance":2}}}}`, ""},
+		{"delay", `{"prediction":"delay > 15 || distance > 3"}`, "delay"},
+		{"delay + distance", `{"prediction":"distance > delay"}`, "delay distance"},
+		{"delay", `{"model":{"linear":{"weights":{"a":1}}},"features":{"a":"distance + delay"}}`, "delay"},
+		{"delay", `{"model":{"linear":{"weights":{"delay":1}}},"features":{"delay":"distance + 1.0"}}`, ""}, // a name that is computed
+		{"my label", `{"model":{"linear":{"weights":{"my label":1}}}}`, "my label"},
+		{"delay", `{"predictions":[1,2]}`, ""},
+		{"delay >", `{"prediction":"delay >"}`, ""},
+		{"", `{"prediction":"delay > 1"}`, ""},
+		{"delay", `{"model":5,"prediction":6,"features":7}`, ""},
+	} {
+		var s Subject
+		if err := json.Unmarshal([]byte(c.file), &s); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(ReadsTruth(c.truth, []string{"delay", "distance", "my label"}, s), " "); got != c.want {
+			t.Errorf("%s of %s: %q, want %q", c.file, c.truth, got, c.want)
+		}
+	}
+}
