@@ -57,7 +57,7 @@ type workflow struct {
 		Permissions map[string]string
 		Steps       []struct {
 			Uses, Run string
-			With      map[string]string
+			Env, With map[string]string
 		}
 	}
 }
@@ -113,6 +113,9 @@ func TestAction(t *testing.T) {
 	readYAML(t, "github/workflow.yml", &w)
 	used := false
 	for _, s := range w.Jobs["gate"].Steps {
+		if strings.Contains(s.Run, "${{") {
+			t.Errorf("a branch's name would be run: %s", s.Run)
+		}
 		if !strings.Contains(s.Uses, "holdout-gate") {
 			continue
 		}
