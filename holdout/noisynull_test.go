@@ -65,7 +65,10 @@ func TestPlainPValues(t *testing.T) {
 		}
 	}
 	id = create(t, s, Settings{Mechanism: "guess_and_check", Questions: 4}, visits(t, 20_000, 3)).ID
-	if p := alone(ask(t, s, id, test("0.2")).Body); p != nil {
-		t.Errorf("guess_and_check gives %v", *p)
+	if alone(ask(t, s, id, test("0.2")).Body) == nil { // nothing was told before it
+		t.Error("the first question under guess_and_check gives none")
+	}
+	if p := alone(ask(t, s, id, test("0.3")).Body); p != nil {
+		t.Errorf("after an answer guess_and_check gives %v", *p)
 	}
 }

@@ -75,7 +75,7 @@ func (a *API) registerDocumentation() {
 				return
 			}
 			policy := pagePolicy
-			if strings.HasSuffix(url, ".svg") {
+			if strings.HasPrefix(pages[url].Media, "image/") {
 				policy = figurePolicy
 			}
 			sendPage(c, policy, pages[url].Media, pages[url].Body)
