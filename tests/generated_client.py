@@ -17,11 +17,13 @@ sys.path.insert(0, FOLDER)
 import pandas
 
 from generated import AuthenticatedClient, Client, models
+from generated.api.agents import mcp
 from generated.api.holdouts import create_holdout, delete_holdout, export_ledger, get_features, get_holdout, get_training, list_holdouts
-from generated.api.keys import create_key, list_keys, revoke_key
+from generated.api.keys import create_key, get_session, list_keys, revoke_key, sign_in, sign_out
 from generated.api.operations import health, metrics, ready, version
 from generated.api.plans import plan
 from generated.api.queries import ask, ask_batch, explain, get_budget, list_answers
+from generated.api.simulations import simulate_feature_selection
 from generated.types import File
 
 document = json.load(open(DOCUMENT))
@@ -69,6 +71,16 @@ made = known(call(create_key, client=admin, body=models.NewKey(name="analyst", s
 analyst = AuthenticatedClient(base_url=URL, token=made.secret, raise_on_unexpected_status=True)
 assert made.id in [key.id for key in known(call(list_keys, client=admin)).keys]
 assert call(create_key, client=analyst, body=models.NewKey(name="more", scope=models.NewKeyScope.ADMIN), status=403).code == "forbidden"
+
+# A browser's session, what an agent sends, and the data that the server makes up: each with the key in its header.
+assert known(call(sign_in, client=analyst)).key.id == made.id and known(call(get_session, client=analyst)).key.name == "analyst"
+assert call(sign_out, client=analyst, status=403).code == "forbidden"  # the cookie goes along, and this is no page of the server
+analyst.get_httpx_client().cookies.clear()
+call(sign_out, client=analyst, status=204)
+pong = call(mcp, client=analyst, body=models.Message.from_dict({"jsonrpc": "2.0", "id": 1, "method": "ping"}))
+assert pong.to_dict() == {"jsonrpc": "2.0", "id": 1, "result": {}}, pong
+played = known(call(simulate_feature_selection, client=analyst, seed=7))
+assert played.to_dict() == call(simulate_feature_selection, client=analyst, seed=7).to_dict()
 
 # What could be promised, and a holdout of it.
 planned = known(call(plan, client=analyst, body=models.PlanRequest(n=6000, questions=4000)))
