@@ -346,11 +346,7 @@ func (f *askFlags) ask(ctx context.Context, cmd *cobra.Command, query json.RawMe
 	if err != nil {
 		return err
 	}
-	c, err := f.connect()
-	if err != nil {
-		return err
-	}
-	card, err := holdoutOf(ctx, c, f.holdout)
+	c, card, err := f.open(ctx, f.holdout)
 	if err != nil {
 		return err
 	}

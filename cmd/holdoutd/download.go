@@ -52,11 +52,7 @@ The file appears when it is whole. On standard output only where that is no term
 			case out == "" && terminalWidth(cmd.OutOrStdout()) > 0:
 				return misuse("name a file for it: --out %s.parquet", args[0])
 			}
-			c, err := f.connect()
-			if err != nil {
-				return err
-			}
-			card, err := holdoutOf(ctx, c, first(args[1:]))
+			c, card, err := f.open(ctx, first(args[1:]))
 			if err != nil {
 				return err
 			}

@@ -193,11 +193,7 @@ func (f *gateFlags) run(ctx context.Context, cmd *cobra.Command, q gateQuestion)
 	if err != nil {
 		return err
 	}
-	c, err := f.connect()
-	if err != nil {
-		return err
-	}
-	card, err := holdoutOf(ctx, c, f.holdout)
+	c, card, err := f.open(ctx, f.holdout)
 	if err != nil {
 		return err
 	}

@@ -106,11 +106,7 @@ is that of HOLDOUTD_HOLDOUT, or the only one that there is. It costs nothing.
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: f.completeHoldout,
 		RunE: asClient(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-			c, err := f.connect()
-			if err != nil {
-				return err
-			}
-			card, err := holdoutOf(ctx, c, first(args))
+			c, card, err := f.open(ctx, first(args))
 			if err != nil {
 				return err
 			}
@@ -174,11 +170,7 @@ With --follow it goes on with each new answer until Ctrl-C, which ends it with 0
 			if last < 0 {
 				return misuse("--last must be more than 0, not %d; leave it out for all", last)
 			}
-			c, err := f.connect()
-			if err != nil {
-				return err
-			}
-			card, err := holdoutOf(ctx, c, first(args))
+			c, card, err := f.open(ctx, first(args))
 			if err != nil {
 				return err
 			}

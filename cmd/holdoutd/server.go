@@ -255,6 +255,16 @@ func plain(err error) error {
 	return err
 }
 
+// open connects to the server and finds the holdout that a word names, as holdoutOf does.
+func (f serverFlags) open(ctx context.Context, word string) (*client.Client, client.Card, error) {
+	c, err := f.connect()
+	if err != nil {
+		return nil, client.Card{}, err
+	}
+	card, err := holdoutOf(ctx, c, word)
+	return c, card, err
+}
+
 // holdoutOf is the card of the holdout with an id or a name; without either of the only one that there is.
 func holdoutOf(ctx context.Context, c *client.Client, word string) (client.Card, error) {
 	if word = cmp.Or(word, os.Getenv(holdoutVariable)); strings.HasPrefix(word, "ho_") {
