@@ -1,5 +1,6 @@
 # make test is the check of every day: formatting, vet, and every test, those of packages that start goroutines with the race detector on.
-# make test-all is what takes longer, beside it: every planted fault must be noticed by its test (make test-faults, tests/faults), and
+# The same commit has the same verdict: what tests draw begins from HOLDOUTD_SEED (internal/stattest).
+# make test-all is what draws lots or takes longer, beside it: every planted fault must be noticed by its test (make test-faults, tests/faults), and
 # every fuzz target runs for a minute (make fuzz).
 .PHONY: test test-all test-faults fuzz build web release bench format clean
 

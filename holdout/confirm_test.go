@@ -1,12 +1,12 @@
 package holdout
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
-	"time"
+
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 // wantUnconfirmed is the refusal of a price.
@@ -102,8 +102,6 @@ func TestAPriceIsRefusedBeforeAnythingIsReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	_, err = s.Ask(ctx, analyst, id, []byte(byClinic), "")
+	_, err = s.Ask(await.Context(t), analyst, id, []byte(byClinic), "")
 	wantUnconfirmed(t, "a price while another asks the same", err, 4, 3)
 }

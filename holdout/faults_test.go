@@ -11,11 +11,12 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"modernc.org/sqlite"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	sqliteledger "github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 // faults is asked by the database before each statement that writes a row, in a ledger of plantFaults: nil lets it pass, errRefused is
@@ -88,9 +89,7 @@ func plantFaults(t *testing.T, dir string) {
 // healthy waits until the ledger has found out by itself that it can commit again.
 func healthy(t *testing.T, s *Service) {
 	t.Helper()
-	for s.Ready(t.Context()) != nil {
-		time.Sleep(5 * time.Millisecond)
-	}
+	await.Until(t, "the ledger can commit again", func() bool { return s.Ready(t.Context()) == nil })
 }
 
 // books are what a holdout has paid and what it has recorded, after the chain is verified.
@@ -230,72 +229,68 @@ func TestARefusedGroupIsAskedAgain(t *testing.T) {
 	other := create(t, s, Settings{Questions: 500}, visits(t, 500, 2)).ID
 	plantFaults(t, dir)
 	ask(t, s, id, mean(0))
-	shared := false
-	for round := 0; !shared && round < 100; round++ {
-		before, _, _ := books(t, s, id)
-		first := before.Of - before.Left // entries are numbered from 1, after the genesis
-		release, held := make(chan struct{}), make(chan struct{}, 1)
-		var mu sync.Mutex
-		refusals, blocked := 0, false
-		setFault(t, func(table string, seq int64) error {
+	before, _, _ := books(t, s, id)
+	first := before.Of - before.Left // entries are numbered from 1, after the genesis
+	release, held := make(chan struct{}), make(chan struct{}, 1)
+	var mu sync.Mutex
+	refusals, blocked := 0, false
+	setFault(t, func(table string, seq int64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case table != "entries":
+		case !blocked: // the other holdout's question keeps the writer busy while the two are queued
+			blocked = true
+			held <- struct{}{}
+			mu.Unlock()
+			<-release
 			mu.Lock()
-			defer mu.Unlock()
-			switch {
-			case table != "entries":
-			case !blocked: // the other holdout's question keeps the writer busy while the two are queued
-				blocked = true
-				held <- struct{}{}
-				mu.Unlock()
-				<-release
-				mu.Lock()
-			case refusals == 0 && seq == first+2: // the second of the two, behind the first in one transaction
-				refusals++
-				return errRefused
-			}
-			return nil
+		case refusals == 0 && seq == first+2: // the second of the two, behind the first in one transaction
+			refusals++
+			return errRefused
+		}
+		return nil
+	})
+	var wait sync.WaitGroup
+	bodies := make([]json.RawMessage, 3)
+	errs := make([]error, 3)
+	asking := func(i int, holdout, query string) {
+		wait.Go(func() {
+			a, err := s.Ask(context.Background(), analyst, holdout, []byte(query), "")
+			bodies[i], errs[i] = a.Body, err
 		})
-		var wait sync.WaitGroup
-		bodies := make([]json.RawMessage, 3)
-		errs := make([]error, 3)
-		asking := func(i int, holdout, query string) {
-			wait.Go(func() {
-				a, err := s.Ask(context.Background(), analyst, holdout, []byte(query), "")
-				bodies[i], errs[i] = a.Body, err
-			})
-		}
-		asking(0, other, mean(3*round))
-		<-held
-		asking(1, id, mean(3*round+1))
-		asking(2, id, mean(3*round+2))
-		time.Sleep(time.Duration(round) * 5 * time.Millisecond) // as long as it takes until both are queued, found by trying
-		close(release)
-		wait.Wait()
-		setFault(t, nil)
-		after, _, recorded := books(t, s, id)
-		answers, voids := 0, 0
-		for i := range 3 {
-			if errs[i] != nil {
-				var ours *Error
-				if i > 0 && errors.As(errs[i], &ours) && ours.Members["void"] == true {
-					voids++ // refused in a commit of its own
-				}
-				continue
-			}
-			if i > 0 {
-				answers++
-			}
-			if i > 0 && !recorded[string(bodies[i])] {
-				t.Fatalf("an answer that is not recorded was released: %s", bodies[i])
-			}
-		}
-		if spent := before.Left - after.Left; spent != int64(answers+voids) {
-			t.Fatalf("%d answers were released, %d questions void, for %d questions", answers, voids, spent)
-		}
-		// Alone, the refused question comes after the first one's commit and is let through: both are answered.
-		shared = refusals == 1 && answers == 2
 	}
-	if !shared {
-		t.Fatal("no two questions shared a refused commit")
+	asking(0, other, mean(3))
+	<-held
+	asking(1, id, mean(1))
+	asking(2, id, mean(2))
+	await.Until(t, "both are queued behind it", func() bool { return s.ledger.(*sqliteledger.Ledger).Waiting() == 2 })
+	close(release)
+	wait.Wait()
+	setFault(t, nil)
+	after, _, recorded := books(t, s, id)
+	answers, voids := 0, 0
+	for i := range 3 {
+		if errs[i] != nil {
+			var ours *Error
+			if i > 0 && errors.As(errs[i], &ours) && ours.Members["void"] == true {
+				voids++ // refused in a commit of its own
+			}
+			continue
+		}
+		if i > 0 {
+			answers++
+		}
+		if i > 0 && !recorded[string(bodies[i])] {
+			t.Fatalf("an answer that is not recorded was released: %s", bodies[i])
+		}
+	}
+	if spent := before.Left - after.Left; spent != int64(answers+voids) {
+		t.Fatalf("%d answers were released, %d questions void, for %d questions", answers, voids, spent)
+	}
+	// Alone, the refused question comes after the first one's commit and is let through: both are answered.
+	if refusals != 1 || answers != 2 {
+		t.Fatalf("%d refusals, %d answers: no two questions shared a refused commit", refusals, answers)
 	}
 }
 

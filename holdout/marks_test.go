@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 // copyLedger keeps the ledger of a closed service, and gives back how to put it back.
@@ -180,6 +182,8 @@ func TestRolledBack(t *testing.T) {
 
 // TestMarks: a holdout has a mark from the start, and it follows the ledger while the server runs.
 func TestMarks(t *testing.T) {
+	defer func(usual time.Duration) { markAfter = usual }(markAfter)
+	markAfter = time.Hour
 	s := open(t, t.TempDir())
 	card := create(t, s, Settings{Questions: 3 * markEvery}, visits(t, 300, 1))
 	dir := s.path(holdoutsDir, card.ID)
@@ -194,14 +198,11 @@ func TestMarks(t *testing.T) {
 	}
 	_, err = s.AskBatch(t.Context(), analyst, card.ID, batch, false, "")
 	must(t, err)
-	for begin := time.Now(); m.Seq == 0; {
-		if time.Since(begin) > markAfter/2 {
-			t.Fatal("the mark does not follow the ledger")
-		}
-		time.Sleep(10 * time.Millisecond)
+	await.Until(t, "the mark follows the ledger", func() bool {
 		m, err = readMark(dir)
 		must(t, err)
-	}
+		return m.Seq > 0
+	})
 	last := ask(t, s, card.ID, mean(1000))
 	must(t, s.Close())
 	m, err = readMark(dir)

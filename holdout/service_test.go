@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/internal/stattest"
 	"github.com/holdoutd/holdoutd/session"
 )
 
@@ -43,6 +44,7 @@ var (
 // open opens a service on dir, which is closed with the test unless the test closes it.
 func open(t testing.TB, dir string, change ...func(*Options)) *Service {
 	t.Helper()
+	stattest.Secrets(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

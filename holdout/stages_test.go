@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
+	"github.com/holdoutd/holdoutd/internal/await"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
 	"github.com/holdoutd/holdoutd/rowfn"
@@ -202,14 +203,7 @@ func TestLedgerFailsAfterTheScan(t *testing.T) {
 				t.Fatalf("%d questions were spent without a commit", n)
 			}
 			broken.Store(false)
-			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-				if n, _ := spentOf(t, s, id); n == 1 {
-					break
-				}
-				if time.Now().After(deadline) {
-					t.Fatal("what was read was never debited")
-				}
-			}
+			await.Until(t, "what was read is debited", func() bool { n, _ := spentOf(t, s, id); return n == 1 })
 			atRest(t, s, id) // the commit is durable a moment before the account knows
 			if a := ask(t, s, id, first); !a.Replayed || a.Budget.Questions.Left != 59 && set.Rounds == 0 {
 				t.Errorf("asked again: %v, %+v", a.Replayed, a.Budget)

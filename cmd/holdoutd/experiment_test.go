@@ -8,7 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 // TestFeatureSelectionOverHTTP: the analyst of Science 2015 plays against the real server, and what it sees agrees with
@@ -53,7 +54,7 @@ func TestFeatureSelectionNeedsNaive(t *testing.T) {
 func TestExperimentInterrupted(t *testing.T) {
 	whole, parts := t.TempDir(), t.TempDir()
 	args := func(dir string) []string {
-		return []string{"experiment", "feature-selection", "--plain", "--n", "600", "--repetitions", "12", "--out", dir}
+		return []string{"experiment", "feature-selection", "--plain", "--n", "600", "--repetitions", "24", "--out", dir} // seconds of work after what is waited for
 	}
 	cmd := exec.Command(binary, args(parts)...)
 	var stderr bytes.Buffer
@@ -62,16 +63,11 @@ func TestExperimentInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkpoint := filepath.Join(parts, "checkpoint.jsonl")
-	for end := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
+	defer cmd.Process.Kill()
+	await.Until(t, "something is finished", func() bool {
 		text, _ := os.ReadFile(checkpoint)
-		if bytes.Count(text, []byte("\n")) > 3 {
-			break
-		}
-		if time.Now().After(end) {
-			cmd.Process.Kill()
-			t.Fatal("nothing is finished")
-		}
-	}
+		return bytes.Count(text, []byte("\n")) > 3
+	})
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/holdoutd/holdoutd/client"
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 // binary is the real program, built once: what is tested here is what is shipped.
@@ -84,9 +85,6 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// patience is how long a test waits for what must happen, before it fails instead of hanging.
-const patience = time.Minute
-
 // startServer starts serve on a data directory and waits for its listening line.
 func startServer(t *testing.T, dir string, flags ...string) *process {
 	t.Helper()
@@ -125,7 +123,7 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 		p.url = "http://" + addr
 	case <-p.ended:
 		t.Fatalf("the server ended: %v\n%s", cmd.ProcessState, p.stderr)
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Fatalf("the server does not listen\n%s", p.stderr)
 	}
 	return p
@@ -150,7 +148,7 @@ func (p *process) wait(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Fatalf("the server does not end\n%s", p.stderr)
 	}
 	return p.cmd.ProcessState.ExitCode()
@@ -174,7 +172,7 @@ func connect(t *testing.T, p *process, dir string) *client.Client {
 // holdoutd runs the program to its end.
 func holdoutd(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
 	var out, errs bytes.Buffer
@@ -182,6 +180,9 @@ func holdoutd(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	err := cmd.Run()
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("holdoutd %s did not end within %v:\n%s%s", strings.Join(args, " "), await.Patience, &out, &errs)
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }

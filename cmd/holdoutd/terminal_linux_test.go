@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdoutd/holdoutd/client"
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 // TestTerminal runs the program on a terminal of 100 characters: an upload is drawn while it goes on, and tables are cut to the width.
@@ -83,7 +84,7 @@ func (s *station) onTerminal(t *testing.T, args ...string) string {
 	}
 	select {
 	case <-read:
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Fatal("the terminal does not end")
 	}
 	return b.String()
@@ -99,14 +100,11 @@ func TestDemoOpensTheDashboard(t *testing.T) {
 		cmd.Stdout = slave
 		go io.Copy(io.Discard, master)
 		p := startProcess(t, cmd) // it listens after it has opened the browser
-		var url []byte
-		for until := time.Now().Add(patience); browses && url == nil && time.Now().Before(until); time.Sleep(10 * time.Millisecond) {
-			url, _ = os.ReadFile(opened)
+		if browses {
+			await.Until(t, "the browser is opened", func() bool { url, err := os.ReadFile(opened); return err == nil && len(url) > 0 })
 		}
 		p.stop(t)
-		if !browses {
-			url, _ = os.ReadFile(opened)
-		}
+		url, _ := os.ReadFile(opened)
 		if want := map[bool]string{true: p.url + "/", false: ""}[browses]; string(url) != want {
 			t.Errorf("--browser=%t opened %q, not %q", browses, url, want)
 		}

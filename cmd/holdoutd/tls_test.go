@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 // writeCertificate makes a certificate for 127.0.0.1 with a serial number of its own and puts it in place as tools do that renew
@@ -102,21 +104,13 @@ func TestTLS(t *testing.T) {
 	if serial, err := serialOf(addr, &tls.Config{RootCAs: good}); err != nil || serial != 2 {
 		t.Errorf("while the file is broken: serial %d, %v", serial, err)
 	}
-	for end := time.Now().Add(patience); !strings.Contains(p.stderr.String(), "the one before it stays in use"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the log does not say so:\n%s", p.stderr)
-		}
-	}
+	await.Until(t, "the log says so", func() bool { return strings.Contains(p.stderr.String(), "the one before it stays in use") })
 
 	// SIGHUP reads without a connection that asks: the log says so.
 	writeCertificate(t, dir, 3)
 	before := strings.Count(p.stderr.String(), "certificate read")
 	p.cmd.Process.Signal(syscall.SIGHUP)
-	for end := time.Now().Add(patience); strings.Count(p.stderr.String(), "certificate read") == before; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("SIGHUP read nothing:\n%s", p.stderr)
-		}
-	}
+	await.Until(t, "SIGHUP reads the certificate", func() bool { return strings.Count(p.stderr.String(), "certificate read") > before })
 	if code := p.stop(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, p.stderr)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/golang/snappy"
 	"pgregory.net/rapid"
+
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
 )
 
 // liar draws a file of one column that is well formed but for what it says: each number may be another one, up to those that overflow.

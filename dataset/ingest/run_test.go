@@ -102,9 +102,12 @@ func TestRunBadChildren(t *testing.T) {
 		childFlood:  {Internal, "too much"},
 	} {
 		t.Run(child, func(t *testing.T) {
-			lim := Limits{MemoryBytes: 512 << 20, CPU: time.Second}
-			if child == childHang {
+			lim := Limits{MemoryBytes: 512 << 20}
+			switch child {
+			case childHang:
 				lim.Wall = 200 * time.Millisecond
+			case childBurn:
+				lim.CPU = time.Second
 			}
 			_, _, err := run(t, context.Background(), child, fixture("polars.parquet"), lim)
 			e := (*Error)(nil)

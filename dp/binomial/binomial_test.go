@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
 )
 
 // TestLogUpper holds tails against the sum in exact arithmetic: a term of the continued fraction or of Stirling's series that is

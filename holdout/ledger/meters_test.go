@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
 )
 
 var someMeters = rapid.MapOfN(rapid.StringMatching(`[a-z][a-z0-9_]{0,31}`), rapid.Int64(), 1, MaxMeters)

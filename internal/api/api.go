@@ -35,17 +35,18 @@ type API struct {
 	limits  Limits
 	version string
 
-	huma    huma.API
-	router  *gin.Engine
-	metrics *metrics
-	access  MetricsAccess
-	rates   rates
-	uploads chan struct{}
-	asked   holdout.Limits // those of the service
-	streams streams
-	signed  sessions
-	bodies  *turns.Queue // memory of bodies that are being received, by key
-	agents  http.Handler // of the Model Context Protocol
+	huma        huma.API
+	router      *gin.Engine
+	metrics     *metrics
+	access      MetricsAccess
+	rates       rates
+	uploads     chan struct{}
+	asked       holdout.Limits // those of the service
+	streams     streams
+	signed      sessions
+	bodies      *turns.Queue // memory of bodies that are being received, by key
+	simulations *turns.Queue // places of simulations, by key: who asks for a thousand waits for their own
+	agents      http.Handler // of the Model Context Protocol
 }
 
 // New makes the API of a service. It panics where Limits.Check refuses the limits, defaults filled in.
@@ -60,6 +61,7 @@ func New(service *holdout.Service, o Options) *API {
 	a.rates.limit, a.rates.burst = a.limits.Rate, a.limits.Burst
 	a.streams = streams{of: map[string]int{}, end: make(chan struct{})}
 	a.uploads = make(chan struct{}, a.limits.Uploads)
+	a.simulations = turns.New(simulationsAtOnce, 1)
 	if err := a.limits.Check(); err != nil {
 		panic(err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/stattest"
 )
 
 // The tests run against the real service: uploads are decoded by this test binary, started as the decoding child.
@@ -66,6 +67,7 @@ func start(t *testing.T, o Options, limits ...holdout.Limits) *server {
 // startIn serves a data directory, which may be new.
 func startIn(t *testing.T, dir string, o Options, limits ...holdout.Limits) *server {
 	t.Helper()
+	stattest.Secrets(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

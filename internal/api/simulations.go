@@ -32,7 +32,6 @@ type simulationReply struct{ Body Simulation }
 
 // registerSimulations plays an experiment for a page. It reads no holdout: all of its data is made up from the seed.
 func (a *API) registerSimulations() {
-	places := turns.New(simulationsAtOnce, 1) // by key: who asks for a thousand waits for their own
 	typed(a, huma.Operation{
 		OperationID: "simulate-feature-selection", Method: http.MethodGet, Path: "/v1/simulations/feature-selection", Tags: []string{"simulations"}, Security: needsKey,
 		Summary: "Play the feature-selection experiment", Description: "An analyst asks a holdout for the correlation of every column with the label, keeps those on which it agrees with the training part, and asks for the accuracy of the k strongest together, for k from 1 on: once of a holdout that tells its own numbers, once through " +
@@ -41,7 +40,7 @@ func (a *API) registerSimulations() {
 	}, func(ctx context.Context, in *simulationRequest) (*simulationReply, error) {
 		wait, cancel := context.WithTimeout(ctx, a.asked.Wait)
 		defer cancel()
-		place, err := places.Acquire(wait, caller(ctx).KeyID, turns.Load{Cost: 1})
+		place, err := a.simulations.Acquire(wait, caller(ctx).KeyID, turns.Load{Cost: 1})
 		if err != nil {
 			return nil, &holdout.Error{Kind: holdout.Busy, RetryAfter: time.Second, Detail: "other simulations are under way"}
 		}

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/holdoutd/holdoutd/internal/await"
+	"github.com/holdoutd/holdoutd/internal/turns"
 )
 
 // TestSimulation plays the experiment over HTTP. It notices a reply that strangers get, that grows, that is not the seed's, or that reads a parameter wrongly.
@@ -42,26 +43,42 @@ func TestSimulation(t *testing.T) {
 // TestSimulationsTakeTurns: who asks for many waits for their own; somebody else's comes after the one that is under way. It notices a line that is
 // one for all keys, in which theirs would be the last.
 func TestSimulationsTakeTurns(t *testing.T) {
-	const many = 12
+	const many = 5
 	s := start(t, Options{})
 	_, busy := s.newKey("analyst")
 	_, other := s.newKey("analyst")
-	var done atomic.Int64
+	place, err := s.api.simulations.Acquire(t.Context(), "somebody", turns.Load{Cost: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
 	var all sync.WaitGroup
-	play := func(key string, seed int) {
-		if r := s.get(fmt.Sprintf("/v1/simulations/feature-selection?seed=%d", seed), "Authorization: Bearer "+key); r.StatusCode != 200 {
-			t.Errorf("%d %s", r.StatusCode, r.body)
-		}
+	come := 0
+	played := make(chan string, many+1)
+	play := func(key string, seed int) { // and wait until it is in the line
+		all.Go(func() {
+			if r := s.get(fmt.Sprintf("/v1/simulations/feature-selection?seed=%d", seed), "Authorization: Bearer "+key); r.StatusCode != 200 {
+				t.Errorf("%d %s", r.StatusCode, r.body)
+			}
+			played <- key
+		})
+		come++
+		await.Until(t, "a request is in the line", func() bool { _, _, waiting := s.api.simulations.Load(); return waiting == come })
 	}
 	for i := range many {
-		all.Go(func() { play(busy, i); done.Add(1) })
-	}
-	for done.Load() == 0 { // the others have come by then
-		time.Sleep(time.Millisecond)
+		play(busy, i)
 	}
 	play(other, 99)
-	if before := done.Load(); before > many/2 {
+	place.Release()
+	all.Wait()
+	close(played)
+	before := 0
+	for key := range played {
+		if key == other {
+			break
+		}
+		before++
+	}
+	if before > 2 { // one that was under way, and one whose reply was faster
 		t.Errorf("%d of %d of a busy key came first", before, many)
 	}
-	all.Wait()
 }

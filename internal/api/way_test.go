@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 // rawAnswer cuts the recorded answer out of a reply, byte for byte.
@@ -299,7 +300,7 @@ func TestExpectContinue(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
-		c.SetDeadline(time.Now().Add(time.Minute))
+		c.SetDeadline(time.Now().Add(await.Patience))
 		fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\nExpect: 100-continue\r\n\r\n", target, key, len(file))
 		in = bufio.NewReader(c)
 		first, err = in.ReadString('\n')

@@ -9,6 +9,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
+
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/internal/members"
 	"github.com/holdoutd/holdoutd/queries"

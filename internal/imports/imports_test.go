@@ -47,9 +47,11 @@ var only = map[string][]string{
 }
 
 type listed struct {
-	ImportPath string
-	Imports    []string
-	Deps       []string
+	ImportPath   string
+	Imports      []string
+	Deps         []string
+	TestImports  []string
+	XTestImports []string
 }
 
 func TestImportRules(t *testing.T) {
@@ -99,6 +101,24 @@ func TestInnermost(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestPropertiesHaveASeed: a package with properties imports what sets their seed. It notices one whose verdict would be another in each run.
+func TestPropertiesHaveASeed(t *testing.T) {
+	with := 0
+	for _, p := range list(t) {
+		tests := append(p.TestImports, p.XTestImports...)
+		if p.ImportPath == module+"internal/stattest" || !slices.Contains(tests, "pgregory.net/rapid") {
+			continue
+		}
+		with++
+		if !slices.Contains(tests, module+"internal/stattest") {
+			t.Errorf("%s: tests import rapid, and not internal/stattest, so that their seed is another each time", p.ImportPath)
+		}
+	}
+	if with < 10 {
+		t.Errorf("only %d packages have properties", with)
 	}
 }
 
@@ -211,7 +231,7 @@ func within(name string, rooms []string) bool {
 
 func list(t *testing.T) []listed {
 	t.Helper()
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps", module+"...")
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,Deps,TestImports,XTestImports", module+"...")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
 )
 
 func TestLoneSurrogate(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
 )
 
 // TestNull: what an expression reads as something else where it is null, and that the two conditions are each other's opposite. One that forgets a comparison, or takes what is tested for null, turns it red.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
 )
 
 // TestContainsExactResults: the exact result (in rationals of 2000 bits) for any two points of the operands is inside.

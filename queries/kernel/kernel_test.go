@@ -7,6 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
+
 	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
 	"github.com/holdoutd/holdoutd/queries/kernel"

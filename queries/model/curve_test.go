@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
 )
 
 // TestCurve: a prediction goes through the line between the two points that it lies between, beyond them to the last one, and null to null, whatever the number of

@@ -27,11 +27,15 @@ func TestKill(t *testing.T) {
 	for round := range kills {
 		cmd, out := child(t, "write", path, strconv.Itoa(round))
 		printed := lines(out)
-		// Every third is killed while it opens the ledger or soon after, the others under load.
+		// Every third is killed while it opens the ledger or soon after, the others under load: a moment after some answers.
 		var kill <-chan time.Time
+		answers := -1
 		if round%3 == 0 {
 			kill = time.After(time.Duration(random.Int64N(int64(60 * time.Millisecond))))
+		} else {
+			answers = random.IntN(20)
 		}
+		soon := func() <-chan time.Time { return time.After(time.Duration(random.Int64N(int64(5 * time.Millisecond)))) }
 		opened := false
 		for open := true; open; {
 			select {
@@ -42,11 +46,14 @@ func TestKill(t *testing.T) {
 					open = false
 				case line == "open":
 					opened = true
-					if kill == nil {
-						kill = time.After(time.Duration(random.Int64N(int64(80 * time.Millisecond))))
+					if answers == 0 {
+						kill = soon()
 					}
 				case isReceipt:
 					told[query] = body
+					if answers--; answers == 0 {
+						kill = soon()
+					}
 				default:
 					t.Errorf("round %d: the child says %q", round, line)
 				}

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 // TestFilesAreTheirs removes, renames and replaces each file of a ledger under its open connection. It would catch a commit
@@ -116,12 +116,9 @@ func TestDatabaseAlone(t *testing.T) {
 	}
 	check("a revocation", "SELECT count(*) FROM keys WHERE revoked = 1")
 	mustAsk(t, l, "ho_1", testDebit("a"))
-	for begin := time.Now(); aloneOf(t, path, "SELECT count(*) FROM entries WHERE kind = 'answer'") != 1; {
-		if time.Since(begin) > time.Minute {
-			t.Fatal("an idle ledger keeps its answers in the log")
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	await.Until(t, "an idle ledger takes its answers out of the log", func() bool {
+		return aloneOf(t, path, "SELECT count(*) FROM entries WHERE kind = 'answer'") == 1
+	})
 	if err := l.DeleteHoldout(t.Context(), "ho_1", ""); err != nil {
 		t.Fatal(err)
 	}

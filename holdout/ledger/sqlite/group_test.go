@@ -36,7 +36,7 @@ func hold(t *testing.T, l *Ledger) (release func()) {
 
 // queued waits until n requests wait for the writer.
 func queued(l *Ledger, n int) {
-	for len(l.queue) < n {
+	for l.Waiting() < n {
 		time.Sleep(100 * time.Microsecond)
 	}
 }

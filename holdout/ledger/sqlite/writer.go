@@ -103,6 +103,9 @@ func (l *Ledger) enqueue(ctx context.Context, r *request) error {
 	}
 }
 
+// Waiting is how many updates and other writes wait for the writer.
+func (l *Ledger) Waiting() int { return len(l.queue) }
+
 // conclude raises a panic of fn where it belongs, in the caller's goroutine.
 func (r *request) conclude(err error) error {
 	if r.panicked != nil {

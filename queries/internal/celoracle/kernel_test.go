@@ -8,6 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "github.com/holdoutd/holdoutd/internal/stattest" // the seed of properties
+
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
 	"github.com/holdoutd/holdoutd/queries/internal/celoracle"
