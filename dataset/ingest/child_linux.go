@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
@@ -62,6 +63,9 @@ func runChild(ctx context.Context, argv []string, req request) (Result, error) {
 	stdout, stderr := &capped{limit: maxReplyBytes}, &capped{limit: maxMessageBytes}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = []string{"GOTRACEBACK=single"}
+	if detector := os.Getenv("GORACE"); detector != "" { // of a build under the race detector, which else sleeps for a second at the end
+		cmd.Env = append(cmd.Env, "GORACE="+detector)
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }

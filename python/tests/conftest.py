@@ -47,7 +47,7 @@ class Running:
             [self.binary, "serve", "--data", self.data, "--addr", f"127.0.0.1:{self.port}", "--rate", "-1", *self.options],
             stderr=subprocess.DEVNULL,
         )
-        for _ in range(600):
+        for _ in range(3600):  # three minutes: only a server that hangs takes them
             try:
                 httpx.get(self.url + "/healthz", verify=False)
                 return

@@ -14,7 +14,7 @@ export const flights = readFileSync(new URL("../../internal/api/testdata/flights
 export const flightsFile = new URL("../../internal/api/testdata/flights-5k.parquet", import.meta.url).pathname;
 
 /** How long anything on a page may take. The tests share the machine with others, and a slow machine is no fault of a page. */
-const patience = 45_000;
+const patience = 120_000;
 
 /** Starts a server; stop() ends it, and starting it again in the same place keeps data and address. */
 export async function startServer(dir = mkdtempSync(join(tmpdir(), "holdoutd-browser-")), addr = "127.0.0.1:0") {
