@@ -1,8 +1,8 @@
 # make test is the check of every day: formatting, vet, and every test, those of packages that start goroutines with the race detector on.
 # The same commit has the same verdict: what tests draw begins from HOLDOUTD_SEED (internal/stattest).
-# make test-all is what draws lots or takes longer, beside it: every planted fault must be noticed by its test (make test-faults, tests/faults), and
-# every fuzz target runs for a minute (make fuzz).
-.PHONY: test test-all test-faults fuzz build web release bench format clean
+# make test-all is what draws lots or takes longer: the Go tests from a fresh seed, every planted fault, which must be noticed by its test
+# (make test-faults, tests/faults), and every fuzz target for a minute (make fuzz).
+.PHONY: test test-all test-faults fuzz build web generate release bench format clean
 
 GO ?= go
 FUZZTIME ?= 1m
@@ -20,6 +20,10 @@ build:
 web:
 	PATH=$$(scripts/web.sh):$$PATH npm --prefix web run build
 
+# All that is generated, in one go: clients, types and forms, pages of docs, and the built dashboard. A stale file fails make test with this name.
+generate:
+	python=$$(scripts/python.sh) && node=$$(scripts/web.sh) && GO=$(GO) TAGS=$(TAGS),python,browser HOLDOUTD_PYTHON=$$python HOLDOUTD_NODE=$$node scripts/generate.sh
+
 # The binary to ship: without symbols for debuggers and paths of this machine.
 release:
 	CGO_ENABLED=0 $(GO) build -tags $(TAGS) -trimpath -ldflags '-s -w' -o holdoutd ./cmd/holdoutd
@@ -31,10 +35,12 @@ test:
 	$(GO) vet -tags $(TAGS),python,browser,faults ./...
 	python=$$(scripts/python.sh) && node=$$(scripts/web.sh) && GO=$(GO) TAGS=$(TAGS),python,browser HOLDOUTD_PYTHON=$$python HOLDOUTD_NODE=$$node scripts/test.sh
 
-test-all: test-faults fuzz
+test-all:
+	GO=$(GO) TAGS=$(TAGS) FUZZTIME=$(FUZZTIME) scripts/test-all.sh
 
+# make test-faults CHANGED=main plants what concerns the files that differ from main's: run it before your change lands.
 test-faults:
-	HOLDOUTD_PYTHON=$$(scripts/python.sh) HOLDOUTD_FAULTS=$(FAULTS) $(GO) test -v -count=1 -tags faults -run TestPlanted -timeout 120m ./tests/faults
+	HOLDOUTD_PYTHON=$$(scripts/python.sh) HOLDOUTD_FAULTS=$(FAULTS) HOLDOUTD_CHANGED=$(CHANGED) $(GO) test -v -count=1 -tags faults -run TestPlanted -timeout 120m ./tests/faults
 
 fuzz:
 	GO=$(GO) scripts/fuzz.sh $(FUZZTIME)

@@ -1,5 +1,7 @@
 package holdout
 
+//holdoutd:race
+
 import (
 	"bytes"
 	"context"

@@ -1,5 +1,7 @@
 package holdout
 
+//holdoutd:race
+
 import (
 	"context"
 	"encoding/json"

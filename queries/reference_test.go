@@ -26,14 +26,13 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("docs/QUERIES.md is not what the code says; if that is meant: go test ./queries -run TestReference -update")
+		t.Error("docs/QUERIES.md is not what the code says; if that is meant: make generate")
 	}
 }
 
 const referenceHead = `# Queries
 
-One query is one JSON object with a "type". This page is made from the code that reads them (go test ./queries -run TestReference
--update). Expressions are CEL over a row's columns: [EXPRESSIONS.md](EXPRESSIONS.md). What an interval promises is in
+One query is one JSON object with a "type". This page is made from the code that reads them (make generate). Expressions are CEL over a row's columns: [EXPRESSIONS.md](EXPRESSIONS.md). What an interval promises is in
 [GUARANTEES.md](GUARANTEES.md).
 
 Every query may have a "note", a remark of your own that does not change the query. An unknown member is an error. The same

@@ -1,15 +1,12 @@
 #!/usr/bin/env bash
-# Runs every test once: those of packages that start goroutines under the race detector, the others without it. scripts/concurrent tells
-# which is which, from the code. make test calls it; HOLDOUTD_PYTHON must name the interpreter that scripts/python.sh prints, and HOLDOUTD_NODE
-# the folder that scripts/web.sh does.
+# Runs every test once without the race detector, then those that concern it under it: scripts/concurrent tells which, from the code. make test calls it;
+# HOLDOUTD_PYTHON must name the interpreter that scripts/python.sh prints, and HOLDOUTD_NODE the folder that scripts/web.sh does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
 flags=(-vet=off -timeout 15m -tags "${TAGS:?}") # make test has vetted all
 
-# Tests in packages that start goroutines, whose own work is arithmetic on the test's goroutine, which takes ten times as long under the
-# race detector. They run without it, wherever they are, and the detector's run skips by the same names; so a name that no test has moves
-# nothing.
+# Tests in packages under the detector, whose own work is arithmetic on the test's goroutine, which takes ten times as long there.
 arithmetic='TestPrintedTargets|TestAgentTunes|TestAgentIsEvaluated|TestSelectingModels|TestWhatComesWasExplained|TestSizesAreKnownBeforehand|TestCoverage|TestPlantedFaults|TestEveryAttackBites|TestTooLargeRadiusIsBroken|TestSamplingIsExact|TestSamplingFaults'
 
 # The race detector looks at all code but SQLite's: that is C, made Go by a machine, keeps its rows in memory that the detector does not
@@ -38,19 +35,13 @@ if [ "$(kilobytes df --output=avail -k /dev/shm)0" -gt "${kilobytes_needed}0" ] 
 fi
 echo "tests write to ${TMPDIR:-/tmp}"
 
-module=$("$go" list -m)
-# having prints the packages whose tests match a pattern.
-having() { git ls-files '*_test.go' | xargs grep -lE "$1" | xargs -n1 dirname | sort -u | sed "s|^|$module/|"; }
-racing=$("$go" run ./scripts/concurrent)
-alone=$("$go" run ./scripts/concurrent -not)
-# Experiments make fewer and smaller runs under the detector (runtest.UnderRace): they are tested in both ways.
-alone=$(printf '%s\n' "$alone" $(having 'experiments/run/runtest"') | sort -u)
-rest=$(having "^func ($arithmetic)\(" | grep -vxF "$alone")
-
 failed=0
-"$go" test "${flags[@]}" $alone || failed=1
-"$go" test "${flags[@]}" -run "^($arithmetic)\$" $rest || failed=1
-"$go" test -race "${unwatched[@]}" "${flags[@]}" -skip "^($arithmetic)\$" $racing || failed=1
+"$go" test "${flags[@]}" -p 4 ./... || failed=1
+"$go" test -race "${unwatched[@]}" "${flags[@]}" -p 4 -skip "^($arithmetic)\$" $("$go" run ./scripts/concurrent) || failed=1
+some=$("$go" run ./scripts/concurrent -some)
+while read -r package pattern; do
+	"$go" test -race "${unwatched[@]}" "${flags[@]}" -run "$pattern" -skip "^($arithmetic)\$" "$package" || failed=1
+done <<<"$some"
 if [ $failed -ne 0 ]; then
 	echo "test.sh: failed, with the seed ${HOLDOUTD_SEED:=1}. To repeat it: HOLDOUTD_SEED=$HOLDOUTD_SEED make test"
 fi

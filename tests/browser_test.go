@@ -47,11 +47,11 @@ func TestDashboardBuild(t *testing.T) {
 			}
 			there, err := os.ReadFile(filepath.Join(sides[1], name))
 			if errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%s is in %s alone: run npm run build in web/", name, sides[0])
+				t.Errorf("%s is in %s alone: make generate", name, sides[0])
 				return nil
 			}
 			if err == nil && !bytes.Equal(here, there) {
-				t.Errorf("%s is not what its sources build: run npm run build in web/", name)
+				t.Errorf("%s is not what its sources build: make generate", name)
 			}
 			return err
 		})
@@ -66,9 +66,5 @@ func TestDashboardBuild(t *testing.T) {
 // the way from an upload to a spent budget. Pictures of all pages are among the test's artifacts (go test -artifacts).
 func TestDashboard(t *testing.T) {
 	t.Parallel()
-	binary := filepath.Join(t.TempDir(), "holdoutd")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-tags", "nomsgpack", "-o", binary, "../cmd/holdoutd").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	nodeTool(t, []string{"HOLDOUTD_BINARY=" + binary, "HOLDOUTD_PICTURES=" + t.ArtifactDir()}, "--test", "--test-concurrency=2", "--test-force-exit", "tests/")
+	nodeTool(t, []string{"HOLDOUTD_BINARY=" + program(t), "HOLDOUTD_PICTURES=" + t.ArtifactDir()}, "--test", "--test-concurrency=2", "--test-force-exit", "tests/")
 }

@@ -16,7 +16,6 @@ func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	python := interpreter(t)
 	dir := t.TempDir()
-	binary := filepath.Join(dir, "holdoutd")
 	run := func(folder string, environment []string, name string, args ...string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
@@ -26,7 +25,6 @@ func TestPythonClient(t *testing.T) {
 			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
 		}
 	}
-	run("..", nil, "go", "build", "-o", binary, "./cmd/holdoutd")
 	wheels, site := filepath.Join(dir, "wheels"), filepath.Join(dir, "site")
 	run("../python", nil, python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", wheels, ".")
 	wheel, err := filepath.Glob(filepath.Join(wheels, "holdoutd-*.whl"))
@@ -35,7 +33,7 @@ func TestPythonClient(t *testing.T) {
 	}
 	run("..", nil, python, "-m", "pip", "install", "--quiet", "--no-deps", "--target", site, wheel[0])
 	run("../python", []string{
-		"HOLDOUTD_BINARY=" + binary, "PYTHONPATH=" + site, "OMP_NUM_THREADS=1", "MPLBACKEND=Agg",
+		"HOLDOUTD_BINARY=" + program(t), "PYTHONPATH=" + site, "OMP_NUM_THREADS=1", "MPLBACKEND=Agg",
 		"JUPYTER_PLATFORM_DIRS=1", "HOME=" + dir,
 	}, python, "-m", "pytest", "-p", "no:cacheprovider")
 }

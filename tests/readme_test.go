@@ -92,7 +92,9 @@ func TestREADME(t *testing.T) {
 		}
 		return string(out)
 	}
-	build(t, binary)
+	if err := os.Link(program(t), binary); err != nil {
+		t.Fatal(err)
+	}
 
 	for _, line := range strings.Split(strings.Join(blocks(t, "../README.md", "sh"), ""), "\n") {
 		line, _, _ = strings.Cut(line, "#")
@@ -136,13 +138,6 @@ func TestREADME(t *testing.T) {
 			line += " --help"
 		}
 		run(dir, "sh", "-c", "./holdoutd "+line)
-	}
-}
-
-func build(t *testing.T, binary string) {
-	t.Helper()
-	if out, err := exec.Command("go", "build", "-tags", "nomsgpack", "-o", binary, "../cmd/holdoutd").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
 	}
 }
 
@@ -190,12 +185,10 @@ func blocks(t *testing.T, path, language string) []string {
 	return found
 }
 
-// serve builds holdoutd, starts it in dir as the tutorial does, with more flags if any, and returns its URL once it listens.
+// serve starts holdoutd in dir as the tutorial does, with more flags if any, and returns its URL once it listens.
 func serve(t *testing.T, dir string, flags ...string) string {
 	t.Helper()
-	binary := filepath.Join(dir, "holdoutd")
-	build(t, binary)
-	cmd := exec.CommandContext(context.Background(), binary, append([]string{"serve", "--data", "holdoutd-data"}, flags...)...)
+	cmd := exec.CommandContext(context.Background(), program(t), append([]string{"serve", "--data", "holdoutd-data"}, flags...)...)
 	cmd.Dir = dir
 	return started(t, cmd)
 }

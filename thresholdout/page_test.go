@@ -28,7 +28,7 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("docs/MECHANISMS.md is not what the table of mechanisms says; if that is meant: go test ./thresholdout -run TestPage -update")
+		t.Error("docs/MECHANISMS.md is not what the table of mechanisms says; if that is meant: make generate")
 	}
 }
 
@@ -56,7 +56,7 @@ func mechanismsPage() []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Mechanisms
 
-This page is made from the table of mechanisms (go test ./thresholdout -run TestPage -update). What each promises is in [GUARANTEES.md](GUARANTEES.md), how narrow
+This page is made from the table of mechanisms (make generate). What each promises is in [GUARANTEES.md](GUARANTEES.md), how narrow
 intervals are in [BOUNDS.md](BOUNDS.md), how a mechanism is added in [ARCHITECTURE.md](ARCHITECTURE.md#adding-a-mechanism).
 
 | mechanism | what it does | parameters, beside questions and confidence | meters |

@@ -26,7 +26,7 @@ func commandsMarkdown() string {
 	var b strings.Builder
 	b.WriteString(`# Commands
 
-What ` + "`holdoutd --help`" + ` says, and the help of each command. This page is made from them (go test ./cmd/holdoutd -run TestCommandsPage -update).
+What ` + "`holdoutd --help`" + ` says, and the help of each command. This page is made from them (make generate).
 
 ` + root.Long + "\n")
 	for _, c := range root.Commands() {
@@ -81,7 +81,7 @@ func TestCommandsPage(t *testing.T) {
 	}
 	want, err := os.ReadFile(commandsPage)
 	if err != nil || got != string(want) {
-		t.Errorf("docs/COMMANDS.md is not what the helps say (%v); if they are meant: go test ./cmd/holdoutd -run TestCommandsPage -update", err)
+		t.Errorf("docs/COMMANDS.md is not what the helps say (%v); if they are meant: make generate", err)
 	}
 }
 

@@ -36,7 +36,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(pretty.Bytes(), want) {
-		t.Errorf("the interface is not what api/openapi.json says; if that is meant: go test ./internal/api -run TestDocument -update")
+		t.Errorf("the interface is not what api/openapi.json says; if that is meant: make generate")
 	}
 }
 

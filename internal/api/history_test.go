@@ -1,5 +1,7 @@
 package api
 
+//holdoutd:race
+
 import (
 	"archive/tar"
 	"bufio"

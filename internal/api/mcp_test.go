@@ -83,7 +83,7 @@ func outline(schema any) any {
 	return schema
 }
 
-// TestDocumentOfTools: hosts and people write about tools by their names and arguments; a change of the list is seen. If it is meant: go test ./internal/api -run TestDocument -update.
+// TestDocumentOfTools: hosts and people write about tools by their names and arguments; a change of the list is seen. If it is meant: make generate.
 func TestDocumentOfTools(t *testing.T) {
 	s := start(t, Options{Version: "test"})
 	a := s.agent(s.key)
@@ -120,7 +120,7 @@ func TestDocumentOfTools(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.TrimSpace(string(want)) != string(got) {
-		t.Errorf("the tools are not what %s says; if that is meant: go test ./internal/api -run TestDocument -update", golden)
+		t.Errorf("the tools are not what %s says; if that is meant: make generate", golden)
 	}
 	// A model reads the list before it reads anything else: about four characters are a token.
 	const most = 90_000

@@ -89,6 +89,6 @@ func TestDocumentedParameters(t *testing.T) {
 		return
 	}
 	if parameterHeading+string(had) != want {
-		t.Errorf("docs/API.md has another table of parameters than the interface; if the interface is meant: go test ./internal/api -run TestDocument -update")
+		t.Errorf("docs/API.md has another table of parameters than the interface; if the interface is meant: make generate")
 	}
 }

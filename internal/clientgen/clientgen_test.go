@@ -43,7 +43,7 @@ func TestTypesAreGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("client/types.go is not what the OpenAPI document says; if that is meant: go test ./internal/clientgen -run TestTypesAreGenerated -update")
+		t.Error("client/types.go is not what the OpenAPI document says; if that is meant: make generate")
 	}
 }
 
@@ -158,7 +158,7 @@ func TestPythonIsGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Error("the Python client's questions are not what the OpenAPI document says; if that is meant: go test ./internal/clientgen -run TestPythonIsGenerated -update")
+		t.Error("the Python client's questions are not what the OpenAPI document says; if that is meant: make generate")
 	}
 }
 
@@ -183,7 +183,7 @@ func TestTypeScriptIsGenerated(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the OpenAPI document says; if that is meant: go test ./internal/clientgen -run TestTypeScriptIsGenerated -update", path)
+			t.Errorf("%s is not what the OpenAPI document says; if that is meant: make generate", path)
 		}
 	}
 }

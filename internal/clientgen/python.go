@@ -71,7 +71,7 @@ func Python(document []byte) ([]byte, error) {
 
 const pythonHead = `"""One method for each query type of the server. Made by internal/clientgen from api/openapi.json; do not edit.
 
-To make it anew: go test ./internal/clientgen -run TestPythonIsGenerated -update
+To make it anew: make generate
 """
 
 from __future__ import annotations

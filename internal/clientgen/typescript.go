@@ -19,7 +19,7 @@ func TypeScript(document []byte) ([]byte, error) {
 		return nil, err
 	}
 	var b bytes.Buffer
-	b.WriteString("// Made by internal/clientgen from api/openapi.json; do not edit. To make it anew: go test ./internal/clientgen -run TestTypeScriptIsGenerated -update\n")
+	b.WriteString("// Made by internal/clientgen from api/openapi.json; do not edit. To make it anew: make generate\n")
 	drawn := slices.Clone(types)
 	for _, name := range pages {
 		drawn = append(drawn, struct{ component, name string }{name, name})
@@ -143,7 +143,7 @@ type formQuery struct {
 	Examples []json.RawMessage `json:"examples"`
 }
 
-const formsHead = `// Made by internal/clientgen from api/openapi.json; do not edit. To make it anew: go test ./internal/clientgen -run TestTypeScriptIsGenerated -update
+const formsHead = `// Made by internal/clientgen from api/openapi.json; do not edit. To make it anew: make generate
 
 /** What a field of a form takes: a row expression or several; a text or several; a number, several, or two as a range; yes or no; one of few values; a query or
  * several; a text or a number; or JSON, for what a form has no field for. */

@@ -43,12 +43,12 @@ func TestBuildIsOfItsSources(t *testing.T) {
 	want := strings.Split(strings.TrimSuffix(string(recorded), "\n"), "\n")
 	for _, line := range want {
 		if !slices.Contains(lines, line) {
-			t.Errorf("%s is not what it was when the dashboard was built: run npm run build in web/", line[66:])
+			t.Errorf("%s is not what it was when the dashboard was built: make generate", line[66:])
 		}
 	}
 	for _, line := range lines {
 		if name := line[66:]; !slices.ContainsFunc(want, func(w string) bool { return strings.HasSuffix(w, "  "+name) }) {
-			t.Errorf("%s was not there when the dashboard was built: run npm run build in web/", name)
+			t.Errorf("%s was not there when the dashboard was built: make generate", name)
 		}
 	}
 }

@@ -1,12 +1,15 @@
-// Command concurrent tells the packages of this module whose tests run under the race detector from those whose tests do not:
+// Command concurrent tells which tests of this module run under the race detector:
 //
-//	go run ./scripts/concurrent        # packages that do
-//	go run ./scripts/concurrent -not   # the others
+//	go run ./scripts/concurrent         # packages, all of whose tests do
+//	go run ./scripts/concurrent -some   # packages, some of whose tests do: each with the pattern of their names
 //
 // A package is concurrent where its code or its tests start a goroutine (a go statement, a call of a method Go, a test that is Parallel), or
 // serve HTTP; where its code calls a package of the module that does, whose goroutines may come back to what it shares; and where its
 // tests call such a package that is made for tests. In any other package all that runs, runs on the test's own goroutine, but for what
-// another package starts, whose own tests are under the detector: here it would only take ten times as long. Nobody keeps a list.
+// another package starts, whose own tests are under the detector: here it would only take ten times as long.
+//
+// Of the packages in large, most tests ask one thing at a time, and there are hundreds. Under the detector run those that start goroutines themselves, and
+// all of a file that says //holdoutd:race. Nobody keeps a list of tests.
 package main
 
 import (
@@ -19,17 +22,32 @@ import (
 	"go/token"
 	"io"
 	"log"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 const module = "github.com/holdoutd/holdoutd/"
 
+// large are the packages of which only some tests run under the detector, and why the others need not.
+var large = map[string]string{
+	"holdout":      "most tests ask one question after another",
+	"internal/api": "most tests send one request after another",
+	"session":      "it starts no goroutine; what it calls, queries/engine, is under the detector",
+}
+
+// outside are packages whose tests run the program, which is built without the detector: it would see nothing.
+var outside = []string{"cmd/holdoutd", "tests", "tests/faults"}
+
+// directive is the line with which a file of a large package says that all of its tests run under the detector.
+const directive = "//holdoutd:race"
+
 func main() {
 	log.SetFlags(0)
-	not := flag.Bool("not", false, "print the packages that are not concurrent")
+	some := flag.Bool("some", false, "print the packages some of whose tests run under the detector, with the pattern of their names")
 	flag.Parse()
 	all, err := list()
 	if err != nil {
@@ -37,8 +55,21 @@ func main() {
 	}
 	racing := concurrent(all)
 	for _, p := range all {
-		if racing[p.ImportPath] != *not {
-			fmt.Println(p.ImportPath)
+		if slices.Contains(outside, p.name()) {
+			continue
+		}
+		if large[p.name()] == "" {
+			if racing[p.ImportPath] && !*some {
+				fmt.Println(p.ImportPath)
+			}
+			continue
+		}
+		names, err := p.racingTests()
+		if err != nil {
+			log.Fatal("concurrent: ", err)
+		}
+		if *some && len(names) > 0 {
+			fmt.Printf("%s ^(%s)$\n", p.ImportPath, strings.Join(names, "|"))
 		}
 	}
 }
@@ -50,6 +81,28 @@ type listed struct {
 	GoFiles, IgnoredGoFiles            []string
 	TestGoFiles, XTestGoFiles          []string
 	code, tests                        bool // starts goroutines
+}
+
+func (p *listed) name() string { return strings.TrimPrefix(p.ImportPath, module) }
+
+// racingTests are the tests of a large package that run under the detector, by their names. Files that only a build tag admits do not count.
+func (p *listed) racingTests() ([]string, error) {
+	names := map[string]bool{}
+	for _, file := range slices.Concat(p.TestGoFiles, p.XTestGoFiles) {
+		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		all := slices.ContainsFunc(parsed.Comments, func(c *ast.CommentGroup) bool {
+			return slices.ContainsFunc(c.List, func(line *ast.Comment) bool { return line.Text == directive })
+		})
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" && (all || startsOne(f)) {
+				names[f.Name.Name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), nil
 }
 
 // list reads the module's packages.
@@ -99,26 +152,32 @@ func concurrent(all []*listed) map[string]bool {
 
 // starts reports whether one of the files starts a goroutine by itself, or lets a test run beside others.
 func starts(dir string, names ...[]string) (bool, error) {
-	found := false
 	for _, name := range slices.Concat(names...) {
 		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution)
 		if err != nil {
 			return false, err
 		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.GoStmt:
-				found = true
-			case *ast.CallExpr:
-				if f, ok := n.Fun.(*ast.SelectorExpr); ok {
-					switch f.Sel.Name {
-					case "Go", "Parallel", "RunParallel", "TryGo":
-						found = true
-					}
+		if startsOne(file) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func startsOne(part ast.Node) (found bool) {
+	ast.Inspect(part, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			found = true
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok {
+				switch f.Sel.Name {
+				case "Go", "Parallel", "RunParallel", "TryGo":
+					found = true
 				}
 			}
-			return !found
-		})
-	}
-	return found, nil
+		}
+		return !found
+	})
+	return found
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -28,6 +29,39 @@ func TestNoneEscapes(t *testing.T) {
 	}
 	if len(racing) != len(all) {
 		t.Errorf("%d of %d packages have their place", len(racing), len(all))
+	}
+}
+
+// TestSomeOfTheLarge: of a large package the tests that start goroutines are under the detector, and those of a file that says so; each large package is concurrent.
+func TestSomeOfTheLarge(t *testing.T) {
+	all, err := list()
+	if err != nil {
+		t.Fatal(err)
+	}
+	racing, seen := concurrent(all), 0
+	for _, p := range all {
+		if large[p.name()] == "" {
+			continue
+		}
+		seen++
+		if !racing[p.ImportPath] {
+			t.Errorf("%s starts no goroutines, and is said to be large", p.name())
+		}
+		names, err := p.racingTests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range map[string][]string{"holdout": {"TestStress", "TestVoidIsDebitedOnce", "TestLadderRace"}, "internal/api": {"TestManyAgents", "TestStreamsAreCounted"}}[p.name()] {
+			if !slices.Contains(names, name) {
+				t.Errorf("%s: %s is not under the detector", p.name(), name)
+			}
+		}
+		if slices.Contains(names, "TestMain") {
+			t.Error("TestMain is no test")
+		}
+	}
+	if seen != len(large) {
+		t.Errorf("%d of %d large packages exist", seen, len(large))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -158,6 +159,24 @@ func (f Fault) Plant(text string) (string, error) {
 			f.Area, f.Line, f.Name, n, f.File)
 	}
 	return strings.Replace(text, f.Old, f.New, 1), nil
+}
+
+// since picks the faults of changed files (paths from the repository's root), and those that were not in the tables before as they are now.
+func since(all, before []Fault, changed []string) (some []Fault) {
+	known := map[Fault]bool{}
+	for _, f := range before {
+		f.Line = 0
+		known[f] = true
+	}
+	for _, f := range all {
+		line := f.Line
+		f.Line = 0
+		if !known[f] || slices.Contains(changed, f.File) {
+			f.Line = line
+			some = append(some, f)
+		}
+	}
+	return some
 }
 
 // share picks the faults that `k/n` means: every n-th, from the k-th, 0 <= k < n. The empty text means all.

@@ -6,12 +6,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -25,7 +28,9 @@ const (
 // TestPlanted plants every fault, one at a time, in an overlay over the code: the package of the named test must still compile, and the
 // test must run and fail. That it passes without the fault is what the ordinary run says.
 //
-// HOLDOUTD_FAULTS=k/n plants every n-th entry only, from the k-th: a share of the tables for a machine that has little time. Default: all.
+// HOLDOUTD_CHANGED=COMMIT plants what concerns the files that differ from that commit's, and the entries that are new since then.
+// HOLDOUTD_FAULTS=k/n plants every n-th of them only, from the k-th: a share for a machine that has little time. Default: all.
+// It ends with a table: the areas, how many faults of each were planted and noticed, and how long that took.
 func TestPlanted(t *testing.T) {
 	all, err := Read(".")
 	if err != nil {
@@ -36,6 +41,10 @@ func TestPlanted(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := len(all)
+	if commit := os.Getenv("HOLDOUTD_CHANGED"); commit != "" {
+		before, changed := at(t, top, commit)
+		all = since(all, before, changed)
+	}
 	if all, err = share(all, os.Getenv("HOLDOUTD_FAULTS")); err != nil {
 		t.Fatal(err)
 	}
@@ -44,14 +53,84 @@ func TestPlanted(t *testing.T) {
 		t.Fatal("HOLDOUTD_PYTHON is not set, without which tests with the tag python notice nothing: run `make test-faults`, or set it to the output of scripts/python.sh")
 	}
 	places := make(chan struct{}, atOnce)
+	said := &report{areas: map[string]*area{}}
+	t.Cleanup(func() { t.Log(said) })
 	for _, f := range all {
 		t.Run(f.Area+"/"+f.Name, func(t *testing.T) {
 			t.Parallel()
 			places <- struct{}{}
 			defer func() { <-places }()
+			begin := time.Now()
+			defer func() { said.add(f, !t.Failed(), time.Since(begin)) }()
 			f.mustBeNoticed(t, top)
 		})
 	}
+}
+
+// at reads the tables as they are in a commit, and names the files that differ from it.
+func at(t *testing.T, top, commit string) (before []Fault, changed []string) {
+	git := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir, cmd.Stderr = top, os.Stderr
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("git %v: %v", args, err)
+		}
+		return string(out)
+	}
+	changed = strings.Fields(git("diff", "--name-only", commit))
+	for _, file := range strings.Fields(git("ls-tree", "--name-only", commit, "tests/faults/")) {
+		if filepath.Ext(file) == ".txt" {
+			faults, err := Parse(filepath.Base(file), git("show", commit+":"+file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before = append(before, faults...)
+		}
+	}
+	return before, changed
+}
+
+// report is what became of the faults of each area.
+type report struct {
+	sync.Mutex
+	areas  map[string]*area
+	missed []string
+}
+
+type area struct {
+	planted, noticed int
+	took             time.Duration
+}
+
+func (r *report) add(f Fault, noticed bool, took time.Duration) {
+	r.Lock()
+	defer r.Unlock()
+	a := r.areas[f.Area]
+	if a == nil {
+		a = &area{}
+		r.areas[f.Area] = a
+	}
+	a.planted++
+	a.took += took
+	if noticed {
+		a.noticed++
+	} else {
+		r.missed = append(r.missed, f.Area+"/"+f.Name)
+	}
+}
+
+func (r *report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%-14s %7s %7s %7s\n", "area", "planted", "noticed", "seconds")
+	for _, name := range slices.Sorted(maps.Keys(r.areas)) {
+		a := r.areas[name]
+		fmt.Fprintf(&b, "%-14s %7d %7d %7.0f\n", name, a.planted, a.noticed, a.took.Seconds())
+	}
+	for _, name := range r.missed {
+		fmt.Fprintf(&b, "not noticed: go test -tags faults ./tests/faults -run 'TestPlanted/%s$'\n", name)
+	}
+	return b.String()
 }
 
 // mustBeNoticed plants the fault and runs its test.

@@ -14,7 +14,7 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-var updateChoosing = flag.Bool("update", false, "write the numbers of docs/CHOOSING.md anew")
+var update = flag.Bool("update", false, "write docs/BOUNDS.md and the numbers of docs/CHOOSING.md anew")
 
 const choosing = "../../docs/CHOOSING.md"
 
@@ -41,14 +41,14 @@ func TestChoosing(t *testing.T) {
 	if rows < 10 {
 		t.Errorf("%s has %d rows of numbers", choosing, rows)
 	}
-	if *updateChoosing {
+	if *update {
 		if err := os.WriteFile(choosing, made, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		page = made
 	}
 	if !bytes.Equal(page, made) {
-		t.Errorf("%s has other numbers than the planner: go test ./thresholdout/compare -run TestChoosing -update", choosing)
+		t.Errorf("%s has other numbers than the planner: make generate", choosing)
 	}
 }
 

@@ -13,7 +13,7 @@ const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.m
 export const flights = readFileSync(new URL("../../internal/api/testdata/flights-5k.parquet", import.meta.url));
 export const flightsFile = new URL("../../internal/api/testdata/flights-5k.parquet", import.meta.url).pathname;
 
-/** How long anything on a page may take. The tests share the machine with others, and a slow machine is no fault of a page. */
+/** How long a test waits for anything on a page before it fails instead of hanging. The tests share the machine with others, and a slow machine is no fault of a page. */
 const patience = 120_000;
 
 /** Starts a server; stop() ends it, and starting it again in the same place keeps data and address. */

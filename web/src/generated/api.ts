@@ -1,4 +1,4 @@
-// Made by internal/clientgen from api/openapi.json; do not edit. To make it anew: go test ./internal/clientgen -run TestTypeScriptIsGenerated -update
+// Made by internal/clientgen from api/openapi.json; do not edit. To make it anew: make generate
 
 /** the choices made at creation. An absent one is left to the server */
 export interface Settings {

@@ -1,4 +1,4 @@
-// Made by internal/clientgen from api/openapi.json; do not edit. To make it anew: go test ./internal/clientgen -run TestTypeScriptIsGenerated -update
+// Made by internal/clientgen from api/openapi.json; do not edit. To make it anew: make generate
 
 /** What a field of a form takes: a row expression or several; a text or several; a number, several, or two as a range; yes or no; one of few values; a query or
  * several; a text or a number; or JSON, for what a form has no field for. */

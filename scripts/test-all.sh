@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# What draws lots, or takes longer than make test: the Go tests from a fresh seed, every planted fault, and every fuzz target for FUZZTIME. All parts
+# run, whatever the first ones say; it ends with a table, in which what failed has the line that repeats it. make test-all calls it.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+table=$(printf '%-10s %-7s %8s  %s' part verdict minutes 'to repeat it')
+failed=0
+part() { # NAME REPEAT COMMAND…
+	local begin=$SECONDS verdict=passed
+	echo "== $1: $2"
+	"${@:3}" || { verdict=FAILED failed=1; }
+	table+=$(printf '\n%-10s %-7s %8d  %s' "$1" "$verdict" $(((SECONDS - begin) / 60)) "$2")
+}
+
+seed=${HOLDOUTD_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
+part seed "HOLDOUTD_SEED=$seed go test ./..." env HOLDOUTD_SEED="$seed" GORACE=atexit_sleep_ms=0 "${GO:-go}" test -vet=off -timeout 15m -tags "${TAGS:?}" ./...
+part faults "make test-faults" make test-faults
+part fuzz "make fuzz; an input that fails is kept beside its target" make fuzz FUZZTIME="${FUZZTIME:-1m}"
+printf '%s\n' "$table"
+exit $failed
