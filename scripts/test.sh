@@ -9,6 +9,9 @@ flags=(-vet=off -timeout 15m -tags "${TAGS:?}") # make test has vetted all
 # Tests in packages under the detector, whose own work is arithmetic on the test's goroutine, which takes ten times as long there.
 arithmetic='TestPrintedTargets|TestAgentTunes|TestAgentIsEvaluated|TestSelectingModels|TestWhatComesWasExplained|TestSizesAreKnownBeforehand|TestCoverage|TestPlantedFaults|TestEveryAttackBites|TestTooLargeRadiusIsBroken|TestSamplingIsExact|TestSamplingFaults'
 
+# go test keeps verdicts, and does not know that another seed is another test.
+[ -z "${HOLDOUTD_SEED:-}" ] || flags+=(-count=1)
+
 # The race detector looks at all code but SQLite's: that is C, made Go by a machine, keeps its rows in memory that the detector does not
 # watch, and takes ten times as long under it. Its calls, and locks, are in packages that the detector does look at.
 unwatched=(-gcflags=modernc.org/sqlite/lib=-race=false)
