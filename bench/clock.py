@@ -113,7 +113,7 @@ def main():
         try:
             few, many = [f"{k:04d}" for k in range(1100)], [f"{k:04d}" + "m" * 9 for k in range(1500)]
             short = server.upload("short", table(rows, 1, ["a training text"], [f"t{k}" for k in range(rows)]), table(rows, 2, few + ["p" * 40000], [f"h{k}" for k in range(rows)]))
-            long = server.upload("long", table(rows, 3, ["a training text"], [f"t{k}" for k in range(rows)]), table(rows, 2, many + ["p" * 40000], [f"h{k}" for k in range(rows)]))
+            long = server.upload("long", table(rows, 3, ["a training text"], [f"u{k}" for k in range(rows)]), table(rows, 4, many + ["p" * 40000], [f"i{k}" for k in range(rows)]))  # other rows: the same are refused
             sequence = iter(range(10**9))
 
             def nonce():

@@ -1,7 +1,8 @@
-"""Runs the Go benchmarks, DuckDB and NumPy in turns, so that all of them see the same machine, and prints medians.
+"""Runs the Go benchmarks, DuckDB, NumPy and Polars in turns, so that all of them see the same machine, and prints medians.
 
-Every system answers `age > a && income * 0.5 < b ? 1.0 : 0.0` over a million rows, a hundredth of each column null:
-the mean of one such predicate, then of 100 with different constants in one pass (NumPy: one after the other).
+Every system answers `age > a && income * 0.5 < b` over a million rows, a hundredth of each column null: the share of rows of one such predicate, of 100 with
+different constants, and of 100 that share nothing but the columns. Each is asked as its users would: NumPy by `condition.mean()`, one after the other, DuckDB by
+one statement that counts, Polars by one lazy frame. Figures are processor time, of one thread each.
 """
 
 import re
@@ -10,12 +11,20 @@ import subprocess
 import sys
 import time
 
+import os
+
+os.environ.update(POLARS_MAX_THREADS="1", OPENBLAS_NUM_THREADS="1")
+
 import duckdb
 import numpy as np
+import polars as pl
 
 ROWS = 1_000_000
-BATCH = [(20 + i * 0.5, 20000 + i * 300) for i in range(100)]
-SINGLE = [(40.0, 30000.0)]
+# What age is multiplied by and compared with, and the same of income, as in queries/engine/bench_test.go.
+SINGLE = [(1, 40.0, 0.5, 30000.0)]
+BATCH = [(1, 20 + i * 0.5, 0.5, 20000.0 + i * 300) for i in range(100)]
+DISTINCT = [(1 / (1 + i), 20.0, 0.5 / (1 + i), 30000.0) for i in range(100)]
+CASES = [("one query", SINGLE, "Predicate1M", 5), ("batch of 100", BATCH, "Batch100x1M", 2), ("100 different", DISTINCT, "Distinct100x1M", 2)]
 
 
 def columns():
@@ -30,22 +39,23 @@ def columns():
 
 
 def engine():
-    """ns a row and query of the Go benchmarks, by name."""
-    out = subprocess.run(["go", "test", "-run", "^$", "-bench", "Predicate1M|Batch100x1M", "-benchtime", "300ms", "./queries/engine"],
+    """ns a row and query of the Go benchmarks, by case."""
+    names = [name for _, _, name, _ in CASES]
+    out = subprocess.run(["go", "test", "-run", "^$", "-cpu", "1", "-bench", "^Benchmark(" + "|".join(names) + ")$", "-benchtime", "300ms", "./queries/engine"],
                          check=True, capture_output=True, text=True).stdout
-    found = dict(re.findall(r"^Benchmark(\w+?)(?:-\d+)?\s.*?([\d.]+) ns/row", out, re.M))
-    return float(found["Predicate1M"]), float(found["Batch100x1M"])
+    found = dict(re.findall(r"^Benchmark(\w+?)(?:-\d+)?\s.*?([\d.]+) cpu-ns/row", out, re.M))
+    return [float(found[name]) for name in names]
 
 
 def timed(run, queries, repeat):
-    """ns a row and query; the first call is not counted."""
-    run()
+    """Processor ns a row and query, the least of some calls; the first call is not counted."""
+    run(queries)
     best = []
     for _ in range(repeat):
-        start = time.perf_counter_ns()
-        run()
-        best.append(time.perf_counter_ns() - start)
-    return statistics.median(best) / ROWS / queries
+        start = time.process_time_ns()
+        run(queries)
+        best.append(time.process_time_ns() - start)
+    return min(best) / ROWS / len(queries)
 
 
 def duck(age, income):
@@ -54,47 +64,60 @@ def duck(age, income):
     c.execute("CREATE TABLE t AS SELECT CASE WHEN isnan(age) THEN NULL ELSE age END AS age, "
               "CASE WHEN isnan(income) THEN NULL ELSE income END AS income FROM source")
 
+    def scaled(column, factor):
+        return column if factor == 1 else f"{column} * {factor!r}::DOUBLE"
+
     def sql(queries):
-        parts = [f"avg(CASE WHEN age > {a}::DOUBLE AND income * 0.5::DOUBLE < {b}::DOUBLE THEN 1.0::DOUBLE ELSE 0.0::DOUBLE END)" for a, b in queries]
-        return "SELECT " + ", ".join(parts) + " FROM t"
+        return "SELECT " + ", ".join(f"count(*) FILTER (WHERE {scaled('age', f)} > {a}::DOUBLE AND {scaled('income', g)} < {b}::DOUBLE) / count(*)" for f, a, g, b in queries) + " FROM t"
 
     return lambda queries: c.execute(sql(queries)).fetchone()
 
 
 def numpy_means(age, income):
-    return lambda queries: tuple(np.where((age > a) & (income * 0.5 < b), 1.0, 0.0).mean() for a, b in queries)
+    def scaled(column, factor):
+        return column if factor == 1 else column * factor
+
+    return lambda queries: tuple(((scaled(age, f) > a) & (scaled(income, g) < b)).mean() for f, a, g, b in queries)
+
+
+def polars_means(age, income):
+    frame = pl.DataFrame({"age": age, "income": income}).fill_nan(None).lazy()
+
+    def scaled(column, factor):
+        return pl.col(column) if factor == 1 else pl.col(column) * factor
+
+    def run(queries):
+        sums = [((scaled("age", f) > a) & (scaled("income", g) < b)).sum().alias(str(i)) for i, (f, a, g, b) in enumerate(queries)]
+        return tuple(x / ROWS for x in frame.select(sums).collect().row(0))
+
+    return run
 
 
 def main():
     runs = int(sys.argv[1])
     age, income = columns()
-    ducks, numpys = duck(age, income), numpy_means(age, income)
-    for queries in (SINGLE, BATCH[:3]):
-        a, b = ducks(queries), numpys(queries)
-        if not np.allclose(a, b, rtol=0, atol=1e-12):
-            sys.exit(f"compare.py: DuckDB has {a}, NumPy {b}")
+    peers = {"DuckDB " + duckdb.__version__: duck(age, income), "NumPy " + np.__version__: numpy_means(age, income), "Polars " + pl.__version__: polars_means(age, income)}
+    for queries in (SINGLE, BATCH[:3], DISTINCT[:3]):
+        answers = {name: run(queries) for name, run in peers.items()}
+        first = next(iter(answers.values()))
+        for name, answer in answers.items():
+            if not np.allclose(answer, first, rtol=0, atol=1e-12):
+                sys.exit(f"compare.py: {name} has {answer}, the first {first}")
     engine()  # compiles
-    figures = {name: ([], []) for name in ("holdoutd", "DuckDB " + duckdb.__version__, "NumPy " + np.__version__)}
-    systems = list(figures)
+    figures = {name: [[] for _ in CASES] for name in ("holdoutd", *peers)}
     for _ in range(runs):
-        rounds = [engine(),
-                  (timed(lambda: ducks(SINGLE), 1, 5), timed(lambda: ducks(BATCH), 100, 1)),
-                  (timed(lambda: numpys(SINGLE), 1, 5), timed(lambda: numpys(BATCH), 100, 1))]
-        for name, (single, batch) in zip(systems, rounds):
-            figures[name][0].append(single)
-            figures[name][1].append(batch)
+        for i, x in enumerate(engine()):
+            figures["holdoutd"][i].append(x)
+        for name, run in peers.items():
+            for i, (_, queries, _, repeat) in enumerate(CASES):
+                figures[name][i].append(timed(run, queries, repeat))
 
-    medians = {name: [statistics.median(f) for f in figures[name]] for name in systems}
-    ours = medians[systems[0]]
-    print(f"ns a row and query, one thread, {ROWS:,} rows, medians of {runs} runs (lowest to highest)")
-    print(f"{'':16}{'one query':>26}{'times':>8}{'batch of 100':>28}{'times':>8}")
-    for name in systems:
-        cells = []
-        for i in range(2):
-            spread = figures[name][i]
-            cells.append(f"{medians[name][i]:.2f} ({min(spread):.2f} to {max(spread):.2f})")
-            cells.append(f"{medians[name][i] / ours[i]:.1f}")
-        print(f"{name:16}{cells[0]:>26}{cells[1]:>8}{cells[2]:>28}{cells[3]:>8}")
+    ours = [statistics.median(f) for f in figures["holdoutd"]]
+    print(f"processor ns a row and query, one thread, {ROWS:,} rows, medians of {runs} runs (lowest to highest), and how many times ours")
+    print(f"{'':16}" + "".join(f"{name:>34}" for name, *_ in CASES))
+    for name, cases in figures.items():
+        cells = [f"{statistics.median(f):.2f} ({min(f):.2f} to {max(f):.2f}) {statistics.median(f) / ours[i]:5.1f}" for i, f in enumerate(cases)]
+        print(f"{name:16}" + "".join(f"{c:>34}" for c in cells))
 
 
 main()

@@ -1,7 +1,7 @@
 """Predictions of the same models on rows of the same shape, in turns: by holdoutd, which answers an accuracy question about them, and by the library that made them.
 
 Prints medians in nanoseconds a row, on one thread each. Eight columns of numbers; a logistic regression, boosting of 100 trees of depth 3, a forest
-of 100 trees of depth 6 and one of 20 trees of depth 10, exported by python/src/holdoutd/models.py. The libraries get a matrix of
+of 100 trees of depth 6, one of 20 trees of depth 10, and boosting of 1,000 trees of depth 6, exported by python/src/holdoutd/models.py. The libraries get a matrix of
 doubles that is ready and without nulls, and only predict: holdoutd reads columns, checks for nulls and compares with the label.
 """
 
@@ -25,7 +25,7 @@ from holdoutd.models import export  # noqa: E402
 
 ROWS = 200_000
 COLUMNS = [f"f{i}" for i in range(8)]
-NAMES = {"Logistic": "logistic", "Boosted": "boosted", "Forest": "forest", "Deep": "deep"}
+NAMES = {"Logistic": "logistic", "Boosted": "boosted", "Forest": "forest", "Deep": "deep", "Thousand": "thousand"}
 
 
 def engine(folder):
@@ -54,11 +54,14 @@ def main():
     boosted = ensemble.GradientBoostingClassifier(n_estimators=100, max_depth=3, random_state=0).fit(x[part], y[part])
     xgb = xgboost.XGBClassifier(n_estimators=100, max_depth=3, n_jobs=1).fit(x[part], y[part])
     lgb = lightgbm.LGBMClassifier(n_estimators=100, max_depth=3, n_jobs=1, verbose=-1).fit(x[part], y[part])
+    large = xgboost.XGBClassifier(n_estimators=1000, max_depth=6, n_jobs=1).fit(x[part], y[part])
+    large_lgb = lightgbm.LGBMClassifier(n_estimators=1000, max_depth=6, n_jobs=1, verbose=-1).fit(x[part], y[part])
     logistic = linear_model.LogisticRegression().fit(x[part], y[part])
     shallow, deep = forest(100, 6), forest(20, 10)
     skl = "scikit-learn " + sklearn.__version__
     others = {"logistic": [(skl, logistic)], "boosted": [(skl, boosted), ("XGBoost " + xgboost.__version__, xgb), ("LightGBM " + lightgbm.__version__, lgb)],
-              "forest": [(skl, shallow)], "deep": [(skl, deep)]}
+              "forest": [(skl, shallow)], "deep": [(skl, deep)],
+              "thousand": [("XGBoost " + xgboost.__version__, large), ("LightGBM " + lightgbm.__version__, large_lgb)]}
     figures = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, systems in others.items():

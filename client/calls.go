@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 )
 
 const (
@@ -99,8 +100,37 @@ func writeParts(parts *multipart.Writer, files []file) error {
 }
 
 func (c *Client) create(ctx context.Context, r call) (card Card, err error) {
-	r.method, r.path, r.idempotent = http.MethodPost, "/v1/holdouts", true
-	return card, c.decode(ctx, r, &card)
+	r.method, r.path, r.idempotent, r.prefer = http.MethodPost, "/v1/holdouts", true, "respond-async"
+	reply, err := c.send(ctx, r)
+	if err != nil {
+		return card, err
+	}
+	if reply.StatusCode != http.StatusAccepted {
+		return card, decodeReply(reply, &card)
+	}
+	var begun Registration
+	if err := decodeReply(reply, &begun); err != nil {
+		return card, err
+	}
+	progress, _ := ctx.Value(progressKey{}).(func(Registration))
+	card, err = c.AwaitRegistration(ctx, begun.ID, progress)
+	if ctx.Err() != nil { // as of any upload whose sender goes away, nothing is made
+		timed, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
+		defer stop()
+		_, cancelling := c.CancelRegistration(timed, begun.ID)
+		err = errors.Join(err, cancelling)
+	}
+	return card, err
+}
+
+// cancelTime is how long the server has to hear that an upload is not wanted any more.
+const cancelTime = 10 * time.Second
+
+type progressKey struct{}
+
+// WithProgress has CreateHoldout tell how far the server is with a table that is too large to be divided at once, after it was sent. The registration is cancelled when ctx ends.
+func WithProgress(ctx context.Context, progress func(Registration)) context.Context {
+	return context.WithValue(ctx, progressKey{}, progress)
 }
 
 // Holdouts lists the cards of all holdouts.
@@ -129,6 +159,16 @@ func (c *Client) Training(ctx context.Context, id string) (io.ReadCloser, error)
 // closes it.
 func (c *Client) Features(ctx context.Context, id string) (io.ReadCloser, error) {
 	return c.open(ctx, holdout(id, "/features"))
+}
+
+// Retire ends a holdout's questions for good and releases its rows. It cannot be undone.
+func (c *Client) Retire(ctx context.Context, id string) (card Card, err error) {
+	return card, c.decode(ctx, call{method: http.MethodPost, path: holdout(id, "/retire")}, &card)
+}
+
+// Released opens a part of a retired holdout, "holdout" or "check", as Parquet. The caller closes it.
+func (c *Client) Released(ctx context.Context, id, part string) (io.ReadCloser, error) {
+	return c.open(ctx, holdout(id, "/released/"+url.PathEscape(part)))
 }
 
 func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
@@ -283,6 +323,51 @@ func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	return c.decode(ctx, call{method: http.MethodDelete, path: "/v1/keys/" + url.PathEscape(id), once: true}, nil)
 }
 
+// LimitKey makes a key with the scope analyst that is limited to some holdouts, to those that it has a live grant of, or to both. Holdouts may be nil.
+func (c *Client) LimitKey(ctx context.Context, name string, holdouts []string, onlyGranted bool) (k Key, err error) {
+	body, err := json.Marshal(newKey{Name: name, Scope: "analyst", Holdouts: holdouts, OnlyGranted: onlyGranted})
+	if err != nil {
+		return k, err
+	}
+	return k, c.decode(ctx, call{method: http.MethodPost, path: "/v1/keys", media: jsonMedia, once: true, body: bytesBody(body)}, &k)
+}
+
+// MakeGrant grants a part of a holdout's budget, or of the grant that g.Parent names.
+func (c *Client) MakeGrant(ctx context.Context, id string, g NewGrant) (made Grant, err error) {
+	body, err := json.Marshal(g)
+	if err != nil {
+		return made, err
+	}
+	return made, c.decode(ctx, call{method: http.MethodPost, path: holdout(id, "/grants"), media: jsonMedia, body: bytesBody(body), idempotent: true}, &made)
+}
+
+// Grants lists the grants of a holdout, ended ones too: all for an admin, for others their own and the parts of these.
+func (c *Client) Grants(ctx context.Context, id string) ([]Grant, error) {
+	var list grantList
+	err := c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/grants")}, &list)
+	return list.Grants, err
+}
+
+// Grant returns one grant.
+func (c *Client) Grant(ctx context.Context, id string) (g Grant, err error) {
+	return g, c.decode(ctx, call{method: http.MethodGet, path: "/v1/grants/" + url.PathEscape(id)}, &g)
+}
+
+// EndGrant ends a grant, and with it those that are parts of it.
+func (c *Client) EndGrant(ctx context.Context, id string) error {
+	return c.decode(ctx, call{method: http.MethodDelete, path: "/v1/grants/" + url.PathEscape(id)}, nil)
+}
+
+// Spending says who has spent what of a holdout.
+func (c *Client) Spending(ctx context.Context, id string) (s Spending, err error) {
+	return s, c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/spending")}, &s)
+}
+
+// RevokeKeyAndGrants is RevokeKey that ends the key's grants first.
+func (c *Client) RevokeKeyAndGrants(ctx context.Context, id string) error {
+	return c.decode(ctx, call{method: http.MethodDelete, path: "/v1/keys/" + url.PathEscape(id), query: url.Values{"grants": {"end"}}, once: true}, nil)
+}
+
 func holdout(id, rest string) string { return "/v1/holdouts/" + url.PathEscape(id) + rest }
 
 func (c *Client) post(ctx context.Context, path string, v any, idempotent bool, into any) error {
@@ -307,6 +392,11 @@ func (c *Client) decode(ctx context.Context, r call, into any) error {
 	if err != nil {
 		return err
 	}
+	return decodeReply(reply, into)
+}
+
+// decodeReply reads a reply into what it is of, if that is not nil, and closes it.
+func decodeReply(reply *http.Response, into any) error {
 	defer reply.Body.Close()
 	if into == nil {
 		return nil

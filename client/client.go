@@ -36,6 +36,7 @@ const (
 type Client struct {
 	base    string
 	key     string
+	grant   string // that pays; "": which one is up to the server
 	http    *http.Client
 	retries int
 }
@@ -65,6 +66,9 @@ func New(base, key string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
+// OnGrant makes every call on a grant of the client's key, as WithGrant makes one.
+func OnGrant(id string) Option { return func(c *Client) { c.grant = id } }
+
 type idempotencyKey struct{}
 
 // WithIdempotencyKey gives the next call its Idempotency-Key, for callers that send a request again themselves, such as
@@ -79,6 +83,14 @@ type maxQuestions struct{}
 // query that costs more than a tenth of the holdout's questions, with the code max-questions.
 func WithMaxQuestions(ctx context.Context, n int64) context.Context {
 	return context.WithValue(ctx, maxQuestions{}, n)
+}
+
+type grantKey struct{}
+
+// WithGrant makes calls on a grant of the caller's key. Without it a question is paid by the only live grant that the key has of the holdout; a key that has
+// several must name one.
+func WithGrant(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, grantKey{}, id)
 }
 
 // asking are the parameters of a request that asks questions.
@@ -104,6 +116,8 @@ type call struct {
 	body         func() (io.Reader, error) // a fresh body for each attempt; nil: no body
 	once         bool                      // never sent again
 	idempotent   bool                      // carries an Idempotency-Key
+	prefer       string                    // how the reply should be, or ""
+	from         int64                     // the rest of a file from here on, by a range; 0: all of it
 }
 
 // send returns a reply with a 2xx status; its body is the caller's to close.
@@ -154,6 +168,19 @@ func (c *Client) attempt(ctx context.Context, r call, key string) (*http.Respons
 	if key != "" {
 		request.Header.Set("Idempotency-Key", key)
 	}
+	if r.prefer != "" {
+		request.Header.Set("Prefer", r.prefer)
+	}
+	if r.from > 0 {
+		request.Header.Set("Range", "bytes="+strconv.FormatInt(r.from, 10)+"-")
+	}
+	grant, ok := ctx.Value(grantKey{}).(string)
+	if !ok {
+		grant = c.grant
+	}
+	if grant != "" {
+		request.Header.Set("X-Holdoutd-Grant", grant)
+	}
 	reply, err := c.http.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("client: %w", err)
@@ -179,11 +206,14 @@ func retryable(err error, attempt int) (time.Duration, bool) {
 	pause := min(firstPause<<min(attempt, 10), longestPause)
 	var p *Problem
 	if errors.As(err, &p) {
+		if void := false; p.Member("void", &void) && void {
+			return 0, false // it was debited, and would be again
+		}
 		if p.Status != http.StatusServiceUnavailable && p.Status != http.StatusTooManyRequests {
 			return 0, false
 		}
-		if p.Code == "holdout-damaged" || p.Code == "ledger-rolled-back" {
-			return 0, false // somebody has to restore a backup first
+		if p.Code == "holdout-damaged" || p.Code == "ledger-rolled-back" || p.Code == "source-changed" {
+			return 0, false // somebody has to restore a backup, or mend a table, first
 		}
 		pause = min(max(pause, p.RetryAfter), longestPause)
 	}

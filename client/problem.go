@@ -11,6 +11,15 @@ import (
 // Error is the problem in one line: its status, its code and what happened.
 func (p *Problem) Error() string { return fmt.Sprintf("client: %d %s: %s", p.Status, p.Code, p.Detail) }
 
+// UnmarshalJSON keeps all members beside those that every problem has.
+func (p *Problem) UnmarshalJSON(b []byte) error {
+	type plain Problem
+	if err := json.Unmarshal(b, (*plain)(p)); err != nil {
+		return err
+	}
+	return json.Unmarshal(b, &p.Members)
+}
+
 // Is makes errors.Is(err, &Problem{Code: "conflict"}) true for every problem with that code.
 func (p *Problem) Is(target error) bool {
 	t, ok := target.(*Problem)
@@ -49,6 +58,5 @@ func readProblem(reply *http.Response) *Problem {
 		p.Title, p.Detail = http.StatusText(reply.StatusCode), "the reply is not a problem document"
 		return p
 	}
-	json.Unmarshal(body, &p.Members)
 	return p
 }

@@ -10,7 +10,7 @@ func (s Settings) values() url.Values {
 	v := url.Values{}
 	for name, value := range map[string]string{
 		"name": s.Name, "unit": s.Unit, "label": s.Label, "features": s.Features, "stratify": s.Stratify, "split": s.Split,
-		"mechanism": s.Mechanism, "form": s.Form, "preset": s.Preset, "bounds": s.Bounds,
+		"mechanism": s.Mechanism, "form": s.Form, "preset": s.Preset, "bounds": s.Bounds, "follows": s.Follows,
 	} {
 		if value != "" {
 			v.Set(name, value)
@@ -30,6 +30,9 @@ func (s Settings) values() url.Values {
 		if value != 0 {
 			v.Set(name, strconv.FormatInt(value, 10))
 		}
+	}
+	for _, column := range s.Key {
+		v.Add("key", column)
 	}
 	return v
 }

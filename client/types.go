@@ -35,9 +35,18 @@ type Settings struct {
 	// by their predictions; default: secret
 	Features string `json:"features,omitempty"`
 
+	// the id of a retired holdout that this one comes after: its rows may be training rows of this one, and the cards
+	// name each other
+	Follows string `json:"follows,omitempty"`
+
 	Form      string  `json:"form,omitempty"`       // gaussian or laplace; default: gaussian. Of thresholdout
 	HalfWidth float64 `json:"half_width,omitempty"` // the half-width that every answer should have. Of auto, gaussian
-	Label     string  `json:"label,omitempty"`      // the column that is predicted; it is on the card, and the label of queries that name none
+
+	// with source, where rows are the units: a column whose value identifies a row; several columns that do so together
+	// are given one by one, as key=a&key=b. A folder of files needs none, nor does a table whose unit is a column
+	Key []string `json:"key,omitempty"`
+
+	Label string `json:"label,omitempty"` // the column that is predicted; it is on the card, and the label of queries that name none
 
 	// with unit: the most rows that a unit can have; an upload with a larger unit is refused. Default: the size of the
 	// training part's largest unit; with weight row a larger unit then counts as one of that size
@@ -115,23 +124,47 @@ type Card struct {
 	// settings. The card then says nothing that depends on rows; the rest is on it after the first look
 	Draft bool `json:"draft,omitempty"`
 
-	ID string `json:"id,omitempty"` // absent on the card of a dry run, which makes no holdout
+	// how questions were ended for good: closed: another holdout goes on with what was spent; retired: the rows are
+	// released. Recorded answers replay. Absent where questions can be asked: "closed", "retired"
+	Ended string `json:"ended,omitempty"`
+
+	FollowedBy []string `json:"followed_by,omitempty"` // of a holdout that was ended: the ids of those that go on from it or follow it
+	ID         string   `json:"id,omitempty"`          // absent on the card of a dry run, which makes no holdout
+
+	// the ids of the earlier holdouts that this one goes on from: it began with what they had spent, for their rows were
+	// held out before
+	Inherits []string `json:"inherits,omitempty"`
 
 	// the most votes that a unit has with weight row: declared, or the rows of the training part's largest unit; 1 where
 	// units are rows
 	LargestUnit int64 `json:"largest_unit,omitempty"`
 
-	Parts    map[string]string `json:"parts,omitempty"`    // the fingerprints of the tables, sha256:…, by their names; they say nothing about rows
-	Replaces string            `json:"replaces,omitempty"` // the id of the holdout in whose place this one was created again
-	Rows     *Counts           `json:"rows,omitempty"`     // absent on a draft whose units are not rows
-	State    string            `json:"state,omitempty"`    // damaged or rolled-back: the holdout gives no new answers; absent where it does
-	Strata   map[string]Counts `json:"strata,omitempty"`   // the sizes of each stratum, where the split is stratified
+	Parts      map[string]string `json:"parts,omitempty"`       // the fingerprints of the tables, sha256:…, by their names; they say nothing about rows
+	Replaces   string            `json:"replaces,omitempty"`    // the id of the holdout in whose place this one was created again
+	ReusedRows []Reuse           `json:"reused_rows,omitempty"` // rows of earlier holdouts that are in this one. For admins: others are only warned
+	Rows       *Counts           `json:"rows,omitempty"`        // absent on a draft whose units are not rows
+	Source     *CardSource       `json:"source,omitempty"`      // where its rows are kept, if they are not at the server
+
+	// damaged, changed, rolled-back or restored: the holdout gives no new answers; absent where it does
+	State string `json:"state,omitempty"`
+
+	Strata map[string]Counts `json:"strata,omitempty"` // the sizes of each stratum, where the split is stratified
+
+	// in how many pieces the training part is downloaded; absent where there is one, and on a draft
+	TrainingPieces int64 `json:"training_pieces,omitempty"`
 
 	// of a question about a share of all units, beside the planned half_width of the guarantee: no answer has a wider
 	// interval while nothing is spent, whatever its outcome. Each token that is spent, and under guess_and_check each
 	// rough answer, widens what follows. The question brings no half_width and no promise of its own. Absent where
 	// nothing is known
 	WidestHalfWidth float64 `json:"widest_half_width,omitempty"`
+}
+
+// CardSource is where the rows of a holdout are kept that is of no upload.
+type CardSource struct {
+	Name  string `json:"name"`  // the source, as the server's owner has named it
+	Kind  string `json:"kind"`  // clickhouse, trino or file
+	Table string `json:"table"` // the table that it was made of, as it is named there
 }
 
 // Counts are the sizes of the parts.
@@ -179,6 +212,19 @@ type Warning struct {
 	Column       string  `json:"column,omitempty"`        // the column that it is about
 	DesignEffect float64 `json:"design_effect,omitempty"` // the factor by which the variance of a mean grows, since rows depend on each other
 	Unit         string  `json:"unit,omitempty"`          // the unit setting that would mend it
+}
+
+// Reuse is rows of a part of an earlier holdout that are in a part of this one.
+type Reuse struct {
+	Holdout string  `json:"holdout"` // the earlier holdout
+	From    string  `json:"from"`    // the part that they are in there: "holdout", "check", "training"
+	To      string  `json:"to"`      // the part that they are in here: "holdout", "check", "training"
+	Share   float64 `json:"share"`   // about which share of that part it is: 0.01, 0.02, 0.05, 0.1, 0.2, 0.5 or 1
+
+	// what is wrong with it. draft: the other is a draft, and would be asked about them, too; asked: they were held out
+	// before, so answers have told of them; handed-out: they are held out by a holdout that still answers, and would be
+	// training rows; shown: they were shown, and would be held out: "draft", "asked", "handed-out", "shown"
+	Why string `json:"why"`
 }
 
 // Guarantee is the mechanism with its numbers, fixed at creation.
@@ -243,10 +289,19 @@ type Guarantee struct {
 // questions are asked in rounds.
 type Budget struct {
 	Questions Meter  `json:"questions"`
-	Tokens    *Meter `json:"tokens"`               // null where the mechanism has none
+	Tokens    *Meter `json:"tokens"`          // null where the mechanism has none, and to the holder of a grant that shows a bit
+	Grant     string `json:"grant,omitempty"` // the grant that pays for the asker's questions: the budget is its; absent where none does
+
+	// questions that grants have left, beside those that are left here; absent where the budget is a grant's
+	Granted int64 `json:"granted,omitempty"`
+
 	Lost      int64  `json:"lost,omitempty"`       // questions of earlier rounds that nobody asked, and nobody can ask any more
 	NextRound int64  `json:"next_round,omitempty"` // how many questions the next round has; what of them the request does not ask is lost
 	Rounds    *Meter `json:"rounds,omitempty"`
+
+	// what the grant shows of answers, where it is not all of them; of bit, tokens is null, for what is spent of them
+	// says how answers came out: "value", "bit"
+	Shows string `json:"shows,omitempty"`
 }
 
 // Meter is one count of a budget: left of what there was.
@@ -310,6 +365,11 @@ type Answer struct {
 	RowFunctions []Part    `json:"row_functions,omitempty"` // where the answer is made of several row functions: the released mean of each, in [0,1]
 	Selected     string    `json:"selected,omitempty"`      // of a selection: the candidate
 
+	// where the asker's grant does not show the recorded answer in full: value: the numbers without intervals, p-values,
+	// warnings and what the mechanism found; bit: the verdict alone. What is not shown is absent, null, not-shown
+	// (source), 0 (tokens, of bit) or empty (the ledger's head). Never recorded: "value", "bit"
+	Shows string `json:"shows,omitempty"`
+
 	// which rows the value is of: check: the part that is kept for questions about models and never handed out;
 	// training: the part that everyone with a key can download; training+check: both; guess: your own number; holdout:
 	// what was released of the holdout; mixed: different for its row functions. Absent of answers that were recorded
@@ -365,8 +425,11 @@ type Cost struct {
 
 // LedgerPlace is where an answer is in the ledger.
 type LedgerPlace struct {
-	Seq  int64  `json:"seq"`  // the answer's place in the holdout's chain
-	Head string `json:"head"` // the chain's head with this answer: sha256:…; keep it to notice a restored old backup
+	Seq int64 `json:"seq"` // the answer's place in the holdout's chain
+
+	// the chain's head with this answer: sha256:…; keep it to notice a restored old backup. Empty where the answer is
+	// not shown in full
+	Head string `json:"head"`
 }
 
 // BatchReply is the reply to a batch.
@@ -382,7 +445,7 @@ type Item struct {
 	Answer   *Answer `json:"answer,omitempty"`
 
 	// why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted",
-	// "half-width-too-narrow", "max-questions"
+	// "half-width-too-narrow", "max-questions", "grant-ended"
 	NotAsked string `json:"not_asked,omitempty"`
 }
 
@@ -662,12 +725,14 @@ type WorkloadPrice struct {
 
 // Key is what is known of an API key, and its secret, which is shown this once.
 type Key struct {
-	Secret  string    `json:"secret"` // the bearer token, hk_…; it is kept hashed and cannot be shown again
-	ID      string    `json:"id"`
-	Name    string    `json:"name"`  // who uses it, for people
-	Scope   string    `json:"scope"` // admin or analyst
-	Created time.Time `json:"created"`
-	Revoked bool      `json:"revoked"`
+	Secret      string    `json:"secret"` // the bearer token, hk_…; it is kept hashed and cannot be shown again
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`  // who uses it, for people
+	Scope       string    `json:"scope"` // admin or analyst
+	Created     time.Time `json:"created"`
+	Revoked     bool      `json:"revoked"`
+	Holdouts    []string  `json:"holdouts,omitempty"`     // the ids of the holdouts that the key is limited to; absent: all
+	OnlyGranted bool      `json:"only_granted,omitempty"` // limited to the holdouts that it has a live grant of
 }
 
 // keyList is a list of keys, without their secrets.
@@ -679,6 +744,128 @@ type keyList struct {
 type newKey struct {
 	Name  string `json:"name"`  // who will use it, for people
 	Scope string `json:"scope"` // what it may do: "admin", "analyst"
+
+	// the ids of the holdouts that it is limited to; default: all. Only of a key with the scope analyst
+	Holdouts []string `json:"holdouts,omitempty"`
+
+	// limits it to the holdouts that it has a live grant of. Only of a key with the scope analyst
+	OnlyGranted bool `json:"only_granted,omitempty"`
+}
+
+// NewGrant is what a grant is made with.
+type NewGrant struct {
+	Holder    string `json:"holder"`    // who gets it: the id of a key, key_…, or of the holder of tokens
+	Questions int64  `json:"questions"` // how many questions; 0 is a grant to read what was answered
+
+	// when it ends by itself, and what is left of it is there again; default: with the grant that it is a part of, else
+	// never
+	Expires *time.Time `json:"expires,omitempty"`
+
+	// whether its holder may grant parts of it to others. Not of one that shows a bit, where the mechanism has tokens
+	MayGrant bool `json:"may_grant,omitempty"`
+
+	Name string `json:"name,omitempty"` // what it is for, for people
+
+	// the grant that it is a part of, gr_…; default: of an admin the holdout itself, of others the grant that the
+	// request is made on
+	Parent string `json:"parent,omitempty"`
+
+	Rounds *int64 `json:"rounds,omitempty"` // how many requests, where questions are asked in rounds. Default: 1
+
+	// what of an answer its holder is shown: full: all of it; value: the numbers without intervals; bit: the verdict
+	// alone. Default: what the grant shows that it is a part of, else full: "full", "value", "bit"
+	Shows string `json:"shows,omitempty"`
+
+	// how many tokens, where the mechanism has them. Default: the same share of the tokens as of the questions, rounded
+	// up
+	Tokens *int64 `json:"tokens,omitempty"`
+}
+
+// Grant is a slice of a holdout's budget for one holder, or of another grant.
+type Grant struct {
+	ID        string      `json:"id"`
+	Holdout   string      `json:"holdout"` // its id
+	Parent    *string     `json:"parent"`  // the grant that it is a part of; null: of the holdout itself
+	Holder    Asker       `json:"holder"`
+	Name      string      `json:"name"`      // what it is for, for people; may be empty
+	Shows     string      `json:"shows"`     // what of an answer its holder is shown: "full", "value", "bit"
+	MayGrant  bool        `json:"may_grant"` // whether its holder may grant parts of it
+	Questions GrantMeter  `json:"questions"`
+	Tokens    *GrantMeter `json:"tokens"` // null where the mechanism has none, and to the holder of a grant that shows a bit
+	MadeBy    Asker       `json:"made_by"`
+	Created   time.Time   `json:"created"`
+	Expires   *time.Time  `json:"expires"` // null: not by itself
+	Live      bool        `json:"live"`    // whether it pays: it has not ended, nor has one that it is a part of
+	Ended     *time.Time  `json:"ended"`   // when it ended, by itself or with one that it is a part of; null while it is live
+
+	// who ended it; null where nobody did: it is live, has expired, or ended with one that it is a part of
+	EndedBy *Asker `json:"ended_by"`
+
+	Rounds *GrantMeter `json:"rounds,omitempty"` // where questions are asked in rounds
+}
+
+// GrantMeter is one meter of a grant: what it is of, and what became of that.
+type GrantMeter struct {
+	Of      int64 `json:"of"`
+	Spent   int64 `json:"spent"`   // by its holder, and by those of its parts
+	Granted int64 `json:"granted"` // what its parts that are live have not spent
+	Left    int64 `json:"left"`    // what its holder can spend or grant; nobody can once it has ended
+}
+
+// grantList is a list of grants.
+type grantList struct {
+	Grants []Grant `json:"grants"` // in the order in which they were made: each comes after the one that it is a part of
+}
+
+// Spending is who has spent what of a holdout.
+type Spending struct {
+	Spenders []Spender `json:"spenders"` // in the order of the ids of who asked and of the grants
+	Spent    Cost      `json:"spent"`    // in all, with what the holdout began with
+	Granted  Cost      `json:"granted"`  // what live grants have left
+	Free     Cost      `json:"free"`     // what is neither spent nor granted
+	Of       Cost      `json:"of"`       // the whole budget
+}
+
+// Spender is what one principal has spent of a holdout on one grant.
+type Spender struct {
+	Who     Asker   `json:"who"`
+	Grant   *string `json:"grant"` // null: of what is not granted
+	Answers int64   `json:"answers"`
+	Voids   int64   `json:"voids"` // questions that failed after their rows were read: debited and not answered
+	Spent   Cost    `json:"spent"`
+}
+
+// sourceList is a list of sources.
+type sourceList struct {
+	Sources []Source `json:"sources"`
+}
+
+// Source is a place whose tables can become holdouts without being uploaded.
+type Source struct {
+	Name    string `json:"name"`              // as the server's owner has named it
+	Kind    string `json:"kind"`              // clickhouse, trino or file
+	Ready   bool   `json:"ready"`             // whether it answers now
+	Problem string `json:"problem,omitempty"` // why it does not
+}
+
+// Registration is a table of a source on its way to a holdout.
+type Registration struct {
+	ID      string     `json:"id"`    // re_…
+	Stage   string     `json:"stage"` // how far it is; the last three are ends
+	Begun   *time.Time `json:"begun,omitempty"`
+	Done    int64      `json:"done,omitempty"` // of these rows, those that the stage is done with, in reading-units and dividing
+	Ended   *time.Time `json:"ended,omitempty"`
+	Holdout string     `json:"holdout,omitempty"` // the holdout that it has become
+	Name    string     `json:"name,omitempty"`    // what people will call the holdout
+	Problem *Problem   `json:"problem,omitempty"` // why it failed
+	Rows    int64      `json:"rows,omitempty"`    // of the table; absent until it was looked at
+	Source  string     `json:"source,omitempty"`  // the name of the source; absent of an upload
+	Table   string     `json:"table,omitempty"`   // the table, as it is named there
+}
+
+// registrationList is a list of registrations.
+type registrationList struct {
+	Registrations []Registration `json:"registrations"`
 }
 
 // Problem is the body of every error reply (RFC 9457). It may have more members, which are those of its code.

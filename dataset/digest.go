@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/holdoutd/holdoutd/dataset/hashes"
 )
 
 const (
@@ -75,6 +77,7 @@ func (d *Digest) Add(t *Table) error {
 		return err
 	}
 	block := min(max(digestBytes/max(rowBytes, 1), 1), digestBlock)
+	stride := t.Stride()
 	var next atomic.Int64
 	var lock sync.Mutex
 	var wait sync.WaitGroup
@@ -90,6 +93,9 @@ func (d *Digest) Add(t *Table) error {
 						break
 					}
 					h.addRows(&sum, from, min(from+block, t.rows))
+					if stride > 0 && from%stride < block {
+						t.Release(from-2*stride, from-stride+block)
+					}
 				}
 			})
 			lock.Lock()
@@ -101,6 +107,7 @@ func (d *Digest) Add(t *Table) error {
 		})
 	}
 	wait.Wait()
+	t.ReleaseAll()
 	return damage
 }
 
@@ -125,6 +132,8 @@ type rowHasher struct {
 	columns []*Column
 	texts   []*longTexts // of the Text columns
 	rows    [digestBlock][]byte
+	hashes  [digestBlock][sha256.Size]byte
+	hasher  hashes.Hasher
 }
 
 // longTexts are the hashes of a dictionary's long texts.
@@ -161,8 +170,9 @@ func (h *rowHasher) addRows(sum *[4]uint64, from, to int) {
 			appendNumbers(rows, byte(c.Kind), c.Numbers[from:to])
 		}
 	}
-	for _, row := range rows {
-		hash := sha256.Sum256(row)
+	h.hasher.Sums(h.hashes[:len(rows)], rows)
+	for i := range rows {
+		hash := &h.hashes[i]
 		addLimbs(sum, [4]uint64{
 			binary.LittleEndian.Uint64(hash[0:]), binary.LittleEndian.Uint64(hash[8:]),
 			binary.LittleEndian.Uint64(hash[16:]), binary.LittleEndian.Uint64(hash[24:]),

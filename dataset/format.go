@@ -9,10 +9,16 @@ import (
 	"unsafe"
 )
 
+// Names of the files in a dataset's directory, for backups. The SHA-256 of the first is the [Fingerprint].
+const (
+	ManifestFile = "manifest"
+	ColumnsFile  = "columns"
+)
+
 // The files of a dataset directory; docs/format/dataset.md describes them.
 const (
-	manifestFile = "manifest"
-	columnsFile  = "columns"
+	manifestFile = ManifestFile
+	columnsFile  = ColumnsFile
 
 	// columnsMagic begins the columns file, the manifest's first line names the format.
 	columnsMagic  = "holdoutd columns\n"

@@ -13,3 +13,10 @@ func mapFile(f *os.File, size int64) ([]byte, error) {
 }
 
 func unmapFile(b []byte) error { return syscall.Munmap(b) }
+
+// releasePages gives memory of a mapping back. That it cannot be is no error: it stays.
+func releasePages(b []byte) {
+	if len(b) > 0 {
+		_ = syscall.Madvise(pagesOf(b, os.Getpagesize()), syscall.MADV_DONTNEED)
+	}
+}

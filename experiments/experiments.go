@@ -13,14 +13,19 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/adaptivity"
 	"github.com/holdoutd/holdoutd/experiments/agents"
 	"github.com/holdoutd/holdoutd/experiments/certify"
+	"github.com/holdoutd/holdoutd/experiments/composition"
 	"github.com/holdoutd/holdoutd/experiments/coverage"
+	"github.com/holdoutd/holdoutd/experiments/disclosure"
 	"github.com/holdoutd/holdoutd/experiments/dpsgd"
+	"github.com/holdoutd/holdoutd/experiments/fairness"
 	"github.com/holdoutd/holdoutd/experiments/featureselection"
 	"github.com/holdoutd/holdoutd/experiments/freedman"
+	"github.com/holdoutd/holdoutd/experiments/guaranteed"
 	"github.com/holdoutd/holdoutd/experiments/leaderboard"
 	"github.com/holdoutd/holdoutd/experiments/phacking"
 	"github.com/holdoutd/holdoutd/experiments/privatemean"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/weights"
 	"github.com/holdoutd/holdoutd/experiments/widths"
 )
 
@@ -29,12 +34,17 @@ var All = []run.Experiment{
 	coverage.Experiment,
 	widths.Experiment,
 	adaptivity.Experiment,
+	guaranteed.Experiment,
 	featureselection.Experiment,
 	freedman.Experiment,
 	leaderboard.Experiment,
 	phacking.Experiment,
+	fairness.Experiment,
 	agents.Experiment,
+	disclosure.Experiment,
 	certify.Experiment,
+	composition.Experiment,
 	privatemean.Experiment,
+	weights.Experiment,
 	dpsgd.Experiment,
 }

@@ -2,9 +2,12 @@ package experiments
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/experiments/run"
 )
 
 // TestAllAreNamed: every folder with an experiment in it is in All, under a name of its own, and has its section in docs/EXPERIMENTS.md.
@@ -24,6 +27,21 @@ func TestAllAreNamed(t *testing.T) {
 		}
 		if names[e.Name] = true; !bytes.Contains(page, []byte("\n## "+e.Name+"\n")) {
 			t.Errorf("docs/EXPERIMENTS.md has no section %s", e.Name)
+		}
+	}
+}
+
+// TestInterruptedAtOnce: of a run that is interrupted before anything is finished, every experiment writes its report and what figures it has, and says nothing but that it was interrupted. It would notice
+// a figure that cannot be drawn without a point, and one whose axis has no end.
+func TestInterruptedAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, e := range All {
+		o := e.Small
+		o.Seed = 1
+		r, err := run.Perform(ctx, e, o, t.TempDir(), "test")
+		if r.Result.Complete || !r.Written || err != nil && err.Error() != context.Canceled.Error() {
+			t.Errorf("%s: complete %v, written %v, %v", e.Name, r.Result.Complete, r.Written, err)
 		}
 	}
 }

@@ -23,11 +23,24 @@ type admission struct {
 	questions []*question         // distinct ones, in order
 	key       *ledger.Idempotency // nil without
 	release   func()              // of the holdout's tables
+	access    access
+}
+
+// disclosable refuses a query that the asker's grant does not disclose.
+func (a *admission) disclosable() error {
+	for _, q := range a.questions {
+		if err := a.access.discloses(q.query); err != nil {
+			return a.placed(err, q)
+		}
+	}
+	return nil
 }
 
 // admit ends with a flight that holds the tables and the reservation, or with an error and nothing held.
 func (a *admission) admit(ctx context.Context) (*flight, error) {
-	f := &flight{service: a.service, holdout: a.holdout, principal: a.principal, request: a.request, key: a.key}
+	ctx, done := a.service.stage(ctx, StageAdmit, a.holdout.id, len(a.questions))
+	defer done()
+	f := &flight{service: a.service, holdout: a.holdout, principal: a.principal, request: a.request, key: a.key, purse: purse{grant: a.access.pays}}
 	f.account = a.service.accounts.of(a.holdout.id)
 	f.onEnd = []func(){a.release}
 	admitted := false
@@ -44,6 +57,9 @@ func (a *admission) admit(ctx context.Context) (*flight, error) {
 }
 
 func (a *admission) reserve(ctx context.Context, f *flight) error {
+	if err := a.disclosable(); err != nil {
+		return err
+	}
 	releaseKey, err := a.service.accounts.useKey(ctx, a.key)
 	if err != nil {
 		return a.service.ledgerError(err)
@@ -54,6 +70,9 @@ func (a *admission) reserve(ctx context.Context, f *flight) error {
 	}
 	seen := f.account.ended()
 	fresh, err := a.recall(ctx)
+	if err == nil && len(fresh) > 0 && a.access.never != nil {
+		return a.access.never
+	}
 	if err == nil {
 		fresh, err = a.confirmed(fresh)
 	}
@@ -135,6 +154,11 @@ func (a *admission) recall(ctx context.Context) (fresh []*question, err error) {
 		answers += int64(q.size)
 		fresh = append(fresh, q)
 	}
+	if len(fresh) > 0 {
+		if err := a.holdout.ready(ctx); err != nil {
+			return nil, err
+		}
+	}
 	for _, q := range fresh {
 		if err := a.service.checkAnswers(answers, len(fresh)); err != nil {
 			return nil, err
@@ -200,13 +224,19 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) err
 	for _, q := range fresh {
 		alone = alone || s.Exclusive(q.asked)
 	}
-	return acc.enter(ctx, alone, func() (bool, error) {
-		state, err := acc.current(ctx, a.service, a.holdout)
+	refresh := func() error {
+		if err := acc.refresh(ctx, a.service, a.holdout); err != nil {
+			return err
+		}
+		return f.purse.open(ctx, a.service, acc, a.holdout.id)
+	}
+	return acc.enter(ctx, alone, refresh, func() (bool, error) {
+		at, err := acc.now(a.service)
 		if err != nil {
 			return false, err
 		}
-		state = s.EndRequest(state) // of a request that a crash cut off
-		asked, err := a.affordable(state, s.Guarantee.Spend(state, acc.questions, 0), fresh)
+		state := s.EndRequest(at.state) // of a request that a crash cut off, or that another server answers in pieces
+		asked, err := a.affordable(state, s.Guarantee.Spend(state, acc.questions, 0), &f.purse, acc.paying[f.purse.grant].questions, fresh)
 		if errors.Is(err, errReserved) {
 			return false, nil
 		}
@@ -214,12 +244,12 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) err
 			return false, err
 		}
 		// What others have in flight may have been seen already when this was asked: a commit is known a moment after it is durable.
-		f.state, f.begun, f.pending = state, s.Guarantee.Spend(state, acc.questions, 0), asked
-		f.reserved = &reservation{account: acc, alone: alone}
+		f.seq, f.state, f.begun, f.pending = at.seq, state, s.Guarantee.Spend(state, acc.questions, 0), asked
+		f.reserved = &reservation{account: acc, grant: f.purse.grant, alone: alone}
 		for _, q := range asked {
 			f.reserved.questions += q.price.Questions
 		}
-		acc.questions += f.reserved.questions
+		acc.reserve(f.purse.grant, f.reserved.questions, 0)
 		return true, nil
 	})
 }
@@ -229,22 +259,25 @@ var errReserved = errors.New("holdout: reserved by others")
 
 // affordable is the all-or-nothing rule: a single question is answered or refused, and the questions of a batch are paid
 // all or none unless it may be answered in part. state is the durable one; reserved is what it will be when all that others have
-// reserved is spent.
-func (a *admission) affordable(state, reserved thresholdout.State, fresh []*question) (asked []*question, err error) {
+// reserved is spent. The purse must pay as well, of which taken is what others have reserved.
+func (a *admission) affordable(state, reserved thresholdout.State, purse *purse, taken int64, fresh []*question) (asked []*question, err error) {
 	s := a.holdout.session
 	for _, q := range fresh {
-		q.notAsked = s.Short(state, q.asked)
+		if q.notAsked = s.Short(state, q.asked); q.notAsked == "" {
+			q.notAsked = purse.short(a.holdout.dearest(state, q))
+		}
 		if q.notAsked != "" && a.request.single {
-			return nil, a.holdout.exhausted(q.notAsked, state, q.price)
+			return nil, a.holdout.exhausted(q.notAsked, state, q.price, purse)
 		}
 	}
 	left, now := s.Guarantee.Affordable(state), s.Guarantee.Affordable(reserved)
+	left, now = purse.most(thresholdout.MeterQuestions, left), min(now, purse.most(thresholdout.MeterQuestions, now+taken)-taken)
 	cost, paid := int64(0), int64(0)
 	for _, q := range fresh {
 		cost += q.price.Questions
 	}
 	if cost > left && !a.request.partial && !a.request.single {
-		return nil, a.refuseBatch(cost, left, fresh)
+		return nil, a.holdout.refuseBatch(cost, left, fresh)
 	}
 	for _, q := range fresh {
 		switch {
@@ -261,7 +294,8 @@ func (a *admission) affordable(state, reserved thresholdout.State, fresh []*ques
 	return asked, nil
 }
 
-func (a *admission) refuseBatch(cost, left int64, fresh []*question) error {
+// refuseBatch is the refusal of a batch that is asked all or none.
+func (h *opened) refuseBatch(cost, left int64, fresh []*question) error {
 	affordable := int64(0)
 	for _, q := range fresh {
 		if affordable+q.price.Questions <= left {
@@ -269,7 +303,7 @@ func (a *admission) refuseBatch(cost, left int64, fresh []*question) error {
 		}
 	}
 	what := "are left"
-	if a.holdout.guarantee.Rounds > 0 {
+	if h.guarantee.Rounds > 0 {
 		what = "can be asked in the next round"
 	}
 	return &Error{Kind: BudgetExhausted,

@@ -78,13 +78,14 @@ func (p *pace) begin(h *opened, wave []*question, rest func()) (ready func()) {
 
 // time is how long the work should take, by public facts alone.
 func (p *pace) time(h *opened, batch rowfn.Batch) time.Duration {
-	steps := int64(0)
-	if h.session.ReadsTraining() && h.trainingTable != nil {
-		steps = h.referenceWork(batch).Steps
+	scan := h.held.time(batch, p.step)
+	if h.session.ReadsTraining() && h.training != nil {
+		scan += h.training.time(batch, p.step)
+		if h.check != nil {
+			scan += h.check.time(batch, p.step)
+		}
 	}
-	w := engine.EstimateBatch(batch, h.holdoutShape)
-	scan := float64(steps) + float64(w.Total(h.card.Rows.Holdout))
-	return paceCommit + min(maxPace, time.Duration(min(scan*p.step, float64(maxPace)))+time.Duration(len(batch.Functions))*paceFunction)
+	return paceCommit + min(maxPace, time.Duration(min(scan, float64(maxPace)))+time.Duration(len(batch.Functions))*paceFunction)
 }
 
 // untilPublic is how long to wait after some time so that the whole is the public time, or the least double of a double of it that is

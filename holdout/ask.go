@@ -26,12 +26,16 @@ import (
 // Idempotency-Key that comes with another query later is refused.
 func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte, idempotencyKey string, options ...AskOption) (Answer, error) {
 	var b BatchAnswer
-	err := s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
+	may, err := s.access(ctx, p, id)
+	if err != nil {
+		return Answer{}, err
+	}
+	err = s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
 		q, err := s.parse(query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
 		if err != nil {
 			return err
 		}
-		b, err = s.askAll(ctx, p, id, []*queries.Query{q}, newRequest(request{single: true, key: idempotencyKey}, options))
+		b, err = s.askAll(ctx, p, may, id, []*queries.Query{q}, newRequest(request{single: true, key: idempotencyKey}, options))
 		return err
 	})
 	if err != nil {
@@ -56,7 +60,11 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 		bytes += len(body)
 	}
 	var b BatchAnswer
-	err := s.InTurn(ctx, p, bodyWork(len(batch), bytes), func(ctx context.Context) error {
+	may, err := s.access(ctx, p, id)
+	if err != nil {
+		return b, err
+	}
+	err = s.InTurn(ctx, p, bodyWork(len(batch), bytes), func(ctx context.Context) error {
 		parsed, label, numbers := make([]*queries.Query, len(batch)), s.labelOf(ctx, id), s.numbersOf(ctx, id)
 		for i, body := range batch {
 			q, err := s.parse(body, label, numbers)
@@ -66,7 +74,7 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 			parsed[i] = q
 		}
 		var err error
-		b, err = s.askAll(ctx, p, id, parsed, newRequest(request{partial: partial, key: idempotencyKey}, options))
+		b, err = s.askAll(ctx, p, may, id, parsed, newRequest(request{partial: partial, key: idempotencyKey}, options))
 		return err
 	})
 	return b, err
@@ -132,17 +140,29 @@ type question struct {
 	notAsked string // why not
 }
 
-// askAll takes queries from their parsed form to their recorded answers.
-func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*queries.Query, r request) (BatchAnswer, error) {
+// askAll takes queries from their parsed form to their recorded answers, and shows of these what may be shown.
+func (s *Service) askAll(ctx context.Context, p Principal, may access, id string, parsed []*queries.Query, r request) (BatchAnswer, error) {
 	if len(parsed) == 0 {
 		return BatchAnswer{}, invalid("/queries", "a batch needs at least one query")
 	}
-	items, distinct := distinctQuestions(parsed)
-	h, release, err := s.tables.take(ctx, id)
-	if err != nil {
-		return s.recorded(ctx, id, items, err)
+	b, err := s.answerAll(ctx, p, may, id, parsed, r)
+	if err == nil {
+		err = b.show(may.shows)
 	}
-	a := admission{service: s, holdout: h, principal: p, request: r, questions: distinct, release: release}
+	if err != nil {
+		return BatchAnswer{}, may.tell(err)
+	}
+	return b, nil
+}
+
+// answerAll takes queries to their recorded answers.
+func (s *Service) answerAll(ctx context.Context, p Principal, may access, id string, parsed []*queries.Query, r request) (BatchAnswer, error) {
+	items, distinct := distinctQuestions(parsed)
+	h, release, err := s.take(ctx, id)
+	if err != nil {
+		return s.recorded(ctx, may, id, items, err)
+	}
+	a := admission{service: s, holdout: h, principal: p, request: r, questions: distinct, release: release, access: may}
 	if r.key != "" {
 		a.key = &ledger.Idempotency{Principal: p.KeyID, Key: r.key, Request: r.digest(id, items), Resource: id}
 	}
@@ -153,7 +173,12 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 	if err := f.fly(ctx); err != nil {
 		return BatchAnswer{}, err
 	}
-	b := reply(items, h.session.Budget(f.state))
+	budget, err := f.left(ctx, may)
+	if err != nil {
+		return BatchAnswer{}, err
+	}
+	b := reply(items, budget)
+	s.counts.note(items, b)
 	if w := h.halfEmpty(f.begun, f.state.Questions-f.begun.Questions); w != nil {
 		b.Warnings = append(b.Warnings, *w)
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -370,8 +371,11 @@ func TestDeleteInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Wait()
-	if left := files(t, s.dir); len(left) != 0 {
+	if left := files(t, s.dir); len(left) != 1 || left[0] != "holdouts/"+id {
 		t.Errorf("left: %v", left)
+	}
+	if left, err := os.ReadDir(s.path(holdoutsDir, id)); err != nil || len(left) != 1 || left[0].Name() != printsFile {
+		t.Errorf("left of the holdout: %v %v, want its prints", left, err)
 	}
 	wantKind(t, "a second deletion", s.Delete(t.Context(), admin, id), NotFound)
 }
@@ -492,7 +496,7 @@ func TestUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := map[float64]int{}
-	for _, v := range numbers(t, h.tables[1], "patient") {
+	for _, v := range numbers(t, columnFiles(h.held), "patient") {
 		held[v]++
 	}
 	release()
@@ -533,8 +537,9 @@ func TestSplitsOnDisk(t *testing.T) {
 	if len(strata.Strata) != 5 || sum != 300 {
 		t.Errorf("strata: %+v", strata.Strata)
 	}
-	byTime := seen(t, s, create(t, s, Settings{Split: "time:seen", Holdout: 0.2}, visits(t, 1000, 2)))
-	if last := byTime.Columns[4].Latest; last == nil || last.After(timeOf(microsecondsPerDay/50*800)) {
+	timed := visits(t, 1000, 2)
+	byTime := seen(t, s, create(t, s, Settings{Split: "time:seen", Holdout: 0.2}, timed))
+	if last := byTime.Columns[4].Latest; last == nil || last.After(timeOf(timed.Column(4).Numbers[800])) {
 		t.Errorf("training reaches %v", last)
 	}
 	a, b := parquet(t, visits(t, 400, 3)), parquet(t, visits(t, 300, 4))

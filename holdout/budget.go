@@ -2,6 +2,7 @@ package holdout
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/session"
@@ -37,7 +38,7 @@ func spent(books ledger.Meters) thresholdout.State {
 }
 
 // exhausted is the refusal of a single question.
-func (h *opened) exhausted(reason string, state thresholdout.State, price session.Price) *Error {
+func (h *opened) exhausted(reason string, state thresholdout.State, price session.Price, purse *purse) *Error {
 	b := h.session.Budget(state)
 	meter, requested, remaining := "questions", price.Questions, h.guarantee.Affordable(state)
 	detail := "the question costs %d and %d are left"
@@ -50,6 +51,12 @@ func (h *opened) exhausted(reason string, state thresholdout.State, price sessio
 		detail = "the question needs %d round and %d are left"
 	case h.guarantee.Rounds > 0:
 		detail = "the question costs %d and a round has %d"
+	}
+	if purse != nil && purse.most(meter, remaining) < remaining {
+		remaining = purse.free[meter]
+		if detail += " besides what is granted to others"; purse.grant != "" {
+			detail = strings.TrimSuffix(detail, " besides what is granted to others") + " of your grant"
+		}
 	}
 	return &Error{Kind: BudgetExhausted, Detail: fmt.Sprintf(detail+"; questions that were answered before are still replayed", requested, remaining),
 		Members: map[string]any{"requested": requested, "remaining": remaining, "affordable": int64(0), "meter": meter}}

@@ -3,6 +3,7 @@ package holdout
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ func columnCards(schema dataset.Schema, training *dataset.Table, texts map[strin
 		}
 		if training != nil {
 			cards[i].describe(training.Column(i))
+			training.ReleaseAll()
 		}
 	}
 	return cards
@@ -42,10 +44,9 @@ func (card *ColumnCard) describe(c *dataset.Column) {
 			nulls++
 		}
 	}
-	card.Nulls = &nulls
+	low, high := math.Inf(1), math.Inf(-1)
 	switch c.Kind {
 	case dataset.Number, dataset.Time:
-		low, high := math.Inf(1), math.Inf(-1)
 		for _, v := range c.Numbers {
 			if v < low {
 				low = v
@@ -54,20 +55,26 @@ func (card *ColumnCard) describe(c *dataset.Column) {
 				high = v
 			}
 		}
-		switch {
-		case low > high: // nulls only
-		case c.Kind == dataset.Time:
-			earliest, latest := timeOf(low), timeOf(high)
-			card.Earliest, card.Latest = &earliest, &latest
-		default:
-			card.Min, card.Max = &low, &high
-		}
 	case dataset.Text:
 		card.Distinct = int64(c.Dictionary.Len())
 		// Each text has a separator behind it, and there is one before the first.
 		if n := c.Dictionary.Len(); n <= MaxCardValues && len(c.Dictionary.Flat())-n-1 <= maxCardText {
 			card.Values = c.Dictionary.Sorted()
 		}
+	}
+	card.say(nulls, low, high)
+}
+
+// say puts numbers of a column on its card: its nulls, and the ends of its numbers or times, low > high where there are none.
+func (card *ColumnCard) say(nulls int64, low, high float64) {
+	card.Nulls = &nulls
+	switch {
+	case low > high || card.Kind != dataset.Number && card.Kind != dataset.Time:
+	case card.Kind == dataset.Time:
+		earliest, latest := timeOf(low), timeOf(high)
+		card.Earliest, card.Latest = &earliest, &latest
+	default:
+		card.Min, card.Max = &low, &high
 	}
 }
 
@@ -119,6 +126,23 @@ func (set Settings) target(unit unitRule, largest int64) string {
 	return target
 }
 
+// shownTo is the card for somebody, who sees these holdouts: no others are named. What depends on rows of other holdouts is for admins.
+func (card Card) shownTo(p Principal, sees func(id string) bool) Card {
+	if p.Scope != Admin {
+		card.Reused = nil
+	}
+	if !sees(card.Replaces) {
+		card.Replaces = ""
+	}
+	if !sees(card.Settings.Follows) {
+		card.Settings.Follows = ""
+	}
+	unseen := func(id string) bool { return !sees(id) }
+	card.Inherits = slices.DeleteFunc(slices.Clone(card.Inherits), unseen)
+	card.FollowedBy = slices.DeleteFunc(slices.Clone(card.FollowedBy), unseen)
+	return card
+}
+
 // sayMore adds what follows from the settings and the guarantee, and is not stored with them.
 func (card *Card) sayMore() {
 	if card.Settings.spec(card.Units).LeavesBudget() {
@@ -126,5 +150,10 @@ func (card *Card) sayMore() {
 	}
 	if widest, ok := card.Guarantee.WidestShare(); ok {
 		card.Widest = &widest
+	}
+	if card.Source != nil || card.segmented() {
+		if card.TrainingPieces = piecesOf(card.Rows.Training, card.Units.Training, len(card.Columns)); card.TrainingPieces == 1 {
+			card.TrainingPieces = 0
+		}
 	}
 }

@@ -21,7 +21,7 @@ func checked(t *testing.T, s *Service, id, column string) []float64 {
 	h, release, err := s.tables.take(t.Context(), id)
 	must(t, err)
 	defer release()
-	return slices.Clone(numbers(t, h.checkTable, column))
+	return slices.Clone(numbers(t, columnFiles(h.check), column))
 }
 
 // shareBelow is the share of values below x.

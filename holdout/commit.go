@@ -13,6 +13,11 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
+// A question is admitted twice: before its rows are read, by what this server knows, and here, by the books of the transaction that would debit it,
+// for another server of the same ledger may have spent what was left. Here that is before anything of its rows is looked at, the failure of their scan
+// included: by durable state alone it is decided whether the question is a replay, is not asked, is to be read again, or goes on. What goes on is debited:
+// it becomes an answer or a void. With one server the second admission decides as the first one did, unless a grant has ended meanwhile.
+
 // commit is the stage after which a question is debited: each of its items becomes an answer or a void.
 type commit struct {
 	flight *flight
@@ -20,6 +25,7 @@ type commit struct {
 	last   bool      // no wave of the request comes after it
 	time   time.Time // of its entries
 	unsure bool      // an update ended without saying whether it is durable
+	tried  int64     // where the chain ends if it is
 
 	refusals int // of the ledger to record even a void, in a row
 }
@@ -31,10 +37,33 @@ type commitItem struct {
 	failed   error // the scan
 }
 
-// recorded is what became of an item.
+// recorded is what became of an item: an answer, unless the rest says otherwise.
 type recorded struct {
-	body []byte // nil: void
-	void error  // why
+	body     []byte
+	replayed bool  // another server has recorded it
+	void     error // why
+	refused  *refusal
+}
+
+// refusal is why a question was not asked after all. It depends on the durable state alone, and on what the question was priced at.
+type refusal struct {
+	reason string // as of items that are not asked
+	state  thresholdout.State
+}
+
+// Errors of an update that has recorded nothing, by durable state alone.
+var (
+	// errOvertaken: another server has moved the books since the rows of questions that must be alone were read.
+	errOvertaken = errors.New("holdout: the books have moved")
+	// errNothing: all items are known already or not asked. What became of them is kept, and nothing is to be written.
+	errNothing = errors.New("holdout: nothing to record")
+)
+
+// turnedDown reports whether an update refused to record what was read, by durable state alone: another server has moved the books, has used the
+// Idempotency-Key, has ended the holdout's questions, or has left too little for a batch that is asked all or none. Nothing of it is void, and nothing was
+// debited.
+func turnedDown(err error) bool {
+	return errors.Is(err, errOvertaken) || errors.Is(err, ledger.ErrIdempotencyMismatch) || errors.Is(err, ledger.ErrEnded) || KindOf(err) == BudgetExhausted || KindOf(err) == GrantOver
 }
 
 // Limits of what one update records: others wait while it runs.
@@ -56,14 +85,23 @@ const maxRefusals = 3
 // finish records all items, piece by piece. While the ledger cannot record them it gives up waiting, and a goroutine of the service
 // goes on: the asker is told to come back, and what was read stays reserved until it is debited. landed is false then.
 func (c *commit) finish(ctx context.Context) (landed bool, err error) {
+	ctx, done := c.flight.service.stage(ctx, StageCommit, c.flight.holdout.id, len(c.items))
+	defer done()
 	void := error(nil)
 	for len(c.items) > 0 {
 		failed, err := c.next(ctx)
-		if err != nil {
-			if !gone(err) {
+		switch {
+		case err == nil:
+		case void != nil && turnedDown(err):
+			return true, void
+		case errors.Is(err, errOvertaken):
+			return true, err
+		default:
+			over := gone(err) || turnedDown(err)
+			if !over {
 				c.flight.service.background(c.retry)
 			}
-			return gone(err), c.flight.service.ledgerError(err)
+			return over, c.flight.service.ledgerError(err)
 		}
 		if void == nil {
 			void = failed
@@ -84,7 +122,7 @@ func (c *commit) retry(ctx context.Context) {
 		switch _, err := c.next(ctx); {
 		case err == nil:
 			wait = firstRetry
-		case gone(err):
+		case gone(err), turnedDown(err): // nothing was released of it, nor debited
 			return
 		default:
 			c.flight.service.log.Error("questions that were read cannot be recorded yet", "holdout", c.flight.holdout.id, "questions", len(c.items), "error", err)
@@ -95,17 +133,17 @@ func (c *commit) retry(ctx context.Context) {
 
 // gone reports whether there is nothing left to record in.
 func gone(err error) bool {
-	return errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDeleted) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt)
+	return errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDeleted) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt) || errors.Is(err, ledger.ErrRestored)
 }
 
 // next makes the next piece durable: with its answers or, should the ledger refuse one of them, all of it as void. failed is why
-// a question of it is void, if one is.
+// a question of it is void, if one is, or why the only question of a request was not asked.
 func (c *commit) next(ctx context.Context) (failed, err error) {
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	piece := c.piece()
 	out, err := c.update(ctx, piece)
-	if err != nil && !gone(err) && !errors.Is(err, ledger.ErrUnavailable) {
+	if err != nil && !gone(err) && !turnedDown(err) && !errors.Is(err, ledger.ErrUnavailable) {
 		voids := slices.Clone(piece)
 		for i := range voids {
 			voids[i].failed = err
@@ -124,7 +162,7 @@ func (c *commit) next(ctx context.Context) (failed, err error) {
 // reservation ends, so that the holdout can be deleted. Other errors it leaves as they are: the commit is tried again.
 func (c *commit) giveUp(err error) error {
 	h, s := c.flight.holdout, c.flight.service
-	if !gone(err) && !errors.Is(err, ledger.ErrUnavailable) {
+	if !gone(err) && !turnedDown(err) && !errors.Is(err, ledger.ErrUnavailable) {
 		if c.refusals++; c.refusals > maxRefusals {
 			err = &ledger.CorruptError{Holdout: h.id, Seq: -1, Reason: "the ledger refuses to record what was read", Err: err}
 		}
@@ -153,73 +191,158 @@ func (c *commit) update(ctx context.Context, piece []commitItem) (out []recorded
 		}
 	}()
 	f := c.flight
-	var state thresholdout.State
+	var after position
 	err = f.service.ledger.Update(ctx, f.holdout.id, func(tx *ledger.Tx) (err error) {
-		out, state, err = c.record(tx, piece)
+		out, after, err = c.record(tx, piece)
 		return err
 	})
-	if err != nil {
-		c.unsure = c.unsure || errors.Is(err, ledger.ErrUnavailable)
+	if err != nil && !errors.Is(err, errNothing) {
+		if errors.Is(err, ledger.ErrUnavailable) {
+			c.unsure, c.tried = true, after.seq
+		}
 		return nil, err
 	}
-	f.state = state
-	f.account.advance(state)
+	f.account.advance(after)
+	f.moved(after, err == nil || c.unsure && after.seq == c.tried)
 	return out, nil
 }
 
-// record is the update of a piece. It is a function of the books, of the sums and of what the flight began with: it may run more than
-// once, and changes nothing but the books.
-func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, state thresholdout.State, err error) {
-	f := c.flight
-	if state, err = f.holdout.readState(tx.State()); err != nil {
-		return nil, state, &ledger.CorruptError{Holdout: f.holdout.id, Seq: -1, Reason: "mechanism state", Err: err}
+// moved is after an update of the flight: where the holdout stands then. It is own if what brought it there is the flight's. Rows that were read for
+// another state are not good for this one, so a flight that is alone stays where it was and finds out.
+func (f *flight) moved(to position, own bool) {
+	if !f.reserved.alone {
+		f.state = to.state
+	} else if own {
+		f.seq, f.state = to.seq, to.state
 	}
-	if c.unsure {
-		if out = c.earlier(tx, piece); out != nil {
-			return out, state, nil
-		}
-	}
-	if f.reserved.alone {
-		state = f.state // the durable one, but for a round that a crash cut off, which is over
-	}
-	for i := range piece {
-		r, next, err := c.answer(tx, &piece[i], state)
-		if err != nil {
-			return nil, state, err
-		}
-		out, state = append(out, r), next
-	}
-	if c.last && len(piece) == len(c.items) {
-		state = f.holdout.session.EndRequest(state)
-	}
-	if f.key != nil { // with the first piece: whether there is another is not known yet
-		// The key was reserved, so that it is nobody else's. Should it be all the same, the answers count and not the key.
-		if err := tx.Idempotent(*f.key); err != nil && !errors.Is(err, ledger.ErrIdempotencyMismatch) {
-			return nil, state, err
-		}
-	}
-	text, err := json.Marshal(state)
-	if err != nil {
-		return nil, state, err
-	}
-	tx.SetState(text)
-	return out, state, nil
 }
 
-// earlier is what an earlier try recorded whose outcome was not known: all of the piece, or nothing.
-func (c *commit) earlier(tx *ledger.Tx, piece []commitItem) (out []recorded) {
-	for _, item := range piece {
-		body, ok := tx.Answer(item.question.id)
-		r := recorded{body: body}
-		if !ok {
-			if !tx.Voided(item.question.id, c.time) {
-				return nil
-			}
-			r.void = errVoid
-		}
-		out = append(out, r)
+// record is the update of a piece. It is a function of the books, of the sums and of what the flight began with: it may run more than
+// once, and changes nothing but the books. after is where the holdout stands then.
+func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, after position, err error) {
+	f := c.flight
+	after.seq = tx.Seq()
+	if after.state, err = f.holdout.readState(tx.State(), tx.Ended()); err != nil {
+		return nil, after, &ledger.CorruptError{Holdout: f.holdout.id, Seq: -1, Reason: "mechanism state", Err: err}
 	}
-	return out
+	out = make([]recorded, len(piece))
+	fresh := c.recall(tx, piece, out)
+	if len(fresh) == 0 {
+		return out, after, errNothing
+	}
+	if tx.Ended() != "" {
+		return nil, after, ledger.ErrEnded
+	}
+	if f.reserved.alone {
+		if after.seq != f.seq || len(fresh) < len(piece) { // the rows of each are those of its place in the wave
+			return nil, after, errOvertaken
+		}
+		after.state = f.state // the durable one, but for a round that a crash cut off, which is over
+	}
+	if err := c.payable(tx, after.state, fresh, piece); err != nil {
+		return nil, after, err
+	}
+	begun, refused := after.seq, ""
+	for _, i := range fresh {
+		why := f.readmit(tx, after.state, piece[i].question)
+		if why == "" && f.reserved.alone && refused != "" {
+			why = refused // for the same reason
+		}
+		if why != "" {
+			out[i].refused, refused = &refusal{why, after.state}, why
+			continue
+		}
+		if f.key != nil && tx.Seq() == begun { // with the first piece: whether there is another is not known yet
+			if err := tx.Idempotent(*f.key); err != nil {
+				return nil, after, err
+			}
+		}
+		if out[i], after.state, err = c.answer(tx, &piece[i], after.state); err != nil {
+			return nil, after, err
+		}
+	}
+	if after.seq = tx.Seq(); after.seq == begun {
+		return out, after, errNothing
+	}
+	if c.last && len(piece) == len(c.items) {
+		after.state = f.holdout.session.EndRequest(after.state)
+	}
+	text, err := json.Marshal(after.state)
+	if err != nil {
+		return nil, after, err
+	}
+	tx.SetState(text)
+	return out, after, nil
+}
+
+// recall fills in what is recorded of a piece already, and returns the places of the rest: answers of another server or, where it is not known what
+// became of an earlier try, of that.
+func (c *commit) recall(tx *ledger.Tx, piece []commitItem, out []recorded) (fresh []int) {
+	for i := range piece {
+		id := piece[i].question.id
+		body, ok := tx.Answer(id)
+		switch {
+		case ok:
+			out[i] = recorded{body: body, replayed: !c.unsure}
+		case c.unsure && tx.Voided(id, c.time):
+			out[i].void = errVoid
+		default:
+			fresh = append(fresh, i)
+		}
+	}
+	return fresh
+}
+
+// payable refuses a batch that is asked all or none, if another server has left too little for it. After its first answer it is asked as far as it goes.
+func (c *commit) payable(tx *ledger.Tx, state thresholdout.State, fresh []int, piece []commitItem) error {
+	f := c.flight
+	if f.answered || f.request.partial || f.request.single {
+		return nil
+	}
+	var asked []*question
+	for _, i := range fresh {
+		asked = append(asked, piece[i].question)
+	}
+	for _, item := range c.items[len(piece):] {
+		asked = append(asked, item.question)
+	}
+	asked = append(asked, f.pending...)
+	free, err := tx.Free(f.purse.grant)
+	if err != nil {
+		return f.service.grantError(err)
+	}
+	cost, left := int64(0), min(f.holdout.guarantee.Affordable(state), free[thresholdout.MeterQuestions])
+	for _, q := range asked {
+		cost += q.price.Questions
+	}
+	if cost > left {
+		return f.holdout.refuseBatch(cost, left, asked)
+	}
+	return nil
+}
+
+// readmit says why a question cannot be asked by the books of the transaction; "" if it can. It sees nothing of the question's rows: its price must be left
+// of each meter, by the mechanism's state as by the books, so that whatever the rows say can be debited.
+func (f *flight) readmit(tx *ledger.Tx, state thresholdout.State, q *question) (why string) {
+	if why = f.holdout.session.Unpaid(state, q.price); why != "" {
+		return why
+	}
+	free, err := tx.Free(f.purse.grant)
+	if err != nil {
+		return GrantEnded
+	}
+	return shortOf(free, debited(f.holdout.dearest(state, q)))
+}
+
+// exhaustedMeter is the reason that a meter has for a question that is not asked.
+func exhaustedMeter(meter string) string {
+	switch meter {
+	case thresholdout.MeterTokens:
+		return session.TokensExhausted
+	case thresholdout.MeterRounds:
+		return session.RoundsExhausted
+	}
+	return session.QuestionsExhausted
 }
 
 // errVoid says that a question is void for a reason that an earlier try knew.
@@ -281,23 +404,45 @@ func (c *commit) append(tx *ledger.Tx, q *question, answer session.Answer) (body
 }
 
 func (c *commit) debit(q *question, cost Cost, core []byte) ledger.Debit {
-	return ledger.Debit{Query: q.id, Canonical: q.asked.Canonical, Principal: c.flight.principal.KeyID,
+	return ledger.Debit{Query: q.id, Canonical: q.asked.Canonical, Principal: c.flight.principal.KeyID, Grant: c.flight.purse.grant,
 		Cost: debited(cost), Core: core, Time: c.time, Note: q.query.Note}
 }
 
-// settle takes what is durable off the commit, and gives its reservation back. It returns why a question is void, if one is.
+// questions are those of which nothing is recorded yet.
+func (c *commit) questions() []*question {
+	var all []*question
+	for _, item := range c.items {
+		all = append(all, item.question)
+	}
+	return all
+}
+
+// settle takes what is durable off the commit, and gives its reservation back. It returns why a question is void, if one is, or why the only question of
+// a request was not asked.
 func (c *commit) settle(piece []commitItem, out []recorded) (failed error) {
 	f := c.flight
 	questions, tokens := int64(0), int64(0)
 	for i := range piece {
 		q := piece[i].question
-		q.body = out[i].body
+		r := &out[i]
+		q.body, q.replayed = r.body, r.replayed
 		questions += q.price.Questions
 		tokens += q.price.Tokens
-		if out[i].void != nil && failed == nil {
-			failed = f.holdout.voided(out[i].void)
-			f.service.log.Error("a question failed after its rows were read, and is void", "holdout", f.holdout.id, "query", q.id, "error", out[i].void)
+		if r.void != nil {
+			f.service.counts.voids.Add(1)
 		}
+		switch {
+		case r.refused != nil && r.refused.reason == GrantEnded && f.request.single:
+			failed = grantRefused(f.purse.grant, "your grant of this holdout ended before the question was recorded; nothing was debited")
+		case r.refused != nil && f.request.single:
+			failed = f.holdout.exhausted(r.refused.reason, r.refused.state, q.price, &f.purse)
+		case r.refused != nil:
+			q.notAsked = r.refused.reason
+		case r.void != nil && failed == nil:
+			failed = f.holdout.voided(r.void)
+			f.service.log.Error("a question failed after its rows were read, and is void", "holdout", f.holdout.id, "query", q.id, "error", r.void)
+		}
+		f.answered = f.answered || r.refused == nil && !r.replayed
 	}
 	f.service.news.tell(f.holdout.id)
 	c.items = c.items[len(piece):]

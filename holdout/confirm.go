@@ -36,7 +36,7 @@ const PriceUnconfirmed = "max-questions"
 // confirmed are the questions whose price the request confirms. Of a request in part the others are not asked; any other request is refused where there are others.
 func (a *admission) confirmed(fresh []*question) ([]*question, error) {
 	total, most := int64(0), a.request.most
-	alone := MostUnasked(a.holdout.guarantee.Questions)
+	alone := MostUnasked(a.budget())
 	var kept []*question
 	for _, q := range fresh {
 		switch {
@@ -58,13 +58,24 @@ func (a *admission) confirmed(fresh []*question) ([]*question, error) {
 
 // unconfirmed is the refusal of a price. It names the price and what to do.
 func (a *admission) unconfirmed(price, most int64) *Error {
-	budget := a.holdout.guarantee.Questions
+	budget, whose := a.budget(), "this holdout"
+	if a.access.pays != "" {
+		whose = "your grant"
+	}
 	e := &Error{Kind: Unconfirmed, Members: map[string]any{"requested": price, "max_questions": most}}
 	if a.request.most > 0 {
-		e.Detail = fmt.Sprintf("the request costs %d of this holdout's %d questions, more than the max_questions=%d that it names; nothing was read and nothing was debited", price, budget, most)
+		e.Detail = fmt.Sprintf("the request costs %d of %s's %d questions, more than the max_questions=%d that it names; nothing was read and nothing was debited", price, whose, budget, most)
 		return e
 	}
-	e.Detail = fmt.Sprintf("this query costs %d of this holdout's %d questions; without max_questions no query may cost more than %d. If the price is meant, send the request with ?max_questions=%d; else ask for fewer categories, bins or features. Nothing was read and nothing was debited",
-		price, budget, most, price)
+	e.Detail = fmt.Sprintf("this query costs %d of %s's %d questions; without max_questions no query may cost more than %d. If the price is meant, send the request with ?max_questions=%d; else ask for fewer categories, bins or features. Nothing was read and nothing was debited",
+		price, whose, budget, most, price)
 	return e
+}
+
+// budget is how many questions the budget has that pays: of the asker's grant, or of the holdout.
+func (a *admission) budget() int64 {
+	if a.access.limit > 0 {
+		return a.access.limit
+	}
+	return a.holdout.guarantee.Questions
 }

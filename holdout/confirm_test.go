@@ -102,7 +102,7 @@ func TestAPriceIsRefusedBeforeAnythingIsReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err = s.Ask(ctx, analyst, id, []byte(byClinic), "")
 	wantUnconfirmed(t, "a price while another asks the same", err, 4, 3)

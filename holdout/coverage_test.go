@@ -78,9 +78,12 @@ func inMemory(t *testing.T, s *Service, id string, table *dataset.Table, r *rand
 	}
 	h.digest = sha256.Sum256([]byte(id))
 	h.begin()
-	if h.holdout, err = engine.NewTable(table, nil, 1); err != nil {
+	source, err := engine.NewTable(table, nil, 1)
+	if err != nil {
 		t.Fatal(err)
 	}
+	h.held = newTablePart(table, source, s.faulted(id))
+	h.holdout = h.held
 	state, err := json.Marshal(thresholdout.State{})
 	if err != nil {
 		t.Fatal(err)

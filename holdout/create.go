@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,9 @@ import (
 // not in the ledger is what a crash left; one without the mark is never removed for being unknown.
 const uncommitted = "uncommitted"
 
+// UncommittedMark is the name of the mark, for backups.
+const UncommittedMark = uncommitted
+
 // uploadTurn is how long an upload waits, without a word, for those before it. Clients and proxies give up on silence after a minute
 // or two; a refusal says why, and the same request with its Idempotency-Key may come again.
 var uploadTurn = time.Minute
@@ -34,51 +38,70 @@ var uploadTurn = time.Minute
 // other settings, and the new holdout replaces the old one: see existsError for what must stay. With an
 // Idempotency-Key the same request again returns the card of the first time, and another request is refused.
 func (s *Service) Create(ctx context.Context, p Principal, set Settings, up Upload, idempotencyKey string) (card Card, replayed bool, err error) {
-	return s.create(ctx, p, set, up, idempotencyKey, false)
-}
-
-func (s *Service) create(ctx context.Context, p Principal, set Settings, up Upload, idempotencyKey string, dry bool) (card Card, replayed bool, err error) {
-	if err := admins(p); err != nil {
+	begun, err := s.create(ctx, p, set, up, idempotencyKey, false)
+	if err != nil {
 		return card, false, err
 	}
+	return s.await(ctx, p, begun)
+}
+
+func (s *Service) create(ctx context.Context, p Principal, set Settings, up Upload, idempotencyKey string, dry bool) (begun Begun, err error) {
+	if err := admins(p); err != nil {
+		return begun, err
+	}
 	if s.lost {
-		return card, false, s.ledgerError(ledger.ErrReplayOnly)
+		return begun, s.ledgerError(ledger.ErrReplayOnly)
 	}
 	defer func() { err = storageError(err) }()
 	if err := s.checkServerKey(); err != nil {
-		return card, false, err
+		return begun, err
+	}
+	if len(set.Key) > 0 {
+		return begun, invalid("key", "key is for tables of a source, whose rows have no places; leave it out, or name a unit")
 	}
 	asked := set
 	set, err = set.withDefaults(s.naive)
 	if err != nil {
-		return card, false, err
+		return begun, err
 	}
 	work, err := os.MkdirTemp(s.path(temporaryDir), "upload-")
 	if err != nil {
-		return card, false, fmt.Errorf("holdout: upload: %w", err)
+		return begun, fmt.Errorf("holdout: upload: %w", err)
 	}
-	defer func() {
-		s.remove(work)
-	}()
-	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: "ho_" + uuid.NewString(), dry: dry}
+	done := func() { s.remove(work) }
+	defer func() { done() }()
+	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: holdoutPrefix + uuid.NewString(), dry: dry}
 	digest, err := c.spool(up)
 	if err != nil {
-		return card, false, err
+		return begun, err
 	}
 	if idempotencyKey != "" {
 		c.idem = &ledger.Idempotency{Principal: p.KeyID, Key: idempotencyKey, Request: createDigest(asked, digest), Resource: c.id}
 		if card, replayed, err := s.repeated(ctx, c.idem); replayed || err != nil {
-			return card, replayed, err
+			return Begun{Card: card, Replayed: replayed}, err
 		}
+	}
+	switch size, large, err := c.isLarge(); {
+	case err != nil:
+		return begun, err
+	case large && dry:
+		if err := s.dryLarge(&c, size); err != nil {
+			return begun, err
+		}
+		return Begun{Card: c.dryCard()}, nil
+	case large:
+		remove := done
+		done = func() {} // it goes when the work is done
+		return s.beginLarge(&c, size, remove)
 	}
 	// One upload at a time is decoded and split: that takes all cores and the disk, and two of one table meet here.
 	select {
 	case s.creating <- struct{}{}:
 		defer func() { <-s.creating }()
 	case <-ctx.Done():
-		return card, false, &Error{Kind: Unavailable, Detail: "the upload was given up before its turn", Err: ctx.Err()}
+		return begun, &Error{Kind: Unavailable, Detail: "the upload was given up before its turn", Err: ctx.Err()}
 	case <-time.After(uploadTurn):
-		return card, false, &Error{Kind: Unavailable, Detail: fmt.Sprintf("other uploads are being decoded, and this one's turn did not come within %v; send it again later", uploadTurn)}
+		return begun, &Error{Kind: Unavailable, Detail: fmt.Sprintf("other uploads are being decoded, and this one's turn did not come within %v; send it again later", uploadTurn)}
 	}
 	// Decoded tables are mapped too; a fault in one is the disk's, for nobody else knows its name.
 	if faulted := dataset.Guarded(func() { err = c.run() }); faulted != nil {
@@ -86,20 +109,25 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 	}
 	if c.idem != nil && KindOf(err) == Exists {
 		if card, replayed, err := s.repeated(ctx, c.idem); replayed || err != nil {
-			return card, replayed, err // the same request, sent twice at the same time
+			return Begun{Card: card, Replayed: replayed}, err // the same request, sent twice at the same time
 		}
 	}
 	if err != nil {
-		return card, false, err
+		return begun, err
 	}
 	if dry {
-		c.card.ID, c.card.Created = "", time.Time{}
-		c.card.sayMore()
-		return c.card.sketch(c.early), false, nil
+		return Begun{Card: c.dryCard()}, nil
 	}
 	s.log.Info("holdout created", "holdout", c.id, "by", p.KeyID, "training_units", c.card.Units.Training, "holdout_units", c.card.Units.Holdout)
-	card, err = s.Card(ctx, p, c.id)
-	return card, false, err
+	card, err := s.Card(ctx, p, c.id)
+	return Begun{Card: card}, err
+}
+
+// dryCard is what a dry run says: the card of a draft without an id.
+func (c *creation) dryCard() Card {
+	c.card.ID, c.card.Created = "", time.Time{}
+	c.card.sayMore()
+	return c.card.sketch(c.early)
 }
 
 // remove removes a directory of an upload or an export. What cannot be removed now is tried again later, and at the next start.
@@ -135,7 +163,7 @@ func (s *Service) repeated(ctx context.Context, i *ledger.Idempotency) (card Car
 	if !ok {
 		return card, false, nil
 	}
-	card, err = s.Card(ctx, Principal{}, known.Resource)
+	card, err = s.Card(ctx, Principal{KeyID: i.Principal, Scope: Admin}, known.Resource)
 	var gone *Error
 	if errors.As(err, &gone) && gone.Members["reason"] == reasonReplaced { // the card of the first time is on record still
 		h, err := s.ledger.Holdout(ctx, known.Resource)
@@ -156,7 +184,9 @@ type creation struct {
 	idem      *ledger.Idempotency
 	work      string // a directory of its own, removed at the end
 	id        string
-	dry       bool // nothing is to be made
+	dry       bool            // nothing is to be made
+	from      *CardSource     // of a table of a source; nil of an upload
+	columns   *dataset.Schema // of that table
 
 	uploads map[string]string // part -> the spooled file
 	tables  map[string]*dataset.Table
@@ -165,6 +195,7 @@ type creation struct {
 	texts   map[string]dataset.TextShape // of the upload, by column
 	card    Card
 	early   []Warning    // what a draft says
+	heir    *inheritance // nil where it begins with nothing spent
 	old     *predecessor // nil where the table is new
 	table   [32]byte     // its digest
 	digest  [32]byte     // that the holdout is known by: the table's, or the successor's of an older one
@@ -177,26 +208,45 @@ func (c *creation) run() (err error) {
 			err = errors.Join(err, t.Close())
 		}
 	}()
+	if err := c.checkFollows(); err != nil {
+		return err
+	}
 	if err := c.decode(); err != nil {
 		return err
 	}
 	if err := c.recognise(); err != nil {
 		return err
 	}
-	out := filepath.Join(c.work, "finished")
-	if err := os.Mkdir(out, privateMode); err != nil {
-		return fmt.Errorf("holdout: %w", err)
+	out, remove, err := c.finished()
+	if err != nil {
+		return err
 	}
+	defer remove()
 	if err := c.divide(out); err != nil {
 		return err
 	}
-	if err := c.replaces(out); err != nil || c.dry {
+	if err := c.replaces(out); err != nil {
+		return err
+	}
+	if err := c.compare(out); err != nil || c.dry {
 		return err
 	}
 	return c.commit(out)
 }
 
-// recognise finds the holdout that the table has already, refuses where it cannot be replaced, and where the server is full.
+// finished makes the directory in which the holdout's own is put together, on the file system where it will be, and says how it is removed unless it has its place by then.
+func (c *creation) finished() (out string, remove func(), err error) {
+	out = filepath.Join(c.work, "finished")
+	if c.service.making != c.service.path(temporaryDir) {
+		out = filepath.Join(c.service.making, c.id)
+	}
+	if err := os.Mkdir(out, privateMode); err != nil {
+		return "", nil, fmt.Errorf("holdout: %w", err)
+	}
+	return out, func() { c.service.remove(out) }, nil
+}
+
+// recognise makes the table's digest, and finds the holdout that it has already.
 func (c *creation) recognise() error {
 	s := c.service
 	d := dataset.NewDigest()
@@ -211,6 +261,13 @@ func (c *creation) recognise() error {
 	if err := c.apart(); err != nil {
 		return err
 	}
+	return c.find()
+}
+
+// find finds the holdout that the table with this digest has already, refuses where it cannot be replaced, and where the server is full.
+func (c *creation) find() error {
+	s := c.service
+	c.old = nil
 	id, digest, known, err := s.known(c.ctx, c.table)
 	if err != nil {
 		return err
@@ -237,30 +294,38 @@ func (c *creation) recognise() error {
 	return nil
 }
 
-// apart refuses parts that are the same rows: what is handed out is not held out.
+// apart refuses parts that are the same rows.
 func (c *creation) apart() error {
-	sums := map[[32]byte]string{}
-	for _, part := range allParts {
-		t := c.tables[part]
-		if t == nil {
-			continue
-		}
+	sums := map[string][32]byte{}
+	for part, t := range c.tables {
 		d := dataset.NewDigest()
 		if err := d.Add(t); err != nil {
 			return fmt.Errorf("holdout: a part: %w", err)
 		}
-		sum := d.Sum(c.service.digest[:])
-		if other, same := sums[sum]; same {
+		sums[part] = d.Sum(c.service.digest[:])
+	}
+	return differentParts(sums)
+}
+
+// differentParts refuses parts that have the same digest: what is handed out is not held out.
+func differentParts(sums map[string][32]byte) error {
+	seen := map[[32]byte]string{}
+	for _, part := range allParts {
+		sum, ok := sums[part]
+		if !ok {
+			continue
+		}
+		if other, same := seen[sum]; same {
 			return &Error{Kind: BadUpload, Detail: fmt.Sprintf("the parts %s and %s have the same rows: one of them was sent twice. A holdout is for rows that nobody has", other, part)}
 		}
-		sums[sum] = part
+		seen[sum] = part
 	}
 	return nil
 }
 
 // commit moves the finished directory to its place and makes it a holdout by the ledger's commit.
 func (c *creation) commit(out string) error {
-	s, final := c.service, c.service.path(holdoutsDir, c.id)
+	s, final := c.service, c.service.holdoutPath(c.id)
 	keys := secrets{Version: secretsVersion}
 	if _, err := rand.Read(keys.Noise[:]); err != nil {
 		return fmt.Errorf("holdout: noise key: %w", err)
@@ -294,8 +359,12 @@ func (c *creation) commit(out string) error {
 	if err := publish(out, final); err != nil {
 		return errors.Join(fmt.Errorf("holdout: %w", err), os.RemoveAll(final))
 	}
-	err = c.record(ledger.Holdout{ID: c.id, Created: c.card.Created, Digest: c.digest, Public: public,
-		Secret: secret, Limits: limits(c.card.Guarantee), State: state, Draft: draft})
+	h := ledger.Holdout{ID: c.id, Created: c.card.Created, Digest: c.digest, Public: public,
+		Secret: secret, Limits: limits(c.card.Guarantee), State: state, Draft: draft}
+	if err = c.open(&h); err != nil {
+		return errors.Join(err, os.RemoveAll(final))
+	}
+	err = c.record(h)
 	switch {
 	case errors.Is(err, ledger.ErrUnavailable):
 		// It may yet become durable. The mark stays, and the next start knows.
@@ -303,7 +372,8 @@ func (c *creation) commit(out string) error {
 	case err != nil:
 		return errors.Join(s.ledgerError(err), os.RemoveAll(final))
 	}
-	if err := os.Remove(filepath.Join(final, uncommitted)); err != nil {
+	s.witness.committed(c.id, 0, "")
+	if err := os.Remove(filepath.Join(final, uncommitted)); err != nil && !errors.Is(err, fs.ErrNotExist) { // a replica that starts removes it, too
 		s.log.Error("removing the mark of a committed holdout", "holdout", c.id, "error", err) // the next start tries again
 	}
 	return nil
@@ -331,44 +401,60 @@ func (s *Service) sweep(ctx context.Context) error {
 			return fmt.Errorf("holdout: leftovers: %w", err)
 		}
 	}
+	if err := errors.Join(s.sweepAbandoned(), s.sweepNotes()); err != nil {
+		return err
+	}
+	// The directories are looked at before the ledger: what another replica finishes meanwhile is known to the ledger by then, or has its mark.
+	type directory struct {
+		name   string
+		marked bool
+	}
+	var kept []directory
+	entries, err := os.ReadDir(s.places.tables)
+	if err != nil {
+		return fmt.Errorf("holdout: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() != stagingDir {
+			_, err := os.Lstat(s.holdoutPath(e.Name(), uncommitted))
+			kept = append(kept, directory{e.Name(), err == nil})
+		}
+	}
 	holdouts, err := s.ledger.Holdouts(ctx)
 	if err != nil {
 		return fmt.Errorf("holdout: %w", err)
 	}
 	deleted := make(map[string]bool, len(holdouts))
+	drafts := map[string]bool{}
 	for _, h := range holdouts {
-		deleted[h.ID] = h.Deleted
+		deleted[h.ID], drafts[h.ID] = h.Deleted, h.Draft
 	}
 	var unknown []string
-	kept, err := os.ReadDir(s.path(holdoutsDir))
-	if err != nil {
-		return fmt.Errorf("holdout: %w", err)
-	}
 	for _, e := range kept {
-		dir := s.path(holdoutsDir, e.Name())
-		gone, known := deleted[e.Name()]
-		_, err := os.Lstat(filepath.Join(dir, uncommitted))
-		marked := err == nil
+		dir := s.holdoutPath(e.name)
+		gone, known := deleted[e.name]
+		err = nil
 		switch {
-		case known && gone, !known && marked:
-			err = os.RemoveAll(dir)
-		case marked:
-			err = os.Remove(filepath.Join(dir, uncommitted))
+		case known && gone, !known && e.marked && (!s.shared || abandoned(filepath.Join(dir, uncommitted))):
+			err = s.eraseHoldout(e.name, !known || drafts[e.name])
+		case !known && e.marked: // another replica is making it
+		case e.marked:
+			if err = os.Remove(filepath.Join(dir, uncommitted)); errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
 		case !known:
 			// An old copy of the ledger beside newer files: nothing that we should remove, nor go on without.
 			if err = s.acceptLost(dir); errors.Is(err, errNotAccepted) {
-				unknown = append(unknown, e.Name())
+				unknown = append(unknown, e.name)
 				err = nil
 			}
-		default:
-			err = nil
 		}
 		if err != nil {
 			return fmt.Errorf("holdout: leftovers: %w", err)
 		}
 	}
 	if len(unknown) > 0 {
-		return s.ledgerLost(fmt.Sprintf("does not know the holdouts whose tables are in %s: %s", s.path(holdoutsDir), strings.Join(unknown, ", ")), nil)
+		return s.ledgerLost(fmt.Sprintf("does not know the holdouts whose tables are in %s: %s", s.places.tables, strings.Join(unknown, ", ")), nil)
 	}
 	return nil
 }

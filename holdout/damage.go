@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"sync"
-	"syscall"
+	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/machine"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
 	"github.com/holdoutd/holdoutd/rowfn"
+	"github.com/holdoutd/holdoutd/sources"
 )
 
 // A holdout whose files or whose place in the ledger are not what they were is quarantined: it is listed with a state, it
@@ -21,8 +24,13 @@ import (
 // What a card's State says of a holdout that gives no new answers.
 const (
 	StateDamaged    = "damaged"     // its files, or its place in the ledger, are not what was written
+	StateChanged    = "changed"     // its rows, where a source keeps them, are not what was registered
 	StateRolledBack = "rolled-back" // the ledger is older than the answers that were given
+	StateRestored   = "restored"    // the ledger came from a backup, and nobody has said yet what was asked since
 )
+
+// States are all that a card's State can be, but for "".
+func States() []string { return []string{StateDamaged, StateChanged, StateRolledBack, StateRestored} }
 
 // quarantine knows why holdouts give no new answers.
 type quarantine struct {
@@ -33,7 +41,8 @@ type quarantine struct {
 // reason is why a holdout is in quarantine.
 type reason struct {
 	err     *Error
-	forGood bool // until the next start: nothing that can be put back while the server runs would mend it
+	forGood bool      // until the next start: nothing that can be put back while the server runs would mend it
+	looked  time.Time // when that was found
 }
 
 // put quarantines a holdout. A reason that is for good stays.
@@ -44,7 +53,7 @@ func (q *quarantine) put(id string, err *Error, forGood bool) {
 		q.reasons = map[string]reason{}
 	}
 	if !q.reasons[id].forGood {
-		q.reasons[id] = reason{err, forGood}
+		q.reasons[id] = reason{err, forGood, time.Now()}
 	}
 }
 
@@ -73,6 +82,8 @@ func (q *quarantine) state(id string) string {
 		return ""
 	case err.Kind == RolledBack:
 		return StateRolledBack
+	case isChanged(err):
+		return StateChanged
 	}
 	return StateDamaged
 }
@@ -86,8 +97,11 @@ func (s *Service) damaged(id string, forGood bool, cause error) *Error {
 	if forGood {
 		what = "this holdout's place in the ledger is damaged; restore the data directory from a backup"
 	}
-	if errors.Is(cause, ledger.ErrVersion) || errors.Is(cause, dataset.ErrVersion) {
+	switch {
+	case errors.Is(cause, ledger.ErrVersion) || errors.Is(cause, dataset.ErrVersion):
 		what = otherFormat
+	case isChanged(cause):
+		what = "the rows of this holdout are not those that were registered: somebody has changed the table in which its source keeps them. Its owner must put them back; they are compared again, whole, when a question comes a minute later or more"
 	}
 	e := &Error{Kind: Damaged, Detail: what + ". Recorded answers still replay", Err: cause, Members: map[string]any{"holdout": id}}
 	if known, _ := s.quarantine.of(id); known == nil {
@@ -97,15 +111,71 @@ func (s *Service) damaged(id string, forGood bool, cause error) *Error {
 	return e
 }
 
+// checkEvery is how often rows that a source has changed are looked at again at most: each time all of them are read.
+const checkEvery = time.Minute
+
+// checkAgain reads all rows of a holdout that a source has changed, or whose segments were damaged, before new questions are taken: opening its parts does not.
+func (s *Service) checkAgain(ctx context.Context, h *opened, known *Error) error {
+	if !s.quarantine.due(h.id) {
+		return known
+	}
+	err, card := h.open(ctx, s.holdoutPath(h.id)), &h.card
+	for _, p := range []part{h.training, h.check, h.held} {
+		if p, ok := p.(*sourcedPart); ok && err == nil {
+			if err = p.Part.Check(ctx); card.segmented() {
+				err = ownError(err)
+			}
+		}
+	}
+	err = errors.Join(err, h.close())
+	h.training, h.check, h.held = nil, nil, nil
+	if err != nil {
+		return s.loadError(h.id, err)
+	}
+	s.log.Info("the rows of a holdout are what they were again", "holdout", h.id)
+	return nil
+}
+
+// due reports whether it is time to look at a holdout in quarantine again, which is then done.
+func (q *quarantine) due(id string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r := q.reasons[id]
+	if time.Since(r.looked) < checkEvery {
+		return false
+	}
+	r.looked = time.Now()
+	q.reasons[id] = r
+	return true
+}
+
 // loadError is what is said of a holdout whose files cannot be opened. A machine that is short of something for a moment is no
 // damage.
 func (s *Service) loadError(id string, err error) error {
-	for _, short := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN} {
-		if errors.Is(err, short) {
-			return &Error{Kind: Unavailable, Detail: "the server is short of memory or open files; ask again", Err: err}
+	if machine.Short(err) {
+		return &Error{Kind: Unavailable, Detail: "the server is short of memory or open files; ask again", Err: err}
+	}
+	var theirs *sources.Error
+	if s.shared && errors.Is(err, fs.ErrNotExist) {
+		if errors.As(err, &theirs) {
+			return s.noParts(id, err)
 		}
+		return s.noTables(id, err)
+	}
+	if errors.As(err, &theirs) && theirs.Kind != sources.Changed || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return sourceAway(id, err)
 	}
 	return s.damaged(id, false, err)
+}
+
+// incomplete reports whether tables are missing, and those that are there are the right ones: they are being copied, or were not yet.
+func incomplete(found, parts map[string]string) bool {
+	for part, fingerprint := range found {
+		if parts[part] != fingerprint {
+			return false
+		}
+	}
+	return len(found) < len(parts)
 }
 
 // inspect looks at every holdout when the service opens: at its row in the ledger, and at the fingerprints of its tables. Their
@@ -120,10 +190,14 @@ func (s *Service) inspect(ctx context.Context) error {
 			continue
 		}
 		card := s.readCard(h)
-		if card.State != "" {
+		if card.State != "" && card.State != StateRestored {
 			continue
 		}
-		found, err := fingerprints(s.path(holdoutsDir, h.ID))
+		found, err := fingerprints(s.holdoutPath(h.ID))
+		if s.shared && err == nil && incomplete(found, card.Parts) {
+			s.noTables(h.ID, fs.ErrNotExist)
+			continue
+		}
 		if err == nil && !maps.Equal(found, card.Parts) {
 			err = fmt.Errorf("holdout: the tables of %s have the fingerprints %v, the card says %v", h.ID, found, card.Parts)
 		}
@@ -168,12 +242,18 @@ func (s *Service) faulted(id string) func(error) *Error {
 	}
 }
 
+// restored is the refusal of a holdout that came from a backup.
+func restored(id string) *Error {
+	return &Error{Kind: RolledBack, Members: map[string]any{"holdout": id}, Err: ledger.ErrRestored,
+		Detail: "this holdout was restored from a backup, and nobody has said yet what was asked of it since the backup was made: holdoutd confirm does. Recorded answers still replay"}
+}
+
 // recorded answers from the ledger alone where a holdout gives no new answers. A query without an answer gets the reason.
-func (s *Service) recorded(ctx context.Context, id string, items []*question, why error) (b BatchAnswer, err error) {
-	if kind := KindOf(why); kind != Damaged && kind != RolledBack && !errors.Is(why, ledger.ErrReplayOnly) {
+func (s *Service) recorded(ctx context.Context, may access, id string, items []*question, why error) (b BatchAnswer, err error) {
+	if kind := KindOf(why); kind != Damaged && kind != RolledBack && !errors.Is(why, ledger.ErrReplayOnly) && !errors.Is(why, errNoTables) {
 		return b, why
 	}
-	if b.Budget, err = s.Budget(ctx, Principal{}, id); err != nil {
+	if b.Budget, err = s.budget(ctx, may, id); err != nil {
 		return b, err
 	}
 	for _, q := range items {

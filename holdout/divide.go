@@ -42,6 +42,18 @@ func (c *creation) divide(dir string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := c.plan(); err != nil {
+		return err
+	}
+	if err := c.describe(dir, unit); err != nil {
+		return err
+	}
+	c.card.Target = c.settings.target(unit, c.card.LargestUnit)
+	return nil
+}
+
+// plan plans the guarantee for parts of these sizes.
+func (c *creation) plan() (err error) {
 	if c.card.Units.Holdout < bounds.MinUnits {
 		return fail(BadUpload, "the holdout part would have 1 unit; it needs at least %d: upload a table of more rows, or a larger share as the holdout", bounds.MinUnits)
 	}
@@ -53,24 +65,24 @@ func (c *creation) divide(dir string) (err error) {
 	c.card.Settings, c.card.Assumes = c.settings, c.settings.kind().Assumes
 	wide := c.settings.usefulness(c.card.Units, c.card.Guarantee)
 	c.card.Warnings, c.early = append(c.card.Warnings, wide...), append(wide, c.early...)
-	if err := c.describe(dir, unit); err != nil {
-		return err
-	}
-	c.card.Target = c.settings.target(unit, c.card.LargestUnit)
 	return nil
 }
 
 // roomNeeded is how many bytes the arrays of the split take at most.
 func (c *creation) roomNeeded(unit unitRule) int64 {
 	const (
-		plain   = 3*8 + 1 + 2*4             // tags of units and of rows, sides, an order of tags, and the units of each side
-		ordered = 8 + 4                     // times or strata, and an order
+		plain   = 1 + 4                     // sides, and the units of each side
+		ordered = 8 + 2*4 + 8               // times or strata, two orders, tags
+		given   = 2*8 + 4                   // tags of two parts, an order
 		grouped = 2*(4+4) + 2*(4+4+4+4) + 4 // units and first rows, twice; for each part sizes, starts, offsets, rows; the card's sizes
 		hashed  = 2 * 12 * 4                // a hash table of numbers with up to four slots a row, twice
 	)
 	each := int64(plain)
 	if c.settings.Stratify != "" || strings.HasPrefix(c.settings.Split, splitByTimeOf) {
 		each += ordered
+	}
+	if c.settings.Split == splitGiven {
+		each += given
 	}
 	if unit.Column != "" {
 		each += grouped
@@ -103,6 +115,9 @@ func (c *creation) checkLabel(unit unitRule) error {
 }
 
 func (c *creation) schema() dataset.Schema {
+	if c.columns != nil {
+		return *c.columns
+	}
 	if t := c.tables[partTable]; t != nil {
 		return t.Schema()
 	}
@@ -141,7 +156,7 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	if c.early, err = c.forewarn(t, unit); err != nil {
 		return err
 	}
-	tags := splitter{key: c.service.split[:]}.tags(g, column, unit.Day)
+	by := splitter{key: c.service.split[:]}
 	var p parts
 	byTime, isTime := strings.CutPrefix(set.Split, splitByTimeOf)
 	switch {
@@ -153,19 +168,19 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 		if times.Kind != dataset.Time {
 			return invalid("split", "split=time names the column %q, which is not a column of dates or times", byTime)
 		}
-		p = splitByTime(tags, g, times.Numbers, sizes{size, check})
+		p = splitByTime(by.tags(g, column, unit.Day), g, times.Numbers, sizes{size, check})
 	case set.Stratify != "":
-		by, ok := t.Lookup(set.Stratify)
+		strata, ok := t.Lookup(set.Stratify)
 		if !ok {
 			return noColumn("stratify", set.Stratify, t.Schema())
 		}
-		s, err := stratify(*by, g)
+		s, err := stratify(*strata, g)
 		if err != nil {
 			return err
 		}
-		p, c.card.Strata = splitByStrata(c.room, tags, s, sizes{size, check})
+		p, c.card.Strata = splitByStrata(c.room, by.tags(g, column, unit.Day), s, sizes{size, check})
 	default:
-		p = splitByTag(c.room, tags, sizes{size, check})
+		p = by.take(g, column, unit.Day, sizes{size, check})
 	}
 	if err := c.writePart(dir, holdoutDir, t, g, p.holdout); err != nil {
 		return err
@@ -201,7 +216,7 @@ func (c *creation) keepParts(dir string, unit unitRule) error {
 				break
 			}
 			if shared := c.sharedUnits(part.units, part.column, other.units, other.column, unit.Day); shared > 0 {
-				return fail(BadUpload, "%d values of the unit %s are in both parts, %s and %s; a unit must be on one side", shared, unit, part.upload, other.upload)
+				return sharedUnits(shared, unit, part.upload, other.upload)
 			}
 		}
 		all = append(all, part)
@@ -212,6 +227,10 @@ func (c *creation) keepParts(dir string, unit unitRule) error {
 		}
 	}
 	return nil
+}
+
+func sharedUnits(n int, unit unitRule, part, other string) error {
+	return fail(BadUpload, "%d values of the unit %s are in both parts, %s and %s; a unit must be on one side", n, unit, part, other)
 }
 
 // allUnits lists n units by their first rows.
@@ -251,6 +270,7 @@ func (c *creation) sharedUnits(g grouping, a *dataset.Column, h grouping, b *dat
 // the holdout and of the check part are put in secret orders of this holdout; those of the training part stay as listed. A part without units is
 // not written.
 func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, units []uint32) error {
+	c.room.rest()
 	if name != trainingDir {
 		c.order.shuffle(units)
 	}
@@ -306,10 +326,14 @@ func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, uni
 func (set Settings) checkUnits(offsets []uint32) error {
 	for i := 1; i < len(offsets) && set.LargestUnit > 0; i++ {
 		if int64(offsets[i]-offsets[i-1]) > set.LargestUnit {
-			return invalid("largest_unit", "a unit has more than the %d rows that largest_unit declares; declare the most that a unit can have, or leave it out: then larger units count as the training part's largest", set.LargestUnit)
+			return tooLargeUnit(set.LargestUnit)
 		}
 	}
 	return nil
+}
+
+func tooLargeUnit(largest int64) error {
+	return invalid("largest_unit", "a unit has more than the %d rows that largest_unit declares; declare the most that a unit can have, or leave it out: then larger units count as the training part's largest", largest)
 }
 
 // describe fills the card with what the training part shows.
@@ -339,7 +363,7 @@ func (c *creation) describe(dir string, unit unitRule) error {
 	for i := range columns {
 		columns[i] = *training.Column(i)
 	}
-	c.card.Warnings = append(c.card.Warnings, infiniteWarnings(columns)...)
+	c.card.Warnings = append(c.card.Warnings, infiniteWarnings(columns, training.ReleaseAll)...)
 	c.card.Warnings = append(c.card.Warnings, dependenceWarnings(columns, g, unit, c.settings.Label)...)
 	return nil
 }
@@ -347,10 +371,13 @@ func (c *creation) describe(dir string, unit unitRule) error {
 // MaxInfiniteWarnings bounds the warnings about infinities; a table that has them in many columns has one cause.
 const MaxInfiniteWarnings = 20
 
-// infiniteWarnings says which columns of the training part hold infinities, and what becomes of them. Of the holdout's it says nothing.
-func infiniteWarnings(columns []dataset.Column) (found []Warning) {
+// infiniteWarnings says which columns of the training part hold infinities, and what becomes of them. Of the holdout's it says nothing. It calls after behind each column.
+func infiniteWarnings(columns []dataset.Column, after func()) (found []Warning) {
 	for i := range columns {
 		c := &columns[i]
+		if i > 0 {
+			after()
+		}
 		n := 0
 		for _, v := range c.Numbers {
 			if dataset.Infinite(v) {
@@ -363,9 +390,13 @@ func infiniteWarnings(columns []dataset.Column) (found []Warning) {
 		if len(found) == MaxInfiniteWarnings {
 			break
 		}
-		found = append(found, Warning{Code: "infinite-values", Column: c.Name, Detail: fmt.Sprintf(
-			"%d values of %q in the training part are infinite. An infinity is kept as a null: it counts as the low end of a question's range unless the query's \"null\" says otherwise, and a comparison with it does not hold. If it should count as the high end, replace it by a number in the file",
-			n, c.Name)})
+		found = append(found, infiniteWarning(c.Name, int64(n)))
 	}
 	return found
+}
+
+func infiniteWarning(column string, n int64) Warning {
+	return Warning{Code: "infinite-values", Column: column, Detail: fmt.Sprintf(
+		"%d values of %q in the training part are infinite. An infinity is kept as a null: it counts as the low end of a question's range unless the query's \"null\" says otherwise, and a comparison with it does not hold. If it should count as the high end, replace it by a number in the file",
+		n, column)}
 }

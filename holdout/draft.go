@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -86,7 +87,7 @@ func (s *Service) precede(ctx context.Context, id string, set Settings) (*predec
 		return nil, existsError(id, reasonAsked)
 	case old.gone && !old.draft:
 		return nil, existsError(id, reasonDeleted)
-	case !old.draft && set.split() != old.card.Settings.split():
+	case !old.draft && !sameSettings(set.split(), old.card.Settings.split()):
 		return nil, existsError(id, reasonShown)
 	}
 	return old, nil
@@ -96,7 +97,7 @@ func (s *Service) precede(ctx context.Context, id string, set Settings) (*predec
 // settings, is compared by its rows.
 func (set Settings) split() Settings {
 	split := Settings{Holdout: set.Holdout, Unit: set.Unit, Stratify: set.Stratify, Split: set.Split, LargestUnit: set.LargestUnit,
-		Features: set.Features}
+		Features: set.Features, Key: set.Key}
 	if set.Features == featuresPublic {
 		split.Label = set.Label // the one column of the held-out rows that is not public: under another label it was shown
 	}
@@ -109,7 +110,7 @@ func (c *creation) replaces(dir string) error {
 	if old == nil {
 		return nil
 	}
-	if !old.gone && reflect.DeepEqual(c.card.Settings, old.card.Settings) {
+	if !old.gone && sameSettings(c.card.Settings, old.card.Settings) {
 		return existsError(old.id, reasonSame)
 	}
 	if old.draft {
@@ -118,11 +119,11 @@ func (c *creation) replaces(dir string) error {
 	// The table is the same and so are the settings of its split, but the places of its rows in the file need not be. What was shown must be what is
 	// shown now, and what was compared with what is compared with; then the held-out rows are the same, too.
 	for _, part := range []string{trainingDir, checkDir} {
-		shown, err := c.service.contents(c.service.path(holdoutsDir, old.id, part))
+		shown, err := c.contents(c.service.holdoutPath(old.id), part)
 		if err != nil {
 			return err
 		}
-		now, err := c.service.contents(filepath.Join(dir, part))
+		now, err := c.contents(dir, part)
 		if err != nil {
 			return err
 		}
@@ -133,17 +134,37 @@ func (c *creation) replaces(dir string) error {
 	return nil
 }
 
+func sameSettings(a, b Settings) bool { return reflect.DeepEqual(a, b) }
+
+// sameChecksums reports whether two parts have the same rows, as far as their source's checksums tell; without any they do not.
+func sameChecksums(a, b map[string]string) bool { return maps.Equal(a, b) }
+
 // contents is the keyed digest of a part's rows in any order; that of no rows where there is no such part.
-func (s *Service) contents(dir string) (sum [32]byte, err error) {
-	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
+func (c *creation) contents(dir, part string) (sum [32]byte, err error) {
+	s, d := c.service, dataset.NewDigest()
+	own, err := keptOwn(dir)
+	if err != nil {
+		return sum, fmt.Errorf("holdout: a part: %w", err)
+	}
+	if info, ok := own[part]; ok {
+		p, err := openOwn(c.ctx, dir, info, 1)
+		if err == nil {
+			err = errors.Join(partPieces{c.ctx, p, info}.Each(d.Add), p.Close())
+		}
+		if err != nil {
+			return sum, fmt.Errorf("holdout: a part: %w", ownError(err))
+		}
+		return d.Sum(s.digest[:]), nil
+	}
+	path := filepath.Join(dir, part)
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return sum, nil
 	}
-	t, err := dataset.Open(dir)
+	t, err := dataset.Open(path)
 	if err != nil {
 		return sum, fmt.Errorf("holdout: a part: %w", err)
 	}
 	defer t.Close() // read only
-	d := dataset.NewDigest()
 	if err := d.Add(t); err != nil {
 		return sum, fmt.Errorf("holdout: a part: %w", err)
 	}
@@ -175,15 +196,17 @@ func (c *creation) record(h ledger.Holdout) error {
 	}
 	account.forget()
 	s.accounts.forget(c.old.id)
-	s.clear(c.old.id)
+	s.clear(c.ctx, c.old.id)
 	s.log.Info("holdout replaced", "holdout", c.old.id, "by", c.principal.KeyID, "with", c.id)
 	return nil
 }
 
 // clear removes the files of a holdout that the ledger has deleted, when nobody uses them. What cannot be removed now is removed at the next start.
-func (s *Service) clear(id string) {
+func (s *Service) clear(ctx context.Context, id string) {
+	h, err := s.ledger.Holdout(context.WithoutCancel(ctx), id)
+	draft := err == nil && h.Draft
 	s.tables.drop(id, func() {
-		if err := os.RemoveAll(s.path(holdoutsDir, id)); err != nil {
+		if err := s.eraseHoldout(id, draft); err != nil {
 			s.log.Error("removing a deleted holdout's files", "holdout", id, "error", err)
 		}
 	})
@@ -206,6 +229,7 @@ func (s *Service) settle(ctx context.Context, h ledger.Holdout) error {
 func (c Card) sketch(warnings []Warning) Card {
 	c.Draft = c.ID != ""
 	c.Strata, c.Parts = nil, nil
+	c.TrainingPieces = 0
 	if c.Unit != rowUnit {
 		c.Rows = Counts{} // which units are large shows in them
 		c.LargestUnit = c.Settings.LargestUnit
@@ -223,8 +247,8 @@ func (c Card) sketch(warnings []Warning) Card {
 // DryRun says what Create would make of an upload, as the card of a draft without an id, and makes nothing: no file stays, nothing is recorded. What Create
 // would refuse it refuses. Only admins may.
 func (s *Service) DryRun(ctx context.Context, p Principal, set Settings, up Upload) (Card, error) {
-	card, _, err := s.create(ctx, p, set, up, "", true)
-	return card, err
+	begun, err := s.create(ctx, p, set, up, "", true)
+	return begun.Card, err
 }
 
 // earlyCells bounds what is copied of a table to look for dependent rows before anything is shown: rows times columns, 64 MB.
@@ -234,35 +258,46 @@ const earlyCells = 1 << 23
 // always looks at the same rows, those that a split with no settings at all would leave to training, for groupings of rows, and says no number of what it finds
 // but the number of units: the same sentence whatever is asked for, until the grouping is the unit.
 func (c *creation) forewarn(t *dataset.Table, unit unitRule) ([]Warning, error) {
-	rows := groupByRow(t.Rows())
-	rows.room = c.room
-	size, err := holdoutSize(DefaultHoldout, rows.n)
-	if err != nil {
+	training := c.rowsAtFirst(c.room, t.Rows(), t.Columns())
+	if len(training) == 0 {
 		return nil, nil // one row
-	}
-	tags := splitter{key: c.service.split[:]}.tags(rows, nil, false)
-	last, _ := selectTag(tags, size)
-	var training []uint32
-	most := max(1, earlyCells/max(1, t.Columns()))
-	for row, tag := range tags {
-		if tag > last && len(training) < most {
-			training = append(training, uint32(row))
-		}
 	}
 	columns := make([]dataset.Column, t.Columns())
 	for i := range columns {
 		columns[i] = pick(*t.Column(i), training)
 	}
-	found := dependences(columns, groupByRow(len(training)), unitRule{}, "")
+	return forewarning(columns, unit, int64(t.Rows()), func(name string) (dataset.Column, error) {
+		column, _ := t.Lookup(name)
+		return *column, nil
+	})
+}
+
+// rowsAtFirst are the first rows, of n, that a split with no settings at all would leave to training: as many as earlyCells allows.
+func (c *creation) rowsAtFirst(r *room, n, columns int) []uint32 {
+	rows := groupByRow(n)
+	rows.room = r
+	size, err := holdoutSize(DefaultHoldout, rows.n)
+	if err != nil {
+		return nil
+	}
+	return earlyRows(splitter{key: c.service.split[:]}, rows, size, max(1, earlyCells/max(1, columns)))
+}
+
+// forewarning is what forewarn says of some rows. column reads a column of all rows of the table.
+func forewarning(columns []dataset.Column, unit unitRule, all int64, column func(name string) (dataset.Column, error)) ([]Warning, error) {
+	found := dependences(columns, groupByRow(columns[0].Len()), unitRule{}, "")
 	if len(found) == 0 || found[0].rule == unit {
 		return nil, nil
 	}
 	first := found[0]
 	detail := fmt.Sprintf("rows with the same %s are alike. For a population of other values of %s, intervals that take rows as independent are too narrow; unit=%s mends it",
 		first.rule, first.rule, first.rule)
-	if t.Rows() <= dependenceRows { // grouping them takes memory
-		column, _ := t.Lookup(first.column)
-		units := groupBy(*column, first.rule.Day).n
+	if all <= dependenceRows { // grouping them takes memory
+		whole, err := column(first.column)
+		if err != nil {
+			return nil, err
+		}
+		units := groupBy(whole, first.rule.Day).n
 		detail += fmt.Sprintf(", and would leave %d units", units)
 		if units < fewGroups {
 			detail += ", which are few"
@@ -271,10 +306,41 @@ func (c *creation) forewarn(t *dataset.Table, unit unitRule) ([]Warning, error) 
 	return []Warning{{Code: dependentRows, Column: first.column, Unit: first.rule.String(), Detail: detail + "."}}, nil
 }
 
+// earlyExact is up to how many rows the very split is made to look at its training rows. Of more, those whose tag leaves no doubt are enough.
+const earlyExact = 1 << 20
+
+// earlyRows are the first rows, at most so many, that are left to training where size rows are held out.
+func earlyRows(s splitter, rows grouping, size, most int) (training []uint32) {
+	last := bandOf(size, rows.n).high
+	if rows.n <= earlyExact {
+		last, _ = selectTag(s.tags(rows, nil, false), size)
+	}
+	for from := 0; from < rows.n && len(training) < most; {
+		to := min(rows.n, from+tagShare)
+		tags := make([]uint64, to-from)
+		s.each(rows, nil, false, from, to, func(at int, some []uint64) { copy(tags[at-from:], some) })
+		for i, tag := range tags {
+			if tag > last && len(training) < most {
+				training = append(training, uint32(from+i))
+			}
+		}
+		from = to
+	}
+	return training
+}
+
 // pick copies some rows of a column.
 func pick(c dataset.Column, rows []uint32) dataset.Column {
 	of := c
 	of.Numbers, of.Bools, of.Codes = nil, nil, nil
+	switch { // all at once: growing would take twice as much
+	case c.Numbers != nil:
+		of.Numbers = make([]float64, 0, len(rows))
+	case c.Bools != nil:
+		of.Bools = make([]uint8, 0, len(rows))
+	case c.Codes != nil:
+		of.Codes = make([]uint32, 0, len(rows))
+	}
 	for _, row := range rows {
 		switch {
 		case c.Numbers != nil:

@@ -34,6 +34,10 @@ const (
 	IdempotencyMismatch
 	// BudgetExhausted is a question that the budget cannot pay. Members: requested, remaining, affordable (questions).
 	BudgetExhausted
+	// GrantOver is a question on a grant that has expired or was ended. Members["grant"] is its id.
+	GrantOver
+	// Undisclosed is a question that a grant does not show the answer of, and that is therefore not asked. Members: grant, shows.
+	Undisclosed
 	// Unconfirmed is a request that costs more questions than it says that it may. Members: requested (questions), max_questions.
 	Unconfirmed
 	// Busy is a request whose turn did not come in time: the same request may succeed later.
@@ -46,6 +50,14 @@ const (
 	RolledBack
 	// DiskFull is a data directory without room for what was sent.
 	DiskFull
+	// SourceUnavailable is a source that does not answer now: the same request may succeed later.
+	SourceUnavailable
+	// SourceChanged is a table or a part of a source whose rows are not those that were registered. It stays so until an owner has mended it.
+	SourceChanged
+	// SourceRefused is a table of a source that cannot become a holdout.
+	SourceRefused
+	// SourceTooDear is a question whose sums would cost the source more than its limits allow.
+	SourceTooDear
 )
 
 // Error is every error that Service returns on purpose.

@@ -19,23 +19,34 @@ import (
 // Explain says what a query means, what it would cost and what the training part says to it. It touches no holdout row,
 // costs nothing, and changes nothing. Whether a query was answered before is no secret: asking would show it, at no cost.
 func (s *Service) Explain(ctx context.Context, p Principal, id string, query []byte) (e Explanation, err error) {
+	may, err := s.access(ctx, p, id)
+	if err != nil {
+		return e, err
+	}
 	err = s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
-		e, err = s.explain(ctx, id, query)
+		e, err = s.explain(ctx, may, id, query)
 		return err
 	})
+	e.show(may.shows)
 	return e, err
 }
 
-func (s *Service) explain(ctx context.Context, id string, query []byte) (Explanation, error) {
+func (s *Service) explain(ctx context.Context, may access, id string, query []byte) (Explanation, error) {
 	q, err := s.parse(query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
 	if err != nil {
 		return Explanation{}, err
 	}
-	h, release, err := s.tables.take(ctx, id)
+	h, release, err := s.take(ctx, id)
 	if err != nil {
 		return Explanation{}, err
 	}
 	defer release()
+	if err := may.discloses(q); err != nil { // it would say whether tokens are left for as many as anybody likes
+		return Explanation{}, err
+	}
+	if err := h.ready(ctx); err != nil {
+		return Explanation{}, err
+	}
 	asked, err := h.question(ctx, q)
 	if err != nil {
 		return Explanation{}, err
@@ -88,12 +99,22 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		e.warnSpread(spread)
 		return e, err
 	}
-	if reason := h.session.Short(state, asked); reason != "" {
+	reason := h.session.Short(state, asked)
+	if reason == "" {
+		if reason, err = s.shortInPurse(ctx, may, h, state, &question{asked: asked, price: price}); err != nil {
+			return e, err
+		}
+	}
+	if reason != "" {
 		e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "not enough is left of the budget for this query"})
 		return e, nil
 	}
-	if most := MostUnasked(h.guarantee.Questions); price.Questions > most {
-		e.Warnings = append(e.Warnings, Warning{Code: PriceUnconfirmed, Detail: fmt.Sprintf("the query costs %d of the holdout's %d questions, more than the %d that a query may cost unasked: ask it with ?max_questions=%d", price.Questions, h.guarantee.Questions, most, price.Questions)})
+	budget, whose := h.guarantee.Questions, "the holdout"
+	if may.limit > 0 {
+		budget, whose = may.limit, "your grant"
+	}
+	if most := MostUnasked(budget); price.Questions > most {
+		e.Warnings = append(e.Warnings, Warning{Code: PriceUnconfirmed, Detail: fmt.Sprintf("the query costs %d of %s's %d questions, more than the %d that a query may cost unasked: ask it with ?max_questions=%d", price.Questions, whose, budget, most, price.Questions)})
 	}
 	if w := h.halfEmpty(state, price.Questions); w != nil {
 		w.Detail = "asked alone, " + w.Detail + "; put all the questions of the round into one batch"
@@ -183,7 +204,7 @@ func shownCanonical(canonical []byte) json.RawMessage {
 
 // watch says what shares of the values count as others than a reader may take them for, and suggests ranges. It returns the standard deviation of what the answer is the mean of; nil where that is not known.
 func (h *opened) watch(ctx context.Context, e *Explanation, plan *queries.Plan) (spread *float64, err error) {
-	if h.trainingTable == nil {
+	if h.training == nil {
 		return nil, nil
 	}
 	values, warnings, spread, err := h.session.Watch(ctx, plan, h.reference.Training)

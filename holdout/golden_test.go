@@ -154,7 +154,7 @@ func (r recording) reads(t *testing.T) {
 				return
 			}
 			r.equal(t, r.golden("states", name), h.State)
-			state, err := (&opened{id: h.ID, guarantee: card.Guarantee}).readState(h.State)
+			state, err := (&opened{id: h.ID, guarantee: card.Guarantee}).readState(h.State, h.End)
 			must(t, err)
 			if again, err := json.Marshal(state); err != nil || !bytes.Equal(again, h.State) {
 				t.Errorf("the state is written otherwise (%v): %s, not %s", err, again, h.State)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -71,6 +73,10 @@ const (
 // Answers returns a page of at most limit answers with a place in the ledger above after, oldest first: an analyst's
 // own, or everybody's for an admin. A page may be shorter than the limit; Next says whether there is more.
 func (s *Service) Answers(ctx context.Context, p Principal, id string, after int64, limit int) (page AnswerPage, err error) {
+	may, err := s.access(ctx, p, id)
+	if err != nil {
+		return AnswerPage{}, err
+	}
 	if _, _, err := s.find(ctx, id); err != nil {
 		return AnswerPage{}, err
 	}
@@ -78,7 +84,7 @@ func (s *Service) Answers(ctx context.Context, p Principal, id string, after int
 		limit = MaxPage
 	}
 	err = s.InTurn(ctx, p, Work{Bytes: 3 * pageBytes}, func(ctx context.Context) error {
-		h := historian{service: s, principal: p, id: id}
+		h := historian{service: s, principal: p, id: id, shows: may.shows}
 		defer h.end()
 		page, err = h.page(ctx, after, limit)
 		return err
@@ -91,6 +97,7 @@ type historian struct {
 	service   *Service
 	principal Principal
 	id        string
+	shows     Shows
 
 	names   map[string]string // of keys, by id; nil until one is needed
 	opened  *opened           // nil until a reference is worked out, or where it cannot be opened
@@ -156,6 +163,12 @@ func (h *historian) past(ctx context.Context, e *ledger.Entry, first bool) (a Pa
 	if json.Unmarshal(e.Body, &said) == nil && said.Outcome != "" {
 		a.Outcome = &said.Outcome
 	}
+	if h.shows != ShowsFull {
+		a.Outcome = nil
+	}
+	if a.Body, err = shown(e.Body, h.shows); err != nil {
+		return a, err
+	}
 	if a.AskedBy.Name, err = h.name(ctx, e.Principal); err != nil {
 		return a, err
 	}
@@ -181,6 +194,11 @@ func (h *historian) name(ctx context.Context, id string) (*string, error) {
 	if name, ok := h.names[id]; ok {
 		return &name, nil
 	}
+	if h.service.nameOf != nil {
+		if name, ok := h.service.nameOf(id); ok {
+			return &name, nil
+		}
+	}
 	return nil, nil
 }
 
@@ -190,7 +208,7 @@ func (h *historian) reference(ctx context.Context, e *ledger.Entry, first bool) 
 		return known, nil
 	}
 	holdout, err := h.open(ctx)
-	if holdout == nil || err != nil || holdout.trainingTable == nil {
+	if holdout == nil || err != nil || holdout.training == nil {
 		return nil, err
 	}
 	r, err := h.workOut(ctx, holdout, e, first)
@@ -209,7 +227,7 @@ func (h *historian) open(ctx context.Context) (*opened, error) {
 	if h.tried {
 		return h.opened, nil
 	}
-	holdout, release, err := h.service.tables.take(ctx, h.id)
+	holdout, release, err := h.service.take(ctx, h.id)
 	if ctx.Err() != nil {
 		return nil, scanError(ctx.Err())
 	}
@@ -305,8 +323,15 @@ type news struct {
 	waiting map[string]chan struct{} // by holdout
 }
 
-// News is closed when an answer of the holdout has become durable after the call.
-func (s *Service) News(id string) <-chan struct{} {
+// News is closed when an answer of the holdout has become durable after the call. There is none of a holdout that is not there for the caller: what waits for news is
+// remembered, and with a shared ledger looked for, until there is some.
+func (s *Service) News(ctx context.Context, p Principal, id string) (<-chan struct{}, error) {
+	if _, err := s.access(ctx, p, id); err != nil {
+		return nil, err
+	}
+	if _, _, err := s.find(ctx, id); err != nil {
+		return nil, err
+	}
 	s.news.mu.Lock()
 	defer s.news.mu.Unlock()
 	c := s.news.waiting[id]
@@ -317,7 +342,14 @@ func (s *Service) News(id string) <-chan struct{} {
 		c = make(chan struct{})
 		s.news.waiting[id] = c
 	}
-	return c
+	return c, nil
+}
+
+// awaited are the holdouts of which somebody waits for news, or has waited since the last.
+func (n *news) awaited() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Keys(n.waiting))
 }
 
 // tell wakes those who wait for news of a holdout.

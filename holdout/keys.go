@@ -66,11 +66,11 @@ func (s *Service) Recall(ctx context.Context, key Remembered) (Principal, error)
 	if !ok || k.Revoked {
 		return Principal{}, keyRefused()
 	}
-	return Principal{KeyID: k.ID, Name: k.Name, Scope: Scope(k.Scope)}, nil
+	return Principal{KeyID: k.ID, Name: k.Name, Scope: Scope(k.Scope), Holdouts: k.Holdouts, OnlyGranted: k.OnlyGranted}, nil
 }
 
 // CreateKey makes a key and returns its secret, which is shown this once. Only admins may.
-func (s *Service) CreateKey(ctx context.Context, p Principal, name string, scope Scope) (KeyInfo, string, error) {
+func (s *Service) CreateKey(ctx context.Context, p Principal, name string, scope Scope, limits ...KeyLimits) (KeyInfo, string, error) {
 	if err := admins(p); err != nil {
 		return KeyInfo{}, "", err
 	}
@@ -83,15 +83,43 @@ func (s *Service) CreateKey(ctx context.Context, p Principal, name string, scope
 	if name == "" {
 		return KeyInfo{}, "", invalid("name", "a key needs a name; it says whose questions are whose")
 	}
-	return s.createKey(ctx, name, scope)
+	var limited KeyLimits
+	for _, limited = range limits {
+		if err := s.checkLimits(ctx, scope, limited); err != nil {
+			return KeyInfo{}, "", err
+		}
+	}
+	return s.createKey(ctx, name, scope, limited)
 }
 
-func (s *Service) createKey(ctx context.Context, name string, scope Scope) (KeyInfo, string, error) {
+// KeyLimits say which holdouts there are for a key.
+type KeyLimits struct {
+	Holdouts    []string // ids; nil: all
+	OnlyGranted bool     // only those that it has a live grant of
+}
+
+// checkLimits refuses limits that would not hold, or that are of holdouts that there are not.
+func (s *Service) checkLimits(ctx context.Context, scope Scope, limits KeyLimits) error {
+	if scope == Admin && (limits.Holdouts != nil || limits.OnlyGranted) {
+		return invalid("/scope", "a key with the scope admin cannot be limited: it can make keys")
+	}
+	if limits.Holdouts != nil && len(limits.Holdouts) == 0 || len(limits.Holdouts) > ledger.MaxKeyHoldouts {
+		return invalid("/holdouts", "a key is limited to 1 to %d holdouts; leave holdouts out for all", ledger.MaxKeyHoldouts)
+	}
+	for i, id := range limits.Holdouts {
+		if _, _, err := s.find(ctx, id); err != nil {
+			return invalid(fmt.Sprintf("/holdouts/%d", i), "there is no such holdout")
+		}
+	}
+	return nil
+}
+
+func (s *Service) createKey(ctx context.Context, name string, scope Scope, limits KeyLimits) (KeyInfo, string, error) {
 	secret, err := newKey()
 	if err != nil {
 		return KeyInfo{}, "", err
 	}
-	k := ledger.Key{ID: "key_" + uuid.NewString(), Name: name, Scope: string(scope), Created: time.Now().UTC(), Hash: hashKey(secret)}
+	k := ledger.Key{ID: "key_" + uuid.NewString(), Name: name, Scope: string(scope), Created: time.Now().UTC(), Hash: hashKey(secret), Holdouts: limits.Holdouts, OnlyGranted: limits.OnlyGranted}
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	if err := s.ledger.CreateKey(ctx, k); err != nil {
@@ -117,13 +145,28 @@ func (s *Service) Keys(ctx context.Context, p Principal) ([]KeyInfo, error) {
 }
 
 // RevokeKey ends a key for good. Only admins may; an admin cannot revoke the key that the request came with, so that a
-// server is not locked by accident.
-func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error {
+// server is not locked by accident. Its grants go on holding what they have left, which nobody can spend, unless endGrants: then they end, and those
+// that are parts of them. That is done first: where it fails the key is still there, and the request can be repeated.
+func (s *Service) RevokeKey(ctx context.Context, p Principal, id string, endGrants bool) error {
 	if err := admins(p); err != nil {
 		return err
 	}
 	if id == p.KeyID {
 		return fail(Conflict, "a key cannot revoke itself; use another admin key")
+	}
+	if endGrants {
+		own, err := s.ledger.Grants(ctx, "", id)
+		if err != nil {
+			return s.ledgerError(err)
+		}
+		for i := range own {
+			if !own[i].Ended.IsZero() {
+				continue
+			}
+			if err := s.endGrant(ctx, p, &own[i]); err != nil && KindOf(err) != NotFound { // of a deleted holdout there is nothing to end
+				return err
+			}
+		}
 	}
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
@@ -136,8 +179,9 @@ func (s *Service) RevokeKey(ctx context.Context, p Principal, id string) error {
 	return nil
 }
 
-// firstKey writes DIR/admin.key if there is none. The file is written before the key is known to the ledger, so a
-// crash in between leaves a file whose key does not work; it is then enrolled at the next start.
+// firstKey writes DIR/admin.key if the ledger has no key. The file is written before the key is known to the ledger, so a
+// crash in between leaves a file whose key does not work; it is then enrolled at the next start. Of replicas that start together one has
+// the file.
 func (s *Service) firstKey(ctx context.Context) error {
 	path := filepath.Join(s.dir, adminKeyFile)
 	keys, err := s.ledger.Keys(ctx)
@@ -151,6 +195,7 @@ func (s *Service) firstKey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	made := false
 	if err := writeOnce(path, []byte(secret+"\n")); errors.Is(err, fs.ErrExist) {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -161,16 +206,25 @@ func (s *Service) firstKey(ctx context.Context) error {
 		}
 	} else if err != nil {
 		return fmt.Errorf("holdout: admin key: %w", err)
+	} else {
+		made = true
 	}
 	k := ledger.Key{ID: "key_" + uuid.NewString(), Name: "admin", Scope: string(Admin), Created: time.Now().UTC(), Hash: hashKey(secret)}
-	if err := s.ledger.CreateKey(ctx, k); err != nil {
+	err = s.ledger.FirstKey(ctx, k)
+	if errors.Is(err, ledger.ErrExists) {
+		s.log.Info("another replica has made the first key; its data directory has it", "file", adminKeyFile)
+		if err = nil; made {
+			err = os.Remove(path)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("holdout: admin key: %w", err)
 	}
 	return nil
 }
 
 func keyInfo(k ledger.Key) KeyInfo {
-	return KeyInfo{ID: k.ID, Name: k.Name, Scope: Scope(k.Scope), Created: k.Created, Revoked: k.Revoked}
+	return KeyInfo{ID: k.ID, Name: k.Name, Scope: Scope(k.Scope), Created: k.Created, Revoked: k.Revoked, Holdouts: k.Holdouts, OnlyGranted: k.OnlyGranted}
 }
 
 // admins refuses everyone else.

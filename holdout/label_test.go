@@ -11,7 +11,7 @@ import (
 // TestLabelOfTheCard: a query about a model that names no label has the holdout's, alone, in a batch, inside of another and in explain. It is the same question as the one that names it, so that one of them
 // is a replay. Where the owner named none it is missing, as ever. A label that does not reach the canonical form is paid twice; one that reaches only some queries is refused.
 func TestLabelOfTheCard(t *testing.T) {
-	s := open(t, t.TempDir())
+	s := open(t, t.TempDir(), func(o *Options) { o.ReusedRows = ReusedWarn }) // the two have the same rows
 	labelled := create(t, s, Settings{Name: "labelled", Questions: 100, Mechanism: "gaussian", Label: "late"}, scores(t, 0, 2000, 0))
 	other := create(t, s, Settings{Name: "other", Questions: 100, Mechanism: "gaussian"}, scores(t, 9000, 2000, 0))
 	for _, c := range []struct{ without, with string }{

@@ -13,6 +13,7 @@ import (
 // one is refused.
 type Limits struct {
 	UploadBytes  int64 // of all parts of one upload together
+	AtOnce       int64 // decoded bytes of an upload, texts left out, that is divided at once; a larger one is divided piece by piece, in the background
 	BatchQueries int   // of one batch
 	QueryBytes   int   // of the JSON of one query
 	AnswerBytes  int64 // of all answers of one batch together, at most, by names and the longest numbers
@@ -28,6 +29,7 @@ type Limits struct {
 // DefaultLimits are those of a server started without flags.
 var DefaultLimits = Limits{
 	UploadBytes:  16 << 30, // beyond it a disk fills before a decoder's limits say so
+	AtOnce:       atOnce(),
 	BatchQueries: 10_000,   // a million-row pass at 2 ns a row and query stays below half a minute
 	QueryBytes:   4 << 20,  // a model of 100,000 weights; what the ledger records of a query
 	AnswerBytes:  64 << 20, // as much as a batch may have; recording it takes a second
@@ -53,6 +55,7 @@ const (
 func (l Limits) orDefault() Limits {
 	d := DefaultLimits
 	or(&l.UploadBytes, d.UploadBytes)
+	or(&l.AtOnce, d.AtOnce)
 	or(&l.BatchQueries, d.BatchQueries)
 	or(&l.QueryBytes, d.QueryBytes)
 	or(&l.AnswerBytes, d.AnswerBytes)
@@ -88,7 +91,7 @@ func (l Limits) Check() error {
 		name         string
 		value, least int64
 	}{
-		{"upload-bytes", l.UploadBytes, 1}, {"batch-queries", int64(l.BatchQueries), 1}, {"query-bytes", int64(l.QueryBytes), 1},
+		{"upload-bytes", l.UploadBytes, 1}, {"at-once", l.AtOnce, 1}, {"batch-queries", int64(l.BatchQueries), 1}, {"query-bytes", int64(l.QueryBytes), 1},
 		{"answer-bytes", l.AnswerBytes, 1}, {"holdouts", int64(l.Holdouts), 1}, {"open-tables", int64(l.OpenTables), 1},
 		{"work", l.Work, 1}, {"questions", int64(l.Questions), 1}, {"memory", l.Memory, minMemory},
 	} {

@@ -117,11 +117,14 @@ func (m *marker) take() map[string]mark {
 // writeMarks writes what is due.
 func (s *Service) writeMarks() {
 	for id, place := range s.marks.take() {
-		dir := s.path(holdoutsDir, id)
-		old, err := readMark(dir)
+		old, err := readMark(s.holdoutPath(id))
 		if err == nil {
 			place.Digest, place.Table = old.Digest, old.Table
-			err = place.write(dir)
+			dir := s.markDir(id)
+			if s.shared {
+				err = os.MkdirAll(dir, privateMode)
+			}
+			err = errors.Join(err, place.write(dir))
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // deleted meanwhile, or damaged
 			s.log.Error("writing the mark of a holdout", "holdout", id, "error", err)
@@ -140,6 +143,7 @@ func (s *Service) keep() {
 			return
 		case <-tick.C:
 			s.clearLeftovers()
+			s.background(s.dropAllNoted)
 		case <-s.marks.wake:
 		}
 		s.writeMarks()
@@ -161,10 +165,16 @@ func (s *Service) tableOf(ctx context.Context, h ledger.Holdout) ([32]byte, erro
 
 // checkMark compares a holdout's mark with the ledger when the service opens.
 func (s *Service) checkMark(ctx context.Context, h ledger.Holdout) error {
-	dir, digest := s.path(holdoutsDir, h.ID), hex.EncodeToString(h.Digest[:])
-	m, err := readMark(dir)
+	dir, digest := s.holdoutPath(h.ID), hex.EncodeToString(h.Digest[:])
+	m, err := readMark(s.markDir(h.ID))
+	if s.shared && errors.Is(err, fs.ErrNotExist) {
+		m, err = readMark(dir) // of the creation
+	}
 	if errors.Is(err, ledger.ErrVersion) {
 		return err
+	}
+	if err != nil && s.shared {
+		return nil // what others see, too, is not mended by one of them; the tables are compared with the card
 	}
 	if err != nil {
 		s.log.Warn("the mark of a holdout cannot be read and is written again", "holdout", h.ID, "error", err)
@@ -190,12 +200,16 @@ func (s *Service) checkMark(ctx context.Context, h ledger.Holdout) error {
 	case ok && head == m.Head:
 		return nil
 	}
-	e := &Error{Kind: RolledBack, Members: map[string]any{"holdout": h.ID},
-		Detail: "the ledger is older than the answers that this holdout has given; restore the newest copy of the data directory. Recorded answers still replay",
-		Err:    fmt.Errorf("holdout: the mark of %s is at seq %d with head %s, where the ledger has the head %q", h.ID, m.Seq, m.Head, head)}
-	s.log.Error("the ledger is older than it was, or another one: the holdout gives no new answers", "holdout", h.ID, "error", e.Err)
-	s.quarantine.put(h.ID, e, true)
+	s.behind(h.ID, fmt.Errorf("holdout: the mark of %s is at seq %d with head %s, where the ledger has the head %q", h.ID, m.Seq, m.Head, head))
 	return nil
+}
+
+// behind quarantines a holdout whose ledger is older than what is known of it.
+func (s *Service) behind(id string, why error) {
+	e := &Error{Kind: RolledBack, Members: map[string]any{"holdout": id}, Err: why,
+		Detail: "the ledger is older than the answers that this holdout has given; restore the newest copy of the data directory, or say with holdoutd confirm what was asked since. Recorded answers still replay"}
+	s.log.Error("the ledger is older than it was, or another one: the holdout gives no new answers", "holdout", id, "error", why)
+	s.quarantine.put(id, e, true)
 }
 
 // Marks of a data directory and of a holdout's.
@@ -232,14 +246,14 @@ func (s *Service) expectLedger() (must bool, err error) {
 
 // unmarked lists the directories of holdouts that were committed to a ledger, and not accepted as lost.
 func (s *Service) unmarked() (ids []string, err error) {
-	entries, err := os.ReadDir(s.path(holdoutsDir))
+	entries, err := os.ReadDir(s.places.tables)
 	if err != nil {
 		return nil, fmt.Errorf("holdout: %w", err)
 	}
 	for _, e := range entries {
-		marked := false
+		marked := e.Name() == stagingDir
 		for _, name := range []string{uncommitted, lostLedger} {
-			_, err := os.Lstat(s.path(holdoutsDir, e.Name(), name))
+			_, err := os.Lstat(s.holdoutPath(e.Name(), name))
 			marked = marked || err == nil
 		}
 		if !marked {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -46,17 +45,17 @@ type opened struct {
 	schema    dataset.Schema
 
 	reference session.Reference // the training part and the check part
+	means     trainingMeans
 	holdout   session.Source
-	tables    []*dataset.Table
 
-	faulted func(error) *Error // takes a holdout whose files could not be read out of service
+	faulted func(error) *Error // takes a holdout whose rows could not be read out of service
 
-	trainingTable *dataset.Table // nil without a training part
-	checkTable    *dataset.Table // nil without a check part
-	holdoutTable  *dataset.Table
-	trainingShape dataset.Shape
-	checkShape    dataset.Shape
-	holdoutShape  dataset.Shape
+	training part // nil without a training part
+	check    part // nil without a check part
+	held     part
+
+	from *place // where the source keeps the parts; nil of an upload, and where no source is asked
+	most int64  // Limits.Work
 
 	exporting sync.Mutex             // held while a part is written as Parquet, or compared with its checksum
 	exports   map[string]os.FileInfo // exported files that were compared with their checksums
@@ -80,15 +79,28 @@ func (s *Service) load(ctx context.Context, id string) (*opened, error) {
 	if known, forGood := s.quarantine.of(id); forGood {
 		return nil, known
 	}
+	if record.Restored {
+		return nil, restored(id)
+	}
 	if err := s.settle(ctx, record); err != nil {
 		return nil, err
 	}
-	h := &opened{id: id, card: card, guarantee: card.Guarantee, digest: record.Digest, faulted: s.faulted(id)}
+	h := &opened{id: id, card: card, guarantee: card.Guarantee, digest: record.Digest, faulted: s.faulted(id), most: s.limits.Work / sourcedShare}
 	if h.secret, err = readSecrets(id, record.Secret); err != nil {
 		return nil, s.damaged(id, true, fmt.Errorf("holdout: keys of %s: %w", id, err))
 	}
 	h.begin()
-	if err := h.open(s.path(holdoutsDir, id)); err != nil {
+	if card.Source != nil {
+		if h.from = s.sources[card.Source.Name]; h.from == nil {
+			return nil, absentSource(id, card.Source)
+		}
+	}
+	if known, _ := s.quarantine.of(id); known != nil && (isChanged(known) || card.segmented()) {
+		if err := s.checkAgain(ctx, h, known); err != nil {
+			return nil, err
+		}
+	}
+	if err := h.open(ctx, s.holdoutPath(id)); err != nil {
 		return nil, s.loadError(id, errors.Join(fmt.Errorf("holdout: files of %s: %w", id, err), h.close()))
 	}
 	s.quarantine.clear(id)
@@ -101,69 +113,88 @@ func (h *opened) begin() {
 		Unlike: h.card.Settings.unlikeUnits() != nil, RandomSplit: h.card.Settings.Split == splitByHash}
 }
 
-func (h *opened) open(dir string) (err error) {
-	grouped := h.card.Unit != rowUnit
+func (h *opened) open(ctx context.Context, dir string) (err error) {
 	if h.card.Units.Training > 0 {
-		training, table, err := h.source(dir, trainingDir, grouped)
-		if err != nil {
+		if h.training, err = h.openSide(ctx, dir, trainingDir, h.card.Units.Training); err != nil {
 			return err
 		}
-		h.trainingTable, h.trainingShape = table, shapeOf(table, training)
-		if training.Units() != h.card.Units.Training {
-			return fmt.Errorf("%d training units, the card says %d", training.Units(), h.card.Units.Training)
-		}
-		h.reference.Training = training
+		h.reference.Training = h.training
 	}
 	if h.card.Units.Check > 0 {
-		check, table, err := h.source(dir, checkDir, grouped)
-		if err != nil {
+		if h.check, err = h.openSide(ctx, dir, checkDir, h.card.Units.Check); err != nil {
 			return err
 		}
-		h.checkTable, h.checkShape = table, shapeOf(table, check)
-		if check.Units() != h.card.Units.Check {
-			return fmt.Errorf("%d units of the check part, the card says %d", check.Units(), h.card.Units.Check)
-		}
-		h.reference.Check = check
+		h.reference.Check = h.check
 	}
-	holdout, table, err := h.source(dir, holdoutDir, grouped)
-	if err != nil {
+	if h.held, err = h.openSide(ctx, dir, holdoutDir, h.card.Units.Holdout); err != nil {
 		return err
 	}
-	h.holdout = holdout
-	if h.holdout.Units() != h.card.Units.Holdout || h.holdout.Units() != h.guarantee.N {
-		return fmt.Errorf("%d holdout units, the card says %d and the guarantee %d", h.holdout.Units(), h.card.Units.Holdout, h.guarantee.N)
+	if h.card.Units.Holdout != h.guarantee.N {
+		return fmt.Errorf("%d holdout units, the guarantee says %d", h.card.Units.Holdout, h.guarantee.N)
 	}
-	h.holdoutTable, h.schema, h.holdoutShape = table, table.Schema(), shapeOf(table, h.holdout)
-	if h.publicFeatures() && h.checkTable != nil {
+	h.holdout, h.schema = h.held, h.held.schema()
+	if h.publicFeatures() && h.check != nil {
 		// Numbers that come for each row are those of the holdout's rows, then those of the check part's.
-		n, all := h.holdoutTable.Rows(), h.holdoutTable.Rows()+h.checkTable.Rows()
+		n := int(h.held.shape().Rows)
+		all := n + int(h.check.shape().Rows)
 		h.holdout = numbered{h.holdout, 0, n}
 		h.reference.Check = numbered{h.reference.Check, n, all}
 	}
 	return nil
 }
 
-// source opens one part with its units.
-func (h *opened) source(dir, part string, grouped bool) (engine.MomentSource, *dataset.Table, error) {
-	table, err := dataset.Open(filepath.Join(dir, part))
-	if err != nil {
-		return nil, nil, err
+// openSide opens one part, which must have the units that the card says.
+func (h *opened) openSide(ctx context.Context, dir, name string, units int64) (part, error) {
+	open := h.openTable
+	if h.card.Source != nil || h.card.segmented() {
+		open = func(dir, name string) (part, error) { return h.openPart(ctx, dir, name) }
 	}
-	h.tables = append(h.tables, table)
-	if err := h.card.checkFingerprint(part, table); err != nil {
-		return nil, nil, err
+	p, err := open(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	if p.Units() != units {
+		return nil, errors.Join(fmt.Errorf("%d units of the part %s, the card says %d", p.Units(), name, units), p.close())
+	}
+	return p, nil
+}
+
+// openTable opens one part in column files, with its units.
+func (h *opened) openTable(dir, name string) (part, error) {
+	table, err := dataset.Open(filepath.Join(dir, name))
+	if err != nil {
+		return nil, err
+	}
+	source, err := h.unitsOf(table, dir, name)
+	if err != nil {
+		return nil, errors.Join(err, table.Close())
+	}
+	return newTablePart(table, source, h.faulted), nil
+}
+
+func (h *opened) unitsOf(table *dataset.Table, dir, name string) (*engine.Table, error) {
+	if err := h.card.checkFingerprint(name, table); err != nil {
+		return nil, err
 	}
 	var offsets []uint32
-	if grouped {
-		if offsets, err = readUnits(dir, part+unitsSuffix, &h.card); err != nil {
-			return nil, nil, err
+	if h.card.Unit != rowUnit {
+		var err error
+		if offsets, err = readUnits(dir, name+unitsSuffix, &h.card); err != nil {
+			return nil, err
 		}
 	}
-	source, err := engine.NewTable(table, offsets, h.card.LargestUnit)
-	if err != nil {
-		return nil, nil, err
+	return engine.NewTable(table, offsets, h.card.LargestUnit)
+}
+
+// ready refuses what would read rows of a source that does not answer now, before anything is debited.
+func (h *opened) ready(ctx context.Context) error {
+	if h.from == nil {
+		return nil
 	}
-	return watched{source, h.faulted}, table, nil
+	if err := h.from.ready(ctx); err != nil {
+		return sourceAway(h.id, err)
+	}
+	return nil
 }
 
 // numbered is a part of the rows that numbers come for with a question: those from up to to.
@@ -182,11 +213,13 @@ func (s numbered) Moments(ctx context.Context, batch rowfn.Batch, from, to int64
 	return s.Source.Moments(ctx, batch.Rows(s.from, s.to), from, to)
 }
 
-// close unmaps the tables.
+// close unmaps the tables, or lets go of the source's.
 func (h *opened) close() error {
 	var errs []error
-	for _, t := range h.tables {
-		errs = append(errs, t.Close())
+	for _, p := range []part{h.training, h.check, h.held} {
+		if p != nil {
+			errs = append(errs, p.close())
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -248,6 +281,16 @@ func fingerprints(dir string) (map[string]string, error) {
 		}
 		parts[name] = fingerprintText(fingerprint)
 	}
+	for _, file := range partFiles {
+		_, fingerprint, err := readPart(dir, file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		parts[file] = fingerprint
+	}
 	return parts, nil
 }
 
@@ -259,7 +302,7 @@ func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, 
 	options := []queries.Option{queries.Grouped(grouped), queries.Population(h.card.Settings.population(grouped)),
 		queries.LargestUnit(h.card.LargestUnit, h.card.Settings.LargestUnit > 0), queries.HoldoutRows(h.card.Rows.Holdout),
 		queries.AsOne(h.guarantee.ChecksStatistics())}
-	if h.trainingTable != nil {
+	if h.training != nil {
 		options = append(options, queries.Training(trainingPart{h}))
 	}
 	options = append(options, h.publicRows())
@@ -309,7 +352,7 @@ func (h *opened) publicRows() queries.Option {
 	switch {
 	case !h.publicFeatures():
 		why = "the features of this holdout's rows are secret; numbers for each row are for holdouts that were created with features=public"
-	case h.guarantee.UsesTraining() && h.checkTable == nil:
+	case h.guarantee.UsesTraining() && h.check == nil:
 		why = fmt.Sprintf("the mechanism %s of this holdout compares with the training part, for whose rows there are no numbers; they are for gaussian, or for holdouts with a check part", h.guarantee.Mechanism)
 	}
 	return queries.PublicRows(h.card.Rows.Holdout, h.card.Rows.Check, why)
@@ -324,12 +367,19 @@ type trainingPart struct{ holdout *opened }
 // Means implements queries.TrainingPart.
 func (t trainingPart) Means(ctx context.Context, functions []queries.RowFunction) ([]float64, error) {
 	n := t.holdout.reference.Training.Units()
+	// Of what is remembered, too: whether a request is refused as too much work must not say what others have asked.
 	if err := need(ctx, t.holdout.trainingWork(rowfn.Batch{Functions: functions})); err != nil {
 		return nil, err
 	}
-	sums, err := t.holdout.reference.Training.Sums(ctx, functions, 0, n)
+	sums, err := t.holdout.means.of(ctx, functions, func(ctx context.Context, missing []queries.RowFunction) ([]int64, error) {
+		sums, err := t.holdout.reference.Training.Sums(ctx, missing, 0, n)
+		if err != nil {
+			return nil, scanError(err)
+		}
+		return sums, nil
+	})
 	if err != nil {
-		return nil, scanError(err)
+		return nil, err
 	}
 	means := make([]float64, len(sums))
 	for i, sum := range sums {
@@ -339,17 +389,7 @@ func (t trainingPart) Means(ctx context.Context, functions []queries.RowFunction
 }
 
 // Texts implements queries.TrainingPart.
-func (t trainingPart) Texts(column string) []string {
-	c, ok := t.holdout.trainingTable.Lookup(column)
-	if !ok || c.Kind != dataset.Text {
-		return nil
-	}
-	var texts []string
-	if err := dataset.Guarded(func() { texts = c.Dictionary.Sorted() }); err != nil {
-		return nil // the scan that follows meets the same damage, and says so
-	}
-	return texts
-}
+func (t trainingPart) Texts(column string) []string { return t.holdout.training.texts(column) }
 
 // Column implements queries.TrainingPart: what the card says of the column.
 func (t trainingPart) Column(name string) (queries.ColumnFacts, bool) {
@@ -370,22 +410,6 @@ func (t trainingPart) Column(name string) (queries.ColumnFacts, bool) {
 }
 
 // Numbers implements queries.TrainingPart.
-func (t trainingPart) Numbers(column string, most int) (values []float64) {
-	c, ok := t.holdout.trainingTable.Lookup(column)
-	if !ok || c.Kind != dataset.Number {
-		return nil
-	}
-	seen := map[float64]bool{}
-	if err := dataset.Guarded(func() {
-		for _, x := range c.Numbers {
-			if x == x && !seen[x] {
-				if seen[x] = true; len(seen) > most {
-					return
-				}
-			}
-		}
-	}); err != nil || len(seen) > most { // the scan that follows meets the same damage, and says so
-		return nil
-	}
-	return slices.Sorted(maps.Keys(seen))
+func (t trainingPart) Numbers(column string, most int) []float64 {
+	return t.holdout.training.numbers(column, most)
 }

@@ -36,7 +36,7 @@ func stored(t *testing.T, s *Service, id, column string) []float64 {
 		t.Fatal(err)
 	}
 	defer release()
-	return slices.Clone(numbers(t, h.holdoutTable, column))
+	return slices.Clone(numbers(t, columnFiles(h.held), column))
 }
 
 // TestPlacesTellNothing: who knows the order of the upload, the order of tags of the server, or the order in which another table's

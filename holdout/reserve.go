@@ -10,24 +10,65 @@ import (
 )
 
 // What a question may need is reserved before a row of the holdout is read: its debit, its tokens, its id and its Idempotency-Key.
-// So nothing that happens between the scan and the commit can end in a refusal: no race for the last question, no other
-// request under the same key, no state that has moved. Reservations live in memory, since one process at a time has a data
-// directory open: when it dies between scan and commit, the reservation is gone and so is everything that the scan found.
+// So nothing that this server does between the scan and the commit can end in a refusal: no race for the last question, no other
+// request under the same key, no state that has moved. Reservations live in memory: when the process dies between scan and commit, the reservation
+// is gone and so is everything that the scan found. Other servers of the same ledger do not see them; what these have spent meanwhile is
+// found by the commit, which admits each question again (commit.go).
 
 // account is what is known of a holdout's budget: the state that is durable, and what requests in flight have reserved.
 type account struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed, and made anew, when something of the below was given back
 
-	state    *thresholdout.State // durable; nil until it has been read
-	finished int64               // flights that have ended
+	at       *position // the newest durable one that is known; nil until it has been read
+	shown    int64     // questions that a reader of the ledger was told are spent: more than at has, while a commit is not announced yet
+	finished int64     // flights that have ended
 
 	questions int64 // reserved
 	tokens    int64
-	asking    map[string]bool // ids of questions that a request has claimed
-	shared    int             // flights that others may fly beside
-	exclusive bool            // a flight that must be alone
-	line      []*ticket       // of those that wait to take off, in the order they came
+	paying    map[string]amounts // what of it each purse pays, by its grant
+	granting  bool               // something of the holdout was granted once
+	asking    map[string]bool    // ids of questions that a request has claimed
+	shared    int                // flights that others may fly beside
+	exclusive bool               // a flight that must be alone
+	line      []*ticket          // of those that wait to take off, in the order they came
+}
+
+// position is where a holdout stands: the mechanism's state, and the entry of the chain that it belongs to.
+type position struct {
+	seq   int64
+	state thresholdout.State
+}
+
+// amounts are questions and tokens.
+type amounts struct{ questions, tokens int64 }
+
+// reserve adds to what is reserved, of the account and of the purse that pays; less, where the amounts are negative. The lock is held.
+func (acc *account) reserve(grant string, questions, tokens int64) {
+	acc.questions += questions
+	acc.tokens += tokens
+	now := acc.paying[grant]
+	now.questions += questions
+	now.tokens += tokens
+	if now == (amounts{}) {
+		delete(acc.paying, grant)
+		return
+	}
+	acc.paying[grant] = now
+}
+
+// granted reports whether something of the holdout was granted once.
+func (acc *account) granted() bool {
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	return acc.granting
+}
+
+// grants remembers that something of the holdout was granted.
+func (acc *account) grants() {
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	acc.granting = true
 }
 
 // ticket is a place in the line of an account.
@@ -57,7 +98,7 @@ func (a *accounts) of(id string) *account {
 	defer a.mu.Unlock()
 	acc := a.byID[id]
 	if acc == nil {
-		acc = &account{changed: make(chan struct{}), asking: map[string]bool{}}
+		acc = &account{changed: make(chan struct{}), asking: map[string]bool{}, paying: map[string]amounts{}}
 		a.byID[id] = acc
 	}
 	return acc
@@ -108,32 +149,50 @@ func leftWaiting(ctx context.Context) error {
 	return &Error{Kind: Unavailable, Detail: "the request ended before its turn came; what was not answered was not debited", Err: ctx.Err()}
 }
 
-// current reads the durable state, from the ledger where it is not known yet. The lock is held.
-func (acc *account) current(ctx context.Context, s *Service, h *opened) (thresholdout.State, error) {
-	if acc.state != nil {
-		return *acc.state, nil
+// refresh reads where the holdout stands, if that is not known or may have been moved by another server. It holds no lock: the ledger may be
+// far away.
+func (acc *account) refresh(ctx context.Context, s *Service, h *opened) error {
+	acc.mu.Lock()
+	known := acc.at != nil && !s.shared && acc.at.state.Questions >= acc.shown
+	acc.mu.Unlock()
+	if known {
+		return nil
 	}
-	record, err := s.ledger.Holdout(ctx, h.id)
+	books, err := s.ledger.Books(ctx, h.id)
 	if err != nil {
-		return thresholdout.State{}, s.ledgerError(err)
+		return s.ledgerError(err)
 	}
-	if record.Deleted {
-		return thresholdout.State{}, s.ledgerError(ledger.ErrDeleted)
+	if books.Deleted {
+		return s.ledgerError(ledger.ErrDeleted)
 	}
-	state, err := h.readState(record.State)
+	if books.Grants > 0 {
+		acc.grants()
+	}
+	state, err := h.readState(books.State, books.End)
 	if err == nil {
-		acc.state = &state
+		acc.advance(position{books.Seq, state})
 	}
-	return state, err
+	return err
 }
 
 // stateOf is the state that the next question of a holdout meets: the durable one, in which a round that has begun is over.
 func (s *Service) stateOf(ctx context.Context, h *opened) (thresholdout.State, error) {
 	acc := s.accounts.of(h.id)
+	if err := acc.refresh(ctx, s, h); err != nil {
+		return thresholdout.State{}, err
+	}
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	state, err := acc.current(ctx, s, h)
-	return h.session.EndRequest(state), err
+	at, err := acc.now(s)
+	return h.session.EndRequest(at.state), err
+}
+
+// now is where the holdout stands, after a refresh: what was forgotten since is deleted. The lock is held.
+func (acc *account) now(s *Service) (position, error) {
+	if acc.at == nil {
+		return position{}, s.ledgerError(ledger.ErrDeleted)
+	}
+	return *acc.at, nil
 }
 
 // ended is how many flights have ended.
@@ -143,17 +202,32 @@ func (acc *account) ended() int64 {
 	return acc.finished
 }
 
-// forget makes those who still wait look the state up again.
+// forget makes those who still wait look again where the holdout stands.
 func (acc *account) forget() {
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	acc.state = nil
+	acc.at = nil
 }
 
-// await runs try under the lock until it says done, each time that something was given back.
+// await runs try under the lock until it says done, each time that something was given back. All of that is this server's own, so the wait has an end
+// whatever others do.
 func (acc *account) await(ctx context.Context, try func() (done bool, err error)) error {
-	for {
+	return acc.awaitFresh(ctx, func() bool { return false }, nil, try)
+}
+
+// awaitFresh is await that calls refresh, without the lock, before a try that wants it.
+func (acc *account) awaitFresh(ctx context.Context, wants func() bool, refresh func() error, try func() (done bool, err error)) error {
+	for fresh := false; ; {
 		acc.mu.Lock()
+		if !fresh && wants() {
+			acc.mu.Unlock()
+			if err := refresh(); err != nil {
+				return err
+			}
+			fresh = true
+			continue
+		}
+		fresh = false
 		done, err := try()
 		changed := acc.changed
 		acc.mu.Unlock()
@@ -174,14 +248,22 @@ func (acc *account) announce() {
 	acc.changed = make(chan struct{})
 }
 
-// advance makes a state known that is durable. Commits of flights that fly together are announced in any order; every entry spends a
-// question, so the later state is the one with more.
-func (acc *account) advance(state thresholdout.State) {
+// advance makes known where the holdout stands. Commits of flights that fly together are announced in any order, and so are reads; the chain says
+// which is later. A commit is known before its reservation ends, so that nothing is missing from both.
+func (acc *account) advance(at position) {
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	if acc.state == nil || state.Questions >= acc.state.Questions {
-		acc.state = &state
+	if acc.at == nil || at.seq >= acc.at.seq {
+		acc.at = &at
 	}
+}
+
+// show notes what a reader of the ledger is told is spent. A commit is in the ledger before it is announced here; a reply that comes after that
+// reader's must not say that more is left.
+func (acc *account) show(questions int64) {
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	acc.shown = max(acc.shown, questions)
 }
 
 // claim waits until no other request asks any of these questions, and takes them all: until release, nobody else answers
@@ -218,8 +300,8 @@ func (acc *account) mayEnter(t *ticket) bool {
 
 // enter waits until a flight may take off and try says that it can, and lets it. Flights take off in the order in which they came, so that
 // neither those that must be alone nor the others can be kept waiting by a stream of the other kind. Nobody waits for ever: the
-// first in line waits for flights that are in the air, and these wait for nobody in line.
-func (acc *account) enter(ctx context.Context, alone bool, try func() (ready bool, err error)) error {
+// first in line waits for flights that are in the air, and these wait for nobody in line. refresh is called when its turn has come, before it tries.
+func (acc *account) enter(ctx context.Context, alone bool, refresh func() error, try func() (ready bool, err error)) error {
 	t := &ticket{alone}
 	acc.mu.Lock()
 	acc.line = append(acc.line, t)
@@ -230,7 +312,7 @@ func (acc *account) enter(ctx context.Context, alone bool, try func() (ready boo
 		acc.line = slices.DeleteFunc(acc.line, func(other *ticket) bool { return other == t })
 		acc.announce()
 	}()
-	return acc.await(ctx, func() (bool, error) {
+	return acc.awaitFresh(ctx, func() bool { return acc.mayEnter(t) }, refresh, func() (bool, error) {
 		if !acc.mayEnter(t) {
 			return false, nil
 		}
@@ -259,7 +341,8 @@ func (acc *account) leave(alone bool) {
 
 // ground waits until nothing of a holdout is in flight and keeps all questions out until release.
 func (acc *account) ground(ctx context.Context) (release func(), err error) {
-	if err := acc.enter(ctx, true, func() (bool, error) { return true, nil }); err != nil {
+	nothing := func() error { return nil }
+	if err := acc.enter(ctx, true, nothing, func() (bool, error) { return true, nil }); err != nil {
 		return nil, err
 	}
 	return sync.OnceFunc(func() {
@@ -272,6 +355,7 @@ func (acc *account) ground(ctx context.Context) (release func(), err error) {
 // reservation is what one flight holds of an account.
 type reservation struct {
 	account   *account
+	grant     string // that pays
 	alone     bool
 	questions int64
 	tokens    int64
@@ -285,8 +369,7 @@ func (r *reservation) giveBack(questions, tokens int64) {
 	defer acc.mu.Unlock()
 	r.questions -= questions
 	r.tokens -= tokens
-	acc.questions -= questions
-	acc.tokens -= tokens
+	acc.reserve(r.grant, -questions, -tokens)
 	acc.announce()
 }
 
@@ -295,8 +378,7 @@ func (r *reservation) end() {
 	acc := r.account
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	acc.questions -= r.questions
-	acc.tokens -= r.tokens
+	acc.reserve(r.grant, -r.questions, -r.tokens)
 	r.questions, r.tokens = 0, 0
 	acc.finished++
 	acc.leave(r.alone)

@@ -69,9 +69,14 @@ func readServerSecret(path string) (s serverSecret, err error) {
 	if err != nil {
 		return s, fmt.Errorf("holdout: server key: %w", err)
 	}
-	raw, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	return parseServerSecret(path, string(text))
+}
+
+// parseServerSecret reads a key as it is written. What it is not is not said: it may be a secret all the same.
+func parseServerSecret(where, text string) (s serverSecret, err error) {
+	raw, err := hex.DecodeString(strings.TrimSpace(text))
 	if err != nil || len(raw) != len(s) {
-		return s, fmt.Errorf("holdout: %s does not hold a key of 64 hex digits; restore it from a backup", path)
+		return s, fmt.Errorf("holdout: %s is not a key of 64 hexadecimal digits; restore it from a backup", where)
 	}
 	return serverSecret(raw), nil
 }

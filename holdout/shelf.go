@@ -74,6 +74,14 @@ func (s *shelf) take(ctx context.Context, id string) (h *opened, release func(),
 	return b.opened, release, nil
 }
 
+// has reports whether a holdout is open, or being opened.
+func (s *shelf) has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.books[id]
+	return ok
+}
+
 // fill opens a holdout for whoever waits for it. A panic is theirs to hear of: it must not end the process.
 func (s *shelf) fill(ctx context.Context, id string, b *book) {
 	defer s.giveBack(id, b)

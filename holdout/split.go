@@ -2,16 +2,15 @@ package holdout
 
 import (
 	"cmp"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
 	"math"
 	"runtime"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/hashes"
 )
 
 // MaxStrata is the largest number of values that a stratify column may have: each stratum's counts are public and
@@ -28,28 +27,78 @@ type splitter struct {
 // with probability below n^2/2^65 (3e-7 for 3 million); such a tie is broken by the order of their first rows.
 func (s splitter) tags(g grouping, c *dataset.Column, day bool) []uint64 {
 	tags := makeIn[uint64](g.room, g.n)
-	workers := min(runtime.GOMAXPROCS(0), 1+g.n/4096)
+	s.each(g, c, day, 0, g.n, func(from int, some []uint64) { copy(tags[from:], some) })
+	return tags
+}
+
+const (
+	// tagBlock is how many units are tagged at a time: enough for registers to be full of messages.
+	tagBlock = 256
+	// tagShare is how many a processor takes before it asks for more.
+	tagShare = 1 << 14
+)
+
+// each gives take the tags of the units from..to-1, some at a time, on all processors: take is called from several goroutines.
+func (s splitter) each(g grouping, c *dataset.Column, day bool, from, to int, take func(from int, tags []uint64)) {
+	mac := hashes.NewMAC(s.key)
+	var next atomic.Int64
+	next.Store(int64(from))
 	var wg sync.WaitGroup
-	for w := range workers {
-		from, to := g.n*w/workers, g.n*(w+1)/workers
+	for range min(runtime.GOMAXPROCS(0), 1+(to-from)/tagShare) {
 		wg.Go(func() {
-			mac := hmac.New(sha256.New, s.key)
-			var message, sum []byte
-			for u := from; u < to; u++ {
-				row := uint32(u)
-				if g.first != nil {
-					row = g.first[u]
+			t := newTagger(mac)
+			for {
+				low := int(next.Add(tagShare)) - tagShare
+				for at := low; at < min(low+tagShare, to); at += tagBlock {
+					n := min(tagBlock, low+tagShare-at, to-at)
+					for i := range n {
+						row := uint32(at + i)
+						if g.first != nil {
+							row = g.first[at+i]
+						}
+						t.add(appendUnitValue(t.text, c, day, row))
+					}
+					take(at, t.tags(nil))
 				}
-				message = appendUnitValue(message[:0], c, day, row)
-				mac.Reset()
-				mac.Write(message)
-				sum = mac.Sum(sum[:0])
-				tags[u] = binary.BigEndian.Uint64(sum)
+				if low >= to {
+					return
+				}
 			}
 		})
 	}
 	wg.Wait()
-	return tags
+}
+
+// tagger makes tags of messages, some at a time.
+type tagger struct {
+	mac      *hashes.MAC
+	hasher   hashes.Hasher
+	text     []byte // of all messages
+	ends     []int
+	messages [][]byte
+	first    [tagBlock]uint64
+}
+
+func newTagger(mac *hashes.MAC) *tagger { return &tagger{mac: mac} }
+
+// add takes the text that has a message more at its end; at most tagBlock of them are tagged together.
+func (t *tagger) add(text []byte) {
+	t.text = text
+	t.ends = append(t.ends, len(text))
+}
+
+// tags are those of the messages that were added, until it is called again. second, where it is not nil, gets the next 64 bits of each.
+func (t *tagger) tags(second []uint64) []uint64 {
+	t.messages = t.messages[:0]
+	from := 0
+	for _, end := range t.ends {
+		t.messages = append(t.messages, t.text[from:end])
+		from = end
+	}
+	first := t.first[:len(t.messages)]
+	t.hasher.Tags(t.mac, first, second, t.messages)
+	t.text, t.ends = t.text[:0], t.ends[:0]
+	return first
 }
 
 // holdoutSize is the number of units, of n, that the setting asks for: a fraction of at most 1 gives the nearest whole
@@ -104,12 +153,34 @@ func order(r *room, tags []uint64) []uint32 {
 	for i := range units {
 		units[i] = uint32(i)
 	}
-	slices.SortFunc(units, func(a, b uint32) int {
+	byTag := func(a, b uint32) int {
 		if c := cmp.Compare(tags[a], tags[b]); c != 0 {
 			return c
 		}
 		return cmp.Compare(a, b)
-	})
+	}
+	if len(tags) < 1<<16 {
+		slices.SortFunc(units, byTag)
+		return units
+	}
+	// Tags are spread evenly, so buckets of their first bits are short, and what is compared lies close together.
+	width := bucketBits(len(tags))
+	next := make([]uint32, 1<<width+1)
+	for _, tag := range tags {
+		next[tag>>(64-width)+1]++
+	}
+	for i := range 1 << width {
+		next[i+1] += next[i]
+	}
+	for u, tag := range tags {
+		b := tag >> (64 - width)
+		units[next[b]] = uint32(u)
+		next[b]++
+	}
+	for b, from := 0, uint32(0); b < 1<<width; b++ { // next[b] is the end of bucket b now
+		slices.SortFunc(units[from:next[b]], byTag)
+		from = next[b]
+	}
 	return units
 }
 
@@ -123,6 +194,7 @@ const (
 	inTraining side = iota
 	inCheck
 	inHoldout
+	inBand // not decided yet
 )
 
 // parts are the units of each side, by the units' first rows. Where a side is stored in another order, placing
@@ -145,6 +217,115 @@ func divide(r *room, sides []side) parts {
 		units[s] = append(units[s], uint32(u))
 	}
 	return parts{training: units[inTraining], check: units[inCheck], holdout: units[inHoldout]}
+}
+
+// A side near the border of two parts is not decided by the tag alone, but by its place among the others.
+const (
+	// bandWidths is how many standard deviations of a binomial law the tag at a place may be from where it is expected: beyond them it is with a probability of 1e-15.
+	bandWidths = 8
+	// bandLeast is added for tables of few units, in units.
+	bandLeast = 64
+)
+
+// band are the tags between which the one at a place is that so many of n uniform tags are not above.
+type band struct{ low, high uint64 }
+
+func bandOf(place, n int) band {
+	p := float64(place) / float64(n)
+	width := (bandWidths*math.Sqrt(float64(n)*p*(1-p)) + bandLeast) / float64(n)
+	at := func(share float64) uint64 {
+		switch {
+		case share <= 0:
+			return 0
+		case share >= 1:
+			return math.MaxUint64
+		}
+		return uint64(share * (1 << 64))
+	}
+	return band{at(p - width), at(p + width)}
+}
+
+// bandUnit is a unit whose tag is in a band.
+type bandUnit struct {
+	tag  uint64
+	unit uint32
+}
+
+func (a bandUnit) compare(b bandUnit) int {
+	return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(a.unit, b.unit))
+}
+
+// take is splitByTag without a list of all tags: of most units the tag alone tells the side, and only those in the bands of tags where the sides meet are put in order.
+func (s splitter) take(g grouping, c *dataset.Column, day bool, size sizes) parts {
+	first, second := bandOf(size.holdout, g.n), bandOf(size.holdout+size.check, g.n)
+	if size.check == 0 || first.high >= second.low { // the units of both borders are put in order together
+		first = band{first.low, second.high}
+		second = band{math.MaxUint64, 0} // none
+	}
+	sides := makeIn[side](g.room, g.n)
+	var mu sync.Mutex
+	var below, between int
+	var near [2][]bandUnit
+	s.each(g, c, day, 0, g.n, func(from int, tags []uint64) {
+		var mine [2]int
+		for i, tag := range tags {
+			at := from + i
+			switch {
+			case tag < first.low:
+				sides[at] = inHoldout
+				mine[0]++
+			case tag <= first.high:
+				sides[at] = inBand
+			case tag >= second.low && tag <= second.high:
+				sides[at] = inBand
+			case tag < second.low && second.high != 0:
+				sides[at] = inCheck
+				mine[1]++
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		below, between = below+mine[0], between+mine[1]
+		for i, tag := range tags {
+			if sides[from+i] == inBand {
+				k := 0
+				if tag > first.high {
+					k = 1
+				}
+				near[k] = append(near[k], bandUnit{tag, uint32(from + i)})
+			}
+		}
+	})
+	for k := range near {
+		slices.SortFunc(near[k], bandUnit.compare)
+	}
+	// The counts tell whether the tags at both places are in their bands.
+	heldOut, check := size.holdout-below, size.check
+	last := 0 // of the second band, units of the check part
+	if second.high != 0 {
+		last = size.check - between - (len(near[0]) - heldOut)
+		check = len(near[0]) - heldOut
+	}
+	if heldOut < 0 || check < 0 || heldOut+check > len(near[0]) || last < 0 || last > len(near[1]) {
+		return splitByTag(g.room, s.tags(g, c, day), size)
+	}
+	for i, u := range near[0] {
+		switch {
+		case i < heldOut:
+			sides[u.unit] = inHoldout
+		case i < heldOut+check:
+			sides[u.unit] = inCheck
+		default:
+			sides[u.unit] = inTraining
+		}
+	}
+	for i, u := range near[1] {
+		sides[u.unit] = inTraining
+		if i < last {
+			sides[u.unit] = inCheck
+		}
+	}
+	return divide(g.room, sides)
 }
 
 // splitByTag takes the first units in keyed order as the holdout, and those behind them as the check part: so a holdout is the same units whatever check part there is.
@@ -201,6 +382,11 @@ func selectTag(tags []uint64, size int) (last uint64, ties int) {
 // splitByTime takes the latest units as the holdout, and the latest before them as the check part, which is then more like the holdout than the training part is. A unit is as late as its latest row, so that no training row is
 // later than the earliest of the holdout units' latest rows; units without a time are the earliest. Ties go by tag.
 func splitByTime(tags []uint64, g grouping, times []float64, size sizes) parts {
+	return splitByLatest(g.room, tags, latestOf(g, times), size)
+}
+
+// latestOf is the latest of each unit's times.
+func latestOf(g grouping, times []float64) []float64 {
 	latest := makeIn[float64](g.room, g.n)
 	for u := range latest {
 		latest[u] = math.Inf(-1)
@@ -214,14 +400,21 @@ func splitByTime(tags []uint64, g grouping, times []float64, size sizes) parts {
 			latest[u] = t
 		}
 	}
-	sides, byTime := makeIn[side](g.room, g.n), order(g.room, tags)
-	slices.SortStableFunc(byTime, func(a, b uint32) int { return cmp.Compare(latest[b], latest[a]) })
+	return latest
+}
+
+// splitByLatest is splitByTime by the latest time of each unit.
+func splitByLatest(r *room, tags []uint64, latest []float64, size sizes) parts {
+	sides, byTime := makeIn[side](r, len(tags)), allUnits(r, len(tags))
+	slices.SortFunc(byTime, func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(latest[b], latest[a]), cmp.Compare(tags[a], tags[b]), cmp.Compare(a, b))
+	})
 	for i, u := range byTime[:size.holdout+size.check] {
 		if sides[u] = inCheck; i < size.holdout {
 			sides[u] = inHoldout
 		}
 	}
-	return divide(g.room, sides)
+	return divide(r, sides)
 }
 
 // strata gives each unit a stratum: the value of a column, which must be the same in all rows of the unit.
@@ -247,7 +440,7 @@ func stratify(c dataset.Column, g grouping) (strata, error) {
 		id, known := seen[name]
 		if !known {
 			if len(s.names) == MaxStrata {
-				return s, invalid("stratify", "the column %q has more than %d values, too many to stratify by", c.Name, MaxStrata)
+				return s, tooManyStrata(c.Name)
 			}
 			id = uint32(len(s.names))
 			seen[name] = id
@@ -261,6 +454,11 @@ func stratify(c dataset.Column, g grouping) (strata, error) {
 		}
 	}
 	return s, nil
+}
+
+// tooManyStrata refuses to stratify by a column.
+func tooManyStrata(column string) error {
+	return invalid("stratify", "the column %q has more than %d values, too many to stratify by", column, MaxStrata)
 }
 
 // stratumNames returns how to name the value in a row (false: null), and a name for null that no value has.

@@ -1,6 +1,9 @@
 package holdout
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -365,5 +368,63 @@ func TestParseUnit(t *testing.T) {
 	}
 	if got, _ := parseUnit("day(date)", schema); !got.Day || got.Column != "date" {
 		t.Errorf("day(date) reads as %+v", got)
+	}
+}
+
+// Sides that are told by the tags themselves are those of all tags in order, whatever the sizes: also where the parts meet closely, and where tags are not as even as bands take them to be, as those of few
+// units are not. It would notice a band that is too narrow for its place and a count that does not see it.
+func TestTakeIsByTag(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := splitter{key: rapid.SliceOfN(rapid.Byte(), 1, 40).Draw(t, "key")}
+		n := rapid.OneOf(rapid.IntRange(1, 300), rapid.IntRange(1, 40_000)).Draw(t, "units")
+		size := sizes{holdout: rapid.IntRange(1, n).Draw(t, "holdout")}
+		size.check = rapid.OneOf(rapid.Just(0), rapid.IntRange(0, min(100, n-size.holdout)), rapid.IntRange(0, n-size.holdout)).Draw(t, "check")
+		g := groupByRow(n)
+		got, want := s.take(g, nil, false, size), splitByTag(nil, s.tags(g, nil, false), size)
+		if !slices.Equal(got.holdout, want.holdout) || !slices.Equal(got.check, want.check) || !slices.Equal(got.training, want.training) {
+			t.Fatalf("%d units, %+v: %d, %d and %d units that are not those by tag", n, size, len(got.holdout), len(got.check), len(got.training))
+		}
+	})
+}
+
+// Units of a column have the tags of their values however many share a processor's turn; the last rows of a table and those of one turn are not left out.
+func TestTagsOfAll(t *testing.T) {
+	for _, n := range []int{1, tagBlock - 1, tagBlock + 1, tagShare, tagShare + 1, 3*tagShare + tagBlock + 7} {
+		s := splitter{key: []byte("k")}
+		tags := s.tags(groupByRow(n), nil, false)
+		for _, u := range []int{0, n / 2, n - 1} {
+			mac := hmac.New(sha256.New, s.key)
+			mac.Write(appendUnitValue(nil, nil, false, uint32(u)))
+			if want := binary.BigEndian.Uint64(mac.Sum(nil)); tags[u] != want {
+				t.Errorf("unit %d of %d has the tag %x, not %x", u, n, tags[u], want)
+			}
+		}
+	}
+}
+
+// Of a large table no row is looked at before the first look that is held out where nothing is asked for.
+func TestEarlyRowsAreTraining(t *testing.T) {
+	const n = earlyExact + 1
+	s := splitter{key: []byte("early")}
+	g := groupByRow(n)
+	size, err := holdoutSize(DefaultHoldout, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := make([]bool, n)
+	for _, u := range s.take(g, nil, false, sizes{holdout: size}).holdout {
+		held[u] = true
+	}
+	early := earlyRows(s, g, size, n)
+	for _, u := range early {
+		if held[u] {
+			t.Fatalf("row %d", u)
+		}
+	}
+	if all := n - size; len(early) < all*99/100 {
+		t.Errorf("%d rows of %d", len(early), all)
+	}
+	if few := earlyRows(s, g, size, 1000); !slices.Equal(few, early[:1000]) {
+		t.Error("the first rows are others where fewer are asked for")
 	}
 }

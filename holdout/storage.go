@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/holdoutd/holdoutd/internal/machine"
 )
 
 // storageError says an error of the data directory in the service's words: the machine failed, not what was sent, so the same
@@ -17,7 +19,7 @@ func storageError(err error) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &Error{Kind: DiskFull, Detail: "the disk of the data directory is full; make room and send the request again", Err: err}
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EAGAIN):
+	case machine.Short(err):
 		return &Error{Kind: Unavailable, Detail: "the server is short of memory or open files; send the request again", Err: err}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
 		return &Error{Kind: Unavailable, Detail: "the server cannot write to its data directory; its log names the file", Err: err}
@@ -34,7 +36,7 @@ func (s *Service) checkDirectories() error {
 		err = errors.Join(f.Close(), os.Remove(f.Name()))
 	}
 	if err == nil {
-		_, err = os.Stat(s.path(holdoutsDir))
+		_, err = os.Stat(s.places.tables)
 	}
 	if err != nil {
 		return storageError(fmt.Errorf("holdout: data directory: %w", err))
@@ -45,13 +47,13 @@ func (s *Service) checkDirectories() error {
 // checkServerKey makes sure that the key by which a new holdout's secrets are sealed is still in its file: the next start could
 // not open them without it.
 func (s *Service) checkServerKey() error {
-	secret, err := readServerSecret(s.path(serverKeyFile))
+	secret, err := s.givenSecret()
 	if err == nil && secret.derive("digest") != s.digest {
 		err = errors.New("holdout: it is another key than at the start")
 	}
 	if err != nil {
 		return &Error{Kind: Unavailable, Err: err,
-			Detail: "server.key is missing or is not the one that the server started with; put it back before anything new is created"}
+			Detail: "the server's key (server.key, or what --server-key names) is missing or is not the one that the server started with; put it back before anything new is created"}
 	}
 	return nil
 }

@@ -72,11 +72,15 @@ func readCards(text []byte) (c Card, early []Warning, err error) {
 	return stored.Card, stored.Early, unknownVersion(err)
 }
 
-// readState reads a stored state of the holdout's guarantee.
-func (h *opened) readState(text []byte) (thresholdout.State, error) {
+// readState reads a stored state of the holdout's guarantee. One that was ended has nothing left, as its books say; what is stored stays as the last answer left it, for heirs.
+func (h *opened) readState(text []byte, end ledger.End) (thresholdout.State, error) {
 	state, err := h.guarantee.ReadState(text)
 	if err != nil {
 		return state, fmt.Errorf("holdout: state of %s: %w", h.id, unknownVersion(err))
+	}
+	if end != "" {
+		all := h.guarantee.Limits()
+		return thresholdout.State{Questions: all.Questions, Tokens: all.Tokens, Rounds: all.Rounds, Memory: state.Memory}, nil
 	}
 	return state, nil
 }

@@ -34,7 +34,7 @@ func TestUnknownVersions(t *testing.T) {
 		known int64
 	}{
 		"card":  {card, func(text []byte) error { _, err := readCard(text); return err }, cardVersion},
-		"state": {state, func(text []byte) error { _, err := h.readState(text); return err }, 1},
+		"state": {state, func(text []byte) error { _, err := h.readState(text, ""); return err }, 1},
 		"keys":  {secret, func(text []byte) error { _, err := readSecrets("ho_1", text); return err }, secretsVersion},
 		"mark": {[]byte(`{"version":1,"seq":3}`), func(text []byte) error {
 			dir := t.TempDir()

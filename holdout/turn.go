@@ -16,10 +16,16 @@ type Work struct {
 	Steps int64 // about nanoseconds of one processor
 	Bytes int64 // of memory, held until the reply is written
 	Pass  int64 // of memory while rows are read; passes come one after another, so the largest counts
+
+	refused error // by a source that does not do it
 }
 
 func (w Work) plus(other Work) Work {
-	return Work{saturated(w.Steps, other.Steps), saturated(w.Bytes, other.Bytes), max(w.Pass, other.Pass)}
+	refused := w.refused
+	if refused == nil {
+		refused = other.refused
+	}
+	return Work{saturated(w.Steps, other.Steps), saturated(w.Bytes, other.Bytes), max(w.Pass, other.Pass), refused}
 }
 
 // memory is what the request holds at most.
@@ -141,6 +147,9 @@ func (p processor) Leave() { p.place.Release() }
 
 // fits refuses what is too much for any request.
 func (t *turn) fits(w Work) error {
+	if w.refused != nil {
+		return w.refused
+	}
 	if most := t.service.limits.Work; w.Steps > most {
 		return fail(TooLarge, "the request needs about %v of a processor, at most %v are given to one; ask in smaller batches or with shorter expressions",
 			rounded(w.Steps), rounded(most))

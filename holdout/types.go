@@ -23,6 +23,10 @@ type Principal struct {
 	KeyID string
 	Name  string
 	Scope Scope
+
+	Holdouts    []string // ids of the holdouts that it is limited to; nil: all
+	OnlyGranted bool     // limited to the holdouts that it has a live grant of
+	Grant       string   // the grant that this request is made on; "": the only one that it has, or none
 }
 
 // Settings are the choices made at creation, one flat parameter each (their JSON name).
@@ -54,6 +58,12 @@ type Settings struct {
 	// LargestUnit, where it is declared, is the most rows that a unit of the population has; an upload with a larger one is refused. 0
 	// takes the largest unit of the training part instead, and with "weight":"row" a larger one counts as one of that size.
 	LargestUnit int64 `json:"largest_unit,omitempty"`
+
+	// Follows is a retired holdout whose rows may be training rows of this one.
+	Follows string `json:"follows,omitempty"`
+
+	// Key are the columns whose values together identify a row, where rows are the units of a table of a source. Sources whose rows have places, such as folders of files, need none.
+	Key []string `json:"key,omitempty"`
 }
 
 // Card is what everyone with a key may know about a holdout. Nothing on it depends on holdout rows, but for the
@@ -64,10 +74,15 @@ type Card struct {
 	Created  time.Time `json:"created,omitzero"`
 	Draft    bool      `json:"draft,omitempty" doc:"true as long as nothing was asked and nothing of the parts was shown: the table may be created again with other settings. The card then says nothing that depends on rows; the rest is on it after the first look"`
 	Replaces string    `json:"replaces,omitempty" doc:"the id of the holdout in whose place this one was created again"`
-	Settings Settings  `json:"settings"`
-	Rows     Counts    `json:"rows,omitzero" doc:"absent on a draft whose units are not rows"`
-	Units    Counts    `json:"units"`
-	Unit     string    `json:"unit" doc:"what is independent of the others: row, a column whose rows with the same value belong together, or day(column)"`
+	// Inherits are all holdouts whose spending this one began with, also by others of them.
+	Inherits   []string `json:"inherits,omitempty" doc:"the ids of the earlier holdouts that this one goes on from: it began with what they had spent, for their rows were held out before"`
+	FollowedBy []string `json:"followed_by,omitempty" doc:"of a holdout that was ended: the ids of those that go on from it or follow it"`
+	Ended      string   `json:"ended,omitempty" enum:"closed,retired" doc:"how questions were ended for good: closed: another holdout goes on with what was spent; retired: the rows are released. Recorded answers replay. Absent where questions can be asked"`
+	Reused     []Reuse  `json:"reused_rows,omitempty" doc:"rows of earlier holdouts that are in this one. For admins: others are only warned"`
+	Settings   Settings `json:"settings"`
+	Rows       Counts   `json:"rows,omitzero" doc:"absent on a draft whose units are not rows"`
+	Units      Counts   `json:"units"`
+	Unit       string   `json:"unit" doc:"what is independent of the others: row, a column whose rows with the same value belong together, or day(column)"`
 
 	LargestUnit int64                  `json:"largest_unit,omitempty" doc:"the most votes that a unit has with weight row: declared, or the rows of the training part's largest unit; 1 where units are rows"`
 	Columns     []ColumnCard           `json:"columns"`
@@ -82,7 +97,17 @@ type Card struct {
 	Warnings    []Warning              `json:"warnings"`
 	Parts       map[string]string      `json:"parts,omitempty" doc:"the fingerprints of the tables, sha256:…, by their names; they say nothing about rows"`
 	Budget      *Budget                `json:"budget,omitempty"`
-	State       string                 `json:"state,omitempty" doc:"damaged or rolled-back: the holdout gives no new answers; absent where it does"`
+	State       string                 `json:"state,omitempty" doc:"damaged, changed, rolled-back or restored: the holdout gives no new answers; absent where it does"`
+
+	Source         *CardSource `json:"source,omitempty" doc:"where its rows are kept, if they are not at the server"`
+	TrainingPieces int         `json:"training_pieces,omitempty" doc:"in how many pieces the training part is downloaded; absent where there is one, and on a draft"`
+}
+
+// CardSource is where the rows of a holdout are kept that is of no upload.
+type CardSource struct {
+	Name  string `json:"name" doc:"the source, as the server's owner has named it"`
+	Kind  string `json:"kind" doc:"clickhouse, trino or file"`
+	Table string `json:"table" doc:"the table that it was made of, as it is named there"`
 }
 
 // Counts are the sizes of the parts.
@@ -139,6 +164,9 @@ const (
 	TokensExhausted    = session.TokensExhausted
 	RoundsExhausted    = session.RoundsExhausted
 	HalfWidthTooNarrow = session.HalfWidthTooNarrow
+
+	// GrantEnded is that of a question whose grant ended while its rows were read, which were not looked at.
+	GrantEnded = "grant-ended"
 )
 
 // Answer is one reply to one question.
@@ -153,7 +181,7 @@ type Answer struct {
 type BatchItem struct {
 	Body     json.RawMessage `json:"answer,omitempty"`
 	Replayed bool            `json:"replayed"`
-	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", "rounds-exhausted", or with partial "questions-exhausted", "max-questions"
+	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", "rounds-exhausted", or with partial "questions-exhausted", "max-questions"; or "grant-ended"
 }
 
 // BatchAnswer is the reply to a batch.
@@ -213,4 +241,7 @@ type KeyInfo struct {
 	Scope   Scope     `json:"scope" doc:"admin or analyst"`
 	Created time.Time `json:"created"`
 	Revoked bool      `json:"revoked"`
+
+	Holdouts    []string `json:"holdouts,omitempty" doc:"the ids of the holdouts that the key is limited to; absent: all"`
+	OnlyGranted bool     `json:"only_granted,omitempty" doc:"limited to the holdouts that it has a live grant of"`
 }

@@ -245,6 +245,11 @@ func appendUnitValue(dst []byte, c *dataset.Column, day bool, row uint32) []byte
 		}
 		return binary.BigEndian.AppendUint64(append(dst, letter), math.Float64bits(v))
 	}
+	return appendNullUnit(dst, row)
+}
+
+// appendNullUnit is appendUnitValue of a row in which the value is null.
+func appendNullUnit(dst []byte, row uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, '0'), row)
 }
 

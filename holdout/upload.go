@@ -24,6 +24,9 @@ const (
 	partCheck    = "check"
 )
 
+// partFileSuffix is that of the files in which they are spooled.
+const partFileSuffix = ".parquet"
+
 // allParts are the parts that an upload can have, in the order in which they are read.
 var allParts = []string{partTable, partTraining, partHoldout, partCheck}
 
@@ -62,7 +65,7 @@ func (c *creation) spool(up Upload) (map[string][sha256.Size]byte, error) {
 		if c.uploads[part] != "" {
 			return nil, invalid("parts", "the part %s was sent twice", part)
 		}
-		path := filepath.Join(c.work, part+".parquet")
+		path := filepath.Join(c.work, part+partFileSuffix)
 		size, digest, err := spoolPart(c.ctx, path, body, left)
 		if err != nil {
 			return nil, err

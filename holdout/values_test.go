@@ -43,7 +43,7 @@ func TestValuesThatCountAsOthers(t *testing.T) {
 		Value    float64
 	}
 	for _, mechanism := range []string{"gaussian", "guess_and_check", "split", "naive"} {
-		s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
+		s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive, o.ReusedRows = true, ReusedWarn }) // the four parts have the same x
 		create := func(name string, training, holdout *dataset.Table) string {
 			set := Settings{Name: name, Mechanism: mechanism, Split: "given", Questions: 40}
 			if mechanism == "guess_and_check" {

@@ -29,22 +29,23 @@ func bodyWork(queries, bytes int) Work {
 
 // trainingWork is what one pass over the training part takes.
 func (h *opened) trainingWork(batch rowfn.Batch) Work {
-	if h.trainingTable == nil {
+	if h.training == nil {
 		return Work{}
 	}
-	e := engine.EstimateBatch(batch, h.trainingShape)
-	return Work{Steps: e.Total(h.trainingShape.Rows), Pass: e.Memory}
+	return h.training.work(batch)
 }
 
 // referenceWork is what it takes at most to read the parts that answers are compared with, each once.
 func (h *opened) referenceWork(batch rowfn.Batch) Work {
 	w := h.trainingWork(batch)
-	if h.checkTable == nil {
+	if h.check == nil {
 		return w
 	}
-	e := engine.EstimateBatch(batch, h.checkShape)
-	return w.plus(Work{Steps: e.Total(h.checkShape.Rows), Pass: e.Memory})
+	return w.plus(h.check.work(batch))
 }
+
+// sourcedShare is the part of Limits.Work that one pass over a part of a source counts as at most: a request makes no more than some ten.
+const sourcedShare = 16
 
 // heldWork is what a compiled plan holds until the reply.
 func heldWork(p *queries.Plan) Work {
@@ -86,11 +87,11 @@ func (h *opened) passWork(plans []*queries.Plan, answers int64, holdout bool) Wo
 		w = w.plus(h.trainingWork(watched))
 	}
 	if holdout {
-		e := engine.EstimateBatch(batch, h.holdoutShape)
-		w = w.plus(Work{Steps: e.Total(h.holdoutShape.Rows), Pass: e.Memory})
+		w = w.plus(h.held.work(batch))
 		if half := session.Halves(plans); len(half.Functions) > 0 {
-			e := engine.EstimateBatch(half, h.holdoutShape)
-			w = w.plus(Work{Steps: e.Total(h.holdoutShape.Rows/2 + 1), Pass: e.Memory})
+			pass := h.held.work(half)
+			pass.Steps = pass.Steps/2 + 1
+			w = w.plus(pass)
 		}
 	}
 	return w

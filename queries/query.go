@@ -44,6 +44,15 @@ func Label(column func() string) ParseOption { return func(v *violations) { v.la
 // Type is the member "type".
 func (q *Query) Type() string { return q.kind.name }
 
+// Decides reports whether an answer to the query has a verdict.
+func (q *Query) Decides() bool {
+	switch q.kind.name {
+	case "compare", "passes", "test":
+		return true
+	}
+	return false
+}
+
 // Canonical is the JSON that all spellings of one query share: sorted keys, canonical expressions, shortest numbers, no
 // member that says its default, no note.
 func (q *Query) Canonical() []byte {

@@ -53,6 +53,11 @@ func TestPValue(t *testing.T) {
 			t.Errorf("%s: %s, p = %v", alternative, got.Verdict, *got.PValue)
 		}
 	}
+	const confidence = 0.95 // a level that floating-point numbers put above 0.05
+	ends := 0.6 + math.Sqrt(math.Log(2*k/(1-confidence))/(2*n))
+	if got := p.Combine(hoeffding(n, k, 1-confidence, ends*(1+1e-9))); got.Verdict != Yes || *got.PValue != 0.05 {
+		t.Errorf("of an interval that ends at the null: %s, p = %v, want 0.05", got.Verdict, *got.PValue)
+	}
 	bare := p.Combine(Outcome{N: 10, Parts: []Part{{Value: 0.9}}})
 	if bare.PValue != nil || bare.Verdict != Undecided || bare.Value == nil {
 		t.Errorf("without an interval: %+v", bare)

@@ -16,7 +16,7 @@ import (
 type TrainingPart interface {
 	// Means are the exact means, in [0,1], of row functions over the units of the training part.
 	Means(ctx context.Context, functions []RowFunction) ([]float64, error)
-	// Texts are the values of a text column that occur in the training part, sorted; nil if it is no text column.
+	// Texts are the values of a text column that occur in the training part, sorted; nil if it is no text column. Of more than MaxValues only that may be said: the texts count then.
 	Texts(column string) []string
 	// Column is what is known of a column's values there; false if nothing is.
 	Column(name string) (ColumnFacts, bool)

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-flags=(-vet=off -timeout 30m -tags "${TAGS:?}") # make test has vetted all
+flags=(-vet=off -timeout 45m -tags "${TAGS:?}") # make test has vetted all
 
 # Tests in packages that start goroutines, whose own work is arithmetic on the test's goroutine, which takes ten times as long under the
 # race detector. They run without it, wherever they are, and the detector's run skips by the same names; so a name that no test has moves
@@ -15,6 +15,9 @@ arithmetic='TestPrintedTargets|TestAgentTunes|TestAgentIsEvaluated|TestSelecting
 # The race detector looks at all code but SQLite's: that is C, made Go by a machine, keeps its rows in memory that the detector does not
 # watch, and takes ten times as long under it. Its calls, and locks, are in packages that the detector does look at.
 unwatched=(-gcflags=modernc.org/sqlite/lib=-race=false)
+
+# A program under the race detector sleeps for a second before it ends. Tests start thousands of them, which decode a file each.
+export GORACE=atexit_sleep_ms=0
 
 # Tests write thousands of small files, and wait for each until it is on the disk. Where there is memory for it they write to that: what
 # they look at is which writes were made, in which order, and what is there after the process has died, which is the same. Tests that kill

@@ -46,6 +46,8 @@ type Answer struct {
 	Outcome thresholdout.Outcome `json:"outcome,omitempty" enum:"close,rough,differs,agrees,kept,broken,measured,unknown,selected,best,behind,mixed" doc:"what the mechanism found: your guess or the training value is close, or close within a wider margin (rough), or differs; it agrees within a noisy threshold; what was promised is kept, or broken; nothing was compared (measured); there are too few rows to compare with, or none, so that no value is released and the interval is all of the range (unknown; items of which this is so do not count here beside others); of a selection selected; of a submission best or behind; mixed: different for its row functions. Absent of answers that were recorded before it was"`
 
 	Warnings []Warning `json:"warnings,omitempty" doc:"what a reader of the answer should know. They follow from the question, from rows that were handed out or kept beside the holdout, and from the interval of the answer itself, never from more of holdout rows. Absent where there are none, and of answers that were recorded before they were"`
+
+	Shows string `json:"shows,omitempty" enum:"value,bit" doc:"where the asker's grant does not show the recorded answer in full: value: the numbers without intervals, p-values, warnings and what the mechanism found; bit: the verdict alone. What is not shown is absent, null, not-shown (source), 0 (tokens, of bit) or empty (the ledger's head). Never recorded"`
 }
 
 // Interval is an interval in the query's own units. Parts are the parts of its half-width, where the answer is one

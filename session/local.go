@@ -96,7 +96,7 @@ func (e *ShortError) Error() string {
 	return fmt.Sprintf("session: %s: the query costs %d questions, needs up to %d tokens, and %d questions are left", e.Reason, e.Price.Questions, e.Price.Tokens, e.Left.Questions.Left)
 }
 
-// Simulated is a mechanism with seeded noise, for experiments and tests on data whose truth is known: it answers one mean at a time,
+// Simulated is a mechanism with seeded noise, for experiments and tests on data whose truth is known: it answers one question at a time,
 // as a server's mechanism does. The zero State is that of a new holdout.
 type Simulated struct {
 	Guarantee thresholdout.Guarantee // as thresholdout.Plan returned it
@@ -108,6 +108,16 @@ type Simulated struct {
 // training part are given.
 func (h *Simulated) Mean(in thresholdout.Input) (thresholdout.Output, error) {
 	out, next, err := thresholdout.Step(h.Guarantee, h.State, in, thresholdout.Seeded{Seed: h.Seed, Question: h.State.Questions})
+	if err == nil {
+		h.State = next
+	}
+	return out, err
+}
+
+// Statistic releases a question that is checked as one, as a server's guess_and_check answers nearly all.
+func (h *Simulated) Statistic(in thresholdout.StatisticInput) (thresholdout.Output, error) {
+	in.Noise = thresholdout.Seeded{Seed: h.Seed, Question: h.State.Questions}
+	out, next, err := thresholdout.StepStatistic(h.Guarantee, h.State, in)
 	if err == nil {
 		h.State = next
 	}

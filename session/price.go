@@ -63,13 +63,22 @@ func (s *Session) MostTokens(plan *queries.Plan) int64 {
 // Short says which meter does not pay for a question in this state; "" if all do. A question that names a promise needs a token that is left for a broken one; any other of its kind
 // needs none, and is answered without a promise where none is left.
 func (s *Session) Short(state thresholdout.State, q *Question) (reason string) {
-	p, price := s.Guarantee, s.Price(q.Plan)
+	if reason = s.Unpaid(state, s.Price(q.Plan)); reason == "" && s.Unchecked(state, q) {
+		return TokensExhausted
+	}
+	return reason
+}
+
+// Unpaid says which meter does not pay a price in this state; "" if all do. A question whose price is paid can be answered, or be void, whatever its rows
+// are.
+func (s *Session) Unpaid(state thresholdout.State, price Price) (reason string) {
+	p := s.Guarantee
 	switch {
 	case p.Rounds > 0 && state.Rounds >= p.Rounds:
 		return RoundsExhausted
 	case p.Affordable(state) < price.Questions:
 		return QuestionsExhausted
-	case p.HasTokens() && p.Tokens-state.Tokens < price.Tokens, s.Unchecked(state, q):
+	case p.HasTokens() && p.Tokens-state.Tokens < price.Tokens:
 		return TokensExhausted
 	}
 	return ""
@@ -95,6 +104,10 @@ type Budget struct {
 
 	NextRound int64 `json:"next_round,omitempty" doc:"how many questions the next round has; what of them the request does not ask is lost"`
 	Lost      int64 `json:"lost,omitempty" doc:"questions of earlier rounds that nobody asked, and nobody can ask any more"`
+
+	Granted int64  `json:"granted,omitempty" doc:"questions that grants have left, beside those that are left here; absent where the budget is a grant's"`
+	Grant   string `json:"grant,omitempty" doc:"the grant that pays for the asker's questions: the budget is its; absent where none does"`
+	Shows   string `json:"shows,omitempty" enum:"value,bit" doc:"what the grant shows of answers, where it is not all of them; of bit, tokens is null, for what is spent of them says how answers came out"`
 }
 
 // Budget is what is left in a state.
@@ -126,4 +139,19 @@ func (s *Session) Void(state thresholdout.State, q *Question, price Price) (Cost
 	}
 	next := s.Guarantee.Spend(state, price.Questions, price.Tokens)
 	return cost(state, next), next
+}
+
+// Narrowed is this budget where less can be spent: of limits as a ledger names them, what is free. It is never more than this one has.
+func (b Budget) Narrowed(limits, free map[string]int64) Budget {
+	meter := func(m Meter, name string) Meter { return Meter{Left: min(m.Left, free[name]), Of: limits[name]} }
+	b.Questions = meter(b.Questions, thresholdout.MeterQuestions)
+	if b.Tokens != nil {
+		m := meter(*b.Tokens, thresholdout.MeterTokens)
+		b.Tokens = &m
+	}
+	if b.Rounds != nil {
+		m := meter(*b.Rounds, thresholdout.MeterRounds)
+		b.Rounds, b.NextRound = &m, min(b.NextRound, b.Questions.Left)
+	}
+	return b
 }

@@ -83,7 +83,10 @@ func python(t *testing.T, dir string, args ...string) []byte {
 	return out
 }
 
-// schemathesisConfig says where schemathesis may go and what counts; HOLDOUT stands for the holdout it asks.
+// schemathesisConfig says where schemathesis may go and what counts; HOLDOUT stands for the holdout it asks, RETIRED for another one, that
+// it may retire: a holdout that is retired answers no new question, and all that is sent to it afterwards would test little. The two paths
+// are apart by their expressions, whichever entry goes before. It keeps the ids that replies name and sends them elsewhere: without an
+// entry of its own the operation that deletes a holdout would be sent these two, and everything after it would be told 404.
 //
 // positive_data_acceptance is off: that a body fits its schema does not make it right, since an expression names columns of the table,
 // a range has its ends in order, and an upload is a whole Parquet file. The examples that TestGeneratedClient sends are all accepted.
@@ -96,8 +99,16 @@ positive_data_acceptance.enabled = false
 negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 415, 422, 429]
 
 [[operations]]
-include-path-regex = "^/v1/holdouts/\\{id\\}/"
+include-path-regex = "^/v1/holdouts/\\{id\\}/(?!retire$|released/)"
 parameters = { "path.id" = "HOLDOUT" }
+
+[[operations]]
+include-operation-id = "delete-holdout"
+parameters = { "path.id" = "ho_none" }
+
+[[operations]]
+include-path-regex = "^/v1/holdouts/\\{id\\}/(retire$|released/)"
+parameters = { "path.id" = "RETIRED" }
 
 [[operations]]
 include-path-regex = "/queries(/batch|/explain)?$"
@@ -110,7 +121,7 @@ phases.coverage.enabled = false
 // success although the document forbids what was sent. The seed is fixed, and the number of requests is bounded, not the time, so that
 // a slow machine does not test less.
 func TestSchemathesis(t *testing.T) {
-	const operations, all, examples = "25", "26", "20" // all but follow-answers, whose reply has no end
+	const operations, all, examples = "36", "37", "20" // all but follow-answers, whose reply has no end
 	dir := t.TempDir()
 	url := serve(t, dir)
 	document := publishedDocument(t, url, dir)
@@ -120,23 +131,47 @@ func TestSchemathesis(t *testing.T) {
 	}
 	bearer := "Bearer " + strings.TrimSpace(string(secret))
 	config := filepath.Join(dir, "schemathesis.toml")
-	id := created(t, url+"/v1/holdouts?mechanism=gaussian&questions=100000&features=public&label=delay", bearer)
-	if err := os.WriteFile(config, []byte(strings.ReplaceAll(schemathesisConfig, "HOLDOUT", id)), 0o600); err != nil {
+	asked := created(t, url+"/v1/holdouts?mechanism=gaussian&questions=100000&features=public&label=delay", bearer, "flights-100k.parquet")
+	retired := created(t, url+"/v1/holdouts?mechanism=gaussian&questions=3", bearer, "breast-cancer.parquet")
+	if err := os.WriteFile(config, []byte(strings.NewReplacer("HOLDOUT", asked, "RETIRED", retired).Replace(schemathesisConfig)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	out := python(t, dir, "-m", "schemathesis.cli", "--config-file", config, "run", document, "--url", url, "--header", "Authorization: "+bearer,
-		"--exclude-operation-id", "follow-answers", "--seed", "1", "--max-examples", examples, "--phases", "coverage,fuzzing", "--continue-on-failure", "--generation-database", "none", "--no-color")
+		"--exclude-operation-id", "follow-answers", "--seed", "1", "--max-examples", examples, "--phases", "coverage,fuzzing", "--continue-on-failure", "--generation-database", "none", "--no-color",
+		"--request-timeout", "120") // its default of 10 seconds is a machine's haste and no fault of a reply
 	for _, line := range []string{"Selected: " + operations + "/" + all + "\n", "Tested: " + operations + "\n", "✅ Coverage\n", "✅ Fuzzing\n"} {
 		if !bytes.Contains(out, []byte(line)) {
 			t.Errorf("schemathesis does not say %q: an operation or a phase was left out", line)
 		}
 	}
+	const card, rows = "", "/released/holdout" // rows are there from when a holdout is retired
+	for path, want := range map[string]int{asked + card: http.StatusOK, asked + rows: http.StatusNotFound, retired + rows: http.StatusOK} {
+		if status := statusOf(t, url+"/v1/holdouts/"+path, bearer); status != want {
+			t.Errorf("%s is replied to with status %d, want %d: schemathesis deleted or retired the holdout it asks, or retired none", path, status, want)
+		}
+	}
 }
 
-// created uploads the demo's flights and returns the new holdout's id.
-func created(t *testing.T, url, bearer string) string {
+// statusOf is the status of the reply to a GET.
+func statusOf(t *testing.T, url, bearer string) int {
 	t.Helper()
-	file, err := os.Open(flightsFile(t))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", bearer)
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply.Body.Close()
+	return reply.StatusCode
+}
+
+// created uploads a file of the experiments and returns the new holdout's id.
+func created(t *testing.T, url, bearer, name string) string {
+	t.Helper()
+	file, err := os.Open(filepath.Join("../experiments/data", name))
 	if err != nil {
 		t.Fatal(err)
 	}

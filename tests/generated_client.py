@@ -18,8 +18,12 @@ import pandas
 
 from generated import AuthenticatedClient, Client, models
 from generated.api.agents import mcp
-from generated.api.holdouts import create_holdout, delete_holdout, export_ledger, get_features, get_holdout, get_training, list_holdouts
+from generated.api.grants import create_grant, end_grant, get_grant, get_spending, list_grants
+from generated.api.holdouts import (
+    create_holdout, delete_holdout, export_ledger, get_features, get_holdout, get_released, get_training, list_holdouts, retire_holdout
+)
 from generated.api.keys import create_key, get_session, list_keys, revoke_key, sign_in, sign_out
+from generated.api.sources import cancel_registration, get_registration, list_registrations, list_sources
 from generated.api.operations import health, metrics, ready, version
 from generated.api.plans import plan
 from generated.api.queries import ask, ask_batch, explain, get_budget, list_answers
@@ -156,23 +160,47 @@ assert left.of - left.left == spent, (left, spent)
 books = [json.loads(line) for line in call(export_ledger, card.id, client=admin).splitlines()]
 assert len(books) > len(history), len(books)
 
+# A slice of the budget, and who has spent what.
+grant = known(call(create_grant, card.id, client=admin, body=models.NewGrant(holder=made.id, questions=5), status=201))
+assert [g.id for g in known(call(list_grants, card.id, client=admin)).grants] == [grant.id]
+assert known(call(get_grant, grant.id, client=analyst)).questions.left == 5
+assert known(call(get_spending, card.id, client=admin)).granted.questions == 5
+call(end_grant, grant.id, client=admin, status=204)
+
 # Errors are parsed, with the place of what is wrong.
 wrong = call(ask, card.id, client=analyst, body=models.FractionQuery(type_="fraction", of="dealy > 15"), status=422)
 assert wrong.code == "invalid" and wrong.errors[0].pointer == "/of" and wrong.errors[0].suggestion == "delay", wrong
 other = call(ask, card.id, client=analyst, body=models.FractionQuery(type_="fraction", of="delay > 16"), idempotency_key="one", status=422)
 assert other.code == "idempotency-mismatch", other
 body = io.BytesIO()
-flights.assign(more=1.0).to_parquet(body)
+pandas.DataFrame({"origin": ["SFO", "OAK", "LAX", "JFK", "ORD"] * 100, "gate": [1000.5 + 7.25 * i for i in range(500)]}).to_parquet(body)  # no row of the other
 body.seek(0)
 small = known(call(create_holdout, client=admin, body=File(payload=body), mechanism="gaussian", questions=3, status=201))
 dear = call(ask, small.id, client=analyst, body=models.FrequenciesQuery(type_="frequencies", of="origin", values=["SFO", "OAK", "LAX", "JFK", "ORD"]),
             max_questions=4, status=403)
 assert dear.code == "budget-exhausted" and dear["requested"] > dear["remaining"] == 3, dear
+
+# The end of its questions: an admin retires it, and only from then on its held-out rows can be had.
+held = models.GetReleasedPart.HOLDOUT
+assert call(get_released, small.id, held, client=analyst, status=404).code == "not-found"
+assert call(retire_holdout, small.id, client=analyst, status=403).code == "forbidden"
+retired = known(call(retire_holdout, small.id, client=admin))
+assert retired.id == small.id and retired.ended == "retired", retired
+released = pandas.read_parquet(call(get_released, small.id, held, client=analyst).payload)
+assert len(released) == small.units.holdout and {"origin", "gate"} <= set(released), (len(released), small.units)
+over = call(ask, small.id, client=analyst, body=models.FractionQuery(type_="fraction", of="gate > 2000"), max_questions=3, status=403)
+assert over.code == "budget-exhausted", over
 call(delete_holdout, small.id, client=admin, status=204)
 assert call(delete_holdout, card.id, client=analyst, status=403).code == "forbidden"
 assert call(get_holdout, "ho_none", client=analyst, status=404).code == "not-found"
 call(revoke_key, made.id, client=admin, status=204)
 assert call(get_holdout, card.id, client=analyst, status=401).code == "unauthorized"
+
+# Tables of sources: this server has none, and says so.
+assert known(call(list_sources, client=admin)).sources == [] and known(call(list_registrations, client=admin)).registrations == []
+assert call(create_holdout, client=admin, source="lake", table="flights", key=["id"], status=422).code == "invalid"
+assert call(get_registration, "re_none", client=admin, status=404).code == "not-found"
+assert call(cancel_registration, "re_none", client=admin, status=404).code == "not-found"
 
 call(delete_holdout, card.id, client=admin, status=204)
 assert call(get_holdout, card.id, client=admin, status=404).code == "not-found"

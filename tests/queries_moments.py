@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pandas
 
-from server import FLIGHTS, GRID, URL, api, ask, check_page, create, items, near
+from server import FLIGHTS, GRID, URL, api, ask, check_intervals, check_page, create, items, near, show, show_interval, show_widths
 
 rng = np.random.default_rng(5)
 N = 6000
@@ -136,10 +136,6 @@ QUESTIONS = [
 guarded = {m: create(flights, holdout=0.3, name=m, mechanism=m, questions=1000) for m in ("gaussian", "guess_and_check")}
 
 
-def show(x):
-    return "undefined" if x is None else f"{x:.4g}"
-
-
 def example(match):
     """A question of the page with the numbers of all flights and the price under each mechanism."""
     question = json.loads(match[1])
@@ -160,20 +156,10 @@ for mechanism, holdout in guarded.items():
         cost = answer["cost"]["questions"]
         assert explained["cost"]["questions"] == cost, (explained["cost"], answer["cost"])
         assert cost == price or price is None or mechanism != "gaussian", (question, cost, price)
-        pairs = [(truth, dict(value=answer["value"], **{k: answer["interval"].get(k) for k in ("low", "high")}))]
-        if "items" in answer:
-            pairs = list(zip(truth["items"], answer["items"]))
-        widths = []
-        for want, got in pairs:
-            if want["value"] is not None:  # a fifth wider, so that noise alone fails this less than once in 10,000 runs
-                slack = (got["high"] - got["low"]) / 5
-                assert got["low"] - slack <= want["value"] <= got["high"] + slack, (question, want, got)
-            if got["value"] is not None:
-                assert got["low"] <= got["value"] <= got["high"], (question, got)
-                widths.append(max(got["high"] - got["value"], got["value"] - got["low"]))
+        widths = check_intervals(question, truth, answer)
         if "items" not in answer:
-            print(f"{mechanism:16} {cost:3} questions: {answer['value']:10.4g} in [{pairs[0][1]['low']:.4g}, {pairs[0][1]['high']:.4g}], exactly {truth['value']:.4g}",
+            print(f"{mechanism:16} {cost:3} questions: {show(answer['value']):>10} in {show_interval(answer['interval'])}, exactly {show(truth['value'])}",
                   f"({', '.join(w['code'] for w in explained['warnings'])})", question)
         else:
-            print(f"{mechanism:16} {cost:3} questions: {len(answer['items'])} items, ±{min(widths):.3g} to ±{max(widths):.3g}", question)
+            print(f"{mechanism:16} {cost:3} questions: {show_widths(widths)}", question)
 print("MOMENTS OK")

@@ -19,7 +19,7 @@ func compared(t *testing.T, name string) {
 	t.Helper()
 	python := interpreter(t)
 	dir := t.TempDir()
-	url := serve(t, dir, "--allow-naive")
+	url := serve(t, dir, "--allow-naive", "--reused-rows", "warn") // a script makes many holdouts of the same rows
 	flights, err := filepath.Abs("../experiments/data/flights-100k.parquet")
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,8 @@ uploads = []
 
 
 def create(table, **settings):
-    """One table is one holdout. Another column name makes another table, which the server splits in the same way."""
+    """Makes a holdout. A script makes several of the same rows, and the server runs with --reused-rows warn. Another column makes another table
+    of them: the very same table cannot be created again. Columns are no part of the split, so the same rows are held out."""
     uploads.append(f"upload{len(uploads)}")
     body = io.BytesIO()
     table.assign(**{uploads[-1]: 0.0}).to_parquet(body)
@@ -36,6 +37,35 @@ def ask(holdout, path="", **query):
 
 def near(got, want, tolerance, what):
     assert got is not None and abs(got - want) <= tolerance, (what, got, want, tolerance)
+
+
+def show(number):
+    """A number of an answer as it is printed. What is noisy may be undefined: the correlation of a variance that noise has made negative."""
+    return "undefined" if number is None else f"{number:.4g}"
+
+
+def show_interval(interval):
+    return f"[{show(interval.get('low'))}, {show(interval.get('high'))}]"
+
+
+def check_intervals(question, truth, answer):
+    """Holds the intervals of an answer to the exact numbers of the same rows, each a fifth wider, so that noise alone fails this less than once
+    in 10,000 runs. Returns how far each interval reaches from its number, none for a number that is undefined."""
+    widths = []
+    pairs = zip(truth["items"], answer["items"]) if "items" in answer else []
+    if "low" in answer["interval"]:
+        pairs = [(truth, {"value": answer["value"], **answer["interval"]}), *pairs]
+    for exact, noisy in pairs:
+        want, got, low, high = exact["value"], noisy["value"], noisy["low"], noisy["high"]
+        slack = (high - low) / 5
+        assert want is None or low - slack <= want <= high + slack, (question, want, answer)
+        assert got is None or low <= got <= high, (question, answer)
+        widths += [] if got is None else [max(high - got, got - low)]
+    return widths
+
+
+def show_widths(widths):
+    return f"{len(widths)} items, ±{min(widths):.3g} to ±{max(widths):.3g}" if widths else "no item is defined"
 
 
 def items(answer):

@@ -34,6 +34,7 @@ type askFlags struct {
 // add is also a gate's.
 func (f *askFlags) add(flags *pflag.FlagSet) {
 	f.serverFlags.add(flags)
+	f.serverFlags.addGrant(flags)
 	flags.StringVar(&f.holdout, "holdout", "", "the holdout, by its name or id (default: HOLDOUTD_HOLDOUT, or the only one that there is)")
 	flags.Int64Var(&f.maxQuestions, "max-questions", 0, "how many questions it may cost; a dearer one is refused (default: a tenth of the holdout's, or 2 where that is more)")
 	flags.BoolVar(&f.explain, "explain", false, "only say the price and the width to expect; costs nothing")

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -58,6 +57,7 @@ HTTP as fast as they are answered. Every answer is durable before it counts. Wit
 	cmd.Flags().IntSliceVar(&f.batches, "batch", []int{1, 100}, "numbers of questions in a request")
 	cmd.Flags().DurationVar(&f.time, "time", 5*time.Second, "time of each measurement")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	cmd.AddCommand(loadCommand())
 	return cmd
 }
 
@@ -95,6 +95,9 @@ func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err erro
 		return err
 	}
 	upload := time.Since(begin)
+	if card, err = looked(ctx, c, card.ID); err != nil {
+		return err
+	}
 	asker, err := newAsker(c, card)
 	if err != nil {
 		return err
@@ -120,6 +123,18 @@ func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err erro
 		fmt.Fprintf(w, "%d\t%d\t%.0f\t%.2f\t%.2f\t\n", r.Clients, r.Batch, r.Answers, r.P50, r.P99)
 	}
 	return w.Flush()
+}
+
+// looked is a holdout's card after the first look at its training part: before it the card says nothing of values.
+func looked(ctx context.Context, c *client.Client, id string) (client.Card, error) {
+	training, err := c.TrainingPiece(ctx, id, 0, 0)
+	if err != nil {
+		return client.Card{}, err
+	}
+	if err := training.Close(); err != nil {
+		return client.Card{}, err
+	}
+	return c.Holdout(ctx, id)
 }
 
 // asker asks questions that nobody has asked before.
@@ -193,39 +208,47 @@ func (a *asker) request(ctx context.Context, batch int) error {
 type benchServer struct{ cmd *exec.Cmd }
 
 func startBenchServer(ctx context.Context, dir string) (*benchServer, *client.Client, error) {
-	self, err := os.Executable()
+	server, url, err := startServe(ctx, dir, "--addr", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "serve", "--addr", "127.0.0.1:0", "--data", dir, "--rate", "-1", "--log", "json")
+	key, err := readKey("@" + filepath.Join(dir, "admin.key"))
+	if err != nil {
+		return nil, nil, errors.Join(err, server.stop())
+	}
+	c, err := client.New(url, key)
+	if err != nil {
+		return nil, nil, errors.Join(err, server.stop())
+	}
+	return server, c, nil
+}
+
+// startServe starts this program's serve on a data directory, without a limit for what one key asks, and waits until it listens.
+func startServe(ctx context.Context, dir string, flags ...string) (*benchServer, string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, "", err
+	}
+	cmd := exec.CommandContext(ctx, self, append([]string{"serve", "--data", dir, "--rate", "-1", "--log", "json"}, flags...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, nil, err
+		return nil, "", err
 	}
 	server := &benchServer{cmd: cmd}
 	var last string
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		var line struct{ Msg, Addr string }
 		last = lines.Text()
-		if json.Unmarshal(lines.Bytes(), &line) != nil || line.Msg != "listening" {
-			continue
+		if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
+			go io.Copy(io.Discard, stderr)
+			return server, "http://" + line.Addr, nil
 		}
-		go io.Copy(io.Discard, stderr)
-		key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
-		if err != nil {
-			return nil, nil, errors.Join(err, server.stop())
-		}
-		c, err := client.New("http://"+line.Addr, strings.TrimSpace(string(key)))
-		if err != nil {
-			return nil, nil, errors.Join(err, server.stop())
-		}
-		return server, c, nil
 	}
-	return nil, nil, errors.Join(fmt.Errorf("the server did not start: %s", last), cmd.Wait())
+	return nil, "", errors.Join(fmt.Errorf("the server did not start: %s", last), cmd.Wait())
 }
 
 func (s *benchServer) stop() error {

@@ -25,16 +25,6 @@ func refusal(t *testing.T, what string, err error) *client.Problem {
 	return p
 }
 
-// flightsHoldout makes a holdout of the flights.
-func flightsHoldout(t *testing.T, c *client.Client) client.Card {
-	t.Helper()
-	card, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return card
-}
-
 // TestColumnsCutShortLive truncates the columns of one holdout while the real server has them mapped. It would catch a
 // fault in mapped memory that ends the process, and all other holdouts with it.
 func TestColumnsCutShortLive(t *testing.T) {
@@ -165,7 +155,7 @@ func TestLogLostWhileStopped(t *testing.T) {
 		t.Errorf("the holdout: %v", err)
 	}
 	// Nothing of it was shown, so that other settings would replace it; the same ones are known.
-	_, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100})
+	_, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), flightsSettings)
 	if id, exists := client.ExistingHoldout(err); !exists || id != card.ID {
 		t.Errorf("the same table: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/vbauerster/mpb/v8"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/experiments"
 	lab "github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 	"github.com/holdoutd/holdoutd/internal/nearest"
 )
 
@@ -117,8 +119,8 @@ func allExperiments() *cobra.Command {
 			defer stop()
 			var reports []lab.Report
 			var failed []error
-			for _, e := range chosen {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", e.Name, e.Short)
+			for i, e := range chosen {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s (%d of %d): %s\n", e.Name, i+1, len(chosen), e.Short)
 				r, err := performExperiment(ctx, cmd, e, o, filepath.Join(dir, e.Name))
 				if err != nil {
 					failed = append(failed, fmt.Errorf("%s: %w", e.Name, err))
@@ -165,8 +167,8 @@ func named(names []string) ([]lab.Experiment, error) {
 
 // performExperiment runs one with its progress shown, and prints what came out.
 func performExperiment(ctx context.Context, cmd *cobra.Command, e lab.Experiment, o lab.Options, dir string) (lab.Report, error) {
-	if o.Repetitions < 0 {
-		return lab.Report{}, misuse("--repetitions is a positive number")
+	if o.Repetitions < 0 || o.Repetitions == 0 && cmd.Flags().Changed("repetitions") {
+		return lab.Report{}, misuse("--repetitions is a whole number from 1 up")
 	}
 	if dir != "" {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -189,7 +191,7 @@ func performExperiment(ctx context.Context, cmd *cobra.Command, e lab.Experiment
 	return r, err
 }
 
-// progress is a bar on a terminal, and a line every tenth elsewhere, for each part of an experiment.
+// progress is a bar on a terminal, and a line every tenth elsewhere, for each part of an experiment, with the time that is left of the part.
 func progress(out io.Writer, name string) (report func(part string, done, total int), finish func()) {
 	if file, ok := out.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
@@ -197,15 +199,49 @@ func progress(out io.Writer, name string) (report func(part string, done, total 
 		}
 	}
 	last, tenth := "", 0
+	var p pace
 	return func(part string, done, total int) {
 		if part != last {
-			last, tenth = part, 0
+			last, tenth, p = part, 0, startPace(done)
 		}
 		if now := 10 * done / total; now > tenth {
 			tenth = now
-			fmt.Fprintf(out, "%s, %s: %d of %d\n", name, part, done, total)
+			fmt.Fprintf(out, "%s, %s: %d of %d%s\n", name, part, done, total, p.left(time.Now(), done, total))
 		}
 	}, func() {}
+}
+
+// pace tells how long a part will take from what was done of it since it began.
+type pace struct {
+	begun time.Time
+	from  int // pieces that an earlier session had finished
+}
+
+func startPace(done int) pace {
+	return pace{begun: time.Now(), from: max(0, done-1)} // the first report is of the first piece, or of what is known
+}
+
+// left is the time that is left, in words, "" where nothing can be said yet or nothing is left.
+func (p pace) left(now time.Time, done, total int) string {
+	if done <= p.from+1 || done >= total {
+		return ""
+	}
+	left := time.Duration(float64(now.Sub(p.begun)) / float64(done-p.from-1) * float64(total-done))
+	if left < time.Second {
+		return ", less than a second left"
+	}
+	return ", about " + left.Round(roundingOf(left)).String() + " left"
+}
+
+// roundingOf is how exact an estimate is worth saying.
+func roundingOf(d time.Duration) time.Duration {
+	switch {
+	case d < 10*time.Second:
+		return time.Second
+	case d < 10*time.Minute:
+		return 10 * time.Second
+	}
+	return time.Minute
 }
 
 func progressBars(out io.Writer, name string) (report func(part string, done, total int), finish func()) {
@@ -222,8 +258,11 @@ func progressBars(out io.Writer, name string) (report func(part string, done, to
 			if bar == nil || part != last {
 				end()
 				last = part
+				p := startPace(done)
 				bar = bars.AddBar(0, mpb.PrependDecorators(decor.Name(name+", "+part+" ")),
-					mpb.AppendDecorators(decor.CountersNoUnit("%d / %d "), decor.Elapsed(decor.ET_STYLE_GO)))
+					mpb.AppendDecorators(decor.CountersNoUnit("%d / %d "), decor.Elapsed(decor.ET_STYLE_GO), decor.Any(func(s decor.Statistics) string {
+						return p.left(time.Now(), int(s.Current), int(s.Total))
+					})))
 			}
 			bar.SetTotal(int64(total), false)
 			bar.SetCurrent(int64(done))
@@ -238,21 +277,43 @@ func printResult(out io.Writer, r lab.Report) error {
 	if err := printTable(out, r.Result.Summary); err != nil {
 		return err
 	}
-	if len(r.Result.Checks) == 0 {
-		return nil
+	if !r.Result.Complete {
+		return nil // nothing is compared before all is finished
 	}
-	agree := 0
+	if len(r.Result.Checks) == 0 {
+		_, err := fmt.Fprintf(out, "there was nothing to compare with; %.1f s\n", r.Provenance.WallSeconds)
+		return err
+	}
 	for _, c := range r.Result.Checks {
 		if c.Agrees {
-			agree++
 			continue
 		}
-		if _, err := fmt.Fprintf(out, "DISAGREES: %s: expected %.4g, came out %.4g (%.4g to %.4g); %s\n", c.What, c.Expected, c.Got, c.Low, c.High, c.Criterion); err != nil {
+		if _, err := fmt.Fprintf(out, "DISAGREES: %s: expected %.4g, came out %.4g (%.4g to %.4g); %s; P = %.2g, below %.2g\n", c.What, c.Expected, c.Got, c.Low, c.High,
+			c.Criterion, c.P, c.Level); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d of %d comparisons agree; %.1f s\n", agree, len(r.Result.Checks), r.Provenance.WallSeconds)
+	if err := printTable(out, powers(r.Result.Checks)); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%d of %d comparisons agree (any false alarm: %.2g); %.1f s\n", r.Result.Agreeing(), len(r.Result.Checks), r.Result.FalseAlarm, r.Provenance.WallSeconds)
 	return err
+}
+
+// powers is a table of what each comparison would have noticed.
+func powers(all []checks.Check) [][]string {
+	table := [][]string{{"", "COMPARISON", "EXPECTED", "CAME OUT", "STANDARD ERRORS", "WOULD NOTICE"}}
+	for _, c := range all {
+		mark, errors := "agrees", ""
+		if !c.Agrees {
+			mark = "DISAGREES"
+		}
+		if c.Errors != nil {
+			errors = fmt.Sprintf("%+.1f", *c.Errors)
+		}
+		table = append(table, []string{mark, c.What, fmt.Sprintf("%.4g", c.Expected), fmt.Sprintf("%.4g", c.Got), errors, c.Notices})
+	}
+	return table
 }
 
 func printTable(out io.Writer, table [][]string) error {

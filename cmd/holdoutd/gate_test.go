@@ -38,10 +38,10 @@ type station struct {
 	card client.Card
 }
 
-func startStation(t *testing.T, settings client.Settings) *station {
+func startStation(t *testing.T, settings client.Settings, flags ...string) *station {
 	t.Helper()
 	dir := t.TempDir()
-	s := &station{dir: dir, process: startServer(t, filepath.Join(dir, defaultData))}
+	s := &station{dir: dir, process: startServer(t, filepath.Join(dir, defaultData), flags...)}
 	s.Client = connect(t, s.process, filepath.Join(dir, defaultData))
 	key, err := os.ReadFile(filepath.Join(dir, defaultData, "admin.key"))
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -28,11 +29,14 @@ there.
 	server.add(cmd.PersistentFlags())
 	connect := func() (*client.Client, error) { return server.connect() }
 
-	scope := ""
+	scope, onlyGranted := "", false
+	var holdouts []string
 	create := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a key and print it; it cannot be shown again",
 		Example: `  holdoutd key create ana > ana.key
+  holdoutd key create agent-1 --only-granted
+  holdoutd key create bob --only flights
   holdoutd key create root --scope admin --key @holdoutd-data/admin.key`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -40,7 +44,7 @@ there.
 			if err != nil {
 				return err
 			}
-			k, err := c.CreateKey(cmd.Context(), args[0], scope)
+			k, err := newKey(cmd.Context(), c, args[0], scope, holdouts, onlyGranted)
 			if err != nil {
 				return plain(err)
 			}
@@ -50,6 +54,9 @@ there.
 		},
 	}
 	create.Flags().StringVar(&scope, "scope", "analyst", "what it may do: analyst or admin")
+	create.Flags().StringArrayVar(&holdouts, "only", nil, "a holdout that it may see, by its name or id; may be given again (default: all)")
+	create.Flags().BoolVar(&onlyGranted, "only-granted", false, "it sees the holdouts alone that it has a grant of (holdoutd grant create)")
+	completeFlag(create, "only", func(c *cobra.Command, _ string) []string { return server.holdouts(c) })
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the keys, without their secrets",
@@ -94,6 +101,25 @@ there.
 	return cmd
 }
 
+// newKey makes a key, limited to holdouts that are named by their names or ids, or to those that it has a grant of.
+func newKey(ctx context.Context, c *client.Client, name, scope string, only []string, onlyGranted bool) (k client.Key, err error) {
+	if len(only) == 0 && !onlyGranted {
+		return c.CreateKey(ctx, name, scope)
+	}
+	if scope != "analyst" {
+		return k, misuse("a key with the scope %s cannot be limited: it can make keys", scope)
+	}
+	var ids []string
+	for _, word := range only {
+		card, err := holdoutOf(ctx, c, word)
+		if err != nil {
+			return k, err
+		}
+		ids = append(ids, card.ID)
+	}
+	return c.LimitKey(ctx, name, ids, onlyGranted)
+}
+
 // keyNamed is the id of the key that an id or a name stands for.
 func keyNamed(keys []client.Key, word string) (id string, err error) {
 	var valid, known []string
@@ -120,13 +146,20 @@ func keyNamed(keys []client.Key, word string) (id string, err error) {
 
 func printKeys(cmd *cobra.Command, keys []client.Key) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tSCOPE\tCREATED\tSTATE")
+	fmt.Fprintln(w, "ID\tNAME\tSCOPE\tSEES\tCREATED\tSTATE")
 	for _, k := range keys {
 		state := "valid"
 		if k.Revoked {
 			state = "revoked"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Scope, k.Created.UTC().Format("2006-01-02 15:04"), state)
+		sees := "all holdouts"
+		switch {
+		case k.Holdouts != nil:
+			sees = fmt.Sprintf("%d of the holdouts", len(k.Holdouts))
+		case k.OnlyGranted:
+			sees = "what it is granted"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Scope, sees, k.Created.UTC().Format("2006-01-02 15:04"), state)
 	}
 	return w.Flush()
 }

@@ -21,6 +21,7 @@ type lookFlags struct {
 
 func (f *lookFlags) add(cmd *cobra.Command) {
 	f.serverFlags.add(cmd.Flags())
+	f.serverFlags.addGrant(cmd.Flags())
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON as the server has it")
 }
 
@@ -142,6 +143,15 @@ func printBudget(out io.Writer, b client.Budget) error {
 	}
 	if b.Lost > 0 {
 		fmt.Fprintf(out, "%s questions of earlier rounds are lost\n", thousands(b.Lost))
+	}
+	switch {
+	case b.Grant != "":
+		fmt.Fprintf(out, "this is what your grant %s has\n", b.Grant)
+	case b.Granted > 0:
+		fmt.Fprintf(out, "%s more questions are with grants\n", thousands(b.Granted))
+	}
+	if b.Shows != "" {
+		fmt.Fprintf(out, "your grant shows of answers %s\n", shownWords[b.Shows])
 	}
 	return nil
 }
@@ -272,9 +282,10 @@ func first(args []string) string {
 	return args[0]
 }
 
-func nonNil(cards []client.Card) []client.Card {
-	if cards == nil {
-		return []client.Card{}
+// nonNil is a list as JSON has it, also where there is nothing in it.
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
 	}
-	return cards
+	return list
 }

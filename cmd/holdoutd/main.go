@@ -51,8 +51,8 @@ Start with: holdoutd demo
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // there is one of our own
 	}
 	root.SetVersionTemplate("holdoutd {{.Version}}\n")
-	root.AddCommand(serveCommand(), demoCommand(), uploadCommand(), downloadCommand(), askCommand(), budgetCommand(), historyCommand(), holdoutsCommand(), gateCommand(),
-		verifyCommand(), keyCommand(), benchCommand(), planCommand(), experimentCommand(), certifyCommand(), completionCommand(), versionCommand())
+	root.AddCommand(serveCommand(), migrateCommand(), demoCommand(), uploadCommand(), sourcesCommand(), registerCommand(), registrationsCommand(), downloadCommand(), askCommand(), budgetCommand(), historyCommand(), holdoutsCommand(), gateCommand(),
+		verifyCommand(), backupCommand(), restoreCommand(), confirmCommand(), keyCommand(), grantCommand(), benchCommand(), planCommand(), auditCommand(), experimentCommand(), certifyCommand(), completionCommand(), versionCommand())
 	strict(root)
 	wrapFlags(root)
 	return root

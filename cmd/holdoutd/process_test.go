@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/holdoutd/holdoutd/client"
+	"github.com/holdoutd/holdoutd/experiments/data"
 )
 
 // binary is the real program, built once: what is tested here is what is shipped.
@@ -84,8 +85,9 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
-// patience is how long a test waits for what must happen, before it fails instead of hanging.
-const patience = time.Minute
+// patience is how long a test waits for what must happen, before it fails instead of hanging. It is long, for a machine that does twenty other things at once: only a fault takes
+// it.
+const patience = 3 * time.Minute
 
 // startServer starts serve on a data directory and waits for its listening line.
 func startServer(t *testing.T, dir string, flags ...string) *process {
@@ -183,9 +185,34 @@ func holdoutd(t *testing.T, args ...string) (stdout, stderr string, code int) {
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
+	if ctx.Err() != nil {
+		t.Fatalf("holdoutd %s did not end within %v:\n%s%s", strings.Join(args, " "), patience, out.String(), errs.String())
+	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
 func above(minutes int) map[string]any {
 	return map[string]any{"type": "fraction", "of": fmt.Sprintf("delay > %d", minutes)}
+}
+
+var flightsSettings = client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100}
+
+// flightsHoldout makes a holdout of the flights.
+func flightsHoldout(t *testing.T, c *client.Client) client.Card {
+	t.Helper()
+	card, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), flightsSettings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return card
+}
+
+// answerTo is the answer about above(minutes), as it was sent.
+func answerTo(t *testing.T, c *client.Client, id string, minutes int) []byte {
+	t.Helper()
+	reply, err := c.Ask(t.Context(), id, above(minutes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply.Answer.Raw
 }

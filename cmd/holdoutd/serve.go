@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/internal/api"
+	"github.com/holdoutd/holdoutd/internal/oidc"
 )
 
 // serveFlags are what serve and demo can be told.
@@ -28,12 +30,18 @@ type serveFlags struct {
 	data       string
 	allowNaive bool
 	acceptLost bool
+	reusedRows string
+	witness    string
 	log        string
 	metrics    string
 	answerTime string
 	limits     api.Limits
 	service    holdout.Limits
 	tls        tlsFlags
+	oidc       oidcFlags
+	traces     traceFlags
+	shared     sharedFlags
+	sources    sourceFlags
 	browser    bool // of a demo
 }
 
@@ -44,13 +52,17 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	l, s := &f.limits, &f.service
 	flags.StringVar(&f.addr, "addr", defaultAddr, "address to listen on; port 0 takes a free one")
 	flags.BoolVar(&f.allowNaive, "allow-naive", false, "accept the mechanism naive, which has no guarantee (for experiments)")
+	flags.StringVar(&f.reusedRows, "reused-rows", string(holdout.ReusedRefuse), "what becomes of an upload with rows of an earlier holdout: refuse; inherit: it begins with what was spent on them, where that is proved to be sound, else refuse; warn: its card says so")
 	flags.BoolVar(&f.acceptLost, "accept-lost-ledger", false, "start although the ledger is lost, or does not know all holdouts; the holdouts that it does not know cannot be asked any more")
+	flags.StringVar(&f.witness, "witness", "", "a directory on another volume that is told how far each ledger has come, and that an old copy does not agree with")
 	flags.StringVar(&f.tls.cert, "tls-cert", "", "PEM file of the server's certificate chain; read again when it changes, and at SIGHUP")
 	flags.StringVar(&f.tls.key, "tls-key", "", "PEM file of the certificate's private key")
 	flags.BoolVar(&f.tls.insecureHTTP, "insecure-http", false, "serve other machines without TLS: keys travel in clear")
 	flags.StringVar(&f.log, "log", "text", "log format: text or json")
 	flags.StringVar(&f.answerTime, "answer-time", string(holdout.AnswerSoon), "when replies to questions leave: soon, or public: no sooner than public facts say that the work takes")
 	flags.StringVar(&f.metrics, "metrics", string(api.MetricsPublic), "who may read /metrics: public (counters; the rest with an admin key), admin (with a key) or off")
+	f.traces.add(flags)
+	f.sources.add(flags, serveSource)
 	flags.Float64Var(&l.Rate, "rate", l.Rate, "requests a second of one key, on average; negative: no limit")
 	flags.IntVar(&l.Burst, "burst", l.Burst, "requests of one key at once")
 	flags.IntVar(&l.Uploads, "uploads", l.Uploads, "uploads at the same time")
@@ -59,6 +71,10 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.Var((*size)(&s.Memory), "memory", "memory that the process is to stay within, as 4GiB; requests share half of it, and one key has at most half of that (default: half of the machine's or of the control group's)")
 	flags.Int64Var(&s.Work, "work", s.Work, "most work of one request, in nanoseconds of one processor")
 	flags.Int64Var(&s.UploadBytes, "upload-bytes", s.UploadBytes, "largest upload")
+	flags.Var((*size)(&s.AtOnce), "at-once", "decoded size of an upload that is divided at once, texts left out, as 4GiB; a larger one is divided piece by piece, in the background and in little memory (default: 4GiB, or a quarter of the machine's or control group's memory where that is less)")
+	for _, name := range []string{"memory", "at-once"} {
+		flags.Lookup(name).DefValue = "" // the machine's: the text says which
+	}
 	flags.IntVar(&s.BatchQueries, "batch-queries", s.BatchQueries, "most queries of one batch")
 	flags.Int64Var(&s.AnswerBytes, "answer-bytes", s.AnswerBytes, "most bytes of the answers of one batch together")
 	flags.Int64Var(&l.BatchBytes, "batch-bytes", l.BatchBytes, "largest body of one batch")
@@ -101,10 +117,13 @@ func serveCommand() *cobra.Command {
 		Short: "Serve the HTTP interface",
 		Long: `Serves the HTTP interface from one data directory. The first start writes an admin key to DIR/admin.key (mode 0600).
 DIR/connect.json tells clients on this machine where the server is; holdoutd ask and Python's holdoutd.connect() read it.
+Several servers share one budget by --ledger, a database of PostgreSQL. Each has a data directory of its own; the tables are
+on storage that all of them see, or copied to each; and all need the same server key.
 When it can answer it logs one line "listening" with its address. SIGINT or SIGTERM finishes what was accepted; a second
 one exits at once.`,
 		Example: `  holdoutd serve
   holdoutd serve --data /srv/holdoutd --addr 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem
+  holdoutd serve --ledger @/run/secrets/ledger --tables /mnt/tables/holdouts --server-key /run/secrets/server.key
   holdoutd serve --memory 4GiB --upload-bytes 8000000000`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -115,10 +134,13 @@ one exits at once.`,
 			if err != nil {
 				return err
 			}
+			f.shared.ledger = cmp.Or(f.shared.ledger, os.Getenv(ledgerVariable))
 			return f.serve(cmd.Context(), logger, nil)
 		},
 	}
 	f.add(cmd.Flags())
+	f.oidc.add(cmd.Flags())
+	f.shared.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.data, "data", "holdoutd-data", "data directory; made if it is not there")
 	return cmd
 }
@@ -165,7 +187,18 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 		listener = secure
 		defer onHangup(cert.reload)()
 	}
-	service, err := f.open(ctx, logger)
+	tokens, err := f.oidc.open(ctx, logger)
+	if err != nil {
+		return err
+	}
+	traces, err := f.traces.open(logger)
+	if err != nil {
+		return err
+	}
+	if traces != nil {
+		defer func() { err = errors.Join(err, traces.Close()) }() // after the service, whose last spans it sends
+	}
+	service, err := f.open(ctx, logger, tokens, traces)
 	if err != nil {
 		return err
 	}
@@ -178,7 +211,11 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 	if err := tellOf(f.data, connection{URL: urlOf(listener.Addr(), f.tls.enabled()), KeyFile: "admin.key"}); err != nil {
 		logger.Warn("clients on this machine will not find the server by its data directory", "error", err)
 	}
-	handler := api.New(service, api.Options{Logger: logger, Limits: f.limits, Metrics: api.MetricsAccess(f.metrics), Version: version()})
+	options := api.Options{Logger: logger, Limits: f.limits, Metrics: api.MetricsAccess(f.metrics), Version: version(), Tokens: tokens}
+	if traces != nil {
+		options.Traces = traces
+	}
+	handler := api.New(service, options)
 	logger.Info("listening", "addr", listener.Addr().String(), "data", f.data, "version", version(), "tls", f.tls.enabled())
 	if err := handler.Serve(ctx, listener); err != nil {
 		return err
@@ -218,21 +255,37 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
-func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Service, error) {
+func (f *serveFlags) open(ctx context.Context, logger *slog.Logger, tokens *oidc.Verifier, traces *tracer) (*holdout.Service, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("this program's own file cannot be found, which is needed to decode uploads: %w", err)
 	}
-	service, err := holdout.Open(ctx, holdout.Options{
-		Dir: f.data, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
-	})
+	options := holdout.Options{
+		Dir: f.data, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, Witness: f.witness, ReusedRows: holdout.ReusedRows(f.reusedRows), Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
+	}
+	if tokens != nil {
+		options.NameOf = tokens.NameOf
+	}
+	if traces != nil {
+		options.Tracer = traces
+	}
+	if err := f.shared.options(ctx, &options); err != nil {
+		return nil, err
+	}
+	if options.Sources, err = f.sources.open(ctx, f.data, logger); err != nil {
+		return nil, err
+	}
+	service, err := holdout.Open(ctx, options)
+	if err != nil {
+		err = errors.Join(err, closeSources(options.Sources))
+	}
 	var path *os.PathError
 	var ours *holdout.Error
 	switch {
 	case errors.As(err, &ours):
 		return nil, errors.New(ours.Detail)
 	case errors.Is(err, ledger.ErrInUse):
-		return nil, fmt.Errorf("the data directory %s is in use by another holdoutd; stop that one or give another --data", f.data)
+		return nil, fmt.Errorf("the data directory %s is in use by another holdoutd; stop that one or give another --data: servers that share a ledger have one each", f.data)
 	case errors.As(err, &path):
 		return nil, fmt.Errorf("the data directory %s cannot be used: %s: %w", f.data, path.Path, path.Err)
 	}

@@ -29,6 +29,7 @@ const (
 	keyVariable     = "HOLDOUTD_KEY"
 	connectVariable = "HOLDOUTD_CONNECT" // a file like connect.json
 	holdoutVariable = "HOLDOUTD_HOLDOUT"
+	grantVariable   = "HOLDOUTD_GRANT"
 
 	defaultData = "holdoutd-data" // the data directory of serve unless it is told otherwise
 )
@@ -39,12 +40,17 @@ HOLDOUTD_CONNECT names, of holdoutd-data/connect.json, which serve writes, or of
 writes; with a key alone http://127.0.0.1:8080. The file of the working directory leads to this machine alone, and to a key
 beside it. A key @FILE is read from that file, so that it stays out of the shell's history.`
 
-// serverFlags say which server, and with which key.
-type serverFlags struct{ url, key string }
+// serverFlags say which server, with which key, and on which grant of the key.
+type serverFlags struct{ url, key, grant string }
 
 func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "url", "", "the server, such as http://127.0.0.1:8080 (default: HOLDOUTD_URL, or the connect.json of serve or demo)")
 	flags.StringVar(&f.key, "key", "", "the API key, or @FILE to read it from a file (default: HOLDOUTD_KEY, or what connect.json names)")
+}
+
+// addGrant is of commands that ask, or say what can be asked.
+func (f *serverFlags) addGrant(flags *pflag.FlagSet) {
+	flags.StringVar(&f.grant, "grant", "", "the grant that pays, by its id, where the key has several (default: HOLDOUTD_GRANT, or the only one that it has)")
 }
 
 // connect makes a client of the server that is found. A key is sent to no other server than the one that it was named for or beside.
@@ -52,6 +58,9 @@ func (f serverFlags) connect(options ...client.Option) (*client.Client, error) {
 	server, key, err := f.find()
 	if err != nil {
 		return nil, err
+	}
+	if grant := cmp.Or(f.grant, os.Getenv(grantVariable)); grant != "" {
+		options = append(options, client.OnGrant(grant))
 	}
 	c, err := client.New(server, key, options...)
 	if err != nil {
@@ -177,6 +186,9 @@ func asClient(do func(ctx context.Context, cmd *cobra.Command, args []string) er
 		defer stop()
 		err := do(ctx, cmd, args)
 		if err != nil && ctx.Err() != nil && cmd.Context().Err() == nil {
+			if errors.As(err, &interrupted{}) { // the command knows more
+				return err
+			}
 			return interrupted{errors.New("interrupted; what was answered meanwhile is recorded, and asking again brings it at no cost")}
 		}
 		return plain(err)

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,14 +17,10 @@ import (
 // partNames are the pieces of a table that was split before, in the order in which they are sent.
 var partNames = []string{"training", "check", "holdout"}
 
-const dryRunParameter = "dry_run"
-
 // uploadFlags are the parameters of an upload, a flag each, and how it is sent.
 type uploadFlags struct {
-	serverFlags
-	json bool
-	once string // Idempotency-Key
-	dry  bool
+	settingFlags
+	dry bool
 }
 
 func uploadCommand() *cobra.Command {
@@ -38,7 +31,8 @@ func uploadCommand() *cobra.Command {
 		Long: `Uploads a Parquet file to a running server, which splits it and keeps the holdout part secret, and prints the card of the new
 holdout with its warnings. Three settings matter: --unit (what is independent of the others), --label (what you predict) and
 --questions (how many answers you will ever want; fewer are narrower). --dry-run says what would be made, and makes nothing.
-FILE - is standard input. A table that you have split yourself is uploaded as its parts. It needs an admin key.
+FILE - is standard input. A table that is too large to be divided at once is divided in the background, and the
+command shows how far that is; Ctrl-C cancels it. A table that you have split yourself is uploaded as its parts. It needs an admin key.
 
 Until something of a new holdout is shown the same file may be uploaded again with other settings. Each flag is a parameter
 of the interface (docs/API.md); one that the mechanism does not take is refused.
@@ -55,75 +49,12 @@ of the interface (docs/API.md); one that the mechanism does not take is refused.
 		RunE: asClient(f.run),
 	}
 	for _, p := range api.UploadParameters() {
-		name := strings.ReplaceAll(p.Name, "_", "-")
 		if p.Kind == "boolean" {
-			cmd.Flags().BoolVar(&f.dry, name, false, p.Says)
-			continue
+			cmd.Flags().BoolVar(&f.dry, flagName(p), false, p.Says)
 		}
-		cmd.Flags().Var(&setting{parameter: p}, name, p.Says)
 	}
-	f.serverFlags.add(cmd.Flags())
-	cmd.Flags().StringVar(&f.once, "idempotency-key", "", "of your own: the same upload with the same key makes one holdout, and prints its card again (default: a new one)")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print the card as JSON")
+	f.settingFlags.add(cmd, api.UploadParameters())
 	return cmd
-}
-
-// A setting is the flag of a parameter.
-type setting struct {
-	parameter api.Parameter
-	value     json.RawMessage
-}
-
-func (s *setting) String() string { return strings.Trim(string(s.value), `"`) }
-
-// Type is what the help calls the value.
-func (s *setting) Type() string {
-	return map[string]string{"integer": "int", "number": "number", "string": "text"}[s.parameter.Kind]
-}
-
-// Set reads a value. A zero that would mean "not given" is refused here as the server refuses it: it could not be sent.
-func (s *setting) Set(text string) error {
-	switch s.parameter.Kind {
-	case "string":
-		if text == "" {
-			return errors.New("is empty; leave it out for the default")
-		}
-		s.value, _ = json.Marshal(text)
-		return nil
-	case "integer":
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return errors.New("must be a whole number")
-		}
-		s.value = json.RawMessage(strconv.FormatInt(n, 10))
-	default:
-		x, err := strconv.ParseFloat(text, 64)
-		if err != nil || x-x != 0 || strings.ContainsAny(text, "xXpP_") {
-			return errors.New("must be a number")
-		}
-		s.value = json.RawMessage(strconv.FormatFloat(x, 'g', -1, 64))
-	}
-	if string(s.value) == "0" && !s.parameter.Zero {
-		return errors.New("must not be zero; leave it out for the default")
-	}
-	return nil
-}
-
-// settings are those that were named.
-func (f *uploadFlags) settings(cmd *cobra.Command) (client.Settings, error) {
-	given := map[string]json.RawMessage{}
-	for _, p := range api.UploadParameters() {
-		flag := cmd.Flags().Lookup(strings.ReplaceAll(p.Name, "_", "-"))
-		if s, ok := flag.Value.(*setting); ok && flag.Changed {
-			given[p.Name] = s.value
-		}
-	}
-	var s client.Settings
-	text, err := json.Marshal(given)
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	return s, err
 }
 
 func (f *uploadFlags) run(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -160,18 +91,29 @@ func (f *uploadFlags) run(ctx context.Context, cmd *cobra.Command, args []string
 	if f.once != "" {
 		ctx = client.WithIdempotencyKey(ctx, f.once)
 	}
-	card, err := f.send(ctx, c, opened, settings)
+	show := registering{out: cmd.ErrOrStderr()}
+	card, err := f.send(client.WithProgress(ctx, show.say), c, opened, settings)
 	clearLine(cmd.ErrOrStderr())
+	if err != nil {
+		return notMade(err)
+	}
+	return sayCard(cmd.OutOrStdout(), card, f.json)
+}
+
+// notMade is why no holdout was made; where another one stands in its way, with how to see that.
+func notMade(err error) error {
 	if id, exists := client.ExistingHoldout(err); exists {
 		return fmt.Errorf("%w; holdoutd holdouts %s shows it", plain(err), id)
 	}
-	switch {
-	case err != nil:
-		return err
-	case f.json:
-		return printJSON(cmd.OutOrStdout(), card)
+	return err
+}
+
+// sayCard shows the card of a holdout that was made.
+func sayCard(out io.Writer, card client.Card, asJSON bool) error {
+	if asJSON {
+		return printJSON(out, card)
 	}
-	printCard(cmd.OutOrStdout(), card)
+	printCard(out, card)
 	return nil
 }
 

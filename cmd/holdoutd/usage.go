@@ -62,13 +62,13 @@ func exitCode(err error) int {
 // refusedCode is the exit code of what a server refuses. What only a person can mend, such as a key that was revoked, is 1.
 func refusedCode(p *client.Problem) int {
 	switch p.Code {
-	case "budget-exhausted":
+	case "budget-exhausted", "grant-ended":
 		return exitExhausted
 	case "max-questions":
 		return exitTooDear
 	case "invalid", "malformed":
 		return exitMisused
-	case "busy", "unavailable", "timeout", "rate-limited":
+	case "busy", "unavailable", "source-unavailable", "timeout", "rate-limited":
 		return exitUnavailable
 	}
 	return exitFailed

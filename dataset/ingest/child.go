@@ -20,11 +20,19 @@ type request struct {
 	Path   string `json:"path"`
 	Dir    string `json:"dir"`
 	Limits Limits `json:"limits"`
+
+	// Of a file that is decoded piece by piece, see [Pieces]:
+	Task   task     `json:"task,omitempty"`
+	Groups [2]int   `json:"groups,omitzero"` // from..to-1 of its row groups
+	Wanted []Wanted `json:"wanted,omitempty"`
+	file   *os.File // what Path is to the child; nil: a path
 }
 
-// reply is what the child writes to its standard output: one of the two.
+// reply is what the child writes to its standard output: one of them.
 type reply struct {
 	Result *Result `json:"result,omitempty"`
+	Survey *Survey `json:"survey,omitempty"`
+	Scan   *Scan   `json:"scan,omitempty"`
 	Error  *failed `json:"error,omitempty"`
 }
 
@@ -58,16 +66,18 @@ func ChildMain() int {
 	// The collector works harder from here on, so that garbage alone never reaches the hard limit.
 	debug.SetMemoryLimit(max(lim.MemoryBytes-memoryReserve, lim.MemoryBytes/2))
 	if err := limitProcess(lim); err != nil {
-		return answer(Result{}, &Error{Kind: Internal, Detail: "the limits of the decoding process cannot be set", Err: err})
+		return answer(reply{}, &Error{Kind: Internal, Detail: "the limits of the decoding process cannot be set", Err: err})
 	}
 	// A service manager signals the whole group when it stops the server, which ends its children itself.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	if req.Task != "" {
+		return answer(work(req, lim))
+	}
 	res, err := Decode(context.Background(), req.Path, req.Dir, lim)
-	return answer(res, err)
+	return answer(reply{Result: &res}, err)
 }
 
-func answer(res Result, err error) int {
-	rep := reply{Result: &res}
+func answer(rep reply, err error) int {
 	if err != nil {
 		rep = reply{Error: &failed{Kind: Internal, Detail: "the file could not be decoded", Cause: err.Error()}}
 		if e := (*Error)(nil); errors.As(err, &e) {
@@ -93,14 +103,17 @@ func Run(ctx context.Context, argv []string, path, dir string, lim Limits) (Resu
 	if _, err := os.Lstat(dir); err == nil {
 		return Result{}, &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: fmt.Errorf("%s exists", dir)}
 	}
-	res, err := runChild(ctx, argv, request{Path: path, Dir: dir, Limits: lim})
+	rep, err := runChild(ctx, argv, request{Path: path, Dir: dir, Limits: lim})
+	if err == nil && rep.Result == nil {
+		err = errNoReply
+	}
 	if err == nil {
-		err = verify(dir, res)
+		err = verify(dir, *rep.Result)
 	}
 	if err != nil {
 		return Result{}, errorsJoin(err, os.RemoveAll(dir))
 	}
-	return res, nil
+	return *rep.Result, nil
 }
 
 // verify opens what the child wrote and compares it with what the child said.
@@ -116,20 +129,29 @@ func verify(dir string, res Result) error {
 	return nil
 }
 
-// readReply makes a result or an error of the child's output.
-func readReply(stdout []byte) (Result, error) {
+var errNoReply = &Error{Kind: Internal, Detail: "the decoding process gave no reply"}
+
+// readReply makes a reply or an error of the child's output.
+func readReply(stdout []byte) (reply, error) {
 	var rep reply
-	if err := json.Unmarshal(stdout, &rep); err != nil || (rep.Result == nil) == (rep.Error == nil) {
-		return Result{}, &Error{Kind: Internal, Detail: "the decoding process gave no reply", Err: err}
+	err := json.Unmarshal(stdout, &rep)
+	said := 0
+	for _, is := range []bool{rep.Result != nil, rep.Survey != nil, rep.Scan != nil, rep.Error != nil} {
+		if is {
+			said++
+		}
+	}
+	if err != nil || said != 1 {
+		return reply{}, &Error{Kind: Internal, Detail: errNoReply.Detail, Err: err}
 	}
 	if f := rep.Error; f != nil {
 		e := &Error{Kind: f.Kind, Column: f.Column, Detail: f.Detail}
 		if f.Cause != "" {
 			e.Err = errors.New(f.Cause)
 		}
-		return Result{}, e
+		return reply{}, e
 	}
-	return *rep.Result, nil
+	return rep, nil
 }
 
 // capped keeps the first bytes that are written to it and takes the rest in silence, so that the child never

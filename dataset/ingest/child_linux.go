@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
@@ -44,14 +45,17 @@ func limitProcess(lim Limits) error {
 	return nil
 }
 
+// childFile is the path under which the child finds the file that it was given open.
+const childFile = "/proc/self/fd/3"
+
 // runChild starts the child and waits for it.
-func runChild(ctx context.Context, argv []string, req request) (Result, error) {
+func runChild(ctx context.Context, argv []string, req request) (reply, error) {
 	if len(argv) == 0 {
-		return Result{}, &Error{Kind: Internal, Detail: "no command for the decoding process"}
+		return reply{}, &Error{Kind: Internal, Detail: "no command for the decoding process"}
 	}
 	input, err := json.Marshal(req)
 	if err != nil {
-		return Result{}, &Error{Kind: Internal, Detail: "the request cannot be written", Err: err}
+		return reply{}, &Error{Kind: Internal, Detail: "the request cannot be written", Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, req.Limits.Wall)
 	defer cancel()
@@ -62,6 +66,12 @@ func runChild(ctx context.Context, argv []string, req request) (Result, error) {
 	stdout, stderr := &capped{limit: maxReplyBytes}, &capped{limit: maxMessageBytes}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = []string{"GOTRACEBACK=single"}
+	if detector := os.Getenv("GORACE"); detector != "" { // of a build under the race detector, which else sleeps for a second at the end
+		cmd.Env = append(cmd.Env, "GORACE="+detector)
+	}
+	if req.file != nil {
+		cmd.ExtraFiles = []*os.File{req.file}
+	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), stdout, stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGKILL) }
@@ -69,11 +79,11 @@ func runChild(ctx context.Context, argv []string, req request) (Result, error) {
 	err = cmd.Run()
 	switch {
 	case ctx.Err() != nil && err != nil:
-		return Result{}, &Error{Kind: Limit, Detail: "decoding the file took too long and was stopped", Err: ctx.Err()}
+		return reply{}, &Error{Kind: Limit, Detail: "decoding the file took too long and was stopped", Err: ctx.Err()}
 	case err != nil:
-		return Result{}, died(err, string(stderr.bytes), req.Limits)
+		return reply{}, died(err, string(stderr.bytes), req.Limits)
 	case stdout.over:
-		return Result{}, &Error{Kind: Internal, Detail: "the decoding process said too much"}
+		return reply{}, &Error{Kind: Internal, Detail: "the decoding process said too much"}
 	}
 	return readReply(stdout.bytes)
 }

@@ -56,7 +56,10 @@ func Decode(ctx context.Context, path, dir string, lim Limits) (res Result, err 
 	if err := d.plan(); err != nil {
 		return Result{}, err
 	}
-	if err := d.write(dir); err != nil {
+	if d.writer, err = dataset.NewWriter(dir); err != nil {
+		return Result{}, err
+	}
+	if err := d.write(); err != nil {
 		return Result{}, err
 	}
 	return d.result, nil
@@ -72,7 +75,10 @@ type decoder struct {
 	decoded int64     // bytes of the columns without the texts
 	columns []*column // those that are read
 	writer  *dataset.Writer
+	take    func(n int) error // what is done with the values of the batch; nil: they are written
 	pages   *pages
+	from    int // row groups from..to-1 are decoded
+	to      int
 
 	batch  batch
 	result Result
@@ -135,6 +141,22 @@ func (d *decoder) checkFrame() error {
 
 // plan reads the schema and checks every number of the footer that memory or time will depend on.
 func (d *decoder) plan() error {
+	if err := d.planRows(); err != nil {
+		return err
+	}
+	switch {
+	case len(d.meta.schema.fields) == 0:
+		return refuse(NoUsableColumns, "the file has no columns")
+	case d.rows == 0:
+		return refuse(NoRows, "the file has columns but no rows")
+	case len(d.columns) == 0:
+		return d.noColumns()
+	}
+	return d.checkExpansion()
+}
+
+// planRows is the part of plan that also fits a file without rows, or without columns.
+func (d *decoder) planRows() error {
 	meta := d.meta
 	columns := len(meta.schema.leaves)
 	if n := max(columns, len(meta.schema.fields)); n > d.lim.MaxColumns {
@@ -156,17 +178,11 @@ func (d *decoder) plan() error {
 			return refuse(Damaged, "row group %d has %d columns, the schema %d", i, group.count, columns)
 		}
 	}
-	switch {
-	case meta.rows != d.rows:
+	if meta.rows != d.rows {
 		return refuse(Damaged, "the footer says %d rows, its row groups have %d", meta.rows, d.rows)
-	case len(meta.schema.fields) == 0:
-		return refuse(NoUsableColumns, "the file has no columns")
-	case d.rows == 0:
-		return refuse(NoRows, "the file has columns but no rows")
-	case len(d.columns) == 0:
-		return d.noColumns()
 	}
-	return d.checkExpansion()
+	d.from, d.to = 0, len(meta.groups)
+	return nil
 }
 
 func (d *decoder) noColumns() error {
@@ -213,10 +229,7 @@ func (d *decoder) addTexts() error {
 	return nil
 }
 
-func (d *decoder) write(dir string) (err error) {
-	if d.writer, err = dataset.NewWriter(dir); err != nil {
-		return err
-	}
+func (d *decoder) write() (err error) {
 	d.batch.textsLeft = d.lim.MaxTextBytes
 	for _, c := range d.columns {
 		if err := d.writeColumn(c); err != nil {
@@ -260,10 +273,8 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 		return err
 	}
 	d.batch.begin(d.lim)
-	for group := range d.meta.groups {
-		if err := d.readChunk(c, group); err != nil {
-			return err
-		}
+	if err := d.readColumn(c); err != nil {
+		return err
 	}
 	var dictionary []string
 	if kind == dataset.Text {
@@ -277,6 +288,16 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 		return err
 	}
 	d.result.Schema.Fields = append(d.result.Schema.Fields, field)
+	return nil
+}
+
+// readColumn reads one column of the row groups that are decoded.
+func (d *decoder) readColumn(c *column) error {
+	for group := d.from; group < d.to; group++ {
+		if err := d.readChunk(c, group); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -314,7 +335,12 @@ func (d *decoder) readChunk(c *column, group int) (err error) {
 		case err != nil:
 			return c.damaged(group, err)
 		}
-		if err := d.batch.writeTo(d.writer, n); err != nil {
+		if d.take != nil {
+			err = d.take(n)
+		} else {
+			err = d.batch.writeTo(d.writer, n)
+		}
+		if err != nil {
 			return err
 		}
 		done += int64(n)

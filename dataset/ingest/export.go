@@ -41,15 +41,41 @@ const (
 // microseconds, UTC-adjusted when the source was; Bool becomes BOOLEAN, Text STRING. It writes row group by row
 // group, in memory that does not grow with the rows.
 func Export(w io.Writer, t *dataset.Table) error {
+	return ExportPieces(w, t.Schema(), func(yield func(*dataset.Table) error) error { return yield(t) })
+}
+
+// ExportPieces is Export of a table that comes piece by piece, each with the columns of the schema. each yields the pieces in order; it is called twice, for what type a column gets depends on all of its values, and must
+// yield the same ones. An error that it returns is returned.
+func ExportPieces(w io.Writer, schema dataset.Schema, each func(yield func(piece *dataset.Table) error) error) error {
+	whole := make([]bool, len(schema.Fields))
+	for i := range whole {
+		whole[i] = true
+	}
+	if err := each(func(t *dataset.Table) error {
+		for i := range whole {
+			whole[i] = whole[i] && wholeValues(t.Column(i))
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
 	buffered := bufio.NewWriterSize(w, 1<<20)
-	e, err := newExporter(buffered, t)
+	e, err := newExporter(buffered, schema, whole)
 	if err != nil {
 		return err
 	}
-	for from := 0; from < t.Rows(); from += e.groupRows {
-		if err := e.writeGroup(from, min(from+e.groupRows, t.Rows())); err != nil {
-			return fmt.Errorf("ingest: export: %w", err)
+	if err := each(func(t *dataset.Table) error {
+		if err := e.take(t); err != nil {
+			return err
 		}
+		for from := 0; from < t.Rows(); from += e.groupRows {
+			if err := e.writeGroup(from, min(from+e.groupRows, t.Rows())); err != nil {
+				return fmt.Errorf("ingest: export: %w", err)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	if err := e.finish(); err != nil {
 		return fmt.Errorf("ingest: export: %w", err)
@@ -65,7 +91,6 @@ func Export(w io.Writer, t *dataset.Table) error {
 // one; so columns go by their numbers here and get their names back in the footer.
 type exporter struct {
 	out       *bufio.Writer
-	table     *dataset.Table
 	columns   []exportColumn
 	elements  []*parquet.SchemaElement // the root, then the columns, by their real names
 	writer    *writer.ParquetWriter
@@ -75,27 +100,25 @@ type exporter struct {
 	values    []any
 }
 
-// exportColumn boxes values of one column.
+// exportColumn boxes values of one column of the piece at hand.
 type exportColumn struct {
+	whole   bool // of all pieces: its numbers are integers, or its times days
 	element *parquet.SchemaElement
 	path    string // the library's name of the column within the file
 	box     func(i int) any
 	null    func(i int) bool
 }
 
-func newExporter(out *bufio.Writer, t *dataset.Table) (*exporter, error) {
-	e := &exporter{out: out, table: t}
-	n := int32(len(t.Schema().Fields))
+func newExporter(out *bufio.Writer, schema dataset.Schema, whole []bool) (*exporter, error) {
+	e := &exporter{out: out}
+	n := int32(len(schema.Fields))
 	root := parquet.NewSchemaElement()
 	root.Name, root.NumChildren = "schema", &n
 	e.elements = []*parquet.SchemaElement{root}
 	internal := []*parquet.SchemaElement{root}
 	width := int64(0)
-	for i := range t.Schema().Fields {
-		c, err := newExportColumn(t.Column(i))
-		if err != nil {
-			return nil, err
-		}
+	for i, f := range schema.Fields {
+		c := newExportColumn(f, whole[i])
 		e.columns = append(e.columns, c)
 		e.elements = append(e.elements, c.element)
 		numbered := *c.element
@@ -121,34 +144,86 @@ func newExporter(out *bufio.Writer, t *dataset.Table) (*exporter, error) {
 	return e, nil
 }
 
-func newExportColumn(c *dataset.Column) (exportColumn, error) {
+// newExportColumn chooses the type of a column.
+func newExportColumn(f dataset.Field, whole bool) exportColumn {
 	el := parquet.NewSchemaElement()
-	el.Name = c.Name
+	el.Name = f.Name
 	optional := parquet.FieldRepetitionType_OPTIONAL
 	el.RepetitionType = &optional
-	x := exportColumn{element: el, null: c.Null}
-	switch c.Kind {
-	case dataset.Bool:
+	switch {
+	case f.Kind == dataset.Bool:
 		setType(el, parquet.Type_BOOLEAN)
-		x.box = func(i int) any { return c.Bools[i] == 1 }
-	case dataset.Text:
+	case f.Kind == dataset.Text:
 		setType(el, parquet.Type_BYTE_ARRAY)
 		utf8 := parquet.ConvertedType_UTF8
 		el.ConvertedType = &utf8
 		el.LogicalType = &parquet.LogicalType{STRING: parquet.NewStringType()}
-		x.box = boxTexts(c)
-	case dataset.Time:
-		return x, x.chooseTime(c)
-	default:
-		if integerSource(c.Source) && allWhole(c.Numbers, 1, maxExact) {
-			setType(el, parquet.Type_INT64)
-			x.box = func(i int) any { return int64(c.Numbers[i]) }
-			return x, nil
+	case f.Kind == dataset.Time && whole:
+		setType(el, parquet.Type_INT32)
+		date := parquet.ConvertedType_DATE
+		el.ConvertedType = &date
+		el.LogicalType = &parquet.LogicalType{DATE: parquet.NewDateType()}
+	case f.Kind == dataset.Time:
+		setType(el, parquet.Type_INT64)
+		stamp := parquet.NewTimestampType()
+		stamp.Unit = &parquet.TimeUnit{MICROS: parquet.NewMicroSeconds()}
+		stamp.IsAdjustedToUTC = strings.HasSuffix(f.Source, utcSuffix)
+		el.LogicalType = &parquet.LogicalType{TIMESTAMP: stamp}
+		if stamp.IsAdjustedToUTC { // the older annotation means UTC
+			micros := parquet.ConvertedType_TIMESTAMP_MICROS
+			el.ConvertedType = &micros
 		}
+	case whole:
+		setType(el, parquet.Type_INT64)
+	default:
 		setType(el, parquet.Type_DOUBLE)
+	}
+	return exportColumn{element: el, whole: whole}
+}
+
+// wholeValues reports whether a column's values allow the narrower one of the types that its source had: integers, or days.
+func wholeValues(c *dataset.Column) bool {
+	switch c.Kind {
+	case dataset.Number:
+		return integerSource(c.Source) && allWhole(c.Numbers, 1, maxExact)
+	case dataset.Time:
+		return c.Source == "DATE" && allWhole(c.Numbers, microsPerDay, math.MaxInt32*microsPerDay)
+	}
+	return false
+}
+
+// take goes on with a piece.
+func (e *exporter) take(t *dataset.Table) error {
+	for i := range e.columns {
+		if err := e.columns[i].take(t.Column(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *exportColumn) take(c *dataset.Column) error {
+	x.null = c.Null
+	switch {
+	case c.Kind == dataset.Bool:
+		x.box = func(i int) any { return c.Bools[i] == 1 }
+	case c.Kind == dataset.Text:
+		x.box = boxTexts(c)
+	case c.Kind == dataset.Time && x.whole:
+		x.box = func(i int) any { return int32(c.Numbers[i] / microsPerDay) }
+	case c.Kind == dataset.Time:
+		for _, v := range c.Numbers {
+			if math.Abs(v) > maxMicros {
+				return fmt.Errorf("ingest: export: column %q has times beyond the year 140,000", c.Name)
+			}
+		}
+		x.box = func(i int) any { return int64(math.Floor(c.Numbers[i])) }
+	case x.whole:
+		x.box = func(i int) any { return int64(c.Numbers[i]) }
+	default:
 		x.box = func(i int) any { return c.Numbers[i] }
 	}
-	return x, nil
+	return nil
 }
 
 // maxBoxedTexts bounds the texts of a column that are boxed once and for all; those of larger dictionaries seldom repeat.
@@ -166,34 +241,6 @@ func boxTexts(c *dataset.Column) func(i int) any {
 }
 
 const microsPerDay = 86400e6
-
-func (x *exportColumn) chooseTime(c *dataset.Column) error {
-	el := x.element
-	if c.Source == "DATE" && allWhole(c.Numbers, microsPerDay, math.MaxInt32*microsPerDay) {
-		setType(el, parquet.Type_INT32)
-		date := parquet.ConvertedType_DATE
-		el.ConvertedType = &date
-		el.LogicalType = &parquet.LogicalType{DATE: parquet.NewDateType()}
-		x.box = func(i int) any { return int32(c.Numbers[i] / microsPerDay) }
-		return nil
-	}
-	for _, v := range c.Numbers {
-		if math.Abs(v) > maxMicros {
-			return fmt.Errorf("ingest: export: column %q has times beyond the year 140,000", c.Name)
-		}
-	}
-	setType(el, parquet.Type_INT64)
-	stamp := parquet.NewTimestampType()
-	stamp.Unit = &parquet.TimeUnit{MICROS: parquet.NewMicroSeconds()}
-	stamp.IsAdjustedToUTC = strings.HasSuffix(c.Source, utcSuffix)
-	el.LogicalType = &parquet.LogicalType{TIMESTAMP: stamp}
-	if stamp.IsAdjustedToUTC { // the older annotation means UTC
-		micros := parquet.ConvertedType_TIMESTAMP_MICROS
-		el.ConvertedType = &micros
-	}
-	x.box = func(i int) any { return int64(math.Floor(c.Numbers[i])) }
-	return nil
-}
 
 func setType(el *parquet.SchemaElement, t parquet.Type) { el.Type = &t }
 
@@ -236,9 +283,8 @@ func (e *exporter) writeGroup(from, to int) error {
 // columnTable boxes a piece of a column; the boxes are reused by the next one.
 func (e *exporter) columnTable(c *exportColumn, from, to int) *layout.Table {
 	n := to - from
-	if e.values == nil {
-		size := min(e.groupRows, e.table.Rows())
-		e.values, e.levels, e.zeros = make([]any, size), make([]int32, size), make([]int32, size)
+	if len(e.values) < n {
+		e.values, e.levels, e.zeros = make([]any, n), make([]int32, n), make([]int32, n)
 	}
 	for i := range n {
 		if c.null(from + i) {

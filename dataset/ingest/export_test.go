@@ -3,10 +3,12 @@ package ingest
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -164,6 +166,48 @@ func TestExportGroups(t *testing.T) {
 	}
 	if digest(t, table) != digest(t, back) {
 		t.Error("digests differ")
+	}
+}
+
+// TestExportPieces: a table that comes piece by piece is the same file as if it came whole, but for its row groups: a column gets the type that all of its values allow. It would notice a type that the first piece has chosen, and texts of another
+// piece's dictionary.
+func TestExportPieces(t *testing.T) {
+	number := func(kind dataset.Kind, name, source string, v ...float64) dataset.Column {
+		return dataset.Column{Field: dataset.Field{Name: name, Kind: kind, Source: source}, Numbers: v}
+	}
+	table, err := dataset.FromColumns(
+		number(dataset.Number, "whole", "INT8", 1, math.NaN(), 3, 4, 5), number(dataset.Number, "late", "INT8", 1, 2, 3, 0.5, 4), number(dataset.Number, "early", "INT8", 0.5, 2, 3, 4, 5),
+		number(dataset.Time, "date", "DATE", 0, 86400e6, 0, 0, -86400e6), number(dataset.Time, "noon", "DATE", 0, 0, 0, 0, 86400e6/2),
+		dataset.Column{Field: dataset.Field{Name: "b", Kind: dataset.Bool}, Bools: []uint8{0, 1, dataset.NullBool, 1, 0}},
+		dataset.NewText("t", []string{"a", "b", "", "c", "a"}, func(i int) bool { return i == 2 }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := exported(t, table)
+	for _, cuts := range [][]int{{0, 5}, {0, 3, 5}, {0, 1, 2, 3, 4, 5}, {0, 0, 5, 5}} {
+		f, err := os.Create(filepath.Join(t.TempDir(), "pieces.parquet"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = ExportPieces(f, table.Schema(), func(yield func(*dataset.Table) error) error {
+			for i := range len(cuts) - 1 {
+				if err := yield(table.Slice(cuts[i], cuts[i+1])); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		back, _ := decode(t, f.Name())
+		if !reflect.DeepEqual(back.Schema(), want.Schema()) || !reflect.DeepEqual(lines(back), lines(want)) {
+			t.Errorf("pieces %v: %v %v\nwhole: %v %v", cuts, back.Schema(), lines(back), want.Schema(), lines(want))
+		}
+	}
+	broken := errors.New("broken")
+	if err := ExportPieces(io.Discard, table.Schema(), func(func(*dataset.Table) error) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("the reader's error becomes %v", err)
 	}
 }
 

@@ -34,7 +34,7 @@ func survives(t failer, root string, data []byte) (decoded bool) {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	res, err := Decode(ctx, path, dir, hostileLimits)
 	if err != nil {

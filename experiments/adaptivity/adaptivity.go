@@ -9,11 +9,12 @@ import (
 	"fmt"
 	"math"
 
+	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/plot"
 
 	"github.com/holdoutd/holdoutd/experiments/analysts"
 	"github.com/holdoutd/holdoutd/experiments/run"
-	"github.com/holdoutd/holdoutd/thresholdout"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
@@ -29,54 +30,13 @@ const (
 	questionsTimesLog = "k z^2" // with the logarithm of the union over k answers taken out
 )
 
-// rival is one mechanism of Adaptivity with the strongest attack on it that we know.
-type rival struct {
-	name    string
-	attack  string
-	largest bool // what limits it is the largest of k errors of one scale, not the attack's last answer alone
-	// exponent of n in the number of questions by theory, 0 where theory has none for us to compare with.
-	exponent float64
-	sizes    []int64
-	spec     func(n, k int64) thresholdout.Spec
-	play     func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error
-}
-
-var rivals = []rival{
-	{"naive", "single-adaptive", false, 1, []int64{1000, 2000, 4000, 8000, 16000},
-		func(n, k int64) thresholdout.Spec {
-			return thresholdout.Spec{Mechanism: thresholdout.Naive, N: n, Questions: k}
-		},
-		func(thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
-			return analysts.SingleAdaptive(analysts.LogOdds)
-		}},
-	{"split", "single-adaptive", true, 1, []int64{8000, 16000, 32000, 64000, 128000},
-		func(n, k int64) thresholdout.Spec {
-			return thresholdout.Spec{Mechanism: thresholdout.Split, N: n, Questions: k}
-		},
-		func(thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
-			return analysts.SingleAdaptive(analysts.LogOdds)
-		}},
-	{"gaussian", "single-adaptive, discounted", true, 2, []int64{2000, 4000, 8000, 16000},
-		func(n, k int64) thresholdout.Spec {
-			return thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: n, Questions: k}
-		},
-		func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
-			return analysts.SingleAdaptive(analysts.Discounted(p, analysts.ScheduledNoise(p)))
-		}},
-	{"thresholdout", "knows training, discounted", true, 2, []int64{1000, 2000, 4000, 8000},
-		func(n, k int64) thresholdout.Spec {
-			return thresholdout.Spec{Mechanism: thresholdout.Thresholdout, N: n, Training: n, Questions: k, Tokens: k}
-		},
-		func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
-			return analysts.KnowsTraining(analysts.Discounted(p, analysts.ConstantNoise(p)))
-		}},
-	{"guess_and_check", "knows training", false, 0, []int64{1000, 2000, 4000, 8000},
-		func(n, k int64) thresholdout.Spec {
-			return thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: k, Tokens: k}
-		},
-		func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
-			return analysts.KnowsTraining(analysts.Discounted(p, analysts.ConstantNoise(p)))
-		}},
+// sizes are those of holdouts under each of analysts.Rivals.
+var sizes = map[string][]int64{
+	"naive":           {1000, 2000, 4000, 8000, 16000},
+	"split":           {8000, 16000, 32000, 64000, 128000},
+	"gaussian":        {2000, 4000, 8000, 16000},
+	"thresholdout":    {1000, 2000, 4000, 8000},
+	"guess_and_check": {1000, 2000, 4000, 8000},
 }
 
 // replicates are independent searches for each size: the spread of a fit comes from them.
@@ -84,10 +44,11 @@ const replicates = 3
 
 // search is one of them.
 type search struct {
-	rival     rival
+	rival     analysts.Rival
 	n         int64
 	replicate int
 	found     float64 // 0 until it is
+	theory    float64 // what is expected of it
 }
 
 // Experiment is how many questions a holdout answers within a tolerance.
@@ -106,14 +67,18 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result := run.Result{Experiment: "adaptivity", Seed: o.Seed, Quick: o.Quick}
 	repetitions := o.RepetitionsOr(10)
 	var searches []*search
-	for _, r := range rivals {
-		sizes := r.sizes
+	for _, r := range analysts.Rivals {
+		of := sizes[r.Name]
 		if o.Quick {
-			sizes = []int64{sizes[0] / 2, sizes[0], sizes[1]} // work grows as the cube of the size
+			of = []int64{of[0] / 2, of[0], of[1]} // work grows as the cube of the size
 		}
-		for _, n := range sizes {
+		for _, n := range of {
+			theory, err := r.Breaks(n, tolerance)
+			if err != nil {
+				return result, err
+			}
 			for i := range replicates {
-				searches = append(searches, &search{rival: r, n: n, replicate: i})
+				searches = append(searches, &search{rival: r, n: n, replicate: i, theory: theory})
 			}
 		}
 	}
@@ -126,7 +91,9 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result.Complete = err == nil
 	result.Rows, result.Fits = rowsOf(searches)
 	result.Summary = tableOf(result.Rows, result.Fits)
-	result.Checks = checksOf(result.Fits)
+	if result.Complete {
+		result.Compare(comparisons(searches))
+	}
 	result.Notes = []string{fmt.Sprintf("For each mechanism and size, %d searches for the largest number of questions at which the mean over %d runs "+
 		"of a run's largest error stays under %v; noise is planned for that number at 95%% confidence.", replicates, repetitions, tolerance)}
 	if len(result.Rows) > 0 {
@@ -136,26 +103,32 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	return result, err
 }
 
-// exponentTolerance is how far a fitted exponent may be from theory's: sizes are finite and logarithms are left.
-const exponentTolerance = 0.25
+// modelError is how far theory may be off for a size at hand: errors of answers are taken for independent and normal.
+const modelError = 0.05
 
-// checksOf compare exponents with theory's, with the union's logarithm taken out where it is what limits.
-func checksOf(fits []run.Fit) []run.Check {
-	var checks []run.Check
-	for _, r := range rivals {
-		of := questionsAlone
-		if r.largest {
-			of = questionsTimesLog
-		}
-		for _, f := range fits {
-			if f.Method == r.name && f.Of == of && r.exponent > 0 {
-				checks = append(checks, run.Check{What: r.name + ": the exponent of " + of, Expected: r.exponent, Got: f.Exponent, Low: f.Low, High: f.High,
-					Criterion: fmt.Sprintf("the interval is no farther away than %v", exponentTolerance),
-					Agrees:    f.Low <= r.exponent+exponentTolerance && f.High >= r.exponent-exponentTolerance})
+// comparisons hold the numbers of questions against theory's for each size at hand (worst), on average over sizes and in how they grow. Errors come from what searches
+// at one size differ by: what sizes differ by is what is looked for.
+func comparisons(searches []*search) []checks.Comparison {
+	var all []checks.Comparison
+	for _, r := range analysts.Rivals {
+		var logs, sizes []float64 // of the ratio to theory, and of n; replicates of a size follow each other
+		for _, s := range searches {
+			if s.rival.Name == r.Name {
+				logs, sizes = append(logs, math.Log(s.found/s.theory)), append(sizes, math.Log(float64(s.n)))
 			}
 		}
+		within, count := 0.0, float64(len(logs))
+		for i := 0; i < len(logs); i += replicates {
+			within += float64(replicates-1) * stat.Variance(logs[i:i+replicates], nil)
+		}
+		freedom := len(logs) / replicates * (replicates - 1)
+		sd := math.Sqrt(within / float64(freedom))
+		_, slope := stat.LinearRegression(sizes, logs, nil, false)
+		spread := math.Sqrt(stat.Variance(sizes, nil) * (count - 1))
+		all = append(all, checks.Estimate(r.Name+": logarithm of the questions measured over theory's for the same size", 0, modelError, stat.Mean(logs, nil), sd/math.Sqrt(count), freedom),
+			checks.Slope(r.Name+": exponent of n in that ratio", 0, modelError, slope, sd/spread, freedom))
 	}
-	return checks
+	return all
 }
 
 // largest brackets the number of questions by factors of two from 2 up, halves the bracket, and interpolates.
@@ -174,7 +147,7 @@ func (s *search) largest(ctx context.Context, seed uint64, repetitions int) (flo
 		low, below = k, e
 	}
 	if below == 0 {
-		return 0, fmt.Errorf("experiments: %s with %d units: two questions are beyond the tolerance", s.rival.name, s.n)
+		return 0, fmt.Errorf("experiments: %s with %d units: two questions are beyond the tolerance", s.rival.Name, s.n)
 	}
 	const resolution = 1.15 // of k, before the interpolation
 	for high-low > 1 && float64(high) > resolution*float64(low) {
@@ -196,20 +169,14 @@ func (s *search) largest(ctx context.Context, seed uint64, repetitions int) (flo
 
 // error is the mean over runs of the largest error of k questions.
 func (s *search) error(ctx context.Context, k int64, seed uint64, repetitions int) (float64, error) {
-	p, err := thresholdout.Plan(s.rival.spec(s.n, k))
-	if err != nil {
-		return 0, fmt.Errorf("experiments: %s, n %d, k %d: %w", s.rival.name, s.n, k, err)
-	}
-	analyst := analysts.Analyst{Name: s.rival.attack, Play: s.rival.play(p)}
 	sum := 0.0
 	for i := range repetitions {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		played := run.SeedOf(seed, uint64(k), uint64(i))
-		game, err := analysts.Play(analyst, analysts.NewHoldout(p, run.SeedOf(played, 1)), run.SeedOf(played, 2), s.n, p.Training)
+		game, err := s.rival.Game(s.n, k, run.SeedOf(seed, uint64(k), uint64(i)))
 		if err != nil {
-			return 0, fmt.Errorf("experiments: %s, n %d, k %d: %w", s.rival.name, s.n, k, err)
+			return 0, err
 		}
 		sum += game.Worst
 	}
@@ -233,19 +200,19 @@ func rowsOf(searches []*search) ([]run.Row, []run.Fit) {
 		if len(values) < replicates {
 			continue
 		}
-		row := run.Row{Condition: r.attack, Method: r.name, N: group[0].n, Confidence: 0.95, Set: questionsWithin, Repetitions: replicates}
+		row := run.Row{Condition: r.Attack, Method: r.Name, N: group[0].n, Confidence: 0.95, Set: questionsWithin, Repetitions: replicates}
 		row.Summarise(values)
 		row.K = int64(math.Round(row.Mean))
 		rows = append(rows, row)
 		for _, v := range values {
-			x[r.name], y[r.name] = append(x[r.name], float64(row.N)), append(y[r.name], v)
+			x[r.Name], y[r.Name] = append(x[r.Name], float64(row.N)), append(y[r.Name], v)
 		}
 	}
-	for _, r := range rivals {
-		if len(x[r.name]) >= 3*replicates {
-			fits = append(fits, run.FitExponent(r.name, questionsAlone, x[r.name], y[r.name]))
-			if r.largest {
-				fits = append(fits, run.FitExponent(r.name, questionsTimesLog, x[r.name], timesLog(y[r.name])))
+	for _, r := range analysts.Rivals {
+		if len(x[r.Name]) >= 3*replicates {
+			fits = append(fits, run.FitExponent(r.Name, questionsAlone, x[r.Name], y[r.Name]))
+			if r.Largest {
+				fits = append(fits, run.FitExponent(r.Name, questionsTimesLog, x[r.Name], timesLog(y[r.Name])))
 			}
 		}
 	}

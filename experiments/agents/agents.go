@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -91,7 +93,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		result.Rows = append(result.Rows, c.rows()...)
 	}
 	if result.Complete {
-		result.Checks = checksOf(cells)
+		result.Compare(comparisons(cells))
 	}
 	result.Notes = notesOf(problems, configurations, repetitions)
 	result.Summary = tableOf(cells)
@@ -114,8 +116,13 @@ func notesOf(problems []*task, configurations, repetitions int) []string {
 // refuted reports whether the fresh score is outside the claim's interval beyond its own error.
 func (c *cell) refuted(r outcome) bool {
 	fresh := last(r.Fresh)
-	own := 1.96 * math.Sqrt(fresh*(1-fresh)/float64(c.problem.fresh))
+	own := c.freshError(fresh)
 	return fresh+own < r.Low || fresh-own > r.High
+}
+
+// freshError is 1.96 standard errors of a score on the rows held back.
+func (c *cell) freshError(fresh float64) float64 {
+	return 1.96 * math.Sqrt(fresh*(1-fresh)/float64(c.problem.fresh))
 }
 
 func last(values []float64) float64 { return values[len(values)-1] }
@@ -176,16 +183,38 @@ func tableOf(cells []*cell) [][]string {
 	return table
 }
 
-func checksOf(cells []*cell) []run.Check {
-	var checks []run.Check
+// misleading is how many configurations an agent tries whose claims from exact answers have to be shown to be too good: fewer mislead it by less than some runs
+// can show.
+const misleading = 500
+
+func comparisons(cells []*cell) []checks.Comparison {
+	var all []checks.Comparison
 	for _, c := range cells {
 		of := fmt.Sprintf("%s, %s: ", c.problem.name, c.guarantee.Mechanism)
 		if c.guarantee.Mechanism != thresholdout.Naive {
-			checks = append(checks, run.AtMost(of+claimRefuted, 1-c.guarantee.Confidence, c.refutedRate()))
+			all = append(all, checks.RateAtMost(of+claimRefuted, 1-c.guarantee.Confidence, c.refutedRate().Count()).
+				Also(func(level float64) string { return c.narrowing(level) }))
 			continue
 		}
-		r := c.excess()
-		checks = append(checks, run.Check{What: of + claimExcess, Expected: 0, Got: r.Mean, Low: r.Low, High: r.High, Criterion: "the interval is above", Agrees: r.Low > 0})
+		if c.configurations >= misleading {
+			all = append(all, checks.Above(of+claimExcess, 0, c.excess().Sample()))
+		}
 	}
-	return checks
+	return all
+}
+
+// narrowing says by how much narrower intervals of the claims would have been noticed in these very runs: a fresh score that is beyond
+// 1/f of an interval's half-width, and its own error, refutes one that is f times narrower.
+func (c *cell) narrowing(level float64) string {
+	reaches := make([]float64, len(c.runs))
+	for i, r := range c.runs {
+		claim, half, fresh := (r.Low+r.High)/2, (r.High-r.Low)/2, last(r.Fresh)
+		reaches[i] = (math.Abs(fresh-claim) - c.freshError(fresh)) / half
+	}
+	slices.Sort(reaches)
+	needed := checks.RefusedFrom(len(reaches), 1-c.guarantee.Confidence, level)
+	if needed > len(reaches) || reaches[len(reaches)-needed] <= 0 {
+		return "no intervals, however narrow"
+	}
+	return fmt.Sprintf("intervals %.2g times narrower", max(1, 1/reaches[len(reaches)-needed]))
 }

@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -71,5 +72,23 @@ func TestStops(t *testing.T) {
 	}
 	if r.Tokens != 3 || r.Asked >= 100 || len(r.Claimed) != 7 || last(r.Claimed) != r.Claimed[5] {
 		t.Errorf("%d tokens, %d asked, claimed %v", r.Tokens, r.Asked, r.Claimed)
+	}
+}
+
+// TestClaimsAreDrawn: the figure has a mark for every claim, those whose plain interval has no width at the end of what others reach. It would notice a claim of 100% that takes the figure, and with it the
+// report, away.
+func TestClaimsAreDrawn(t *testing.T) {
+	c := &cell{problem: &task{name: "digits", fresh: 100}, configurations: 5}
+	for claim, fresh := range map[float64]float64{0.9: 0.8, 1: 0.9} {
+		half := 0.3 * (1 - claim)
+		c.runs = append(c.runs, outcome{Claimed: []float64{claim}, Fresh: []float64{fresh}, Low: claim - half, High: claim + half})
+	}
+	c.runs = append(c.runs, outcome{Claimed: []float64{1}, Fresh: []float64{1}, Low: 1, High: 1})
+	p, err := drawClaims([]*cell{c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if math.IsInf(p.X.Max, 0) || p.X.Max < 3.4 { // the claim of 0.9 is 10/3 half-widths too good
+		t.Errorf("the axis goes to %v", p.X.Max)
 	}
 }

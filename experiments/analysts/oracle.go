@@ -14,6 +14,10 @@ type Question struct {
 	Holdout  func(from, to int64) thresholdout.Mean // over a range of the holdout's units
 	Training func() thresholdout.Mean               // over the training part
 	Guess    *thresholdout.Guess                    // the analyst's own, for guess_and_check
+
+	// Checked are the sums of the question over a range of the holdout's units and over the training part, where guess_and_check and split are to answer as a server does: by how much values
+	// vary, or by the units of a group alone. Without them they answer by the range of values.
+	Checked func(from, to int64) (holdout, training thresholdout.RootSums)
 }
 
 // Oracle answers questions about a holdout, one after another.
@@ -23,6 +27,10 @@ type Oracle interface {
 
 	// Remaining is how many more questions are surely answered: as many as there are questions, or tokens, left.
 	Remaining() int64
+
+	// LeftInRound is how many of them can be asked before any of their answers is used: where questions come in rounds, those of the round. The next
+	// question after the last of a round begins another.
+	LeftInRound() int64
 }
 
 // Holdout is the Oracle of a mechanism.
@@ -37,6 +45,15 @@ func NewHoldout(p thresholdout.Guarantee, seed uint64) *Holdout {
 
 // Ask implements Oracle.
 func (h *Holdout) Ask(q Question) (float64, *thresholdout.Interval, error) {
+	if q.Checked != nil && (h.Guarantee.TakesGuesses() || h.Guarantee.Sliced()) {
+		holdout, training := q.Checked(h.Slice())
+		in := thresholdout.StatisticInput{Holdout: holdout}
+		if h.Guarantee.TakesGuesses() {
+			in.Training, in.Guess = training, q.Guess
+		}
+		out, err := h.Statistic(in)
+		return out.Value, out.Interval, err
+	}
 	in := thresholdout.Input{Holdout: q.Holdout(h.Slice())}
 	if h.Guarantee.UsesTraining() {
 		in.Training = q.Training()
@@ -45,8 +62,14 @@ func (h *Holdout) Ask(q Question) (float64, *thresholdout.Interval, error) {
 		in.Guess = q.Guess
 	}
 	out, err := h.Mean(in)
+	if g := h.Guarantee; err == nil && g.Rounds > 0 && g.Affordable(h.State) == 0 {
+		h.State = g.EndRound(h.State)
+	}
 	return out.Value, out.Interval, err
 }
+
+// LeftInRound implements Oracle.
+func (h *Holdout) LeftInRound() int64 { return h.Guarantee.Affordable(h.State) }
 
 // NonAdaptive is an Oracle whose answers are sold with the intervals of a batch fixed beforehand: value +- sqrt(ln(2k/beta)/2n).
 // Over naive reuse it is what a data analyst does who corrects for multiple questions, and not for their being chosen

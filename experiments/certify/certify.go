@@ -6,6 +6,7 @@ package certify
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/dp/certify"
 	"github.com/holdoutd/holdoutd/dp/learn"
@@ -35,11 +36,13 @@ const (
 	quickDraws     = 1000
 	insideDraws    = 4000 // where an attack inside a radius ended
 	searchDraws    = 1000 // where one ended that looks for the smallest
+
+	knownRepetitions = 10 // of each classifier whose distance is known
 )
 
 // failure bounds the probability with which any certificate of the whole experiment is wrong, or a prediction where an attack ended
 // is taken for another than it is.
-const failure = 1e-3
+const failure = 1e-4
 
 // inside is where an attack has to fail, however often it tries: its size as a part of the certified radius.
 const (
@@ -158,9 +161,12 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	count = min(count, others.Len())
 	all := conditions(o.Quick)
-	rows, checks, err := boundCoverage(ctx, o)
-	result.Rows, result.Checks = rows, checks
-	if err != nil {
+	rows, compared, err := boundCoverage(ctx, o)
+	if result.Rows = rows; err != nil {
+		return result, err
+	}
+	rows, known, err := knownRuns(ctx, o, draws, knownRepetitions)
+	if result.Rows = append(result.Rows, rows...); err != nil {
 		return result, err
 	}
 	networks, err := train(ctx, o, all, training, copies)
@@ -169,7 +175,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	found, finished, err := run.Repeat(ctx, o, "digits", len(all)*count, func(_ context.Context, i int) (certified, error) {
 		c, digit := i/count, i%count
-		work := digitWork{condition: all[c], network: networks[c], draws: draws, alpha: failure / float64(len(all)*count*eventsPerDigit)}
+		work := digitWork{condition: all[c], network: networks[c], draws: draws, alpha: (1 - knownPart) * failure / float64(len(all)*count*eventsPerDigit)}
 		return work.digit(others.Row(digit), others.Y[digit], run.SeedOf(o.Seed, 3, uint64(i)))
 	})
 	var digitRows []run.Row
@@ -182,7 +188,11 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result.Rows = append(result.Rows, digitRows...)
 	result.Summary = tableOf(digitRows)
 	if result.Complete {
-		result.Checks = append(checksOf(all, found, count), result.Checks...)
+		of, failed := comparisons(all, found, count)
+		if failed != nil {
+			return result, failed
+		}
+		result.Compare(slices.Concat(of, known, compared))
 	}
 	result.Notes = []string{
 		fmt.Sprintf("Each of %d models learns from %d digits of 8x8 pixels in [0,1], %d noisy copies of each, with the noise that it is smoothed by.",
@@ -192,6 +202,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		fmt.Sprintf("Every prediction is attacked by projected gradient descent (%d steps, %d draws for each gradient) at %v of its largest certified radius, "+
 			"then at growing and halved sizes for the smallest that succeeds, whose mean is in brackets. Sizes are in the norm that goes with the noise, L2 for "+
 			"Gaussian and L1 for Laplace.", attackSteps, attackDraws, inside),
+		fmt.Sprintf("The same ways certify %d points of classifiers whose exact distance is known, %d times each.", len(knownCases()), knownRepetitions),
 		fmt.Sprintf("Bounds are tried on %d runs of %d draws of labels and scores whose mean is known.", boundRuns, boundDraws),
 	}
 	if len(digitRows) > 0 {

@@ -1,10 +1,17 @@
 package certify
 
 import (
+	_ "embed"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/dp/certify"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 )
 
 // What is measured, run.Row.Set, beside accuracies at attack sizes.
@@ -102,12 +109,12 @@ func reachOf(family certify.Family) float64 {
 	return 3
 }
 
-// checksOf: no attack succeeds inside a radius, attacks outside do, radii come in the order of the papers, and the formulas give
+// comparisons: no attack succeeds inside a radius, attacks outside do, radii come in the order of the papers, and the formulas give
 // their published values.
-func checksOf(all []condition, found []certified, count int) (checks []run.Check) {
-	for c, condition := range all {
+func comparisons(conditions []condition, found []certified, count int) (all []checks.Comparison, err error) {
+	for c, condition := range conditions {
 		digits := found[c*count : (c+1)*count]
-		broken, attacked, reached, reach := 0, 0, 0, reachOf(condition.noise.Family)
+		broken, attacked, reached, reach, nearest := 0, 0, 0, reachOf(condition.noise.Family), math.Inf(1)
 		for _, f := range digits {
 			for _, a := range []assault{f.Labels, f.Scores} {
 				if a.Radius == 0 {
@@ -120,62 +127,84 @@ func checksOf(all []condition, found []certified, count int) (checks []run.Check
 				if a.ratio() <= reach {
 					reached++
 				}
+				nearest = min(nearest, a.ratio())
 			}
 		}
-		checks = append(checks, run.Check{What: fmt.Sprintf("%v: attacks at %v of the certified radius that succeed, of %d", condition, inside, attacked),
-			Got: float64(broken), Low: float64(broken), High: float64(broken), Agrees: broken == 0,
-			Criterion: fmt.Sprintf("none; if the theorems hold it fails with probability %v, for all conditions together", failure)})
-		changed := run.Row{Mean: float64(reached) / float64(max(1, attacked))}
-		changed.Low, changed.High = run.RateInterval(int64(reached), int64(attacked), 0.05)
-		checks = append(checks, run.AtLeast(fmt.Sprintf("%v: share of certified predictions that an attack within %v radii changes", condition, reach), 0.5, changed))
-		checks = append(checks, orderChecks(condition, digits)...)
+		all = append(all, checks.Never(fmt.Sprintf("%v: attacks at %v of the certified radius that succeed, of %d", condition, inside, attacked), broken,
+			(1-knownPart)*failure/float64(len(conditions)), nearest, tooLarge(nearest)),
+			checks.RateAtLeast(fmt.Sprintf("%v: share of certified predictions that an attack within %v radii changes", condition, reach), 0.5, checks.Count{Events: reached, Runs: attacked}))
+		all = append(all, orderComparisons(condition, digits)...)
 	}
-	return append(checks, formulaChecks()...)
+	formulas, err := formulaComparisons()
+	return append(all, formulas...), err
 }
 
-// orderChecks compare mean radii of the certificates that have the same bounds of the same draws.
-func orderChecks(c condition, digits []certified) (checks []run.Check) {
-	all := ways(c.noise.Family)
-	radius := func(m certify.Method) run.Row {
-		for i, w := range all {
+// orderComparisons compare mean radii of the certificates that have the same bounds of the same draws.
+func orderComparisons(c condition, digits []certified) (all []checks.Comparison) {
+	every := ways(c.noise.Family)
+	radius := func(m certify.Method) float64 {
+		for i, w := range every {
 			if w.method == m && w.bound == certify.ClopperPearson {
-				values := make([]float64, len(digits))
-				for k, f := range digits {
-					values[k] = f.Found[i].Radius
+				sum := 0.0
+				for _, f := range digits {
+					sum += f.Found[i].Radius
 				}
-				var r run.Row
-				r.Summarise(values)
-				return r
+				return sum / float64(len(digits))
 			}
 		}
-		return run.Row{}
+		return 0
 	}
 	order := []certify.Method{certify.PixelDP, certify.Renyi, certify.TwoSided}
 	if c.noise.Family == certify.Laplace {
 		order = []certify.Method{certify.PixelDP, certify.TwoSided}
 	}
 	for i := 1; i < len(order); i++ {
-		small, large := radius(order[i-1]), radius(order[i])
-		checks = append(checks, run.Check{What: fmt.Sprintf("%v: mean radius, %v beside %v", c, order[i], order[i-1]), Expected: small.Mean,
-			Got: large.Mean, Low: large.Low, High: large.High, Criterion: "not smaller; exact, both come from the same draws", Agrees: large.Mean >= small.Mean})
+		all = append(all, checks.NotBelow(fmt.Sprintf("%v: mean radius, %v beside %v, from the same draws", c, order[i], order[i-1]), radius(order[i-1]), radius(order[i])))
 	}
-	return checks
+	return all
 }
 
-// formulaChecks are published values: those of the PixelDP and smoothing code for their inputs, at a relative 1e-6.
-func formulaChecks() []run.Check {
-	exact := func(what string, expected, got float64) run.Check {
-		c := run.Within(what, expected, 1e-6*expected, run.Row{Mean: got, Low: got, High: got})
-		c.Criterion = "within 1e-6 of it"
-		return c
+//go:embed reference.json
+var referenceText []byte
+
+// radii are the functions of dp/certify by their names in the reference.
+var radii = map[string]func(top, rest, scale float64) float64{"pixeldp_laplace": certify.PixelDPLaplace, "pixeldp_gaussian": certify.PixelDPGaussian,
+	"smoothing_gaussian": certify.SmoothingGaussian, "smoothing_laplace": certify.SmoothingLaplace, "renyi_gaussian": certify.RenyiGaussian}
+
+// formulaError is relative: what maxima over different grids leave, and rounding.
+const formulaError = 1e-6
+
+// formulaComparisons are published values, those of the PixelDP and smoothing code for their inputs, and the radii of a separate program for all formulas.
+func formulaComparisons() ([]checks.Comparison, error) {
+	exact := func(what string, expected, got float64) checks.Comparison {
+		return checks.Exactly(what, expected, formulaError*expected, got)
 	}
 	top, _, _ := certify.ClopperPearson.Ends(9200, 9200, 10_000, 0.005)
 	_, rest, _ := certify.ClopperPearson.Ends(400, 400, 10_000, 0.005)
 	cohen, _, _ := certify.ClopperPearson.Ends(99_900, 99_900, 100_000, 0.001)
-	return []run.Check{
+	all := []checks.Comparison{
 		exact("PixelDP's radius, Laplace, 9200 and 400 of 10,000 draws, L = 0.1, eps = 1 (its code)", 0.15013514191845664, certify.PixelDPLaplace(top, rest, 0.1)),
 		exact("Cohen's radius, 99,900 of 100,000 draws, sigma = 0.25, alpha = 0.001 (its code)", 0.750050247, certify.SmoothingGaussian(cohen, 1-cohen, 0.25)),
-		exact("Cohen's radius for 0.9 and 0.05, sigma = 0.5", 0.731601, certify.SmoothingGaussian(0.9, 0.05, 0.5)),
-		exact("Rényi's radius for 0.9 and 0.05, sigma = 0.5", 0.624687, certify.RenyiGaussian(0.9, 0.05, 0.5)),
 	}
+	var reference struct {
+		Radii []struct {
+			Function                 string
+			Top, Rest, Scale, Radius float64
+		}
+	}
+	if err := json.Unmarshal(referenceText, &reference); err != nil {
+		return nil, fmt.Errorf("experiments: certify: reference: %w", err)
+	}
+	of := map[string][]checks.Comparison{}
+	for _, r := range reference.Radii {
+		f, ok := radii[r.Function]
+		if !ok {
+			return nil, fmt.Errorf("experiments: certify: reference: %s is unknown", r.Function)
+		}
+		of[r.Function] = append(of[r.Function], exact(fmt.Sprintf("%v and %v, scale %v", r.Top, r.Rest, r.Scale), r.Radius, f(r.Top, r.Rest, r.Scale)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, checks.Worst("radius of "+strings.ReplaceAll(name, "_", ", ")+" against a separate program", of[name]))
+	}
+	return all, nil
 }

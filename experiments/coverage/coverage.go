@@ -7,11 +7,11 @@ import (
 	"context"
 	"fmt"
 	"math"
-
-	"gonum.org/v1/plot"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/experiments/analysts"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -87,7 +87,7 @@ the confidence. Intervals for questions fixed beforehand promise nothing once qu
 func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result := run.Result{Experiment: "coverage", Seed: o.Seed, Quick: o.Quick}
 	sizes := []struct{ n, k int64 }{{500, 100}, {500, 500}, {2000, 500}}
-	confidences, repetitions := []float64{0.8, 0.95}, o.RepetitionsOr(100)
+	confidences, repetitions := []float64{0.8, 0.95}, o.RepetitionsOr(400)
 	if o.Quick {
 		sizes, confidences, repetitions = sizes[1:2], confidences[1:], o.RepetitionsOr(20)
 	}
@@ -113,51 +113,79 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	result.Complete = err == nil
 	result.Summary = tableOf(result.Rows)
-	result.Checks = checksOf(result.Rows)
+	if result.Complete {
+		result.Compare(comparisons(cells))
+	}
 	result.Notes = []string{fmt.Sprintf("%d analysts play %d runs each against %d mechanisms, on fresh data in every run, "+
 		"at %d sizes and %d confidences; the training part is as large as the holdout.", len(analysts.All), repetitions, len(methods), len(sizes), len(confidences))}
-	if len(result.Rows) > 0 {
-		result.Figures = []run.Figure{{Name: "coverage", Caption: "The rate of runs in which any interval misses, by analyst and mechanism, with 95% intervals. " +
-			"The horizontal line is what is promised at most.", Draw: func() (*plot.Plot, error) { return drawMisses(result.Rows) }}}
-	}
+	result.Figures = figuresOf(result.Rows)
 	return result, err
 }
 
-// falseAlarm is the probability with which one check of a mechanism that keeps its promise fails.
-const falseAlarm = 1e-4
-
-// checksOf are, for every mechanism, the largest rate of misses of any analyst against the promise, and for naive reuse
-// that some analyst breaks the intervals of questions fixed beforehand.
-func checksOf(rows []run.Row) []run.Check {
-	var checks []run.Check
+// comparisons are, for every mechanism and confidence: the rate of misses of the worst analyst, and that of all analysts together, which
+// is seen more sharply; and for naive reuse that every analyst breaks the intervals of questions fixed beforehand.
+func comparisons(cells []*cell) []checks.Comparison {
+	var all []checks.Comparison
 	for _, m := range methods {
 		for _, confidence := range []float64{0.8, 0.95} {
-			var worst run.Row
-			cells := 0
-			for _, r := range rows {
-				if r.Method == m.name && r.Confidence == confidence && r.Set == nonCoverage {
-					if cells == 0 || r.Mean > worst.Mean {
-						worst = r
-					}
-					cells++
+			promise := math.Round(100*(1-confidence)) / 100
+			var each, bites []checks.Comparison
+			var together []*cell
+			for _, c := range cells {
+				if c.method.name != m.name || c.confidence != confidence {
+					continue
 				}
+				condition := fmt.Sprintf("%s, n = %d, k = %d", c.analyst.Name, c.guarantee.N, c.guarantee.Questions)
+				together = append(together, c)
+				each = append(each, checks.RateAtMost(condition, promise, count(c)))
+				bites = append(bites, checks.RateAbove(fmt.Sprintf("naive reuse at %v: non-adaptive intervals miss (%s)", confidence, condition), promise, count(c)))
 			}
-			if cells == 0 {
+			if len(each) == 0 {
 				continue
 			}
-			promise := math.Round(100*(1-confidence)) / 100
-			what := fmt.Sprintf("%s at %v: the worst rate of misses (%s, n = %d, k = %d)", m.name, confidence, worst.Condition, worst.N, worst.K)
-			c := run.Check{What: what, Expected: promise, Got: worst.Mean, Low: worst.Low, High: worst.High}
-			low, _ := run.RateInterval(worst.Events(), int64(worst.Repetitions), 2*falseAlarm/float64(cells))
+			of := fmt.Sprintf("%s at %v: rate of runs in which any interval misses", m.name, confidence)
 			if m.name == naiveMethod {
-				c.Criterion, c.Agrees = "above: these intervals promise nothing under adaptive questions, and an attack must show it", worst.Mean > promise
-			} else {
-				c.Criterion, c.Agrees = fmt.Sprintf("at most, for the worst of %d conditions (false alarm %v)", cells, falseAlarm), low <= promise
+				all = append(all, bites[0]) // the strongest attack on exact answers comes first
+				continue
 			}
-			checks = append(checks, c)
+			narrower := func(level float64) string { return narrowing(together, promise, level) }
+			all = append(all, checks.Worst(of, each).Also(narrower), checks.RateAtMost(of+", all analysts together", promise, count(together...)))
 		}
 	}
-	return checks
+	return all
+}
+
+// count is how many of the runs missed.
+func count(cells ...*cell) (c checks.Count) {
+	for _, x := range cells {
+		for _, g := range x.games {
+			c.Runs++
+			if g.Missed {
+				c.Events++
+			}
+		}
+	}
+	return c
+}
+
+// narrowing says by how much narrower intervals would have been noticed in these very runs, in any of the conditions at an equal part of the level. An
+// interval that is f times narrower misses where the error is beyond 1/f of its half-width.
+func narrowing(cells []*cell, promise, level float64) string {
+	least := math.Inf(1)
+	for _, c := range cells {
+		reaches := make([]float64, len(c.games))
+		for i, g := range c.games {
+			reaches[i] = g.Reach
+		}
+		slices.Sort(reaches)
+		if needed := checks.RefusedFrom(len(reaches), promise, level/float64(len(cells))); needed <= len(reaches) && needed > 0 {
+			least = min(least, 1/reaches[len(reaches)-needed])
+		}
+	}
+	if math.IsInf(least, 1) {
+		return "no intervals, however narrow"
+	}
+	return fmt.Sprintf("intervals %.2g times narrower", max(1, least))
 }
 
 // playAll plays all games: the seed of one is made of where it stands in the grid, so that no order changes it.

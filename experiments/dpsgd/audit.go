@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -15,6 +14,7 @@ import (
 	"github.com/holdoutd/holdoutd/dp/learn"
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 	"github.com/holdoutd/holdoutd/internal/figure"
 )
 
@@ -36,6 +36,10 @@ const (
 	auditRate     = 1e-9
 	auditDistance = 1000 // of a row from 0: a gradient of that norm is clipped
 )
+
+// leastAudits is how many repetitions an audit has at least: with fewer, half of the noise would not be noticed, and they take little time beside trainings on
+// digits.
+const leastAudits = 10
 
 // auditRuns are the trainings of a repetition, of each kind.
 func auditRuns(quick bool) int {
@@ -123,26 +127,31 @@ func shownEpsilon(separation float64) float64 {
 	return account.GDP(max(0, separation)).Epsilon(delta)
 }
 
-// auditFalseAlarm is the probability with which a check fails for a training that does as it says.
-const auditFalseAlarm = 1e-4
+// shownBy is the separation that stands for an epsilon.
+func shownBy(epsilon float64) float64 {
+	low, high := 0.0, 100.0
+	for range 60 {
+		if middle := (low + high) / 2; shownEpsilon(middle) < epsilon {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
 
-// auditChecks: the epsilons that separations stand for are within what the account says, and separations are what sampling and
-// noise of the stated sizes make: half the noise would double them.
-func auditChecks(all []*audit) []run.Check {
-	if len(all) == 0 || len(all[0].found) < 2 {
+// auditComparisons: separations stand for no more epsilon than the account says, and are what sampling and noise of the stated sizes make: half the
+// noise would double them.
+func auditComparisons(all []*audit) []checks.Comparison {
+	if len(all) == 0 {
 		return nil
 	}
-	reach := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(len(all[0].found) - 1)}.Quantile(1-auditFalseAlarm/2) / math.Sqrt(float64(len(all[0].found)))
-	var checks []run.Check
+	var compared []checks.Comparison
 	for _, a := range all {
-		r := a.row()
-		checks = append(checks, run.Check{What: fmt.Sprintf("epsilon that a canary shows of a training that claims %v", a.epsilon), Expected: a.epsilon, Got: shownEpsilon(r.Mean),
-			Low: shownEpsilon(r.Low), High: shownEpsilon(r.High), Criterion: fmt.Sprintf("not surely above (false alarm %v)", auditFalseAlarm), Agrees: shownEpsilon(r.Mean-reach*r.SD) <= a.epsilon})
+		compared = append(compared, checks.AtMost(fmt.Sprintf("separation by a canary of a training that claims epsilon %v, against the separation that shows as much", a.epsilon),
+			shownBy(a.epsilon), a.row().Sample()))
 	}
-	ratio := run.Row{Repetitions: len(all[0].found)}
-	ratio.Summarise(separationRatios(all))
-	return append(checks, run.Check{What: "separations by a canary over those that the stated noise and sampling make", Expected: 1, Got: ratio.Mean, Low: ratio.Low, High: ratio.High,
-		Criterion: fmt.Sprintf("within Student's interval (false alarm %v)", auditFalseAlarm), Agrees: math.Abs(ratio.Mean-1) <= reach*ratio.SD})
+	return append(compared, checks.Equal("separations by a canary over those that the stated noise and sampling make", 1, 0, checks.Of(separationRatios(all))))
 }
 
 // separationRatios fits, for each repetition, separation = ratio * expected by least squares.

@@ -198,10 +198,11 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	var audited []*audit
 	if err == nil {
-		audited, err = runAudits(ctx, o, audits(cells), repetitions)
+		audited, err = runAudits(ctx, o, audits(cells), max(repetitions, leastAudits))
 	}
 	result.Complete = err == nil
-	result.Rows, result.Fits, result.Checks = done.rows(), done.fits(), append(done.checks(), auditChecks(audited)...)
+	result.Rows, result.Fits = done.rows(), done.fits()
+	result.Compare(append(done.comparisons(), auditComparisons(audited)...))
 	for _, a := range audited {
 		result.Rows = append(result.Rows, a.row())
 	}

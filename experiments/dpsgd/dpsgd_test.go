@@ -9,6 +9,7 @@ import (
 	"github.com/holdoutd/holdoutd/dp/learn"
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 )
 
 // TestAuditNoticesFaults: a training with a third of the noise that it claims fails both kinds of the audit's checks; an honest one
@@ -34,7 +35,7 @@ func TestAuditNoticesFaults(t *testing.T) {
 			used.found = append(used.found, v)
 		}
 		used.settings = settings // what it says of itself
-		for _, check := range auditChecks([]*audit{used}) {
+		for _, check := range checks.Judge(auditComparisons([]*audit{used}), checks.RunFalseAlarm) {
 			if check.Agrees != c.agrees {
 				t.Errorf("%s: %+v", name, check)
 			}

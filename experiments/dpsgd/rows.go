@@ -2,9 +2,10 @@ package dpsgd
 
 import (
 	"fmt"
-	"math"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 )
 
 // findings are the cells that are finished.
@@ -75,6 +76,20 @@ func (d findings) rows() []run.Row {
 // excessAgainst is what the rate's exponent is of.
 const excessAgainst = "excess training loss against n epsilon"
 
+// without is the findings without one repetition, or with all of them for -1.
+func (d findings) without(repetition int) findings {
+	if repetition < 0 {
+		return d
+	}
+	less := make(findings, len(d))
+	for i, c := range d {
+		fewer := *c
+		fewer.runs = slices.Delete(slices.Clone(c.runs), repetition, repetition+1)
+		less[i] = &fewer
+	}
+	return less
+}
+
 // ratePoints are n epsilon and the mean excess loss of a model's cells.
 func (d findings) ratePoints(model string) (x, y []float64) {
 	for _, c := range d {
@@ -91,8 +106,8 @@ func (d findings) ratePoints(model string) (x, y []float64) {
 func (d findings) fits() []run.Fit {
 	var fits []run.Fit
 	for _, m := range models(false) {
-		if x, y := d.ratePoints(m.name); len(x) >= 3 {
-			fits = append(fits, run.FitExponent(m.name, excessAgainst, x, y))
+		if x, _ := d.ratePoints(m.name); len(x) >= 3 {
+			fits = append(fits, run.JackknifeExponent(m.name, excessAgainst, len(d[0].runs), func(without int) (x, y []float64) { return d.without(without).ratePoints(m.name) }))
 		}
 	}
 	return fits
@@ -103,23 +118,31 @@ const (
 	accuracyTolerance = 0.02 // at the largest epsilon, beside training without noise
 )
 
-func (d findings) checks() []run.Check {
-	var checks []run.Check
+func (d findings) comparisons() []checks.Comparison {
+	var all []checks.Comparison
 	for _, f := range d.fits() {
 		if f.Method == models(false)[0].name { // the convex one
-			checks = append(checks, run.Check{What: f.Method + ": exponent of the " + f.Of, Expected: -2, Got: f.Exponent, Low: f.Low, High: f.High,
-				Criterion: fmt.Sprintf("within %v", rateTolerance), Agrees: math.Abs(f.Exponent+2) <= rateTolerance})
+			all = append(all, f.Against(f.Method+": exponent of the "+f.Of, -2, rateTolerance))
 		}
 	}
 	for _, m := range models(false) {
-		checks = append(checks, d.ofModel(m.name)...)
+		all = append(all, d.ofModel(m.name)...)
 	}
-	return append(checks, accountChecks()...)
+	return append(all, accountComparisons()...)
 }
 
-// ofModel are the checks of one model at the largest size: accuracy grows with epsilon, is at the largest what it is without noise,
+// less is the sample of a measure's differences between two ways of training, on the same splits.
+func (c *cell) less(other *cell, of func(outcome) float64) checks.Sample {
+	values, others := c.values(of), other.values(of)
+	for i := range values {
+		values[i] -= others[i]
+	}
+	return checks.Of(values)
+}
+
+// ofModel are the comparisons of one model at the largest size: accuracy grows with epsilon, is at the largest what it is without noise,
 // and the attack gains no more than is allowed.
-func (d findings) ofModel(model string) []run.Check {
+func (d findings) ofModel(model string) []checks.Comparison {
 	var private []*cell
 	var noiseless *cell
 	for _, c := range d {
@@ -133,25 +156,23 @@ func (d findings) ofModel(model string) []run.Check {
 			noiseless = c
 		}
 	}
-	var checks []run.Check
+	var all []checks.Comparison
 	for i := 1; i < len(private); i++ {
-		less, more := private[i-1].training(), private[i].training()
-		checks = append(checks, run.Check{What: fmt.Sprintf("%s: training accuracy at epsilon %v, not below that at %v", model, private[i].epsilon, private[i-1].epsilon),
-			Expected: less.Mean, Got: more.Mean, Low: more.Low, High: more.High,
-			Criterion: "at least; the intervals are not apart the wrong way", Agrees: more.High >= less.Low})
+		all = append(all, checks.AtLeast(fmt.Sprintf("%s: training accuracy at epsilon %v less that at %v, on the same splits", model, private[i].epsilon, private[i-1].epsilon), 0,
+			private[i].less(private[i-1], func(r outcome) float64 { return r.Training })))
 	}
 	if len(private) > 0 && noiseless != nil {
 		last := private[len(private)-1]
-		checks = append(checks, run.Within(fmt.Sprintf("%s: test accuracy at epsilon %v beside training without noise", model, last.epsilon), noiseless.test().Mean,
-			accuracyTolerance, last.test()))
+		all = append(all, checks.AtLeast(fmt.Sprintf("%s: test accuracy at epsilon %v less that without noise, on the same splits", model, last.epsilon), -accuracyTolerance,
+			last.less(noiseless, func(r outcome) float64 { return r.Test })))
 	}
 	for _, c := range private {
 		if bound := advantageBound(c.epsilon, delta); bound < 0.9 { // more is no limit to speak of
-			checks = append(checks, run.AtMost(fmt.Sprintf("%s: advantage of the membership attack at epsilon %v, n = %d, against what privacy allows", model, c.epsilon, c.n),
-				bound, c.advantage()))
+			all = append(all, checks.AtMost(fmt.Sprintf("%s: advantage of the membership attack at epsilon %v, n = %d, against what privacy allows", model, c.epsilon, c.n),
+				bound, c.advantage().Sample()))
 		}
 	}
-	return checks
+	return all
 }
 
 // largest is the largest number of digits that any finished cell trained on.

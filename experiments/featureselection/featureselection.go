@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 )
 
 // What the columns know of the label: run.Row.Condition.
@@ -58,7 +59,7 @@ little, both find them. The means that are compared with come from a run of the 
 		{Name: "http", Usage: "address of a running holdoutd, started with --allow-naive: the analyst plays over HTTP"},
 		{Name: "key", Usage: "admin key for --http (default: the environment's HOLDOUTD_KEY)", Secret: true},
 	},
-	Small: run.Options{Repetitions: 20, Set: map[string]string{"n": "200"}},
+	Small: run.Options{Quick: true, Repetitions: 20},
 	Run:   measure,
 }
 
@@ -68,6 +69,7 @@ var publishedKs = []int{10, 20, 30, 45, 70, 100, 150, 200, 250, 300, 400, 500}
 const (
 	publishedSize   = 10000
 	publishedBiased = 20
+	quickSize       = 1000
 )
 
 // newShape keeps the picture for any size: numbers of columns go with d, since correlations go with 1/sqrt(n).
@@ -89,7 +91,9 @@ type setup struct {
 	o           run.Options
 	sizes       map[string]shape // by condition
 	repetitions int
+	rules       rules                                                                          // of exact sampling
 	play        func(ctx context.Context, condition, method string, seed uint64) (path, error) // one repetition
+	samples     bool                                                                           // play is exact sampling
 	how         string                                                                         // the note that says how
 }
 
@@ -102,30 +106,42 @@ var cells = []cell{
 
 // measure reproduces the figures of Science 2015.
 func measure(ctx context.Context, o run.Options) (run.Result, error) {
-	result := run.Result{Experiment: "feature-selection", Seed: o.Seed, Quick: o.Quick}
 	s, err := newSetup(o)
 	if err != nil {
-		return result, err
+		return run.Result{Experiment: "feature-selection", Seed: o.Seed, Quick: o.Quick}, err
 	}
+	return s.result(ctx)
+}
+
+// result plays, and compares.
+func (s *setup) result(ctx context.Context) (run.Result, error) {
+	o := s.o
+	result := run.Result{Experiment: "feature-selection", Seed: o.Seed, Quick: o.Quick}
 	measured, err := s.measure(ctx, "repetitions", s.repetitions, o.Seed, s.play)
 	for _, c := range cells {
 		result.Rows = append(result.Rows, s.rows(c, measured[c])...)
 	}
 	result.Notes = s.notes()
 	result.Summary = tableOf(result.Rows)
+	var expected known
 	if err == nil {
-		result.Checks, err = s.checks(ctx, result.Rows)
+		expected, err = s.expected(ctx)
 	}
-	result.Complete = err == nil
+	if result.Complete = err == nil; result.Complete {
+		result.Compare(s.comparisons(measured, expected))
+	}
+	if result.Complete && expected.of == nil {
+		result.Notes = append(result.Notes, "Nothing is known of this size but by exact sampling, which is what was run: there is nothing to compare with.")
+	}
 	result.Figures = figuresOf(result.Rows)
 	return result, err
 }
 
-func newSetup(o run.Options) (setup, error) {
-	s := setup{o: o, sizes: map[string]shape{}, repetitions: o.RepetitionsOr(100)}
+func newSetup(o run.Options) (*setup, error) {
+	s := &setup{o: o, sizes: map[string]shape{}, repetitions: o.RepetitionsOr(100), rules: publishedRules}
 	size := publishedSize
 	if o.Quick || o.Text("http") != "" {
-		size = 1000
+		size = quickSize
 	}
 	n, err := o.Int("n", size)
 	if err != nil {
@@ -153,7 +169,7 @@ func newSetup(o run.Options) (setup, error) {
 		}
 	default:
 		s.how = "What the analyst sees of the data was drawn exactly, instead of the data (docs/proofs/feature-selection-sampling.md)."
-		s.play = s.sampled()
+		s.samples, s.play = true, s.sampled()
 	}
 	return s, nil
 }
@@ -163,7 +179,7 @@ func newSetup(o run.Options) (setup, error) {
 const minSize = 200
 
 // sampled is a repetition in which what the analyst sees is drawn, instead of the data.
-func (s setup) sampled() func(ctx context.Context, condition, method string, seed uint64) (path, error) {
+func (s *setup) sampled() func(ctx context.Context, condition, method string, seed uint64) (path, error) {
 	samplers := map[string]*sync.Pool{}
 	for condition, size := range s.sizes {
 		samplers[condition] = &sync.Pool{New: func() any { return newSampler(size) }}
@@ -171,6 +187,7 @@ func (s setup) sampled() func(ctx context.Context, condition, method string, see
 	return func(_ context.Context, condition, method string, seed uint64) (path, error) {
 		drawn := samplers[condition].Get().(*sampler)
 		defer samplers[condition].Put(drawn)
+		drawn.rules = s.rules
 		if method == standardReuse {
 			return drawn.standard(seed), nil
 		}
@@ -179,7 +196,7 @@ func (s setup) sampled() func(ctx context.Context, condition, method string, see
 }
 
 // measure plays all repetitions of all cells. Each has data of its own: nothing is shared between methods either.
-func (s setup) measure(ctx context.Context, part string, repetitions int, seed uint64,
+func (s *setup) measure(ctx context.Context, part string, repetitions int, seed uint64,
 	play func(ctx context.Context, condition, method string, seed uint64) (path, error)) (map[cell][]path, error) {
 	paths, finished, err := run.Repeat(ctx, s.o, part, len(cells)*repetitions, func(ctx context.Context, i int) (path, error) {
 		c := cells[i%len(cells)]
@@ -193,7 +210,7 @@ func (s setup) measure(ctx context.Context, part string, repetitions int, seed u
 }
 
 // rows are those of one cell, of the repetitions that are finished.
-func (s setup) rows(c cell, paths []path) []run.Row {
+func (s *setup) rows(c cell, paths []path) []run.Row {
 	if len(paths) == 0 {
 		return nil
 	}
@@ -225,7 +242,7 @@ func collect(paths []path, value func(p path) float64) []float64 {
 	return values
 }
 
-func (s setup) notes() []string {
+func (s *setup) notes() []string {
 	size := s.sizes[signal]
 	return []string{
 		fmt.Sprintf("Training part, holdout and fresh data of %d rows and %d columns each, all normal; with signal %d columns have the mean 6/sqrt(n) times the label. "+
@@ -249,93 +266,183 @@ func tableOf(rows []run.Row) [][]string {
 	return table
 }
 
+// published are the means and standard deviations that are compared with at publishedSize: of a separate program with the published one's steps.
+//
+//go:embed published.json
+var publishedText []byte
+
+// reference is what reference.py found at quickSize, with histograms.
+//
 //go:embed reference.json
 var referenceText []byte
 
-// reference are means of 100 repetitions of the published program's steps, at publishedSize.
-type reference struct {
-	Source string `json:"source"`
-	Means  []struct {
-		Condition string       `json:"condition"`
-		Method    string       `json:"method"`
-		Means     [][3]float64 `json:"means"` // by publishedKs: training, as told, fresh
-		Deviation [][3]float64 `json:"deviation"`
-	} `json:"means"`
-}
-
 const (
-	tolerance           = 0.01 // of a mean
-	standardErrors      = 5    // standard errors of both means that are allowed beside, where there are fewer repetitions than published
 	publishedRepeats    = 100
-	comparedRepetitions = 200 // of exact sampling, where there is no reference
+	comparedRepetitions = 1000 // of exact sampling, where neither has the size
 )
 
-// expected are the means and standard errors that a run is compared with: the reference at the published size, else those of
-// exact sampling.
-func (s setup) expected(ctx context.Context) (map[cell][]run.Row, string, error) {
-	out := map[cell][]run.Row{}
-	size := s.sizes[signal]
-	if size.n == publishedSize && size.d == publishedSize {
-		var reference reference
-		if err := json.Unmarshal(referenceText, &reference); err != nil {
-			return nil, "", fmt.Errorf("experiments: reference: %w", err)
-		}
-		for _, m := range reference.Means {
-			c := cell{m.Condition, m.Method}
-			for i, k := range publishedKs {
-				for j, set := range accuracies {
-					out[c] = append(out[c], run.Row{Set: set, K: int64(k), Mean: m.Means[i][j], SD: m.Deviation[i][j], Repetitions: publishedRepeats})
-				}
-			}
-		}
-		return out, "the reference", nil
-	}
-	// Another seed than the run's own, which may be of exact sampling itself.
-	measured, err := s.measure(ctx, "expected", comparedRepetitions, run.SeedOf(s.o.Seed, 2015), s.sampled())
-	for _, c := range cells {
-		out[c] = s.rows(c, measured[c])
-	}
-	return out, "exact sampling at this size", err
+// known is what a run is compared with, by cell and set: one for each k.
+type known struct {
+	source string
+	of     map[cell]map[string][]accuracy
 }
 
-// checks compare every mean, by the largest difference of each curve, and the last means themselves.
-func (s setup) checks(ctx context.Context, rows []run.Row) ([]run.Check, error) {
-	expected, source, err := s.expected(ctx)
-	if err != nil {
-		return nil, err
+// accuracy is what is known of one accuracy.
+type accuracy struct {
+	checks.Sample
+	edges  []float64 // of a histogram of the repetitions; none where only means and deviations are known
+	counts []int
+}
+
+// expected are the numbers that a run is compared with: of separate programs at the published size and at that of a quick run. At another size, all data that was
+// drawn, or asked of a server, is compared with exact sampling. Exact sampling at another size has nothing to be compared with.
+func (s *setup) expected(ctx context.Context) (known, error) {
+	size := s.sizes[signal]
+	switch {
+	case size.n == publishedSize && size.d == publishedSize:
+		return publishedNumbers()
+	case size.n == quickSize && size.d == quickSize:
+		return referenceNumbers()
+	case s.samples:
+		return known{}, nil
 	}
-	slack := 0.0
-	criterion := fmt.Sprintf("within %v", tolerance)
-	if s.repetitions < publishedRepeats || source != "the reference" {
-		slack = standardErrors
-		criterion += fmt.Sprintf(" and %d standard errors", standardErrors)
-	}
-	var checks, last []run.Check
+	// Another seed than the run's own.
+	measured, err := s.measure(ctx, "expected", comparedRepetitions, run.SeedOf(s.o.Seed, 2015), s.sampled())
+	out := known{"exact sampling at this size", map[cell]map[string][]accuracy{}}
 	for _, c := range cells {
+		out.of[c] = map[string][]accuracy{}
 		for _, set := range accuracies {
-			curve, wanted := pick(rows, c, set), pickSet(expected[c], set)
-			worst := run.Check{What: fmt.Sprintf("%s, %s, %s: the largest difference of %d means from %s", c.condition, c.method, set, len(curve), source),
-				Criterion: "every mean " + criterion, Agrees: true}
-			for i, r := range curve {
-				w := wanted[i]
-				// Of few repetitions a deviation is not known; the expected one is, and the same if all is well.
-				standard := w.SD * math.Sqrt(1/float64(r.Repetitions)+1/float64(w.Repetitions))
-				difference := r.Mean - w.Mean
-				ok := math.Abs(difference) <= tolerance+slack*standard
-				worst.Agrees = worst.Agrees && ok
-				if math.Abs(difference) >= math.Abs(worst.Got) {
-					worst.Got, worst.Low, worst.High = difference, r.Low-w.Mean, r.High-w.Mean
-				}
-				if i == len(curve)-1 {
-					last = append(last, run.Check{What: fmt.Sprintf("%s, %s, %s, k = %d", c.condition, c.method, set, r.K), Expected: w.Mean, Got: r.Mean,
-						Low: r.Low, High: r.High, Criterion: criterion, Agrees: ok})
-				}
+			for i := range size.ks {
+				out.of[c][set] = append(out.of[c][set], accuracy{Sample: checks.Of(collect(measured[c], func(p path) float64 { return p.accuracy(set, i) }))})
 			}
-			checks = append(checks, worst)
 		}
 	}
-	return append(checks, last...), nil
+	return out, err
 }
+
+// accuracy is one of a set's, for the i-th number of columns.
+func (p path) accuracy(set string, i int) float64 {
+	switch set {
+	case trainingAccuracy:
+		return p.Training[i]
+	case toldAccuracy:
+		return p.Told[i]
+	}
+	return p.Fresh[i]
+}
+
+func publishedNumbers() (known, error) {
+	var file struct {
+		Means []struct {
+			Condition, Method string
+			Means             [][3]float64 // by publishedKs: training, as told, fresh
+			Deviation         [][3]float64
+		}
+	}
+	if err := json.Unmarshal(publishedText, &file); err != nil {
+		return known{}, fmt.Errorf("experiments: published numbers: %w", err)
+	}
+	out := known{"a separate program", map[cell]map[string][]accuracy{}}
+	for _, m := range file.Means {
+		c := cell{m.Condition, m.Method}
+		out.of[c] = map[string][]accuracy{}
+		for i := range publishedKs {
+			for j, set := range accuracies {
+				out.of[c][set] = append(out.of[c][set], accuracy{Sample: checks.Sample{Mean: m.Means[i][j], SD: m.Deviation[i][j], Runs: publishedRepeats}})
+			}
+		}
+	}
+	return out, nil
+}
+
+func referenceNumbers() (known, error) {
+	var file struct {
+		Cells []struct {
+			Condition, Method string
+			Repetitions       int
+			Accuracies        [][3]struct {
+				Mean, SD, Kurtosis float64
+				Edges              []float64
+				Counts             []int
+			}
+		}
+	}
+	if err := json.Unmarshal(referenceText, &file); err != nil {
+		return known{}, fmt.Errorf("experiments: reference numbers: %w", err)
+	}
+	out := known{"a separate program", map[cell]map[string][]accuracy{}}
+	for _, m := range file.Cells {
+		c := cell{m.Condition, m.Method}
+		out.of[c] = map[string][]accuracy{}
+		for _, of := range m.Accuracies {
+			for j, set := range accuracies {
+				a := of[j]
+				out.of[c][set] = append(out.of[c][set], accuracy{checks.Sample{Mean: a.Mean, SD: a.SD, Runs: m.Repetitions, Kurtosis: a.Kurtosis}, a.Edges, a.Counts})
+			}
+		}
+	}
+	return out, nil
+}
+
+// comparisons compare means, standard deviations and, where they are known, histograms of every curve, each by the point that is the farthest off.
+func (s *setup) comparisons(measured map[cell][]path, expected known) []checks.Comparison {
+	if expected.of == nil {
+		return nil
+	}
+	var all []checks.Comparison
+	for _, c := range cells {
+		for _, set := range accuracies {
+			var means, spreads, shapes []checks.Comparison
+			for i, k := range s.sizes[c.condition].ks {
+				values := collect(measured[c], func(p path) float64 { return p.accuracy(set, i) })
+				want, got, at := expected.of[c][set][i], checks.Of(values), fmt.Sprintf("k = %d", k)
+				got.Low, got.High = interval(values)
+				if got.Runs < checks.LeastRuns {
+					// A few accuracies, which are whole numbers of rows, may be equal by chance: then they tell no spread. What is expected tells one.
+					got.SD = max(got.SD, want.SD)
+				} else {
+					spreads = append(spreads, checks.Spread(at, want.Sample, got))
+				}
+				means = append(means, checks.Same(at, want.Sample, got))
+				if want.counts != nil {
+					shapes = append(shapes, checks.Shape(at, want.counts, histogram(values, want.edges)))
+				}
+			}
+			of := fmt.Sprintf("%s, %s, %s: ", c.condition, c.method, set)
+			all = append(all, checks.Worst(of+"mean against "+expected.source, means))
+			if spreads != nil {
+				all = append(all, checks.Worst(of+"standard deviation", spreads))
+			}
+			if shapes != nil {
+				all = append(all, checks.Worst(of+"histogram", shapes))
+			}
+		}
+	}
+	return all
+}
+
+func interval(values []float64) (low, high float64) {
+	var r run.Row
+	r.Repetitions = len(values)
+	r.Summarise(values)
+	return r.Low, r.High
+}
+
+// histogram counts values up to each edge, and beyond the last. An accuracy is a whole number of rows: what is on an edge belongs below it.
+func histogram(values, edges []float64) []int {
+	counts := make([]int, len(edges)+1)
+	for _, v := range values {
+		i := 0
+		for i < len(edges) && v > edges[i]+edgeRounding {
+			i++
+		}
+		counts[i]++
+	}
+	return counts
+}
+
+// edgeRounding is far below a row's share, and above what the file rounds to.
+const edgeRounding = 1e-9
 
 // pick are the rows of one curve.
 func pick(rows []run.Row, c cell, set string) []run.Row {
@@ -346,8 +453,4 @@ func pick(rows []run.Row, c cell, set string) []run.Row {
 		}
 	}
 	return out
-}
-
-func pickSet(rows []run.Row, set string) []run.Row {
-	return slices.DeleteFunc(slices.Clone(rows), func(r run.Row) bool { return r.Set != set })
 }

@@ -95,7 +95,7 @@ func uploadParts(ctx context.Context, server *client.Client, parts drawnParts, m
 	if method == throughThresholdout {
 		root := math.Sqrt(float64(s.n)) * featuresel.Width
 		settings.Mechanism, settings.Form, settings.Tokens = "thresholdout", "gaussian", settings.Questions
-		settings.Threshold, settings.Sigma = holdoutThreshold/root, holdoutNoise/root
+		settings.Threshold, settings.Sigma = publishedRules.threshold/root, publishedRules.answerNoise/root
 	}
 	card, err := server.CreateGiven(ctx, training, holdout, settings)
 	var problem *client.Problem

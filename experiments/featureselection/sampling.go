@@ -19,11 +19,20 @@ type shape struct {
 // The numbers of the experiment, in standard deviations of a correlation, 1/sqrt(n). For accuracies threshold and noise are in
 // hundredths, as published for 10,000 rows, whatever n is: correlations shrink with n, what a selection gains in accuracy does not.
 const (
-	signalShift      = 6 // mean correlation of a column that knows the label
-	filterCutoff     = 1 // of the filter
-	holdoutThreshold = 4 // of Thresholdout
-	holdoutNoise     = 1 // of Thresholdout
+	signalShift  = 6 // mean correlation of a column that knows the label
+	filterCutoff = 1 // of the filter
 )
+
+// rules are the settings of a repetition.
+type rules struct {
+	cutoff         float64 // of the filter
+	threshold      float64 // of Thresholdout
+	thresholdNoise float64 // its standard deviation
+	answerNoise    float64
+}
+
+// publishedRules are those of the paper.
+var publishedRules = rules{cutoff: filterCutoff, threshold: 4, thresholdNoise: 1, answerNoise: 1}
 
 // shift is the mean of column j times the label.
 func (s shape) shift(j int) float64 {
@@ -50,6 +59,7 @@ type path struct {
 // It is made once and used for many repetitions; a repetition allocates what it returns and nothing else that grows with n or d.
 type sampler struct {
 	size   shape
+	rules  rules
 	source *rand.PCG
 	random *rand.Rand
 
@@ -62,7 +72,7 @@ type sampler struct {
 
 func newSampler(s shape) *sampler {
 	source := rand.NewPCG(0, 0)
-	return &sampler{size: s, source: source, random: rand.New(source),
+	return &sampler{size: s, rules: publishedRules, source: source, random: rand.New(source),
 		training: make([]float64, s.d), holdout: make([]float64, s.d), told: make([]float64, s.d), selected: make([]int, 0, s.d),
 		drift: make([]float64, len(s.ks)), added: make([]int, len(s.ks)), margins: make([]float64, s.n)}
 }
@@ -95,10 +105,10 @@ func (s *sampler) thresholdout(seed uint64) path {
 
 // tell is the published Thresholdout, in its Gaussian form.
 func (s *sampler) tell(training, holdout, unit float64) float64 {
-	if math.Abs(training-holdout) <= unit*(holdoutThreshold+holdoutNoise*s.random.NormFloat64()) {
+	if math.Abs(training-holdout) <= unit*(s.rules.threshold+s.rules.thresholdNoise*s.random.NormFloat64()) {
 		return training
 	}
-	return holdout + unit*holdoutNoise*s.random.NormFloat64()
+	return holdout + unit*s.rules.answerNoise*s.random.NormFloat64()
 }
 
 // begin draws the correlations of both parts: independent normal variables of variance 1/n.
@@ -114,7 +124,7 @@ func (s *sampler) begin(seed uint64) {
 
 // finish selects by the correlations that were told, and draws the accuracies of the classifiers.
 func (s *sampler) finish(told []float64, tell func(training, holdout, unit float64) float64) path {
-	s.selected = featuresel.Filter(s.selected[:0], s.training, told, filterCutoff*s.size.deviation())
+	s.selected = featuresel.Filter(s.selected[:0], s.training, told, s.rules.cutoff*s.size.deviation())
 	values := make([]float64, 3*len(s.size.ks))
 	p := path{Training: values[:len(s.size.ks)], Told: values[len(s.size.ks) : 2*len(s.size.ks)], Fresh: values[2*len(s.size.ks):], Selected: len(s.selected)}
 	s.accumulate(func(j int) float64 { return s.training[j] })

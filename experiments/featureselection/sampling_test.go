@@ -10,6 +10,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/holdoutd/holdoutd/experiments/run"
 	"github.com/holdoutd/holdoutd/experiments/run/runtest"
 )
 
@@ -157,19 +158,60 @@ func TestSamplingAllocatesResultsOnly(t *testing.T) {
 
 // TestPublishedNumbers: a tenth of the published repetitions, at the published size, agrees with the reference.
 func TestPublishedNumbers(t *testing.T) {
-	o := runtest.Small(Experiment, 7)
-	o.Set["n"], o.Repetitions = "10000", 10
-	r, err := measure(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
+	runtest.Agrees(t, Experiment, run.Options{Repetitions: 20, Seed: 7})
+}
+
+// TestAgrees: a quick run agrees with the separate program.
+func TestAgrees(t *testing.T) {
+	runtest.Agrees(t, Experiment, run.Options{Quick: true, Repetitions: 200})
+}
+
+// TestPlantedFaults: the experiment itself disagrees for each of these faults, of which the least move no mean by a hundredth: as a quick run of 400 repetitions, and for two of them as a run
+// at the published size.
+func TestPlantedFaults(t *testing.T) {
+	if runtest.UnderRace {
+		t.Skip("arithmetic, which runs without the detector")
 	}
-	if len(r.Checks) != 24 {
-		t.Fatalf("%d checks", len(r.Checks))
-	}
-	for _, c := range r.Checks {
-		if !c.Agrees {
-			t.Errorf("%+v", c)
+	for name, plant := range map[string]func(r *rules){
+		"no answer noise":         func(r *rules) { r.answerNoise = 0 },
+		"answer noise twice":      func(r *rules) { r.answerNoise = 2 },
+		"no threshold noise":      func(r *rules) { r.thresholdNoise = 0 },
+		"threshold 3.5":           func(r *rules) { r.threshold = 3.5 },
+		"threshold 4.5":           func(r *rules) { r.threshold = 4.5 },
+		"threshold 9":             func(r *rules) { r.threshold = 9 },
+		"filter a fourteenth off": func(r *rules) { r.cutoff = 0.93 },
+		"filter off":              func(r *rules) { r.cutoff = 0 },
+	} {
+		sizes := []run.Options{{Seed: 1, Quick: true, Repetitions: 400}}
+		if name == "no answer noise" || name == "threshold 3.5" { // which once passed at the published size
+			sizes = append(sizes, run.Options{Seed: 1, Repetitions: 100})
 		}
+		for _, o := range sizes {
+			s, err := newSetup(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plant(&s.rules)
+			r, err := s.result(t.Context())
+			if err != nil || !r.Complete || len(r.Checks) == 0 {
+				t.Fatal(r.Complete, len(r.Checks), err)
+			}
+			if r.Agrees() {
+				t.Errorf("%s, quick %v: all %d comparisons agree", name, o.Quick, len(r.Checks))
+			} else {
+				t.Logf("%s, quick %v: %d of %d agree", name, o.Quick, r.Agreeing(), len(r.Checks))
+			}
+		}
+	}
+}
+
+// TestNothingToCompareWith: exact sampling at a size of which nothing is known compares nothing, rather than itself.
+func TestNothingToCompareWith(t *testing.T) {
+	o := runtest.Small(Experiment, 1)
+	o.Set["n"] = "400"
+	r, err := measure(t.Context(), o)
+	if err != nil || !r.Complete || len(r.Checks) != 0 || r.Agrees() {
+		t.Errorf("%d comparisons, %v", len(r.Checks), err)
 	}
 }
 

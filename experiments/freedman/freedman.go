@@ -6,10 +6,13 @@ package freedman
 
 import (
 	"context"
+	_ "embed"
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -69,7 +72,7 @@ type regressionSize struct {
 }
 
 // mechanisms are those that the analyst asks through.
-var mechanisms = []thresholdout.Name{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout}
+var mechanisms = []thresholdout.Name{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout, thresholdout.GuessAndCheck}
 
 // measure screens noise and fits it again, on the same data and through a holdout.
 func measure(ctx context.Context, o run.Options) (run.Result, error) {
@@ -78,7 +81,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	sizes := []regressionSize{
 		{independent, 100, 50, 50 * o.RepetitionsOr(20), analyse},
 		{orthonormal, 100, 50, 50 * o.RepetitionsOr(20), analyseOrthonormal},
-		{independent, 1000, 500, o.RepetitionsOr(20), analyse},
+		{independent, 1000, 500, 5 * o.RepetitionsOr(20), analyse},
 		{orthonormal, 1000, 500, 50 * o.RepetitionsOr(20), analyseOrthonormal},
 	}
 	if o.Quick {
@@ -102,7 +105,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		})
 		classical = append(classical, regressions{s, run.Finished(fits, finished)})
 		if err != nil {
-			return resultOf(result, classical, nil), err
+			result, failed := resultOf(result, classical, nil)
+			return result, errors.Join(err, failed)
 		}
 	}
 	repetitions := o.RepetitionsOr(20)
@@ -119,7 +123,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		}
 	}
 	result.Complete = err == nil
-	return resultOf(result, classical, asked), err
+	result, failed := resultOf(result, classical, asked)
+	return result, errors.Join(err, failed)
 }
 
 // guarantees are the guarantees of holdouts with n rows, for n/2 regressors and the regression of those kept.
@@ -127,7 +132,7 @@ func guarantees(n int64) ([]thresholdout.Guarantee, error) {
 	var out []thresholdout.Guarantee
 	for _, m := range mechanisms {
 		spec := thresholdout.Spec{Mechanism: m, N: n, Questions: n/2 + 1}
-		if m == thresholdout.Thresholdout {
+		if m == thresholdout.Thresholdout || m == thresholdout.GuessAndCheck {
 			spec.Training = n
 		}
 		p, err := thresholdout.Plan(spec)
@@ -151,7 +156,7 @@ type holdoutGames struct {
 	games     []game
 }
 
-func resultOf(result run.Result, classical []regressions, asked []holdoutGames) run.Result {
+func resultOf(result run.Result, classical []regressions, asked []holdoutGames) (run.Result, error) {
 	for _, f := range classical {
 		result.Rows = append(result.Rows, f.rows()...)
 	}
@@ -159,7 +164,11 @@ func resultOf(result run.Result, classical []regressions, asked []holdoutGames) 
 		result.Rows = append(result.Rows, a.rows()...)
 	}
 	if result.Complete {
-		result.Checks = checksOf(classical, result.Rows)
+		all, err := comparisons(classical, result.Rows)
+		if err != nil {
+			return result, err
+		}
+		result.Compare(all)
 	}
 	result.Notes = notesOf(classical, asked)
 	result.Summary = [][]string{{"ANALYST", "METHOD", "ROWS", "REGRESSORS", "MEASURE", "MEAN", "95% INTERVAL", "REPETITIONS"}}
@@ -168,7 +177,7 @@ func resultOf(result run.Result, classical []regressions, asked []holdoutGames) 
 			fmt.Sprintf("%.4f to %.4f", r.Low, r.High), fmt.Sprint(r.Repetitions)})
 	}
 	result.Figures = figuresOf(classical, result.Rows)
-	return result
+	return result, nil
 }
 
 func notesOf(classical []regressions, asked []holdoutGames) []string {
@@ -237,11 +246,23 @@ func (a holdoutGames) rows() []run.Row {
 	return rows
 }
 
-// shareTolerance of shares and R2 and fTolerance of an F statistic of about 4, times 100/n: limits are reached as 1/n.
-const shareTolerance, fTolerance = 0.03, 0.3
+// shareError of shares and R2 and fError of an F statistic of about 4, times 100/n: limits are reached as 1/n.
+const shareError, fError = 0.03, 0.3
 
-func checksOf(classical []regressions, rows []run.Row) []run.Check {
-	var checks []run.Check
+// voteError is what theory leaves out of how often the vote hits: products are cut, and rows are finitely many.
+const voteError = 0.01
+
+//go:embed reference.json
+var referenceText []byte
+
+// comparisons hold the regressions against what holds for any number of rows, against a separate program for the same number, and against the limits; and what
+// holdouts tell against theory and promises.
+func comparisons(classical []regressions, rows []run.Row) ([]checks.Comparison, error) {
+	reference, err := run.ParseReference(referenceText)
+	if err != nil {
+		return nil, err
+	}
+	var all []checks.Comparison
 	for _, f := range classical {
 		n := int64(f.size.n)
 		limit := newLimits(f.size.design, float64(f.size.p)/float64(f.size.n))
@@ -249,32 +270,37 @@ func checksOf(classical []regressions, rows []run.Row) []run.Check {
 		second := func(set string) run.Row { return run.Find(rows, screened, f.size.design, n, set) }
 		of := fmt.Sprintf("%d rows, %d %s: ", f.size.n, f.size.p, f.size.design)
 		share := 100 / float64(f.size.n)
-		checks = append(checks,
-			run.Near(of+"R2 of the first regression", float64(f.size.p)/float64(f.size.n-1), 0, first(rSquared)),
-			run.NearRate(of+"F tests of the first that reject at 5%", 0.05, first(testRejects)),
-			run.Near(of+"share kept", screeningLevel, 0, second(shareKept)),
-			run.Near(of+"R2 of the second regression", limit.r2, shareTolerance*share, second(rSquared)),
-			run.Near(of+"F of the second regression", limit.f, fTolerance*share, second(fStatistic)),
-			run.Near(of+"coefficients of the second significant at 5%", limit.significant, shareTolerance*share, second(shareSignificant)),
-			run.AtLeast(of+"F tests of the second that reject at 5%", 0.9, second(testRejects)))
-	}
-	var asking []run.Row
-	for _, r := range rows {
-		if r.Condition == throughHoldout {
-			asking = append(asking, r)
+		ps := make([]float64, len(f.runs))
+		for i, r := range f.runs {
+			ps[i] = r.First.P
+		}
+		all = append(all,
+			checks.Equal(of+"R2 of the first regression", float64(f.size.p)/float64(f.size.n-1), 0, first(rSquared).Sample()),
+			checks.Law(of+"P-values of the first F test, against the uniform law", ps, func(x float64) float64 { return max(0, min(x, 1)) }),
+			checks.RateIs(of+"F tests of the first that reject at 5%", 0.05, first(testRejects).Count()),
+			checks.Equal(of+"share kept", screeningLevel, 0, second(shareKept).Sample()),
+			checks.Equal(of+"R2 of the second regression, against its limit", limit.r2, shareError*share, second(rSquared).Sample()),
+			checks.Equal(of+"F of the second regression, against its limit", limit.f, fError*share, second(fStatistic).Sample()),
+			checks.Equal(of+"coefficients of the second significant at 5%, against their limit", limit.significant, shareError*share, second(shareSignificant).Sample()),
+			checks.RateAtLeast(of+"F tests of the second that reject at 5%", 0.9, second(testRejects).Count()))
+		for _, set := range []string{rSquared, fStatistic, shareSignificant} {
+			all = append(all, reference.Compare(of+set+" of the second regression", second(set))...)
 		}
 	}
-	for _, r := range asking {
+	for _, r := range rows {
+		if r.Condition != throughHoldout {
+			continue
+		}
 		what := fmt.Sprintf("%s, %d rows: %s", r.Method, r.N, r.Set)
 		naive := r.Method == string(thresholdout.Naive)
 		switch {
 		case r.Set == hitsTold && naive:
-			checks = append(checks, run.Near(what, voteHits(0.5), 0.01, r))
+			all = append(all, checks.Equal(what, voteHits(0.5), voteError, r.Sample()))
 		case r.Set == lastFinds && naive:
-			checks = append(checks, run.AtLeast(what, 0.95, r))
+			all = append(all, checks.RateAbove(what, 0.05, r.Count()))
 		case r.Set == lastFinds || r.Set == anyMisses:
-			checks = append(checks, run.AtMost(what, 1-r.Confidence, r))
+			all = append(all, checks.RateAtMost(what, 1-r.Confidence, r.Count()))
 		}
 	}
-	return checks
+	return all, nil
 }

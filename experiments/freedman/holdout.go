@@ -8,6 +8,7 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/run"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
 // productCut is where products of two standard normal variables are cut for a row function in [0,1]: one in two hundred is cut.
@@ -39,14 +40,14 @@ func newNoisePart(seed uint64, n int64) *noisePart {
 
 func (p *noisePart) column(j int) *rand.Rand { return rand.New(rand.NewPCG(p.seed, uint64(j+1))) }
 
-// product is the mean of the cut product of a column and the response, from 0 to 1.
-func (p *noisePart) product(j int) thresholdout.Mean {
-	r, sum := p.column(j), int64(0)
+// product has the cut products of a column and the response, from 0 to 1.
+func (p *noisePart) product(j int) (sums moments.Sums) {
+	r := p.column(j)
 	for _, y := range p.response {
 		v := max(-productCut, min(r.NormFloat64()*y, productCut))
-		sum += int64(math.Round((v + productCut) / (2 * productCut) * float64(rowfn.One)))
+		sums.Add(int64(math.Round((v + productCut) / (2 * productCut) * float64(rowfn.One))))
 	}
-	return thresholdout.Mean{Sum: sum, N: int64(len(p.response))}
+	return sums
 }
 
 // weigh adds a column to the prediction.
@@ -58,28 +59,34 @@ func (p *noisePart) weigh(j int, weight float64) {
 }
 
 // hits is how often the prediction has the sign of the response.
-func (p *noisePart) hits() thresholdout.Mean {
-	count := int64(0)
+func (p *noisePart) hits() (sums moments.Sums) {
 	for i, s := range p.score {
+		hit := int64(0)
 		if s*p.response[i] > 0 {
-			count++
+			hit = rowfn.One
 		}
+		sums.Add(hit)
 	}
-	return thresholdout.Mean{Sum: count * rowfn.One, N: int64(len(p.score))}
+	return sums
 }
 
 // playAnalyst plays the analyst once.
 func playAnalyst(p thresholdout.Guarantee, seed uint64) (game, error) {
 	holdout, training := newNoisePart(run.SeedOf(seed, 1), p.N), newNoisePart(run.SeedOf(seed, 2), p.Training)
 	o := &analysts.Referee{Oracle: analysts.NewHoldout(p, run.SeedOf(seed, 3))}
-	ask := func(of func(part *noisePart) thresholdout.Mean) (float64, *thresholdout.Interval, error) {
+	ask := func(binary bool, of func(part *noisePart) moments.Sums) (float64, *thresholdout.Interval, error) {
+		mean := func(part *noisePart) thresholdout.Mean { return thresholdout.Mean{Sum: of(part).Sum, N: p.N} }
+		checked := func(part *noisePart) thresholdout.RootSums {
+			return thresholdout.RootSums{All: p.N, Sums: of(part), Binary: binary}
+		}
 		return o.Ask(analysts.Question{Truth: 0.5,
-			Holdout:  func(int64, int64) thresholdout.Mean { return of(holdout) },
-			Training: func() thresholdout.Mean { return of(training) }})
+			Holdout:  func(int64, int64) thresholdout.Mean { return mean(holdout) },
+			Training: func() thresholdout.Mean { return mean(training) },
+			Checked:  func(int64, int64) (_, _ thresholdout.RootSums) { return checked(holdout), checked(training) }})
 	}
 	products, squares := make([]float64, p.Questions-1), 0.0
 	for j := range products {
-		told, _, err := ask(func(part *noisePart) thresholdout.Mean { return part.product(j) })
+		told, _, err := ask(false, func(part *noisePart) moments.Sums { return part.product(j) })
 		if err != nil {
 			return game{}, err
 		}
@@ -93,7 +100,7 @@ func playAnalyst(p thresholdout.Guarantee, seed uint64) (game, error) {
 			training.weigh(j, v)
 		}
 	}
-	told, interval, err := ask((*noisePart).hits)
+	told, interval, err := ask(true, (*noisePart).hits)
 	if err != nil {
 		return game{}, err
 	}

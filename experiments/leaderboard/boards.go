@@ -11,10 +11,12 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// board shows scores of submissions. A submission is given by its errors: one bit for each label.
+// board shows scores of submissions. A submission is given by its errors: one bit for each label of the public set, and of the training part where the board has one.
 type board interface {
 	// submit returns what is shown, which interval it has if any, and whether the attack keeps the submission.
-	submit(errors []byte) (shown float64, interval *thresholdout.Interval, keep bool, err error)
+	submit(errors, training []byte) (shown float64, interval *thresholdout.Interval, keep bool, err error)
+	// useful is how many submissions are worth making before the last one.
+	useful() int
 }
 
 func countErrors(errors []byte) int64 {
@@ -25,19 +27,37 @@ func countErrors(errors []byte) int64 {
 	return int64(count)
 }
 
-// holdoutBoard shows the answers of a holdout, rounded to a step where it is not 0.
+// holdoutBoard shows the answers of a holdout, rounded to a step where that is not 0.
 type holdoutBoard struct {
 	holdout analysts.Holdout
 	step    float64
+	guess   *float64 // the attack's own of each submission, while it has tokens to lose; nil is the training part's
 }
 
-func (b *holdoutBoard) submit(errors []byte) (float64, *thresholdout.Interval, bool, error) {
-	m := thresholdout.Mean{Sum: countErrors(errors) * rowfn.One, N: b.holdout.Guarantee.N}
-	shown, interval, err := b.holdout.Ask(analysts.Question{Holdout: func(int64, int64) thresholdout.Mean { return m }})
+func (b *holdoutBoard) submit(errors, training []byte) (float64, *thresholdout.Interval, bool, error) {
+	p := b.holdout.Guarantee
+	var guess *thresholdout.Guess
+	if b.guess != nil && p.Tokens-b.holdout.State.Tokens > 1 {
+		guess = &thresholdout.Guess{Value: b.guess}
+	}
+	shown, interval, err := b.holdout.Ask(analysts.Question{Guess: guess,
+		Holdout: func(int64, int64) thresholdout.Mean {
+			return thresholdout.Mean{Sum: countErrors(errors) * rowfn.One, N: p.N}
+		},
+		Training: func() thresholdout.Mean {
+			return thresholdout.Mean{Sum: countErrors(training) * rowfn.One, N: p.Training}
+		}})
 	if b.step > 0 {
 		shown = math.Round(shown/b.step) * b.step
 	}
 	return shown, interval, shown <= 0.5, err
+}
+
+func (b *holdoutBoard) useful() int {
+	if b.guess != nil {
+		return int(b.holdout.Guarantee.Tokens) - 1
+	}
+	return int(b.holdout.Guarantee.Questions)
 }
 
 // ladderBoard is the Ladder with the submission that is on top. The attack keeps what moves it to 1/2 or below.
@@ -47,7 +67,7 @@ type ladderBoard struct {
 	n      int64
 }
 
-func (b *ladderBoard) submit(errors []byte) (float64, *thresholdout.Interval, bool, error) {
+func (b *ladderBoard) submit(errors, _ []byte) (float64, *thresholdout.Interval, bool, error) {
 	count, both := countErrors(errors), int64(0)
 	for i := 0; i < len(b.best); i += 8 {
 		both += int64(bits.OnesCount64(binary.LittleEndian.Uint64(b.best[i:]) & binary.LittleEndian.Uint64(errors[i:])))
@@ -64,3 +84,5 @@ func (b *ladderBoard) submit(errors []byte) (float64, *thresholdout.Interval, bo
 	}
 	return standing.Loss, nil, standing.Best && standing.Loss <= 0.5, nil
 }
+
+func (b *ladderBoard) useful() int { return math.MaxInt }

@@ -17,7 +17,7 @@ func figuresOf(cells []*cell) []run.Figure {
 			return []run.Figure{
 				{Name: "final", Caption: "Loss on the public labels of the majority of the submissions kept, against their number, with 95% intervals of the mean; lines by theory. " +
 					"Each submission is truly wrong half of the time.", Draw: func() (*plot.Plot, error) { return drawFinal(cells) }},
-				{Name: "shown", Caption: "What the board shows of the final submission. Under gaussian the bars are the interval that is shown with it.",
+				{Name: "shown", Caption: "What the board shows of the final submission. Under the mechanisms the bars are the interval that is shown with it, on average.",
 					Draw: func() (*plot.Plot, error) { return drawShown(cells) }}}
 		}
 	}
@@ -59,7 +59,7 @@ func drawFinal(cells []*cell) (*plot.Plot, error) {
 		var theory plotter.XYs
 		for _, c := range of[method] {
 			final := c.final()
-			x := float64(c.k) * math.Pow(1.04, float64(i)-1.5) // beside each other
+			x := float64(c.k) * math.Pow(1.04, float64(i)-2.5) // beside each other
 			measured.Add(x, final.Mean, final.Low, final.High)
 			theory = append(theory, plotter.XY{X: float64(c.k), Y: c.theory(c.kept().Mean)})
 		}
@@ -86,16 +86,19 @@ func drawFinal(cells []*cell) (*plot.Plot, error) {
 	return p, nil
 }
 
+// lowestShown leaves room for the legend below the intervals.
+const lowestShown = 0.1
+
 func drawShown(cells []*cell) (*plot.Plot, error) {
 	methods, of := seriesOf(cells)
 	p := newPlot(fmt.Sprintf("The attack on a leaderboard of %d labels: what is shown of its final submission", cells[0].n), "loss that is shown")
 	for i, method := range methods {
 		var points figure.Points
 		for _, c := range of[method] {
-			points.XYs = append(points.XYs, plotter.XY{X: float64(c.k) * math.Pow(1.04, float64(i)-1.5), Y: c.shown().Mean})
-			points.YErrors = append(points.YErrors, struct{ Low, High float64 }{c.guarantee.HalfWidth, c.guarantee.HalfWidth})
+			end := func(of func(r outcome) float64) float64 { return run.Measured(c.row(""), c.runs, of).Mean }
+			points.Add(float64(c.k)*math.Pow(1.04, float64(i)-2.5), c.shown().Mean, end(func(r outcome) float64 { return r.Low }), end(func(r outcome) float64 { return r.High }))
 		}
-		if method == boardGaussian {
+		if of[method][0].hasIntervals() {
 			if err := figure.AddMarks(p, i, method+", with its interval", points); err != nil {
 				return nil, err
 			}
@@ -109,6 +112,7 @@ func drawShown(cells []*cell) (*plot.Plot, error) {
 		p.Add(marks)
 		p.Legend.Add(method, marks)
 	}
+	p.Y.Min = lowestShown
 	p.Y.Tick.Marker = figure.EvenTicks
 	return p, nil
 }

@@ -20,6 +20,8 @@ const (
 	boardRounded  = "rounded to 1e-5"
 	boardLadder   = "ladder" // the parameter-free form, which is not the server's
 	boardGaussian = "gaussian"
+	boardChecked  = "guess_and_check"
+	boardForced   = "guess_and_check, wrong guesses"
 )
 
 // What is measured: run.Row.Set.
@@ -39,7 +41,7 @@ var Experiment = run.Experiment{
 	Paper: `A. Blum and M. Hardt, The Ladder: a reliable leaderboard for machine learning competitions (arXiv 1502.04585): an attacker without any data
 submits k random vectors of labels, keeps those that are shown with a loss of at most 1/2, and submits their majority. On a public set of N = 4000 labels exact or finely rounded scores let
 it climb without bound: with |I| vectors kept its loss is about 1 - Phi(sqrt(2 |I|/(pi N))), that is 0.4645 for k = 100 and 0.4292 for k = 400, while every submission is truly right half of the time. Against the parameter-free Ladder, where
-it keeps what moves the board to 1/2 or below, it stays near a half. The losses that are compared with come from a separate program with the steps of the published attack, 100 repetitions: 0.4636 and 0.42916 for exact scores, 0.48829 and 0.48553 for the Ladder.
+it keeps what moves the board to 1/2 or below, it stays near a half. The losses that are compared with come from a separate program (reference.py, NumPy) with the steps of the published attack, 1,000 repetitions.
 Noise of deviation s in the scores multiplies the argument of Phi by 1/sqrt(1 + 4 N s^2).`,
 	Flags: []run.Flag{
 		{Name: "n", Usage: "labels of the public set (default 4000)"},
@@ -69,7 +71,7 @@ type outcome struct {
 type cell struct {
 	method    string
 	n, k      int
-	guarantee thresholdout.Guarantee // of gaussian
+	guarantee thresholdout.Guarantee // of a board that is a holdout
 	runs      []outcome
 }
 
@@ -78,8 +80,10 @@ func (c *cell) open(seed uint64) board {
 	switch c.method {
 	case boardLadder:
 		return &ladderBoard{n: int64(c.n)}
-	case boardGaussian:
+	case boardGaussian, boardChecked:
 		return &holdoutBoard{holdout: *analysts.NewHoldout(c.guarantee, seed)}
+	case boardForced:
+		return &holdoutBoard{holdout: *analysts.NewHoldout(c.guarantee, seed), guess: new(float64)}
 	case boardRounded:
 		return &holdoutBoard{holdout: *analysts.NewHoldout(c.guarantee, 0), step: 1e-5}
 	}
@@ -93,17 +97,20 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	if err != nil {
 		return result, err
 	}
-	ks, repetitions := submissions, o.RepetitionsOr(100)
+	ks, repetitions := submissions, o.RepetitionsOr(400)
 	if o.Quick {
 		ks = []int{100, 400}
 	}
 	var cells []*cell
-	for _, method := range []string{boardExact, boardRounded, boardLadder, boardGaussian} {
+	for _, method := range []string{boardExact, boardRounded, boardLadder, boardGaussian, boardChecked, boardForced} {
 		for _, k := range ks {
 			c := &cell{method: method, n: n, k: k}
 			p := thresholdout.Spec{Mechanism: thresholdout.Naive, N: int64(n), Questions: int64(k + 1)}
-			if method == boardGaussian {
+			switch method {
+			case boardGaussian:
 				p.Mechanism = thresholdout.Gaussian
+			case boardChecked, boardForced:
+				p.Mechanism, p.Training = thresholdout.GuessAndCheck, int64(n)
 			}
 			if c.guarantee, err = thresholdout.Plan(p); err != nil {
 				return result, fmt.Errorf("experiments: leaderboard: %w", err)
@@ -122,11 +129,16 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		result.Rows = append(result.Rows, c.rows()...)
 	}
 	if result.Complete {
-		result.Checks = checksOf(cells)
+		all, failed := comparisons(cells)
+		if failed != nil {
+			return result, failed
+		}
+		result.Compare(all)
 	}
 	result.Notes = []string{fmt.Sprintf("The attack against each board on %d labels, %d repetitions for every number of submissions, each with submissions of its own. "+
 		"Labels do not matter to submissions of fair coins: each errs on each label with probability 1/2. The last submission is the majority of those kept; ties are coins.", n, repetitions),
-		"gaussian is planned for k + 1 questions at 95% confidence for all of its intervals together; the attack keeps what is shown with at most 1/2, as with exact scores."}
+		"gaussian and guess_and_check are planned for k + 1 questions at 95% confidence for all of their intervals together; the attack keeps what is shown with at most 1/2, as with exact scores. " +
+			"guess_and_check guesses by a training part of as many labels, on which submissions are coins as well. With wrong guesses each submission is guessed to err nowhere, so that its exact score is told for a token, until one token is left: for the last submission."}
 	result.Summary = tableOf(cells)
 	result.Figures = figuresOf(cells)
 	return result, err
@@ -135,12 +147,10 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 // attack plays once.
 func (c *cell) attack(seed uint64) (outcome, error) {
 	b := c.open(run.SeedOf(seed, 1))
-	coins := rand.NewPCG(run.SeedOf(seed, 2), 0)
-	votes := make([]int32, c.n) // of the kept submissions for an error, less those against
-	errors := make([]byte, (c.n+63)/64*8)
+	public, training := newSheet(c.n, run.SeedOf(seed, 2)), newSheet(int(c.guarantee.Training), run.SeedOf(seed, 3))
 	out := outcome{Best: 1}
 	see := func() (bool, error) {
-		shown, interval, keep, err := b.submit(errors)
+		shown, interval, keep, err := b.submit(public.errors, training.errors)
 		if err != nil {
 			return false, err
 		}
@@ -151,37 +161,64 @@ func (c *cell) attack(seed uint64) (outcome, error) {
 		}
 		return keep, nil
 	}
-	draw := func() {
-		for i := 0; i < len(errors); i += 8 {
-			binary.LittleEndian.PutUint64(errors[i:], coins.Uint64())
-		}
-		for i := c.n; i < 8*len(errors); i++ {
-			errors[i/8] &^= 1 << (i % 8) // beyond the last label
-		}
-	}
-	for range c.k {
-		draw()
+	for range min(c.k, b.useful()) {
+		public.draw()
+		training.draw()
 		keep, err := see()
 		if err != nil {
 			return out, err
 		}
 		if keep {
 			out.Kept++
-			for i := range votes {
-				votes[i] += int32(errors[i/8]>>(i%8)&1)*2 - 1
-			}
+			public.vote()
+			training.vote()
 		}
 	}
-	draw() // for ties
-	for i, v := range votes {
-		switch {
-		case v > 0:
-			errors[i/8] |= 1 << (i % 8)
-		case v < 0:
-			errors[i/8] &^= 1 << (i % 8)
-		}
-	}
-	out.Final = float64(countErrors(errors)) / float64(c.n)
+	public.elect()
+	training.elect()
+	out.Final = float64(countErrors(public.errors)) / float64(c.n)
 	_, err := see()
 	return out, err
+}
+
+// sheet has the errors of a submission on one part, and the votes of those that were kept.
+type sheet struct {
+	n      int
+	coins  *rand.PCG
+	errors []byte  // a bit for each label
+	votes  []int32 // for an error, less those against
+}
+
+func newSheet(n int, seed uint64) *sheet {
+	return &sheet{n: n, coins: rand.NewPCG(seed, 0), errors: make([]byte, (n+63)/64*8), votes: make([]int32, n)}
+}
+
+// draw is a new submission: fair coins.
+func (s *sheet) draw() {
+	for i := 0; i < len(s.errors); i += 8 {
+		binary.LittleEndian.PutUint64(s.errors[i:], s.coins.Uint64())
+	}
+	for i := s.n; i < 8*len(s.errors); i++ {
+		s.errors[i/8] &^= 1 << (i % 8) // beyond the last label
+	}
+}
+
+// vote keeps the submission.
+func (s *sheet) vote() {
+	for i := range s.votes {
+		s.votes[i] += int32(s.errors[i/8]>>(i%8)&1)*2 - 1
+	}
+}
+
+// elect is the submission of the majority; ties are coins.
+func (s *sheet) elect() {
+	s.draw()
+	for i, v := range s.votes {
+		switch {
+		case v > 0:
+			s.errors[i/8] |= 1 << (i % 8)
+		case v < 0:
+			s.errors[i/8] &^= 1 << (i % 8)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package leaderboard
 
 import (
+	_ "embed"
 	"fmt"
 	"math"
 
@@ -8,13 +9,17 @@ import (
 
 	"github.com/holdoutd/holdoutd/experiments/analysts"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 )
 
 // theory is the final loss by theory with so many submissions kept. Noise of deviation s makes a score tell less about the labels,
 // by the correlation 1/sqrt(1 + 4 N s^2) of a noisy score with the score, and so each kept submission agrees less.
 func (c *cell) theory(kept float64) float64 {
 	told := 1.0
-	if c.method == boardGaussian {
+	switch c.method {
+	case boardChecked: // what is shown is the training part's
+		told = 0
+	case boardGaussian:
 		told = 0
 		noise := analysts.ScheduledNoise(c.guarantee)
 		for j := range c.guarantee.Questions - 1 {
@@ -23,6 +28,11 @@ func (c *cell) theory(kept float64) float64 {
 		}
 	}
 	return distuv.UnitNormal.Survival(told * math.Sqrt(2*kept/(math.Pi*float64(c.n))))
+}
+
+// hasIntervals reports whether the board is a mechanism that promises.
+func (c *cell) hasIntervals() bool {
+	return c.method == boardGaussian || c.method == boardChecked || c.method == boardForced
 }
 
 func (c *cell) row(set string) run.Row {
@@ -60,53 +70,65 @@ func (c *cell) rows() []run.Row {
 		return nil
 	}
 	rows := []run.Row{c.final(), c.shown(), run.Measured(c.row(boardBest), c.runs, func(r outcome) float64 { return r.Best }), c.kept()}
-	if c.method == boardGaussian {
+	if c.hasIntervals() {
 		rows = append(rows, c.missed(), c.finds())
 	}
 	return rows
 }
 
-// references are final losses of a separate program with the steps of the published attack, from 100 repetitions.
-var references = []struct {
-	method string
-	n, k   int
-	loss   float64
-}{
-	{boardExact, 4000, 100, 0.4636}, {boardExact, 4000, 400, 0.42916},
-	{boardRounded, 4000, 100, 0.4636}, {boardRounded, 4000, 400, 0.42916},
-	{boardLadder, 4000, 100, 0.48829}, {boardLadder, 4000, 400, 0.48553},
-}
+//go:embed reference.json
+var referenceText []byte
 
-const (
-	referenceTolerance = 0.003 // of the reference
-	// theoryTolerance is for the normal law in place of sums of coins, and for |I| in place of its mean.
-	theoryTolerance = 0.001
-	// ladderLoss is where no Ladder's final loss may be: its few moves gain a standard error each.
-	ladderLoss = 0.475
-)
+// theoryError is for the normal law in place of sums of coins, and for |I| in place of its mean.
+const theoryError = 0.001
 
-func checksOf(cells []*cell) []run.Check {
-	var checks []run.Check
+func comparisons(cells []*cell) ([]checks.Comparison, error) {
+	reference, err := run.ParseReference(referenceText)
+	if err != nil {
+		return nil, err
+	}
+	var all []checks.Comparison
 	for _, c := range cells {
 		of := fmt.Sprintf("%s, k = %d: ", c.method, c.k)
-		final := c.final()
-		for _, r := range references {
-			if r.method == c.method && r.n == c.n && r.k == c.k {
-				checks = append(checks, run.Near(of+"final loss against the reference", r.loss, referenceTolerance, final))
+		final := c.final().Sample()
+		for _, r := range []run.Row{c.final(), c.kept()} {
+			if r.Method == boardRounded {
+				r.Method = boardExact // scores of 4,000 labels are not changed by it
 			}
+			all = append(all, reference.Compare(of+r.Set, r)...)
 		}
 		if c.method == boardLadder {
-			if c.n == 4000 {
-				checks = append(checks, run.AtLeast(of+"final loss", ladderLoss, final))
-			}
 			continue
 		}
-		checks = append(checks, run.Near(of+"final loss against theory", c.theory(c.kept().Mean), theoryTolerance, final))
-		if c.method == boardGaussian {
-			checks = append(checks, run.AtMost(of+boardMiss, 1-c.guarantee.Confidence, c.missed()), run.AtMost(of+boardFinds, 1-c.guarantee.Confidence, c.finds()))
+		all = append(all, checks.Equal(of+"final loss against theory", c.theory(c.kept().Mean), theoryError, final))
+		if !c.hasIntervals() {
+			all = append(all, checks.SpreadIs(of+"spread of the final loss against theory", theorySpread(float64(c.k), float64(c.n)), final),
+				checks.Equal(of+"submissions kept", float64(c.k)*atMostHalf(c.n), 0, c.kept().Sample()))
+			continue
 		}
+		all = append(all, checks.RateAtMost(of+boardMiss, 1-c.guarantee.Confidence, c.missed().Count()), checks.RateAtMost(of+boardFinds, 1-c.guarantee.Confidence, c.finds().Count()))
 	}
-	return checks
+	return all, nil
+}
+
+// theorySpread is the standard deviation of the final loss with exact scores, by the delta method at phi = the normal density of theory's argument. The vote's
+// mean over the N labels is known from the scores that were shown: around it a share of signs varies by (1/4 - phi^2)/N. The scores themselves, half-normal,
+// add phi^2 (1 - 2/pi)/N, and the number of submissions that are kept, binomial, adds phi^2/(4 pi) 2/N.
+func theorySpread(k, n float64) float64 {
+	loss := distuv.UnitNormal.Survival(math.Sqrt(k / (math.Pi * n)))
+	phi := distuv.UnitNormal.Prob(math.Sqrt(k / (math.Pi * n)))
+	return math.Sqrt((loss*(1-loss) - phi*phi + phi*phi*(1-2/math.Pi) + phi*phi/(2*math.Pi)) / n)
+}
+
+// atMostHalf is the probability that at most half of n fair coins fall on one side.
+func atMostHalf(n int) float64 {
+	if n%2 != 0 {
+		return 0.5
+	}
+	half := float64(n) / 2
+	middle, _ := math.Lgamma(float64(n) + 1)
+	side, _ := math.Lgamma(half + 1)
+	return 0.5 + 0.5*math.Exp(middle-2*side-float64(n)*math.Ln2)
 }
 
 func tableOf(cells []*cell) [][]string {
@@ -119,8 +141,8 @@ func tableOf(cells []*cell) [][]string {
 		if c.method != boardLadder {
 			theory = fmt.Sprintf("%.4f", c.theory(kept.Mean))
 		}
-		if c.method == boardGaussian {
-			width = fmt.Sprintf("%.4f", c.guarantee.HalfWidth)
+		if c.hasIntervals() {
+			width = fmt.Sprintf("%.4f", run.Measured(c.row(""), c.runs, func(r outcome) float64 { return (r.High - r.Low) / 2 }).Mean)
 		}
 		table = append(table, []string{c.method, fmt.Sprint(c.n), fmt.Sprint(c.k), fmt.Sprintf("%.1f", kept.Mean), fmt.Sprintf("%.4f", final.Mean),
 			fmt.Sprintf("%.4f to %.4f", final.Low, final.High), theory, fmt.Sprintf("%.4f", c.shown().Mean), width, fmt.Sprint(final.Repetitions)})

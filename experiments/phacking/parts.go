@@ -8,6 +8,7 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/tables"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
 // part is the training part or the holdout, as bits: so 200 groups and what they have in common are counted quickly.
@@ -64,10 +65,16 @@ func newPart(t *tables.Groups, n int, of func(i int) (row, label int)) *part {
 	return p
 }
 
-// counts are how many rows all of the groups have in common, and how many of them are late.
-func (p *part) counts(groups []int) (members, lateMembers int) {
-	for w := range p.late {
+// counts are how many rows of a range all of the groups have in common, and how many of them are late.
+func (p *part) counts(groups []int, from, to int64) (members, lateMembers int) {
+	for w := from / 64; w*64 < to; w++ {
 		both := ^uint64(0)
+		if first := from - w*64; first > 0 {
+			both <<= first
+		}
+		if behind := w*64 + 64 - to; behind > 0 {
+			both &= ^uint64(0) >> behind
+		}
 		for _, g := range groups {
 			both &= p.members[g][w]
 		}
@@ -78,18 +85,18 @@ func (p *part) counts(groups []int) (members, lateMembers int) {
 }
 
 // riskCounts are the same of the rows whose score is positive: the sum of a weight for each group that they are in.
-func (p *part) riskCounts(weights []float64) (members, lateMembers int) {
-	score, first := make([]float64, p.n), 0
+func (p *part) riskCounts(weights []float64, from, to int64) (members, lateMembers int) {
+	score, first := make([]float64, to-from), 0
 	for a, codes := range p.codes {
-		for i, c := range codes {
+		for i, c := range codes[from:to] {
 			if c != tables.Ungrouped {
 				score[i] += weights[first+int(c)]
 			}
 		}
 		first += p.sizes[a]
 	}
-	for i, s := range score {
-		if s > 0 {
+	for j, s := range score {
+		if i := from + int64(j); s > 0 {
 			members++
 			lateMembers += int(p.late[i/64] >> (i % 64) & 1)
 		}
@@ -97,9 +104,17 @@ func (p *part) riskCounts(weights []float64) (members, lateMembers int) {
 	return members, lateMembers
 }
 
-// mean is that of the row function that asks about a group: 1 or 0 for a late or another flight of the group, and the known
+// meanOf is that of the row function that asks about a group, over so many rows: 1 or 0 for a late or another flight of the group, and the known
 // rate of all flights outside. Its mean is above the rate by the group's share times its excess.
-func (p *part) mean(members, lateMembers int, rate float64) thresholdout.Mean {
+func meanOf(rows int64, members, lateMembers int, rate float64) thresholdout.Mean {
 	outside := int64(math.Round(rate * float64(rowfn.One)))
-	return thresholdout.Mean{Sum: int64(lateMembers)*rowfn.One + int64(p.n-members)*outside, N: int64(p.n)}
+	return thresholdout.Mean{Sum: int64(lateMembers)*rowfn.One + (rows-int64(members))*outside, N: rows}
+}
+
+// rateOf has the sums of the share of late flights in the group alone, over a range of rows.
+func rateOf(counts counting, p *part, from, to int64) thresholdout.RootSums {
+	members, lateMembers := counts(p, from, to)
+	s := moments.Sums{Units: int64(members), Sum: int64(lateMembers) * rowfn.One}
+	s.Squares.AddSums(s.Sum, rowfn.One)
+	return thresholdout.RootSums{All: to - from, Sums: s, Partial: true, Binary: true}
 }

@@ -39,6 +39,9 @@ const (
 	riskGroupDeviation = "the risk group's excess, in standard errors"
 )
 
+// mechanisms are those whose intervals are a way of testing.
+var mechanisms = []thresholdout.Name{thresholdout.Gaussian, thresholdout.Thresholdout, thresholdout.GuessAndCheck, thresholdout.Split}
+
 const (
 	testCount = 200
 	level     = 0.05
@@ -54,7 +57,7 @@ finds something nearly always among 200 groups. Bonferroni's correction is right
 takes 3.7 for a discovery. The mechanisms promise that with probability 95% none of their intervals misses, whatever is asked: so at most one run in twenty has
 any false discovery (arXiv 1411.2664; docs/GUARANTEES.md).`,
 	Flags: []run.Flag{
-		{Name: "n", Usage: "flights in the holdout, and as many in the training part of thresholdout (default 200000)"},
+		{Name: "n", Usage: "flights in the holdout, and as many in the training part of thresholdout and guess_and_check (default 200000)"},
 	},
 	Small: run.Options{Quick: true, Repetitions: 5, Set: map[string]string{"n": "20000"}},
 	Run:   measure,
@@ -93,9 +96,9 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	population := wholePart(table)
 	var cells []*cell
 	for _, condition := range []string{labelsShuffled, labelsReal} {
-		for _, m := range []thresholdout.Name{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout} {
+		for _, m := range append([]thresholdout.Name{thresholdout.Naive}, mechanisms...) {
 			spec := thresholdout.Spec{Mechanism: m, N: int64(n), Questions: testCount}
-			if m == thresholdout.Thresholdout {
+			if m == thresholdout.Thresholdout || m == thresholdout.GuessAndCheck {
 				spec.Training = int64(n)
 			}
 			p, err := thresholdout.Plan(spec)
@@ -116,7 +119,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		result.Rows = append(result.Rows, c.rows()...)
 	}
 	if result.Complete {
-		result.Checks = checksOf(result.Rows, table, int64(n))
+		result.Compare(comparisons(result.Rows, table, int64(n)))
 	}
 	result.Notes = notesOf(table, cells, n, repetitions)
 	result.Summary = [][]string{{"LABELS", "METHOD", "FLIGHTS", "MEASURE", "MEAN", "95% INTERVAL", "REPETITIONS"}}
@@ -145,6 +148,9 @@ func notesOf(table *tables.Groups, cells []*cell, n, repetitions int) []string {
 	return notes
 }
 
+// counting says how many rows of a range of a part are in a group, and how many of them are late.
+type counting func(p *part, from, to int64) (members, lateMembers int)
+
 // hacker is one analyst at work.
 type hacker struct {
 	table      *tables.Groups
@@ -152,7 +158,7 @@ type hacker struct {
 	shuffled   bool
 	holdout    *part
 	training   *part
-	oracle     analysts.Oracle
+	oracle     *analysts.Holdout
 	guarantee  thresholdout.Guarantee
 	run        outcome
 }
@@ -178,7 +184,7 @@ func (h *hacker) hack() error {
 	var singles []tested
 	weights := make([]float64, h.table.Count())
 	test := func(groups []int) (deviation, excess float64, err error) {
-		return h.test(func(p *part) (int, int) { return p.counts(groups) })
+		return h.test(func(p *part, from, to int64) (int, int) { return p.counts(groups, from, to) })
 	}
 	for g := range weights {
 		deviation, excess, err := test([]int{g})
@@ -205,7 +211,7 @@ func (h *hacker) hack() error {
 		}
 	}
 	before := h.run.False
-	deviation, _, err := h.test(func(p *part) (int, int) { return p.riskCounts(weights) })
+	deviation, _, err := h.test(func(p *part, from, to int64) (int, int) { return p.riskCounts(weights, from, to) })
 	h.run.Deviation = deviation
 	for i := range before {
 		h.run.Risk[i] = h.run.False[i] > before[i]
@@ -215,40 +221,60 @@ func (h *hacker) hack() error {
 
 // test asks about a group, and counts what is a discovery. The group's share is public: attributes are known of every flight. It returns
 // the deviation in standard errors and the group's excess, as told.
-func (h *hacker) test(counts func(p *part) (members, lateMembers int)) (deviation, excess float64, err error) {
+func (h *hacker) test(counts counting) (deviation, excess float64, err error) {
 	rate := h.table.Rate
-	members, lateMembers := counts(h.population)
+	members, lateMembers := counts(h.population, 0, int64(h.population.n))
 	share := float64(members) / float64(h.population.n)
 	truth := rate
 	if !h.shuffled {
 		truth = (float64(lateMembers) + float64(h.population.n-members)*rate) / float64(h.population.n)
 	}
-	mean := func(p *part) thresholdout.Mean {
-		members, lateMembers := counts(p)
-		return p.mean(members, lateMembers, rate)
-	}
-	told, interval, err := h.oracle.Ask(analysts.Question{Truth: truth,
-		Holdout:  func(int64, int64) thresholdout.Mean { return mean(h.holdout) },
-		Training: func() thresholdout.Mean { return mean(h.training) }})
+	from, to := h.oracle.Slice()
+	excess, interval, err := h.ask(counts, share, truth)
 	if err != nil || members == 0 {
 		return 0, 0, err
 	}
-	deviation = (told - rate) / math.Sqrt(share*rate*(1-rate)/float64(h.guarantee.N))
+	deviation = excess * math.Sqrt(share*float64(to-from)/(rate*(1-rate)))
 	if interval != nil {
-		h.discover(0, interval.Low > rate || interval.High < rate, told, truth)
-		return deviation, (told - rate) / share, nil
+		h.discover(0, interval.Low > rate || interval.High < rate, excess, truth)
+		return deviation, excess, nil
 	}
 	p := 2 * distuv.UnitNormal.Survival(math.Abs(deviation))
-	h.discover(0, p < level, told, truth)
-	h.discover(1, p < level/testCount, told, truth)
-	return deviation, (told - rate) / share, nil
+	h.discover(0, p < level, excess, truth)
+	h.discover(1, p < level/testCount, excess, truth)
+	return deviation, excess, nil
+}
+
+// ask asks about a group: how much later its flights are, as told, and the interval of an answer that is compared with the known rate.
+func (h *hacker) ask(counts counting, share, truth float64) (excess float64, interval *thresholdout.Interval, err error) {
+	rate := h.table.Rate
+	mean := func(p *part, from, to int64) thresholdout.Mean {
+		members, lateMembers := counts(p, from, to)
+		return meanOf(to-from, members, lateMembers, rate)
+	}
+	all := int64(h.holdout.n) // of the training part, too
+	q := analysts.Question{Truth: truth,
+		Holdout:  func(from, to int64) thresholdout.Mean { return mean(h.holdout, from, to) },
+		Training: func() thresholdout.Mean { return mean(h.training, 0, all) }}
+	if h.guarantee.TakesGuesses() || h.guarantee.Sliced() { // of the group's own rate, as a test
+		q.Guess = &thresholdout.Guess{Null: &rate}
+		q.Checked = func(from, to int64) (holdout, training thresholdout.RootSums) {
+			if h.training != nil {
+				training = rateOf(counts, h.training, 0, all)
+			}
+			return rateOf(counts, h.holdout, from, to), training
+		}
+		share = 1
+	}
+	told, interval, err := h.oracle.Ask(q)
+	return (told - rate) / share, interval, err
 }
 
 // discover counts a discovery by one of the ways of testing: it is true if the truth is on the side that was told.
-func (h *hacker) discover(way int, found bool, told, truth float64) {
+func (h *hacker) discover(way int, found bool, excess, truth float64) {
 	switch rate := h.table.Rate; {
 	case !found:
-	case (told-rate)*(truth-rate) > 0:
+	case excess*(truth-rate) > 0:
 		h.run.True[way]++
 	default:
 		h.run.False[way]++

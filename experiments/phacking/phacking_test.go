@@ -47,13 +47,25 @@ func TestSubgroupTable(t *testing.T) {
 			score[1] += int(run.Indicator(table.Late[i]))
 		}
 	}
-	if a, b := all.counts(pair); a != members || b != lateMembers || members == 0 {
+	if a, b := all.counts(pair, 0, int64(all.n)); a != members || b != lateMembers || members == 0 {
 		t.Errorf("a pair has %d flights, %d late; row by row %d and %d", a, b, members, lateMembers)
 	}
-	if a, b := all.riskCounts(weights); a != score[0] || b != score[1] {
+	if a, b := all.riskCounts(weights, 0, int64(all.n)); a != score[0] || b != score[1] {
 		t.Errorf("the risk group has %d flights, %d late; row by row %d and %d", a, b, score[0], score[1])
 	}
-	m := all.mean(members, lateMembers, table.Rate)
+	// Slices of any edges are the whole together, for both ways of counting.
+	var members2, late2, score2 int
+	for from, to := int64(0), int64(0); from < int64(all.n); from = to {
+		to = min(from*3/2+37, int64(all.n))
+		a, b := all.counts(pair, from, to)
+		members2, late2 = members2+a, late2+b
+		a, b = all.riskCounts(weights, from, to)
+		score2 += a - b
+	}
+	if members2 != members || late2 != lateMembers || score2 != score[0]-score[1] {
+		t.Errorf("slices add up to %d flights of the pair, %d late, and %d of the risk group that are not", members2, late2, score2)
+	}
+	m := meanOf(int64(all.n), members, lateMembers, table.Rate)
 	want := (float64(lateMembers) + float64(len(table.Late)-members)*table.Rate) / float64(len(table.Late))
 	if got := float64(m.Sum) / float64(rowfn.One) / float64(m.N); math.Abs(got-want) > 1e-8 {
 		t.Errorf("mean %v, want %v", got, want)
@@ -68,7 +80,7 @@ func TestShuffledLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, shuffled := range []bool{true, false} {
-		members, lateMembers := drawPart(table, 1, 50000, shuffled).counts([]int{23})
+		members, lateMembers := drawPart(table, 1, 50000, shuffled).counts([]int{23}, 0, 50000)
 		deviation := (float64(lateMembers) - table.Rate*float64(members)) / math.Sqrt(float64(members)*table.Rate*(1-table.Rate))
 		if shuffled == (math.Abs(deviation) > 6) {
 			t.Errorf("shuffled %v: %d of %d are late, %.1f standard errors", shuffled, lateMembers, members, deviation)

@@ -180,7 +180,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result.Complete = err == nil
 	m := findings{groups: done}
 	result.Rows = m.rows()
-	result.Fits, result.Checks = m.fits(), m.checks()
+	result.Fits = m.fits()
+	result.Compare(m.comparisons())
 	result.Summary = m.table()
 	result.Notes = []string{fmt.Sprintf("Every squared error is of %d runs on fresh rows, with the released library code (dp/estimate), noise from a seeded stream, "+
 		"replaced rows as neighbours, and delta %v for Gaussian noise. Nothing private is chosen from the data: the thresholds are a fixed grid.", runsEach*repetitions, delta)}

@@ -3,10 +3,10 @@ package privatemean
 import (
 	"fmt"
 	"math"
-
-	"gonum.org/v1/gonum/stat/distuv"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 )
 
 // rate is an exponent that theory knows: of what, against what, in which cells.
@@ -40,21 +40,40 @@ func rates() []rate {
 
 // fit is the exponent as measured, false where fewer than three points are finished.
 func (m findings) fit(r rate) (run.Fit, bool) {
-	var x, y []float64
-	for _, g := range m.groups {
-		if g.part != r.part {
-			continue
-		}
-		for _, c := range g.cells {
-			if c.method == r.method && (r.epsilon == 0 || c.mean.Epsilon == r.epsilon) && (!r.best || c == g.best(r.method)) {
-				x, y = append(x, r.x(g, c)), append(y, r.y(g, c))
+	points := func(without int) (x, y []float64) {
+		for _, g := range m.groups {
+			if g.part != r.part {
+				continue
+			}
+			g := g.without(without)
+			for _, c := range g.cells {
+				if c.method == r.method && (r.epsilon == 0 || c.mean.Epsilon == r.epsilon) && (!r.best || c == g.best(r.method)) {
+					x, y = append(x, r.x(g, c)), append(y, r.y(g, c))
+				}
 			}
 		}
+		return x, y
 	}
+	x, _ := points(-1)
 	if len(x) < 3 {
 		return run.Fit{}, false
 	}
-	return run.FitExponent(r.method, r.of, x, y), true
+	return run.JackknifeExponent(r.method, r.of, len(m.groups[0].cells[0].errors), points), true
+}
+
+// without is the group without one repetition, or with all of them for -1.
+func (g *group) without(repetition int) *group {
+	if repetition < 0 {
+		return g
+	}
+	less := *g
+	less.cells = make([]*cell, len(g.cells))
+	for i, c := range g.cells {
+		fewer := *c
+		fewer.errors = slices.Delete(slices.Clone(c.errors), repetition, repetition+1)
+		less.cells[i] = &fewer
+	}
+	return &less
 }
 
 func (m findings) fits() []run.Fit {
@@ -67,64 +86,60 @@ func (m findings) fits() []run.Fit {
 	return fits
 }
 
-// falseAlarm is the probability with which the check of all errors fails though theory is right.
-const falseAlarm = 1e-4
-
-func (m findings) checks() []run.Check {
-	var checks []run.Check
+// comparisons: exponents of theory, every squared error against theory's sum of bias, sampling and noise, the noise alone, and where Gaussian noise is
+// the smaller.
+func (m findings) comparisons() []checks.Comparison {
+	var all []checks.Comparison
 	for _, r := range rates() {
 		if f, ok := m.fit(r); ok {
-			checks = append(checks, run.Check{What: r.method + ": exponent of the " + r.of, Expected: r.exponent, Got: f.Exponent, Low: f.Low, High: f.High,
-				Criterion: fmt.Sprintf("within %v", r.tolerance), Agrees: math.Abs(f.Exponent-r.exponent) <= r.tolerance})
+			all = append(all, f.Against(r.method+": exponent of the "+r.of, r.exponent, r.tolerance))
 		}
 	}
-	if c, ok := m.worst(); ok {
-		checks = append(checks, c)
-	}
-	return append(checks, m.crossing()...)
-}
-
-// worst compares every mean squared error with theory's sum of bias, sampling and noise, in standard errors.
-func (m findings) worst() (run.Check, bool) {
-	worst, repetitions, cells, where := 0.0, 0, 0, ""
-	for _, g := range m.groups {
-		for _, c := range g.cells {
-			mean, sd := run.MeanSD(c.errors)
-			cells, repetitions = cells+1, len(c.errors)
-			if off := math.Abs(mean-g.expected(c)) / (sd / math.Sqrt(float64(repetitions))); off > worst {
-				worst, where = off, fmt.Sprintf("%s, %s, n = %d", g.row(c).Condition, c.method, g.n)
+	for _, part := range []string{byRows, byEpsilon, byThreshold, byDimension} {
+		var errors []checks.Comparison
+		for _, g := range m.groups {
+			if g.part != part {
+				continue
+			}
+			for _, c := range g.cells {
+				// Relative to theory, so that all have one scale.
+				ratios := make([]float64, len(c.errors))
+				for i, e := range c.errors {
+					ratios[i] = e / g.expected(c)
+				}
+				errors = append(errors, checks.Equal(fmt.Sprintf("%s, %s, n = %d", g.row(c).Condition, c.method, g.n), 1, 0, checks.Of(ratios)))
 			}
 		}
+		if len(errors) > 0 {
+			all = append(all, checks.Worst("squared error over theory's bias, sampling and noise, by "+part, errors))
+		}
 	}
-	if repetitions < 2 {
-		return run.Check{}, false
-	}
-	limit := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(repetitions - 1)}.Quantile(1 - falseAlarm/2/float64(cells))
-	return run.Check{What: fmt.Sprintf("the farthest of %d squared errors from theory's bias, sampling and noise, in standard errors (%s)", cells, where),
-		Expected: limit, Got: worst, Low: worst, High: worst,
-		Criterion: fmt.Sprintf("at most Student's quantile (false alarm %v)", falseAlarm), Agrees: worst <= limit}, true
+	return append(all, m.crossing()...)
 }
 
-// crossing: Gaussian noise is the smaller from a number of dimensions on that follows from the two scales.
-func (m findings) crossing() []run.Check {
-	var expected, got int
+// crossing: where theory says that the two kinds of noise differ by more than a tenth, the smaller one by theory errs less as measured. Both see the same rows.
+func (m findings) crossing() []checks.Comparison {
+	var all []checks.Comparison
 	for _, g := range m.groups {
 		if g.part != byDimension {
 			continue
 		}
 		l, n := g.cells[0], g.cells[1]
-		if expected == 0 && g.expected(n) < g.expected(l) {
-			expected = l.mean.Dim
+		expected := math.Log(g.expected(n) / g.expected(l))
+		if math.Abs(expected) < math.Log(1.1) || len(l.errors) < 2 {
+			continue
 		}
-		if got == 0 && n.rms() < l.rms() {
-			got = l.mean.Dim
+		differences := make([]float64, len(l.errors))
+		for i := range differences {
+			differences[i] = math.Copysign(1, expected) * (n.errors[i] - l.errors[i]) / g.expected(l)
 		}
+		larger, smaller := gaussian, laplace
+		if expected < 0 {
+			larger, smaller = laplace, gaussian
+		}
+		all = append(all, checks.AtLeast(fmt.Sprintf("%d numbers a row: squared error with %s noise less that with %s noise (delta %v)", l.mean.Dim, larger, smaller, delta), 0, checks.Of(differences)))
 	}
-	if expected == 0 || got == 0 {
-		return nil
-	}
-	return []run.Check{{What: fmt.Sprintf("the least measured number of numbers a row at which Gaussian noise (delta %v) errs less than Laplace noise", delta),
-		Expected: float64(expected), Got: float64(got), Low: float64(got), High: float64(got), Criterion: "equal", Agrees: got == expected}}
+	return all
 }
 
 func (m findings) table() [][]string {

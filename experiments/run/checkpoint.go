@@ -9,7 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -44,8 +48,11 @@ type entry struct {
 	Peak int64         `json:"peak_bytes,omitempty"` // resident memory of a session at its largest
 }
 
-// OpenCheckpoint opens or makes the file for a run of an experiment. The content of a file of another run, or of another
-// executable, is dropped.
+// ErrOtherRun is returned where a directory has results of other options, or of another build of the program: they are kept.
+var ErrOtherRun = errors.New("experiments: the directory has the results of another run")
+
+// OpenCheckpoint opens or makes the file for a run of an experiment. A file of other options, or of another executable, is left as it is: the
+// error is ErrOtherRun and says what differs. A first line that a crash cut short is nobody's.
 func OpenCheckpoint(path string, e Experiment, o Options) (*Checkpoint, error) {
 	id := identity{Experiment: e.Name, Seed: o.Seed, Repetitions: o.Repetitions, Quick: o.Quick, Set: e.public(o)}
 	var err error
@@ -62,7 +69,7 @@ func OpenCheckpoint(path string, e Experiment, o Options) (*Checkpoint, error) {
 		return nil, fmt.Errorf("experiments: checkpoint: %w", err)
 	}
 	c := &Checkpoint{file: file, known: map[string]map[int]json.RawMessage{}}
-	end, err := c.read(first)
+	end, err := c.read(first, id)
 	if err == nil && end == 0 {
 		if err = file.Truncate(0); err == nil {
 			_, err = file.WriteAt(first, 0)
@@ -76,13 +83,16 @@ func OpenCheckpoint(path string, e Experiment, o Options) (*Checkpoint, error) {
 	}
 	if err != nil {
 		file.Close()
+		if errors.Is(err, ErrOtherRun) {
+			return nil, err
+		}
 		return nil, fmt.Errorf("experiments: checkpoint %s: %w", path, err)
 	}
 	return c, nil
 }
 
-// read takes what the file knows and returns where its last whole line ends, 0 where the file is of another run.
-func (c *Checkpoint) read(first []byte) (end int64, err error) {
+// read takes what the file knows and returns where its last whole line ends, 0 where it has none.
+func (c *Checkpoint) read(first []byte, id identity) (end int64, err error) {
 	in := bufio.NewReader(c.file)
 	for {
 		line, err := in.ReadBytes('\n')
@@ -94,7 +104,7 @@ func (c *Checkpoint) read(first []byte) (end int64, err error) {
 		}
 		if end == 0 {
 			if !bytes.Equal(line, first) {
-				return 0, nil
+				return 0, otherRun(line, id)
 			}
 		} else {
 			var e entry
@@ -112,6 +122,36 @@ func (c *Checkpoint) read(first []byte) (end int64, err error) {
 		}
 		end += int64(len(line))
 	}
+}
+
+// otherRun says how the run of a checkpoint's first line differs from the one that is asked for.
+func otherRun(line []byte, asked identity) error {
+	var before identity
+	if json.Unmarshal(line, &before) != nil {
+		return fmt.Errorf("%w, which this program cannot read; choose another directory, or empty this one", ErrOtherRun)
+	}
+	differs := "of other options: " + before.String()
+	if same := before; same.Program != asked.Program {
+		if same.Program = asked.Program; same.String() == asked.String() {
+			differs = "of another build of this program, which may find other numbers"
+		}
+	}
+	return fmt.Errorf("%w, %s; choose another directory, or empty this one", ErrOtherRun, differs)
+}
+
+// String is what a user would type for the run.
+func (id identity) String() string {
+	words := []string{id.Experiment, "--seed", strconv.FormatUint(id.Seed, 10)}
+	if id.Repetitions > 0 {
+		words = append(words, "--repetitions", strconv.Itoa(id.Repetitions))
+	}
+	if id.Quick {
+		words = append(words, "--quick")
+	}
+	for _, name := range slices.Sorted(maps.Keys(id.Set)) {
+		words = append(words, "--"+name+"="+id.Set[name])
+	}
+	return strings.Join(words, " ")
 }
 
 // load sets *v to what is known of a piece of work, if anything is.

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"bytes"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -69,14 +71,33 @@ func TestCheckpoint(t *testing.T) {
 		t.Errorf("after the cut's repair: %v known", got)
 	}
 	c.Close(0, 0)
-	o.Seed++
-	c = open(o)
-	if got := known(c); got != nil {
-		t.Errorf("another seed took %v", got)
+	for what, other := range map[string]Options{"seed": {Seed: 4, Set: o.Set}, "size": {Seed: 3}, "quick": {Seed: 3, Quick: true, Set: o.Set}} {
+		before, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenCheckpoint(path, e, other); !errors.Is(err, ErrOtherRun) || !strings.Contains(err.Error(), "--seed 3 --size=20") {
+			t.Errorf("another %s: %v", what, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+			t.Errorf("another %s changed the file of a finished run, %v", what, err)
+		}
 	}
-	c.Close(0, 0)
-	o.Seed--
+	// Another build of the program may find other numbers.
+	text, err = os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.Replace(text, []byte("sha256:"), []byte("sha256:0"), 1), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCheckpoint(path, e, o); !errors.Is(err, ErrOtherRun) || !strings.Contains(err.Error(), "another build") {
+		t.Errorf("another build: %v", err)
+	}
+	if err := os.WriteFile(path, []byte(`{"experiment":"x","see`), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if got := known(open(o)); got != nil {
-		t.Errorf("the file of the other seed was overwritten, and yet %v known", got)
+		t.Errorf("a file that was cut in its first line knows %v", got)
 	}
 }

@@ -17,6 +17,19 @@ var pageText string
 
 var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"number": shortNumber,
+	"errors": func(v *float64) string { return fmt.Sprintf("%+.1f", *v) },
+	"probability": func(p float64) string {
+		if p == 0 || p >= 0.001 {
+			return strconv.FormatFloat(p, 'f', 3, 64)
+		}
+		return strconv.FormatFloat(p, 'g', 1, 64)
+	},
+	"chance": func(pages []page) (sum float64) {
+		for _, p := range pages {
+			sum += p.Result.FalseAlarm
+		}
+		return sum
+	},
 	"seconds": func(s float64) string {
 		return time.Duration(s * float64(time.Second)).Round(10 * time.Millisecond).String()
 	},

@@ -6,6 +6,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/holdoutd/holdoutd/dp/binomial"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 )
 
 // Row is one measured number.
@@ -21,13 +22,15 @@ type Row struct {
 	Low         float64 `json:"low"` // 95% interval of the mean
 	High        float64 `json:"high"`
 	Repetitions int     `json:"repetitions"`
-	Rate        bool    `json:"rate,omitempty"` // Mean is the share of the repetitions in which something happened
+	Kurtosis    float64 `json:"kurtosis,omitempty"` // fourth standardized moment; 3 for a normal law
+	Rate        bool    `json:"rate,omitempty"`     // Mean is the share of the repetitions in which something happened
 }
 
 // Summarise makes the row the mean of values: with their standard deviation, and Student's 95% interval of the mean. One value has
 // neither.
 func (r *Row) Summarise(values []float64) {
-	r.Mean, r.SD = MeanSD(values)
+	s := checks.Of(values)
+	r.Mean, r.SD, r.Kurtosis = s.Mean, s.SD, s.Kurtosis
 	half := studentQuantile(len(values)-1) * r.SD / math.Sqrt(float64(len(values)))
 	r.Low, r.High = r.Mean-half, r.Mean+half
 }
@@ -57,6 +60,16 @@ func Measured[T any](r Row, runs []T, of func(T) float64) Row {
 
 // Events is how many of the repetitions a rate counts.
 func (r Row) Events() int64 { return int64(math.Round(r.Mean * float64(r.Repetitions))) }
+
+// Sample is what is known of the values that the row is the mean of.
+func (r Row) Sample() checks.Sample {
+	return checks.Sample{Mean: r.Mean, SD: r.SD, Runs: r.Repetitions, Kurtosis: r.Kurtosis, Low: r.Low, High: r.High}
+}
+
+// Count is what a rate counts.
+func (r Row) Count() checks.Count {
+	return checks.Count{Events: int(r.Events()), Runs: r.Repetitions}
+}
 
 // RateInterval is the interval of Clopper and Pearson for a probability, from events in a number of runs: either end misses with
 // probability at most beta/2.

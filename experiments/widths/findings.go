@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/run/checks"
 	"github.com/holdoutd/holdoutd/internal/figure"
 )
 
@@ -55,26 +56,25 @@ func (f findings) rows() (rows []run.Row) {
 	return rows
 }
 
-// checks: no method misses more often than it promises, and no question is answered wider by two moments than by its range alone.
-func (f findings) checks() (checks []run.Check) {
+// comparisons: no method misses more often than it promises, of each question and of all together, and no question is answered wider by two
+// moments than by its range alone; the half-widths of a share are those of formulas. The rows of a holdout are asked by all questions, so that only one question's misses are independent of each other.
+func (f findings) comparisons() (all []checks.Comparison) {
 	names := ways()
 	for way := 2; way < len(names); way++ {
-		worst := 0
-		for q := range questions {
-			if f.row(q, way, misses, measured.miss).Mean > f.row(worst, way, misses, measured.miss).Mean {
-				worst = q
+		var each []checks.Comparison
+		for q, question := range questions {
+			if !f.refused(q, way) {
+				each = append(each, checks.RateAtMost(question.name, 1-confidence, f.row(q, way, misses, measured.miss).Count()))
 			}
 		}
-		checks = append(checks, run.AtMost(names[way]+": intervals that miss, of the question that is missed most often ("+questions[worst].name+")", 1-confidence, f.row(worst, way, misses, measured.miss)))
+		all = append(all, checks.Worst(names[way]+": rate of intervals that miss", each))
 	}
 	range_, own := slices.Index(names, byRange), slices.Index(names, "guess_and_check")
 	for q, question := range questions {
-		r := f.row(q, own, ratio, func(m measured) float64 { return m.Ratio })
-		limit := f.row(q, range_, ratio, measured.ratio)
-		checks = append(checks, run.Check{What: question.name + ": half-width of guess_and_check, in textbook half-widths", Expected: limit.Mean, Got: r.Mean, Low: r.Low, High: r.High,
-			Criterion: "at most what it is by the range alone", Agrees: r.Mean <= limit.Mean*(1+1e-9)})
+		all = append(all, checks.NotAbove(question.name+": half-width of guess_and_check, in textbook half-widths, beside that by the range alone", f.row(q, range_, ratio, measured.ratio).Mean,
+			f.row(q, own, ratio, measured.ratio).Mean))
 	}
-	return checks
+	return append(all, f.againstFormulas()...)
 }
 
 // table has half-widths, and the questions that an answer costs where it is more than one.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -66,6 +67,7 @@ var methods = []method{
 // measured is what one question got from one method, on one holdout.
 type measured struct {
 	Half, Ratio, Cost, Miss float64
+	Apart                   band // of apartOf: between which half-widths the formulas are
 	Refused                 bool // the method does not answer such a question
 }
 
@@ -129,7 +131,7 @@ func perform(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	f := findings{runs: done, n: int64(size)}
 	result.Rows = f.rows()
-	result.Checks = f.checks()
+	result.Compare(f.comparisons())
 	result.Summary = f.table()
 	result.Notes = []string{fmt.Sprintf("%d random splits of %s flights, %s held out. Each question is the first of a holdout that answers %d at %v%% together; "+
 		"the textbook's interval is for one question, fixed beforehand, by the sample's own variance. The target is the value in the whole table.", len(done), figure.Thousands(int64(all.Rows())), figure.Thousands(int64(size)), budget, 100*confidence)}
@@ -183,6 +185,11 @@ func askAll(ctx context.Context, all *dataset.Table, truth flights, guarantees [
 			half := (r.high - r.low) / 2
 			out = append(out, measured{Half: half, Ratio: half / plain, Cost: float64(r.cost), Miss: run.Indicator(target < r.low || target > r.high)})
 		}
+	}
+	of := countedOf(truth, order, size)
+	for way, name := range ways() {
+		at := slices.IndexFunc(questions, func(q question) bool { return q.name == apartOf })*len(ways()) + way
+		out[at].Apart = of.of(name)
 	}
 	return out, nil
 }

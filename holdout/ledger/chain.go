@@ -224,6 +224,47 @@ func (e *Entry) CheckHead(prev [32]byte) error {
 	return nil
 }
 
+// CheckEnds compares the books with the ends of the chain, and reads no more of it: the first entry, the last, and the one before. read returns the entries
+// behind a seq in order, at most as many as it is told. An error is a *CorruptError that says where, a *VersionError in one, or what read failed with.
+func (c *Chain) CheckEnds(read func(after int64, most int) ([]Entry, error)) error {
+	first, err := read(-1, 1)
+	if err != nil {
+		return err
+	}
+	last, err := read(c.Seq-2, 3) // one more than there should be
+	if err != nil {
+		return err
+	}
+	return c.compareEnds(first, last)
+}
+
+func (c *Chain) compareEnds(first, last []Entry) error {
+	damaged := func(format string, args ...any) error { return located(wrong(format, args...), c.Holdout.ID, 0, -1) }
+	if len(first) != 1 || first[0].Head != c.Holdout.Genesis().Head {
+		return damaged("the genesis entry is about other facts than these of the holdout")
+	}
+	if len(last) == 0 || last[len(last)-1].Seq != c.Seq {
+		return damaged("the books end at seq %d, the chain elsewhere", c.Seq)
+	}
+	e := &last[len(last)-1]
+	switch {
+	case e.Head != c.Head:
+		return damaged("the chain ends in another head than the books say")
+	case !e.Spent.Equal(c.Holdout.Spent):
+		return damaged("the books say that other amounts are spent than the chain")
+	case (e.Kind == KindDeleted) != c.Holdout.Deleted:
+		return damaged("chain and books disagree on whether the holdout is deleted")
+	case c.Seq == 0:
+		return nil
+	case len(last) != 2:
+		return damaged("the entry before the last is missing")
+	}
+	if err := e.CheckHead(last[0].Head); err != nil {
+		return located(err, c.Holdout.ID, 0, e.Seq)
+	}
+	return nil
+}
+
 func unknownEntry(version int) error {
 	return &VersionError{What: "the entry", Got: int64(version), Known: EntryVersion}
 }

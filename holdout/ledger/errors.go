@@ -7,17 +7,23 @@ import (
 
 // Errors that callers tell apart with errors.Is.
 var (
-	// ErrNotFound: no such holdout or key.
+	// ErrNotFound: no such holdout, grant or key.
 	ErrNotFound = errors.New("ledger: not found")
 	// ErrUnavailable: the ledger cannot commit now, or could not say in time whether it did. Ask again with the same
 	// question: whether the failed commit became durable or not, the answer will be the same bytes and cost once.
 	ErrUnavailable = errors.New("ledger: cannot commit now; ask again")
-	// ErrBudget: an Append would exceed the holdout's limits. Always a *BudgetError.
+	// ErrBudget: an Append or a MakeGrant would exceed what is left of the account that pays. Always a *BudgetError.
 	ErrBudget = errors.New("ledger: budget exceeded")
+	// ErrGrant: a grant that is not there, or does not pay any more. Always a *GrantError.
+	ErrGrant = errors.New("ledger: grant does not pay")
 	// ErrAnswered: an Append for a query that has its answer already; use Tx.Answer.
 	ErrAnswered = errors.New("ledger: query is already answered")
 	// ErrDeleted: the holdout is deleted; its recorded answers can still be read.
 	ErrDeleted = errors.New("ledger: holdout is deleted")
+	// ErrEnded: the holdout's questions were ended; its recorded answers can still be read.
+	ErrEnded = errors.New("ledger: the holdout's questions were ended")
+	// ErrRestored: the holdout came from a backup, and nobody has said yet what was asked since; see Ledger.AcceptHoldout.
+	ErrRestored = errors.New("ledger: holdout was restored from a backup")
 	// ErrAsked: the holdout cannot be replaced, for something was asked of it.
 	ErrAsked = errors.New("ledger: something was asked of the holdout")
 	// ErrSettled: the holdout is a draft no more.
@@ -52,11 +58,18 @@ func (e *ExistsError) Error() string { return "ledger: the same table is known a
 // Unwrap returns ErrExists.
 func (e *ExistsError) Unwrap() error { return ErrExists }
 
-// BudgetError says what was asked for and what is left.
-type BudgetError struct{ Requested, Left Meters }
+// BudgetError says what was asked for and what is left: of the holdout's own budget what is not granted, or of a grant.
+type BudgetError struct {
+	Requested, Left Meters
+	Grant           string // "": the holdout's own budget
+}
 
 func (e *BudgetError) Error() string {
-	return fmt.Sprintf("ledger: budget exceeded: asked %v, left %v", e.Requested, e.Left)
+	of := ""
+	if e.Grant != "" {
+		of = fmt.Sprintf(" of grant %q", short(e.Grant))
+	}
+	return fmt.Sprintf("ledger: budget exceeded: asked %v, left %v%s", e.Requested, e.Left, of)
 }
 
 // Unwrap returns ErrBudget.

@@ -25,6 +25,7 @@ type Chain struct {
 	Holdout Holdout // its public facts, what is spent, and whether it is deleted
 	Seq     int64   // of the last entry, as the books say
 	Head    [32]byte
+	Grants  []Grant                 // in the order in which they were made; with what is recorded of each, also of those that expired and that no update has ended. Nil for an export, as is Entry.Grant
 	Entries iter.Seq2[Entry, error] // from the genesis on; it ends after an error
 }
 

@@ -19,6 +19,9 @@ type nothing struct{}
 func (nothing) Answer(string) ([]byte, error)                            { return nil, nil }
 func (nothing) Voided(string, time.Time) (bool, error)                   { return false, nil }
 func (nothing) Idempotency(_, _ string) (_ Idempotency, _ bool, _ error) { return }
+func (nothing) Grant(string) (_ Grant, _ bool, _ error)                  { return }
+func (nothing) Due(time.Time) (_ []string, _ time.Time, _ error)         { return }
+func (nothing) Now() time.Time                                           { return time.Now() }
 
 // TestGoldenChains: recorded exports verify, and the chains in them are written again from what was debited: every kind of entry, every byte. It
 // would notice a change of what is hashed, of the bodies that are sent, or of the spelling of an export.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"time"
 )
 
 // Ledger is an open ledger: the contract that every implementation keeps, and that ledgertest.Run tests. Its methods may be called
@@ -23,11 +24,11 @@ type Ledger interface {
 	// CreateHoldout records a new holdout with its chain's genesis entry, and the idempotency key of the upload, if any. A zero Created
 	// is now. It fails with *ExistsError if the digest is known, also that of a deleted holdout, or if the same request has made a
 	// holdout before; with ErrExists if the id is known; with ErrIdempotencyMismatch if the key was used for another request; with
-	// ErrInvalid if it cannot be recorded.
+	// ErrInvalid if it cannot be recorded, or with ErrBudget if its opening is more than its limits.
 	CreateHoldout(ctx context.Context, h Holdout, idem *Idempotency) error
 	// ReplaceHoldout records a holdout in the place of another one of the same table, of which nothing was asked, and deletes that one, in
 	// one write: what is durable is either the old one, whole, or the new one. h.Digest must be the old one's Successor. It fails with ErrNotFound if there is no
-	// such holdout, with ErrAsked if its chain has an answer or a void, with ErrSettled if old.Draft is set and it is a draft no more, and as
+	// such holdout, with ErrRestored if it came from a backup, with ErrAsked if its chain has an answer or a void, with ErrSettled if old.Draft is set and it is a draft no more, and as
 	// CreateHoldout does: with *ExistsError if it was replaced already. One that was deleted as a draft can be replaced, too.
 	ReplaceHoldout(ctx context.Context, old Replaced, h Holdout, idem *Idempotency) error
 	// SettleHoldout ends a holdout's being a draft, for good: who calls it is about to show what its parts hold. Settling again
@@ -35,6 +36,10 @@ type Ledger interface {
 	SettleHoldout(ctx context.Context, id string) error
 	// Holdout returns a holdout with what it has spent, also a deleted or a damaged one, or ErrNotFound.
 	Holdout(ctx context.Context, id string) (Holdout, error)
+	// Books returns where a holdout stands: what admission decides by, without the card, which may be 32 MB, and without the secret. All of it is of
+	// one moment, and of what was durable at the call: no server decides by what another one has overtaken. Of a deleted holdout, and with
+	// ReplayOnly, State is nil. It fails with ErrNotFound, and with ErrCorrupt if nothing can be built on the holdout's chain.
+	Books(ctx context.Context, id string) (Books, error)
 	// Holdouts returns all holdouts in the order of their creation, deleted and damaged ones included.
 	Holdouts(ctx context.Context) ([]Holdout, error)
 	// HoldoutByDigest returns the id under which a table is known; ok is false if it is not.
@@ -49,19 +54,29 @@ type Ledger interface {
 	//
 	// fn must be quick and pure in memory and must not call the ledger: others wait for it. It may run more than once, when a commit
 	// has to be tried again or when the books turn out not to be the newest; the last run counts, and none begins after Update has
-	// returned. An implementation may so
-	// send debit, answer and state in one round trip, on the books that it believes in.
+	// returned. An implementation may so send debit, answer and state in one round trip, on the books that it believes in, and let fn believe
+	// that a query has no answer yet: what an earlier run has seen may be wrong, and nothing of that run is kept, nor its refusal.
 	//
-	// It fails with ErrNotFound, ErrDeleted, or ErrCorrupt if nothing can be built on the holdout's chain. After a commit that
+	// It fails with ErrNotFound, ErrDeleted, ErrRestored, or ErrCorrupt if nothing can be built on the holdout's chain. After a commit that
 	// failed all who waited for it get ErrUnavailable; the next run of fn sees what is durable, whichever way it went.
 	Update(ctx context.Context, id string, fn func(tx *Tx) error) error
+	// AcceptHoldout is Update for a holdout that was restored from a backup, and ends that for good in the same write: fn debits what the owner says was asked
+	// since. Of a holdout that was not restored it is Update.
+	AcceptHoldout(ctx context.Context, id string, fn func(tx *Tx) error) error
 	// Answer returns the recorded answer to a query: the bytes that were sent when it was asked first. An entry that is not what the
 	// chain says is ErrCorrupt.
 	Answer(ctx context.Context, id, query string) (body []byte, ok bool, err error)
 	// Answers returns the answers with a seq above after, in order, at most limit (MaxAnswers if it is 0 or more than that).
-	// Each has its note. With a principal, only those that it asked first. An unknown holdout is ErrNotFound, and an entry that is not what the
+	// Each has its note and the grant that paid. With a principal, only those that it asked first. An unknown holdout is ErrNotFound, and an entry that is not what the
 	// chain says is ErrCorrupt.
 	Answers(ctx context.Context, id, principal string, after int64, limit int) ([]Entry, error)
+	// Grants returns grants in the order in which they were made, ended ones included: of a holdout, of a holder, or with both of that holder on that
+	// holdout. With neither it is ErrInvalid. What has expired is held by nobody any more, also where no update has ended it yet.
+	Grants(ctx context.Context, holdout, holder string) ([]Grant, error)
+	// Grant returns a grant, also one that has ended, or ErrNotFound.
+	Grant(ctx context.Context, id string) (Grant, error)
+	// Spending returns who has spent what of a holdout by asking, and on which grant, in ascending order of both. It fails with ErrNotFound.
+	Spending(ctx context.Context, holdout string) ([]Spending, error)
 	// Idempotency returns what an idempotency key was used for. A use is remembered for IdempotencyLife at least.
 	Idempotency(ctx context.Context, principal, key string) (i Idempotency, ok bool, err error)
 
@@ -73,12 +88,22 @@ type Ledger interface {
 
 	// CreateKey records an API key. It fails with ErrExists if its id or hash is known, also that of a revoked key.
 	CreateKey(ctx context.Context, k Key) error
+	// FirstKey records an API key as CreateKey does, if there is no key yet, not even a revoked one; else it fails with ErrExists. Of several servers
+	// that start on an empty ledger one has made the first key.
+	FirstKey(ctx context.Context, k Key) error
 	// Keys returns all keys in the order of their creation, revoked ones included.
 	Keys(ctx context.Context) ([]Key, error)
 	// KeyByHash returns the key with this hash. A revoked key is not found: whoever shows it has no rights.
 	KeyByHash(ctx context.Context, hash [32]byte) (k Key, ok bool, err error)
 	// RevokeKey takes a key's rights away for good. Revoking again does nothing; an unknown id is ErrNotFound.
 	RevokeKey(ctx context.Context, id string) error
+
+	// EndSession remembers, until a time at least, that the session with this id was ended by its owner: no server takes it from then on. The id says
+	// nothing: it is a hash of what the owner has. Ending again does nothing, but for a later time. It fails with ErrInvalid for a time that
+	// cannot be recorded.
+	EndSession(ctx context.Context, id [32]byte, until time.Time) error
+	// SessionEnded reports whether EndSession was called for the session, by any server. After the time that was given it may say either.
+	SessionEnded(ctx context.Context, id [32]byte) (bool, error)
 
 	// Ready returns nil when the ledger can commit. Where no commit of the last moments says so it commits a probe, so that a full
 	// disk turns it red before a question is lost on it, and room on the disk turns it green again.
@@ -101,6 +126,8 @@ type Options struct {
 	// Committed, if it is not nil, hears where a holdout's chain ends after a durable commit of updates: the seq and head of
 	// its last entry. It is called before those who wait are told, so it must be quick and must not call the ledger.
 	Committed func(id string, seq int64, head string)
+	// Now, in tests, is the clock by which grants expire. Nil: the ledger's own.
+	Now func() time.Time
 	// Logger hears of commits that failed and of the recovery. It never hears of queries or answers. Nil: silence.
 	Logger *slog.Logger
 	// Fault, in tests, is called at the steps of every commit (StepBegin and so on). An error of it is the disk's or the network's: the

@@ -16,7 +16,12 @@ type Books struct {
 	Seq     int64  // of the last entry
 	Head    [32]byte
 	State   []byte // the mechanism's
+	End     End    // how its questions were ended, or ""
 	Deleted bool
+
+	Held   Meters    // what the grants of the holdout's own budget that have not ended have left; nil where there was never one
+	Due    time.Time // when the next grant expires, of those that have not ended; zero: none does
+	Grants int64     // how often grants of the holdout were made or ended: with Seq it says which books are the newest
 }
 
 // Recorded looks up what was recorded of a holdout before an update: by earlier commits, and by what is ahead of it in
@@ -28,6 +33,12 @@ type Recorded interface {
 	Voided(query string, at time.Time) (bool, error)
 	// Idempotency returns what a key was used for; ok is false if it was not.
 	Idempotency(principal, key string) (i Idempotency, ok bool, err error)
+	// Grant returns a grant of the holdout, also one that has ended; ok is false if there is none.
+	Grant(id string) (g Grant, ok bool, err error)
+	// Due returns the ids of the grants that have not ended and that expire at this time or before, and when the next one after it does; zero: none does.
+	Due(at time.Time) (ids []string, next time.Time, err error)
+	// Now is the time by which grants expire.
+	Now() time.Time
 }
 
 // Draft runs an update on books and returns what it makes of them. It is the rules of a debit, for every implementation: it
@@ -36,17 +47,21 @@ func Draft(b Books, recorded Recorded, fn func(tx *Tx) error) (Drafted, error) {
 	if b.Deleted {
 		return Drafted{}, ErrDeleted
 	}
-	tx := &Tx{before: recorded, books: b, answers: map[string][]byte{}, uses: map[idemKey]Idempotency{}}
+	tx := &Tx{before: recorded, books: b, answers: map[string][]byte{}, uses: map[idemKey]Idempotency{}, grants: map[string]*GrantChange{}, now: recorded.Now().UTC()}
 	defer func() { tx.over = true }()
-	err := fn(tx)
+	tx.expire()
+	var err error
+	if tx.err == nil {
+		err = fn(tx)
+	}
 	if tx.err != nil {
 		err = tx.err
 	}
 	if err != nil {
 		return Drafted{}, err
 	}
-	d := Drafted{Books: tx.books, Entries: tx.entries}
-	d.Changed = len(tx.entries) > 0 || !bytes.Equal(tx.books.State, b.State) || (tx.books.State == nil) != (b.State == nil)
+	d := Drafted{Books: tx.books, Entries: tx.entries, Grants: tx.changes()}
+	d.Changed = len(tx.entries) > 0 || len(d.Grants) > 0 || !bytes.Equal(tx.books.State, b.State) || (tx.books.State == nil) != (b.State == nil)
 	for _, use := range tx.uses {
 		d.Uses = append(d.Uses, use)
 	}
@@ -59,6 +74,7 @@ type Drafted struct {
 	Changed bool          // whether they differ from those before
 	Entries []Entry       // to be appended, in order
 	Uses    []Idempotency // to be remembered
+	Grants  []GrantChange // to be recorded, in this order
 }
 
 // Tx is a holdout's books during one Update. It must not be used after fn has returned, nor by another goroutine.
@@ -68,6 +84,9 @@ type Tx struct {
 	entries []Entry
 	answers map[string][]byte // what this Tx appended, by query; nil where the look-up was in vain
 	uses    map[idemKey]Idempotency
+	grants  map[string]*GrantChange // that this Tx has looked at; each is replaced by what becomes of it
+	made    []string                // ids of new grants, in order
+	now     time.Time
 	over    bool
 	err     error // what this update fails with, whatever fn returns
 }
@@ -85,6 +104,13 @@ func (tx *Tx) SetState(state []byte) {
 	}
 	tx.books.State = bytes.Clone(state)
 }
+
+// Seq is the place of the chain's last entry, what this Tx appended included. Every entry moves it, so who finds it where it was finds the state that
+// belongs to it.
+func (tx *Tx) Seq() int64 { return tx.books.Seq }
+
+// Ended is how the holdout's questions were ended, or "".
+func (tx *Tx) Ended() End { return tx.books.End }
 
 // Spent is what has been spent, what this Tx appended included. It is not to be changed.
 func (tx *Tx) Spent() Meters { return tx.books.Spent }
@@ -116,8 +142,9 @@ func (tx *Tx) Voided(query string, at time.Time) bool {
 	return found && err == nil
 }
 
-// Append debits and records an answer or a void. It refuses with a *BudgetError to exceed a limit, with ErrAnswered to answer
-// a query twice, and with ErrInvalid what cannot be recorded. A zero d.Time is now.
+// Append debits and records an answer or a void. It refuses with a *BudgetError to exceed what is left of the account that pays, with a *GrantError a grant that
+// does not pay any more, with ErrAnswered to answer a query twice, with ErrEnded anything about a holdout that was ended, and with ErrInvalid what cannot be
+// recorded. A zero d.Time is now.
 func (tx *Tx) Append(d Debit) (Receipt, error) {
 	if tx.over {
 		return Receipt{}, invalid("append after the update's end")
@@ -132,11 +159,17 @@ func (tx *Tx) Append(d Debit) (Receipt, error) {
 	if err := d.check(b.Limits); err != nil {
 		return Receipt{}, err
 	}
-	// Limits and what is spent are at most 2^63-1 and not negative, so the differences do not overflow, nor do the sums below.
-	left := b.Limits.left(b.Spent)
+	if b.End != "" {
+		return Receipt{}, ErrEnded
+	}
+	// Limits, what is spent and what is held are at most 2^63-1 and not negative, so the differences do not overflow, nor do the sums below.
+	left, err := tx.Free(d.Grant)
+	if err != nil {
+		return Receipt{}, err
+	}
 	for name, amount := range d.Cost {
 		if amount > left[name] {
-			return Receipt{}, &BudgetError{Requested: d.Cost, Left: left}
+			return Receipt{}, &BudgetError{Requested: d.Cost, Left: left, Grant: d.Grant}
 		}
 	}
 	if _, answered := tx.Answer(d.Query); answered && !d.Void {
@@ -149,8 +182,15 @@ func (tx *Tx) Append(d Debit) (Receipt, error) {
 		return Receipt{}, invalid("more than %d answers in one update", MaxAppends)
 	}
 	e := Entry{Version: EntryVersion, Seq: b.Seq + 1, Kind: d.kind(), Time: d.Time.UTC(), Query: d.Query, Canonical: bytes.Clone(d.Canonical),
-		Principal: d.Principal, Debit: b.Limits.none().plus(d.Cost), Spent: b.Spent.plus(d.Cost), Note: d.Note}
+		Principal: d.Principal, Debit: b.Limits.none().plus(d.Cost), Spent: b.Spent.plus(d.Cost), Note: d.Note, Grant: d.Grant}
 	e.seal(b.Head, d.Core)
+	if d.Grant != "" {
+		path, err := tx.path(d.Grant, true)
+		if err != nil {
+			return Receipt{}, err
+		}
+		tx.charge(path, d.Cost)
+	}
 	b.Seq, b.Head, b.Spent = e.Seq, e.Head, e.Spent
 	tx.entries = append(tx.entries, e)
 	if !d.Void {
@@ -175,11 +215,14 @@ func (d *Debit) check(limits Meters) error {
 			return invalid("negative debit: %v", d.Cost)
 		}
 	}
+	if isEvent(d.Query) {
+		return invalid("the query id %q, which is the name of an event", short(d.Query))
+	}
 	if len(d.Canonical) > MaxCanonicalBytes || !utf8.Valid(d.Canonical) {
 		return invalid("canonical query of %d bytes: at most %d, in UTF-8", len(d.Canonical), MaxCanonicalBytes)
 	}
 	return errors.Join(checkText("query id", d.Query, false), checkText("principal", d.Principal, true),
-		checkText("note", d.Note, true), checkTime(d.Time), checkCore(d.Core))
+		checkText("note", d.Note, true), checkText("grant id", d.Grant, true), checkTime(d.Time), checkCore(d.Core))
 }
 
 // Idempotent records the use of an idempotency key together with what the update appends. If the key is recorded

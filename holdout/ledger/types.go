@@ -17,6 +17,7 @@ const (
 	MaxStateBytes     = 1 << 20
 	MaxTextBytes      = 1 << 10 // of ids, principals, query ids, notes, key names, idempotency keys and resources
 	MaxAppends        = 1 << 14 // answers in one Update: as many as a table may have columns
+	MaxKeyHoldouts    = 1000    // of Key.Holdouts: it is read with every request of the key
 )
 
 // MaxAnswers is how many entries Answers returns at most; ask again after the last one.
@@ -37,32 +38,53 @@ type Holdout struct {
 	// Limits are what may be spent in all, by meter. A debit may name these meters and no others.
 	Limits Meters
 	Spent  Meters // so far; names the meters of Limits. Zero in CreateHoldout
+	Held   Meters // what live grants of it have left, as Books.Held; nil where it has none. Nil in CreateHoldout
 
 	State   []byte // the mechanism's state, sealed at rest; nil as Secret is
 	Deleted bool
 
+	// Opening is what the holdout begins with as spent: its chain has an entry of it for each, right behind the genesis and in the same commit. Only CreateHoldout
+	// and ReplaceHoldout read it.
+	Opening []Opening
+
+	// End says how the holdout's questions were ended for good, or is "": Tx.End. Its recorded answers can still be read.
+	End End
+
 	// Draft says that nothing of its parts was shown yet: no row, and nothing that depends on one. It begins so, and SettleHoldout ends it.
 	Draft bool
+
+	// Restored says that the holdout came from a backup and that nobody has said yet what was asked of it since the backup was made: Update refuses.
+	// False in CreateHoldout: only what loads a backup begins it, and AcceptHoldout ends it.
+	Restored bool
 
 	// Damage says why nothing new can be recorded for the holdout: its books and its chain disagree, or a sealed value does
 	// not open. It is ErrCorrupt, or nil. What was answered can still be read; the other holdouts are not concerned.
 	Damage error
 }
 
+// Free is what can be spent of the holdout's own budget: what is neither spent nor granted.
+func (h *Holdout) Free() Meters { return h.Limits.left(h.Spent).left(h.Held) }
+
 // Check says whether a new holdout can be recorded, or is ErrInvalid.
 func (h *Holdout) Check() error {
 	switch {
 	case h.Deleted:
 		return invalid("a holdout is not created deleted")
+	case h.Restored:
+		return invalid("a holdout is not created as one that was restored")
 	case len(h.Spent) > 0:
-		return invalid("a holdout is created with nothing spent")
+		return invalid("what a holdout is created with as spent is its opening")
+	case len(h.Held) > 0:
+		return invalid("a holdout is created with nothing granted")
+	case h.End != "":
+		return invalid("a holdout is not created with its end")
 	case len(h.Public) > MaxPublicBytes || len(h.Secret) > MaxSecretBytes || len(h.State) > MaxStateBytes:
 		return invalid("public, secret and state of %d, %d and %d bytes, at most %d, %d and %d",
 			len(h.Public), len(h.Secret), len(h.State), MaxPublicBytes, MaxSecretBytes, MaxStateBytes)
 	case !utf8.Valid(h.Public) || !json.Valid(h.Public):
 		return invalid("public part is not JSON in UTF-8")
 	}
-	return errors.Join(h.Limits.checkLimits(), checkText("holdout id", h.ID, false), checkTime(h.Created))
+	return errors.Join(h.Limits.checkLimits(), checkText("holdout id", h.ID, false), checkTime(h.Created), h.checkOpening())
 }
 
 // Replaced is a holdout in whose place another one is recorded.
@@ -87,6 +109,7 @@ type Debit struct {
 	Query     string // the query's id, "sha256:…": answered at most once per holdout
 	Canonical []byte // the query's canonical form; UTF-8
 	Principal string // who asked first
+	Grant     string // the grant that pays, and with it those that it is a part of; "": what is not granted pays. It is kept beside the chain, as the note is
 	Cost      Meters // what this answer spends; none negative, each a meter of the holdout
 	Note      string // the asker's own remark, or "". It is kept beside the chain: no head commits to it, and no export has it
 	Core      []byte // the answer: a non-empty JSON object in UTF-8 without surrounding space
@@ -143,6 +166,7 @@ type Entry struct {
 	Body      []byte // the bytes that were sent
 	Head      [32]byte
 	Note      string // "" where there is none, and of answers that were recorded before notes were kept
+	Grant     string // that paid; "" where none did. As Note is, it is filled in by Ledger.Answers, and for a verification
 }
 
 // Key is an API key; only its hash is kept.
@@ -151,10 +175,21 @@ type Key struct {
 	Created         time.Time
 	Hash            [32]byte
 	Revoked         bool
+
+	Holdouts    []string // ids of the holdouts that it is limited to; nil: all
+	OnlyGranted bool     // limited to the holdouts that it has a live grant of
 }
 
 // Check says whether the key can be recorded, or is ErrInvalid.
 func (k *Key) Check() error {
+	if len(k.Holdouts) > MaxKeyHoldouts {
+		return invalid("a key of %d holdouts, at most %d", len(k.Holdouts), MaxKeyHoldouts)
+	}
+	for _, id := range k.Holdouts {
+		if err := checkText("holdout id", id, false); err != nil {
+			return err
+		}
+	}
 	return errors.Join(checkText("key id", k.ID, false), checkText("key name", k.Name, true),
 		checkText("key scope", k.Scope, false), checkTime(k.Created))
 }
@@ -165,10 +200,38 @@ type Report struct {
 	Entries int64  `json:"entries"` // of the chain, genesis included
 	Answers int64  `json:"answers"`
 	Voids   int64  `json:"voids"` // questions that failed after rows had been read
-	Spent   Meters `json:"spent"`
-	Limits  Meters `json:"limits"`
-	Head    string `json:"head"` // compare it with the head of an answer that was kept elsewhere
-	Deleted bool   `json:"deleted,omitempty"`
+	// Inherited are the holdouts whose spending this one began with, and End is how its questions were ended.
+	Inherited []string `json:"inherited,omitempty"`
+	End       End      `json:"end,omitempty"`
+	Spent     Meters   `json:"spent"`
+	Limits    Meters   `json:"limits"`
+	Head      string   `json:"head"` // compare it with the head of an answer that was kept elsewhere
+	Deleted   bool     `json:"deleted,omitempty"`
+	Grants    int64    `json:"grants,omitempty"` // also those that have ended; an export has none
 
 	Public string `json:"-"` // the holdout's public facts, which the genesis entry commits to
+}
+
+// Spending is what one principal has spent of a holdout on one grant.
+type Spending struct {
+	Principal string
+	Grant     string // "": of what is not granted
+	Answers   int64
+	Voids     int64
+	Spent     Meters // names the meters of the holdout
+}
+
+// Add counts entries of a kind with the same debit.
+func (s *Spending) Add(kind string, debit Meters, count int64) {
+	if kind == KindVoid {
+		s.Voids += count
+	} else {
+		s.Answers += count
+	}
+	if s.Spent == nil {
+		s.Spent = debit.none()
+	}
+	for name, amount := range debit {
+		s.Spent[name] += amount * count
+	}
 }

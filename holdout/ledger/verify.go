@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // maxLine is the longest line of an export that is read: a body and a canonical query at their limits, every byte
@@ -22,7 +23,10 @@ type verifier struct {
 	spent   Meters
 	queries map[digest]int64 // seq of the answer, by the hash of the query's id
 	voids   int64
+	from    []string // the holdouts whose spending this one began with
+	end     End
 	deleted bool
+	grants  map[string]*granted // by id
 }
 
 func newVerifier(h *Holdout) *verifier {
@@ -48,6 +52,9 @@ func (v *verifier) add(e *Entry) error {
 		return wrong("%s", reason)
 	}
 	if reason := v.meaning(e, core); reason != "" {
+		return wrong("%s", reason)
+	}
+	if reason := v.paid(e); reason != "" {
 		return wrong("%s", reason)
 	}
 	v.prev, v.spent = e.Head, e.Spent
@@ -94,6 +101,9 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 	if (e.Kind == KindGenesis) != (e.Seq == 0) {
 		return "the genesis entry is the first, and no other"
 	}
+	if v.end != "" && e.Kind != KindDeleted && !isEvent(e.Query) {
+		return "an entry follows the end of the holdout's questions"
+	}
 	if e.Kind != KindAnswer && e.Kind != KindVoid && (e.Query != "" || len(e.Canonical) != 0) {
 		return "only answers and voids have a query"
 	}
@@ -112,8 +122,11 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 		}
 		v.queries[key] = e.Seq
 	case KindVoid:
-		if e.Query == "" {
+		switch {
+		case e.Query == "":
 			return "a void without a query"
+		case isEvent(e.Query):
+			return v.event(e, core)
 		}
 		v.voids++
 	case KindDeleted:
@@ -127,10 +140,35 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 	return ""
 }
 
-// end compares the chain with the books that were kept beside it.
-func (v *verifier) end(entries int64, head digest) (Report, error) {
+// event checks an entry that is a debit of no question's.
+func (v *verifier) event(e *Entry, core []byte) (reason string) {
+	if !bytes.Equal(core, eventCore(v.holdout.ID, e.Query, e.Debit)) || len(e.Canonical) != 0 {
+		return "an event says something else than its name and its debit"
+	}
+	if from, ok := strings.CutPrefix(e.Query, inheritedEvent); ok {
+		if e.Seq != int64(len(v.from))+1 || from == "" {
+			return "a holdout begins with what it inherits, right behind the genesis entry"
+		}
+		v.from = append(v.from, from)
+		return ""
+	}
+	switch end := EndOf(e.Query); {
+	case end == "":
+		return fmt.Sprintf("unknown event %q", short(e.Query))
+	case v.end != "" && (v.end != Closed || end != Retired):
+		return "a holdout ends once"
+	case !e.Spent.Equal(v.holdout.Limits):
+		return "the end of a holdout leaves something of its budget"
+	default:
+		v.end = end
+	}
+	return ""
+}
+
+// conclude compares the chain with the books that were kept beside it.
+func (v *verifier) conclude(entries int64, head digest) (Report, error) {
 	h := v.holdout
-	report := Report{Holdout: h.ID, Entries: v.next, Answers: int64(len(v.queries)), Voids: v.voids, Spent: v.spent,
+	report := Report{Holdout: h.ID, Entries: v.next, Answers: int64(len(v.queries)), Voids: v.voids, Inherited: v.from, End: v.end, Spent: v.spent,
 		Limits: h.Limits, Head: HeadText(v.prev), Deleted: v.deleted, Public: string(h.Public)}
 	switch {
 	case v.next != entries:
@@ -139,19 +177,24 @@ func (v *verifier) end(entries int64, head digest) (Report, error) {
 		return report, wrong("the chain ends in another head")
 	case !v.spent.Equal(h.Spent):
 		return report, wrong("the books say that %v are spent, the chain %v", h.Spent, v.spent)
+	case h.End != "" && v.end != h.End:
+		return report, wrong("the books say that the holdout's questions ended as %q, the chain %q", h.End, v.end)
 	case v.deleted != h.Deleted:
 		return report, wrong("chain and books disagree on whether the holdout is deleted")
 	}
 	return report, nil
 }
 
-// Verify recomputes the chain and what is spent. An error is a *CorruptError that says where, a *VersionError in one, or what the
+// Verify recomputes the chain, what is spent, and what of it was spent on each grant. An error is a *CorruptError that says where, a *VersionError in one, or what the
 // entries failed with.
 func (c *Chain) Verify() (Report, error) {
 	if err := c.Holdout.Limits.checkLimits(); err != nil {
 		return Report{}, located(wrong("%v", err), c.Holdout.ID, 0, -1)
 	}
 	v := newVerifier(&c.Holdout)
+	if err := v.knowGrants(c.Grants); err != nil {
+		return Report{}, located(err, c.Holdout.ID, 0, -1)
+	}
 	for e, err := range c.Entries {
 		if err != nil {
 			return Report{}, err
@@ -160,10 +203,14 @@ func (c *Chain) Verify() (Report, error) {
 			return Report{}, located(err, c.Holdout.ID, 0, e.Seq)
 		}
 	}
-	report, err := v.end(c.Seq+1, c.Head)
+	report, err := v.conclude(c.Seq+1, c.Head)
+	if err == nil {
+		err = v.checkGrants(c.Grants)
+	}
 	if err != nil {
 		return Report{}, located(err, c.Holdout.ID, 0, -1)
 	}
+	report.Grants = int64(len(c.Grants))
 	return report, nil
 }
 
@@ -206,7 +253,7 @@ func VerifyExport(r io.Reader) (Report, error) {
 			return Report{}, corrupt(e.Seq, err)
 		}
 	}
-	report, err := v.end(h.Entries, head)
+	report, err := v.conclude(h.Entries, head)
 	if err != nil {
 		return Report{}, corrupt(-1, err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/oidc"
 	"github.com/holdoutd/holdoutd/internal/turns"
 )
 
@@ -24,8 +25,10 @@ import (
 type Options struct {
 	Logger  *slog.Logger // nil: no log
 	Limits  Limits
-	Metrics MetricsAccess // empty: MetricsPublic
-	Version string        // of the program
+	Metrics MetricsAccess  // empty: MetricsPublic
+	Version string         // of the program
+	Tokens  *oidc.Verifier // nil: only keys of the server are believed
+	Traces  Traces         // nil: requests are not traced
 }
 
 // API is the HTTP interface of one service.
@@ -34,6 +37,7 @@ type API struct {
 	log     *slog.Logger
 	limits  Limits
 	version string
+	traces  Traces // or nil
 
 	huma    huma.API
 	router  *gin.Engine
@@ -42,15 +46,15 @@ type API struct {
 	rates   rates
 	uploads chan struct{}
 	asked   holdout.Limits // those of the service
+	tokens  *oidc.Verifier
 	streams streams
-	signed  sessions
 	bodies  *turns.Queue // memory of bodies that are being received, by key
 	agents  http.Handler // of the Model Context Protocol
 }
 
 // New makes the API of a service. It panics where Limits.Check refuses the limits, defaults filled in.
 func New(service *holdout.Service, o Options) *API {
-	a := &API{service: service, log: o.Logger, limits: o.Limits.withDefaults(), version: o.Version, access: o.Metrics}
+	a := &API{service: service, log: o.Logger, limits: o.Limits.withDefaults(), version: o.Version, access: o.Metrics, tokens: o.Tokens, traces: o.Traces}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -67,7 +71,7 @@ func New(service *holdout.Service, o Options) *API {
 		a.asked = service.Limits()
 	}
 	a.bodies = turns.New(math.MaxInt, a.asked.Memory/holdout.BodyShare)
-	a.metrics = newMetrics(a.version, service.Working)
+	a.metrics = newMetrics(a.version, service)
 
 	gin.SetMode(gin.ReleaseMode)
 	a.router = gin.New()
@@ -82,9 +86,11 @@ func New(service *holdout.Service, o Options) *API {
 	a.huma.UseMiddleware(a.authenticate, a.checkParameters)
 	a.registerHoldouts()
 	a.registerUpload()
+	a.registerSources()
 	a.registerQueries()
 	a.registerPlans()
 	a.registerKeys()
+	a.registerGrants()
 	a.registerMCP()
 	a.registerOperations()
 	a.registerSimulations()

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"maps"
 	"math"
 	"net/http"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/oidc"
 )
 
 // The names of the security schemes in the OpenAPI document. An operation that names one needs a key, or a session that a key began: what is
@@ -53,31 +55,59 @@ func (a *API) principal(c *gin.Context) (holdout.Principal, error) {
 	if err != nil {
 		return p, err
 	}
+	if p.Grant, err = grantOf(c.Request); err != nil {
+		return p, err
+	}
 	c.Set(keyPrincipal, p)
 	c.Request = c.Request.WithContext(context.WithValue(c.Request.Context(), principalKey{}, p))
 	return p, nil
 }
 
+// grantOf is the grant that a request is made on, or "".
+func grantOf(r *http.Request) (string, error) {
+	values := r.Header.Values(holdout.GrantHeader)
+	if len(values) == 0 {
+		return "", nil
+	}
+	if len(values) > 1 || !plainToken(values[0], maxGrantID) {
+		return "", invalid(holdout.GrantHeader, "", "%s must be the id of one grant, gr_…", holdout.GrantHeader)
+	}
+	return values[0], nil
+}
+
+// maxGrantID is longer than the id of any grant.
+const maxGrantID = 100
+
 func (a *API) owner(c *gin.Context) (holdout.Principal, error) {
 	if len(c.Request.Header.Values("Authorization")) == 0 {
-		return a.ofSession(c.Request)
+		return a.ofSession(c)
 	}
-	secret, err := bearerOf(c.Request)
+	secret, err := a.bearerOf(c.Request)
 	if err != nil {
 		return holdout.Principal{}, err
+	}
+	if a.isToken(secret) {
+		return a.ofToken(c.Request.Context(), secret)
 	}
 	return a.service.Authenticate(c.Request.Context(), secret)
 }
 
-// bearerOf is the key in a request's header.
-func bearerOf(r *http.Request) (string, error) {
+// maxKeyBytes is the longest key in a header; those of the server are shorter.
+const maxKeyBytes = 256
+
+// bearerOf is the key or the token in a request's header.
+func (a *API) bearerOf(r *http.Request) (string, error) {
+	most := maxKeyBytes
+	if a.tokens != nil {
+		most = oidc.MaxTokenBytes
+	}
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 {
 		return "", problem(classes[holdout.Unauthorized], "send the header Authorization: Bearer and a key")
 	}
 	scheme, secret, _ := strings.Cut(header[0], " ")
 	secret = strings.TrimSpace(secret)
-	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || !plainToken(secret, 256) {
+	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || !plainToken(secret, most) {
 		return "", problem(classes[holdout.Unauthorized], "the header Authorization must be Bearer and a key")
 	}
 	return secret, nil
@@ -100,13 +130,17 @@ func (a *API) mustBeAdmin(ctx huma.Context, next func(huma.Context)) {
 	next(ctx)
 }
 
-// rates holds a token bucket for each key. There are as many as there are keys, which only an admin makes.
+// fewBuckets is how many buckets are kept without looking for those that are full again, which say nothing and are dropped.
+const fewBuckets = 10_000
+
+// rates holds a token bucket for each key. Only an admin makes keys; tokens can be of as many people as an issuer knows.
 type rates struct {
 	limit float64
 	burst int
 
 	mu      sync.Mutex
 	buckets map[string]*rate.Limiter
+	most    int // buckets before full ones are looked for
 }
 
 // take uses one request of a key and returns 0, or how long to wait before there is one.
@@ -119,6 +153,10 @@ func (r *rates) take(key string, now time.Time) time.Duration {
 	if bucket == nil {
 		if r.buckets == nil {
 			r.buckets = map[string]*rate.Limiter{}
+		}
+		if len(r.buckets) >= max(r.most, fewBuckets) {
+			maps.DeleteFunc(r.buckets, func(_ string, b *rate.Limiter) bool { return b.TokensAt(now) >= float64(r.burst) })
+			r.most = 2 * len(r.buckets) // so that looking at all is rare, however many are in use
 		}
 		bucket = rate.NewLimiter(rate.Limit(r.limit), r.burst)
 		r.buckets[key] = bucket

@@ -35,11 +35,13 @@ func (a *API) config() huma.Config {
 			},
 			Tags: []*huma.Tag{
 				{Name: "holdouts", Description: "Secret tables with one mechanism, one guarantee and one budget each"},
+				{Name: "sources", Description: "Places whose tables become holdouts without being uploaded"},
 				{Name: "queries", Description: "Questions and answers"},
 				{Name: "plans", Description: "What could be promised, before there is a holdout"},
 				{Name: "agents", Description: "The same questions and answers by the Model Context Protocol"},
 				{Name: "simulations", Description: "Experiments, played by the server on made-up data"},
 				{Name: "keys", Description: "Who may ask"},
+				{Name: "grants", Description: "Slices of a budget for people, runs and agents"},
 				{Name: "operations", Description: "The server itself"},
 			},
 			Components: &huma.Components{
@@ -59,7 +61,7 @@ func (a *API) config() huma.Config {
 }
 
 // published are the names that the document has for types whose own name says too little outside of their package.
-var published = map[string]string{"McpMessage": "Message", "Amounts": "Cost", "Report": "Plan", "PlanReport": "Plan", "Estimate": "Workload", "Kind": "WorkloadItem", "Way": "WorkloadPlan", "Price": "WorkloadPrice", "ColumnCard": "Column", "Item": "AnswerItem", "Released": "AnswerPart"}
+var published = map[string]string{"McpMessage": "Message", "Amounts": "Cost", "Report": "Plan", "PlanReport": "Plan", "Estimate": "Workload", "Kind": "WorkloadItem", "Way": "WorkloadPlan", "Price": "WorkloadPrice", "ColumnCard": "Column", "GrantInfo": "Grant", "Item": "AnswerItem", "Released": "AnswerPart"}
 
 func schemaName(t reflect.Type, hint string) string {
 	name := huma.DefaultSchemaNamer(t, hint)
@@ -87,7 +89,7 @@ type (
 	BatchItem struct {
 		Answer   *Answer `json:"answer,omitempty"`
 		Replayed bool    `json:"replayed"`
-		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,half-width-too-narrow,max-questions" doc:"why there is no answer; nothing was debited"`
+		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,half-width-too-narrow,max-questions,grant-ended" doc:"why there is no answer; nothing was debited"`
 	}
 	AnswerPage struct {
 		Answers []PastAnswer `json:"answers"`
@@ -114,7 +116,7 @@ type (
 	}
 	LedgerPlace struct {
 		Seq  int64  `json:"seq" doc:"the answer's place in the holdout's chain"`
-		Head string `json:"head" doc:"the chain's head with this answer: sha256:…; keep it to notice a restored old backup"`
+		Head string `json:"head" doc:"the chain's head with this answer: sha256:…; keep it to notice a restored old backup. Empty where the answer is not shown in full"`
 	}
 )
 
@@ -123,14 +125,14 @@ func (a *API) schemaOf(v any) *huma.Schema {
 }
 
 // querySchema refers to the schema that package queries makes from what its parser reads.
-var querySchema = &huma.Schema{Ref: "#/components/schemas/Query"}
+func querySchema() *huma.Schema { return &huma.Schema{Ref: "#/components/schemas/Query"} }
 
 func batchSchema(most int) *huma.Schema {
 	least, no := 1, false
 	return &huma.Schema{
 		Type: "object", Required: []string{"queries"}, AdditionalProperties: false,
 		Properties: map[string]*huma.Schema{
-			"queries": {Type: "array", MinItems: &least, MaxItems: &most, Items: querySchema},
+			"queries": {Type: "array", MinItems: &least, MaxItems: &most, Items: querySchema()},
 			"partial": {Type: "boolean", Default: no, Description: "answer as many as the budget allows, instead of all or none"},
 		},
 	}
@@ -192,15 +194,20 @@ func (a *API) finishDocument() {
 	documentGuarantee(schemas["Guarantee"])
 	null := &huma.Schema{Type: "null"}
 	budget := schemas["Budget"].Properties
-	budget["tokens"] = &huma.Schema{OneOf: []*huma.Schema{budget["tokens"], null}, Description: "null where the mechanism has none"}
+	budget["tokens"] = &huma.Schema{OneOf: []*huma.Schema{budget["tokens"], null}, Description: "null where the mechanism has none, and to the holder of a grant that shows a bit"}
 	answer := schemas["Answer"].Properties
 	answer["interval"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: answer["interval"].Ref}, null}, Description: "null where no valid bound is known"}
+	grant := schemas["Grant"].Properties
+	for _, name := range []string{"tokens", "ended_by"} {
+		grant[name] = &huma.Schema{OneOf: []*huma.Schema{{Ref: grant[name].Ref}, null}, Description: grant[name].Description}
+	}
 	session := schemas["Session"].Properties
 	session["key"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: session["key"].Ref}, null}, Description: session["key"].Description}
 	past := schemas["PastAnswer"].Properties
 	past["reference"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: past["reference"].Ref}, null}, Description: past["reference"].Description}
 	past["outcome"].Enum = append(past["outcome"].Enum, nil)
 
+	documentGrants(a.huma.OpenAPI())
 	addSamples(a.huma.OpenAPI())
 
 	document := sync.OnceValues(func() ([]byte, error) { return a.OpenAPI() })

@@ -8,7 +8,10 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 var update = flag.Bool("update", false, "rewrite api/openapi.json, the parameters in docs/API.md and testdata/mcp-tools.json")
@@ -38,6 +41,16 @@ func TestDocument(t *testing.T) {
 	if !bytes.Equal(pretty.Bytes(), want) {
 		t.Errorf("the interface is not what api/openapi.json says; if that is meant: go test ./internal/api -run TestDocument -update")
 	}
+}
+
+// TestServersAreMadeAtOnce: a process makes several servers at the same time. Under the race detector it would notice a parameter or a
+// schema that two documents have in common, for huma writes to what it is given.
+func TestServersAreMadeAtOnce(t *testing.T) {
+	var made sync.WaitGroup
+	for range 4 {
+		made.Go(func() { New(&holdout.Service{}, Options{}) })
+	}
+	made.Wait()
 }
 
 // TestDocumentIsWhole checks that references resolve, that operations are described, and that what needs a key says so.

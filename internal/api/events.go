@@ -31,7 +31,7 @@ func (a *API) registerEvents() {
 		OperationID: "follow-answers", Method: http.MethodGet, Path: "/v1/holdouts/{id}/answers/events", Tags: []string{"queries"}, Security: needsKey,
 		Summary: "Follow the answers", Description: "Server-sent events: first the answers after the cursor, then each new one when it is recorded. An event `answer` has the members of an item of `GET …/answers` as its data and the cursor as its id, so that a browser goes on where it was. " +
 			"An analyst sees their own answers, an admin all. The stream ends when the key is revoked, the holdout is deleted or the server stops; a key follows at most " + strconv.Itoa(streamsOfKey) + " at a time.",
-		Parameters: []*huma.Param{idParam,
+		Parameters: []*huma.Param{idParam(),
 			{Name: "after", In: "query", Description: "the cursor: only answers after it; 0 or none for all", Schema: &huma.Schema{Type: "integer", Format: "int64", Minimum: number(0)}},
 			{Name: "Last-Event-ID", In: "header", Description: "the cursor again, as browsers send it; it counts before the parameter", Schema: &huma.Schema{Type: "string"}}},
 		Responses: map[string]*huma.Response{"200": {Description: "The events, without an end", Content: map[string]*huma.MediaType{eventsType: {Schema: &huma.Schema{Type: "string"}}}}},
@@ -101,8 +101,7 @@ func (a *API) follow(c *gin.Context) error {
 	}
 	defer done()
 	for begun := false; ; {
-		news := a.service.News(id)
-		page, err := a.pageOf(ctx, id, after)
+		news, page, err := a.pageOf(ctx, id, after)
 		switch {
 		case err == nil:
 		case !begun:
@@ -146,11 +145,15 @@ func (a *API) follow(c *gin.Context) error {
 	}
 }
 
-// pageOf reads what comes after the cursor.
-func (a *API) pageOf(ctx context.Context, id string, after int64) (holdout.AnswerPage, error) {
+// pageOf reads what comes after the cursor. news is of what is recorded after it was read; nil, which is never, with an error.
+func (a *API) pageOf(ctx context.Context, id string, after int64) (news <-chan struct{}, page holdout.AnswerPage, err error) {
 	within, cancel := context.WithTimeout(ctx, a.limits.Handle)
 	defer cancel()
-	return a.service.Answers(within, caller(ctx), id, after, 0)
+	if news, err = a.service.News(within, caller(ctx), id); err != nil {
+		return nil, page, err
+	}
+	page, err = a.service.Answers(within, caller(ctx), id, after, 0)
+	return news, page, err
 }
 
 // await waits for news, or for the next sign of life; false if the stream is over.

@@ -246,7 +246,7 @@ type stream struct {
 
 func (s *server) follow(t *testing.T, path, key string, headers ...string) *stream {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	r, err := http.NewRequestWithContext(ctx, "GET", s.url+path, nil)
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 )
 
 type keyPath struct {
-	ID string `path:"id" doc:"id of the key"`
+	ID     string `path:"id" doc:"id of the key"`
+	Grants string `query:"grants" enum:"keep,end" doc:"end: its grants end with it, and those that are parts of them, and what they have left is there again; keep: they go on holding what they have left, which nobody can spend until somebody ends them. Default: keep"`
 }
 
 type keyRequest struct {
@@ -22,6 +23,9 @@ type keyRequest struct {
 type NewKey struct {
 	Name  string        `json:"name" minLength:"1" maxLength:"200" pattern:"^[^\\x00-\\x1f\\x7f]*$" doc:"who will use it, for people"`
 	Scope holdout.Scope `json:"scope" enum:"admin,analyst" doc:"what it may do"`
+
+	Holdouts    []string `json:"holdouts,omitempty" doc:"the ids of the holdouts that it is limited to; default: all. Only of a key with the scope analyst"`
+	OnlyGranted bool     `json:"only_granted,omitempty" doc:"limits it to the holdouts that it has a live grant of. Only of a key with the scope analyst"`
 }
 
 // CreatedKey is a key with its secret, which is shown this once.
@@ -65,7 +69,7 @@ func (a *API) registerKeys() {
 		Summary: "Revoke a key", Description: "It stops working at once. Admin only.",
 		DefaultStatus: http.StatusNoContent, Middlewares: admin,
 	}, func(ctx context.Context, in *keyPath) (*struct{}, error) {
-		return nil, a.service.RevokeKey(ctx, caller(ctx), in.ID)
+		return nil, a.service.RevokeKey(ctx, caller(ctx), in.ID, in.Grants == "end")
 	})
 }
 
@@ -73,7 +77,7 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*createdKeyReply, 
 	if in.IdempotencyKey != "" {
 		return nil, invalid("Idempotency-Key", "", "a key's secret is shown once and cannot be replayed; leave Idempotency-Key out")
 	}
-	members, err := readObject(bodyOf(ctx), "name", "scope")
+	members, err := readObject(bodyOf(ctx), "name", "scope", "holdouts", "only_granted")
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +98,12 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*createdKeyReply, 
 	if k.Scope != holdout.Admin && k.Scope != holdout.Analyst {
 		return nil, wrongMember("/scope", "must be admin or analyst")
 	}
-	info, secret, err := a.service.CreateKey(ctx, caller(ctx), k.Name, k.Scope)
+	if value, ok := members["holdouts"]; ok && (json.Unmarshal(value, &k.Holdouts) != nil || k.Holdouts == nil) {
+		return nil, wrongMember("/holdouts", "must be a list of ids of holdouts")
+	}
+	if value, ok := members["only_granted"]; ok && (json.Unmarshal(value, &k.OnlyGranted) != nil || string(value) == "null") {
+		return nil, wrongMember("/only_granted", "must be true or false")
+	}
+	info, secret, err := a.service.CreateKey(ctx, caller(ctx), k.Name, k.Scope, holdout.KeyLimits{Holdouts: k.Holdouts, OnlyGranted: k.OnlyGranted})
 	return &createdKeyReply{"/v1/keys/" + info.ID, CreatedKey{info, secret}}, err
 }

@@ -83,7 +83,7 @@ func (a *API) startMCP() {
 // whatever means, from being used. A page that has bound a name of its own to a loopback address names it in both headers.
 func (a *API) fromNoPage(ctx huma.Context, next func(huma.Context)) {
 	c := humagin.Unwrap(ctx)
-	if _, err := bearerOf(c.Request); err != nil {
+	if _, err := a.bearerOf(c.Request); err != nil {
 		problemOf(err).reply(c)
 		return
 	}

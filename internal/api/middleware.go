@@ -23,6 +23,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/internal/nearest"
+	"github.com/holdoutd/holdoutd/internal/oidc"
 	"github.com/holdoutd/holdoutd/internal/turns"
 )
 
@@ -53,6 +54,7 @@ func (a *API) observe(c *gin.Context) {
 		id = rand.Text()
 	}
 	c.Header("X-Request-Id", id)
+	endTrace := a.beginTrace(c)
 	a.metrics.inFlight.Inc()
 	defer a.metrics.inFlight.Dec()
 	defer func() { // deferred: a reply that was cut off is still counted
@@ -62,6 +64,7 @@ func (a *API) observe(c *gin.Context) {
 		}
 		took := time.Since(start)
 		a.metrics.count(c.Request.Method, route, status, took)
+		endTrace(route, status)
 		attrs := []any{"id", id, "method", c.Request.Method, "route", route, "status", status, "bytes", max(0, c.Writer.Size())}
 		if !noTiming[route] {
 			attrs = append(attrs, "ms", took.Milliseconds())
@@ -70,10 +73,14 @@ func (a *API) observe(c *gin.Context) {
 			attrs = append(attrs, "resource", h)
 		}
 		if p, ok := c.Get(keyPrincipal); ok {
-			attrs = append(attrs, "key", p.(holdout.Principal).KeyID)
+			who := p.(holdout.Principal)
+			if attrs = append(attrs, "key", who.KeyID); oidc.IsID(who.KeyID) { // no list of keys has its name
+				attrs = append(attrs, "name", who.Name)
+			}
 		}
 		if v, ok := c.Get(keyProblem); ok {
 			p := v.(*Problem)
+			a.metrics.problems.WithLabelValues(p.Code).Inc()
 			attrs = append(attrs, "problem", p.Code)
 			left := client.Err() != nil && errors.Is(p.cause, context.Canceled) // no fault: nobody waits any more
 			if p.Status >= http.StatusInternalServerError && p.cause != nil && !left {

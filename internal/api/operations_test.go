@@ -2,9 +2,12 @@ package api
 
 import (
 	"encoding/json"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 func TestOperations(t *testing.T) {
@@ -68,6 +71,8 @@ func TestMetricsAndLogSayNothingOfAnswers(t *testing.T) {
 	path, card := s.upload("name=flights&holdout=0.5&questions=5")
 	r := s.post(path+"/queries", `{"type":"fraction","of":"origin == 'ORD'","note":"remarkable"}`)
 	s.post(path+"/queries/batch", `{"queries":[`+late+`]}`)
+	s.post(path+"/queries", late)
+	s.post(path+"/queries", `{"type":"fraction"}`)
 	var reply struct{ Answer struct{ Value json.Number } }
 	r.decode(t, &reply)
 	open, metrics := string(s.get("/metrics", "Authorization: ").body), string(s.get("/metrics").body)
@@ -76,7 +81,7 @@ func TestMetricsAndLogSayNothingOfAnswers(t *testing.T) {
 			t.Errorf("everyone is shown %s", line)
 		}
 	}
-	if !strings.Contains(open, `route="/v1/holdouts/:id/queries",status="200"} 1`) {
+	if !strings.Contains(open, `route="/v1/holdouts/:id/queries",status="200"} 2`) {
 		t.Errorf("what everyone is shown has no count of questions:\n%s", open)
 	}
 	_, analyst := s.newKey("analyst")
@@ -84,11 +89,26 @@ func TestMetricsAndLogSayNothingOfAnswers(t *testing.T) {
 		t.Error("analysts are shown the process")
 	}
 	for _, want := range []string{
-		`holdoutd_http_requests_total{method="POST",route="/v1/holdouts/:id/queries",status="200"} 1`,
+		`holdoutd_http_requests_total{method="POST",route="/v1/holdouts/:id/queries",status="200"} 2`,
 		`holdoutd_http_request_duration_seconds_count{route="/v1/holdouts"} 1`, "holdoutd_build_info{", "go_goroutines", "holdoutd_uploads_in_flight 0",
+		`holdoutd_queries_total{outcome="answered",type="fraction"} 2`, `holdoutd_queries_total{outcome="replayed",type="fraction"} 1`, `holdoutd_problems_total{code="invalid"} 1`,
+		`holdoutd_budget_left{holdout="` + card.ID + `",meter="questions"} 3`, `holdoutd_budget_limit{holdout="` + card.ID + `",meter="questions"} 5`,
+		"holdoutd_ready 1", "holdoutd_voids_total 0", "holdoutd_ledger_updates_total 2", "holdoutd_ledger_failures_total 0", `holdoutd_holdouts{state="active"} 1`, "holdoutd_questions_waiting 0",
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics have no %s", want)
+		}
+	}
+	rules, err := os.ReadFile("../../deploy/prometheus/rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, state := range holdout.States() {
+		if !strings.Contains(metrics, `holdoutd_holdouts{state="`+state+`"} 0`) {
+			t.Errorf("the metrics do not say that no holdout is %s", state)
+		}
+		if !strings.Contains(string(rules), `holdoutd_holdouts{state="`+state+`"} > 0`) {
+			t.Errorf("no alert says that a holdout is %s", state)
 		}
 	}
 	if strings.Contains(metrics, `duration_seconds_count{route="/v1/holdouts/:id/queries`) {

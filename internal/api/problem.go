@@ -10,13 +10,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/machine"
 	"github.com/holdoutd/holdoutd/queries"
 )
 
@@ -49,15 +49,21 @@ var classes = map[holdout.Kind]*class{
 	holdout.Unauthorized:        {"unauthorized", http.StatusUnauthorized, "A key is needed", "Send Authorization: Bearer hk_… with a key that is not revoked."},
 	holdout.Forbidden:           {"forbidden", http.StatusForbidden, "The key may not do this", "Use a key with the scope admin."},
 	holdout.NotFound:            {"not-found", http.StatusNotFound, "Not found", "Check the path and the id."},
-	holdout.Exists:              {"holdout-exists", http.StatusConflict, "The same table was uploaded before", "Use the holdout named by the member holdout. The member reason says why it cannot be created again with other settings."},
+	holdout.Exists:              {"holdout-exists", http.StatusConflict, "Its rows are in another holdout", "Go on with the holdout named by the member holdout, or end it first. The member reason says what stands in the way: why the same table cannot be created again, or that rows of another table are there (reused-rows)."},
 	holdout.Conflict:            {"conflict", http.StatusConflict, "The request collides with another", "Wait for the other request, then look again."},
 	holdout.IdempotencyMismatch: {"idempotency-mismatch", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request", "Use a new key for a new request, and the same key only for the same request."},
 	holdout.BudgetExhausted:     {"budget-exhausted", http.StatusForbidden, "The budget is spent", "Questions that were answered before can still be asked; asking for less may still be possible (affordable)."},
+	holdout.GrantOver:           {"grant-ended", http.StatusForbidden, "The grant pays no more", "Questions that were answered before can still be asked. Ask an admin, or the holder of the grant that it was a part of, for another one."},
+	holdout.Undisclosed:         {"not-shown", http.StatusForbidden, "The grant does not show such answers", "Nothing was read and nothing was debited. Ask a query that decides (compare, passes, test), or ask for a grant that shows more."},
 	holdout.Unconfirmed:         {"max-questions", http.StatusUnprocessableEntity, "The request costs more than it may", "Nothing was read and nothing was debited. Ask for less, or, if the price is meant, send the same request with the parameter max_questions, at least as large as the member requested."},
 	holdout.Busy:                {"busy", http.StatusServiceUnavailable, "The server is busy", "Nothing was done. Ask again after the seconds of Retry-After."},
 	holdout.Unavailable:         {"unavailable", http.StatusServiceUnavailable, "The server cannot answer now", "Nothing was released. Ask again after the seconds of Retry-After. An answer that was recorded comes back and costs nothing more."},
 	holdout.Damaged:             {"holdout-damaged", http.StatusServiceUnavailable, "The holdout is damaged", "Its files or its place in the ledger are not what was written. Restore what detail names from a backup; recorded answers still replay."},
 	holdout.RolledBack:          {"ledger-rolled-back", http.StatusServiceUnavailable, "The ledger is older than it was", "Answers that this holdout has given are missing from the ledger. Restore the newest copy of the data directory; recorded answers still replay."},
+	holdout.SourceUnavailable:   {"source-unavailable", http.StatusServiceUnavailable, "The place that keeps the rows does not answer", "Nothing was released. Ask again after the seconds of Retry-After. The server's owner finds in its log what the source said; recorded answers still replay."},
+	holdout.SourceChanged:       {"source-changed", http.StatusServiceUnavailable, "The rows are not those that were registered", "Of a table that was written to while it was registered: register it again when nobody writes to it. Of a holdout: restore its parts at the source, or retire it; recorded answers still replay."},
+	holdout.SourceRefused:       {"source-refused", http.StatusUnprocessableEntity, "The table cannot become a holdout", "Mend the table or the settings as detail says and register it again; nothing was kept."},
+	holdout.SourceTooDear:       {"source-too-dear", http.StatusUnprocessableEntity, "The source would have to read too much", "Nothing was read and nothing was debited. Ask for less at once, or for what detail says that the source can sum itself."},
 	holdout.DiskFull:            {"disk-full", http.StatusInsufficientStorage, "The disk is full", "Make room on the disk of the data directory and send the request again; nothing was kept."},
 }
 
@@ -154,13 +160,14 @@ func problemOf(err error) *Problem {
 		p.members, p.cause = e.Members, err
 		return p
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	away := e != nil && e.Kind == holdout.SourceUnavailable // also one that does not answer in time, of which the reply says that nothing was debited
+	if errors.Is(err, context.DeadlineExceeded) && !away {
 		p := problem(tooSlow, "the server did not finish in time; ask again")
 		p.cause, p.retryAfter = err, time.Second
 		return p
 	}
-	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-		p := problem(classes[holdout.Unavailable], "the server has too many files and connections open")
+	if machine.Short(err) {
+		p := problem(classes[holdout.Unavailable], "the server is short of memory, or has too many files and connections open")
 		p.cause, p.retryAfter = err, time.Second
 		return p
 	}
@@ -171,7 +178,7 @@ func problemOf(err error) *Problem {
 	}
 	p = problem(classes[e.Kind], "%s", e.Detail)
 	p.members, p.cause = e.Members, e.Err
-	if e.Kind == holdout.Unavailable || e.Kind == holdout.Busy {
+	if e.Kind == holdout.Unavailable || e.Kind == holdout.SourceUnavailable || e.Kind == holdout.Busy {
 		p.retryAfter = max(e.RetryAfter, time.Second)
 	}
 	var q *queries.Error

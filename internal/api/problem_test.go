@@ -126,6 +126,29 @@ func TestProblems(t *testing.T) {
 		{"upload is empty", "POST", "/v1/holdouts?name=x", "", nil, 422, "bad-upload", "?"},
 		{"upload too large", "POST", "/v1/holdouts?name=x", strings.Repeat("x", 2<<20), nil, 413, "too-large", "-"},
 		{"same table again", "POST", "/v1/holdouts?name=x", string(fixture(t, "flights-5k.parquet")), nil, 409, "holdout-exists", "-"},
+		{"a source without a table", "POST", "/v1/holdouts?source=lake", "", nil, 422, "invalid", "table"},
+		{"a table without a source", "POST", "/v1/holdouts?table=flights", "", nil, 422, "invalid", "source"},
+		{"two sources", "POST", "/v1/holdouts?source=a&source=b&table=t", "", nil, 422, "invalid", "source"},
+		{"an empty table", "POST", "/v1/holdouts?source=lake&table=", "", nil, 422, "invalid", "table"},
+		{"a source that there is not", "POST", "/v1/holdouts?source=lake&table=flights", "", nil, 422, "invalid", "source"},
+		{"a URL for a source", "POST", "/v1/holdouts?source=http%3A%2F%2F169.254.169.254%2F&table=t", "", nil, 422, "invalid", "source"},
+		{"a table of a source with a body", "POST", "/v1/holdouts?source=lake&table=flights", "PAR1", nil, 422, "invalid", "-"},
+		{"a dry run of a source", "POST", "/v1/holdouts?source=lake&table=flights&dry_run=true", "", nil, 422, "invalid", "dry_run"},
+		{"a key of an upload", "POST", "/v1/holdouts?key=visit_id", "PAR1", nil, 422, "invalid", "key"},
+		{"an empty key", "POST", "/v1/holdouts?source=lake&table=t&key=a&key=", "", nil, 422, "invalid", "key"},
+		{"too many columns of a key", "POST", "/v1/holdouts?source=lake&table=t" + strings.Repeat("&key=a", maxKeyColumns+1), "", nil, 422, "invalid", "key"},
+		{"a setting twice with a source", "POST", "/v1/holdouts?source=lake&table=t&unit=a&unit=b", "", nil, 422, "invalid", "unit"},
+		{"analyst registers", "POST", "/v1/holdouts?source=lake&table=t", "", []string{as}, 403, "forbidden", "-"},
+		{"analyst lists sources", "GET", "/v1/sources", "", []string{as}, 403, "forbidden", "-"},
+		{"analyst lists registrations", "GET", "/v1/registrations", "", []string{as}, 403, "forbidden", "-"},
+		{"analyst looks at a registration", "GET", "/v1/registrations/re_x", "", []string{as}, 403, "forbidden", "-"},
+		{"analyst cancels a registration", "DELETE", "/v1/registrations/re_x", "", []string{as}, 403, "forbidden", "-"},
+		{"unknown registration", "GET", "/v1/registrations/re_x", "", nil, 404, "not-found", "-"},
+		{"cancel unknown registration", "DELETE", "/v1/registrations/re_x", "", nil, 404, "not-found", "-"},
+		{"piece is no number", "GET", path + "/training?piece=x", "", nil, 422, "invalid", "piece"},
+		{"negative piece", "GET", path + "/training?piece=-1", "", nil, 422, "invalid", "piece"},
+		{"a piece that there is not", "GET", path + "/training?piece=1", "", nil, 422, "invalid", "piece"},
+
 		{"unknown part", "POST", "/v1/holdouts?name=x", "--b\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\nx\r\n--b--\r\n", []string{"Content-Type: multipart/form-data; boundary=b"}, 422, "invalid", "file"},
 		{"multipart without boundary", "POST", "/v1/holdouts?name=x", "x", []string{"Content-Type: multipart/form-data"}, 415, "unsupported-media-type", "-"},
 		{"multipart cut off", "POST", "/v1/holdouts?name=x", "--b\r\nContent-Disposition: form-data; name=\"table\"\r\n\r\nx", []string{"Content-Type: multipart/form-data; boundary=b"}, 400, "malformed", "?"},
@@ -222,6 +245,8 @@ func TestEveryClassIsProvoked(t *testing.T) {
 		"internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy", "foreign-origin": "TestAgentsNeedAKey",
 		"unavailable": "TestServiceErrors", "conflict": "TestServiceErrors", "timeout": "TestServiceErrors",
 		"holdout-damaged": "TestServiceErrors", "ledger-rolled-back": "TestServiceErrors", "disk-full": "TestServiceErrors",
+		"source-unavailable": "TestServiceErrors", "source-changed": "TestServiceErrors", "source-refused": "TestServiceErrors", "source-too-dear": "TestServiceErrors",
+		"grant-ended": "TestGrantsOverHTTP", "not-shown": "TestGrantsOverHTTP",
 	}
 	for _, c := range allClasses() {
 		if provoked[c.code] == "" {
@@ -231,7 +256,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 			t.Errorf("%s is incomplete", c.code)
 		}
 	}
-	for kind := holdout.Internal; kind <= holdout.DiskFull; kind++ {
+	for kind := holdout.Internal; kind <= holdout.SourceTooDear; kind++ {
 		if classes[kind] == nil {
 			t.Errorf("kind %d has no class", kind)
 		}
@@ -252,6 +277,10 @@ func TestServiceErrors(t *testing.T) {
 		{&holdout.Error{Kind: holdout.Damaged, Detail: "restore it", Err: cause}, 503, "holdout-damaged"},
 		{&holdout.Error{Kind: holdout.RolledBack, Detail: "restore it", Err: cause}, 503, "ledger-rolled-back"},
 		{&holdout.Error{Kind: holdout.DiskFull, Detail: "make room", Err: cause}, 507, "disk-full"},
+		{&holdout.Error{Kind: holdout.SourceUnavailable, Detail: "ask again", Err: cause}, 503, "source-unavailable"},
+		{&holdout.Error{Kind: holdout.SourceChanged, Detail: "restore it", Err: cause}, 503, "source-changed"},
+		{&holdout.Error{Kind: holdout.SourceRefused, Detail: "a unit is null", Err: cause}, 422, "source-refused"},
+		{&holdout.Error{Kind: holdout.SourceTooDear, Detail: "ask for less", Err: cause}, 422, "source-too-dear"},
 		{cause, 500, "internal"},
 		{http.ErrHandlerTimeout, 500, "internal"},
 		{contextDeadline(t), 503, "timeout"},
@@ -265,7 +294,7 @@ func TestServiceErrors(t *testing.T) {
 			t.Errorf("%v: %s %v", c.err, body, err)
 		}
 		// Coming back soon helps where nobody has to restore anything first.
-		if (p.Code == "unavailable" || p.Code == "timeout") != (p.GetHeaders().Get("Retry-After") != "") {
+		if (p.Code == "unavailable" || p.Code == "source-unavailable" || p.Code == "timeout") != (p.GetHeaders().Get("Retry-After") != "") {
 			t.Errorf("%v: Retry-After %q", c.err, p.GetHeaders().Get("Retry-After"))
 		}
 	}
@@ -275,7 +304,7 @@ func TestProblemMembersDoNotReplaceItsOwn(t *testing.T) {
 	p := problem(classes[holdout.Exists], "seen before")
 	p.members = map[string]any{"holdout": "ho_1", "n": 3}
 	body, err := json.Marshal(p)
-	if want := `{"type":"/problems/holdout-exists","title":"The same table was uploaded before","status":409,"code":"holdout-exists","detail":"seen before","holdout":"ho_1","n":3}`; err != nil || string(body) != want {
+	if want := `{"type":"/problems/holdout-exists","title":"Its rows are in another holdout","status":409,"code":"holdout-exists","detail":"seen before","holdout":"ho_1","n":3}`; err != nil || string(body) != want {
 		t.Errorf("%s %v", body, err)
 	}
 	p.members = map[string]any{"bad": func() {}}

@@ -50,7 +50,7 @@ func (a *API) registerQueries() {
 		OperationID: "ask", Method: http.MethodPost, Path: base + "/queries", Tags: []string{"queries"}, Security: needsKey, Middlewares: questions,
 		Summary:     "Ask one question",
 		Description: "Answers a query and debits its cost, durably, before the answer leaves. A query that was answered before gets the same bytes again at no cost. A spent budget is 403 `budget-exhausted`; a price beyond `max_questions` is 422 `max-questions`.",
-		RequestBody: a.jsonBody(querySchema), SkipValidateBody: true,
+		RequestBody: a.jsonBody(querySchema()), SkipValidateBody: true,
 		Responses: a.jsonReply("The answer, with what is left of the budget", AskReply{}, true),
 	}, a.ask)
 	typed(a, huma.Operation{
@@ -64,7 +64,7 @@ func (a *API) registerQueries() {
 		OperationID: "explain", Method: http.MethodPost, Path: base + "/queries/explain", Tags: []string{"queries"}, Security: needsKey, Middlewares: questions,
 		Summary:     "Explain a query",
 		Description: "What a query means, what it would cost, the interval it would get, and what the training part or the check part says. It touches no holdout row and costs nothing.",
-		RequestBody: a.jsonBody(querySchema), SkipValidateBody: true,
+		RequestBody: a.jsonBody(querySchema()), SkipValidateBody: true,
 	}, func(ctx context.Context, in *holdoutPath) (*explainReply, error) {
 		e, err := a.service.Explain(ctx, caller(ctx), in.ID, bodyOf(ctx))
 		return &explainReply{e}, err

@@ -18,13 +18,19 @@ type sample struct {
 
 // samples are those of every parameter, by name, or by operation and name where the name means something else there.
 var samples = map[string]sample{
-	"id":              {example: "ho_3f6c1d1e-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
-	"revoke-key id":   {example: "key_9d2f6c1e-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
-	"Idempotency-Key": {example: "2026-11-22-flights-1", absent: "none, and a request that is sent again is a new one"},
-	"Last-Event-ID":   {example: "41", absent: "none, and the stream begins with the first answer, or at after"},
-	"after":           {example: 100, value: 0},
-	"limit":           {example: 500},
-	"max_questions":   {example: 50},
+	"id":                {example: "ho_3f6c1d1e-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
+	"revoke-key id":     {example: "key_9d2f6c1e-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
+	"get-grant id":      {example: "gr_7c0d2b9a-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
+	"end-grant id":      {example: "gr_7c0d2b9a-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
+	"grants":            {example: "end", absent: "the key's grants go on"},
+	holdout.GrantHeader: {example: "gr_7c0d2b9a-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
+	"Idempotency-Key":   {example: "2026-11-22-flights-1", absent: "none, and a request that is sent again is a new one"},
+	preferHeader:        {example: respondAsync, absent: "the reply comes when the holdout is made, which takes minutes for such a table, and the upload is given up when the connection ends"},
+	"Last-Event-ID":     {example: "41", absent: "none, and the stream begins with the first answer, or at after"},
+	"part":              {example: "holdout"},
+	"after":             {example: 100, value: 0},
+	"limit":             {example: 500},
+	"max_questions":     {example: 50},
 
 	"seed":   {example: 7, value: 0},
 	"signal": {example: true, value: false},
@@ -50,7 +56,15 @@ var samples = map[string]sample{
 	"threshold":    {example: 0.02, absent: "what gives the narrowest planned interval"},
 	"sigma":        {example: 0.005, absent: "what gives the narrowest planned interval"},
 	"capped":       {example: 0.5},
+	"follows":      {example: "ho_3f6c1d1e-0d0c-4a3e-9b1d-6a4c2f1e7b90", absent: "none"},
 	"bounds":       {example: "published"},
+	"key":          {example: []string{"visit_id"}, absent: "none"},
+	"source":       {example: "lake", absent: "the table is uploaded"},
+	"table":        {example: "flights", absent: "the table is uploaded"},
+	"piece":        {example: 3},
+
+	"get-registration id":    {example: "re_3f6c1d1e-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
+	"cancel-registration id": {example: "re_3f6c1d1e-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
 }
 
 // addSamples completes the document's parameters.

@@ -45,7 +45,10 @@ func budgetWords(b holdout.Budget) string {
 	if b.Rounds != nil {
 		s += fmt.Sprintf(" in %d of %s", b.Rounds.Left, numbered(int(b.Rounds.Of), "%d round", "%d rounds"))
 	}
-	return s + " left"
+	if s += " left"; b.Grant != "" {
+		s += " of your grant"
+	}
+	return s
 }
 
 func budgetSentence(b holdout.Budget) string {
@@ -104,6 +107,8 @@ func resultWords(a session.Answer) string {
 		}
 	case len(a.Items) > 0:
 		s = itemWords(a.Items)
+	case a.Shows == string(holdout.ShowsBit):
+		return fmt.Sprintf("The verdict is %s; your grant shows no more of the answer.", a.Verdict)
 	case a.Value == nil:
 		s = "The question has no defined answer on these rows."
 	default:
@@ -116,6 +121,8 @@ func resultWords(a session.Answer) string {
 		s += fmt.Sprintf(" The p-value is %s, valid after all questions of this holdout.", short(*a.PValue))
 	}
 	switch i := a.Interval; {
+	case a.Shows != "":
+		s += " Your grant shows no interval."
 	case i == nil:
 		s += " There is no interval that holds."
 	case i.Low != nil && i.High != nil:

@@ -66,17 +66,29 @@ func start(t *testing.T, o Options, limits ...holdout.Limits) *server {
 // startIn serves a data directory, which may be new.
 func startIn(t *testing.T, dir string, o Options, limits ...holdout.Limits) *server {
 	t.Helper()
+	return startWith(t, dir, o, func(opened *holdout.Options) {
+		for _, l := range limits {
+			opened.Limits = l
+		}
+	})
+}
+
+// startWith serves a data directory with a service of these options.
+func startWith(t *testing.T, dir string, o Options, change func(*holdout.Options)) *server {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &server{t: t, dir: dir, log: &lockedBuffer{}}
 	o.Logger = slog.New(slog.NewJSONHandler(s.log, nil))
-	var limited holdout.Limits
-	for _, l := range limits {
-		limited = l
+	var nameOf func(string) (string, bool)
+	if o.Tokens != nil {
+		nameOf = o.Tokens.NameOf
 	}
-	service, err := holdout.Open(t.Context(), holdout.Options{Dir: dir, Logger: o.Logger, Decoder: []string{self, "decode-parquet"}, Limits: limited})
+	options := holdout.Options{NameOf: nameOf, Dir: dir, Logger: o.Logger, Decoder: []string{self, "decode-parquet"}}
+	change(&options)
+	service, err := holdout.Open(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}

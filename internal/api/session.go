@@ -2,32 +2,24 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
+	"github.com/gin-gonic/gin"
 
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
-// A session stands for a key in the requests of this server's own pages, so that a page need not keep the key. The cookie is a random token. The
-// server keeps the token's hash and the key's, in memory: whoever reads either can sign in with neither. A restart ends all sessions.
+// A session stands for a key in the requests of this server's own pages, so that a page need not keep the key. The cookie is a token that the service has
+// sealed: every server of the same ledger reads it, and none keeps anything of it but that it was ended (holdout/sessions.go).
 const (
 	sessionCookie = "holdoutd-session"
 	// pageHeader is a header that pages of other sites cannot send: a browser asks this server first whether they may, and it never says so.
 	pageHeader = "X-Holdoutd"
-	// sessionIdle ends a session that nothing used: a page that was left overnight asks for the key again.
-	sessionIdle = 12 * time.Hour
-	// sessionLife ends every session: an open page uses its own, by following answers.
-	sessionLife = 7 * 24 * time.Hour
-	// sessionsOfKey is how many browsers may be signed in with one key. The one that was used longest ago is signed out for a new one.
-	sessionsOfKey = 64
 )
 
 // SessionKey is whose key a session, or a request, has.
@@ -56,7 +48,7 @@ func (a *API) registerSessions() {
 	tags := []string{"keys"}
 	typed(a, huma.Operation{
 		OperationID: "sign-in", Method: http.MethodPost, Path: path, Tags: tags, Security: []map[string][]string{{bearer: {}}},
-		Summary: "Sign in to the pages of this server", Description: "Begins a session of the key in `Authorization` and sets its cookie. For browsers: programs send the key with each request. It ends after 12 hours without a request, after a week, when the key is revoked, and when the server starts again.",
+		Summary: "Sign in to the pages of this server", Description: "Begins a session of the key in `Authorization` and sets its cookie. For browsers: programs send the key with each request. It ends after 12 hours without a request, after a week, and when the key is revoked. Every server of the same ledger knows it.",
 		Middlewares: huma.Middlewares{a.inTime, withRequest},
 	}, a.signIn)
 	typed(a, huma.Operation{
@@ -101,12 +93,20 @@ func (a *API) ifSignedIn(ctx huma.Context, next func(huma.Context)) {
 
 func (a *API) signIn(ctx context.Context, _ *struct{}) (*sessionReply, error) {
 	r := requestOf(ctx)
-	secret, err := bearerOf(r)
+	secret, err := a.bearerOf(r)
 	if err != nil {
 		return nil, err
 	}
-	a.signed.end(tokensOf(r)) // another key's, from before
-	token := a.signed.begin(holdout.Remember(secret), time.Now())
+	if a.isToken(secret) { // a session could outlive it, and what its holder may do
+		return nil, problem(classes[holdout.Forbidden], "the pages of this server are signed in to with one of its keys, hk_…, and not with a token, which ends within minutes; an admin can make a key")
+	}
+	if err := a.end(ctx, tokensOf(r)); err != nil { // another key's, from before
+		return nil, err
+	}
+	token, err := a.service.BeginSession(holdout.Remember(secret), time.Now())
+	if err != nil {
+		return nil, err
+	}
 	return &sessionReply{SetCookie: []http.Cookie{cookieFor(r, token)}, Body: sessionOf(caller(ctx))}, nil
 }
 
@@ -116,35 +116,49 @@ func (a *API) signOut(ctx context.Context, _ *struct{}) (*signedOut, error) {
 	if len(tokens) > 0 && !fromOwnPage(r) {
 		return nil, foreign()
 	}
-	a.signed.end(tokens)
+	if err := a.end(ctx, tokens); err != nil {
+		return nil, err
+	}
 	gone := cookieFor(r, "")
 	gone.MaxAge = -1
 	return &signedOut{[]http.Cookie{gone}}, nil
 }
 
-// ofSession is the owner of the key that began a request's session.
-func (a *API) ofSession(r *http.Request) (holdout.Principal, error) {
+// end ends sessions.
+func (a *API) end(ctx context.Context, tokens []string) error {
+	for _, token := range tokens {
+		if err := a.service.EndSession(ctx, token, time.Now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ofSession is the owner of the key that began a request's session. The reply renews the cookie now and then.
+func (a *API) ofSession(c *gin.Context) (p holdout.Principal, err error) {
+	r := c.Request
 	tokens := tokensOf(r)
 	if len(tokens) == 0 {
-		_, err := bearerOf(r)
-		return holdout.Principal{}, err
-	}
-	if !fromOwnPage(r) {
-		return holdout.Principal{}, foreign()
-	}
-	for _, token := range tokens {
-		key, ok := a.signed.find(token, time.Now())
-		if !ok {
-			continue
-		}
-		p, err := a.service.Recall(r.Context(), key)
-		if holdout.KindOf(err) == holdout.Unauthorized {
-			a.signed.end(tokens) // revoked
-			break
-		}
+		_, err := a.bearerOf(r)
 		return p, err
 	}
-	return holdout.Principal{}, problem(classes[holdout.Unauthorized], "the session is over: sign in again with a key")
+	if !fromOwnPage(r) {
+		return p, foreign()
+	}
+	for _, token := range tokens {
+		var renewed string
+		if p, renewed, err = a.service.Session(r.Context(), token, time.Now()); err == nil && renewed != "" {
+			next := cookieFor(r, renewed)
+			if len(r.CookiesNamed(securePrefix+cookieName(r))) > 0 { // a request that reads does not say that a proxy speaks TLS
+				next.Name, next.Secure = securePrefix+cookieName(r), true
+			}
+			http.SetCookie(c.Writer, &next)
+		}
+		if holdout.KindOf(err) != holdout.Unauthorized {
+			return p, err
+		}
+	}
+	return p, err
 }
 
 // fromOwnPage reports whether a request with a cookie comes from a page of this server: a browser sends cookies with what any page makes it send.
@@ -197,70 +211,4 @@ func tokensOf(r *http.Request) (tokens []string) {
 		tokens = append(tokens, c.Value)
 	}
 	return tokens
-}
-
-// signedIn is one session.
-type signedIn struct {
-	key         holdout.Remembered
-	begun, used time.Time
-}
-
-func (s signedIn) over(now time.Time) bool {
-	return now.Sub(s.used) > sessionIdle || now.Sub(s.begun) > sessionLife
-}
-
-// sessions holds those that are under way, by the hash of their token. There are at most sessionsOfKey for a key, and only an admin makes keys.
-type sessions struct {
-	mu sync.Mutex
-	of map[[sha256.Size]byte]signedIn
-}
-
-// begin returns the token of a new session.
-func (s *sessions) begin(key holdout.Remembered, now time.Time) string {
-	token := rand.Text() // 130 random bits
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[[sha256.Size]byte]signedIn{}
-	}
-	var oldest [sha256.Size]byte
-	others := 0
-	for name, other := range s.of {
-		switch {
-		case other.over(now):
-			delete(s.of, name)
-		case other.key == key:
-			if others++; others == 1 || other.used.Before(s.of[oldest].used) {
-				oldest = name
-			}
-		}
-	}
-	if others >= sessionsOfKey {
-		delete(s.of, oldest)
-	}
-	s.of[sha256.Sum256([]byte(token))] = signedIn{key, now, now}
-	return token
-}
-
-// find returns the key that began a session, and notes that it was used.
-func (s *sessions) find(token string, now time.Time) (key holdout.Remembered, ok bool) {
-	name := sha256.Sum256([]byte(token))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	found, ok := s.of[name]
-	if !ok || found.over(now) {
-		delete(s.of, name)
-		return key, false
-	}
-	found.used = now
-	s.of[name] = found
-	return found.key, true
-}
-
-func (s *sessions) end(tokens []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, token := range tokens {
-		delete(s.of, sha256.Sum256([]byte(token)))
-	}
 }

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdoutd/holdoutd/holdout"
 )
@@ -177,44 +176,5 @@ func TestSessionCookies(t *testing.T) {
 		if got := strings.Join(tokensOf(c.r), " "); got != c.tokens {
 			t.Errorf("%s: the tokens %q, want %q", c.r.Host, got, c.tokens)
 		}
-	}
-}
-
-// TestSessionsEnd: an unused session ends, a used one too in the end, and one key has so many at most.
-func TestSessionsEnd(t *testing.T) {
-	var s sessions
-	key, now := holdout.Remember("hk_a"), time.Now()
-	lives := func(token string, at time.Time) bool {
-		got, ok := s.find(token, at)
-		return ok && got == key
-	}
-	token := s.begin(key, now)
-	at := now
-	for at.Sub(now) < sessionLife-sessionIdle {
-		if at = at.Add(sessionIdle - time.Second); !lives(token, at) {
-			t.Fatalf("over after %v of use", at.Sub(now))
-		}
-	}
-	if lives(token, now.Add(sessionLife+time.Second)) {
-		t.Error("a session lasts for ever")
-	}
-	if token := s.begin(key, now); lives(token, now.Add(sessionIdle+time.Second)) {
-		t.Error("an unused session lasts")
-	}
-	other := s.begin(holdout.Remember("hk_b"), now)
-	first, second := s.begin(key, now), s.begin(key, now)
-	lives(first, now.Add(time.Second))
-	for range sessionsOfKey - 1 {
-		s.begin(key, now.Add(2*time.Second))
-	}
-	if !lives(first, now.Add(3*time.Second)) || lives(second, now.Add(3*time.Second)) {
-		t.Error("the session that was used longest ago is not the one that ended")
-	}
-	if _, ok := s.find(other, now); !ok {
-		t.Error("many sessions of one key end those of another")
-	}
-	s.begin(key, now.Add(2*sessionLife))
-	if len(s.of) != 1 {
-		t.Errorf("%d sessions are kept, want 1", len(s.of))
 	}
 }

@@ -20,16 +20,16 @@ func contextDeadline(t *testing.T) error {
 }
 
 func TestReadSettings(t *testing.T) {
-	got, err := readSettings("name=a%20b&holdout=1e-1&unit=day(date)&questions=12&tokens=3&confidence=.9&threshold=0.25&bounds=published&split=time:date&sigma=2.")
+	got, err := readSettings("name=a%20b&holdout=1e-1&unit=day(date)&questions=12&tokens=3&confidence=.9&threshold=0.25&bounds=published&split=time:date&sigma=2.&key=a%2Cb&key=c")
 	want := holdout.Settings{
-		Name: "a b", Holdout: 0.1, Unit: "day(date)", Questions: 12, Tokens: 3, Confidence: 0.9, Threshold: 0.25, Bounds: "published", Split: "time:date", Sigma: 2,
+		Name: "a b", Holdout: 0.1, Unit: "day(date)", Questions: 12, Tokens: 3, Confidence: 0.9, Threshold: 0.25, Bounds: "published", Split: "time:date", Sigma: 2, Key: []string{"a,b", "c"},
 	}
-	if err != nil || got != want {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, wrong := range []string{
 		"holdout=0x1p-1", "holdout=Inf", "holdout=nan", "holdout=1_000", "holdout=0,5", "holdout=", "holdout=0", "holdout=+1", "holdout= 1", "holdout=1e999",
-		"questions=1e3", "questions=0", "questions=9223372036854775808", "questions=0x10", "Questions=1", "name=", "name=a&name=b", "nmae=a", "name=a;b=c",
+		"questions=1e3", "questions=0", "questions=9223372036854775808", "questions=0x10", "Questions=1", "name=", "name=a&name=b", "nmae=a", "name=a;b=c", "key=", "key=a&key=",
 	} {
 		if s, err := readSettings(wrong); err == nil {
 			t.Errorf("%s: got %+v", wrong, s)

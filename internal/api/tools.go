@@ -249,7 +249,7 @@ type ToolHoldout struct {
 	Confidence float64           `json:"confidence" doc:"the probability that all intervals together hold"`
 	HalfWidth  float64           `json:"half_width,omitempty" doc:"the planned half-width of a share of all units"`
 	Budget     holdout.Budget    `json:"budget"`
-	State      string            `json:"state,omitempty" doc:"damaged or rolled-back: the holdout gives no new answers; absent where it does"`
+	State      string            `json:"state,omitempty" doc:"damaged, changed, rolled-back or restored: the holdout gives no new answers; absent where it does"`
 }
 
 func (a *API) toolHoldouts(ctx context.Context, arguments json.RawMessage) (reply, error) {

@@ -360,10 +360,6 @@ func (s *server) play(path string, moves []move) (heard [][]said) {
 // It would notice a refusal, a price or a place in the ledger that depends on a held-out row.
 func TestTwins(t *testing.T) {
 	limits := holdout.Limits{AnswerBytes: 100_000}
-	var servers []*server
-	for range rowsOf {
-		servers = append(servers, start(t, Options{}, limits))
-	}
 	tables := map[string][]byte{}
 	for i, kind := range rowsOf {
 		tables[kind] = twinTable(t, kind, uint64(100+i))
@@ -387,6 +383,10 @@ func TestTwins(t *testing.T) {
 					m.beside = &other
 				}
 				moves = append(moves, m)
+			}
+			var servers []*server // that know no rows
+			for range rowsOf {
+				servers = append(servers, start(t, Options{}, limits))
 			}
 			training := twinTable(t, "normal", uint64(seed))
 			all := make([][][]said, len(servers))

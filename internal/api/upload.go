@@ -28,10 +28,16 @@ const createHoldout = "create-holdout"
 type setting struct {
 	name string
 	doc  string
-	kind string // "string", "integer", "number": of the OpenAPI document
+	kind string // "string", "integer", "number", or "array" of texts: of the OpenAPI document
 	set  func(s *holdout.Settings, value string) bool
 	zero bool // a number can be 0, which then is not the same as none
 }
+
+// keySetting is the setting that tables of sources have alone: an upload knows its rows by their places.
+const keySetting = "key"
+
+// maxKeyColumns bounds the values of one setting; a table that needs more columns to identify a row has no key.
+const maxKeyColumns = 16
 
 var settings = []setting{
 	text("name", "what people call the holdout", func(s *holdout.Settings) *string { return &s.Name }),
@@ -54,7 +60,9 @@ var settings = []setting{
 	decimalNumber("threshold", taken("threshold", "of thresholdout, how far the training mean may be from the holdout mean; of ladder, the step by which the board moves; in units of a row function's [0,1]"), func(s *holdout.Settings) *float64 { return &s.Threshold }),
 	decimalNumber("sigma", taken("sigma", "the scale of the noise, in units of a row function's [0,1]"), func(s *holdout.Settings) *float64 { return &s.Sigma }),
 	decimalNumber("capped", taken("capped", "the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1, above 0 and at most 0.9; single means have the rest. For a team that asks mostly for histograms, gradients or the best of many 0.5 is narrower; default: 0.1"), func(s *holdout.Settings) *float64 { return &s.Capped }),
+	text("follows", "the id of a retired holdout that this one comes after: its rows may be training rows of this one, and the cards name each other", func(s *holdout.Settings) *string { return &s.Follows }),
 	text("bounds", taken("bounds", "any, or published: only bounds of the literature; default: any"), func(s *holdout.Settings) *string { return &s.Bounds }),
+	texts(keySetting, "with source, where rows are the units: a column whose value identifies a row; several columns that do so together are given one by one, as key=a&key=b. A folder of files needs none, nor does a table whose unit is a column", func(s *holdout.Settings) *[]string { return &s.Key }),
 }
 
 // mechanismsDoc says what each mechanism does.
@@ -78,6 +86,14 @@ func taken(param, doc string) string {
 func text(name, doc string, field func(*holdout.Settings) *string) setting {
 	return setting{name: name, doc: doc, kind: "string", set: func(s *holdout.Settings, v string) bool {
 		*field(s) = v
+		return true
+	}}
+}
+
+// texts is a setting that can be given more than once, a value each time.
+func texts(name, doc string, field func(*holdout.Settings) *[]string) setting {
+	return setting{name: name, doc: doc, kind: "array", set: func(s *holdout.Settings, v string) bool {
+		*field(s) = append(*field(s), v)
 		return true
 	}}
 }
@@ -146,7 +162,7 @@ func readSettings(rawQuery string) (holdout.Settings, error) {
 	for i, p := range settings {
 		names[i] = p.name
 	}
-	names = append(names, dryRun)
+	names = append(names, dryRun, sourceParameter, tableParameter)
 	var found []Violation
 	for name := range values {
 		if !slices.Contains(names, name) {
@@ -158,10 +174,16 @@ func readSettings(rawQuery string) (holdout.Settings, error) {
 		given := values[p.name]
 		switch {
 		case len(given) == 0:
-		case len(given) > 1:
+		case p.kind == "array" && len(given) > maxKeyColumns:
+			found = append(found, Violation{Parameter: p.name, Detail: fmt.Sprintf("is given %d times; at most %d", len(given), maxKeyColumns)})
+		case p.kind != "array" && len(given) > 1:
 			found = append(found, Violation{Parameter: p.name, Detail: "is given more than once"})
-		case given[0] == "":
+		case slices.Contains(given, ""):
 			found = append(found, Violation{Parameter: p.name, Detail: "is empty; leave it out for the default"})
+		case p.kind == "array":
+			for _, v := range given {
+				p.set(&s, v)
+			}
 		case !p.set(&s, given[0]):
 			found = append(found, Violation{Parameter: p.name, Detail: "must be " + kindNames[p.kind]})
 		case p.kind != "string" && !p.zero && isZero(given[0]):
@@ -196,6 +218,9 @@ func (p setting) schema() *huma.Schema {
 		s.MinLength, s.MaxLength, s.Pattern = &one, &longest, `^[^\x00-\x1f\x7f]*$`
 	case p.kind == "string":
 		s.MinLength = &one
+	case p.kind == "array":
+		most := maxKeyColumns
+		s.Items, s.MinItems, s.MaxItems = &huma.Schema{Type: "string", MinLength: &one}, &one, &most
 	case p.zero:
 		s.Minimum, s.Format = number(0), "double"
 	case p.kind == "integer":
@@ -210,16 +235,20 @@ func (a *API) registerUpload() {
 	parameters := append(uploadParameters(), &huma.Param{
 		Name: "Idempotency-Key", In: "header", Schema: &huma.Schema{Type: "string"},
 		Description: "1 to 255 visible ASCII characters; the same key for another table or other settings is 422",
+	}, &huma.Param{
+		Name: preferHeader, In: "header", Schema: &huma.Schema{Type: "string"},
+		Description: "`respond-async` (RFC 7240): of a table that is too large to be divided at once the reply is a registration (202) then, and the holdout is made in the background. Other uploads are answered as ever",
 	})
 	part := &huma.Schema{Type: "string", Format: "binary"}
 	a.raw(huma.Operation{
 		OperationID: createHoldout, Method: http.MethodPost, Path: "/v1/holdouts", Tags: []string{"holdouts"}, Security: needsKey,
-		Summary: "Upload a table and make a holdout of it",
+		Summary: "Make a holdout of a table, uploaded or of a source",
 		Description: "The body is the Parquet file, streamed (`curl -T f.parquet -X POST`, `requests.post(data=open(f, 'rb'), params={…})`). " +
 			"As multipart/form-data it is the part `table`, or with split=given the parts `training` and `holdout`, and perhaps `check`. Before the first question the same table may be created again with other settings, and the new holdout replaces the old one; " +
-			"once its parts or an explanation were shown, only with the same split. After the first question it is refused (409 `holdout-exists`, whose member `reason` says why). Admin only.",
+			"once its parts or an explanation were shown, only with the same split. After the first question it is refused (409 `holdout-exists`, whose member `reason` says why). " +
+			"With `source` and `table` there is no body: the table stays where it is, and the reply is a registration (202), which becomes a holdout in the background. So does a table that is too large to be divided at once, for who sends `Prefer: respond-async`. Admin only.",
 		Parameters: parameters, Middlewares: huma.Middlewares{a.mustBeAdmin},
-		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		RequestBody: &huma.RequestBody{Content: map[string]*huma.MediaType{
 			parquetType: {Schema: part},
 			"multipart/form-data": {Schema: &huma.Schema{
 				Type: "object", Properties: map[string]*huma.Schema{"table": part, "training": part, "holdout": part, "check": part},
@@ -235,6 +264,13 @@ func (a *API) registerUpload() {
 				"Idempotent-Replayed": {Description: "true where the holdout was made by an earlier request with this Idempotency-Key", Schema: &huma.Schema{Type: "string"}},
 			},
 			Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(holdout.Card{})}},
+		}, "202": {
+			Description: "The registration of a table of a source, or of a large upload with `Prefer: respond-async`, which has begun",
+			Headers: map[string]*huma.Param{
+				"Location":            {Description: "the path of the registration", Schema: &huma.Schema{Type: "string"}},
+				"Idempotent-Replayed": {Description: "true where it was begun by an earlier request with this Idempotency-Key", Schema: &huma.Schema{Type: "string"}},
+			},
+			Content: map[string]*huma.MediaType{"application/json": {Schema: a.schemaOf(Registration{})}},
 		}},
 	}, a.create)
 }
@@ -242,13 +278,23 @@ func (a *API) registerUpload() {
 // create reads nothing of the body before everything else about the request is known to be right, so that a client that
 // sent Expect: 100-continue need not send it.
 func (a *API) create(c *gin.Context) error {
-	set, dry, err := readUpload(c.Request.URL.RawQuery)
+	source, rest, err := readSource(c.Request.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	set, dry, err := readUpload(rest)
 	if err != nil {
 		return err
 	}
 	key, err := idempotencyKey(c.Request.Header)
 	if err != nil {
 		return err
+	}
+	switch {
+	case source.named():
+		return a.register(c, set, source, dry, key)
+	case len(set.Key) > 0:
+		return invalid(keySetting, "", "%s is of a table of a source: an upload knows its rows by their places", keySetting)
 	}
 	if limit := a.asked.UploadBytes; c.Request.ContentLength > limit+multipartSlack {
 		return bodyProblem(&http.MaxBytesError{Limit: limit})
@@ -268,12 +314,14 @@ func (a *API) create(c *gin.Context) error {
 	}
 	a.metrics.uploading.Inc()
 	defer a.metrics.uploading.Dec()
-	var card holdout.Card
-	var replayed bool
-	if dry {
-		card, err = a.service.DryRun(c.Request.Context(), caller(c.Request.Context()), set, up)
-	} else {
-		card, replayed, err = a.service.Create(c.Request.Context(), caller(c.Request.Context()), set, up, key)
+	var begun holdout.Begun
+	switch {
+	case dry:
+		begun.Card, err = a.service.DryRun(c.Request.Context(), caller(c.Request.Context()), set, up)
+	case prefersAsync(c.Request.Header):
+		begun, err = a.service.Upload(c.Request.Context(), caller(c.Request.Context()), set, up, key)
+	default:
+		begun.Card, begun.Replayed, err = a.service.Create(c.Request.Context(), caller(c.Request.Context()), set, up, key)
 	}
 	if err != nil {
 		if body.failure != nil {
@@ -281,10 +329,14 @@ func (a *API) create(c *gin.Context) error {
 		}
 		return err
 	}
-	if replayed {
+	if begun.Registration != nil {
+		c.Header("Preference-Applied", respondAsync)
+		return sayRegistration(c, *begun.Registration, begun.Replayed)
+	}
+	if begun.Replayed {
 		c.Header("Idempotent-Replayed", "true")
 	}
-	reply, err := marshal(card)
+	reply, err := marshal(begun.Card)
 	if err != nil {
 		return err
 	}
@@ -292,9 +344,28 @@ func (a *API) create(c *gin.Context) error {
 		c.Data(http.StatusOK, "application/json", reply)
 		return nil
 	}
-	c.Header("Location", "/v1/holdouts/"+card.ID)
+	c.Header("Location", "/v1/holdouts/"+begun.Card.ID)
 	c.Data(http.StatusCreated, "application/json", reply)
 	return nil
+}
+
+// preferHeader is where a client says how it would be answered (RFC 7240).
+const (
+	preferHeader = "Prefer"
+	respondAsync = "respond-async"
+)
+
+// prefersAsync reports whether a client would rather not wait for what takes long.
+func prefersAsync(h http.Header) bool {
+	for _, line := range h.Values(preferHeader) {
+		for preference := range strings.SplitSeq(line, ",") {
+			name, _, _ := strings.Cut(preference, ";")
+			if strings.EqualFold(strings.TrimSpace(name), respondAsync) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // multipartSlack is what boundaries and part headers may add to the file.

@@ -18,20 +18,22 @@ import (
 // and not handed on. Of components with the same name the first is written; the others are it without some members.
 var types = []struct{ component, name string }{
 	{"Settings", "Settings"},
-	{"Card", "Card"}, {"Counts", "Counts"}, {"Column", "Column"}, {"TextShape", "Dictionary"}, {"Skipped", "Skipped"}, {"Warning", "Warning"},
+	{"Card", "Card"}, {"CardSource", "CardSource"}, {"Counts", "Counts"}, {"Column", "Column"}, {"TextShape", "Dictionary"}, {"Skipped", "Skipped"}, {"Warning", "Warning"}, {"Reuse", "Reuse"},
 	{"Guarantee", "Guarantee"}, {"Budget", "Budget"}, {"Meter", "Meter"}, {"Holdouts", "holdoutList"},
 	{"AskReply", "Reply"}, {"Answer", "Answer"}, {"AnswerItem", "AnswerItem"}, {"Interval", "Interval"}, {"AnswerPart", "Part"}, {"Cost", "Cost"},
 	{"LedgerPlace", "LedgerPlace"}, {"BatchReply", "BatchReply"}, {"BatchItem", "Item"}, {"AnswerPage", "answerPage"},
 	{"PastAnswer", "PastAnswer"}, {"Asker", "Asker"}, {"Measure", "Measure"}, {"Reference", "Reference"}, {"ReferenceItem", "ReferenceItem"}, {"Explanation", "Explanation"}, {"Promised", "Promised"}, {"Foreseen", "Foreseen"}, {"ForeseenOutcome", "ForeseenOutcome"}, {"Watched", "Watched"},
 	{"PlanRequest", "PlanRequest"}, {"Plan", "Plan"}, {"MethodPlan", "MethodPlan"}, {"Workload", "Workload"}, {"WorkloadItem", "WorkloadItem"}, {"WorkloadPlan", "WorkloadPlan"}, {"WorkloadPrice", "WorkloadPrice"},
 	{"CreatedKey", "Key"}, {"KeyInfo", "Key"}, {"Keys", "keyList"}, {"NewKey", "newKey"},
+	{"NewGrant", "NewGrant"}, {"Grant", "Grant"}, {"GrantMeter", "GrantMeter"}, {"Grants", "grantList"}, {"Spending", "Spending"}, {"Spender", "Spender"},
+	{"Sources", "sourceList"}, {"SourceStatus", "Source"}, {"Registration", "Registration"}, {"Registrations", "registrationList"},
 	{"Problem", "Problem"}, {"Violation", "Violation"},
 }
 
 // own are the members whose Go type is not the one that the rules of [generator.typeOf] give: a pointer where an absent number is another thing
 // than zero, an int where the number is small.
 var own = map[string]string{
-	"Settings.check": "*float64", "Column.min": "*float64", "Column.max": "*float64", "Column.nulls": "*int64", "Answer.regret": "*float64", "Answer.p_value": "*float64", "Answer.plain_p_value": "*float64",
+	"NewGrant.tokens": "*int64", "NewGrant.rounds": "*int64", "Settings.check": "*float64", "Column.min": "*float64", "Column.max": "*float64", "Column.nulls": "*int64", "Answer.regret": "*float64", "Answer.p_value": "*float64", "Answer.plain_p_value": "*float64",
 	"Interval.low": "*float64", "Interval.high": "*float64", "Answer.best": "*bool", "Explanation.regret": "*float64", "MethodPlan.questions_within": "*int64",
 	"Answer.version": "int", "Guarantee.version": "int", "Problem.status": "int", "Violation.line": "int", "Violation.column": "int",
 }

@@ -76,6 +76,8 @@ func (l labels) write(p *plot.Plot, c draw.Canvas) {
 func Draw(p *plot.Plot, c draw.Canvas) {
 	l := takeLabels(p)
 	defer l.giveBack(p)
+	settle(&p.X)
+	settle(&p.Y)
 	left, bottom := l.room(p)
 	c = draw.Crop(c, left, 0, bottom, 0)
 	p.Draw(c)
@@ -89,6 +91,8 @@ func DrawRow(row []*plot.Plot, c draw.Canvas) {
 	for i, p := range row {
 		taken[i] = takeLabels(p)
 		defer taken[i].giveBack(p)
+		settle(&p.X)
+		settle(&p.Y)
 		l, b := taken[i].room(p)
 		left, bottom = max(left, l), max(bottom, b)
 	}

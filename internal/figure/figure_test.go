@@ -2,9 +2,11 @@ package figure
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	"gonum.org/v1/plot"
@@ -93,6 +95,23 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestNoPoint: a figure of logarithmic axes on which nothing lies is drawn. It would notice one that looks for the ticks between no ends without end.
+func TestNoPoint(t *testing.T) {
+	for _, ticks := range []plot.TickerFunc{LogTicks, PlusMinusTicks, CountTicks} {
+		p := New("nothing yet", "x", "y")
+		p.X.Scale, p.Y.Scale, p.X.Tick.Marker, p.Y.Tick.Marker = plot.LogScale{}, plot.LogScale{}, ticks, ticks
+		Widen(&p.X)
+		for _, row := range [][]*plot.Plot{{p}, {p, p}} {
+			if err := SaveRow(row, 400, 300, filepath.Join(t.TempDir(), "f.svg"), filepath.Join(t.TempDir(), "f.png")); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := ticks(-1, 1); got != nil {
+			t.Errorf("ticks from -1: %v", got)
+		}
+	}
+}
+
 func TestTicks(t *testing.T) {
 	for _, c := range []struct {
 		ticks     plot.TickerFunc
@@ -127,6 +146,33 @@ func TestThousands(t *testing.T) {
 	for count, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 4231: "4,231", 1e12: "1,000,000,000,000"} {
 		if got := Thousands(count); got != want {
 			t.Errorf("%d: %s", count, got)
+		}
+	}
+}
+
+// TestGround: every figure of the docs stands on white from edge to edge. It would notice one whose axes have names that a dark page swallows.
+func TestGround(t *testing.T) {
+	files, err := filepath.Glob("../../docs/figures/*.svg")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d figures, %v", len(files), err)
+	}
+	written := filepath.Join(t.TempDir(), "f.svg")
+	if err := Write(written, 200, 100, func(draw.Canvas) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	size := regexp.MustCompile(`viewBox="0 0 ([\d.]+) ([\d.]+)"`)
+	for _, file := range append(files, written) {
+		svg, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := size.FindSubmatch(svg)
+		if s == nil {
+			t.Fatalf("%s has no size", file)
+		}
+		want := fmt.Sprintf(`<path d="M0,0L%[1]s,0L%[1]s,%[2]sL0,%[2]sZ" style="fill:#FFFFFF" />`, s[1], s[2])
+		if ground := bytes.Index(svg, []byte(want)); ground < 0 || ground > bytes.Index(svg, []byte("<path")) {
+			t.Errorf("%s does not begin with a white ground", file)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package figure
 import (
 	"bytes"
 	"fmt"
+	"image/color"
 	"io"
 	"os"
 	"path/filepath"
@@ -39,7 +40,11 @@ func Write(file string, width, height vg.Length, onto func(c draw.Canvas) error)
 	} else {
 		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
 	}
-	if err := onto(draw.New(canvas)); err != nil {
+	c := draw.New(canvas)
+	// The whole of it is white, not only what lies between the axes: a page with a dark ground would swallow the names of the axes.
+	c.SetColor(color.White)
+	c.Fill(c.Rectangle.Path())
+	if err := onto(c); err != nil {
 		return err
 	}
 	var out bytes.Buffer

@@ -58,3 +58,49 @@ func Legend() plot.Legend {
 	l.Padding = 4
 	return l
 }
+
+// RowTicks label the whole numbers from 0 up, the first name at the top: for figures whose rows are names. RowOf is where a row is.
+func RowTicks(names []string) plot.ConstantTicks {
+	ticks := make(plot.ConstantTicks, len(names))
+	for i, name := range names {
+		ticks[i] = plot.Tick{Value: RowOf(i, len(names)), Label: name}
+	}
+	return ticks
+}
+
+// RowOf is the height of row i of so many, of which the first is at the top.
+func RowOf(i, rows int) float64 { return float64(rows - 1 - i) }
+
+// Upright adds a vertical line over the height of the figure, which has to be known, with a name for the legend.
+func Upright(p *plot.Plot, x float64, style draw.LineStyle, name string) error {
+	line, err := plotter.NewLine(plotter.XYs{{X: x, Y: p.Y.Min}, {X: x, Y: p.Y.Max}})
+	if err != nil {
+		return fmt.Errorf("figure: %w", err)
+	}
+	line.LineStyle = style
+	p.Add(line)
+	if name != "" {
+		p.Legend.Add(name, line)
+	}
+	return nil
+}
+
+// Bar is a filled rectangle from x = from to x = to around a row, in series i's colour, with a number written behind its end.
+type Bar struct {
+	Series   int
+	From, To float64
+	Row      float64
+	Half     float64 // of its height, in rows
+	Number   string
+	Beyond   float64 // the number stands behind this place too
+}
+
+// Plot implements plot.Plotter.
+func (b *Bar) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	c.SetColor(Line(b.Series).Color)
+	c.Fill(vg.Rectangle{Min: vg.Point{X: x(b.From), Y: y(b.Row - b.Half)}, Max: vg.Point{X: x(b.To), Y: y(b.Row + b.Half)}}.Path())
+	style := Text(10)
+	style.YAlign = draw.YCenter
+	c.FillText(style, vg.Point{X: x(max(b.To, b.Beyond)) + 4, Y: y(b.Row)}, b.Number)
+}

@@ -19,6 +19,9 @@ var CountTicks = labelled(func(v float64) string { return Thousands(int64(math.R
 // labelled has ticks at 1 to 9 times the powers of ten, with labels at those times them.
 func labelled(label func(v float64) string, times ...int) plot.TickerFunc {
 	return func(low, high float64) []plot.Tick {
+		if !(low > 0) || math.IsInf(high, 1) { // such an axis has no end on a logarithmic scale
+			return nil
+		}
 		var ticks []plot.Tick
 		for exponent := int(math.Floor(math.Log10(low))); math.Pow10(exponent) <= high*1.001; exponent++ {
 			for i := 1; i < 10; i++ {
@@ -65,6 +68,14 @@ var EvenTicks = plot.TickerFunc(func(low, high float64) []plot.Tick {
 	}
 	return ticks
 })
+
+// settle gives an axis along which nothing lies, as in a figure of a run that was interrupted early, a plain scale without ticks: the plot's own way is to let it go from -1 to 1, which a logarithmic
+// scale cannot.
+func settle(a *plot.Axis) {
+	if math.IsInf(a.Min, 0) || math.IsInf(a.Max, 0) {
+		a.Min, a.Max, a.Scale, a.Tick.Marker = 0, 1, plot.LinearScale{}, plot.ConstantTicks{}
+	}
+}
 
 // Widen gives a logarithmic axis of a single value some room: the plot's own way is to subtract 1.
 func Widen(a *plot.Axis) {

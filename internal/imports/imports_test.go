@@ -25,8 +25,9 @@ var inner = map[string][]string{
 	"thresholdout": {"dp"},
 	"rowfn":        {},
 	"queries":      {"dataset", "rowfn", "internal/nearest", "internal/strictjson"},
+	"sources":      {"dataset", "rowfn", "queries", "internal/nearest", "internal/strictjson"},
 	"session":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "internal/nearest", "internal/strictjson"},
-	"holdout":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson", "internal/turns", "internal/machine"},
+	"holdout":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "sources", "session", "internal/nearest", "internal/strictjson", "internal/turns", "internal/machine"},
 	"featuresel":   {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson"},
 	"client":       {},
 	"experiments":  {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "featuresel", "client", "internal/figure", "internal/nearest", "internal/strictjson"},
@@ -38,12 +39,16 @@ var only = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"internal/api"},
 	"github.com/modelcontextprotocol":  {"internal/api"},
 	"modernc.org/sqlite":               {"holdout/ledger/sqlite"},
-	"github.com/pressly/goose/v3":      {"holdout/ledger/sqlite"},
+	"github.com/jackc/pgx/v5":          {"holdout/ledger/postgres"},
+	"github.com/pressly/goose/v3":      {"holdout/ledger/sqlite", "holdout/ledger/postgres"},
 	"database/sql":                     {"holdout/ledger/sqlite"},
 	"github.com/xitongsys/parquet-go":  {"dataset/ingest"},
+	"filippo.io/age":                   {"holdout/backup"},
 	"cel.dev/cel-go":                   {"queries/expr", "queries/internal/celoracle"},
 	"github.com/spf13/cobra":           {"cmd/holdoutd"},
 	"github.com/yuin/goldmark":         {"internal/site"},
+	"github.com/go-jose/go-jose/v4":    {"internal/oidc"},
+	"go.opentelemetry.io":              {"internal/trace"},
 }
 
 type listed struct {
@@ -77,19 +82,23 @@ func TestImportRules(t *testing.T) {
 // TestInnermost keeps what the rooms above cannot say: packages that must not know of their siblings.
 func TestInnermost(t *testing.T) {
 	never := map[string][]string{
-		"queries":                   {"dataset/ingest", "queries/engine"},
-		"queries/expr":              {"queries/kernel", "queries/engine"},
-		"queries/kernel":            {"queries", "queries/expr", "queries/engine", "queries/model"}, // row functions alone: another engine needs no language
-		"queries/engine":            {"queries", "queries/expr", "queries/model"},
-		"queries/model":             {"queries", "queries/expr", "dataset"},
-		"dataset":                   {"dataset/ingest"},
-		"holdout/ledger":            {"holdout", "queries", "thresholdout", "dataset", "holdout/ledger/sqlite"}, // a contract knows no implementation
-		"holdout/ledger/sqlite":     {"holdout", "queries", "thresholdout", "dataset"},
-		"holdout/ledger/ledgertest": {"holdout", "queries", "thresholdout", "dataset", "holdout/ledger/sqlite"},
-		"thresholdout/bounds":       {"thresholdout", "thresholdout/compare"},
-		"thresholdout/moments":      {"thresholdout", "thresholdout/compare"},
-		"thresholdout":              {"thresholdout/compare"},
-		"internal/stattest":         {"holdout", "internal/api"},
+		"queries":                        {"dataset/ingest", "queries/engine"},
+		"queries/expr":                   {"queries/kernel", "queries/engine"},
+		"queries/kernel":                 {"queries", "queries/expr", "queries/engine", "queries/model"}, // row functions alone: another engine needs no language
+		"queries/engine":                 {"queries", "queries/expr", "queries/model"},
+		"queries/model":                  {"queries", "queries/expr", "dataset"},
+		"dataset":                        {"dataset/ingest"},
+		"holdout/ledger":                 {"holdout", "queries", "thresholdout", "dataset", "holdout/ledger/sqlite", "holdout/ledger/postgres"}, // a contract knows no implementation
+		"holdout/ledger/sqlite":          {"holdout", "queries", "thresholdout", "dataset", "holdout/ledger/postgres"},
+		"holdout/ledger/postgres":        {"holdout", "queries", "thresholdout", "dataset", "holdout/ledger/sqlite"},
+		"holdout/ledger/internal/stored": {"holdout", "queries", "thresholdout", "dataset", "holdout/ledger/sqlite", "holdout/ledger/postgres"},
+		"holdout/ledger/dump":            {"holdout", "queries", "thresholdout", "dataset", "holdout/ledger/sqlite", "holdout/ledger/postgres"},
+		"holdout/ledger/ledgertest":      {"holdout", "queries", "thresholdout", "dataset", "holdout/ledger/sqlite", "holdout/ledger/postgres"},
+		"thresholdout/bounds":            {"thresholdout", "thresholdout/compare"},
+		"thresholdout/moments":           {"thresholdout", "thresholdout/compare"},
+		"thresholdout":                   {"thresholdout/compare"},
+		"sources":                        {"queries", "queries/expr", "queries/model"}, // row functions alone: whoever sums them needs no language
+		"internal/stattest":              {"holdout", "internal/api"},
 	}
 	for _, p := range list(t) {
 		for _, other := range never[strings.TrimPrefix(p.ImportPath, module)] {
@@ -106,8 +115,9 @@ func TestInnermost(t *testing.T) {
 func TestExperimentsApart(t *testing.T) {
 	const room = "experiments/"
 	shared := map[string][]string{ // what each may import of the others
-		"run":         {},
-		"run/runtest": {"run"},
+		"run/checks":  {},
+		"run":         {"run/checks"},
+		"run/runtest": {"run", "run/checks"},
 		"data":        {},
 		"tables":      {"data"},
 		"analysts":    {"run"},
@@ -121,7 +131,7 @@ func TestExperimentsApart(t *testing.T) {
 		allowed, isShared := shared[name]
 		if !isShared {
 			experiments++
-			allowed = []string{"run", "data", "tables", "analysts"}
+			allowed = []string{"run", "run/checks", "data", "tables", "analysts"}
 		}
 		for _, imp := range p.Imports {
 			if other, ok := strings.CutPrefix(imp, module+room); ok && !slices.Contains(allowed, other) {

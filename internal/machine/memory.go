@@ -1,4 +1,4 @@
-// Package machine says how much memory and how many files this process may use.
+// Package machine says how much memory and how many files this process may use, and whether an error says that it has no more of them.
 package machine
 
 import (

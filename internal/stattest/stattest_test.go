@@ -1,10 +1,13 @@
 package stattest
 
 import (
+	"flag"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/stat/distuv"
+	"pgregory.net/rapid"
 )
 
 // TestFalseAlarms: under the hypothesis the checks fail about as often as they say, and under another they do fail.
@@ -47,4 +50,23 @@ func failed(err error) int {
 		return 1
 	}
 	return 0
+}
+
+// TestFurther: turns draw other cases, also with a seed that is set, and a turn draws what it drew before. It would notice turns that are all the first.
+func TestFurther(t *testing.T) {
+	before := flag.Lookup("rapid.seed").Value.String()
+	if err := flag.Set("rapid.seed", "1"); err != nil {
+		t.Fatal(err)
+	}
+	defer flag.Set("rapid.seed", before)
+	drawn := func(turn int) (all []uint64) {
+		rapid.Check(t, Further(turn, func(t *rapid.T) { all = append(all, rapid.Uint64().Draw(t, "n")) }))
+		return all
+	}
+	first := drawn(0)
+	for turn := range 3 {
+		if got := drawn(turn); slices.Equal(got, first) != (turn == 0) || !slices.Equal(got, drawn(turn)) {
+			t.Errorf("turn %d draws %v, the first one %v", turn, got[:3], first[:3])
+		}
+	}
 }

@@ -227,14 +227,17 @@ func (p *Place) Grow(bytes int64) bool {
 		return false
 	}
 	p.bytes, p.line.held, q.held = p.bytes+bytes, p.line.held+bytes, q.held+bytes
+	q.admit() // where this line's next request was waited for and is now above its share, it is another one's turn
 	return true
 }
 
 // Charge adds to the cost of the request what was not known when it was admitted. The key's next requests wait for it.
 func (p *Place) Charge(cost float64) {
-	p.queue.mu.Lock()
-	defer p.queue.mu.Unlock()
+	q := p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	p.line.finish += max(cost, 0)
+	q.admit() // another line may have its turn now, and fit
 }
 
 // Yield adds to the cost of the request, and lets other keys go before it whose turn it is now: it gives the place back and waits for

@@ -123,6 +123,26 @@ func TestLargeIsNotOvertaken(t *testing.T) {
 	second.place.Release()
 }
 
+// TestTurnPassesOn: where a request waits for memory and its line loses the turn, because the line comes to its share or is charged, whoever is next and fits is admitted then, and not at the next release.
+func TestTurnPassesOn(t *testing.T) {
+	for name, lose := range map[string]func(*Place){
+		"its line comes to its share": func(p *Place) { p.Grow(1) },
+		"its line is charged":         func(p *Place) { p.Charge(1) },
+	} {
+		q := New(10, 100)
+		working := enter(q, "a", Load{Bytes: 5})
+		enter(q, "b", Load{Bytes: 50})
+		enter(q, "c", Load{Bytes: 5})
+		turn, next := enter(q, "a", Load{Bytes: 45}), enter(q, "d", Load{Bytes: 1})
+		if turn.granted() || next.granted() {
+			t.Fatal("granted beyond the memory, or overtaken")
+		}
+		if lose(working.place); turn.granted() || !next.granted() {
+			t.Errorf("a request waits for memory, %s, and the one behind it is still held up", name)
+		}
+	}
+}
+
 // TestLeavers: whoever leaves the line gives up its place in it and is charged nothing; who has no room ever is told at once.
 func TestLeavers(t *testing.T) {
 	q := New(1, 10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import inspect
 import json
 import math
@@ -134,6 +135,53 @@ def test_keys(running: Running, server: holdoutd.Server, ds: holdoutd.Dataset) -
     with pytest.raises(holdoutd.NotAllowed):
         bob.holdout(ds.id)
     assert any(k["id"] == made["id"] and k["revoked"] for k in server.keys())  # noqa: SIM118
+
+
+def test_grants(running: Running, server: holdoutd.Server) -> None:
+    """A slice of a budget for an agent. Notices one that pays more than it has, shows more than it says, or goes on after its end."""
+    ds = server.upload(table(41, 2000), questions=40, holdout=0.5)
+    key = server.new_key("agent", only_granted=True)
+    theirs = holdoutd.connect(running.url, key=key["secret"])
+    assert theirs.holdouts() == []
+    full = ds.grant(key["id"], 3, tokens=1, expires=datetime.timedelta(days=7), name="a look")
+    assert (full["live"], full["questions"]["left"], full["holder"]["name"]) == (True, 3, "agent")
+    assert ds.budget.questions.left == 37 and ds.budget.granted == 3
+    part = theirs.holdout(ds.id)
+    answer = part.fraction("x > 0")
+    assert answer.low is not None and part.budget.questions.left == 2 and part.budget.grant == full["id"]
+    assert ds.spending()["spenders"][0]["grant"] == full["id"]
+    bit = ds.grant(key["id"], 2, shows="bit")
+    with pytest.raises(holdoutd.QueryInvalid, match="say which one"):
+        part.compare(q.fraction("x > 0"), q.fraction("x > -9"), by=0.1)
+    decides = holdoutd.connect(running.url, key=key["secret"], grant=bit["id"]).holdout(ds.id)
+    with pytest.raises(holdoutd.ServerError, match="verdict"):
+        decides.fraction("x > 1")
+    said = decides.compare(q.fraction("x > 0"), q.fraction("x > -9"), by=0.1)
+    assert said.raw["verdict"] == "yes" and said.low is None and math.isnan(said) and decides.budget.questions.left == 1
+    server.end_grant(bit["id"])
+    with pytest.raises(holdoutd.BudgetExhausted, match="ended"):
+        decides.compare(q.fraction("x > 0"), q.fraction("x > -9"), by=0.2)
+    assert [g["live"] for g in ds.grants()] == [True, False]
+    with pytest.raises(holdoutd.BudgetExhausted):
+        ds.grant(key["id"], 100)
+
+
+def test_a_key_for_each_request(running: Running) -> None:
+    """Tokens of an issuer end: a function is asked for the one of the moment. Notices one that is asked once, and a key in its place."""
+    given = iter([running.key, running.key, "hk_over", running.key])
+    server = holdoutd.connect(running.url, key=lambda: next(given))  # one request for the key, one for the version
+    with pytest.raises(holdoutd.NotAllowed):
+        server.holdouts()
+    assert isinstance(server.holdouts(), list)
+    assert next(given, "none left") == "none left"
+
+    async def later() -> None:
+        keys = iter([running.key, running.key, "hk_over"])
+        async with await holdoutd.aio.connect(running.url, key=lambda: next(keys)) as server:
+            with pytest.raises(holdoutd.NotAllowed):
+                await server.holdouts()
+
+    asyncio.run(later())
 
 
 def test_one_idempotency_key_for_each_call(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:
@@ -332,6 +380,26 @@ def test_tls(binary: Path, tmp_path: Path) -> None:
 def test_large_uploads_show_progress(server: holdoutd.Server, capsys: pytest.CaptureFixture[str]) -> None:
     server.upload(FLIGHTS, name="flights", questions=100, progress=True)
     assert "uploading flights 100%" in capsys.readouterr().err
+
+
+def test_a_table_that_is_too_large_to_be_divided_at_once(binary: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The server divides it in the background; both clients wait for it. Notices a client that takes the registration for a card."""
+    running = Running(binary, tmp_path / "data", "--at-once", "1MiB")
+    try:
+        ds = holdoutd.connect(running.url, key=running.key).upload(FLIGHTS, name="large", questions=50, holdout=0.5, progress=True)
+        err = capsys.readouterr().err
+        assert "uploading large 100%" in err and "large: done" in err
+        assert float(ds.fraction("delay > 15")) > 0.1 and len(ds.training()) == ds.card.rows["training"] == 50_000
+        with pytest.raises(holdoutd.QueryInvalid, match="nobody"):
+            holdoutd.connect(running.url, key=running.key).upload(FLIGHTS, name="wrong", unit="nobody")
+
+        async def again() -> str:
+            async with await holdoutd.aio.connect(running.url, key=running.key) as server:
+                return (await server.upload(FLIGHTS, name="large", questions=50, holdout=0.5)).id
+
+        assert asyncio.run(again()) == ds.id  # the same table with the same settings
+    finally:
+        running.kill()
 
 
 def test_typed_and_clean() -> None:

@@ -49,12 +49,18 @@ const million = 1_000_000
 
 // run reports the time of a row for one query, and the bytes of distinct columns that a second of one query's share reads.
 func run(b *testing.B, functions []rowfn.Function, offsets []uint32, workers, bytesPerRow int) {
-	s, err := NewTable(people(million), offsets, 100)
+	runOver(b, people(million), functions, offsets, workers, bytesPerRow)
+}
+
+// runOver is run over a table of a million rows.
+func runOver(b *testing.B, table *dataset.Table, functions []rowfn.Function, offsets []uint32, workers, bytesPerRow int) {
+	s, err := NewTable(table, offsets, 100)
 	if err != nil {
 		b.Fatal(err)
 	}
 	s.workers = workers
 	b.ReportAllocs()
+	before := processorTime()
 	for b.Loop() {
 		if _, err := s.Sums(context.Background(), functions, 0, s.Units()); err != nil {
 			b.Fatal(err)
@@ -62,6 +68,7 @@ func run(b *testing.B, functions []rowfn.Function, offsets []uint32, workers, by
 	}
 	perRow := float64(b.Elapsed().Nanoseconds()) / float64(b.N) / million / float64(len(functions))
 	b.ReportMetric(perRow, "ns/row")
+	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/float64(b.N)/million/float64(len(functions)), "cpu-ns/row")
 	b.ReportMetric(float64(bytesPerRow)/perRow, "GB/s")
 }
 
@@ -105,6 +112,24 @@ func BenchmarkTextContains1M(b *testing.B) {
 	town := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Text, Text: "town"}
 	name := &rowfn.Node{Op: rowfn.OpText, Type: rowfn.Text, Text: "n C"}
 	run(b, []rowfn.Function{{Lo: 0, Hi: 1, Value: call(rowfn.OpContains, rowfn.Condition, town, name)}}, nil, 1, 4)
+}
+
+// BenchmarkCalendar1M is the share of rows on Sundays of February, over times of forty years.
+func BenchmarkCalendar1M(b *testing.B) {
+	r := rand.New(rand.NewPCG(5, 6))
+	times := make([]float64, million)
+	for i := range times {
+		times[i] = math.Floor(40 * 365.25 * 86400e6 * r.Float64())
+	}
+	table, err := dataset.FromColumns(dataset.Column{Field: dataset.Field{Name: "at", Kind: dataset.Time}, Numbers: times})
+	if err != nil {
+		b.Fatal(err)
+	}
+	at := rowfn.Column("at", rowfn.Time)
+	is := func(part rowfn.Op, k float64) *rowfn.Node {
+		return rowfn.CompareTo(rowfn.OpEq, call(part, rowfn.Number, at), k)
+	}
+	runOver(b, table, []rowfn.Function{{Lo: 0, Hi: 1, Value: rowfn.And(is(rowfn.OpMonth, 1), is(rowfn.OpDayOfWeek, 0))}}, nil, 1, 8)
 }
 
 // BenchmarkScreen10k is one screen of 10,000 features against a label over 10,000 rows, on all cores; bench/compare.py has

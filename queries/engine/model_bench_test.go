@@ -107,3 +107,4 @@ func BenchmarkModelLogistic(b *testing.B) { benchmarkModel(b, "logistic", 0, 0) 
 func BenchmarkModelBoosted(b *testing.B)  { benchmarkModel(b, "boosted", 100, 3) }
 func BenchmarkModelForest(b *testing.B)   { benchmarkModel(b, "forest", 100, 6) }
 func BenchmarkModelDeep(b *testing.B)     { benchmarkModel(b, "deep", 20, 10) }
+func BenchmarkModelThousand(b *testing.B) { benchmarkModel(b, "thousand", 1000, 6) }

@@ -28,7 +28,8 @@ func WithProcessors(ctx context.Context, p Processors) context.Context {
 	return context.WithValue(ctx, processorsKey{}, p)
 }
 
-func enter(ctx context.Context) (Processor, error) {
+// Enter waits for a processor of the context's, for work that is no pass: what a source does to have its rows. Without [WithProcessors] it does not wait.
+func Enter(ctx context.Context) (Processor, error) {
 	if p, ok := ctx.Value(processorsKey{}).(Processors); ok {
 		return p.Enter(ctx)
 	}

@@ -121,7 +121,7 @@ func (t *Table) pass(ctx context.Context, p piece, from, to int64, sums rowfn.Su
 	if len(p.items) == 0 {
 		return nil
 	}
-	processor, err := enter(ctx)
+	processor, err := Enter(ctx)
 	if err != nil {
 		return err
 	}
@@ -176,7 +176,7 @@ func (t *Table) run(ctx context.Context, program *kernel.Program, batch rowfn.Ba
 	taken, allTaken := context.WithCancel(ctx) // so that no worker waits for a processor when nothing is left for it
 	defer allTaken()
 	scan := func() {
-		processor, err := enter(taken)
+		processor, err := Enter(taken)
 		if err != nil {
 			return
 		}

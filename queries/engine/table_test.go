@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
 	"github.com/holdoutd/holdoutd/queries/kernel"
+	"github.com/holdoutd/holdoutd/queries/randomtree"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -68,28 +68,7 @@ func naiveUnit(f *rowfn.Function, rows []reference.Row, single bool, limit int64
 	return new(big.Int).Div(value.Num(), value.Denom()).Int64()
 }
 
-func drawFunction(t *rapid.T) rowfn.Function {
-	f := rowfn.Function{Lo: 0, Hi: 1, PerUnit: rowfn.PerUnit(rapid.IntRange(0, 2).Draw(t, "per unit"))}
-	depth := rapid.IntRange(0, 3).Draw(t, "depth")
-	switch rapid.IntRange(0, 3).Draw(t, "value") {
-	case 0:
-	case 1:
-		f.Value = randomtree.Condition(t, depth)
-	case 2:
-		f.Value = &rowfn.Node{Op: rowfn.OpIf, Type: rowfn.Number, Args: []*rowfn.Node{randomtree.Condition(t, depth), randomtree.Number(t, 0), randomtree.Number(t, 0)}}
-	default:
-		f.Value = randomtree.Number(t, depth)
-	}
-	if f.Value != nil && f.Value.Type == rowfn.Number {
-		bounds := rapid.SampledFrom([][2]float64{{0, 1}, {-1, 1}, {-60, 180}, {0, 1e150}, {-1e150, 1e150}, {0.1, 0.3}, {1e-290, 2e-290}}).Draw(t, "range")
-		f.Lo, f.Hi = bounds[0], bounds[1]
-		f.Null = rapid.SampledFrom([]float64{f.Lo, f.Hi, f.Lo + (f.Hi-f.Lo)/3}).Draw(t, "null")
-	}
-	if rapid.Bool().Draw(t, "has where") {
-		f.Where = randomtree.Condition(t, depth)
-	}
-	return f
-}
+func drawFunction(t *rapid.T) rowfn.Function { return randomtree.Plain.Function(t, 3) }
 
 // drawOffsets cuts rows into units of one to a few rows.
 func drawOffsets(t *rapid.T, rows int) []uint32 {

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
+	"github.com/holdoutd/holdoutd/queries/randomtree"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 

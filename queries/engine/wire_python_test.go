@@ -14,9 +14,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/queries/randomtree"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/rowfn/wire"
 )

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
+	"github.com/holdoutd/holdoutd/queries/randomtree"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/rowfn/wire"
 )

@@ -1,4 +1,5 @@
-// Package kernel evaluates row expressions over columns, a block of rows at a time, in pure Go.
+// Package kernel evaluates row expressions over columns, a block of rows at a time. Its loops are Go, and beside that
+// vector instructions where the processor has them (package vector).
 //
 // [Compile] turns a batch of row functions into one linear register program: equal subexpressions of the whole batch are
 // computed once a block, constants are folded, and registers are reused. A step of the program is one free function over

@@ -1,7 +1,9 @@
 package kernel
 
 import (
+	"hash/maphash"
 	"math"
+	"math/bits"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/rowfn"
@@ -80,36 +82,79 @@ type value struct {
 	table   *table             // opCodeTable, opLookup
 	marks   *[2][]dataset.Mark // opCodesEq, opCodesNe
 	list    []float64
-	scores  *scores // opScores
-	falling bool    // opRank: a threshold is passed by x <= t, else by x >= t
-}
-
-// key is what makes two values equal.
-type key struct {
-	op            op
-	a, b, c       id
-	k             uint64
-	aux           uint32
-	column, other int
-	text          string
+	order   []float64 // opRank: the list for the vector loop
+	scores  *scores   // opScores
+	falling bool      // opRank: a threshold is passed by x <= t, else by x >= t
 }
 
 // graph holds the values of a batch, each once.
 type graph struct {
 	values []value
-	seen   map[key]id
+	texts  map[id]string // what distinguishes values beside their fields, where that is not empty
+	slots  []id          // a hash table of the values with linear probing, at most half full; none is free
+	seed   maphash.Seed
+}
+
+func newGraph(expected int) graph {
+	g := graph{values: make([]value, 0, expected), texts: map[id]string{}, seed: maphash.MakeSeed()}
+	g.grow(expected)
+	return g
 }
 
 // add returns the value, the earlier one if there is an equal one. text distinguishes what the other fields do not.
 func (g *graph) add(v value, text string) id {
-	k := key{v.op, v.a, v.b, v.c, math.Float64bits(v.k), v.aux, v.column, v.other, text}
-	if at, ok := g.seen[k]; ok {
+	slot := g.find(&v, text)
+	if at := g.slots[slot]; at != none {
 		return at
 	}
 	at := id(len(g.values))
 	g.values = append(g.values, v)
-	g.seen[k] = at
+	if text != "" {
+		g.texts[at] = text
+	}
+	g.slots[slot] = at
+	if 2*len(g.values) > len(g.slots) {
+		g.grow(len(g.values))
+	}
 	return at
+}
+
+// find is the slot of an equal value, or the free one where it goes.
+func (g *graph) find(v *value, text string) int {
+	mask := len(g.slots) - 1
+	slot := int(g.hash(v, text)) & mask
+	for {
+		at := g.slots[slot]
+		if at == none {
+			return slot
+		}
+		if w := &g.values[at]; w.op == v.op && w.a == v.a && w.b == v.b && w.c == v.c && math.Float64bits(w.k) == math.Float64bits(v.k) && w.aux == v.aux &&
+			w.column == v.column && w.other == v.other && (text == "" && len(g.texts) == 0 || g.texts[at] == text) {
+			return slot
+		}
+		slot = (slot + 1) & mask
+	}
+}
+
+// hash is of what makes two values equal. It is keyed, so that nobody can write a batch whose values share their slots.
+func (g *graph) hash(v *value, text string) uint64 {
+	h := maphash.Comparable(g.seed, [5]uint64{uint64(v.op) | uint64(v.aux)<<32, uint64(uint32(v.a)) | uint64(uint32(v.b))<<32, uint64(uint32(v.c)), math.Float64bits(v.k),
+		uint64(v.column) | uint64(v.other)<<32})
+	if text != "" {
+		h ^= maphash.String(g.seed, text)
+	}
+	return h
+}
+
+// grow makes slots for twice as many values.
+func (g *graph) grow(values int) {
+	g.slots = make([]id, 1<<bits.Len(uint(4*max(values, 1))))
+	for i := range g.slots {
+		g.slots[i] = none
+	}
+	for i := range g.values {
+		g.slots[g.find(&g.values[i], g.texts[id(i)])] = id(i)
+	}
 }
 
 func (g *graph) at(i id) *value { return &g.values[i] }
@@ -207,7 +252,7 @@ func (g *graph) ordered(a, b id) (id, id) {
 }
 
 // mirrored are the comparisons with their sides changed.
-var mirrored = map[op]op{opLess: opGreater, opLessEq: opGreaterEq, opGreater: opLess, opGreaterEq: opLessEq, opEq: opEq, opNe: opNe}
+var mirrored = [256]op{opLess: opGreater, opLessEq: opGreaterEq, opGreater: opLess, opGreaterEq: opLessEq, opEq: opEq, opNe: opNe}
 
 func (g *graph) compare(o op, a, b id) id {
 	if g.isNull(a) || g.isNull(b) {

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
 	"github.com/holdoutd/holdoutd/queries/kernel"
+	"github.com/holdoutd/holdoutd/queries/randomtree"
 )
 
 // TestEvaluateIsReference: random trees over random tables give, in every row, what the row-at-a-time reference gives.

@@ -19,12 +19,12 @@ type lowering struct {
 }
 
 // valuesPerFunction is a guess that saves a large batch most of the growing.
-const valuesPerFunction = 8
+const valuesPerFunction = 4
 
 // newLowering expects about so many row functions.
 func newLowering(t *dataset.Table, functions int) *lowering {
 	expected := valuesPerFunction * functions
-	l := &lowering{graph: graph{values: make([]value, 0, expected), seen: make(map[key]id, expected)}, table: t,
+	l := &lowering{graph: newGraph(expected), table: t,
 		index: make(map[string]int, t.Columns()), done: make(map[*rowfn.Node]id, expected)}
 	for i := range t.Columns() {
 		l.index[t.Column(i).Name] = i
@@ -37,14 +37,17 @@ func malformed(n *rowfn.Node, format string, args ...any) error {
 	return fmt.Errorf("kernel: operation %d: %w", n.Op, fmt.Errorf(format, args...))
 }
 
-var unaryOps = map[rowfn.Op]op{rowfn.OpNeg: opNeg, rowfn.OpAbs: opAbs, rowfn.OpLog: opLog, rowfn.OpExp: opExp, rowfn.OpSqrt: opSqrt, rowfn.OpFloor: opFloor, rowfn.OpCeil: opCeil}
+var unaryOps = [256]op{rowfn.OpNeg: opNeg, rowfn.OpAbs: opAbs, rowfn.OpLog: opLog, rowfn.OpExp: opExp, rowfn.OpSqrt: opSqrt, rowfn.OpFloor: opFloor, rowfn.OpCeil: opCeil}
 
-var binaryOps = map[rowfn.Op]op{rowfn.OpAdd: opAdd, rowfn.OpSub: opSub, rowfn.OpMul: opMul, rowfn.OpDiv: opDiv, rowfn.OpMin: opMin, rowfn.OpMax: opMax}
+var binaryOps = [256]op{rowfn.OpAdd: opAdd, rowfn.OpSub: opSub, rowfn.OpMul: opMul, rowfn.OpDiv: opDiv, rowfn.OpMin: opMin, rowfn.OpMax: opMax}
 
-var compareOps = map[rowfn.Op]op{rowfn.OpLess: opLess, rowfn.OpLessEq: opLessEq, rowfn.OpGreater: opGreater, rowfn.OpGreaterEq: opGreaterEq, rowfn.OpEq: opEq, rowfn.OpNe: opNe}
+var compareOps = [256]op{rowfn.OpLess: opLess, rowfn.OpLessEq: opLessEq, rowfn.OpGreater: opGreater, rowfn.OpGreaterEq: opGreaterEq, rowfn.OpEq: opEq, rowfn.OpNe: opNe}
 
 // node lowers a Number, Time or Condition. A node that is shared is lowered once.
 func (l *lowering) node(n *rowfn.Node) (id, error) {
+	if len(n.Args) == 0 && n.Op != rowfn.OpRow { // its value is found as fast
+		return l.build(n)
+	}
 	if at, ok := l.done[n]; ok {
 		return at, nil
 	}
@@ -99,10 +102,7 @@ func arity(o rowfn.Op) int {
 	case rowfn.OpAnd, rowfn.OpOr, rowfn.OpIn, rowfn.OpHasPrefix, rowfn.OpHasSuffix, rowfn.OpContains:
 		return 2
 	}
-	if _, ok := binaryOps[o]; ok {
-		return 2
-	}
-	if _, ok := compareOps[o]; ok {
+	if binaryOps[o] != 0 || compareOps[o] != 0 {
 		return 2
 	}
 	return 1
@@ -141,13 +141,13 @@ func (l *lowering) args(n *rowfn.Node) ([]id, error) {
 }
 
 func (l *lowering) operation(n *rowfn.Node, args []id) (id, error) {
-	if o, ok := unaryOps[n.Op]; ok {
+	if o := unaryOps[n.Op]; o != 0 {
 		return l.unary(o, args[0]), nil
 	}
-	if o, ok := binaryOps[n.Op]; ok {
+	if o := binaryOps[n.Op]; o != 0 {
 		return l.binary(o, args[0], args[1]), nil
 	}
-	if o, ok := compareOps[n.Op]; ok {
+	if o := compareOps[n.Op]; o != 0 {
 		return l.compare(o, args[0], args[1]), nil
 	}
 	switch n.Op {
@@ -217,8 +217,8 @@ func (l *lowering) column(n *rowfn.Node) (id, error) {
 	if !ok {
 		return none, malformed(n, "no column %q", n.Text)
 	}
-	kind, want := l.table.Column(i).Kind, map[rowfn.Type]dataset.Kind{rowfn.Number: dataset.Number, rowfn.Time: dataset.Time, rowfn.Condition: dataset.Bool, rowfn.Text: dataset.Text}[n.Type]
-	if kind != want || n.Type == rowfn.Text {
+	kind := l.table.Column(i).Kind
+	if want := [256]dataset.Kind{rowfn.Number: dataset.Number, rowfn.Condition: dataset.Bool, rowfn.Text: dataset.Text, rowfn.Time: dataset.Time}[n.Type]; kind != want || n.Type == rowfn.Text {
 		return none, malformed(n, "column %q is %v", n.Text, kind)
 	}
 	if kind == dataset.Bool {

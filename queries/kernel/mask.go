@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/queries/kernel/vector"
 )
 
 // The loops over conditions: bytes of 0 and 1. Those on conditions alone take eight rows in a word.
@@ -19,6 +20,8 @@ func bit(b bool) uint8 {
 }
 
 func lessConst(dst []uint8, a []float64, k float64) {
+	done := vector.LessConst(dst, a, k)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] < k)
@@ -26,6 +29,8 @@ func lessConst(dst []uint8, a []float64, k float64) {
 }
 
 func lessEqConst(dst []uint8, a []float64, k float64) {
+	done := vector.LessEqConst(dst, a, k)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] <= k)
@@ -33,6 +38,8 @@ func lessEqConst(dst []uint8, a []float64, k float64) {
 }
 
 func greaterConst(dst []uint8, a []float64, k float64) {
+	done := vector.GreaterConst(dst, a, k)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] > k)
@@ -40,6 +47,8 @@ func greaterConst(dst []uint8, a []float64, k float64) {
 }
 
 func greaterEqConst(dst []uint8, a []float64, k float64) {
+	done := vector.GreaterEqConst(dst, a, k)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] >= k)
@@ -47,6 +56,8 @@ func greaterEqConst(dst []uint8, a []float64, k float64) {
 }
 
 func equalConst(dst []uint8, a []float64, k float64) {
+	done := vector.EqualConst(dst, a, k)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] <= k) & bit(a[i] >= k)
@@ -54,6 +65,8 @@ func equalConst(dst []uint8, a []float64, k float64) {
 }
 
 func differConst(dst []uint8, a []float64, k float64) {
+	done := vector.DifferConst(dst, a, k)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] < k) | bit(a[i] > k)
@@ -61,6 +74,8 @@ func differConst(dst []uint8, a []float64, k float64) {
 }
 
 func less(dst []uint8, a, b []float64) {
+	done := vector.Less(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] < b[i])
@@ -68,6 +83,8 @@ func less(dst []uint8, a, b []float64) {
 }
 
 func lessEq(dst []uint8, a, b []float64) {
+	done := vector.LessEq(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] <= b[i])
@@ -75,6 +92,8 @@ func lessEq(dst []uint8, a, b []float64) {
 }
 
 func equal(dst []uint8, a, b []float64) {
+	done := vector.Equal(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] <= b[i]) & bit(a[i] >= b[i])
@@ -82,6 +101,8 @@ func equal(dst []uint8, a, b []float64) {
 }
 
 func differ(dst []uint8, a, b []float64) {
+	done := vector.Differ(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] < b[i]) | bit(a[i] > b[i])
@@ -89,6 +110,8 @@ func differ(dst []uint8, a, b []float64) {
 }
 
 func isNull(dst []uint8, a []float64) {
+	done := vector.IsNull(dst, a)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(a[i] != a[i])
@@ -118,6 +141,8 @@ func inList(dst []uint8, a, list []float64) {
 
 // isTrue reads a Bool column: 1 where its byte is 1.
 func isTrue(dst, a []uint8) {
+	done := vector.IsTrue(dst, a)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for len(dst) >= 8 && len(a) >= 8 {
 		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(a)&ones)
@@ -130,6 +155,8 @@ func isTrue(dst, a []uint8) {
 
 // isNullBool reads a Bool column: 1 where its byte is 2.
 func isNullBool(dst, a []uint8) {
+	done := vector.IsNullBool(dst, a)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for len(dst) >= 8 && len(a) >= 8 {
 		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(a)>>1&ones)
@@ -141,6 +168,8 @@ func isNullBool(dst, a []uint8) {
 }
 
 func not(dst, a []uint8) {
+	done := vector.Not(dst, a)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for len(dst) >= 8 && len(a) >= 8 {
 		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(a)^ones)
@@ -152,6 +181,8 @@ func not(dst, a []uint8) {
 }
 
 func and(dst, a, b []uint8) {
+	done := vector.And(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for len(dst) >= 8 && len(a) >= 8 && len(b) >= 8 {
 		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(a)&binary.LittleEndian.Uint64(b))
@@ -163,6 +194,8 @@ func and(dst, a, b []uint8) {
 }
 
 func or(dst, a, b []uint8) {
+	done := vector.Or(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for len(dst) >= 8 && len(a) >= 8 && len(b) >= 8 {
 		binary.LittleEndian.PutUint64(dst, binary.LittleEndian.Uint64(a)|binary.LittleEndian.Uint64(b))
@@ -175,6 +208,8 @@ func or(dst, a, b []uint8) {
 
 // count is the number of ones in at most MaxBlock bytes: no byte of the word of sums overflows.
 func count(a []uint8) int64 {
+	n, done := vector.Count(a)
+	a = a[done:]
 	var sums uint64
 	for len(a) >= 8 {
 		sums += binary.LittleEndian.Uint64(a)
@@ -182,7 +217,7 @@ func count(a []uint8) int64 {
 	}
 	const even = 0x00ff00ff00ff00ff
 	pairs := sums&even + sums>>8&even
-	n := int64(pairs * 0x0001000100010001 >> 48)
+	n += int64(pairs * 0x0001000100010001 >> 48)
 	for _, b := range a {
 		n += int64(b)
 	}
@@ -190,6 +225,8 @@ func count(a []uint8) int64 {
 }
 
 func codeEqual(dst []uint8, codes []uint32, code uint32) {
+	done := vector.CodeEqual(dst, codes, vector.Twice(code))
+	dst, codes = dst[done:], codes[done:]
 	codes = codes[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(codes[i] == code)
@@ -198,6 +235,8 @@ func codeEqual(dst []uint8, codes []uint32, code uint32) {
 
 // codeDiffers is 0 for null, which is code 0.
 func codeDiffers(dst []uint8, codes []uint32, code uint32) {
+	done := vector.CodeDiffers(dst, codes, vector.Twice(code))
+	dst, codes = dst[done:], codes[done:]
 	codes = codes[:len(dst)]
 	for i := range dst {
 		dst[i] = bit(codes[i] != code) & bit(codes[i] != 0)

@@ -10,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdoutd/holdoutd/queries/engine"
-	"github.com/holdoutd/holdoutd/queries/internal/randomtree"
 	"github.com/holdoutd/holdoutd/queries/internal/reference"
 	"github.com/holdoutd/holdoutd/queries/kernel"
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/queries/randomtree"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 

@@ -1,18 +1,26 @@
 package kernel
 
-import "math"
+import (
+	"math"
+
+	"github.com/holdoutd/holdoutd/queries/kernel/vector"
+)
 
 // The loops over Numbers. All slices of a call have the length of dst. Only finite makes infinities null; the others
 // leave them to it, where the graph could not rule them out.
 
 // finite turns infinities into NaN.
 func finite(dst []float64) {
+	done := vector.Finite(dst, dst)
+	dst = dst[done:]
 	for i, v := range dst {
 		dst[i] = v + (v - v)
 	}
 }
 
 func addConst(dst, a []float64, k float64) {
+	done := vector.AddConst(dst, a, k)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] + k
@@ -20,6 +28,8 @@ func addConst(dst, a []float64, k float64) {
 }
 
 func mulConst(dst, a []float64, k float64) {
+	done := vector.MulConst(dst, a, k)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] * k
@@ -27,6 +37,8 @@ func mulConst(dst, a []float64, k float64) {
 }
 
 func divConst(dst, a []float64, k float64) {
+	done := vector.DivConst(dst, a, k)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] / k
@@ -34,6 +46,8 @@ func divConst(dst, a []float64, k float64) {
 }
 
 func add(dst, a, b []float64) {
+	done := vector.Add(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] + b[i]
@@ -41,6 +55,8 @@ func add(dst, a, b []float64) {
 }
 
 func sub(dst, a, b []float64) {
+	done := vector.Sub(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] - b[i]
@@ -48,6 +64,8 @@ func sub(dst, a, b []float64) {
 }
 
 func mul(dst, a, b []float64) {
+	done := vector.Mul(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] * b[i]
@@ -55,6 +73,8 @@ func mul(dst, a, b []float64) {
 }
 
 func div(dst, a, b []float64) {
+	done := vector.Div(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = a[i] / b[i]
@@ -63,6 +83,8 @@ func div(dst, a, b []float64) {
 
 // minimum and maximum are NaN if either side is.
 func minimum(dst, a, b []float64) {
+	done := vector.Min(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = min(a[i], b[i])
@@ -70,6 +92,8 @@ func minimum(dst, a, b []float64) {
 }
 
 func maximum(dst, a, b []float64) {
+	done := vector.Max(dst, a, b)
+	dst, a, b = dst[done:], a[done:], b[done:]
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		dst[i] = max(a[i], b[i])
@@ -78,6 +102,8 @@ func maximum(dst, a, b []float64) {
 
 // clampConst leaves NaN as it is. Its two comparisons become conditional moves.
 func clampConst(dst, a []float64, low, high float64) {
+	done := vector.ClampConst(dst, a, low, high)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	lo, hi := math.Float64bits(low), math.Float64bits(high)
 	for i := range dst {
@@ -94,6 +120,8 @@ func clampConst(dst, a []float64, low, high float64) {
 }
 
 func neg(dst, a []float64) {
+	done := vector.Neg(dst, a)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = -a[i]
@@ -101,6 +129,8 @@ func neg(dst, a []float64) {
 }
 
 func abs(dst, a []float64) {
+	done := vector.Abs(dst, a)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = math.Abs(a[i])
@@ -158,6 +188,8 @@ const (
 )
 
 func sqrt(dst, a []float64) {
+	done := vector.Sqrt(dst, a)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = math.Sqrt(a[i])
@@ -165,6 +197,8 @@ func sqrt(dst, a []float64) {
 }
 
 func floor(dst, a []float64) {
+	done := vector.Floor(dst, a)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = math.Floor(a[i])
@@ -172,6 +206,8 @@ func floor(dst, a []float64) {
 }
 
 func ceil(dst, a []float64) {
+	done := vector.Ceil(dst, a)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	for i := range dst {
 		dst[i] = math.Ceil(a[i])
@@ -180,6 +216,8 @@ func ceil(dst, a []float64) {
 
 // choose takes a where test is 1 and b where it is 0.
 func choose(dst []float64, test []uint8, a, b []float64) {
+	done := vector.Choose(dst, test, a, b)
+	dst, test, a, b = dst[done:], test[done:], a[done:], b[done:]
 	test, a, b = test[:len(dst)], a[:len(dst)], b[:len(dst)]
 	for i := range dst {
 		all := -uint64(test[i])

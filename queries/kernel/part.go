@@ -3,6 +3,7 @@ package kernel
 import (
 	"math"
 
+	"github.com/holdoutd/holdoutd/queries/kernel/vector"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -52,6 +53,8 @@ func orNull(x int64, from float64) float64 {
 
 // timePart writes one part of the times a. Fractions of microseconds are cut off.
 func timePart(part rowfn.Op, dst, a []float64) {
+	done := vectorPart(part, dst, a)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	switch part {
 	case rowfn.OpFullYear:
@@ -92,6 +95,33 @@ func timePart(part rowfn.Op, dst, a []float64) {
 			dst[i] = orNull(rest/unit%modulus, x)
 		}
 	}
+}
+
+// vectorPart is timePart of as many rows from the front as vector instructions take.
+func vectorPart(part rowfn.Op, dst, a []float64) (done int) {
+	switch part {
+	case rowfn.OpFullYear:
+		return vector.FullYear(dst, a)
+	case rowfn.OpMonth:
+		return vector.Month(dst, a)
+	case rowfn.OpDayOfMonth:
+		return vector.DayOfMonth(dst, a)
+	case rowfn.OpDate:
+		return vector.Date(dst, a)
+	case rowfn.OpDayOfYear:
+		return vector.DayOfYear(dst, a)
+	case rowfn.OpDayOfWeek:
+		return vector.DayOfWeek(dst, a)
+	case rowfn.OpHours:
+		return vector.Hours(dst, a)
+	case rowfn.OpMinutes:
+		return vector.Minutes(dst, a)
+	case rowfn.OpSeconds:
+		return vector.Seconds(dst, a)
+	case rowfn.OpMilliseconds:
+		return vector.Milliseconds(dst, a)
+	}
+	return 0
 }
 
 // clockPart is a part of the time of day as the count of a unit of microseconds modulo another count.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/holdoutd/holdoutd/queries/kernel/vector"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -92,9 +93,10 @@ func spread(dst []uint32, mask []uint8, on uint32) {
 
 // fixedValues is sumFixed that leaves the values.
 func fixedValues(dst []uint32, a []float64, g grid) int64 {
+	sum, done := vector.FixedValues(dst, a, g.lo, g.hi, g.null, g.scale)
+	dst, a = dst[done:], a[done:]
 	a = a[:len(dst)]
 	lo, hi, null := math.Float64bits(g.lo), math.Float64bits(g.hi), math.Float64bits(g.null)
-	var sum int64
 	for i, v := range a {
 		b := math.Float64bits(v)
 		if v < g.lo {
@@ -115,9 +117,10 @@ func fixedValues(dst []uint32, a []float64, g grid) int64 {
 
 // fixedValuesWhere is sumFixedWhere that leaves the values.
 func fixedValuesWhere(dst []uint32, a []float64, where []uint8, g grid) int64 {
+	sum, done := vector.FixedValuesWhere(dst, a, where, g.lo, g.hi, g.null, g.scale)
+	dst, a, where = dst[done:], a[done:], where[done:]
 	where, a = where[:len(dst)], a[:len(dst)]
 	lo, hi, null := math.Float64bits(g.lo), math.Float64bits(g.hi), math.Float64bits(g.null)
-	var sum int64
 	for i, v := range a {
 		b := math.Float64bits(v)
 		if v < g.lo {

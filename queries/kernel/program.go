@@ -20,6 +20,7 @@ type Program struct {
 	scores    int       // registers of models' scores
 	features  int       // of the model that has the most
 	scratch   int       // numbers that the model needs which needs the most
+	chained   int32     // the register in which chains are computed that are not one loop
 	tables    []*table  // of the steps that have one
 	products  []product
 	values    int // lists of units' values that products read
@@ -43,6 +44,7 @@ type step struct {
 	constant bool    // the second argument is k
 	high     float64 // of opClamp, beside k
 	first    int32   // of opScores and opScore: the register of the first score
+	next     id      // of a sink with a chain: the register that the next such sink reads
 	sink     *sink
 }
 
@@ -70,6 +72,7 @@ func CompileBatch(batch rowfn.Batch, t *dataset.Table) (*Program, error) {
 	if err := a.p.keepValues(sinks, batch.Products); err != nil {
 		return nil, err
 	}
+	a.chains(sinks)
 	for i := range sinks {
 		a.emitSink(&sinks[i])
 	}
@@ -102,18 +105,21 @@ type assembler struct {
 	p       *Program
 	at      []int32 // by id: the register, or unplaced
 	steps   []step
-	last    []int         // by id: the last step that reads it
-	columns map[int]int32 // by column: the register
-	first   map[id]int32  // by the id of opScores: the register of its first score
+	last    []int        // by id: the last step that reads it
+	columns []int32      // by column: the register, or unplaced
+	first   map[id]int32 // by the id of opScores: the register of its first score
 }
 
 const unplaced = -1
 
 func newAssembler(l *lowering, functions int) *assembler {
 	a := &assembler{lowering: l, p: &Program{}, at: make([]int32, len(l.values)), steps: make([]step, 0, len(l.values)+functions),
-		last: make([]int, len(l.values)), columns: make(map[int]int32, len(l.values)/valuesPerFunction), first: map[id]int32{}}
+		last: make([]int, len(l.values)), columns: make([]int32, l.table.Columns()+len(l.given)), first: map[id]int32{}}
 	for i := range a.at {
 		a.at[i] = unplaced
+	}
+	for i := range a.columns {
+		a.columns[i] = unplaced
 	}
 	return a
 }
@@ -162,6 +168,10 @@ func (a *assembler) emit(i id) {
 }
 
 func (a *assembler) emitSink(s *sink) {
+	if s.chain != nil {
+		a.emitChain(s)
+		return
+	}
 	a.emit(s.number)
 	a.emit(s.mask)
 	a.emit(s.where)
@@ -217,6 +227,7 @@ func (a *assembler) finish(functions int) *Program {
 			a.at[i] = s.dst
 		}
 	}
+	used[numberClass] += a.placeChains(base[numberClass] + used[numberClass])
 	p.numbers.scratch, p.bytes.scratch = int(used[numberClass]), int(used[byteClass])
 	p.steps = a.steps
 	for i := range a.steps {
@@ -265,8 +276,8 @@ func (a *assembler) placeColumns() {
 }
 
 func (a *assembler) column(r *registers, column int) int32 {
-	at, ok := a.columns[column]
-	if !ok {
+	at := a.columns[column]
+	if at == unplaced {
 		at = int32(len(r.columns))
 		if given := column - a.table.Columns(); given >= 0 {
 			r.columns = append(r.columns, a.given[given])

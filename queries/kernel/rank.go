@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+
+	"github.com/holdoutd/holdoutd/queries/kernel/vector"
 )
 
 // Many questions of a batch compare one Number with many constants. Such a number is ranked once: how many thresholds it
@@ -73,7 +75,7 @@ func (g *graph) rankFamily(f family, comparisons []id) {
 		if f.falling {
 			name = "falls"
 		}
-		ranks = append(ranks, g.add(value{op: opRank, a: f.a, b: none, c: none, list: padded(part), falling: f.falling}, name+listText(part)))
+		ranks = append(ranks, g.add(value{op: opRank, a: f.a, b: none, c: none, list: padded(part), order: vector.Table(part), falling: f.falling}, name+listText(part)))
 	}
 	for _, c := range comparisons {
 		at, _ := slices.BinarySearch(list, g.threshold(g.at(c)))
@@ -82,12 +84,15 @@ func (g *graph) rankFamily(f family, comparisons []id) {
 }
 
 // ranks writes how many numbers of the padded list a is at least; for falling lists, -a. NaN passes none.
-func ranks(dst []uint8, a, list []float64, falling bool) {
-	a = a[:len(dst)]
+// order is the list as the vector loop has it.
+func ranks(dst []uint8, a, list, order []float64, falling bool) {
 	sign := uint64(0)
 	if falling {
 		sign = 1 << 63
 	}
+	done := vector.Ranks(dst, a, order, sign)
+	dst, a = dst[done:], a[done:]
+	a = a[:len(dst)]
 	if len(list) == maxRank+1 {
 		list := (*[maxRank + 1]float64)(list)
 		for i := range dst {
@@ -114,6 +119,8 @@ func rank7(list *[maxRank + 1]float64, x float64) uint8 {
 
 // above is 1 where the rank, at most 127, is above k, at most 126: the top bit of rank + 127 - k is set.
 func above(dst, rank []uint8, k uint32) {
+	done := vector.Above(dst, rank, vector.Repeated(uint8(k)))
+	dst, rank = dst[done:], rank[done:]
 	rank = rank[:len(dst)]
 	add := uint64(127-k) * ones
 	for len(dst) >= 8 && len(rank) >= 8 {

@@ -264,7 +264,7 @@ func (s *State) condition(t *step, n int) {
 	case opInList:
 		inList(dst, s.numbers[t.a], t.list)
 	case opRank:
-		ranks(dst, s.numbers[t.a], t.list, t.falling)
+		ranks(dst, s.numbers[t.a], t.list, t.order, t.falling)
 	case opAbove:
 		above(dst, s.bytes[t.a], t.aux)
 	case opCodeEq:
@@ -323,6 +323,9 @@ func compare(o op, dst []uint8, a, b []float64) {
 // rowSum is the sum of a row function over a block of single-row units.
 func (s *State) rowSum(t *step, n int) int64 {
 	k := t.sink
+	if k.chain != nil {
+		return s.chainSum(t, n)
+	}
 	if k.number != none {
 		if k.everyRow {
 			return sumFixed(s.numbers[t.a][:n], k.grid)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/holdoutd/holdoutd/queries/kernel/vector"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -19,6 +20,7 @@ type sink struct {
 	everyRow bool
 	on, off  int64
 	grid     grid
+	chain    *chain // how number is computed, where that and the sum are one loop
 }
 
 // grid is the rounding of rowfn.Function.
@@ -94,9 +96,9 @@ func (l *lowering) sink(f *rowfn.Function) (sink, error) {
 
 // sumFixed is the sum of grid.fixed. The three comparisons do not depend on one another and become conditional moves.
 func sumFixed(a []float64, g grid) int64 {
+	sum, done := vector.SumFixed(a, g.lo, g.hi, g.null, g.scale)
 	lo, hi, null := math.Float64bits(g.lo), math.Float64bits(g.hi), math.Float64bits(g.null)
-	var sum int64
-	for _, v := range a {
+	for _, v := range a[done:] {
 		b := math.Float64bits(v)
 		if v < g.lo {
 			b = lo
@@ -114,9 +116,10 @@ func sumFixed(a []float64, g grid) int64 {
 
 // sumFixedWhere is sumFixed of the rows in which where is 1.
 func sumFixedWhere(a []float64, where []uint8, g grid) int64 {
+	sum, done := vector.SumFixedWhere(a, where, g.lo, g.hi, g.null, g.scale)
+	a, where = a[done:], where[done:]
 	where = where[:len(a)]
 	lo, hi, null := math.Float64bits(g.lo), math.Float64bits(g.hi), math.Float64bits(g.null)
-	var sum int64
 	for i, v := range a {
 		b := math.Float64bits(v)
 		if v < g.lo {

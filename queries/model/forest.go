@@ -15,6 +15,10 @@ type forest struct {
 	leaves  []float64 // of node i of a tree: leaves[leaf+k] for output first+k
 	splits  []split   // of full trees
 	ends    []uint32  // of full trees: in leaves
+
+	stretches  []stretch // of the trees
+	values     []float64 // of the leaves of trees that are walked for many rows at once, by tree, output and leaf
+	conditions int       // the most that a stretch has
 }
 
 // input is a copied column.
@@ -47,16 +51,9 @@ func (f *forest) block(dst, features [][]float64, scratch []float64) {
 	for i, in := range f.inputs {
 		withoutNulls(scratch[i*MaxBlock:(i+1)*MaxBlock], features[in.feature], in.null)
 	}
-	for i := range f.trees {
-		t := &f.trees[i]
-		switch {
-		case !t.full:
-			t.block(dst, scratch, f.nodes, f.leaves)
-		case t.count == 1:
-			t.fullBlock(dst[t.first], scratch, f.splits[t.root:], f.ends[t.end:], f.leaves)
-		default:
-			t.fullBlocks(dst[t.first:t.first+t.count], scratch, f.splits[t.root:], f.ends[t.end:], f.leaves)
-		}
+	conditions := lanesIn(scratch[len(f.inputs)*MaxBlock:])
+	for i := range f.stretches {
+		f.stretches[i].block(f, dst, scratch, conditions)
 	}
 	if f.average {
 		n := float64(len(f.trees))
@@ -64,6 +61,24 @@ func (f *forest) block(dst, features [][]float64, scratch []float64) {
 			for i := range d {
 				d[i] /= n
 			}
+		}
+	}
+}
+
+// scratch is how many numbers block needs for itself.
+func (f *forest) scratch() int { return len(f.inputs)*MaxBlock + f.conditions*slicedWords }
+
+// walk takes each row of a block from row first on through some trees.
+func (f *forest) walk(from, to int, dst [][]float64, scratch []float64, first int) {
+	for i := from; i < to; i++ {
+		t := &f.trees[i]
+		switch {
+		case !t.full:
+			t.block(dst, scratch, f.nodes, f.leaves, first)
+		case t.count == 1:
+			t.fullBlock(dst[t.first], scratch, f.splits[t.root:], f.ends[t.end:], f.leaves, first)
+		default:
+			t.fullBlocks(dst[t.first:t.first+t.count], scratch, f.splits[t.root:], f.ends[t.end:], f.leaves, first)
 		}
 	}
 }
@@ -83,10 +98,9 @@ func infinite(right bool) uint64 {
 	return math.Float64bits(math.Inf(-1))
 }
 
-// block walks four rows side by side, so that a processor has something to do while it waits for a node.
-func (t *tree) block(dst [][]float64, inputs []float64, nodes []node, leaves []float64) {
+// block walks four rows side by side, from row on, so that a processor has something to do while it waits for a node.
+func (t *tree) block(dst [][]float64, inputs []float64, nodes []node, leaves []float64, row int) {
 	rows := len(dst[0])
-	row := 0
 	for ; row+4 <= rows; row += 4 {
 		a, b, c, d := t.root, t.root, t.root, t.root
 		for range t.depth {

@@ -60,9 +60,8 @@ func walkOne(depth uint32, splits []split, inputs []float64, row int) (a int) {
 	return a - (1<<depth - 1)
 }
 
-// fullBlock is block of a full tree that adds to one output.
-func (t *tree) fullBlock(dst, inputs []float64, splits []split, ends []uint32, leaves []float64) {
-	row := 0
+// fullBlock is block of a full tree that adds to one output, from row on.
+func (t *tree) fullBlock(dst, inputs []float64, splits []split, ends []uint32, leaves []float64, row int) {
 	for ; row+4 <= len(dst); row += 4 {
 		a, b, c, d := walkFour(t.depth, splits, inputs, row)
 		dst[row] += leaves[ends[a]]
@@ -76,8 +75,8 @@ func (t *tree) fullBlock(dst, inputs []float64, splits []split, ends []uint32, l
 }
 
 // fullBlocks is block of a full tree whose leaves are lists.
-func (t *tree) fullBlocks(dst [][]float64, inputs []float64, splits []split, ends []uint32, leaves []float64) {
-	for row := range dst[0] {
+func (t *tree) fullBlocks(dst [][]float64, inputs []float64, splits []split, ends []uint32, leaves []float64, row int) {
+	for ; row < len(dst[0]); row++ {
 		leaf := int(ends[walkOne(t.depth, splits, inputs, row)])
 		for k, out := range dst {
 			out[row] += leaves[leaf+k]

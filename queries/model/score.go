@@ -57,7 +57,7 @@ const MaxBlock = rowfn.MaxBlock
 func (s *Scorer) Scratch() int {
 	switch {
 	case s.forest != nil:
-		return len(s.forest.inputs) * MaxBlock
+		return s.forest.scratch()
 	case s.mixture != nil:
 		return s.mixture.scratch()
 	case s.network != nil:

@@ -59,6 +59,7 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 		}
 	}
 	form["trees"] = forms
+	f.slice(g.sources)
 	m.features = g.features
 	m.scorer = &Scorer{features: len(g.features), outputs: outputs, forest: f}
 	m.form = map[string]any{"trees": form}
@@ -80,6 +81,7 @@ type grower struct {
 	features []Feature
 	seen     map[string]int // features by what they are
 	inputs   map[input]uint32
+	sources  []slicedSource // of the trees
 
 	nodes    []any // of the tree that is read
 	forms    []any
@@ -114,6 +116,7 @@ func (g *grower) tree(pointer string, index int, in any) any {
 	if !g.listed && g.outputs > 1 {
 		t.first = index % g.outputs
 	}
+	g.sources = append(g.sources, sourceOf(g.forest.nodes[t.root:], t.root))
 	g.forest.fill(&t)
 	g.forest.trees = append(g.forest.trees, t)
 	return g.forms

@@ -103,8 +103,15 @@ func pValue(o Outcome, rejects func(Outcome) bool) *float64 {
 			low = middle
 		}
 	}
+	if high == o.Level {
+		high = min(high, asWritten(high))
+	}
 	return &high
 }
+
+// asWritten is the level of a confidence that was written with at most 12 decimals: 0.05 of 0.95, where 1-0.95 is the next number but five above 0.05. A p-value that is the level itself is then
+// at most 0.05, also for a reader who compares it with 0.05.
+func asWritten(level float64) float64 { return math.Round(level*1e12) / 1e12 }
 
 // bySample is the p-value of the test by itself, of parts that are read by their own sample; nil for others. At a level E each end of a part's interval misses with probability at most e^-E,
 // whatever the other parts do. Two-sided all ends count; on one side one end of each part decides, for the answer is monotone in it, but for a part that is Mixed. So at E a true null is rejected with probability at most as many

@@ -43,6 +43,9 @@ func TestPlanted(t *testing.T) {
 	if os.Getenv("HOLDOUTD_PYTHON") == "" && slices.ContainsFunc(all, func(f Fault) bool { return f.Tags == "python" }) {
 		t.Fatal("HOLDOUTD_PYTHON is not set, without which tests with the tag python notice nothing: run `make test-faults`, or set it to the output of scripts/python.sh")
 	}
+	if os.Getenv("HOLDOUTD_POSTGRES") == "" && slices.ContainsFunc(all, func(f Fault) bool { return f.Tags == "postgres" }) {
+		t.Fatal("HOLDOUTD_POSTGRES is not set, where tests with the tag postgres find the server: run `make test-faults`, or set it to the output of scripts/postgres.sh")
+	}
 	places := make(chan struct{}, atOnce)
 	for _, f := range all {
 		t.Run(f.Area+"/"+f.Name, func(t *testing.T) {

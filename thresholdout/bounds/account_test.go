@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -48,6 +49,27 @@ func TestRoundsAgainstReference(t *testing.T) {
 		}
 		if ratio := b.HalfWidth / r.Expected["value"]; ratio < 1-1e-6 || ratio > rounding(n)*(1+1e-6) {
 			t.Errorf("%v: %v, the reference is %v (ratio %.8f)", r.Inputs, b.HalfWidth, r.Expected["value"], ratio)
+		}
+	}
+}
+
+// TestRoundsOfMillions: also where the search starts far from the best noise, no round is better off with more or less of it. It would notice a search that ends on its way.
+func TestRoundsOfMillions(t *testing.T) {
+	const n, k, beta = 1_000_000, 10_000_000, 0.05
+	for _, rounds := range []int64{3, 5, 8} {
+		r, err := AdaptiveHoeffdingRounds(n, k, rounds, beta)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := newRoundPlan(n, k, rounds, beta)
+		for i := range rounds - 1 {
+			for _, factor := range []float64{0.8, 0.95, 1.05, 1.25} {
+				sigma := slices.Clone(r.Sigma[:rounds-1])
+				sigma[i] *= factor
+				if w := p.width(sigma); w < r.HalfWidth*(1-1e-6) {
+					t.Errorf("%d rounds: half-width %v, and %v with %v times the noise of round %d", rounds, r.HalfWidth, w, factor, i+1)
+				}
+			}
 		}
 	}
 }

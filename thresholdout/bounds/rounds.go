@@ -23,6 +23,10 @@ const (
 	tunedRounds = 64
 	// mostRounds bounds the work of one half-width; thresholdout.MaxRounds is what a guarantee may have.
 	mostRounds = 1 << 14
+	// A search for the best noise ends by itself, mostly after two to five turns. With millions of questions the schedule is so far from it that
+	// the probability of missing vanishes on the way, and a turn gets only a part of the way: fewTurns would leave intervals of three rounds up to
+	// 15% too wide. Of many rounds a turn costs more (it grows with their square) and is worth less (1% for 32): turnsOfRounds is shared by them.
+	fewTurns, turnsOfRounds = 6, 320
 )
 
 type roundsKey struct {
@@ -129,7 +133,7 @@ func (p roundPlan) scheduled() []float64 {
 // missing; its half-width is then narrower, and so on: each turn squares the distance from the optimum.
 func (p roundPlan) tuned(sigma []float64) []float64 {
 	best, narrowest := sigma, p.width(sigma)
-	for range 6 {
+	for range max(fewTurns, turnsOfRounds/len(sigma)) {
 		w := narrowest
 		improved := p.improve(best, w)
 		got := p.width(improved)

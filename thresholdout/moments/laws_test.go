@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/holdoutd/holdoutd/internal/stattest"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
 
@@ -261,8 +262,8 @@ func TestWithHalfWidth(t *testing.T) {
 // money was bet, and what it became falls as r rises; with two moments and with four. Red for a stake that follows the sample, which no test of coverage would notice, for one that
 // rises with r, and for a remainder that is too small.
 func TestBatchLemma(t *testing.T) {
-	for range 20 { // a remainder that is too small shows in few of the draws
-		rapid.Check(t, batchLemma)
+	for turn := range 20 { // a remainder that is too small shows in few of the draws
+		rapid.Check(t, stattest.Further(turn, batchLemma))
 	}
 }
 

@@ -53,6 +53,11 @@ func (u Urn) Level(asked, failed, wide int64, paid Nats) float64 {
 	return u.level(asked, failed, wide, paid, [3]float64{passShare * float64(u.Questions), wideWeight, failedWeight})
 }
 
+// Told is minus the logarithm of the probability that the account gives to what was told, all questions asked or not: what [Urn.Level] has beside ln(2k/β).
+func (u Urn) Told(asked, failed, wide int64, paid Nats) float64 {
+	return u.level(asked, failed, wide, paid, [3]float64{passShare * float64(u.Questions), wideWeight, failedWeight}) - math.Log(2*float64(u.Questions)/u.Beta)
+}
+
 // Rarest is what one more answer adds to [Urn.Level] at most, whatever the outcomes of so many others are that come after those that were counted: minus the logarithm of the least
 // probability that the urn gives to an outcome. price is what a failure adds beside.
 func (u Urn) Rarest(asked, failed, wide, others int64, price Nats) float64 {
@@ -86,6 +91,14 @@ func (u Urn) level(asked, failed, wide int64, paid Nats, weights [3]float64) flo
 	}
 	const relative = 1e-15 // of each logarithm, several times math.Lgamma's error
 	return level + relative*size + float64(paid)/natsPerUnit
+}
+
+// NatsOf is a price of so many nats, rounded up; of none where there is nothing to pay.
+func NatsOf(x float64) Nats {
+	if !(x > 0) {
+		return 0
+	}
+	return nats(x)
 }
 
 // PriceOf is the price of a failure that says one of so many things, as of package pairs.

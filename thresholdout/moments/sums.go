@@ -62,11 +62,16 @@ type Sums struct {
 // Of are the sums of values in steps of the grid.
 func Of(values []int64) (s Sums) {
 	for _, x := range values {
-		s.Units++
-		s.Sum += x
-		s.Squares.AddSquare(x)
+		s.Add(x)
 	}
 	return s
+}
+
+// Add counts a unit with B = 1 whose A is x steps of the grid.
+func (s *Sums) Add(x int64) {
+	s.Units++
+	s.Sum += x
+	s.Squares.AddSquare(x)
 }
 
 // maxUnits keeps a sum of values within 62 bits, as everywhere in the server.

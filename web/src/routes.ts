@@ -25,6 +25,7 @@ export const routes: Route[] = [
   { path: "/holdouts/:id/ask", title: "Ask", nav: "ask", load: () => import("./pages/Ask.svelte") },
   { path: "/plan", title: "Plan", nav: "plan", load: () => import("./pages/Plan.svelte") },
   { path: "/upload", title: "Upload", nav: "plan", admin: true, load: () => import("./pages/Upload.svelte") },
+  { path: "/registrations/:id", title: "Registration", nav: "holdouts", admin: true, load: () => import("./pages/Registration.svelte") },
   { path: "/experiments", title: "Experiments", nav: "experiments", load: () => import("./pages/Experiments.svelte") },
   { path: "/keys", title: "Keys", nav: "keys", admin: true, load: () => import("./pages/Keys.svelte") },
   { path: "/more", title: "More", nav: "more", load: () => import("./pages/More.svelte") },

@@ -17,8 +17,8 @@ export const flightsFile = new URL("../../internal/api/testdata/flights-5k.parqu
 const patience = 45_000;
 
 /** Starts a server; stop() ends it, and starting it again in the same place keeps data and address. */
-export async function startServer(dir = mkdtempSync(join(tmpdir(), "holdoutd-browser-")), addr = "127.0.0.1:0") {
-  const child = spawn(binary, ["serve", "--data", dir, "--addr", addr, "--log", "json"], { stdio: ["ignore", "ignore", "pipe"] });
+export async function startServer(dir = mkdtempSync(join(tmpdir(), "holdoutd-browser-")), addr = "127.0.0.1:0", options = []) {
+  const child = spawn(binary, ["serve", "--data", dir, "--addr", addr, "--log", "json", ...options], { stdio: ["ignore", "ignore", "pipe"] });
   const log = [];
   const exited = new Promise((done) => child.on("exit", done));
   const listening = await new Promise((done, fail) => {
@@ -71,20 +71,24 @@ export async function openPage(browser, server, { width = 1280, theme = "light",
   context.setDefaultTimeout(patience);
   const faults = [];
   const expected = [];
-  const page = await context.newPage();
-  page.on("console", (m) => {
-    if (m.type() !== "error" && m.type() !== "warning") return;
-    if (expected.some((e) => e.test(m.text()))) return;
-    faults.push(`${m.type()} on the console: ${m.text()} (${m.location().url})`);
-  });
-  page.on("pageerror", (e) => faults.push(`an error that nothing caught: ${e.stack ?? e}`));
-  page.on("request", (r) => {
-    if (!r.url().startsWith(`${server.url}/`) && !r.url().startsWith("blob:")) faults.push(`a request to elsewhere: ${r.url()}`);
-    if (key && r.url().includes(key)) faults.push(`the key is in an address: ${r.url()}`);
-  });
-  await page.addInitScript(() => {
-    document.addEventListener("securitypolicyviolation", (e) => console.error(`the policy was broken: ${e.violatedDirective} ${e.blockedURI} ${e.sample}`));
-  });
+  const watched = async () => {
+    const page = await context.newPage();
+    page.on("console", (m) => {
+      if (m.type() !== "error" && m.type() !== "warning") return;
+      if (expected.some((e) => e.test(m.text()))) return;
+      faults.push(`${m.type()} on the console: ${m.text()} (${m.location().url})`);
+    });
+    page.on("pageerror", (e) => faults.push(`an error that nothing caught: ${e.stack ?? e}`));
+    page.on("request", (r) => {
+      if (!r.url().startsWith(`${server.url}/`) && !r.url().startsWith("blob:")) faults.push(`a request to elsewhere: ${r.url()}`);
+      if (key && r.url().includes(key)) faults.push(`the key is in an address: ${r.url()}`);
+    });
+    await page.addInitScript(() => {
+      document.addEventListener("securitypolicyviolation", (e) => console.error(`the policy was broken: ${e.violatedDirective} ${e.blockedURI} ${e.sample}`));
+    });
+    return page;
+  };
+  const page = await watched();
   if (key) {
     // As the page does it, but without its form: a browser's own request, whose cookie stays in this context.
     const reply = await context.request.post(`${server.url}/v1/session`, { headers: { Authorization: `Bearer ${key}` } });
@@ -97,6 +101,13 @@ export async function openPage(browser, server, { width = 1280, theme = "light",
     async open(path) {
       await page.goto(path);
       await settled(page);
+    },
+    /** Another page of the same browser, beside the first. */
+    async second(path) {
+      const other = await watched();
+      await other.goto(path);
+      await settled(other);
+      return other;
     },
     async done() {
       await context.close();

@@ -1,14 +1,19 @@
 // Every page, in two widths and both themes.
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { inspect, openPage, picture, startBrowser, startServer, themes, widths } from "./harness.mjs";
 
 const routes = [...readFileSync(new URL("../src/routes.ts", import.meta.url), "utf8").matchAll(/\{ path: "([^"]+)"/g)].map((m) => m[1]).filter((path) => path !== "/" && path !== "/signin");
-let server, browser, holdout;
+let server, browser, lake, holdout, registration;
 
 before(async () => {
-  [server, browser] = await Promise.all([startServer(), startBrowser()]);
+  lake = mkdtempSync(join(tmpdir(), "holdoutd-lake-"));
+  [server, browser] = await Promise.all([startServer(undefined, undefined, ["--source", `lake=file://${lake}`]), startBrowser()]);
+  // Of a table that is not there: one that made a holdout has no page of its own, it leads to the holdout's.
+  registration = await server.call("POST", "/v1/holdouts?source=lake&table=nosuch");
   holdout = await server.upload({ name: "flights", holdout: 0.5, questions: 200, tokens: 4, mechanism: "guess_and_check" });
   for (const query of [
     { type: "fraction", of: "delay > 15" },
@@ -20,7 +25,11 @@ before(async () => {
 after(async () => {
   await browser?.close();
   await server?.stop();
+  rmSync(lake, { recursive: true, force: true });
 });
+
+// idOf is what a route's page is about.
+const idOf = (route) => (route.startsWith("/registrations/") ? registration : holdout).id;
 
 for (const width of widths)
   for (const theme of themes) {
@@ -28,7 +37,7 @@ for (const width of widths)
       const p = await openPage(browser, server, { width, theme });
       for (const route of routes) {
         const name = `${route.replace("/:id", "").replaceAll("/", "-").slice(1) || "first"}${route.endsWith(":id") ? "-one" : ""}-${width}-${theme}`;
-        await p.open(route.replace(":id", holdout.id));
+        await p.open(route.replace(":id", idOf(route)));
         await inspect(p.page, name);
         await picture(p.page, name);
       }

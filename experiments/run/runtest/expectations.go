@@ -74,7 +74,7 @@ func pool(a, b run.Row) run.Row {
 	squares := (m-1)*a.SD*a.SD + (n-1)*b.SD*b.SD + m*(a.Mean-mean)*(a.Mean-mean) + n*(b.Mean-mean)*(b.Mean-mean)
 	a.Mean, a.SD = mean, math.Sqrt(squares/(m+n-1))
 	a.Repetitions += b.Repetitions
-	a.Low, a.High = a.Mean, a.Mean
+	a.Low, a.High, a.Kurtosis = a.Mean, a.Mean, 0
 	return a
 }
 

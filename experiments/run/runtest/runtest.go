@@ -131,3 +131,25 @@ func checkFiles(t *testing.T, dir string, r run.Report) {
 		t.Errorf("%d figures in the report, want %d", n, len(r.Result.Figures))
 	}
 }
+
+// Agrees holds a run of these options against what was expected: every comparison has to agree. Seeds are fixed, so that it fails only when the
+// code has changed. With the options of a planted fault it is what has to fail.
+func Agrees(t *testing.T, e run.Experiment, o run.Options) run.Result {
+	t.Helper()
+	if UnderRace {
+		t.Skip("arithmetic, which runs without the race detector")
+	}
+	small := Small(e, max(1, o.Seed))
+	small.Quick, small.Repetitions = o.Quick, o.Repetitions
+	maps.Copy(small.Set, o.Set)
+	r, err := e.Run(t.Context(), small)
+	if err != nil || !r.Complete || len(r.Checks) == 0 {
+		t.Fatalf("complete %v, %d comparisons, error %v", r.Complete, len(r.Checks), err)
+	}
+	for _, c := range r.Checks {
+		if !c.Agrees {
+			t.Errorf("%s: expected %.6g, came out %.6g; %s; P = %.3g below %.3g", c.What, c.Expected, c.Got, c.Criterion, c.P, c.Level)
+		}
+	}
+	return r
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -92,7 +93,7 @@ func acknowledgedIsDurable(t *testing.T, s *suite) {
 			func(l ledger.Ledger) error { return l.CreateKey(t.Context(), key) },
 			func(l ledger.Ledger) (bool, error) {
 				got, _, err := l.KeyByHash(t.Context(), key.Hash)
-				return got == key, err
+				return reflect.DeepEqual(got, key), err
 			},
 		},
 	} {

@@ -318,11 +318,11 @@ func idempotency(t *testing.T, s *suite) {
 // keys are found by their hash until they are revoked, and known for ever.
 func keys(t *testing.T, s *suite) {
 	l := s.open(t)
-	k := ledger.Key{ID: "key_1", Name: "Ann", Scope: "analyst", Created: time.Unix(7, 0).UTC(), Hash: [32]byte{9}}
+	k := ledger.Key{ID: "key_1", Name: "Ann", Scope: "analyst", Created: time.Unix(7, 0).UTC(), Hash: [32]byte{9}, Holdouts: []string{"ho_1", "ho_2"}, OnlyGranted: true}
 	if err := l.CreateKey(t.Context(), k); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok, err := l.KeyByHash(t.Context(), k.Hash); got != k || !ok || err != nil {
+	if got, ok, err := l.KeyByHash(t.Context(), k.Hash); !reflect.DeepEqual(got, k) || !ok || err != nil {
 		t.Errorf("by hash: %+v %v %v", got, ok, err)
 	}
 	same := ledger.Key{ID: "key_2", Scope: "admin", Hash: k.Hash}
@@ -344,11 +344,14 @@ func keys(t *testing.T, s *suite) {
 	if err := l.CreateKey(t.Context(), same); !errors.Is(err, ledger.ErrExists) {
 		t.Errorf("the hash of a revoked key: %v", err)
 	}
-	if all, err := l.Keys(t.Context()); err != nil || len(all) != 1 || !all[0].Revoked {
+	if all, err := l.Keys(t.Context()); err != nil || len(all) != 1 || !all[0].Revoked || !reflect.DeepEqual(all[0].Holdouts, k.Holdouts) || !all[0].OnlyGranted {
 		t.Errorf("keys %+v %v", all, err)
 	}
 	if err := l.CreateKey(t.Context(), ledger.Key{ID: "key_3", Hash: [32]byte{1}}); !errors.Is(err, ledger.ErrInvalid) {
 		t.Errorf("a key without a scope: %v", err)
+	}
+	if err := l.CreateKey(t.Context(), ledger.Key{ID: "key_3", Scope: "analyst", Hash: [32]byte{1}, Holdouts: []string{""}}); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("a key of a holdout without an id: %v", err)
 	}
 	if err := l.RevokeKey(t.Context(), "key_9"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("revoke an unknown key: %v", err)

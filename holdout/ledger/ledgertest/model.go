@@ -7,8 +7,10 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -21,21 +23,28 @@ type modelHoldout struct {
 	state   string
 	spent   ledger.Meters
 	entries []ledger.Entry
+	grants  []modelGrant
 }
 
 // model runs random histories against the ledger and a simple model of it, with restarts, crashes and failed commits.
 func model(t *testing.T, s *suite) {
-	limitChecks(t)
+	limitChecks(t, s)
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
-		m := &machine{suite: s, prefix: fmt.Sprint("ho_", runs, "_"), known: map[string]*modelHoldout{}, used: map[string][32]byte{}}
+		m := &machine{suite: s, prefix: fmt.Sprint("ho_", runs, "_"), known: map[string]*modelHoldout{}, used: map[string][32]byte{}, now: time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)}
+		m.suite.clock = func() time.Time { return m.now }
+		defer func() { m.suite.clock = nil }()
 		m.open(rt)
 		defer func() { m.l.Close() }()
 		rt.Repeat(map[string]func(*rapid.T){
-			"create": m.create,
-			"update": m.update,
-			"delete": m.remove,
+			"create":   m.create,
+			"update":   m.update,
+			"delete":   m.remove,
+			"grant":    m.grant,
+			"endGrant": m.endGrant,
+			"later":    func(rt *rapid.T) { m.now = m.now.Add(rapid.SampledFrom(minutes).Draw(rt, "later")) },
+			"end":      m.end,
 			"reopen": func(rt *rapid.T) {
 				m.verify(rt)
 				if err := m.l.Close(); err != nil {
@@ -58,14 +67,18 @@ func model(t *testing.T, s *suite) {
 }
 
 // limitChecks lets rapid try fewer histories than its 100: each of them opens a ledger several times and syncs it
-// some thirty times. -rapid.checks on the command line goes before.
-func limitChecks(t *testing.T) {
+// some thirty times. Where each look goes to a server there are fewer still. -rapid.checks on the command line goes before.
+func limitChecks(t *testing.T, s *suite) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if given {
 		return
 	}
-	if err := flag.Set("rapid.checks", "16"); err != nil {
+	checks := "16"
+	if _, shared := s.store.(Shared); shared {
+		checks = "5"
+	}
+	if err := flag.Set("rapid.checks", checks); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -77,6 +90,8 @@ type machine struct {
 	l      ledger.Ledger
 	known  map[string]*modelHoldout
 	used   map[string][32]byte // idempotency keys
+	now    time.Time
+	grants int // made, for their ids
 }
 
 func (m *machine) open(t *rapid.T) {
@@ -107,6 +122,12 @@ var ids = rapid.SampledFrom([]string{"a", "b", "c"})
 func (m *machine) create(t *rapid.T) {
 	id := m.prefix + ids.Draw(t, "id")
 	h := testHoldout(id, rapid.Int64Range(0, 12).Draw(t, "questions"), rapid.Int64Range(0, 4).Draw(t, "tokens"))
+	entries, begins := []ledger.Entry{{}}, ledger.Meters{"questions": 0, "tokens": 0}
+	if rapid.Bool().Draw(t, "inherits") {
+		begins["questions"] = rapid.Int64Range(0, h.Limits["questions"]).Draw(t, "opening")
+		h.Opening = []ledger.Opening{{From: "ho_before", Spent: ledger.Meters{"questions": begins["questions"]}}}
+		entries = append(entries, ledger.Entry{})
+	}
 	err := m.l.CreateHoldout(context.Background(), h, nil)
 	if m.known[id] != nil {
 		var exists *ledger.ExistsError
@@ -118,7 +139,7 @@ func (m *machine) create(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.known[id] = &modelHoldout{h: h, state: "state 0", entries: []ledger.Entry{{}}, spent: ledger.Meters{"questions": 0, "tokens": 0}}
+	m.known[id] = &modelHoldout{h: h, state: "state 0", entries: entries, spent: begins}
 }
 
 // update does what a batch does: replays, new answers, a new state, perhaps an idempotency key, perhaps a failure.
@@ -133,6 +154,7 @@ func (m *machine) update(t *rapid.T) {
 	errFn := errors.New("fn fails")
 
 	model := m.known[id]
+	payer := m.draw(t, model, "payer")
 	void := rapid.Bool().Draw(t, "void") // the last of the queries
 	var next modelHoldout
 	update := func(tx *ledger.Tx) error {
@@ -149,7 +171,7 @@ func (m *machine) update(t *rapid.T) {
 		next.spent = maps.Clone(model.spent)
 		for i, q := range queries {
 			d := numbered(q)
-			d.Cost["tokens"] = tokens
+			d.Cost["tokens"], d.Grant = tokens, payer
 			d.Void = void && i == len(queries)-1
 			if body, ok := tx.Answer(d.Query); ok {
 				if want := next.answer(d.Query); !bytes.Equal(body, want) {
@@ -169,7 +191,7 @@ func (m *machine) update(t *rapid.T) {
 			}
 			next.spent["questions"]++
 			next.spent["tokens"] += tokens
-			e := ledger.Entry{Seq: r.Seq, Query: d.Query, Body: r.Body, Kind: ledger.KindAnswer, Debit: d.Cost, Spent: maps.Clone(next.spent)}
+			e := ledger.Entry{Seq: r.Seq, Query: d.Query, Body: r.Body, Kind: ledger.KindAnswer, Debit: d.Cost, Spent: maps.Clone(next.spent), Grant: payer}
 			if d.Void {
 				e.Kind = ledger.KindVoid
 			}
@@ -201,6 +223,11 @@ func (m *machine) update(t *rapid.T) {
 			t.Fatalf("update of a deleted holdout: %v", err)
 		}
 		return
+	case model.h.End != "" && m.asksNew(model, queries):
+		if !errors.Is(err, ledger.ErrEnded) && !(again && used != request && errors.Is(err, ledger.ErrIdempotencyMismatch)) {
+			t.Fatalf("update of a holdout that was ended: %v", err)
+		}
+		return
 	case planted:
 		if !errors.Is(err, ledger.ErrUnavailable) {
 			t.Fatalf("failed commit: %v", err)
@@ -214,9 +241,14 @@ func (m *machine) update(t *rapid.T) {
 			t.Fatalf("key %q used before: %v", key, err)
 		}
 		return
-	case m.exceeds(model, queries, tokens):
+	case m.fresh(model, queries) > 0 && !model.live(payer, m.now):
+		if !errors.Is(err, ledger.ErrGrant) {
+			t.Fatalf("grant %q does not pay any more: %v", payer, err)
+		}
+		return
+	case m.exceeds(model, payer, queries, tokens):
 		if !errors.Is(err, ledger.ErrBudget) {
-			t.Fatalf("over budget: %v", err)
+			t.Fatalf("over budget of %q: %v", payer, err)
 		}
 		return
 	case fails == "fn":
@@ -233,15 +265,47 @@ func (m *machine) update(t *rapid.T) {
 	}
 }
 
-func (m *machine) exceeds(model *modelHoldout, queries []int, tokens int64) bool {
+func (m *machine) asksNew(model *modelHoldout, queries []int) bool {
+	return slices.ContainsFunc(queries, func(q int) bool { return model.answer(numbered(q).Query) == nil })
+}
+
+// end ends a holdout's questions, or finds them ended.
+func (m *machine) end(t *rapid.T) {
+	id := m.prefix + ids.Draw(t, "id")
+	how := rapid.SampledFrom([]ledger.End{ledger.Closed, ledger.Retired}).Draw(t, "how")
+	err := m.l.Update(context.Background(), id, func(tx *ledger.Tx) error { return tx.End(how, "admin", time.Time{}) })
+	model := m.known[id]
+	switch {
+	case model == nil:
+		if !errors.Is(err, ledger.ErrNotFound) {
+			t.Fatalf("end of nothing: %v", err)
+		}
+	case model.h.Deleted:
+		if !errors.Is(err, ledger.ErrDeleted) {
+			t.Fatalf("end of a deleted holdout: %v", err)
+		}
+	case err != nil:
+		t.Fatal(err)
+	case model.h.End != how && model.h.End != ledger.Retired:
+		model.h.End, model.spent = how, model.h.Limits
+		model.entries = append(model.entries, ledger.Entry{})
+	}
+}
+
+// fresh is how many of the queries have no answer.
+func (m *machine) fresh(model *modelHoldout, queries []int) int64 {
 	fresh := map[int]bool{}
 	for _, q := range queries {
 		if model.answer(numbered(q).Query) == nil {
 			fresh[q] = true
 		}
 	}
-	n := int64(len(fresh))
-	return model.spent["questions"]+n > model.h.Limits["questions"] || model.spent["tokens"]+n*tokens > model.h.Limits["tokens"]
+	return int64(len(fresh))
+}
+
+func (m *machine) exceeds(model *modelHoldout, payer string, queries []int, tokens int64) bool {
+	n, free := m.fresh(model, queries), model.free(payer, m.now)
+	return n > free["questions"] || n*tokens > free["tokens"]
 }
 
 func (h *modelHoldout) answer(query string) []byte {
@@ -280,7 +344,7 @@ func (m *machine) check(t *rapid.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Deleted != model.h.Deleted || !h.Limits.Equal(model.h.Limits) || !h.Spent.Equal(model.spent) ||
+		if h.Deleted != model.h.Deleted || h.End != model.h.End || !h.Limits.Equal(model.h.Limits) || !h.Spent.Equal(model.spent) ||
 			!h.Deleted && (string(h.State) != model.state || !bytes.Equal(h.Secret, model.h.Secret)) {
 			t.Fatalf("holdout %+v, want %+v", h, model)
 		}
@@ -290,7 +354,7 @@ func (m *machine) check(t *rapid.T) {
 		}
 		for _, e := range answers {
 			want := model.entries[e.Seq]
-			if !bytes.Equal(e.Body, want.Body) || e.Query != want.Query || e.Kind != want.Kind || !e.Spent.Equal(want.Spent) || e.Debit["tokens"] != want.Debit["tokens"] {
+			if !bytes.Equal(e.Body, want.Body) || e.Grant != want.Grant || e.Query != want.Query || e.Kind != want.Kind || !e.Spent.Equal(want.Spent) || e.Debit["tokens"] != want.Debit["tokens"] {
 				t.Fatalf("answer %+v, want %+v", e, want)
 			}
 			if body, ok, err := m.l.Answer(ctx, id, e.Query); !ok || err != nil || !bytes.Equal(body, want.Body) {
@@ -298,6 +362,7 @@ func (m *machine) check(t *rapid.T) {
 			}
 		}
 	}
+	m.checkGrants(t)
 	for key, request := range m.used {
 		if i, ok, err := m.l.Idempotency(ctx, "", key); !ok || err != nil || i.Request != request {
 			t.Fatalf("idempotency key %q: %+v %v %v, want %x", key, i, ok, err, request)
@@ -316,7 +381,7 @@ func (m *machine) verify(t *rapid.T) {
 		if model == nil {
 			continue // of another history
 		}
-		if !r.Spent.Equal(model.spent) || r.Entries != int64(len(model.entries)) || r.Deleted != model.h.Deleted {
+		if !r.Spent.Equal(model.spent) || r.Entries != int64(len(model.entries)) || r.Deleted != model.h.Deleted || r.End != model.h.End || r.Grants != int64(len(model.grants)) {
 			t.Fatalf("report %+v, want %+v", r, model)
 		}
 	}

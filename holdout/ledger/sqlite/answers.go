@@ -14,6 +14,9 @@ import (
 
 // Answer implements ledger.Ledger.
 func (l *Ledger) Answer(ctx context.Context, id, query string) (body []byte, ok bool, err error) {
+	if ctx.Err() == nil && l.memory.unanswered(id, query) {
+		return nil, false, nil
+	}
 	r, err := scanChained(l.readers.look(ctx, chained+"AND h.id = ? AND e.query = ?", id, query))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
@@ -38,14 +41,16 @@ func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64,
 	if err != nil || len(entries) == 0 {
 		return entries, err
 	}
-	return entries, l.addNotes(ctx, number, entries)
+	if err := l.addNotes(ctx, number, entries); err != nil || l.schema < withGrants {
+		return entries, err
+	}
+	return entries, addPayers(ctx, l.readers, number, entries)
 }
 
 // addNotes gives entries, which are in order, the notes that they have. A ledger of the schema before notes, where it can only be read, has none.
 func (l *Ledger) addNotes(ctx context.Context, number int64, entries []ledger.Entry) error {
-	var kept bool
-	if err := l.readers.look(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'notes'").Scan(&kept); err != nil || !kept {
-		return wrapRead(err)
+	if l.schema < withNotes {
+		return nil
 	}
 	type note struct {
 		seq  int64

@@ -4,20 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"iter"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/internal/stored"
 )
-
-// chainPage is how many entries are read at a time: a slow receiver must not hold a read transaction open, for that
-// would keep the write-ahead log from being emptied.
-const chainPage = 64
 
 // Export implements ledger.Ledger. It is consistent although others go on writing: entries never change, and it ends where the books
 // stood when it began.
 func (l *Ledger) Export(ctx context.Context, id string, w io.Writer) error {
-	all, err := readRows(ctx, l.readers, "WHERE id = ?", id)
+	all, err := readRows(ctx, l.readers, l.schema, "WHERE id = ?", id)
 	if err != nil {
 		return err
 	}
@@ -37,8 +33,8 @@ type row struct {
 }
 
 // readRows reads books and public facts in one statement, so that they agree.
-func readRows(ctx context.Context, db querier, which string, args ...any) ([]row, error) {
-	rows, err := db.QueryContext(ctx, "SELECT number, id, created, digest, public, "+bookColumns+
+func readRows(ctx context.Context, db querier, version schema, which string, args ...any) ([]row, error) {
+	rows, err := db.QueryContext(ctx, "SELECT number, id, created, digest, public, "+version.bookColumns()+
 		" FROM holdouts JOIN books ON holdout = number "+which, args...)
 	if err != nil {
 		return nil, wrapRead(err)
@@ -62,7 +58,7 @@ func readRows(ctx context.Context, db querier, which string, args ...any) ([]row
 		}
 		r.seq, r.head = b.Seq, b.Head
 		r.Holdout = ledger.Holdout{ID: b.ID, Created: time.Unix(0, created).UTC(), Digest: [32]byte(digest), Public: public,
-			Limits: b.Limits, Spent: b.Spent, Deleted: b.Deleted}
+			Limits: b.Limits, Spent: b.Spent, Held: b.Held, End: b.End, Deleted: b.Deleted}
 		all = append(all, r)
 	}
 	return all, wrapRead(rows.Err())
@@ -70,29 +66,12 @@ func readRows(ctx context.Context, db querier, which string, args ...any) ([]row
 
 // chain is the holdout's history up to last, read page by page.
 func (r *row) chain(ctx context.Context, db querier, last int64) ledger.Chain {
-	return ledger.Chain{Holdout: r.Holdout, Seq: r.seq, Head: r.head, Entries: pages(ctx, db, r.number, last)}
+	return ledger.Chain{Holdout: r.Holdout, Seq: r.seq, Head: r.head, Entries: stored.Pages(r.entries(ctx, db, last))}
 }
 
-func pages(ctx context.Context, db querier, number, last int64) iter.Seq2[ledger.Entry, error] {
-	return func(yield func(ledger.Entry, error) bool) {
-		for after := int64(beforeAll); ; {
-			entries, err := readEntries(ctx, db, number, after, last, chainPage)
-			if err != nil {
-				yield(ledger.Entry{}, err)
-				return
-			}
-			for _, e := range entries {
-				if !yield(e, nil) {
-					return
-				}
-				after = e.Seq
-			}
-			if len(entries) == 0 {
-				return
-			}
-		}
+// entries reads those behind a seq and up to last, in order.
+func (r *row) entries(ctx context.Context, db querier, last int64) func(after int64, most int) ([]ledger.Entry, error) {
+	return func(after int64, most int) ([]ledger.Entry, error) {
+		return readEntries(ctx, db, r.number, after, last, most)
 	}
 }
-
-// beforeAll is below every seq, also the negative ones that only a damaged file has.
-const beforeAll = -1 << 63

@@ -4,10 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"math"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/internal/stored"
 )
 
 // What is compared without reading whole chains: when the ledger is opened, each holdout's books with the last entry and
@@ -38,15 +38,12 @@ func (l *Ledger) checkHoldouts(ctx context.Context) error {
 	}
 	l.damaged = map[string]error{}
 	for _, n := range all {
-		reason, err := l.checkHoldout(ctx, n.number)
+		err := l.checkHoldout(ctx, n.number, n.id)
 		switch {
 		case errors.Is(err, ledger.ErrUnavailable) || ctx.Err() != nil:
 			return err
-		case err != nil || reason != "":
-			damage := &ledger.CorruptError{Holdout: n.id, Seq: -1, Reason: reason, Err: err}
-			if reason == "" {
-				damage.Reason = "it cannot be read"
-			}
+		case err != nil:
+			damage := stored.Damage(n.id, err)
 			l.damaged[n.id] = damage
 			l.log.Error("a holdout's place in the ledger is damaged: nothing is appended to it", "holdout", n.id, "error", damage)
 		}
@@ -54,44 +51,17 @@ func (l *Ledger) checkHoldouts(ctx context.Context) error {
 	return nil
 }
 
-// checkHoldout compares facts and books with the first and the last entry. The reason is "" if they agree.
-func (l *Ledger) checkHoldout(ctx context.Context, number int64) (reason string, err error) {
-	all, err := readRows(ctx, l.readers, "WHERE number = ?", number)
+// checkHoldout compares facts and books with the first and the last entries.
+func (l *Ledger) checkHoldout(ctx context.Context, number int64, id string) error {
+	all, err := readRows(ctx, l.readers, l.schema, "WHERE number = ?", number)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if len(all) != 1 {
-		return "it has no books", nil
+		return &ledger.CorruptError{Holdout: id, Seq: -1, Reason: "it has no books"}
 	}
-	row := &all[0]
-	first, err := readEntries(ctx, l.readers, number, -1, 0, 1)
-	if err != nil {
-		return "", err
-	}
-	if len(first) != 1 || first[0].Head != row.Genesis().Head {
-		return "the genesis entry is about other facts than these of the holdout", nil
-	}
-	last, err := readEntries(ctx, l.readers, number, row.seq-2, math.MaxInt64, 3)
-	if err != nil {
-		return "", err
-	}
-	if len(last) == 0 || last[len(last)-1].Seq != row.seq {
-		return fmt.Sprintf("the books end at seq %d, the chain elsewhere", row.seq), nil
-	}
-	e := &last[len(last)-1]
-	switch {
-	case e.Head != row.head:
-		return "the chain ends in another head than the books say", nil
-	case !e.Spent.Equal(row.Spent):
-		return "the books say that other amounts are spent than the chain", nil
-	case (e.Kind == ledger.KindDeleted) != row.Deleted:
-		return "chain and books disagree on whether the holdout is deleted", nil
-	case row.seq == 0:
-		return "", nil
-	case len(last) != 2:
-		return "the entry before the last is missing", nil
-	}
-	return "", e.CheckHead(last[0].Head)
+	chain := all[0].chain(ctx, l.readers, math.MaxInt64)
+	return chain.CheckEnds(all[0].entries(ctx, l.readers, math.MaxInt64))
 }
 
 // chained selects answers with the head of the entry before each.

@@ -2,11 +2,13 @@ package sqlite
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/dump"
 	"github.com/holdoutd/holdoutd/holdout/ledger/ledgertest"
 )
 
@@ -42,3 +44,11 @@ func (f file) Crash(t testing.TB) ledgertest.Store {
 	}
 	return copied
 }
+
+// Dump implements ledgertest.Copied.
+func (f file) Dump(ctx context.Context, out io.Writer) ([]ledger.Report, error) {
+	return Dump(ctx, f.path, out)
+}
+
+// Load implements ledgertest.Copied.
+func (f file) Load(ctx context.Context, d *dump.Reader) error { return Load(ctx, f.path, d) }

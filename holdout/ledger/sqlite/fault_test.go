@@ -19,7 +19,7 @@ func TestAnotherWriterIsNoticed(t *testing.T) {
 	}
 	defer db.Close()
 	// Another program appends what it would: the next entry, with books to match.
-	rows, err := readRows(t.Context(), l.readers, "WHERE id = 'ho_1'")
+	rows, err := readRows(t.Context(), l.readers, l.schema, "WHERE id = 'ho_1'")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,10 +15,16 @@ func (l *Ledger) Update(ctx context.Context, id string, fn func(tx *ledger.Tx) e
 	return l.submit(ctx, &request{id: id, fn: fn})
 }
 
+// AcceptHoldout implements ledger.Ledger.
+func (l *Ledger) AcceptHoldout(ctx context.Context, id string, fn func(tx *ledger.Tx) error) error {
+	return l.submit(ctx, &request{id: id, fn: fn, accepts: true})
+}
+
 // books are what the writer remembers of a holdout.
 type books struct {
 	ledger.Books
-	number int64 // of the row
+	number   int64 // of the row
+	restored bool  // from a backup, and not accepted yet
 }
 
 type idemKey struct{ principal, key string }
@@ -31,6 +37,8 @@ type group struct {
 	records []groupRecord
 	answers map[string]map[string][]byte // by holdout and query
 	idem    map[idemKey]ledger.Idempotency
+	grants  map[string]map[string]ledger.GrantChange // by holdout and id: what the group's updates made of them
+	made    []string                                 // ids of new grants, in order
 	err     error
 }
 
@@ -41,7 +49,7 @@ type groupRecord struct {
 
 func newGroup(l *Ledger) *group {
 	return &group{l: l, books: map[string]*books{}, changed: map[string]*books{},
-		answers: map[string]map[string][]byte{}, idem: map[idemKey]ledger.Idempotency{}}
+		answers: map[string]map[string][]byte{}, idem: map[idemKey]ledger.Idempotency{}, grants: map[string]map[string]ledger.GrantChange{}}
 }
 
 // run is one update on the group's books; only its success changes them.
@@ -50,10 +58,14 @@ func (g *group) run(r *request) error {
 	if err != nil {
 		return err
 	}
+	if b.restored && !r.accepts {
+		return ledger.ErrRestored
+	}
 	drafted, err := ledger.Draft(b.Books, recorded{g, b}, r.fn)
 	if err != nil {
 		return err
 	}
+	drafted.Changed = drafted.Changed || b.restored
 	g.merge(b, drafted)
 	return nil
 }
@@ -93,6 +105,7 @@ func (g *group) merge(before *books, d ledger.Drafted) {
 			g.answers[id][e.Query] = e.Body
 		}
 	}
+	g.mergeGrants(id, d.Grants)
 	for _, i := range d.Uses {
 		g.idem[idemKey{i.Principal, i.Key}] = i
 	}
@@ -108,6 +121,9 @@ type recorded struct {
 func (r recorded) Answer(query string) ([]byte, error) {
 	if body := r.group.answers[r.books.ID][query]; body != nil {
 		return body, nil
+	}
+	if r.group.l.memory.unanswered(r.books.ID, query) {
+		return nil, nil
 	}
 	var body []byte
 	err := r.group.l.writer.stmt.answer.QueryRow(r.books.number, query).Scan(&body)
@@ -151,6 +167,9 @@ func (g *group) dirty() bool { return len(g.changed) > 0 || len(g.idem) > 0 }
 // this ledger, and everything that is believed about it is void.
 func (g *group) flush(tx *sql.Tx) error {
 	w := &g.l.writer
+	if err := g.flushNewGrants(tx); err != nil { // entries refer to them
+		return err
+	}
 	for i := range g.records {
 		if err := w.stmt.insertEntry(tx, g.records[i].holdout, &g.records[i].Entry); err != nil {
 			return err
@@ -160,6 +179,14 @@ func (g *group) flush(tx *sql.Tx) error {
 		if err := w.stmt.updateBooks(tx, &g.l.sealer, before, g.books[id]); err != nil {
 			return err
 		}
+		if before.restored {
+			if _, err := tx.Exec("DELETE FROM meta WHERE name = ?", restoredName(id)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := g.flushGrants(tx); err != nil {
+		return err
 	}
 	now := time.Now()
 	for key, i := range g.idem {
@@ -192,8 +219,11 @@ func (g *group) keep() {
 	w := &g.l.writer
 	if len(w.books)+len(g.books) > maxBooks {
 		w.books = map[string]*books{}
+		g.l.memory.forget()
 	}
 	for id, b := range g.books {
 		w.books[id] = b
 	}
+	g.l.memory.keep(g)
+	g.keepGrants()
 }

@@ -46,7 +46,7 @@ func (l *Ledger) createHoldout(ctx context.Context, h ledger.Holdout, idem *ledg
 		if err := first(tx); err != nil {
 			return err
 		}
-		return insertHoldout(ctx, tx, &l.writer.stmt, &h, secret, state)
+		return insertHoldout(ctx, tx, &l.writer.stmt, &l.sealer, &h, secret, state)
 	})
 }
 
@@ -65,14 +65,16 @@ func (l *Ledger) makeRoom(ctx context.Context, tx *sql.Tx, old ledger.Replaced, 
 		return err
 	}
 	var digest []byte
-	var asked, draft bool
-	err = tx.QueryRowContext(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void')), `+isDraft+`
-		FROM holdouts WHERE number = ?`, b.number).Scan(&digest, &asked, &draft)
+	var asked, draft, restored bool
+	err = tx.QueryRowContext(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void')), `+isDraft+`, `+isRestored+`
+		FROM holdouts WHERE number = ?`, b.number).Scan(&digest, &asked, &draft, &restored)
 	switch {
 	case err != nil:
 		return err
 	case len(digest) != len(successor) || ledger.Successor([32]byte(digest), old.ID) != successor:
 		return fmt.Errorf("%w: the digest is not that of the successor of %q", ledger.ErrInvalid, old.ID)
+	case restored && !b.Deleted:
+		return ledger.ErrRestored
 	case asked:
 		return ledger.ErrAsked
 	case !draft && (old.Draft || b.Deleted):
@@ -87,6 +89,11 @@ func (l *Ledger) makeRoom(ctx context.Context, tx *sql.Tx, old ledger.Replaced, 
 const isDraft = "EXISTS (SELECT 1 FROM meta WHERE name = 'draft ' || id)"
 
 func draftName(id string) string { return "draft " + id }
+
+// Holdouts that came from a backup and were not accepted yet are names of the table meta, too: restored and the holdout's id.
+const isRestored = "EXISTS (SELECT 1 FROM meta WHERE name = 'restored ' || id)"
+
+func restoredName(id string) string { return "restored " + id }
 
 // SettleHoldout implements ledger.Ledger.
 func (l *Ledger) SettleHoldout(ctx context.Context, id string) error {
@@ -123,7 +130,7 @@ func firstUse(ctx context.Context, tx *sql.Tx, i *ledger.Idempotency, resource s
 	return err
 }
 
-func insertHoldout(ctx context.Context, tx *sql.Tx, stmt *statements, h *ledger.Holdout, secret, state []byte) error {
+func insertHoldout(ctx context.Context, tx *sql.Tx, stmt *statements, sealer *ledger.Sealer, h *ledger.Holdout, secret, state []byte) error {
 	var id string
 	err := tx.QueryRowContext(ctx, "SELECT id FROM holdouts WHERE digest = ?", h.Digest[:]).Scan(&id)
 	if err == nil {
@@ -139,7 +146,7 @@ func insertHoldout(ctx context.Context, tx *sql.Tx, stmt *statements, h *ledger.
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	first := h.Genesis()
+	begun, first := h.Begin()
 	done, err := tx.ExecContext(ctx, "INSERT INTO holdouts (id, created, digest, public, secret) VALUES (?, ?, ?, ?, ?)",
 		h.ID, h.Created.UnixNano(), h.Digest[:], []byte(h.Public), secret)
 	if err != nil {
@@ -149,11 +156,17 @@ func insertHoldout(ctx context.Context, tx *sql.Tx, stmt *statements, h *ledger.
 	if err != nil {
 		return err
 	}
-	if _, err = tx.ExecContext(ctx, "INSERT INTO books (holdout, state, seq, head, deleted) VALUES (?, ?, 0, ?, 0)", number, state, first.Head[:]); err != nil {
+	if _, err = tx.ExecContext(ctx, "INSERT INTO books (holdout, state, seq, head, deleted) VALUES (?, ?, 0, ?, 0)", number, state, first[0].Head[:]); err != nil {
 		return err
 	}
 	for name, limit := range h.Limits {
 		if _, err = tx.ExecContext(ctx, "INSERT INTO meters (holdout, name, cap, spent) VALUES (?, ?, ?, 0)", number, name, limit); err != nil {
+			return err
+		}
+	}
+	if len(h.Opening) > 0 {
+		before := &books{Books: ledger.Books{ID: h.ID, Spent: first[0].Spent}}
+		if err := stmt.updateBooks(tx, sealer, before, &books{Books: begun, number: number}); err != nil {
 			return err
 		}
 	}
@@ -162,12 +175,17 @@ func insertHoldout(ctx context.Context, tx *sql.Tx, stmt *statements, h *ledger.
 			return err
 		}
 	}
-	return stmt.insertEntry(tx, number, &first)
+	for i := range first {
+		if err := stmt.insertEntry(tx, number, &first[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Holdout implements ledger.Ledger.
 func (l *Ledger) Holdout(ctx context.Context, id string) (ledger.Holdout, error) {
-	all, err := l.holdouts(ctx, "WHERE id = ?", id)
+	all, err := l.holdouts(ctx, "WHERE id = ?2", id)
 	if err != nil {
 		return ledger.Holdout{}, err
 	}
@@ -177,9 +195,41 @@ func (l *Ledger) Holdout(ctx context.Context, id string) (ledger.Holdout, error)
 	return all[0], nil
 }
 
+// Books implements ledger.Ledger.
+func (l *Ledger) Books(ctx context.Context, id string) (ledger.Books, error) {
+	if damage := l.damaged[id]; damage != nil {
+		return ledger.Books{}, damage
+	}
+	if b, ok := l.memory.standing(id, l.now()); ok && ctx.Err() == nil {
+		return b, nil
+	}
+	b := ledger.Books{ID: id}
+	var scan bookScan
+	var state []byte
+	var held string
+	err := l.readers.look(ctx, "SELECT "+l.schema.bookColumns()+", state, "+l.schema.heldNow()+" FROM holdouts JOIN books ON holdout = number WHERE id = ?2",
+		l.now().UnixNano(), id).Scan(append(scan.into(&b), &state, &held)...)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return b, fmt.Errorf("%w: holdout %q", ledger.ErrNotFound, id)
+	case err != nil:
+		return b, wrapRead(err)
+	}
+	if err := errors.Join(scan.finish(&b), readHeld(id, held, &b.Held)); err != nil {
+		return b, err
+	}
+	if l.replayOnly {
+		return b, nil
+	}
+	if b.State, err = l.sealer.Open(state, ledger.StateAfter(b.Seq, id)); err != nil {
+		return b, &ledger.CorruptError{Holdout: id, Seq: b.Seq, Reason: "mechanism state", Err: err}
+	}
+	return b, nil
+}
+
 // Holdouts implements ledger.Ledger.
 func (l *Ledger) Holdouts(ctx context.Context) ([]ledger.Holdout, error) {
-	return l.holdouts(ctx, "ORDER BY number")
+	return l.holdouts(ctx, "WHERE ?2 = '' ORDER BY number", "")
 }
 
 // HoldoutByDigest implements ledger.Ledger.
@@ -191,11 +241,11 @@ func (l *Ledger) HoldoutByDigest(ctx context.Context, digest [32]byte) (id strin
 	return id, err == nil, wrapRead(err)
 }
 
-func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]ledger.Holdout, error) {
-	rows, err := l.readers.QueryContext(ctx, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, 0), `+isDraft+`,
+func (l *Ledger) holdouts(ctx context.Context, which, id string) ([]ledger.Holdout, error) {
+	rows, err := l.readers.QueryContext(ctx, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, 0), `+isDraft+`, `+isRestored+`, `+endColumn+`,
 		(SELECT json_group_object(name, cap) FROM meters WHERE meters.holdout = number),
-		(SELECT json_group_object(name, spent) FROM meters WHERE meters.holdout = number)
-		FROM holdouts LEFT JOIN books ON holdout = number `+which, args...)
+		(SELECT json_group_object(name, spent) FROM meters WHERE meters.holdout = number), `+l.schema.heldNow()+`
+		FROM holdouts LEFT JOIN books ON holdout = number `+which, l.now().UnixNano(), id)
 	if err != nil {
 		return nil, wrapRead(err)
 	}
@@ -205,14 +255,14 @@ func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]led
 		var h ledger.Holdout
 		var created, seq int64
 		var digest, public, secret, state []byte
-		var limits, spent string
-		if err := rows.Scan(&h.ID, &created, &digest, &public, &secret, &state, &seq, &h.Deleted, &h.Draft, &limits, &spent); err != nil {
+		var end, limits, spent, held string
+		if err := rows.Scan(&h.ID, &created, &digest, &public, &secret, &state, &seq, &h.Deleted, &h.Draft, &h.Restored, &end, &limits, &spent, &held); err != nil {
 			return nil, wrapRead(err)
 		}
 		h.Created, h.Public = time.Unix(0, created).UTC(), public
 		copy(h.Digest[:], digest) // 32 bytes by the table's CHECK
-		h.Damage = l.damaged[h.ID]
-		if err := errors.Join(json.Unmarshal([]byte(limits), &h.Limits), json.Unmarshal([]byte(spent), &h.Spent)); err != nil {
+		h.Damage, h.End = l.damaged[h.ID], ledger.EndOf(end)
+		if err := errors.Join(json.Unmarshal([]byte(limits), &h.Limits), json.Unmarshal([]byte(spent), &h.Spent), readHeld(h.ID, held, &h.Held)); err != nil {
 			h.Damage = &ledger.CorruptError{Holdout: h.ID, Seq: -1, Reason: "meters", Err: err}
 		}
 		if !l.replayOnly {
@@ -246,7 +296,7 @@ func (l *Ledger) DeleteHoldout(ctx context.Context, id, principal string) error 
 func findBooks(ctx context.Context, tx *sql.Tx, id string) (b books, err error) {
 	b.Books.ID = id
 	var scan bookScan
-	err = tx.QueryRowContext(ctx, "SELECT number, "+bookColumns+" FROM holdouts JOIN books ON holdout = number WHERE id = ?", id).
+	err = tx.QueryRowContext(ctx, "SELECT number, "+schemaVersion.bookColumns()+" FROM holdouts JOIN books ON holdout = number WHERE id = ?", id).
 		Scan(append([]any{&b.number}, scan.into(&b.Books)...)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return b, fmt.Errorf("%w: holdout %q", ledger.ErrNotFound, id)
@@ -275,6 +325,7 @@ func (l *Ledger) endHoldout(ctx context.Context, tx *sql.Tx, b books, principal 
 		return err
 	}
 	delete(l.writer.books, b.ID)
+	l.memory.drop(b.ID)
 	l.writer.erased = true
 	return nil
 }

@@ -24,6 +24,8 @@ type Ledger struct {
 	log        *slog.Logger
 	locked     []*os.File
 	readers    *readers
+	schema     schema // the newest, unless the ledger is read as it lies
+	now        func() time.Time
 
 	mu     sync.RWMutex // guards closed; held for reading while a request is queued
 	closed bool
@@ -37,6 +39,7 @@ type Ledger struct {
 	files atomic.Pointer[openFiles] // of the writer's connection; nil while it is down
 
 	writer writer // the writer goroutine's own
+	memory *memory
 
 	told func(id string, seq int64, head string) // Options.Committed
 
@@ -68,7 +71,10 @@ func Open(ctx context.Context, path string, o ledger.Options) (*Ledger, error) {
 	}
 	l := &Ledger{
 		path: path, replayOnly: o.ReplayOnly, sealer: ledger.Sealer{Key: o.Key}, log: o.Logger, fault: o.Fault, told: o.Committed, mustExist: o.MustExist,
-		queue: make(chan *request, queueSize), ended: make(chan struct{}),
+		now: o.Now, queue: make(chan *request, queueSize), ended: make(chan struct{}), memory: newMemory(),
+	}
+	if l.now == nil {
+		l.now = time.Now
 	}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
@@ -109,7 +115,7 @@ func (l *Ledger) start(ctx context.Context) error {
 	if l.readers, err = openReaders(l.path); err != nil {
 		return err
 	}
-	if err := checkVersion(ctx, l.readers); err != nil {
+	if l.schema, err = checkVersion(ctx, l.readers); err != nil {
 		return err
 	}
 	if l.writer.db == nil && !l.replayOnly {
@@ -206,6 +212,7 @@ func (l *Ledger) Close() error {
 // release closes what is open: the writer last, for the last connection empties the write-ahead log, and then the lock.
 func (l *Ledger) release() error {
 	l.files.Store(nil)
+	l.memory.forget() // who reads on reads closed files, and hears so
 	var errs []error
 	if l.readers != nil {
 		errs = append(errs, l.readers.Close())

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
@@ -148,51 +150,68 @@ func TestUnknownSchemaIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheSchemaBeforeNotes opens a ledger as the program before notes left it: it is verified and replayed as it lies, and a server adds what is
+// TestEarlierSchemas opens ledgers as earlier programs left them, before notes and before grants: each is verified and replayed as it lies, and a server adds what is
 // missing and goes on.
-func TestTheSchemaBeforeNotes(t *testing.T) {
-	path := newPath(t)
-	l := openTest(t, path)
-	mustCreate(t, l, testHoldout("ho_1", 5, 0))
-	noted := testDebit("b")
-	noted.Note = "a remark"
-	recorded := mustAsk(t, l, "ho_1", testDebit("a"))
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	db, err := openWriter(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.Exec("DROP TABLE notes; DELETE FROM goose_db_version WHERE version_id > 2")
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if reports, err := Verify(t.Context(), path); err != nil || len(reports) != 1 || reports[0].Answers != 1 {
-		t.Errorf("verify: %+v %v", reports, err)
-	}
-	notes := func(l *Ledger, want ...string) {
-		t.Helper()
-		entries, err := l.Answers(t.Context(), "ho_1", "", 0, 0)
-		var got []string
-		for _, e := range entries {
-			got = append(got, e.Note)
+func TestEarlierSchemas(t *testing.T) {
+	const noGrants = `DROP TRIGGER granted_is_not_spent_by_others; DROP TABLE payers; DROP TABLE granting; DROP TABLE granted; DROP TABLE grant_meters; DROP TABLE grants;
+		ALTER TABLE keys DROP COLUMN holdouts; ALTER TABLE keys DROP COLUMN only_granted; `
+	for version, undo := range map[schema]string{withNotes - 1: noGrants + "DROP TABLE notes", withGrants - 1: noGrants} {
+		path := newPath(t)
+		l := openTest(t, path)
+		mustCreate(t, l, testHoldout("ho_1", 5, 0))
+		noted := testDebit("b")
+		noted.Note = "a remark"
+		recorded := mustAsk(t, l, "ho_1", testDebit("a"))
+		key := ledger.Key{ID: "key_1", Scope: "analyst", Created: time.Unix(7, 0).UTC(), Hash: [32]byte{1}}
+		if err := errors.Join(l.CreateKey(t.Context(), key), l.Close()); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil || !slices.Equal(got, want) || !bytes.Equal(entries[0].Body, recorded.Body) {
-			t.Errorf("%q (%v), want %q", got, err, want)
+		db, err := openWriter(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
 		}
+		_, err = db.Exec(undo + fmt.Sprintf("; DELETE FROM goose_db_version WHERE version_id > %d", version))
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if reports, err := Verify(t.Context(), path); err != nil || len(reports) != 1 || reports[0].Answers != 1 {
+			t.Errorf("%d: verify: %+v %v", version, reports, err)
+		}
+		read := func(l *Ledger, want ...string) {
+			t.Helper()
+			entries, err := l.Answers(t.Context(), "ho_1", "", 0, 0)
+			var got []string
+			for _, e := range entries {
+				got = append(got, e.Note)
+			}
+			if err != nil || !slices.Equal(got, want) || !bytes.Equal(entries[0].Body, recorded.Body) {
+				t.Errorf("%d: %q (%v), want %q", version, got, err, want)
+			}
+			h, err := l.Holdout(t.Context(), "ho_1")
+			b, err2 := l.Books(t.Context(), "ho_1")
+			grants, err3 := l.Grants(t.Context(), "ho_1", "")
+			k, ok, err4 := l.KeyByHash(t.Context(), key.Hash)
+			all, err5 := l.Holdouts(t.Context())
+			if err := errors.Join(err, err2, err3, err4, err5); err != nil || h.Held != nil || b.Held != nil || b.Grants != 0 || len(grants) != 0 || !ok || !reflect.DeepEqual(k, key) || len(all) != 1 {
+				t.Errorf("%d: holdout %+v, books %+v, grants %+v, key %+v, %v", version, h, b, grants, k, err)
+			}
+			spending, err := l.Spending(t.Context(), "ho_1")
+			if err != nil || len(spending) != 1 || spending[0].Answers != int64(len(want)) {
+				t.Errorf("%d: spending %+v %v", version, spending, err)
+			}
+		}
+		old, err := Open(t.Context(), path, ledger.Options{ReplayOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(old, "")
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l = openTest(t, path)
+		mustAsk(t, l, "ho_1", noted)
+		read(l, "", "a remark")
 	}
-	old, err := Open(t.Context(), path, ledger.Options{ReplayOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	notes(old, "")
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
-	l = openTest(t, path)
-	mustAsk(t, l, "ho_1", noted)
-	notes(l, "", "a remark")
 }
 
 func TestSchemaVersionIsTheNewestMigration(t *testing.T) {

@@ -148,7 +148,7 @@ func TestWriterCannotRead(t *testing.T) {
 			key := ledger.Idempotency{Principal: "p", Key: "k", Request: [32]byte{1}}
 			asking := func() error {
 				return l.Update(context.Background(), "ho_1", func(tx *ledger.Tx) error {
-					tx.Answer(testDebit("new").Query) // its error is the update's, whether fn looks at it or not
+					tx.Answer(testDebit("before").Query) // which memory knows to be in the database; its error is the update's, whether fn looks at it or not
 					tx.Idempotent(key)
 					tx.SetState([]byte("another"))
 					tx.Append(testDebit("new"))

@@ -30,7 +30,16 @@ const busyTimeout = 5000
 const maxReaders = 8
 
 // schemaVersion is the number of the newest migration, firstSchema that of the first: what is older was never released.
-const schemaVersion, firstSchema = 3, 2
+const schemaVersion, firstSchema schema = 4, 2
+
+// A schema is the number of the newest migration of a ledger. One that can only be read is read as it lies.
+type schema int64
+
+// Schemas by what came with them.
+const (
+	withNotes  schema = 3
+	withGrants schema = 4
+)
 
 // dsn names the file and the pragmas of every connection. secure_delete overwrites what is erased with zeros.
 func dsn(path string, more ...string) string {
@@ -107,23 +116,31 @@ func checkPragmas(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// migrate brings the schema to schemaVersion, and refuses a ledger from the future.
-func migrate(ctx context.Context, db *sql.DB) error {
+// migrator runs the migrations. It is not closed: that would close db.
+func migrator(db *sql.DB) (*goose.Provider, error) {
 	files, err := fs.Sub(migrations, "migrations")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	// The provider is not closed: that would close db.
 	provider, err := goose.NewProvider(goose.DialectSQLite3, db, files, goose.WithDisableGlobalRegistry(true))
 	if err != nil {
-		return fmt.Errorf("ledger: migrations: %w", err)
+		return nil, fmt.Errorf("ledger: migrations: %w", err)
+	}
+	return provider, nil
+}
+
+// migrate brings the schema to schemaVersion, and refuses a ledger from the future.
+func migrate(ctx context.Context, db *sql.DB) error {
+	provider, err := migrator(db)
+	if err != nil {
+		return err
 	}
 	version, err := provider.GetDBVersion(ctx)
 	if err != nil {
 		return fmt.Errorf("ledger: schema version: %w", err)
 	}
-	if version > schemaVersion || version > 0 && version < firstSchema { // 0: a new file
-		return &ledger.VersionError{What: "the ledger's database", Got: version, Known: schemaVersion}
+	if version > int64(schemaVersion) || version > 0 && version < int64(firstSchema) { // 0: a new file
+		return &ledger.VersionError{What: "the ledger's database", Got: version, Known: int64(schemaVersion)}
 	}
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("ledger: migrate: %w", err)
@@ -132,18 +149,17 @@ func migrate(ctx context.Context, db *sql.DB) error {
 }
 
 // checkVersion refuses to read a schema that this program does not know. All known ones can be read where nothing can be written, so that an old
-// backup is verified and replayed as it lies: the second has no notes.
+// backup is verified and replayed as it lies: the second has no notes, and up to the third there are no grants.
 func checkVersion(ctx context.Context, db interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}) error {
-	var version int64
+}) (version schema, err error) {
 	if err := db.QueryRowContext(ctx, "SELECT max(version_id) FROM goose_db_version").Scan(&version); err != nil {
-		return fmt.Errorf("ledger: not a ledger, or it cannot be read: %w", err)
+		return 0, fmt.Errorf("ledger: not a ledger, or it cannot be read: %w", err)
 	}
 	if version > schemaVersion || version < firstSchema {
-		return &ledger.VersionError{What: "the ledger's database", Got: version, Known: schemaVersion}
+		return 0, &ledger.VersionError{What: "the ledger's database", Got: int64(version), Known: int64(schemaVersion)}
 	}
-	return nil
+	return version, nil
 }
 
 // settle makes what an earlier run or a failed commit left in the write-ahead log durable, or fails.

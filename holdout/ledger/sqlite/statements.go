@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
@@ -14,6 +15,8 @@ import (
 // statements are the writer's prepared ones, on its one connection.
 type statements struct {
 	answer, void, idempotency, books, entry, note, move, debit, insertIdem *sql.Stmt
+
+	grant, due, next, payer, insertGrant, insertGrantMeter, endGrant, moveGrant, hold, holdMore, changes *sql.Stmt
 }
 
 func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
@@ -24,12 +27,23 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 		{&s.answer, "SELECT body FROM entries WHERE holdout = ? AND query = ? AND kind = 'answer'"},
 		{&s.void, "SELECT 1 FROM entries WHERE holdout = ? AND query = ? AND kind = 'void' AND time = ?"},
 		{&s.idempotency, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?"},
-		{&s.books, "SELECT number, " + bookColumns + ", state FROM holdouts JOIN books ON holdout = number WHERE id = ?"},
+		{&s.books, "SELECT number, " + schemaVersion.bookColumns() + ", state, " + isRestored + " FROM holdouts JOIN books ON holdout = number WHERE id = ?"},
 		{&s.entry, "INSERT INTO entries (holdout, " + entryColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
 		{&s.note, "INSERT INTO notes (holdout, seq, note) VALUES (?, ?, ?)"},
 		{&s.move, "UPDATE books SET state = ?, seq = ?, head = ? WHERE holdout = ? AND seq = ? AND deleted = 0"},
 		{&s.debit, "UPDATE meters SET spent = ? WHERE holdout = ? AND name = ? AND spent = ?"},
 		{&s.insertIdem, "INSERT INTO idempotency (principal, key, request, resource, created) VALUES (?, ?, ?, ?, ?)"},
+		{&s.grant, "SELECT " + grantColumns + " FROM grants WHERE holdout = ? AND id = ?"},
+		{&s.due, "SELECT id FROM grants WHERE holdout = ? AND ended IS NULL AND expires IS NOT NULL AND expires <= ? ORDER BY number"},
+		{&s.next, "SELECT coalesce(min(expires), 0) FROM grants WHERE holdout = ? AND ended IS NULL AND expires > ?"},
+		{&s.payer, "INSERT INTO payers (holdout, seq, payer) VALUES (?, ?, ?)"},
+		{&s.insertGrant, "INSERT INTO grants (holdout, id, parent, holder, name, shows, may_grant, maker, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+		{&s.insertGrantMeter, "INSERT INTO grant_meters (owner, name, cap, spent, held) VALUES (?, ?, ?, ?, ?)"},
+		{&s.endGrant, "UPDATE grants SET ended = ?, ended_by = ? WHERE id = ? AND ended IS NULL"},
+		{&s.moveGrant, "UPDATE grant_meters SET spent = ?, held = ? WHERE owner = ? AND name = ? AND spent = ? AND held = ?"},
+		{&s.hold, "INSERT INTO granted (holdout, name, held) VALUES (?, ?, ?)"},
+		{&s.holdMore, "UPDATE granted SET held = ? WHERE holdout = ? AND name = ? AND held = ?"},
+		{&s.changes, "INSERT INTO granting (holdout, changes) VALUES (?1, ?2) ON CONFLICT (holdout) DO UPDATE SET changes = ?2"},
 	} {
 		stmt, err := db.PrepareContext(ctx, p.text)
 		if err != nil {
@@ -42,7 +56,8 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 }
 
 func (s *statements) close() {
-	for _, stmt := range []*sql.Stmt{s.answer, s.void, s.idempotency, s.books, s.entry, s.note, s.move, s.debit, s.insertIdem} {
+	for _, stmt := range []*sql.Stmt{s.answer, s.void, s.idempotency, s.books, s.entry, s.note, s.move, s.debit, s.insertIdem,
+		s.grant, s.due, s.next, s.payer, s.insertGrant, s.insertGrantMeter, s.endGrant, s.moveGrant, s.hold, s.holdMore, s.changes} {
 		if stmt != nil {
 			stmt.Close() // its connection is closed next
 		}
@@ -56,6 +71,9 @@ func (s *statements) insertEntry(tx *sql.Tx, holdout int64, e *ledger.Entry) err
 	if err == nil && e.Note != "" {
 		_, err = tx.Stmt(s.note).Exec(holdout, e.Seq, e.Note)
 	}
+	if err == nil && e.Grant != "" {
+		_, err = tx.Stmt(s.payer).Exec(holdout, e.Seq, e.Grant)
+	}
 	return err
 }
 
@@ -67,6 +85,9 @@ func (s *statements) updateBooks(tx *sql.Tx, sealer *ledger.Sealer, before, afte
 	}
 	done, err := tx.Stmt(s.move).Exec(state, after.Seq, after.Head[:], after.number, before.Seq)
 	if err := changedOne(done, err); err != nil {
+		return err
+	}
+	if err := s.updateHeld(tx, before, after); err != nil { // before what is spent: what a grant spends it does not hold any more
 		return err
 	}
 	for name, spent := range after.Spent {
@@ -83,18 +104,32 @@ func (s *statements) updateBooks(tx *sql.Tx, sealer *ledger.Sealer, before, afte
 
 // bookColumns are what readBook scans, of books joined with their holdout: also the meters, in the same statement, so that all is of
 // one moment.
-const bookColumns = `seq, head, deleted,
+func (v schema) bookColumns() string {
+	always := `seq, head, deleted, ` + endColumn + `,
 	(SELECT json_group_object(name, cap) FROM meters WHERE meters.holdout = number),
-	(SELECT json_group_object(name, spent) FROM meters WHERE meters.holdout = number)`
+	(SELECT json_group_object(name, spent) FROM meters WHERE meters.holdout = number), `
+	if v < withGrants {
+		return always + "'{}', 0, 0"
+	}
+	return always + `
+	(SELECT json_group_object(name, held) FROM granted WHERE granted.holdout = number),
+	coalesce((SELECT min(expires) FROM grants WHERE grants.holdout = number AND ended IS NULL AND expires IS NOT NULL), 0),
+	coalesce((SELECT changes FROM granting WHERE granting.holdout = number), 0)`
+}
+
+// endColumn is the last entry that ended a holdout's questions: ledger.EndEvents in the order of their letters, of which the index of voids knows.
+var endColumn = "coalesce((SELECT max(query) FROM entries WHERE entries.holdout = number AND kind = 'void' AND query IN ('" +
+	strings.Join(ledger.EndEvents[:], "', '") + "')), '')"
 
 // bookScan takes what bookColumns selects.
 type bookScan struct {
-	head          []byte
-	limits, spent string
+	head                     []byte
+	end, limits, spent, held string
+	due                      int64
 }
 
 func (s *bookScan) into(b *ledger.Books) []any {
-	return []any{&b.Seq, &s.head, &b.Deleted, &s.limits, &s.spent}
+	return []any{&b.Seq, &s.head, &b.Deleted, &s.end, &s.limits, &s.spent, &s.held, &s.due, &b.Grants}
 }
 
 // finish fills what could not be scanned at once.
@@ -102,10 +137,12 @@ func (s *bookScan) finish(b *ledger.Books) error {
 	if copy(b.Head[:], s.head) != len(s.head) || len(s.head) != len(b.Head) {
 		return &ledger.CorruptError{Holdout: b.ID, Seq: b.Seq, Reason: "head is not 32 bytes"}
 	}
+	b.End = ledger.EndOf(s.end)
 	if err := errors.Join(json.Unmarshal([]byte(s.limits), &b.Limits), json.Unmarshal([]byte(s.spent), &b.Spent)); err != nil {
 		return &ledger.CorruptError{Holdout: b.ID, Seq: -1, Reason: "meters", Err: err}
 	}
-	return nil
+	b.Due = timeOf(s.due)
+	return readHeld(b.ID, s.held, &b.Held)
 }
 
 // readBooks reads a holdout's books from the disk.
@@ -116,7 +153,7 @@ func (l *Ledger) readBooks(id string) (*books, error) {
 	b := &books{Books: ledger.Books{ID: id}}
 	var scan bookScan
 	var state []byte
-	err := l.writer.stmt.books.QueryRow(id).Scan(append(append([]any{&b.number}, scan.into(&b.Books)...), &state)...)
+	err := l.writer.stmt.books.QueryRow(id).Scan(append(append([]any{&b.number}, scan.into(&b.Books)...), &state, &b.restored)...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("%w: holdout %q", ledger.ErrNotFound, id)
 	}
@@ -129,7 +166,25 @@ func (l *Ledger) readBooks(id string) (*books, error) {
 	if b.State, err = l.sealer.Open(state, ledger.StateAfter(b.Seq, id)); err != nil {
 		return nil, &ledger.CorruptError{Holdout: id, Seq: b.Seq, Reason: "mechanism state", Err: err}
 	}
+	queries, err := l.readAsked(b)
+	if err != nil {
+		return nil, err
+	}
+	l.memory.begin(b, queries)
 	return b, nil
+}
+
+// readAsked reads which queries of a holdout have an answer; nil if they are too many to be read at once.
+func (l *Ledger) readAsked(b *books) ([]string, error) {
+	if b.Seq > maxAskedRead {
+		return nil, nil
+	}
+	text := func(row scanner) (q string, err error) { return q, row.Scan(&q) }
+	queries, err := readAll(context.Background(), l.writer.db, text, "SELECT query FROM entries WHERE holdout = ? AND kind = 'answer'", b.number)
+	if queries == nil && err == nil {
+		queries = []string{}
+	}
+	return queries, err
 }
 
 // pruneEvery is how often idempotency keys are removed that are older than they are remembered.

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/internal/stored"
 )
 
 // Verify recomputes the chains and the books of all holdouts of the ledger file at path, in the order of their
@@ -19,6 +20,24 @@ func Verify(ctx context.Context, path string) ([]ledger.Report, error) {
 	}
 	reports, err := verifyDatabase(ctx, db.DB)
 	return reports, errors.Join(err, done())
+}
+
+// VerifyRestored is Verify that says, too, which holdouts came from a backup and were not accepted yet.
+func VerifyRestored(ctx context.Context, path string) (reports []ledger.Report, restored map[string]bool, err error) {
+	db, done, err := openForVerify(ctx, path)
+	if err != nil {
+		return nil, nil, err
+	}
+	reports, err = verifyDatabase(ctx, db.DB)
+	if err != nil {
+		return nil, nil, errors.Join(err, done())
+	}
+	ids, err := readAll(ctx, db, func(row scanner) (id string, err error) { return id, row.Scan(&id) }, "SELECT id FROM holdouts WHERE "+isRestored)
+	restored = map[string]bool{}
+	for _, id := range ids {
+		restored[id] = true
+	}
+	return reports, restored, errors.Join(err, done())
 }
 
 // VerifySealed opens the sealed values of all holdouts of the ledger file at path with the server key. It fails with
@@ -70,16 +89,28 @@ func verifyDatabase(ctx context.Context, db *sql.DB) ([]ledger.Report, error) {
 		return nil, fmt.Errorf("ledger: verify: %w", err)
 	}
 	defer tx.Rollback() // nothing was written
-	if err := checkIntegrity(ctx, tx); err != nil {
+	return verifyMoment(ctx, tx)
+}
+
+// verifyMoment recomputes everything as one transaction sees it.
+func verifyMoment(ctx context.Context, tx *sql.Tx) ([]ledger.Report, error) {
+	version, err := checkIntegrity(ctx, tx)
+	if err != nil {
 		return nil, err
 	}
-	rows, err := readRows(ctx, tx, "ORDER BY number")
+	rows, err := readRows(ctx, tx, version, "ORDER BY number")
 	if err != nil {
 		return nil, unreadable(err)
 	}
 	var reports []ledger.Report
 	for i := range rows {
 		chain := rows[i].chain(ctx, tx, math.MaxInt64)
+		if version >= withGrants {
+			if chain.Grants, err = recordedGrants(ctx, tx, rows[i].number); err != nil {
+				return nil, unreadable(err)
+			}
+			chain.Entries = stored.Completed(chain.Entries, func(page []ledger.Entry) error { return addPayers(ctx, tx, rows[i].number, page) })
+		}
 		report, err := chain.Verify()
 		if err != nil {
 			return nil, unreadable(err)
@@ -90,32 +121,38 @@ func verifyDatabase(ctx context.Context, db *sql.DB) ([]ledger.Report, error) {
 }
 
 // checkIntegrity asks SQLite about the file's structure, and looks for rows without the rows that they belong to.
-func checkIntegrity(ctx context.Context, tx *sql.Tx) error {
+func checkIntegrity(ctx context.Context, tx *sql.Tx) (version schema, err error) {
 	var verdict string
 	if err := tx.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&verdict); err != nil {
-		return unreadable(err)
+		return 0, unreadable(err)
 	}
 	if verdict != "ok" {
-		return &ledger.CorruptError{Seq: -1, Reason: "the database file is damaged: " + verdict}
+		return 0, &ledger.CorruptError{Seq: -1, Reason: "the database file is damaged: " + verdict}
 	}
-	if err := checkVersion(ctx, tx); err != nil {
-		return err
+	if version, err = checkVersion(ctx, tx); err != nil {
+		return 0, err
 	}
-	for reason, count := range map[string]string{
+	counts := map[string]string{
 		"%d entries belong to no holdout": "SELECT count(*) FROM entries WHERE holdout NOT IN (SELECT number FROM holdouts)",
 		"%d books belong to no holdout":   "SELECT count(*) FROM books WHERE holdout NOT IN (SELECT number FROM holdouts)",
 		"%d holdouts have no books":       "SELECT count(*) FROM holdouts WHERE number NOT IN (SELECT holdout FROM books)",
 		"%d meters belong to no books":    "SELECT count(*) FROM meters WHERE holdout NOT IN (SELECT holdout FROM books)",
-	} {
+	}
+	if version >= withGrants {
+		counts["%d grants belong to no books"] = "SELECT count(*) FROM grants WHERE holdout NOT IN (SELECT holdout FROM books)"
+		counts["%d amounts belong to no grant"] = "SELECT count(*) FROM grant_meters WHERE owner NOT IN (SELECT id FROM grants)"
+		counts["%d entries are paid and not there"] = "SELECT count(*) FROM payers WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.holdout = payers.holdout AND e.seq = payers.seq)"
+	}
+	for reason, count := range counts {
 		var n int64
 		if err := tx.QueryRowContext(ctx, count).Scan(&n); err != nil {
-			return unreadable(err)
+			return 0, unreadable(err)
 		}
 		if n > 0 {
-			return &ledger.CorruptError{Seq: -1, Reason: fmt.Sprintf(reason, n)}
+			return 0, &ledger.CorruptError{Seq: -1, Reason: fmt.Sprintf(reason, n)}
 		}
 	}
-	return nil
+	return version, nil
 }
 
 // unreadable says that the database could not be read, which is corruption unless it was the caller who stopped.

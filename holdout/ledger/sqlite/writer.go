@@ -5,10 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/internal/stored"
 )
 
 const (
@@ -26,39 +26,10 @@ type request struct {
 	fn func(tx *ledger.Tx) error // an update; or
 	do func(*sql.Tx) error       // anything else, in a transaction of its own
 
+	accepts bool // fn may run on a holdout that was restored from a backup, and ends that
 	lasting bool // what do makes must not vanish with the log
 
-	mu       sync.Mutex // held while the writer runs fn or do
-	begun    bool
-	left     bool // the caller is gone: fn, which is the caller's, must not run any more
-	panicked any
-	result   error
-	done     chan error // takes the result when everything is durable, or failed
-}
-
-// run calls f, unless the caller has left.
-func (r *request) run(f func() error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.left {
-		r.result = context.Canceled
-		return
-	}
-	r.begun, r.panicked = true, nil
-	defer func() {
-		if p := recover(); p != nil {
-			r.panicked, r.result = p, fmt.Errorf("ledger: update panicked: %v", p)
-		}
-	}()
-	r.result = f()
-}
-
-// leave is the caller's goodbye. It reports whether anything of the request can still become durable.
-func (r *request) leave() (begun bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.left = true
-	return r.begun
+	*stored.Call
 }
 
 // submit queues a request and waits for it, or for the end of ctx.
@@ -66,24 +37,11 @@ func (l *Ledger) submit(ctx context.Context, r *request) error {
 	if l.replayOnly {
 		return ledger.ErrReplayOnly
 	}
-	r.done = make(chan error, 1)
+	r.Call = stored.NewCall()
 	if err := l.enqueue(ctx, r); err != nil {
 		return err
 	}
-	select {
-	case err := <-r.done:
-		return r.conclude(err)
-	case <-ctx.Done():
-	}
-	if !r.leave() {
-		return fmt.Errorf("%w: not begun: %w", ledger.ErrUnavailable, ctx.Err())
-	}
-	select {
-	case err := <-r.done: // it was about to be said
-		return r.conclude(err)
-	default:
-		return fmt.Errorf("%w: outcome not known yet: %w", ledger.ErrUnavailable, ctx.Err())
-	}
+	return r.Wait(ctx)
 }
 
 func (l *Ledger) enqueue(ctx context.Context, r *request) error {
@@ -103,14 +61,6 @@ func (l *Ledger) enqueue(ctx context.Context, r *request) error {
 	}
 }
 
-// conclude raises a panic of fn where it belongs, in the caller's goroutine.
-func (r *request) conclude(err error) error {
-	if r.panicked != nil {
-		panic(r.panicked)
-	}
-	return err
-}
-
 // alone runs do in a transaction of its own and returns when it is durable.
 func (l *Ledger) alone(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
 	return l.submit(ctx, &request{do: func(tx *sql.Tx) error { return do(context.WithoutCancel(ctx), tx) }})
@@ -125,6 +75,7 @@ func (l *Ledger) lasting(ctx context.Context, do func(context.Context, *sql.Tx) 
 type writer struct {
 	db     *sql.DB // nil while it is down
 	books  map[string]*books
+	grants map[string]ledger.Grant // by id
 	stmt   statements
 	wait   time.Duration // until the next recovery
 	next   time.Time     // of the next recovery
@@ -216,16 +167,19 @@ func (l *Ledger) up() bool {
 
 func (l *Ledger) commitAlone(r *request) {
 	if !l.up() {
-		r.done <- unavailable(l.writer.cause)
+		r.Finish(unavailable(l.writer.cause))
 		return
+	}
+	if r.lasting {
+		l.memory.forgetKeys()
 	}
 	var denied error // by do itself, as against a failure of the database
 	err := l.transaction(func(tx *sql.Tx) error {
-		r.run(func() error { return r.do(tx) })
-		if r.result != nil && isOurs(r.result) {
-			denied = r.result
+		r.Run(func() error { return r.do(tx) })
+		if err := r.Result(); err != nil && isOurs(err) {
+			denied = err
 		}
-		return r.result
+		return r.Result()
 	})
 	switch {
 	case err != nil && err == denied:
@@ -247,12 +201,15 @@ func (l *Ledger) commitAlone(r *request) {
 		l.checkpoint()
 	}
 	l.writer.erased = false
-	r.done <- err
+	if r.lasting {
+		l.memory.forgetKeys() // before the caller hears that a key is revoked
+	}
+	r.Finish(err)
 }
 
 // isOurs tells an answer to the caller from a failure of the database.
 func isOurs(err error) bool {
-	for _, e := range []error{ledger.ErrNotFound, ledger.ErrExists, ledger.ErrInvalid, ledger.ErrIdempotencyMismatch, ledger.ErrDeleted, ledger.ErrAsked, ledger.ErrSettled, ledger.ErrCorrupt, context.Canceled} {
+	for _, e := range []error{ledger.ErrNotFound, ledger.ErrExists, ledger.ErrInvalid, ledger.ErrIdempotencyMismatch, ledger.ErrDeleted, ledger.ErrAsked, ledger.ErrSettled, ledger.ErrRestored, ledger.ErrCorrupt, context.Canceled} {
 		if errors.Is(err, e) {
 			return true
 		}
@@ -269,13 +226,14 @@ func (l *Ledger) commitGroup(requests []*request) {
 	}
 	g := newGroup(l)
 	for _, r := range requests {
-		r.run(func() error { return g.run(r) })
+		r.Run(func() error { return g.run(r) })
 		if g.err != nil {
 			break // the books cannot be read
 		}
 	}
 	err := g.err
 	if err == nil && g.dirty() {
+		l.memory.foresee(g)
 		err = l.transaction(g.flush)
 	}
 	switch {
@@ -283,18 +241,18 @@ func (l *Ledger) commitGroup(requests []*request) {
 		g.keep()
 		l.tell(g)
 		for _, r := range requests {
-			r.done <- r.result
+			r.Finish(r.Result())
 		}
 	case refused(err) && len(requests) > 1:
 		// One of them is not what the database accepts, which is a bug of ours. The others shall not suffer from it.
-		l.writer.books = map[string]*books{}
+		l.forget()
 		for i := range requests {
 			l.commitGroup(requests[i : i+1])
 		}
 	case refused(err):
-		l.writer.books = map[string]*books{}
+		l.forget()
 		l.log.Error("the ledger's database refused an update", "error", err)
-		requests[0].done <- fmt.Errorf("ledger: refused by the database: %w", err)
+		requests[0].Finish(fmt.Errorf("ledger: refused by the database: %w", err))
 	default:
 		l.down(err)
 		finish(requests, unavailable(err))
@@ -303,7 +261,7 @@ func (l *Ledger) commitGroup(requests []*request) {
 
 func finish(requests []*request, err error) {
 	for _, r := range requests {
-		r.done <- err
+		r.Finish(err)
 	}
 }
 
@@ -369,7 +327,8 @@ func (l *Ledger) down(cause error) {
 	if err := w.db.Close(); err != nil {
 		l.log.Error("closing the ledger's connection", "error", err)
 	}
-	w.db, w.books, w.cause = nil, nil, cause
+	w.db, w.cause = nil, cause
+	l.forget()
 	w.wait = firstRecovery
 	w.next = time.Now().Add(w.wait)
 }
@@ -403,7 +362,7 @@ func (l *Ledger) recover() {
 // resume makes a connection the writer's: statements, empty books, and a first durable commit.
 func (l *Ledger) resume(ctx context.Context) error {
 	w := &l.writer
-	w.books = map[string]*books{}
+	l.forget()
 	if err := w.stmt.prepare(ctx, w.db); err != nil {
 		return err
 	}
@@ -423,6 +382,12 @@ func (l *Ledger) resume(ctx context.Context) error {
 	}
 	l.files.Store(files)
 	return nil
+}
+
+// forget drops what is remembered of the database.
+func (l *Ledger) forget() {
+	l.writer.books, l.writer.grants = map[string]*books{}, map[string]ledger.Grant{}
+	l.memory.forget()
 }
 
 // tell reports the new ends of chains to whoever asked to hear of them.

@@ -21,6 +21,7 @@ from .answers import Answer, Budget, Cost, Explanation, Item, Meter, NotAsked
 from .client import Dataset, Server, connect
 from .errors import (
     BudgetExhausted,
+    Cancelled,
     CannotExport,
     ConnectionFailed,
     HoldoutdError,
@@ -31,6 +32,7 @@ from .errors import (
     NotFound,
     QueryInvalid,
     ServerError,
+    SourceUnavailable,
     TooDear,
     TooNarrow,
     Violation,
@@ -56,6 +58,7 @@ __all__ = [
     "Answer",
     "Budget",
     "BudgetExhausted",
+    "Cancelled",
     "CannotExport",
     "Card",
     "Columns",
@@ -78,6 +81,7 @@ __all__ = [
     "QueryInvalid",
     "Server",
     "ServerError",
+    "SourceUnavailable",
     "TooDear",
     "TooNarrow",
     "Violation",

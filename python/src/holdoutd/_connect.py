@@ -9,6 +9,7 @@ import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ._wire import Key
 from .errors import NotConfigured
 
 FILE = "connect.json"  # in a data directory: {"url": …, "key_file": …}
@@ -24,6 +25,13 @@ def user_file() -> Path:
     """The file of the user, which `holdoutd demo` writes."""
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "holdoutd" / FILE
+
+
+def place(source: str | os.PathLike[str] | None, key: Key | None) -> tuple[str, Key]:
+    """The URL and the key, as find() finds them; a function that makes keys is the key itself."""
+    if not callable(key):
+        return find(source, key)
+    return find(source, "made for each request")[0], key
 
 
 def find(source: str | os.PathLike[str] | None, key: str | None) -> tuple[str, str]:

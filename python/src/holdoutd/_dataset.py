@@ -80,6 +80,20 @@ class Holdout(Scores[R]):
         yield from self._looked()
         return content
 
+    def _trained(self, kind: tables.Kind, piece: int | None) -> _wire.Steps[Any]:
+        """The training part, or one piece of it, as a table."""
+        content, pieces = yield from _steps.piece(self.id, piece or 0)
+        parts = [tables.read(content, kind)]
+        for number in range(1, pieces if piece is None else 1):
+            content, _ = yield from _steps.piece(self.id, number)
+            parts.append(tables.read(content, kind))
+        yield from self._looked()
+        return tables.join(parts, kind)
+
+    def _saved(self, to: Path) -> _wire.Steps[None]:
+        yield from _steps.save_pieces(self.id, to)
+        yield from self._looked()
+
     def _planned(self, questions: int | None, request: Mapping[str, Any]) -> _wire.Steps[dict[str, Any]]:
         sizes = {"n": self.card.guarantee["n"], "training": self.card.guarantee.get("training")}
         return (yield from _steps.plan({**sizes, "questions": questions or self.card.guarantee["questions"], **request}))
@@ -111,6 +125,20 @@ def settings_of(
         params["split"] = "given"
     shown = sys.stderr.isatty() if progress is None else progress
     return params, progress_of(name or "table") if shown else None
+
+
+def registering_of(progress: bool | None) -> _steps.Registering | None:
+    """A line on the error output that says how far a registration is."""
+    if not (sys.stderr.isatty() if progress is None else progress):
+        return None
+
+    def show(now: Mapping[str, Any]) -> None:
+        rows, done = now.get("rows", 0), now.get("done", 0)
+        share = f" {100 * done / rows:3.0f}% of {rows:,} rows" if rows and done else ""
+        end = "\n" if now.get("stage") in ("done", "failed", "cancelled") else ""
+        print(f"\r\x1b[K{_steps.called(now)}: {now['stage'].replace('-', ' ')}{share}", end=end, file=sys.stderr, flush=True)
+
+    return show
 
 
 def progress_of(name: str) -> _steps.Progress:

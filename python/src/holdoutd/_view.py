@@ -46,6 +46,17 @@ class Card:
         return settings
 
     @property
+    def source(self) -> Mapping[str, str] | None:
+        """Where the rows are kept, name, kind and table, of a table that was not uploaded."""
+        source: Mapping[str, str] | None = self.raw.get("source")
+        return source
+
+    @property
+    def training_pieces(self) -> int:
+        """In how many pieces the training part is downloaded. That of a draft says 1; after the first look it is known."""
+        return int(self.raw.get("training_pieces") or 1)
+
+    @property
     def label(self) -> str | None:
         """The column that is predicted, where one was named."""
         return self.settings.get("label")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import ssl
 import uuid
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, Union
 
 import httpx
 
@@ -29,8 +30,29 @@ LONGEST_PAUSE = 30.0  # seconds, also of what a server asks for with Retry-After
 PARQUET = "application/vnd.apache.parquet"
 CHUNK = 1 << 20  # bytes of an upload that are read at once
 
-# 503s that do not pass by themselves: somebody has to restore a backup first.
-_LASTING = frozenset({"holdout-damaged", "ledger-rolled-back"})
+# 503s that do not pass by themselves: somebody has to restore a backup, or mend a table, first.
+_LASTING = frozenset({"holdout-damaged", "ledger-rolled-back", "source-changed"})
+
+
+Key = Union[str, Callable[[], str]]  # a function returns the one of this moment
+
+
+class Bearer(httpx.Auth):
+    """Sends the key with each request."""
+
+    def __init__(self, key: Key):
+        self._key = key
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        key = self._key() if callable(self._key) else self._key
+        request.headers["Authorization"] = f"Bearer {key}"
+        yield request
+
+
+def on_grant(grant: str | None) -> dict[str, str]:
+    """The header that names the grant on which requests are made."""
+    grant = grant or os.environ.get("HOLDOUTD_GRANT")
+    return {"X-Holdoutd-Grant": grant} if grant else {}
 
 
 @dataclass
@@ -51,9 +73,11 @@ class Call:
     json: Any = None
     body: Body | None = None  # the whole body
     parts: dict[str, Body] | None = None  # or the parts of a form
+    prefer: str | None = None  # how the reply should be
     idempotent: bool = False  # carries an Idempotency-Key, the same in every attempt
     once: bool = False  # never sent again
     save_to: Path | None = None  # where the reply's body goes; else into memory
+    pause: float = 0.0  # seconds to wait before it is sent
     progress: Callable[[int, int | None], None] | None = None  # bytes sent, of how many
     key: str = field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -65,6 +89,8 @@ class Call:
             h["Content-Type"] = PARQUET
             if self.body.size is not None:
                 h["Content-Length"] = str(self.body.size)  # else it is sent in chunks, without a length
+        if self.prefer is not None:
+            h["Prefer"] = self.prefer
         if self.idempotent:
             h["Idempotency-Key"] = self.key
         return h
@@ -122,7 +148,7 @@ def next_pause(error: Exception, call: Call, attempt: int, retries: int) -> floa
         return None
     pause: float = min(FIRST_PAUSE * 2.0**attempt, LONGEST_PAUSE)
     if isinstance(error, ServerError):
-        if error.status not in (429, 503) or error.code in _LASTING:
+        if error.status not in (429, 503) or error.code in _LASTING or error.members.get("void"):  # void was debited, and would be again
             return None
         pause = min(max(pause, error.retry_after or 0.0), LONGEST_PAUSE)
     elif not isinstance(error, httpx.TransportError) or isinstance(error, httpx.UnsupportedProtocol):

@@ -27,6 +27,8 @@ class Budget:
     questions: Meter
     tokens: Meter | None = None
     rounds: Meter | None = None
+    grant: str | None = None  # the id of the grant whose budget it is; None: what is not granted
+    granted: int = 0  # questions that grants have, beside those that are left here
 
     @classmethod
     def of(cls, members: Mapping[str, Any]) -> Budget:
@@ -37,7 +39,7 @@ class Budget:
         questions = meter("questions")
         if questions is None:
             raise ValueError("a budget without questions")
-        return cls(questions, meter("tokens"), meter("rounds"))
+        return cls(questions, meter("tokens"), meter("rounds"), members.get("grant"), int(members.get("granted", 0)))
 
     def __str__(self) -> str:
         words = [f"{self.questions} questions left"]

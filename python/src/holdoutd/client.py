@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Union
 import httpx
 
 from . import _connect, _steps, _wire, tables
-from ._dataset import Holdout, settings_of
+from ._dataset import Holdout, registering_of, settings_of
 from ._view import Card, History, Plan
 from .answers import Answer, Budget, Explanation, NotAsked
 
@@ -26,25 +26,28 @@ TIMEOUT = httpx.Timeout(120.0, connect=10.0)  # seconds; the server itself gives
 def connect(
     source: str | os.PathLike[str] | None = None,
     *,
-    key: str | None = None,
+    key: _wire.Key | None = None,
     verify: Verify = True,
     cert: Any = None,
     retries: int = _wire.RETRIES,
     timeout: float | httpx.Timeout = TIMEOUT,
+    grant: str | None = None,
 ) -> Server:
     """A connection to a server.
 
     Args:
         source: its URL, or the data directory of a server on this machine, or its connect.json; default: the environment
             (HOLDOUTD_URL and HOLDOUTD_KEY, or HOLDOUTD_CONNECT), then holdoutd-data here, then what `holdoutd demo` left for you
-        key: the key, hk_…, or @FILE; default: as for source
+        key: the key, hk_…, or @FILE; or a function without arguments that returns a token of the server's OpenID Connect issuer, and
+            is called for every request, since tokens end; default: as for source
         verify: of https: True for the system's authorities, the path of a PEM file for your own, or an ssl.SSLContext
         cert: of https: a client certificate, as httpx takes it
         retries: how often a request is sent again where that is safe
+        grant: the id of the grant that pays, where the key has several of a holdout; default: HOLDOUTD_GRANT, or the only one
         timeout: seconds without a byte after which a request is given up
     """
-    url, secret = _connect.find(source, key)
-    server = Server(url, secret, verify=verify, cert=cert, retries=retries, timeout=timeout)
+    url, secret = _connect.place(source, key)
+    server = Server(url, secret, verify=verify, cert=cert, retries=retries, timeout=timeout, grant=grant)
     server.version()  # a wrong URL or key is known at once
     return server
 
@@ -55,18 +58,20 @@ class Server:
     def __init__(
         self,
         url: str,
-        key: str,
+        key: _wire.Key,
         *,
         verify: Verify = True,
         cert: Any = None,
         retries: int = _wire.RETRIES,
         timeout: float | httpx.Timeout = TIMEOUT,
+        grant: str | None = None,
     ):
         self.url = url.rstrip("/")
         self._retries = retries
         self._http = httpx.Client(
             base_url=self.url,
-            headers={"Authorization": f"Bearer {key}"},
+            auth=_wire.Bearer(key),
+            headers=_wire.on_grant(grant),
             verify=_wire.verification(verify),
             cert=cert,
             timeout=timeout,
@@ -104,7 +109,8 @@ class Server:
         """Makes a holdout of a table: a pandas or polars DataFrame, a pyarrow Table, or the path of a Parquet file.
 
         The server splits it, keeps the holdout secret and fixes the guarantee. The same table with the same settings is the same
-        holdout, so that a notebook may be run again.
+        holdout, so that a notebook may be run again. A table that is too large to be divided at once takes minutes; Ctrl-C, the
+        server is asked to cancel it.
 
         Args:
             table: the whole table; without it, with split="given", the parts training_part, holdout_part and, if there is one,
@@ -117,12 +123,73 @@ class Server:
         parts = {n: t for n, t in (("training", training_part), ("check", check_part), ("holdout", holdout_part)) if t is not None}
         params, bar = settings_of(table, parts, name, settings, progress)
         card = self._run(_steps.create(table, parts or None, params, bar))
+        if _steps.is_registration(card):
+            card = self._finish(card, params, progress)
         return Dataset(self, card, tables.kind_of(table if table is not None else training_part))
 
     def card(self, table: Any, *, name: str | None = None, **settings: Any) -> Card:
         """The card that upload() would give, with its guarantee, widths and warnings. Nothing is created."""
         params, _ = settings_of(table, {}, name, {**settings, "dry_run": True}, False)
         return Card(self._run(_steps.create(table, None, params, None)))
+
+    def sources(self) -> list[dict[str, Any]]:
+        """The places whose tables can become holdouts without being uploaded, and whether each answers now. For admins."""
+        return self._run(_steps.sources())
+
+    def register(
+        self,
+        source: str,
+        table: str,
+        *,
+        name: str | None = None,
+        key: Sequence[str] | None = None,
+        progress: bool | None = None,
+        **settings: Any,
+    ) -> Dataset:
+        """Makes a holdout of a table of a source, which stays where it is, and waits until it is there. For admins.
+
+        A large table takes minutes. Ctrl-C, the server is asked to cancel it. The same table with the same settings is the
+        same holdout.
+
+        Args:
+            source: the name of the source; sources() has them
+            table: the table as it is named there, such as "db.flights", or a folder below that of the source
+            name: what people call the holdout
+            key: the columns that identify a row, where rows are the units and the source is a database
+            progress: whether to show how far it is; default: if a person is looking
+            settings: as for upload()
+        """
+        given = {"name": name, "key": key, **settings}
+        return Dataset(self, self._finish(self._run(_steps.begin(source, table, given)), given, progress))
+
+    def _finish(self, begun: dict[str, Any], given: dict[str, Any], progress: bool | None) -> dict[str, Any]:
+        try:
+            return self._run(_steps.finish(begun["id"], given, registering_of(progress)))
+        except KeyboardInterrupt:
+            self._run(_steps.cancel(begun["id"]))
+            raise
+
+    def begin_registration(
+        self, source: str, table: str, *, name: str | None = None, key: Sequence[str] | None = None, **settings: Any
+    ) -> dict[str, Any]:
+        """register() without the waiting: the registration, whose id the other calls take. For admins."""
+        return self._run(_steps.begin(source, table, {"name": name, "key": key, **settings}))
+
+    def registration(self, registration_id: str) -> dict[str, Any]:
+        """How far a registration is: its stage, and of its rows how many are done. For admins."""
+        return self._run(_steps.registration(registration_id))
+
+    def registrations(self) -> list[dict[str, Any]]:
+        """Those that are under way, and those that have ended since the server started. For admins."""
+        return self._run(_steps.registrations())
+
+    def await_registration(self, registration_id: str, *, progress: bool | None = None) -> Dataset:
+        """The holdout that a registration becomes. For admins."""
+        return Dataset(self, self._run(_steps.finish(registration_id, {}, registering_of(progress))))
+
+    def cancel_registration(self, registration_id: str) -> dict[str, Any]:
+        """Ends a registration; what it has made at the source is removed. For admins."""
+        return self._run(_steps.cancel(registration_id))
 
     def holdout(self, name_or_id: str, *, kind: tables.Kind | None = None) -> Dataset:
         """The holdout with this id, or with this name if only one has it. kind is the library that its tables are read with."""
@@ -136,9 +203,14 @@ class Server:
         """What every method promises for a holdout of n units. It looks at no data and costs nothing."""
         return Plan(self._run(_steps.plan({"n": n, "questions": questions, **request})))
 
-    def new_key(self, name: str, scope: str = "analyst") -> dict[str, Any]:
-        """A new key; its secret is shown this once. For admins."""
-        return self._run(_steps.new_key(name, scope))
+    def new_key(
+        self, name: str, scope: str = "analyst", *, holdouts: Sequence[str] | None = None, only_granted: bool = False
+    ) -> dict[str, Any]:
+        """A new key; its secret is shown this once. For admins.
+
+        holdouts are the ids of those that it may see, default: all. With only_granted it sees those alone that it has a grant of.
+        """
+        return self._run(_steps.new_key(name, scope, holdouts, only_granted))
 
     def keys(self) -> list[dict[str, Any]]:
         """All keys, without their secrets. For admins."""
@@ -147,6 +219,10 @@ class Server:
     def revoke_key(self, key_id: str) -> None:
         """Ends a key, at once. For admins."""
         self._run(_steps.act("DELETE", f"/v1/keys/{key_id}"))
+
+    def end_grant(self, grant_id: str) -> None:
+        """Ends a grant, and those that are parts of it. What is left of it can be spent by others again."""
+        self._run(_steps.act("DELETE", f"/v1/grants/{grant_id}"))
 
     def _run(self, steps: _wire.Steps[T]) -> T:
         """Drives steps to their end."""
@@ -165,6 +241,8 @@ class Server:
 
     def _send(self, call: _wire.Call) -> _wire.Reply:
         attempt = 0
+        if call.pause:
+            time.sleep(call.pause)
         while True:
             try:
                 return self._attempt(call)
@@ -228,21 +306,65 @@ class Dataset(Holdout[Answer]):
         """What a query would mean, cost and tell. It costs nothing and touches no holdout row."""
         return self.server._run(self._explained(query))
 
-    def training(self, *, kind: tables.Kind | None = None) -> Any:
-        """The training part, which is yours to look at as often as you like."""
-        return tables.read(self.server._run(self._downloaded("training")), kind or self.kind)
+    def training(self, *, kind: tables.Kind | None = None, piece: int | None = None) -> Any:
+        """The training part, which is yours to look at as often as you like.
+
+        That of a large table of a source is in pieces, card.training_pieces of them: piece is one of them, from 0 on; default: all
+        together.
+        """
+        return self.server._run(self._trained(kind or self.kind, piece))
 
     def features(self, *, kind: tables.Kind | None = None) -> Any:
         """The features of the holdout's rows, with their row_id, of a holdout that was made with features="public"."""
         return tables.read(self.server._run(self._downloaded("features")), kind or self.kind)
 
     def save_training(self, path: str | os.PathLike[str]) -> None:
-        """Writes the training part to a Parquet file, without holding it in memory."""
-        self.server._run(self._downloaded("training", Path(path)))
+        """Writes the training part to a Parquet file, without holding it in memory.
+
+        One in pieces becomes a folder of files, and those that are there already stay.
+        """
+        self.server._run(self._saved(Path(path)))
 
     def save_ledger(self, path: str | os.PathLike[str]) -> None:
         """Writes the ledger to a file, which `holdoutd verify` checks."""
         self.server._run(self._downloaded("ledger", Path(path)))
+
+    def grant(
+        self,
+        holder: str,
+        questions: int,
+        *,
+        tokens: int | None = None,
+        rounds: int | None = None,
+        shows: str | None = None,
+        expires: _steps.When | None = None,
+        may_grant: bool = False,
+        name: str | None = None,
+        parent: str | None = None,
+    ) -> dict[str, Any]:
+        """Grants a part of the budget to one key, which can spend no more than that, and nobody else can spend it.
+
+        Args:
+            holder: the id of the key, or of the holder of a token (oidc:…)
+            questions: how many
+            tokens: default: the same share of the tokens
+            rounds: of a holdout with rounds, how many requests; default: 1
+            shows: what of an answer its holder is shown: "full" (default), "value" (no intervals) or "bit" (the verdict alone)
+            expires: when it ends by itself: a datetime, or a timedelta from now on
+            may_grant: whether its holder may grant parts of it
+            name: what it is for, for people
+            parent: the id of the grant that it is a part of; default: the holdout's own budget, or the grant of who asks
+        """
+        rest = {"tokens": tokens, "rounds": rounds, "shows": shows, "may_grant": may_grant, "name": name, "parent": parent}
+        return self.server._run(_steps.grant(self.id, holder, questions, expires, rest))
+
+    def grants(self) -> list[dict[str, Any]]:
+        """All grants of the holdout, ended ones too; of who is no admin their own and the parts of these."""
+        return self.server._run(_steps.grants(self.id))
+
+    def spending(self) -> dict[str, Any]:
+        """Who has spent what, and on which grant. For admins."""
+        return self.server._run(_steps.spending(self.id))
 
     @property
     def budget(self) -> Budget:

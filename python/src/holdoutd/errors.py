@@ -19,6 +19,10 @@ class NotConfigured(HoldoutdError):
     """There is no URL or no key to connect with."""
 
 
+class Cancelled(HoldoutdError):
+    """Somebody has cancelled the registration of a table of a source."""
+
+
 class CannotExport(HoldoutdError):
     """The model cannot be sent to the server, and the message says what can be done instead."""
 
@@ -130,7 +134,7 @@ class TooDear(ServerError):
 
 
 class HoldoutExists(ServerError):
-    """The same table was uploaded before. `holdout` is the id of its holdout."""
+    """The table, or rows of it, are in another holdout already. `holdout` is the id of that one, `reason` says what stands in the way."""
 
     @property
     def holdout(self) -> str:
@@ -139,6 +143,10 @@ class HoldoutExists(ServerError):
 
 class LedgerUnavailable(ServerError):
     """The server cannot record an answer, so it gives none. Nothing was released."""
+
+
+class SourceUnavailable(ServerError):
+    """The place that keeps the rows does not answer, or has others than were registered. Nothing was released."""
 
 
 class NotFound(ServerError):
@@ -151,6 +159,7 @@ class NotAllowed(ServerError):
 
 _CLASSES: dict[str, type[ServerError]] = {
     "budget-exhausted": BudgetExhausted,
+    "grant-ended": BudgetExhausted,
     "invalid": QueryInvalid,
     "malformed": QueryInvalid,
     "max-questions": TooDear,
@@ -158,6 +167,8 @@ _CLASSES: dict[str, type[ServerError]] = {
     "unavailable": LedgerUnavailable,
     "holdout-damaged": LedgerUnavailable,
     "ledger-rolled-back": LedgerUnavailable,
+    "source-unavailable": SourceUnavailable,
+    "source-changed": SourceUnavailable,
     "not-found": NotFound,
     "unauthorized": NotAllowed,
     "forbidden": NotAllowed,

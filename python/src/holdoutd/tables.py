@@ -98,3 +98,20 @@ def read(content: bytes, kind: Kind) -> Any:
 
         return pq.read_table(io.BytesIO(content))
     raise ValueError(f"kind is {', '.join(KINDS)}, not {kind!r}")
+
+
+def join(parts: list[Any], kind: Kind) -> Any:
+    """Tables of that library with the same columns, one under the other."""
+    if len(parts) == 1:
+        return parts[0]
+    if kind == "polars":
+        import polars
+
+        return polars.concat(parts)
+    if kind == "pandas":
+        import pandas
+
+        return pandas.concat(parts, ignore_index=True)
+    import pyarrow as pa
+
+    return pa.concat_tables(parts)

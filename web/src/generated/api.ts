@@ -16,10 +16,14 @@ export interface Settings {
   confidence?: number;
   /** secret, or public: all columns of the holdout rows but the label can be downloaded, so that models can be judged by their predictions; default: secret */
   features?: string;
+  /** the id of a retired holdout that this one comes after: its rows may be training rows of this one, and the cards name each other */
+  follows?: string;
   /** gaussian or laplace; default: gaussian. Of thresholdout */
   form?: string;
   /** the half-width that every answer should have. Of auto, gaussian */
   half_width?: number;
+  /** with source, where rows are the units: a column whose value identifies a row; several columns that do so together are given one by one, as key=a&key=b. A folder of files needs none, nor does a table whose unit is a column */
+  key?: string[];
   /** the column that is predicted; it is on the card, and the label of queries that name none */
   label?: string;
   /** with unit: the most rows that a unit can have; an upload with a larger unit is refused. Default: the size of the training part's largest unit; with weight row a larger unit then counts as one of that size */
@@ -69,22 +73,44 @@ export interface Card {
   created?: string;
   /** true as long as nothing was asked and nothing of the parts was shown: the table may be created again with other settings. The card then says nothing that depends on rows; the rest is on it after the first look */
   draft?: boolean;
+  /** how questions were ended for good: closed: another holdout goes on with what was spent; retired: the rows are released. Recorded answers replay. Absent where questions can be asked: "closed", "retired" */
+  ended?: "closed" | "retired";
+  /** of a holdout that was ended: the ids of those that go on from it or follow it */
+  followed_by?: string[];
   /** absent on the card of a dry run, which makes no holdout */
   id?: string;
+  /** the ids of the earlier holdouts that this one goes on from: it began with what they had spent, for their rows were held out before */
+  inherits?: string[];
   /** the most votes that a unit has with weight row: declared, or the rows of the training part's largest unit; 1 where units are rows */
   largest_unit?: number;
   /** the fingerprints of the tables, sha256:…, by their names; they say nothing about rows */
   parts?: Record<string, string>;
   /** the id of the holdout in whose place this one was created again */
   replaces?: string;
+  /** rows of earlier holdouts that are in this one. For admins: others are only warned */
+  reused_rows?: Reuse[];
   /** absent on a draft whose units are not rows */
   rows?: Counts;
-  /** damaged or rolled-back: the holdout gives no new answers; absent where it does */
+  /** where its rows are kept, if they are not at the server */
+  source?: CardSource;
+  /** damaged, changed, rolled-back or restored: the holdout gives no new answers; absent where it does */
   state?: string;
   /** the sizes of each stratum, where the split is stratified */
   strata?: Record<string, Counts>;
+  /** in how many pieces the training part is downloaded; absent where there is one, and on a draft */
+  training_pieces?: number;
   /** of a question about a share of all units, beside the planned half_width of the guarantee: no answer has a wider interval while nothing is spent, whatever its outcome. Each token that is spent, and under guess_and_check each rough answer, widens what follows. The question brings no half_width and no promise of its own. Absent where nothing is known */
   widest_half_width?: number;
+}
+
+/** where the rows of a holdout are kept that is of no upload */
+export interface CardSource {
+  /** the source, as the server's owner has named it */
+  name: string;
+  /** clickhouse, trino or file */
+  kind: string;
+  /** the table that it was made of, as it is named there */
+  table: string;
 }
 
 /** the sizes of the parts */
@@ -147,6 +173,20 @@ export interface Warning {
   unit?: string;
 }
 
+/** rows of a part of an earlier holdout that are in a part of this one */
+export interface Reuse {
+  /** the earlier holdout */
+  holdout: string;
+  /** the part that they are in there: "holdout", "check", "training" */
+  from: "holdout" | "check" | "training";
+  /** the part that they are in here: "holdout", "check", "training" */
+  to: "holdout" | "check" | "training";
+  /** about which share of that part it is: 0.01, 0.02, 0.05, 0.1, 0.2, 0.5 or 1 */
+  share: number;
+  /** what is wrong with it. draft: the other is a draft, and would be asked about them, too; asked: they were held out before, so answers have told of them; handed-out: they are held out by a holdout that still answers, and would be training rows; shown: they were shown, and would be held out: "draft", "asked", "handed-out", "shown" */
+  why: "draft" | "asked" | "handed-out" | "shown";
+}
+
 /** the mechanism with its numbers, fixed at creation */
 export interface Guarantee {
   /** of this form */
@@ -202,13 +242,19 @@ export interface Guarantee {
 /** what is left of a guarantee. Meters are questions, tokens of mechanisms that have them, and rounds where questions are asked in rounds */
 export interface Budget {
   questions: Meter;
-  /** null where the mechanism has none */
+  /** null where the mechanism has none, and to the holder of a grant that shows a bit */
   tokens: Meter | null;
+  /** the grant that pays for the asker's questions: the budget is its; absent where none does */
+  grant?: string;
+  /** questions that grants have left, beside those that are left here; absent where the budget is a grant's */
+  granted?: number;
   /** questions of earlier rounds that nobody asked, and nobody can ask any more */
   lost?: number;
   /** how many questions the next round has; what of them the request does not ask is lost */
   next_round?: number;
   rounds?: Meter;
+  /** what the grant shows of answers, where it is not all of them; of bit, tokens is null, for what is spent of them says how answers came out: "value", "bit" */
+  shows?: "value" | "bit";
 }
 
 /** one count of a budget: left of what there was */
@@ -268,6 +314,8 @@ export interface Answer {
   row_functions?: AnswerPart[];
   /** of a selection: the candidate */
   selected?: string;
+  /** where the asker's grant does not show the recorded answer in full: value: the numbers without intervals, p-values, warnings and what the mechanism found; bit: the verdict alone. What is not shown is absent, null, not-shown (source), 0 (tokens, of bit) or empty (the ledger's head). Never recorded: "value", "bit" */
+  shows?: "value" | "bit";
   /** which rows the value is of: check: the part that is kept for questions about models and never handed out; training: the part that everyone with a key can download; training+check: both; guess: your own number; holdout: what was released of the holdout; mixed: different for its row functions. Absent of answers that were recorded before it was: "check", "training", "training+check", "guess", "holdout", "mixed" */
   value_from?: "check" | "training" | "training+check" | "guess" | "holdout" | "mixed";
   /** of a decision or a test: "yes", "no", "undecided" */
@@ -326,7 +374,7 @@ export interface Cost {
 export interface LedgerPlace {
   /** the answer's place in the holdout's chain */
   seq: number;
-  /** the chain's head with this answer: sha256:…; keep it to notice a restored old backup */
+  /** the chain's head with this answer: sha256:…; keep it to notice a restored old backup. Empty where the answer is not shown in full */
   head: string;
 }
 
@@ -343,8 +391,8 @@ export interface BatchReply {
 export interface BatchItem {
   replayed: boolean;
   answer?: Answer;
-  /** why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted", "half-width-too-narrow", "max-questions" */
-  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "half-width-too-narrow" | "max-questions";
+  /** why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted", "half-width-too-narrow", "max-questions", "grant-ended" */
+  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "half-width-too-narrow" | "max-questions" | "grant-ended";
 }
 
 /** a page of the answers given so far, oldest first */
@@ -645,6 +693,10 @@ export interface CreatedKey {
   scope: string;
   created: string;
   revoked: boolean;
+  /** the ids of the holdouts that the key is limited to; absent: all */
+  holdouts?: string[];
+  /** limited to the holdouts that it has a live grant of */
+  only_granted?: boolean;
 }
 
 /** what is known of an API key; its secret is not kept */
@@ -656,6 +708,10 @@ export interface KeyInfo {
   scope: string;
   created: string;
   revoked: boolean;
+  /** the ids of the holdouts that the key is limited to; absent: all */
+  holdouts?: string[];
+  /** limited to the holdouts that it has a live grant of */
+  only_granted?: boolean;
 }
 
 /** a list of keys, without their secrets */
@@ -669,6 +725,151 @@ export interface NewKey {
   name: string;
   /** what it may do: "admin", "analyst" */
   scope: "admin" | "analyst";
+  /** the ids of the holdouts that it is limited to; default: all. Only of a key with the scope analyst */
+  holdouts?: string[];
+  /** limits it to the holdouts that it has a live grant of. Only of a key with the scope analyst */
+  only_granted?: boolean;
+}
+
+/** what a grant is made with */
+export interface NewGrant {
+  /** who gets it: the id of a key, key_…, or of the holder of tokens */
+  holder: string;
+  /** how many questions; 0 is a grant to read what was answered */
+  questions: number;
+  /** when it ends by itself, and what is left of it is there again; default: with the grant that it is a part of, else never */
+  expires?: string;
+  /** whether its holder may grant parts of it to others. Not of one that shows a bit, where the mechanism has tokens */
+  may_grant?: boolean;
+  /** what it is for, for people */
+  name?: string;
+  /** the grant that it is a part of, gr_…; default: of an admin the holdout itself, of others the grant that the request is made on */
+  parent?: string;
+  /** how many requests, where questions are asked in rounds. Default: 1 */
+  rounds?: number;
+  /** what of an answer its holder is shown: full: all of it; value: the numbers without intervals; bit: the verdict alone. Default: what the grant shows that it is a part of, else full: "full", "value", "bit" */
+  shows?: "full" | "value" | "bit";
+  /** how many tokens, where the mechanism has them. Default: the same share of the tokens as of the questions, rounded up */
+  tokens?: number;
+}
+
+/** a slice of a holdout's budget for one holder, or of another grant */
+export interface Grant {
+  id: string;
+  /** its id */
+  holdout: string;
+  /** the grant that it is a part of; null: of the holdout itself */
+  parent: string | null;
+  holder: Asker;
+  /** what it is for, for people; may be empty */
+  name: string;
+  /** what of an answer its holder is shown: "full", "value", "bit" */
+  shows: "full" | "value" | "bit";
+  /** whether its holder may grant parts of it */
+  may_grant: boolean;
+  questions: GrantMeter;
+  /** null where the mechanism has none, and to the holder of a grant that shows a bit */
+  tokens: GrantMeter | null;
+  made_by: Asker;
+  created: string;
+  /** null: not by itself */
+  expires: string | null;
+  /** whether it pays: it has not ended, nor has one that it is a part of */
+  live: boolean;
+  /** when it ended, by itself or with one that it is a part of; null while it is live */
+  ended: string | null;
+  /** who ended it; null where nobody did: it is live, has expired, or ended with one that it is a part of */
+  ended_by: Asker | null;
+  /** where questions are asked in rounds */
+  rounds?: GrantMeter;
+}
+
+/** one meter of a grant: what it is of, and what became of that */
+export interface GrantMeter {
+  of: number;
+  /** by its holder, and by those of its parts */
+  spent: number;
+  /** what its parts that are live have not spent */
+  granted: number;
+  /** what its holder can spend or grant; nobody can once it has ended */
+  left: number;
+}
+
+/** a list of grants */
+export interface Grants {
+  /** in the order in which they were made: each comes after the one that it is a part of */
+  grants: Grant[];
+}
+
+/** who has spent what of a holdout */
+export interface Spending {
+  /** in the order of the ids of who asked and of the grants */
+  spenders: Spender[];
+  /** in all, with what the holdout began with */
+  spent: Cost;
+  /** what live grants have left */
+  granted: Cost;
+  /** what is neither spent nor granted */
+  free: Cost;
+  /** the whole budget */
+  of: Cost;
+}
+
+/** what one principal has spent of a holdout on one grant */
+export interface Spender {
+  who: Asker;
+  /** null: of what is not granted */
+  grant: string | null;
+  answers: number;
+  /** questions that failed after their rows were read: debited and not answered */
+  voids: number;
+  spent: Cost;
+}
+
+/** a list of sources */
+export interface Sources {
+  sources: SourceStatus[];
+}
+
+/** a place whose tables can become holdouts without being uploaded */
+export interface SourceStatus {
+  /** as the server's owner has named it */
+  name: string;
+  /** clickhouse, trino or file */
+  kind: string;
+  /** whether it answers now */
+  ready: boolean;
+  /** why it does not */
+  problem?: string;
+}
+
+/** a table of a source on its way to a holdout */
+export interface Registration {
+  /** re_… */
+  id: string;
+  /** how far it is; the last three are ends */
+  stage: "waiting" | "looking" | "reading-units" | "dividing" | "checking" | "done" | "failed" | "cancelled";
+  begun?: string;
+  /** of these rows, those that the stage is done with, in reading-units and dividing */
+  done?: number;
+  ended?: string;
+  /** the holdout that it has become */
+  holdout?: string;
+  /** what people will call the holdout */
+  name?: string;
+  /** why it failed */
+  problem?: Problem;
+  /** of the table; absent until it was looked at */
+  rows?: number;
+  /** the name of the source; absent of an upload */
+  source?: string;
+  /** the table, as it is named there */
+  table?: string;
+}
+
+/** a list of registrations */
+export interface Registrations {
+  registrations: Registration[];
 }
 
 /** the body of every error reply (RFC 9457). It may have more members, which are those of its code */
@@ -680,7 +881,7 @@ export interface Problem {
   /** the HTTP status */
   status: number;
   /** the last part of type, to compare with */
-  code: "malformed" | "unauthorized" | "budget-exhausted" | "forbidden" | "foreign-origin" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
+  code: "malformed" | "unauthorized" | "budget-exhausted" | "forbidden" | "foreign-origin" | "grant-ended" | "not-shown" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "source-refused" | "source-too-dear" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "source-changed" | "source-unavailable" | "timeout" | "unavailable" | "disk-full";
   /** what happened this time and what can be done */
   detail: string;
   /** each thing that is wrong, in the order of the request */

@@ -49,7 +49,9 @@ function mark(name: string, value: number | null | undefined, from: number | nul
 /** A row of the history. */
 export function rowOf(past: PastAnswer): Row {
   const query = (past.canonical ?? {}) as Query;
-  const { answer, reference } = past;
+  const { answer } = past;
+  // Beside an answer without its interval a value that was known before would look as if it agreed.
+  const reference = answer.shows ? undefined : past.reference;
   const title: Phrase = past.note ? [{ text: past.note }] : describe(query);
   const one = mark(plainText(title), answer.value, answer.interval?.low, answer.interval?.high, reference?.value);
   if (!answer.items?.length && answer.interval && answer.interval.low === undefined) one.low = one.high = null;
@@ -140,6 +142,8 @@ const numbers = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "E
 /** The sentence under the headline: by how much training was wrong. */
 export function summary(rows: Row[]): string {
   const wrong = rows.filter((r) => r.differs);
+  const least = rows.find((r) => r.past.answer.shows)?.past.answer.shows;
+  if (least) return least === "bit" ? "Your grant shows verdicts alone." : "Your grant shows no intervals: nothing here says how far a value may be off.";
   if (wrong.length === 0) return "Every value that was known before lies in its interval.";
   const agree = rows.length - wrong.length;
   const rest = agree === 0 ? "" : ` The other ${agree === 1 ? "training value agrees" : `${agree} training values agree`} with the holdout.`;
@@ -162,6 +166,8 @@ export function origin(row: Row): string {
   const m = row.mark;
   const said = m.known === null || row.items.length > 0 ? "" : m.differs ? ` ${Known} said ${fixed(m.known, m.digits)}, which is ${wrongBy(m)}.` : ` ${Known} said ${fixed(m.known, m.digits)}.`;
   switch (row.past.outcome ?? answer.source) {
+    case "not-shown":
+      return "Your grant shows no more of this answer.";
     case "close":
       return row.guessed ? `The value is your guess; the holdout agrees with it.${said}` : `The value is from ${known}; the holdout agrees with it.`;
     case "rough":

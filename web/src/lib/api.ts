@@ -41,6 +41,13 @@ export class Away extends Error {
   }
 }
 
+/** What went wrong, as a sentence. What neither the server nor the connection said is a fault of the page, and is thrown on. */
+export function says(e: unknown): string {
+  if (e instanceof Away) return e.message;
+  if (!(e instanceof Problem)) throw e;
+  return e.detail[0]!.toUpperCase() + e.detail.slice(1) + (/[.!?]$/.test(e.detail) ? "" : ".");
+}
+
 /** Says that a request is of this page: a cookie alone would go along with requests of others' pages, too. Who asks is in the cookie. */
 export const mark = { "X-Holdoutd": "dashboard" };
 
@@ -54,7 +61,8 @@ export function whenRefused(then: () => void) {
 export interface CallOptions {
   /** what becomes the JSON of the body */
   body?: unknown;
-  query?: Record<string, string | number | boolean | undefined>;
+  /** a list is a parameter that is given more than once */
+  query?: Record<string, string | number | boolean | string[] | undefined>;
   headers?: Record<string, string>;
   signal?: AbortSignal;
   /** false: a server that is away is an error at once. Without it the call waits and tries again, which is right for all that may be sent twice: questions may. */
@@ -65,7 +73,10 @@ export interface CallOptions {
 /** The path with its parameters. */
 export function address(path: string, query: CallOptions["query"] = {}): string {
   const parameters = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) if (value !== undefined && value !== "") parameters.set(name, String(value));
+  for (const [name, value] of Object.entries(query)) {
+    if (Array.isArray(value)) for (const one of value) parameters.append(name, one);
+    else if (value !== undefined && value !== "") parameters.set(name, String(value));
+  }
   const text = parameters.toString();
   return text ? `${path}?${text}` : path;
 }

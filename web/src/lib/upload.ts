@@ -1,5 +1,5 @@
 // Sends a table. fetch cannot say how much of a body has left; XMLHttpRequest can.
-import type { Card } from "../generated/api";
+import type { Card, Registration } from "../generated/api";
 import { address, Away, mark, Problem, type CallOptions } from "./api";
 
 export interface Upload {
@@ -14,8 +14,16 @@ export interface Upload {
 /** How often a server that is busy with other uploads is asked again. Nothing was done when it says so. */
 const attempts = 5;
 
-/** Uploads, and resolves to the card. Throws a Problem, Away, or the signal's reason. */
-export async function upload(what: Upload): Promise<Card> {
+/** Uploads for a dry run, and resolves to the card. Throws a Problem, Away, or the signal's reason. */
+export const upload = async (what: Upload) => (await sent(what)) as Card;
+
+/** Uploads, and resolves to the path of the page of what came of it: the holdout or, of a table that is too large to be divided at once, the registration. Throws as upload does. */
+export async function make(what: Upload): Promise<string> {
+  const made = await sent(what);
+  return "stage" in made ? `/registrations/${encodeURIComponent(made.id)}` : `/holdouts/${encodeURIComponent(made.id ?? "")}`;
+}
+
+async function sent(what: Upload): Promise<Card | Registration> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await send(what);
@@ -27,12 +35,13 @@ export async function upload(what: Upload): Promise<Card> {
   }
 }
 
-function send({ file, query, name, signal, progress }: Upload): Promise<Card> {
+function send({ file, query, name, signal, progress }: Upload): Promise<Card | Registration> {
   return new Promise((done, fail) => {
     const request = new XMLHttpRequest();
     request.open("POST", address("/v1/holdouts", query));
     for (const [header, value] of Object.entries(mark)) request.setRequestHeader(header, value);
     request.setRequestHeader("Content-Type", "application/vnd.apache.parquet");
+    request.setRequestHeader("Prefer", "respond-async");
     if (name) request.setRequestHeader("Idempotency-Key", name);
     request.upload.onprogress = (event) => progress(event.loaded);
     request.onerror = () => fail(new Away());
@@ -44,7 +53,7 @@ function send({ file, query, name, signal, progress }: Upload): Promise<Card> {
       } catch {
         // Not from this server: a proxy's page.
       }
-      if (request.status >= 200 && request.status < 300) done(body as unknown as Card);
+      if (request.status >= 200 && request.status < 300) done(body as unknown as Card | Registration);
       else fail(new Problem(body, request.status, Number(request.getResponseHeader("Retry-After") ?? 0)));
     };
     signal.addEventListener("abort", () => request.abort());

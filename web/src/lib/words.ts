@@ -57,6 +57,6 @@ export function columnWords(c: Card["columns"][number]): string {
   return { bool: "true or false", number: "number", time: "time", text: "text" }[c.kind] ?? c.kind;
 }
 
-/** How many questions were used. */
-export const used = (b: Budget) => b.questions.of - b.questions.left - (b.lost ?? 0);
+/** How many questions were used: of a grant also those that are granted on. */
+export const used = (b: Budget) => b.questions.of - b.questions.left - (b.lost ?? 0) - (b.granted ?? 0);
 

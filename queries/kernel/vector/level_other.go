@@ -1,0 +1,5 @@
+//go:build !amd64
+
+package vector
+
+func detected() Level { return None }
