@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,10 +93,11 @@ func columns(t *testing.T, rows int) (*dataset.Table, *engine.Table) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
 	var columns []dataset.Column
-	for name, mean := range map[string]float64{"half": 0.5, "high": 0.9, "low": 0.1} {
+	means := map[string]float64{"half": 0.5, "high": 0.9, "low": 0.1}
+	for _, name := range slices.Sorted(maps.Keys(means)) { // in one order, for they draw from one source
 		c := dataset.Column{Field: dataset.Field{Name: name, Kind: dataset.Number, Source: "DOUBLE"}}
 		for range rows {
-			c.Numbers = append(c.Numbers, coin(r, mean))
+			c.Numbers = append(c.Numbers, coin(r, means[name]))
 		}
 		columns = append(columns, c)
 	}
