@@ -92,7 +92,7 @@ func TestREADME(t *testing.T) {
 		}
 		return string(out)
 	}
-	if err := os.Link(program(t), binary); err != nil {
+	if err := os.Symlink(program(t), binary); err != nil {
 		t.Fatal(err)
 	}
 
