@@ -39,7 +39,7 @@ var large = map[string]string{
 	"session":      "it starts no goroutine; what it calls, queries/engine, is under the detector",
 }
 
-// outside are packages whose tests run the program, which is built without the detector: it would see nothing.
+// outside are packages whose tests run programs that are built without the detector: it would see nothing.
 var outside = []string{"cmd/holdoutd", "tests", "tests/faults"}
 
 // directive is the line with which a file of a large package says that all of its tests run under the detector.
