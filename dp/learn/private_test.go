@@ -3,6 +3,7 @@ package learn
 import (
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -102,7 +103,9 @@ func TestSensitivity(t *testing.T) {
 			}
 			d.X[i] *= spread
 		}
-		for name, n := range models(17, 6, 3) {
+		all := models(17, 6, 3)
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			n := all[name]
 			for _, clip := range []float64{1e-9, 0.7, 1e9} {
 				grid, limit := gridOf(clip), clip*shrink(n, d.Len())
 				if !(limit > 0.995*clip && limit < clip) {
@@ -220,7 +223,7 @@ func TestTrainPrivatelyLearns(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	d := blobs(24, 20, 3, 2)
 	good := Private{Steps: 1, Sampling: 0.5, Clip: 1, Multiplier: 1, Rate: 1}
-	ctx, s := context.Background(), noise.Seeded(25)
+	ctx, seeded := context.Background(), func() *noise.Stream { return noise.Seeded(25) }
 	for name, change := range map[string]func(*Private){
 		"steps":    func(o *Private) { o.Steps = 0 },
 		"sampling": func(o *Private) { o.Sampling = 1.5 },
@@ -232,7 +235,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		o := good
 		change(&o)
-		if err := Softmax(3, 2).TrainPrivately(ctx, d, o, s); !errors.Is(err, ErrSettings) {
+		if err := Softmax(3, 2).TrainPrivately(ctx, d, o, seeded()); !errors.Is(err, ErrSettings) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := o.Account(); !errors.Is(err, ErrSettings) {
@@ -249,24 +252,24 @@ func TestRefusals(t *testing.T) {
 		"NaN":      {Dim: 3, Classes: 2, X: []float64{0, 0, math.NaN()}, Y: []int{0}},
 	} {
 		n := Softmax(3, 2)
-		if err := n.TrainPrivately(ctx, bad, good, s); !errors.Is(err, ErrData) {
+		if err := n.TrainPrivately(ctx, bad, good, seeded()); !errors.Is(err, ErrData) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := n.Train(ctx, bad, Plain{}, s); !errors.Is(err, ErrData) {
+		if err := n.Train(ctx, bad, Plain{}, seeded()); !errors.Is(err, ErrData) {
 			t.Errorf("%s: plain %v", name, err)
 		}
 	}
 	for _, o := range []Plain{{Epochs: -1}, {Batch: -1}, {Rate: -1}, {Momentum: 1}, {Decay: -1}} {
-		if err := Softmax(3, 2).Train(ctx, d, o, s); !errors.Is(err, ErrSettings) {
+		if err := Softmax(3, 2).Train(ctx, d, o, seeded()); !errors.Is(err, ErrSettings) {
 			t.Errorf("%+v: %v", o, err)
 		}
 	}
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := Softmax(3, 2).TrainPrivately(cancelled, d, good, s); !errors.Is(err, context.Canceled) {
+	if err := Softmax(3, 2).TrainPrivately(cancelled, d, good, seeded()); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if err := Softmax(3, 2).Train(cancelled, d, Plain{}, s); !errors.Is(err, context.Canceled) {
+	if err := Softmax(3, 2).Train(cancelled, d, Plain{}, seeded()); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

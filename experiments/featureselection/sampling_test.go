@@ -132,11 +132,11 @@ func freshNoise(s *sampler, seed uint64) path {
 // TestSamplingFaults: the comparison of TestSamplingIsExact sees rows that are drawn without regard of what is known, and
 // classifiers drawn independently of each other.
 func TestSamplingFaults(t *testing.T) {
-	s := newSampler(smallSelection)
 	drawn := paths(t, plainRuns, func(seed uint64) (path, error) {
 		return playDrawn(context.Background(), smallSelection, standardReuse, seed)
 	})
 	for name, fault := range map[string]func(*sampler, uint64) path{"independent rows": independentRows, "fresh noise": freshNoise} {
+		s := newSampler(smallSelection)
 		seen := paths(t, sampledRuns, func(seed uint64) (path, error) { return fault(s, seed), nil })
 		if len(sameDistribution(drawn, seen, samplingFalseAlarm)) == 0 {
 			t.Errorf("%s is not seen", name)
