@@ -26,6 +26,7 @@ post_hooks: []
 // upload, card, training part, keys, every query type by each of its examples, batch, budget, history, ledger, plans, deletion, and
 // errors. A warning of the generator is a failure: it warns of each schema that it leaves out.
 func TestGeneratedClient(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	url := serve(t, dir)
 	document := publishedDocument(t, url, dir)
@@ -110,6 +111,7 @@ phases.coverage.enabled = false
 // success although the document forbids what was sent. The seed is fixed, and the number of requests is bounded, not the time, so that
 // a slow machine does not test less.
 func TestSchemathesis(t *testing.T) {
+	t.Parallel()
 	const operations, all, examples = "25", "26", "20" // all but follow-answers, whose reply has no end
 	dir := t.TempDir()
 	url := serve(t, dir)

@@ -188,7 +188,7 @@ for model, y in ((svm.SVC(kernel="linear"), data.late), (ensemble.AdaBoostClassi
                  (ensemble.HistGradientBoostingRegressor(loss="poisson"), data.y.abs()), (xgboost.XGBRegressor(objective="reg:logistic"), data.late),
                  (lightgbm.LGBMRegressor(objective="poisson"), data.y.abs())):
     try:
-        expected(model.fit(FILLED[half], y[half]))
+        expected(model.fit(FILLED[:200], y[:200]))
     except ValueError:
         continue
     raise AssertionError(f"{model} was exported")

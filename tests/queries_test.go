@@ -17,6 +17,7 @@ var update = flag.Bool("update", false, "write the numbers of docs/examples anew
 // and whose numbers it holds docs/examples/NAME.md to.
 func compared(t *testing.T, name string) {
 	t.Helper()
+	t.Parallel()
 	python := interpreter(t)
 	dir := t.TempDir()
 	url := serve(t, dir, "--allow-naive")

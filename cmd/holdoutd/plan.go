@@ -65,10 +65,8 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 			if err != nil {
 				return plainRequest(err)
 			}
-			for _, file := range plots {
-				if err := writePlot(file, request, report); err != nil {
-					return err
-				}
+			if err := writePlots(plots, request, report); err != nil {
+				return err
 			}
 			if asJSON {
 				encoder := json.NewEncoder(cmd.OutOrStdout())

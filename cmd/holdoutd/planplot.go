@@ -56,27 +56,38 @@ const (
 	roundsDrawn  = 5  // where the request names none
 )
 
-// writePlot draws half-width against number of questions.
-func writePlot(file string, r compare.Request, report compare.Report) error {
-	return figure.Write(file, plotWidth, plotHeight, func(c draw.Canvas) error { return drawPlan(c, r, report) })
-}
-
-func drawPlan(c draw.Canvas, r compare.Request, report compare.Report) error {
-	most := mostQuestions(report)
-	p := planAxes(report, most)
-	legend := figure.Legend()
+// writePlots draws half-width against number of questions, the same figure into each file.
+func writePlots(files []string, r compare.Request, report compare.Report) error {
+	if len(files) == 0 {
+		return nil
+	}
 	if r.Rounds == 0 {
 		r.Rounds = roundsDrawn
 	}
-	low := 1.0
+	heights := map[string]plotter.XYs{} // by method
 	for _, line := range curves {
 		if !drawn(line, r) {
 			continue
 		}
-		points, err := points(line.method, r, most)
-		if err != nil {
+		var err error
+		if heights[line.method], err = points(line.method, r, mostQuestions(report)); err != nil {
 			return err
 		}
+	}
+	for _, file := range files {
+		if err := figure.Write(file, plotWidth, plotHeight, func(c draw.Canvas) error { return drawPlan(c, r, report, heights) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func drawPlan(c draw.Canvas, r compare.Request, report compare.Report, heights map[string]plotter.XYs) error {
+	p := planAxes(report, mostQuestions(report))
+	legend := figure.Legend()
+	low := 1.0
+	for _, line := range curves {
+		points := heights[line.method]
 		if len(points) < 2 {
 			continue
 		}

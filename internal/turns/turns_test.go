@@ -1,5 +1,7 @@
 package turns
 
+//holdoutd:race
+
 import (
 	"context"
 	"errors"

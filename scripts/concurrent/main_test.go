@@ -8,60 +8,63 @@ import (
 	"testing"
 )
 
-// TestNoneEscapes: packages known for their goroutines are tested under the race detector, for their own, for their tests' and for those of
-// what they call; packages of formulas are not. A rule that misses one of these kinds, or a build tag's files, turns it red.
+// TestNoneEscapes: packages and tests known for their goroutines are under the race detector, formulas are not, and a package that calls one which
+// starts goroutines has a test under it or a reason.
 func TestNoneEscapes(t *testing.T) {
 	all, err := list()
 	if err != nil {
 		t.Fatal(err)
 	}
-	racing := concurrent(all)
-	for name, want := range map[string]bool{
-		"holdout": true, "holdout/ledger/sqlite": true, "internal/api": true, "internal/turns": true, "cmd/holdoutd": true, "client": true,
-		"queries/engine": true, "queries/kernel": true, "dataset": true, "dp/certify": true, "experiments/run": true, "tests": true,
-		"session":              true, // calls queries/engine
-		"experiments/coverage": true, // hands functions to experiments/run
-		"thresholdout":         false, "thresholdout/bounds": false, "dp/noise": false, "dp/account": false,
-	} {
-		if got, ok := racing[module+name]; !ok || got != want {
-			t.Errorf("%s: %v, there %v; want %v", name, got, ok, want)
-		}
-	}
-	if len(racing) != len(all) {
-		t.Errorf("%d of %d packages have their place", len(racing), len(all))
-	}
-}
-
-// TestSomeOfTheLarge: of a large package the tests that start goroutines are under the detector, and those of a file that says so; each large package is concurrent.
-func TestSomeOfTheLarge(t *testing.T) {
-	all, err := list()
-	if err != nil {
-		t.Fatal(err)
-	}
-	racing, seen := concurrent(all), 0
+	starting := map[string]bool{}
 	for _, p := range all {
-		if large[p.name()] == "" {
-			continue
-		}
-		seen++
-		if !racing[p.ImportPath] {
-			t.Errorf("%s starts no goroutines, and is said to be large", p.name())
-		}
-		names, err := p.racingTests()
+		starting[p.ImportPath] = p.starting
+	}
+	wholes := map[string]bool{
+		"holdout/ledger/sqlite": true, "client": true, "queries/engine": true, "queries/kernel": true, "dataset": true, "dp/certify": true, "experiments/run": true,
+		"holdout": false, "internal/api": false, "session": false, "thresholdout": false, "thresholdout/bounds": false, "dp/noise": false, "tests": false, "cmd/holdoutd": false,
+	}
+	parts := map[string][]string{
+		"holdout":        {"TestStress", "TestVoidIsDebitedOnce", "TestLadderRace", "TestEveryTypeAtOnce"},
+		"internal/api":   {"TestManyAgents", "TestStreamsAreCounted"},
+		"internal/turns": {"TestManyGoroutines", "TestTurnPassesOn"},
+	}
+	needed := map[string]bool{} // reasons
+	for _, p := range all {
+		name := p.name()
+		whole, some, err := p.racing()
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range map[string][]string{"holdout": {"TestStress", "TestVoidIsDebitedOnce", "TestLadderRace"}, "internal/api": {"TestManyAgents", "TestStreamsAreCounted"}}[p.name()] {
-			if !slices.Contains(names, name) {
-				t.Errorf("%s: %s is not under the detector", p.name(), name)
+		if want, ok := wholes[name]; ok && whole != want {
+			t.Errorf("%s: under the detector as a whole: %v, want %v", name, whole, want)
+		}
+		for _, test := range parts[name] {
+			if !slices.Contains(some, test) {
+				t.Errorf("%s: %s is not under the detector", name, test)
 			}
 		}
-		if slices.Contains(names, "TestMain") {
-			t.Error("TestMain is no test")
+		for _, test := range some {
+			if test == "TestMain" || slow[test] != "" {
+				t.Errorf("%s: %s is under the detector", name, test)
+			}
 		}
+		if large[name] != "" && !p.starting {
+			t.Errorf("%s starts no goroutines, and is said to be large", name)
+		}
+		calls := slices.ContainsFunc(p.Imports, func(other string) bool { return starting[other] })
+		if !calls && !p.starting || whole || len(some) > 0 || slices.Contains(outside, name) {
+			continue
+		}
+		if as := reasonOf(name); as != "" {
+			needed[as] = true
+			continue
+		}
+		t.Errorf("%s calls what starts goroutines: it needs a test under the detector, or a reason in quiet", name)
 	}
-	if seen != len(large) {
-		t.Errorf("%d of %d large packages exist", seen, len(large))
+	for name := range quiet {
+		if !needed[name] {
+			t.Errorf("%s is said to be quiet, and needs no reason", name)
+		}
 	}
 }
 
