@@ -37,12 +37,12 @@ fi
 echo "tests write to ${TMPDIR:-/tmp}"
 
 # These packages' tests mostly wait, for programs of other languages and for the disk: the others run beside them.
-waiting=(./tests ./cmd/holdoutd)
-"$go" test "${flags[@]}" "${waiting[@]}" >"$files/waiting" 2>&1 &
+waiting=(./tests/client ./tests/browser ./tests ./cmd/holdoutd)
+"$go" test "${flags[@]}" -p ${#waiting[@]} "${waiting[@]}" >"$files/waiting" 2>&1 &
 waiter=$!
 
 failed=0
-others=$("$go" list -tags "$TAGS" ./... | grep -vE '/(tests|cmd/holdoutd)$')
+others=$("$go" list -tags "$TAGS" ./... | grep -vE '/(tests|tests/client|tests/browser|cmd/holdoutd)$')
 "$go" test "${flags[@]}" $others || failed=1
 "$go" test -race "${unwatched[@]}" "${flags[@]}" $("$go" run ./scripts/concurrent) || failed=1
 read -r pattern packages <<<"$("$go" run ./scripts/concurrent -some)"

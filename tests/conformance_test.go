@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/tests/program"
 )
 
 // The published document says of two replies a media type that openapi-python-client has no reader for, and that it needs to be told of.
@@ -73,7 +75,7 @@ func flightsFile(t *testing.T) string {
 // python runs the interpreter of the tests in a folder to its end and returns what it printed; any other status than 0 fails the test.
 func python(t *testing.T, dir string, args ...string) []byte {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), interpreter(t), args...)
+	cmd := exec.CommandContext(t.Context(), program.Python(t), args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "NO_COLOR=1")
 	out, err := cmd.CombinedOutput()

@@ -13,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/queries/model"
+	"github.com/holdoutd/holdoutd/tests/program"
 )
 
 // TestModelEdges: for models as people have them, of scikit-learn, XGBoost and LightGBM, the exported model predicts what the library does, row by row, where they could
 // part: nulls, unseen texts, numbers at thresholds and beside them, numbers that single precision rounds. Where a model's tolerance is 0 it is to the last bit.
 func TestModelEdges(t *testing.T) {
 	t.Parallel()
-	python := interpreter(t)
+	python := program.Python(t)
 	exporter, err := filepath.Abs("../python/src")
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/tests/program"
 )
 
 var update = flag.Bool("update", false, "write the numbers of docs/examples anew")
@@ -18,7 +20,7 @@ var update = flag.Bool("update", false, "write the numbers of docs/examples anew
 func compared(t *testing.T, name string) {
 	t.Helper()
 	t.Parallel()
-	python := interpreter(t)
+	python := program.Python(t)
 	dir := t.TempDir()
 	url := serve(t, dir, "--allow-naive")
 	flights, err := filepath.Abs("../experiments/data/flights-100k.parquet")

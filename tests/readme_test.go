@@ -18,7 +18,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdoutd/holdoutd/tests/program"
 )
+
+func TestMain(m *testing.M) { program.Main(m) }
 
 // checks follow the tutorial's Python lines in the same script: they compare what the comments promise.
 const checks = `
@@ -35,7 +39,7 @@ print("TUTORIAL OK")
 
 // TestTutorial runs the tutorial's Python lines, in order, against the real server.
 func TestTutorial(t *testing.T) {
-	python := interpreter(t)
+	python := program.Python(t)
 	dir := t.TempDir()
 	flights, err := os.ReadFile("../experiments/data/flights-100k.parquet")
 	if err != nil {
@@ -62,20 +66,11 @@ func TestTutorial(t *testing.T) {
 }
 
 // interpreter is the Python that has the packages of the tests.
-func interpreter(t *testing.T) string {
-	t.Helper()
-	python := os.Getenv("HOLDOUTD_PYTHON")
-	if python == "" {
-		t.Fatal("HOLDOUTD_PYTHON is not set: run `make test`, or set it to the output of scripts/python.sh")
-	}
-	return python
-}
-
 // TestREADME runs the commands and the Python lines of the README, in order: the demo, the installation of the client, the lines in that
 // installation against that demo, and every `holdoutd …` of the text, in a shell. What make is told is looked up in the Makefile. The answer that the comment
 // shows must be one that the line can give: its interval as wide, its words the same. It would notice a command that is gone and a line that nobody tried.
 func TestREADME(t *testing.T) {
-	python := interpreter(t)
+	python := program.Python(t)
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +87,7 @@ func TestREADME(t *testing.T) {
 		}
 		return string(out)
 	}
-	if err := os.Symlink(program(t), binary); err != nil {
+	if err := os.Symlink(program.Path(t), binary); err != nil {
 		t.Fatal(err)
 	}
 
@@ -188,7 +183,7 @@ func blocks(t *testing.T, path, language string) []string {
 // serve starts holdoutd in dir as the tutorial does, with more flags if any, and returns its URL once it listens.
 func serve(t *testing.T, dir string, flags ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(context.Background(), program(t), append([]string{"serve", "--data", "holdoutd-data"}, flags...)...)
+	cmd := exec.CommandContext(context.Background(), program.Path(t), append([]string{"serve", "--data", "holdoutd-data"}, flags...)...)
 	cmd.Dir = dir
 	return started(t, cmd)
 }

@@ -58,7 +58,7 @@ var slow = map[string]string{
 }
 
 // outside are packages whose tests run programs that are built without the detector: it would see nothing.
-var outside = []string{"cmd/holdoutd", "tests", "tests/faults"}
+var outside = []string{"cmd/holdoutd", "tests", "tests/client", "tests/browser", "tests/program", "tests/faults"}
 
 // directive is the line with which a file of a large package says that all of its tests run under the detector.
 const directive = "//holdoutd:race"

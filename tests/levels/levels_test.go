@@ -1,4 +1,5 @@
-package tests
+// Package levels holds tests of p-values and levels: what they rest on, and that they hold under an adaptive analyst.
+package levels
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package tests
+package levels
 
 import (
 	"context"
@@ -232,7 +232,7 @@ func TestFalsePositives(t *testing.T) {
 	}
 }
 
-// BenchmarkFalsePositives measures the rates in more runs: go test ./tests -run '^$' -bench FalsePositives -benchtime 200x
+// BenchmarkFalsePositives measures the rates in more runs: go test ./tests/levels -run '^$' -bench FalsePositives -benchtime 200x
 func BenchmarkFalsePositives(b *testing.B) {
 	for name, p := range guarantees(b) {
 		b.Run(name, func(b *testing.B) {

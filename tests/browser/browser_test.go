@@ -1,6 +1,7 @@
 //go:build browser
 
-package tests
+// Package browser holds the tests of the dashboard: that it is what its sources build, and its pages in Chromium.
+package browser
 
 import (
 	"bytes"
@@ -11,17 +12,18 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/holdoutd/holdoutd/tests/program"
 )
+
+func TestMain(m *testing.M) { program.Main(m) }
 
 // nodeTool runs a program of web/ with node, and returns what it printed.
 func nodeTool(t *testing.T, environment []string, args ...string) {
 	t.Helper()
-	bin := os.Getenv("HOLDOUTD_NODE")
-	if bin == "" {
-		t.Fatal("HOLDOUTD_NODE is not set: run `make test`, or set it to the output of scripts/web.sh")
-	}
+	bin := program.Node(t)
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "node"), args...)
-	cmd.Dir, cmd.Env = "../web", append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "NO_COLOR=1", "CI=1"), environment...)
+	cmd.Dir, cmd.Env = "../../web", append(append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "NO_COLOR=1", "CI=1"), environment...)
 	cmd.WaitDelay = 10 * time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("node %v: %v\n%s", args, err, out)
@@ -34,7 +36,7 @@ func TestDashboardBuild(t *testing.T) {
 	t.Parallel()
 	nodeTool(t, nil, "node_modules/svelte-check/bin/svelte-check", "--fail-on-warnings")
 	nodeTool(t, nil, "node_modules/vitest/vitest.mjs", "run")
-	built, committed := t.TempDir(), "../internal/dashboard/dist"
+	built, committed := t.TempDir(), "../../internal/dashboard/dist"
 	nodeTool(t, nil, "node_modules/vite/bin/vite.js", "build", "--outDir", built, "--emptyOutDir")
 	for _, sides := range [][2]string{{built, committed}, {committed, built}} {
 		err := fs.WalkDir(os.DirFS(sides[0]), ".", func(name string, d fs.DirEntry, err error) error {
@@ -66,5 +68,5 @@ func TestDashboardBuild(t *testing.T) {
 // the way from an upload to a spent budget. Pictures of all pages are among the test's artifacts (go test -artifacts).
 func TestDashboard(t *testing.T) {
 	t.Parallel()
-	nodeTool(t, []string{"HOLDOUTD_BINARY=" + program(t), "HOLDOUTD_PICTURES=" + t.ArtifactDir()}, "--test", "--test-concurrency=2", "--test-force-exit", "tests/")
+	nodeTool(t, []string{"HOLDOUTD_BINARY=" + program.Path(t), "HOLDOUTD_PICTURES=" + t.ArtifactDir()}, "--test", "--test-concurrency=2", "--test-force-exit", "tests/")
 }
