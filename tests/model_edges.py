@@ -17,6 +17,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, RobustScaler, StandardScaler
 
+from holdoutd import _evaluate as evaluate
 from holdoutd import models as exporter
 
 warnings.filterwarnings("ignore")
@@ -65,14 +66,16 @@ def edges(model):
 def tell(name, exported, predicted, rows, tolerance, scores):
     null = lambda v: None if v is None or v != v else v
     predicted = np.asarray(predicted, dtype=float)
+    cells = {c: [null(v) for v in rows[c]] for c in rows}
+    evaluated = [[null(v) for v in row] for row in evaluate.scores(exported, evaluate.Columns(cells)).tolist()]
     print(json.dumps({"name": name, "model": exported, "rows": [{k: null(v) for k, v in r.items()} for r in rows.to_dict("records")],
-                      "predicted": predicted.reshape(len(rows), -1).tolist(), "tolerance": tolerance, "scores": scores}))
+                      "predicted": predicted.reshape(len(rows), -1).tolist(), "tolerance": tolerance, "scores": scores, "evaluated": evaluated}))
 
 
 def check(name, model, columns=NUMBERS + TEXTS, label="late", tolerance=0.0, prepare=lambda t: t, scores=None, texts=None):
     """scores says how the library gives raw scores, which are compared instead of probabilities."""
     model.fit(prepare(data[columns]), data[label])
-    exported = exporter.export(model, list(prepare(data[columns]).columns), texts)
+    exported = exporter.export(model, list(prepare(data[columns]).columns), texts, rows=prepare(data[columns]))
     rows = edges(exported)
     x = prepare(rows[columns])
     if scores:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import lightgbm
@@ -11,13 +12,16 @@ import pytest
 import xgboost
 from conftest import table
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, RidgeClassifier, SGDClassifier
 from sklearn.metrics import accuracy_score, log_loss, r2_score, roc_auc_score
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import holdoutd
@@ -139,3 +143,90 @@ def test_what_cannot_be_exported(server: holdoutd.Server, ds: holdoutd.Dataset, 
     assert truth > 0.7 > 0.55 and (public.score(lambda frame: (frame.x > 0).astype(float)).high or 0) > 0.6
     with pytest.raises(ValueError, match="1 predictions for"):
         public.score(lambda frame: np.zeros(1))
+
+
+def test_a_margin_is_decided_at_zero(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
+    """Accuracy of a classifier without probabilities is that of its own predict. Notices a threshold of one half."""
+    training, _ = fitted
+    for model in LinearSVC(), RidgeClassifier(), make_pipeline(StandardScaler(), SGDClassifier(random_state=0)):
+        model.fit(training[FEATURES], training.late)
+        said = ds.explain(dict(holdoutd.q.accuracy("late", model=model))).raw
+        assert abs(said["training"] - model.score(training[FEATURES], training.late)) < 1e-9, model
+        assert said["canonical"]["threshold"] == 0
+    hinge = {"type": "loss", "loss": "hinge", "label": "late", "range": [0, 9], "model": model}
+    assert "threshold" not in ds.explain(hinge).raw["canonical"]
+
+
+def early(training: pd.DataFrame) -> Any:
+    model = xgboost.XGBClassifier(n_estimators=300, learning_rate=0.9, early_stopping_rounds=3)
+    half = len(training) // 2
+    x, y = training[FEATURES], training.late
+    return model.fit(x[:half], y[:half], eval_set=[(x[half:], y[half:])], verbose=False)
+
+
+def test_stopped_early_and_loaded(fitted: tuple[pd.DataFrame, Any], tmp_path: Path) -> None:
+    """Notices trees beyond the best iteration, which predict leaves out."""
+    training, _ = fitted
+    model = early(training)
+    assert model.best_iteration + 1 < len(model.get_booster().get_dump())
+    model.save_model(tmp_path / "model.json")
+    loaded = xgboost.XGBClassifier()
+    loaded.load_model(tmp_path / "model.json")
+    assert export(loaded, FEATURES, rows=training) == export(model, FEATURES, rows=training)
+
+
+INEXACT: dict[str, Any] = {
+    "log link": lambda x, late, amount: PoissonRegressor().fit(x, amount.clip(0.1)),
+    "probabilities of a discriminant": lambda x, late, amount: LinearDiscriminantAnalysis().fit(x, late),
+    "modified huber": lambda x, late, amount: SGDClassifier(loss="modified_huber", random_state=0).fit(x, late),
+    "PLS": lambda x, late, amount: PLSRegression(2).fit(x + 3, amount),
+    "votes of margins": lambda x, late, amount: BaggingClassifier(LinearSVC(), n_estimators=3, random_state=0).fit(x, late),
+    "missing": lambda x, late, amount: xgboost.XGBClassifier(n_estimators=5, missing=1).fit(x, late),
+    "two targets": lambda x, late, amount: xgboost.XGBRegressor(n_estimators=3).fit(x, np.stack([amount, amount**2], axis=1)),
+    "vector leaves": lambda x, late, amount: xgboost.XGBClassifier(
+        n_estimators=3, multi_strategy="multi_output_tree", tree_method="hist"
+    ).fit(x, np.digitize(amount, [8, 12])),
+    "linear leaves": lambda x, late, amount: lightgbm.LGBMRegressor(n_estimators=5, linear_tree=True, verbose=-1).fit(x, amount),
+    "root of the label": lambda x, late, amount: lightgbm.LGBMRegressor(n_estimators=5, reg_sqrt=True, verbose=-1).fit(x, amount),
+    "own objective": lambda x, late, amount: lightgbm.LGBMRegressor(
+        n_estimators=3, verbose=-1, objective=lambda y, p: (p - y, np.ones_like(y))
+    ).fit(x, amount),
+    "own threshold": lambda x, late, amount: FixedThresholdClassifier(LogisticRegression(), threshold=0.2).fit(x, late),
+    "unfitted": lambda x, late, amount: RandomForestClassifier(),
+}
+
+
+@pytest.mark.parametrize("kind", INEXACT)
+@pytest.mark.parametrize("given", [True, False], ids=["on rows", "on probes"])
+def test_nothing_inexact_is_sent(fitted: tuple[pd.DataFrame, Any], kind: str, given: bool) -> None:
+    """Models that are not what their numbers seem to say are refused by the comparison with the library, or by name."""
+    training, _ = fitted
+    model = INEXACT[kind](training[FEATURES].astype(float), training.late, training.amount)
+    with pytest.raises(ValueError, match=r"is not the library's|not exported|cannot be read|outputs"):
+        export(model, FEATURES, rows=training if given else None)
+
+
+def test_a_one_hot_that_is_sparse(fitted: tuple[pd.DataFrame, Any]) -> None:
+    """XGBoost takes the zeros of a sparse matrix for nulls: the export, which does not, is refused; without sparse it is exact."""
+    training, _ = fitted
+    columns = ["x", "z", "origin"]
+    for sparse in (True, False):
+        prepare = ColumnTransformer(
+            [("t", OneHotEncoder(sparse_output=sparse), ["origin"])], remainder="passthrough", sparse_threshold=float(sparse)
+        )
+        model = make_pipeline(prepare, xgboost.XGBClassifier(n_estimators=10)).fit(training[columns], training.late)
+        for rows in (training, None):
+            if sparse:
+                with pytest.raises(ValueError, match=r"is not the library's|could not be compared"):
+                    export(model, columns, rows=rows)
+            else:
+                export(model, columns, rows=rows)
+
+
+def test_what_verification_says(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
+    """Which row, which two numbers, and how to go on; and whoever knows better may leave it out."""
+    training, _ = fitted
+    model = PoissonRegressor().fit(training[FEATURES], training.amount.clip(0.1))
+    with pytest.raises(holdoutd.CannotExport, match=r"at x=.*, it predicts .* and the library .*200 of 200 .*features='public'"):
+        ds.score(model, "rmse", label="amount", max_error=100)
+    assert "linear" in export(model, FEATURES, verify=False)

@@ -27,6 +27,7 @@ class Holdout(Scores[R]):
         self.name: str = card["name"]
         self._kind = kind
         self._features: _resolve.Features | None = None
+        self._some: _resolve.Training | None = None
         self._most: int | None = None
 
     @property
@@ -49,7 +50,19 @@ class Holdout(Scores[R]):
     def _resolved(self, query: Mapping[str, Any]) -> _wire.Steps[dict[str, Any]]:
         if self._features is None and self.card.public:
             self._features = _resolve.Features(self.id, self.kind)
-        return (yield from _resolve.resolve((yield from self._screened(query)), self.card.columns, self._features))
+        rows = None
+        if next(_resolve.models_in(query), None) is not None:
+            if self.card.raw.get("draft"):  # whose card does not tell how many rows there are
+                yield from _steps.explain(self.id, {"type": "count", "of": "true"})
+                yield from self._looked()
+            rows = yield from self._training.some(self.card.rows.get("training", 0) * len(self.card.columns))
+        return (yield from _resolve.resolve((yield from self._screened(query)), self.card.columns, rows, self._features))
+
+    @property
+    def _training(self) -> _resolve.Training:
+        if self._some is None:
+            self._some = _resolve.Training(self.id, self.kind)
+        return self._some
 
     def _looked(self) -> _wire.Steps[None]:
         """With the first look a holdout is no draft any more, and its card has what a draft's leaves out."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _steps as steps
 from . import tables
-from ._scores import Fitted, exported, is_model
+from ._scores import DECIDED, Fitted, exported, is_margin, is_model
 from ._wire import Steps
 from .errors import CannotExport
 
@@ -28,6 +28,30 @@ class Features:
             content = yield from steps.download(self.holdout, "features")
             self._frame = tables.read(content, self.kind)
         return self._frame
+
+
+class Training:
+    """Some rows of the training part, on which an exported model is compared with the library's before it is sent."""
+
+    ROWS = 200
+    LARGEST = (
+        5_000_000  # cells of a training part that is downloaded for them; of a larger one the caller's download is used, if there is one
+    )
+
+    def __init__(self, holdout: str, kind: tables.Kind):
+        self.holdout, self.kind = holdout, kind
+        self.rows: Any = None
+
+    def keep(self, frame: Any) -> Any:
+        """Takes the rows out of a training part that was downloaded anyway, and returns it."""
+        self.rows = tables.some(frame, self.ROWS)
+        return frame
+
+    def some(self, cells: int) -> Steps[Any]:
+        """None where there are no rows, or too many."""
+        if self.rows is None and 0 < cells <= self.LARGEST:
+            self.keep(tables.read((yield from steps.download(self.holdout, "training")), self.kind))
+        return self.rows
 
 
 def models_in(query: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, Any]]:
@@ -53,8 +77,9 @@ def copied(value: Any) -> Any:
     return value
 
 
-def resolve(query: Mapping[str, Any], table: Sequence[str], features: Features | None) -> Steps[dict[str, Any]]:
-    """The query as JSON: fitted estimators exported or, where that does not work and there are public features, their predictions."""
+def resolve(query: Mapping[str, Any], table: Sequence[str], rows: Any, features: Features | None) -> Steps[dict[str, Any]]:
+    """The query as JSON: fitted estimators exported, and compared on rows. Where that does not work and there are public features: their
+    predictions."""
     own: dict[str, Any] = copied(query)
     for place, member, value in list(models_in(own)):
         fitted = value if isinstance(value, Fitted) else Fitted(value)
@@ -62,7 +87,9 @@ def resolve(query: Mapping[str, Any], table: Sequence[str], features: Features |
             place[member] = dict(fitted.model)
             continue
         try:
-            place[member] = exported(fitted.model, fitted.columns, fitted.texts, table)
+            place[member] = exported(fitted.model, fitted.columns, fitted.texts, table, rows)
+            if is_margin(fitted.model) and (place.get("type") in DECIDED or place.get("loss") == "zero_one"):
+                place.setdefault("threshold", 0.0)  # as its predict has it
         except CannotExport:
             if features is None:
                 raise

@@ -77,8 +77,19 @@ def in_table(name: str, table: Sequence[str]) -> str:
     return meant[0] if name not in table and len(meant) == 1 else name
 
 
-def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str]) -> dict[str, Any]:
-    """The estimator as JSON. CannotExport says what can be done where that does not work."""
+# Types of queries that decide by a threshold.
+DECIDED = frozenset({"accuracy", "precision", "recall", "f1", "confusion"})
+
+
+def is_margin(estimator: Any) -> bool:
+    """Whether it is a classifier of two classes without probabilities: its score is a margin, and it says the second class above 0."""
+    return (
+        hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba") and len(getattr(estimator, "classes_", ())) == 2
+    )
+
+
+def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str], rows: Any = None) -> dict[str, Any]:
+    """The estimator as JSON, compared with the library on rows of the training part. CannotExport says what else can be done."""
     from . import models
 
     if not hasattr(estimator, "predict"):
@@ -94,7 +105,7 @@ def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str]) -> 
             "columns=[…], the table's columns in the order of its features"
         )
     try:
-        return dict(models.export(estimator, list(columns), texts))
+        return dict(models.export(estimator, list(columns), texts, rows=rows))
     except ValueError as e:
         raise CannotExport(
             f"{e}. Or create the holdout with features='public': then predictions are made here and only they are sent"

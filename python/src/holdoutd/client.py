@@ -230,7 +230,7 @@ class Dataset(Holdout[Answer]):
 
     def training(self, *, kind: tables.Kind | None = None) -> Any:
         """The training part, which is yours to look at as often as you like."""
-        return tables.read(self.server._run(self._downloaded("training")), kind or self.kind)
+        return self._training.keep(tables.read(self.server._run(self._downloaded("training")), kind or self.kind))
 
     def features(self, *, kind: tables.Kind | None = None) -> Any:
         """The features of the holdout's rows, with their row_id, of a holdout that was made with features="public"."""

@@ -39,6 +39,8 @@ from typing import Any, Literal, NoReturn, SupportsFloat, TypeAlias, TypedDict, 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _verify
+
 # The JSON of a model, as docs/MODELS.md describes it. Members of a base class that is not total may be absent.
 
 Class: TypeAlias = str | float  # a value of the label's column; true and false are numbers
@@ -117,13 +119,33 @@ class Model(TypedDict, total=False):
     mixture: Mixture
 
 
-def export(estimator: Any, columns: Collection[str], texts: Mapping[str, tuple[str, str]] | None = None) -> Model:
-    """The model as an object for json.dumps. columns[i] names the column, or the key of texts, of feature i."""
+def export(
+    estimator: Any,
+    columns: Collection[str],
+    texts: Mapping[str, tuple[str, str]] | None = None,
+    *,
+    rows: Any = None,
+    verify: bool = True,
+) -> Model:
+    """The model as an object for json.dumps. columns[i] names the column, or the key of texts, of feature i.
+
+    Before it is returned its predictions are compared with the estimator's own: on some of rows, a DataFrame such as the training part,
+    and on rows that are made from the model. Where they differ it raises ValueError. verify=False leaves that out.
+    """
     indicators = texts or {}
     features: _Features = [
         _Text(indicators[name][0], {indicators[name][1]: 1.0}) if name in indicators else _Number(name) for name in columns
     ]
-    return _model(estimator, features)
+    try:
+        model = _model(estimator, features)
+    except (AttributeError, KeyError, TypeError, IndexError) as e:
+        raise ValueError(
+            f"this {type(estimator).__name__} cannot be read ({type(e).__name__}: {e}); is it fitted, and are its options usual ones? "
+            + PREDICT
+        ) from e
+    if verify:
+        _verify.verify(estimator, model, list(columns), indicators, rows)
+    return model
 
 
 def _model(estimator: Any, features: _Features) -> Model:
@@ -152,9 +174,16 @@ def _model(estimator: Any, features: _Features) -> Model:
     return _sklearn_trees(estimator, features)
 
 
-def dumps(estimator: Any, columns: Collection[str], texts: Mapping[str, tuple[str, str]] | None = None) -> str:
+def dumps(
+    estimator: Any,
+    columns: Collection[str],
+    texts: Mapping[str, tuple[str, str]] | None = None,
+    *,
+    rows: Any = None,
+    verify: bool = True,
+) -> str:
     """export as compact JSON."""
-    return json.dumps(export(estimator, columns, texts), separators=(",", ":"))
+    return json.dumps(export(estimator, columns, texts, rows=rows, verify=verify), separators=(",", ":"))
 
 
 # Features: what an estimator sees, as what a row has. Steps before the estimator make others of them.
@@ -799,12 +828,18 @@ def _xgboost(e: Any, features: _Features) -> Model:
     }
     if objective not in links:
         raise ValueError(f"the objective {objective} is not exported. " + PREDICT)
+    if not _is_null(missing := getattr(e, "missing", np.nan)):
+        raise ValueError(
+            f"XGBoost with missing={missing} is not exported: make these numbers nulls, and leave missing as it is. " + PREDICT
+        )
+    if int(learner["learner_model_param"].get("num_target", 1)) > 1:
+        raise ValueError("a model of several targets is not exported: fit one for each. " + PREDICT)
     model = learner["gradient_booster"]["model"]
     if int(model["gbtree_model_param"].get("num_parallel_tree", 1)) != 1:
         raise ValueError("of XGBoost, boosting without parallel trees is exported. " + PREDICT)
     base = np.asarray(json.loads(learner["learner_model_param"]["base_score"]), dtype=float).reshape(-1)
-    best = getattr(e, "best_iteration", None) if getattr(e, "early_stopping_rounds", None) else None
-    trees = model["trees"] if best is None else model["trees"][: (best + 1) * max(classes, 1)]
+    best = booster.attr("best_iteration") if booster is not e else None  # its predict stops there; that of a Booster does not
+    trees = model["trees"] if best is None else model["trees"][: (int(best) + 1) * max(classes, 1)]
 
     texts = _xgboost_texts(model.get("cats"))
 
@@ -869,6 +904,14 @@ def _xgboost_texts(kept: Mapping[str, Any] | None) -> list[list[str]]:
     return out
 
 
+def _around_zero(threshold: float) -> float:
+    """The threshold by which LightGBM sends a number: it takes numbers up to its kZeroThreshold on both sides of 0 for 0."""
+    zero = float(np.float32(1e-35))
+    if -zero <= threshold < 0:
+        return math.nextafter(-zero, -math.inf)
+    return max(threshold, zero) if threshold >= 0 else threshold
+
+
 def _lightgbm(e: Any, features: _Features) -> Model:
     booster = getattr(e, "booster_", e)
     model = booster.dump_model()
@@ -907,7 +950,7 @@ def _lightgbm(e: Any, features: _Features) -> Model:
             return in_list(n, feature)
         if n["decision_type"] != "<=" or n["missing_type"] == "Zero":
             raise ValueError("zero_as_missing is not exported; fit without it. " + PREDICT)
-        threshold = float(n["threshold"])
+        threshold = _around_zero(float(n["threshold"]))
         missing_left = bool(n["default_left"]) if n["missing_type"] == "NaN" else threshold >= 0  # else a null is 0
         return _split(feature, lambda x: x <= threshold, threshold, missing_left, below(n["left_child"]), below(n["right_child"]))
 

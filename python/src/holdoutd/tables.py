@@ -83,6 +83,19 @@ def installed() -> Kind:
     raise ModuleNotFoundError("to read tables install pandas with pyarrow (holdoutd[pandas]) or polars (holdoutd[polars])")
 
 
+def some(frame: Any, rows: int) -> Any:
+    """Some rows of a table, evenly spread."""
+    step = max(1, -(-len(frame) // rows))
+    at = list(range(0, len(frame), step))
+    return frame.iloc[at] if hasattr(frame, "iloc") else frame.take(at) if hasattr(frame, "take") else frame[at]
+
+
+def values(frame: Any, column: str) -> list[Any]:
+    """A column of a table."""
+    of = frame[column]
+    return list(of.to_pylist() if hasattr(of, "to_pylist") else of)
+
+
 def read(content: bytes, kind: Kind) -> Any:
     """Parquet bytes as a table of that library."""
     if kind == "polars":

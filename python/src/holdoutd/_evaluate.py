@@ -1,0 +1,273 @@
+"""Evaluates a model's JSON as docs/MODELS.md says, by NumPy: what export compares with the library before anything is sent.
+
+Scores are those of the server to the last bit; exponentials may differ from it by a unit in the last place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers: TypeAlias = NDArray[np.float64]
+Table: TypeAlias = Mapping[str, Sequence[Any]]  # by column: numbers, booleans or texts; None, or NaN, for null
+
+
+def predictions(model: Mapping[str, Any], table: Table) -> Numbers:
+    """A row of predictions for each row of the table: one, or one for each class. What is no finite number is NaN."""
+    columns = Columns(table)
+    return _predictions(_link(model), scores(model, columns))
+
+
+def scores(model: Mapping[str, Any], columns: Columns) -> Numbers:
+    """A row of scores for each row of the table."""
+    ((kind, body),) = model.items()
+    with np.errstate(all="ignore"):
+        return _SCORES[kind](body, columns)
+
+
+def _link(model: Mapping[str, Any]) -> str:
+    ((kind, body),) = model.items()
+    classes = kind == "softmax" or (kind == "network" and "classes" in body)
+    return str(body.get("link", "softmax" if classes else "identity"))
+
+
+def _predictions(link: str, of: Numbers) -> Numbers:
+    with np.errstate(all="ignore"):
+        of = of + (of - of)  # what is infinite is NaN
+        if link == "logit":
+            return np.asarray(1 / (1 + np.exp(-np.clip(of, -700, 700))))
+        if link == "softmax":
+            e = np.exp(of - of.max(axis=1, keepdims=True))
+            total = np.zeros(len(of))
+            for k in range(of.shape[1]):
+                total = total + e[:, k]
+            return np.asarray(e / total[:, None])
+        return of
+
+
+class Columns:
+    """The columns of a table, as numbers and as texts."""
+
+    def __init__(self, table: Table):
+        self.table = table
+        self.rows = len(next(iter(table.values()))) if table else 0
+        self._numbers: dict[str, Numbers] = {}
+        self._codes: dict[str, tuple[list[str], NDArray[np.int64]]] = {}
+
+    def number(self, column: str) -> Numbers:
+        """NaN where it is null."""
+        if column not in self._numbers:
+            self._numbers[column] = np.array([math.nan if v is None else float(v) for v in self.table[column]])
+        return self._numbers[column]
+
+    def by_text(self, column: str, values: Mapping[str, float], other: float, null: float) -> Numbers:
+        """A number for each row by its text."""
+        if column not in self._codes:
+            texts = {t: i for i, t in enumerate(dict.fromkeys(v for v in self.table[column] if isinstance(v, str)))}
+            at = np.array([texts[v] if isinstance(v, str) else len(texts) for v in self.table[column]], dtype=np.int64)
+            self._codes[column] = list(texts), at
+        known, at = self._codes[column]
+        return np.array([values.get(t, other) for t in known] + [null])[at]
+
+
+def _weighted(body: Mapping[str, Any], intercepts: Sequence[float], columns: Columns) -> Numbers:
+    """intercept + weight times number, column by column in the order of their names, each product and sum rounded once."""
+    out = np.tile(np.array(intercepts, dtype=float), (columns.rows, 1))
+    impute = body.get("impute", {})
+    for column in sorted(body["weights"], key=lambda name: name.encode()):
+        weight = body["weights"][column]
+        for k in range(len(intercepts)):
+            if isinstance(weight, Mapping):
+                values = {t: _each(w, k) for t, w in weight.items()}
+                x = columns.by_text(column, values, 0.0, values[impute[column]] if column in impute else 0.0)
+                out[:, k] = fma(1.0, x, out[:, k])
+            else:
+                x = columns.number(column)
+                out[:, k] = fma(_each(weight, k), np.where(np.isnan(x), float(impute.get(column, 0.0)), x), out[:, k])
+    return out
+
+
+def _each(weight: Any, k: int) -> float:
+    return float(weight[k] if isinstance(weight, Sequence) else weight)
+
+
+def _linear(body: Mapping[str, Any], columns: Columns) -> Numbers:
+    return _weighted(body, [body.get("intercept", 0.0)], columns)
+
+
+def _softmax(body: Mapping[str, Any], columns: Columns) -> Numbers:
+    return _weighted(body, body.get("intercepts", [0.0] * len(body["classes"])), columns)
+
+
+_ACTIVATIONS: dict[str, Callable[[Numbers], Numbers]] = {
+    "relu": lambda x: np.where(np.isnan(x), x, np.maximum(x, 0)),
+    "tanh": lambda x: 1 - 2 / (1 + np.exp(2 * x)),
+    "logistic": lambda x: 1 / (1 + np.exp(-x)),
+    "identity": lambda x: x,
+}
+
+
+def _network(body: Mapping[str, Any], columns: Columns) -> Numbers:
+    activate = _ACTIVATIONS[body.get("activation", "relu")]
+    x = _weighted(body, body["intercepts"], columns)
+    for layer in body["layers"]:
+        x = activate(x)
+        y = np.tile(np.array(layer["intercepts"], dtype=float), (columns.rows, 1))
+        for j, weights in enumerate(layer["weights"]):
+            for k, w in enumerate(weights):
+                y[:, k] = fma(float(w), x[:, j], y[:, k])
+        x = y
+    return x
+
+
+class _Tree:
+    """A tree's nodes: of each the feature, the threshold and where to go; a leaf goes to itself."""
+
+    def __init__(self, nodes: Sequence[Any], feature: Callable[[Sequence[Any]], int]):
+        n = len(nodes)
+        self.feature: NDArray[np.int64] = np.zeros(n, dtype=np.int64)
+        self.threshold: Numbers = np.zeros(n)
+        self.left, self.right = np.arange(n), np.arange(n)
+        leaves: dict[int, Any] = {}
+        waiting: list[int] = []  # splits whose right side is to come
+        for i, node in enumerate(nodes):
+            if isinstance(node, Sequence) and isinstance(node[0], str):
+                self.feature[i] = feature(node)
+                self.threshold[i] = -0.5 if isinstance(node[1], Sequence) else float(node[1])
+                self.left[i] = i + 1
+                waiting.append(i)
+            else:
+                leaves[i] = node
+                if waiting:
+                    self.right[waiting.pop()] = i + 1
+        width = max(len(v) if isinstance(v, Sequence) else 1 for v in leaves.values())
+        self.leaves = np.zeros((n, width))
+        for i, v in leaves.items():
+            self.leaves[i] = v
+        self.listed = any(isinstance(v, Sequence) for v in leaves.values())
+
+    def walk(self, features: Numbers) -> Numbers:
+        """features[i] are those of row i, without nulls."""
+        at: NDArray[np.int64] = np.zeros(len(features), dtype=np.int64)
+        rows = np.arange(len(features))
+        while True:
+            here = features[rows, self.feature[at]] > self.threshold[at]
+            after = np.where(here, self.right[at], self.left[at])
+            if np.array_equal(after, at):
+                return self.leaves[at]
+            at = after
+
+
+def _trees(body: Mapping[str, Any], columns: Columns) -> Numbers:
+    seen: dict[Any, int] = {}
+    features: list[Numbers] = []
+
+    def feature(split: Sequence[Any]) -> int:
+        column, by = split[0], split[1]
+        right = len(split) > 2 and split[2] == "right"
+        texts = tuple(sorted(by)) if isinstance(by, Sequence) else None
+        key = (column, texts, right)
+        if key not in seen:
+            seen[key] = len(features)
+            x = columns.number(column) if texts is None else columns.by_text(column, dict.fromkeys(texts, -1.0), 0.0, math.nan)
+            features.append(np.where(np.isnan(x), math.inf if right else -math.inf, x))
+        return seen[key]
+
+    trees = [_Tree(t, feature) for t in body["trees"]]
+    table = np.stack(features, axis=1) if features else np.zeros((columns.rows, 1))
+    classes = len(body.get("classes", [0]))
+    base = body.get("base", 0.0)
+    out = np.tile(np.array([_each(base, k) for k in range(classes)]), (columns.rows, 1))
+    for i, tree in enumerate(trees):
+        leaves = tree.walk(table)
+        if tree.listed:
+            out += leaves
+        else:
+            out[:, i % classes] += leaves[:, 0]
+    return out / len(trees) if body.get("average") else out
+
+
+def _mixture(body: Mapping[str, Any], columns: Columns) -> Numbers:
+    classes, base = len(body.get("classes", [0])), body.get("base", 0.0)
+    out = np.tile(np.array([_each(base, k) for k in range(classes)]), (columns.rows, 1))
+    for part in body["models"]:
+        said = _predictions(_link(part["model"]), scores(part["model"], columns))
+        if "curve" in part:
+            said[:, 0] = _through(np.array(part["curve"], dtype=float), said[:, 0])
+        for k in range(classes):
+            out[:, k] = fma(float(part.get("weight", 1.0)), said[:, k], out[:, k])
+    return out
+
+
+def _through(points: Numbers, v: Numbers) -> Numbers:
+    x, y = points[:, 0], points[:, 1]
+    slopes: Numbers = np.append(np.diff(y) / np.diff(x), 0.0)
+    v = np.clip(v, x[0], x[-1])
+    at = np.clip(np.searchsorted(x, v, side="right") - 1, 0, len(x) - 1)
+    return np.asarray(slopes[at] * (v - x[at]) + y[at])
+
+
+_SCORES: dict[str, Callable[[Any, Columns], Numbers]] = {
+    "linear": _linear,
+    "softmax": _softmax,
+    "network": _network,
+    "trees": _trees,
+    "mixture": _mixture,
+}
+
+_SPLITTER = 134217729.0  # 2^27 + 1, which halves a double's digits (Veltkamp)
+_PLAIN = 2.0**300  # numbers and products up to it, and not below its inverse, are multiplied without overflow or loss
+
+
+def fma(a: float, x: Numbers, c: Numbers) -> Numbers:
+    """a x + c, rounded once (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008)."""
+    out = np.asarray(a * x + c)
+    if a == 0 or a == 1:
+        return out  # the product is exact
+    size = np.abs(x)
+    plain = (x == 0) | ((size < _PLAIN) & (size > 1 / _PLAIN) & (1 / _PLAIN < abs(a) < _PLAIN))
+    plain &= (np.abs(c) < _PLAIN) & ((c == 0) | (np.abs(c) > 1 / _PLAIN))
+    high, low = _product(a, x)
+    sum_high, sum_low = _sum(c, low)
+    head, rest = _sum(high, sum_high)
+    exact = np.asarray(head + _odd(sum_low, rest))
+    for i in np.flatnonzero(~plain & np.isfinite(x) & np.isfinite(c)):
+        exact[i] = _rounded(Fraction(a) * Fraction(float(x[i])) + Fraction(float(c[i])), out[i])
+    return np.where(np.isfinite(x) & np.isfinite(c), exact, out)
+
+
+def _product(a: float, x: Numbers) -> tuple[Numbers, Numbers]:
+    """a x as the double next to it and the rest (Dekker)."""
+    p = a * x
+    a_high = _SPLITTER * a - (_SPLITTER * a - a)
+    x_high = _SPLITTER * x - (_SPLITTER * x - x)
+    a_low, x_low = a - a_high, x - x_high
+    return p, ((a_high * x_high - p) + a_high * x_low + a_low * x_high) + a_low * x_low
+
+
+def _sum(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
+    """a + b as the double next to it and the rest (Knuth)."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def _odd(a: Numbers, b: Numbers) -> Numbers:
+    """a + b, of the two doubles around it the one whose last digit is odd, unless it is a double itself."""
+    s, rest = _sum(a, b)
+    even = (s.view(np.int64) & 1) == 0
+    return np.where((rest != 0) & even, np.nextafter(s, np.where(rest > 0, math.inf, -math.inf)), s)
+
+
+def _rounded(exact: Fraction, as_computed: float) -> float:
+    if exact == 0:
+        return as_computed  # of two zeros the sum's
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf

@@ -1,0 +1,323 @@
+"""Compares an exported model with the estimator that it came from, before anything is sent."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _evaluate, tables
+from ._evaluate import Numbers
+from ._scores import is_margin
+
+SECONDS = 3.0  # for all rows but the first sample
+SAMPLE = 200  # rows of the training part
+THRESHOLDS = 40  # of a column, whose neighbours are looked at
+TEXTS = 100  # of a column, each in a row of its own
+LARGEST = 1e30  # thresholds beyond stand for nulls
+AWAY = 1e-6  # predictions so near to where a decision changes may round to either side
+
+Cells: TypeAlias = dict[str, list[Any]]  # rows by column: numbers or texts; None for null
+Kinds: TypeAlias = dict[str, list[str] | None]  # the texts that a model knows of each text column; None of a column of numbers
+
+
+class Differs(ValueError):
+    """The exported model is not the estimator."""
+
+
+def verify(
+    estimator: Any,
+    model: Mapping[str, Any],
+    columns: Sequence[str],
+    texts: Mapping[str, tuple[str, str]],
+    rows: Any = None,
+    seconds: float = SECONDS,
+) -> None:
+    """Raises Differs where the model's predictions are not the estimator's.
+
+    They are compared on rows of the training part (a DataFrame, or None) and on rows made from the model: thresholds, their neighbours in
+    both precisions, nulls, texts that it knows, one that it does not, and zeros."""
+    asked = _Estimator(estimator, model, columns, texts, rows)
+    base = _sampled(rows, asked.table, asked.kinds)
+    until = time.monotonic() + seconds
+    compared, refusal = 0, ""
+    waiting = _blocks(model, base, asked.kinds)
+    while waiting and not (compared and time.monotonic() > until):
+        block = waiting.pop(0)
+        cells = _joined([p.cells for p in block])
+        try:
+            want = asked.predictions(cells)
+        except Differs:
+            raise
+        except Exception as error:  # of whatever kind the library raises
+            refusal = refusal or f"{type(error).__name__}: {error}"
+            if rows is None and not compared and not asked.categories:  # a booster within may want its text columns as categories
+                asked.categories = dict.fromkeys(asked.table)
+                waiting.insert(0, block)
+                continue
+            if len(block) > 1:  # of what it has no prediction for nothing is promised: each kind of rows by itself
+                waiting[:0] = [[p] for p in block]
+            continue
+        got = _evaluate.predictions(model, cells)
+        at = 0
+        for part in block:
+            here = slice(at, at := at + part.rows())
+            _compare(asked, part, got[here], want[here])
+        compared += len(got)
+    if not compared:
+        raise Differs(
+            f"the exported {type(estimator).__name__} could not be compared with the library, which has no prediction for what was tried "
+            f"({refusal}). Give rows=, a DataFrame of the training part, to export; verify=False sends it as it is"
+        )
+
+
+class _Rows:
+    """Rows of one kind."""
+
+    def __init__(self, kind: str, cells: Cells):
+        self.kind, self.cells = kind, cells
+
+    def rows(self) -> int:
+        return len(next(iter(self.cells.values())))
+
+
+def _joined(all: Sequence[Cells]) -> Cells:
+    return {c: [v for cells in all for v in cells[c]] for c in all[0]}
+
+
+class _Estimator:
+    """An estimator, asked about rows of the table."""
+
+    def __init__(self, estimator: Any, model: Mapping[str, Any], columns: Sequence[str], texts: Mapping[str, tuple[str, str]], rows: Any):
+        self.estimator, self.columns, self.texts = estimator, list(columns), texts
+        self.table = list(dict.fromkeys(texts[c][0] if c in texts else c for c in columns))
+        known = texts_of(model)
+        self.kinds: Kinds = {c: known.get(c) for c in self.table}
+        for c in self.table:
+            if self.kinds[c] is None and rows is not None and _is_text(tables.values(tables.some(rows, SAMPLE), c)):
+                self.kinds[c] = []
+        for _, (column, text) in texts.items():
+            self.kinds[column] = sorted({*(self.kinds[column] or []), text})
+        ((_, body),) = model.items()
+        self.classes: list[Any] | None = body.get("classes")
+        self.margin = is_margin(estimator)
+        names = getattr(estimator, "feature_names_in_", None)
+        if names is None:
+            names = getattr(estimator, "feature_names", None)
+        self.names = [str(n) for n in names] if names is not None and not callable(names) else None
+        self.single = "xgboost" in _modules(estimator)
+        self.categories: dict[str, list[Any] | None] = {}  # of text columns that are categories of pandas; None: those that the model knows
+        if rows is not None:
+            self.categories = {c: of for c in self.table if (of := _categories(rows, c)) is not None}
+        elif _whole(estimator):
+            self.categories = dict.fromkeys(self.table)
+
+    def inputs(self, cells: Cells) -> Any:
+        """What the estimator takes: a DataFrame where it was fitted on one, else an array."""
+        features: list[list[Any]] = []
+        for name in self.columns:
+            if name in self.texts:
+                column, text = self.texts[name]
+                features.append([float(v == text) for v in cells[column]])
+            else:
+                features.append(cells[name])
+        if self.names is None and not any(self.kinds[c] is not None and c in self.columns for c in self.table):
+            return np.array([[math.nan if v is None else float(v) for v in f] for f in features], dtype=float).T.reshape(-1, len(features))
+        import pandas
+
+        names = self.names if self.names is not None else self.columns
+        frame = pandas.DataFrame(dict(zip(range(len(names)), features, strict=True)))
+        frame.columns = pandas.Index(names)
+        for i, name in enumerate(self.columns):
+            if name in self.texts or self.kinds[name] is None:
+                frame[names[i]] = np.array([math.nan if v is None else float(v) for v in features[i]])
+            elif name in self.categories:
+                known = self.categories[name] or self.kinds[name] or []
+                frame[names[i]] = pandas.Categorical([v if v in known else None for v in features[i]], categories=known)
+            else:
+                frame[names[i]] = pandas.Series([np.nan if v is None else v for v in features[i]], dtype=object)
+        return frame
+
+    def predictions(self, cells: Cells) -> Numbers:
+        """As docs/MODELS.md has them: a column for each class, or one."""
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return self._predictions(self.inputs(cells), len(next(iter(cells.values()))))
+
+    def _predictions(self, x: Any, rows: int) -> Numbers:
+        e = self.estimator
+        if type(e).__module__.split(".")[0] == "xgboost" and not hasattr(e, "get_booster"):
+            import xgboost
+
+            said = e.predict(xgboost.DMatrix(x, enable_categorical=True))
+        elif self.margin:
+            said = e.decision_function(x)
+        elif hasattr(e, "predict_proba"):
+            said = e.predict_proba(x)
+            if self.classes is None:
+                said = said[:, 1]
+            self._decides(x, np.asarray(said))
+        else:
+            said = e.predict(x)
+        said = np.asarray(said, dtype=float)
+        return said.reshape(rows, -1)
+
+    def _decides(self, x: Any, probability: NDArray[Any]) -> None:
+        """Raises Differs where predict is not what questions take: of two classes the second above one half, else the likeliest."""
+        if not hasattr(self.estimator, "classes_"):
+            return
+        classes, decided = np.asarray(self.estimator.classes_), np.asarray(self.estimator.predict(x)).reshape(-1)
+        if self.classes is None:
+            clear, taken = np.abs(probability - 0.5) > AWAY, (probability > 0.5).astype(int)
+        else:
+            ordered = np.sort(probability, axis=1)
+            clear, taken = ordered[:, -1] - ordered[:, -2] > AWAY, probability.argmax(axis=1)
+        other = clear & (classes[taken] != decided)
+        if other.any():
+            i = int(np.flatnonzero(other)[0])
+            raise Differs(
+                f"predict of this {type(self.estimator).__name__} does not go by its probabilities: of row {i} they are "
+                f"{probability[i]}, and it says {decided[i]!r}. A tuned threshold is not sent: ask about estimator_ with threshold=…"
+            )
+
+
+def _whole(estimator: Any) -> bool:
+    """Whether text columns reach it as categories of pandas: boosters that have categories of their own."""
+    name = type(estimator).__name__
+    return type(estimator).__module__.split(".")[0] in ("xgboost", "lightgbm") or name.startswith("HistGradientBoosting")
+
+
+def _categories(rows: Any, column: str) -> list[Any] | None:
+    """The categories of a DataFrame's column; None if it has none."""
+    of = rows[column]
+    if hasattr(of, "cat"):
+        if hasattr(of.cat, "get_categories"):  # of polars, which has cat for every column
+            return list(of.cat.get_categories()) if str(of.dtype).startswith(("Categorical", "Enum")) else None
+        return list(of.cat.categories)
+    return None
+
+
+def _modules(estimator: Any, deep: int = 6) -> set[str]:
+    """The libraries of an estimator and of what it holds."""
+    found = {type(estimator).__module__.split(".")[0]}
+    if deep == 0 or isinstance(estimator, (str, bytes, float, int, type(None), np.ndarray)):
+        return found
+    inside: list[Any] = [estimator.get(k) for k in estimator] if isinstance(estimator, dict) else []
+    if isinstance(estimator, (list, tuple)):
+        inside = list(estimator)[:64]
+    elif hasattr(estimator, "get_params"):
+        inside = [v for k, v in vars(estimator).items() if isinstance(v, (list, tuple)) or hasattr(v, "get_params") or "estimator" in k]
+    for one in inside:
+        found |= _modules(one, deep - 1)
+    return found
+
+
+def texts_of(model: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The texts that a model knows, by text column."""
+    found: dict[str, set[str]] = {}
+    for _, split in _splits(model):
+        if isinstance(split[1], Sequence):
+            found.setdefault(split[0], set()).update(split[1])
+    for column, weight in _weights(model):
+        if isinstance(weight, Mapping):
+            found.setdefault(column, set()).update(weight)
+    return {c: sorted(t for t in texts if not t.startswith("\0")) for c, texts in found.items()}
+
+
+def _bodies(model: Mapping[str, Any]) -> Any:
+    ((kind, body),) = model.items()
+    if kind == "mixture":
+        for part in body["models"]:
+            yield from _bodies(part["model"])
+    else:
+        yield body
+
+
+def _splits(model: Mapping[str, Any]) -> Any:
+    for body in _bodies(model):
+        for tree in body.get("trees", []):
+            for node in tree:
+                if isinstance(node, Sequence) and isinstance(node[0], str):
+                    yield body, node
+
+
+def _weights(model: Mapping[str, Any]) -> Any:
+    for body in _bodies(model):
+        yield from body.get("weights", {}).items()
+
+
+def _sampled(rows: Any, table: Sequence[str], kinds: Kinds) -> Cells:
+    """Some rows of the training part; without it one row, of zeros and of each column's first text."""
+    if rows is None or not len(rows):
+        return {c: [0.0 if (of := kinds[c]) is None else of[0] if of else ""] for c in table}
+    some = tables.some(rows, SAMPLE)
+    return {c: [None if _null(v) else float(v) if kinds[c] is None else str(v) for v in tables.values(some, c)] for c in table}
+
+
+def _is_text(column: list[Any]) -> bool:
+    return any(isinstance(v, str) for v in column)
+
+
+def _null(v: Any) -> bool:
+    return v is None or v != v or type(v).__name__ in ("NAType", "NaTType")
+
+
+def _blocks(model: Mapping[str, Any], base: Cells, kinds: Kinds) -> list[list[_Rows]]:
+    """Rows to compare on, in blocks that are predicted together."""
+    rows = len(next(iter(base.values())))
+    thresholds: dict[str, set[float]] = {c: set() for c in base}
+    for _, split in _splits(model):
+        if not isinstance(split[1], Sequence):
+            thresholds[split[0]].add(float(split[1]))
+
+    def changed(kind: str, column: str, values: Sequence[Any]) -> _Rows:
+        """The rows, in turn, with another value in one column."""
+        at = [i % rows for i in range(len(values))]
+        return _Rows(kind, {c: list(values) if c == column else [v[i] for i in at] for c, v in base.items()})
+
+    numbers, nulls, unknown = [], [], []
+    for column, of in kinds.items():
+        nulls.append(changed(f"{column} of null", column, [None] * min(rows, 16)))
+        if of is not None:
+            numbers.append(changed(f"each text of {column}", column, of[:TEXTS] or base[column][:1]))
+            unknown.append(changed(f"a text of {column} that the model does not know", column, ["a text that nobody has seen"] * 4))
+            continue
+        chosen = sorted(t for t in thresholds[column] if abs(t) < LARGEST)
+        if len(chosen) > THRESHOLDS:
+            chosen = [chosen[i] for i in np.linspace(0, len(chosen) - 1, THRESHOLDS).astype(int)]
+        beside = [v for t in chosen for v in _beside(t)]
+        numbers.append(changed(f"{column} of 0, at thresholds of the model and beside them", column, [0.0, -0.0, *beside]))
+    return [[_Rows("rows of the training part", base)], numbers, nulls, *([unknown] if unknown else [])]
+
+
+def _beside(threshold: float) -> list[float]:
+    """A number and its neighbours, in double and in single precision."""
+    with np.errstate(over="ignore"):
+        single = np.float32(threshold)
+        near = [single, np.nextafter(single, np.float32(np.inf)), np.nextafter(single, np.float32(-np.inf))]
+    return [threshold, math.nextafter(threshold, math.inf), math.nextafter(threshold, -math.inf), *(float(v) for v in near)]
+
+
+def _compare(asked: _Estimator, part: _Rows, got: Numbers, want: Numbers) -> None:
+    if got.shape != want.shape:
+        raise Differs(f"the exported model has {got.shape[1]} outputs, and the {type(asked.estimator).__name__} has {want.shape[1]}")
+    finite = np.isfinite(want)
+    scale = max(1.0, float(np.abs(want[finite]).max(initial=0.0)))
+    tolerance = (1e-5 if asked.single else 1e-7) * scale
+    with np.errstate(invalid="ignore"):
+        off = finite & ~(np.abs(got - want) <= tolerance)
+    if not off.any():
+        return
+    i, k = (int(v[0]) for v in np.nonzero(off))
+    row = {c: v[i] for c, v in part.cells.items()}
+    said = ", ".join(f"{c}={v!r}" for c, v in list(row.items())[:6]) + (", …" if len(row) > 6 else "")
+    raise Differs(
+        f"the exported {type(asked.estimator).__name__} is not the library's: on {part.kind}, at {said}, it predicts {got[i, k]:.9g} and "
+        f"the library {want[i, k]:.9g} ({int(off.any(axis=1).sum())} of {len(got)} such rows differ). Usual causes: a link, an option or a "
+        "step that is not exported"
+    )
