@@ -10,7 +10,7 @@ import pandas
 from scipy import stats
 from sklearn.metrics import accuracy_score
 
-from server import FLIGHTS, GRID, ask, check_page, create, near
+from server import FLIGHTS, GRID, ask, check_page, create, done, near
 
 rng = np.random.default_rng(11)
 N = 5000
@@ -133,4 +133,4 @@ for mechanism, holdout in guarded.items():
         said = [f"in [{ends['low']:.4g}, {ends['high']:.4g}]"] if "low" in ends else []
         said += [f"{k} {answer[k]:.3g}" if isinstance(answer[k], float) else f"{k} {answer[k]}" for k in ("verdict", "p_value", "selected", "regret") if k in answer]
         print(f"{mechanism:16} {answer['cost']['questions']:3} questions: {', '.join(said)}", json.dumps(question))
-print("DECISIONS OK")
+done("DECISIONS OK")

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from holdoutd.models import export
-from server import FLIGHTS, GRID, URL, api, ask, check_page, create, items, near
+from server import FLIGHTS, GRID, URL, api, ask, check_page, create, done, items, near
 
 warnings.filterwarnings("ignore", "X does not have valid feature names|X has feature names")
 rng = np.random.default_rng(3)
@@ -263,4 +263,4 @@ for mechanism, holdout in guarded.items():
             print(f"{mechanism:16} {answer['cost']['questions']:3} questions: {len(answer['items'])} items, ±{min(widths):.3g} to ±{max(widths):.3g}", said)
         else:
             print(f"{mechanism:16} {answer['cost']['questions']:3} questions: in [{ends['low']:.4g}, {ends['high']:.4g}], exactly {truth['value']:.4g}", said)
-print("MODELS OK")
+done("MODELS OK")

@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pandas
 
-from server import FLIGHTS, GRID, URL, api, ask, check_page, create, items, near
+from server import FLIGHTS, GRID, URL, api, ask, check_page, create, done, items, near
 
 rng = np.random.default_rng(5)
 N = 6000
@@ -176,4 +176,4 @@ for mechanism, holdout in guarded.items():
                   f"({', '.join(w['code'] for w in explained['warnings'])})", question)
         else:
             print(f"{mechanism:16} {cost:3} questions: {len(answer['items'])} items, ±{min(widths):.3g} to ±{max(widths):.3g}", question)
-print("MOMENTS OK")
+done("MOMENTS OK")

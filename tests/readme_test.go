@@ -34,7 +34,8 @@ assert len(reply["answers"]) == 100 and reply["budget"]["questions"] == {"left":
 assert refusal.status_code == 403 and refusal.headers["Content-Type"] == "application/problem+json", refusal.text
 assert refusal.json()["type"].endswith("budget-exhausted"), refusal.text
 assert refusal.json()["requested"] == 6 and refusal.json()["remaining"] == 5, refusal.text
-print("TUTORIAL OK")
+print("TUTORIAL OK", flush=True)
+os._exit(0)  # threads of the libraries abort now and then while the interpreter is taken down
 `
 
 // TestTutorial runs the tutorial's Python lines, in order, against the real server.
@@ -51,7 +52,7 @@ func TestTutorial(t *testing.T) {
 	url := serve(t, dir)
 
 	cells := blocks(t, "../docs/TUTORIAL.md", "python")
-	script := "import io, pandas\n" + cells[0] + "\n" + strings.Join(cells, "\n") + checks // the first cell twice, as in a notebook
+	script := "import io, os, pandas\n" + cells[0] + "\n" + strings.Join(cells, "\n") + checks // the first cell twice, as in a notebook
 	script = strings.ReplaceAll(script, "http://127.0.0.1:8080", url)
 	path := filepath.Join(dir, "tutorial.py")
 	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
@@ -65,7 +66,6 @@ func TestTutorial(t *testing.T) {
 	}
 }
 
-// interpreter is the Python that has the packages of the tests.
 // TestREADME runs the commands and the Python lines of the README, in order: the demo, the installation of the client, the lines in that
 // installation against that demo, and every `holdoutd …` of the text, in a shell. What make is told is looked up in the Makefile. The answer that the comment
 // shows must be one that the line can give: its interval as wide, its words the same. It would notice a command that is gone and a line that nobody tried.
