@@ -260,7 +260,7 @@ for mechanism, holdout in guarded.items():
         widths = [max(high - got, got - low) for _, got, low, high in pairs if got is not None]
         said = {k: v for k, v in question.items() if k not in ("model", "features", "label")}
         if "items" in answer:
-            print(f"{mechanism:16} {answer['cost']['questions']:3} questions: {len(answer['items'])} items, ±{min(widths):.3g} to ±{max(widths):.3g}", said)
+            print(f"{mechanism:16} {answer['cost']['questions']:3} questions: {len(answer['items'])} items, ±{min(widths, default=0):.3g} to ±{max(widths, default=0):.3g}", said)
         else:
             print(f"{mechanism:16} {answer['cost']['questions']:3} questions: in [{ends['low']:.4g}, {ends['high']:.4g}], exactly {truth['value']:.4g}", said)
 done("MODELS OK")
