@@ -21,7 +21,7 @@ export GORACE=atexit_sleep_ms=0
 # a ledger or a server, or fill the disk, stay on it: they write to HOLDOUTD_DISK.
 export HOLDOUTD_DISK=${TMPDIR:-/tmp}
 files=$(mktemp -d "$HOLDOUTD_DISK/holdoutd-test.XXXXXX") memory= waiter=
-trap 'kill $waiter 2>/dev/null; rm -rf "$files" $memory' EXIT
+trap 'kill $waiter 2>/dev/null || true; rm -rf "$files" $memory' EXIT
 export GOTMPDIR=${GOTMPDIR:-$HOLDOUTD_DISK}
 kilobytes_needed=$((4 << 20))
 kilobytes() { { "$@" 2>/dev/null || true; } | tail -1 | tr -dc 0-9; }
