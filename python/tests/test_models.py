@@ -8,6 +8,8 @@ from typing import Any
 import lightgbm
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import xgboost
 from conftest import table
@@ -221,6 +223,37 @@ def test_a_one_hot_that_is_sparse(fitted: tuple[pd.DataFrame, Any]) -> None:
                     export(model, columns, rows=rows)
             else:
                 export(model, columns, rows=rows)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_library_that_refuses_nulls(fitted: tuple[pd.DataFrame, Any], kind: str) -> None:
+    """Fitted on the rows without nulls it is compared on those; what it has no prediction for stands in nobody's way."""
+    training, _ = fitted
+    holed = training[FEATURES].astype(float)
+    holed.loc[::3, "x"] = np.nan
+    whole = holed.x.notna()
+    model = LogisticRegression().fit(holed[whole], training.late[whole])
+    rows = {"pandas": holed, "polars": pl.from_pandas(holed), "pyarrow": pa.Table.from_pandas(holed)}[kind]
+    assert "linear" in export(model, FEATURES, rows=rows)
+    wrong = PoissonRegressor().fit(holed[whole], training.amount[whole].clip(0.1))
+    with pytest.raises(ValueError, match=r"is not the library's: on rows of the training part, "):
+        export(wrong, FEATURES, rows=rows)
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_texts_that_became_categories(fitted: tuple[pd.DataFrame, Any], library: str, kind: str) -> None:
+    """Rows as they were downloaded, with texts, are compared as the categories that the model was fitted on."""
+    training, _ = fitted
+    frame = training[["x", "origin"]].assign(origin=training.origin.str.replace(r"[^A-Za-z]", "", regex=True))
+    make = {
+        "lightgbm": lightgbm.LGBMClassifier(n_estimators=5, verbose=-1),
+        "xgboost": xgboost.XGBClassifier(n_estimators=5, enable_categorical=True),
+    }
+    model = make[library].fit(frame.astype({"origin": "category"}), training.late)
+    rows = {"pandas": frame, "polars": pl.from_pandas(frame), "pyarrow": pa.Table.from_pandas(frame)}[kind]
+    for given in (rows, None):
+        assert "trees" in export(model, ["x", "origin"], rows=given)
 
 
 def test_what_verification_says(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:

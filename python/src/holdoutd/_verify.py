@@ -20,6 +20,7 @@ SAMPLE = 200  # rows of the training part
 THRESHOLDS = 40  # of a column, whose neighbours are looked at
 TEXTS = 100  # of a column, each in a row of its own
 LARGEST = 1e30  # thresholds beyond stand for nulls
+UNSEEN = "a text that nobody has seen"  # as a category of pandas it is null, which docs/MODELS.md says of such a text
 AWAY = 1e-6  # predictions so near to where a decision changes may round to either side
 
 Cells: TypeAlias = dict[str, list[Any]]  # rows by column: numbers or texts; None for null
@@ -43,10 +44,10 @@ def verify(
     They are compared on rows of the training part (a DataFrame, or None) and on rows made from the model: thresholds, their neighbours in
     both precisions, nulls, texts that it knows, one that it does not, and zeros."""
     asked = _Estimator(estimator, model, columns, texts, rows)
-    base = _sampled(rows, asked.table, asked.kinds)
+    base, with_nulls = _sampled(rows, asked.table, asked.kinds)
     until = time.monotonic() + seconds
     compared, refusal = 0, ""
-    waiting = _blocks(model, base, asked.kinds)
+    waiting = _blocks(model, base, with_nulls, asked.kinds)
     while waiting and not (compared and time.monotonic() > until):
         block = waiting.pop(0)
         cells = _joined([p.cells for p in block])
@@ -56,8 +57,8 @@ def verify(
             raise
         except Exception as error:  # of whatever kind the library raises
             refusal = refusal or f"{type(error).__name__}: {error}"
-            if rows is None and not compared and not asked.categories:  # a booster within may want its text columns as categories
-                asked.categories = dict.fromkeys(asked.table)
+            if not compared and any(c not in asked.categories for c in asked.table):  # a booster within may want texts as categories
+                asked.categories = {**dict.fromkeys(asked.table), **asked.categories}
                 waiting.insert(0, block)
                 continue
             if len(block) > 1:  # of what it has no prediction for nothing is promised: each kind of rows by itself
@@ -111,11 +112,11 @@ class _Estimator:
             names = getattr(estimator, "feature_names", None)
         self.names = [str(n) for n in names] if names is not None and not callable(names) else None
         self.single = "xgboost" in _modules(estimator)
-        self.categories: dict[str, list[Any] | None] = {}  # of text columns that are categories of pandas; None: those that the model knows
-        if rows is not None:
-            self.categories = {c: of for c in self.table if (of := _categories(rows, c)) is not None}
-        elif _whole(estimator):
+        self.categories: dict[str, list[Any] | None] = {}  # of text columns that are categories of pandas; None: all texts
+        if _whole(estimator):
             self.categories = dict.fromkeys(self.table)
+        if rows is not None:
+            self.categories.update({c: of for c in self.table if (of := _categories(rows, c)) is not None})
 
     def inputs(self, cells: Cells) -> Any:
         """What the estimator takes: a DataFrame where it was fitted on one, else an array."""
@@ -137,7 +138,7 @@ class _Estimator:
             if name in self.texts or self.kinds[name] is None:
                 frame[names[i]] = np.array([math.nan if v is None else float(v) for v in features[i]])
             elif name in self.categories:
-                known = self.categories[name] or self.kinds[name] or []
+                known = self.categories[name] or sorted(({*features[i]} | {*(self.kinds[name] or [])}) - {None, UNSEEN})
                 frame[names[i]] = pandas.Categorical([v if v in known else None for v in features[i]], categories=known)
             else:
                 frame[names[i]] = pandas.Series([np.nan if v is None else v for v in features[i]], dtype=object)
@@ -195,10 +196,11 @@ def _whole(estimator: Any) -> bool:
 def _categories(rows: Any, column: str) -> list[Any] | None:
     """The categories of a DataFrame's column; None if it has none."""
     of = rows[column]
-    if hasattr(of, "cat"):
-        if hasattr(of.cat, "get_categories"):  # of polars, which has cat for every column
-            return list(of.cat.get_categories()) if str(of.dtype).startswith(("Categorical", "Enum")) else None
-        return list(of.cat.categories)
+    kind = str(getattr(of, "dtype", ""))
+    if tables.kind_of(rows) == "pandas":
+        return list(of.cat.categories) if kind == "category" else None
+    if tables.kind_of(rows) == "polars":
+        return [str(v) for v in of.unique().drop_nulls()] if kind.startswith(("Categorical", "Enum")) else None
     return None
 
 
@@ -251,12 +253,18 @@ def _weights(model: Mapping[str, Any]) -> Any:
         yield from body.get("weights", {}).items()
 
 
-def _sampled(rows: Any, table: Sequence[str], kinds: Kinds) -> Cells:
-    """Some rows of the training part; without it one row, of zeros and of each column's first text."""
+def _sampled(rows: Any, table: Sequence[str], kinds: Kinds) -> tuple[Cells, Cells]:
+    """Some rows of the training part: those without nulls, from which others are made, and those with some.
+
+    A library that refuses nulls was fitted on the former. Where there are none: one row of zeros and of each column's first text."""
+    made: Cells = {c: [0.0 if (of := kinds[c]) is None else of[0] if of else ""] for c in table}
     if rows is None or not len(rows):
-        return {c: [0.0 if (of := kinds[c]) is None else of[0] if of else ""] for c in table}
+        return made, {c: [] for c in table}
     some = tables.some(rows, SAMPLE)
-    return {c: [None if _null(v) else float(v) if kinds[c] is None else str(v) for v in tables.values(some, c)] for c in table}
+    cells: Cells = {c: [None if _null(v) else float(v) if kinds[c] is None else str(v) for v in tables.values(some, c)] for c in table}
+    null = [any(cells[c][i] is None for c in table) for i in range(len(some))]
+    whole = {c: [v for v, n in zip(cells[c], null, strict=True) if not n] for c in table}
+    return (made if all(null) else whole), {c: [v for v, n in zip(cells[c], null, strict=True) if n] for c in table}
 
 
 def _is_text(column: list[Any]) -> bool:
@@ -267,7 +275,7 @@ def _null(v: Any) -> bool:
     return v is None or v != v or type(v).__name__ in ("NAType", "NaTType")
 
 
-def _blocks(model: Mapping[str, Any], base: Cells, kinds: Kinds) -> list[list[_Rows]]:
+def _blocks(model: Mapping[str, Any], base: Cells, with_nulls: Cells, kinds: Kinds) -> list[list[_Rows]]:
     """Rows to compare on, in blocks that are predicted together."""
     rows = len(next(iter(base.values())))
     thresholds: dict[str, set[float]] = {c: set() for c in base}
@@ -285,14 +293,15 @@ def _blocks(model: Mapping[str, Any], base: Cells, kinds: Kinds) -> list[list[_R
         nulls.append(changed(f"{column} of null", column, [None] * min(rows, 16)))
         if of is not None:
             numbers.append(changed(f"each text of {column}", column, of[:TEXTS] or base[column][:1]))
-            unknown.append(changed(f"a text of {column} that the model does not know", column, ["a text that nobody has seen"] * 4))
+            unknown.append(changed(f"a text of {column} that the model does not know", column, [UNSEEN] * 4))
             continue
         chosen = sorted(t for t in thresholds[column] if abs(t) < LARGEST)
         if len(chosen) > THRESHOLDS:
             chosen = [chosen[i] for i in np.linspace(0, len(chosen) - 1, THRESHOLDS).astype(int)]
         beside = [v for t in chosen for v in _beside(t)]
         numbers.append(changed(f"{column} of 0, at thresholds of the model and beside them", column, [0.0, -0.0, *beside]))
-    return [[_Rows("rows of the training part", base)], numbers, nulls, *([unknown] if unknown else [])]
+    training = [_Rows("rows of the training part with nulls", with_nulls)] if next(iter(with_nulls.values())) else []
+    return [[_Rows("rows of the training part", base), *training], numbers, nulls, *([unknown] if unknown else [])]
 
 
 def _beside(threshold: float) -> list[float]:
