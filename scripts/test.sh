@@ -38,14 +38,17 @@ echo "tests write to ${TMPDIR:-/tmp}"
 
 # These packages' tests mostly wait, for programs of other languages and for the disk: the others run beside them.
 waiting=(./tests/client ./tests/browser ./tests ./cmd/holdoutd)
+echo "beside the others: ${waiting[*]}; what they say comes last"
 "$go" test "${flags[@]}" -p 1 "${waiting[@]}" >"$files/waiting" 2>&1 &
 waiter=$!
 
 failed=0
 others=$("$go" list -tags "$TAGS" ./... | grep -vE '/(tests|tests/client|tests/browser|cmd/holdoutd)$')
+whole=$("$go" run ./scripts/concurrent) # by themselves, so that a failure of theirs ends this script: go test without packages passes
+some=$("$go" run ./scripts/concurrent -some)
+read -r pattern packages <<<"$some"
 "$go" test "${flags[@]}" $others || failed=1
-"$go" test -race "${unwatched[@]}" "${flags[@]}" $("$go" run ./scripts/concurrent) || failed=1
-read -r pattern packages <<<"$("$go" run ./scripts/concurrent -some)"
+"$go" test -race "${unwatched[@]}" "${flags[@]}" $whole || failed=1
 "$go" test -race "${unwatched[@]}" "${flags[@]}" -run "$pattern" $packages || failed=1
 
 wait $waiter || failed=1

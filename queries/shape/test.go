@@ -110,10 +110,16 @@ func pValue(o Outcome, rejects func(Outcome) bool) *float64 {
 }
 
 // decimal is a level as it was declared: at a confidence of 0.95 it is 0.05, where 1 - 0.95 in doubles is 0.050000000000000044, which a reader who
-// compares a p-value with 0.05 would take for more.
+// compares a p-value with 0.05 would take for more. It moves by no more than 1 - confidence was rounded by.
 func decimal(level float64) float64 {
-	const digits = 1e12
-	return min(level, math.Round(level*digits)/digits)
+	const (
+		digits  = 1e12
+		rounded = 0x1p-53 // half a unit in the last place of a number below 1
+	)
+	if said := math.Round(level*digits) / digits; said < level && level-said <= rounded {
+		return said
+	}
+	return level
 }
 
 // bySample is the p-value of the test by itself, of parts that are read by their own sample; nil for others. At a level E each end of a part's interval misses with probability at most e^-E,
