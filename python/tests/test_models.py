@@ -24,7 +24,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import holdoutd
 from holdoutd.models import export
@@ -254,6 +254,28 @@ def test_texts_that_became_categories(fitted: tuple[pd.DataFrame, Any], library:
     rows = {"pandas": frame, "polars": pl.from_pandas(frame), "pyarrow": pa.Table.from_pandas(frame)}[kind]
     for given in (rows, None):
         assert "trees" in export(model, ["x", "origin"], rows=given)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_small_and_large_numbers(fitted: tuple[pd.DataFrame, Any], unit: float) -> None:
+    """In any unit of the label the exact are exported and the others refused, one row of enormous predictions notwithstanding. Notices a
+    tolerance that is absolute, or that of the largest prediction."""
+    training, _ = fitted
+    x, amount = training[FEATURES].astype(float), training.amount.clip(0.1) * unit
+    for exact in (
+        LinearRegression(),
+        DecisionTreeRegressor(max_depth=4),
+        xgboost.XGBRegressor(n_estimators=5),
+        lightgbm.LGBMRegressor(verbose=-1),
+    ):
+        export(exact.fit(x, amount), FEATURES, rows=training)
+    far = training.copy()
+    far.loc[far.index[0], "x"] = 300.0
+    wrong = PoissonRegressor(alpha=1e-9).fit(x, amount / unit)
+    with pytest.raises(ValueError, match=r"200 of 200"):
+        export(wrong, FEATURES, rows=far)
+    with pytest.raises(ValueError, match=r"is not the library's"):
+        export(PLSRegression(2).fit(x + 3, amount), FEATURES, rows=training)
 
 
 def test_what_verification_says(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
