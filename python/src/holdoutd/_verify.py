@@ -73,7 +73,7 @@ def verify(
     if not compared:
         raise Differs(
             f"the exported {type(estimator).__name__} could not be compared with the library, which has no prediction for what was tried "
-            f"({refusal}). Give rows=, a DataFrame of the training part, to export; verify=False sends it as it is"
+            f"({refusal}). Give it rows of the training part: call ds.training() once, or export(…, rows=…); verify=False sends it as it is"
         )
 
 
