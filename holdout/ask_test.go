@@ -597,3 +597,17 @@ func TestLargeAnswersAreRefusedBeforehand(t *testing.T) {
 		t.Errorf("a hundred of them: %+v, %v", a.Budget, err)
 	}
 }
+
+// TestExplainShowsNoModel would notice a model that is sent back whole.
+func TestExplainShowsNoModel(t *testing.T) {
+	s := open(t, t.TempDir())
+	id := create(t, s, Settings{Questions: 30}, visits(t, 500, 1)).ID
+	terms := strings.Repeat(`x > 0.25 || `, 1000) + "late"
+	e, err := s.Explain(t.Context(), analyst, id, []byte(`{"type":"fraction","of":"late","where":"`+terms+`","note":"n"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Canonical) > 300 || !bytes.Contains(e.Canonical, []byte(`"digest":"sha256:`)) || !bytes.Contains(e.Canonical, []byte(`"of":"late"`)) {
+		t.Errorf("canonical: %d bytes: %.400s", len(e.Canonical), e.Canonical)
+	}
+}

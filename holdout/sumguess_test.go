@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/session"
 )
 
 // TestSumsOfUnits: under guess_and_check a sum over the rows of units is one question, in its own units: what the training part says, and a guess, are sums over as many rows as the holdout has. A guess that was moved by the number
@@ -18,7 +20,7 @@ func TestSumsOfUnits(t *testing.T) {
 		t.Fatalf("%v of %d rows, %+v, %v", *e.Training, 6000, e.Cost, err)
 	}
 	body := ask(t, s, card.ID, fmt.Sprintf(query, fmt.Sprintf(`,"guess":%v,"half_width":%v`, *e.Training, 0.1**e.Training))).Body
-	var a stated
+	var a session.Answer
 	if err := json.Unmarshal(body, &a); err != nil || math.Abs(*a.Value / *e.Training - 1) > 1e-6 || a.Interval == nil || *a.Interval.Low > *e.Training || *a.Interval.High < *e.Training || *a.Interval.High-*a.Interval.Low > 0.21**e.Training {
 		t.Errorf("%s, %v", body, err)
 	}

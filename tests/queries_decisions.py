@@ -125,7 +125,7 @@ for mechanism, holdout in guarded.items():
         ends = answer["interval"]
         pairs = [(truth["value"], answer["value"], ends.get("low"), ends.get("high"))] if answer["value"] is not None else []
         pairs += [(a["value"], b["value"], b["low"], b["high"]) for a, b in zip(truth.get("items", []), answer.get("items", []))]
-        for want, got, low, high in pairs:  # a fifth wider, so that noise alone fails this less than once in 10,000 runs
+        for want, got, low, high in pairs:  # a fifth wider, so that noise alone fails this for less than one seed in 10,000
             slack = (high - low) / 5
             assert low - slack <= want <= high + slack and low <= got <= high, (question, want, answer)
         if question["type"] == "test":

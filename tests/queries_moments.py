@@ -165,7 +165,7 @@ for mechanism, holdout in guarded.items():
             pairs = list(zip(truth["items"], answer["items"]))
         widths = []
         for want, got in pairs:
-            if want["value"] is not None and got["low"] is not None:  # a fifth wider, so that noise alone fails this less than once in 10,000 runs
+            if want["value"] is not None and got["low"] is not None:  # a fifth wider, so that noise alone fails this for less than one seed in 10,000
                 slack = (got["high"] - got["low"]) / 5
                 assert got["low"] - slack <= want["value"] <= got["high"] + slack, (question, want, got)
             if got["value"] is not None:

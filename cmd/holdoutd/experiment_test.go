@@ -13,8 +13,7 @@ import (
 )
 
 // TestFeatureSelectionOverHTTP: the analyst of Science 2015 plays against the real server, and what it sees agrees with
-// exact sampling. Criteria are 0.01 and 5 standard errors for each of 120 means; the server's noise has no seed, so this fails
-// without cause about once in 10,000 times at most. Nothing of it is left on the server.
+// exact sampling. Criteria are 0.01 and 5 standard errors for each of 120 means: false alarm 1e-4 over the seeds. Nothing of it is left on the server.
 func TestFeatureSelectionOverHTTP(t *testing.T) {
 	dir := t.TempDir()
 	server := startServer(t, dir, "--allow-naive")

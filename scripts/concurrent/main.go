@@ -41,7 +41,7 @@ var large = map[string]string{
 // enough. make test-all has all their tests under it.
 var quiet = map[string]string{
 	"dataset/ingest":              "its goroutines wait for the decoder, a process of its own",
-	"queries":                     "holdout's TestEveryTypeAtOnce has the engine's goroutines evaluate every type of query",
+	"queries":                     "tests/statements' TestEveryTypeAtOnce has the engine's goroutines evaluate every type of query",
 	"queries/internal/celoracle":  "tests compare with it",
 	"queries/internal/randomtree": "tests draw from it",
 	"session":                     "holdout, which calls it, is under the detector",

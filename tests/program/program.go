@@ -2,10 +2,13 @@
 package program
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -28,12 +31,72 @@ var built = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("the package's TestMain does not call program.Main")
 	}
 	binary := filepath.Join(folder, "holdoutd")
-	out, err := exec.Command("go", "build", "-tags", "nomsgpack", "-o", binary, "github.com/holdoutd/holdoutd/cmd/holdoutd").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %v\n%s", err, out)
-	}
-	return binary, nil
+	return binary, Build(binary)
 })
+
+// command is the package of the program.
+const command = "github.com/holdoutd/holdoutd/cmd/holdoutd"
+
+// seeded is the file that the program is built with beside its own, so that the same seed has the same splits and noise.
+const seeded = `package main
+
+import "github.com/holdoutd/holdoutd/internal/seed"
+
+func init() { seed.Secrets() }
+`
+
+// Build builds holdoutd with the secrets of its holdouts as a function of the tests' seed, and nothing else changed. Flags are more of go build's.
+func Build(binary string, flags ...string) error {
+	folder, err := os.MkdirTemp("", "holdoutd-build-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	source, err := exec.Command("go", "list", "-f", "{{.Dir}}", command).Output()
+	if err != nil {
+		return fmt.Errorf("go list: %w", err)
+	}
+	content, err := overlay(os.Getenv("GOFLAGS"))
+	if err != nil {
+		return err
+	}
+	added, list := filepath.Join(folder, "seeded"), filepath.Join(folder, "overlay.json")
+	content.Replace[filepath.Join(strings.TrimSpace(string(source)), "seeded_for_tests.go")] = added
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.WriteFile(added, []byte(seeded), 0o600), os.WriteFile(list, text, 0o600)); err != nil {
+		return err
+	}
+	args := append([]string{"build", "-tags", "nomsgpack", "-overlay", list, "-o", binary}, flags...)
+	if out, err := exec.Command("go", append(args, command)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %v\n%s", err, out)
+	}
+	return nil
+}
+
+// overlaid is what go build reads: which files it takes in place of which.
+type overlaid struct{ Replace map[string]string }
+
+// overlay is the one of GOFLAGS, by which a planted fault reaches the program (tests/faults).
+func overlay(flags string) (content overlaid, err error) {
+	for flag := range strings.FieldsSeq(flags) {
+		if path, ok := strings.CutPrefix(flag, "-overlay="); ok {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return content, err
+			}
+			if err := json.Unmarshal(text, &content); err != nil {
+				return content, fmt.Errorf("%s: %w", path, err)
+			}
+		}
+	}
+	if content.Replace == nil {
+		content.Replace = map[string]string{}
+	}
+	return content, nil
+}
 
 // Path is the path of holdoutd, built once for all tests of a package.
 func Path(t *testing.T) string {

@@ -1,10 +1,13 @@
-package holdout
+// Package statements holds tests of what answers and explanations state: targets, prices and widths.
+package statements
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,7 +15,65 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/stattest"
 )
+
+// decodeParquet is the argument with which the test binary becomes the decoding child process.
+const decodeParquet = "decode-parquet"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == decodeParquet {
+		os.Exit(ingest.ChildMain())
+	}
+	os.Exit(m.Run())
+}
+
+var (
+	admin   = holdout.Principal{KeyID: "key_admin", Name: "admin", Scope: holdout.Admin}
+	analyst = holdout.Principal{KeyID: "key_ana", Name: "ana", Scope: holdout.Analyst}
+)
+
+// open opens a service that is closed with the test.
+func open(t *testing.T) *holdout.Service {
+	t.Helper()
+	stattest.Secrets(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := holdout.Open(t.Context(), holdout.Options{Dir: t.TempDir(), Decoder: []string{self, decodeParquet}, Version: "test", AllowNaive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// parquet is a table as an uploaded file.
+func parquet(t *testing.T, table *dataset.Table) *bytes.Buffer {
+	t.Helper()
+	var b bytes.Buffer
+	if err := ingest.Export(&b, table); err != nil {
+		t.Fatal(err)
+	}
+	return &b
+}
+
+// create makes a holdout of a table.
+func create(t *testing.T, s *holdout.Service, set holdout.Settings, table *dataset.Table) holdout.Card {
+	t.Helper()
+	card, _, err := s.Create(t.Context(), admin, set, holdout.SingleUpload(parquet(t, table)), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return card
+}
 
 // What an answer prints about its interval is true: the target is recomputed from a population that is known, by its definition in words and by code that shares
 // nothing with queries and kernels. Who votes how much is read off the printed sentence.
@@ -229,18 +290,23 @@ func above(x float64, edges []float64) (bin int) {
 
 // area is the area under the ROC curve of a score in bins, for the label z.
 func (v votes) area(score func(person) float64, edges ...float64) float64 {
+	with, without := make([]float64, len(edges)+1), make([]float64, len(edges)+1)
+	for _, one := range v {
+		if one.z {
+			with[above(score(one.person), edges)] += one.weight
+		} else {
+			without[above(score(one.person), edges)] += one.weight
+		}
+	}
 	sum, pairs := 0.0, 0.0
-	for _, a := range v {
-		for _, b := range v {
-			if !a.z || b.z {
-				continue
-			}
-			pairs += a.weight * b.weight
-			switch i, j := above(score(a.person), edges), above(score(b.person), edges); {
+	for i, a := range with {
+		for j, b := range without {
+			pairs += a * b
+			switch {
 			case i > j:
-				sum += a.weight * b.weight
+				sum += a * b
 			case i == j:
-				sum += a.weight * b.weight / 2
+				sum += a * b / 2
 			}
 		}
 	}
@@ -249,16 +315,19 @@ func (v votes) area(score func(person) float64, edges ...float64) float64 {
 
 // tau is Kendall's tau_a of two numbers in bins.
 func (v votes) tau(x func(person) float64, ofX []float64, y func(person) float64, ofY []float64) float64 {
+	cells := map[[2]int]float64{}
+	for _, one := range v {
+		cells[[2]int{above(x(one.person), ofX), above(y(one.person), ofY)}] += one.weight
+	}
 	sum, pairs := 0.0, 0.0
-	for _, a := range v {
-		for _, b := range v {
-			pairs += a.weight * b.weight
-			along := (above(x(a.person), ofX) - above(x(b.person), ofX)) * (above(y(a.person), ofY) - above(y(b.person), ofY))
-			switch {
+	for a, p := range cells {
+		for b, q := range cells {
+			pairs += p * q
+			switch along := (a[0] - b[0]) * (a[1] - b[1]); {
 			case along > 0:
-				sum += a.weight * b.weight
+				sum += p * q
 			case along < 0:
-				sum -= a.weight * b.weight
+				sum -= p * q
 			}
 		}
 	}
@@ -511,7 +580,7 @@ type stated struct {
 		Low, High *float64
 		Target    string
 	}
-	Items    []Item
+	Items    []holdout.Item
 	Selected string
 	Regret   *float64
 }
@@ -553,11 +622,11 @@ func (s statement) misses(a stated, grouped bool, from []clinic, n float64) (wro
 // intervals of a holdout hold together but for a probability of 1e-6, so a false alarm of the whole test is below 1e-4. A target that forgets the cap of units
 // misses wherever a unit larger than the training part's is likely.
 func TestPrintedTargets(t *testing.T) {
-	s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
+	s := open(t)
 	r := rand.New(rand.NewPCG(9, 4))
 	all := statements()
 	checked, types := 0, map[string]bool{}
-	for _, mechanism := range []Settings{
+	for _, mechanism := range []holdout.Settings{
 		{Mechanism: "gaussian", Questions: 120},
 		{Mechanism: "gaussian", Questions: 120, Rounds: 2},
 		{Mechanism: "gaussian", Questions: 1000, Rounds: 1},
@@ -566,7 +635,6 @@ func TestPrintedTargets(t *testing.T) {
 		{Mechanism: "thresholdout", Questions: 200, Tokens: 60},
 		{Mechanism: "thresholdout", Form: "laplace", Questions: 80, Tokens: 40},
 		{Mechanism: "split", Questions: 12},
-		{Mechanism: "naive", Questions: 120},
 	} {
 		for _, kind := range []struct {
 			unit     string
@@ -594,8 +662,8 @@ func TestPrintedTargets(t *testing.T) {
 						bodies = append(bodies, json.RawMessage(all[i].body))
 					}
 				}
-				b, err := s.AskBatch(t.Context(), analyst, card.ID, bodies, true, "", MaxQuestions(set.Questions))
-				if kindOf := KindOf(err); err != nil && kindOf == BudgetExhausted {
+				b, err := s.AskBatch(t.Context(), analyst, card.ID, bodies, true, "", holdout.MaxQuestions(set.Questions))
+				if kind := holdout.KindOf(err); err != nil && kind == holdout.BudgetExhausted {
 					break
 				}
 				if err != nil {
@@ -609,11 +677,8 @@ func TestPrintedTargets(t *testing.T) {
 						continue
 					}
 					var a stated
-					if err := json.Unmarshal(item.Body, &a); err != nil || (a.Interval == nil) != (set.Mechanism == "naive") {
+					if err := json.Unmarshal(item.Body, &a); err != nil || a.Interval == nil {
 						t.Fatalf("%s: %v: %s", set.Name, err, item.Body)
-					}
-					if a.Interval == nil { // which states nothing
-						continue
 					}
 					at := slices.IndexFunc(all, func(s statement) bool { return s.body == string(bodies[i]) })
 					for _, wrong := range all[at].misses(a, kind.unit != "", from, float64(card.Rows.Holdout)) {

@@ -1,4 +1,4 @@
-package holdout
+package statements
 
 import (
 	"bytes"
@@ -7,23 +7,25 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 // TestEveryTypeAtOnce: four analysts ask every type of query at once, each in another order, of rows enough for several goroutines a scan, and all are
 // told the same. Under the race detector it notices a query whose evaluation writes what another's goroutine reads.
 func TestEveryTypeAtOnce(t *testing.T) {
-	s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
+	s := open(t)
 	r := rand.New(rand.NewPCG(12, 9))
 	all := slices.DeleteFunc(statements(), func(s statement) bool { return s.body == kendallBody }) // which naive does not answer
 	for _, unit := range []string{"", "id"} {
-		card := create(t, s, Settings{Name: "at once " + unit, Mechanism: "naive", Questions: 5000, Unit: unit}, sampled(t, r, population(r, unit != "", false), 12_000))
+		card := create(t, s, holdout.Settings{Name: "at once " + unit, Mechanism: "naive", Questions: 5000, Unit: unit}, sampled(t, r, population(r, unit != "", false), 12_000))
 		const analysts = 4
 		told := make([][][]byte, analysts)
 		var group sync.WaitGroup
 		for who := range analysts {
 			told[who] = make([][]byte, len(all))
 			order := rand.New(rand.NewPCG(uint64(who), 5)).Perm(len(all))
-			p := Principal{KeyID: fmt.Sprint("key ", who), Scope: Analyst}
+			p := holdout.Principal{KeyID: fmt.Sprint("key ", who), Scope: holdout.Analyst}
 			group.Go(func() {
 				for _, i := range order {
 					answer, err := s.Ask(t.Context(), p, card.ID, []byte(all[i].body), "")

@@ -1,13 +1,14 @@
-package holdout
+package statements
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -15,7 +16,7 @@ import (
 // explained is an explanation and the answer that came.
 type explained struct {
 	body  string
-	e     Explanation
+	e     holdout.Explanation
 	a     session.Answer
 	token int64 // that were left
 }
@@ -23,7 +24,7 @@ type explained struct {
 // wrongs are what an explanation said that the answer does not keep.
 func (x explained) wrongs() (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	var came *ForeseenOutcome
+	var came *holdout.ForeseenOutcome
 	for i := range x.e.Outcomes {
 		if x.e.Outcomes[i].Outcome == x.a.Outcome {
 			came = &x.e.Outcomes[i]
@@ -55,7 +56,7 @@ func (x explained) wrongs() (wrong []string) {
 // of those that explain named just before, at its price, and no wider than explain said; afterwards explain says what was recorded, at no cost. It would notice an explained width that is that of another
 // outcome, of another state or of the planned variance alone, a token that is not named, and an outcome that is missing.
 func TestWhatComesWasExplained(t *testing.T) {
-	s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
+	s := open(t)
 	r := rand.New(rand.NewPCG(12, 3))
 	var all []string
 	for _, s := range statements() {
@@ -66,7 +67,7 @@ func TestWhatComesWasExplained(t *testing.T) {
 		promised = append(promised, `{"type":"mean","of":"w ? 0.2 : 0.1","range":[0,1],"promise":{`+promise+`}}`)
 	}
 	came, wider := map[thresholdout.Outcome]int{}, 0
-	for i, mechanism := range []Settings{
+	for i, mechanism := range []holdout.Settings{
 		{Mechanism: "guess_and_check", Questions: 400, Tokens: 300},
 		{Mechanism: "guess_and_check", Questions: 400, Tokens: 40},
 		{Mechanism: "gaussian", Questions: 300},
@@ -83,7 +84,7 @@ func TestWhatComesWasExplained(t *testing.T) {
 		if grouped {
 			set.Unit = "id"
 		}
-		set.Split = splitGiven
+		set.Split = "given"
 		from := population(r, grouped, false)
 		other := from
 		if !alike { // every fourth unit is from elsewhere
@@ -101,7 +102,7 @@ func TestWhatComesWasExplained(t *testing.T) {
 				training.Column(0).Numbers[at] += 1e6
 			}
 		}
-		card, _, err := s.Create(t.Context(), admin, set, givenUpload(parquet(t, training), parquet(t, rows)), "")
+		card, _, err := s.Create(t.Context(), admin, set, given(t, training, rows), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +117,7 @@ func TestWhatComesWasExplained(t *testing.T) {
 		for _, body := range bodies {
 			x := explained{body: body}
 			var err error
-			if x.e, err = s.Explain(t.Context(), analyst, card.ID, []byte(x.body)); KindOf(err) == Invalid {
+			if x.e, err = s.Explain(t.Context(), analyst, card.ID, []byte(x.body)); holdout.KindOf(err) == holdout.Invalid {
 				continue // not a question for this mechanism
 			} else if err != nil {
 				t.Fatalf("%s: %s: %v", set.Name, x.body, err)
@@ -139,7 +140,7 @@ func TestWhatComesWasExplained(t *testing.T) {
 			came[x.a.Outcome]++
 			after, err := s.Explain(t.Context(), analyst, card.ID, []byte(x.body))
 			recorded, _ := session.ReadProspect(&x.a)
-			if err != nil || !after.Answered || after.Cost != (Cost{}) || len(after.Outcomes) != 1 || !after.Outcomes[0].Recorded || after.Outcomes[0].Outcome != x.a.Outcome ||
+			if err != nil || !after.Answered || after.Cost != (holdout.Cost{}) || len(after.Outcomes) != 1 || !after.Outcomes[0].Recorded || after.Outcomes[0].Outcome != x.a.Outcome ||
 				fmt.Sprint(number(after.HalfWidth), number(after.Widest)) != fmt.Sprint(number(recorded.HalfWidth), number(recorded.HalfWidth)) {
 				t.Errorf("%s: %s: explained afterwards: %+v, %v", set.Name, x.body, after, err)
 			}
@@ -159,7 +160,7 @@ func TestWhatComesWasExplained(t *testing.T) {
 }
 
 // guessesAround are questions with guesses from where the training part has the answer to far from it: some are close, some rough, some differ.
-func guessesAround(t *testing.T, s *Service, id string) (queries []string) {
+func guessesAround(t *testing.T, s *holdout.Service, id string) (queries []string) {
 	t.Helper()
 	for _, query := range []string{`{"type":"mean","of":"s","range":[0,1]`, `{"type":"mean","of":"s","range":[0,1],"where":"z"`, `{"type":"fraction","of":"w"`} {
 		e, err := s.Explain(t.Context(), analyst, id, []byte(query+"}"))
@@ -181,7 +182,7 @@ func number(x *float64) any {
 }
 
 // ask asks alone; false where the budget does not pay.
-func (x *explained) ask(t *testing.T, s *Service, id string) bool {
+func (x *explained) ask(t *testing.T, s *holdout.Service, id string) bool {
 	t.Helper()
 	b, err := s.Budget(t.Context(), analyst, id)
 	if err != nil {
@@ -190,8 +191,8 @@ func (x *explained) ask(t *testing.T, s *Service, id string) bool {
 	if b.Tokens != nil {
 		x.token = b.Tokens.Left
 	}
-	a, err := s.Ask(t.Context(), analyst, id, []byte(x.body), "", MaxQuestions(1000))
-	if KindOf(err) == BudgetExhausted || KindOf(err) == Invalid {
+	a, err := s.Ask(t.Context(), analyst, id, []byte(x.body), "", holdout.MaxQuestions(1000))
+	if holdout.KindOf(err) == holdout.BudgetExhausted || holdout.KindOf(err) == holdout.Invalid {
 		return false
 	}
 	if err != nil {
@@ -210,19 +211,19 @@ func (x *explained) read(t *testing.T, body []byte) {
 }
 
 // askInRounds asks what was explained in so many batches. What is explained for a round is explained before it.
-func askInRounds(t *testing.T, s *Service, id string, all []explained, rounds int) (seen []explained) {
+func askInRounds(t *testing.T, s *holdout.Service, id string, all []explained, rounds int) (seen []explained) {
 	t.Helper()
 	for round := range rounds {
 		some := all[round*len(all)/rounds : (round+1)*len(all)/rounds]
-		var bodies []string
+		var bodies []json.RawMessage
 		for i := range some {
 			var err error
 			if some[i].e, err = s.Explain(t.Context(), analyst, id, []byte(some[i].body)); err != nil {
 				t.Fatal(err)
 			}
-			bodies = append(bodies, some[i].body)
+			bodies = append(bodies, json.RawMessage(some[i].body))
 		}
-		b, err := s.AskBatch(t.Context(), analyst, id, batchOf(bodies...), true, "", MaxQuestions(1000))
+		b, err := s.AskBatch(t.Context(), analyst, id, bodies, true, "", holdout.MaxQuestions(1000))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,16 +237,15 @@ func askInRounds(t *testing.T, s *Service, id string, all []explained, rounds in
 	return seen
 }
 
-// TestExplainShowsNoModel would notice a model that is sent back whole.
-func TestExplainShowsNoModel(t *testing.T) {
-	s := open(t, t.TempDir())
-	id := create(t, s, Settings{Questions: 30}, visits(t, 500, 1)).ID
-	terms := strings.Repeat(`x > 0.25 || `, 1000) + "late"
-	e, err := s.Explain(t.Context(), analyst, id, []byte(`{"type":"fraction","of":"late","where":"`+terms+`","note":"n"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(e.Canonical) > 300 || !bytes.Contains(e.Canonical, []byte(`"digest":"sha256:`)) || !bytes.Contains(e.Canonical, []byte(`"of":"late"`)) {
-		t.Errorf("canonical: %d bytes: %.400s", len(e.Canonical), e.Canonical)
+// given is the upload of two parts.
+func given(t *testing.T, training, rows *dataset.Table) holdout.Upload {
+	names, files := []string{"training", "holdout"}, []io.Reader{parquet(t, training), parquet(t, rows)}
+	return func() (string, io.Reader, error) {
+		if len(names) == 0 {
+			return "", nil, io.EOF
+		}
+		name, file := names[0], files[0]
+		names, files = names[1:], files[1:]
+		return name, file, nil
 	}
 }
