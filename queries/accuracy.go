@@ -30,7 +30,7 @@ type accuracy struct {
 
 func (q *accuracy) members() []member {
 	return append(append(q.prediction.members(labelDoc),
-		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
+		q.prediction.thresholdMember(&q.Threshold),
 		optional("where", expression{&q.Where}, whereDoc),
 		q.prediction.skipping(),
 		optional("weight", weightForm{&q.Weight}, weightDoc),

@@ -126,7 +126,7 @@ func (q *auc) above(c *compiler, p predictor, where *rowfn.Node) (above []*rowfn
 		return above, said
 	}
 	score := p.number()
-	if p.condition == nil {
+	if p.condition == nil && p.link == model.Logit {
 		score = p.scores[0] // the link keeps the order
 	}
 	edges := c.trainingQuantiles("edges", score, where, int(*orDefault(q.Bins, DefaultAUCBins)))

@@ -32,7 +32,7 @@ type confusion struct {
 
 func (q *confusion) members() []member {
 	return append(q.prediction.members(labelDoc),
-		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
+		q.prediction.thresholdMember(&q.Threshold),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count; costs at most one more question, under guess_and_check none"),
 		q.prediction.skipping(),
 		q.itemGuesses.member(),

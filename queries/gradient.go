@@ -36,7 +36,7 @@ type gradient struct {
 
 func (q *gradient) members() []member {
 	return []member{
-		required("model", modelForm{&q.Model}, "a linear model with one output, as docs/MODELS.md describes; name all weights that you want to fit, for example as 0"),
+		required("model", modelForm{&q.Model, &q.Features}, "a linear model with one output, as docs/MODELS.md describes; name all weights that you want to fit, for example as 0"),
 		optional("features", computedForm{&q.Features}, featuresDoc),
 		labelled(expression{&q.Label}, "the truth: a condition with the link logit, a number with identity"),
 		required("clip", number{into: &q.Clip, above: &zero}, "the largest length of a row's gradient; intervals are proportional to it"),
@@ -48,6 +48,8 @@ func (q *gradient) rules(v *violations, pointer string) {
 	case q.Model == nil:
 	case q.Model.Linear() == nil:
 		v.add(pointer+"/model", "must be linear, with one output")
+	case q.Model.Link() != model.Logit && q.Model.Link() != model.Identity:
+		v.add(pointer+"/model", fmt.Sprintf("must have the link %s or %s: of others the gradient is not known here", model.Identity, model.Logit))
 	case 1+len(q.Model.Linear().Parameters) > MaxGradient:
 		v.add(pointer+"/model", fmt.Sprintf("has more than %d weights with the intercept", MaxGradient))
 	}

@@ -66,7 +66,7 @@ func (q *loss) members() []member {
 			"zero_one and brier are in [0, 1], log in [0, -ln(clip)]"),
 		optional("clip", orElseForm{number{into: &q.Clip}, defaultLogClip}, fmt.Sprintf("log: probabilities are clipped to [clip, 1 - clip]; default: %v", defaultLogClip)),
 		optional("quantile", number{into: &q.Quantile, above: &zero}, "pinball: the q that is predicted, in (0, 1)"),
-		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, "zero_one: "+thresholdDoc),
+		optional("threshold", thresholdForm{number{into: &q.Threshold}, &q.prediction, func() bool { return q.Loss != zeroOneLoss }}, "zero_one: "+thresholdDoc),
 		optional("null", skipping{number{into: &q.Null}, &q.skip}, "what a row counts as if its loss is null, because its label or its prediction is null; default: the high end of the range. "+skipTrue),
 		optional("where", expression{&q.Where}, whereDoc),
 		optional("weight", weightForm{&q.Weight}, weightDoc),

@@ -3,6 +3,7 @@ package queries
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -35,6 +36,21 @@ func logisticOf(r reference.Row) float64 {
 }
 
 func probabilityOf(r reference.Row) float64 { return 1 / (1 + math.Exp(-logisticOf(r))) }
+
+// decidesAt is a model with a threshold of its own.
+func decidesAt(threshold, model string) string {
+	return strings.TrimSuffix(model, "}") + `,"threshold":` + threshold + "}"
+}
+
+// linked is a linear model with a link, and linkedOf its score.
+func linked(link string) string {
+	return `"model":{"linear":{"intercept":-0.75,"weights":{"v":0.0625},"link":"` + link + `"}}`
+}
+
+func linkedOf(r reference.Row) float64 {
+	v, _ := r["v"].(float64)
+	return -0.75 + 0.0625*v
+}
 
 func linearOf(r reference.Row) float64 {
 	v, _ := r["v"].(float64)
@@ -109,6 +125,25 @@ func TestLossesMeanWhatTheySay(t *testing.T) {
 		{`"type":"accuracy","label":"u > 20","threshold":0.25,` + logisticModel, func(r reference.Row) float64 { return indicator(labelU(r) == (probabilityOf(r) > 0.25)) }},
 		{`"type":"accuracy","label":"u > 20","threshold":0,` + logisticModel, func(r reference.Row) float64 { return indicator(labelU(r)) }},
 		{`"type":"accuracy","label":"u > 20","threshold":1,` + logisticModel, func(r reference.Row) float64 { return indicator(!labelU(r)) }},
+		{`"type":"accuracy","label":"u > 20",` + decidesAt("0.25", logisticModel), func(r reference.Row) float64 { return indicator(labelU(r) == (probabilityOf(r) > 0.25)) }},
+		{`"type":"accuracy","label":"u > 20","threshold":0.5,` + decidesAt("0.25", logisticModel), func(r reference.Row) float64 { return indicator(labelU(r) == (logisticOf(r) > 0)) }},
+		{`"type":"loss","loss":"zero_one","label":"u > 20",` + decidesAt("0", linked("sqrt")), func(r reference.Row) float64 { return indicator(labelU(r) != (linkedOf(r) > 0)) }},
+		{`"type":"accuracy","label":"u > 20","threshold":1.5,` + linked("log"), func(r reference.Row) float64 {
+			p := math.Exp(linkedOf(r))
+			return indicator(labelU(r) == (p > 1.5 && !math.IsInf(p, 0))) // what is infinite is null
+		}},
+		{`"type":"loss","loss":"absolute","range":[0,100],"label":"u",` + linked("log"), func(r reference.Row) float64 {
+			if u, ok := r["u"].(float64); ok {
+				return clamp(math.Abs(u-math.Exp(linkedOf(r))), 0, 100)
+			}
+			return 100
+		}},
+		{`"type":"loss","loss":"absolute","range":[0,100],"label":"u",` + linked("sqrt"), func(r reference.Row) float64 {
+			if u, ok := r["u"].(float64); ok {
+				return clamp(math.Abs(u-linkedOf(r)*math.Abs(linkedOf(r))), 0, 100)
+			}
+			return 100
+		}},
 		{`"type":"accuracy","label":"u > 20",` + treeModel, func(r reference.Row) float64 { return indicator(labelU(r) == (treeOf(r) > 0.5)) }},
 		{`"type":"accuracy","label":"u > 20","threshold":0.8,` + treeModel, func(r reference.Row) float64 { return indicator(labelU(r) == (treeOf(r) > 0.8)) }},
 		{`"type":"accuracy","label":"u > 20","features":{"z":"v / 2","above":"v > 10"},"model":{"linear":{"intercept":-1,"weights":{"z":0.01,"above":2},"impute":{"z":30}}}`, func(r reference.Row) float64 {
@@ -591,42 +626,45 @@ func TestModelQuestions(t *testing.T) {
 
 func TestModelsRefused(t *testing.T) {
 	for body, want := range map[string]string{
-		`"type":"accuracy","label":"late"`:                                                                                   `is missing: what predicts`,
-		`"type":"accuracy","prediction":"late"`:                                                                              `"label" is missing`,
-		`"type":"accuracy","label":"late","prediction":"late","model":{"linear":{"weights":{}}}`:                             "go without each other",
-		`"type":"accuracy","label":"late","model":3`:                                                                         "/model: must be an object",
-		`"type":"accuracy","label":"late","model":{"linear":{"weights":{"x":"y"}}}`:                                          "/model/linear/weights/x: must be a number",
-		`"type":"accuracy","label":"late","model":{"linear":{"weights":{"distanc":1}}}`:                                      `/model: unknown column "distanc"; did you mean distance?`,
-		`"type":"accuracy","label":"late","model":{"linear":{"weights":{"origin":1}}}`:                                       `/model: reads the column "origin" as a number`,
-		`"type":"accuracy","label":"late","model":{"linear":{"weights":{"delay":{"x":1}}}}`:                                  `/model: reads the column "delay" as text`,
-		`"type":"accuracy","label":"delay","model":{"linear":{"weights":{}}}`:                                                "/label",
-		`"type":"accuracy","label":"late","threshold":1,"model":{"softmax":{"classes":["a","b"],"weights":{}}}`:              "/threshold: is for a model with one output",
-		`"type":"accuracy","label":"late","model":{"softmax":{"classes":["a","b"],"weights":{}}}`:                            "/label: must be a text column",
-		`"type":"accuracy","label":"origin","model":{"softmax":{"classes":[1,2],"weights":{}}}`:                              "/label",
-		`"type":"accuracy","label":"late","features":{"x":"delay"},"model":{"linear":{"weights":{}}}`:                        "/features/x: is no number that the model reads",
-		`"type":"accuracy","label":"late","features":{"x":"delay"},"prediction":"late"`:                                      "/features/x: is no number that the model reads",
-		`"type":"accuracy","label":"late","features":{"x":"delay +"},"model":{"linear":{"weights":{"x":1}}}`:                 "/features/x: 1:8: the expression ends too early",
-		`"type":"accuracy","label":"late","features":{"x":"origin"},"model":{"linear":{"weights":{"x":1}}}`:                  "/features/x: 1:1: the expression is text",
-		`"type":"accuracy","label":"late","features":{"x":"y"},"model":{"linear":{"weights":{"x":1}}}`:                       "/features/x: 1:1: unknown column",
-		`"type":"accuracy","label":"late","features":{"delay":"distance"},"model":{"linear":{"weights":{"delay":1}}}`:        "/features/delay: is the name of a column",
-		`"type":"accuracy","label":"late","features":3,"model":{"linear":{"weights":{}}}`:                                    "/features: must be an object of expressions by name",
-		`"type":"gradient","label":"late","clip":1,"features":{"x":"delay"},"model":{"linear":{"weights":{}}}`:               "/features/x: is no number",
-		`"type":"loss","loss":"logg","label":"late","prediction":"delay"`:                                                    "/loss: must be one of zero_one, log, brier, hinge, squared, absolute, pinball; did you mean log?",
-		`"type":"loss","loss":"squared","label":"delay","prediction":"distance"`:                                             `"range" is missing`,
-		`"type":"loss","loss":"log","clip":0.5,"label":"late","prediction":"distance"`:                                       "/clip: must be at least",
-		`"type":"loss","loss":"brier","clip":0.1,"label":"late","prediction":"distance"`:                                     "/clip: is for log only",
-		`"type":"loss","loss":"pinball","label":"delay","prediction":"distance","range":[0,1]`:                               "/quantile: must be given",
-		`"type":"loss","loss":"log","null":100,"label":"late","prediction":"distance"`:                                       "/null: must lie in the range",
-		`"type":"loss","loss":"hinge","range":[0,3],"label":"origin","model":{"softmax":{"classes":["a","b"],"weights":{}}}`: "/model: must have one output",
-		`"type":"rmse","label":"delay","prediction":"distance","max_error":1e80`:                                             "/max_error: must lie in",
-		`"type":"rmse","label":"delay","prediction":"distance"`:                                                              `"max_error" is missing`,
-		`"type":"auc","label":"late","prediction":"distance","edges":[]`:                                                     "/edges: must be a list of 1 to",
-		`"type":"auc","label":"late","prediction":"distance","edges":[1,1]`:                                                  "/edges/1: must be a finite number above",
-		`"type":"auc","label":"late","prediction":"distance","bins":2.5`:                                                     "/bins: must be a whole number",
-		`"type":"auc","label":"late","prediction":"distance","bins":5,"edges":[1]`:                                           "/bins: goes without edges",
-		`"type":"gradient","label":"late","clip":1,"model":{"trees":{"trees":[[1]]}}`:                                        "/model: must be linear",
-		`"type":"gradient","label":"late","clip":0,"model":{"linear":{"weights":{}}}`:                                        "/clip: must be more than 0",
-		`"type":"gradient","label":"late","clip":1,"model":{"linear":{"weights":{}}}`:                                        "/label",
+		`"type":"accuracy","label":"late"`:                                                                                          `is missing: what predicts`,
+		`"type":"accuracy","prediction":"late"`:                                                                                     `"label" is missing`,
+		`"type":"accuracy","label":"late","prediction":"late","model":{"linear":{"weights":{}}}`:                                    "go without each other",
+		`"type":"accuracy","label":"late","model":3`:                                                                                "/model: must be an object",
+		`"type":"accuracy","label":"late","model":{"linear":{"weights":{"x":"y"}}}`:                                                 "/model/linear/weights/x: must be a number",
+		`"type":"accuracy","label":"late","model":{"linear":{"weights":{"distanc":1}}}`:                                             `/model: unknown column "distanc"; did you mean distance?`,
+		`"type":"accuracy","label":"late","model":{"linear":{"weights":{"origin":1}}}`:                                              `/model: reads the column "origin" as a number`,
+		`"type":"accuracy","label":"late","model":{"linear":{"weights":{"delay":{"x":1}}}}`:                                         `/model: reads the column "delay" as text`,
+		`"type":"accuracy","label":"delay","model":{"linear":{"weights":{}}}`:                                                       "/label",
+		`"type":"accuracy","label":"late","threshold":1,"model":{"softmax":{"classes":["a","b"],"weights":{}}}`:                     "/threshold: is for a model with one output",
+		`"type":"accuracy","label":"late","model":{"softmax":{"classes":["a","b"],"weights":{}}}`:                                   "/label: must be a text column",
+		`"type":"accuracy","label":"origin","model":{"softmax":{"classes":[1,2],"weights":{}}}`:                                     "/label",
+		`"type":"accuracy","label":"late","features":{"x":"delay"},"model":{"linear":{"weights":{}}}`:                               "/features/x: is no number that the model reads",
+		`"type":"accuracy","label":"late","features":{"x":"delay"},"prediction":"late"`:                                             "/features/x: is no number that the model reads",
+		`"type":"accuracy","label":"late","features":{"x":"delay +"},"model":{"linear":{"weights":{"x":1}}}`:                        "/features/x: 1:8: the expression ends too early",
+		`"type":"accuracy","label":"late","features":{"x":"origin"},"model":{"linear":{"weights":{"x":1}}}`:                         "/features/x: 1:1: the expression is text",
+		`"type":"accuracy","label":"late","features":{"x":"y"},"model":{"linear":{"weights":{"x":1}}}`:                              "/features/x: 1:1: unknown column",
+		`"type":"accuracy","label":"late","features":{"delay":"distance"},"model":{"linear":{"weights":{"delay":1}}}`:               "/features/delay: is the name of a column",
+		`"type":"accuracy","label":"late","features":{"x":"delay"},"model":{"features":{"x":"delay"},"linear":{"weights":{"x":1}}}`: "/features/x: is computed twice",
+		`"type":"accuracy","label":"late","model":{"features":{"x":"delay +"},"linear":{"weights":{"x":1}}}`:                        "/model/features/x: 1:8: the expression ends too early",
+		`"type":"accuracy","label":"late","model":{"features":3,"linear":{"weights":{"x":1}}}`:                                      "/model/features: must be an object of expressions",
+		`"type":"accuracy","label":"late","features":3,"model":{"linear":{"weights":{}}}`:                                           "/features: must be an object of expressions by name",
+		`"type":"gradient","label":"late","clip":1,"features":{"x":"delay"},"model":{"linear":{"weights":{}}}`:                      "/features/x: is no number",
+		`"type":"loss","loss":"logg","label":"late","prediction":"delay"`:                                                           "/loss: must be one of zero_one, log, brier, hinge, squared, absolute, pinball; did you mean log?",
+		`"type":"loss","loss":"squared","label":"delay","prediction":"distance"`:                                                    `"range" is missing`,
+		`"type":"loss","loss":"log","clip":0.5,"label":"late","prediction":"distance"`:                                              "/clip: must be at least",
+		`"type":"loss","loss":"brier","clip":0.1,"label":"late","prediction":"distance"`:                                            "/clip: is for log only",
+		`"type":"loss","loss":"pinball","label":"delay","prediction":"distance","range":[0,1]`:                                      "/quantile: must be given",
+		`"type":"loss","loss":"log","null":100,"label":"late","prediction":"distance"`:                                              "/null: must lie in the range",
+		`"type":"loss","loss":"hinge","range":[0,3],"label":"origin","model":{"softmax":{"classes":["a","b"],"weights":{}}}`:        "/model: must have one output",
+		`"type":"rmse","label":"delay","prediction":"distance","max_error":1e80`:                                                    "/max_error: must lie in",
+		`"type":"rmse","label":"delay","prediction":"distance"`:                                                                     `"max_error" is missing`,
+		`"type":"auc","label":"late","prediction":"distance","edges":[]`:                                                            "/edges: must be a list of 1 to",
+		`"type":"auc","label":"late","prediction":"distance","edges":[1,1]`:                                                         "/edges/1: must be a finite number above",
+		`"type":"auc","label":"late","prediction":"distance","bins":2.5`:                                                            "/bins: must be a whole number",
+		`"type":"auc","label":"late","prediction":"distance","bins":5,"edges":[1]`:                                                  "/bins: goes without edges",
+		`"type":"gradient","label":"late","clip":1,"model":{"trees":{"trees":[[1]]}}`:                                               "/model: must be linear",
+		`"type":"gradient","label":"late","clip":0,"model":{"linear":{"weights":{}}}`:                                               "/clip: must be more than 0",
+		`"type":"gradient","label":"late","clip":1,"model":{"linear":{"weights":{}}}`:                                               "/label",
 	} {
 		q, err := Parse([]byte("{" + body + "}"))
 		if err == nil {
@@ -643,6 +681,11 @@ func TestModelIdentity(t *testing.T) {
 	for _, bodies := range [][2]string{
 		{`{"type":"accuracy","label":"late","threshold":0.5,"model":{"linear":{"weights":{"delay":1.0,"distance":2e0},"intercept":0}}}`,
 			`{"type":"accuracy","label":"(late)","model":{"linear":{"weights":{"distance":2,"delay":1}}}}`},
+		{`{"type":"accuracy","label":"late","threshold":0,"model":{"linear":{"weights":{"delay":1}}}}`, `{"type":"accuracy","label":"late","model":{"linear":{"weights":{"delay":1}},"threshold":0}}`},
+		{`{"type":"f1","label":"late","threshold":0.5,"model":{"linear":{"weights":{"delay":1}},"threshold":0}}`, `{"type":"f1","label":"late","model":{"linear":{"weights":{"delay":1}}}}`},
+		{`{"type":"loss","loss":"brier","label":"late","model":{"linear":{"weights":{"delay":1}},"threshold":0}}`, `{"type":"loss","loss":"brier","label":"late","model":{"linear":{"weights":{"delay":1}}}}`},
+		{`{"type":"accuracy","label":"late","features":{"y":"1 + delay"},"model":{"linear":{"weights":{"x":1,"y":2}},"features":{"x":"(delay)"},"threshold":0}}`,
+			`{"type":"accuracy","label":"late","threshold":0,"features":{"y":"delay + 1.0","x":"delay"},"model":{"linear":{"weights":{"x":1,"y":2}}}}`},
 		{`{"type":"accuracy","label":"late","features":{"x":"(delay)","y":"1 + delay"},"model":{"linear":{"weights":{"x":1,"y":2}}}}`,
 			`{"type":"accuracy","label":"late","features":{"y":"delay + 1.0","x":"delay"},"model":{"linear":{"weights":{"x":1,"y":2}}}}`},
 		{`{"type":"loss","loss":"log","clip":1e-3,"label":"late","prediction":"distance"}`, `{"type":"loss","loss":"log","label":"late","prediction":"distance"}`},
@@ -653,5 +696,29 @@ func TestModelIdentity(t *testing.T) {
 		if a.ID() != b.ID() {
 			t.Errorf("%s and %s differ", a.Canonical(), b.Canonical())
 		}
+		if again := mustParse(t, string(a.Canonical())); again.ID() != a.ID() {
+			t.Errorf("%s is read as %s", a.Canonical(), again.Canonical())
+		}
+	}
+	decided := map[string]string{}
+	for _, rest := range []string{`}`, `,"threshold":0}`, `,"threshold":0.25}`} {
+		for _, own := range []string{``, `,"threshold":0`, `,"threshold":0.75`} {
+			body := `{"type":"confusion","label":"late","model":{"linear":{"weights":{"delay":1}}` + own + `}` + rest
+			at := "0.5"
+			if _, value, ok := strings.Cut(own, ":"); ok {
+				at = value
+			}
+			if _, value, ok := strings.Cut(rest, ":"); ok {
+				at = strings.TrimSuffix(value, "}")
+			}
+			id := mustParse(t, body).ID()
+			if decided[at] != "" && decided[at] != id {
+				t.Errorf("%s is another question than one that is decided at %s too", body, at)
+			}
+			decided[at] = id
+		}
+	}
+	if ids := slices.Compact(slices.Sorted(maps.Values(decided))); len(ids) != 4 {
+		t.Errorf("%d questions of the thresholds %v", len(ids), decided)
 	}
 }

@@ -22,14 +22,14 @@ type prediction struct {
 
 const (
 	featuresDoc = "features of the model that are not columns, by name: row expressions that are numbers, or conditions, which count as 1 and 0"
-	modelDoc    = "the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over the table's columns"
+	modelDoc    = "the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over the table's columns and what it computes of them"
 	labelDoc    = "the truth: a condition for a model with one output, a column for one with classes"
 )
 
 func (q *prediction) members(label string) []member {
 	return []member{
 		labelled(expression{&q.Label}, label),
-		optional("model", modelForm{&q.Model}, modelDoc),
+		optional("model", modelForm{&q.Model, &q.Features}, modelDoc),
 		optional("features", computedForm{&q.Features}, featuresDoc),
 		optional("prediction", expression{&q.Prediction}, "instead of a model: a row expression, such as a column of predictions"),
 		optional("predictions", rowNumbersForm{&q.Rows}, "instead of a model, for holdouts created with features=public: a number for each row of the download of features, in the order of row_id: those of the holdout, then those of the check part, if there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)"),
@@ -113,7 +113,38 @@ func (q *prediction) predictor(c *compiler) (p predictor, ok bool) {
 // defaultThreshold is of a probability.
 const defaultThreshold = 0.5
 
-const thresholdDoc = "true is predicted where the prediction, after its link, is above it; default: 0.5"
+const thresholdDoc = "true is predicted where the prediction, after its link, is above it; default: the model's own threshold, else 0.5"
+
+// decidesAt is the threshold of a prediction: the one that was asked for, else the model's own, else one half.
+func (q *prediction) decidesAt(asked *float64) float64 {
+	switch {
+	case asked != nil:
+		return *asked
+	case q.Model != nil && q.Model.Threshold() != nil:
+		return *q.Model.Threshold()
+	}
+	return defaultThreshold
+}
+
+// thresholdForm is the member "threshold". Canonically it says the one that decides, wherever it came from, unless that is one half: the model's own
+// is no part of its form.
+type thresholdForm struct {
+	number
+	of     *prediction
+	unless func() bool // nothing is decided; nil: it is
+}
+
+func (f thresholdForm) canonical() any {
+	at := f.of.decidesAt(*f.into)
+	if at == defaultThreshold || f.unless != nil && f.unless() {
+		return nil
+	}
+	return at
+}
+
+func (q *prediction) thresholdMember(into **float64) member {
+	return optional("threshold", thresholdForm{number: number{into: into}, of: q}, thresholdDoc)
+}
 
 // right is whether the predicted class is the label, with the same in words; nil with a violation.
 func (q *prediction) right(c *compiler, threshold *float64) (*rowfn.Node, string) {
@@ -168,7 +199,7 @@ func (q *prediction) classes(c *compiler, threshold *float64) (label, picked []*
 	if truth == nil {
 		return nil, nil, nil
 	}
-	above := p.above(*orDefault(threshold, defaultThreshold))
+	above := p.above(q.decidesAt(threshold))
 	return []*rowfn.Node{rowfn.Not(truth), truth}, []*rowfn.Node{rowfn.Not(above), above}, nil
 }
 

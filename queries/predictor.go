@@ -139,6 +139,10 @@ func (p predictor) number() *rowfn.Node {
 		return rowfn.If(p.condition, rowfn.Const(1), rowfn.Const(0))
 	case p.link == model.Logit:
 		return sigmoid(p.scores[0])
+	case p.link == model.Log:
+		return rowfn.Exp(p.scores[0])
+	case p.link == model.Sqrt:
+		return rowfn.Mul(p.scores[0], rowfn.Abs(p.scores[0]))
 	}
 	return p.scores[0]
 }
@@ -149,7 +153,7 @@ func (p predictor) above(threshold float64) *rowfn.Node {
 	case p.condition != nil:
 		return p.condition
 	case p.link != model.Logit:
-		return rowfn.CompareTo(rowfn.OpGreater, p.scores[0], threshold)
+		return rowfn.CompareTo(rowfn.OpGreater, p.number(), threshold)
 	case threshold <= 0:
 		return rowfn.CompareTo(rowfn.OpGreater, p.scores[0], -model.MaxMagnitude)
 	case threshold >= 1:
@@ -242,13 +246,23 @@ func (c *compiler) oneOutput(p predictor) bool {
 	return p.classes == nil
 }
 
-// modelForm is a model.
-type modelForm struct{ into **model.Model }
+// modelForm is a model. What it computes itself is no part of its canonical form, but of that of the question's features.
+type modelForm struct {
+	into     **model.Model
+	computed *map[string]*expr.Syntax
+}
 
 func (f modelForm) read(v *violations, pointer string, in *value) {
 	if in.kind != objectValue {
 		v.wrongType(pointer, `an object: {"linear": …}, {"softmax": …}, {"trees": …}, {"mixture": …} or {"network": …}`, in)
 		return
+	}
+	own := slices.IndexFunc(in.members, func(m memberValue) bool { return m.name == computedMember })
+	if own >= 0 {
+		var features map[string]*expr.Syntax
+		computedForm{&features}.read(v, pointer+"/"+computedMember, in.members[own].value)
+		addComputed(v, pointer+"/"+computedMember, f.computed, features)
+		in = &value{kind: objectValue, members: slices.Delete(slices.Clone(in.members), own, own+1)}
 	}
 	var b bytes.Buffer
 	in.write(&b)
@@ -276,12 +290,33 @@ func (f modelForm) canonical() any {
 
 func (f modelForm) schema() map[string]any {
 	object := map[string]any{"type": "object"}
-	return map[string]any{"type": "object", "minProperties": 1, "maxProperties": 1, "additionalProperties": false,
-		"properties": map[string]any{"linear": object, "softmax": object, "trees": object, "mixture": object, "network": object}}
+	return map[string]any{"type": "object", "minProperties": 1, "maxProperties": 3, "additionalProperties": false,
+		"properties": map[string]any{"linear": object, "softmax": object, "trees": object, "mixture": object, "network": object, "threshold": map[string]any{"type": "number"}, computedMember: f.ofComputed().schema()}}
 }
+
+func (f modelForm) ofComputed() computedForm { return computedForm{f.computed} }
+
+// computedMember is the member of a question, or of its model, with the features that are computed.
+const computedMember = "features"
 
 // computedForm is an object of expressions by name.
 type computedForm struct{ into *map[string]*expr.Syntax }
+
+// addComputed adds features to those that are there. The question and its model may both compute some, under names that differ.
+func addComputed(v *violations, pointer string, into *map[string]*expr.Syntax, more map[string]*expr.Syntax) {
+	if *into == nil {
+		*into = map[string]*expr.Syntax{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		if (*into)[name] != nil {
+			v.add(pointer+"/"+escape(name), "is computed twice: by the model and beside it")
+		}
+		(*into)[name] = more[name]
+	}
+	if len(*into) > MaxComputed {
+		v.add(pointer, fmt.Sprintf("must not be more than %d, those of the model counted", MaxComputed))
+	}
+}
 
 // MaxComputed bounds the expressions that are computed for one model.
 const MaxComputed = 1000
@@ -301,7 +336,7 @@ func (f computedForm) read(v *violations, pointer string, in *value) {
 		expression{&s}.read(v, pointer+"/"+escape(m.name), m.value)
 		features[m.name] = s
 	}
-	*f.into = features
+	addComputed(v, pointer, f.into, features)
 }
 
 func (f computedForm) canonical() any {

@@ -75,7 +75,7 @@ type retrieval struct {
 func (q *retrieval) members() []member {
 	all := append(q.prediction.members(labelDoc),
 		optional("positive", classForm{&q.Positive}, "of a model with classes: the class that counts as positive"),
-		optional("threshold", orElseForm{number{into: &q.Threshold}, defaultThreshold}, thresholdDoc),
+		q.prediction.thresholdMember(&q.Threshold),
 		optional("where", expression{&q.Where}, "a condition: only rows for which it holds count, at no further cost"),
 		q.prediction.skipping(),
 		optional("weight", weightForm{&q.Weight}, weightDoc),
@@ -133,7 +133,7 @@ func (q *retrieval) positive(c *compiler) (truth, picked *rowfn.Node, said retri
 	case classes == nil && q.Positive != nil:
 		c.add(c.pointer+"/positive", "is for a model with classes; of one with one output the label says what is positive")
 	case classes == nil:
-		said.picked = fmt.Sprintf("%s is above %v", q.name(), *orDefault(q.Threshold, defaultThreshold))
+		said.picked = fmt.Sprintf("%s is above %v", q.name(), q.decidesAt(q.Threshold))
 		if q.Prediction != nil {
 			if _, err := q.Prediction.CheckCondition(c.schema); err == nil {
 				said.picked = q.name()

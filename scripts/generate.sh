@@ -9,7 +9,7 @@ make() { # PACKAGE TESTS
 	echo "generate: $1"
 	"${GO:-go}" test -vet=off -count=1 -tags "${TAGS:?}" "$1" -run "^($2)\$" -update
 }
-make ./internal/api TestDocument
+make ./internal/api 'TestDocument|TestDocumentOfTools|TestDocumentedParameters'
 make ./internal/clientgen 'TestTypesAreGenerated|TestPythonIsGenerated|TestTypeScriptIsGenerated'
 make ./queries TestReference
 make ./thresholdout TestPage

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What draws lots, or takes longer than make test: the Go tests from a fresh seed, those under the race detector that make test leaves out, every
-# planted fault, and every fuzz target for FUZZTIME. All parts run, whatever the first ones say; it ends with a table, in which what failed has the line that repeats it. make test-all calls it.
+# kind of model against its library, every planted fault, and every fuzz target for FUZZTIME. All parts run, whatever the first ones say; it ends with a table, in which what failed has the line that repeats it. make test-all calls it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,6 +17,9 @@ seed=${HOLDOUTD_SEED:-$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}
 part seed "HOLDOUTD_SEED=$seed go test -count=1 ./..." env HOLDOUTD_SEED="$seed" GORACE=atexit_sleep_ms=0 "${GO:-go}" test -vet=off -count=1 -timeout 15m -tags "${TAGS:?}" ./...
 quiet=$("${GO:-go}" run ./scripts/concurrent -quiet) || exit 1 # go test without packages passes
 part race "go test -race \$(go run ./scripts/concurrent -quiet)" env GORACE=atexit_sleep_ms=0 "${GO:-go}" test -race -gcflags=modernc.org/sqlite/lib=-race=false -vet=off -timeout 20m -tags "$TAGS" $quiet
+python=$(scripts/python.sh) || exit 1
+models=(python/tests/test_grid.py --noconftest -p no:cacheprovider)
+part models "HOLDOUTD_GRID=all PYTHONPATH=python/src $python -m pytest ${models[*]}" env HOLDOUTD_GRID=all PYTHONPATH=python/src "$python" -m pytest "${models[@]}"
 part faults "make test-faults" make test-faults
 part fuzz "make fuzz; an input that fails is kept beside its target" make fuzz FUZZTIME="${FUZZTIME:-1m}"
 printf '%s\n' "$table"

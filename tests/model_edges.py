@@ -30,6 +30,7 @@ data["s"] = rng.choice(["SFO", "OAK", "é", "JFK", "LGA", "rare one", "rare two"
 data["t"] = rng.choice(["x", "y", "z"], N).astype(object)
 score = 0.6 * a + 0.004 * b + 1.2 * np.isin(data.s, ["SFO", "LGA"]) - 0.8 * (data.t == "y") * (a > 0)
 data["y"] = score * 10 + rng.normal(size=N)
+data["amount"] = np.exp(score / 4) + 0.1
 data["late"] = score + rng.logistic(size=N) > 0.5
 data["kind"] = np.choose(np.digitize(score + rng.normal(size=N), [-1, 1]), ["low", "mid", "top"]).astype(object)
 data.loc[rng.random(N) < 0.1, "a"] = np.nan
@@ -70,7 +71,7 @@ def tell(name, exported, predicted, rows, tolerance, scores):
     cells = {c: [null(v) for v in rows[c]] for c in rows}
     evaluated = [[null(v) for v in row] for row in evaluate.scores(exported, evaluate.Columns(cells)).tolist()]
     print(json.dumps({"name": name, "model": exported, "rows": [{k: null(v) for k, v in r.items()} for r in rows.to_dict("records")],
-                      "predicted": predicted.reshape(len(rows), -1).tolist(), "tolerance": tolerance, "scores": scores, "evaluated": evaluated}))
+                      "predicted": [[v if np.isfinite(v) else None for v in row] for row in predicted.reshape(len(rows), -1).tolist()], "tolerance": tolerance, "scores": scores, "evaluated": evaluated}))
 
 
 def check(name, model, columns=NUMBERS + TEXTS, label="late", tolerance=0.0, prepare=lambda t: t, scores=None, texts=None):
@@ -81,7 +82,7 @@ def check(name, model, columns=NUMBERS + TEXTS, label="late", tolerance=0.0, pre
     x = prepare(rows[columns])
     if scores:
         predicted = scores(model, x)
-    elif label == "y":
+    elif label in ("y", "amount"):
         predicted = model.predict(x)
     else:
         predicted = model.predict_proba(x)
@@ -145,6 +146,20 @@ linear("logistic behind a mixed transformer", make_pipeline(filled, SimpleImpute
 linear("ridge behind a transformer that drops", make_pipeline(drop_c, linear_model.Ridge()), label="y")
 linear("ridge behind codes", make_pipeline(coded(), SimpleImputer(), StandardScaler(), linear_model.Ridge()), label="y")
 
+linear("ridge of classes", make_pipeline(one_hot(StandardScaler()), linear_model.RidgeClassifier()), label="kind", scores=logit)
+linear("poisson behind one-hot", make_pipeline(one_hot(StandardScaler()), linear_model.PoissonRegressor()), label="amount")
+
+# Links of other losses, and numbers that count as null.
+check("lightgbm of roots", lightgbm.LGBMRegressor(**LIGHT, reg_sqrt=True), NUMBERS, "y", tolerance=1e-12)
+check("lightgbm gamma", lightgbm.LGBMRegressor(**LIGHT, objective="gamma"), NUMBERS, "amount", tolerance=1e-12)
+check("lightgbm, zero is null", lightgbm.LGBMClassifier(**LIGHT, zero_as_missing=True), NUMBERS, scores=raw)
+check("lightgbm, random forest", lightgbm.LGBMRegressor(**LIGHT, boosting_type="rf", subsample=0.6, subsample_freq=1), NUMBERS, "y", tolerance=1e-12)
+check("xgboost tweedie", xgboost.XGBRegressor(n_estimators=8, objective="reg:tweedie"), NUMBERS, "amount", tolerance=2e-6)
+check("xgboost, 2 is null", xgboost.XGBClassifier(n_estimators=8, missing=2.0), NUMBERS, scores=margin, tolerance=2e-6)
+check("xgboost behind sparse one-hot", make_pipeline(one_hot(MinMaxScaler()).set_params(sparse_threshold=1.0), xgboost.XGBClassifier(n_estimators=8, max_depth=4)), scores=margin, tolerance=2e-6)
+check("adaptive boosting", make_pipeline(one_hot(), ensemble.AdaBoostClassifier(n_estimators=10, random_state=0)), tolerance=1e-12)
+check("adaptive boosting of classes", make_pipeline(one_hot(), ensemble.AdaBoostClassifier(n_estimators=10, random_state=0)), label="kind", tolerance=1e-12)
+
 # Networks, and models of models. A margin is of additions in another order.
 check("network", make_pipeline(one_hot(StandardScaler()), neural_network.MLPClassifier(hidden_layer_sizes=(12, 6), max_iter=60, random_state=0)), tolerance=1e-9)
 check("network of classes", make_pipeline(one_hot(StandardScaler()), neural_network.MLPClassifier(hidden_layer_sizes=(9,), activation="tanh", max_iter=60, random_state=0)), label="kind", tolerance=1e-9)
@@ -171,15 +186,14 @@ check("vote of calibrated", ensemble.VotingClassifier([("c", make_pipeline(one_h
 
 # What cannot be exported says what to do.
 refused = [
-    (ensemble.VotingClassifier([("t", tree.DecisionTreeClassifier(max_depth=2))]), NUMBERS, "soft"),
+    (ensemble.VotingClassifier([("t", tree.DecisionTreeClassifier(max_depth=2))]), NUMBERS, "two classes", "kind"),
     (calibration.CalibratedClassifierCV(tree.DecisionTreeClassifier(max_depth=2), method="isotonic", cv=2), NUMBERS, "two classes", "kind"),
     (make_pipeline(MinMaxScaler(clip=True), tree.DecisionTreeRegressor()), NUMBERS, "clip"),
     (make_pipeline(SimpleImputer(), __import__("sklearn.decomposition").decomposition.PCA(2), linear_model.Ridge()), NUMBERS, "predictions"),
-    (make_pipeline(SimpleImputer(add_indicator=True), linear_model.Ridge()), NUMBERS, "add_indicator"),
     (make_pipeline(SimpleImputer(), __import__("sklearn.neighbors").neighbors.KNeighborsRegressor()), NUMBERS, "predictions"),
     (make_pipeline(OneHotEncoder(handle_unknown="ignore"), linear_model.Ridge()), ["c"], "text column"),
     (ensemble.HistGradientBoostingRegressor(max_iter=3, categorical_features=[0]), ["c", "a"], "make numbers texts"),
-    (lightgbm.LGBMRegressor(**LIGHT, zero_as_missing=True), NUMBERS, "zero_as_missing"),
+    (lightgbm.LGBMRegressor(**LIGHT, linear_tree=True), NUMBERS, "linear_tree"),
 ]
 for model, columns, want, *label in refused:
     try:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +69,7 @@ named by --fixed are taken to stay as they are.`,
 	flags.BoolVar(&f.together, "together", false, "--alpha is for all rows together")
 	flags.IntVar(&f.rows, "rows", 0, "certify the first rows only (default: all)")
 	flags.StringSliceVar(&f.fixed, "fixed", nil, "columns that nobody can change")
-	flags.Float64Var(&f.threshold, "threshold", 0.5, "a model with one output predicts 1 above it (must be named where the output is no probability)")
+	flags.Float64Var(&f.threshold, "threshold", 0.5, "a model with one output that has no threshold of its own predicts 1 above it (must be named where the output is no probability)")
 	flags.StringVar(&f.label, "label", "", "column of true labels: says certified accuracy too")
 	flags.Float64SliceVar(&f.sizes, "sizes", []float64{0, 0.1, 0.25, 0.5, 1}, "attack sizes to say certified accuracy at")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of the noise, which whoever made the rows must not have known (default: drawn, and printed)")
@@ -232,6 +233,10 @@ func readModel(path string) (*model.Model, error) {
 	}
 	if len(text) > maxModelBytes {
 		return nil, fmt.Errorf("the model %s has more than %d MiB", path, maxModelBytes>>20)
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) == nil && members["features"] != nil {
+		return nil, fmt.Errorf("%s computes features of the columns, through which noise on a column cannot be followed: certify a model of the columns themselves", path)
 	}
 	m, err := model.Parse(text)
 	var wrong *model.Error

@@ -39,6 +39,9 @@ type subjectFeature struct {
 // subject finds the model's columns in the table.
 func (f *certifyFlags) subject(m *model.Model, table *dataset.Table, thresholdNamed bool) (*subject, error) {
 	s := &subject{model: m, rows: table.Rows(), threshold: f.threshold, scores: f.of == "scores"}
+	if own := m.Threshold(); own != nil && !thresholdNamed {
+		s.threshold = *own
+	}
 	if f.rows > 0 {
 		s.rows = min(f.rows, s.rows)
 	}
@@ -88,10 +91,10 @@ func (s *subject) outputs(m *model.Model, thresholdNamed bool) error {
 	switch {
 	case s.names == nil:
 		s.names = []string{"0", "1"}
-		if m.Link() == model.Identity && !thresholdNamed {
+		if m.Link() != model.Logit && !thresholdNamed && m.Threshold() == nil {
 			return errors.New(`the model predicts a number, not a class; with --threshold it predicts 1 above it and 0 elsewhere, with "link": "logit" a probability`)
 		}
-		if m.Link() == model.Identity && s.scores {
+		if m.Link() != model.Logit && s.scores {
 			return misuse("--of scores needs probabilities, the model predicts a number")
 		}
 		if s.scores && thresholdNamed {
@@ -259,11 +262,7 @@ func (s *subject) predict(scores [][]float64) int {
 	if len(scores) > 1 {
 		return best
 	}
-	v := scores[0][0]
-	if s.model.Link() == model.Logit {
-		v = logistic(v)
-	}
-	if v > s.threshold {
+	if s.model.Link().Of(scores[0][0]) > s.threshold {
 		return 1
 	}
 	return 0

@@ -265,6 +265,7 @@ func TestCertifyAccuracy(t *testing.T) {
 func TestCertifyMistakes(t *testing.T) {
 	linear := modelFile(t, `{"linear":{"weights":{"delay":1},"link":"logit"}}`)
 	number := modelFile(t, `{"linear":{"weights":{"delay":1}}}`)
+	computed := modelFile(t, `{"linear":{"weights":{"x":1}},"features":{"x":"delay * 2.0"}}`)
 	texts := modelFile(t, `{"linear":{"weights":{"origin":{"SFO":1}},"link":"logit"}}`)
 	unknown := modelFile(t, `{"linear":{"weights":{"dealy":1},"link":"logit"}}`)
 	wrongKind := modelFile(t, `{"linear":{"weights":{"origin":1},"link":"logit"}}`)
@@ -282,6 +283,7 @@ func TestCertifyMistakes(t *testing.T) {
 		{"--model " + unknown, `the model reads the column "dealy", which the file does not have; did you mean delay? it has date, delay, distance, origin, destination`, 1},
 		{"--model " + wrongKind, `the column "origin" holds texts, the model reads it as a number`, 1},
 		{"--model " + texts, "the model reads no numbers that can change", 1},
+		{"--model " + computed, "computes features of the columns", 1},
 		{"--model " + number, "the model predicts a number, not a class", 1},
 		{"--model " + number + " --threshold 5 --of scores", "needs probabilities", 2},
 		{"--model " + votes + " --of scores", "--of labels needs no probabilities", 1},

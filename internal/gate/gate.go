@@ -142,6 +142,9 @@ func MetricOf(types []members.Type, name string) (Metric, error) {
 // A Subject is what a file says of a model: itself, or its predictions, as members of a query.
 type Subject map[string]json.RawMessage
 
+// besideForms are the members that a model may have beside the one that says its form.
+var besideForms = []string{"threshold", "features"}
+
 // subjectMembers are the members that a file may have beside each other, where it is no model or predictions by itself.
 var subjectMembers = []string{"model", "features", "prediction", "predictions"}
 
@@ -155,6 +158,7 @@ func SubjectOf(types []members.Type, file json.RawMessage) (Subject, error) {
 	var object map[string]json.RawMessage
 	accuracy, _ := members.Of(types, "accuracy")
 	model, _ := accuracy.Member("model")
+	forms := slices.DeleteFunc(slices.Clone(model.Kinds()), func(name string) bool { return slices.Contains(besideForms, name) })
 	if json.Unmarshal(file, &object) == nil && len(object) > 0 {
 		all := func(of []string) bool {
 			for name := range object {
@@ -165,7 +169,7 @@ func SubjectOf(types []members.Type, file json.RawMessage) (Subject, error) {
 			return true
 		}
 		switch {
-		case all(model.Kinds()):
+		case all(append(forms, besideForms...)) && slices.ContainsFunc(forms, func(form string) bool { return object[form] != nil }):
 			return Subject{"model": file}, nil
 		case all([]string{"f32", "f64", "bits", "sha256", "count"}):
 			return Subject{"predictions": file}, nil
@@ -174,7 +178,7 @@ func SubjectOf(types []members.Type, file json.RawMessage) (Subject, error) {
 		}
 	}
 	return nil, fmt.Errorf("is neither a model (%s, as docs/MODELS.md has them), nor predictions (a list with a number for each row, or its bytes), nor an object of %s",
-		strings.Join(model.Kinds(), ", "), strings.Join(subjectMembers, ", "))
+		strings.Join(forms, ", "), strings.Join(subjectMembers, ", "))
 }
 
 // ReadsTruth are the columns that a model's file and the truth both read, sorted. The truth is the column of that name or, where it is no
@@ -186,17 +190,25 @@ func ReadsTruth(truth string, columns []string, s Subject) []string {
 		told = columnsOf(truth)
 	}
 	var read []string
-	if m, err := model.Parse(s["model"]); s["model"] != nil && err == nil {
-		read, _ = m.Columns()
+	var computed, own map[string]string
+	var parts map[string]json.RawMessage
+	if json.Unmarshal(s["model"], &parts) == nil && parts != nil {
+		_ = json.Unmarshal(parts["features"], &own) // what is no object of texts computes nothing
+		delete(parts, "features")
+		if rest, err := json.Marshal(parts); err == nil {
+			if m, err := model.Parse(rest); err == nil {
+				read, _ = m.Columns()
+			}
+		}
 	}
 	var text string
 	if json.Unmarshal(s["prediction"], &text) == nil {
 		read = append(read, columnsOf(text)...)
 	}
-	var computed map[string]string
-	if json.Unmarshal(s["features"], &computed) == nil {
-		read = slices.DeleteFunc(read, func(name string) bool { _, is := computed[name]; return is })
-		for _, text := range computed {
+	_ = json.Unmarshal(s["features"], &computed)
+	for _, by := range []map[string]string{computed, own} {
+		read = slices.DeleteFunc(read, func(name string) bool { _, is := by[name]; return is })
+		for _, text := range by {
 			read = append(read, columnsOf(text)...)
 		}
 	}

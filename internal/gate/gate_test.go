@@ -168,8 +168,9 @@ func TestSubjects(t *testing.T) {
 		`[0.5,null,1]`:              "predictions",
 		`{"f32":"AAAA"}`:            "predictions",
 		`{"bits":"AA==","count":3}`: "predictions",
-		`{"model":` + trees + `,"features":{"hour":"date.getHours()"}}`: "model features",
-		`{"prediction":"distance > 500"}`:                               "prediction",
+		`{"model":` + trees + `,"features":{"hour":"date.getHours()"}}`:                         "model features",
+		`{"prediction":"distance > 500"}`:                                                       "prediction",
+		`{"threshold":0,"features":{"hour":"date.getHours()"},"linear":{"weights":{"hour":1}}}`: "model",
 	} {
 		s, err := SubjectOf(types, json.RawMessage(file))
 		if err != nil || len(s) != len(strings.Fields(want)) {
@@ -181,7 +182,7 @@ func TestSubjects(t *testing.T) {
 			}
 		}
 	}
-	for _, file := range []string{`{}`, `null`, `3`, `"x"`, `{"linear":{},"x":1}`, `{"type":"accuracy"}`} {
+	for _, file := range []string{`{}`, `null`, `3`, `"x"`, `{"linear":{},"x":1}`, `{"type":"accuracy"}`, `{"threshold":1}`} {
 		if s, err := SubjectOf(types, json.RawMessage(file)); err == nil || !strings.Contains(err.Error(), "neither a model (linear, mixture, network, softmax, trees") {
 			t.Errorf("%s: %v %v", file, s, err)
 		}
@@ -263,6 +264,9 @@ func TestReadsTruth(t *testing.T) {
 		{"delay + distance", `{"prediction":"distance > delay"}`, "delay distance"},
 		{"delay", `{"model":{"linear":{"weights":{"a":1}}},"features":{"a":"distance + delay"}}`, "delay"},
 		{"delay", `{"model":{"linear":{"weights":{"delay":1}}},"features":{"delay":"distance + 1.0"}}`, ""}, // a name that is computed
+		{"delay", `{"model":{"linear":{"weights":{"a":1}},"features":{"a":"distance + delay"}}}`, "delay"},
+		{"delay", `{"model":{"linear":{"weights":{"delay":1}},"features":{"delay":"distance + 1.0"},"threshold":0}}`, ""},
+		{"delay", `{"model":{"linear":{"weights":{"delay":1,"b":1}},"features":{"b":"distance + 1.0"},"threshold":0}}`, "delay"},
 		{"my label", `{"model":{"linear":{"weights":{"my label":1}}}}`, "my label"},
 		{"delay", `{"predictions":[1,2]}`, ""},
 		{"delay >", `{"prediction":"delay >"}`, ""},

@@ -20,8 +20,15 @@ type forest struct {
 // input is a copied column.
 type input struct {
 	feature int
+	filled  uint64 // the bits of what a null of the column counts as, a number or null
 	null    uint64 // the bits of what a null becomes, an infinity
+	absent  absent
 }
+
+// absent are the numbers of a column that count as null, from the first to the last; of most columns none: the first is above the last.
+type absent struct{ low, high float64 }
+
+var noneAbsent = absent{1, -1}
 
 type tree struct {
 	root, depth  uint32 // the place of the root in nodes; of a full tree, in splits
@@ -45,7 +52,11 @@ func (f *forest) block(dst, features [][]float64, scratch []float64) {
 		}
 	}
 	for i, in := range f.inputs {
-		withoutNulls(scratch[i*MaxBlock:(i+1)*MaxBlock], features[in.feature], in.null)
+		column := scratch[i*MaxBlock : (i+1)*MaxBlock]
+		withoutNulls(column, features[in.feature], in.filled)
+		if in.absent != noneAbsent {
+			in.absent.replace(column[:len(features[in.feature])], math.Float64frombits(in.null))
+		}
 	}
 	for i := range f.trees {
 		t := &f.trees[i]
@@ -72,6 +83,16 @@ func withoutNulls(dst, a []float64, null uint64) {
 	dst = dst[:len(a)]
 	for i := range a {
 		dst[i] = orElse(a[i], null)
+	}
+}
+
+// replace puts null where a number counts as null.
+func (a absent) replace(column []float64, null float64) {
+	for i, x := range column {
+		if x >= a.low && x <= a.high {
+			x = null
+		}
+		column[i] = x
 	}
 }
 

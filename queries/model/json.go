@@ -139,6 +139,9 @@ func (r *reader) numbers(pointer string, in any, count int) []float64 {
 	return out
 }
 
+// oneOutput are the links of a model with one output.
+var oneOutput = []Link{Identity, Logit, Log, Sqrt}
+
 // link is one of the known links, or the first if it is absent.
 func (r *reader) link(pointer string, in any, known ...Link) Link {
 	if in == nil {

@@ -19,11 +19,16 @@ type Parameter struct {
 // maxMixed is how deep mixtures may be within mixtures: a stack of calibrated votes.
 const maxMixed = 3
 
-// model reads the object with the one member that says which form it has. level is the number of mixtures that it is within.
+// model reads the object with the one member that says which form it has, and perhaps a threshold. level is the number of mixtures that it is within.
 func (r *reader) model(pointer string, in any, level int) *Model {
-	o := r.object(pointer, in, "linear", "softmax", "trees", "mixture", "network")
+	known := []string{"linear", "softmax", "trees", "mixture", "network"}
+	if level == 0 {
+		known = append(known, "threshold") // the models of a mixture decide nothing
+	}
+	o := r.object(pointer, in, known...)
+	threshold := r.threshold(pointer, o)
 	if len(o) != 1 {
-		r.add(pointer, `must have one member: "linear", "softmax", "trees", "mixture" or "network"`)
+		r.add(pointer, `must have one member: "linear", "softmax", "trees", "mixture" or "network"; and may have "threshold"`)
 	}
 	if level > maxMixed {
 		r.add(pointer, "there are more than %d mixtures around it", maxMixed)
@@ -32,25 +37,47 @@ func (r *reader) model(pointer string, in any, level int) *Model {
 		return nil
 	}
 	for name, content := range o {
-		at := pointer + "/" + name
-		switch name {
-		case "linear":
-			return r.linear(at, content)
-		case "softmax":
-			return r.softmax(at, content)
-		case "mixture":
-			return r.mixture(at, content, level)
-		case "network":
-			return r.network(at, content)
+		m := r.named(name, pointer+"/"+name, content, level)
+		if m != nil && threshold != nil {
+			if m.threshold = threshold; m.classes != nil {
+				r.add(pointer+"/threshold", "is for a model with one output; one with classes predicts the largest score")
+			}
 		}
-		return r.ensemble(at, content)
+		return m
 	}
 	return nil
 }
 
+func (r *reader) named(name, pointer string, in any, level int) *Model {
+	switch name {
+	case "linear":
+		return r.linear(pointer, in)
+	case "softmax":
+		return r.softmax(pointer, in)
+	case "mixture":
+		return r.mixture(pointer, in, level)
+	case "network":
+		return r.network(pointer, in)
+	}
+	return r.ensemble(pointer, in)
+}
+
+// threshold takes the member out of a model's object; nil if it is not there.
+func (r *reader) threshold(pointer string, o map[string]any) *float64 {
+	in, there := o["threshold"]
+	if !there {
+		return nil
+	}
+	delete(o, "threshold")
+	if in == nil {
+		r.add(pointer+"/threshold", "must be a number")
+	}
+	return new(r.number(pointer+"/threshold", in, 0))
+}
+
 func (r *reader) linear(pointer string, in any) *Model {
 	o := r.object(pointer, in, "intercept", "weights", "link", "impute")
-	m := &Model{link: r.link(pointer+"/link", o["link"], Identity, Logit)}
+	m := &Model{link: r.link(pointer+"/link", o["link"], oneOutput...)}
 	form := map[string]any{}
 	intercept := r.number(pointer+"/intercept", o["intercept"], 0)
 	if intercept != 0 {
@@ -67,10 +94,13 @@ func (r *reader) linear(pointer string, in any) *Model {
 }
 
 func (r *reader) softmax(pointer string, in any) *Model {
-	o := r.object(pointer, in, "classes", "intercepts", "weights", "impute")
-	m := &Model{link: Softmax, classes: r.classes(pointer+"/classes", o["classes"])}
+	o := r.object(pointer, in, "classes", "intercepts", "weights", "impute", "link")
+	m := &Model{link: r.link(pointer+"/link", o["link"], Softmax, Identity), classes: r.classes(pointer+"/classes", o["classes"])}
 	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], len(m.classes))
 	form := map[string]any{"classes": classForms(m.classes), "intercepts": intercepts}
+	if m.link != Softmax {
+		form["link"] = m.link
+	}
 	w := weights{r: r, model: m, outputs: make([]linearOutput, len(m.classes)), lists: true}
 	for k, x := range intercepts {
 		w.outputs[k].intercept = x

@@ -33,7 +33,7 @@ func (r *reader) mixture(pointer string, in any, level int) *Model {
 		m.link = r.link(pointer+"/link", o["link"], Identity)
 		outputs, form["classes"] = len(m.classes), classForms(m.classes)
 	} else {
-		m.link = r.link(pointer+"/link", o["link"], Identity, Logit)
+		m.link = r.link(pointer+"/link", o["link"], oneOutput...)
 	}
 	if m.link != Identity {
 		form["link"] = m.link
@@ -144,6 +144,19 @@ func (m *mixture) block(dst, features [][]float64, scratch []float64) {
 // largestExponent keeps exp(-score) finite, as where a question turns a score into a probability.
 const largestExponent = 700
 
+// Of is the prediction of a score, by a link of models with one output; NaN where it is no finite number.
+func (l Link) Of(score float64) float64 {
+	switch l {
+	case Logit:
+		score = 1 / (1 + math.Exp(-min(max(score, -largestExponent), largestExponent)))
+	case Log:
+		score = math.Exp(score)
+	case Sqrt:
+		score *= math.Abs(score)
+	}
+	return score + (score - score)
+}
+
 // predictions turns the scores of a block into predictions, in their place. What is no finite number becomes NaN.
 func predictions(link Link, scores [][]float64) {
 	for _, s := range scores {
@@ -152,9 +165,9 @@ func predictions(link Link, scores [][]float64) {
 		}
 	}
 	switch link {
-	case Logit:
+	case Logit, Log, Sqrt:
 		for i, z := range scores[0] {
-			scores[0][i] = 1 / (1 + math.Exp(-min(max(z, -largestExponent), largestExponent)))
+			scores[0][i] = link.Of(z)
 		}
 	case Softmax:
 		for i := range scores[0] {

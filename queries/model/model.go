@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"math"
 	"slices"
 )
 
@@ -15,6 +14,8 @@ type Link string
 const (
 	Identity Link = "identity" // the prediction is the score
 	Logit    Link = "logit"    // the prediction is a probability, 1/(1+exp(-score))
+	Log      Link = "log"      // the prediction is exp(score)
+	Sqrt     Link = "sqrt"     // the prediction is score·|score|
 	Softmax  Link = "softmax"  // the predictions are the probabilities of the classes, exp(score)/sum(exp(scores))
 )
 
@@ -27,6 +28,8 @@ type Model struct {
 	linear   *Linear // nil for trees
 	form     any     // canonical
 	id       string
+
+	threshold *float64 // nil where the model does not say
 }
 
 // Class is a class of a model with several outputs: a text, or a number.
@@ -74,6 +77,10 @@ func (m *Model) Features() []Feature { return m.features }
 // Scorer computes the scores.
 func (m *Model) Scorer() *Scorer { return m.scorer }
 
+// Threshold is the number above which the prediction says yes; nil where the model does not say. It is no part of Form: a question that decides by
+// it says it itself.
+func (m *Model) Threshold() *float64 { return m.threshold }
+
 // Linear are the weights of a linear model with one output; nil for every other.
 func (m *Model) Linear() *Linear { return m.linear }
 
@@ -120,21 +127,6 @@ func (m *Model) Predict(features []float64) []float64 {
 		dst[i] = out[i : i+1]
 	}
 	m.scorer.Block(dst, in)
-	switch m.link {
-	case Logit:
-		out[0] = 1 / (1 + math.Exp(-out[0]))
-	case Softmax:
-		top, sum := slices.Max(out), 0.0
-		for i := range out {
-			out[i] = math.Exp(out[i] - top)
-			sum += out[i]
-		}
-		for i := range out {
-			out[i] /= sum
-		}
-	}
-	for i, x := range out {
-		out[i] = x + (x - x) // what is infinite is null
-	}
+	predictions(m.link, dst)
 	return out
 }

@@ -26,6 +26,7 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 			Intercepts []float64
 			Weights    map[string]any
 			Impute     map[string]any
+			Link       string
 		}
 		Trees *struct {
 			Trees   [][]any
@@ -33,6 +34,8 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 			Link    string
 			Classes []any
 			Average bool
+			Null    map[string][2]float64
+			Impute  map[string]float64
 		}
 		Mixture *struct {
 			Models []struct {
@@ -65,16 +68,16 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 		for _, column := range sortedKeys(in.Linear.Weights) {
 			z += product(in.Linear.Weights[column], row[column], in.Linear.Impute[column], -1)
 		}
-		if in.Linear.Link == "logit" {
-			z = 1 / (1 + math.Exp(-z))
-		}
-		return []float64{z}
+		return []float64{linked(in.Linear.Link, z)}
 	case in.Softmax != nil:
 		z := slices.Clone(in.Softmax.Intercepts)
 		for k := range z {
 			for _, column := range sortedKeys(in.Softmax.Weights) {
 				z[k] += product(in.Softmax.Weights[column], row[column], in.Softmax.Impute[column], k)
 			}
+		}
+		if in.Softmax.Link == "identity" {
+			return z
 		}
 		return softmax(z)
 	}
@@ -119,8 +122,8 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 		if n.Classes != nil {
 			return softmax(units)
 		}
-		if n.Link == "logit" {
-			units[0] = 1 / (1 + math.Exp(-units[0]))
+		if len(units) == 1 {
+			units[0] = linked(n.Link, units[0])
 		}
 		return units
 	}
@@ -131,6 +134,18 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 	case []any:
 		for k := range z {
 			z[k] = base[k].(float64)
+		}
+	}
+	for column, number := range in.Trees.Impute {
+		if row[column] == nil {
+			row = maps.Clone(row)
+			row[column] = number
+		}
+	}
+	for column, within := range in.Trees.Null {
+		if x, ok := row[column].(float64); ok && x >= within[0] && x <= within[1] {
+			row = maps.Clone(row)
+			row[column] = nil
 		}
 	}
 	for i, tree := range in.Trees.Trees {
@@ -148,11 +163,27 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 			z[k] /= float64(len(in.Trees.Trees))
 		}
 	}
-	switch in.Trees.Link {
-	case "logit":
-		z[0] = 1 / (1 + math.Exp(-z[0]))
-	case "softmax":
+	switch {
+	case in.Trees.Link == "softmax":
 		return softmax(z)
+	case len(z) == 1:
+		z[0] = linked(in.Trees.Link, z[0])
+	}
+	return z
+}
+
+// linked is a prediction from its score; NaN where it is no finite number.
+func linked(link string, z float64) float64 {
+	switch link {
+	case "logit":
+		z = 1 / (1 + math.Exp(-z))
+	case "log":
+		z = math.Exp(z)
+	case "sqrt":
+		z = math.Copysign(z*z, z)
+	}
+	if math.IsInf(z, 0) {
+		return math.NaN()
 	}
 	return z
 }
@@ -176,8 +207,8 @@ func mixedBy(t *rapid.T, base any, link string, outputs int, each func(add func(
 			z[k] += weight * p
 		}
 	})
-	if link == "logit" {
-		z[0] = 1 / (1 + math.Exp(-z[0]))
+	if outputs == 1 {
+		z[0] = linked(link, z[0])
 	}
 	return z
 }
@@ -246,6 +277,7 @@ func walk(nodes []any, row map[string]any) (leaf any, size int) {
 
 var (
 	drawNumber = rapid.SampledFrom([]any{-2.5, -1.0, 0.0, 0.25, 1.0, 3.0, 1e3})
+	drawLink   = rapid.SampledFrom([]string{"identity", "logit", "log", "sqrt"})
 	drawText   = rapid.SampledFrom([]any{"SFO", "OAK", "", "é"})
 )
 
@@ -301,10 +333,10 @@ func drawOne(t *rapid.T, classes, level int) map[string]any {
 	switch form := rapid.IntRange(0, forms).Draw(t, "form"); {
 	case form == 0 && !several:
 		w := weights(0)
-		return map[string]any{"linear": map[string]any{"intercept": weight(0), "weights": w, "impute": impute(w), "link": rapid.SampledFrom([]string{"identity", "logit"}).Draw(t, "link")}}
+		return map[string]any{"linear": map[string]any{"intercept": weight(0), "weights": w, "impute": impute(w), "link": drawLink.Draw(t, "link")}}
 	case form == 0:
 		w := weights(classes)
-		return map[string]any{"softmax": map[string]any{"classes": names, "intercepts": weight(classes), "weights": w, "impute": impute(w)}}
+		return map[string]any{"softmax": map[string]any{"classes": names, "intercepts": weight(classes), "weights": w, "impute": impute(w), "link": rapid.SampledFrom([]string{"softmax", "identity"}).Draw(t, "link")}}
 	case form == 1:
 		outputs, units := max(1, classes), rapid.IntRange(1, 5).Draw(t, "units")
 		if !several {
@@ -315,7 +347,7 @@ func drawOne(t *rapid.T, classes, level int) map[string]any {
 		if several {
 			n["classes"] = names
 		} else {
-			n["link"] = rapid.SampledFrom([]string{"identity", "logit"}).Draw(t, "link")
+			n["link"] = drawLink.Draw(t, "link")
 		}
 		var layers []any
 		for range rapid.IntRange(0, 2).Draw(t, "layers") {
@@ -329,7 +361,7 @@ func drawOne(t *rapid.T, classes, level int) map[string]any {
 		if several {
 			e["classes"], e["base"] = names, weight(classes)
 		} else {
-			e["link"] = rapid.SampledFrom([]string{"identity", "logit"}).Draw(t, "link")
+			e["link"] = drawLink.Draw(t, "link")
 		}
 		var models []any
 		for range rapid.IntRange(1, 3).Draw(t, "models") {
@@ -343,21 +375,38 @@ func drawOne(t *rapid.T, classes, level int) map[string]any {
 		return map[string]any{"mixture": e}
 	}
 	e := map[string]any{"average": rapid.Bool().Draw(t, "average"), "base": weight(0)}
-	links, leaf := []string{"identity", "logit"}, 0
+	links, leaf := drawLink, 0
 	if several {
-		e["classes"], e["base"], links = names, weight(classes), []string{"identity", "softmax"}
+		e["classes"], e["base"], links = names, weight(classes), rapid.SampledFrom([]string{"identity", "softmax"})
 		if rapid.Bool().Draw(t, "lists") {
 			leaf = classes
 		}
 	}
-	e["link"] = rapid.SampledFrom(links).Draw(t, "link")
+	e["link"] = links.Draw(t, "link")
 	var trees []any
 	for range rapid.IntRange(1, 5).Draw(t, "trees") {
 		draw := rapid.SampledFrom([]func(*rapid.T, int, func() any) []any{drawTree, drawTree, drawChain}).Draw(t, "shape")
 		trees = append(trees, draw(t, 4, func() any { return weight(leaf) }))
 	}
 	e["trees"] = trees
+	if column := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "column"); reads(trees, column) && rapid.Bool().Draw(t, "some are null") {
+		low := drawNumber.Draw(t, "first").(float64)
+		e["null"] = map[string]any{column: []any{low, max(low, drawNumber.Draw(t, "last").(float64))}}
+	}
+	if column := rapid.SampledFrom([]string{"x", "y"}).Draw(t, "column"); reads(trees, column) && rapid.Bool().Draw(t, "imputed") {
+		e["impute"] = map[string]any{column: drawNumber.Draw(t, "null")}
+	}
 	return map[string]any{"trees": e}
+}
+
+// reads reports whether a split of the trees is by a column.
+func reads(trees []any, column string) bool {
+	return slices.ContainsFunc(trees, func(tree any) bool {
+		return slices.ContainsFunc(tree.([]any), func(node any) bool {
+			split, ok := node.([]any)
+			return ok && split[0] == column
+		})
+	})
 }
 
 // drawLayer draws a layer of a network.
@@ -501,6 +550,9 @@ func TestCanonical(t *testing.T) {
 		{`{"trees":{"base":0,"average":false,"trees":[[["s",["b","a","b"],"left"],0.5,1.50]]}}`, `{"trees":{"trees":[[["s",["a","b"]],0.5,1.5]]}}`},
 		{`{"trees":{"classes":[1,0],"link":"softmax","trees":[[["x",1e1,"right"],[0,1],[1,0]]]}}`,
 			`{"trees":{"classes":[1,0],"link":"softmax","trees":[[["x",10,"right"],[0,1],[1,0]]]}}`},
+		{`{"threshold":0,"linear":{"weights":{"x":1},"link":"sqrt"}}`, `{"linear":{"link":"sqrt","weights":{"x":1}}}`},
+		{`{"softmax":{"classes":["b","a"],"weights":{"x":[1,2]},"link":"identity"}}`, `{"softmax":{"classes":["b","a"],"intercepts":[0,0],"link":"identity","weights":{"x":[1,2]}}}`},
+		{`{"trees":{"null":{"x":[-999.0,-999]},"impute":{"x":0e0},"trees":[[["x",1],0,1]]}}`, `{"trees":{"impute":{"x":0},"null":{"x":[-999,-999]},"trees":[[["x",1],0,1]]}}`},
 	} {
 		m, err := Parse([]byte(c[0]))
 		if err != nil {
@@ -543,7 +595,7 @@ func TestRefused(t *testing.T) {
 		`{"linear":{"weights":{"a":1},"impute":{"b":1}}}`:            "/linear/impute/b: is no column",
 		`{"linear":{"weights":{"a":{"x":1}},"impute":{"a":1}}}`:      "/linear/impute/a: must be a text that has a weight",
 		`{"linear":{"weights":{"a":{"x":1}},"impute":{"a":"y"}}}`:    "/linear/impute/a: must be a text that has a weight",
-		`{"linear":{"weights":{"a":1},"link":"softmax"}}`:            "/linear/link: must be one of [identity logit]",
+		`{"linear":{"weights":{"a":1},"link":"softmax"}}`:            "/linear/link: must be one of [identity logit log sqrt]",
 		`{"softmax":{"classes":["a"],"weights":{}}}`:                 "/softmax/classes: must be a list of 2 to",
 		`{"softmax":{"classes":["a","a"],"weights":{}}}`:             "/softmax/classes/1: occurs twice",
 		`{"softmax":{"classes":["a",1],"weights":{}}}`:               "all texts or all numbers",
@@ -584,9 +636,20 @@ func TestRefused(t *testing.T) {
 		`{"network":{"weights":{"a":[1]},"intercepts":[0],"layers":[{"weights":[null],"intercepts":[0]}]}}`:                    "/network/layers/0/weights/0: must be a list of 1 numbers",
 		`{"network":{"weights":{"a":[1]},"intercepts":[0],"activation":"gelu","layers":[{"weights":[[1]],"intercepts":[0]}]}}`: "/network/activation: must be one of [relu tanh logistic identity]",
 		`{"network":{"weights":{"a":[1]},"intercepts":[0],"classes":["a","b"],"link":"logit","layers":[]}}`:                    "/network/link: must be one of [softmax]",
-		`{"linear":{"intercept":"1","weights":{}}}`:                                                                            "/linear/intercept: must be a number",
-		`{"trees":{"base":[1],"classes":["a","b"],"trees":[[1]]}}`:                                                             "/trees/base: must be a list of 2 numbers",
-		`{"trees":{"classes":["a","b"],"base":1,"trees":[[["x",1],[1,2],[3]]]}}`:                                               "/trees/base: must be a list of 2 numbers",
+		`{"linear":{"weights":{"a":1}},"threshold":"1"}`:                                                                       "/threshold: must be a number",
+		`{"linear":{"weights":{"a":1}},"threshold":null}`:                                                                      "/threshold: must be a number",
+		`{"threshold":1}`: "must have one member",
+		`{"softmax":{"classes":["a","b"],"weights":{}},"threshold":1}`:               "/threshold: is for a model with one output",
+		`{"mixture":{"models":[{"model":{"linear":{"weights":{}},"threshold":1}}]}}`: "/mixture/models/0/model/threshold: unknown member",
+		`{"trees":{"impute":{"y":0},"trees":[[["x",1],0,1]]}}`:                       "/trees/impute/y: is no column whose number the trees read",
+		`{"trees":{"impute":{"x":null},"trees":[[["x",1],0,1]]}}`:                    "/trees/impute/x: must be a number",
+		`{"trees":{"impute":{"s":"a"},"trees":[[["s",["a"]],0,1]]}}`:                 "/trees/impute/s: must be a number",
+		`{"trees":{"null":{"y":[0,0]},"trees":[[["x",1],0,1]]}}`:                     "/trees/null/y: is no column whose number the trees read",
+		`{"trees":{"null":{"x":[1,0]},"trees":[[["x",1],0,1]]}}`:                     "of which the first is not above the last",
+		`{"trees":{"null":{"x":0},"trees":[[["x",1],0,1]]}}`:                         "/trees/null/x: must be two numbers",
+		`{"linear":{"intercept":"1","weights":{}}}`:                                  "/linear/intercept: must be a number",
+		`{"trees":{"base":[1],"classes":["a","b"],"trees":[[1]]}}`:                   "/trees/base: must be a list of 2 numbers",
+		`{"trees":{"classes":["a","b"],"base":1,"trees":[[["x",1],[1,2],[3]]]}}`:     "/trees/base: must be a list of 2 numbers",
 	} {
 		_, err := Parse([]byte(body))
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -601,6 +664,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"softmax":{"classes":["a","b"],"intercepts":[0,1],"weights":{"x":[1,2],"s":{"t":[1,2]}}}}`)
 	f.Add(`{"trees":{"classes":[1,0],"link":"softmax","average":true,"base":[1,2],"trees":[[["x",10,"right"],[0,1],["s",["a"]],[1,0],[2,2]]]}}`)
 	f.Add(`{"trees":{"trees":[[["x",1],["y",2],1,2,3],[4]]}}`)
+	f.Add(`{"threshold":-999,"trees":{"null":{"x":[-1,1]},"link":"log","trees":[[["x",1,"right"],2,3]]}}`)
 	f.Add(`{"mixture":{"link":"logit","base":1,"models":[{"weight":0.5,"model":{"linear":{"weights":{"x":1},"link":"logit"}}},{"model":{"mixture":{"models":[{"model":{"trees":{"trees":[[1]]}}}]}}}]}}`)
 	f.Add(`{"network":{"classes":["a","b"],"activation":"tanh","weights":{"x":[1,2],"s":{"t":[1,2]}},"impute":{"s":"t"},"intercepts":[0,1],"layers":[{"weights":[[1],[2]],"intercepts":[0]},{"weights":[[1,2]],"intercepts":[0,3]}]}}`)
 	f.Fuzz(func(t *testing.T, body string) {

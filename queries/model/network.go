@@ -31,7 +31,7 @@ func (r *reader) network(pointer string, in any) *Model {
 		m.classes = r.classes(pointer+"/classes", o["classes"])
 		m.link = r.link(pointer+"/link", o["link"], Softmax)
 		outputs, form["classes"] = len(m.classes), classForms(m.classes)
-	} else if m.link = r.link(pointer+"/link", o["link"], Identity, Logit); m.link != Identity {
+	} else if m.link = r.link(pointer+"/link", o["link"], oneOutput...); m.link != Identity {
 		form["link"] = m.link
 	}
 	n := &network{activation: r.activation(pointer+"/activation", o["activation"])}

@@ -10,7 +10,7 @@ import (
 // ensemble reads {"trees": {...}}. Its trees are lists of nodes in preorder: a split is followed by all nodes of its left
 // side, then by all of its right side, so that a list is a tree, or is refused, by its order alone.
 func (r *reader) ensemble(pointer string, in any) *Model {
-	o := r.object(pointer, in, "trees", "base", "link", "classes", "average")
+	o := r.object(pointer, in, "trees", "base", "link", "classes", "average", "null", "impute")
 	m := &Model{}
 	form := map[string]any{}
 	outputs := 1
@@ -19,7 +19,7 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 		m.link = r.link(pointer+"/link", o["link"], Identity, Softmax)
 		outputs, form["classes"] = len(m.classes), classForms(m.classes)
 	} else {
-		m.link = r.link(pointer+"/link", o["link"], Identity, Logit)
+		m.link = r.link(pointer+"/link", o["link"], oneOutput...)
 	}
 	if m.link != Identity {
 		form["link"] = m.link
@@ -39,6 +39,14 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 			form["average"] = true
 		}
 	}
+	nulls, imputed := r.nulls(pointer+"/null", o["null"]), map[string]float64{}
+	fills := r.columns(pointer+"/impute", o["impute"])
+	for _, column := range sortedKeys(fills) {
+		in, at := fills[column], pointer+"/impute/"+escape(column)
+		if imputed[column] = r.number(at, in, 0); in == nil {
+			r.add(at, "must be a number")
+		}
+	}
 	list, ok := o["trees"].([]any)
 	if !ok || len(list) == 0 || len(list) > MaxTrees {
 		r.add(pointer+"/trees", "must be a list of 1 to %d trees", MaxTrees)
@@ -46,7 +54,7 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 	if !r.ok() {
 		return nil
 	}
-	g := grower{r: r, forest: f, outputs: outputs, seen: map[string]int{}, inputs: map[input]uint32{}}
+	g := grower{r: r, forest: f, nulls: nulls, imputed: imputed, outputs: outputs, seen: map[string]int{}, inputs: map[input]uint32{}}
 	forms := make([]any, len(list))
 	for i, t := range list {
 		forms[i] = g.tree(fmt.Sprintf("%s/trees/%d", pointer, i), i, t)
@@ -59,10 +67,48 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 		}
 	}
 	form["trees"] = forms
+	said := map[string]any{}
+	for _, column := range sortedKeys(nulls) {
+		if _, reads := g.seen[number(column)]; !reads {
+			r.add(pointer+"/null/"+escape(column), "is no column whose number the trees read")
+		}
+		said[column] = []float64{nulls[column].low, nulls[column].high}
+	}
+	if len(said) > 0 {
+		form["null"] = said
+	}
+	for _, column := range sortedKeys(imputed) {
+		if _, reads := g.seen[number(column)]; !reads {
+			r.add(pointer+"/impute/"+escape(column), "is no column whose number the trees read")
+		}
+	}
+	if len(imputed) > 0 {
+		form["impute"] = imputed
+	}
 	m.features = g.features
 	m.scorer = &Scorer{features: len(g.features), outputs: outputs, forest: f}
 	m.form = map[string]any{"trees": form}
 	return m
+}
+
+// nulls reads "null": of columns the numbers that count as null, each [first, last].
+func (r *reader) nulls(pointer string, in any) map[string]absent {
+	all := map[string]absent{}
+	columns := r.columns(pointer, in)
+	for _, column := range sortedKeys(columns) {
+		at := pointer + "/" + escape(column)
+		pair, ok := columns[column].([]any)
+		if !ok || len(pair) != 2 || !isNumber(pair[0]) || !isNumber(pair[1]) {
+			r.add(at, "must be two numbers, [first, last]: those between count as null, and they do")
+			continue
+		}
+		if a := (absent{r.number(at+"/0", pair[0], 0), r.number(at+"/1", pair[1], 0)}); a.low <= a.high {
+			all[column] = a
+		} else {
+			r.add(at, "must be two numbers of which the first is not above the last")
+		}
+	}
+	return all
 }
 
 func (r *reader) base(pointer string, in any, outputs int) []float64 {
@@ -80,6 +126,8 @@ type grower struct {
 	features []Feature
 	seen     map[string]int // features by what they are
 	inputs   map[input]uint32
+	nulls    map[string]absent
+	imputed  map[string]float64
 
 	nodes    []any // of the tree that is read
 	forms    []any
@@ -177,7 +225,7 @@ func (g *grower) leaf(pointer string, in any) {
 
 // split reads ["column", threshold] or ["column", [texts]], and where a null goes if that is not left.
 func (g *grower) split(pointer, column string, list []any) node {
-	n, right, feature := node{}, false, 0
+	n, right, feature, none, filled := node{}, false, 0, noneAbsent, math.NaN()
 	form := []any{column, nil}
 	if len(list) != 2 && len(list) != 3 {
 		g.r.add(pointer, `must be ["column", threshold] or ["column", threshold, "right"]`)
@@ -201,14 +249,27 @@ func (g *grower) split(pointer, column string, list []any) node {
 			g.r.add(pointer+"/1", "must be a number, or a list of texts")
 		}
 		n.threshold = g.r.number(pointer+"/1", list[1], 0)
-		feature, form[1] = g.feature(fmt.Sprintf("%q", column), Feature{Column: column}), n.threshold
+		feature, form[1] = g.feature(number(column), Feature{Column: column}), n.threshold
+		if a, ok := g.nulls[column]; ok {
+			none = a
+		}
+		if x, ok := g.imputed[column]; ok {
+			filled = x
+		}
 	}
-	if n.input = g.input(input{feature, infinite(right)}); g.r.inputs > MaxInputs {
+	in := input{feature, math.Float64bits(filled), infinite(right), none}
+	if math.IsNaN(filled) {
+		in.filled = in.null
+	}
+	if n.input = g.input(in); g.r.inputs > MaxInputs {
 		g.r.add(pointer, "the trees read more than %d columns, one whose nulls go left and right counted twice", MaxInputs)
 	}
 	g.forms = append(g.forms, form)
 	return n
 }
+
+// number is the key of a column's number among features.
+func number(column string) string { return fmt.Sprintf("%q", column) }
 
 // input is where the column of a feature begins in the scratch.
 func (g *grower) input(in input) uint32 {

@@ -56,7 +56,7 @@ class Holdout(Scores[R]):
                 yield from _steps.explain(self.id, {"type": "count", "of": "true"})
                 yield from self._looked()
             rows = yield from self._training.some(self.card.rows.get("training", 0) * len(self.card.columns))
-        return (yield from _resolve.resolve((yield from self._screened(query)), self.card.columns, rows, self._features))
+        return (yield from _resolve.resolve((yield from self._screened(query)), self.card, rows, self._features))
 
     @property
     def _training(self) -> _resolve.Training:

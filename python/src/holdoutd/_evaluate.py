@@ -13,25 +13,33 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _computed
+
 Numbers: TypeAlias = NDArray[np.float64]
 Table: TypeAlias = Mapping[str, Sequence[Any]]  # by column: numbers, booleans or texts; None, or NaN, for null
 
 
 def predictions(model: Mapping[str, Any], table: Table) -> Numbers:
     """A row of predictions for each row of the table: one, or one for each class. What is no finite number is NaN."""
-    columns = Columns(table)
+    columns = Columns(table, model.get("features", {}))
     return _predictions(_link(model), scores(model, columns))
 
 
 def scores(model: Mapping[str, Any], columns: Columns) -> Numbers:
     """A row of scores for each row of the table."""
-    ((kind, body),) = model.items()
+    kind, body = opened(model)
     with np.errstate(all="ignore"):
         return _SCORES[kind](body, columns)
 
 
+def opened(model: Mapping[str, Any]) -> tuple[str, Any]:
+    """The member of a model that says which form it has."""
+    ((kind, body),) = ((k, v) for k, v in model.items() if k not in ("threshold", "features"))
+    return kind, body
+
+
 def _link(model: Mapping[str, Any]) -> str:
-    ((kind, body),) = model.items()
+    kind, body = opened(model)
     classes = kind == "softmax" or (kind == "network" and "classes" in body)
     return str(body.get("link", "softmax" if classes else "identity"))
 
@@ -41,6 +49,9 @@ def _predictions(link: str, of: Numbers) -> Numbers:
         of = of + (of - of)  # what is infinite is NaN
         if link == "logit":
             return np.asarray(1 / (1 + np.exp(-np.clip(of, -700, 700))))
+        if link in ("log", "sqrt"):
+            of = np.exp(of) if link == "log" else of * np.abs(of)
+            return np.asarray(of + (of - of))
         if link == "softmax":
             e = np.exp(of - of.max(axis=1, keepdims=True))
             total = np.zeros(len(of))
@@ -51,17 +62,19 @@ def _predictions(link: str, of: Numbers) -> Numbers:
 
 
 class Columns:
-    """The columns of a table, as numbers and as texts."""
+    """The columns of a table, as numbers and as texts, and what a model computes of them."""
 
-    def __init__(self, table: Table):
-        self.table = table
+    def __init__(self, table: Table, computed: Mapping[str, str] | None = None):
+        self.table, self.computed = table, computed or {}
         self.rows = len(next(iter(table.values()))) if table else 0
         self._numbers: dict[str, Numbers] = {}
         self._codes: dict[str, tuple[list[str], NDArray[np.int64]]] = {}
 
     def number(self, column: str) -> Numbers:
         """NaN where it is null."""
-        if column not in self._numbers:
+        if column not in self._numbers and column in self.computed:
+            self._numbers[column] = _computed.evaluate(self.computed[column], self)
+        elif column not in self._numbers:
             self._numbers[column] = np.array([math.nan if v is None else float(v) for v in self.table[column]])
         return self._numbers[column]
 
@@ -166,6 +179,7 @@ class _Tree:
 def _trees(body: Mapping[str, Any], columns: Columns) -> Numbers:
     seen: dict[Any, int] = {}
     features: list[Numbers] = []
+    imputed, absent = body.get("impute", {}), body.get("null", {})  # what a null counts as; then, which numbers count as null
 
     def feature(split: Sequence[Any]) -> int:
         column, by = split[0], split[1]
@@ -175,6 +189,11 @@ def _trees(body: Mapping[str, Any], columns: Columns) -> Numbers:
         if key not in seen:
             seen[key] = len(features)
             x = columns.number(column) if texts is None else columns.by_text(column, dict.fromkeys(texts, -1.0), 0.0, math.nan)
+            if texts is None and column in imputed:
+                x = np.where(np.isnan(x), imputed[column], x)
+            if texts is None and column in absent:
+                first, last = absent[column]
+                x = np.where((x >= first) & (x <= last), math.nan, x)
             features.append(np.where(np.isnan(x), math.inf if right else -math.inf, x))
         return seen[key]
 

@@ -1168,7 +1168,7 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns
+                the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1181,7 +1181,8 @@ class Questions(ABC, Generic[R]):
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
                 (of a compare of 0 or 1: the share of rows that differ; else the mean distance from 0 of values whose
                 range is symmetric about it), variance (of the values over the units); default: what explain says
-            threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
+            threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
+                threshold, else 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1239,7 +1240,7 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns
+                the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1248,7 +1249,8 @@ class Questions(ABC, Generic[R]):
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
                 there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
-            threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
+            threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
+                threshold, else 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1306,7 +1308,7 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns
+                the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1315,7 +1317,8 @@ class Questions(ABC, Generic[R]):
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
                 there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
-            threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
+            threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
+                threshold, else 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1374,7 +1377,7 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns
+                the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1383,7 +1386,8 @@ class Questions(ABC, Generic[R]):
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
                 there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
-            threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
+            threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
+                threshold, else 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1449,7 +1453,7 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns
+                the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a row counts as if its loss is null, because its label or its prediction is null; default: the
                 high end of the range. "skip" leaves out rows in which the label is null, or a prediction that is an
@@ -1466,8 +1470,8 @@ class Questions(ABC, Generic[R]):
             quantile: pinball: the q that is predicted, in (0, 1)
             range: [low, high] of the loss: a row's loss is clamped to it. Needed for hinge, squared, absolute and
                 pinball; zero_one and brier are in [0, 1], log in [0, -ln(clip)]
-            threshold: zero_one: true is predicted where the prediction, after its link, is above it; default: 0.5;
-                default: 0.5
+            threshold: zero_one: true is predicted where the prediction, after its link, is above it; default: the
+                model's own threshold, else 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1527,7 +1531,7 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns
+                the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1592,7 +1596,7 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns
+                the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1658,7 +1662,7 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns
+                the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1721,7 +1725,7 @@ class Questions(ABC, Generic[R]):
                 the check part says where a model or predictions are asked about, else the training and the check part
                 together
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns
+                the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1777,7 +1781,7 @@ class Questions(ABC, Generic[R]):
                 the check part says where a model or predictions are asked about, else the training and the check part
                 together
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns
+                the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1785,7 +1789,8 @@ class Questions(ABC, Generic[R]):
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
                 there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
-            threshold: true is predicted where the prediction, after its link, is above it; default: 0.5; default: 0.5
+            threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
+                threshold, else 0.5
             where: a condition: only rows for which it holds count; costs at most one more question, under
                 guess_and_check none
         """

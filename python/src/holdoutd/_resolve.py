@@ -6,14 +6,16 @@ import base64
 import math
 import sys
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from . import _steps as steps
 from . import tables
-from ._scores import DECIDED, Fitted, exported, is_margin, is_model
+from ._scores import Fitted, exported, is_model
+from ._view import Card
 from ._wire import Steps
 from .errors import CannotExport
+from .expressions import column
 
 
 class Features:
@@ -77,7 +79,7 @@ def copied(value: Any) -> Any:
     return value
 
 
-def resolve(query: Mapping[str, Any], table: Sequence[str], rows: Any, features: Features | None) -> Steps[dict[str, Any]]:
+def resolve(query: Mapping[str, Any], card: Card, rows: Any, features: Features | None) -> Steps[dict[str, Any]]:
     """The query as JSON: fitted estimators exported, and compared on rows. Where that does not work and there are public features: their
     predictions."""
     own: dict[str, Any] = copied(query)
@@ -87,9 +89,9 @@ def resolve(query: Mapping[str, Any], table: Sequence[str], rows: Any, features:
             place[member] = dict(fitted.model)
             continue
         try:
-            place[member] = exported(fitted.model, fitted.columns, fitted.texts, table, rows)
-            if is_margin(fitted.model) and (place.get("type") in DECIDED or place.get("loss") == "zero_one"):
-                place.setdefault("threshold", 0.0)  # as its predict has it
+            place[member] = exported(fitted.model, fitted.columns, fitted.texts, card.columns, rows)
+            if (label := label_of(fitted.model, place.get("label", card.label), card.kinds)) is not None:
+                place["label"] = label
         except CannotExport:
             if features is None:
                 raise
@@ -97,6 +99,22 @@ def resolve(query: Mapping[str, Any], table: Sequence[str], rows: Any, features:
             place["predictions"] = predicted(fitted, (yield from features.frame()))
     result: dict[str, Any] = steps.plain(own)
     return result
+
+
+def label_of(estimator: Any, label: Any, kinds: Mapping[str, str]) -> Any:
+    """What a label that is a column's name stands for: of a model of two classes, that it is the second one. None: it stands as it is."""
+    classes = getattr(estimator, "classes_", None)
+    kind = kinds.get(str(label))
+    if classes is None or not len(classes) or kind is None or (kind == "bool" and len(classes) == 2):
+        return None
+    known = [c.item() if hasattr(c, "item") else c for c in classes]
+    if (kind == "text") != all(isinstance(c, str) for c in known):
+        raise ValueError(
+            f"the label {str(label)!r} is a column of {kind}, and the classes of this {type(estimator).__name__} are "
+            f"{', '.join(map(repr, known[:5]))}: ask with a label that is one of them, such as a column of these numbers, "
+            "or a condition for the second of two classes"
+        )
+    return column(str(label)) == known[1] if len(known) == 2 else None
 
 
 def predicted(fitted: Fitted, frame: Any) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,21 +19,20 @@ METRICS: dict[str, dict[str, Any]] = {
     "auc": {"type": "auc"},
     "roc_auc": {"type": "auc"},
     "log_loss": {"type": "loss", "loss": "log"},
-    "neg_log_loss": {"type": "loss", "loss": "log"},
     "brier": {"type": "loss", "loss": "brier"},
-    "neg_brier_score": {"type": "loss", "loss": "brier"},
+    "brier_score": {"type": "loss", "loss": "brier"},
     "zero_one": {"type": "loss", "loss": "zero_one"},
     "hinge": {"type": "loss", "loss": "hinge"},
     "mean_absolute_error": {"type": "loss", "loss": "absolute"},
-    "neg_mean_absolute_error": {"type": "loss", "loss": "absolute"},
     "mean_squared_error": {"type": "loss", "loss": "squared"},
-    "neg_mean_squared_error": {"type": "loss", "loss": "squared"},
     "rmse": {"type": "rmse"},
-    "neg_root_mean_squared_error": {"type": "rmse"},
+    "root_mean_squared_error": {"type": "rmse"},
     "r2": {"type": "r2"},
     "calibration": {"type": "calibration"},
     "confusion": {"type": "confusion"},
 }
+
+TYPO = 0.85  # how alike a name must be to be taken for another: balanced_accuracy is no slip for accuracy
 
 # Those of which less is better.
 LESS_IS_BETTER = frozenset({"loss", "rmse"})
@@ -40,10 +40,14 @@ LESS_IS_BETTER = frozenset({"loss", "rmse"})
 
 def metric_query(metric: str, members: Mapping[str, Any]) -> dict[str, Any]:
     """The query of a metric, without its model."""
+    if (of := metric.removeprefix("neg_")) != metric and of in METRICS:
+        raise ValueError(
+            f"{metric!r} is a score of searches, which ds.scorer({metric!r}) gives; the measure itself is {of!r}: less is better"
+        )
     if metric not in METRICS:
         import difflib
 
-        near = difflib.get_close_matches(metric, METRICS, 1)
+        near = difflib.get_close_matches(metric, METRICS, 1, cutoff=TYPO)
         raise ValueError(
             f"there is no metric {metric!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(METRICS)}")
         )
@@ -61,9 +65,10 @@ def is_model(value: Any) -> bool:
 
 def columns_of(estimator: Any) -> list[str] | None:
     """The names of the columns that an estimator was fitted on, where it knows them."""
-    for name in ("feature_names_in_", "feature_name_"):
+    for name in ("feature_names_in_", "feature_name_", "feature_names_", "feature_names", "feature_name"):  # the last two of boosters
         names = getattr(estimator, name, None)
-        if names is not None and not callable(names):
+        names = names() if callable(names) else names
+        if names is not None and not all(re.fullmatch(f"(Column_)?{i}", str(n)) for i, n in enumerate(names)):  # as of an array
             return [str(n) for n in names]
     steps = getattr(estimator, "steps", None)
     if steps:
@@ -77,17 +82,6 @@ def in_table(name: str, table: Sequence[str]) -> str:
     return meant[0] if name not in table and len(meant) == 1 else name
 
 
-# Types of queries that decide by a threshold.
-DECIDED = frozenset({"accuracy", "precision", "recall", "f1", "confusion"})
-
-
-def is_margin(estimator: Any) -> bool:
-    """Whether it is a classifier of two classes without probabilities: its score is a margin, and it says the second class above 0."""
-    return (
-        hasattr(estimator, "decision_function") and not hasattr(estimator, "predict_proba") and len(getattr(estimator, "classes_", ())) == 2
-    )
-
-
 def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str], rows: Any = None) -> dict[str, Any]:
     """The estimator as JSON, compared with the library on rows of the training part. CannotExport says what else can be done."""
     from . import models
@@ -97,6 +91,10 @@ def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str], row
             "a plain function cannot be sent to the server, where the held-out rows are. Create the holdout with "
             "features='public': then the function is given the features of its rows here, and only its predictions are sent"
         )
+    try:
+        models.fitted(estimator)
+    except ValueError as e:
+        raise CannotExport(str(e)) from e
     if columns is None and (names := columns_of(estimator)) is not None:
         columns = [in_table(n, table) for n in names]
     if columns is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from . import _evaluate, tables
 from ._evaluate import Numbers
-from ._scores import is_margin
 
 SECONDS = 3.0  # for all rows but the first sample
 SAMPLE = 200  # rows of the training part
@@ -21,6 +20,8 @@ THRESHOLDS = 40  # of a column, whose neighbours are looked at
 TEXTS = 100  # of a column, each in a row of its own
 LARGEST = 1e30  # thresholds beyond stand for nulls
 UNSEEN = "a text that nobody has seen"  # as a category of pandas it is null, which docs/MODELS.md says of such a text
+LEAVES = 400  # of a model, each with a row of its own
+UNREACHED = object()  # no number or text is known to lead there
 AWAY = 1e-6  # predictions so near to where a decision changes may round to either side
 
 Cells: TypeAlias = dict[str, list[Any]]  # rows by column: numbers or texts; None for null
@@ -44,7 +45,8 @@ def verify(
     They are compared on rows of the training part (a DataFrame, or None) and on rows made from the model: thresholds, their neighbours in
     both precisions, nulls, texts that it knows, one that it does not, and zeros."""
     asked = _Estimator(estimator, model, columns, texts, rows)
-    base, with_nulls = _sampled(rows, asked.table, asked.kinds)
+    asked.same_classes()
+    base, with_nulls = _sampled(model, rows, asked.table, asked.kinds)
     until = time.monotonic() + seconds
     compared, refusal = 0, ""
     waiting = _blocks(model, base, with_nulls, asked.kinds)
@@ -64,7 +66,7 @@ def verify(
             if len(block) > 1:  # of what it has no prediction for nothing is promised: each kind of rows by itself
                 waiting[:0] = [[p] for p in block]
             continue
-        got = _evaluate.predictions(model, cells)
+        got = asked.as_asked(_evaluate.predictions(model, cells))
         at = 0
         for part in block:
             here = slice(at, at := at + part.rows())
@@ -104,13 +106,14 @@ class _Estimator:
                 self.kinds[c] = []
         for _, (column, text) in texts.items():
             self.kinds[column] = sorted({*(self.kinds[column] or []), text})
-        ((_, body),) = model.items()
+        _, body = _evaluate.opened(model)
         self.classes: list[Any] | None = body.get("classes")
-        self.margin = is_margin(estimator)
-        names = getattr(estimator, "feature_names_in_", None)
-        if names is None:
-            names = getattr(estimator, "feature_names", None)
-        self.names = [str(n) for n in names] if names is not None and not callable(names) else None
+        self.threshold = float(model.get("threshold", 0.5))
+        self.known = getattr(estimator, "classes_", None)
+        if self.known is not None and not len(self.known):  # of CatBoost's regressors
+            self.known = None
+        self.votes = self.known is not None and not hasattr(estimator, "predict_proba") and not hasattr(estimator, "decision_function")
+        self.names = fitted_on(estimator)
         self.single = "xgboost" in _modules(estimator)
         self.categories: dict[str, list[Any] | None] = {}  # of text columns that are categories of pandas; None: all texts
         if _whole(estimator):
@@ -155,9 +158,12 @@ class _Estimator:
         if type(e).__module__.split(".")[0] == "xgboost" and not hasattr(e, "get_booster"):
             import xgboost
 
-            said = e.predict(xgboost.DMatrix(x, enable_categorical=True))
-        elif self.margin:
-            said = e.decision_function(x)
+            said = e.predict(xgboost.DMatrix(x, feature_names=self.names, enable_categorical=True))
+        elif self.votes:  # it says classes, and no numbers
+            said = np.asarray(e.predict(x)) == np.asarray(self.known)[1]
+        elif hasattr(e, "decision_function") and not hasattr(e, "predict_proba"):
+            said = np.asarray(e.decision_function(x))
+            self._decides(x, said)
         elif hasattr(e, "predict_proba"):
             said = e.predict_proba(x)
             if self.classes is None:
@@ -168,23 +174,42 @@ class _Estimator:
         said = np.asarray(said, dtype=float)
         return said.reshape(rows, -1)
 
-    def _decides(self, x: Any, probability: NDArray[Any]) -> None:
-        """Raises Differs where predict is not what questions take: of two classes the second above one half, else the likeliest."""
-        if not hasattr(self.estimator, "classes_"):
+    def same_classes(self) -> None:
+        """Raises Differs where the exported model has other classes, or the same in another order."""
+        known = None if self.known is None else np.asarray(self.known).tolist()
+        if (known is not None and (self.classes or known) != known) or (self.classes is None and len(known or [0, 1]) > 2):
+            raise Differs(f"the exported {type(self.estimator).__name__} has the classes {self.classes}, and the library {known}")
+
+    def as_asked(self, got: Numbers) -> Numbers:
+        """The exported model's predictions as what the estimator says."""
+        return (got > self.threshold).astype(float) if self.votes else got
+
+    def _decides(self, x: Any, said: NDArray[Any]) -> None:
+        """Raises Differs where predict is not what questions take: the second class above the threshold, of several the largest."""
+        if self.known is None:
             return
-        classes, decided = np.asarray(self.estimator.classes_), np.asarray(self.estimator.predict(x)).reshape(-1)
+        classes, decided = np.asarray(self.known), np.asarray(self.estimator.predict(x)).reshape(-1)
         if self.classes is None:
-            clear, taken = np.abs(probability - 0.5) > AWAY, (probability > 0.5).astype(int)
+            clear, taken = np.abs(said - self.threshold) > AWAY, (said > self.threshold).astype(int)
         else:
-            ordered = np.sort(probability, axis=1)
-            clear, taken = ordered[:, -1] - ordered[:, -2] > AWAY, probability.argmax(axis=1)
-        other = clear & (classes[taken] != decided)
+            ordered = np.sort(said, axis=1)
+            clear, taken = ordered[:, -1] - ordered[:, -2] > AWAY, said.argmax(axis=1)
+        other = clear & (classes[taken].astype(str) != decided.astype(str))  # CatBoost says True as a text
         if other.any():
             i = int(np.flatnonzero(other)[0])
             raise Differs(
-                f"predict of this {type(self.estimator).__name__} does not go by its probabilities: of row {i} they are "
-                f"{probability[i]}, and it says {decided[i]!r}. A tuned threshold is not sent: ask about estimator_ with threshold=…"
+                f"predict of this {type(self.estimator).__name__} does not go by what it is exported with: of row {i} the prediction is "
+                f"{said[i]}, the threshold {self.threshold}, and it says {decided[i]!r}"
             )
+
+
+def fitted_on(estimator: Any) -> list[str] | None:
+    """The names of an estimator's features, where it was fitted on a DataFrame or knows them otherwise."""
+    for name in ("feature_names_in_", "feature_names", "feature_names_"):
+        names = getattr(estimator, name, None)
+        if names is not None and not callable(names):
+            return [str(n) for n in names]
+    return None
 
 
 def _whole(estimator: Any) -> bool:
@@ -232,7 +257,7 @@ def texts_of(model: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _bodies(model: Mapping[str, Any]) -> Any:
-    ((kind, body),) = model.items()
+    kind, body = _evaluate.opened(model)
     if kind == "mixture":
         for part in body["models"]:
             yield from _bodies(part["model"])
@@ -253,18 +278,86 @@ def _weights(model: Mapping[str, Any]) -> Any:
         yield from body.get("weights", {}).items()
 
 
-def _sampled(rows: Any, table: Sequence[str], kinds: Kinds) -> tuple[Cells, Cells]:
+def _sampled(model: Mapping[str, Any], rows: Any, table: Sequence[str], kinds: Kinds) -> tuple[Cells, Cells]:
     """Some rows of the training part: those without nulls, from which others are made, and those with some.
 
-    A library that refuses nulls was fitted on the former. Where there are none: one row of zeros and of each column's first text."""
-    made: Cells = {c: [0.0 if (of := kinds[c]) is None else of[0] if of else ""] for c in table}
+    A library that refuses nulls was fitted on the former. Where there are none they are drawn."""
     if rows is None or not len(rows):
-        return made, {c: [] for c in table}
+        return _drawn(model, table, kinds), {c: [] for c in table}
     some = tables.some(rows, SAMPLE)
     cells: Cells = {c: [None if _null(v) else float(v) if kinds[c] is None else str(v) for v in tables.values(some, c)] for c in table}
     null = [any(cells[c][i] is None for c in table) for i in range(len(some))]
     whole = {c: [v for v, n in zip(cells[c], null, strict=True) if not n] for c in table}
-    return (made if all(null) else whole), {c: [v for v, n in zip(cells[c], null, strict=True) if n] for c in table}
+    return (_drawn(model, table, kinds) if all(null) else whole), {c: [v for v, n in zip(cells[c], null, strict=True) if n] for c in table}
+
+
+def _drawn(model: Mapping[str, Any], table: Sequence[str], kinds: Kinds) -> Cells:
+    """Rows that nobody has seen, the same each time: a first one of zeros and of each column's first text, the others of numbers at the
+    model's thresholds and of several sizes, and of its texts."""
+    random, thresholds = np.random.default_rng(1), _thresholds(model, table)
+    made: Cells = {}
+    for c in table:
+        of = kinds[c]
+        if of is None:
+            numbers = random.normal(size=SAMPLE) * random.choice([0.1, 1.0, 10.0, 1000.0], SAMPLE)
+            if (near := np.array(sorted(thresholds[c]))).size:
+                beside = random.random(SAMPLE) < 0.8
+                numbers[beside] = random.choice(near, beside.sum()) * (1 + 0.01 * random.normal(size=beside.sum()))
+            made[c] = [0.0, *numbers.tolist()]
+        else:
+            made[c] = [(of or [""])[i % max(len(of), 1)] for i in [0, *random.integers(0, max(len(of), 1), SAMPLE)]]
+    return made
+
+
+def _thresholds(model: Mapping[str, Any], table: Iterable[str]) -> dict[str, set[float]]:
+    """The numbers by which the model splits, by column; without those that stand for nulls."""
+    found: dict[str, set[float]] = {c: set() for c in table}
+    for _, split in _splits(model):
+        if split[0] in found and not isinstance(split[1], Sequence) and abs(split[1]) < LARGEST:
+            found[split[0]].add(float(split[1]))
+    return found
+
+
+def _at_leaves(model: Mapping[str, Any], kinds: Kinds) -> list[dict[str, Any]]:
+    """What of a row takes it to a leaf, for leaves of all trees: half way between thresholds, or a hundredth beyond the last."""
+    found: list[dict[str, Any]] = []
+    for body in _bodies(model):
+        for tree in body.get("trees", []):
+            waiting: list[dict[str, Any]] = [{}]  # what is known of the nodes to come
+            for node in tree:
+                known = waiting.pop()
+                if isinstance(node, Sequence) and isinstance(node[0], str):
+                    waiting += [_beyond(known, node, right=True), _beyond(known, node, right=False)]
+                else:
+                    found.append({c: value for c, of in known.items() if c in kinds and (value := _within(of, kinds[c])) is not UNREACHED})
+    return [found[i] for i in np.linspace(0, len(found) - 1, min(len(found), LEAVES)).astype(int)]
+
+
+def _beyond(known: dict[str, Any], split: Sequence[Any], right: bool) -> dict[str, Any]:
+    """What is known of a row on one side of a split: of numbers the least and the largest, of texts those that are in and out of lists."""
+    column, by = split[0], split[1]
+    if isinstance(by, Sequence):
+        listed, out = known.get(column, (None, frozenset()))
+        texts = frozenset(by)
+        listed, out = (listed, out | texts) if right else (texts if listed is None else listed & texts, out)
+        return {**known, column: (listed, out)}
+    low, high = known.get(column, (-math.inf, math.inf))
+    return {**known, column: (max(low, by), high) if right else (low, min(high, by))}
+
+
+def _within(of: Any, texts: list[str] | None) -> Any:
+    first, second = of
+    if texts is not None:
+        return next((t for t in texts if (first is None or t in first) and t not in second), UNREACHED)
+    if first > LARGEST:
+        return None  # only a null is beyond all numbers
+    if second > LARGEST:
+        second = math.inf
+    if math.isinf(first) and math.isinf(second):
+        return UNREACHED
+    if math.isinf(first):
+        return second - 0.01 * max(1.0, abs(second))
+    return first + 0.01 * max(1.0, abs(first)) if math.isinf(second) else (first + second) / 2
 
 
 def _is_text(column: list[Any]) -> bool:
@@ -278,10 +371,7 @@ def _null(v: Any) -> bool:
 def _blocks(model: Mapping[str, Any], base: Cells, with_nulls: Cells, kinds: Kinds) -> list[list[_Rows]]:
     """Rows to compare on, in blocks that are predicted together."""
     rows = len(next(iter(base.values())))
-    thresholds: dict[str, set[float]] = {c: set() for c in base}
-    for _, split in _splits(model):
-        if not isinstance(split[1], Sequence):
-            thresholds[split[0]].add(float(split[1]))
+    thresholds = _thresholds(model, base)
 
     def changed(kind: str, column: str, values: Sequence[Any]) -> _Rows:
         """The rows, in turn, with another value in one column."""
@@ -295,12 +385,17 @@ def _blocks(model: Mapping[str, Any], base: Cells, with_nulls: Cells, kinds: Kin
             numbers.append(changed(f"each text of {column}", column, of[:TEXTS] or base[column][:1]))
             unknown.append(changed(f"a text of {column} that the model does not know", column, [UNSEEN] * 4))
             continue
-        chosen = sorted(t for t in thresholds[column] if abs(t) < LARGEST)
+        chosen = sorted(thresholds[column])
         if len(chosen) > THRESHOLDS:
             chosen = [chosen[i] for i in np.linspace(0, len(chosen) - 1, THRESHOLDS).astype(int)]
         beside = [v for t in chosen for v in _beside(t)]
-        numbers.append(changed(f"{column} of 0, at thresholds of the model and beside them", column, [0.0, -0.0, *beside]))
+        numbers.append(
+            changed(f"{column} of 0 and ±1, at thresholds of the model and beside them", column, [0.0, -0.0, 1.0, -1.0, *beside])
+        )
     training = [_Rows("rows of the training part with nulls", with_nulls)] if next(iter(with_nulls.values())) else []
+    if leaves := _at_leaves(model, kinds):
+        at = [i % rows for i in range(len(leaves))]
+        numbers.append(_Rows("a row of each leaf", {c: [row.get(c, base[c][i]) for row, i in zip(leaves, at, strict=True)] for c in base}))
     return [[_Rows("rows of the training part", base), *training], numbers, nulls, *([unknown] if unknown else [])]
 
 

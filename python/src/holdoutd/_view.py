@@ -22,6 +22,11 @@ class Card:
         return [c["name"] for c in self.raw["columns"]]
 
     @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column: number, bool, text or time."""
+        return {c["name"]: c["kind"] for c in self.raw["columns"]}
+
+    @property
     def rows(self) -> Mapping[str, int]:
         """Rows by part; empty of a draft whose units are not rows."""
         rows: Mapping[str, int] = self.raw.get("rows") or {}

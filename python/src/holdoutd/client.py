@@ -45,8 +45,14 @@ def connect(
     """
     url, secret = _connect.find(source, key)
     server = Server(url, secret, verify=verify, cert=cert, retries=retries, timeout=timeout)
+    if key is None or key.startswith("@"):  # whoever finds the key as this process did may connect as it did
+        server._again = {"source": source, "key": key, "verify": verify, "cert": cert, "retries": retries, "timeout": timeout}
     server.version()  # a wrong URL or key is known at once
     return server
+
+
+def _reconnected(arguments: dict[str, Any]) -> Server:
+    return connect(**arguments)
 
 
 class Server:
@@ -64,6 +70,7 @@ class Server:
     ):
         self.url = url.rstrip("/")
         self._retries = retries
+        self._again: dict[str, Any] | None = None  # the arguments of connect, without a key
         self._http = httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {key}"},
@@ -74,6 +81,15 @@ class Server:
 
     def __repr__(self) -> str:
         return f"<holdoutd server {self.url}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A server is sent to another process as the place where it is, and where its key is: never the key."""
+        if self._again is None:
+            raise TypeError(
+                "a connection whose key was given as text is not sent to other processes: set HOLDOUTD_KEY to the key, or to @FILE, and "
+                "connect() without key=. Or stay in one process: n_jobs=None"
+            )
+        return _reconnected, (self._again,)
 
     def __enter__(self) -> Server:
         return self

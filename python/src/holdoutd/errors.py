@@ -23,6 +23,12 @@ class CannotExport(HoldoutdError):
     """The model cannot be sent to the server, and the message says what can be done instead."""
 
 
+class SearchEnded(BaseException):
+    """Ends a search whose scorer could not ask. Its cause is the error, and its text that error's.
+
+    It is no Exception, since scikit-learn takes every Exception of a scorer for a score that is nan, and goes on."""
+
+
 @dataclass(frozen=True)
 class Violation:
     """One thing that is wrong with a request.

@@ -1,4 +1,4 @@
-"""Writes models of scikit-learn, XGBoost and LightGBM as JSON that holdoutd reads (docs/MODELS.md).
+"""Writes models of scikit-learn, XGBoost, LightGBM and CatBoost as JSON that holdoutd reads (docs/MODELS.md).
 
     from holdoutd.models import export
 
@@ -9,14 +9,9 @@ export(estimator, columns, texts=None) takes a fitted estimator and the names of
 the order of the features. texts says which features are indicators of a text column, as pandas.get_dummies makes them:
 {"origin_SFO": ("origin", "SFO")}.
 
-Exported are, of scikit-learn: linear and ridge regression, lasso, elastic net, linear support vectors, logistic regression,
-decision trees, random forests, extra trees, gradient boosting and histogram gradient boosting; of XGBoost and LightGBM: tree
-boosters for regression, for two classes and for several, with nulls and, as histogram gradient boosting, with categories that
-are texts; small networks (MLPClassifier, MLPRegressor); and of all these VotingClassifier (soft), VotingRegressor, bagging,
-CalibratedClassifierCV (sigmoid or isotonic, two classes) and stacks with a linear end. Each stands alone or at the end of a
-Pipeline. Its steps before may be SimpleImputer, StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder and
-OrdinalEncoder of text columns, and ColumnTransformer and Pipeline of these. What cannot be exported exactly raises ValueError,
-which says what to do instead.
+docs/MODELS.md lists what is exported: linear models, trees and their ensembles, small networks, and models of these, alone or at the end of
+a Pipeline whose steps are imputers, scalers, encoders of texts, selections and ColumnTransformer. What cannot be exported exactly raises
+ValueError, which says what to do instead.
 
 A classifier of two classes becomes a model with one output, the probability of the second one of classes_; its label is a
 condition. One of several classes has them as they are: the label is a column. Predictions are those of the library: scikit-learn's
@@ -29,22 +24,28 @@ installed, are told apart by their names and by what they have.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
+import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, Literal, NoReturn, SupportsFloat, TypeAlias, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _verify
+from ._transforms import COMPUTING, LIKELIHOODS
+from .expressions import Expression, column, where
 
 # The JSON of a model, as docs/MODELS.md describes it. Members of a base class that is not total may be absent.
 
 Class: TypeAlias = str | float  # a value of the label's column; true and false are numbers
-Link: TypeAlias = Literal["identity", "logit", "softmax"]
+Link: TypeAlias = Literal["identity", "logit", "log", "sqrt", "softmax"]
 Weight: TypeAlias = float | dict[str, float]  # of a column: for its number, or by text
 Weights: TypeAlias = list[float] | dict[str, list[float]]  # the same for several classes or units
 Leaf: TypeAlias = float | list[float]  # one number, or one for each class
@@ -62,15 +63,14 @@ class Linear(_Imputes):
     link: Link
 
 
-class Softmax(_Imputes):
-    classes: list[Class]
-    intercepts: list[float]
-    weights: dict[str, Weights]
-
-
 class _Ends(TypedDict, total=False):
     classes: list[Class]
     link: Link
+
+
+class Softmax(_Imputes, _Ends):
+    intercepts: list[float]
+    weights: dict[str, Weights]
 
 
 class Layer(TypedDict):
@@ -91,6 +91,8 @@ class _Sums(_Ends, total=False):
 
 class _Averages(_Sums, total=False):
     average: bool
+    impute: dict[str, float]  # what a null counts as, by column
+    null: dict[str, list[float]]  # numbers that count as null, by column: from the first to the last
 
 
 class Trees(_Averages):
@@ -110,13 +112,15 @@ class Mixture(_Sums):
 
 
 class Model(TypedDict, total=False):
-    """Exactly one of these."""
+    """Exactly one of these, and perhaps the number above which a prediction says yes."""
 
     linear: Linear
     softmax: Softmax
     trees: Trees
     network: Network
     mixture: Mixture
+    threshold: float
+    features: dict[str, str]  # what it computes of columns, by name: row expressions
 
 
 def export(
@@ -136,8 +140,11 @@ def export(
     features: _Features = [
         _Text(indicators[name][0], {indicators[name][1]: 1.0}) if name in indicators else _Number(name) for name in columns
     ]
+    fitted(estimator)
+    if hasattr(estimator, "best_estimator_"):  # a search
+        estimator = estimator.best_estimator_
     try:
-        model = _model(estimator, features)
+        model = _exported(estimator, features)
     except (AttributeError, KeyError, TypeError, IndexError) as e:
         raise ValueError(
             f"this {type(estimator).__name__} cannot be read ({type(e).__name__}: {e}); is it fitted, and are its options usual ones? "
@@ -146,6 +153,48 @@ def export(
     if verify:
         _verify.verify(estimator, model, list(columns), indicators, rows)
     return model
+
+
+def fitted(estimator: Any) -> None:
+    """Raises ValueError for an estimator of scikit-learn's kind that is not fitted."""
+    if not hasattr(estimator, "fit") or not hasattr(estimator, "get_params"):
+        return
+    if hasattr(estimator, "is_fitted"):  # of CatBoost
+        if not estimator.is_fitted():
+            raise ValueError(f"this {type(estimator).__name__} is not fitted: fit it first")
+        return
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError as e:
+        raise ValueError(f"this {type(estimator).__name__} is not fitted: fit it first") from e
+
+
+def _exported(estimator: Any, features: _Features) -> Model:
+    """The model, with where it decides."""
+    computed: dict[str, str] = {}
+    before = _COMPUTED.set(computed)
+    try:
+        model = _model(estimator, features)
+        threshold = _threshold(estimator, model)
+    finally:
+        _COMPUTED.reset(before)
+    if used := {name: computed[name] for name in sorted(_read(model)) if name in computed}:
+        model = {**model, "features": used}
+    return model if threshold is None else {**model, "threshold": threshold}
+
+
+def _read(model: Model) -> set[str]:
+    """The names of what a model reads."""
+    _, body = _opened(model)
+    if "models" in body:
+        return set().union(*(_read(part["model"]) for part in body["models"]))
+    return {
+        *body.get("weights", {}),
+        *(n[0] for tree in body.get("trees", ()) for n in tree if isinstance(n, list) and isinstance(n[0], str)),
+    }
 
 
 def _model(estimator: Any, features: _Features) -> Model:
@@ -158,20 +207,66 @@ def _model(estimator: Any, features: _Features) -> Model:
         return _xgboost(estimator, features)
     if module == "lightgbm":
         return _lightgbm(estimator, features)
+    if module == "catboost":
+        return _catboost(estimator, features)
     if hasattr(estimator, "steps"):
         for _, step in estimator.steps[:-1]:
             features = _transformed(step, features)
         return _model(estimator.steps[-1][1], features)
     name = type(estimator).__name__
+    several = getattr(estimator, "n_outputs_", 1) != 1 and not name.startswith("MLP")  # of a network they are its classes
+    if several or name.startswith(("MultiOutput", "ClassifierChain", "RegressorChain")):
+        raise ValueError(f"{name} of several targets is not exported: fit one for each. " + PREDICT)
     if name in _MIXTURES:
         return _MIXTURES[name](estimator, features)
     if name in ("MLPClassifier", "MLPRegressor"):
         return _network(estimator, features)
     if name == "FrozenEstimator":
         return _model(estimator.estimator, features)
+    if name in _THRESHOLDS:
+        return _model(getattr(estimator, "estimator_", estimator.estimator), features)
+    if name in _BAYES:
+        return _bayes(estimator, features)
+    if name in LIKELIHOODS:
+        return _likelihoods(estimator, features)
     if len(getattr(estimator, "feature_importances_", [])) == 0 and hasattr(estimator, "coef_"):
         return _linear(estimator, features)
     return _sklearn_trees(estimator, features)
+
+
+_THRESHOLDS = ("FixedThresholdClassifier", "TunedThresholdClassifierCV")
+
+
+def _threshold(e: Any, model: Model) -> float | None:
+    """The number above which a prediction of two classes says the second one; None where that is one half."""
+    if hasattr(e, "steps"):
+        return _threshold(e.steps[-1][1], model)
+    name = type(e).__name__
+    if len(getattr(e, "classes_", ())) != 2:
+        return None
+    if name in _THRESHOLDS:
+        inner = getattr(e, "estimator_", e.estimator)
+        margin = e.response_method == "decision_function" or not hasattr(inner, "predict_proba")
+        at = getattr(e, "best_threshold_", None)
+        if at is None:
+            at = (0.0 if margin else 0.5) if e.threshold == "auto" else e.threshold
+        wanted = getattr(e, "pos_label", None)
+        if wanted is None and hasattr(e, "_curve_scorer"):
+            wanted = e._curve_scorer._get_pos_label()
+        if wanted is not None and wanted != e.classes_[1]:
+            raise ValueError(f"a threshold for {wanted!r}, the first of the classes, is not exported: make it the second. " + PREDICT)
+        if margin and hasattr(inner, "predict_proba"):  # the model's prediction is a probability
+            if _opened(model)[1].get("link") != "logit":
+                raise ValueError("a threshold of a decision function is exported where it is that of the probability. " + PREDICT)
+            at = 1 / (1 + math.exp(-at))
+        return math.nextafter(float(at), -math.inf)  # from it on, the library says yes
+    if name == "VotingClassifier" and e.voting == "hard":
+        return float(np.sum([part["weight"] for part in _opened(model)[1]["models"]])) / 2
+    if name == "GradientBoostingClassifier":
+        return math.nextafter(0.5, 0)  # it says yes at a score of 0
+    if hasattr(e, "decision_function") and not hasattr(e, "predict_proba"):
+        return 0.0  # of a margin
+    return None
 
 
 def dumps(
@@ -198,6 +293,9 @@ _Step: TypeAlias = tuple[_Operator, float]
 class _Number:
     """A column's number after monotone steps, each as its library computes it: ("-", m), ("/", s), ("*", s), ("+", m)."""
 
+    sparse = False  # it comes from a sparse matrix, of which XGBoost takes zeros for missing
+    gone = False  # some of its numbers count as missing for the estimator
+
     def __init__(self, column: str, steps: Iterable[_Step] = (), null: float | None = None, filled: float | None = None):
         self.column, self.steps = column, tuple(steps)
         self.null, self.filled = null, filled  # null: the feature where the column is; filled: as a column's number
@@ -212,6 +310,7 @@ class _Number:
             if op in "/*" and not by > 0:
                 raise ValueError(f"a scale of {by} for {self.column} is not exported")
         after = _Number(self.column, self.steps + steps, filled=self.filled)
+        after.sparse = self.sparse
         after.null = None if self.null is None else _Number("", steps).value(self.null)
         return after
 
@@ -221,7 +320,9 @@ class _Number:
         null = filled = float(by)
         for op, step in reversed(self.steps):
             filled = filled + step if op == "-" else filled - step if op == "+" else filled * step if op == "/" else filled / step
-        return _Number(self.column, self.steps, null, filled)
+        after = _Number(self.column, self.steps, null, filled)
+        after.sparse = self.sparse
+        return after
 
     def affine(self) -> tuple[float, float]:
         """The feature is a x + b."""
@@ -234,27 +335,89 @@ class _Number:
 class _Text:
     """A text column as numbers: values by text, other for every other text, null where there is none (None: as other)."""
 
+    sparse = False
+
     def __init__(self, column: str, values: dict[str, float], other: float = 0.0, null: float | None = None):
         self.column, self.values, self.other, self.null = column, values, other, other if null is None else null
 
     def then(self, *steps: _Step) -> _Text:
         value = _Number("", steps).value
-        return _Text(self.column, {t: value(v) for t, v in self.values.items()}, value(self.other), value(self.null))
+        after = _Text(self.column, {t: value(v) for t, v in self.values.items()}, value(self.other), value(self.null))
+        after.sparse = self.sparse
+        return after
 
 
 class _Filled:
     """A text column whose nulls count as a text, before it is encoded."""
 
+    sparse = False
+
     def __init__(self, column: str, null: str):
         self.column, self.null = column, null
 
 
-_Feature: TypeAlias = _Number | _Text | _Filled
+class _Null:
+    """Whether a column of numbers is null, as a number: yes where it is, else no."""
+
+    sparse = False
+
+    def __init__(self, column: str, yes: float = 1.0, no: float = 0.0):
+        self.column, self.yes, self.no = column, yes, no
+
+    def then(self, *steps: _Step) -> _Null:
+        value = _Number("", steps).value
+        return _Null(self.column, value(self.yes), value(self.no))
+
+
+_COMPUTED: ContextVar[dict[str, str]] = ContextVar("computed")  # row expressions by name, of the model that is being exported
+
+
+def _compute(expression: Expression) -> _Number:
+    """A number that is computed of columns. Its name is its expression, or a digest of a long one, behind a sign."""
+    text = str(expression)
+    name = "= " + (text if len(text) <= 60 else hashlib.sha256(text.encode()).hexdigest()[:16])
+    _COMPUTED.get()[name] = text
+    return _Number(name)
+
+
+def _expression(f: _Feature) -> Expression:
+    """A feature as a row expression."""
+    if isinstance(f, _Filled):
+        _plain(f, "a step that computes")
+    x = column(f.column)
+    if isinstance(f, _Null):
+        return where(x.is_null(), f.yes, f.no)
+    if isinstance(f, _Text):
+        value: Expression | float = f.other
+        for number in sorted({v for v in f.values.values() if v != f.other}):
+            value = where(x.is_in([t for t, v in sorted(f.values.items()) if v == number]), number, value)
+        if f.null != f.other:
+            value = where(x.is_null(), f.null, value)
+        return value if isinstance(value, Expression) else where(x.is_null(), value, value)
+    if text := _COMPUTED.get().get(f.column):
+        x = Expression(text)
+    before = x
+    for op, by in f.steps:
+        x = x - by if op == "-" else x + by if op == "+" else x / by if op == "/" else x * by
+    return x if f.null is None else where(before.is_null(), f.null, x)
+
+
+_Feature: TypeAlias = _Number | _Text | _Filled | _Null
 _Features: TypeAlias = list[_Feature]
 
 
 def _transformed(step: Any, features: _Features) -> _Features:
     """The features after a fitted step of scikit-learn."""
+    after = _stepped(step, features)
+    sparse = getattr(step, "sparse_output_", None)  # of a ColumnTransformer; it makes a sparse matrix dense, and the other way round
+    if sparse is None:
+        sparse = any(f.sparse for f in features) or (type(step).__name__ == "OneHotEncoder" and bool(step.sparse_output))
+    for f in after:
+        f.sparse = bool(sparse)
+    return after
+
+
+def _stepped(step: Any, features: _Features) -> _Features:
     name = type(step).__name__
     if step == "passthrough" or step is None or (name == "FunctionTransformer" and step.func is None):
         return features
@@ -265,15 +428,18 @@ def _transformed(step: Any, features: _Features) -> _Features:
     if name == "ColumnTransformer":
         return _by_columns(step, features)
     if name == "SimpleImputer":
-        if (
-            step.add_indicator
-            or len(step.statistics_) != len(features)
-            or (step.missing_values is not np.nan and not _is_null(step.missing_values))
-        ):
-            raise ValueError("SimpleImputer is exported for nulls, without add_indicator and without columns that are all null")
-        return [_imputed(f, v) for f, v in zip(features, step.statistics_, strict=True)]
+        if len(step.statistics_) != len(features) or not _is_null(step.missing_values):
+            raise ValueError(f"SimpleImputer is exported for nulls, not for {step.missing_values!r}, and without columns that are all null")
+        indicated = [features[i] for i in step.indicator_.features_] if step.add_indicator else []
+        return [*(_imputed(f, v) for f, v in zip(features, step.statistics_, strict=True)), *(_indicator(f) for f in indicated)]
     if name in ("OneHotEncoder", "OrdinalEncoder"):
         return _encoded(step, features)
+    if hasattr(step, "get_support"):  # a selection of features
+        return [f for f, chosen in zip(features, step.get_support(), strict=True) if chosen]
+    if name in COMPUTING:
+        if any(f.sparse for f in features) and name != "TruncatedSVD":
+            raise ValueError(f"{name} behind a sparse matrix is not exported: make it dense. " + PREDICT)
+        return [_compute(e) for e in COMPUTING[name](step, [_expression(f) for f in features])]
 
     def by(op: _Operator, values: Any, i: int, used: bool = True) -> list[_Step]:
         return [(op, float(values[i]))] if used else []
@@ -293,7 +459,7 @@ def _transformed(step: Any, features: _Features) -> _Features:
             "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, OrdinalEncoder, ColumnTransformer and Pipeline. "
             + PREDICT
         )
-    return [f.then(*s) if isinstance(f, (_Number, _Text)) else _plain(f, name) for f, s in zip(features, steps, strict=True)]
+    return [_plain(f, name) if isinstance(f, _Filled) else f.then(*s) for f, s in zip(features, steps, strict=True)]
 
 
 PREDICT = (
@@ -310,6 +476,12 @@ def _is_null(v: Any) -> bool:
     return v is None or (isinstance(v, (float, np.floating)) and math.isnan(v))
 
 
+def _indicator(f: _Feature) -> _Feature:
+    if not isinstance(f, _Number) or f.null is not None:
+        raise ValueError(f"an indicator of nulls is exported of a column of numbers, and {f.column} is none. " + PREDICT)
+    return _Null(f.column)
+
+
 def _imputed(f: _Feature, by: Any) -> _Feature:
     if isinstance(by, str):
         if not isinstance(f, (_Number, _Filled)) or (isinstance(f, _Number) and f.steps):
@@ -317,9 +489,9 @@ def _imputed(f: _Feature, by: Any) -> _Feature:
         return f if isinstance(f, _Filled) else _Filled(f.column, by)
     if _is_null(by):
         raise ValueError(f"{f.column} is null in all rows that the imputer saw; leave it out")
-    if not isinstance(f, _Number):
-        return f if isinstance(f, _Text) else _plain(f, "SimpleImputer")
-    return f.impute(by)
+    if isinstance(f, _Filled):
+        _plain(f, "SimpleImputer")
+    return f.impute(by) if isinstance(f, _Number) else f
 
 
 def _by_columns(step: Any, features: _Features) -> _Features:
@@ -361,8 +533,9 @@ def _encoded(step: Any, features: _Features) -> _Features:
         rare = getattr(step, "infrequent_categories_", None)
         unknown: list[int] = []  # the place of the group in which other texts are
         if rare is not None and rare[i] is not None:
-            often = [k for k, c in enumerate(categories) if not any(c == r or (c is None and _is_null(r)) for r in rare[i])]
-            groups = [[k] for k in often] + [[k for k in range(len(categories)) if k not in often]]
+            counted = [k for k, c in enumerate(categories) if one_hot or c is not None]  # of codes, null is apart
+            often = [k for k in counted if not any(categories[k] == r or (categories[k] is None and _is_null(r)) for r in rare[i])]
+            groups = [[k] for k in often] + [[k for k in counted if k not in often]]
             unknown = [len(groups) - 1] if step.handle_unknown in ("infrequent_if_exist", "warn") else []
         at = {categories[k]: g for g, group in enumerate(groups) for k in group}
         if one_hot:
@@ -374,13 +547,13 @@ def _encoded(step: Any, features: _Features) -> _Features:
             continue
         missing = getattr(step, "encoded_missing_value", np.nan)
         other = step.unknown_value if step.handle_unknown == "use_encoded_value" else 0.0
-        if _is_null(other) or (None in at and _is_null(missing)):
+        if _is_null(other) or (None in categories and _is_null(missing)):
             raise ValueError(
                 f"nulls that stay nulls behind OrdinalEncoder are not exported; give {f.column} an unknown_value and an "
                 "encoded_missing_value, such as -1 and -2"
             )
         feature = _coded(f.column, {c: float(g) for c, g in at.items()}, fill, float(other))
-        if None in at:
+        if None in categories:
             feature.null = float(missing)
         out.append(feature)
     return out
@@ -400,37 +573,96 @@ _ByColumn: TypeAlias = dict[str, _Scores | dict[str, _Scores]]
 
 
 def _linear(e: Any, features: _Features) -> Model:
-    if not hasattr(e, "intercept_") or type(e).__name__ in ("SVC", "SVR", "NuSVC", "NuSVR"):
-        raise ValueError(f"{type(e).__name__} is not exported. " + PREDICT)
-    weights = np.atleast_2d(e.coef_)
+    name = type(e).__name__
+    if not hasattr(e, "intercept_"):
+        raise ValueError(f"{name} is not exported. " + PREDICT)
+    weights = np.atleast_2d(e.coef_.toarray() if hasattr(e.coef_, "toarray") else e.coef_)
     intercepts = np.array(np.broadcast_to(np.atleast_1d(e.intercept_), len(weights)), dtype=float)
-    logistic = type(e).__name__ in ("LogisticRegression", "LogisticRegressionCV") or getattr(e, "loss", None) == "log_loss"
-    if len(weights) > 1 and not (logistic and type(e).__name__.startswith("LogisticRegression")):
-        raise ValueError("of several classes, logistic regression is exported. " + PREDICT)
-    by_column, impute = _by_column(features, weights, intercepts)
+    if hasattr(e, "_x_mean"):  # of partial least squares
+        intercepts = intercepts - weights @ e._x_mean
+    if not hasattr(e, "classes_"):
+        if len(weights) > 1:
+            raise ValueError(f"{name} of several targets is not exported: fit one for each. " + PREDICT)
+        return _weighted(features, weights, intercepts, _linked(getattr(e, "_base_loss", None)))
+    probable = name.startswith(("LogisticRegression", "LinearDiscriminant"))
     if len(weights) == 1:
-        linear: Linear = {
-            "intercept": float(intercepts[0]),
-            "weights": {c: _one(w) for c, w in by_column.items()},
-            "link": "logit" if logistic else "identity",
-        }
+        if getattr(e, "loss", None) == "modified_huber":
+            model = _weighted(features, weights, intercepts, "identity")
+            return {"mixture": {"models": [{"model": model, "curve": [[-1.0, 0.0], [1.0, 1.0]]}]}}
+        return _weighted(features, weights, intercepts, "logit" if probable or getattr(e, "loss", None) == "log_loss" else "identity")
+    pairs = name in ("SVC", "NuSVC")  # it has a machine for each two classes, which vote
+    if pairs or (not probable and hasattr(e, "predict_proba")) or len(weights) != len(e.classes_):
+        raise ValueError(f"{name} of several classes is not exported; LogisticRegression is. " + PREDICT)
+    return _weighted(features, weights, intercepts, "softmax" if probable else "identity", _classes(e))
+
+
+def _weighted(features: _Features, weights: NDArray[Any], intercepts: _Scores, link: Link, classes: list[Class] | None = None) -> Model:
+    """A linear model of one output, or of one for each class."""
+    by_column, impute = _by_column(features, weights, intercepts)
+    if classes is None:
+        linear: Linear = {"intercept": float(intercepts[0]), "weights": {c: _one(w) for c, w in by_column.items()}, "link": link}
         if impute:
             linear["impute"] = impute
         return {"linear": linear}
-    softmax: Softmax = {
-        "classes": _classes(e),
-        "intercepts": intercepts.tolist(),
-        "weights": {c: _lists(w) for c, w in by_column.items()},
-    }
+    softmax: Softmax = {"classes": classes, "intercepts": intercepts.tolist(), "weights": {c: _lists(w) for c, w in by_column.items()}}
+    if link != "softmax":
+        softmax["link"] = link
     if impute:
         softmax["impute"] = impute
     return {"softmax": softmax}
+
+
+def _linked(loss: Any) -> Link:
+    """The link of a loss of scikit-learn's generalised linear models and boosting."""
+    name = type(getattr(loss, "link", None)).__name__
+    links: dict[str, Link] = {"NoneType": "identity", "IdentityLink": "identity", "LogLink": "log", "LogitLink": "logit"}
+    if name not in links:
+        raise ValueError(f"a model with the link {name} is not exported. " + PREDICT)
+    return links[name]
+
+
+_BAYES = ("MultinomialNB", "ComplementNB", "BernoulliNB")
+
+
+def _likelihoods(e: Any, features: _Features) -> Model:
+    """A model of a logarithm of a likelihood for each class, which is computed of the columns."""
+    of = LIKELIHOODS[type(e).__name__](e, [_expression(f) for f in features])
+    if len(of) == 2:
+        return _weighted([_compute(of[1] - of[0])], np.ones((1, 1)), np.zeros(1), "logit")
+    return _weighted([_compute(x) for x in of], np.eye(len(of)), np.zeros(len(of)), "softmax", _classes(e))
+
+
+def _bayes(e: Any, features: _Features) -> Model:
+    """Naive Bayes whose logarithms are linear."""
+    weights, intercepts = np.array(e.feature_log_prob_), np.array(e.class_log_prior_)
+    if type(e).__name__ == "ComplementNB":
+        intercepts = intercepts if len(e.classes_) == 1 else np.zeros(len(e.classes_))
+    elif type(e).__name__ == "BernoulliNB":
+        if e.binarize is not None and not all(isinstance(f, _Text) for f in features):
+            raise ValueError("BernoulliNB is exported of encoded texts, or with binarize=None of columns that are 0 and 1. " + PREDICT)
+        if e.binarize is not None:
+            features = [
+                _Text(
+                    f.column,
+                    {t: float(v > e.binarize) for t, v in f.values.items()},
+                    float(f.other > e.binarize),
+                    float(f.null > e.binarize),
+                )
+                for f in features
+                if isinstance(f, _Text)
+            ]
+        absent = np.log(1 - np.exp(weights))
+        weights, intercepts = weights - absent, intercepts + absent.sum(axis=1)
+    if len(e.classes_) == 2:
+        return _weighted(features, weights[1:] - weights[:1], intercepts[1:] - intercepts[:1], "logit")
+    return _weighted(features, weights, intercepts, "softmax", _classes(e))
 
 
 def _by_column(features: _Features, weights: NDArray[Any], intercepts: _Scores) -> tuple[_ByColumn, dict[str, float | str]]:
     """The weights by column, in the column's own units; what they are off by is added to intercepts."""
     out: _ByColumn = {}
     impute: dict[str, float | str] = {}
+    nulls: dict[str, _Scores] = {}
     for f, w in zip(features, weights.T.astype(float), strict=False):
         if isinstance(f, _Number):
             a, b = f.affine()
@@ -450,8 +682,16 @@ def _by_column(features: _Features, weights: NDArray[Any], intercepts: _Scores) 
                 texts[text] = texts.get(text, 0.0) + w * (v - f.other)
             if f.null != f.other:
                 impute[f.column] = NO_TEXT
+        elif isinstance(f, _Null):
+            intercepts += w * f.no
+            nulls[f.column] = nulls.get(f.column, 0.0) + w * (f.yes - f.no)
         else:
             _plain(f, "a linear model")
+    for name, w in nulls.items():  # what a null adds is what its number adds
+        by, filled = out.get(name), impute.get(name, 0.0)
+        if not isinstance(by, np.ndarray) or len(by) != 1 or by[0] == 0 or isinstance(filled, str):
+            raise ValueError(f"an indicator of nulls is exported of a column with a weight, and for one output; {name} is none. " + PREDICT)
+        impute[name] = float(filled + w[0] / by[0])
     return out, impute
 
 
@@ -481,12 +721,14 @@ def _network(e: Any, features: _Features) -> Model:
     }
     if impute:
         body["impute"] = impute
-    if not layers or e.out_activation_ not in ("identity", "logistic", "softmax") or (e.n_outputs_ > 1 and e.out_activation_ != "softmax"):
+    links: dict[str, Link] = {"identity": "identity", "logistic": "logit", "exp": "log", "softmax": "softmax"}
+    link = links.get(e.out_activation_)
+    if not layers or link is None or (e.n_outputs_ > 1 and link != "softmax"):
         raise ValueError("a network is exported with a hidden layer, and with one output or one for each class. " + PREDICT)
-    if e.out_activation_ == "softmax":
+    if link == "softmax":
         body["classes"] = _classes(e)
     else:
-        body["link"] = "logit" if e.out_activation_ == "logistic" else "identity"
+        body["link"] = link
     return {"network": body}
 
 
@@ -509,7 +751,7 @@ def _mixture(
 
 def _opened(model: Model) -> tuple[str, dict[str, Any]]:
     """The one member of a model, of whichever kind."""
-    ((kind, body),) = cast(dict[str, dict[str, Any]], model).items()
+    ((kind, body),) = ((k, v) for k, v in cast(dict[str, dict[str, Any]], model).items() if k not in ("threshold", "features"))
     return kind, body
 
 
@@ -534,30 +776,73 @@ def _raw(model: Model) -> Model:
     return _closed(kind, {**body, "link": "identity"})
 
 
+def _yes(e: Any, features: _Features, no: float = 0.0) -> Part:
+    """A model of two classes as a part of a mixture: 1 where its predict says the second one, else no."""
+    if len(e.classes_) != 2:
+        raise ValueError(f"votes of {type(e).__name__} are exported where there are two classes. " + PREDICT)
+    model = _model(e, features)
+    at = _threshold(e, model)
+    at = 0.5 if at is None else at
+    return {"model": model, "curve": [[at, no], [math.nextafter(at, math.inf) if abs(at) > 1e-100 else at + 1e-150, 1.0]]}
+
+
 def _vote(e: Any, features: _Features) -> Model:
-    if hasattr(e, "classes_") and e.voting != "soft":
-        raise ValueError('a vote of classes is exported with voting="soft"')
     weights = e.weights if e.weights is not None else [1] * len(e.estimators)
     used = [w for (_, was), w in zip(e.estimators, weights, strict=False) if not isinstance(was, str) or was != "drop"]
+    if hasattr(e, "classes_") and e.voting != "soft":
+        return {"mixture": {"models": [{**_yes(m, features), "weight": float(w)} for m, w in zip(e.estimators_, used, strict=True)]}}
     models = [_model(m, features) for m in e.estimators_]
     return _mixture(models, np.asarray(used) / np.sum(used), _classes(e) if hasattr(e, "classes_") else None)
 
 
 def _bag(e: Any, features: _Features) -> Model:
+    if hasattr(e, "classes_") and not hasattr(e.estimators_[0], "predict_proba"):
+        votes = [_yes(m, [features[i] for i in chosen]) for m, chosen in zip(e.estimators_, e.estimators_features_, strict=True)]
+        return {"mixture": {"models": [{**v, "weight": 1 / len(votes)} for v in votes]}}
     models = [_model(m, [features[i] for i in chosen]) for m, chosen in zip(e.estimators_, e.estimators_features_, strict=True)]
     return _mixture(models, [1 / len(models)] * len(models), _classes(e) if hasattr(e, "classes_") else None)
 
 
+def _adaptive(e: Any, features: _Features) -> Model:
+    """AdaBoostClassifier: a sum of votes, each with its model's weight."""
+    several, total = len(e.classes_) > 2, float(np.sum(e.estimator_weights_))
+    weights = [2 * float(w) / total for w in e.estimator_weights_[: len(e.estimators_)]]  # it counts both classes' votes
+    if not all(type(m).__name__ in _TREES for m in e.estimators_):
+        if several:
+            raise ValueError("AdaBoostClassifier of several classes is exported of trees. " + PREDICT)
+        votes = [{**_yes(m, features, -1.0), "weight": w} for m, w in zip(e.estimators_, weights, strict=True)]
+        return {"mixture": {"models": cast(list[Part], votes), "link": "logit"}}
+    trees = []
+    for m, w in zip(e.estimators_, weights, strict=True):
+        at = [int(np.flatnonzero(e.classes_ == c)[0]) for c in m.classes_]  # a model may have seen fewer classes
+
+        def leaf(value: NDArray[np.float64], at: list[int] = at, w: float = w) -> Leaf:
+            says = at[int(np.argmax(value[0]))]
+            if not several:
+                return w if says == 1 else -w
+            others = len(e.classes_) - 1
+            return [w / 2 / others * (1.0 if k == says else -1 / others) for k in range(others + 1)]
+
+        trees.append(_sklearn_tree(m.tree_, features, leaf))
+    if several:
+        return {"trees": {"trees": trees, "classes": _classes(e), "link": "softmax"}}
+    return {"trees": {"trees": trees, "link": "logit"}}
+
+
 def _calibrated(e: Any, features: _Features) -> Model:
     kinds = {type(c.calibrators[0]).__name__ for c in e.calibrated_classifiers_}
-    if len(e.classes_) != 2 or not kinds <= {"_SigmoidCalibration", "IsotonicRegression"}:
-        raise ValueError('of CalibratedClassifierCV, method="sigmoid" and method="isotonic" of two classes are exported. ' + PREDICT)
+    if len(e.classes_) != 2 or not kinds <= {"_SigmoidCalibration", "IsotonicRegression", "_TemperatureScaling"}:
+        raise ValueError("CalibratedClassifierCV is exported of two classes. " + PREDICT)
     models = []
     for c in e.calibrated_classifiers_:
         model, calibrator = _model(c.estimator, features), c.calibrators[0]
         if hasattr(c.estimator, "decision_function"):
             model = _raw(model)
-        if "IsotonicRegression" in kinds:
+        if "_TemperatureScaling" in kinds:
+            if not hasattr(c.estimator, "decision_function"):
+                raise ValueError("a temperature is exported for models with a decision function. " + PREDICT)
+            models.append(_mixture([model], [2 * float(calibrator.beta_)], link="logit"))
+        elif "IsotonicRegression" in kinds:
             models.append(_through(model, calibrator))
         else:
             models.append(_mixture([model], [-calibrator.a_], base=-calibrator.b_, link="logit"))
@@ -598,12 +883,13 @@ def _stack(e: Any, features: _Features) -> Model:
     weights, intercept = np.ravel(final.coef_), float(np.ravel(final.intercept_)[0])
     if len(weights) != len(models):
         raise ValueError("a stack is exported of models with one output each. " + PREDICT)
-    return _mixture(models, weights, base=intercept, link="logit" if logistic else "identity")
+    return _mixture(models, weights, base=intercept, link="logit" if logistic else _linked(getattr(final, "_base_loss", None)))
 
 
 _MIXTURES: dict[str, Callable[[Any, _Features], Model]] = {
     "VotingClassifier": _vote,
     "VotingRegressor": _vote,
+    "AdaBoostClassifier": _adaptive,
     "BaggingClassifier": _bag,
     "BaggingRegressor": _bag,
     "CalibratedClassifierCV": _calibrated,
@@ -625,12 +911,16 @@ def _split(feature: _Feature, below: _Below, threshold: float | None, missing_le
     """The nodes of a split and of what is under it. below is monotone: left up to some number, which is threshold where it is
     known. missing_left is where the library sends a null."""
     if isinstance(feature, _Number):
-        null_left = missing_left if feature.null is None else bool(below(feature.null))
+        null_left = missing_left if feature.null is None or feature.gone else bool(below(feature.null))
         if feature.steps or threshold is None:
             threshold = _largest(lambda x: below(feature.value(x)))
         threshold = min(max(threshold, -LARGEST), LARGEST)  # a split into nulls and all numbers has 1e300, or no end
         by_number: Split = [feature.column, threshold]
         return [by_number if null_left else [*by_number, "right"], *left, *right]
+    if isinstance(feature, _Null):
+        numbers, null = (left if below(feature.no) else right), (left if below(feature.yes) else right)
+        by_null: Split = [feature.column, LARGEST, "right"]
+        return numbers if numbers is null else [by_null, *numbers, *null]
     if not isinstance(feature, _Text):
         _plain(feature, "a tree")
     other_left, null_left = bool(below(feature.other)), bool(below(feature.null))
@@ -651,6 +941,34 @@ def _codes(feature: _Feature, texts: Sequence[Any]) -> _Text:
             "make numbers texts, or leave them numbers. " + PREDICT
         )
     return _Text(feature.column, {t: float(code) for code, t in enumerate(texts)}, math.nan, math.nan)
+
+
+def _absent(features: _Features, body: Trees, first: float, last: float) -> None:
+    """Says which numbers of the columns count as null: those that a feature makes one from first to last."""
+    read = {node[0] for tree in body["trees"] for node in tree if isinstance(node, list) and isinstance(node[0], str)}
+    null: dict[str, list[float]] = {}
+    for f in features:
+        if not isinstance(f, _Number) or f.column not in read or not f.gone:
+            continue
+        low = math.nextafter(_largest(lambda x, f=f: f.value(x) < first), math.inf)  # type: ignore[misc]
+        high = _largest(lambda x, f=f: f.value(x) <= last)  # type: ignore[misc]
+        if low > high:
+            continue
+        if null.setdefault(f.column, [low, high]) != [low, high]:
+            raise ValueError(f"{f.column} is used twice, with other numbers that count as missing; that is not exported. " + PREDICT)
+    for f in features:
+        if isinstance(f, _Number) and f.column in null and not f.gone:
+            raise ValueError(f"{f.column} is used twice, and once its numbers count as missing; that is not exported. " + PREDICT)
+    for f in features:
+        if not isinstance(f, _Number) or f.column not in read or f.null is None or not f.gone:
+            continue
+        if f.filled is None or f.value(f.filled) != f.null:
+            raise ValueError(
+                f"{f.column} is imputed behind another step, and some numbers count as missing; that is not exported. " + PREDICT
+            )
+        body.setdefault("impute", {})[f.column] = f.filled
+    if null:
+        body["null"] = null
 
 
 def _largest(below: _Below) -> float:
@@ -678,6 +996,8 @@ def _double_below(single: np.float32) -> float:
     if not np.isfinite(single):
         return math.copysign(LARGEST, single)
     following = np.nextafter(single, np.float32(np.inf), dtype=np.float32)
+    if np.isinf(following):
+        return math.nextafter(2.0**128 - 2.0**103, -math.inf)
     middle = (float(single) + float(following)) / 2
     even = int(single.view(np.uint32)) % 2 == 0
     return middle if even else math.nextafter(middle, -math.inf)
@@ -744,7 +1064,7 @@ def _sklearn_trees(e: Any, features: _Features) -> Model:
         return _hist(e, features)
     if name.startswith("GradientBoosting"):
         return _boosting(e, features)
-    if name not in _TREES or e.n_outputs_ != 1:
+    if name not in _TREES:
         raise ValueError(f"{name} is not exported. " + PREDICT)
     several = hasattr(e, "classes_") and len(e.classes_) != 2
     leaf = _shares if several else _second_share if hasattr(e, "classes_") else _number
@@ -755,31 +1075,27 @@ def _sklearn_trees(e: Any, features: _Features) -> Model:
     return {"trees": body}
 
 
-def _boosted(trees: list[Tree], e: Any, base: Sequence[float] | NDArray[Any]) -> Model:
+def _boosted(trees: list[Tree], e: Any, base: Sequence[float] | NDArray[Any], link: Link = "identity") -> Model:
     """A booster of scikit-learn, with the link and the start that its number of classes wants."""
     if len(base) > 1:
         return {"trees": {"trees": trees, "classes": _classes(e), "link": "softmax", "base": [float(b) for b in base]}}
-    return {"trees": {"trees": trees, "link": "logit" if hasattr(e, "classes_") else "identity", "base": float(base[0])}}
+    return {"trees": {"trees": trees, "link": "logit" if hasattr(e, "classes_") else link, "base": float(base[0])}}
 
 
 def _boosting(e: Any, features: _Features) -> Model:
-    if hasattr(e, "classes_") and e.loss != "log_loss":
-        raise ValueError("boosting of classes is exported with log_loss. " + PREDICT)
+    twice = 2.0 if hasattr(e, "classes_") and e.loss == "exponential" else 1.0  # that loss has the logit of twice the score
     if e.init is not None and e.init != "zero":
         raise ValueError("boosting is exported without an estimator to start with; leave init as it is")
     base = e._raw_predict_init(np.zeros((1, len(features)), dtype=np.float32))[0]
 
     def leaf(value: NDArray[np.float64]) -> float:
-        return float(e.learning_rate * value[0, 0])
+        return float(twice * e.learning_rate * value[0, 0])
 
     trees = [_sklearn_tree(t.tree_, features, leaf) for row in e.estimators_ for t in row]
-    return _boosted(trees, e, base)
+    return _boosted(trees, e, twice * base)
 
 
 def _hist(e: Any, features: _Features) -> Model:
-    if not hasattr(e, "classes_") and e.loss not in ("squared_error", "absolute_error", "quantile"):
-        raise ValueError("of histogram boosting for counts the link is not exported. " + PREDICT)
-
     prepare = getattr(e, "_preprocessor", None)
     categorical: Any = getattr(e, "is_categorical_", None)
     if prepare is not None:  # it puts categories first, as codes
@@ -809,7 +1125,7 @@ def _hist(e: Any, features: _Features) -> Model:
         return below(0)
 
     trees = [tree(p) for iteration in e._predictors for p in iteration]
-    return _boosted(trees, e, np.asarray(e._baseline_prediction).reshape(-1))
+    return _boosted(trees, e, np.asarray(e._baseline_prediction).reshape(-1), "identity" if hasattr(e, "classes_") else _linked(e._loss))
 
 
 def _xgboost(e: Any, features: _Features) -> Model:
@@ -817,29 +1133,52 @@ def _xgboost(e: Any, features: _Features) -> Model:
     learner = json.loads(bytes(booster.save_raw("json")))["learner"]
     objective = learner["objective"]["name"]
     classes = int(learner["learner_model_param"]["num_class"])
-    if learner["gradient_booster"]["name"] != "gbtree":
-        raise ValueError("of XGBoost, gbtree is exported. " + PREDICT)
+    kind = learner["gradient_booster"]["name"]
+    if kind not in ("gbtree", "dart"):
+        raise ValueError("of XGBoost, the boosters gbtree and dart are exported. " + PREDICT)
     links: dict[str, Link] = {
         "binary:logistic": "logit",
+        "reg:logistic": "logit",
+        "binary:logitraw": "identity",
         "reg:squarederror": "identity",
+        "reg:squaredlogerror": "identity",
+        "reg:pseudohubererror": "identity",
         "reg:absoluteerror": "identity",
+        "reg:quantileerror": "identity",
+        "count:poisson": "log",
+        "reg:gamma": "log",
+        "reg:tweedie": "log",
         "multi:softprob": "softmax",
         "multi:softmax": "softmax",
     }
     if objective not in links:
         raise ValueError(f"the objective {objective} is not exported. " + PREDICT)
-    if not _is_null(missing := getattr(e, "missing", np.nan)):
-        raise ValueError(
-            f"XGBoost with missing={missing} is not exported: make these numbers nulls, and leave missing as it is. " + PREDICT
-        )
     if int(learner["learner_model_param"].get("num_target", 1)) > 1:
         raise ValueError("a model of several targets is not exported: fit one for each. " + PREDICT)
-    model = learner["gradient_booster"]["model"]
-    if int(model["gbtree_model_param"].get("num_parallel_tree", 1)) != 1:
-        raise ValueError("of XGBoost, boosting without parallel trees is exported. " + PREDICT)
+    of = learner["gradient_booster"]
+    model = of["gbtree"]["model"] if kind == "dart" else of["model"]
+    drop = of["weight_drop"] if kind == "dart" else [1.0] * len(model["trees"])
+    parallel = max(int(model["gbtree_model_param"].get("num_parallel_tree", 1)), 1)
     base = np.asarray(json.loads(learner["learner_model_param"]["base_score"]), dtype=float).reshape(-1)
     best = booster.attr("best_iteration") if booster is not e else None  # its predict stops there; that of a Booster does not
-    trees = model["trees"] if best is None else model["trees"][: (int(best) + 1) * max(classes, 1)]
+    trees = model["trees"] if best is None else model["trees"][: (int(best) + 1) * max(classes, 1) * parallel]
+    for t, weight in zip(trees, drop, strict=False):
+        t["weight"] = np.float32(weight)
+    if classes > 1 and parallel > 1:  # of each class in turn
+        by_class = [[t for t, c in zip(trees, model["tree_info"], strict=False) if c == k] for k in range(classes)]
+        trees = [t for turn in zip(*by_class, strict=True) for t in turn]
+    missing = getattr(e, "missing", np.nan)
+    zero = 0.0 if any(f.sparse for f in features) else None
+    for f in features:
+        if isinstance(f, _Number):
+            f.gone = f.sparse or not _is_null(missing)
+
+    def gone(feature: _Feature, value: float) -> bool:
+        """Whether XGBoost takes a feature's number for missing: zeros of a sparse matrix, and what its option says."""
+        return (feature.sparse and value == zero) or (not _is_null(missing) and np.float32(value) == np.float32(missing))
+
+    if zero is not None and not _is_null(missing):
+        raise ValueError(f"XGBoost with missing={missing} behind a sparse matrix is not exported: make it dense. " + PREDICT)
 
     texts = _xgboost_texts(model.get("cats"))
 
@@ -850,7 +1189,7 @@ def _xgboost(e: Any, features: _Features) -> Model:
         def below(i: int) -> Tree:
             value = np.float32(t["split_conditions"][i])
             if t["left_children"][i] == -1:
-                return [float(value)]
+                return [float(value * t["weight"])]
             if i in listed:
                 at, missing_left = t["split_indices"][i], bool(t["default_left"][i])
                 if at >= len(texts) or not texts[at]:
@@ -868,11 +1207,12 @@ def _xgboost(e: Any, features: _Features) -> Model:
                     right,
                 )
             threshold = _double_below(np.nextafter(value, np.float32(-np.inf), dtype=np.float32))  # below it goes left
+            feature, missing_left = features[t["split_indices"][i]], bool(t["default_left"][i])
             return _split(
-                features[t["split_indices"][i]],
-                lambda x: np.float32(x) < value,
+                feature,
+                lambda x: missing_left if gone(feature, x) and not isinstance(feature, _Number) else np.float32(x) < value,
                 threshold,
-                bool(t["default_left"][i]),
+                missing_left,
                 below(t["left_children"][i]),
                 below(t["right_children"][i]),
             )
@@ -880,11 +1220,18 @@ def _xgboost(e: Any, features: _Features) -> Model:
         return below(0)
 
     body: Trees = {"trees": [tree(t) for t in trees], "link": links[objective]}
+    if zero is not None:
+        _absent(features, body, 0.0, 0.0)
+    elif not _is_null(missing):
+        single = np.float32(missing)
+        before = np.nextafter(single, np.float32(-np.inf), dtype=np.float32)
+        _absent(features, body, math.nextafter(_double_below(before), math.inf), _double_below(single))
     if classes > 1:
         body["classes"] = _classes(e) if hasattr(e, "classes_") else list(range(classes))
         body["base"] = np.broadcast_to(base, classes).tolist()
     else:
-        body["base"] = math.log(base[0] / (1 - base[0])) if objective == "binary:logistic" else float(base[0])
+        link = links[objective]
+        body["base"] = math.log(base[0] / (1 - base[0])) if link == "logit" else math.log(base[0]) if link == "log" else float(base[0])
     return {"trees": body}
 
 
@@ -904,27 +1251,108 @@ def _xgboost_texts(kept: Mapping[str, Any] | None) -> list[list[str]]:
     return out
 
 
+def _catboost(e: Any, features: _Features) -> Model:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.json"
+        e.save_model(str(file), format="json")
+        model = json.loads(file.read_text())
+    objective = model["model_info"]["params"]["loss_function"]["type"]
+    links: dict[str, Link] = {
+        "Logloss": "logit",
+        "CrossEntropy": "logit",
+        "RMSE": "identity",
+        "MAE": "identity",
+        "MAPE": "identity",
+        "Quantile": "identity",
+        "Expectile": "identity",
+        "Huber": "identity",
+        "Lq": "identity",
+        "Poisson": "log",
+        "Tweedie": "log",
+        "MultiClass": "softmax",
+    }
+    if objective not in links:
+        raise ValueError(f"the loss {objective} of CatBoost is not exported. " + PREDICT)
+    if any(name != "float_features" and of for name, of in model["features_info"].items()):
+        raise ValueError(
+            "categories, texts and embeddings of CatBoost are not exported: encode texts with OneHotEncoder or OrdinalEncoder. " + PREDICT
+        )
+    scale, bias = model["scale_and_bias"]
+    columns = {f["feature_index"]: f for f in model["features_info"]["float_features"]}
+
+    def split(by: Mapping[str, Any], left: Tree, right: Tree) -> Tree:
+        of, border = columns[by["float_feature_index"]], np.float32(by["border"])
+        null_left = of["nan_value_treatment"] != "AsTrue"
+        return _split(features[of["flat_feature_index"]], lambda x: np.float32(x) <= border, _double_below(border), null_left, left, right)
+
+    def leaf(values: Sequence[float]) -> Leaf:
+        return [scale * v for v in values] if len(bias) > 1 else scale * values[0]
+
+    def oblivious(tree: Mapping[str, Any], depth: int, at: int = 0) -> Tree:
+        """All splits of a level are the same: the place of a leaf has a bit for each, which says that the row is above."""
+        if depth == 0:
+            return [leaf(tree["leaf_values"][at * len(bias) : (at + 1) * len(bias)])]
+        above = at | 1 << depth - 1
+        return split(tree["splits"][depth - 1], oblivious(tree, depth - 1, at), oblivious(tree, depth - 1, above))
+
+    def below(node: Mapping[str, Any]) -> Tree:
+        if "split" not in node:
+            return [leaf(node["value"] if isinstance(node["value"], list) else [node["value"]])]
+        return split(node["split"], below(node["left"]), below(node["right"]))
+
+    if "oblivious_trees" in model:
+        trees = [oblivious(t, len(t["splits"] or ())) for t in model["oblivious_trees"]]
+    else:
+        trees = [below(t) for t in model["trees"]]
+    body: Trees = {"trees": trees, "link": links[objective], "base": bias if len(bias) > 1 else bias[0]}
+    if len(bias) > 1:
+        body["classes"] = _classes(e)
+    return {"trees": body}
+
+
+ZERO = float(np.float32(1e-35))  # LightGBM takes numbers up to its kZeroThreshold, on both sides of 0, for 0
+
+
 def _around_zero(threshold: float) -> float:
-    """The threshold by which LightGBM sends a number: it takes numbers up to its kZeroThreshold on both sides of 0 for 0."""
-    zero = float(np.float32(1e-35))
-    if -zero <= threshold < 0:
-        return math.nextafter(-zero, -math.inf)
-    return max(threshold, zero) if threshold >= 0 else threshold
+    """The threshold by which LightGBM sends a number."""
+    if -ZERO <= threshold < 0:
+        return math.nextafter(-ZERO, -math.inf)
+    return max(threshold, ZERO) if threshold >= 0 else threshold
+
+
+def _nodes(node: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    """A node of LightGBM and all that are below it."""
+    yield node
+    if "left_child" in node:
+        yield from _nodes(node["left_child"])
+        yield from _nodes(node["right_child"])
 
 
 def _lightgbm(e: Any, features: _Features) -> Model:
     booster = getattr(e, "booster_", e)
     model = booster.dump_model()
+    if "objective" not in model:
+        raise ValueError("LightGBM with a function as its objective is not exported. " + PREDICT)
     objective = model["objective"].split()
     links: dict[str, Link] = {
         "binary": "logit",
-        "regression": "identity",
+        "cross_entropy": "logit",
+        "regression": "sqrt" if "sqrt" in objective else "identity",
         "regression_l1": "identity",
+        "huber": "identity",
+        "fair": "identity",
+        "mape": "identity",
         "quantile": "identity",
+        "poisson": "log",
+        "gamma": "log",
+        "tweedie": "log",
         "multiclass": "softmax",
     }
-    if objective[0] not in links or (objective[0] == "binary" and "sigmoid:1" not in objective) or model.get("average_output"):
+    if objective[0] not in links or ("sqrt" in objective and objective[0] != "regression"):
         raise ValueError(f"the objective {model['objective']} is not exported. " + PREDICT)
+    scale = next((float(word.split(":")[1]) for word in objective if word.startswith("sigmoid:")), 1.0)
+    if any("leaf_coeff" in n for t in model["tree_info"] for n in _nodes(t["tree_structure"])):
+        raise ValueError("linear_tree is not exported. " + PREDICT)
 
     numbered = re.search(r"^\[categorical_feature: ([\d,]*)\]", booster.model_to_string(num_iteration=1), re.M)
     places = [int(i) for i in numbered[1].split(",") if i] if numbered else []
@@ -944,17 +1372,31 @@ def _lightgbm(e: Any, features: _Features) -> Model:
 
     def below(n: dict[str, Any]) -> Tree:
         if "leaf_value" in n:
-            return [float(n["leaf_value"])]
+            return [scale * float(n["leaf_value"])]
         feature = features[n["split_feature"]]
         if n["decision_type"] == "==":
             return in_list(n, feature)
-        if n["decision_type"] != "<=" or n["missing_type"] == "Zero":
-            raise ValueError("zero_as_missing is not exported; fit without it. " + PREDICT)
+        if n["decision_type"] != "<=":
+            raise ValueError(f"splits by {n['decision_type']} are not exported. " + PREDICT)
         threshold = _around_zero(float(n["threshold"]))
-        missing_left = bool(n["default_left"]) if n["missing_type"] == "NaN" else threshold >= 0  # else a null is 0
-        return _split(feature, lambda x: x <= threshold, threshold, missing_left, below(n["left_child"]), below(n["right_child"]))
+        missing_left = bool(n["default_left"]) if n["missing_type"] != "None" else threshold >= 0  # else a null is 0
+        at_zero = missing_left if n["missing_type"] == "Zero" else threshold >= 0
+        return _split(
+            feature,
+            lambda x: at_zero if abs(x) <= ZERO and not isinstance(feature, _Number) else x <= threshold,
+            threshold,
+            missing_left,
+            below(n["left_child"]),
+            below(n["right_child"]),
+        )
 
+    for n in (n for t in model["tree_info"] for n in _nodes(t["tree_structure"]) if n.get("missing_type") == "Zero"):
+        if isinstance(by_zero := features[n["split_feature"]], _Number):
+            by_zero.gone = True
     body: Trees = {"trees": [below(t["tree_structure"]) for t in model["tree_info"]], "link": links[objective[0]]}
+    if model.get("average_output"):
+        body["average"] = True
+    _absent(features, body, -ZERO, ZERO)
     if model["num_class"] > 1:
         body["classes"] = _classes(e) if hasattr(e, "classes_") else list(range(model["num_class"]))
     return {"trees": body}

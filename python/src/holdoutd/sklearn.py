@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,9 @@ from sklearn.model_selection import ParameterGrid, check_cv, cross_val_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ._scores import less_is_better, metric_query
+from ._scores import METRICS, less_is_better, metric_query
 from .answers import Answer
+from .errors import HoldoutdError, SearchEnded
 
 if TYPE_CHECKING:
     from .client import Dataset
@@ -25,19 +27,29 @@ def one_split(rows: int) -> list[tuple[Any, Any]]:
 
 class HoldoutScorer:
     """A scorer, as scikit-learn calls one: scorer(estimator, X, y). It asks the holdout about the estimator and leaves X and y
-    alone. The same model asked again is a replay and costs nothing. Greater is better: losses have their sign changed.
+    alone. The same model asked again is a replay and costs nothing. Greater is better: losses have their sign changed, so that
+    "log_loss" and "neg_log_loss" are the same.
 
-    `answers` are those that it was given, in order.
+    Where it cannot ask, since a model is not exported or the budget is spent, the search ends with SearchEnded. A search with n_jobs
+    sends it to other processes as the place of the server and of its key.
+
+    `answers` are those that it was given, in order; those in other processes stay there.
     """
 
     def __init__(self, ds: Dataset, metric: str = "accuracy", members: Mapping[str, Any] | None = None):
+        metric = metric.removeprefix("neg_") if metric.removeprefix("neg_") in METRICS else metric
         metric_query(metric, {})
         self.ds, self.metric, self.members = ds, metric, dict(members or {})
         self.answers: list[Answer] = []
 
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
-        answer = self.ds.score(estimator, self.metric, **self.members)
+        try:
+            answer = self.ds.score(estimator, self.metric, **self.members)
+        except (HoldoutdError, ValueError) as e:
+            raise SearchEnded(str(e)) from e
         self.answers.append(answer)
+        if answer.value is None:  # of what is undefined, such as a precision where nothing is predicted
+            return math.nan
         return -float(answer) if less_is_better(self.metric) else float(answer)
 
     def __repr__(self) -> str:
