@@ -354,6 +354,18 @@ kind("nulls: catboost last", catboost.CatBoostClassifier(iterations=10, depth=4,
 kind("nulls: tree", tree.DecisionTreeClassifier(max_depth=5), "yes", nulls=True)
 
 
+def test_fitted_again() -> None:
+    """A model of fewer columns than the one before. Notices a number of features that is that of the first fit."""
+    for model in (
+        catboost.CatBoostClassifier(iterations=3, **CAT),
+        lgb.LGBMClassifier(n_estimators=3, verbose=-1),
+        xgb.XGBClassifier(n_estimators=3),
+    ):
+        model.fit(data()[NUMBERS], data().yes)
+        model.fit(data()[NUMBERS[:2]], data().yes)
+        assert "trees" in export(model, NUMBERS[:2], rows=data())
+
+
 def said(model: Any, x: Data) -> tuple[Any, Any]:
     """What the library predicts: the number, and for classifiers what it decides."""
     decided = model.predict(x) if len(getattr(model, "classes_", ())) else None

@@ -200,6 +200,8 @@ def _read(model: Model) -> set[str]:
 def _model(estimator: Any, features: _Features) -> Model:
     # A pipeline does not always know it, as where its first step lets all through: the estimator that is its last step does.
     wants = getattr(estimator, "n_features_in_", len(features))
+    if type(estimator).__module__.split(".")[0] == "catboost":
+        wants = len(estimator.feature_names_)  # fitted again, it keeps the number of its first fit
     if wants != len(features):
         raise ValueError(f"the model was fitted on {wants} features, and {len(features)} are named")
     module = type(estimator).__module__.split(".")[0]
