@@ -189,7 +189,6 @@ refused = [
     (ensemble.VotingClassifier([("t", tree.DecisionTreeClassifier(max_depth=2))]), NUMBERS, "two classes", "kind"),
     (calibration.CalibratedClassifierCV(tree.DecisionTreeClassifier(max_depth=2), method="isotonic", cv=2), NUMBERS, "two classes", "kind"),
     (make_pipeline(MinMaxScaler(clip=True), tree.DecisionTreeRegressor()), NUMBERS, "clip"),
-    (make_pipeline(SimpleImputer(), __import__("sklearn.decomposition").decomposition.PCA(2), linear_model.Ridge()), NUMBERS, "predictions"),
     (make_pipeline(SimpleImputer(), __import__("sklearn.neighbors").neighbors.KNeighborsRegressor()), NUMBERS, "predictions"),
     (make_pipeline(OneHotEncoder(handle_unknown="ignore"), linear_model.Ridge()), ["c"], "text column"),
     (ensemble.HistGradientBoostingRegressor(max_iter=3, categorical_features=[0]), ["c", "a"], "make numbers texts"),
