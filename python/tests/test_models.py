@@ -384,7 +384,7 @@ WRONG: dict[str, tuple[Any, Any]] = {
     "a little of the intercept": (LinearRegression(), _member("intercept", lambda b: b * (1 + 1e-5))),
     "the threshold of a probability": (MARGIN, lambda m: {**m, "threshold": 0.5}),
     "a tuned threshold": (FixedThresholdClassifier(LOGISTIC, threshold=0.2), lambda m: {k: v for k, v in m.items() if k != "threshold"}),
-    "another base": (BOOSTER, _member("base", 0.0)),
+    "another base": (BOOSTER, _member("base", lambda b: b + 0.5)),
     "a tree less": (BOOSTER, _member("trees", lambda t: t[:-1])),
     "a leaf": (TREE, _leaf),
     "a threshold, by one number": (TREE, lambda m: _split(m, lambda s: [s[0], math.nextafter(s[1], -math.inf), *s[2:]])),
