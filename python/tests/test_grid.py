@@ -272,6 +272,7 @@ for _step, _made in {
     "power": preprocessing.PowerTransformer(),
     "quantiles": preprocessing.QuantileTransformer(n_quantiles=50),
     "bins": preprocessing.KBinsDiscretizer(4, encode="onehot-dense", quantile_method="averaged_inverted_cdf"),
+    "sparse bins": preprocessing.KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf"),
     "ordered bins": preprocessing.KBinsDiscretizer(5, encode="ordinal", quantile_method="averaged_inverted_cdf"),
     "absolutes": preprocessing.FunctionTransformer(np.abs),
     "unit length": preprocessing.Normalizer(),
@@ -284,6 +285,12 @@ for _step, _made in {
     }.items():
         kind(f"{_step}: {_name}", make_pipeline(_made, _model), "yes")
     kind(f"{_step}: ridge", make_pipeline(preprocessing.StandardScaler(), _made, linear_model.Ridge()), "amount")
+kind(
+    "sparse splines",
+    make_pipeline(preprocessing.SplineTransformer(sparse_output=True), linear_model.Ridge()),
+    "amount",
+    refused="sparse_output=False",
+)
 kind("logarithms: ridge", make_pipeline(preprocessing.FunctionTransformer(np.log1p), linear_model.Ridge()), "amount", POSITIVE)
 kind(
     "roots: hist",
@@ -333,6 +340,37 @@ kind(
     make_pipeline(before(SimpleImputer(), ONE_HOT), lgb.LGBMClassifier(n_estimators=8, verbose=-1, zero_as_missing=True)),
     "yes", TEXTS, nulls=True,
 )  # fmt: skip
+# Models that read the same columns, of which one takes some numbers for nulls: the others do not.
+for _name, _models in {
+    "missing first": [xgb.XGBClassifier(n_estimators=5, missing=0.0), lgb.LGBMClassifier(n_estimators=5, verbose=-1)],
+    "missing last": [lgb.LGBMClassifier(n_estimators=5, verbose=-1), xgb.XGBClassifier(n_estimators=5, missing=0.0)],
+    "zeros first": [lgb.LGBMClassifier(n_estimators=5, verbose=-1, zero_as_missing=True), xgb.XGBClassifier(n_estimators=5)],
+}.items():
+    kind(f"texts: a vote, {_name}", ensemble.VotingClassifier([(f"m{i}", m) for i, m in enumerate(_models)], voting="soft"), "yes")
+kind(
+    "texts: a vote, sparse first",
+    ensemble.VotingClassifier(
+        [
+            (
+                "s",
+                make_pipeline(
+                    ColumnTransformer([("n", "passthrough", ["a", "b"]), ("k", SPARSE, ["city"])], sparse_threshold=1.0),
+                    xgb.XGBClassifier(n_estimators=5),
+                ),
+            ),
+            ("d", make_pipeline(ColumnTransformer([("n", "passthrough", ["a", "b"])]), xgb.XGBClassifier(n_estimators=5))),
+        ],
+        voting="soft",
+    ),
+    "yes",
+    ["a", "b", "city"],
+)
+kind(
+    "texts: xgb behind sparse, within",
+    make_pipeline(make_pipeline(before("passthrough", SPARSE, 1.0)), xgb.XGBClassifier(n_estimators=5)),
+    "yes",
+    TEXTS,
+)
 CITY = ["city"]
 kind(
     "texts: multinomial bayes",

@@ -124,6 +124,8 @@ def _splines(step: Any, of: Columns) -> list[Expression]:
 
     if step.extrapolation not in ("constant", "continue", "error") or getattr(step, "handle_missing", "error") != "error":
         raise ValueError('SplineTransformer is exported with extrapolation="constant", "continue" or "error"')
+    if step.sparse_output:  # some of whose zeros are stored, and are no nulls for XGBoost
+        raise ValueError("SplineTransformer is exported with sparse_output=False")
     out: list[Expression] = []
     for x, spline in zip(of, step.bsplines_, strict=True):
         low, high = float(spline.t[spline.k]), float(spline.t[-spline.k - 1])

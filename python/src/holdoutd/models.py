@@ -24,6 +24,7 @@ installed, are told apart by their names and by what they have.
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import math
@@ -112,14 +113,14 @@ class Mixture(_Sums):
 
 
 class Model(TypedDict, total=False):
-    """Exactly one of these, and perhaps the number above which a prediction says yes."""
+    """Exactly one of the first five; and perhaps where it decides, and what it computes."""
 
     linear: Linear
     softmax: Softmax
     trees: Trees
     network: Network
     mixture: Mixture
-    threshold: float
+    threshold: float  # above which a prediction says yes
     features: dict[str, str]  # what it computes of columns, by name: row expressions
 
 
@@ -292,11 +293,15 @@ _Operator: TypeAlias = Literal["-", "+", "/", "*"]
 _Step: TypeAlias = tuple[_Operator, float]
 
 
-class _Number:
-    """A column's number after monotone steps, each as its library computes it: ("-", m), ("/", s), ("*", s), ("+", m)."""
+class _Property:
+    """What is known of a feature beside its number."""
 
     sparse = False  # it comes from a sparse matrix, of which XGBoost takes zeros for missing
     gone = False  # some of its numbers count as missing for the estimator
+
+
+class _Number(_Property):
+    """A column's number after monotone steps, each as its library computes it: ("-", m), ("/", s), ("*", s), ("+", m)."""
 
     def __init__(self, column: str, steps: Iterable[_Step] = (), null: float | None = None, filled: float | None = None):
         self.column, self.steps = column, tuple(steps)
@@ -312,7 +317,6 @@ class _Number:
             if op in "/*" and not by > 0:
                 raise ValueError(f"a scale of {by} for {self.column} is not exported")
         after = _Number(self.column, self.steps + steps, filled=self.filled)
-        after.sparse = self.sparse
         after.null = None if self.null is None else _Number("", steps).value(self.null)
         return after
 
@@ -322,9 +326,7 @@ class _Number:
         null = filled = float(by)
         for op, step in reversed(self.steps):
             filled = filled + step if op == "-" else filled - step if op == "+" else filled * step if op == "/" else filled / step
-        after = _Number(self.column, self.steps, null, filled)
-        after.sparse = self.sparse
-        return after
+        return _Number(self.column, self.steps, null, filled)
 
     def affine(self) -> tuple[float, float]:
         """The feature is a x + b."""
@@ -334,34 +336,26 @@ class _Number:
         return a, b
 
 
-class _Text:
+class _Text(_Property):
     """A text column as numbers: values by text, other for every other text, null where there is none (None: as other)."""
-
-    sparse = False
 
     def __init__(self, column: str, values: dict[str, float], other: float = 0.0, null: float | None = None):
         self.column, self.values, self.other, self.null = column, values, other, other if null is None else null
 
     def then(self, *steps: _Step) -> _Text:
         value = _Number("", steps).value
-        after = _Text(self.column, {t: value(v) for t, v in self.values.items()}, value(self.other), value(self.null))
-        after.sparse = self.sparse
-        return after
+        return _Text(self.column, {t: value(v) for t, v in self.values.items()}, value(self.other), value(self.null))
 
 
-class _Filled:
+class _Filled(_Property):
     """A text column whose nulls count as a text, before it is encoded."""
-
-    sparse = False
 
     def __init__(self, column: str, null: str):
         self.column, self.null = column, null
 
 
-class _Null:
+class _Null(_Property):
     """Whether a column of numbers is null, as a number: yes where it is, else no."""
-
-    sparse = False
 
     def __init__(self, column: str, yes: float = 1.0, no: float = 0.0):
         self.column, self.yes, self.no = column, yes, no
@@ -411,12 +405,29 @@ _Features: TypeAlias = list[_Feature]
 def _transformed(step: Any, features: _Features) -> _Features:
     """The features after a fitted step of scikit-learn."""
     after = _stepped(step, features)
-    sparse = getattr(step, "sparse_output_", None)  # of a ColumnTransformer; it makes a sparse matrix dense, and the other way round
-    if sparse is None:
-        sparse = any(f.sparse for f in features) or (type(step).__name__ == "OneHotEncoder" and bool(step.sparse_output))
-    for f in after:
-        f.sparse = bool(sparse)
-    return after
+    if hasattr(step, "steps"):  # a pipeline: as its last step left them
+        return after
+    return [_with(f, sparse=_makes_sparse(step, features)) for f in after]
+
+
+def _makes_sparse(step: Any, features: _Features) -> bool:
+    """Whether what a step makes is a sparse matrix."""
+    name = type(step).__name__
+    if hasattr(step, "sparse_output_"):  # of a ColumnTransformer, by how many zeros there were
+        return bool(step.sparse_output_)
+    if name == "OneHotEncoder":
+        return bool(step.sparse_output)
+    if name == "KBinsDiscretizer":
+        return bool(step.encode == "onehot")
+    return name != "OrdinalEncoder" and name not in COMPUTING and any(f.sparse for f in features)
+
+
+def _with(f: _Feature, **more: bool) -> _Feature:
+    """The feature with other properties. It is another one: several models of a vote read the same features."""
+    other = copy.copy(f)
+    for name, value in more.items():
+        setattr(other, name, value)
+    return other
 
 
 def _stepped(step: Any, features: _Features) -> _Features:
@@ -457,9 +468,9 @@ def _stepped(step: Any, features: _Features) -> _Features:
         steps = [by("-", step.center_, i, step.with_centering) + by("/", step.scale_, i, step.with_scaling) for i in each]
     else:
         raise ValueError(
-            f"a step {name}{' with clip' if getattr(step, 'clip', False) else ''} is not exported; exported are SimpleImputer, "
-            "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, OrdinalEncoder, ColumnTransformer and Pipeline. "
-            + PREDICT
+            f"a step {name}{' with clip' if getattr(step, 'clip', False) else ''} is not exported; exported are selections, SimpleImputer, "
+            "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, OrdinalEncoder, ColumnTransformer, Pipeline, "
+            f"{', '.join(COMPUTING)}. " + PREDICT
         )
     return [_plain(f, name) if isinstance(f, _Filled) else f.then(*s) for f, s in zip(features, steps, strict=True)]
 
@@ -1130,6 +1141,35 @@ def _hist(e: Any, features: _Features) -> Model:
     return _boosted(trees, e, np.asarray(e._baseline_prediction).reshape(-1), "identity" if hasattr(e, "classes_") else _linked(e._loss))
 
 
+_LINKS: dict[str, dict[Link, str]] = {  # of each library, by what it calls its objectives
+    "XGBoost": {
+        "identity": "binary:logitraw reg:squarederror reg:squaredlogerror reg:pseudohubererror reg:absoluteerror reg:quantileerror",
+        "logit": "binary:logistic reg:logistic",
+        "log": "count:poisson reg:gamma reg:tweedie",
+        "softmax": "multi:softprob multi:softmax",
+    },
+    "LightGBM": {
+        "identity": "regression regression_l1 huber fair mape quantile",
+        "logit": "binary cross_entropy",
+        "log": "poisson gamma tweedie",
+        "softmax": "multiclass",
+    },
+    "CatBoost": {
+        "identity": "RMSE MAE MAPE Quantile Expectile Huber Lq",
+        "logit": "Logloss CrossEntropy",
+        "log": "Poisson Tweedie",
+        "softmax": "MultiClass",
+    },
+}
+
+
+def _link_of(library: str, objective: str) -> Link:
+    for link, objectives in _LINKS[library].items():
+        if objective in objectives.split():
+            return link
+    raise ValueError(f"the objective {objective} of {library} is not exported. " + PREDICT)
+
+
 def _xgboost(e: Any, features: _Features) -> Model:
     booster = e.get_booster() if hasattr(e, "get_booster") else e
     learner = json.loads(bytes(booster.save_raw("json")))["learner"]
@@ -1138,23 +1178,7 @@ def _xgboost(e: Any, features: _Features) -> Model:
     kind = learner["gradient_booster"]["name"]
     if kind not in ("gbtree", "dart"):
         raise ValueError("of XGBoost, the boosters gbtree and dart are exported. " + PREDICT)
-    links: dict[str, Link] = {
-        "binary:logistic": "logit",
-        "reg:logistic": "logit",
-        "binary:logitraw": "identity",
-        "reg:squarederror": "identity",
-        "reg:squaredlogerror": "identity",
-        "reg:pseudohubererror": "identity",
-        "reg:absoluteerror": "identity",
-        "reg:quantileerror": "identity",
-        "count:poisson": "log",
-        "reg:gamma": "log",
-        "reg:tweedie": "log",
-        "multi:softprob": "softmax",
-        "multi:softmax": "softmax",
-    }
-    if objective not in links:
-        raise ValueError(f"the objective {objective} is not exported. " + PREDICT)
+    link = _link_of("XGBoost", objective)
     if int(learner["learner_model_param"].get("num_target", 1)) > 1:
         raise ValueError("a model of several targets is not exported: fit one for each. " + PREDICT)
     of = learner["gradient_booster"]
@@ -1171,9 +1195,7 @@ def _xgboost(e: Any, features: _Features) -> Model:
         trees = [t for turn in zip(*by_class, strict=True) for t in turn]
     missing = getattr(e, "missing", np.nan)
     zero = 0.0 if any(f.sparse for f in features) else None
-    for f in features:
-        if isinstance(f, _Number):
-            f.gone = f.sparse or not _is_null(missing)
+    features = [_with(f, gone=f.sparse or not _is_null(missing)) for f in features]
 
     def gone(feature: _Feature, value: float) -> bool:
         """Whether XGBoost takes a feature's number for missing: zeros of a sparse matrix, and what its option says."""
@@ -1221,7 +1243,7 @@ def _xgboost(e: Any, features: _Features) -> Model:
 
         return below(0)
 
-    body: Trees = {"trees": [tree(t) for t in trees], "link": links[objective]}
+    body: Trees = {"trees": [tree(t) for t in trees], "link": link}
     if zero is not None:
         _absent(features, body, 0.0, 0.0)
     elif not _is_null(missing):
@@ -1232,7 +1254,6 @@ def _xgboost(e: Any, features: _Features) -> Model:
         body["classes"] = _classes(e) if hasattr(e, "classes_") else list(range(classes))
         body["base"] = np.broadcast_to(base, classes).tolist()
     else:
-        link = links[objective]
         body["base"] = math.log(base[0] / (1 - base[0])) if link == "logit" else math.log(base[0]) if link == "log" else float(base[0])
     return {"trees": body}
 
@@ -1259,22 +1280,7 @@ def _catboost(e: Any, features: _Features) -> Model:
         e.save_model(str(file), format="json")
         model = json.loads(file.read_text())
     objective = model["model_info"]["params"]["loss_function"]["type"]
-    links: dict[str, Link] = {
-        "Logloss": "logit",
-        "CrossEntropy": "logit",
-        "RMSE": "identity",
-        "MAE": "identity",
-        "MAPE": "identity",
-        "Quantile": "identity",
-        "Expectile": "identity",
-        "Huber": "identity",
-        "Lq": "identity",
-        "Poisson": "log",
-        "Tweedie": "log",
-        "MultiClass": "softmax",
-    }
-    if objective not in links:
-        raise ValueError(f"the loss {objective} of CatBoost is not exported. " + PREDICT)
+    link = _link_of("CatBoost", objective)
     if any(name != "float_features" and of for name, of in model["features_info"].items()):
         raise ValueError(
             "categories, texts and embeddings of CatBoost are not exported: encode texts with OneHotEncoder or OrdinalEncoder. " + PREDICT
@@ -1306,7 +1312,7 @@ def _catboost(e: Any, features: _Features) -> Model:
         trees = [oblivious(t, len(t["splits"] or ())) for t in model["oblivious_trees"]]
     else:
         trees = [below(t) for t in model["trees"]]
-    body: Trees = {"trees": trees, "link": links[objective], "base": bias if len(bias) > 1 else bias[0]}
+    body: Trees = {"trees": trees, "link": link, "base": bias if len(bias) > 1 else bias[0]}
     if len(bias) > 1:
         body["classes"] = _classes(e)
     return {"trees": body}
@@ -1336,22 +1342,11 @@ def _lightgbm(e: Any, features: _Features) -> Model:
     if "objective" not in model:
         raise ValueError("LightGBM with a function as its objective is not exported. " + PREDICT)
     objective = model["objective"].split()
-    links: dict[str, Link] = {
-        "binary": "logit",
-        "cross_entropy": "logit",
-        "regression": "sqrt" if "sqrt" in objective else "identity",
-        "regression_l1": "identity",
-        "huber": "identity",
-        "fair": "identity",
-        "mape": "identity",
-        "quantile": "identity",
-        "poisson": "log",
-        "gamma": "log",
-        "tweedie": "log",
-        "multiclass": "softmax",
-    }
-    if objective[0] not in links or ("sqrt" in objective and objective[0] != "regression"):
-        raise ValueError(f"the objective {model['objective']} is not exported. " + PREDICT)
+    link = _link_of("LightGBM", objective[0])
+    if "sqrt" in objective:  # fitted to roots
+        if objective[0] != "regression":
+            raise ValueError(f"the objective {model['objective']} of LightGBM is not exported. " + PREDICT)
+        link = "sqrt"
     scale = next((float(word.split(":")[1]) for word in objective if word.startswith("sigmoid:")), 1.0)
     if any("leaf_coeff" in n for t in model["tree_info"] for n in _nodes(t["tree_structure"])):
         raise ValueError("linear_tree is not exported. " + PREDICT)
@@ -1392,10 +1387,9 @@ def _lightgbm(e: Any, features: _Features) -> Model:
             below(n["right_child"]),
         )
 
-    for n in (n for t in model["tree_info"] for n in _nodes(t["tree_structure"]) if n.get("missing_type") == "Zero"):
-        if isinstance(by_zero := features[n["split_feature"]], _Number):
-            by_zero.gone = True
-    body: Trees = {"trees": [below(t["tree_structure"]) for t in model["tree_info"]], "link": links[objective[0]]}
+    by_zero = {n["split_feature"] for t in model["tree_info"] for n in _nodes(t["tree_structure"]) if n.get("missing_type") == "Zero"}
+    features = [_with(f, gone=i in by_zero) for i, f in enumerate(features)]
+    body: Trees = {"trees": [below(t["tree_structure"]) for t in model["tree_info"]], "link": link}
     if model.get("average_output"):
         body["average"] = True
     _absent(features, body, -ZERO, ZERO)
