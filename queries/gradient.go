@@ -37,7 +37,7 @@ type gradient struct {
 func (q *gradient) members() []member {
 	return []member{
 		required("model", modelForm{&q.Model, &q.Features}, "a linear model with one output, as docs/MODELS.md describes; name all weights that you want to fit, for example as 0"),
-		optional("features", computedForm{&q.Features}, featuresDoc),
+		optional(computedMember, computedForm{&q.Features}, featuresDoc),
 		labelled(expression{&q.Label}, "the truth: a condition with the link logit, a number with identity"),
 		required("clip", number{into: &q.Clip, above: &zero}, "the largest length of a row's gradient; intervals are proportional to it"),
 	}

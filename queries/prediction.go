@@ -30,7 +30,7 @@ func (q *prediction) members(label string) []member {
 	return []member{
 		labelled(expression{&q.Label}, label),
 		optional("model", modelForm{&q.Model, &q.Features}, modelDoc),
-		optional("features", computedForm{&q.Features}, featuresDoc),
+		optional(computedMember, computedForm{&q.Features}, featuresDoc),
 		optional("prediction", expression{&q.Prediction}, "instead of a model: a row expression, such as a column of predictions"),
 		optional("predictions", rowNumbersForm{&q.Rows}, "instead of a model, for holdouts created with features=public: a number for each row of the download of features, in the order of row_id: those of the holdout, then those of the check part, if there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)"),
 	}

@@ -291,10 +291,8 @@ func (f modelForm) canonical() any {
 func (f modelForm) schema() map[string]any {
 	object := map[string]any{"type": "object"}
 	return map[string]any{"type": "object", "minProperties": 1, "maxProperties": 3, "additionalProperties": false,
-		"properties": map[string]any{"linear": object, "softmax": object, "trees": object, "mixture": object, "network": object, "threshold": map[string]any{"type": "number"}, computedMember: f.ofComputed().schema()}}
+		"properties": map[string]any{"linear": object, "softmax": object, "trees": object, "mixture": object, "network": object, "threshold": map[string]any{"type": "number"}, computedMember: computedForm{f.computed}.schema()}}
 }
-
-func (f modelForm) ofComputed() computedForm { return computedForm{f.computed} }
 
 // computedMember is the member of a question, or of its model, with the features that are computed.
 const computedMember = "features"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What draws lots, or takes longer than make test: the Go tests from a fresh seed, those under the race detector that make test leaves out, every
-# kind of model against its library, every planted fault, and every fuzz target for FUZZTIME. All parts run, whatever the first ones say; it ends with a table, in which what failed has the line that repeats it. make test-all calls it.
+# kind of model against its library, every planted fault, and every fuzz target for FUZZTIME. All parts run, whatever the first ones say; it ends
+# with a table, in which what failed has the line that repeats it. make test-all calls it.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 

@@ -80,6 +80,11 @@ func (s *Scorer) Steps() int64 {
 	}
 	if s.forest != nil {
 		steps += int64(len(s.forest.base) + len(s.forest.inputs))
+		for _, in := range s.forest.inputs {
+			if in.absent != noneAbsent {
+				steps++
+			}
+		}
 		for _, t := range s.forest.trees {
 			steps += treeSteps*int64(t.depth) + int64(t.count)
 		}
