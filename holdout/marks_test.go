@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdoutd/holdoutd/dataset/ingest/ingesttest"
 	"github.com/holdoutd/holdoutd/internal/await"
 )
 
@@ -27,9 +28,7 @@ func copyLedger(t *testing.T, dir string) (putBack func()) {
 // tryOpen opens a service that may not open.
 func tryOpen(t *testing.T, dir string, accept bool) (*Service, error) {
 	t.Helper()
-	self, err := os.Executable()
-	must(t, err)
-	s, err := Open(t.Context(), Options{Dir: dir, Decoder: []string{self, decodeParquet}, AcceptLostLedger: accept})
+	s, err := Open(t.Context(), Options{Dir: dir, Decoder: ingesttest.Decoder(t), AcceptLostLedger: accept})
 	if err == nil {
 		t.Cleanup(func() { s.Close() })
 	}

@@ -21,17 +21,13 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/dataset/ingest/ingesttest"
 	"github.com/holdoutd/holdoutd/internal/stattest"
 	"github.com/holdoutd/holdoutd/session"
 )
 
-// decodeParquet is the argument with which the test binary becomes the decoding child process.
-const decodeParquet = "decode-parquet"
-
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == decodeParquet {
-		os.Exit(ingest.ChildMain())
-	}
+	ingesttest.Child()
 	goleak.VerifyTestMain(m)
 }
 
@@ -45,11 +41,7 @@ var (
 func open(t testing.TB, dir string, change ...func(*Options)) *Service {
 	t.Helper()
 	stattest.Secrets(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := Options{Dir: dir, Decoder: []string{self, decodeParquet}, Version: "test"}
+	o := Options{Dir: dir, Decoder: ingesttest.Decoder(t), Version: "test"}
 	for _, f := range change {
 		f(&o)
 	}

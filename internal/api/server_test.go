@@ -15,16 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/dataset/ingest/ingesttest"
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/internal/stattest"
 )
 
 // The tests run against the real service: uploads are decoded by this test binary, started as the decoding child.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == "decode-parquet" {
-		os.Exit(ingest.ChildMain())
-	}
+	ingesttest.Child()
 	os.Exit(m.Run())
 }
 
@@ -68,17 +66,13 @@ func start(t *testing.T, o Options, limits ...holdout.Limits) *server {
 func startIn(t *testing.T, dir string, o Options, limits ...holdout.Limits) *server {
 	t.Helper()
 	stattest.Secrets(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := &server{t: t, dir: dir, log: &lockedBuffer{}}
 	o.Logger = slog.New(slog.NewJSONHandler(s.log, nil))
 	var limited holdout.Limits
 	for _, l := range limits {
 		limited = l
 	}
-	service, err := holdout.Open(t.Context(), holdout.Options{Dir: dir, Logger: o.Logger, Decoder: []string{self, "decode-parquet"}, Limits: limited})
+	service, err := holdout.Open(t.Context(), holdout.Options{Dir: dir, Logger: o.Logger, Decoder: ingesttest.Decoder(t), Limits: limited})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,17 +16,13 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/dataset/ingest/ingesttest"
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/internal/stattest"
 )
 
-// decodeParquet is the argument with which the test binary becomes the decoding child process.
-const decodeParquet = "decode-parquet"
-
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == decodeParquet {
-		os.Exit(ingest.ChildMain())
-	}
+	ingesttest.Child()
 	os.Exit(m.Run())
 }
 
@@ -39,11 +35,7 @@ var (
 func open(t *testing.T) *holdout.Service {
 	t.Helper()
 	stattest.Secrets(t)
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := holdout.Open(t.Context(), holdout.Options{Dir: t.TempDir(), Decoder: []string{self, decodeParquet}, Version: "test", AllowNaive: true})
+	s, err := holdout.Open(t.Context(), holdout.Options{Dir: t.TempDir(), Decoder: ingesttest.Decoder(t), Version: "test", AllowNaive: true})
 	if err != nil {
 		t.Fatal(err)
 	}
