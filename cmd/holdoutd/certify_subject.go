@@ -83,6 +83,9 @@ func (f *certifyFlags) subject(m *model.Model, table *dataset.Table, thresholdNa
 	return s, nil
 }
 
+// nearlyHalf is how near a model's threshold is to one half that decides ties alone, as an exported booster's of scikit-learn.
+const nearlyHalf = 1e-12
+
 // outputs names the labels.
 func (s *subject) outputs(m *model.Model, thresholdNamed bool) error {
 	for _, class := range m.Classes() {
@@ -99,6 +102,9 @@ func (s *subject) outputs(m *model.Model, thresholdNamed bool) error {
 		}
 		if s.scores && thresholdNamed {
 			return misuse("--threshold is for --of labels; with --of scores the larger expected probability is predicted")
+		}
+		if own := m.Threshold(); s.scores && own != nil && math.Abs(*own-0.5) > nearlyHalf {
+			return fmt.Errorf("the model says yes above %v, and with --of scores the larger expected probability is predicted: ask --of labels", *own)
 		}
 	case thresholdNamed:
 		return misuse("--threshold is for models with one output; this has %d classes", len(s.names))

@@ -262,8 +262,30 @@ func TestCertifyAccuracy(t *testing.T) {
 	}
 }
 
+// TestCertifyAtItsOwnThreshold: a model that says where it decides is certified there, and a named threshold goes before it.
+func TestCertifyAtItsOwnThreshold(t *testing.T) {
+	const weights = `"linear":{"weights":{"delay":1},"link":"sqrt"}`
+	plain, own := modelFile(t, "{"+weights+"}"), modelFile(t, "{"+weights+`,"threshold":225}`)
+	at := func(args ...string) string {
+		t.Helper()
+		stdout, stderr, code := program(t, append([]string{"certify", flights, "--rows", "30", "--samples", "200", "--seed", "5", "--format", "csv"}, args...)...)
+		if code != 0 {
+			t.Fatalf("%v: %s", args, stderr)
+		}
+		return stdout
+	}
+	named, other := at("--model", plain, "--threshold", "225"), at("--model", plain, "--threshold", "4")
+	if got := at("--model", own); got != named || named == other {
+		t.Errorf("at its own threshold: %s\nnamed: %s\nat another: %s", got, named, other)
+	}
+	if got := at("--model", own, "--threshold", "4"); got != other {
+		t.Errorf("a named threshold: %s\nwant %s", got, other)
+	}
+}
+
 func TestCertifyMistakes(t *testing.T) {
 	linear := modelFile(t, `{"linear":{"weights":{"delay":1},"link":"logit"}}`)
+	tuned := modelFile(t, `{"linear":{"weights":{"delay":1},"link":"logit"},"threshold":0.2}`)
 	number := modelFile(t, `{"linear":{"weights":{"delay":1}}}`)
 	computed := modelFile(t, `{"linear":{"weights":{"x":1}},"features":{"x":"delay * 2.0"}}`)
 	texts := modelFile(t, `{"linear":{"weights":{"origin":{"SFO":1}},"link":"logit"}}`)
@@ -286,6 +308,7 @@ func TestCertifyMistakes(t *testing.T) {
 		{"--model " + computed, "computes features of the columns", 1},
 		{"--model " + number, "the model predicts a number, not a class", 1},
 		{"--model " + number + " --threshold 5 --of scores", "needs probabilities", 2},
+		{"--model " + tuned + " --of scores", "the model says yes above 0.2", 1},
 		{"--model " + votes + " --of scores", "--of labels needs no probabilities", 1},
 		{"--model " + votes + " --threshold 1", "this has 2 classes", 2},
 		{"--model " + linear + " --noise cauchy", `--noise is gaussian or laplace, not "cauchy"`, 2},

@@ -69,7 +69,7 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 	form["trees"] = forms
 	said := map[string]any{}
 	for _, column := range sortedKeys(nulls) {
-		if _, reads := g.seen[number(column)]; !reads {
+		if _, reads := g.seen[numberOf(column)]; !reads {
 			r.add(pointer+"/null/"+escape(column), "is no column whose number the trees read")
 		}
 		said[column] = []float64{nulls[column].low, nulls[column].high}
@@ -78,7 +78,7 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 		form["null"] = said
 	}
 	for _, column := range sortedKeys(imputed) {
-		if _, reads := g.seen[number(column)]; !reads {
+		if _, reads := g.seen[numberOf(column)]; !reads {
 			r.add(pointer+"/impute/"+escape(column), "is no column whose number the trees read")
 		}
 	}
@@ -249,7 +249,7 @@ func (g *grower) split(pointer, column string, list []any) node {
 			g.r.add(pointer+"/1", "must be a number, or a list of texts")
 		}
 		n.threshold = g.r.number(pointer+"/1", list[1], 0)
-		feature, form[1] = g.feature(number(column), Feature{Column: column}), n.threshold
+		feature, form[1] = g.feature(numberOf(column), Feature{Column: column}), n.threshold
 		if a, ok := g.nulls[column]; ok {
 			none = a
 		}
@@ -268,8 +268,8 @@ func (g *grower) split(pointer, column string, list []any) node {
 	return n
 }
 
-// number is the key of a column's number among features.
-func number(column string) string { return fmt.Sprintf("%q", column) }
+// numberOf is the key of a column's number among features.
+func numberOf(column string) string { return fmt.Sprintf("%q", column) }
 
 // input is where the column of a feature begins in the scratch.
 func (g *grower) input(in input) uint32 {
