@@ -55,7 +55,7 @@ func (f *forest) block(dst, features [][]float64, scratch []float64) {
 		column := scratch[i*MaxBlock : (i+1)*MaxBlock]
 		withoutNulls(column, features[in.feature], in.filled)
 		if in.absent != noneAbsent {
-			in.absent.replace(column[:len(features[in.feature])], math.Float64frombits(in.null))
+			in.absent.replace(column[:len(features[in.feature])], in.null)
 		}
 	}
 	for i := range f.trees {
@@ -86,13 +86,11 @@ func withoutNulls(dst, a []float64, null uint64) {
 	}
 }
 
-// replace puts null where a number counts as null.
-func (a absent) replace(column []float64, null float64) {
+// replace puts the number with the bits null where a number counts as null, without a branch: how long a block takes must not hang on its numbers.
+func (a absent) replace(column []float64, null uint64) {
 	for i, x := range column {
-		if x >= a.low && x <= a.high {
-			x = null
-		}
-		column[i] = x
+		is := -uint64(bit(x >= a.low) & bit(x <= a.high))
+		column[i] = math.Float64frombits(math.Float64bits(x)&^is | null&is)
 	}
 }
 
