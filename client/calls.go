@@ -262,6 +262,17 @@ func (c *Client) Plan(ctx context.Context, r PlanRequest) (p Plan, err error) {
 	return p, c.post(ctx, "/v1/plans", r, false, &p)
 }
 
+// KeepModel sends a model, the JSON of docs/MODELS.md, once. Questions then name it as {"sha256": k.SHA256}. The server keeps it until k.Until, or longer where it is used;
+// a question that names one that is gone is an error about the place /model/sha256, and costs nothing.
+func (c *Client) KeepModel(ctx context.Context, model json.RawMessage) (k KeptModel, err error) {
+	return k, c.decode(ctx, call{method: http.MethodPost, path: "/v1/models", media: jsonMedia, body: bytesBody(model)}, &k)
+}
+
+// FindModel is a model that is kept, by its digest; an error that is NotFound if it is not.
+func (c *Client) FindModel(ctx context.Context, sha256 string) (k KeptModel, err error) {
+	return k, c.decode(ctx, call{method: http.MethodGet, path: "/v1/models/" + url.PathEscape(sha256)}, &k)
+}
+
 // CreateKey makes a key with the scope admin or analyst. It is not sent again by itself: there would be two keys.
 func (c *Client) CreateKey(ctx context.Context, name, scope string) (k Key, err error) {
 	body, err := json.Marshal(newKey{Name: name, Scope: scope})

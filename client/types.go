@@ -550,6 +550,15 @@ type Watched struct {
 	SuggestedRange []float64 `json:"suggested_range,omitempty"`
 }
 
+// KeptModel is a model that questions can name by its digest.
+type KeptModel struct {
+	Sha256 string `json:"sha256"` // what questions name it by: "model": {"sha256": …}
+	Bytes  int64  `json:"bytes"`  // about what it takes in memory
+
+	// when it goes if nobody uses it; it goes earlier when the room is needed, and when the server ends
+	Until time.Time `json:"until"`
+}
+
 // PlanRequest is what a plan is asked for: n units, and a number of questions or a half-width in units of a row
 // function's [0,1].
 type PlanRequest struct {

@@ -27,7 +27,7 @@ import (
 func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte, idempotencyKey string, options ...AskOption) (Answer, error) {
 	var b BatchAnswer
 	err := s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
-		q, err := s.parse(query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
+		q, err := s.parse(ctx, query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 	err := s.InTurn(ctx, p, bodyWork(len(batch), bytes), func(ctx context.Context) error {
 		parsed, label, numbers := make([]*queries.Query, len(batch)), s.labelOf(ctx, id), s.numbersOf(ctx, id)
 		for i, body := range batch {
-			q, err := s.parse(body, label, numbers)
+			q, err := s.parse(ctx, body, label, numbers)
 			if err != nil {
 				return below(err, "/queries/"+strconv.Itoa(i))
 			}
@@ -87,16 +87,19 @@ func (s *Service) labelOf(ctx context.Context, id string) func() string {
 	})
 }
 
-// parse reads a query of a holdout with this label, and keeps the numbers that come with it.
-func (s *Service) parse(body []byte, label func() string, numbers queries.Numbers) (*queries.Query, error) {
+// parse reads a query of a holdout with this label, and keeps the numbers that come with it. A model that it names counts as if it had been sent.
+func (s *Service) parse(ctx context.Context, body []byte, label func() string, numbers queries.Numbers) (*queries.Query, error) {
 	if len(body) > s.limits.QueryBytes {
 		return nil, fail(TooLarge, "the query has %d bytes, at most %d", len(body), s.limits.QueryBytes)
 	}
-	q, err := queries.Parse(body, queries.Label(label), queries.KeptNumbers(numbers))
+	q, err := queries.Parse(body, queries.Label(label), queries.KeptNumbers(numbers), queries.KeptModels(s.models))
 	if err != nil {
 		return nil, queryError(err)
 	}
-	return q, nil
+	if size := len(body) + q.Named(); size > s.limits.QueryBytes {
+		return nil, fail(TooLarge, "the query has %d bytes with the model that it names, at most %d", size, s.limits.QueryBytes)
+	}
+	return q, need(ctx, bodyWork(0, q.Named()))
 }
 
 // request is how the queries came.

@@ -36,7 +36,7 @@ func shareBelow(x float64, values ...float64) float64 {
 }
 
 // model is the accuracy of a classifier of late, which is x < 0.2: it is right where x is not between 0.2 and the threshold.
-func model(threshold float64) string {
+func modelOf(threshold float64) string {
 	return fmt.Sprintf(`{"type":"accuracy","label":"late","prediction":"x < %v"}`, threshold)
 }
 
@@ -80,8 +80,8 @@ func TestCheckPart(t *testing.T) {
 		from  session.ValueFrom
 		want  float64
 	}{
-		{model(0.25), session.ValueFromCheck, right(0.25, inCheck)},
-		{`{"type":"compare","a":` + model(0.3) + `,"b":` + model(0.25) + `}`, session.ValueFromCheck, right(0.25, inCheck) - right(0.3, inCheck)},
+		{modelOf(0.25), session.ValueFromCheck, right(0.25, inCheck)},
+		{`{"type":"compare","a":` + modelOf(0.3) + `,"b":` + modelOf(0.25) + `}`, session.ValueFromCheck, right(0.25, inCheck) - right(0.3, inCheck)},
 		{`{"type":"loss","loss":"zero_one","label":"late","prediction":"x < 0.25"}`, session.ValueFromCheck, 1 - right(0.25, inCheck)},
 		{`{"type":"fraction","of":"x < 0.25"}`, session.ValueFromBoth, shareBelow(0.25, slices.Concat(given, inCheck)...)},
 		{`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.86}`, session.ValueFromGuess, 0.86},
@@ -130,12 +130,12 @@ func TestTrainingScoreIsSaid(t *testing.T) {
 		from            session.ValueFrom
 		answer, explain bool
 	}{
-		model(0.25): {session.ValueFromTraining, true, true},
-		`{"type":"confusion","label":"late","prediction":"x < 0.25"}`:                      {session.ValueFromTraining, true, true},
-		`{"type":"fraction","of":"x < 0.25"}`:                                              {session.ValueFromTraining, false, false},
-		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.85}`:          {session.ValueFromGuess, false, true},
-		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.3}`:           {session.ValueFromHoldout, false, true},
-		`{"type":"compare","a":` + model(0.3) + `,"b":{"type":"fraction","of":"x < 0.1"}}`: {session.ValueFromTraining, true, true},
+		modelOf(0.25): {session.ValueFromTraining, true, true},
+		`{"type":"confusion","label":"late","prediction":"x < 0.25"}`:                        {session.ValueFromTraining, true, true},
+		`{"type":"fraction","of":"x < 0.25"}`:                                                {session.ValueFromTraining, false, false},
+		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.85}`:            {session.ValueFromGuess, false, true},
+		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.3}`:             {session.ValueFromHoldout, false, true},
+		`{"type":"compare","a":` + modelOf(0.3) + `,"b":{"type":"fraction","of":"x < 0.1"}}`: {session.ValueFromTraining, true, true},
 	} {
 		e, err := s.Explain(t.Context(), analyst, card.ID, []byte(query))
 		must(t, err)

@@ -93,7 +93,7 @@ func TestPricesAreConfirmed(t *testing.T) {
 func TestAPriceIsRefusedBeforeAnythingIsReserved(t *testing.T) {
 	s := open(t, t.TempDir())
 	id := create(t, s, Settings{Questions: 30}, visits(t, 500, 1)).ID
-	q, err := s.parse([]byte(byClinic), nil, nil)
+	q, err := s.parse(t.Context(), []byte(byClinic), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

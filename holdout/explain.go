@@ -27,7 +27,7 @@ func (s *Service) Explain(ctx context.Context, p Principal, id string, query []b
 }
 
 func (s *Service) explain(ctx context.Context, id string, query []byte) (Explanation, error) {
-	q, err := s.parse(query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
+	q, err := s.parse(ctx, query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
 	if err != nil {
 		return Explanation{}, err
 	}

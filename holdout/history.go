@@ -225,7 +225,7 @@ func (h *historian) workOut(ctx context.Context, holdout *opened, e *ledger.Entr
 	if err := h.afford(ctx, Work{Steps: reading.Steps, Pass: reading.Bytes}, first); err != nil {
 		return nil, err
 	}
-	q, err := queries.Parse(e.Canonical)
+	q, err := queries.Parse(e.Canonical, queries.KeptModels(h.service.models))
 	if err != nil {
 		return nil, err
 	}

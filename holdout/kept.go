@@ -4,66 +4,93 @@ import (
 	"container/list"
 	"context"
 	"sync"
+	"time"
 
 	"github.com/holdoutd/holdoutd/queries"
 )
 
-// keptShare is the part of Limits.Memory that numbers may take which came with queries and can be named by their digest afterwards: a sixteenth.
+// keptShare is the part of Limits.Memory that numbers may take which came with queries and can be named by their digest afterwards, and again the part
+// that models may take: a sixteenth.
 const keptShare = 16
 
-// keptNumbers are the numbers for each row that came with queries, by holdout and digest. The least recently used go when there are too many; who names them then is told to send them
+// kept is what was sent and can be named afterwards. The least recently used goes when there is too much; who names it then is told to send it
 // again. What is kept depends on what was sent alone, so that it says nothing of a holdout row.
-type keptNumbers struct {
-	most int64 // bytes
+type kept[K comparable, V any] struct {
+	most int64         // bytes
+	life time.Duration // after the last use; 0: as long as there is room
 
 	mu    sync.Mutex
 	bytes int64
-	order *list.List // of *keptVector, the most recently used first
-	by    map[keptName]*list.Element
+	order *list.List // of *keptItem[K, V], the most recently used first
+	by    map[K]*list.Element
+	now   func() time.Time
 }
 
-type keptName struct{ holdout, digest string }
-
-type keptVector struct {
-	name   keptName
-	values []float64
+type keptItem[K comparable, V any] struct {
+	name  K
+	value V
+	size  int64
+	until time.Time
 }
 
-func newKeptNumbers(most int64) *keptNumbers {
-	return &keptNumbers{most: most, order: list.New(), by: map[keptName]*list.Element{}}
+func newKept[K comparable, V any](most int64, life time.Duration) *kept[K, V] {
+	return &kept[K, V]{most: most, life: life, order: list.New(), by: map[K]*list.Element{}, now: time.Now}
 }
 
-func (k *keptNumbers) keep(name keptName, values []float64) {
+// keep keeps a value of so many bytes, if it is not too large by itself. until is when it goes if it is not used, where things go by time.
+func (k *kept[K, V]) keep(name K, value V, size int64) (until time.Time, fits bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if e, ok := k.by[name]; ok {
-		k.order.MoveToFront(e)
-		return
+	if item := k.find(name); item != nil {
+		return item.until, true
 	}
-	size := 8 * int64(len(values))
 	if size > k.most {
-		return
+		return until, false
 	}
-	k.by[name] = k.order.PushFront(&keptVector{name, values})
+	until = k.now().Add(k.life)
+	k.by[name] = k.order.PushFront(&keptItem[K, V]{name, value, size, until})
 	for k.bytes += size; k.bytes > k.most; {
-		last := k.order.Back()
-		v := last.Value.(*keptVector)
-		k.order.Remove(last)
-		delete(k.by, v.name)
-		k.bytes -= 8 * int64(len(v.values))
+		k.drop(k.order.Back())
 	}
+	return until, true
 }
 
-func (k *keptNumbers) get(name keptName) []float64 {
+func (k *kept[K, V]) get(name K) (value V, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if item := k.find(name); item != nil {
+		return item.value, true
+	}
+	return value, false
+}
+
+// find uses an item: nil if it is not there, or its time is over. Whatever has been used least goes first, so that what is over is at the end.
+func (k *kept[K, V]) find(name K) *keptItem[K, V] {
+	now := k.now()
+	for e := k.order.Back(); k.life > 0 && e != nil && now.After(e.Value.(*keptItem[K, V]).until); e = k.order.Back() {
+		k.drop(e)
+	}
 	e, ok := k.by[name]
 	if !ok {
 		return nil
 	}
 	k.order.MoveToFront(e)
-	return e.Value.(*keptVector).values
+	item := e.Value.(*keptItem[K, V])
+	item.until = now.Add(k.life)
+	return item
 }
+
+func (k *kept[K, V]) drop(e *list.Element) {
+	item := e.Value.(*keptItem[K, V])
+	k.order.Remove(e)
+	delete(k.by, item.name)
+	k.bytes -= item.size
+}
+
+// keptNumbers are the numbers for each row that came with queries, by holdout and digest.
+type keptNumbers = kept[keptName, []float64]
+
+type keptName struct{ holdout, digest string }
 
 // numbersOf is the place for numbers that come with queries about a holdout. It takes those that a question of it can have: one for each row whose features are public.
 func (s *Service) numbersOf(ctx context.Context, id string) queries.Numbers {
@@ -77,7 +104,7 @@ func (s *Service) numbersOf(ctx context.Context, id string) queries.Numbers {
 }
 
 type keptOf struct {
-	*keptNumbers
+	numbers *keptNumbers
 	holdout string
 	rows    func() int64
 }
@@ -85,9 +112,12 @@ type keptOf struct {
 // Keep implements queries.Numbers.
 func (k keptOf) Keep(digest string, values []float64) {
 	if int64(len(values)) == k.rows() {
-		k.keep(keptName{k.holdout, digest}, values)
+		k.numbers.keep(keptName{k.holdout, digest}, values, 8*int64(len(values)))
 	}
 }
 
 // Kept implements queries.Numbers.
-func (k keptOf) Kept(digest string) []float64 { return k.get(keptName{k.holdout, digest}) }
+func (k keptOf) Kept(digest string) []float64 {
+	values, _ := k.numbers.get(keptName{k.holdout, digest})
+	return values
+}

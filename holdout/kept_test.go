@@ -15,21 +15,24 @@ import (
 
 // TestKeptNumbers: the least recently used go first, one too large is not taken, and what one holdout was sent is not another's.
 func TestKeptNumbers(t *testing.T) {
-	k := newKeptNumbers(100)
+	k := newKept[keptName, []float64](100, 0)
 	name := func(s string) keptName { return keptName{"ho_1", s} }
 	for _, s := range []string{"a", "b", "c"} {
-		k.keep(name(s), make([]float64, 4))
+		k.keep(name(s), nil, 32)
 	}
 	k.get(name("a"))
-	k.keep(name("d"), make([]float64, 4))
+	k.keep(name("d"), nil, 32)
 	for s, want := range map[string]bool{"a": true, "b": false, "c": true, "d": true} {
-		if got := k.get(name(s)) != nil; got != want {
+		if _, got := k.get(name(s)); got != want {
 			t.Errorf("%s is kept: %v, want %v", s, got, want)
 		}
 	}
-	k.keep(name("huge"), make([]float64, 13))
-	if k.get(name("huge")) != nil || k.get(keptName{"ho_2", "a"}) != nil || k.bytes != 96 {
-		t.Errorf("%d bytes are kept", k.bytes)
+	k.keep(name("huge"), nil, 104)
+	if _, huge := k.get(name("huge")); huge || k.bytes != 96 {
+		t.Errorf("%d bytes are kept, one too large: %v", k.bytes, huge)
+	}
+	if _, other := k.get(keptName{"ho_2", "a"}); other {
+		t.Error("one holdout has another's numbers")
 	}
 }
 
@@ -85,7 +88,7 @@ func TestNumbersByDigest(t *testing.T) {
 		t.Errorf("the numbers and their digest are two questions")
 	}
 
-	if q, err := s.parse([]byte(candidates[0]), nil, s.numbersOf(t.Context(), card.ID)); err != nil {
+	if q, err := s.parse(t.Context(), []byte(candidates[0]), nil, s.numbersOf(t.Context(), card.ID)); err != nil {
 		t.Error(err)
 	} else if h, release, err := s.tables.take(t.Context(), card.ID); err != nil {
 		t.Error(err)

@@ -15,6 +15,7 @@ type Limits struct {
 	UploadBytes  int64 // of all parts of one upload together
 	BatchQueries int   // of one batch
 	QueryBytes   int   // of the JSON of one query
+	ModelBytes   int   // of the JSON of one model that is kept
 	AnswerBytes  int64 // of all answers of one batch together, at most, by names and the longest numbers
 	Holdouts     int   // of one server, not counting deleted ones
 	OpenTables   int   // holdouts whose files are mapped at a time; others are opened when they are asked
@@ -30,6 +31,7 @@ var DefaultLimits = Limits{
 	UploadBytes:  16 << 30, // beyond it a disk fills before a decoder's limits say so
 	BatchQueries: 10_000,   // a million-row pass at 2 ns a row and query stays below half a minute
 	QueryBytes:   4 << 20,  // a model of 100,000 weights; what the ledger records of a query
+	ModelBytes:   64 << 20, // a forest of five million nodes
 	AnswerBytes:  64 << 20, // as much as a batch may have; recording it takes a second
 	Holdouts:     10_000,   // listing them all stays one reply
 	OpenTables:   256,      // opening reads all columns once; what stays mapped is the kernel's to drop
@@ -42,7 +44,7 @@ var DefaultLimits = Limits{
 
 const (
 	// requestShare is the part of Memory that requests hold: half. The rest is for what stays (dictionaries of open tables, the ledger's
-	// pages, numbers that can be named by their digest: keptShare), for bodies that are being received (BodyShare), and for what the collector has not yet found.
+	// pages, numbers and models that can be named by their digest: keptShare), for bodies that are being received (BodyShare), and for what the collector has not yet found.
 	requestShare = 2
 	// BodyShare is the part of Memory that bodies of requests may take which are being received: an eighth.
 	BodyShare = 8
@@ -55,6 +57,7 @@ func (l Limits) orDefault() Limits {
 	or(&l.UploadBytes, d.UploadBytes)
 	or(&l.BatchQueries, d.BatchQueries)
 	or(&l.QueryBytes, d.QueryBytes)
+	or(&l.ModelBytes, d.ModelBytes)
 	or(&l.AnswerBytes, d.AnswerBytes)
 	or(&l.Holdouts, d.Holdouts)
 	or(&l.OpenTables, d.OpenTables)
@@ -88,7 +91,7 @@ func (l Limits) Check() error {
 		name         string
 		value, least int64
 	}{
-		{"upload-bytes", l.UploadBytes, 1}, {"batch-queries", int64(l.BatchQueries), 1}, {"query-bytes", int64(l.QueryBytes), 1},
+		{"upload-bytes", l.UploadBytes, 1}, {"batch-queries", int64(l.BatchQueries), 1}, {"query-bytes", int64(l.QueryBytes), 1}, {"model-bytes", int64(l.ModelBytes), 1},
 		{"answer-bytes", l.AnswerBytes, 1}, {"holdouts", int64(l.Holdouts), 1}, {"open-tables", int64(l.OpenTables), 1},
 		{"work", l.Work, 1}, {"questions", int64(l.Questions), 1}, {"memory", l.Memory, minMemory},
 	} {

@@ -66,6 +66,7 @@ type Service struct {
 	quarantine quarantine
 
 	numbers    *keptNumbers // that came with queries
+	models     keptModels
 	references references
 	news       news
 	marks      *marker
@@ -105,7 +106,8 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s.marks, s.accept, s.lostTables = newMarker(), o.AcceptLostLedger, map[[32]byte]string{}
 	s.closing, s.kept = make(chan struct{}), make(chan struct{})
 	s.accounts = newAccounts()
-	s.numbers = newKeptNumbers(s.limits.Memory / keptShare)
+	s.numbers = newKept[keptName, []float64](s.limits.Memory/keptShare, 0)
+	s.models = newKeptModels(s.limits.Memory / keptShare)
 	s.ending, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)

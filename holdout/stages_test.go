@@ -429,7 +429,7 @@ func TestAsManyTokensAsThereAre(t *testing.T) {
 				case item.NotAsked == "" && item.Body != nil:
 					cost := read(t, item.Body).Cost
 					paid.Questions, paid.Tokens = paid.Questions+cost.Questions, paid.Tokens+cost.Tokens
-					q, err := s.parse([]byte(batch[i]), nil, nil)
+					q, err := s.parse(t.Context(), []byte(batch[i]), nil, nil)
 					must(t, err)
 					asked, err := h.question(t.Context(), q)
 					must(t, err)

@@ -61,7 +61,7 @@ func TestMemoryIsWithinItsEstimate(t *testing.T) {
 		before := live()
 		parsed := make([]*queries.Query, n)
 		for i := range bodies {
-			if parsed[i], err = s.parse(bodies[i], nil, nil); err != nil {
+			if parsed[i], err = s.parse(t.Context(), bodies[i], nil, nil); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}

@@ -43,6 +43,8 @@ type violations struct {
 	label func() string // the column that is the holdout's label; "" where there is none
 
 	numbers Numbers // where numbers for each row are kept; nil for nowhere
+	models  Models  // likewise of models
+	named   int     // bytes of the canonical forms that stand where the text names models by their digests
 }
 
 // defaultLabel is the column that is the holdout's label; "" where there is none.

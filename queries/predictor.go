@@ -254,7 +254,7 @@ type modelForm struct {
 
 func (f modelForm) read(v *violations, pointer string, in *value) {
 	if in.kind != objectValue {
-		v.wrongType(pointer, `an object: {"linear": …}, {"softmax": …}, {"trees": …}, {"mixture": …} or {"network": …}`, in)
+		v.wrongType(pointer, `an object: {"linear": …}, {"softmax": …}, {"trees": …}, {"mixture": …} or {"network": …}, or {"sha256": …} of a model that was sent before`, in)
 		return
 	}
 	own := slices.IndexFunc(in.members, func(m memberValue) bool { return m.name == computedMember })
@@ -263,6 +263,10 @@ func (f modelForm) read(v *violations, pointer string, in *value) {
 		computedForm{&features}.read(v, pointer+"/"+computedMember, in.members[own].value)
 		addComputed(v, pointer+"/"+computedMember, f.computed, features)
 		in = &value{kind: objectValue, members: slices.Delete(slices.Clone(in.members), own, own+1)}
+	}
+	if in.member("sha256") != nil {
+		*f.into = named(v, pointer, in)
+		return
 	}
 	var b bytes.Buffer
 	in.write(&b)
@@ -281,17 +285,65 @@ func (f modelForm) read(v *violations, pointer string, in *value) {
 	*f.into = m
 }
 
-func (f modelForm) canonical() any {
-	if *f.into == nil {
+// Models keeps models that were sent, so that queries can name them by their digests.
+type Models interface {
+	Kept(sha256 string) *model.Model // nil if it is not kept
+}
+
+// KeptModels is where the models are that a query names by their digests. Without this option none are.
+func KeptModels(m Models) ParseOption { return func(v *violations) { v.models = m } }
+
+// named reads {"sha256": …}, perhaps with a threshold; nil with a violation.
+func named(v *violations, pointer string, in *value) *model.Model {
+	digest, threshold := in.member("sha256"), in.member("threshold")
+	if wants := 1 + min(len(in.members)-1, 1); len(in.members) != wants || wants == 2 && threshold == nil {
+		v.add(pointer, `must have "sha256" alone, or with "threshold" and "features", where it names a model that was sent before`)
 		return nil
 	}
-	return (*f.into).Form()
+	if digest.kind != textValue || !isDigest(digest.text) {
+		v.add(pointer+"/sha256", "must be 64 small hexadecimal digits")
+		return nil
+	}
+	var m *model.Model
+	if v.models != nil {
+		m = v.models.Kept(digest.text)
+	}
+	if m == nil {
+		v.add(pointer+"/sha256", "the model of this digest is not kept (any more): send it to POST /v1/models, or give the model itself")
+		return nil
+	}
+	if !m.Large() {
+		v.named += m.Size()
+	}
+	if threshold == nil {
+		return m
+	}
+	x, ok := threshold.float()
+	switch {
+	case !ok || math.Abs(x) > model.MaxMagnitude:
+		v.add(pointer+"/threshold", fmt.Sprintf("must be a number within ±%g", float64(model.MaxMagnitude)))
+	case m.Classes() != nil:
+		v.add(pointer+"/threshold", "is for a model with one output; one with classes predicts the largest score")
+	}
+	return m.WithThreshold(x)
+}
+
+// canonical is the model's form, or its digest where that is long.
+func (f modelForm) canonical() any {
+	switch m := *f.into; {
+	case m == nil:
+		return nil
+	case m.Large():
+		return map[string]any{"sha256": m.ID()}
+	default:
+		return m.Form()
+	}
 }
 
 func (f modelForm) schema() map[string]any {
 	object := map[string]any{"type": "object"}
 	return map[string]any{"type": "object", "minProperties": 1, "maxProperties": 3, "additionalProperties": false,
-		"properties": map[string]any{"linear": object, "softmax": object, "trees": object, "mixture": object, "network": object, "threshold": map[string]any{"type": "number"}, computedMember: computedForm{f.computed}.schema()}}
+		"properties": map[string]any{"linear": object, "softmax": object, "trees": object, "mixture": object, "network": object, "sha256": digestSchema(), "threshold": map[string]any{"type": "number"}, computedMember: computedForm{f.computed}.schema()}}
 }
 
 // computedMember is the member of a question, or of its model, with the features that are computed.

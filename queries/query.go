@@ -13,8 +13,9 @@ type Query struct {
 	// Note is the analyst's own remark. It is no part of the identity.
 	Note string
 
-	kind *kind
-	body body
+	kind  *kind
+	body  body
+	named int
 }
 
 // Parse reads one query from its JSON, strictly. An error is an *Error: of Kind Malformed if the body is not JSON or has a
@@ -32,8 +33,12 @@ func Parse(body []byte, options ...ParseOption) (*Query, error) {
 	if err := v.err(); err != nil {
 		return nil, err
 	}
+	q.named = v.named
 	return q, nil
 }
+
+// Named is by how many bytes the canonical form is longer since the text named models by their digests.
+func (q *Query) Named() int { return q.named }
 
 // ParseOption is a fact about the holdout that the meaning of a query's text depends on.
 type ParseOption func(*violations)

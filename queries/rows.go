@@ -168,7 +168,7 @@ func (f rowNumbersForm) readDigest(v *violations, pointer string, in *value) {
 		v.add(pointer, `must be a list of numbers, or {"sha256":…,"count":…} of one whose question was answered before`)
 		return
 	}
-	if bytes, err := hex.DecodeString(digest.text); err != nil || len(bytes) != sha256.Size || digest.text != hex.EncodeToString(bytes) {
+	if !isDigest(digest.text) {
 		v.add(pointer+"/sha256", "must be 64 small hexadecimal digits")
 		return
 	}
@@ -186,6 +186,15 @@ func (f rowNumbersForm) readDigest(v *violations, pointer string, in *value) {
 	}
 }
 
+// isDigest is whether a text is a SHA-256, as it is written.
+func isDigest(text string) bool {
+	bytes, err := hex.DecodeString(text)
+	return err == nil && len(bytes) == sha256.Size && text == hex.EncodeToString(bytes)
+}
+
+// digestSchema is new each time: who makes a document of schemas may write to them.
+func digestSchema() map[string]any { return map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"} }
+
 func (f rowNumbersForm) canonical() any {
 	if f.into.digest == "" {
 		return nil
@@ -197,7 +206,7 @@ func (f rowNumbersForm) schema() map[string]any {
 	return map[string]any{"oneOf": []any{
 		map[string]any{"type": "array", "items": map[string]any{"type": []string{"number", "null"}}, "minItems": 1},
 		map[string]any{"type": "object", "required": []string{"sha256", "count"}, "additionalProperties": false, "properties": map[string]any{
-			"sha256": map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"},
+			"sha256": digestSchema(),
 			"count":  map[string]any{"type": "integer", "minimum": 1},
 		}},
 		packed("f32", false), packed("f64", false), packed("bits", true),

@@ -63,6 +63,7 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.Int64Var(&s.AnswerBytes, "answer-bytes", s.AnswerBytes, "most bytes of the answers of one batch together")
 	flags.Int64Var(&l.BatchBytes, "batch-bytes", l.BatchBytes, "largest body of one batch")
 	flags.IntVar(&s.QueryBytes, "query-bytes", s.QueryBytes, "largest query")
+	flags.IntVar(&s.ModelBytes, "model-bytes", s.ModelBytes, "largest model that is sent by itself")
 	flags.DurationVar(&l.ReadHeader, "read-header", l.ReadHeader, "time for the head of a request to arrive")
 	flags.DurationVar(&l.ReadBody, "read-body", l.ReadBody, "time for the body of a request to arrive, uploads excepted")
 	flags.DurationVar(&l.UploadIdle, "upload-idle", l.UploadIdle, "longest pause within an upload")

@@ -86,6 +86,7 @@ func New(service *holdout.Service, o Options) *API {
 	a.registerUpload()
 	a.registerQueries()
 	a.registerPlans()
+	a.registerModels()
 	a.registerKeys()
 	a.registerMCP()
 	a.registerOperations()

@@ -24,6 +24,7 @@ var components = map[string]string{
 	"Guarantee":     "the mechanism with its numbers, fixed at creation",
 	"Holdouts":      "a list of cards",
 	"Interval":      "an interval in the query's own units. It holds the true value, together with all other intervals of the holdout, with its confidence",
+	"KeptModel":     "a model that questions can name by its digest",
 	"KeyInfo":       "what is known of an API key; its secret is not kept",
 	"Keys":          "a list of keys, without their secrets",
 	"LedgerPlace":   "where an answer is in the ledger",

@@ -36,6 +36,7 @@ func (a *API) config() huma.Config {
 			Tags: []*huma.Tag{
 				{Name: "holdouts", Description: "Secret tables with one mechanism, one guarantee and one budget each"},
 				{Name: "queries", Description: "Questions and answers"},
+				{Name: "models", Description: "Models that questions name"},
 				{Name: "plans", Description: "What could be promised, before there is a holdout"},
 				{Name: "agents", Description: "The same questions and answers by the Model Context Protocol"},
 				{Name: "simulations", Description: "Experiments, played by the server on made-up data"},

@@ -25,6 +25,7 @@ var samples = map[string]sample{
 	"after":           {example: 100, value: 0},
 	"limit":           {example: 500},
 	"max_questions":   {example: 50},
+	"sha256":          {example: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
 
 	"seed":   {example: 7, value: 0},
 	"signal": {example: true, value: false},

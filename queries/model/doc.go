@@ -13,15 +13,22 @@ const (
 	MaxWeights = 1 << 17 // of a linear model, those of texts and of every class counted
 	MaxClasses = 128     // each is a score of its own
 	MaxTrees   = 1 << 12
-	MaxNodes   = 1 << 17 // of all trees together: some four megabytes, so that they stay in a processor's cache
-	MaxDepth   = 32      // of a tree; every row takes as many steps as the tree is deep
-	MaxSteps   = 1 << 14 // of a row: the depths of all trees, summed; some 20 µs
+	MaxNodes   = 1 << 17 // of all trees together, as lists; a canonical form with more has arrays
+	MaxDepth   = 1 << 10 // of a tree; every row takes as many steps as the tree is deep
+	MaxSteps   = 1 << 16 // of a row: the depths of all trees, summed; some 150 µs
 	MaxTexts   = 1 << 10 // text columns by class of a linear model, different lists of texts in splits: each takes a worker 8 KiB
 	MaxInputs  = 1 << 11 // columns that trees read, one whose nulls go left and right counted twice: likewise
+
+	// MaxArrayNodes bounds the nodes of all trees together, as arrays: 128 MiB in memory. A thousand trees of 8,192 nodes have as many.
+	MaxArrayNodes = 1 << 23
 
 	MaxModels = 1 << 6 // of a mixture
 	MaxUnits  = 1 << 8 // of a network's layer: two layers take a worker 4 MiB
 	MaxLayers = 1 << 3 // of a network, behind the first
+
+	// MaxForm is the longest canonical form, in bytes, that is a part of a question's. With the question around it, it is what a server takes and records of
+	// one question by default.
+	MaxForm = 1<<22 - 1<<16
 
 	// MaxMagnitude bounds every number of a model: sums of products with numbers of the same bound stay finite.
 	MaxMagnitude = 1e150

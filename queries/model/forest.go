@@ -5,16 +5,17 @@ import "math"
 // forest is an ensemble of trees, laid out for walking.
 //
 // A block's features are copied first, one column each, with nulls made infinite: once as the lowest number, for splits that send
-// them left, and once as the highest, as far as there are such splits. A step of a walk is then one comparison.
+// them left, and once as the highest, as far as there are such splits. A step of a walk is then one comparison. The first column is infinite
+// in every row: it is what leaves read.
 type forest struct {
 	base    []float64 // by output
 	average bool      // the sum is divided by the number of trees
-	inputs  []input
+	inputs  []input   // the first is leafInput
 	trees   []tree
-	nodes   []node
-	leaves  []float64 // of node i of a tree: leaves[leaf+k] for output first+k
+	nodes   []node    // in preorder, tree after tree
+	leaves  []float64 // lists: one number for each output
 	splits  []split   // of full trees
-	ends    []uint32  // of full trees: in leaves
+	ends    []float64 // of full trees: the values of their leaves
 }
 
 // input is a copied column.
@@ -30,20 +31,29 @@ type absent struct{ low, high float64 }
 
 var noneAbsent = absent{1, -1}
 
+// leafInput is the number of the column that is infinite in every row.
+const leafInput = 0
+
 type tree struct {
-	root, depth  uint32 // the place of the root in nodes; of a full tree, in splits
-	end          uint32 // of a full tree: the place of its first leaf in ends
-	full         bool
-	first, count int // the outputs that it adds to
+	root, depth uint32 // the place of the root in nodes; of a full tree, in splits
+	end         uint32 // of a full tree: the place of its first leaf in ends
+	full        bool
+	listed      bool // the value of a leaf is the place of its list in leaves; the tree adds to all outputs
+	first       int  // else the output that it adds to
 }
 
-// node is a split, or a leaf, whose next is itself: so that every row of a block can take as many steps as the tree is deep.
+// node is a split, or a leaf. From a split a feature of at most the threshold goes to the node that follows, and one above it some nodes further. A
+// leaf is a split by the infinite column that leads back to itself, so that every row of a block can take as many steps as the tree is deep.
 type node struct {
-	threshold float64
-	next      [2]uint32 // where to go if the feature is at most the threshold, and if it is above
-	input     uint32    // where its column begins in the scratch
-	leaf      uint32    // in leaves
+	value float64 // the threshold; of a leaf its number, or the place of its list
+	skip  uint32  // nodes between this one and where what is above the threshold goes; of a leaf selfSkip
+	input uint32  // where its column begins in the scratch
 }
+
+// selfSkip is -1: one node on, and one back.
+const selfSkip = math.MaxUint32
+
+func (n *node) leaf() bool { return n.input == leafInput }
 
 func (f *forest) block(dst, features [][]float64, scratch []float64) {
 	for k, b := range f.base {
@@ -51,7 +61,14 @@ func (f *forest) block(dst, features [][]float64, scratch []float64) {
 			dst[k][i] = b
 		}
 	}
+	always := scratch[leafInput*MaxBlock:][:len(dst[0])]
+	for i := range always {
+		always[i] = math.Inf(1)
+	}
 	for i, in := range f.inputs {
+		if i == leafInput {
+			continue
+		}
 		column := scratch[i*MaxBlock : (i+1)*MaxBlock]
 		withoutNulls(column, features[in.feature], in.filled)
 		if in.absent != noneAbsent {
@@ -63,10 +80,10 @@ func (f *forest) block(dst, features [][]float64, scratch []float64) {
 		switch {
 		case !t.full:
 			t.block(dst, scratch, f.nodes, f.leaves)
-		case t.count == 1:
-			t.fullBlock(dst[t.first], scratch, f.splits[t.root:], f.ends[t.end:], f.leaves)
+		case !t.listed:
+			t.fullBlock(dst[t.first], scratch, f.splits[t.root:], f.ends[t.end:])
 		default:
-			t.fullBlocks(dst[t.first:t.first+t.count], scratch, f.splits[t.root:], f.ends[t.end:], f.leaves)
+			t.fullBlocks(dst, scratch, f.splits[t.root:], f.ends[t.end:], f.leaves)
 		}
 	}
 	if f.average {
@@ -102,38 +119,64 @@ func infinite(right bool) uint64 {
 	return math.Float64bits(math.Inf(-1))
 }
 
-// block walks four rows side by side, so that a processor has something to do while it waits for a node.
+// lanes is how many rows walk side by side, so that a processor has something to do while it waits for a node.
+const lanes = 8
+
+// block adds a tree's leaves to the outputs.
 func (t *tree) block(dst [][]float64, inputs []float64, nodes []node, leaves []float64) {
 	rows := len(dst[0])
 	row := 0
-	for ; row+4 <= rows; row += 4 {
-		a, b, c, d := t.root, t.root, t.root, t.root
-		for range t.depth {
-			a = step(&nodes[a], inputs, row)
-			b = step(&nodes[b], inputs, row+1)
-			c = step(&nodes[c], inputs, row+2)
-			d = step(&nodes[d], inputs, row+3)
+	for ; row+lanes <= rows; row += lanes {
+		at := t.walk(nodes, inputs[row:])
+		if !t.listed {
+			out := dst[t.first][row:][:lanes]
+			for i := range out {
+				out[i] += nodes[at[i]].value
+			}
+			continue
 		}
-		for k, out := range dst[t.first : t.first+t.count] {
-			out[row] += leaves[int(nodes[a].leaf)+k]
-			out[row+1] += leaves[int(nodes[b].leaf)+k]
-			out[row+2] += leaves[int(nodes[c].leaf)+k]
-			out[row+3] += leaves[int(nodes[d].leaf)+k]
+		for k, out := range dst {
+			out := out[row:][:lanes]
+			for i := range out {
+				out[i] += leaves[int(nodes[at[i]].value)+k]
+			}
 		}
 	}
 	for ; row < rows; row++ {
 		a := t.root
 		for range t.depth {
-			a = step(&nodes[a], inputs, row)
+			a = step(nodes, a, inputs[row:], 0)
 		}
-		for k, out := range dst[t.first : t.first+t.count] {
-			out[row] += leaves[int(nodes[a].leaf)+k]
+		if !t.listed {
+			dst[t.first][row] += nodes[a].value
+			continue
+		}
+		for k, out := range dst {
+			out[row] += leaves[int(nodes[a].value)+k]
 		}
 	}
 }
 
-func step(n *node, inputs []float64, row int) uint32 {
-	return n.next[bit(inputs[int(n.input)+row] > n.threshold)&1]
+// walk is where rows side by side come to. The inputs are those from the first row on.
+func (t *tree) walk(nodes []node, inputs []float64) [lanes]uint32 {
+	a, b, c, d, e, f, g, h := t.root, t.root, t.root, t.root, t.root, t.root, t.root, t.root
+	for range t.depth {
+		a = step(nodes, a, inputs, 0)
+		b = step(nodes, b, inputs, 1)
+		c = step(nodes, c, inputs, 2)
+		d = step(nodes, d, inputs, 3)
+		e = step(nodes, e, inputs, 4)
+		f = step(nodes, f, inputs, 5)
+		g = step(nodes, g, inputs, 6)
+		h = step(nodes, h, inputs, 7)
+	}
+	return [lanes]uint32{a, b, c, d, e, f, g, h}
+}
+
+// step is the node after the one at a place, without a branch.
+func step(nodes []node, at uint32, inputs []float64, row int) uint32 {
+	n := &nodes[at]
+	return at + 1 + n.skip&-uint32(bit(inputs[int(n.input)+row] > n.value))
 }
 
 func bit(b bool) uint8 {

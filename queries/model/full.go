@@ -1,5 +1,7 @@
 package model
 
+import "slices"
+
 // split is a node of a full tree, one all of whose leaves have the same depth, in heap order: below split i are 2i+1 and 2i+2.
 type split struct {
 	threshold float64
@@ -17,23 +19,28 @@ func (f *forest) fill(t *tree) {
 	if t.depth > fullDepth || 2<<t.depth > fullGrowth*(len(f.nodes)-int(t.root)) {
 		return
 	}
-	splits := make([]split, 1<<t.depth-1)
-	ends := make([]uint32, 1<<t.depth)
+	firstSplit, firstEnd := len(f.splits), len(f.ends)
+	f.splits = slices.Grow(f.splits, 1<<t.depth-1)[:firstSplit+1<<t.depth-1]
+	f.ends = slices.Grow(f.ends, 1<<t.depth)[:firstEnd+1<<t.depth]
+	splits, ends := f.splits[firstSplit:], f.ends[firstEnd:]
 	var place func(at uint32, i int)
 	place = func(at uint32, i int) {
 		n := &f.nodes[at]
 		if i >= len(splits) {
-			ends[i-len(splits)] = n.leaf
+			ends[i-len(splits)] = n.value
 			return
 		}
-		splits[i] = split{n.threshold, n.input}
-		place(n.next[0], 2*i+1) // a leaf is below itself
-		place(n.next[1], 2*i+2)
+		splits[i] = split{n.value, n.input}
+		below := at + 1
+		if n.leaf() {
+			below = at // on both sides
+		}
+		place(below, 2*i+1)
+		place(at+1+n.skip, 2*i+2)
 	}
 	place(t.root, 0)
 	f.nodes = f.nodes[:t.root]
-	t.root, t.end, t.full = uint32(len(f.splits)), uint32(len(f.ends)), true
-	f.splits, f.ends = append(f.splits, splits...), append(f.ends, ends...)
+	t.root, t.end, t.full = uint32(firstSplit), uint32(firstEnd), true
 }
 
 // walkFour is where four rows from row on come to in a full tree, counted from its first leaf.
@@ -61,22 +68,22 @@ func walkOne(depth uint32, splits []split, inputs []float64, row int) (a int) {
 }
 
 // fullBlock is block of a full tree that adds to one output.
-func (t *tree) fullBlock(dst, inputs []float64, splits []split, ends []uint32, leaves []float64) {
+func (t *tree) fullBlock(dst, inputs []float64, splits []split, ends []float64) {
 	row := 0
 	for ; row+4 <= len(dst); row += 4 {
 		a, b, c, d := walkFour(t.depth, splits, inputs, row)
-		dst[row] += leaves[ends[a]]
-		dst[row+1] += leaves[ends[b]]
-		dst[row+2] += leaves[ends[c]]
-		dst[row+3] += leaves[ends[d]]
+		dst[row] += ends[a]
+		dst[row+1] += ends[b]
+		dst[row+2] += ends[c]
+		dst[row+3] += ends[d]
 	}
 	for ; row < len(dst); row++ {
-		dst[row] += leaves[ends[walkOne(t.depth, splits, inputs, row)]]
+		dst[row] += ends[walkOne(t.depth, splits, inputs, row)]
 	}
 }
 
 // fullBlocks is block of a full tree whose leaves are lists.
-func (t *tree) fullBlocks(dst [][]float64, inputs []float64, splits []split, ends []uint32, leaves []float64) {
+func (t *tree) fullBlocks(dst [][]float64, inputs []float64, splits []split, ends, leaves []float64) {
 	for row := range dst[0] {
 		leaf := int(ends[walkOne(t.depth, splits, inputs, row)])
 		for k, out := range dst {

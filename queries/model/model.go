@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
+	"hash"
 	"slices"
 )
 
@@ -28,6 +28,9 @@ type Model struct {
 	linear   *Linear // nil for trees
 	form     any     // canonical
 	id       string
+	size     int // of the canonical form, in bytes
+	nodes    int // of all trees
+	weights  int
 
 	threshold *float64 // nil where the model does not say
 }
@@ -59,9 +62,10 @@ func Parse(body []byte) (*Model, error) {
 	if !r.ok() {
 		return nil, &Error{r.violations}
 	}
-	digest := sha256.Sum256(m.Canonical())
-	m.id = hex.EncodeToString(digest[:])
-	m.scorer.of = m
+	h := &counted{Hash: sha256.New()}
+	m.writeTo(h)
+	m.id = hex.EncodeToString(h.Sum(nil))
+	m.scorer.of, m.nodes, m.weights, m.size = m, r.nodes, r.weights, h.bytes
 	return m, nil
 }
 
@@ -81,6 +85,13 @@ func (m *Model) Scorer() *Scorer { return m.scorer }
 // it says it itself.
 func (m *Model) Threshold() *float64 { return m.threshold }
 
+// WithThreshold is the model with another Threshold.
+func (m *Model) WithThreshold(x float64) *Model {
+	other := *m
+	other.threshold = new(x + 0) // -0 is 0
+	return &other
+}
+
 // Linear are the weights of a linear model with one output; nil for every other.
 func (m *Model) Linear() *Linear { return m.linear }
 
@@ -93,12 +104,42 @@ func (m *Model) ID() string { return m.id }
 // Canonical is the JSON of Form: sorted keys, shortest numbers, no member that says its default.
 func (m *Model) Canonical() []byte {
 	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(m.form); err != nil {
-		panic("model: a canonical form that JSON cannot hold: " + err.Error()) // finite numbers and valid text only
+	m.writeTo(&b)
+	return b.Bytes()
+}
+
+// Large is whether the canonical form is too long to be a part of a question's: the question has ID then. So it is with more than MaxNodes nodes, or
+// more than MaxForm bytes.
+func (m *Model) Large() bool { return m.nodes > MaxNodes || m.size > MaxForm }
+
+// Size is the length of Canonical.
+func (m *Model) Size() int { return m.size }
+
+// What a model takes in memory beside the nodes of its trees, in bytes. TestBytes measures it.
+const (
+	modelBytes  = 4 << 10
+	weightBytes = 600 // with its column's name, and in the canonical form
+	textBytes   = 200 // of the list of a split
+)
+
+// Bytes is about what the model takes in memory.
+func (m *Model) Bytes() int64 {
+	bytes := modelBytes + weightBytes*int64(m.weights) + m.scorer.treeBytes()
+	for _, f := range m.features {
+		bytes += textBytes * int64(1+len(f.Texts))
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return bytes
+}
+
+// counted is a hash that counts what it is given.
+type counted struct {
+	hash.Hash
+	bytes int
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	c.bytes += len(b)
+	return c.Hash.Write(b)
 }
 
 // Columns are the names of the columns that the model reads, sorted; text says which of them must be texts.

@@ -558,8 +558,11 @@ func TestCanonical(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c[0], err)
 		}
-		if got := string(m.Canonical()); got != c[1] {
-			t.Errorf("%s:\n got %s\nwant %s", c[0], got, c[1])
+		if got := string(m.Canonical()); got != c[1] || m.Size() != len(got) {
+			t.Errorf("%s:\n got %s\nwant %s, %d bytes", c[0], got, c[1], m.Size())
+		}
+		if form, err := json.Marshal(m.Form()); err != nil || string(form) != c[1] {
+			t.Errorf("%s as a part of something: %s, %v", c[0], form, err)
 		}
 	}
 }
@@ -664,6 +667,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"softmax":{"classes":["a","b"],"intercepts":[0,1],"weights":{"x":[1,2],"s":{"t":[1,2]}}}}`)
 	f.Add(`{"trees":{"classes":[1,0],"link":"softmax","average":true,"base":[1,2],"trees":[[["x",10,"right"],[0,1],["s",["a"]],[1,0],[2,2]]]}}`)
 	f.Add(`{"trees":{"trees":[[["x",1],["y",2],1,2,3],[4]]}}`)
+	f.Add(`{"trees":{"classes":[1,0],"trees":{"reads":[["x","right"],["s",["a"]]],"nodes":{"u8":"AQACAAAA"},"thresholds":{"f32":"AACAPw=="},"leaves":{"f64":"AAAAAAAAAAAAAAAAAADwPwAAAAAAAABAAAAAAAAACEA="},"single":true}}}`)
 	f.Add(`{"threshold":-999,"trees":{"null":{"x":[-1,1]},"link":"log","trees":[[["x",1,"right"],2,3]]}}`)
 	f.Add(`{"mixture":{"link":"logit","base":1,"models":[{"weight":0.5,"model":{"linear":{"weights":{"x":1},"link":"logit"}}},{"model":{"mixture":{"models":[{"model":{"trees":{"trees":[[1]]}}}]}}}]}}`)
 	f.Add(`{"network":{"classes":["a","b"],"activation":"tanh","weights":{"x":[1,2],"s":{"t":[1,2]}},"impute":{"s":"t"},"intercepts":[0,1],"layers":[{"weights":[[1],[2]],"intercepts":[0]},{"weights":[[1,2]],"intercepts":[0,3]}]}}`)

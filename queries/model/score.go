@@ -50,6 +50,20 @@ func (s *Scorer) Outputs() int { return s.outputs }
 // Features is the number of features of a row.
 func (s *Scorer) Features() int { return s.features }
 
+// treeBytes is what the scorer's trees take in memory.
+func (s *Scorer) treeBytes() int64 {
+	bytes := int64(0)
+	if f := s.forest; f != nil {
+		bytes = 16*int64(cap(f.nodes)+cap(f.splits)) + 8*int64(cap(f.leaves)+cap(f.ends)) + 24*int64(cap(f.trees))
+	}
+	if s.mixture != nil {
+		for _, p := range s.mixture.parts {
+			bytes += p.scorer.treeBytes()
+		}
+	}
+	return bytes
+}
+
 // MaxBlock is the largest number of rows of a block.
 const MaxBlock = rowfn.MaxBlock
 
@@ -86,7 +100,10 @@ func (s *Scorer) Steps() int64 {
 			}
 		}
 		for _, t := range s.forest.trees {
-			steps += treeSteps*int64(t.depth) + int64(t.count)
+			steps += treeSteps*int64(t.depth) + 1
+			if t.listed {
+				steps += int64(s.outputs) - 1
+			}
 		}
 	}
 	return steps

@@ -47,26 +47,16 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 			r.add(at, "must be a number")
 		}
 	}
-	list, ok := o["trees"].([]any)
-	if !ok || len(list) == 0 || len(list) > MaxTrees {
-		r.add(pointer+"/trees", "must be a list of 1 to %d trees", MaxTrees)
+	g := grower{r: r, at: pointer + "/trees", forest: f, nulls: nulls, imputed: imputed, outputs: outputs, seen: map[string]int{}, inputs: map[input]uint32{}}
+	f.inputs = []input{{feature: -1}} // leafInput
+	if r.ok() {
+		g.trees(o["trees"])
 	}
 	if !r.ok() {
 		return nil
 	}
-	g := grower{r: r, forest: f, nulls: nulls, imputed: imputed, outputs: outputs, seen: map[string]int{}, inputs: map[input]uint32{}}
-	forms := make([]any, len(list))
-	for i, t := range list {
-		forms[i] = g.tree(fmt.Sprintf("%s/trees/%d", pointer, i), i, t)
-		if !r.ok() {
-			return nil
-		}
-		if r.depths += int(f.trees[i].depth); r.depths > MaxSteps {
-			r.add(pointer+"/trees", "the depths of the trees sum to more than %d", MaxSteps)
-			return nil
-		}
-	}
-	form["trees"] = forms
+	f.nodes, f.splits, f.ends = slices.Clone(f.nodes), slices.Clone(f.splits), slices.Clone(f.ends) // without the room to grow
+	form["trees"] = &treesForm{f, g.features, outputs, r.nodes > MaxNodes}                          // of a mixture the first models have lists, as far as MaxNodes goes
 	said := map[string]any{}
 	for _, column := range sortedKeys(nulls) {
 		if _, reads := g.seen[numberOf(column)]; !reads {
@@ -121,6 +111,7 @@ func (r *reader) base(pointer string, in any, outputs int) []float64 {
 // grower adds trees to a forest.
 type grower struct {
 	r        *reader
+	at       string // where the trees are
 	forest   *forest
 	outputs  int
 	features []Feature
@@ -129,155 +120,186 @@ type grower struct {
 	nulls    map[string]absent
 	imputed  map[string]float64
 
-	nodes    []any // of the tree that is read
-	forms    []any
-	at       int
-	each     int // numbers of a leaf, 0 before the first
-	listed   bool
-	deepest  uint32
-	treePath string
+	open []openSplit // of the tree that is read: those above the node to come
+	tree tree
 }
 
-func (g *grower) tree(pointer string, index int, in any) any {
+// openSplit is a split some of whose nodes are still to come.
+type openSplit struct {
+	place uint32
+	right bool // its left side is there
+}
+
+// trees reads "trees": a list of trees, or their arrays.
+func (g *grower) trees(in any) {
+	switch in := in.(type) {
+	case map[string]any:
+		g.arrays(in)
+		return
+	case []any:
+		if len(in) == 0 || len(in) > MaxTrees {
+			break
+		}
+		for i, t := range in {
+			if g.list(fmt.Sprintf("%s/%d", g.at, i), t); !g.r.ok() {
+				return
+			}
+		}
+		return
+	}
+	g.r.add(g.at, "must be a list of 1 to %d trees, or their arrays", MaxTrees)
+}
+
+// list reads a tree that is a list of nodes.
+func (g *grower) list(pointer string, in any) {
 	nodes, ok := in.([]any)
 	if !ok || len(nodes) == 0 {
 		g.r.add(pointer, "must be a list of nodes")
-		return nil
+		return
 	}
 	if g.r.nodes += len(nodes); g.r.nodes > MaxNodes {
-		g.r.add(pointer, "the trees have more than %d nodes", MaxNodes)
-		return nil
+		g.r.add(pointer, "the trees have more than %d nodes; give them as arrays, which may have %d", MaxNodes, MaxArrayNodes)
+		return
 	}
-	g.nodes, g.forms, g.at, g.each, g.deepest, g.treePath = nodes, make([]any, 0, len(nodes)), 0, 0, 0, pointer
-	t := tree{root: uint32(len(g.forest.nodes))}
-	g.grow(0)
-	if !g.r.ok() {
-		return nil
-	}
-	if g.at < len(nodes) {
-		g.r.add(fmt.Sprintf("%s/%d", pointer, g.at), "the tree has ended before this node")
-		return nil
-	}
-	t.depth, t.count = g.deepest, g.each
-	if !g.listed && g.outputs > 1 {
-		t.first = index % g.outputs
-	}
-	g.forest.fill(&t)
-	g.forest.trees = append(g.forest.trees, t)
-	return g.forms
-}
-
-// grow reads the node at the cursor and what is below it, and returns its place in the forest.
-func (g *grower) grow(depth uint32) uint32 {
-	at := fmt.Sprintf("%s/%d", g.treePath, g.at)
-	switch {
-	case !g.r.ok():
-		return 0
-	case depth > MaxDepth:
-		g.r.add(at, "the tree is deeper than %d", MaxDepth)
-		return 0
-	case g.at == len(g.nodes):
-		g.r.add(g.treePath, "the tree ends too early: a split needs two nodes below it")
-		return 0
-	}
-	g.deepest = max(g.deepest, depth)
-	in := g.nodes[g.at]
-	g.at++
-	place := uint32(len(g.forest.nodes))
-	if list, ok := in.([]any); ok && len(list) > 0 {
-		if column, ok := list[0].(string); ok {
-			g.forest.nodes = append(g.forest.nodes, g.split(at, column, list))
-			left := g.grow(depth + 1)
-			right := g.grow(depth + 1)
-			g.forest.nodes[place].next = [2]uint32{left, right}
-			return place
+	each, listed := 0, false
+	for i, in := range nodes {
+		at := fmt.Sprintf("%s/%d", pointer, i)
+		if i > 0 && len(g.open) == 0 {
+			g.r.add(at, "the tree has ended before this node")
+			return
 		}
+		if list, ok := in.([]any); ok && len(list) > 0 {
+			if column, ok := list[0].(string); ok {
+				g.split(at, column, list)
+				continue
+			}
+		}
+		value, list := g.leaf(at, in)
+		if !g.r.ok() {
+			return
+		}
+		if each > 0 && list != listed {
+			g.r.add(at, "leaves of one tree must be all numbers or all lists")
+			return
+		}
+		each, listed = 1, list
+		g.tree.listed = listed
+		g.addLeaf(value)
 	}
-	leaf := node{leaf: uint32(len(g.forest.leaves)), next: [2]uint32{place, place}}
-	g.forest.nodes = append(g.forest.nodes, leaf)
-	g.leaf(at, in)
-	return place
+	if len(g.open) > 0 {
+		g.r.add(pointer, "the tree ends too early: a split needs two nodes below it")
+	}
 }
 
-// leaf reads a number, or a list of one for each class.
-func (g *grower) leaf(pointer string, in any) {
+// addSplit adds a split to the tree that is read.
+func (g *grower) addSplit(pointer string, threshold float64, input uint32) {
+	g.open = append(g.open, openSplit{place: uint32(len(g.forest.nodes))})
+	if depth := len(g.open); depth > MaxDepth {
+		g.r.add(pointer, "the tree is deeper than %d", MaxDepth)
+	}
+	g.tree.depth = max(g.tree.depth, uint32(len(g.open)))
+	g.forest.nodes = append(g.forest.nodes, node{value: threshold, input: input})
+}
+
+// addLeaf adds a leaf to the tree that is read, and ends the tree where it was the last.
+func (g *grower) addLeaf(value float64) {
+	f := g.forest
+	f.nodes = append(f.nodes, node{value: value, skip: selfSkip, input: leafInput})
+	for len(g.open) > 0 && g.open[len(g.open)-1].right {
+		g.open = g.open[:len(g.open)-1]
+	}
+	if last := len(g.open) - 1; last >= 0 {
+		g.open[last].right = true
+		place := g.open[last].place
+		f.nodes[place].skip = uint32(len(f.nodes)) - place - 1
+		return
+	}
+	t := g.tree
+	if !t.listed && g.outputs > 1 {
+		t.first = len(f.trees) % g.outputs
+	}
+	if g.r.depths += int(t.depth); g.r.depths > MaxSteps {
+		g.r.add(g.at, "the depths of the trees sum to more than %d", MaxSteps)
+	}
+	f.fill(&t)
+	f.trees = append(f.trees, t)
+	g.tree = tree{root: uint32(len(f.nodes)), listed: t.listed}
+}
+
+// leaf reads a number, or a list of one for each class: then its value is the place of the list.
+func (g *grower) leaf(pointer string, in any) (value float64, listed bool) {
 	list, listed := in.([]any)
 	_, number := in.(json.Number)
 	switch {
 	case !listed && !number || listed && g.outputs == 1:
 		g.r.add(pointer, `must be a split, ["column", threshold], or a leaf, a number%s`, map[bool]string{true: " or a list of one for each class"}[g.outputs > 1])
-		return
-	case g.each > 0 && listed != g.listed:
-		g.r.add(pointer, "leaves of one tree must be all numbers or all lists")
-		return
+	case listed:
+		value = float64(len(g.forest.leaves))
+		g.forest.leaves = append(g.forest.leaves, g.r.numbers(pointer, list, g.outputs)...)
+	default:
+		value = g.r.number(pointer, in, 0)
 	}
-	values := []float64{0}
-	if listed {
-		values = g.r.numbers(pointer, list, g.outputs)
-		g.forms = append(g.forms, values)
-	} else {
-		values[0] = g.r.number(pointer, in, 0)
-		g.forms = append(g.forms, values[0])
-	}
-	g.each, g.listed = len(values), listed
-	g.forest.leaves = append(g.forest.leaves, values...)
+	return value, listed
 }
 
 // split reads ["column", threshold] or ["column", [texts]], and where a null goes if that is not left.
-func (g *grower) split(pointer, column string, list []any) node {
-	n, right, feature, none, filled := node{}, false, 0, noneAbsent, math.NaN()
-	form := []any{column, nil}
+func (g *grower) split(pointer, column string, list []any) {
 	if len(list) != 2 && len(list) != 3 {
 		g.r.add(pointer, `must be ["column", threshold] or ["column", threshold, "right"]`)
-		return n
+		return
 	}
-	if len(list) == 3 {
-		side, _ := list[2].(string)
-		if side != "left" && side != "right" {
-			g.r.add(pointer+"/2", `must be "left" or "right": where a null goes`)
-		}
-		if right = side == "right"; right {
-			form = append(form, side)
-		}
-	}
+	right := len(list) == 3 && g.side(pointer+"/2", list[2])
 	if texts, ok := list[1].([]any); ok {
-		var names []string
-		feature, names = g.texts(pointer+"/1", column, texts)
-		n.threshold, form[1] = -0.5, names // in the list is -1, else 0
-	} else {
-		if list[1] == nil {
-			g.r.add(pointer+"/1", "must be a number, or a list of texts")
-		}
-		n.threshold = g.r.number(pointer+"/1", list[1], 0)
-		feature, form[1] = g.feature(numberOf(column), Feature{Column: column}), n.threshold
-		if a, ok := g.nulls[column]; ok {
-			none = a
-		}
-		if x, ok := g.imputed[column]; ok {
-			filled = x
-		}
+		g.addSplit(pointer, inList, g.readsTexts(pointer, column, texts, right))
+		return
 	}
-	in := input{feature, math.Float64bits(filled), infinite(right), none}
-	if math.IsNaN(filled) {
-		in.filled = in.null
+	if list[1] == nil {
+		g.r.add(pointer+"/1", "must be a number, or a list of texts")
 	}
-	if n.input = g.input(in); g.r.inputs > MaxInputs {
-		g.r.add(pointer, "the trees read more than %d columns, one whose nulls go left and right counted twice", MaxInputs)
+	g.addSplit(pointer, g.r.number(pointer+"/1", list[1], 0), g.readsNumber(pointer, column, right))
+}
+
+// inList is the threshold of a split by texts: one in the list is -1, every other 0.
+const inList = -0.5
+
+// side is whether a null goes right.
+func (g *grower) side(pointer string, in any) (right bool) {
+	side, _ := in.(string)
+	if side != "left" && side != "right" {
+		g.r.add(pointer, `must be "left" or "right": where a null goes`)
 	}
-	g.forms = append(g.forms, form)
-	return n
+	return side == "right"
+}
+
+// readsNumber is the input of a split by a column's number.
+func (g *grower) readsNumber(pointer, column string, right bool) uint32 {
+	in := input{g.feature(numberOf(column), Feature{Column: column}), infinite(right), infinite(right), noneAbsent}
+	if a, ok := g.nulls[column]; ok {
+		in.absent = a
+	}
+	if x, ok := g.imputed[column]; ok {
+		in.filled = math.Float64bits(x)
+	}
+	return g.input(pointer, in)
+}
+
+// readsTexts is the input of a split by whether a text is in a list.
+func (g *grower) readsTexts(pointer, column string, list []any, right bool) uint32 {
+	return g.input(pointer, input{g.texts(pointer+"/1", column, list), infinite(right), infinite(right), noneAbsent})
 }
 
 // numberOf is the key of a column's number among features.
 func numberOf(column string) string { return fmt.Sprintf("%q", column) }
 
 // input is where the column of a feature begins in the scratch.
-func (g *grower) input(in input) uint32 {
+func (g *grower) input(pointer string, in input) uint32 {
 	at, ok := g.inputs[in]
 	if !ok {
 		at = uint32(len(g.forest.inputs))
 		g.inputs[in] = at
-		g.r.inputs++
+		if g.r.inputs++; g.r.inputs > MaxInputs {
+			g.r.add(pointer, "the trees read more than %d columns, one whose nulls go left and right counted twice", MaxInputs)
+		}
 		g.forest.inputs = append(g.forest.inputs, in)
 	}
 	return at * MaxBlock
@@ -294,7 +316,7 @@ func (g *grower) feature(key string, f Feature) int {
 }
 
 // texts makes the feature that is -1 for the texts of a list.
-func (g *grower) texts(pointer, column string, list []any) (feature int, names []string) {
+func (g *grower) texts(pointer, column string, list []any) (feature int) {
 	f := Feature{Column: column, Texts: map[string]float64{}, Null: math.NaN()}
 	for i, item := range list {
 		text, ok := item.(string)
@@ -306,13 +328,12 @@ func (g *grower) texts(pointer, column string, list []any) (feature int, names [
 	if len(list) == 0 {
 		g.r.add(pointer, "must be a list of texts")
 	}
-	names = sortedKeys(f.Texts)
 	before := len(g.features)
-	feature = g.feature(fmt.Sprintf("%q is in %q", column, names), f)
+	feature = g.feature(fmt.Sprintf("%q is in %q", column, sortedKeys(f.Texts)), f)
 	if len(g.features) > before {
 		if g.r.lists++; g.r.lists > MaxTexts {
 			g.r.add(pointer, "the trees have more than %d different lists of texts", MaxTexts)
 		}
 	}
-	return feature, names
+	return feature
 }

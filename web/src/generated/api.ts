@@ -517,6 +517,16 @@ export interface Watched {
   suggested_range?: number[];
 }
 
+/** a model that questions can name by its digest */
+export interface KeptModel {
+  /** what questions name it by: "model": {"sha256": …} */
+  sha256: string;
+  /** about what it takes in memory */
+  bytes: number;
+  /** when it goes if nobody uses it; it goes earlier when the room is needed, and when the server ends */
+  until: string;
+}
+
 /** what a plan is asked for: n units, and a number of questions or a half-width in units of a row function's [0,1] */
 export interface PlanRequest {
   /** units of the holdout */
