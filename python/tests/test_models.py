@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import math
 import pickle
 import warnings
@@ -17,14 +18,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import xgboost
-from conftest import table
+from conftest import Running, table
 from optuna_integration import OptunaSearchCV
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
-from sklearn.ensemble import RandomForestClassifier, VotingClassifier
+from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, RidgeClassifier, SGDClassifier
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, r2_score, recall_score, roc_auc_score
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, HalvingGridSearchCV
@@ -47,6 +49,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import holdoutd
 from holdoutd import models
 from holdoutd._scores import metric_query
+from holdoutd._steps import keep_model
+from holdoutd._wire import COMPRESSED, Call, dumps
 from holdoutd.models import export
 from holdoutd.sklearn import HoldoutSearchCV
 
@@ -489,3 +493,94 @@ def test_what_verification_says(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame
     with pytest.raises(holdoutd.CannotExport, match=r"at x=.*, it predicts .* and the library .*200 of 200 .*features='public'"):
         ds.score(model, "rmse", label="amount", max_error=100)
     assert "linear" in export(model, FEATURES, verify=False)
+
+
+FORESTS: dict[str, Any] = {
+    "two classes": lambda: RandomForestClassifier(10, random_state=0),
+    "the best leaves first": lambda: RandomForestClassifier(10, max_leaf_nodes=40, random_state=0),
+    "texts": lambda: make_pipeline(
+        ColumnTransformer(
+            [("n", SimpleImputer(add_indicator=True), ["x", "z"]), ("t", OneHotEncoder(handle_unknown="ignore"), ["origin"])]
+        ),
+        RandomForestClassifier(10, random_state=0),
+    ),
+    "scaled": lambda: make_pipeline(SimpleImputer(), StandardScaler(), RandomForestClassifier(10, random_state=0)),
+    "boosted": lambda: GradientBoostingClassifier(n_estimators=10, random_state=0),
+    "numbers": lambda: ExtraTreesRegressor(10, random_state=0),
+    "classes": lambda: RandomForestClassifier(10, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", FORESTS)
+def test_arrays_are_lists(server: holdoutd.Server, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server takes both for the same model. Notices a side that is swapped, a null that goes the other way, a threshold that is rounded
+    otherwise."""
+    rows = table(2, 1000)
+    rows.loc[::7, "x"] = np.nan
+    columns = ["x", "z", "origin"] if name == "texts" else FEATURES
+    label = {"classes": rows["support tickets"], "numbers": rows.amount}.get(name, rows.late)
+    if name in ("boosted", "two classes"):
+        rows = rows.fillna(0.0)
+    model = FORESTS[name]().fit(rows[columns], label)
+    digests = []
+    for listed, kind in ((10**9, list), (0, dict)):
+        monkeypatch.setattr(models, "LISTED", listed)
+        of = export(model, columns, rows=rows)
+        assert isinstance(of["trees"]["trees"], kind)
+        digests.append(server._run(keep_model(dumps({"trees": of["trees"]}).encode())))
+    assert digests[0] == digests[1]
+
+
+def test_a_long_model_is_sent_once(binary: Path, tmp_path: Path) -> None:
+    """Several questions about a forest as people fit it send it once; again where the server has forgotten it."""
+    running = Running(binary, tmp_path)
+    try:
+        ds = holdoutd.connect(running.url, key=running.key).upload(table(3), name="forest", holdout=0.5, questions=200, label="late")
+        training = ds.training()
+        model = RandomForestClassifier(random_state=0).fit(training[FEATURES], training.late)
+        assert ds.score(model).value is not None
+        assert ds.score(model, "brier_score").value is not None
+        (named,) = ds._sent._digests.values()
+        assert ds.score(model, "recall").query["model"] == {"sha256": named}
+        running.kill()
+        running.start()
+        assert ds.compare(model, LogisticRegression().fit(training[FEATURES], training.late)).value is not None
+        assert ds.score(model).replayed, "however it is sent, it is one question"
+    finally:
+        running.kill()
+
+
+def test_bodies_are_compressed_for_other_machines() -> None:
+    call = Call("POST", "/v1/models", text=b'{"linear":{"weights":{}}}' + b" " * COMPRESSED)
+    near, far = call.options(lambda *_: None, "http://127.0.0.1:8080"), call.options(lambda *_: None, "https://holdout.example.org")
+    assert near["content"] == call.text and "Content-Encoding" not in near["headers"]
+    assert gzip.decompress(far["content"]) == call.text and far["headers"]["Content-Encoding"] == "gzip"
+    assert "Content-Encoding" not in Call("POST", "/", text=b"{}").options(lambda *_: None, "https://holdout.example.org")["headers"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "mend"),
+    [
+        ("MAX_TREES", 9, "fit fewer: n_estimators"),
+        ("MAX_NODES", 100, "set min_samples_leaf or max_leaf_nodes"),
+        ("MAX_DEPTH", 5, "set max_depth"),
+        ("MAX_STEPS", 50, "set max_depth, or fewer n_estimators"),
+        ("MAX_WEIGHTS", 2, "encode fewer texts"),
+        ("MAX_CLASSES", 3, "put rare classes together"),
+        ("MAX_EXPRESSION", 20, "select columns before the step"),
+    ],
+)
+def test_what_is_too_large_is_refused_here(limit: str, most: int, mend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the parameter that makes it smaller, before anything is sent."""
+    rows = table(4, 500)
+    label = rows["support tickets"] if limit == "MAX_CLASSES" else rows.late
+    model: Any = RandomForestClassifier(10, random_state=0)
+    if limit == "MAX_WEIGHTS":
+        model = LogisticRegression()
+    if limit == "MAX_EXPRESSION":
+        model = make_pipeline(PCA(2), LogisticRegression())
+    model.fit(rows[FEATURES], label)
+    export(model, FEATURES)
+    monkeypatch.setattr(models, limit, most)
+    with pytest.raises(ValueError, match=f"the server takes {most}: {mend}"):
+        export(model, FEATURES)

@@ -8,10 +8,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/bits"
+	"os"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/holdoutd/holdoutd/queries/expr"
 )
 
 // asArrays is the JSON of a model whose trees are written as arrays, wherever one array can hold the leaves of all of them.
@@ -171,6 +175,22 @@ func TestLargeForest(t *testing.T) {
 		}
 		if got := m.Predict([]float64{float64(k) - 0.5})[0]; got != want/MaxDepth {
 			t.Fatalf("%v of %d, want %v", got, k, want/MaxDepth)
+		}
+	}
+}
+
+// TestLimitsOfPython: the Python client refuses what is larger than a model may be, before it sends it.
+func TestLimitsOfPython(t *testing.T) {
+	text, err := os.ReadFile("../../python/src/holdoutd/models.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		fmt.Sprintf("MAX_TREES, MAX_NODES, MAX_DEPTH, MAX_STEPS = %d, 1 << %d, 1 << %d, 1 << %d", MaxTrees, bits.Len(MaxArrayNodes)-1, bits.Len(MaxDepth)-1, bits.Len(MaxSteps)-1),
+		fmt.Sprintf("MAX_WEIGHTS, MAX_CLASSES, MAX_EXPRESSION = 1 << %d, %d, %d << 10", bits.Len(MaxWeights)-1, MaxClasses, expr.MaxSource>>10),
+	} {
+		if !strings.Contains(string(text), line) {
+			t.Errorf("python/src/holdoutd/models.py lacks %s", line)
 		}
 	}
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,9 +13,11 @@ from ._questions import R
 from ._scores import Scores
 from ._view import Card
 from .answers import Answer, Explanation, NotAsked
+from .errors import QueryInvalid
 from .expressions import Columns
 
 D = TypeVar("D", bound="Holdout[Any]")
+T = TypeVar("T")
 
 
 class Holdout(Scores[R]):
@@ -28,6 +30,7 @@ class Holdout(Scores[R]):
         self._kind = kind
         self._features: _resolve.Features | None = None
         self._some: _resolve.Training | None = None
+        self._sent = _resolve.Sent()
         self._most: int | None = None
 
     @property
@@ -71,20 +74,29 @@ class Holdout(Scores[R]):
 
     def _asked(self, query: Mapping[str, Any]) -> _wire.Steps[Answer]:
         resolved = yield from self._resolved(query)
-        answer = yield from _steps.ask(self.id, resolved, self._most)
+        answer = yield from self._sending(resolved, lambda q: _steps.ask(self.id, q, self._most))
         yield from self._looked()
         return answer
+
+    def _sending(self, query: Any, send: Callable[[Any], _wire.Steps[T]]) -> _wire.Steps[T]:
+        """Sends a query, or a list of them, in which long models are named."""
+        try:
+            return (yield from send((yield from self._sent.short(query))))
+        except QueryInvalid as error:
+            if not self._sent.are_gone(error):
+                raise
+        return (yield from send((yield from self._sent.short(query))))
 
     def _batched(self, queries: Sequence[Mapping[str, Any]], partial: bool) -> _wire.Steps[list[Answer | NotAsked]]:
         resolved = []
         for q in queries:
             resolved.append((yield from self._resolved(q)))
-        answers = yield from _steps.batch(self.id, resolved, partial, self._most)
+        answers = yield from self._sending(resolved, lambda q: _steps.batch(self.id, q, partial, self._most))
         yield from self._looked()
         return answers
 
     def _explained(self, query: Mapping[str, Any]) -> _wire.Steps[Explanation]:
-        explanation = yield from _steps.explain(self.id, (yield from self._resolved(query)))
+        explanation = yield from self._sending((yield from self._resolved(query)), lambda q: _steps.explain(self.id, q))
         yield from self._looked()
         return explanation
 

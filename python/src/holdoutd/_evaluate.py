@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _computed
+from . import _computed, _forest
 
 Numbers: TypeAlias = NDArray[np.float64]
 Table: TypeAlias = Mapping[str, Sequence[Any]]  # by column: numbers, booleans or texts; None, or NaN, for null
@@ -138,77 +138,23 @@ def _network(body: Mapping[str, Any], columns: Columns) -> Numbers:
     return x
 
 
-class _Tree:
-    """A tree's nodes: of each the feature, the threshold and where to go; a leaf goes to itself."""
-
-    def __init__(self, nodes: Sequence[Any], feature: Callable[[Sequence[Any]], int]):
-        n = len(nodes)
-        self.feature: NDArray[np.int64] = np.zeros(n, dtype=np.int64)
-        self.threshold: Numbers = np.zeros(n)
-        self.left, self.right = np.arange(n), np.arange(n)
-        leaves: dict[int, Any] = {}
-        waiting: list[int] = []  # splits whose right side is to come
-        for i, node in enumerate(nodes):
-            if isinstance(node, Sequence) and isinstance(node[0], str):
-                self.feature[i] = feature(node)
-                self.threshold[i] = -0.5 if isinstance(node[1], Sequence) else float(node[1])
-                self.left[i] = i + 1
-                waiting.append(i)
-            else:
-                leaves[i] = node
-                if waiting:
-                    self.right[waiting.pop()] = i + 1
-        width = max(len(v) if isinstance(v, Sequence) else 1 for v in leaves.values())
-        self.leaves = np.zeros((n, width))
-        for i, v in leaves.items():
-            self.leaves[i] = v
-        self.listed = any(isinstance(v, Sequence) for v in leaves.values())
-
-    def walk(self, features: Numbers) -> Numbers:
-        """features[i] are those of row i, without nulls."""
-        at: NDArray[np.int64] = np.zeros(len(features), dtype=np.int64)
-        rows = np.arange(len(features))
-        while True:
-            here = features[rows, self.feature[at]] > self.threshold[at]
-            after = np.where(here, self.right[at], self.left[at])
-            if np.array_equal(after, at):
-                return self.leaves[at]
-            at = after
-
-
 def _trees(body: Mapping[str, Any], columns: Columns) -> Numbers:
-    seen: dict[Any, int] = {}
-    features: list[Numbers] = []
     imputed, absent = body.get("impute", {}), body.get("null", {})  # what a null counts as; then, which numbers count as null
-
-    def feature(split: Sequence[Any]) -> int:
-        column, by = split[0], split[1]
-        right = len(split) > 2 and split[2] == "right"
-        texts = tuple(sorted(by)) if isinstance(by, Sequence) else None
-        key = (column, texts, right)
-        if key not in seen:
-            seen[key] = len(features)
-            x = columns.number(column) if texts is None else columns.by_text(column, dict.fromkeys(texts, -1.0), 0.0, math.nan)
-            if texts is None and column in imputed:
-                x = np.where(np.isnan(x), imputed[column], x)
-            if texts is None and column in absent:
-                first, last = absent[column]
-                x = np.where((x >= first) & (x <= last), math.nan, x)
-            features.append(np.where(np.isnan(x), math.inf if right else -math.inf, x))
-        return seen[key]
-
-    trees = [_Tree(t, feature) for t in body["trees"]]
-    table = np.stack(features, axis=1) if features else np.zeros((columns.rows, 1))
+    forest = _forest.read(body["trees"])
+    features = np.zeros((columns.rows, max(len(forest.reads), 1)))
+    for i, (column, texts, right) in enumerate(forest.reads):
+        x = columns.number(column) if texts is None else columns.by_text(column, dict.fromkeys(texts, -1.0), 0.0, math.nan)
+        if texts is None and column in imputed:
+            x = np.where(np.isnan(x), imputed[column], x)
+        if texts is None and column in absent:
+            first, last = absent[column]
+            x = np.where((x >= first) & (x <= last), math.nan, x)
+        features[:, i] = np.where(np.isnan(x), math.inf if right else -math.inf, x)
     classes = len(body.get("classes", [0]))
     base = body.get("base", 0.0)
     out = np.tile(np.array([_each(base, k) for k in range(classes)]), (columns.rows, 1))
-    for i, tree in enumerate(trees):
-        leaves = tree.walk(table)
-        if tree.listed:
-            out += leaves
-        else:
-            out[:, i % classes] += leaves[:, 0]
-    return out / len(trees) if body.get("average") else out
+    forest.add(out, features)
+    return out / len(forest.roots) if body.get("average") else out
 
 
 def _mixture(body: Mapping[str, Any], columns: Columns) -> Numbers:

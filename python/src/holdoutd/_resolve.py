@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import math
 import sys
 from array import array
@@ -13,8 +14,8 @@ from . import _steps as steps
 from . import tables
 from ._scores import Fitted, exported, is_model
 from ._view import Card
-from ._wire import Steps
-from .errors import CannotExport
+from ._wire import Steps, dumps
+from .errors import CannotExport, QueryInvalid
 from .expressions import column
 
 
@@ -54,6 +55,49 @@ class Training:
         if self.rows is None and 0 < cells <= self.LARGEST:
             self.keep(tables.read((yield from steps.download(self.holdout, "training")), self.kind))
         return self.rows
+
+
+class Sent:
+    """Models that were sent to the server once, and are named by their digests in questions."""
+
+    LONG = 64 << 10  # bytes of JSON of a model that is sent by itself
+
+    def __init__(self) -> None:
+        self._digests: dict[bytes, str] = {}  # by that of the text that was sent
+
+    def short(self, query: Any) -> Steps[Any]:
+        """The query, with digests for long models."""
+        if isinstance(query, (list, tuple)):
+            items = []
+            for one in query:
+                items.append((yield from self.short(one)) if isinstance(one, (dict, list)) else one)
+            return items
+        own: dict[str, Any] = {}
+        for member, value in query.items():
+            if member == "model" and isinstance(value, Mapping) and "sha256" not in value:
+                own[member] = yield from self._named(value)
+            elif isinstance(value, (dict, list)):
+                own[member] = yield from self.short(value)
+            else:
+                own[member] = value
+        return own
+
+    def _named(self, model: Mapping[str, Any]) -> Steps[Mapping[str, Any]]:
+        beside = {k: v for k, v in model.items() if k in ("threshold", "features")}
+        text = dumps({k: v for k, v in model.items() if k not in beside}).encode()
+        if len(text) <= self.LONG:
+            return model
+        key = hashlib.sha256(text).digest()
+        if key not in self._digests:
+            self._digests[key] = yield from steps.keep_model(text)
+        return {"sha256": self._digests[key], **beside}
+
+    def are_gone(self, error: QueryInvalid) -> bool:
+        """Whether the server does not keep a model any more that a question names: then all of them are sent again."""
+        if not any((v.pointer or "").endswith("/model/sha256") for v in error.violations) or not self._digests:
+            return False
+        self._digests.clear()
+        return True
 
 
 def models_in(query: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str, Any]]:

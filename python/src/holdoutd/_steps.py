@@ -153,6 +153,13 @@ def plan(request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
     return result
 
 
+def keep_model(model: bytes) -> Steps[str]:
+    """Sends the JSON of a model once; its digest, by which questions name it."""
+    reply = yield Call("POST", "/v1/models", text=model)
+    digest: str = reply.json()["sha256"]
+    return digest
+
+
 def new_key(name: str, scope: str) -> Steps[dict[str, Any]]:
     reply = yield Call("POST", "/v1/keys", json={"name": name, "scope": scope}, once=True)
     result: dict[str, Any] = reply.json()

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _evaluate, tables
+from . import _evaluate, _forest, tables
 from ._evaluate import Numbers
 
 SECONDS = 3.0  # for all rows but the first sample
@@ -44,7 +44,11 @@ def verify(
 
     They are compared on rows of the training part (a DataFrame, or None) and on rows made from the model: thresholds, their neighbours in
     both precisions, nulls, texts that it knows, one that it does not, and zeros."""
-    asked = _Estimator(estimator, model, columns, texts, rows)
+    with _forest.reading_once():
+        _verified(_Estimator(estimator, model, columns, texts, rows), model, rows, seconds)
+
+
+def _verified(asked: _Estimator, model: Mapping[str, Any], rows: Any, seconds: float) -> None:
     asked.same_classes()
     base, with_nulls = _sampled(model, rows, asked.table, asked.kinds)
     until = time.monotonic() + seconds
@@ -74,8 +78,9 @@ def verify(
         compared += len(got)
     if not compared:
         raise Differs(
-            f"the exported {type(estimator).__name__} could not be compared with the library, which has no prediction for what was tried "
-            f"({refusal}). Give it rows of the training part: call ds.training() once, or export(…, rows=…); verify=False sends it as it is"
+            f"the exported {type(asked.estimator).__name__} could not be compared with the library, which has no prediction for "
+            f"what was tried ({refusal}). Give it rows of the training part: call ds.training() once, or export(…, rows=…); "
+            "verify=False sends it as it is"
         )
 
 
@@ -247,9 +252,9 @@ def _modules(estimator: Any, deep: int = 6) -> set[str]:
 def texts_of(model: Mapping[str, Any]) -> dict[str, list[str]]:
     """The texts that a model knows, by text column."""
     found: dict[str, set[str]] = {}
-    for _, split in _splits(model):
-        if isinstance(split[1], Sequence):
-            found.setdefault(split[0], set()).update(split[1])
+    for body in _bodies(model):
+        for column, listed in _forest.texts(body["trees"]) if "trees" in body else ():
+            found.setdefault(column, set()).update(listed)
     for column, weight in _weights(model):
         if isinstance(weight, Mapping):
             found.setdefault(column, set()).update(weight)
@@ -265,12 +270,8 @@ def _bodies(model: Mapping[str, Any]) -> Any:
         yield body
 
 
-def _splits(model: Mapping[str, Any]) -> Any:
-    for body in _bodies(model):
-        for tree in body.get("trees", []):
-            for node in tree:
-                if isinstance(node, Sequence) and isinstance(node[0], str):
-                    yield body, node
+def _forests(model: Mapping[str, Any]) -> Iterable[_forest.Forest]:
+    return (_forest.read(body["trees"]) for body in _bodies(model) if "trees" in body)
 
 
 def _weights(model: Mapping[str, Any]) -> Any:
@@ -312,37 +313,40 @@ def _drawn(model: Mapping[str, Any], table: Sequence[str], kinds: Kinds) -> Cell
 def _thresholds(model: Mapping[str, Any], table: Iterable[str]) -> dict[str, set[float]]:
     """The numbers by which the model splits, by column; without those that stand for nulls."""
     found: dict[str, set[float]] = {c: set() for c in table}
-    for _, split in _splits(model):
-        if split[0] in found and not isinstance(split[1], Sequence) and abs(split[1]) < LARGEST:
-            found[split[0]].add(float(split[1]))
+    for forest in _forests(model):
+        for i, (column, texts, _) in enumerate(forest.reads):
+            if column in found and texts is None:
+                of = np.unique(forest.threshold[forest.of == i])
+                found[column].update(of[np.abs(of) < LARGEST].tolist())
     return found
 
 
 def _at_leaves(model: Mapping[str, Any], kinds: Kinds) -> list[dict[str, Any]]:
     """What of a row takes it to a leaf, for leaves of all trees: half way between thresholds, or a hundredth beyond the last."""
-    found: list[dict[str, Any]] = []
-    for body in _bodies(model):
-        for tree in body.get("trees", []):
-            waiting: list[dict[str, Any]] = [{}]  # what is known of the nodes to come
-            for node in tree:
-                known = waiting.pop()
-                if isinstance(node, Sequence) and isinstance(node[0], str):
-                    waiting += [_beyond(known, node, right=True), _beyond(known, node, right=False)]
-                else:
-                    found.append({c: value for c, of in known.items() if c in kinds and (value := _within(of, kinds[c])) is not UNREACHED})
-    return [found[i] for i in np.linspace(0, len(found) - 1, min(len(found), LEAVES)).astype(int)]
+    forests = list(_forests(model))
+    leaves = [np.flatnonzero(forest.of < 0) for forest in forests]
+    total = sum(map(len, leaves))
+    chosen, found, before = np.linspace(0, total - 1, min(total, LEAVES)).astype(int), [], 0
+    for forest, of in zip(forests, leaves, strict=True):
+        here = chosen[(chosen >= before) & (chosen < before + len(of))] - before
+        before += len(of)
+        for path in forest.paths(of[here]):
+            known: dict[str, Any] = {}
+            for (column, texts, _), threshold, right in path:
+                known[column] = _beyond(known.get(column), texts, threshold, right)
+            found.append({c: value for c, of in known.items() if c in kinds and (value := _within(of, kinds[c])) is not UNREACHED})
+    return found
 
 
-def _beyond(known: dict[str, Any], split: Sequence[Any], right: bool) -> dict[str, Any]:
-    """What is known of a row on one side of a split: of numbers the least and the largest, of texts those that are in and out of lists."""
-    column, by = split[0], split[1]
-    if isinstance(by, Sequence):
-        listed, out = known.get(column, (None, frozenset()))
-        texts = frozenset(by)
-        listed, out = (listed, out | texts) if right else (texts if listed is None else listed & texts, out)
-        return {**known, column: (listed, out)}
-    low, high = known.get(column, (-math.inf, math.inf))
-    return {**known, column: (max(low, by), high) if right else (low, min(high, by))}
+def _beyond(known: Any, texts: tuple[str, ...] | None, threshold: float, right: bool) -> Any:
+    """What is known of a column on one side of a split: of numbers the least and the largest, of texts those in and out of lists."""
+    if texts is not None:
+        listed, out = known or (None, frozenset())
+        if right:
+            return listed, out | set(texts)
+        return (frozenset(texts) if listed is None else listed & set(texts)), out
+    low, high = known or (-math.inf, math.inf)
+    return (max(low, threshold), high) if right else (low, min(high, threshold))
 
 
 def _within(of: Any, texts: list[str] | None) -> Any:

@@ -7,6 +7,7 @@ synchronous and the asynchronous client are one piece of logic.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import random
 import ssl
@@ -27,6 +28,7 @@ RETRIES = 4  # after the first attempt; with the pauses below about 3 seconds in
 FIRST_PAUSE = 0.2  # seconds, doubled for each further attempt
 LONGEST_PAUSE = 30.0  # seconds, also of what a server asks for with Retry-After
 PARQUET = "application/vnd.apache.parquet"
+COMPRESSED = 64 << 10  # bytes of JSON beyond which a body is compressed, unless the server is on this machine
 CHUNK = 1 << 20  # bytes of an upload that are read at once
 
 # 503s that do not pass by themselves: somebody has to restore a backup first.
@@ -49,6 +51,7 @@ class Call:
     path: str
     params: dict[str, Any] = field(default_factory=dict)
     json: Any = None
+    text: bytes | None = None  # the body, as JSON that is written already
     body: Body | None = None  # the whole body
     parts: dict[str, Body] | None = None  # or the parts of a form
     idempotent: bool = False  # carries an Idempotency-Key, the same in every attempt
@@ -59,7 +62,7 @@ class Call:
 
     def headers(self) -> dict[str, str]:
         h = {}
-        if self.json is not None:
+        if self.json is not None or self.text is not None:
             h["Content-Type"] = "application/json"
         if self.body is not None:
             h["Content-Type"] = PARQUET
@@ -69,17 +72,23 @@ class Call:
             h["Idempotency-Key"] = self.key
         return h
 
-    def options(self, chunks: Callable[[Call, Body], Any]) -> dict[str, Any]:
+    def options(self, chunks: Callable[[Call, Body], Any], url: str) -> dict[str, Any]:
         """What httpx builds the request of; chunks reads a body in pieces, in the way of the client."""
         content: Any = None
         files: Any = None
+        headers = self.headers()
         if self.json is not None:
             content = dumps(self.json).encode()
+        elif self.text is not None:
+            content = self.text
         elif self.body is not None:
             content = chunks(self, self.body)
         elif self.parts is not None:
             files = {name: (f"{name}.parquet", part.open(), PARQUET) for name, part in self.parts.items()}
-        return {"params": self.params, "content": content, "files": files, "headers": self.headers()}
+        if isinstance(content, bytes) and len(content) > COMPRESSED and not is_local(url):
+            content = gzip.compress(content, 1)
+            headers["Content-Encoding"] = "gzip"
+        return {"params": self.params, "content": content, "files": files, "headers": headers}
 
 
 @dataclass
@@ -90,6 +99,12 @@ class Reply:
 
     def json(self) -> Any:
         return json.loads(self.content)
+
+
+def is_local(url: str) -> bool:
+    """Whether the server is on this machine, where compressing takes longer than sending."""
+    host = httpx.URL(url).host
+    return host == "localhost" or host.startswith("127.") or host == "::1"
 
 
 def verification(verify: bool | str | ssl.SSLContext) -> bool | ssl.SSLContext:

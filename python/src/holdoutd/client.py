@@ -192,7 +192,7 @@ class Server:
             attempt += 1
 
     def _attempt(self, call: _wire.Call) -> _wire.Reply:
-        request = self._http.build_request(call.method, call.path, **call.options(_chunks))
+        request = self._http.build_request(call.method, call.path, **call.options(_chunks, self.url))
         response = self._http.send(request, stream=True)
         try:
             if call.save_to is not None and response.status_code < 300:

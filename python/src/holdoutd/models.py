@@ -34,12 +34,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal, NoReturn, SupportsFloat, TypeAlias, TypedDict, cast
+from typing import Any, Literal, NamedTuple, NoReturn, SupportsFloat, TypeAlias, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _verify
+from . import _forest, _verify
 from ._transforms import COMPUTING, LIKELIHOODS
 from .expressions import Expression, column, where
 
@@ -52,6 +52,7 @@ Weights: TypeAlias = list[float] | dict[str, list[float]]  # the same for severa
 Leaf: TypeAlias = float | list[float]  # one number, or one for each class
 Split: TypeAlias = list[str | float | list[str]]  # [column, threshold] or [column, [texts]], with "right" where a null goes right
 Tree: TypeAlias = list[Leaf | Split]  # its nodes in preorder
+Arrays: TypeAlias = dict[str, Any]  # many trees, as docs/MODELS.md has them: reads, nodes, thresholds, leaves
 
 
 class _Imputes(TypedDict, total=False):
@@ -97,7 +98,7 @@ class _Averages(_Sums, total=False):
 
 
 class Trees(_Averages):
-    trees: list[Tree]
+    trees: list[Tree] | Arrays
 
 
 class Part(TypedDict, total=False):
@@ -182,9 +183,72 @@ def _exported(estimator: Any, features: _Features) -> Model:
         threshold = _threshold(estimator, model)
     finally:
         _COMPUTED.reset(before)
+    _shorten(model)
+    _fits(model, computed)
     if used := {name: computed[name] for name in sorted(_read(model)) if name in computed}:
         model = {**model, "features": used}
     return model if threshold is None else {**model, "threshold": threshold}
+
+
+def _shorten(model: Model) -> None:
+    """Writes trees of many nodes as arrays."""
+    _, body = _opened(model)
+    for part in body.get("models", ()):
+        _shorten(part["model"])
+    trees = body.get("trees")
+    if isinstance(trees, list) and _forest.count(trees) > LISTED and (arrays := _forest.of_lists(trees)) is not None:
+        body["trees"] = arrays
+
+
+# What the server takes of one model, docs/MODELS.md.
+MAX_TREES, MAX_NODES, MAX_DEPTH, MAX_STEPS = 4096, 1 << 23, 1 << 10, 1 << 16
+MAX_WEIGHTS, MAX_CLASSES, MAX_EXPRESSION = 1 << 17, 128, 16 << 10
+
+
+def _fits(model: Model, computed: Mapping[str, str]) -> None:
+    """Raises ValueError for a model that is larger than the server takes, with the parameter that makes it smaller."""
+    nodes = steps = weights = 0
+    for body in _bodies(model):
+        weights += sum(map(_count, body.get("weights", {}).values()))
+        if len(body.get("classes", ())) > MAX_CLASSES:
+            _large(f"{len(body['classes'])} classes", MAX_CLASSES, "put rare classes together")
+        if "trees" not in body:
+            continue
+        nodes += _forest.count(body["trees"])
+        depths = _forest.depths(body["trees"])
+        steps += int(depths.sum())
+        if len(depths) > MAX_TREES:
+            _large(f"{len(depths):,} trees", MAX_TREES, "fit fewer: n_estimators, of histogram boosting max_iter, of CatBoost iterations")
+        if depths.max() > MAX_DEPTH:
+            _large(f"a tree of {depths.max():,} levels", MAX_DEPTH, "set max_depth")
+    if nodes > MAX_NODES:
+        _large(f"{nodes:,} nodes", MAX_NODES, "set min_samples_leaf or max_leaf_nodes, or fewer n_estimators")
+    if steps > MAX_STEPS:
+        _large(f"trees whose depths sum to {steps:,}", MAX_STEPS, "set max_depth, or fewer n_estimators")
+    if weights > MAX_WEIGHTS:
+        _large(f"{weights:,} weights", MAX_WEIGHTS, "encode fewer texts: OneHotEncoder(max_categories=…) or (min_frequency=…)")
+    longest = max((computed[name] for name in _read(model) if name in computed), key=len, default="")
+    if len(longest.encode()) > MAX_EXPRESSION:
+        _large(f"a feature that takes {len(longest.encode()):,} characters to compute", MAX_EXPRESSION, "select columns before the step")
+
+
+def _count(weights: Weight | Weights) -> int:
+    """How many numbers the weights of a column are."""
+    if isinstance(weights, dict):
+        return sum(map(_count, weights.values()))
+    return len(weights) if isinstance(weights, list) else 1
+
+
+def _large(has: str, most: int, mend: str) -> NoReturn:
+    raise ValueError(f"the model has {has}, and the server takes {most:,}: {mend}. " + PREDICT)
+
+
+def _bodies(model: Model) -> Iterable[dict[str, Any]]:
+    """The models of a mixture, and what is no mixture."""
+    _, body = _opened(model)
+    yield body
+    for part in body.get("models", ()):
+        yield from _bodies(part["model"])
 
 
 def _read(model: Model) -> set[str]:
@@ -194,7 +258,7 @@ def _read(model: Model) -> set[str]:
         return set().union(*(_read(part["model"]) for part in body["models"]))
     return {
         *body.get("weights", {}),
-        *(n[0] for tree in body.get("trees", ()) for n in tree if isinstance(n, list) and isinstance(n[0], str)),
+        *_forest.columns(body.get("trees", ())),
     }
 
 
@@ -232,7 +296,7 @@ def _model(estimator: Any, features: _Features) -> Model:
         return _bayes(estimator, features)
     if name in LIKELIHOODS:
         return _likelihoods(estimator, features)
-    if len(getattr(estimator, "feature_importances_", [])) == 0 and hasattr(estimator, "coef_"):
+    if hasattr(estimator, "coef_") and len(getattr(estimator, "feature_importances_", [])) == 0:
         return _linear(estimator, features)
     return _sklearn_trees(estimator, features)
 
@@ -958,7 +1022,7 @@ def _codes(feature: _Feature, texts: Sequence[Any]) -> _Text:
 
 def _absent(features: _Features, body: Trees, first: float, last: float) -> None:
     """Says which numbers of the columns count as null: those that a feature makes one from first to last."""
-    read = {node[0] for tree in body["trees"] for node in tree if isinstance(node, list) and isinstance(node[0], str)}
+    read = _forest.columns(body["trees"])
     null: dict[str, list[float]] = {}
     for f in features:
         if not isinstance(f, _Number) or f.column not in read or not f.gone:
@@ -1024,6 +1088,127 @@ def _single_at_most(threshold: float) -> np.float32:
     return before
 
 
+LISTED = 1000  # nodes of trees that are written as lists, which people can read; of more, arrays are
+
+
+class _Grown(NamedTuple):
+    """Fitted trees, as arrays over the nodes of all."""
+
+    left: _forest.Whole  # places of nodes; -1 below a leaf
+    right: _forest.Whole
+    roots: _forest.Whole
+    feature: _forest.Whole
+    threshold: NDArray[Any]  # the largest number that goes left: singles where numbers are rounded to them first
+    missing_left: NDArray[Any]
+    leaves: NDArray[np.float64]  # a row for each node, of one number or of one for each class
+
+
+def _as_arrays(grown: _Grown, features: _Features) -> Arrays | None:
+    """The trees as arrays; None where lists say them better: a split that sends all rows to one side is none there."""
+    splits = np.flatnonzero(grown.left >= 0)
+    rounded = grown.threshold.dtype == np.float32
+    used = np.unique(grown.feature[splits]).tolist()
+    single = rounded and not any(isinstance(features[f], _Number) and features[f].steps for f in used)
+    reads: dict[_forest.Read, int] = {}
+    of: _forest.Whole = np.full(len(grown.left), -1)
+    threshold: NDArray[Any] = np.zeros(len(of), dtype=np.float32 if single else float)
+    swapped: NDArray[np.bool_] = np.zeros(len(of), dtype=bool)
+
+    def reads_of(column: str, texts: tuple[str, ...] | None, right: bool) -> int:
+        return reads.setdefault((column, texts, right), len(reads))
+
+    for f in used:
+        here = splits[grown.feature[splits] == f]
+        by, feature, missing_left = grown.threshold[here], features[f], grown.missing_left[here].astype(bool)
+        if isinstance(feature, _Number):
+            if feature.null is not None and not feature.gone:
+                missing_left = by.dtype.type(feature.null) <= by
+            if feature.steps:
+                threshold[here] = _largest_of_all(feature, by)
+            else:
+                threshold[here] = by if single or not rounded else _forest.double_at_most(by)
+            sides = [reads_of(feature.column, None, right) for right in (False, True)]
+            of[here] = np.where(missing_left, sides[0], sides[1])
+            continue
+        for t in np.unique(by):
+            for left in (False, True):
+                these = here[(by == t) & (missing_left == left)]
+                if not these.size:
+                    continue
+                made = _split(feature, lambda x, t=t: type(t)(x) <= t, None, left, [0.0], [1.0])  # type: ignore[misc]
+                if len(made) != 3:
+                    return None
+                head = cast(Split, made[0])
+                listed = tuple(head[1]) if isinstance(head[1], list) else None
+                of[these] = reads_of(cast(str, head[0]), listed, head[-1] == "right")
+                with np.errstate(over="ignore"):  # LARGEST is infinite as a single, and is read as LARGEST again
+                    threshold[these] = _forest.IN_LIST if listed is not None else head[1]
+                swapped[these] = made[1] == 1.0
+    left, right, leaves = grown.left, grown.right, grown.leaves
+    if swapped.any() or not _forest.is_preorder(left, right):
+        place = _forest.in_preorder(np.where(swapped, right, left), np.where(swapped, left, right), grown.roots)
+        order = np.empty_like(place)
+        order[place] = np.arange(len(place))
+        of, threshold, leaves = of[order], threshold[order], leaves[order]
+    numbers = np.append([texts is None for _, texts, _ in reads], False)[of]
+    arrays = _forest.write(list(reads), of, threshold[numbers], leaves[of < 0], single)
+    arrays.depths = _forest.depths_of(grown.left, grown.right, grown.roots)
+    return arrays
+
+
+def _largest_of_all(feature: _Number, by: NDArray[Any]) -> NDArray[np.float64]:
+    """_largest for many thresholds: the largest number of the column that the steps take to at most each."""
+
+    def number(i: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.where(i < 0, -1.0, 1.0) * np.abs(i).view(np.float64)
+
+    def below(i: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.asarray(np.asarray(feature.value(number(i))).astype(by.dtype) <= by)
+
+    end = int(np.float64(LARGEST).view(np.int64))
+    low, high = np.full(len(by), -end), np.full(len(by), end)
+    with np.errstate(over="ignore"):
+        always, never = below(high), ~below(low)
+        for _ in range(64):
+            middle = (low & high) + ((low ^ high) >> 1)  # their mean, which is within
+            left = below(middle)
+            low, high = np.where(left, middle, low), np.where(left, high, middle)
+    return np.where(always, LARGEST, np.where(never, -LARGEST, number(low)))
+
+
+def _grown(trees: Sequence[Any], leaves: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> _Grown:
+    """Trees of scikit-learn. leaves takes the values of nodes: shape (nodes, 1, outputs)."""
+    before = np.cumsum([0, *(t.node_count for t in trees)])
+
+    def joined(of: Callable[[Any], Any]) -> NDArray[Any]:
+        return np.concatenate([of(t) for t in trees])
+
+    def placed(of: Callable[[Any], Any]) -> _forest.Whole:
+        return np.concatenate([np.where(of(t) < 0, -1, of(t) + at) for t, at in zip(trees, before.tolist(), strict=False)])
+
+    return _Grown(
+        placed(lambda t: t.children_left),
+        placed(lambda t: t.children_right),
+        before[:-1],
+        joined(lambda t: t.feature),
+        _forest.single_at_most(joined(lambda t: t.threshold)),
+        joined(lambda t: getattr(t, "missing_go_to_left", np.zeros(t.node_count))),
+        leaves(joined(lambda t: t.value)),
+    )
+
+
+def _written(trees: Sequence[Any], features: _Features, leaf: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> list[Tree] | Arrays:
+    """Trees of scikit-learn as lists or, where they have many nodes, as arrays."""
+    if sum(t.node_count for t in trees) > LISTED and (arrays := _as_arrays(_grown(trees, leaf), features)) is not None:
+        return arrays
+
+    def one(value: NDArray[np.float64]) -> Leaf:
+        said = leaf(value[None])[0].tolist()
+        return cast(Leaf, said[0] if len(said) == 1 else said)
+
+    return [_sklearn_tree(t, features, one) for t in trees]
+
+
 def _sklearn_tree(tree: Any, features: _Features, leaf: Callable[[NDArray[np.float64]], Leaf]) -> Tree:
     missing_left = getattr(tree, "missing_go_to_left", np.zeros(tree.node_count))
 
@@ -1055,20 +1240,19 @@ _TREES = (
 )
 
 
-def _number(value: NDArray[np.float64]) -> float:
-    """The leaf of a regression tree."""
-    return float(value[0, 0])
+def _number(value: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The leaves of regression trees."""
+    return value[:, 0, :1]
 
 
-def _shares(value: NDArray[np.float64]) -> list[float]:
-    """The leaf of a tree of several classes: the share of each."""
-    shares: list[float] = (value[0] / value[0].sum()).tolist()
-    return shares
+def _shares(value: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The leaves of trees of several classes: the share of each."""
+    return np.asarray(value[:, 0] / value[:, 0].sum(axis=1, keepdims=True))
 
 
-def _second_share(value: NDArray[np.float64]) -> float:
-    """The leaf of a tree of two classes."""
-    return _shares(value)[1]
+def _second_share(value: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The leaves of trees of two classes."""
+    return _shares(value)[:, 1:]
 
 
 def _sklearn_trees(e: Any, features: _Features) -> Model:
@@ -1081,14 +1265,15 @@ def _sklearn_trees(e: Any, features: _Features) -> Model:
         raise ValueError(f"{name} is not exported. " + PREDICT)
     several = hasattr(e, "classes_") and len(e.classes_) != 2
     leaf = _shares if several else _second_share if hasattr(e, "classes_") else _number
-    trees = [_sklearn_tree(t.tree_, features, leaf) for t in getattr(e, "estimators_", [e])]
+    fitted = getattr(e, "estimators_", [e])
+    trees = _written([t.tree_ for t in fitted], features, leaf)
     body: Trees = {"classes": _classes(e), "trees": trees} if several else {"trees": trees}
-    if len(trees) > 1:
+    if len(fitted) > 1:
         body["average"] = True
     return {"trees": body}
 
 
-def _boosted(trees: list[Tree], e: Any, base: Sequence[float] | NDArray[Any], link: Link = "identity") -> Model:
+def _boosted(trees: list[Tree] | Arrays, e: Any, base: Sequence[float] | NDArray[Any], link: Link = "identity") -> Model:
     """A booster of scikit-learn, with the link and the start that its number of classes wants."""
     if len(base) > 1:
         return {"trees": {"trees": trees, "classes": _classes(e), "link": "softmax", "base": [float(b) for b in base]}}
@@ -1101,10 +1286,7 @@ def _boosting(e: Any, features: _Features) -> Model:
         raise ValueError("boosting is exported without an estimator to start with; leave init as it is")
     base = e._raw_predict_init(np.zeros((1, len(features)), dtype=np.float32))[0]
 
-    def leaf(value: NDArray[np.float64]) -> float:
-        return float(twice * e.learning_rate * value[0, 0])
-
-    trees = [_sklearn_tree(t.tree_, features, leaf) for row in e.estimators_ for t in row]
+    trees = _written([t.tree_ for row in e.estimators_ for t in row], features, lambda value: twice * e.learning_rate * value[:, 0, :1])
     return _boosted(trees, e, twice * base)
 
 
