@@ -346,3 +346,23 @@ func TestRedirects(t *testing.T) {
 		elsewhere.Close()
 	}
 }
+
+// TestShort: a long model is sent by itself and named, wherever it stands; what belongs to the question stays beside its digest. Short ones stay as they are.
+func TestShort(t *testing.T) {
+	c, s := newClient(t, says(200, `{"sha256":"abc","bytes":1,"until":"2026-11-28T00:00:00Z"}`))
+	long := json.RawMessage(`{"linear":{"weights":{"` + strings.Repeat("x", client.LongModel) + `":1}},"threshold":0.3,"features":{"y":"x"}}`)
+	small := json.RawMessage(`{"linear":{"weights":{"x":1}}}`)
+	query := map[string]any{"type": "compare", "a": map[string]any{"type": "accuracy", "model": long}, "b": map[string]any{"type": "accuracy", "model": small}}
+	got, err := c.Short(t.Context(), []any{query, map[string]any{"type": "count", "of": "true"}})
+	const named = `{"features":{"y":"x"},"sha256":"abc","threshold":0.3}`
+	want := `[{"a":{"model":` + named + `,"type":"accuracy"},"b":{"model":{"linear":{"weights":{"x":1}}},"type":"accuracy"},"type":"compare"},{"of":"true","type":"count"}]`
+	if err != nil || string(got) != want {
+		t.Errorf("%v\n got %s\nwant %s", err, got, want)
+	}
+	if len(s.seen) != 1 || s.seen[0].target != "/v1/models" || strings.Contains(s.seen[0].body, "threshold") || strings.Contains(s.seen[0].body, "features") {
+		t.Errorf("%d requests", len(s.seen))
+	}
+	if got, err := c.Short(t.Context(), map[string]any{"type": "accuracy", "model": small}); err != nil || len(s.seen) != 1 || !strings.Contains(string(got), "linear") {
+		t.Errorf("a short model: %s, %v, %d requests", got, err, len(s.seen))
+	}
+}

@@ -552,7 +552,7 @@ type Watched struct {
 
 // KeptModel is a model that questions can name by its digest.
 type KeptModel struct {
-	Sha256 string `json:"sha256"` // what questions name it by: "model": {"sha256": …}
+	SHA256 string `json:"sha256"` // what questions name it by: "model": {"sha256": …}
 	Bytes  int64  `json:"bytes"`  // about what it takes in memory
 
 	// when it goes if nobody uses it; it goes earlier when the room is needed, and when the server ends

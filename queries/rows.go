@@ -193,7 +193,9 @@ func isDigest(text string) bool {
 }
 
 // digestSchema is new each time: who makes a document of schemas may write to them.
-func digestSchema() map[string]any { return map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"} }
+func digestSchema() map[string]any {
+	return map[string]any{"type": "string", "pattern": "^[0-9a-f]{64}$"}
+}
 
 func (f rowNumbersForm) canonical() any {
 	if f.into.digest == "" {

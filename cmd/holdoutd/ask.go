@@ -351,6 +351,9 @@ func (f *askFlags) ask(ctx context.Context, cmd *cobra.Command, query json.RawMe
 		return err
 	}
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	if query, err = c.Short(ctx, query); err != nil {
+		return err
+	}
 	if query[0] == '[' {
 		return f.batch(ctx, c, card.ID, query, out, errs)
 	}

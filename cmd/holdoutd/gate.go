@@ -198,8 +198,12 @@ func (f *gateFlags) run(ctx context.Context, cmd *cobra.Command, q gateQuestion)
 		return err
 	}
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	short, err := c.Short(ctx, q.query)
+	if err != nil {
+		return err
+	}
 	if f.explain {
-		e, err := c.Explain(ctx, card.ID, q.query)
+		e, err := c.Explain(ctx, card.ID, short)
 		switch {
 		case err != nil:
 			return err
@@ -218,7 +222,7 @@ func (f *gateFlags) run(ctx context.Context, cmd *cobra.Command, q gateQuestion)
 	if f.once == "" {
 		ctx = client.WithIdempotencyKey(ctx, gate.Key(card.ID, q.query))
 	}
-	reply, err := c.Ask(ctx, card.ID, q.query)
+	reply, err := c.Ask(ctx, card.ID, short)
 	if err != nil {
 		return err
 	}

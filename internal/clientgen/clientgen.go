@@ -51,7 +51,7 @@ var beside = map[string]string{
 }
 
 // initials are the words of JSON names that Go writes in capitals.
-var initials = map[string]string{"id": "ID", "url": "URL"}
+var initials = map[string]string{"id": "ID", "url": "URL", "sha256": "SHA256"}
 
 const (
 	lineComment = 90  // characters: a longer comment stands above its field

@@ -238,3 +238,24 @@ func TestArraysRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestArraysOfThePage: what docs/MODELS.md shows as arrays is what it shows as lists.
+func TestArraysOfThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/MODELS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for _, part := range strings.Split(string(page), "```json\n")[1:] {
+		if body, _, _ := strings.Cut(part, "```"); strings.HasPrefix(body, `{"trees"`) {
+			m, err := Parse([]byte(body))
+			if err != nil {
+				t.Fatalf("%s: %v", body, err)
+			}
+			ids = append(ids, m.ID())
+		}
+	}
+	if len(ids) != 2 || ids[0] != ids[1] {
+		t.Errorf("the models of trees are %v", ids)
+	}
+}
