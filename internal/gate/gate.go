@@ -143,7 +143,7 @@ func MetricOf(types []members.Type, name string) (Metric, error) {
 type Subject map[string]json.RawMessage
 
 // besideForms are the members that a model may have beside the one that says its form.
-var besideForms = []string{"threshold", "features"}
+var besideForms = []string{"threshold", "features", "sha256"}
 
 // subjectMembers are the members that a file may have beside each other, where it is no model or predictions by itself.
 var subjectMembers = []string{"model", "features", "prediction", "predictions"}

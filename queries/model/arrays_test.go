@@ -23,8 +23,8 @@ func asArrays(t *rapid.T, form any) any {
 	switch form := form.(type) {
 	case map[string]any:
 		all := map[string]any{}
-		for key, v := range form {
-			all[key] = asArrays(t, v)
+		for _, key := range sortedKeys(form) {
+			all[key] = asArrays(t, form[key])
 		}
 		return all
 	case []any:
