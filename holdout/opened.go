@@ -357,7 +357,7 @@ func (t trainingPart) Column(name string) (queries.ColumnFacts, bool) {
 		if c.Name != name {
 			continue
 		}
-		facts := queries.ColumnFacts{Low: math.Inf(1), High: math.Inf(-1)}
+		facts := queries.ColumnFacts{Rows: t.holdout.card.Rows.Training, Low: math.Inf(1), High: math.Inf(-1)}
 		if c.Nulls != nil {
 			facts.Nulls = *c.Nulls
 		}

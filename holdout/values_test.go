@@ -67,6 +67,13 @@ func TestValuesThatCountAsOthers(t *testing.T) {
 			{dirty, `{"type":"mean","of":"x","range":[0,100],"where":"late","null":5}`, []string{session.NullValues}, "40% of the training part's rows that are asked about have no value of x; they count as 5. "},
 			{dirty, `{"type":"fraction","of":"x > 50"}`, []string{session.NullValues}, "they count as rows in which it does not hold"},
 			{dirty, `{"type":"accuracy","label":"x > 50","prediction":"late"}`, []string{session.NullValues}, "they count as if the label did not hold"},
+			{dirty, `{"type":"accuracy","label":"late","model":{"linear":{"weights":{"x":1,"group":2}}}}`, []string{session.NullValues},
+				"40% of the training part's rows have no value of x, and the model does not say what that counts as; they count as 0. "},
+			{clean, `{"type":"accuracy","label":"late","model":{"linear":{"weights":{"x":1,"group":2}}}}`, nil, ""},
+			{dirty, `{"type":"accuracy","label":"late","model":{"linear":{"weights":{"x":3},"impute":{"x":0}}}}`, nil, ""},
+			{dirty, `{"type":"accuracy","label":"late","model":{"trees":{"trees":[[["x",50],0,1]]}}}`, nil, ""},
+			{dirty, `{"type":"compare","a":{"type":"accuracy","label":"late","prediction":"group > 1"},"b":{"type":"accuracy","label":"late","model":{"mixture":{"models":[{"model":{"linear":{"weights":{"x":1}}}}]}}}}`,
+				[]string{session.NullValues}, "have no value of x, and the model"},
 			{clean, `{"type":"mean","of":"x","range":[0,10]}`, []string{session.ClampedValues}, "have x below the range [0, 10], and 89.9% above it"},
 			{clean, `{"type":"mean","of":"x * 1.0","range":[70,200]}`, []string{session.ClampedValues}, "70% of the training part's rows that are asked about have x * 1 below the range [70, 200], and 0% above it"},
 			{clean, `{"type":"mean","of":"x","range":[0,98]}`, nil, ""}, // 2% are above
@@ -100,6 +107,31 @@ func TestValuesThatCountAsOthers(t *testing.T) {
 		}
 		if r := ask(t, s, dirty, `{"type":"mean","of":"x","range":[0,100],"where":"x != null"}`); !r.Replayed {
 			t.Errorf("%s: the question without nulls was paid twice", mechanism)
+		}
+	}
+}
+
+// TestTextsWithoutAWeight: an answer about a model says what share of the training part's rows has a text that the model does not list. Trees list the texts of one side, and nothing is said.
+func TestTextsWithoutAWeight(t *testing.T) {
+	s := open(t, t.TempDir())
+	card := create(t, s, Settings{Questions: 40, Mechanism: "gaussian"}, visits(t, 2000, 3))
+	for model, want := range map[string]string{
+		`{"linear":{"weights":{"clinic":{"clinic 0":1,"clinic 1":2,"clinic 2":3}}}}`:                            " of the training part's rows have a text of clinic that the model does not list; they count as 0",
+		`{"trees":{"trees":[[["clinic",["clinic 0"]],1,0]]}}`:                                                   "",
+		`{"linear":{"weights":{"clinic":{"clinic 0":1,"clinic 1":2,"clinic 2":3,"clinic 3":0,"clinic 4":-1}}}}`: "",
+	} {
+		e, err := s.Explain(t.Context(), analyst, card.ID, []byte(`{"type":"accuracy","label":"late","model":`+model+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for _, w := range e.Warnings {
+			if w.Code == session.UnknownTexts {
+				said += w.Detail
+			}
+		}
+		if (said != "") != (want != "") || !strings.Contains(said, want) {
+			t.Errorf("%s: %q", model, said)
 		}
 	}
 }

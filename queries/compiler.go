@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
+	"github.com/holdoutd/holdoutd/queries/shape"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -53,6 +54,8 @@ type compiler struct {
 	noRows      string // why it cannot
 	holdoutOnly bool   // what was compiled has no numbers for the rows of the training part
 	fitted      bool   // what was compiled has a model or predictions
+
+	read []shape.Values // columns that models read, whose values count as others
 }
 
 // rowVotes reports whether every row has one vote, where units hold several.

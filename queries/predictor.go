@@ -39,6 +39,7 @@ func (c *compiler) model(m *model.Model, computed map[string]*expr.Syntax) (p pr
 		}
 		features = append(features, n)
 	}
+	c.watchModel(m, inputs)
 	p = predictor{link: m.Link(), classes: m.Classes()}
 	for k := range m.Scorer().Outputs() {
 		p.scores = append(p.scores, &rowfn.Node{Op: rowfn.OpScore, Type: rowfn.Number, Model: m.Scorer(), Output: k, Args: features})

@@ -26,6 +26,7 @@ type TrainingPart interface {
 
 // ColumnFacts are what is known of a column's values in the training part.
 type ColumnFacts struct {
+	Rows      int64   // of the training part
 	Nulls     int64   // rows without a value
 	Low, High float64 // of numbers, where one is not null; else Low > High
 }

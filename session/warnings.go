@@ -37,6 +37,7 @@ func OfPlan(plan *queries.Plan) []Warning {
 // Codes of warnings about the values of an expression.
 const (
 	NullValues    = "null-values"
+	UnknownTexts  = "unknown-texts"
 	ClampedValues = "clamped-values"
 )
 
@@ -207,6 +208,14 @@ func addWarnings(all []Warning, v *shape.Values, found shape.ValueShares) []Warn
 }
 
 func nullWarning(v *shape.Values, share float64) Warning {
+	switch {
+	case v.Texts:
+		return Warning{Code: UnknownTexts, Column: v.Column, Detail: fmt.Sprintf("%s of the training part's rows have a text of %s that the model does not list; they %s",
+			percent(share), shortened(v.Of), v.Counts)}
+	case v.Model:
+		return Warning{Code: NullValues, Column: v.Column, Detail: fmt.Sprintf("%s of the training part's rows have no value of %s, and the model does not say what that counts as; they %s. Its library may refuse such rows",
+			percent(share), shortened(v.Of), v.Counts)}
+	}
 	return Warning{Code: NullValues, Column: v.Column, Detail: fmt.Sprintf(`%s of the training part's rows that are asked about have no value of %s; they %s. With "null":"skip" the question is about the others`,
 		percent(share), shortened(v.Of), v.Counts)}
 }

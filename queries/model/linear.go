@@ -126,15 +126,23 @@ func (w *weights) read(pointer string, o, form map[string]any) {
 	}
 	imputed := w.r.columns(pointer+"/impute", o["impute"])
 	weightForms, nullForms := map[string]any{}, map[string]any{}
+	w.model.asZero, w.model.weighs = map[string]bool{}, map[string]bool{}
 	for _, column := range sortedKeys(all) {
 		at := pointer + "/weights/" + escape(column)
 		if texts, ok := all[column].(map[string]any); ok {
 			null := w.nullText(pointer+"/impute/"+escape(column), texts, imputed[column])
+			if null == nil {
+				w.model.asZero[column] = true
+			}
+			w.model.weighs[column] = true
 			if weightForms[column] = w.byText(at, column, texts, null); null != nil {
 				nullForms[column] = *null
 			}
 		} else {
 			null := w.r.number(pointer+"/impute/"+escape(column), imputed[column], 0)
+			if imputed[column] == nil {
+				w.model.asZero[column] = true
+			}
 			if null != 0 {
 				nullForms[column] = null
 			}

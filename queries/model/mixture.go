@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -38,6 +39,7 @@ func (r *reader) mixture(pointer string, in any, level int) *Model {
 	if m.link != Identity {
 		form["link"] = m.link
 	}
+	m.asZero, m.weighs = map[string]bool{}, map[string]bool{}
 	mix := &mixture{base: r.base(pointer+"/base", o["base"], outputs)}
 	if slices.ContainsFunc(mix.base, func(x float64) bool { return x != 0 }) {
 		if form["base"] = mix.base; outputs == 1 {
@@ -74,6 +76,8 @@ func (r *reader) mixture(pointer string, in any, level int) *Model {
 		of.scorer.of = of
 		mix.parts = append(mix.parts, mixed{of.scorer, of.link, through, weight, len(m.features)})
 		m.features = append(m.features, of.features...)
+		maps.Copy(m.asZero, of.asZero)
+		maps.Copy(m.weighs, of.weighs)
 		said := map[string]any{"model": of.form}
 		if weight != 1 {
 			said["weight"] = weight

@@ -32,7 +32,9 @@ type Model struct {
 	nodes    int // of all trees
 	weights  int
 
-	threshold *float64 // nil where the model does not say
+	threshold *float64        // nil where the model does not say
+	asZero    map[string]bool // columns of whose nulls the model does not say what they count as
+	weighs    map[string]bool // text columns whose texts have weights
 }
 
 // Class is a class of a model with several outputs: a text, or a number.
@@ -77,6 +79,25 @@ func (m *Model) Classes() []Class { return m.classes }
 
 // Features are what the model reads of a row, in the order in which [Scorer.Block] and [Model.Predict] want them.
 func (m *Model) Features() []Feature { return m.features }
+
+// NullsAsZero reports whether a null of a column counts as 0 since the model does not say what it counts as. Trees always say it: by its side.
+func (m *Model) NullsAsZero(column string) bool { return m.asZero[column] }
+
+// WeighsTexts reports whether the texts of a column have weights, so that one without counts as 0.
+func (m *Model) WeighsTexts(column string) bool { return m.weighs[column] }
+
+// Texts are the texts that the model knows of a text column.
+func (m *Model) Texts(column string) map[string]bool {
+	known := map[string]bool{}
+	for _, f := range m.features {
+		if f.Column == column {
+			for text := range f.Texts {
+				known[text] = true
+			}
+		}
+	}
+	return known
+}
 
 // Scorer computes the scores.
 func (m *Model) Scorer() *Scorer { return m.scorer }

@@ -20,6 +20,11 @@ type Values struct {
 	// MostBelow and MostAbove are the largest shares below and above the range that say nothing by themselves.
 	MostBelow, MostAbove float64
 
+	// Known is the share of nulls where nothing has to be summed for it: of all of the training part's rows. Model says that the values are those of a column that a model reads, and
+	// Texts that Null are texts that it does not list.
+	Known        *float64
+	Model, Texts bool
+
 	// Clean says that the training part has no nulls and nothing outside of the range, so that nothing has to be summed. Spread is the least range of its values, where that is known.
 	Clean  bool
 	Spread *Range
@@ -44,7 +49,7 @@ type ValueShares struct{ Null, Below, Above float64 }
 
 // Functions are what the training part is asked; none of clean values.
 func (v *Values) Functions() []rowfn.Function {
-	if v.Clean {
+	if v.Clean || v.Known != nil {
 		return nil
 	}
 	all := []rowfn.Function{v.share(rowfn.True())}
@@ -68,6 +73,9 @@ func (v *Values) share(holds *rowfn.Node) rowfn.Function {
 func (v *Values) Shares(sums []int64) (s ValueShares, ok bool) {
 	if v.Clean {
 		return s, true
+	}
+	if v.Known != nil {
+		return ValueShares{Null: *v.Known}, true
 	}
 	if sums[0] <= 0 {
 		return s, false
