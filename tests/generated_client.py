@@ -21,6 +21,7 @@ from generated import AuthenticatedClient, Client, models
 from generated.api.agents import mcp
 from generated.api.holdouts import create_holdout, delete_holdout, export_ledger, get_features, get_holdout, get_training, list_holdouts
 from generated.api.keys import create_key, get_session, list_keys, revoke_key, sign_in, sign_out
+from generated.api.models import get_model, keep_model
 from generated.api.operations import health, metrics, ready, version
 from generated.api.plans import plan
 from generated.api.queries import ask, ask_batch, explain, get_budget, list_answers
@@ -82,6 +83,11 @@ pong = call(mcp, client=analyst, body=models.Message.from_dict({"jsonrpc": "2.0"
 assert pong.to_dict() == {"jsonrpc": "2.0", "id": 1, "result": {}}, pong
 played = known(call(simulate_feature_selection, client=analyst, seed=7))
 assert played.to_dict() == call(simulate_feature_selection, client=analyst, seed=7).to_dict()
+
+# A model that questions name.
+kept = known(call(keep_model, client=analyst, body=models.KeepModelBody.from_dict({"linear": {"weights": {"distance": 0.001}}})))
+assert known(call(get_model, kept.sha256, client=analyst)).bytes_ == kept.bytes_ > 0
+assert call(get_model, "0" * 64, client=analyst, status=404).code == "not-found"
 
 # What could be promised, and a holdout of it.
 planned = known(call(plan, client=analyst, body=models.PlanRequest(n=6000, questions=4000)))

@@ -24,7 +24,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
-from sklearn.ensemble import ExtraTreesRegressor, GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, RidgeClassifier, SGDClassifier
@@ -32,6 +32,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, r2_score
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, HalvingGridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -568,6 +569,9 @@ def test_bodies_are_compressed_for_other_machines() -> None:
         ("MAX_WEIGHTS", 2, "encode fewer texts"),
         ("MAX_CLASSES", 3, "put rare classes together"),
         ("MAX_EXPRESSION", 20, "select columns before the step"),
+        ("MAX_MODELS", 3, "fit fewer: n_estimators"),
+        ("MAX_UNITS", 4, "set hidden_layer_sizes"),
+        ("MAX_LAYERS", 1, "set hidden_layer_sizes"),
     ],
 )
 def test_what_is_too_large_is_refused_here(limit: str, most: int, mend: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -577,6 +581,10 @@ def test_what_is_too_large_is_refused_here(limit: str, most: int, mend: str, mon
     model: Any = RandomForestClassifier(10, random_state=0)
     if limit == "MAX_WEIGHTS":
         model = LogisticRegression()
+    if limit == "MAX_MODELS":
+        model = BaggingClassifier(LinearSVC(), 4, random_state=0)
+    if limit in ("MAX_UNITS", "MAX_LAYERS"):
+        model = MLPClassifier((5, 4), max_iter=20, random_state=0)
     if limit == "MAX_EXPRESSION":
         model = make_pipeline(PCA(2), LogisticRegression())
     model.fit(rows[FEATURES], label)

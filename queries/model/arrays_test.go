@@ -187,6 +187,7 @@ func TestLimitsOfPython(t *testing.T) {
 	}
 	for _, line := range []string{
 		fmt.Sprintf("MAX_TREES, MAX_NODES, MAX_DEPTH, MAX_STEPS = %d, 1 << %d, 1 << %d, 1 << %d", MaxTrees, bits.Len(MaxArrayNodes)-1, bits.Len(MaxDepth)-1, bits.Len(MaxSteps)-1),
+		fmt.Sprintf("MAX_MODELS, MAX_UNITS, MAX_LAYERS = %d, %d, %d", MaxModels, MaxUnits, MaxLayers),
 		fmt.Sprintf("MAX_WEIGHTS, MAX_CLASSES, MAX_EXPRESSION = 1 << %d, %d, %d << 10", bits.Len(MaxWeights)-1, MaxClasses, expr.MaxSource>>10),
 	} {
 		if !strings.Contains(string(text), line) {

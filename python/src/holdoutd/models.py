@@ -203,6 +203,7 @@ def _shorten(model: Model) -> None:
 # What the server takes of one model, docs/MODELS.md.
 MAX_TREES, MAX_NODES, MAX_DEPTH, MAX_STEPS = 4096, 1 << 23, 1 << 10, 1 << 16
 MAX_WEIGHTS, MAX_CLASSES, MAX_EXPRESSION = 1 << 17, 128, 16 << 10
+MAX_MODELS, MAX_UNITS, MAX_LAYERS = 64, 256, 8
 
 
 def _fits(model: Model, computed: Mapping[str, str]) -> None:
@@ -212,6 +213,14 @@ def _fits(model: Model, computed: Mapping[str, str]) -> None:
         weights += sum(map(_count, body.get("weights", {}).values()))
         if len(body.get("classes", ())) > MAX_CLASSES:
             _large(f"{len(body['classes'])} classes", MAX_CLASSES, "put rare classes together")
+        if len(body.get("models", ())) > MAX_MODELS:
+            _large(f"a vote of {len(body['models'])} models", MAX_MODELS, "fit fewer: n_estimators")
+        layers = body.get("layers", ())
+        if (units := max([len(body.get("intercepts", ())), *(len(of["intercepts"]) for of in layers)] if layers else [0])) > MAX_UNITS:
+            _large(f"a layer of {units} units", MAX_UNITS, "set hidden_layer_sizes")
+        if len(layers) > MAX_LAYERS:
+            _large(f"{len(layers)} hidden layers", MAX_LAYERS, "set hidden_layer_sizes")
+        weights += sum(len(of["weights"]) * len(of["intercepts"]) for of in layers)
         if "trees" not in body:
             continue
         nodes += _forest.count(body["trees"])
