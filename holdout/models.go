@@ -83,7 +83,7 @@ func (k keptModels) Kept(sha256 string) *model.Model {
 // What reading a model holds, in bytes. TestMemoryOfModels measures it.
 const (
 	modelMemory = 28  // of a byte: the text, what is decoded from it, nodes; full trees have four times as many
-	tokenMemory = 600 // of a comma, a colon or a bracket, of which there are as many as values
+	tokenMemory = 800 // of a comma, a colon or a bracket, of which there are as many as values
 )
 
 // modelWork is what reading a model takes.
