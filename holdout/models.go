@@ -21,6 +21,9 @@ type KeptModel struct {
 	Until  time.Time `json:"until" doc:"when it goes if nobody uses it; it goes earlier when the room is needed, and when the server ends"`
 }
 
+// besideDigest is said of what a model may have in a question, and not by itself.
+const besideDigest = "belongs to the questions that name the model, beside its digest"
+
 // KeepModel reads a model, as docs/MODELS.md has it, and keeps it for questions about any holdout that name it by its digest. What belongs to a question, a
 // threshold and features, is refused. A model is kept in memory alone, for ModelTime after its last use, while there is room: who names one that is gone is told
 // to send it again. Nothing is asked, and nothing is debited.
@@ -35,13 +38,16 @@ func (s *Service) KeepModel(ctx context.Context, p Principal, body []byte) (k Ke
 		case errors.As(err, &wrong):
 			e := &queries.Error{Kind: queries.Invalid}
 			for _, v := range wrong.Violations {
+				if v.Pointer == "/features" {
+					v = model.Violation{Pointer: v.Pointer, Detail: besideDigest}
+				}
 				e.Violations = append(e.Violations, queries.Violation{Pointer: v.Pointer, Detail: v.Detail, Suggestion: v.Meant})
 			}
 			return queryError(e)
 		case err != nil:
 			return err
 		case m.Threshold() != nil:
-			return invalid("/threshold", "belongs to the questions that name the model, beside its digest")
+			return invalid("/threshold", besideDigest)
 		}
 		k = KeptModel{SHA256: m.ID(), Bytes: m.Bytes()}
 		until, fits := s.models.keep(k.SHA256, m, k.Bytes)

@@ -38,6 +38,7 @@ from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
     OneHotEncoder,
+    OrdinalEncoder,
     PolynomialFeatures,
     PowerTransformer,
     QuantileTransformer,
@@ -48,7 +49,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import holdoutd
-from holdoutd import models
+from holdoutd import _evaluate, models
 from holdoutd._scores import metric_query
 from holdoutd._steps import keep_model
 from holdoutd._wire import COMPRESSED, Call, dumps
@@ -570,6 +571,8 @@ def test_bodies_are_compressed_for_other_machines() -> None:
         ("MAX_CLASSES", 3, "put rare classes together"),
         ("MAX_EXPRESSION", 20, "select columns before the step"),
         ("MAX_MODELS", 3, "fit fewer: n_estimators"),
+        ("MAX_INPUTS", 2, "fit on fewer columns"),
+        ("MAX_TEXTS", 1, "fit on fewer of them"),
         ("MAX_UNITS", 4, "set hidden_layer_sizes"),
         ("MAX_LAYERS", 1, "set hidden_layer_sizes"),
     ],
@@ -581,14 +584,54 @@ def test_what_is_too_large_is_refused_here(limit: str, most: int, mend: str, mon
     model: Any = RandomForestClassifier(10, random_state=0)
     if limit == "MAX_WEIGHTS":
         model = LogisticRegression()
+    columns = FEATURES
+    if limit == "MAX_TEXTS":
+        columns, rows["other"] = ["origin", "other"], rows.origin
+        model = make_pipeline(OneHotEncoder(), LogisticRegression())
     if limit == "MAX_MODELS":
         model = BaggingClassifier(LinearSVC(), 4, random_state=0)
     if limit in ("MAX_UNITS", "MAX_LAYERS"):
         model = MLPClassifier((5, 4), max_iter=20, random_state=0)
     if limit == "MAX_EXPRESSION":
         model = make_pipeline(PCA(2), LogisticRegression())
-    model.fit(rows[FEATURES], label)
-    export(model, FEATURES)
+    model.fit(rows[columns], label)
+    export(model, columns)
     monkeypatch.setattr(models, limit, most)
     with pytest.raises(ValueError, match=f"the server takes {most}: {mend}"):
-        export(model, FEATURES)
+        export(model, columns)
+
+
+@pytest.mark.parametrize("null", [None, np.nan], ids=["None", "NaN"])
+@pytest.mark.parametrize("with_rows", [True, False], ids=["rows", "no rows"])
+def test_kinds_of_null(null: Any, with_rows: bool) -> None:
+    """Encoders of scikit-learn take None for a category, and NaN for a null that imputers fill. Notices one that is taken for the other."""
+    r = np.random.default_rng(0)
+    origin = r.choice(["u", "v", "w"], 600).astype(object)
+    late = np.array([{"u": 0.2, "v": 0.5, "w": 0.7}[v] for v in origin])
+    gone = r.random(600) < 0.2
+    origin[gone], late[gone] = null, 0.95
+    rows = pd.DataFrame({"origin": pd.Series(origin, dtype=object)})
+    encoders = [
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2),
+        OneHotEncoder(handle_unknown="ignore"),
+        make_pipeline(SimpleImputer(strategy="constant", fill_value="none"), OneHotEncoder(handle_unknown="ignore")),
+        make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore")),
+    ]
+    for encoder in encoders:
+        for last in (RandomForestClassifier(10, random_state=0), LogisticRegression()):
+            model = make_pipeline(encoder, last).fit(rows, late > r.random(600))
+            exported = export(model, ["origin"], rows=rows if with_rows else None)
+            got = _evaluate.predictions(exported, {"origin": [None, "u", "w", "unseen"]})
+            told = model.predict_proba(pd.DataFrame({"origin": pd.Series([null, "u", "w", "unseen"], dtype=object)}))
+            assert np.abs(got[:, 0] - told[:, 1]).max() < 1e-9, (encoder, last)
+
+
+def test_ordered_categories_of_lightgbm() -> None:
+    """It does not say which categories are whose; notices that they are mixed up."""
+    r = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        {"o": pd.Categorical(r.choice(["lo", "hi"], 400), ["lo", "hi"], ordered=True), "u": pd.Categorical(r.choice(list("abc"), 400))}
+    )
+    model = lightgbm.LGBMClassifier(n_estimators=5, verbose=-1).fit(rows, r.random(400) < np.where(rows.u == "a", 0.9, 0.2))
+    with pytest.raises(ValueError, match="make all of them unordered"):
+        export(model, ["o", "u"], verify=False)

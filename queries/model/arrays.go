@@ -71,6 +71,10 @@ func (g *grower) arrays(in map[string]any) {
 			g.addSplit(atNodes, inList, reads[k-1].input)
 		default:
 			threshold := thresholds.float(split)
+			if single && float64(float32(threshold)) != threshold {
+				r.add(atThresholds, "number %d has no single precision, which \"single\" wants: round it down to one", split)
+				return
+			}
 			if single {
 				threshold = doubleAtMost(threshold)
 			}

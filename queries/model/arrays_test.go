@@ -168,6 +168,10 @@ func TestLargeForest(t *testing.T) {
 	if err != nil || !m.Large() || !strings.Contains(string(m.Canonical()), `"u16"`) || again.ID() != m.ID() {
 		t.Fatalf("%v: large %v, %.200s", err, m.Large(), m.Canonical())
 	}
+	vote := `{"mixture":{"models":[{"model":` + body + `},{"model":{"trees":{"trees":[[["x",1],0,1]]}}}]}}`
+	if m, err := Parse([]byte(vote)); err != nil || !m.Large() {
+		t.Errorf("a large forest and a small tree: %v", err)
+	}
 	for k := range leaves/MaxDepth + 1 {
 		want := 0.0
 		for tree := range MaxDepth {
@@ -187,6 +191,7 @@ func TestLimitsOfPython(t *testing.T) {
 	}
 	for _, line := range []string{
 		fmt.Sprintf("MAX_TREES, MAX_NODES, MAX_DEPTH, MAX_STEPS = %d, 1 << %d, 1 << %d, 1 << %d", MaxTrees, bits.Len(MaxArrayNodes)-1, bits.Len(MaxDepth)-1, bits.Len(MaxSteps)-1),
+		fmt.Sprintf("MAX_TEXTS, MAX_INPUTS = 1 << %d, 1 << %d", bits.Len(MaxTexts)-1, bits.Len(MaxInputs)-1),
 		fmt.Sprintf("MAX_MODELS, MAX_UNITS, MAX_LAYERS = %d, %d, %d", MaxModels, MaxUnits, MaxLayers),
 		fmt.Sprintf("MAX_WEIGHTS, MAX_CLASSES, MAX_EXPRESSION = 1 << %d, %d, %d << 10", bits.Len(MaxWeights)-1, MaxClasses, expr.MaxSource>>10),
 	} {
@@ -232,6 +237,8 @@ func TestArraysRefused(t *testing.T) {
 		`"nodes":` + packed("u8", make([]float64, MaxTrees+1)...) + `,"leaves":` + packed("f32", make([]float64, MaxTrees+1)...): "more than 4096 trees",
 		stump + two + `,"depth":3`: "/trees/trees/depth: unknown member",
 		``:                         "/trees/trees/nodes: has no tree",
+		`"single":true,` + stump + `,"thresholds":` + packed("f64", 0.1) + `,"leaves":` + packed("f32", 0, 1):   "/trees/trees/thresholds: number 0 has no single precision",
+		`"single":true,` + stump + `,"thresholds":` + packed("f64", 1e300) + `,"leaves":` + packed("f32", 0, 1): "/trees/trees/thresholds: number 0 has no single precision",
 	} {
 		_, err := Parse([]byte(`{"trees":{"trees":{` + arrays + `}}}`))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -35,6 +35,7 @@ type reader struct {
 	// What was read, of all models of a mixture together: what the limits of doc.go are about.
 	weights, texts               int
 	nodes, depths, lists, inputs int
+	listed                       int // nodes of trees that are lists
 }
 
 func (r *reader) add(pointer, format string, args ...any) {

@@ -157,7 +157,8 @@ func (g *grower) list(pointer string, in any) {
 		g.r.add(pointer, "must be a list of nodes")
 		return
 	}
-	if g.r.nodes += len(nodes); g.r.nodes > MaxNodes {
+	g.r.nodes += len(nodes)
+	if g.r.listed += len(nodes); g.r.listed > MaxNodes {
 		g.r.add(pointer, "the trees have more than %d nodes; give them as arrays, which may have %d", MaxNodes, MaxArrayNodes)
 		return
 	}

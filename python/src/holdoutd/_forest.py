@@ -135,7 +135,10 @@ def _of_arrays(arrays: Mapping[str, Any]) -> Forest:
     of = _decoded(arrays["nodes"]).astype(np.int64) - 1
     thresholds = _decoded(arrays["thresholds"]) if "thresholds" in arrays else np.zeros(0)
     if arrays.get("single"):
-        thresholds = double_at_most(thresholds.astype(np.float32))
+        singles: NDArray[np.float32] = thresholds.astype(np.float32)
+        if not np.array_equal(singles, thresholds):
+            raise ValueError("thresholds of numbers that are rounded to single precision must be such numbers")
+        thresholds = double_at_most(singles)
     threshold = np.full(len(of), IN_LIST)
     numbers = np.append([r[1] is None for r in reads], False)[of]  # the last is that of leaves
     threshold[numbers] = thresholds
@@ -183,14 +186,18 @@ class Arrays(dict[str, Any]):
     """The JSON of many trees, with what is known of them."""
 
     depths: Whole | None = None
+    read: Sequence[Read] = ()
+    largest: float = 0.0  # of the leaves, without its sign
 
 
 def write(reads: Sequence[Read], of: Whole, thresholds: NDArray[Any], leaves: Numbers, single: bool) -> Arrays:
     """The arrays of trees whose nodes are in preorder. thresholds are those of the splits by numbers, leaves a row for each leaf."""
     used = np.unique(of[of >= 0])
+    largest = float(np.abs(leaves).max())
     number: Whole = np.zeros(len(reads) + 1, dtype=np.int64)  # the last is that of leaves
     number[used] = np.arange(1, len(used) + 1)
     arrays = Arrays(nodes=_encoded(number[of], "u8", "u16"), leaves=_encoded(leaves.ravel(), "f32", "f64"))
+    arrays.read, arrays.largest = [reads[i] for i in used.tolist()], largest
     if len(used):
         arrays["reads"] = [_entry(reads[i]) for i in used.tolist()]
     if len(thresholds):
@@ -258,6 +265,14 @@ def depths_of(left: Whole, right: Whole, roots: Whole) -> Whole:
         found[tree] = level
         here, tree = np.concatenate([left[here], right[here]]), np.concatenate([tree, tree])
     return found
+
+
+def reads_of(trees: Any) -> tuple[Sequence[Read], float]:
+    """What splits read, and the largest number of a leaf, without its sign."""
+    if isinstance(trees, Arrays):
+        return trees.read, trees.largest
+    forest = read(trees)
+    return forest.reads, float(np.abs(forest.leaves).max())
 
 
 def columns(trees: Any) -> set[str]:

@@ -123,7 +123,9 @@ class _Estimator:
         self.categories: dict[str, list[Any] | None] = {}  # of text columns that are categories of pandas; None: all texts
         if _whole(estimator):
             self.categories = dict.fromkeys(self.table)
+        self.nulls: dict[str, Any] = dict.fromkeys(self.table, None if _knows_none(estimator) else np.nan)  # of texts: None, or NaN
         if rows is not None:
+            self.nulls.update({c: null for c in self.table if self.kinds[c] is not None and (null := _null_of(rows, c)) is not UNREACHED})
             self.categories.update({c: of for c in self.table if (of := _categories(rows, c)) is not None})
 
     def inputs(self, cells: Cells) -> Any:
@@ -149,7 +151,7 @@ class _Estimator:
                 known = self.categories[name] or sorted(({*features[i]} | {*(self.kinds[name] or [])}) - {None, UNSEEN})
                 frame[names[i]] = pandas.Categorical([v if v in known else None for v in features[i]], categories=known)
             else:
-                frame[names[i]] = pandas.Series([np.nan if v is None else v for v in features[i]], dtype=object)
+                frame[names[i]] = pandas.Series([self.nulls[name] if v is None else v for v in features[i]], dtype=object)
         return frame
 
     def predictions(self, cells: Cells) -> Numbers:
@@ -232,6 +234,21 @@ def _categories(rows: Any, column: str) -> list[Any] | None:
     if tables.kind_of(rows) == "polars":
         return [str(v) for v in of.unique().drop_nulls()] if kind.startswith(("Categorical", "Enum")) else None
     return None
+
+
+def _null_of(rows: Any, column: str) -> Any:
+    """What stands for null in a column of texts: None or NaN, which scikit-learn tells apart; UNREACHED where no row shows it."""
+    if tables.kind_of(rows) != "pandas" or str(rows[column].dtype) != "object":
+        return UNREACHED
+    return next((v if v is None else np.nan for v in rows[column] if _null(v)), UNREACHED)
+
+
+def _knows_none(estimator: Any, deep: int = 6) -> bool:
+    """Whether an encoder within was fitted on None."""
+    if any(v is None for of in getattr(estimator, "categories_", ()) for v in of):
+        return True
+    inside = [*getattr(estimator, "steps", ()), *getattr(estimator, "transformers_", ())]
+    return deep > 0 and any(_knows_none(of[1], deep - 1) for of in inside)
 
 
 def _modules(estimator: Any, deep: int = 6) -> set[str]:

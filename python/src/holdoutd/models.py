@@ -204,12 +204,14 @@ def _shorten(model: Model) -> None:
 MAX_TREES, MAX_NODES, MAX_DEPTH, MAX_STEPS = 4096, 1 << 23, 1 << 10, 1 << 16
 MAX_WEIGHTS, MAX_CLASSES, MAX_EXPRESSION = 1 << 17, 128, 16 << 10
 MAX_MODELS, MAX_UNITS, MAX_LAYERS = 64, 256, 8
+MAX_TEXTS, MAX_INPUTS = 1 << 10, 1 << 11
 
 
 def _fits(model: Model, computed: Mapping[str, str]) -> None:
     """Raises ValueError for a model that is larger than the server takes, with the parameter that makes it smaller."""
-    nodes = steps = weights = 0
+    nodes = steps = weights = texts = lists = inputs = 0
     for body in _bodies(model):
+        texts += sum(isinstance(of, dict) for of in body.get("weights", {}).values()) * len(body.get("classes", [0]))
         weights += sum(map(_count, body.get("weights", {}).values()))
         if len(body.get("classes", ())) > MAX_CLASSES:
             _large(f"{len(body['classes'])} classes", MAX_CLASSES, "put rare classes together")
@@ -223,6 +225,11 @@ def _fits(model: Model, computed: Mapping[str, str]) -> None:
         weights += sum(len(of["weights"]) * len(of["intercepts"]) for of in layers)
         if "trees" not in body:
             continue
+        reads, largest = _forest.reads_of(body["trees"])
+        lists += len({(column, of) for column, of, _ in reads if of is not None})
+        inputs += len(reads)
+        if largest > LARGEST:
+            _large(f"a leaf of {largest:g}", LARGEST, "scale the label")
         nodes += _forest.count(body["trees"])
         depths = _forest.depths(body["trees"])
         steps += int(depths.sum())
@@ -236,6 +243,12 @@ def _fits(model: Model, computed: Mapping[str, str]) -> None:
         _large(f"trees whose depths sum to {steps:,}", MAX_STEPS, "set max_depth, or fewer n_estimators")
     if weights > MAX_WEIGHTS:
         _large(f"{weights:,} weights", MAX_WEIGHTS, "encode fewer texts: OneHotEncoder(max_categories=…) or (min_frequency=…)")
+    if texts > MAX_TEXTS:
+        _large(f"{texts:,} columns of texts, counted for each class", MAX_TEXTS, "fit on fewer of them")
+    if lists > MAX_TEXTS:
+        _large(f"splits by {lists:,} different lists of texts", MAX_TEXTS, "set max_cat_threshold, or encode the texts before")
+    if inputs > MAX_INPUTS:
+        _large(f"trees that read {inputs:,} columns, one whose nulls go both ways counted twice", MAX_INPUTS, "fit on fewer columns")
     longest = max((computed[name] for name in _read(model) if name in computed), key=len, default="")
     if len(longest.encode()) > MAX_EXPRESSION:
         _large(f"a feature that takes {len(longest.encode()):,} characters to compute", MAX_EXPRESSION, "select columns before the step")
@@ -248,7 +261,7 @@ def _count(weights: Weight | Weights) -> int:
     return len(weights) if isinstance(weights, list) else 1
 
 
-def _large(has: str, most: int, mend: str) -> NoReturn:
+def _large(has: str, most: float, mend: str) -> NoReturn:
     raise ValueError(f"the model has {has}, and the server takes {most:,}: {mend}. " + PREDICT)
 
 
@@ -614,12 +627,15 @@ def _encoded(step: Any, features: _Features) -> _Features:
         categories: list[str | None] = [None if _is_null(c) else c for c in step.categories_[i]]
         if not all(c is None or isinstance(c, str) for c in categories):
             raise ValueError(f"the categories of {f.column} are no texts; make it a text column of the table, or leave it a number")
-        fill = f.null if isinstance(f, _Filled) else None
+        fill = f.null if isinstance(f, _Filled) and None not in categories else None
+        ordinary = any(c is None for c in step.categories_[i])  # None is as other categories; NaN is apart, and what imputers fill
+        if ordinary and any(c is not None and _is_null(c) for c in step.categories_[i]):
+            raise ValueError(f"{f.column} has None and NaN, which are one null in a table; make them one")
         groups = [[k] for k in range(len(categories))]  # of categories that share a feature, or a code
         rare = getattr(step, "infrequent_categories_", None)
         unknown: list[int] = []  # the place of the group in which other texts are
         if rare is not None and rare[i] is not None:
-            counted = [k for k, c in enumerate(categories) if one_hot or c is not None]  # of codes, null is apart
+            counted = [k for k, c in enumerate(categories) if one_hot or ordinary or c is not None]  # of codes, NaN is apart
             often = [k for k in counted if not any(categories[k] == r or (categories[k] is None and _is_null(r)) for r in rare[i])]
             groups = [[k] for k in often] + [[k for k in counted if k not in often]]
             unknown = [len(groups) - 1] if step.handle_unknown in ("infrequent_if_exist", "warn") else []
@@ -633,13 +649,14 @@ def _encoded(step: Any, features: _Features) -> _Features:
             continue
         missing = getattr(step, "encoded_missing_value", np.nan)
         other = step.unknown_value if step.handle_unknown == "use_encoded_value" else 0.0
-        if _is_null(other) or (None in categories and _is_null(missing)):
+        apart = None in categories and not ordinary
+        if _is_null(other) or (apart and _is_null(missing)):
             raise ValueError(
                 f"nulls that stay nulls behind OrdinalEncoder are not exported; give {f.column} an unknown_value and an "
                 "encoded_missing_value, such as -1 and -2"
             )
         feature = _coded(f.column, {c: float(g) for c, g in at.items()}, fill, float(other))
-        if None in categories:
+        if apart:
             feature.null = float(missing)
         out.append(feature)
     return out
@@ -1544,7 +1561,13 @@ def _lightgbm(e: Any, features: _Features) -> Model:
 
     numbered = re.search(r"^\[categorical_feature: ([\d,]*)\]", booster.model_to_string(num_iteration=1), re.M)
     places = [int(i) for i in numbered[1].split(",") if i] if numbered else []
-    categories: dict[int, list[Any]] = dict(zip(places, model.get("pandas_categorical") or [], strict=False))
+    texts_of = model.get("pandas_categorical") or []  # of all columns that are categories, ordered ones too
+    if texts_of and len(texts_of) != len(places):
+        raise ValueError(
+            "LightGBM does not say which categories are whose where some are ordered, or where some are named by categorical_feature: "
+            "make all of them unordered ones of pandas. " + PREDICT
+        )
+    categories: dict[int, list[Any]] = dict(zip(places, texts_of, strict=False))
 
     def in_list(n: dict[str, Any], feature: _Feature) -> Tree:
         """A split by categories: those of the list go left, all others and nulls right."""
