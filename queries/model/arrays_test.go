@@ -168,7 +168,7 @@ func TestLargeForest(t *testing.T) {
 	if err != nil || !m.Large() || !strings.Contains(string(m.Canonical()), `"u16"`) || again.ID() != m.ID() {
 		t.Fatalf("%v: large %v, %.200s", err, m.Large(), m.Canonical())
 	}
-	vote := `{"mixture":{"models":[{"model":` + body + `},{"model":{"trees":{"trees":[[["x",1],0,1]]}}}]}}`
+	vote := `{"mixture":{"models":[{"model":` + body + `},{"model":{"trees":{"trees":[[1]]}}}]}}`
 	if m, err := Parse([]byte(vote)); err != nil || !m.Large() {
 		t.Errorf("a large forest and a small tree: %v", err)
 	}
