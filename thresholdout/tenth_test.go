@@ -180,7 +180,7 @@ func TestTenthMechanism(t *testing.T) {
 		t.Errorf("without tokens: %v", err)
 	}
 	var refused *session.WrongError
-	if _, err := l.Ask(context.Background(), []byte(`{"type":"mean","of":"half","range":[0,1],"guess":0.5}`)); !errors.As(err, &refused) || refused.Pointer != "/guess" {
+	if _, err := l.Ask(context.Background(), []byte(`{"type":"mean","of":"half","range":[0,1],"guess":0.5}`)); !errors.As(err, &refused) || refused.Pointer != "/guess" || !strings.Contains(err.Error(), "the mechanism tenth of this holdout takes no guess") {
 		t.Errorf("a guess: %v", err)
 	}
 	report, err := compare.Plan(context.Background(), compare.Request{N: n, Questions: 5, Confidence: 0.95})
