@@ -362,6 +362,10 @@ func TestShort(t *testing.T) {
 	if len(s.seen) != 1 || s.seen[0].target != "/v1/models" || strings.Contains(s.seen[0].body, "threshold") || strings.Contains(s.seen[0].body, "features") {
 		t.Errorf("%d requests", len(s.seen))
 	}
+	twice := json.RawMessage(`{"linear":{},` + string(long[1:]))
+	if got, err := c.Short(t.Context(), map[string]any{"type": "accuracy", "model": twice}); err != nil || len(s.seen) != 1 || !strings.Contains(string(got), string(twice)) {
+		t.Errorf("a model with a member twice is the server's to refuse: %v, %d requests", err, len(s.seen))
+	}
 	if got, err := c.Short(t.Context(), map[string]any{"type": "accuracy", "model": small}); err != nil || len(s.seen) != 1 || !strings.Contains(string(got), "linear") {
 		t.Errorf("a short model: %s, %v, %d requests", got, err, len(s.seen))
 	}

@@ -37,9 +37,9 @@ func (c *Client) short(ctx context.Context, text json.RawMessage) (json.RawMessa
 		}
 		return json.Marshal(list)
 	case '{':
-		var members map[string]json.RawMessage
-		if err := json.Unmarshal(text, &members); err != nil {
-			return nil, err
+		members, ok := membersOf(text)
+		if !ok {
+			return text, nil // the server says what is wrong with it
 		}
 		for name, value := range members {
 			var err error
@@ -59,8 +59,8 @@ func (c *Client) short(ctx context.Context, text json.RawMessage) (json.RawMessa
 
 // nameOf sends a model and names it. What belongs to the question stays beside the digest.
 func (c *Client) nameOf(ctx context.Context, model json.RawMessage) (json.RawMessage, error) {
-	var members map[string]json.RawMessage
-	if len(model) < LongModel || json.Unmarshal(model, &members) != nil {
+	members, ok := membersOf(model)
+	if len(model) < LongModel || !ok {
 		return model, nil // the server says what is wrong with it
 	}
 	named := map[string]json.RawMessage{}
@@ -82,4 +82,23 @@ func (c *Client) nameOf(ctx context.Context, model json.RawMessage) (json.RawMes
 		return nil, err
 	}
 	return json.Marshal(named)
+}
+
+// membersOf are the members of an object; false where it is none, or has a member twice, which the server refuses.
+func membersOf(text json.RawMessage) (members map[string]json.RawMessage, ok bool) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if token, err := d.Token(); err != nil || token != json.Delim('{') {
+		return nil, false
+	}
+	members = map[string]json.RawMessage{}
+	for d.More() {
+		token, err := d.Token()
+		name, isName := token.(string)
+		var value json.RawMessage
+		if _, twice := members[name]; err != nil || !isName || twice || d.Decode(&value) != nil {
+			return nil, false
+		}
+		members[name] = value
+	}
+	return members, true
 }

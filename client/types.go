@@ -539,7 +539,7 @@ type Watched struct {
 	Of string `json:"of"` // the expression
 
 	// the share of the training part's rows that are asked about in which it is null, or a condition in it compares a
-	// null
+	// null; of a column that a model reads, of all rows
 	Null float64 `json:"null"`
 
 	Below float64 `json:"below"` // the share that is below the range, and counts as its low end

@@ -55,13 +55,13 @@ func (k *kept[K, V]) keep(name K, value V, size int64) (until time.Time, fits bo
 	return until, true
 }
 
-func (k *kept[K, V]) get(name K) (value V, ok bool) {
+func (k *kept[K, V]) get(name K) (value V, until time.Time, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if item := k.find(name); item != nil {
-		return item.value, true
+		return item.value, item.until, true
 	}
-	return value, false
+	return value, until, false
 }
 
 // find uses an item: nil if it is not there, or its time is over. Whatever has been used least goes first, so that what is over is at the end.
@@ -118,6 +118,6 @@ func (k keptOf) Keep(digest string, values []float64) {
 
 // Kept implements queries.Numbers.
 func (k keptOf) Kept(digest string) []float64 {
-	values, _ := k.numbers.get(keptName{k.holdout, digest})
+	values, _, _ := k.numbers.get(keptName{k.holdout, digest})
 	return values
 }

@@ -23,15 +23,15 @@ func TestKeptNumbers(t *testing.T) {
 	k.get(name("a"))
 	k.keep(name("d"), nil, 32)
 	for s, want := range map[string]bool{"a": true, "b": false, "c": true, "d": true} {
-		if _, got := k.get(name(s)); got != want {
+		if _, _, got := k.get(name(s)); got != want {
 			t.Errorf("%s is kept: %v, want %v", s, got, want)
 		}
 	}
 	k.keep(name("huge"), nil, 104)
-	if _, huge := k.get(name("huge")); huge || k.bytes != 96 {
+	if _, _, huge := k.get(name("huge")); huge || k.bytes != 96 {
 		t.Errorf("%d bytes are kept, one too large: %v", k.bytes, huge)
 	}
-	if _, other := k.get(keptName{"ho_2", "a"}); other {
+	if _, _, other := k.get(keptName{"ho_2", "a"}); other {
 		t.Error("one holdout has another's numbers")
 	}
 }

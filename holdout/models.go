@@ -63,11 +63,10 @@ func (s *Service) KeepModel(ctx context.Context, p Principal, body []byte) (k Ke
 
 // FindModel is a model that is kept. Looking at it counts as a use.
 func (s *Service) FindModel(sha256 string) (k KeptModel, err error) {
-	m, ok := s.models.get(sha256)
+	m, until, ok := s.models.get(sha256)
 	if !ok {
 		return k, fail(NotFound, "no model of this digest is kept (any more): send it to POST /v1/models")
 	}
-	until, _ := s.models.keep(sha256, m, m.Bytes())
 	return KeptModel{sha256, m.Bytes(), until.UTC().Truncate(time.Second)}, nil
 }
 
@@ -82,7 +81,7 @@ func newKeptModels(most int64) keptModels {
 
 // Kept implements queries.Models.
 func (k keptModels) Kept(sha256 string) *model.Model {
-	m, _ := k.get(sha256)
+	m, _, _ := k.get(sha256)
 	return m
 }
 

@@ -44,7 +44,7 @@ const (
 // Watched are the values of a plan that may count as others than a reader takes them for, with their shares in the training part.
 type Watched struct {
 	Of        string      `json:"of" doc:"the expression"`
-	Null      float64     `json:"null" doc:"the share of the training part's rows that are asked about in which it is null, or a condition in it compares a null"`
+	Null      float64     `json:"null" doc:"the share of the training part's rows that are asked about in which it is null, or a condition in it compares a null; of a column that a model reads, of all rows"`
 	Below     float64     `json:"below" doc:"the share that is below the range, and counts as its low end"`
 	Above     float64     `json:"above" doc:"the share that is above the range, and counts as its high end"`
 	Suggested *[2]float64 `json:"suggested_range,omitempty" doc:"round numbers between which nearly all values of the training part lie, at most one in two hundred being below and as many above; where the declared range cuts off more, or is much wider"`
@@ -150,7 +150,9 @@ func (s *Session) Watch(ctx context.Context, plan *queries.Plan, training Source
 			continue
 		}
 		v := &plan.Values[i]
-		watched = append(watched, Watched{Of: v.Of, Null: found.Null, Below: found.Below, Above: found.Above})
+		if !v.Texts { // those are not null
+			watched = append(watched, Watched{Of: v.Of, Null: found.Null, Below: found.Below, Above: found.Above})
+		}
 		warnings = addWarnings(warnings, v, *found)
 	}
 	return watched, warnings, all[0].spread, nil

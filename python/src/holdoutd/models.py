@@ -210,48 +210,43 @@ MAX_TEXTS, MAX_INPUTS = 1 << 10, 1 << 11
 def _fits(model: Model, computed: Mapping[str, str]) -> None:
     """Raises ValueError for a model that is larger than the server takes, with the parameter that makes it smaller."""
     nodes = steps = weights = texts = lists = inputs = 0
+    sizes: list[tuple[float, float, str, str]] = []  # how much there is, how much there may be, of what, and what to change
     for body in _bodies(model):
-        texts += sum(isinstance(of, dict) for of in body.get("weights", {}).values()) * len(body.get("classes", [0]))
-        weights += sum(map(_count, body.get("weights", {}).values()))
-        if len(body.get("classes", ())) > MAX_CLASSES:
-            _large(f"{len(body['classes'])} classes", MAX_CLASSES, "put rare classes together")
-        if len(body.get("models", ())) > MAX_MODELS:
-            _large(f"a vote of {len(body['models'])} models", MAX_MODELS, "fit fewer: n_estimators")
-        layers = body.get("layers", ())
-        if (units := max([len(body.get("intercepts", ())), *(len(of["intercepts"]) for of in layers)] if layers else [0])) > MAX_UNITS:
-            _large(f"a layer of {units} units", MAX_UNITS, "set hidden_layer_sizes")
-        if len(layers) > MAX_LAYERS:
-            _large(f"{len(layers)} hidden layers", MAX_LAYERS, "set hidden_layer_sizes")
-        weights += sum(len(of["weights"]) * len(of["intercepts"]) for of in layers)
+        layers, by_column = body.get("layers", ()), body.get("weights", {}).values()
+        outputs = len(body["intercepts"]) if layers else len(body.get("classes", [0]))
+        units = max(outputs, *(len(of["intercepts"]) for of in layers)) if layers else 0
+        weights += sum(map(_count, by_column)) + sum(len(of["weights"]) * len(of["intercepts"]) for of in layers)
+        texts += sum(isinstance(of, dict) for of in by_column) * outputs
+        sizes += [
+            (len(body.get("classes", ())), MAX_CLASSES, "classes", "put rare classes together"),
+            (len(body.get("models", ())), MAX_MODELS, "models in a vote", "fit fewer: n_estimators"),
+            (units, MAX_UNITS, "units in a layer", "set hidden_layer_sizes"),
+            (len(layers), MAX_LAYERS, "hidden layers", "set hidden_layer_sizes"),
+        ]
         if "trees" not in body:
             continue
         reads, largest = _forest.reads_of(body["trees"])
-        lists += len({(column, of) for column, of, _ in reads if of is not None})
-        inputs += len(reads)
-        if largest > LARGEST:
-            _large(f"a leaf of {largest:g}", LARGEST, "scale the label")
-        nodes += _forest.count(body["trees"])
         depths = _forest.depths(body["trees"])
-        steps += int(depths.sum())
-        if len(depths) > MAX_TREES:
-            _large(f"{len(depths):,} trees", MAX_TREES, "fit fewer: n_estimators, of histogram boosting max_iter, of CatBoost iterations")
-        if depths.max() > MAX_DEPTH:
-            _large(f"a tree of {depths.max():,} levels", MAX_DEPTH, "set max_depth")
-    if nodes > MAX_NODES:
-        _large(f"{nodes:,} nodes", MAX_NODES, "set min_samples_leaf or max_leaf_nodes, or fewer n_estimators")
-    if steps > MAX_STEPS:
-        _large(f"trees whose depths sum to {steps:,}", MAX_STEPS, "set max_depth, or fewer n_estimators")
-    if weights > MAX_WEIGHTS:
-        _large(f"{weights:,} weights", MAX_WEIGHTS, "encode fewer texts: OneHotEncoder(max_categories=…) or (min_frequency=…)")
-    if texts > MAX_TEXTS:
-        _large(f"{texts:,} columns of texts, counted for each class", MAX_TEXTS, "fit on fewer of them")
-    if lists > MAX_TEXTS:
-        _large(f"splits by {lists:,} different lists of texts", MAX_TEXTS, "set max_cat_threshold, or encode the texts before")
-    if inputs > MAX_INPUTS:
-        _large(f"trees that read {inputs:,} columns, one whose nulls go both ways counted twice", MAX_INPUTS, "fit on fewer columns")
-    longest = max((computed[name] for name in _read(model) if name in computed), key=len, default="")
-    if len(longest.encode()) > MAX_EXPRESSION:
-        _large(f"a feature that takes {len(longest.encode()):,} characters to compute", MAX_EXPRESSION, "select columns before the step")
+        nodes, steps, inputs = nodes + _forest.count(body["trees"]), steps + int(depths.sum()), inputs + len(reads)
+        lists += len({(column, of) for column, of, _ in reads if of is not None})
+        sizes += [
+            (largest, LARGEST, "as the number of a leaf", "scale the label"),
+            (len(depths), MAX_TREES, "trees", "fit fewer: n_estimators, of histogram boosting max_iter, of CatBoost iterations"),
+            (int(depths.max()), MAX_DEPTH, "levels in a tree", "set max_depth"),
+        ]
+    longest = max((len(computed[name].encode()) for name in _read(model) if name in computed), default=0)
+    sizes += [
+        (nodes, MAX_NODES, "nodes", "set min_samples_leaf or max_leaf_nodes, or fewer n_estimators"),
+        (steps, MAX_STEPS, "levels in all trees together", "set max_depth, or fewer n_estimators"),
+        (weights, MAX_WEIGHTS, "weights", "encode fewer texts: OneHotEncoder(max_categories=…) or (min_frequency=…)"),
+        (texts, MAX_TEXTS, "columns of texts, counted for each class or unit", "fit on fewer of them"),
+        (lists, MAX_TEXTS, "different lists of texts in splits", "set max_cat_threshold, or encode the texts before"),
+        (inputs, MAX_INPUTS, "columns in trees, one whose nulls go both ways counted twice", "fit on fewer columns"),
+        (longest, MAX_EXPRESSION, "characters to compute one feature", "select columns before the step"),
+    ]
+    for has, most, what, mend in sizes:
+        if has > most:
+            raise ValueError(f"the model has {has:,} {what}, and the server takes {most:,}: {mend}. " + PREDICT)
 
 
 def _count(weights: Weight | Weights) -> int:
@@ -259,10 +254,6 @@ def _count(weights: Weight | Weights) -> int:
     if isinstance(weights, dict):
         return sum(map(_count, weights.values()))
     return len(weights) if isinstance(weights, list) else 1
-
-
-def _large(has: str, most: float, mend: str) -> NoReturn:
-    raise ValueError(f"the model has {has}, and the server takes {most:,}: {mend}. " + PREDICT)
 
 
 def _bodies(model: Model) -> Iterable[dict[str, Any]]:

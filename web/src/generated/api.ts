@@ -507,7 +507,7 @@ export interface ForeseenOutcome {
 export interface Watched {
   /** the expression */
   of: string;
-  /** the share of the training part's rows that are asked about in which it is null, or a condition in it compares a null */
+  /** the share of the training part's rows that are asked about in which it is null, or a condition in it compares a null; of a column that a model reads, of all rows */
   null: number;
   /** the share that is below the range, and counts as its low end */
   below: number;
