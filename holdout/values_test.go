@@ -133,6 +133,9 @@ func TestTextsWithoutAWeight(t *testing.T) {
 		if (said != "") != (want != "") || !strings.Contains(said, want) {
 			t.Errorf("%s: %q", model, said)
 		}
+		if slices.ContainsFunc(e.Values, func(v session.Watched) bool { return v.Of == "clinic" }) {
+			t.Errorf("%s: explain counts texts that are not listed among the nulls: %+v", model, e.Values)
+		}
 	}
 }
 
