@@ -571,3 +571,16 @@ func TestLostLedgerKnowsReplacedTables(t *testing.T) {
 	_, err = again(t, s, Settings{Questions: 20}, table)
 	refusedFor(t, "after the loss", err, card.ID, reasonDamaged)
 }
+
+// givenUpload is an upload of two parts.
+func givenUpload(training, holdout []byte) Upload {
+	names, files := []string{partTraining, partHoldout}, [][]byte{training, holdout}
+	return func() (string, io.Reader, error) {
+		if len(names) == 0 {
+			return "", nil, io.EOF
+		}
+		name, file := names[0], files[0]
+		names, files = names[1:], files[1:]
+		return name, bytes.NewReader(file), nil
+	}
+}

@@ -22,6 +22,6 @@ python=$(scripts/python.sh) || exit 1
 models=(python/tests/test_grid.py --noconftest -p no:cacheprovider)
 part models "HOLDOUTD_GRID=all PYTHONPATH=python/src $python -m pytest ${models[*]}" env HOLDOUTD_GRID=all PYTHONPATH=python/src "$python" -m pytest "${models[@]}"
 part faults "make test-faults" make test-faults
-part fuzz "make fuzz; an input that fails is kept beside its target" make fuzz FUZZTIME="${FUZZTIME:-1m}"
+part fuzz "make fuzz; an input that fails is kept beside its target" make fuzz FUZZTIME="${FUZZTIME:-30s}"
 printf '%s\n' "$table"
 exit $failed

@@ -1,4 +1,4 @@
-package holdout
+package answers
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/session"
 )
 
@@ -43,13 +44,13 @@ func TestValuesThatCountAsOthers(t *testing.T) {
 		Value    float64
 	}
 	for _, mechanism := range []string{"gaussian", "guess_and_check", "split", "naive"} {
-		s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
-		create := func(name string, training, holdout *dataset.Table) string {
-			set := Settings{Name: name, Mechanism: mechanism, Split: "given", Questions: 40}
+		s := open(t, t.TempDir(), func(o *holdout.Options) { o.AllowNaive = true })
+		create := func(name string, training, rest *dataset.Table) string {
+			set := holdout.Settings{Name: name, Mechanism: mechanism, Split: "given", Questions: 40}
 			if mechanism == "guess_and_check" {
 				set.Tokens = 10
 			}
-			card, _, err := s.Create(t.Context(), admin, set, givenUpload(parquet(t, training), parquet(t, holdout)), "")
+			card, _, err := s.Create(t.Context(), admin, set, givenUpload(parquet(t, training), parquet(t, rest)), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +115,7 @@ func TestValuesThatCountAsOthers(t *testing.T) {
 // TestTextsWithoutAWeight: an answer about a model says what share of the training part's rows has a text that the model does not list. Trees list the texts of one side, and nothing is said.
 func TestTextsWithoutAWeight(t *testing.T) {
 	s := open(t, t.TempDir())
-	card := create(t, s, Settings{Questions: 40, Mechanism: "gaussian"}, visits(t, 2000, 3))
+	card := create(t, s, holdout.Settings{Questions: 40, Mechanism: "gaussian"}, visits(t, 2000, 3))
 	for model, want := range map[string]string{
 		`{"linear":{"weights":{"clinic":{"clinic 0":1,"clinic 1":2,"clinic 2":3}}}}`:                            " of the training part's rows have a text of clinic that the model does not list; they count as 0",
 		`{"trees":{"trees":[[["clinic",["clinic 0"]],1,0]]}}`:                                                   "",
@@ -142,7 +143,7 @@ func TestTextsWithoutAWeight(t *testing.T) {
 // TestSuggestedRange: where a range cuts much off, or is much wider than the training part's values, explain says round numbers that hold nearly all of them.
 func TestSuggestedRange(t *testing.T) {
 	s := open(t, t.TempDir())
-	card := create(t, s, Settings{Questions: 40, Mechanism: "gaussian"}, scores(t, 0, 5000, 100))
+	card := create(t, s, holdout.Settings{Questions: 40, Mechanism: "gaussian"}, scores(t, 0, 5000, 100))
 	for _, c := range []struct {
 		query string
 		want  *[2]float64
@@ -168,14 +169,14 @@ func TestSuggestedRange(t *testing.T) {
 // TestGroupsOfNumbers: groups by a column of numbers have the training part's values, by a boolean column true, false and null; each is the mean that where asks for. Values that are the holdout's alone are in
 // other, so that the items tell nothing of it.
 func TestGroupsOfNumbers(t *testing.T) {
-	s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
+	s := open(t, t.TempDir(), func(o *holdout.Options) { o.AllowNaive = true })
 	create := func(name string, from int) string {
-		training, holdout := scores(t, from, 900, 0), scores(t, from+5000, 900, 0)
-		values := holdout.Column(2).Numbers
+		training, rest := scores(t, from, 900, 0), scores(t, from+5000, 900, 0)
+		values := rest.Column(2).Numbers
 		for i := range 100 {
 			values[i] = 77 // a value that the training part does not have
 		}
-		card, _, err := s.Create(t.Context(), admin, Settings{Name: name, Mechanism: "naive", Split: "given", Questions: 100}, givenUpload(parquet(t, training), parquet(t, holdout)), "")
+		card, _, err := s.Create(t.Context(), admin, holdout.Settings{Name: name, Mechanism: "naive", Split: "given", Questions: 100}, givenUpload(parquet(t, training), parquet(t, rest)), "")
 		if err != nil {
 			t.Fatal(err)
 		}

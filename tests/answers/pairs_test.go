@@ -1,9 +1,11 @@
-package holdout
+package answers
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 // TestPairsNeedUnitsThatAreAlike: an area and Kendall's tau are one question where units may be alike. Where they are known to differ, an area keeps the price of its bins, and
@@ -12,13 +14,13 @@ func TestPairsNeedUnitsThatAreAlike(t *testing.T) {
 	s := open(t, t.TempDir())
 	area, tau := `{"type":"auc","label":"late","prediction":"x","edges":[0.25,0.5,0.75]}`, `{"type":"kendall","x":"x","y":"patient","edges_x":[0.5],"edges_y":[500]}`
 	for i, c := range []struct {
-		set       Settings
+		set       holdout.Settings
 		questions int64
 		tau       string // "" where it is answered
 	}{
-		{Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 20}, 1, ""},
-		{Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 20, Stratify: "clinic"}, 7, "known to differ"},
-		{Settings{Mechanism: "gaussian", Questions: 100}, 4, "has no answer"},
+		{holdout.Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 20}, 1, ""},
+		{holdout.Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 20, Stratify: "clinic"}, 7, "known to differ"},
+		{holdout.Settings{Mechanism: "gaussian", Questions: 100}, 4, "has no answer"},
 	} {
 		card := create(t, s, c.set, visits(t, 4000, uint64(i)))
 		e, err := s.Explain(t.Context(), analyst, card.ID, []byte(area))
@@ -27,11 +29,11 @@ func TestPairsNeedUnitsThatAreAlike(t *testing.T) {
 			t.Errorf("%+v: an area costs %+v, explained as %+v: %v", c.set, a.Cost, e.Cost, err)
 		}
 		_, err = s.Ask(t.Context(), analyst, card.ID, []byte(tau), "")
-		var refused *Error
+		var refused *holdout.Error
 		switch {
 		case c.tau == "" && err != nil:
 			t.Errorf("%+v: %v", c.set, err)
-		case c.tau != "" && (!errors.As(err, &refused) || refused.Kind != Invalid || refused.Pointer != "/type" || !strings.Contains(refused.Detail, c.tau)):
+		case c.tau != "" && (!errors.As(err, &refused) || refused.Kind != holdout.Invalid || refused.Pointer != "/type" || !strings.Contains(refused.Detail, c.tau)):
 			t.Errorf("%+v: %v", c.set, err)
 		}
 	}

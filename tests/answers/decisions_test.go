@@ -1,21 +1,23 @@
-package holdout
+package answers
 
 import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 // decided is a decision or a test as a client reads it.
 type decided struct {
 	Value    *float64
 	Interval *struct{ Low, High *float64 }
-	Items    []Item
+	Items    []holdout.Item
 	Selected string
 	Regret   *float64
 	Verdict  string
 	PValue   *float64 `json:"p_value"`
-	Cost     Cost
+	Cost     holdout.Cost
 }
 
 const choosing = `{"type":"argmax","of":[{"type":"fraction","of":"x > 0.9"},{"type":"fraction","of":"x > 0.1"},{"type":"fraction","of":"x > 0.5"}],"names":["few","most","half"]}`
@@ -51,7 +53,7 @@ func TestDecisions(t *testing.T) {
 		choosing: {"", "most", 1, 3, false},
 	}
 	for seed, mechanism := range []string{"gaussian", "guess_and_check", "split", "thresholdout"} {
-		set := Settings{Mechanism: mechanism, Questions: 200}
+		set := holdout.Settings{Mechanism: mechanism, Questions: 200}
 		if mechanism == "split" {
 			set.Questions = 42
 		}
@@ -94,9 +96,9 @@ func TestDecisions(t *testing.T) {
 
 // TestDecisionsWithoutBounds: under naive, and under published bounds, which have no levels, a test has its effect and no p-value.
 func TestDecisionsWithoutBounds(t *testing.T) {
-	s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
+	s := open(t, t.TempDir(), func(o *holdout.Options) { o.AllowNaive = true })
 	body := `{"type":"test","test":"mean","of":"x","range":[0,1],"equals":0.9}`
-	for seed, set := range []Settings{{Mechanism: "naive", Questions: 50}, {Mechanism: "gaussian", Bounds: "published", Questions: 50}} {
+	for seed, set := range []holdout.Settings{{Mechanism: "naive", Questions: 50}, {Mechanism: "gaussian", Bounds: "published", Questions: 50}} {
 		id := create(t, s, set, visits(t, 40_000, uint64(seed+60))).ID
 		var got decided
 		if err := json.Unmarshal(ask(t, s, id, body).Body, &got); err != nil {

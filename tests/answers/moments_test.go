@@ -1,4 +1,4 @@
-package holdout
+package answers
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 // moments are questions of many means, of searches, and with constants of the training part.
@@ -27,8 +29,8 @@ var moments = []string{
 
 // TestMomentsUnderEveryMechanism: each question is answered by each mechanism, at the price that was said before, and replayed.
 func TestMomentsUnderEveryMechanism(t *testing.T) {
-	s := open(t, t.TempDir(), func(o *Options) { o.AllowNaive = true })
-	for i, set := range []Settings{
+	s := open(t, t.TempDir(), func(o *holdout.Options) { o.AllowNaive = true })
+	for i, set := range []holdout.Settings{
 		{Mechanism: "gaussian"}, {Mechanism: "gaussian", Unit: "patient"}, {Mechanism: "gaussian", Rounds: 20}, {Mechanism: "guess_and_check", Tokens: 60},
 		{Mechanism: "thresholdout", Tokens: 60}, {Mechanism: "split"}, {Mechanism: "split", Unit: "patient"}, {Mechanism: "naive"},
 	} {
@@ -37,7 +39,7 @@ func TestMomentsUnderEveryMechanism(t *testing.T) {
 			card := create(t, s, set, visits(t, 8000, uint64(100+i)))
 			for _, query := range moments {
 				explained, err := s.Explain(t.Context(), analyst, card.ID, []byte(query))
-				if set.Rounds > 0 && KindOf(err) == Invalid {
+				if set.Rounds > 0 && holdout.KindOf(err) == holdout.Invalid {
 					continue // a search asks by what it was told
 				}
 				if err != nil {
@@ -45,10 +47,10 @@ func TestMomentsUnderEveryMechanism(t *testing.T) {
 				}
 				got := ask(t, s, card.ID, query)
 				var core struct {
-					Cost     Cost
+					Cost     holdout.Cost
 					Value    *float64
 					Interval *struct{ Low, High *float64 }
-					Items    []Item
+					Items    []holdout.Item
 				}
 				if err := json.Unmarshal(got.Body, &core); err != nil {
 					t.Fatal(err)
@@ -78,7 +80,7 @@ func TestMomentsUnderEveryMechanism(t *testing.T) {
 // TestItemsThatTellNothing: explain counts the items whose interval would be wider than they are.
 func TestItemsThatTellNothing(t *testing.T) {
 	s := open(t, t.TempDir())
-	card := create(t, s, Settings{Questions: 100, Holdout: 0.5}, visits(t, 8000, 120))
+	card := create(t, s, holdout.Settings{Questions: 100, Holdout: 0.5}, visits(t, 8000, 120))
 	for query, want := range map[string]string{
 		`{"type":"histogram","of":"x","edges":[0,0.001,1]}`:    "4 of 5 items would have no value, or an interval wider than the number that it is about",
 		`{"type":"variance","of":"x","range":[-100,100]}`:      "the interval (half-width",
@@ -89,7 +91,7 @@ func TestItemsThatTellNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		i := slices.IndexFunc(e.Warnings, func(w Warning) bool { return w.Code == "uninformative" })
+		i := slices.IndexFunc(e.Warnings, func(w holdout.Warning) bool { return w.Code == "uninformative" })
 		if (i >= 0) != (want != "") || i >= 0 && !strings.HasPrefix(e.Warnings[i].Detail, want) {
 			t.Errorf("%s: %+v, want %q", query, e.Warnings, want)
 		}

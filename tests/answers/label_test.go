@@ -1,4 +1,4 @@
-package holdout
+package answers
 
 import (
 	"bytes"
@@ -6,14 +6,16 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 // TestLabelOfTheCard: a query about a model that names no label has the holdout's, alone, in a batch, inside of another and in explain. It is the same question as the one that names it, so that one of them
 // is a replay. Where the owner named none it is missing, as ever. A label that does not reach the canonical form is paid twice; one that reaches only some queries is refused.
 func TestLabelOfTheCard(t *testing.T) {
 	s := open(t, t.TempDir())
-	labelled := create(t, s, Settings{Name: "labelled", Questions: 100, Mechanism: "gaussian", Label: "late"}, scores(t, 0, 2000, 0))
-	other := create(t, s, Settings{Name: "other", Questions: 100, Mechanism: "gaussian"}, scores(t, 9000, 2000, 0))
+	labelled := create(t, s, holdout.Settings{Name: "labelled", Questions: 100, Mechanism: "gaussian", Label: "late"}, scores(t, 0, 2000, 0))
+	other := create(t, s, holdout.Settings{Name: "other", Questions: 100, Mechanism: "gaussian"}, scores(t, 9000, 2000, 0))
 	for _, c := range []struct{ without, with string }{
 		{`{"type":"accuracy","prediction":"x > 3"}`, `{"type":"accuracy","label":"late","prediction":"x > 3"}`},
 		{`{"type":"loss","loss":"brier","prediction":"x / 200"}`, `{"type":"loss","loss":"brier","prediction":"x / 200","label":"late"}`},
@@ -38,10 +40,10 @@ func TestLabelOfTheCard(t *testing.T) {
 		if err != nil || !b.Answers[0].Replayed || !b.Answers[1].Replayed {
 			t.Errorf("%s in a batch: %+v, %v", c.without, b, err)
 		}
-		if _, err := s.Ask(t.Context(), analyst, other.ID, []byte(c.without), ""); KindOf(err) != Invalid || !strings.Contains(err.Error(), `"label" is missing`) {
+		if _, err := s.Ask(t.Context(), analyst, other.ID, []byte(c.without), ""); holdout.KindOf(err) != holdout.Invalid || !strings.Contains(err.Error(), `"label" is missing`) {
 			t.Errorf("%s without a label on the card: %v", c.without, err)
 		}
-		if _, err := s.Ask(t.Context(), analyst, "nowhere", []byte(c.without), ""); KindOf(err) != Invalid {
+		if _, err := s.Ask(t.Context(), analyst, "nowhere", []byte(c.without), ""); holdout.KindOf(err) != holdout.Invalid {
 			t.Errorf("%s of no holdout: %v", c.without, err)
 		}
 	}

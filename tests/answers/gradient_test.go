@@ -1,4 +1,4 @@
-package holdout
+package answers
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 // risks is a table of n rows with two standard normal features and a label that holds with probability
@@ -64,15 +65,15 @@ func TestNoisyGradientDescent(t *testing.T) {
 	const steps, clip, rows = 60, 2.0, 40000
 	table := risks(t, rows)
 	s := open(t, t.TempDir())
-	card := create(t, s, Settings{Holdout: 1, Questions: steps}, table)
+	card := create(t, s, holdout.Settings{Holdout: 1, Questions: steps}, table)
 	var fit, exact [3]float64
 	widest := 0.0
 	for range steps {
 		query := fmt.Sprintf(`{"type":"gradient","label":"late","clip":%v,"model":{"linear":{"intercept":%v,"weights":{"a":%v,"b":%v},"link":"logit"}}}`, clip, fit[0], fit[1], fit[2])
 		answer := ask(t, s, card.ID, query)
 		var released struct {
-			Items []Item
-			Cost  Cost
+			Items []holdout.Item
+			Cost  holdout.Cost
 		}
 		if err := json.Unmarshal(answer.Body, &released); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-package holdout
+package answers
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 // TestPublicFeatures: with features=public everything but the label of the holdout's rows is given out, numbered, in an order that says
@@ -13,7 +14,7 @@ import (
 func TestPublicFeatures(t *testing.T) {
 	s := open(t, t.TempDir())
 	table := visits(t, 1000, 1)
-	card := create(t, s, Settings{Holdout: 0.4, Check: new(0.0), Label: "late", Features: "public"}, table)
+	card := create(t, s, holdout.Settings{Holdout: 0.4, Check: new(0.0), Label: "late", Features: "public"}, table)
 	f, err := s.Features(t.Context(), analyst, card.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +39,7 @@ func TestPublicFeatures(t *testing.T) {
 			t.Fatalf("row %d is not a row of the holdout", i)
 		}
 	}
-	for i, id := range numbers(t, got, RowID) {
+	for i, id := range numbers(t, got, holdout.RowID) {
 		if id != float64(i) {
 			t.Fatalf("row %d has the id %v", i, id)
 		}
@@ -47,15 +48,15 @@ func TestPublicFeatures(t *testing.T) {
 	if !strings.HasSuffix(a.Interval.Target, "in the population of labels that rows with the features of the holdout's have") {
 		t.Errorf("target: %s", a.Interval.Target)
 	}
-	secret := create(t, s, Settings{Holdout: 0.4, Label: "late", Features: "secret"}, visits(t, 1000, 2))
+	secret := create(t, s, holdout.Settings{Holdout: 0.4, Label: "late", Features: "secret"}, visits(t, 1000, 2))
 	_, err = s.Features(t.Context(), analyst, secret.ID)
-	wantKind(t, "secret features", err, NotFound)
+	wantKind(t, "secret features", err, holdout.NotFound)
 }
 
 func TestPublicFeaturesRefused(t *testing.T) {
 	s := open(t, t.TempDir())
 	ids := visits(t, 100, 3)
-	columns := []dataset.Column{{Field: dataset.Field{Name: RowID, Kind: dataset.Number, Source: "DOUBLE"}, Numbers: make([]float64, 100)}}
+	columns := []dataset.Column{{Field: dataset.Field{Name: holdout.RowID, Kind: dataset.Number, Source: "DOUBLE"}, Numbers: make([]float64, 100)}}
 	for i := range ids.Columns() {
 		columns = append(columns, *ids.Column(i))
 	}
@@ -64,17 +65,17 @@ func TestPublicFeaturesRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for pointer, c := range map[string]struct {
-		set   Settings
+		set   holdout.Settings
 		table *dataset.Table
 	}{
-		"features": {Settings{Label: "late", Features: "open"}, ids},
-		"label":    {Settings{Features: "public"}, ids},
-		"stratify": {Settings{Features: "public", Label: "late", Stratify: "late"}, ids},
-		" ids":     {Settings{Features: "public", Label: "late"}, numbered},
+		"features": {holdout.Settings{Label: "late", Features: "open"}, ids},
+		"label":    {holdout.Settings{Features: "public"}, ids},
+		"stratify": {holdout.Settings{Features: "public", Label: "late", Stratify: "late"}, ids},
+		" ids":     {holdout.Settings{Features: "public", Label: "late"}, numbered},
 	} {
 		c.set.Name, c.set.Mechanism = "visits", "gaussian"
-		_, _, err := s.Create(t.Context(), admin, c.set, SingleUpload(bytes.NewReader(parquet(t, c.table))), "")
-		wantKind(t, pointer, err, Invalid)
+		_, _, err := s.Create(t.Context(), admin, c.set, holdout.SingleUpload(bytes.NewReader(parquet(t, c.table))), "")
+		wantKind(t, pointer, err, holdout.Invalid)
 	}
 }
 
@@ -83,7 +84,7 @@ func TestPublicFeaturesRefused(t *testing.T) {
 func TestPredictionsOfTheRows(t *testing.T) {
 	s := open(t, t.TempDir())
 	table := visits(t, 20_000, 5)
-	id := create(t, s, Settings{Holdout: 0.5, Check: new(0.0), Label: "late", Features: "public", Questions: 3}, table).ID
+	id := create(t, s, holdout.Settings{Holdout: 0.5, Check: new(0.0), Label: "late", Features: "public", Questions: 3}, table).ID
 	f, err := s.Features(t.Context(), analyst, id)
 	if err != nil {
 		t.Fatal(err)
@@ -121,13 +122,13 @@ func TestPredictionsOfTheRows(t *testing.T) {
 		"edges of scores": `{"type":"auc","label":"late","predictions":` + list + `}`,
 	} {
 		_, err := s.Ask(t.Context(), analyst, id, []byte(body), "")
-		wantKind(t, what, err, Invalid)
+		wantKind(t, what, err, holdout.Invalid)
 	}
-	compares := create(t, s, Settings{Mechanism: "guess_and_check", Holdout: 0.5, Check: new(0.0), Label: "late", Features: "public"}, visits(t, 1000, 6)).ID
-	secret := create(t, s, Settings{Holdout: 0.5, Label: "late"}, visits(t, 1000, 7)).ID
+	compares := create(t, s, holdout.Settings{Mechanism: "guess_and_check", Holdout: 0.5, Check: new(0.0), Label: "late", Features: "public"}, visits(t, 1000, 6)).ID
+	secret := create(t, s, holdout.Settings{Holdout: 0.5, Label: "late"}, visits(t, 1000, 7)).ID
 	for id, want := range map[string]string{compares: "compares with the training part", secret: "features=public"} {
 		_, err := s.Ask(t.Context(), analyst, id, []byte(query("[1,0]")), "")
-		wantKind(t, want, err, Invalid)
+		wantKind(t, want, err, holdout.Invalid)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

@@ -1,4 +1,4 @@
-package holdout
+package answers
 
 import (
 	"encoding/json"
@@ -6,12 +6,14 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 // bearer is a holdout of gaussian with tokens for broken promises, half of 4,000 visits.
-func bearer(t *testing.T, s *Service, tokens int64) string {
+func bearer(t *testing.T, s *holdout.Service, tokens int64) string {
 	t.Helper()
-	return create(t, s, Settings{Mechanism: "gaussian", Holdout: 0.5, Questions: 50, Tokens: tokens}, visits(t, 4000, 12)).ID
+	return create(t, s, holdout.Settings{Mechanism: "gaussian", Holdout: 0.5, Questions: 50, Tokens: tokens}, visits(t, 4000, 12)).ID
 }
 
 // TestPromisesInABatch: the promises of a batch are checked in the order in which it has them, each with what the ones before it have broken. Each broken one is debited with its answer; the plain
@@ -94,7 +96,7 @@ func TestPromisesInABatch(t *testing.T) {
 			t.Errorf("%s after a start anew:\n%s\n%s", queries[i], reply.Answers[i].Body, again.Answers[i].Body)
 		}
 	}
-	if _, err := s.Ask(t.Context(), analyst, id, []byte(`{"type":"fraction","of":"x > 0.1","promise":{"at_least":0.8}}`), ""); KindOf(err) != BudgetExhausted {
+	if _, err := s.Ask(t.Context(), analyst, id, []byte(`{"type":"fraction","of":"x > 0.1","promise":{"at_least":0.8}}`), ""); holdout.KindOf(err) != holdout.BudgetExhausted {
 		t.Errorf("a promise without tokens: %v", err)
 	}
 	if a := read(t, ask(t, s, id, `{"type":"fraction","of":"x > 0.1"}`).Body); a.Cost.Tokens != 0 {
@@ -107,7 +109,7 @@ func TestPromisesInABatch(t *testing.T) {
 func TestExplainPromises(t *testing.T) {
 	s := open(t, t.TempDir())
 	id := bearer(t, s, 2)
-	explain := func(query string) Explanation {
+	explain := func(query string) holdout.Explanation {
 		t.Helper()
 		e, err := s.Explain(t.Context(), analyst, id, []byte(query))
 		if err != nil {
@@ -116,14 +118,14 @@ func TestExplainPromises(t *testing.T) {
 		return e
 	}
 	e := explain(`{"type":"fraction","of":"x > 0.97"}`)
-	if p := e.Promise; p == nil || p.From != "training" || !p.Used || p.AtMost == nil || *p.With >= 0.8**p.Without || *e.HalfWidth != *p.With || e.Cost != (Cost{Questions: 1, Tokens: 1}) {
+	if p := e.Promise; p == nil || p.From != "training" || !p.Used || p.AtMost == nil || *p.With >= 0.8**p.Without || *e.HalfWidth != *p.With || e.Cost != (holdout.Cost{Questions: 1, Tokens: 1}) {
 		t.Errorf("%+v %+v", e.Promise, e)
 	}
 	e = explain(`{"type":"accuracy","label":"x > 0.97","prediction":"x > 0.96"}`)
-	if p := e.Promise; p == nil || p.From != "training" || p.Used || p.AtLeast == nil || *e.HalfWidth != *p.Without || e.Cost != (Cost{Questions: 1}) {
+	if p := e.Promise; p == nil || p.From != "training" || p.Used || p.AtLeast == nil || *e.HalfWidth != *p.Without || e.Cost != (holdout.Cost{Questions: 1}) {
 		t.Errorf("%+v %+v", e.Promise, e)
 	}
-	of := func(bound string) Explanation {
+	of := func(bound string) holdout.Explanation {
 		e := explain(`{"type":"fraction","of":"x > 0.97","promise":{"at_most":` + bound + `}}`)
 		if e.Promise == nil || !e.Promise.Used || e.Promise.From != "question" {
 			t.Errorf("at most %s: %+v", bound, e.Promise)

@@ -1,4 +1,4 @@
-package holdout
+package answers
 
 import (
 	"errors"
@@ -6,6 +6,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -13,15 +14,15 @@ import (
 func TestAutoChooses(t *testing.T) {
 	s := open(t, t.TempDir())
 	for i, c := range []struct {
-		set  Settings
+		set  holdout.Settings
 		want string
 	}{
-		{Settings{Mechanism: "auto", Questions: 100}, "guess_and_check"},
-		{Settings{Mechanism: "auto", Questions: 100, Tokens: 4}, "guess_and_check"},
-		{Settings{Mechanism: "auto", Questions: 100, Holdout: 1}, "gaussian"},
-		{Settings{Mechanism: "auto", Questions: 100, Split: "time:seen"}, "gaussian"},
-		{Settings{Mechanism: "auto", Questions: 100, HalfWidth: 0.9}, "gaussian"},
-		{Settings{Mechanism: "auto", Questions: 100, Bounds: "published"}, "split"},
+		{holdout.Settings{Mechanism: "auto", Questions: 100}, "guess_and_check"},
+		{holdout.Settings{Mechanism: "auto", Questions: 100, Tokens: 4}, "guess_and_check"},
+		{holdout.Settings{Mechanism: "auto", Questions: 100, Holdout: 1}, "gaussian"},
+		{holdout.Settings{Mechanism: "auto", Questions: 100, Split: "time:seen"}, "gaussian"},
+		{holdout.Settings{Mechanism: "auto", Questions: 100, HalfWidth: 0.9}, "gaussian"},
+		{holdout.Settings{Mechanism: "auto", Questions: 100, Bounds: "published"}, "split"},
 	} {
 		card := create(t, s, c.set, visits(t, 1000, uint64(i)))
 		if card.Settings.Mechanism != c.want || string(card.Guarantee.Mechanism) != c.want {
@@ -37,12 +38,12 @@ func TestAutoChooses(t *testing.T) {
 // half-width that cannot pass, tokens spent, and a replay after that.
 func TestGuessAndCheck(t *testing.T) {
 	s := open(t, t.TempDir())
-	card := create(t, s, Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 3}, visits(t, 20_000, 1))
+	card := create(t, s, holdout.Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 3}, visits(t, 20_000, 1))
 	id := card.ID
 	query := func(guess string) string { return `{"type":"mean","of":"x","range":[-1,3]` + guess + `}` }
 
 	plain := read(t, ask(t, s, id, query("")).Body)
-	if plain.Source != "training" || plain.Cost != (Cost{Questions: 1}) || plain.Interval.Bound != "guess-and-check-two-moments" ||
+	if plain.Source != "training" || plain.Cost != (holdout.Cost{Questions: 1}) || plain.Interval.Bound != "guess-and-check-two-moments" ||
 		plain.Interval.Low > 0.5 || plain.Interval.High < 0.5 || plain.Interval.High-plain.Interval.Low > 3*card.Guarantee.HalfWidth { // x is uniform on a quarter of the range
 		t.Errorf("a guess from training: %+v, %+v", plain, plain.Interval)
 	}
@@ -51,7 +52,7 @@ func TestGuessAndCheck(t *testing.T) {
 		t.Errorf("one's own guess: %+v, %+v", own, own.Interval)
 	}
 	e, err := s.Explain(t.Context(), analyst, id, []byte(query(`,"guess":0.5,"half_width":0.401`)))
-	if err != nil || e.HalfWidth == nil || *e.HalfWidth > 0.401+1e-9 || e.Bound == "" || e.Cost != (Cost{Questions: 1, Tokens: 1}) {
+	if err != nil || e.HalfWidth == nil || *e.HalfWidth > 0.401+1e-9 || e.Bound == "" || e.Cost != (holdout.Cost{Questions: 1, Tokens: 1}) {
 		t.Errorf("explained: %+v, %v", e, err)
 	}
 	// A mean under a condition is one question, and takes guesses.
@@ -60,14 +61,14 @@ func TestGuessAndCheck(t *testing.T) {
 		t.Errorf("a mean under a condition: %+v, %+v", late, late.Interval)
 	}
 	before, err := s.Budget(t.Context(), analyst, id)
-	if err != nil || before.Questions.Left != 97 || before.Tokens == nil || *before.Tokens != (Meter{Left: 3, Of: 3}) {
+	if err != nil || before.Questions.Left != 97 || before.Tokens == nil || *before.Tokens != (holdout.Meter{Left: 3, Of: 3}) {
 		t.Fatalf("%+v, %v", before, err)
 	}
 
 	// What cannot pass or cannot be checked costs nothing and says what could.
 	_, err = s.Ask(t.Context(), analyst, id, []byte(query(`,"half_width":0.01`)), "")
-	wantKind(t, "a half-width that cannot pass", err, Invalid)
-	var ours *Error
+	wantKind(t, "a half-width that cannot pass", err, holdout.Invalid)
+	var ours *holdout.Error
 	var width *thresholdout.WidthError
 	if !errors.As(err, &ours) || !errors.As(err, &width) || ours.Pointer != "/half_width" {
 		t.Fatalf("%v", err)
@@ -76,30 +77,30 @@ func TestGuessAndCheck(t *testing.T) {
 		t.Errorf("least: %v", ours.Members)
 	}
 	if e, err = s.Explain(t.Context(), analyst, id, []byte(query(`,"half_width":0.01`))); err != nil || e.HalfWidth != nil ||
-		len(e.Warnings) != 1 || e.Warnings[0].Code != HalfWidthTooNarrow {
+		len(e.Warnings) != 1 || e.Warnings[0].Code != holdout.HalfWidthTooNarrow {
 		t.Errorf("explained: %+v, %v", e, err)
 	}
 	weighted := read(t, ask(t, s, id, `{"type":"mean","of":"x","range":[0,1],"weights":{"of":"x","range":[0,1]},"guess":0.65,"half_width":0.1}`).Body)
-	if weighted.Source != "guess" || math.Abs(*weighted.Value-0.65) > 1e-8 || weighted.Cost != (Cost{Questions: 1}) || weighted.Interval.Low < 0.55-1e-9 || weighted.Interval.High > 0.75+1e-9 {
+	if weighted.Source != "guess" || math.Abs(*weighted.Value-0.65) > 1e-8 || weighted.Cost != (holdout.Cost{Questions: 1}) || weighted.Interval.Low < 0.55-1e-9 || weighted.Interval.High > 0.75+1e-9 {
 		t.Errorf("a guess of a weighted mean: %+v, %+v", weighted, weighted.Interval)
 	}
 	under := read(t, ask(t, s, id, `{"type":"fraction","of":"late","where":"x < 0.5","guess":0.39,"half_width":0.1}`).Body)
-	if under.Source != "guess" || math.Abs(*under.Value-0.39) > 1e-8 || under.Cost != (Cost{Questions: 1}) || under.Interval.Low < 0.29-1e-9 || under.Interval.High > 0.49+1e-9 {
+	if under.Source != "guess" || math.Abs(*under.Value-0.39) > 1e-8 || under.Cost != (holdout.Cost{Questions: 1}) || under.Interval.Low < 0.29-1e-9 || under.Interval.High > 0.49+1e-9 {
 		t.Errorf("a guess under a condition: %+v, %+v", under, under.Interval)
 	}
 	b, err := s.AskBatch(t.Context(), analyst, id, batchOf(query(`,"half_width":0.01`), mean(1)), false, "")
-	if err != nil || b.Answers[0].NotAsked != HalfWidthTooNarrow || b.Answers[1].Body == nil || b.Budget.Questions.Left != 94 {
+	if err != nil || b.Answers[0].NotAsked != holdout.HalfWidthTooNarrow || b.Answers[1].Body == nil || b.Budget.Questions.Left != 94 {
 		t.Errorf("in a batch: %+v, %v", b, err)
 	}
 
 	for i := range 3 {
 		wrong := read(t, ask(t, s, id, query(fmt.Sprintf(`,"guess":%v`, 2.5+float64(i)/10))).Body)
-		if wrong.Source != "holdout" || wrong.Cost != (Cost{Questions: 1, Tokens: 1}) || wrong.Interval.Low > 0.5 || wrong.Interval.High < 0.5 {
+		if wrong.Source != "holdout" || wrong.Cost != (holdout.Cost{Questions: 1, Tokens: 1}) || wrong.Interval.Low > 0.5 || wrong.Interval.High < 0.5 {
 			t.Errorf("a wrong guess: %+v, %+v", wrong, wrong.Interval)
 		}
 	}
 	_, err = s.Ask(t.Context(), analyst, id, []byte(mean(2)), "")
-	wantKind(t, "no tokens", err, BudgetExhausted)
+	wantKind(t, "no tokens", err, holdout.BudgetExhausted)
 	if again, err := s.Ask(t.Context(), rival, id, []byte(query("")), ""); err != nil || !again.Replayed {
 		t.Errorf("a replay: %+v, %v", again, err)
 	}
@@ -113,7 +114,7 @@ func TestGuessAndCheck(t *testing.T) {
 func TestGuessAndCheckRestarts(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	id := create(t, s, Settings{Mechanism: "guess_and_check", Questions: 100}, visits(t, 3000, 1)).ID
+	id := create(t, s, holdout.Settings{Mechanism: "guess_and_check", Questions: 100}, visits(t, 3000, 1)).ID
 	first := read(t, ask(t, s, id, `{"type":"mean","of":"x","range":[0,1],"guess":0.5}`).Body)
 	failed := read(t, ask(t, s, id, `{"type":"mean","of":"x","range":[0,1],"guess":0.9}`).Body)
 	if err := s.Close(); err != nil {
