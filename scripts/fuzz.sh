@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Fuzzes: scripts/fuzz.sh [TIME [PATTERN]] runs each fuzz target of the repository whose name or folder has PATTERN in it
-# (default: all), one after another, for TIME each (default: 1m). Each starts from its kept seeds: those that the target adds, and
+# (default: all), one after another, for TIME each (default: 30s). Each starts from its kept seeds: those that the target adds, and
 # testdata/fuzz/TARGET beside it. An input that fails is written there and printed; commit it with the mend.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-time=${1:-1m}
+time=${1:-30s}
 pattern=${2:-}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
