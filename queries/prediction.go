@@ -22,7 +22,7 @@ type prediction struct {
 
 const (
 	featuresDoc = "features of the model that are not columns, by name: row expressions that are numbers, or conditions, which count as 1 and 0"
-	modelDoc    = "the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over the table's columns and what it computes of them"
+	modelDoc    = "the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest neighbors or a mixture of these over the table's columns and what it computes of them"
 	labelDoc    = "the truth: a condition for a model with one output, a column for one with classes"
 )
 

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/internal/nearest"
@@ -255,7 +256,7 @@ type modelForm struct {
 
 func (f modelForm) read(v *violations, pointer string, in *value) {
 	if in.kind != objectValue {
-		v.wrongType(pointer, `an object: {"linear": …}, {"softmax": …}, {"trees": …}, {"mixture": …} or {"network": …}, or {"sha256": …} of a model that was sent before`, in)
+		v.wrongType(pointer, `an object: {"`+strings.Join(model.Forms, `": …}, {"`)+`": …}, or {"sha256": …} of a model that was sent before`, in)
 		return
 	}
 	own := slices.IndexFunc(in.members, func(m memberValue) bool { return m.name == computedMember })
@@ -342,9 +343,11 @@ func (f modelForm) canonical() any {
 }
 
 func (f modelForm) schema() map[string]any {
-	object := map[string]any{"type": "object"}
-	return map[string]any{"type": "object", "minProperties": 1, "maxProperties": 3, "additionalProperties": false,
-		"properties": map[string]any{"linear": object, "softmax": object, "trees": object, "mixture": object, "network": object, "sha256": digestSchema(), "threshold": map[string]any{"type": "number"}, computedMember: computedForm{f.computed}.schema()}}
+	members := map[string]any{"sha256": digestSchema(), "threshold": map[string]any{"type": "number"}, computedMember: computedForm{f.computed}.schema()}
+	for _, name := range model.Forms {
+		members[name] = map[string]any{"type": "object"}
+	}
+	return map[string]any{"type": "object", "minProperties": 1, "maxProperties": 3, "additionalProperties": false, "properties": members}
 }
 
 // computedMember is the member of a question, or of its model, with the features that are computed.

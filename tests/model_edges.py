@@ -12,7 +12,7 @@ import lightgbm
 import numpy as np
 import pandas
 import xgboost
-from sklearn import calibration, ensemble, linear_model, neural_network, svm, tree
+from sklearn import calibration, ensemble, kernel_ridge, linear_model, neighbors, neural_network, svm, tree
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
@@ -74,11 +74,13 @@ def tell(name, exported, predicted, rows, tolerance, scores):
                       "predicted": [[v if np.isfinite(v) else None for v in row] for row in predicted.reshape(len(rows), -1).tolist()], "tolerance": tolerance, "scores": scores, "evaluated": evaluated}))
 
 
-def check(name, model, columns=NUMBERS + TEXTS, label="late", tolerance=0.0, prepare=lambda t: t, scores=None, texts=None):
-    """scores says how the library gives raw scores, which are compared instead of probabilities."""
+def check(name, model, columns=NUMBERS + TEXTS, label="late", tolerance=0.0, prepare=lambda t: t, scores=None, texts=None, near=False):
+    """scores says how the library gives raw scores, which are compared instead of probabilities. near leaves out rows from which all others are equally far."""
     model.fit(prepare(data[columns]), data[label])
     exported = exporter.export(model, list(prepare(data[columns]).columns), texts, rows=prepare(data[columns]))
     rows = edges(exported)
+    if near:
+        rows = rows[~(rows[NUMBERS].abs() > 1e6).any(axis=1)]
     x = prepare(rows[columns])
     if scores:
         predicted = scores(model, x)
@@ -180,6 +182,28 @@ check("isotonic boosting", make_pipeline(one_hot(), isotonic(ensemble.GradientBo
 check("isotonic forest", isotonic(make_pipeline(one_hot(), ensemble.RandomForestClassifier(5, max_depth=5, random_state=0)), ensemble=False), tolerance=1e-9)
 check("isotonic support vectors", make_pipeline(one_hot(StandardScaler()), isotonic(svm.LinearSVC())), tolerance=1e-9)
 check("isotonic lightgbm of categories", isotonic(lightgbm.LGBMClassifier(**LIGHT, min_data_per_group=5, cat_smooth=1)), tolerance=1e-9, prepare=categories)
+margin = lambda m, x: m.decision_function(x)
+
+
+def pair_votes(model, x):
+    """What the machines of pairs vote for: above 0 for the first class."""
+    votes = np.zeros((len(x), 3))
+    for value, (first, second) in zip(model.decision_function(x).T, ((0, 1), (0, 2), (1, 2))):
+        votes[np.arange(len(x)), np.where(value > 0, first, second)] += 1
+    return votes
+
+
+check("support vectors", make_pipeline(one_hot(StandardScaler()), svm.SVC()), tolerance=1e-9, scores=margin)
+check("support vectors of a polynomial", make_pipeline(one_hot(StandardScaler()), svm.SVC(kernel="poly", degree=2, coef0=0.5)), tolerance=1e-9, scores=margin)
+check("support vectors of a sigmoid", make_pipeline(one_hot(StandardScaler()), svm.SVC(kernel="sigmoid")), tolerance=1e-9, scores=margin)
+check("support vectors of classes", make_pipeline(one_hot(StandardScaler()), svm.SVC(decision_function_shape="ovo")), label="kind", scores=pair_votes)
+check("support vectors of classes, linear", make_pipeline(one_hot(StandardScaler()), svm.SVC(kernel="linear", decision_function_shape="ovo")), label="kind", scores=pair_votes)
+check("support vectors of numbers", make_pipeline(one_hot(StandardScaler()), svm.NuSVR()), label="y", tolerance=1e-9)
+check("kernel ridge", make_pipeline(one_hot(StandardScaler()), kernel_ridge.KernelRidge(kernel="laplacian", gamma=0.3)), label="y", tolerance=1e-9)
+check("calibrated kernels", make_pipeline(one_hot(StandardScaler()), calibrated(svm.SVC())), tolerance=1e-9)
+check("neighbours", make_pipeline(one_hot(StandardScaler()), neighbors.KNeighborsClassifier(7)), tolerance=1e-12, near=True)
+check("neighbours of classes by distance", make_pipeline(one_hot(MinMaxScaler()), neighbors.KNeighborsClassifier(7, weights="distance", p=1)), label="kind", tolerance=1e-7, near=True)
+check("neighbours of numbers", make_pipeline(one_hot(StandardScaler()), neighbors.KNeighborsRegressor(weights="distance", algorithm="kd_tree")), label="y", tolerance=1e-7, near=True)
 check("stack", ensemble.StackingClassifier([("b", make_pipeline(coded(), lightgbm.LGBMClassifier(**LIGHT))), ("l", make_pipeline(one_hot(StandardScaler()), linear_model.LogisticRegression(max_iter=500)))], cv=3), tolerance=1e-9)
 check("stack of numbers", make_pipeline(one_hot(), ensemble.StackingRegressor([("t", tree.DecisionTreeRegressor(max_depth=4)), ("r", linear_model.Ridge())], cv=3)), label="y", tolerance=1e-9)
 check("vote of calibrated", ensemble.VotingClassifier([("c", make_pipeline(one_hot(), calibrated(tree.DecisionTreeClassifier(max_depth=4)))), ("t", make_pipeline(coded(), tree.DecisionTreeClassifier(max_depth=3)))], voting="soft"), tolerance=1e-12)
@@ -189,7 +213,7 @@ refused = [
     (ensemble.VotingClassifier([("t", tree.DecisionTreeClassifier(max_depth=2))]), NUMBERS, "two classes", "kind"),
     (calibration.CalibratedClassifierCV(tree.DecisionTreeClassifier(max_depth=2), method="isotonic", cv=2), NUMBERS, "two classes", "kind"),
     (make_pipeline(MinMaxScaler(clip=True), tree.DecisionTreeRegressor()), NUMBERS, "clip"),
-    (make_pipeline(SimpleImputer(), __import__("sklearn.neighbors").neighbors.KNeighborsRegressor()), NUMBERS, "predictions"),
+    (make_pipeline(SimpleImputer(), neighbors.KNeighborsRegressor(metric="chebyshev")), NUMBERS, "predictions"),
     (make_pipeline(OneHotEncoder(handle_unknown="ignore"), linear_model.Ridge()), ["c"], "text column"),
     (ensemble.HistGradientBoostingRegressor(max_iter=3, categorical_features=[0]), ["c", "a"], "make numbers texts"),
     (lightgbm.LGBMRegressor(**LIGHT, linear_tree=True), NUMBERS, "linear_tree"),

@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/queries/model"
 )
 
 type modelPath struct {
@@ -18,7 +19,7 @@ type modelReply struct{ Body holdout.KeptModel }
 // modelSchema is short: what a model may be is said by docs/MODELS.md, and by the errors.
 func modelSchema() *huma.Schema {
 	one, forms := 1, map[string]*huma.Schema{}
-	for _, name := range []string{"linear", "softmax", "trees", "mixture", "network"} {
+	for _, name := range model.Forms {
 		forms[name] = &huma.Schema{Type: "object"}
 	}
 	return &huma.Schema{Type: "object", MinProperties: &one, MaxProperties: &one, AdditionalProperties: false, Properties: forms}

@@ -1,6 +1,6 @@
 // Package model reads predictive models from JSON and evaluates them a block of rows at a time.
 //
-// A model is linear, softmax, an ensemble of trees, a network or a mixture of other models; docs/MODELS.md is the format. Whatever its form, it is two things: the
+// A model is linear, softmax, an ensemble of trees, a network, a kernel machine, nearest neighbours or a mixture of other models; docs/MODELS.md is the format. Whatever its form, it is two things: the
 // [Feature]s that it reads of a row, each a number, and a [Scorer] that turns them into one score for each output. What a
 // score means, a probability or the number itself, is the model's [Link].
 //
@@ -22,8 +22,11 @@ const (
 	// MaxArrayNodes bounds the nodes of all trees together, as arrays: 128 MiB in memory. A thousand trees of 8,192 nodes have as many.
 	MaxArrayNodes = 1 << 23
 
+	// MaxVectors bounds the numbers of all vectors and their coefficients together: 8 MiB in memory, some millisecond of a row.
+	MaxVectors = 1 << 20
+
 	MaxModels = 1 << 6 // of a mixture
-	MaxUnits  = 1 << 8 // of a network's layer: two layers take a worker 4 MiB
+	MaxUnits  = 1 << 8 // of a network's layer, axes of a space: two layers take a worker 4 MiB
 	MaxLayers = 1 << 3 // of a network, behind the first
 
 	// MaxForm is the longest canonical form, in bytes, that is a part of a question's. With the question around it, it is what a server takes and records of

@@ -33,7 +33,7 @@ type reader struct {
 	violations []Violation
 
 	// What was read, of all models of a mixture together: what the limits of doc.go are about.
-	weights, texts               int
+	weights, texts, vectors      int
 	nodes, depths, lists, inputs int
 	listed                       int // nodes of trees that are lists
 }

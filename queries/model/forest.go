@@ -55,6 +55,31 @@ const selfSkip = math.MaxUint32
 
 func (n *node) leaf() bool { return n.input == leafInput }
 
+// treeSteps is what a level of a tree takes.
+const treeSteps = 2
+
+func (f *forest) scratch() int { return len(f.inputs) * MaxBlock }
+
+func (f *forest) steps() int64 {
+	steps := int64(len(f.base) + len(f.inputs))
+	for _, in := range f.inputs {
+		if in.absent != noneAbsent {
+			steps++
+		}
+	}
+	for _, t := range f.trees {
+		steps += treeSteps*int64(t.depth) + 1
+		if t.listed {
+			steps += int64(len(f.base)) - 1
+		}
+	}
+	return steps
+}
+
+func (f *forest) bytes() int64 {
+	return 16*int64(cap(f.nodes)+cap(f.splits)) + 8*int64(cap(f.leaves)+cap(f.ends)) + 24*int64(cap(f.trees))
+}
+
 func (f *forest) block(dst, features [][]float64, scratch []float64) {
 	for k, b := range f.base {
 		for i := range dst[k] {

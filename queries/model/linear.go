@@ -1,6 +1,10 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Linear is the weights of a linear model with one output.
 type Linear struct {
@@ -16,19 +20,22 @@ type Parameter struct {
 	Null    float64 // what a null Feature counts as
 }
 
+// Forms are the members that say which form a model has.
+var Forms = []string{"linear", "softmax", "trees", "network", "kernel", "neighbors", "mixture"}
+
 // maxMixed is how deep mixtures may be within mixtures: a stack of calibrated votes.
 const maxMixed = 3
 
 // model reads the object with the one member that says which form it has, and perhaps a threshold. level is the number of mixtures that it is within.
 func (r *reader) model(pointer string, in any, level int) *Model {
-	known := []string{"linear", "softmax", "trees", "mixture", "network"}
+	known := slices.Clone(Forms)
 	if level == 0 {
 		known = append(known, "threshold") // the models of a mixture decide nothing
 	}
 	o := r.object(pointer, in, known...)
 	threshold := r.threshold(pointer, o)
 	if len(o) != 1 {
-		r.add(pointer, `must have one member: "linear", "softmax", "trees", "mixture" or "network"; and may have "threshold"`)
+		r.add(pointer, `must have one member, of "%s"; and may have "threshold"`, strings.Join(Forms, `", "`))
 	}
 	if level > maxMixed {
 		r.add(pointer, "there are more than %d mixtures around it", maxMixed)
@@ -58,6 +65,10 @@ func (r *reader) named(name, pointer string, in any, level int) *Model {
 		return r.mixture(pointer, in, level)
 	case "network":
 		return r.network(pointer, in)
+	case "kernel":
+		return r.kernel(pointer, in)
+	case "neighbors":
+		return r.neighbors(pointer, in)
 	}
 	return r.ensemble(pointer, in)
 }
@@ -86,7 +97,7 @@ func (r *reader) linear(pointer string, in any) *Model {
 	if m.link != Identity {
 		form["link"] = m.link
 	}
-	w := weights{r: r, model: m, outputs: []linearOutput{{intercept: intercept}}, linear: &Linear{Intercept: intercept}}
+	w := weights{r: r, model: m, outputs: linearOutputs{{intercept: intercept}}, linear: &Linear{Intercept: intercept}}
 	w.read(pointer, o, form)
 	m.linear = w.linear
 	m.form = map[string]any{"linear": form}
@@ -101,7 +112,7 @@ func (r *reader) softmax(pointer string, in any) *Model {
 	if m.link != Softmax {
 		form["link"] = m.link
 	}
-	w := weights{r: r, model: m, outputs: make([]linearOutput, len(m.classes)), lists: true}
+	w := weights{r: r, model: m, outputs: make(linearOutputs, len(m.classes)), lists: true}
 	for k, x := range intercepts {
 		w.outputs[k].intercept = x
 	}
@@ -114,7 +125,7 @@ func (r *reader) softmax(pointer string, in any) *Model {
 type weights struct {
 	r       *reader
 	model   *Model
-	outputs []linearOutput
+	outputs linearOutputs
 	linear  *Linear
 	lists   bool // a weight is a list, of one number for each output
 }
@@ -161,7 +172,7 @@ func (w *weights) read(pointer string, o, form map[string]any) {
 	if form["weights"] = weightForms; len(nullForms) > 0 {
 		form["impute"] = nullForms
 	}
-	w.model.scorer = &Scorer{features: len(w.model.features), outputs: len(w.outputs), linear: w.outputs}
+	w.model.scorer = &Scorer{features: len(w.model.features), outputs: len(w.outputs), form: w.outputs}
 }
 
 // columns is an object with a member for each column; empty if it is absent.

@@ -88,7 +88,7 @@ func (r *reader) mixture(pointer string, in any, level int) *Model {
 		forms[i] = said
 	}
 	form["models"] = forms
-	m.scorer = &Scorer{features: len(m.features), outputs: outputs, mixture: mix}
+	m.scorer = &Scorer{features: len(m.features), outputs: outputs, form: mix}
 	m.form = map[string]any{"mixture": form}
 	return m
 }
@@ -100,6 +100,13 @@ func (m *mixture) scratch() int {
 		most = max(most, p.scorer.Scratch())
 	}
 	return len(m.base)*MaxBlock + most
+}
+
+func (m *mixture) bytes() (bytes int64) {
+	for _, p := range m.parts {
+		bytes += p.scorer.form.bytes()
+	}
+	return bytes
 }
 
 func (m *mixture) steps() int64 {

@@ -145,7 +145,7 @@ const (
 
 // Bytes is about what the model takes in memory.
 func (m *Model) Bytes() int64 {
-	bytes := modelBytes + weightBytes*int64(m.weights) + m.scorer.treeBytes()
+	bytes := modelBytes + weightBytes*int64(m.weights) + m.scorer.form.bytes()
 	for _, f := range m.features {
 		bytes += textBytes * int64(1+len(f.Texts))
 	}

@@ -58,6 +58,8 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 			Link    string
 			Classes []any
 		}
+		Kernel    *drawnSpace
+		Neighbors *drawnSpace
 	}
 	if err := json.Unmarshal([]byte(body), &in); err != nil {
 		t.Fatal(err)
@@ -91,6 +93,12 @@ func predict(t *rapid.T, body string, row map[string]any) []float64 {
 				add(weight, predict(t, string(one.Model), row))
 			}
 		})
+	}
+	if in.Kernel != nil {
+		return in.Kernel.kernel(row)
+	}
+	if in.Neighbors != nil {
+		return in.Neighbors.neighbors(row)
 	}
 	if n := in.Network; n != nil {
 		units := slices.Clone(n.Intercepts)
@@ -326,9 +334,9 @@ func drawOne(t *rapid.T, classes, level int) map[string]any {
 		}
 		return nulls
 	}
-	forms := 3
+	forms := 5
 	if level > 1 {
-		forms = 2
+		forms = 4
 	}
 	switch form := rapid.IntRange(0, forms).Draw(t, "form"); {
 	case form == 0 && !several:
@@ -356,7 +364,9 @@ func drawOne(t *rapid.T, classes, level int) map[string]any {
 		}
 		n["layers"] = append(layers, drawLayer(units, outputs, weight))
 		return map[string]any{"network": n}
-	case form == 3:
+	case form == 2 || form == 3:
+		return drawSpace(t, form == 2, names, weight, weights, impute)
+	case form == 5:
 		e := map[string]any{"base": weight(0)}
 		if several {
 			e["classes"], e["base"] = names, weight(classes)

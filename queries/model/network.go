@@ -18,7 +18,7 @@ const (
 // network is a perceptron: layers of linear functions, with an activation between them.
 type network struct {
 	activation Activation
-	layers     [][]linearOutput // the first reads the features
+	layers     []linearOutputs // the first reads the features
 }
 
 // network reads {"network": {...}}.
@@ -26,22 +26,12 @@ func (r *reader) network(pointer string, in any) *Model {
 	o := r.object(pointer, in, "activation", "weights", "intercepts", "impute", "layers", "link", "classes")
 	m := &Model{}
 	form := map[string]any{}
-	outputs := 1
-	if o["classes"] != nil {
-		m.classes = r.classes(pointer+"/classes", o["classes"])
-		m.link = r.link(pointer+"/link", o["link"], Softmax)
-		outputs, form["classes"] = len(m.classes), classForms(m.classes)
-	} else if m.link = r.link(pointer+"/link", o["link"], oneOutput...); m.link != Identity {
-		form["link"] = m.link
-	}
+	outputs := r.ends(pointer, o, form, m, Softmax)
 	n := &network{activation: r.activation(pointer+"/activation", o["activation"])}
 	if n.activation != Relu {
 		form["activation"] = n.activation
 	}
-	units, _ := o["intercepts"].([]any)
-	if len(units) == 0 || len(units) > MaxUnits {
-		r.add(pointer+"/intercepts", "must be a list of 1 to %d numbers, one for each unit of the first layer", MaxUnits)
-	}
+	units := r.units(pointer, o["intercepts"])
 	list, ok := o["layers"].([]any)
 	if !ok || len(list) == 0 || len(list) > MaxLayers {
 		r.add(pointer+"/layers", "must be a list of 1 to %d layers behind the first, of which the last makes the outputs", MaxLayers)
@@ -49,16 +39,16 @@ func (r *reader) network(pointer string, in any) *Model {
 	if !r.ok() {
 		return nil
 	}
-	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], len(units))
+	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], units)
 	form["intercepts"] = intercepts
-	w := weights{r: r, model: m, outputs: make([]linearOutput, len(units)), lists: true}
+	w := weights{r: r, model: m, outputs: make(linearOutputs, units), lists: true}
 	for k, x := range intercepts {
 		w.outputs[k].intercept = x
 	}
 	w.read(pointer, o, form)
 	n.layers = append(n.layers, w.outputs)
 	forms := make([]any, len(list))
-	before := len(units)
+	before := units
 	for i, item := range list {
 		if !r.ok() {
 			return nil
@@ -68,15 +58,29 @@ func (r *reader) network(pointer string, in any) *Model {
 		if i == len(list)-1 {
 			last = outputs
 		}
-		var layer []linearOutput
+		var layer linearOutputs
 		layer, forms[i] = r.layer(at, item, before, last)
 		n.layers = append(n.layers, layer)
 		before = len(layer)
 	}
 	form["layers"] = forms
-	m.scorer = &Scorer{features: len(m.features), outputs: outputs, network: n}
+	m.scorer = &Scorer{features: len(m.features), outputs: outputs, form: n}
 	m.form = map[string]any{"network": form}
 	return m
+}
+
+// ends reads "classes" and "link" of a model whose link is the only one with classes. It returns the number of outputs.
+func (r *reader) ends(pointer string, o, form map[string]any, m *Model, withClasses Link) (outputs int) {
+	if o["classes"] != nil {
+		m.classes = r.classes(pointer+"/classes", o["classes"])
+		m.link = r.link(pointer+"/link", o["link"], withClasses)
+		form["classes"] = classForms(m.classes)
+		return len(m.classes)
+	}
+	if m.link = r.link(pointer+"/link", o["link"], oneOutput...); m.link != Identity {
+		form["link"] = m.link
+	}
+	return 1
 }
 
 func (r *reader) activation(pointer string, in any) Activation {
@@ -93,7 +97,7 @@ func (r *reader) activation(pointer string, in any) Activation {
 }
 
 // layer reads a layer of so many inputs, and outputs units where that is not 0.
-func (r *reader) layer(pointer string, in any, inputs, outputs int) (layer []linearOutput, form any) {
+func (r *reader) layer(pointer string, in any, inputs, outputs int) (layer linearOutputs, form any) {
 	o := r.object(pointer, in, "weights", "intercepts")
 	units, _ := o["intercepts"].([]any)
 	if n := len(units); n == 0 || n > MaxUnits || outputs > 0 && n != outputs {
@@ -110,7 +114,7 @@ func (r *reader) layer(pointer string, in any, inputs, outputs int) (layer []lin
 		return nil, nil
 	}
 	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], len(units))
-	layer = make([]linearOutput, len(units))
+	layer = make(linearOutputs, len(units))
 	for k := range layer {
 		layer[k] = linearOutput{intercept: intercepts[k], terms: make([]term, inputs)}
 	}
@@ -138,6 +142,8 @@ func (n *network) widest() (widest int) {
 
 // scratch is what a block needs: the units of two layers.
 func (n *network) scratch() int { return 2 * n.widest() * MaxBlock }
+
+func (n *network) bytes() int64 { return 0 }
 
 func (n *network) steps() (steps int64) {
 	for _, layer := range n.layers {

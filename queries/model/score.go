@@ -15,12 +15,14 @@ type Scorer struct {
 	of       *Model
 	features int
 	outputs  int
+	form     evaluator
+}
 
-	// One of these is not nil.
-	linear  []linearOutput // by output
-	forest  *forest
-	mixture *mixture
-	network *network
+// evaluator is a form of models, as Scorer asks it. Its block takes the same steps for every row.
+type evaluator interface {
+	scratch() int // how many numbers block needs for itself
+	steps() int64 // about how many nanoseconds block takes for a row
+	bytes() int64 // in memory, beside weights and texts
 }
 
 // ID tells scorers apart: two with the same ID have the same scores for the same features. It is the model's.
@@ -50,67 +52,14 @@ func (s *Scorer) Outputs() int { return s.outputs }
 // Features is the number of features of a row.
 func (s *Scorer) Features() int { return s.features }
 
-// treeBytes is what the scorer's trees take in memory.
-func (s *Scorer) treeBytes() int64 {
-	bytes := int64(0)
-	if f := s.forest; f != nil {
-		bytes = 16*int64(cap(f.nodes)+cap(f.splits)) + 8*int64(cap(f.leaves)+cap(f.ends)) + 24*int64(cap(f.trees))
-	}
-	if s.mixture != nil {
-		for _, p := range s.mixture.parts {
-			bytes += p.scorer.treeBytes()
-		}
-	}
-	return bytes
-}
-
 // MaxBlock is the largest number of rows of a block.
 const MaxBlock = rowfn.MaxBlock
 
 // Scratch is how many numbers BlockIn needs for itself.
-func (s *Scorer) Scratch() int {
-	switch {
-	case s.forest != nil:
-		return len(s.forest.inputs) * MaxBlock
-	case s.mixture != nil:
-		return s.mixture.scratch()
-	case s.network != nil:
-		return s.network.scratch()
-	}
-	return 0
-}
+func (s *Scorer) Scratch() int { return s.form.scratch() }
 
 // Steps is about how many nanoseconds BlockIn takes for a row: walks of trees are as deep as the tree, whatever the row is.
-func (s *Scorer) Steps() int64 {
-	switch {
-	case s.mixture != nil:
-		return s.mixture.steps()
-	case s.network != nil:
-		return s.network.steps()
-	}
-	steps := int64(0)
-	for i := range s.linear {
-		steps += 1 + int64(len(s.linear[i].terms))
-	}
-	if s.forest != nil {
-		steps += int64(len(s.forest.base) + len(s.forest.inputs))
-		for _, in := range s.forest.inputs {
-			if in.absent != noneAbsent {
-				steps++
-			}
-		}
-		for _, t := range s.forest.trees {
-			steps += treeSteps*int64(t.depth) + 1
-			if t.listed {
-				steps += int64(s.outputs) - 1
-			}
-		}
-	}
-	return steps
-}
-
-// treeSteps is what a level of a tree takes.
-const treeSteps = 2
+func (s *Scorer) Steps() int64 { return s.form.steps() }
 
 // linearOutput is intercept + sum of weight · feature, added from the first term to the last with one rounding each.
 type linearOutput struct {
@@ -132,19 +81,39 @@ func (s *Scorer) Block(dst, features [][]float64) {
 
 // BlockIn is Block that does not allocate. scratch has a length of Scratch or more and is written over.
 func (s *Scorer) BlockIn(scratch []float64, dst, features [][]float64) {
-	switch {
-	case s.forest != nil:
-		s.forest.block(dst, features, scratch)
-		return
-	case s.mixture != nil:
-		s.mixture.block(dst, features, scratch)
-		return
-	case s.network != nil:
-		s.network.block(dst, features, scratch)
-		return
+	switch f := s.form.(type) { // known calls: through the interface, what is made for a block would be on the heap
+	case linearOutputs:
+		f.block(dst, features)
+	case *forest:
+		f.block(dst, features, scratch)
+	case *network:
+		f.block(dst, features, scratch)
+	case *kernel:
+		f.block(dst, features, scratch)
+	case *neighbors:
+		f.block(dst, features, scratch)
+	case *mixture:
+		f.block(dst, features, scratch)
 	}
-	for k := range s.linear {
-		s.linear[k].block(dst[k], features)
+}
+
+// linearOutputs are linear models, one for each output.
+type linearOutputs []linearOutput
+
+func (linearOutputs) scratch() int { return 0 }
+
+func (linearOutputs) bytes() int64 { return 0 }
+
+func (l linearOutputs) steps() (steps int64) {
+	for i := range l {
+		steps += 1 + int64(len(l[i].terms))
+	}
+	return steps
+}
+
+func (l linearOutputs) block(dst, features [][]float64) {
+	for k := range l {
+		l[k].block(dst[k], features)
 	}
 }
 

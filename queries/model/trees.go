@@ -76,7 +76,7 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 		form["impute"] = imputed
 	}
 	m.features = g.features
-	m.scorer = &Scorer{features: len(g.features), outputs: outputs, forest: f}
+	m.scorer = &Scorer{features: len(g.features), outputs: outputs, form: f}
 	m.form = map[string]any{"trees": form}
 	return m
 }

@@ -177,10 +177,111 @@ def _through(points: Numbers, v: Numbers) -> Numbers:
     return np.asarray(slopes[at] * (v - x[at]) + y[at])
 
 
+VANISHES = -745.2  # where an exponential is 0
+
+
+def _placed(body: Mapping[str, Any], columns: Columns) -> tuple[Numbers, Numbers]:
+    """Rows and vectors in their space."""
+    at = _weighted(body, body["intercepts"], columns)
+    return at, _forest.decoded(body["vectors"]).astype(float).reshape(-1, at.shape[1])
+
+
+def _summed(at: Numbers, vectors: Numbers, term: Callable[[Numbers, Numbers], Numbers]) -> Numbers:
+    """Of each row and each vector, the sum of a term for each axis."""
+    out = np.zeros((len(at), len(vectors)))
+    for j in range(at.shape[1]):
+        out = out + term(at[:, j, None], vectors[None, :, j])
+    return out
+
+
+def _squares(at: Numbers, vectors: Numbers) -> Numbers:
+    return _summed(at, vectors, lambda a, v: (a - v) * (a - v))
+
+
+def _absolutes(at: Numbers, vectors: Numbers) -> Numbers:
+    return _summed(at, vectors, lambda a, v: np.abs(a - v))
+
+
+def _kernel(body: Mapping[str, Any], columns: Columns) -> Numbers:
+    at, vectors = _placed(body, columns)
+    alike = _alike(body, at, vectors)
+    coefficients = _forest.decoded(body["coefficients"]).astype(float).reshape(-1, len(vectors))
+    base = body.get("base", 0.0)
+    sums = np.tile(np.array(base if isinstance(base, Sequence) else [base] * len(coefficients), dtype=float), (len(at), 1))
+    for v in range(len(vectors)):  # in this order
+        sums = sums + alike[:, v, None] * coefficients[None, :, v]
+    if not body.get("votes"):
+        return sums
+    classes, pair = len(body["classes"]), 0
+    out = np.zeros((len(at), classes))
+    for a in range(classes):
+        for b in range(a + 1, classes):
+            out[:, a] += sums[:, pair] > 0
+            out[:, b] += ~(sums[:, pair] > 0)
+            pair += 1
+    return out
+
+
+def _alike(body: Mapping[str, Any], at: Numbers, vectors: Numbers) -> Numbers:
+    """The kernel of each row and each vector."""
+    function, gamma, coef0 = body.get("function", "rbf"), float(body.get("gamma", 1.0)), float(body.get("coef0", 0.0))
+    if function in ("rbf", "laplacian"):
+        far = -gamma * (_squares(at, vectors) if function == "rbf" else _absolutes(at, vectors))
+        return np.where(far > VANISHES, np.exp(np.maximum(far, -700)), 0.0)
+    product = _summed(at, vectors, lambda a, v: a * v)
+    if function == "linear":
+        return product
+    inner = gamma * product + coef0
+    if function == "sigmoid":
+        return np.asarray(1 - 2 / (1 + np.exp(2 * inner)))
+    power = inner
+    for _ in range(int(body.get("degree", 3)) - 1):
+        power = power * inner
+    return power
+
+
+def tied(model: Mapping[str, Any], table: Table) -> NDArray[np.bool_]:
+    """Rows of which the last of the nearest vectors is as far as the next one, up to rounding."""
+    _, body = opened(model)
+    far = np.sort(_far(body, *_placed(body, Columns(table, model.get("features", {})))), axis=1)
+    k = body.get("k", 5)
+    if k == far.shape[1]:
+        return np.zeros(len(far), dtype=bool)
+    return np.asarray(far[:, k] - far[:, k - 1] <= 1e-12 * far[:, k])
+
+
+def _far(body: Mapping[str, Any], at: Numbers, vectors: Numbers) -> Numbers:
+    """How far each row is from each vector; of the Euclidean metric the square."""
+    return _squares(at, vectors) if body.get("metric", "euclidean") == "euclidean" else _absolutes(at, vectors)
+
+
+def _neighbors(body: Mapping[str, Any], columns: Columns) -> Numbers:
+    at, vectors = _placed(body, columns)
+    euclidean = body.get("metric", "euclidean") == "euclidean"
+    far = _far(body, at, vectors)
+    values, k = _forest.decoded(body["values"]).astype(float), body.get("k", 5)
+    nearest = np.argsort(far, axis=1, kind="stable")[:, :k]
+    near = np.take_along_axis(far, nearest, axis=1)
+    near = np.sqrt(near) if euclidean else near
+    weight = np.ones(near.shape)
+    if body.get("weighting", "uniform") == "distance":
+        here = near == 0
+        weight = np.where(here[:, :1], here, 1 / np.where(here, 1.0, near))
+    classes = len(body.get("classes", [0]))
+    out, total = np.zeros((len(at), classes)), np.zeros((len(at), 1))
+    for j in range(k):
+        of, w = values[nearest[:, j], None], weight[:, j, None]
+        total = total + w
+        out = out + w * (of if classes == 1 else of == np.arange(classes))
+    return np.asarray(out / total)
+
+
 _SCORES: dict[str, Callable[[Any, Columns], Numbers]] = {
     "linear": _linear,
     "softmax": _softmax,
     "network": _network,
+    "kernel": _kernel,
+    "neighbors": _neighbors,
     "trees": _trees,
     "mixture": _mixture,
 }

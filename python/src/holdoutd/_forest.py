@@ -132,8 +132,8 @@ def _of_arrays(arrays: Mapping[str, Any]) -> Forest:
     for entry in arrays.get("reads", ()):
         texts = entry[1] if len(entry) > 1 and not isinstance(entry[1], str) else None
         reads.append((entry[0], None if texts is None else tuple(sorted(texts)), entry[-1] == "right" and len(entry) > 1))
-    of = _decoded(arrays["nodes"]).astype(np.int64) - 1
-    thresholds = _decoded(arrays["thresholds"]) if "thresholds" in arrays else np.zeros(0)
+    of = decoded(arrays["nodes"]).astype(np.int64) - 1
+    thresholds = decoded(arrays["thresholds"]) if "thresholds" in arrays else np.zeros(0)
     if arrays.get("single"):
         singles: NDArray[np.float32] = thresholds.astype(np.float32)
         if not np.array_equal(singles, thresholds):
@@ -143,7 +143,7 @@ def _of_arrays(arrays: Mapping[str, Any]) -> Forest:
     numbers = np.append([r[1] is None for r in reads], False)[of]  # the last is that of leaves
     threshold[numbers] = thresholds
     ends = int((of < 0).sum())
-    leaves = _decoded(arrays["leaves"]).astype(float).reshape(ends, -1)
+    leaves = decoded(arrays["leaves"]).astype(float).reshape(ends, -1)
     forest = Forest(reads, of, threshold, leaves, [])
     forest.listed = [leaves.shape[1] > 1] * len(forest.roots)
     return forest
@@ -152,12 +152,12 @@ def _of_arrays(arrays: Mapping[str, Any]) -> Forest:
 _KINDS = {"u8": "<u1", "u16": "<u2", "f32": "<f4", "f64": "<f8"}
 
 
-def _decoded(array: Mapping[str, str]) -> NDArray[Any]:
+def decoded(array: Mapping[str, str]) -> NDArray[Any]:
     ((kind, text),) = array.items()
     return np.frombuffer(base64.b64decode(text), dtype=_KINDS[kind])
 
 
-def _encoded(array: NDArray[Any], small: str, large: str) -> dict[str, str]:
+def encoded(array: NDArray[Any], small: str, large: str) -> dict[str, str]:
     """The array as words of the small kind, where that loses nothing."""
     with np.errstate(over="ignore"):
         less = array.astype(_KINDS[small])
@@ -196,12 +196,12 @@ def write(reads: Sequence[Read], of: Whole, thresholds: NDArray[Any], leaves: Nu
     largest = float(np.abs(leaves).max())
     number: Whole = np.zeros(len(reads) + 1, dtype=np.int64)  # the last is that of leaves
     number[used] = np.arange(1, len(used) + 1)
-    arrays = Arrays(nodes=_encoded(number[of], "u8", "u16"), leaves=_encoded(leaves.ravel(), "f32", "f64"))
+    arrays = Arrays(nodes=encoded(number[of], "u8", "u16"), leaves=encoded(leaves.ravel(), "f32", "f64"))
     arrays.read, arrays.largest = [reads[i] for i in used.tolist()], largest
     if len(used):
         arrays["reads"] = [_entry(reads[i]) for i in used.tolist()]
     if len(thresholds):
-        arrays["thresholds"] = _encoded(thresholds, "f32", "f64")
+        arrays["thresholds"] = encoded(thresholds, "f32", "f64")
         if single:
             arrays["single"] = True
     return arrays
@@ -284,7 +284,7 @@ def columns(trees: Any) -> set[str]:
 
 def count(trees: Any) -> int:
     """The number of nodes."""
-    return len(_decoded(trees["nodes"])) if isinstance(trees, Mapping) else sum(map(len, trees))
+    return len(decoded(trees["nodes"])) if isinstance(trees, Mapping) else sum(map(len, trees))
 
 
 def texts(trees: Any) -> Iterable[tuple[str, tuple[str, ...]]]:

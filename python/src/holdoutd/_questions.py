@@ -1167,8 +1167,8 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns and what it computes of them
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1239,8 +1239,8 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns and what it computes of them
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1307,8 +1307,8 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns and what it computes of them
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1376,8 +1376,8 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns and what it computes of them
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1452,8 +1452,8 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns and what it computes of them
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a row counts as if its loss is null, because its label or its prediction is null; default: the
                 high end of the range. "skip" leaves out rows in which the label is null, or a prediction that is an
@@ -1530,8 +1530,8 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns and what it computes of them
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1595,8 +1595,8 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns and what it computes of them
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1661,8 +1661,8 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
-            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns and what it computes of them
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1724,8 +1724,8 @@ class Questions(ABC, Generic[R]):
             guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
                 the check part says where a model or predictions are asked about, else the training and the check part
                 together
-            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns and what it computes of them
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"
@@ -1780,8 +1780,8 @@ class Questions(ABC, Generic[R]):
             guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what
                 the check part says where a model or predictions are asked about, else the training and the check part
                 together
-            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network or a mixture of these over
-                the table's columns and what it computes of them
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
                 same question as with where: label != null, at its price: "skip"

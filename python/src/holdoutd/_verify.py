@@ -71,10 +71,11 @@ def _verified(asked: _Estimator, model: Mapping[str, Any], rows: Any, seconds: f
                 waiting[:0] = [[p] for p in block]
             continue
         got = asked.as_asked(_evaluate.predictions(model, cells))
+        tied = _evaluate.tied(model, cells) if asked.near else np.zeros(len(got), dtype=bool)
         at = 0
         for part in block:
             here = slice(at, at := at + part.rows())
-            _compare(asked, part, got[here], want[here])
+            _compare(asked, part, got[here], want[here], tied[here] & ~part.real)
         compared += len(got)
     if not compared:
         raise Differs(
@@ -85,10 +86,10 @@ def _verified(asked: _Estimator, model: Mapping[str, Any], rows: Any, seconds: f
 
 
 class _Rows:
-    """Rows of one kind."""
+    """Rows of one kind; real ones are of the training part, the others are made."""
 
-    def __init__(self, kind: str, cells: Cells):
-        self.kind, self.cells = kind, cells
+    def __init__(self, kind: str, cells: Cells, real: bool = False):
+        self.kind, self.cells, self.real = kind, cells, np.bool_(real)
 
     def rows(self) -> int:
         return len(next(iter(self.cells.values())))
@@ -111,12 +112,14 @@ class _Estimator:
                 self.kinds[c] = []
         for _, (column, text) in texts.items():
             self.kinds[column] = sorted({*(self.kinds[column] or []), text})
-        _, body = _evaluate.opened(model)
+        kind, body = _evaluate.opened(model)
+        self.near = kind == "neighbors"
         self.classes: list[Any] | None = body.get("classes")
         self.threshold = float(model.get("threshold", 0.5))
         self.known = getattr(estimator, "classes_", None)
         if self.known is not None and not len(self.known):  # of CatBoost's regressors
             self.known = None
+        self.elects = body.get("votes") is True  # classes by the votes of pairs: predict is compared
         self.votes = self.known is not None and not hasattr(estimator, "predict_proba") and not hasattr(estimator, "decision_function")
         self.names = fitted_on(estimator)
         self.single = "xgboost" in _modules(estimator)
@@ -166,6 +169,8 @@ class _Estimator:
             import xgboost
 
             said = e.predict(xgboost.DMatrix(x, feature_names=self.names, enable_categorical=True))
+        elif self.elects:
+            said = np.asarray(e.predict(x)).astype(str)[:, None] == np.asarray(self.known).astype(str)[None, :]
         elif self.votes:  # it says classes, and no numbers
             said = np.asarray(e.predict(x)) == np.asarray(self.known)[1]
         elif hasattr(e, "decision_function") and not hasattr(e, "predict_proba"):
@@ -189,6 +194,8 @@ class _Estimator:
 
     def as_asked(self, got: Numbers) -> Numbers:
         """The exported model's predictions as what the estimator says."""
+        if self.elects:
+            return (got.argmax(axis=1)[:, None] == np.arange(got.shape[1])).astype(float)
         return (got > self.threshold).astype(float) if self.votes else got
 
     def _decides(self, x: Any, said: NDArray[Any]) -> None:
@@ -413,11 +420,11 @@ def _blocks(model: Mapping[str, Any], base: Cells, with_nulls: Cells, kinds: Kin
         numbers.append(
             changed(f"{column} of 0 and ±1, at thresholds of the model and beside them", column, [0.0, -0.0, 1.0, -1.0, *beside])
         )
-    training = [_Rows("rows of the training part with nulls", with_nulls)] if next(iter(with_nulls.values())) else []
+    training = [_Rows("rows of the training part with nulls", with_nulls, True)] if next(iter(with_nulls.values())) else []
     if leaves := _at_leaves(model, kinds):
         at = [i % rows for i in range(len(leaves))]
         numbers.append(_Rows("a row of each leaf", {c: [row.get(c, base[c][i]) for row, i in zip(leaves, at, strict=True)] for c in base}))
-    return [[_Rows("rows of the training part", base), *training], numbers, nulls, *([unknown] if unknown else [])]
+    return [[_Rows("rows of the training part", base, True), *training], numbers, nulls, *([unknown] if unknown else [])]
 
 
 def _beside(threshold: float) -> list[float]:
@@ -428,7 +435,7 @@ def _beside(threshold: float) -> list[float]:
     return [threshold, math.nextafter(threshold, math.inf), math.nextafter(threshold, -math.inf), *(float(v) for v in near)]
 
 
-def _compare(asked: _Estimator, part: _Rows, got: Numbers, want: Numbers) -> None:
+def _compare(asked: _Estimator, part: _Rows, got: Numbers, want: Numbers, excused: NDArray[np.bool_]) -> None:
     if got.shape != want.shape:
         raise Differs(f"the exported model has {got.shape[1]} outputs, and the {type(asked.estimator).__name__} has {want.shape[1]}")
     finite = np.isfinite(want)
@@ -437,13 +444,19 @@ def _compare(asked: _Estimator, part: _Rows, got: Numbers, want: Numbers) -> Non
     tolerance = (1e-5 if asked.single else 1e-7) * np.maximum(size, usual)
     with np.errstate(invalid="ignore"):
         off = np.where(finite, ~(np.abs(got - want) <= tolerance), np.isfinite(got))  # what is no number for the library is none here
+    off &= ~excused[:, None]
     if not off.any():
         return
     i, k = (int(v[0]) for v in np.nonzero(off))
     row = {c: v[i] for c, v in part.cells.items()}
     said = ", ".join(f"{c}={v!r}" for c, v in list(row.items())[:6]) + (", …" if len(row) > 6 else "")
+    causes = "a link, an option or a step that is not exported"
+    if asked.near:
+        causes = (
+            "rows of the training part that are equally far, of which the library takes those that its search meets first; and a search "
+            "by brute force, which rounds distances near 0. Drop rows that occur twice, and try algorithm='kd_tree'"
+        )
     raise Differs(
         f"the exported {type(asked.estimator).__name__} is not the library's: on {part.kind}, at {said}, it predicts {got[i, k]:.9g} and "
-        f"the library {want[i, k]:.9g} ({int(off.any(axis=1).sum())} of {len(got)} such rows differ). Usual causes: a link, an option or a "
-        "step that is not exported"
+        f"the library {want[i, k]:.9g} ({int(off.any(axis=1).sum())} of {len(got)} such rows differ). Usual causes: {causes}"
     )

@@ -52,6 +52,7 @@ Weights: TypeAlias = list[float] | dict[str, list[float]]  # the same for severa
 Leaf: TypeAlias = float | list[float]  # one number, or one for each class
 Split: TypeAlias = list[str | float | list[str]]  # [column, threshold] or [column, [texts]], with "right" where a null goes right
 Tree: TypeAlias = list[Leaf | Split]  # its nodes in preorder
+Array: TypeAlias = dict[str, str]  # {"f64": "<base64>"}: numbers, little end first
 Arrays: TypeAlias = dict[str, Any]  # many trees, as docs/MODELS.md has them: reads, nodes, thresholds, leaves
 
 
@@ -87,6 +88,34 @@ class Network(_Imputes, _Ends):
     layers: list[Layer]
 
 
+class Space(_Imputes, _Ends):
+    """Where vectors lie: a row's place is a linear function of the columns."""
+
+    weights: dict[str, Weights]
+    intercepts: list[float]
+    vectors: Array  # vector after vector
+
+
+class _Kernels(Space, total=False):
+    function: str
+    gamma: float
+    coef0: float
+    degree: int
+    base: float | list[float]
+    votes: bool  # functions are of pairs of classes
+
+
+class Kernel(_Kernels):
+    coefficients: Array  # function after function, a number for each vector
+
+
+class Neighbors(Space):
+    k: int
+    metric: str
+    weighting: str
+    values: Array  # a number for each vector, or the place of its class
+
+
 class _Sums(_Ends, total=False):
     base: float | list[float]  # a list with classes
 
@@ -114,12 +143,14 @@ class Mixture(_Sums):
 
 
 class Model(TypedDict, total=False):
-    """Exactly one of the first five; and perhaps where it decides, and what it computes."""
+    """Exactly one of the first seven; and perhaps where it decides, and what it computes."""
 
     linear: Linear
     softmax: Softmax
     trees: Trees
     network: Network
+    kernel: Kernel
+    neighbors: Neighbors
     mixture: Mixture
     threshold: float  # above which a prediction says yes
     features: dict[str, str]  # what it computes of columns, by name: row expressions
@@ -205,16 +236,24 @@ MAX_TREES, MAX_NODES, MAX_DEPTH, MAX_STEPS = 4096, 1 << 23, 1 << 10, 1 << 16
 MAX_WEIGHTS, MAX_CLASSES, MAX_EXPRESSION = 1 << 17, 128, 16 << 10
 MAX_MODELS, MAX_UNITS, MAX_LAYERS = 64, 256, 8
 MAX_TEXTS, MAX_INPUTS = 1 << 10, 1 << 11
+MAX_VECTORS, MAX_NEIGHBORS, MAX_VOTERS = 1 << 20, 256, 32
 
 
 def _fits(model: Model, computed: Mapping[str, str]) -> None:
     """Raises ValueError for a model that is larger than the server takes, with the parameter that makes it smaller."""
-    nodes = steps = weights = texts = lists = inputs = 0
+    nodes = steps = weights = texts = lists = inputs = vectors = 0
     sizes: list[tuple[float, float, str, str]] = []  # how much there is, how much there may be, of what, and what to change
     for body in _bodies(model):
         layers, by_column = body.get("layers", ()), body.get("weights", {}).values()
-        outputs = len(body["intercepts"]) if layers else len(body.get("classes", [0]))
+        outputs = len(body["intercepts"]) if layers or "vectors" in body else len(body.get("classes", [0]))
         units = max(outputs, *(len(of["intercepts"]) for of in layers)) if layers else 0
+        if "vectors" in body:
+            vectors += sum(len(_forest.decoded(body[name])) for name in ("vectors", "coefficients", "values") if name in body)
+            sizes += [
+                (outputs, MAX_UNITS, "features behind its steps", "select fewer, or encode fewer texts"),
+                (body.get("k", 0), MAX_NEIGHBORS, "neighbours", "set n_neighbors"),
+                (len(body["classes"]) if body.get("votes") is True else 0, MAX_VOTERS, "classes in pairs", "put rare classes together"),
+            ]
         weights += sum(map(_count, by_column)) + sum(len(of["weights"]) * len(of["intercepts"]) for of in layers)
         texts += sum(isinstance(of, dict) for of in by_column) * outputs
         sizes += [
@@ -242,6 +281,7 @@ def _fits(model: Model, computed: Mapping[str, str]) -> None:
         (texts, MAX_TEXTS, "columns of texts, counted for each class or unit", "fit on fewer of them"),
         (lists, MAX_TEXTS, "different lists of texts in splits", "set max_cat_threshold, or encode the texts before"),
         (inputs, MAX_INPUTS, "columns in trees, one whose nulls go both ways counted twice", "fit on fewer columns"),
+        (vectors, MAX_VECTORS, "numbers in vectors", "fit it on fewer rows, or columns"),
         (longest, MAX_EXPRESSION, "characters to compute one feature", "select columns before the step"),
     ]
     for has, most, what, mend in sizes:
@@ -301,6 +341,10 @@ def _model(estimator: Any, features: _Features) -> Model:
         return _MIXTURES[name](estimator, features)
     if name in ("MLPClassifier", "MLPRegressor"):
         return _network(estimator, features)
+    if name in _KERNELS and (e := estimator).kernel in _KERNEL_NAMES:
+        return _kernel(e, features)
+    if name in ("KNeighborsClassifier", "KNeighborsRegressor"):
+        return _neighbors(estimator, features)
     if name == "FrozenEstimator":
         return _model(estimator.estimator, features)
     if name in _THRESHOLDS:
@@ -824,6 +868,96 @@ def _network(e: Any, features: _Features) -> Model:
     else:
         body["link"] = link
     return {"network": body}
+
+
+# Vectors: kernels of support vectors, and nearest neighbours
+
+_KERNELS = ("SVC", "NuSVC", "SVR", "NuSVR", "KernelRidge")
+_KERNEL_NAMES = {"rbf": "rbf", "linear": "linear", "poly": "poly", "polynomial": "poly", "sigmoid": "sigmoid", "laplacian": "laplacian"}
+
+
+def _space(features: _Features, vectors: Any) -> Space:
+    """Rows and vectors as an estimator sees them, a feature to each axis."""
+    dense = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors, dtype=float)
+    intercepts = np.zeros(len(features))
+    by_column, impute = _by_column(features, np.eye(len(features)), intercepts)
+    space: Space = {
+        "weights": {c: _lists(w) for c, w in by_column.items()},
+        "intercepts": intercepts.tolist(),
+        "vectors": _forest.encoded(dense.ravel(), "f32", "f64"),
+    }
+    if impute:
+        space["impute"] = impute
+    return space
+
+
+def _kernel(e: Any, features: _Features) -> Model:
+    """Support vectors, or kernel ridge regression."""
+    name = type(e).__name__
+    if name == "KernelRidge":
+        vectors, base = e.X_fit_, 0.0
+        coefficients = np.asarray(e.dual_coef_)
+        if coefficients.ndim > 1 and coefficients.shape[1] > 1:
+            raise ValueError(f"{name} of several targets is not exported: fit one for each. " + PREDICT)
+        gamma = 1 / vectors.shape[1] if e.gamma is None else float(e.gamma)
+    else:
+        vectors, gamma = e.support_vectors_, float(e._gamma)
+        coefficients = e.dual_coef_.toarray() if hasattr(e.dual_coef_, "toarray") else np.asarray(e.dual_coef_)
+        base = float(e.intercept_[0])
+    if e.degree != int(e.degree):
+        raise ValueError(f"{name} with degree={e.degree} is not exported: make it a whole number. " + PREDICT)
+    body: dict[str, Any] = {**_space(features, vectors), "function": _KERNEL_NAMES[e.kernel]}
+    body.update({"gamma": gamma, "coef0": float(e.coef0), "degree": int(e.degree)})
+    classes = getattr(e, "classes_", ())
+    if len(getattr(e, "probA_", ())) > 0:
+        raise ValueError(
+            f"probabilities of {name} are found step by step, to a few thousandths, and not exported: fit without probability=True, "
+            "or within CalibratedClassifierCV(…, ensemble=False). " + PREDICT
+        )
+    if len(classes) > 2:
+        if e.break_ties:
+            raise ValueError(f"{name} of several classes with break_ties=True is not exported. " + PREDICT)
+        coefficients = _pairs(coefficients, e.n_support_)
+        body.update({"classes": _classes(e), "votes": True, "base": np.asarray(e.intercept_, dtype=float).tolist()})
+    else:
+        body["base"] = base
+    body["coefficients"] = _forest.encoded(np.ravel(coefficients), "f32", "f64")
+    return {"kernel": cast(Kernel, body)}
+
+
+def _pairs(coefficients: NDArray[Any], counts: Sequence[int]) -> NDArray[Any]:
+    """The coefficients of each pair of classes, of all vectors: a class's vectors have one row for each other class."""
+    ends = np.cumsum(counts)
+    of = [slice(end - n, end) for end, n in zip(ends, counts, strict=True)]
+    pairs = []
+    for a in range(len(counts)):
+        for b in range(a + 1, len(counts)):
+            pair = np.zeros(coefficients.shape[1])
+            pair[of[a]], pair[of[b]] = coefficients[b - 1, of[a]], coefficients[a, of[b]]
+            pairs.append(pair)
+    return np.array(pairs)
+
+
+def _neighbors(e: Any, features: _Features) -> Model:
+    name = type(e).__name__
+    if e.effective_metric_ not in ("euclidean", "manhattan") or e.weights not in ("uniform", "distance"):
+        raise ValueError(
+            f"{name} is exported with the metric euclidean or manhattan, and weights uniform or distance; "
+            f"not with {e.effective_metric_} and {e.weights}. " + PREDICT
+        )
+    values = np.asarray(e._y, dtype=float)
+    if values.ndim > 1 and values.shape[1] > 1:
+        raise ValueError(f"{name} of several targets is not exported: fit one for each. " + PREDICT)
+    body: Neighbors = {
+        **_space(features, e._fit_X),
+        "k": int(e.n_neighbors),
+        "metric": e.effective_metric_,
+        "weighting": e.weights,
+        "values": _forest.encoded(values.ravel(), "f32", "f64"),
+    }
+    if len(getattr(e, "classes_", ())) > 2:
+        body["classes"] = _classes(e)
+    return {"neighbors": body}
 
 
 # Mixtures: a sum of other models' predictions
