@@ -183,7 +183,7 @@ func TestSubjects(t *testing.T) {
 		}
 	}
 	for _, file := range []string{`{}`, `null`, `3`, `"x"`, `{"linear":{},"x":1}`, `{"type":"accuracy"}`, `{"threshold":1}`} {
-		if s, err := SubjectOf(types, json.RawMessage(file)); err == nil || !strings.Contains(err.Error(), "neither a model (linear, mixture, network, softmax, trees") {
+		if s, err := SubjectOf(types, json.RawMessage(file)); err == nil || !strings.Contains(err.Error(), "neither a model (kernel, linear, mixture, neighbors, network, softmax, trees") {
 			t.Errorf("%s: %v %v", file, s, err)
 		}
 	}

@@ -45,7 +45,7 @@ from sklearn.preprocessing import (
     SplineTransformer,
     StandardScaler,
 )
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import holdoutd
@@ -577,6 +577,9 @@ def test_bodies_are_compressed_for_other_machines() -> None:
         ("MAX_TEXTS", 1, "fit on fewer of them"),
         ("MAX_UNITS", 4, "set hidden_layer_sizes"),
         ("MAX_LAYERS", 1, "set hidden_layer_sizes"),
+        ("MAX_VECTORS", 50, "fit it on fewer rows, or columns"),
+        ("MAX_NEIGHBORS", 4, "set n_neighbors"),
+        ("MAX_VOTERS", 3, "put rare classes together"),
     ],
 )
 def test_what_is_too_large_is_refused_here(limit: str, most: int, mend: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -594,6 +597,10 @@ def test_what_is_too_large_is_refused_here(limit: str, most: int, mend: str, mon
         model = BaggingClassifier(LinearSVC(), 4, random_state=0)
     if limit in ("MAX_UNITS", "MAX_LAYERS"):
         model = MLPClassifier((5, 4), max_iter=20, random_state=0)
+    if limit in ("MAX_VECTORS", "MAX_NEIGHBORS"):
+        model = KNeighborsClassifier()
+    if limit == "MAX_VOTERS":
+        model, label = SVC(), rows["support tickets"]
     if limit == "MAX_EXPRESSION":
         model = make_pipeline(PCA(2), LogisticRegression())
     model.fit(rows[columns], label)

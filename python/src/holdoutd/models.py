@@ -909,7 +909,7 @@ def _kernel(e: Any, features: _Features) -> Model:
     body: dict[str, Any] = {**_space(features, vectors), "function": _KERNEL_NAMES[e.kernel]}
     body.update({"gamma": gamma, "coef0": float(e.coef0), "degree": int(e.degree)})
     classes = getattr(e, "classes_", ())
-    if len(getattr(e, "probA_", ())) > 0:
+    if len(getattr(e, "_probA", ())) > 0:
         raise ValueError(
             f"probabilities of {name} are found step by step, to a few thousandths, and not exported: fit without probability=True, "
             "or within CalibratedClassifierCV(…, ensemble=False). " + PREDICT
