@@ -10,11 +10,33 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/holdoutd/holdoutd/queries/model"
 	"github.com/holdoutd/holdoutd/tests/program"
 )
+
+// TestScriptsAreSeeded: a tree without a random_state draws from NumPy's own generator, and is another one each time: then a script that fits it
+// has another verdict, now and then. So each script that fits estimators seeds that generator, or its conftest.py does.
+func TestScriptsAreSeeded(t *testing.T) {
+	for _, pattern := range []string{"*.py", "../python/tests/*.py"} {
+		scripts, err := filepath.Glob(pattern)
+		if err != nil || len(scripts) == 0 {
+			t.Fatal(scripts, err)
+		}
+		for _, script := range scripts {
+			text, err := os.ReadFile(script)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fits := bytes.Contains(text, []byte("sklearn")) && !strings.HasSuffix(script, "/test_models.py") || strings.HasSuffix(script, "/conftest.py")
+			if fits && !bytes.Contains(text, []byte("np.random.seed(")) {
+				t.Errorf("%s fits estimators and does not seed NumPy's generator: np.random.seed(1)", script)
+			}
+		}
+	}
+}
 
 // TestModelEdges: for models as people have them, of scikit-learn, XGBoost and LightGBM, the exported model predicts what the library does, row by row, where they could
 // part: nulls, unseen texts, numbers at thresholds and beside them, numbers that single precision rounds. Where a model's tolerance is 0 it is to the last bit.
@@ -25,7 +47,11 @@ func TestModelEdges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, read := range []string{"model_edges.py", "../python/src/holdoutd/models.py"} { // go test then knows what the result is of
+	client, err := filepath.Glob(exporter + "/holdoutd/*.py")
+	if err != nil || len(client) == 0 {
+		t.Fatal(client, err)
+	}
+	for _, read := range append(client, "model_edges.py") { // go test then knows what the result is of
 		if _, err := os.ReadFile(read); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/internal/await"
 	"github.com/holdoutd/holdoutd/internal/turns"
 )
@@ -44,7 +45,7 @@ func TestSimulation(t *testing.T) {
 // one for all keys, in which theirs would be the last.
 func TestSimulationsTakeTurns(t *testing.T) {
 	const many = 5
-	s := start(t, Options{})
+	s := start(t, Options{}, holdout.Limits{Wait: await.Patience})
 	_, busy := s.newKey("analyst")
 	_, other := s.newKey("analyst")
 	place, err := s.api.simulations.Acquire(t.Context(), "somebody", turns.Load{Cost: 1})

@@ -20,6 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 FLIGHTS = ROOT / "experiments" / "data" / "flights-100k.parquet"
 
 
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Estimators without a random_state draw from NumPy's own generator."""
+    np.random.seed(1)
+
+
 @pytest.fixture(scope="session")
 def binary(tmp_path_factory: pytest.TempPathFactory) -> Path:
     named = os.environ.get("HOLDOUTD_BINARY")

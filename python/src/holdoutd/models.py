@@ -25,9 +25,11 @@ installed, are told apart by their names and by what they have.
 from __future__ import annotations
 
 import copy
+import functools
 import hashlib
 import json
 import math
+import operator
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -282,7 +284,7 @@ def _fits(model: Model, computed: Mapping[str, str]) -> None:
         (lists, MAX_TEXTS, "different lists of texts in splits", "set max_cat_threshold, or encode the texts before"),
         (inputs, MAX_INPUTS, "columns in trees, one whose nulls go both ways counted twice", "fit on fewer columns"),
         (vectors, MAX_VECTORS, "numbers in vectors", "fit it on fewer rows, or columns"),
-        (longest, MAX_EXPRESSION, "characters to compute one feature", "select columns before the step"),
+        (longest, MAX_EXPRESSION, "characters to compute one feature", "select columns before the step; of linear leaves set num_leaves"),
     ]
     for has, most, what, mend in sizes:
         if has > most:
@@ -1681,9 +1683,6 @@ def _lightgbm(e: Any, features: _Features) -> Model:
             raise ValueError(f"the objective {model['objective']} of LightGBM is not exported. " + PREDICT)
         link = "sqrt"
     scale = next((float(word.split(":")[1]) for word in objective if word.startswith("sigmoid:")), 1.0)
-    if any("leaf_coeff" in n for t in model["tree_info"] for n in _nodes(t["tree_structure"])):
-        raise ValueError("linear_tree is not exported. " + PREDICT)
-
     numbered = re.search(r"^\[categorical_feature: ([\d,]*)\]", booster.model_to_string(num_iteration=1), re.M)
     places = [int(i) for i in numbered[1].split(",") if i] if numbered else []
     texts_of = model.get("pandas_categorical") or []  # of all columns that are categories, ordered ones too
@@ -1694,8 +1693,8 @@ def _lightgbm(e: Any, features: _Features) -> Model:
         )
     categories: dict[int, list[Any]] = dict(zip(places, texts_of, strict=False))
 
-    def in_list(n: dict[str, Any], feature: _Feature) -> Tree:
-        """A split by categories: those of the list go left, all others and nulls right."""
+    def listed(n: dict[str, Any], feature: _Feature) -> tuple[str, list[str]]:
+        """The column and the texts of a split by categories: these go left, all others and nulls right."""
         known = categories.get(n["split_feature"], [])
         texts: list[Any] = [known[int(code)] if int(code) < len(known) else None for code in n["threshold"].split("||")]
         if not isinstance(feature, _Number) or feature.steps or feature.null is not None or not all(isinstance(t, str) for t in texts):
@@ -1703,19 +1702,23 @@ def _lightgbm(e: Any, features: _Features) -> Model:
                 "categories of LightGBM are exported where the column is one of texts, of pandas' dtype category, without a step before; "
                 "make numbers texts, or leave them numbers. " + PREDICT
             )
-        split: Split = [feature.column, sorted(texts), "right"]
-        return [split, *below(n["left_child"]), *below(n["right_child"])]
+        return feature.column, sorted(texts)
+
+    def side(n: dict[str, Any]) -> tuple[float, bool]:
+        """The threshold of a split by a number, and whether a null goes left."""
+        if n["decision_type"] != "<=":
+            raise ValueError(f"splits by {n['decision_type']} are not exported. " + PREDICT)
+        threshold = _around_zero(float(n["threshold"]))
+        return threshold, bool(n["default_left"]) if n["missing_type"] != "None" else threshold >= 0  # else a null is 0
 
     def below(n: dict[str, Any]) -> Tree:
         if "leaf_value" in n:
             return [scale * float(n["leaf_value"])]
         feature = features[n["split_feature"]]
         if n["decision_type"] == "==":
-            return in_list(n, feature)
-        if n["decision_type"] != "<=":
-            raise ValueError(f"splits by {n['decision_type']} are not exported. " + PREDICT)
-        threshold = _around_zero(float(n["threshold"]))
-        missing_left = bool(n["default_left"]) if n["missing_type"] != "None" else threshold >= 0  # else a null is 0
+            split: Split = [*listed(n, feature), "right"]
+            return [split, *below(n["left_child"]), *below(n["right_child"])]
+        threshold, missing_left = side(n)
         at_zero = missing_left if n["missing_type"] == "Zero" else threshold >= 0
         return _split(
             feature,
@@ -1726,12 +1729,42 @@ def _lightgbm(e: Any, features: _Features) -> Model:
             below(n["right_child"]),
         )
 
+    def computed(n: dict[str, Any]) -> Expression | float:
+        """A tree as an expression: its leaves are linear."""
+        if "leaf_value" in n:
+            value = float(n["leaf_value"])
+            of = [_expression(features[i]) for i in n["leaf_features"]]
+            linear: Expression | float = float(n["leaf_const"])
+            for x, coefficient in zip(of, n["leaf_coeff"], strict=True):
+                linear = linear + x * float(coefficient)
+            return where(functools.reduce(operator.or_, [x.is_null() for x in of]), value, linear) if of else value
+        feature = features[n["split_feature"]]
+        if n["decision_type"] == "==":
+            name, texts = listed(n, feature)
+            left = column(name).is_in(texts)
+        else:
+            x, (threshold, null_left) = _expression(feature), side(n)
+            left = x.is_null() | (x <= threshold) if null_left else x <= threshold
+        return where(left, computed(n["left_child"]), computed(n["right_child"]))
+
+    named: list[Class] | None = None
+    if model["num_class"] > 1:
+        named = _classes(e) if hasattr(e, "classes_") else list(range(model["num_class"]))
+    trees = [t["tree_structure"] for t in model["tree_info"]]
+    if any("leaf_coeff" in n for tree in trees for n in _nodes(tree)):
+        classes = model["num_class"]
+        weights = scale * np.tile(np.eye(classes), len(trees) // classes)  # a tree adds to one class, then to the next
+        if model.get("average_output"):
+            weights = weights * classes / len(trees)
+        whole: _Features = [_compute(Expression(str(computed(tree)))) for tree in trees]
+        return _weighted(whole, weights, np.zeros(classes), link, named)
+
     by_zero = {n["split_feature"] for t in model["tree_info"] for n in _nodes(t["tree_structure"]) if n.get("missing_type") == "Zero"}
     features = [_with(f, gone=i in by_zero) for i, f in enumerate(features)]
-    body: Trees = {"trees": [below(t["tree_structure"]) for t in model["tree_info"]], "link": link}
+    body: Trees = {"trees": [below(tree) for tree in trees], "link": link}
     if model.get("average_output"):
         body["average"] = True
     _absent(features, body, -ZERO, ZERO)
-    if model["num_class"] > 1:
-        body["classes"] = _classes(e) if hasattr(e, "classes_") else list(range(model["num_class"]))
+    if named is not None:
+        body["classes"] = named
     return {"trees": body}
