@@ -6,11 +6,16 @@
 //   - [ZCDP], rho of concentrated differential privacy: Gaussian and pure mechanisms together;
 //   - [RDP], Rényi differential privacy order by order: subsampled Gaussians, which is DP-SGD.
 //
+// [PLD] is the distribution of the privacy loss itself, numerically: the narrowest account of anything that it can be made of.
 // [Pure] is k-fold composition of one pure guarantee. A [Filter] admits releases until a budget is spent, when their sizes
-// depend on earlier answers.
+// depend on earlier answers, and an [Odometer] says what is lost where there is no budget.
+//
+// An [Event] is a release as data, and an [Accountant] interprets events: each of the above does, and refuses what it has no proof for. [Tradeoff] and [Precision] say what a guarantee means to somebody who tests whether a unit is in the
+// table, [Posterior] what it means to somebody who believes it.
 //
 // What two tables must have in common to be neighbours is the caller's: sensitivity is over replaced rows, or over added
-// and removed ones, and the guarantee is then about the same. Only [RDP.SubsampledGaussian] fixes it: added or removed.
+// and removed ones, and the guarantee is then about the same. Sampling fixes it: [RDP.SubsampledGaussian] to added or
+// removed rows, [RDP.FixedSizeGaussian] to replaced ones.
 //
 // Numbers are float64 and computed to a relative error of about 1e-12 (1e-11 for a delta below 1e-100), by methods that do not cancel; where a
 // search ends between two numbers, the one that promises less is returned. Impossible parameters (a negative sigma, a

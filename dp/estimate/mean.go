@@ -1,9 +1,10 @@
-// Package estimate has differentially private estimators: so far the mean, by clamping and noise.
+// Package estimate has differentially private estimators: sums, counts, means, variances, quantiles, and bounds where no range is known, each with an interval.
 //
-// Neighbours differ in one replaced row, and the number of rows is public. Values are clamped to a range that is declared,
-// not read off the data, and rounded to integers on a grid of 2^-30 of it; sums of integers are exact, so their
-// sensitivity is too, and the noise added to them is an integer drawn exactly (dp/noise). Nothing is assumed of floating
-// point.
+// Whose data are protected is a type (dp/unit): one row, a user, a user's rows within a window; sensitivities are computed from it. Values are clamped to a range that is declared, or that a release of its own has
+// found, and rounded to integers on a grid of about 2^-30 of it. Sums of integers are exact, so their sensitivity is too, and the noise added to them is an integer drawn exactly (dp/noise): nothing is assumed of
+// floating point, and no released number has digits that a secret has left there.
+//
+// [Mean] is of vectors, where one row is replaced by another and the number of rows is public.
 package estimate
 
 import (
@@ -11,10 +12,9 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/holdoutd/holdoutd/dp/account"
 	"github.com/holdoutd/holdoutd/dp/noise"
+	"github.com/holdoutd/holdoutd/dp/normal"
 )
 
 // Mean is the mean of rows of Dim numbers, each clamped to [Low, High].
@@ -132,5 +132,5 @@ func (m Mean) NoiseHalfWidth(rows int, beta float64) float64 {
 	if m.Delta == 0 {
 		return -math.Log(beta) * reach
 	}
-	return -distuv.UnitNormal.Quantile(beta/2) * reach // from the small tail, so that no digit of beta is lost beside 1
+	return normal.UpperQuantile(beta/2) * reach
 }

@@ -7,6 +7,8 @@
 // a secret [noise.Key] they are of cryptographic quality, and the noise is that of the Gaussian mechanism on integers,
 // exactly; nothing is assumed of floating point, whose errors are bounded and taken out of the clipping norm.
 //
+// [Logistic] is logistic regression that is private at its ends: by noise on the weights, or in the objective.
+//
 // A [Model] also gives the gradient of its loss with respect to its input, which is what an attack on a prediction
 // follows.
 //

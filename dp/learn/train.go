@@ -123,3 +123,27 @@ func (g *descent) step(gradient []float64) {
 		g.params[i] -= g.rate * g.velocity[i]
 	}
 }
+
+// The constants of Adam that its authors propose.
+const (
+	adamDecay   = 0.9
+	adamSquares = 0.999
+	adamLeast   = 1e-8
+)
+
+// adam is Algorithm 1 of Kingma and Ba.
+type adam struct {
+	params, mean, square []float64
+	rate, decay          float64
+	unbias1, unbias2     float64 // powers of the decays
+}
+
+func (a *adam) step(gradient []float64) {
+	a.unbias1 *= a.decay
+	a.unbias2 *= adamSquares
+	for i, v := range gradient {
+		a.mean[i] = a.decay*a.mean[i] + (1-a.decay)*v
+		a.square[i] = adamSquares*a.square[i] + (1-adamSquares)*v*v
+		a.params[i] -= a.rate * (a.mean[i] / (1 - a.unbias1)) / (math.Sqrt(a.square[i]/(1-a.unbias2)) + adamLeast)
+	}
+}

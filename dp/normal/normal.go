@@ -24,6 +24,23 @@ func LogUpper(x float64) float64 {
 	return math.Log(Mills(x)) + LogDensity(x)
 }
 
+// UpperQuantile is the z that a standard normal variable exceeds with probability p, 0 < p < 1, from the tail in which it lies, so that no digit of a small p is lost; by halving, to the last bits, and Upper of it is at most p
+// where p is at most 1/2. Below 1e-300 it is not exact.
+func UpperQuantile(p float64) float64 {
+	if p > .5 {
+		return -UpperQuantile(1 - p)
+	}
+	low, high := 0., 40.
+	for range 70 {
+		if middle := (low + high) / 2; Upper(middle) > p {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return high
+}
+
 // Mills is Mills' ratio P(N(0,1) > x) / Density(x). It grows like sqrt(2 pi) e^(x^2/2) for x < 0.
 func Mills(x float64) float64 {
 	if x < 25 {

@@ -49,3 +49,16 @@ func TestMillsBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestUpperQuantile: it undoes Upper, far out too, on the side that promises less, and is turned at 1/2.
+func TestUpperQuantile(t *testing.T) {
+	for _, p := range []float64{.5, .4999, .3, .025, 1e-3, 1e-9, 1e-40, 1e-200, 1e-299} {
+		z := UpperQuantile(p)
+		if got := Upper(z); got > p || math.Abs(got/p-1) > 1e-11 {
+			t.Errorf("above %v with probability %v, want %v", z, got, p)
+		}
+		if p > 1e-12 && p < .5 && math.Abs(UpperQuantile(1-p)+z) > 1e-12/p*1e-3 {
+			t.Errorf("quantiles %v and %v are not turned", UpperQuantile(1-p), z)
+		}
+	}
+}

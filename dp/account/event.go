@@ -1,0 +1,317 @@
+package account
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Event is a release as data: what an accountant needs to know of it, and nothing of what was released. It is what a ledger can keep, so that an account can be made later, or again by a better accountant. Kinds and their
+// parameters never change their meaning.
+//
+// Multipliers are noise over sensitivity, both by the same relation of neighbours; [Poisson] fixes it to added or removed rows, [FixedSize] to replaced ones.
+type Event interface {
+	kind() string
+	check() error
+}
+
+// The kinds of events.
+type (
+	// Gaussian is a release with Gaussian noise of deviation Multiplier times the sensitivity.
+	Gaussian struct {
+		Multiplier float64
+	}
+	// Laplace is a release with Laplace noise of scale Multiplier times the sensitivity.
+	Laplace struct {
+		Multiplier float64
+	}
+	// Approximate is a release of which no more is known than that it is (Epsilon, Delta)-private.
+	Approximate struct {
+		Epsilon float64
+		Delta   float64
+	}
+	// Choice is one by the exponential mechanism: Epsilon-private, with losses that have a range of Epsilon (Durfee and Rogers, arXiv 1905.04273). Other choices, such as permute-and-flip, are Approximate: of their losses no more is
+	// proved than that they are at most Epsilon either way.
+	Choice struct {
+		Epsilon float64
+	}
+	// Concentrated is a release that is Rho-zCDP.
+	Concentrated struct {
+		Rho float64
+	}
+	// Poisson is an event on a sample that takes each row by itself with probability Rate.
+	Poisson struct {
+		Rate  float64
+		Event Event
+	}
+	// FixedSize is an event on a sample of Taken of Rows rows, all such samples alike.
+	FixedSize struct {
+		Taken, Rows int
+		Event       Event
+	}
+	// All are several events, one after the other.
+	All struct{ Events []Event }
+	// Times is one event again and again.
+	Times struct {
+		Event Event
+		Times int
+	}
+)
+
+func (Gaussian) kind() string     { return "gaussian" }
+func (Laplace) kind() string      { return "laplace" }
+func (Approximate) kind() string  { return "approximate" }
+func (Choice) kind() string       { return "choice" }
+func (Concentrated) kind() string { return "concentrated" }
+func (Poisson) kind() string      { return "poisson" }
+func (FixedSize) kind() string    { return "fixed size" }
+func (All) kind() string          { return "all" }
+func (Times) kind() string        { return "times" }
+
+// Errors of events and accountants, wrapped.
+var (
+	ErrEvent = errors.New("account: bad event")
+	// ErrUnknown: the accountant has no proof for this kind of event. Another one may have.
+	ErrUnknown = errors.New("account: this accountant cannot account for the event")
+)
+
+// MaxTimes bounds Times, and what Times within Times come to.
+const MaxTimes = 1 << 40
+
+func positive(kind, what string, x float64) error {
+	if !(x > 0) || math.IsInf(x, 1) {
+		return fmt.Errorf("%w: %s: a %s of %v is not positive and finite", ErrEvent, kind, what, x)
+	}
+	return nil
+}
+
+func (e Gaussian) check() error     { return positive(e.kind(), "multiplier", e.Multiplier) }
+func (e Laplace) check() error      { return positive(e.kind(), "multiplier", e.Multiplier) }
+func (e Choice) check() error       { return positive(e.kind(), "epsilon", e.Epsilon) }
+func (e Concentrated) check() error { return positive(e.kind(), "rho", e.Rho) }
+
+func (e Approximate) check() error {
+	if !(e.Epsilon >= 0) || math.IsInf(e.Epsilon, 1) || !(e.Delta >= 0 && e.Delta < 1) {
+		return fmt.Errorf("%w: (%v, %v)", ErrEvent, e.Epsilon, e.Delta)
+	}
+	return nil
+}
+
+func (e Poisson) check() error {
+	if !(e.Rate > 0 && e.Rate <= 1) {
+		return fmt.Errorf("%w: a rate of %v is not in (0,1]", ErrEvent, e.Rate)
+	}
+	return checked(e.Event)
+}
+
+func (e FixedSize) check() error {
+	if e.Taken < 1 || e.Taken > e.Rows {
+		return fmt.Errorf("%w: a sample of %d of %d rows", ErrEvent, e.Taken, e.Rows)
+	}
+	return checked(e.Event)
+}
+
+func (e All) check() error {
+	for _, each := range e.Events {
+		if err := checked(each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e Times) check() error {
+	if e.Times < 0 || e.Times > MaxTimes {
+		return fmt.Errorf("%w: %d times, want 0 to %d", ErrEvent, e.Times, MaxTimes)
+	}
+	return checked(e.Event)
+}
+
+func checked(e Event) error {
+	if e == nil {
+		return fmt.Errorf("%w: there is none", ErrEvent)
+	}
+	return e.check()
+}
+
+// walk calls leaf for each event that is not made of others by All and Times, with how often it happens.
+func walk(e Event, times int, leaf func(e Event, times int) error) error {
+	switch e := e.(type) {
+	case All:
+		for _, each := range e.Events {
+			if err := walk(each, times, leaf); err != nil {
+				return err
+			}
+		}
+		return nil
+	case Times:
+		if e.Times > 0 && times > MaxTimes/e.Times {
+			return fmt.Errorf("%w: more than %d times together", ErrEvent, MaxTimes)
+		}
+		return walk(e.Event, times*e.Times, leaf)
+	}
+	if times == 0 {
+		return nil
+	}
+	return leaf(e, times)
+}
+
+// gaussian is the one Gaussian release that several of the same sample are worth: squares of 1/multiplier add up. ok is false where one of them has other noise.
+func gaussian(e Event) (multiplier float64, ok bool) {
+	squares, ok := 0., true
+	err := walk(e, 1, func(e Event, times int) error {
+		g, is := e.(Gaussian)
+		ok = ok && is
+		squares += float64(times) / (g.Multiplier * g.Multiplier)
+		return nil
+	})
+	return 1 / math.Sqrt(squares), ok && err == nil && squares > 0
+}
+
+// form is an event as JSON: its kind, and the members that the kind has.
+type form struct {
+	Kind       string            `json:"kind"`
+	Multiplier float64           `json:"multiplier,omitempty"`
+	Epsilon    float64           `json:"epsilon,omitempty"`
+	Delta      float64           `json:"delta,omitempty"`
+	Rho        float64           `json:"rho,omitempty"`
+	Rate       float64           `json:"rate,omitempty"`
+	Taken      int               `json:"taken,omitempty"`
+	Rows       int               `json:"rows,omitempty"`
+	Times      int               `json:"times,omitempty"`
+	Event      json.RawMessage   `json:"event,omitempty"`
+	Events     []json.RawMessage `json:"events,omitempty"`
+}
+
+// WriteEvent is an event as JSON: an object with its kind and that kind's members, in lower case; see ReadEvent.
+func WriteEvent(e Event) ([]byte, error) {
+	if err := checked(e); err != nil {
+		return nil, err
+	}
+	f := form{Kind: e.kind()}
+	inner := func(e Event) (err error) {
+		f.Event, err = WriteEvent(e)
+		return err
+	}
+	var err error
+	switch e := e.(type) {
+	case Gaussian:
+		f.Multiplier = e.Multiplier
+	case Laplace:
+		f.Multiplier = e.Multiplier
+	case Approximate:
+		f.Epsilon, f.Delta = e.Epsilon, e.Delta
+	case Choice:
+		f.Epsilon = e.Epsilon
+	case Concentrated:
+		f.Rho = e.Rho
+	case Poisson:
+		f.Rate, err = e.Rate, inner(e.Event)
+	case FixedSize:
+		f.Taken, f.Rows, err = e.Taken, e.Rows, inner(e.Event)
+	case Times:
+		f.Times, err = e.Times, inner(e.Event)
+	case All:
+		for _, each := range e.Events {
+			text, err := WriteEvent(each)
+			if err != nil {
+				return nil, err
+			}
+			f.Events = append(f.Events, text)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(f)
+}
+
+// maxDepth bounds events within events.
+const maxDepth = 32
+
+// ReadEvent reads what WriteEvent wrote, such as {"kind":"poisson","rate":0.01,"event":{"kind":"gaussian","multiplier":1.1}}. The kinds are gaussian and laplace (multiplier), approximate (epsilon, delta), choice
+// (epsilon), concentrated (rho), poisson (rate, event), fixed size (taken, rows, event), all (events) and times (times, event). Members of other kinds are refused. Errors wrap ErrEvent.
+func ReadEvent(data []byte) (Event, error) {
+	e, err := read(data, 0)
+	if err != nil {
+		return nil, err
+	}
+	return e, checked(e)
+}
+
+func read(data []byte, depth int) (Event, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("%w: more than %d events within one another", ErrEvent, maxDepth)
+	}
+	var f form
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&f); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrEvent, err)
+	}
+	if decoder.More() {
+		return nil, fmt.Errorf("%w: there is something behind it", ErrEvent)
+	}
+	var inner Event
+	if f.Event != nil {
+		var err error
+		if inner, err = read(f.Event, depth+1); err != nil {
+			return nil, err
+		}
+	}
+	var e Event
+	switch f.Kind {
+	case "gaussian":
+		e = Gaussian{f.Multiplier}
+	case "laplace":
+		e = Laplace{f.Multiplier}
+	case "approximate":
+		e = Approximate{f.Epsilon, f.Delta}
+	case "choice":
+		e = Choice{f.Epsilon}
+	case "concentrated":
+		e = Concentrated{f.Rho}
+	case "poisson":
+		e = Poisson{f.Rate, inner}
+	case "fixed size":
+		e = FixedSize{f.Taken, f.Rows, inner}
+	case "times":
+		e = Times{inner, f.Times}
+	case "all":
+		all := All{}
+		for _, each := range f.Events {
+			one, err := read(each, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			all.Events = append(all.Events, one)
+		}
+		e = all
+	default:
+		return nil, fmt.Errorf("%w: kind %q", ErrEvent, f.Kind)
+	}
+	return e, onlyMembers(data, f.Kind)
+}
+
+// members of each kind.
+var members = map[string][]string{
+	"gaussian": {"multiplier"}, "laplace": {"multiplier"}, "approximate": {"epsilon", "delta"}, "choice": {"epsilon"}, "concentrated": {"rho"},
+	"poisson": {"rate", "event"}, "fixed size": {"taken", "rows", "event"}, "times": {"times", "event"}, "all": {"events"},
+}
+
+// onlyMembers refuses members that the kind does not have.
+func onlyMembers(data []byte, kind string) error {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(data, &given); err != nil {
+		return fmt.Errorf("%w: %w", ErrEvent, err)
+	}
+	for name := range given {
+		if name != "kind" && !slices.Contains(members[kind], name) {
+			return fmt.Errorf("%w: %s has no member %q", ErrEvent, kind, name)
+		}
+	}
+	return nil
+}
