@@ -5,6 +5,7 @@ package choose
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/dp/noise"
 )
@@ -12,7 +13,7 @@ import (
 // ErrSettings is wrapped by all errors.
 var ErrSettings = errors.New("choose: bad settings")
 
-// MaxScore bounds scores, either way.
+// MaxScore bounds scores, either way: a larger one counts as this. Scores are secrets, and no error tells of one; clamped ones have no larger a sensitivity.
 const MaxScore = int64(1) << 61
 
 // Rule is what a choice is protected by.
@@ -24,22 +25,22 @@ type Rule struct {
 	Monotone bool
 }
 
-func (r Rule) check(scores []int64) error {
+// among are the scores, clamped.
+func (r Rule) among(scores []int64) ([]int64, error) {
 	if err := r.Epsilon.Check(); err != nil {
-		return fmt.Errorf("%w: %w", ErrSettings, err)
+		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	if r.Sensitivity > 1<<62 || !r.Epsilon.Draws(2*r.Sensitivity) {
-		return fmt.Errorf("%w: a sensitivity of %d at epsilon %v, want from 1 to %d", ErrSettings, r.Sensitivity, r.Epsilon, 1<<61/r.Epsilon.Den)
+		return nil, fmt.Errorf("%w: a sensitivity of %d at epsilon %d/%d: want from 1, and so that noise is drawn for its double (noise.Epsilon.Draws)", ErrSettings, r.Sensitivity, r.Epsilon.Num, r.Epsilon.Den)
 	}
 	if len(scores) == 0 {
-		return fmt.Errorf("%w: there is nothing to choose from", ErrSettings)
+		return nil, fmt.Errorf("%w: there is nothing to choose from", ErrSettings)
 	}
+	clamped := make([]int64, len(scores))
 	for i, score := range scores {
-		if score > MaxScore || score < -MaxScore {
-			return fmt.Errorf("%w: score %d is %d, want at most 2^61 either way", ErrSettings, i, score)
-		}
+		clamped[i] = min(max(score, -MaxScore), MaxScore)
 	}
-	return nil
+	return clamped, nil
 }
 
 // per is what a loss is divided by: twice the sensitivity, or once.
@@ -50,21 +51,14 @@ func (r Rule) per() uint64 {
 	return 2 * r.Sensitivity
 }
 
-func best(scores []int64) int64 {
-	most := scores[0]
-	for _, score := range scores {
-		most = max(most, score)
-	}
-	return most
-}
-
 // Exponential is the exponential mechanism (McSherry and Talwar, FOCS 2007): candidate i with probability proportional to e^{eps·score_i/(2·sensitivity)}. It is eps-private, and
 // (eps²/8)-concentrated private (its losses have a range of eps: arXiv 2004.07223). Its score is within 2·sensitivity·(ln k + t)/eps of the best of k with probability 1-e^-t.
 func (r Rule) Exponential(s *noise.Stream, scores []int64) (int, error) {
-	if err := r.check(scores); err != nil {
+	scores, err := r.among(scores)
+	if err != nil {
 		return 0, err
 	}
-	most := best(scores)
+	most := slices.Max(scores)
 	for {
 		i := int(s.Below(uint64(len(scores))))
 		if r.Epsilon.Keep(s, uint64(most-scores[i]), r.per()) {
@@ -74,12 +68,13 @@ func (r Rule) Exponential(s *noise.Stream, scores []int64) (int, error) {
 }
 
 // PermuteAndFlip looks at the candidates in a random order and takes each with probability e^{eps·(score-best)/(2·sensitivity)}, until one is taken (McKenna and Sheldon, arXiv 2010.12603). It is
-// eps-private, and never worse than Exponential: its expected loss is at most that one's, and up to half of it. It is report-noisy-max with exponential noise.
+// eps-private, and never worse than Exponential: its expected loss is at most that one's, and down to half of it. It is report-noisy-max with exponential noise.
 func (r Rule) PermuteAndFlip(s *noise.Stream, scores []int64) (int, error) {
-	if err := r.check(scores); err != nil {
+	scores, err := r.among(scores)
+	if err != nil {
 		return 0, err
 	}
-	order, most := make([]int, len(scores)), best(scores)
+	order, most := make([]int, len(scores)), slices.Max(scores)
 	for i := range order {
 		order[i] = i
 	}
@@ -96,7 +91,8 @@ func (r Rule) PermuteAndFlip(s *noise.Stream, scores []int64) (int, error) {
 // NoisyMax is report-noisy-max: two-sided geometric noise of scale 2·sensitivity/eps on each score, and the candidate whose noisy score is the largest; of equal ones the first (Dwork and
 // Roth 2014, Claim 3.9, whose proof moves one noise by whole steps and so holds for integers, too). It is eps-private. The noisy scores must not be looked at.
 func (r Rule) NoisyMax(s *noise.Stream, scores []int64) (int, error) {
-	if err := r.check(scores); err != nil {
+	scores, err := r.among(scores)
+	if err != nil {
 		return 0, err
 	}
 	chosen, most := 0, int64(0)

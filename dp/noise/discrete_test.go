@@ -81,6 +81,23 @@ func geometricMass(eps float64) func(int64) float64 {
 	return massOf(int(60/eps)+2, func(x int) float64 { return math.Exp(-eps * float64(x)) })
 }
 
+// TestDrawsForScales: noise is drawn for scales from which it does not get near what an int64 holds, and for no sensitivity of 0 or epsilon that is none.
+func TestDrawsForScales(t *testing.T) {
+	for _, c := range []struct {
+		e           Epsilon
+		sensitivity uint64
+		want        bool
+	}{
+		{Epsilon{1, 1}, 1, true}, {Epsilon{1, 1}, 0, false}, {Epsilon{}, 1, false}, {Epsilon{1, 0}, 1, false}, {Epsilon{0, 1}, 1, false},
+		{Epsilon{1, 1}, 1 << 54, true}, {Epsilon{1, 1}, 1<<54 + 1, false}, {Epsilon{1, 1 << 30}, 1 << 24, true}, {Epsilon{1, 1 << 30}, 1<<24 + 1, false},
+		{Epsilon{3, 1}, 3 << 54, true}, {Epsilon{3, 1}, 3<<54 + 1, false}, {Epsilon{64, 1}, 1 << 60, true}, {Epsilon{257, 1}, 1 << 62, true}, {Epsilon{257, 1}, 1<<62 + 1, false}, {Epsilon{1, 1 << 54}, 1 << 10, false},
+	} {
+		if got := c.e.Draws(c.sensitivity); got != c.want {
+			t.Errorf("epsilon %d/%d for a sensitivity of %d: %v, want %v", c.e.Num, c.e.Den, c.sensitivity, got, c.want)
+		}
+	}
+}
+
 // TestTwoSidedGeometricLaw notices an epsilon that is 5% larger than it should be.
 func TestTwoSidedGeometricLaw(t *testing.T) {
 	for i, e := range []struct{ num, den uint64 }{{1, 1}, {3, 1}, {1, 10}, {7, 5}, {3 << 44, 1 << 46}} {
@@ -109,6 +126,10 @@ func staircaseMass(c Staircase) func(int64) float64 {
 
 // TestStaircaseLaw notices stairs whose width is off by one, and an epsilon that is 5% larger.
 func TestStaircaseLaw(t *testing.T) {
+	// Of a tiny epsilon it is drawn as fast as of any: the steps are drawn together, and not one after the other.
+	if x := (Staircase{1, 1 << 62, 1, 1}).Draw(Seeded(659)); x > -1<<50 && x < 1<<50 {
+		t.Errorf("at an epsilon of 2^-62 it is %d", x)
+	}
 	for i, c := range []Staircase{{1, 1, 1, 1}, {2, 1, 5, 1}, {2, 1, 5, 3}, {1, 2, 10, 4}, {7, 2, 8, 8}} {
 		s := Seeded(uint64(i) + 660)
 		sample := draws(200_000, func() int64 { return c.Draw(s) })
@@ -189,15 +210,16 @@ func TestRatio(t *testing.T) {
 func TestRefused(t *testing.T) {
 	s := Seeded(1)
 	for name, draw := range map[string]func(){
-		"no variance":      func() { DiscreteGaussian(s, 0, 1) },
-		"variance over 0":  func() { DiscreteGaussian(s, 1, 0) },
-		"large variance":   func() { DiscreteGaussian(s, MaxVariance+1, 1) },
-		"epsilon 0":        func() { TwoSidedGeometric(s, 0, 1) },
-		"epsilon over 0":   func() { TwoSidedGeometric(s, 1, 0) },
-		"small epsilon":    func() { TwoSidedGeometric(s, 1, 1<<63) },
-		"no stair":         func() { Staircase{1, 1, 5, 0}.Draw(s) },
-		"too wide a stair": func() { Staircase{1, 1, 5, 6}.Draw(s) },
-		"e^(-1/0)":         func() { BernoulliExp(s, 1, 0) },
+		"no variance":         func() { DiscreteGaussian(s, 0, 1) },
+		"variance over 0":     func() { DiscreteGaussian(s, 1, 0) },
+		"large variance":      func() { DiscreteGaussian(s, MaxVariance+1, 1) },
+		"epsilon 0":           func() { TwoSidedGeometric(s, 0, 1) },
+		"epsilon over 0":      func() { TwoSidedGeometric(s, 1, 0) },
+		"small epsilon":       func() { TwoSidedGeometric(s, 1, 1<<63) },
+		"no stair":            func() { Staircase{1, 1, 5, 0}.Draw(s) },
+		"stairs of epsilon 0": func() { Staircase{0, 1, 5, 2}.Draw(s) },
+		"too wide a stair":    func() { Staircase{1, 1, 5, 6}.Draw(s) },
+		"e^(-1/0)":            func() { BernoulliExp(s, 1, 0) },
 	} {
 		func() {
 			defer func() {

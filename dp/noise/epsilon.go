@@ -49,10 +49,13 @@ func (e Epsilon) Check() error {
 // String writes it as people do.
 func (e Epsilon) String() string { return fmt.Sprint(e.Float()) }
 
-// Draws reports whether noise of this epsilon can be drawn for a sensitivity: it is from 1, and its product with the denominator at most 2^62.
+// laplaceBits: two-sided geometric noise of a scale of at most 2^54 reaches 2^60 with a probability below e^-64. Sums, maxima and comparisons with it fit an int64, and what clamps them comes up as good as never.
+const laplaceBits = 54
+
+// Draws reports whether noise of this epsilon can be drawn for a sensitivity: that is from 1, its product with the denominator at most 2^62, and its ratio to epsilon, the scale of the noise, at most 2^54.
 func (e Epsilon) Draws(sensitivity uint64) bool {
 	hi, lo := bits.Mul64(e.Den, sensitivity)
-	return sensitivity > 0 && hi == 0 && lo <= 1<<62
+	return hi == 0 && lo > 0 && lo <= 1<<62 && (lo-1)>>laplaceBits < e.Num
 }
 
 // Keep is true with probability e^{-loss·e/per}, exactly: how mechanisms accept a candidate that is worse than the best. It must draw for per.

@@ -9,26 +9,9 @@ import (
 // and Sundararajan, STOC 2009: of all private noise for a count it serves every user best); [DiscreteLaplace] is the same for whole scales. Added to a count of sensitivity 1
 // it is (num/den)-differentially private. num is from 1 to 2^60, den from 1 to 2^62.
 func TwoSidedGeometric(s *Stream, num, den uint64) int64 {
-	if num < 1 || num > 1<<60 || den < 1 || den > 1<<62 {
-		panic(fmt.Sprintf("noise: a two-sided geometric variable of e^{-%d/%d} is not among those that are drawn", num, den))
-	}
+	mustBeRatio(num, den)
 	for {
-		// A geometric variable of e^{-1/den}, cut into runs of num: each run is one of e^{-num/den} (Canonne, Kamath and Steinke, Algorithm 2).
-		u := s.Below(den)
-		if !s.expMinusRatio(u, den) {
-			continue
-		}
-		v := uint64(0)
-		for s.expMinusRatio(1, 1) {
-			v++
-		}
-		hi, lo := bits.Mul64(den, v)
-		lo, carry := bits.Add64(lo, u, 0)
-		x := Saturation
-		if hi += carry; hi < num {
-			run, _ := bits.Div64(hi, lo, num)
-			x = int64(min(run, uint64(Saturation)))
-		}
+		x := s.geometric(num, den)
 		if !s.flip() {
 			return x
 		}
@@ -36,4 +19,30 @@ func TwoSidedGeometric(s *Stream, num, den uint64) int64 {
 			return -x
 		}
 	}
+}
+
+func mustBeRatio(num, den uint64) {
+	if num < 1 || num > 1<<60 || den < 1 || den > 1<<62 {
+		panic(fmt.Sprintf("noise: noise of e^{-%d/%d} is not among what is drawn", num, den))
+	}
+}
+
+// geometric returns k >= 0 with probability (1-a) a^k, a = e^{-num/den}, exactly, however near to 1 a is; beyond Saturation it is Saturation. A geometric variable of e^{-1/den} is cut into runs of num,
+// each of which is one of e^{-num/den} (Canonne, Kamath and Steinke, Algorithm 2).
+func (s *Stream) geometric(num, den uint64) int64 {
+	u := s.Below(den)
+	for !s.expMinusRatio(u, den) {
+		u = s.Below(den)
+	}
+	v := uint64(0)
+	for s.expMinusRatio(1, 1) {
+		v++
+	}
+	hi, lo := bits.Mul64(den, v)
+	lo, carry := bits.Add64(lo, u, 0)
+	if hi += carry; hi >= num {
+		return Saturation
+	}
+	run, _ := bits.Div64(hi, lo, num)
+	return int64(min(run, uint64(Saturation)))
 }

@@ -12,7 +12,7 @@ import (
 //
 // It is (Num/Den)-differentially private whatever the width. At a large epsilon it is much narrower than Laplace noise: the mean of |X| goes down as e^{-eps/2} and not as 1/eps.
 type Staircase struct {
-	Num, Den    uint64 // epsilon
+	Num, Den    uint64 // epsilon, as TwoSidedGeometric has it: Num from 1 to 2^60, Den from 1 to 2^62
 	Sensitivity uint64 // from 1, at most 2^62
 	Width       uint64 // of the upper stair, from 1 to Sensitivity
 }
@@ -26,7 +26,8 @@ func NewStaircase(num, den, sensitivity uint64) Staircase {
 
 // Draw returns one value, exactly. Beyond ±Saturation it is Saturation.
 func (c Staircase) Draw(s *Stream) int64 {
-	if c.Num < 1 || c.Den < 1 || c.Sensitivity < 1 || c.Sensitivity > 1<<62 || c.Width < 1 || c.Width > c.Sensitivity {
+	mustBeRatio(c.Num, c.Den)
+	if c.Sensitivity < 1 || c.Sensitivity > 1<<62 || c.Width < 1 || c.Width > c.Sensitivity {
 		panic(fmt.Sprintf("noise: %+v is no staircase", c))
 	}
 	for {
@@ -34,12 +35,8 @@ func (c Staircase) Draw(s *Stream) int64 {
 		if i >= c.Width && !s.expMinus(c.Num, c.Den) {
 			continue
 		}
-		k := uint64(0)
-		for s.expMinus(c.Num, c.Den) {
-			k++
-		}
 		x := Saturation
-		if k <= uint64(Saturation)/c.Sensitivity {
+		if k := uint64(s.geometric(c.Num, c.Den)); k <= uint64(Saturation)/c.Sensitivity {
 			x = int64(min(i+k*c.Sensitivity, uint64(Saturation)))
 		}
 		if !s.flip() {

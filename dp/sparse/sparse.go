@@ -68,7 +68,7 @@ func (v Vector) Check() error {
 	case v.Above < 1 || v.Above > MaxAbove:
 		return fmt.Errorf("%w: %d questions above, want 1 to %d", ErrSettings, v.Above, MaxAbove)
 	}
-	scale := 2 * uint64(v.Above) * v.Sensitivity // at most 2^61
+	scale := 2 * uint64(v.Above) * v.Sensitivity // at most 2^61; noise that is drawn for it stays far below MaxValue (noise.Epsilon.Draws)
 	for _, e := range []noise.Epsilon{v.Threshold, v.Query} {
 		if err := e.Check(); err != nil {
 			return fmt.Errorf("%w: %w", ErrSettings, err)
@@ -114,22 +114,22 @@ func (v Vector) Start(s *noise.Stream) (*Run, error) {
 // Left is how many more questions may be above.
 func (r *Run) Left() int { return r.left }
 
-// Ask answers one question by its value and its threshold, each at most MaxValue either way. The error wraps ErrSpent when as many were above as may be; nothing is said then.
+// Ask answers one question by its value, a secret, and its threshold, which is public and at most MaxValue either way. A value beyond MaxValue counts as MaxValue: no error tells of a secret. The error wraps
+// ErrSpent when as many were above as may be; nothing is said then.
 func (r *Run) Ask(value, threshold int64) (Answer, error) {
 	if r.left == 0 {
 		return Answer{}, fmt.Errorf("%w: %d", ErrSpent, r.vector.Above)
 	}
-	for _, x := range []int64{value, threshold} {
-		if x > MaxValue || x < -MaxValue {
-			return Answer{}, fmt.Errorf("%w: a value or threshold of %d, want at most 2^60 either way", ErrSettings, x)
-		}
+	if threshold > MaxValue || threshold < -MaxValue {
+		return Answer{}, fmt.Errorf("%w: a threshold of %d, want at most 2^60 either way", ErrSettings, threshold)
 	}
+	value = min(max(value, -MaxValue), MaxValue)
 	scale := uint64(r.vector.Above) * r.vector.Sensitivity
 	wide := 2 * scale
 	if r.vector.Monotone {
 		wide = scale
 	}
-	gap := plus(value-threshold, r.vector.Query.Laplace(r.stream, wide)) - max(min(r.threshold, MaxValue), -MaxValue)
+	gap := plus(plus(value-threshold, r.vector.Query.Laplace(r.stream, wide)), -r.threshold)
 	if gap < 0 {
 		return Answer{}, nil
 	}
@@ -144,5 +144,5 @@ func (r *Run) Ask(value, threshold int64) (Answer, error) {
 	return a, nil
 }
 
-// plus is a + b, at most 2^62 either way. Of values in range and noise that is ever drawn it is the sum.
-func plus(a, b int64) int64 { return max(min(a+max(min(b, 1<<61), -(1<<61)), 1<<62), -(1 << 62)) }
+// plus is a + b, for an a of at most 3·2^60 either way and a b of at most noise.Saturation, clamped to the former. Of values in range and noise that ever comes up it is the sum.
+func plus(a, b int64) int64 { return max(min(a+b, 3<<60), -3<<60) }

@@ -267,6 +267,7 @@ func TestRefused(t *testing.T) {
 		"sensitivity": func(v *sparse.Vector) { v.Sensitivity = 0 },
 		"above":       func(v *sparse.Vector) { v.Above = 0 },
 		"product":     func(v *sparse.Vector) { v.Above, v.Sensitivity = sparse.MaxAbove, sparse.MaxSensitivity },
+		"wide noise":  func(v *sparse.Vector) { v.Sensitivity, v.Query = 1<<30, noise.Epsilon{Num: 1, Den: 1 << 23} },
 		"threshold":   func(v *sparse.Vector) { v.Threshold = noise.Epsilon{} },
 		"query":       func(v *sparse.Vector) { v.Query = noise.Eps(100) },
 		"release":     func(v *sparse.Vector) { v.Release = noise.Epsilon{Num: 1} },
@@ -281,8 +282,13 @@ func TestRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Ask(sparse.MaxValue+1, 0); !errors.Is(err, sparse.ErrSettings) || r.Left() != 3 {
-		t.Errorf("a value beyond the limit: %v, %d left", err, r.Left())
+	if _, err := r.Ask(0, sparse.MaxValue+1); !errors.Is(err, sparse.ErrSettings) || r.Left() != 3 {
+		t.Errorf("a threshold beyond the limit: %v, %d left", err, r.Left())
+	}
+	for value, above := range map[int64]bool{math.MaxInt64: true, math.MinInt64: false} { // no error tells of a secret
+		if a, err := r.Ask(value, 0); err != nil || a.Above != above {
+			t.Errorf("a value of %d: %+v, %v", value, a, err)
+		}
 	}
 }
 
