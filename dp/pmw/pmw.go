@@ -32,6 +32,9 @@ const (
 	MaxRows    = 1 << 31
 )
 
+// leastShare keeps a guess above 0, from which no update would lead back. It is so small that the guess sums to 1 all the same.
+const leastShare = 0x1p-1000
+
 // Settings of a run. Neighbours differ in one replaced row; how many rows there are is public.
 type Settings struct {
 	Domain  int
@@ -49,9 +52,9 @@ func Plan(domain int, rows int64, epsilon float64, questions, beta float64) (Set
 	best, least := Settings{}, math.Inf(1)
 	for exponent := 0.; exponent <= 16; exponent += .25 {
 		set := Settings{Domain: domain, Rows: rows, Epsilon: epsilon, Updates: int(math.Exp2(exponent))}
-		mistake := math.Sqrt(2 * math.Log(float64(domain)) / float64(set.Updates))
+		mistake := math.Sqrt(math.Log(float64(domain))/(2*float64(set.Updates))) * (1 + 1e-9)
 		set.Threshold = mistake + set.margin(questions, beta)
-		set.Rate = mistake
+		set.Rate = 4 * mistake
 		if set.check() != nil {
 			continue
 		}
@@ -93,28 +96,34 @@ func (set Settings) vector() sparse.Vector {
 
 // margin is how far off comparisons and answers can be, as a share of the rows, of so many questions with probability 1-beta: a third of beta for the threshold, a third for the two
 // comparisons of each question, a third for the answers. Two-sided geometric noise of scale b is beyond x with probability at most 2e^{-x/b}·e^{1/b}/(1+e^{1/b}), which is below e^{-(x-1)/b}.
+// The guess and the threshold are rounded to whole numbers, which moves a comparison by less than 2.
 func (set Settings) margin(questions, beta float64) float64 {
 	v := set.vector()
 	scale := float64(set.Updates) * One
 	threshold := One/v.Threshold.Float()*math.Log(3/beta) + 1
 	comparison := 2*scale/v.Query.Float()*math.Log(6*questions/beta) + 1
 	answer := scale/v.Release.Float()*math.Log(3*float64(set.Updates)/beta) + 1
-	return (max(threshold+comparison, answer) + 1) / (float64(set.Rows) * One)
+	return (max(threshold+comparison, answer) + 2) / (float64(set.Rows) * One)
 }
 
-// Accuracy is an error, as a share of the rows, that no answer exceeds with probability 1-beta, of so many questions, chosen one by one; 1 where none below 1 is promised.
+// Accuracy is an error, as a share of the rows, that no answer exceeds with probability 1-beta, of so many questions, chosen one by one; 1 where none below 1 is promised, also of settings that are none.
 //
 // A guess that is not mended is off by at most Threshold + margin, and one that is mended was off by at least a = Threshold - margin, in the direction in which it is mended. By the potential argument of
-// multiplicative weights each update then brings the relative entropy between table and guess, at most ln Domain, down by at least Rate·a - Rate²/2: if Updates times that are no less than ln Domain, the guess
-// is right about all questions before the updates are spent.
+// multiplicative weights each update then brings the relative entropy of the table to the guess, at most ln Domain, down by at least Rate·a - Rate²/8: the logarithm of what the weights are divided by is at most Rate times
+// the question's answer from the guess, and Rate²/8 (Hoeffding's lemma, for weights in [0,1]). If Updates times that are more than ln Domain, the guess is right about all questions before the updates are spent.
 func (set Settings) Accuracy(questions, beta float64) float64 {
-	margin := set.margin(questions, beta)
-	rate := set.rate()
-	if down := rate*(set.Threshold-margin) - rate*rate/2; !(float64(set.Updates)*down*(1+1e-9) >= math.Log(float64(set.Domain))) {
+	if set.check() != nil {
+		return 1
+	}
+	margin, rate := set.margin(questions, beta), set.rate()
+	if !(float64(set.Updates)*drop(rate, set.Threshold-margin) > math.Log(float64(set.Domain))) {
 		return 1
 	}
 	return min(1, set.Threshold+margin)
 }
+
+// drop is by how much the relative entropy goes down at least, where a guess that was off by mistake is mended.
+func drop(rate, mistake float64) float64 { return rate*mistake - rate*rate/8 }
 
 func (set Settings) rate() float64 {
 	if set.Rate == 0 {
@@ -139,8 +148,8 @@ func (set Settings) Start(counts []int64, s *noise.Stream) (*Run, error) {
 	}
 	rows := int64(0)
 	for i, n := range counts {
-		if n < 0 {
-			return nil, fmt.Errorf("%w: element %d comes up %d times", ErrSettings, i, n)
+		if n < 0 || n > set.Rows {
+			return nil, fmt.Errorf("%w: the count of element %d is below 0 or above the number of rows", ErrSettings, i)
 		}
 		rows += n
 	}
@@ -210,6 +219,6 @@ func (r *Run) mend(weights []uint32, sign float64) {
 		total += r.guess[i]
 	}
 	for i := range r.guess {
-		r.guess[i] /= total
+		r.guess[i] = max(r.guess[i]/total, leastShare)
 	}
 }
