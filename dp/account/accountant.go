@@ -211,7 +211,7 @@ func rhoOf(e Event) (rho ZCDP, ok bool) {
 		return PureZCDP(1 / e.Multiplier), true
 	case Approximate:
 		return PureZCDP(e.Epsilon), e.Delta == 0
-	case Choice: // losses of a range of eps: Cesar and Rogers, arXiv 2004.07223, Lemma 3.4
+	case Choice: // losses of a range of eps: Cesar and Rogers, arXiv 2004.07223
 		return PureZCDP(e.Epsilon) / 4, true
 	case Concentrated:
 		return ZCDP(e.Rho), true
@@ -344,12 +344,11 @@ func (r Renyi) Delta(eps float64) float64 {
 // Losses is the account by distributions of the privacy loss as an Accountant: [PLD] with a relation of neighbours. Its zero value is empty.
 type Losses struct {
 	pld      PLD
-	any      bool // there is an event
 	relation relation
 }
 
-// With implements Accountant for Gaussian, Laplace and (eps, delta)-private releases, and for Poisson samples of Gaussian ones. That a product of the parts' worst pairs bounds events that are chosen one by one is Zhu, Dong
-// and Wang's (arXiv 2106.08567, Theorem 27).
+// With implements Accountant for Gaussian, Laplace and (eps, delta)-private releases, and for Poisson samples of Gaussian ones. That a product of the parts' worst pairs bounds events that are chosen one by one is
+// proved by Zhu, Dong and Wang (arXiv 2106.08567).
 func (l Losses) With(e Event) (Accountant, error) {
 	if err := checked(e); err != nil {
 		return nil, err
@@ -362,13 +361,8 @@ func (l Losses) With(e Event) (Accountant, error) {
 		if one, err = one.Times(times); err != nil {
 			return err
 		}
-		if l.any {
-			if one, err = l.pld.Compose(one); err != nil {
-				return err
-			}
-		}
-		l.pld, l.any = one, true
-		return nil
+		l.pld, err = l.pld.Compose(one)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -402,18 +396,12 @@ func (l *Losses) one(e Event) (PLD, error) {
 // Epsilon implements Accountant.
 func (l Losses) Epsilon(delta float64) float64 {
 	mustDelta(delta)
-	if !l.any {
-		return 0
-	}
 	return l.pld.Epsilon(delta)
 }
 
 // Delta implements Accountant.
 func (l Losses) Delta(eps float64) float64 {
 	mustEpsilon(eps)
-	if !l.any {
-		return 0
-	}
 	return l.pld.Delta(eps)
 }
 

@@ -140,13 +140,12 @@ func (c laplace) ends() (low, high float64) { return -c.eps - PLDStep, c.eps }
 type response struct{ eps, delta float64 }
 
 func (c response) masses(low, high float64) (p, q float64) {
-	truth := (1 - c.delta) / (1 + math.Exp(-c.eps))
-	lie := 1 - c.delta - truth
+	truth, lie := (1-c.delta)/(1+math.Exp(-c.eps)), (1-c.delta)/(1+math.Exp(c.eps))
 	if low < c.eps && c.eps <= high {
-		p, q = p+truth, q+truth*math.Exp(-c.eps)
+		p, q = p+truth, q+lie
 	}
 	if low < -c.eps && -c.eps <= high {
-		p, q = p+lie, q+lie*math.Exp(c.eps)
+		p, q = p+lie, q+truth
 	}
 	return p, q
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 )
@@ -171,19 +172,19 @@ func gaussian(e Event) (multiplier float64, ok bool) {
 	return 1 / math.Sqrt(squares), ok && err == nil && squares > 0
 }
 
-// form is an event as JSON: its kind, and the members that the kind has.
+// form is an event as JSON: its kind, and exactly the members that the kind has.
 type form struct {
 	Kind       string            `json:"kind"`
-	Multiplier float64           `json:"multiplier,omitempty"`
-	Epsilon    float64           `json:"epsilon,omitempty"`
-	Delta      float64           `json:"delta,omitempty"`
-	Rho        float64           `json:"rho,omitempty"`
-	Rate       float64           `json:"rate,omitempty"`
-	Taken      int               `json:"taken,omitempty"`
-	Rows       int               `json:"rows,omitempty"`
-	Times      int               `json:"times,omitempty"`
+	Multiplier *float64          `json:"multiplier,omitempty"`
+	Epsilon    *float64          `json:"epsilon,omitempty"`
+	Delta      *float64          `json:"delta,omitempty"`
+	Rho        *float64          `json:"rho,omitempty"`
+	Rate       *float64          `json:"rate,omitempty"`
+	Taken      *int              `json:"taken,omitempty"`
+	Rows       *int              `json:"rows,omitempty"`
+	Times      *int              `json:"times,omitempty"`
 	Event      json.RawMessage   `json:"event,omitempty"`
-	Events     []json.RawMessage `json:"events,omitempty"`
+	Events     []json.RawMessage `json:"events,omitzero"`
 }
 
 // WriteEvent is an event as JSON: an object with its kind and that kind's members, in lower case; see ReadEvent.
@@ -199,22 +200,23 @@ func WriteEvent(e Event) ([]byte, error) {
 	var err error
 	switch e := e.(type) {
 	case Gaussian:
-		f.Multiplier = e.Multiplier
+		f.Multiplier = &e.Multiplier
 	case Laplace:
-		f.Multiplier = e.Multiplier
+		f.Multiplier = &e.Multiplier
 	case Approximate:
-		f.Epsilon, f.Delta = e.Epsilon, e.Delta
+		f.Epsilon, f.Delta = &e.Epsilon, &e.Delta
 	case Choice:
-		f.Epsilon = e.Epsilon
+		f.Epsilon = &e.Epsilon
 	case Concentrated:
-		f.Rho = e.Rho
+		f.Rho = &e.Rho
 	case Poisson:
-		f.Rate, err = e.Rate, inner(e.Event)
+		f.Rate, err = &e.Rate, inner(e.Event)
 	case FixedSize:
-		f.Taken, f.Rows, err = e.Taken, e.Rows, inner(e.Event)
+		f.Taken, f.Rows, err = &e.Taken, &e.Rows, inner(e.Event)
 	case Times:
-		f.Times, err = e.Times, inner(e.Event)
+		f.Times, err = &e.Times, inner(e.Event)
 	case All:
+		f.Events = []json.RawMessage{}
 		for _, each := range e.Events {
 			text, err := WriteEvent(each)
 			if err != nil {
@@ -233,7 +235,7 @@ func WriteEvent(e Event) ([]byte, error) {
 const maxDepth = 32
 
 // ReadEvent reads what WriteEvent wrote, such as {"kind":"poisson","rate":0.01,"event":{"kind":"gaussian","multiplier":1.1}}. The kinds are gaussian and laplace (multiplier), approximate (epsilon, delta), choice
-// (epsilon), concentrated (rho), poisson (rate, event), fixed size (taken, rows, event), all (events) and times (times, event). Members of other kinds are refused. Errors wrap ErrEvent.
+// (epsilon), concentrated (rho), poisson (rate, event), fixed size (taken, rows, event), all (events) and times (times, event). All members of the kind are there, and no others: one that is left away would be read as a release that costs nothing. Errors wrap ErrEvent.
 func ReadEvent(data []byte) (Event, error) {
 	e, err := read(data, 0)
 	if err != nil {
@@ -246,7 +248,7 @@ func read(data []byte, depth int) (Event, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("%w: more than %d events within one another", ErrEvent, maxDepth)
 	}
-	var f form
+	f := form{Multiplier: new(float64), Epsilon: new(float64), Delta: new(float64), Rho: new(float64), Rate: new(float64), Taken: new(int), Rows: new(int), Times: new(int)}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&f); err != nil {
@@ -255,6 +257,9 @@ func read(data []byte, depth int) (Event, error) {
 	if decoder.More() {
 		return nil, fmt.Errorf("%w: there is something behind it", ErrEvent)
 	}
+	if err := sameMembers(data, f.Kind); err != nil {
+		return nil, err
+	}
 	var inner Event
 	if f.Event != nil {
 		var err error
@@ -262,55 +267,58 @@ func read(data []byte, depth int) (Event, error) {
 			return nil, err
 		}
 	}
-	var e Event
 	switch f.Kind {
 	case "gaussian":
-		e = Gaussian{f.Multiplier}
+		return Gaussian{*f.Multiplier}, nil
 	case "laplace":
-		e = Laplace{f.Multiplier}
+		return Laplace{*f.Multiplier}, nil
 	case "approximate":
-		e = Approximate{f.Epsilon, f.Delta}
+		return Approximate{*f.Epsilon, *f.Delta}, nil
 	case "choice":
-		e = Choice{f.Epsilon}
+		return Choice{*f.Epsilon}, nil
 	case "concentrated":
-		e = Concentrated{f.Rho}
+		return Concentrated{*f.Rho}, nil
 	case "poisson":
-		e = Poisson{f.Rate, inner}
+		return Poisson{*f.Rate, inner}, nil
 	case "fixed size":
-		e = FixedSize{f.Taken, f.Rows, inner}
+		return FixedSize{*f.Taken, *f.Rows, inner}, nil
 	case "times":
-		e = Times{inner, f.Times}
-	case "all":
-		all := All{}
-		for _, each := range f.Events {
-			one, err := read(each, depth+1)
-			if err != nil {
-				return nil, err
-			}
-			all.Events = append(all.Events, one)
-		}
-		e = all
-	default:
-		return nil, fmt.Errorf("%w: kind %q", ErrEvent, f.Kind)
+		return Times{inner, *f.Times}, nil
 	}
-	return e, onlyMembers(data, f.Kind)
+	all := All{}
+	for _, each := range f.Events {
+		one, err := read(each, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		all.Events = append(all.Events, one)
+	}
+	return all, nil
 }
 
 // members of each kind.
 var members = map[string][]string{
-	"gaussian": {"multiplier"}, "laplace": {"multiplier"}, "approximate": {"epsilon", "delta"}, "choice": {"epsilon"}, "concentrated": {"rho"},
-	"poisson": {"rate", "event"}, "fixed size": {"taken", "rows", "event"}, "times": {"times", "event"}, "all": {"events"},
+	"gaussian": {"multiplier"}, "laplace": {"multiplier"}, "approximate": {"delta", "epsilon"}, "choice": {"epsilon"}, "concentrated": {"rho"},
+	"poisson": {"event", "rate"}, "fixed size": {"event", "rows", "taken"}, "times": {"event", "times"}, "all": {"events"},
 }
 
-// onlyMembers refuses members that the kind does not have.
-func onlyMembers(data []byte, kind string) error {
+// sameMembers refuses a kind that there is not, and an object that has not the members of its kind, each with a value.
+func sameMembers(data []byte, kind string) error {
+	want, ok := members[kind]
+	if !ok {
+		return fmt.Errorf("%w: kind %q", ErrEvent, kind)
+	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(data, &given); err != nil {
 		return fmt.Errorf("%w: %w", ErrEvent, err)
 	}
-	for name := range given {
-		if name != "kind" && !slices.Contains(members[kind], name) {
-			return fmt.Errorf("%w: %s has no member %q", ErrEvent, kind, name)
+	delete(given, "kind")
+	if names := slices.Sorted(maps.Keys(given)); !slices.Equal(names, want) {
+		return fmt.Errorf("%w: %s with the members %v, want %v", ErrEvent, kind, names, want)
+	}
+	for name, value := range given {
+		if string(value) == "null" {
+			return fmt.Errorf("%w: %s without a value of %q", ErrEvent, kind, name)
 		}
 	}
 	return nil

@@ -143,6 +143,13 @@ func TestEventsAreData(t *testing.T) {
 		`{"kind":"fixed size","taken":3,"rows":2,"event":{"kind":"gaussian","multiplier":1}}`: "more than all rows",
 		`{"kind":"times","times":-1,"event":{"kind":"gaussian","multiplier":1}}`:              "a negative number of times",
 		`{"kind":"approximate","epsilon":1,"delta":1}`:                                        "delta 1",
+		`{"kind":"approximate","epsilon":1}`:                                                  "no delta",
+		`{"kind":"times","event":{"kind":"gaussian","multiplier":1}}`:                         "no number of times, which is not 0",
+		`{"kind":"times","times":null,"event":{"kind":"gaussian","multiplier":1}}`:            "a number of times that is none",
+		`{"kind":"all"}`: "no events",
+		`{"kind":"choice","epsilon":1,"Epsilon":0.001}`: "a member in two ways",
+		`{"kind":"choice","epsilon":1}}`:                "a brace behind",
+		`{"kind":"poisson","rate":0.5,"event":null}`:    "a sample of null",
 	} {
 		if e, err := ReadEvent([]byte(text)); !errors.Is(err, ErrEvent) {
 			t.Errorf("%s: %v, %v", what, e, err)
@@ -298,6 +305,18 @@ func TestFixedSize(t *testing.T) {
 			t.Fatalf("a sample of %d of 1000 at %v, order %v: %v, at least %v and at most %v", taken, multiplier, order, got, lower, upper)
 		}
 	})
+	// With next to no noise one of the two bounds is the lesser throughout, and no integral over millions of steps is made.
+	for _, multiplier := range []float64{.19, .21} {
+		s := fixedSize{.1, multiplier, map[int]float64{}}
+		for j := 3; j < 20; j++ {
+			if first, second := 2*math.Ln2+(s.logB(j-j%2)+s.logB(j+j%2))/2, math.Ln2+float64(j)*float64(j-1)/(2*multiplier*multiplier); first < second {
+				t.Errorf("at a multiplier of %v and order %d the first bound is %v, the second %v", multiplier, j, first, second)
+			}
+		}
+	}
+	if got, most := (fixedSize{.1, 1e-6, map[int]float64{}}).divergence(256), 256/2e-12; !(got > 0 && got <= most) {
+		t.Errorf("at a multiplier of 1e-6 it is %v, want at most %v", got, most)
+	}
 	if got := (fixedSize{rate: 1, multiplier: 2}).divergence(3); got != 3./8 {
 		t.Errorf("a sample of everything: %v", got)
 	}
@@ -324,6 +343,12 @@ func TestGroup(t *testing.T) {
 	near(t, "delta", g.Delta, .3, 1e-12)
 	if g := (Approximate{0, .1}).Group(3); math.Abs(g.Delta-.3) > 1e-15 || g.Epsilon != 0 {
 		t.Errorf("epsilon 0: %v", g)
+	}
+	if g := (Approximate{800, 1e-9}).Group(2); g.Epsilon != 1600 || g.Delta != 1 {
+		t.Errorf("a large epsilon: %v", g)
+	}
+	if g := (Approximate{800, 1e-9}).Group(1); g != (Approximate{800, 1e-9}) {
+		t.Errorf("a group of one: %v", g)
 	}
 	one := NewRDP(4, 8, 64)
 	one.Gaussian(2, 1)

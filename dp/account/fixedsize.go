@@ -8,14 +8,18 @@ import "math"
 //
 //	A = 1 + C(a,2) q² min(4 (e^{d(2)}-1), 2 e^{d(2)}) + sum over j from 3 to a of C(a,j) q^j min(4 sqrt(B(2 floor(j/2)) B(2 ceil(j/2))), 2 e^{(j-1) d(j)})
 //
-// where d(j) = j/(2 s²) is the divergence of the mechanism itself and B(l) = E (e^L - 1)^l, L ~ N(-1/(2s²), 1/s²): for an even l an integral of what is never negative. The bound with B is used for orders up to maxForward; beyond, the
-// other one. ln A is convex in a and 0 at 1, so between integers a chord bounds it (their Corollary 10).
+// where d(j) = j/(2 s²) is the divergence of the mechanism itself and B(l) = E (e^L - 1)^l, L ~ N(-1/(2s²), 1/s²): for an even l an integral of what is never negative. The bound with B is used for orders up to maxForward; beyond, and where there is so little noise that it is the larger one, the
+// other. ln A is convex in a and 0 at 1, so between integers a chord bounds it (their Corollary 10).
 type fixedSize struct {
 	rate, multiplier float64
 	forward          map[int]float64 // ln B(l)
 }
 
-const maxForward = 256
+// maxForward bounds the work. Below leastForward e^L - 1 is next to e^L wherever it counts, so that 4 B is more than 2 e^{(j-1) d(j)}.
+const (
+	maxForward   = 256
+	leastForward = .2
+)
 
 // FixedSizeGaussian adds steps that each take a sample of taken of rows rows, all such samples alike, and add Gaussian noise of multiplier times the sensitivity. Neighbours differ in one replaced row. It is a bound, and not exact as
 // SubsampledGaussian is.
@@ -56,7 +60,7 @@ func (s fixedSize) logA(a int) float64 {
 			continue
 		case j == 2:
 			other = min(other, 2*math.Ln2+logExpm1(own))
-		case a <= maxForward:
+		case a <= maxForward && s.multiplier >= leastForward:
 			other = min(other, 2*math.Ln2+(s.logB(j-j%2)+s.logB(j+j%2))/2)
 		}
 		sum.add(coefficient + other)

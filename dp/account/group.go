@@ -6,11 +6,11 @@ import "math"
 // 2.2, for any delta).
 func (e Approximate) Group(k int) Approximate {
 	must(k >= 1, "a group of %d", k)
-	delta, factor := 0., 1.
+	delta := 0.
 	if e.Delta > 0 {
-		factor = float64(k)
-		if e.Epsilon > 0 {
-			factor = math.Expm1(float64(k)*e.Epsilon) / math.Expm1(e.Epsilon)
+		factor := float64(k)
+		if e.Epsilon > 0 { // from the largest term, so that nothing is infinite over infinite
+			factor = math.Exp(float64(k-1)*e.Epsilon) * math.Expm1(-float64(k)*e.Epsilon) / math.Expm1(-e.Epsilon)
 		}
 		delta = min(1, e.Delta*factor)
 	}

@@ -134,6 +134,17 @@ func TestNonsenseIsRefused(t *testing.T) {
 		"a negative pure budget":       func() { PureFilter(-1, 0.5) },
 		"account of negative zCDP":     func() { NewRDP().ZCDP(-1) },
 		"account, Laplace, no noise":   func() { NewRDP().Laplace(0, 1) },
+		"losses of no noise":           func() { GaussianPLD(0) },
+		"losses of endless noise":      func() { LaplacePLD(math.Inf(1)) },
+		"losses of a step, no noise":   func() { SubsampledGaussianPLD(.1, nan) },
+		"losses at a rate above 1":     func() { SubsampledGaussianPLD(1.1, 1) },
+		"losses' delta at a negative":  func() { PLD{}.Delta(-1) },
+		"a group of none":              func() { ZCDP(1).Group(0) },
+		"a trade-off at level 2":       func() { Tradeoff(GDP(1), 2) },
+		"precision at level 0":         func() { Precision(GDP(1), .1, 0) },
+		"posterior of a belief of 2":   func() { Posterior(2, 1) },
+		"an odometer without delta":    func() { NewOdometer(1, 0) },
+		"a sample at rate NaN":         func() { Approximate{1, 0}.Sampled(nan) },
 		"no goal for delta":            func() { SubsampledMultiplier(0.1, 1, 1, 0) },
 	} {
 		func() {

@@ -17,7 +17,7 @@ import (
 // 2207.04380). The privacy curve at the steps is then exact and between them above the true one, so that everything that is said from it holds. What the windows of convolutions leave
 // away, and what their rounding could be off by, counts as lost.
 //
-// Both directions are kept, from a table to its neighbour and back. A PLD is a value: it is never changed.
+// Both directions are kept, from a table to its neighbour and back. A PLD is a value: it is never changed. Its zero value is of nothing released.
 type PLD struct {
 	forth, back losses
 }
@@ -48,14 +48,14 @@ type curve interface {
 
 // GaussianPLD is one release with Gaussian noise, multiplier = sigma / sensitivity.
 func GaussianPLD(multiplier float64) (PLD, error) {
-	must(multiplier > 0, "multiplier %v", multiplier)
+	mustMultiplier(multiplier)
 	l, err := discretise(shifted{mu: 1 / multiplier, rate: 1, remove: true})
 	return PLD{l, l}, err
 }
 
 // LaplacePLD is one release with Laplace noise, multiplier = scale / sensitivity.
 func LaplacePLD(multiplier float64) (PLD, error) {
-	must(multiplier > 0, "multiplier %v", multiplier)
+	mustMultiplier(multiplier)
 	l, err := discretise(laplace{1 / multiplier})
 	return PLD{l, l}, err
 }
@@ -71,13 +71,18 @@ func PurePLD(eps, delta float64) (PLD, error) {
 
 // SubsampledGaussianPLD is one step of DP-SGD: each row is taken by itself with the probability rate, and what is summed has Gaussian noise, multiplier = sigma / sensitivity. Neighbours have one row added or removed.
 func SubsampledGaussianPLD(rate, multiplier float64) (PLD, error) {
-	must(rate > 0 && rate <= 1 && multiplier > 0, "rate %v, multiplier %v", rate, multiplier)
+	must(rate > 0 && rate <= 1, "rate %v is not in (0,1]", rate)
+	mustMultiplier(multiplier)
 	remove, err := discretise(shifted{mu: 1 / multiplier, rate: rate, remove: true})
 	if err != nil {
 		return PLD{}, err
 	}
 	add, err := discretise(shifted{mu: 1 / multiplier, rate: rate})
 	return PLD{remove, add}, err
+}
+
+func mustMultiplier(m float64) {
+	must(m > 0 && !math.IsInf(m, 1), "multiplier %v is not positive and finite", m)
 }
 
 // discretise makes the losses of a curve, each between two steps split between them.
@@ -111,6 +116,12 @@ func tooWide(n int) error {
 
 // Compose is what both spend.
 func (a PLD) Compose(b PLD) (PLD, error) {
+	switch {
+	case a.forth.p == nil:
+		return b, nil
+	case b.forth.p == nil:
+		return a, nil
+	}
 	forth, err := convolve(a.forth, b.forth)
 	if err != nil {
 		return PLD{}, err
@@ -122,6 +133,9 @@ func (a PLD) Compose(b PLD) (PLD, error) {
 // Times is what k of it spend, k from 1.
 func (a PLD) Times(k int) (PLD, error) {
 	must(k >= 1, "%d releases", k)
+	if a.forth.p == nil {
+		return a, nil
+	}
 	forth, err := a.forth.times(k)
 	if err != nil {
 		return PLD{}, err
@@ -130,12 +144,15 @@ func (a PLD) Times(k int) (PLD, error) {
 	return PLD{forth, back}, err
 }
 
-// Delta is the least delta for which (eps, delta) follows, eps of any sign.
-func (a PLD) Delta(eps float64) float64 { return max(a.forth.delta(eps), a.back.delta(eps)) }
+// Delta is the least delta for which (eps, delta) follows, eps from 0.
+func (a PLD) Delta(eps float64) float64 {
+	mustEpsilon(eps)
+	return max(a.forth.delta(eps), a.back.delta(eps))
+}
 
 // Epsilon is the least eps for which (eps, delta) follows; +Inf where delta is below what is lost outright.
 func (a PLD) Epsilon(delta float64) float64 {
-	must(delta >= 0 && delta <= 1, "delta %v", delta)
+	mustDelta(delta)
 	return max(a.forth.epsilon(delta), a.back.epsilon(delta))
 }
 

@@ -118,6 +118,10 @@ func TestPLDEnds(t *testing.T) {
 	if eps := pld.Epsilon(1); eps != 0 {
 		t.Errorf("at delta 1 epsilon is %v", eps)
 	}
+	nothing, one := PLD{}, made(t)(LaplacePLD(2))
+	if nothing.Delta(0) != 0 || nothing.Epsilon(0) != 0 || made(t)(nothing.Times(5)).Delta(0) != 0 || made(t)(made(t)(nothing.Compose(one)).Compose(nothing)).Delta(.1) != one.Delta(.1) {
+		t.Error("nothing released is not nothing lost")
+	}
 	if _, err := GaussianPLD(1e-3); err == nil {
 		t.Error("a multiplier of 0.001 was accounted for")
 	}

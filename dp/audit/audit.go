@@ -4,6 +4,7 @@
 package audit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -17,7 +18,7 @@ import (
 var ErrSettings = errors.New("audit: bad settings")
 
 // Mechanism is a mechanism as a black box: what it says of a table, as a text, or any other thing that can be compared. A number that it releases is best given as the number
-// itself, by Numbers.
+// itself, to Numbers. All that it draws comes from the stream.
 type Mechanism[Out comparable] func(s *noise.Stream) Out
 
 // Claim is the guarantee that is attacked.
@@ -64,37 +65,35 @@ func (set Settings) check(claim Claim) error {
 const prefixes = 400
 
 // Outcomes attacks a mechanism whose outcomes come up again. Of the first half of the runs it makes the event of all outcomes that came up more often on one table, as often as the best share of the claim
-// asks for; of the second half it counts it.
+// asks for; of the second half it counts it. The same stream gives the same report.
 func Outcomes[Out comparable](claim Claim, set Settings, s *noise.Stream, a, b Mechanism[Out]) (Report, error) {
 	if err := set.check(claim); err != nil {
 		return Report{}, err
 	}
 	half := set.Runs / 2
-	found := [2]map[Out]int{{}, {}}
-	for i, m := range [2]Mechanism[Out]{a, b} {
-		for range half {
-			found[i][m(s)]++
-		}
-	}
 	type outcome struct {
 		of Out
 		at [2]int
 	}
-	var all []outcome
-	for of, n := range found[0] {
-		all = append(all, outcome{of, [2]int{n, found[1][of]}})
-	}
-	for of, n := range found[1] {
-		if found[0][of] == 0 {
-			all = append(all, outcome{of, [2]int{0, n}})
+	var all []outcome // by first appearance, so that a stream gives one report
+	place := map[Out]int{}
+	for i, m := range [2]Mechanism[Out]{a, b} {
+		for range half {
+			said := m(s)
+			at, seen := place[said]
+			if !seen {
+				at = len(all)
+				place[said], all = at, append(all, outcome{of: said})
+			}
+			all[at].at[i]++
 		}
 	}
 	best := Report{Claim: claim, Runs: set.Runs - half, Confidence: set.Confidence, Event: "no event"}
 	event := [2]map[Out]bool{}
 	for side := range 2 {
 		// Outcomes by how much likelier they are on this table; the event is the first ones, as many as give the best bound on the runs in which it is looked for.
-		slices.SortFunc(all, func(x, y outcome) int {
-			return compare(ratio(y.at[side], y.at[1-side]), ratio(x.at[side], x.at[1-side]))
+		slices.SortStableFunc(all, func(x, y outcome) int {
+			return cmp.Compare(ratio(y.at[side], y.at[1-side]), ratio(x.at[side], x.at[1-side]))
 		})
 		last, most, looked := -1, 0.0, 0
 		var sum [2]int
@@ -144,16 +143,6 @@ func example[Out comparable](events map[Out]bool) string {
 }
 
 func ratio(a, b int) float64 { return (float64(a) + .5) / (float64(b) + .5) }
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
 
 // bound is a lower bound on epsilon: an event of probability p on one table and q on the other means p <= e^eps q + delta. p is at least the lower end, and q at most the upper end, of intervals
 // of Clopper and Pearson that both hold with the confidence.

@@ -147,6 +147,25 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
+// TestReportsAreTheSame: the same seed gives the same report, also where many outcomes come up equally often, of which some are in the event: a map's order must not choose them.
+func TestReportsAreTheSame(t *testing.T) {
+	m := func(shift uint64) audit.Mechanism[uint64] {
+		return func(s *noise.Stream) uint64 { return s.Below(1000) + shift }
+	}
+	first := ""
+	for range 5 {
+		report, err := audit.Outcomes(audit.Claim{}, audit.Settings{Runs: 4000, Confidence: .9}, noise.Seeded(1), m(0), m(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = report.String()
+		} else if got := report.String(); got != first {
+			t.Errorf("%s\nand before\n%s", got, first)
+		}
+	}
+}
+
 func TestSettings(t *testing.T) {
 	m := func(*noise.Stream) int { return 0 }
 	for _, c := range []struct {

@@ -33,7 +33,7 @@ def laplace(m):
 
 
 def pure(eps):
-    return {"kind": "approximate", "epsilon": eps}
+    return {"kind": "approximate", "epsilon": eps, "delta": 0}
 
 
 def times(event, k):
