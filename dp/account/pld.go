@@ -22,6 +22,11 @@ type PLD struct {
 	forth, back losses
 }
 
+// alike reports whether both directions are one, which is then computed once.
+func (a PLD) alike() bool {
+	return a.forth.p == nil || &a.forth.p[0] == &a.back.p[0]
+}
+
 // PLDStep is the distance of losses that are told apart.
 const PLDStep = 1e-4
 
@@ -123,8 +128,8 @@ func (a PLD) Compose(b PLD) (PLD, error) {
 		return a, nil
 	}
 	forth, err := convolve(a.forth, b.forth)
-	if err != nil {
-		return PLD{}, err
+	if err != nil || a.alike() && b.alike() {
+		return PLD{forth, forth}, err
 	}
 	back, err := convolve(a.back, b.back)
 	return PLD{forth, back}, err
@@ -137,8 +142,8 @@ func (a PLD) Times(k int) (PLD, error) {
 		return a, nil
 	}
 	forth, err := a.forth.times(k)
-	if err != nil {
-		return PLD{}, err
+	if err != nil || a.alike() {
+		return PLD{forth, forth}, err
 	}
 	back, err := a.back.times(k)
 	return PLD{forth, back}, err
@@ -147,12 +152,18 @@ func (a PLD) Times(k int) (PLD, error) {
 // Delta is the least delta for which (eps, delta) follows, eps from 0.
 func (a PLD) Delta(eps float64) float64 {
 	mustEpsilon(eps)
+	if a.alike() {
+		return a.forth.delta(eps)
+	}
 	return max(a.forth.delta(eps), a.back.delta(eps))
 }
 
 // Epsilon is the least eps for which (eps, delta) follows; +Inf where delta is below what is lost outright.
 func (a PLD) Epsilon(delta float64) float64 {
 	mustDelta(delta)
+	if a.alike() {
+		return a.forth.epsilon(delta)
+	}
 	return max(a.forth.epsilon(delta), a.back.epsilon(delta))
 }
 
