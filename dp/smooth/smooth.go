@@ -1,8 +1,9 @@
 // Package smooth has mechanisms whose noise is as large as the table at hand needs, and not as the worst table would: smooth sensitivity with four kinds of noise, propose-test-release, and sample
 // and aggregate (Nissim, Raskhodnikova and Smith, STOC 2007; Dwork and Lei, STOC 2009). Neighbours differ in one replaced value.
 //
-// The noise is scaled by a number that depends on the table, so that it cannot be drawn as an integer of a fixed law. It is drawn to 40 binary digits, and every released number is rounded
-// to [Grid] of the range: what rounding in between does to a probability is far below what an auditor can see, but it is not nothing, as it is in the other packages of dp/.
+// The noise is scaled by a number that depends on the table, so that it cannot be drawn as an integer of a fixed law. It is drawn to 52 binary digits, is no narrower than [Grid] of the range, and every released
+// number is rounded to that grid. Rounding in between moves the probability of an answer by about 2^-27 of itself times the noise's scale, in sensitivities: at epsilon 1 that is a millionth of epsilon and less,
+// at [MinEpsilon] less than a hundredth. In the other packages of dp/ it is nothing.
 package smooth
 
 import (
@@ -22,14 +23,22 @@ var (
 	ErrRefused = errors.New("smooth: the proposed sensitivity is not certain enough here")
 )
 
-// Grid is the share of a range that released numbers are rounded to.
+// Grid is the share of a range that released numbers are rounded to. Noise is for a sensitivity of at least as much, which is as smooth.
 const Grid = 0x1p-24
+
+// Limits of epsilon. Below MinEpsilon the digits of the noise are no longer small beside it. MaxApproximate is of laws with a delta: the formulas for their noise are private up to it, with room, for any delta,
+// and at 16 they are not (a test computes it).
+const (
+	MinEpsilon     = 1. / 64
+	MaxEpsilon     = 64
+	MaxApproximate = 4
+)
 
 // Range is what values are clamped to; it is declared, and not read off the data.
 type Range struct{ Low, High float64 }
 
 func (r Range) check() error {
-	if !(r.Low < r.High) || math.IsInf(r.High-r.Low, 0) {
+	if !(r.Low < r.High) || math.IsInf(r.High-r.Low, 0) || r.step() < 0x1p-1000 {
 		return fmt.Errorf("%w: a range from %v to %v", ErrSettings, r.Low, r.High)
 	}
 	return nil
@@ -54,9 +63,12 @@ func (r Range) sorted(values []float64) ([]float64, error) {
 	return out, nil
 }
 
-func (r Range) round(x float64) float64 {
-	step := (r.High - r.Low) * Grid
-	return math.Round(x/step) * step
+// step is of the grid.
+func (r Range) step() float64 { return (r.High - r.Low) * Grid }
+
+// rounded is a number on the grid, clamped to the range.
+func (r Range) rounded(x float64) float64 {
+	return min(max(math.Round(x/r.step())*r.step(), r.Low), r.High)
 }
 
 // padded is value i of x, from 1; before the first it is Low, after the last High.
@@ -83,8 +95,8 @@ func (r Range) Median(values []float64, beta float64) (sensitivity, median float
 	if err != nil {
 		return 0, 0, err
 	}
-	if !(beta > 0) {
-		return 0, 0, fmt.Errorf("%w: beta is %v, want more than 0", ErrSettings, beta)
+	if !(beta > 0) || math.IsInf(beta, 1) {
+		return 0, 0, fmt.Errorf("%w: beta is %v, want more than 0 and finite", ErrSettings, beta)
 	}
 	m, n := middle(len(x)), len(x)
 	at := func(i, j int) float64 {
@@ -124,20 +136,23 @@ type Noise struct {
 type Law uint8
 
 const (
-	// StudentT is epsilon-private (Bun and Steinke, arXiv 1906.02830, Theorem 31).
+	// StudentT is epsilon-private (after Bun and Steinke, arXiv 1906.02830, with what the law loses exactly): of d degrees of freedom, a shift by s scales loses s (d+1)/(2 sqrt(d)) at the most, at the root of d, and a scale that
+	// changes by the factor e^t loses d t, far out. Half of epsilon is for either.
 	StudentT Law = iota
-	// Laplace is (epsilon, delta)-private (Nissim, Raskhodnikova and Smith, Corollary 2.4).
+	// Laplace is (epsilon, delta)-private, epsilon up to MaxApproximate (Nissim, Raskhodnikova and Smith, section 2).
 	Laplace
-	// Gaussian is (epsilon, delta)-private (the same).
+	// Gaussian is (epsilon, delta)-private, epsilon up to MaxApproximate (the same).
 	Gaussian
-	// LaplaceLogNormal is (epsilon²/2)-concentrated private (Bun and Steinke, Theorem 30).
+	// LaplaceLogNormal is (epsilon²/2)-concentrated private (Bun and Steinke).
 	LaplaceLogNormal
 )
 
 func (n Noise) check() error {
 	switch {
-	case !(n.Epsilon > 0 && n.Epsilon <= 64):
-		return fmt.Errorf("%w: epsilon is %v, want more than 0 and at most 64", ErrSettings, n.Epsilon)
+	case !(n.Epsilon >= MinEpsilon && n.Epsilon <= MaxEpsilon):
+		return fmt.Errorf("%w: epsilon is %v, want %v to %v", ErrSettings, n.Epsilon, MinEpsilon, MaxEpsilon)
+	case (n.Law == Laplace || n.Law == Gaussian) && n.Epsilon > MaxApproximate:
+		return fmt.Errorf("%w: epsilon is %v, want at most %v for this law", ErrSettings, n.Epsilon, MaxApproximate)
 	case n.Law > LaplaceLogNormal:
 		return fmt.Errorf("%w: law %d", ErrSettings, n.Law)
 	case (n.Law == Laplace || n.Law == Gaussian) && !(n.Delta > 0 && n.Delta < 1):
@@ -167,7 +182,7 @@ func (n Noise) Beta() float64 {
 	case LaplaceLogNormal:
 		return n.Epsilon / 4
 	}
-	return n.Epsilon / 2 / n.degrees() // a scale that changes by e^beta costs degrees·beta
+	return n.Epsilon / 2 / n.degrees()
 }
 
 // scale is what the noise of law is multiplied by, for a sensitivity of 1.
@@ -181,7 +196,7 @@ func (n Noise) scale() float64 {
 		sigma := n.sigma()
 		return 1 / (math.Exp(-1.5*sigma*sigma) * (n.Epsilon - n.Beta()/sigma))
 	}
-	d := n.degrees() // a shift by s scales costs s (d+1)/(2 sqrt(d))
+	d := n.degrees()
 	return (d + 1) / (2 * math.Sqrt(d)) / (n.Epsilon / 2)
 }
 
@@ -190,22 +205,34 @@ func (n Noise) sigma() float64 { return max(2*n.Beta()/n.Epsilon, .5) }
 
 // draw is one value of the law.
 func (n Noise) draw(s *noise.Stream) float64 {
-	normal := func() float64 { return float64(noise.RoundedNormal(s, 0x1p40)) / 0x1p40 }
-	exponential := func() float64 { return float64(noise.DiscreteLaplace(s, 1<<40)) / 0x1p40 }
 	switch n.Law {
 	case Laplace:
-		return exponential()
+		return exponential(s)
 	case Gaussian:
-		return normal()
+		return normal(s)
 	case LaplaceLogNormal:
-		return exponential() * math.Exp(n.sigma()*normal())
+		return exponential(s) * math.Exp(n.sigma()*normal(s))
 	}
 	square := 0.0
-	for range int(n.degrees()) {
-		z := normal()
-		square += z * z
+	for square == 0 {
+		for range int(n.degrees()) {
+			z := normal(s)
+			square += z * z
+		}
 	}
-	return normal() / math.Sqrt(square/n.degrees())
+	return normal(s) / math.Sqrt(square/n.degrees())
+}
+
+// digits of what the noise is made of.
+const digits = 52
+
+func normal(s *noise.Stream) float64 {
+	return float64(noise.RoundedNormal(s, 1<<digits)) / (1 << digits)
+}
+
+// exponential is two-sided.
+func exponential(s *noise.Stream) float64 {
+	return float64(noise.DiscreteLaplace(s, 1<<digits)) / (1 << digits)
 }
 
 // Release is the median with noise by its smooth sensitivity, clamped to the range. The guarantee needs a stream of a secret key that is used for nothing else.
@@ -217,8 +244,7 @@ func (n Noise) Release(r Range, values []float64, s *noise.Stream) (float64, err
 	if err != nil {
 		return 0, err
 	}
-	released := median + sensitivity*n.scale()*n.draw(s)
-	return min(max(r.round(released), r.Low), r.High), nil
+	return r.rounded(median + max(sensitivity, r.step())*n.scale()*n.draw(s)), nil
 }
 
 // Aggregate is sample and aggregate: the rows, in a random order that is no function of them, are cut into blocks, each block gives one value (an estimate that was computed in any way), and
@@ -245,8 +271,8 @@ func (n Noise) Aggregate(r Range, rows, blocks int, value func(rows []int) float
 // Proposal is propose-test-release for a median: somebody proposes a bound of its local sensitivity, and where the table is far from all tables that exceed it, noise for that bound is enough. It is
 // (2·Epsilon, Delta)-private: Epsilon is of the test and again of the release.
 type Proposal struct {
-	Bound   float64 // of how much one replaced value moves the median
-	Epsilon noise.Epsilon
+	Bound   float64       // of how much one replaced value moves the median, from Grid of the range to all of it
+	Epsilon noise.Epsilon // from MinEpsilon
 	Delta   float64
 }
 
@@ -255,19 +281,18 @@ func (p Proposal) Release(r Range, values []float64, s *noise.Stream) (float64, 
 	if err := p.Epsilon.Check(); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	if !(p.Bound > 0) || math.IsInf(p.Bound, 0) || !(p.Delta > 0 && p.Delta < 1) {
-		return 0, fmt.Errorf("%w: a bound of %v at delta %v", ErrSettings, p.Bound, p.Delta)
-	}
 	x, err := r.sorted(values)
 	if err != nil {
 		return 0, err
+	}
+	if !(p.Bound >= r.step() && p.Bound <= r.High-r.Low) || p.Epsilon.Float() < MinEpsilon || !(p.Delta > 0 && p.Delta < 1) {
+		return 0, fmt.Errorf("%w: a bound of %v at epsilon %v and delta %v: want a bound from %v of the range to all of it, an epsilon from %v, and a delta between 0 and 1", ErrSettings, p.Bound, p.Epsilon, p.Delta, Grid, MinEpsilon)
 	}
 	far := r.distance(x, p.Bound)
 	if float64(int64(far)+p.Epsilon.Laplace(s, 1)) <= math.Log(1/p.Delta)/p.Epsilon.Float() {
 		return 0, ErrRefused
 	}
-	z := float64(noise.DiscreteLaplace(s, 1<<40)) / 0x1p40
-	return min(max(r.round(r.padded(x, middle(len(x)))+p.Bound/p.Epsilon.Float()*z), r.Low), r.High), nil
+	return r.rounded(r.padded(x, middle(len(x))) + p.Bound/p.Epsilon.Float()*exponential(s)), nil
 }
 
 // distance is how many values must be replaced until the local sensitivity of the median exceeds a bound; more than all of them where it never does.
