@@ -145,7 +145,7 @@ func TestIndependenceAttack(t *testing.T) {
 }
 
 func TestIndependenceRefused(t *testing.T) {
-	s, good := noise.Seeded(1), Independence{Epsilon: noise.Eps(1), Level: .05, Draws: 19}
+	good := Independence{Epsilon: noise.Eps(1), Level: .05, Draws: 19}
 	for name, test := range map[string]Independence{
 		"no level":       {Epsilon: noise.Eps(1)},
 		"level 1":        {Epsilon: noise.Eps(1), Level: 1},
@@ -154,7 +154,7 @@ func TestIndependenceRefused(t *testing.T) {
 		"too few draws":  {Epsilon: noise.Eps(1), Level: .05, Draws: 18},
 		"negative draws": {Epsilon: noise.Eps(1), Level: .05, Draws: -1},
 	} {
-		if _, err := test.Test([]int{0, 1}, []int{0, 1}, s); !errors.Is(err, ErrSettings) {
+		if _, err := test.Test([]int{0, 1}, []int{0, 1}, noise.Seeded(1)); !errors.Is(err, ErrSettings) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -169,12 +169,12 @@ func TestIndependenceRefused(t *testing.T) {
 		"too many":         {{0, MaxCategories}, {0, 1}},
 		"too many pairs":   {many, other},
 	} {
-		if _, err := good.Test(rows[0], rows[1], s); !errors.Is(err, ErrRows) {
+		if _, err := good.Test(rows[0], rows[1], noise.Seeded(1)); !errors.Is(err, ErrRows) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	second := []int{0, 1, 0, 1}
-	if must1(good.Test([]int{0, 1, 1, 0}, second, s)); !slices.Equal(second, []int{0, 1, 0, 1}) {
+	if must1(good.Test([]int{0, 1, 1, 0}, second, noise.Seeded(1))); !slices.Equal(second, []int{0, 1, 0, 1}) {
 		t.Errorf("the caller's rows are in another order: %v", second)
 	}
 }

@@ -23,10 +23,12 @@ type Logistic struct {
 	Lambda float64
 }
 
-// Limits of Logistic. MaxConvexSteps bounds the work where the problem is badly conditioned; what is private does not depend on it.
+// Limits of Logistic. Below MinMu the noise would be beyond what is drawn, above MaxMu nobody is protected. MaxConvexSteps bounds the work where the problem is badly conditioned; what is private does not depend on it.
 const (
 	MaxConvexRows  = 1 << 20
 	MaxConvexSteps = 20_000
+	MinMu          = 1e-6
+	MaxMu          = 1e6
 	maxConvexDim   = 1 << 16
 )
 
@@ -121,8 +123,8 @@ func (l Logistic) OutputPerturbation(d Data, mu account.GDP, s *noise.Stream) (*
 	if err := l.check(d); err != nil {
 		return nil, err
 	}
-	if !(mu > 0 && mu <= 1e6) {
-		return nil, fmt.Errorf("%w: mu %v", ErrSettings, float64(mu))
+	if !(mu >= MinMu && mu <= MaxMu) {
+		return nil, fmt.Errorf("%w: mu %v, want %v to %v", ErrSettings, float64(mu), MinMu, MaxMu)
 	}
 	moved := l.sensitivity(d.Len())
 	if moved > 1.01*2*l.Radius/(float64(d.Len())*l.Lambda) {
@@ -130,18 +132,21 @@ func (l Logistic) OutputPerturbation(d Data, mu account.GDP, s *noise.Stream) (*
 	}
 	steps := min(stepsFor(l.smooth()/l.Lambda, 1e8), MaxConvexSteps)
 	w := l.descend(l.signed(d), nil, 1/float64(d.Len()), l.smooth(), int(steps))
-	return l.model(perturb(w, moved, float64(mu), s)), nil
+	return l.model(perturb(w, moved, l.Radius/l.Lambda, float64(mu), s)), nil
 }
 
-// perturb puts a vector of that sensitivity on a grid of about 2^-30 of it and adds Gaussian noise.
-func perturb(w []float64, moved, mu float64, s *noise.Stream) []float64 {
+// perturb puts a vector of that sensitivity, whose numbers are at most reach either way, on a grid of about 2^-30 of the sensitivity and adds Gaussian noise. Where that is too fine for an int64 the grid is 2^-60 of reach. Sums are of integers, so
+// that no digit of them is a vector's alone; what clamps them comes up as good as never.
+func perturb(w []float64, moved, reach, mu float64, s *noise.Stream) []float64 {
 	_, exponent := math.Frexp(moved)
-	grid := math.Ldexp(1, exponent-30)
+	_, far := math.Frexp(reach)
+	grid := math.Ldexp(1, max(exponent-30, far-60))
 	// Rounding moves each coordinate by at most half a grid, on either table.
 	scale := (moved/grid + math.Sqrt(float64(len(w)))) / mu * (1 + 1e-14)
 	out := make([]float64, len(w))
 	for i, v := range w {
-		out[i] = (math.Round(v/grid) + float64(noise.RoundedNormal(s, scale))) * grid
+		whole := int64(math.Round(min(max(v/grid, -0x1p61), 0x1p61)))
+		out[i] = float64(whole+noise.RoundedNormal(s, scale)) * grid
 	}
 	return out
 }
@@ -152,7 +157,8 @@ const shareOfSolving = 0.05
 // objective is the noise of ObjectivePerturbation.
 type objective struct {
 	sigma float64 // of each coordinate of the linear term
-	far   float64 // at most so far is the solution from the minimum
+	reach float64 // at most so far is the minimum from 0
+	far   float64 // and at most so far the solution from the minimum
 	mu    float64 // of the noise that hides this
 	steps int
 }
@@ -184,10 +190,10 @@ func (l Logistic) plan(rows int, eps, delta float64) (objective, error) {
 	n, dim := float64(rows), float64(l.Dim)
 	condition := (n*curvature + l.Lambda) / l.Lambda
 	// The minimum is within reach of 0 where the linear term is within 40 sigma.
-	reach := (n*l.Radius + 40*o.sigma*math.Sqrt(dim)) / l.Lambda
-	rounding := 4 * u * reach * condition * (n + dim + 40 + condition*(dim+20)) // of a descent, and of sums in it
+	o.reach = (n*l.Radius + 40*o.sigma*math.Sqrt(dim)) / l.Lambda
+	rounding := 4 * u * o.reach * condition * (n + dim + 40 + condition*(dim+20)) // of a descent, and of sums in it
 	o.far = max(1e-7*o.sigma/l.Lambda, 4*rounding)
-	steps := stepsFor(condition, 4*reach/o.far)
+	steps := stepsFor(condition, 4*o.reach/o.far)
 	if steps > MaxConvexSteps || 2*o.far/o.mu > o.sigma/l.Lambda {
 		return objective{}, fmt.Errorf("%w: %d rows at lambda %v: the minimum is not found so exactly in %d steps; a larger lambda helps", ErrSettings, rows, l.Lambda, MaxConvexSteps)
 	}
@@ -220,5 +226,5 @@ func (l Logistic) ObjectivePerturbation(d Data, rows int, eps, delta float64, s 
 	}
 	smooth := float64(rows)*l.Radius*l.Radius/4 + l.Lambda
 	w := l.descend(l.signed(d), b, 1, smooth, o.steps)
-	return l.model(perturb(w, 2*o.far, o.mu, s)), nil
+	return l.model(perturb(w, 2*o.far, o.reach, o.mu, s)), nil
 }

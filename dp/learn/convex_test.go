@@ -166,21 +166,22 @@ func TestAttackOnConvex(t *testing.T) {
 		return func(s *noise.Stream) float64 { return weightsOf(must1(l.OutputPerturbation(d, mu, s)))[0] }
 	}
 	gdp := account.LargestGDP(1, .01)
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
+		name    string
 		a, b    audit.Mechanism[float64]
 		refuted bool
 	}{
-		"objective":           {objective(table(0, 0, 1), 1), objective(table(0, 0), 1), false},
-		"objective, 8 for 1":  {objective(table(0, 0, 1), 8), objective(table(0, 0), 8), true},
-		"output":              {output(table(0, 1), gdp), output(table(0, 0), gdp), false},
-		"output, 6 mu for mu": {output(table(0, 1), 6*gdp), output(table(0, 0), 6*gdp), true},
+		{"objective", objective(table(0, 0, 1), 1), objective(table(0, 0), 1), false},
+		{"objective, 8 for 1", objective(table(0, 0, 1), 8), objective(table(0, 0), 8), true},
+		{"output", output(table(0, 1), gdp), output(table(0, 0), gdp), false},
+		{"output, 6 mu for mu", output(table(0, 1), 6*gdp), output(table(0, 0), 6*gdp), true},
 	} {
 		report, err := audit.Numbers(claim, set, noise.Seeded(47), c.a, c.b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if report.Refuted() != c.refuted {
-			t.Errorf("%s: %v", name, report)
+			t.Errorf("%s: %v", c.name, report)
 		}
 	}
 }
@@ -213,33 +214,52 @@ func TestObjectiveNoise(t *testing.T) {
 	}
 }
 
+// TestWeightsOnTheGrid: what is released is a whole number of grids, and weights that are far beyond what a row moves, of which a grid of the sensitivity would not fit an int64, are released near themselves.
+func TestWeightsOnTheGrid(t *testing.T) {
+	s := noise.Seeded(53)
+	for range 100 {
+		if grids := perturb([]float64{1. / 3}, 1, 2, 1, s)[0] * 0x1p29; grids != math.Trunc(grids) { // the sensitivity is 2^29 grids
+			t.Fatalf("%v is no whole number of grids", grids)
+		}
+	}
+	for _, w := range []float64{1e9, -1e9} {
+		if got := perturb([]float64{w}, 1e-12, 1e9, 1e3, s)[0]; math.Abs(got-w) > 1e-6 {
+			t.Errorf("a weight of %v became %v", w, got)
+		}
+	}
+}
+
 // TestConvexRefusals: settings and data that the proofs do not cover.
 func TestConvexRefusals(t *testing.T) {
 	d := blobs(49, 20, 3, 2)
 	good, s := Logistic{Dim: 3, Radius: 1, Lambda: 5}, noise.Seeded(1)
-	for name, call := range map[string]func() error{
-		"radius":                func() error { l := good; l.Radius = 0; _, err := l.OutputPerturbation(d, 1, s); return err },
-		"lambda":                func() error { l := good; l.Lambda = math.NaN(); _, err := l.OutputPerturbation(d, 1, s); return err },
-		"mu":                    func() error { _, err := good.OutputPerturbation(d, 0, s); return err },
-		"rounding":              func() error { l := good; l.Lambda = 1e-12; _, err := l.OutputPerturbation(d, 1, s); return err },
-		"epsilon":               func() error { _, err := good.ObjectivePerturbation(d, 20, 0, .1, s); return err },
-		"delta":                 func() error { _, err := good.ObjectivePerturbation(d, 20, 1, 0, s); return err },
-		"delta below the tail":  func() error { _, err := good.ObjectivePerturbation(d, 20, 1, 1e-304, s); return err },
-		"epsilon for so little": func() error { _, err := good.ObjectivePerturbation(d, 20, .01, .1, s); return err },
-		"badly conditioned": func() error {
+	for _, c := range []struct {
+		name string
+		call func() error
+	}{
+		{"radius", func() error { l := good; l.Radius = 0; _, err := l.OutputPerturbation(d, 1, s); return err }},
+		{"lambda", func() error { l := good; l.Lambda = math.NaN(); _, err := l.OutputPerturbation(d, 1, s); return err }},
+		{"mu", func() error { _, err := good.OutputPerturbation(d, 0, s); return err }},
+		{"rounding", func() error { l := good; l.Lambda = 1e-12; _, err := l.OutputPerturbation(d, 1, s); return err }},
+		{"epsilon", func() error { _, err := good.ObjectivePerturbation(d, 20, 0, .1, s); return err }},
+		{"delta", func() error { _, err := good.ObjectivePerturbation(d, 20, 1, 0, s); return err }},
+		{"delta below the tail", func() error { _, err := good.ObjectivePerturbation(d, 20, 1, 1e-304, s); return err }},
+		{"epsilon for so little", func() error { _, err := good.ObjectivePerturbation(d, 20, .01, .1, s); return err }},
+		{"small mu", func() error { _, err := good.OutputPerturbation(d, 1e-7, s); return err }},
+		{"badly conditioned", func() error {
 			l := good
 			l.Radius, l.Lambda = 1e5, 2e10
 			_, err := l.ObjectivePerturbation(d, 1<<20, 1, .1, s)
 			return err
-		},
+		}},
 	} {
-		if err := call(); !errors.Is(err, ErrSettings) {
-			t.Errorf("%s: %v", name, err)
+		if err := c.call(); !errors.Is(err, ErrSettings) {
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
-	for name, bad := range map[string]Data{"three classes": blobs(50, 20, 3, 3), "features": blobs(50, 20, 4, 2), "none": {Dim: 3, Classes: 2}} {
+	for _, bad := range []Data{blobs(50, 20, 3, 3), blobs(50, 20, 4, 2), {Dim: 3, Classes: 2}} {
 		if _, err := good.OutputPerturbation(bad, 1, s); !errors.Is(err, ErrData) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%d rows of %d features in %d classes: %v", bad.Len(), bad.Dim, bad.Classes, err)
 		}
 	}
 	if _, err := good.ObjectivePerturbation(d, 19, 1, .1, s); !errors.Is(err, ErrData) {

@@ -15,8 +15,11 @@ import (
 // ErrSettings is wrapped by all errors of settings.
 var ErrSettings = errors.New("respond: bad settings")
 
-// MaxCategories bounds the number of answers that there are to choose from.
-const MaxCategories = 1 << 20
+// Limits. MaxCategories bounds the number of answers that there are to choose from, and MaxPeople how often one is said: sums of so many fit an int64.
+const (
+	MaxCategories = 1 << 20
+	MaxPeople     = 1 << 40
+)
 
 // Categories is randomized response over K answers, from 2: the true one with probability e^eps/(e^eps+K-1), each other one with 1/(e^eps+K-1). It is eps-private, and
 // of all mechanisms that release one of the K answers the most truthful. With K = 2 it is Warner's.
@@ -55,12 +58,15 @@ func (c Categories) Say(s *noise.Stream, truth int) int {
 // Estimate is an unbiased estimate of the share of each true answer, from how often each was said, and its worst standard deviation for a share
 // of any size. Estimates can be below 0 and above 1; they sum to 1. There must be at least one answer.
 func (c Categories) Estimate(said []int64) (shares, sd []float64, err error) {
-	n := int64(0)
-	for _, count := range said {
-		n += count
-	}
 	if err := c.Check(); err != nil {
 		return nil, nil, err
+	}
+	n := int64(0)
+	for i, count := range said {
+		if count < 0 || count > MaxPeople {
+			return nil, nil, fmt.Errorf("%w: answer %d was said %d times, want 0 to %d", ErrSettings, i, count, int64(MaxPeople))
+		}
+		n += count
 	}
 	if len(said) != c.K || n < 1 {
 		return nil, nil, fmt.Errorf("%w: %d counts of %d answers together, want %d counts of at least one answer", ErrSettings, len(said), n, c.K)

@@ -152,6 +152,12 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%+v estimates: %v", bad, err)
 		}
 	}
+	categories := respond.Categories{K: 2, Epsilon: ratio(1, 1)}
+	for _, counts := range [][]int64{{1}, {0, 0}, {-1, 11}, {respond.MaxPeople + 1, 0}, {math.MaxInt64, math.MaxInt64}} {
+		if _, _, err := categories.Estimate(counts); !errors.Is(err, respond.ErrSettings) {
+			t.Errorf("%v: %v", counts, err)
+		}
+	}
 	good := respond.Unary{K: 2, Epsilon: ratio(1, 1)}
 	for _, counts := range [][]int64{{1}, {1, 11}, {-1, 2}} {
 		if _, _, err := good.Estimate(counts, 10); !errors.Is(err, respond.ErrSettings) {
