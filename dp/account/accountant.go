@@ -3,6 +3,7 @@ package account
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Accountant interprets events. It is a value: With returns another one, and changes nothing.
@@ -103,7 +104,11 @@ func approximate(e Event, r *relation) (Approximate, error) {
 // Sampled is what a sample makes of it that takes a row with probability rate: Poisson samples with added or removed rows, samples of a fixed size with replaced ones.
 func (e Approximate) Sampled(rate float64) Approximate {
 	must(rate >= 0 && rate <= 1, "rate %v is not in [0,1]", rate)
-	return Approximate{math.Log1p(rate * math.Expm1(e.Epsilon)), rate * e.Delta}
+	epsilon := math.Log1p(rate * math.Expm1(e.Epsilon))
+	if e.Epsilon > 700 { // e^eps is infinite, its logarithm is not
+		epsilon = max(0, e.Epsilon+math.Log(rate+(1-rate)*math.Exp(-e.Epsilon)))
+	}
+	return Approximate{epsilon, rate * e.Delta}
 }
 
 // Epsilon implements Accountant.
@@ -170,7 +175,7 @@ func (a Advanced) Epsilon(delta float64) float64 {
 	case slack == 0:
 		return a.sum
 	}
-	return min(a.sum, a.drift+math.Sqrt(2*a.squares*math.Log(1/slack)))
+	return min(a.sum, a.drift+math.Sqrt(-2*a.squares*math.Log(slack)))
 }
 
 // Delta implements Accountant.
@@ -238,7 +243,7 @@ func (m GDP) With(e Event) (Accountant, error) {
 	return m, nil
 }
 
-// Renyi is an account in Rényi differential privacy as an Accountant: [RDP] with a relation of neighbours.
+// Renyi is an account in Rényi differential privacy as an Accountant: [RDP] with a relation of neighbours. Its zero value is empty, over DefaultOrders.
 type Renyi struct {
 	rdp      *RDP
 	relation relation
@@ -249,6 +254,9 @@ func NewRenyi(orders ...float64) Renyi { return Renyi{rdp: NewRDP(orders...)} }
 
 // RDP is a copy of the account by orders.
 func (r Renyi) RDP() *RDP {
+	if r.rdp == nil {
+		return NewRDP()
+	}
 	c := NewRDP(r.rdp.orders...)
 	copy(c.spent, r.rdp.spent)
 	return c
@@ -323,21 +331,20 @@ func responseDivergence(eps float64) func(a float64) float64 {
 // Epsilon implements Accountant.
 func (r Renyi) Epsilon(delta float64) float64 {
 	mustDelta(delta)
+	rdp := r.RDP()
 	if delta == 0 {
-		for _, spent := range r.rdp.spent {
-			if spent > 0 {
-				return math.Inf(1)
-			}
+		if slices.Max(rdp.spent) > 0 {
+			return math.Inf(1)
 		}
 		return 0
 	}
-	eps, _ := r.rdp.Epsilon(delta)
+	eps, _ := rdp.Epsilon(delta)
 	return eps
 }
 
 // Delta implements Accountant.
 func (r Renyi) Delta(eps float64) float64 {
-	delta, _ := r.rdp.Delta(eps)
+	delta, _ := r.RDP().Delta(eps)
 	return min(1, delta)
 }
 

@@ -79,24 +79,28 @@ var (
 	ErrUnknown = errors.New("account: this accountant cannot account for the event")
 )
 
-// MaxTimes bounds Times, and what Times within Times come to.
-const MaxTimes = 1 << 40
+// Limits of events, within which no accountant overflows. MaxTimes bounds Times, and what Times within Times come to. Multipliers, epsilons and rhos are from MinSize to MaxSize: nothing beyond is worth an account.
+const (
+	MaxTimes = 1 << 40
+	MinSize  = 1e-9
+	MaxSize  = 1e9
+)
 
-func positive(kind, what string, x float64) error {
-	if !(x > 0) || math.IsInf(x, 1) {
-		return fmt.Errorf("%w: %s: a %s of %v is not positive and finite", ErrEvent, kind, what, x)
+func sized(kind, what string, x float64) error {
+	if !(x >= MinSize && x <= MaxSize) {
+		return fmt.Errorf("%w: %s: a %s of %v, want %v to %v", ErrEvent, kind, what, x, MinSize, MaxSize)
 	}
 	return nil
 }
 
-func (e Gaussian) check() error     { return positive(e.kind(), "multiplier", e.Multiplier) }
-func (e Laplace) check() error      { return positive(e.kind(), "multiplier", e.Multiplier) }
-func (e Choice) check() error       { return positive(e.kind(), "epsilon", e.Epsilon) }
-func (e Concentrated) check() error { return positive(e.kind(), "rho", e.Rho) }
+func (e Gaussian) check() error     { return sized(e.kind(), "multiplier", e.Multiplier) }
+func (e Laplace) check() error      { return sized(e.kind(), "multiplier", e.Multiplier) }
+func (e Choice) check() error       { return sized(e.kind(), "epsilon", e.Epsilon) }
+func (e Concentrated) check() error { return sized(e.kind(), "rho", e.Rho) }
 
 func (e Approximate) check() error {
-	if !(e.Epsilon >= 0) || math.IsInf(e.Epsilon, 1) || !(e.Delta >= 0 && e.Delta < 1) {
-		return fmt.Errorf("%w: (%v, %v)", ErrEvent, e.Epsilon, e.Delta)
+	if !(e.Epsilon >= 0 && e.Epsilon <= MaxSize && e.Delta >= 0 && e.Delta < 1) {
+		return fmt.Errorf("%w: (%v, %v), want an epsilon from 0 to %v and a delta in [0,1)", ErrEvent, e.Epsilon, e.Delta, MaxSize)
 	}
 	return nil
 }

@@ -134,6 +134,8 @@ func TestEventsAreData(t *testing.T) {
 		`{}`:                                  "no kind",
 		`{"kind":"gaussian"}`:                 "no multiplier",
 		`{"kind":"gaussian","multiplier":-1}`: "a negative multiplier",
+		`{"kind":"gaussian","multiplier":5e-324}`:                                             "a multiplier that is next to none",
+		`{"kind":"laplace","multiplier":1e300}`:                                               "a multiplier without end",
 		`{"kind":"gaussian","multiplier":1,"epsilon":1}`:                                      "a member of another kind",
 		`{"kind":"gaussian","multiplier":1,"event":{"kind":"choice","epsilon":1}}`:            "an event within a Gaussian",
 		`{"kind":"gaussian","multiplier":1,"sigma":1}`:                                        "an unknown member",
@@ -172,7 +174,7 @@ func TestEventsAreData(t *testing.T) {
 
 // accountants are all of them, empty.
 func accountants() map[string]Accountant {
-	return map[string]Accountant{"basic": Basic{}, "advanced": Advanced{}, "zCDP": ZCDP(0), "GDP": GDP(0), "Rényi": NewRenyi(), "losses": Losses{}}
+	return map[string]Accountant{"basic": Basic{}, "advanced": Advanced{}, "zCDP": ZCDP(0), "GDP": GDP(0), "Rényi": Renyi{}, "losses": Losses{}}
 }
 
 // TestAccountantsAgree: of whatever two accountants can account for, none says less than the distribution of losses, which is the exact one up to its steps; each says no less of more; and an account that could not take an event is as
@@ -252,6 +254,41 @@ func TestWhatAccountantsTake(t *testing.T) {
 			}
 			if after := empty.Epsilon(1e-6); before != 0 || after != 0 {
 				t.Errorf("%s: an empty account has epsilon %v, %v", name, before, after)
+			}
+		}
+	}
+}
+
+// TestExtremes: of events at the ends of what an event can be, alone and as often as can be, every accountant that takes them says numbers: an epsilon from 0 to infinity that falls in delta, and a delta from 0 to 1 that falls in epsilon.
+func TestExtremes(t *testing.T) {
+	const least = 5e-324
+	one := []Event{Gaussian{MinSize}, Gaussian{1e-4}, Gaussian{MaxSize}, Laplace{MinSize}, Laplace{MaxSize}, Approximate{}, Approximate{MaxSize, 0}, Approximate{800, .5}, Approximate{0, 1 - 0x1p-53}, Approximate{least, least}, Choice{MinSize}, Choice{MaxSize},
+		Concentrated{MinSize}, Concentrated{MaxSize}}
+	var all []Event
+	for _, e := range one {
+		all = append(all, e, Times{e, MaxTimes}, Poisson{least, e}, Poisson{1, e}, FixedSize{1, math.MaxInt, e}, FixedSize{math.MaxInt, math.MaxInt, e})
+	}
+	for _, e := range append(all, All{}, Times{Gaussian{1}, 0}) {
+		for name, empty := range accountants() {
+			account, err := empty.With(e)
+			if err != nil {
+				continue // it has no proof for it, or the losses span too much
+			}
+			before := math.Inf(1)
+			for _, delta := range []float64{0, least, 1e-9, .5, 1 - 0x1p-53, 1} {
+				eps := account.Epsilon(delta)
+				if !(eps >= 0 && eps <= before) {
+					t.Errorf("%s of %#v: epsilon %v at delta %v, %v before", name, e, eps, delta, before)
+				}
+				before = eps
+			}
+			before = 1
+			for _, eps := range []float64{0, least, 1, 700, 1e300, math.Inf(1)} {
+				delta := account.Delta(eps)
+				if !(delta >= 0 && delta <= before) {
+					t.Errorf("%s of %#v: delta %v at epsilon %v, %v before", name, e, delta, eps, before)
+				}
+				before = delta
 			}
 		}
 	}

@@ -39,3 +39,27 @@ func ExampleGDPFilter() {
 	fmt.Println(filter.Count(), "Gaussian answers")
 	// Output: 560 Gaussian answers
 }
+
+// A hundred counts with Laplace noise, each of epsilon 0.1, by the distribution of their losses.
+func ExamplePLD() {
+	one, err := account.LaplacePLD(10)
+	if err != nil {
+		panic(err)
+	}
+	all, err := one.Times(100)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("epsilon %.4f at delta 1e-6; plainly added up it is 10\n", all.Epsilon(1e-6))
+	// Output: epsilon 4.6927 at delta 1e-6; plainly added up it is 10
+}
+
+// An analyst stops when she likes; what is lost by then?
+func ExampleOdometer() {
+	o := account.NewOdometer(0.01, 1e-6)
+	for range 5 {
+		o.Spend(account.GaussianZCDP(1, 20))
+	}
+	fmt.Printf("rho %.5f, epsilon at most %.2f\n", float64(o.Spent()), o.Epsilon())
+	// Output: rho 0.00625, epsilon at most 0.78
+}

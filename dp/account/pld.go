@@ -70,7 +70,7 @@ func PurePLD(eps, delta float64) (PLD, error) {
 	mustEpsilon(eps)
 	must(delta >= 0 && delta < 1, "delta %v", delta)
 	l, err := discretise(response{eps, delta})
-	l.infinity += delta
+	l.infinity = min(1, l.infinity+delta)
 	return PLD{l, l}, err
 }
 
@@ -93,10 +93,10 @@ func mustMultiplier(m float64) {
 // discretise makes the losses of a curve, each between two steps split between them.
 func discretise(c curve) (losses, error) {
 	low, high := c.ends()
-	first, last := int(math.Floor(low/PLDStep)), int(math.Ceil(high/PLDStep))
-	if last-first >= MaxLosses {
-		return losses{}, tooWide(last - first)
+	if steps := (high - low) / PLDStep; !(steps < MaxLosses-2) { // before they are whole numbers, which they may be too large for
+		return losses{}, tooWide(steps)
 	}
+	first, last := int(math.Floor(low/PLDStep)), int(math.Ceil(high/PLDStep))
 	l := losses{first: first, p: make([]float64, last-first+1)}
 	up := -math.Expm1(-PLDStep) // 1 - e^-step
 	for i := range last - first {
@@ -115,8 +115,8 @@ func discretise(c curve) (losses, error) {
 	return l, nil
 }
 
-func tooWide(n int) error {
-	return fmt.Errorf("account: the privacy losses span %d steps of %v, and at most %d are kept: so much is spent that no guarantee is left", n, PLDStep, MaxLosses)
+func tooWide(steps float64) error {
+	return fmt.Errorf("account: the privacy losses span %.4g steps of %v, and at most %d are kept: so much is spent that no guarantee is left", steps, PLDStep, MaxLosses)
 }
 
 // Compose is what both spend.
@@ -205,7 +205,7 @@ func (l losses) epsilon(delta float64) float64 {
 func convolve(a, b losses) (losses, error) {
 	n := len(a.p) + len(b.p) - 1
 	if n > 2*MaxLosses {
-		return losses{}, tooWide(n)
+		return losses{}, tooWide(float64(n))
 	}
 	size := 1 << bits.Len(uint(n-1))
 	fft := fourier.NewFFT(size)
@@ -217,7 +217,7 @@ func convolve(a, b losses) (losses, error) {
 	out := losses{a.first + b.first, p, 1 - (1-a.infinity)*(1-b.infinity)}
 	out.settle(float64(size), 2)
 	if len(out.p) > MaxLosses {
-		return losses{}, tooWide(len(out.p))
+		return losses{}, tooWide(float64(len(out.p)))
 	}
 	return out, nil
 }
@@ -236,7 +236,7 @@ func (l losses) times(k int) (losses, error) {
 	from, to := l.window(k)
 	n := to - from + 1
 	if n > MaxLosses {
-		return losses{}, tooWide(n)
+		return losses{}, tooWide(float64(n))
 	}
 	size := 1 << bits.Len(uint(n-1))
 	wrapped := make([]float64, size)

@@ -34,7 +34,7 @@ func (p Pure) Advanced(slack float64) float64 {
 	p.must()
 	must(slack > 0 && slack <= 1, "slack %v is not in (0,1]", slack)
 	k := float64(p.K)
-	return math.Sqrt(2*k*math.Log(1/slack))*p.Epsilon + k*p.Epsilon*math.Tanh(p.Epsilon/2)
+	return math.Sqrt(-2*k*math.Log(slack))*p.Epsilon + k*p.Epsilon*math.Tanh(p.Epsilon/2)
 }
 
 // OptimalDelta is the least delta for which (eps, delta) holds for all, whatever the releases are and however they are
@@ -45,6 +45,9 @@ func (p Pure) Advanced(slack float64) float64 {
 func (p Pure) OptimalDelta(eps float64) float64 {
 	p.must()
 	mustEpsilon(eps)
+	if math.IsInf(p.Epsilon, 1) && p.K > 0 && !math.IsInf(eps, 1) {
+		return 1
+	}
 	k, sum := float64(p.K), 0.0
 	truth, lie := -math.Log1p(math.Exp(-p.Epsilon)), -p.Epsilon-math.Log1p(math.Exp(-p.Epsilon))
 	coefficient := 0.0 // ln C(K,i)

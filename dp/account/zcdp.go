@@ -29,16 +29,16 @@ func (z ZCDP) Delta(eps float64) float64 {
 	must(rho >= 0, "rho %v is negative", rho)
 	mustEpsilon(eps)
 	switch {
-	case rho == 0 || math.IsInf(eps, 1):
+	case rho == 0 || math.IsInf(eps, 1) || !math.IsInf(rho, 1) && math.IsInf(eps/rho, 1): // the last is e^{-eps²/(4 rho)}, or less
 		return 0
 	case math.IsInf(rho, 1):
 		return 1
 	}
-	b := smallest(0, (eps+1)/(2*rho)+1, func(b float64) bool { // b = a-1
+	b := smallest(0, min((eps+1)/(2*rho)+1, math.MaxFloat64), func(b float64) bool { // b = a-1
 		return (2*b+1)*rho-eps-math.Log1p(1/b) >= 0
 	})
-	// a ln(1-1/a) - ln(a-1) = b ln b - a ln a: no number here is lost beside 1 where rho is large and b small.
-	return min(1, math.Exp(b*((1+b)*rho-eps)+b*math.Log(b)-(1+b)*math.Log1p(b)))
+	// a ln(1-1/a) - ln(a-1) = -b ln(1+1/b) - ln(1+b): no number here is lost beside 1 where rho is large and b small.
+	return min(1, math.Exp(b*((1+b)*rho-eps)-b*math.Log1p(1/b)-math.Log1p(b)))
 }
 
 // Epsilon is the least eps for which that Delta is at most delta: +Inf for delta = 0, unless rho is 0.

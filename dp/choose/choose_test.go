@@ -248,3 +248,11 @@ func Example() {
 	fmt.Println(at, err)
 	// Output: 1 <nil>
 }
+
+// Scores are in tenths, of which a row moves one by 0.3 at most: on this grid the sensitivity is 3.
+func ExampleRule_NoisyMax() {
+	rule := choose.Rule{Epsilon: noise.Eps(1), Sensitivity: 3}
+	at, err := rule.NoisyMax(noise.Seeded(2), []int64{1200, 1275, 910})
+	fmt.Println(at, err)
+	// Output: 1 <nil>
+}

@@ -531,57 +531,87 @@ func TestGaussians(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	good, s := Guard{rowReplaced, pure(1)}, noise.Seeded(1)
+	good := Guard{rowReplaced, pure(1)}
 	table := Table{Values: []float64{1, 2}}
 	nan := math.NaN()
-	for name, release := range map[string]func() error{
-		"no unit":    func() error { _, err := Sum{Guard: Guard{Noise: pure(1)}, High: 1}.Release(table, s); return err },
-		"no noise":   func() error { _, err := Count{Guard: Guard{Protection: rowAdded}}.Release(table, s); return err },
-		"no epsilon": func() error { _, err := Count{Guard: Guard{rowAdded, Laplace{}}}.Release(table, s); return err },
-		"mu 0":       func() error { _, err := Count{Guard: Guard{rowAdded, Gaussian{}}}.Release(table, s); return err },
-		"mu NaN": func() error {
+	for name, release := range map[string]func(s *noise.Stream) error{
+		"no unit": func(s *noise.Stream) error {
+			_, err := Sum{Guard: Guard{Noise: pure(1)}, High: 1}.Release(table, s)
+			return err
+		},
+		"no noise": func(s *noise.Stream) error {
+			_, err := Count{Guard: Guard{Protection: rowAdded}}.Release(table, s)
+			return err
+		},
+		"no epsilon": func(s *noise.Stream) error {
+			_, err := Count{Guard: Guard{rowAdded, Laplace{}}}.Release(table, s)
+			return err
+		},
+		"mu 0": func(s *noise.Stream) error {
+			_, err := Count{Guard: Guard{rowAdded, Gaussian{}}}.Release(table, s)
+			return err
+		},
+		"mu NaN": func(s *noise.Stream) error {
 			_, err := Count{Guard: Guard{rowAdded, Gaussian{account.GDP(nan)}}}.Release(table, s)
 			return err
 		},
-		"range":            func() error { _, err := Sum{Guard: good, Low: 1, High: 1}.Release(table, s); return err },
-		"range NaN":        func() error { _, err := CentredMean{Guard: good, Low: nan, High: 1}.Release(table, s); return err },
-		"too wide":         func() error { _, err := Sum{Guard: good, High: 1e305}.Release(table, s); return err },
-		"squares too wide": func() error { _, err := Variance{Guard: good, High: 1e200}.Release(table, s); return err },
-		"confidence":       func() error { _, err := Sum{Guard: good, High: 1, Confidence: 1}.Release(table, s); return err },
-		"rank":             func() error { _, err := Quantiles{Guard: good, High: 1}.Release(table, []float64{1.1}, s); return err },
-		"quantiles' range": func() error {
+		"range": func(s *noise.Stream) error { _, err := Sum{Guard: good, Low: 1, High: 1}.Release(table, s); return err },
+		"range NaN": func(s *noise.Stream) error {
+			_, err := CentredMean{Guard: good, Low: nan, High: 1}.Release(table, s)
+			return err
+		},
+		"too wide": func(s *noise.Stream) error { _, err := Sum{Guard: good, High: 1e305}.Release(table, s); return err },
+		"squares too wide": func(s *noise.Stream) error {
+			_, err := Variance{Guard: good, High: 1e200}.Release(table, s)
+			return err
+		},
+		"confidence": func(s *noise.Stream) error {
+			_, err := Sum{Guard: good, High: 1, Confidence: 1}.Release(table, s)
+			return err
+		},
+		"rank": func(s *noise.Stream) error {
+			_, err := Quantiles{Guard: good, High: 1}.Release(table, []float64{1.1}, s)
+			return err
+		},
+		"quantiles' range": func(s *noise.Stream) error {
 			_, err := Quantiles{Guard: good, High: math.Inf(1)}.Release(table, []float64{.5}, s)
 			return err
 		},
-		"quantiles' confidence": func() error {
+		"quantiles' confidence": func(s *noise.Stream) error {
 			_, err := Quantiles{Guard: good, High: 1, Confidence: 1}.Intervals(table, []float64{.5}, s)
 			return err
 		},
-		"quantiles of a population of users": func() error {
+		"quantiles of a population of users": func(s *noise.Stream) error {
 			_, err := Quantiles{Guard: Guard{userAdded, pure(1)}, High: 1, Population: true}.Intervals(people(), []float64{.5}, s)
 			return err
 		},
-		"exponents": func() error { _, err := Bounds{Guard: good, Least: 3, Greatest: 2}.Release(table, s); return err },
-		"success":   func() error { _, err := Bounds{Guard: good, Greatest: 2, Success: 1}.Release(table, s); return err },
-		"share": func() error {
+		"exponents": func(s *noise.Stream) error {
+			_, err := Bounds{Guard: good, Least: 3, Greatest: 2}.Release(table, s)
+			return err
+		},
+		"success": func(s *noise.Stream) error {
+			_, err := Bounds{Guard: good, Greatest: 2, Success: 1}.Release(table, s)
+			return err
+		},
+		"share": func(s *noise.Stream) error {
 			_, _, err := UnboundedMean{Guard: good, Greatest: 2, Share: 1}.Release(table, s)
 			return err
 		},
-		"drowned": func() error {
+		"drowned": func(s *noise.Stream) error {
 			_, err := Sum{Guard: Guard{unit.Protection{Unit: unit.User{Most: 1 << 20}}, pure(1e-6)}, High: 1}.Release(Table{}, s)
 			return err
 		},
-		"analytic, delta 0":  func() error { _, err := AnalyticGaussian(1, 0); return err },
-		"analytic, infinite": func() error { _, err := AnalyticGaussian(math.Inf(1), .1); return err },
+		"analytic, delta 0":  func(s *noise.Stream) error { _, err := AnalyticGaussian(1, 0); return err },
+		"analytic, infinite": func(s *noise.Stream) error { _, err := AnalyticGaussian(math.Inf(1), .1); return err },
 	} {
-		if err := release(); !errors.Is(err, ErrSettings) {
+		if err := release(noise.Seeded(1)); !errors.Is(err, ErrSettings) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := (CentredMean{Guard: good, High: 1}).Release(Table{}, s); !errors.Is(err, ErrRows) {
+	if _, err := (CentredMean{Guard: good, High: 1}).Release(Table{}, noise.Seeded(1)); !errors.Is(err, ErrRows) {
 		t.Errorf("the mean of no rows: %v", err)
 	}
-	if _, err := (Count{Guard: Guard{userAdded, pure(1)}}).Release(table, s); !errors.Is(err, ErrRows) {
+	if _, err := (Count{Guard: Guard{userAdded, pure(1)}}).Release(table, noise.Seeded(1)); !errors.Is(err, ErrRows) {
 		t.Errorf("users' rows without owners: %v", err)
 	}
 }

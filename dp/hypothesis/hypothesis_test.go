@@ -67,19 +67,17 @@ func TestTails(t *testing.T) {
 // as the sampling here.
 func TestLevelAndPower(t *testing.T) {
 	const runs, level = 1500, .05
-	s := noise.Seeded(1)
-	r := rand.New(s)
 	eps := noise.Eps(.2)
 	shares := []float64{.5, .25, .15, .1}
-	for name, test := range map[string]func(wrong bool) Result{
-		"binomial": func(wrong bool) Result {
+	for name, test := range map[string]func(s *noise.Stream, r *rand.Rand, wrong bool) Result{
+		"binomial": func(s *noise.Stream, r *rand.Rand, wrong bool) Result {
 			p := .5
 			if wrong {
 				p = .65
 			}
 			return must1(Binomial{Share: .5, Epsilon: eps}.Test(int(distuv.Binomial{N: 200, P: p, Src: r}.Rand()), 200, s))
 		},
-		"goodness of fit": func(wrong bool) Result {
+		"goodness of fit": func(s *noise.Stream, r *rand.Rand, wrong bool) Result {
 			p := shares
 			if wrong {
 				p = []float64{.3, .35, .2, .15}
@@ -88,7 +86,7 @@ func TestLevelAndPower(t *testing.T) {
 			multinomial(counts, 400, p, r)
 			return must1(GoodnessOfFit{Shares: shares, Epsilon: eps, Draws: 99}.Test(counts, s))
 		},
-		"groups": func(wrong bool) Result {
+		"groups": func(s *noise.Stream, r *rand.Rand, wrong bool) Result {
 			values, groups := make([]float64, 240), make([]int, 240)
 			for i := range values {
 				groups[i] = i % 3
@@ -100,14 +98,15 @@ func TestLevelAndPower(t *testing.T) {
 			return must1(Groups{Epsilon: eps, Draws: 99}.Test(values, groups, s))
 		},
 	} {
-		rejected, found := 0, 0
+		s := noise.Seeded(1)
+		r, rejected, found := rand.New(s), 0, 0
 		for range runs {
-			if test(false).P <= level {
+			if test(s, r, false).P <= level {
 				rejected++
 			}
 		}
 		for range runs / 5 {
-			if test(true).P <= level {
+			if test(s, r, true).P <= level {
 				found++
 			}
 		}
@@ -217,50 +216,68 @@ func TestAttack(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	s, eps := noise.Seeded(1), noise.Eps(1)
-	for name, call := range map[string]func() error{
-		"share":       func() error { _, err := Binomial{Share: 1, Epsilon: eps}.Test(1, 2, s); return err },
-		"epsilon":     func() error { _, err := Binomial{Share: .5}.Test(1, 2, s); return err },
-		"alternative": func() error { _, err := Binomial{Share: .5, Epsilon: eps, Alternative: 3}.Test(1, 2, s); return err },
-		"shares": func() error {
+	eps := noise.Eps(1)
+	for name, call := range map[string]func(s *noise.Stream) error{
+		"share":   func(s *noise.Stream) error { _, err := Binomial{Share: 1, Epsilon: eps}.Test(1, 2, s); return err },
+		"epsilon": func(s *noise.Stream) error { _, err := Binomial{Share: .5}.Test(1, 2, s); return err },
+		"alternative": func(s *noise.Stream) error {
+			_, err := Binomial{Share: .5, Epsilon: eps, Alternative: 3}.Test(1, 2, s)
+			return err
+		},
+		"shares": func(s *noise.Stream) error {
 			_, err := GoodnessOfFit{Shares: []float64{.5, .6}, Epsilon: eps}.Test([]int64{1, 1}, s)
 			return err
 		},
-		"a share of 0": func() error {
+		"a share of 0": func(s *noise.Stream) error {
 			_, err := GoodnessOfFit{Shares: []float64{0, 1}, Epsilon: eps}.Test([]int64{1, 1}, s)
 			return err
 		},
-		"one category": func() error {
+		"one category": func(s *noise.Stream) error {
 			_, err := GoodnessOfFit{Shares: []float64{1}, Epsilon: eps}.Test([]int64{1}, s)
 			return err
 		},
-		"draws": func() error {
+		"draws": func(s *noise.Stream) error {
 			_, err := Groups{Epsilon: eps, Draws: -1}.Test([]float64{1, 2}, []int{0, 1}, s)
 			return err
 		},
-		"groups' epsilon":   func() error { _, err := Groups{}.Test([]float64{1, 2}, []int{0, 1}, s); return err },
-		"fit without noise": func() error { _, err := GoodnessOfFit{Shares: []float64{.5, .5}}.Test([]int64{1, 1}, s); return err },
+		"groups' epsilon": func(s *noise.Stream) error { _, err := Groups{}.Test([]float64{1, 2}, []int{0, 1}, s); return err },
+		"fit without noise": func(s *noise.Stream) error {
+			_, err := GoodnessOfFit{Shares: []float64{.5, .5}}.Test([]int64{1, 1}, s)
+			return err
+		},
 	} {
-		if err := call(); !errors.Is(err, ErrSettings) {
+		if err := call(noise.Seeded(1)); !errors.Is(err, ErrSettings) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, call := range map[string]func() error{
-		"more than rows": func() error { _, err := Binomial{Share: .5, Epsilon: eps}.Test(3, 2, s); return err },
-		"categories": func() error {
+	for name, call := range map[string]func(s *noise.Stream) error{
+		"more than rows": func(s *noise.Stream) error { _, err := Binomial{Share: .5, Epsilon: eps}.Test(3, 2, s); return err },
+		"categories": func(s *noise.Stream) error {
 			_, err := GoodnessOfFit{Shares: []float64{.5, .5}, Epsilon: eps}.Test([]int64{1}, s)
 			return err
 		},
-		"a negative": func() error {
+		"a negative": func(s *noise.Stream) error {
 			_, err := GoodnessOfFit{Shares: []float64{.5, .5}, Epsilon: eps}.Test([]int64{-1, 3}, s)
 			return err
 		},
-		"lengths":         func() error { _, err := Groups{Epsilon: eps}.Test([]float64{1, 2}, []int{0}, s); return err },
-		"one group":       func() error { _, err := Groups{Epsilon: eps}.Test([]float64{1, 2}, []int{0, 0}, s); return err },
-		"an empty group":  func() error { _, err := Groups{Epsilon: eps}.Test([]float64{1, 2}, []int{0, 2}, s); return err },
-		"a group below 0": func() error { _, err := Groups{Epsilon: eps}.Test([]float64{1, 2}, []int{-1, 1}, s); return err },
+		"lengths": func(s *noise.Stream) error {
+			_, err := Groups{Epsilon: eps}.Test([]float64{1, 2}, []int{0}, s)
+			return err
+		},
+		"one group": func(s *noise.Stream) error {
+			_, err := Groups{Epsilon: eps}.Test([]float64{1, 2}, []int{0, 0}, s)
+			return err
+		},
+		"an empty group": func(s *noise.Stream) error {
+			_, err := Groups{Epsilon: eps}.Test([]float64{1, 2}, []int{0, 2}, s)
+			return err
+		},
+		"a group below 0": func(s *noise.Stream) error {
+			_, err := Groups{Epsilon: eps}.Test([]float64{1, 2}, []int{-1, 1}, s)
+			return err
+		},
 	} {
-		if err := call(); !errors.Is(err, ErrRows) {
+		if err := call(noise.Seeded(1)); !errors.Is(err, ErrRows) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

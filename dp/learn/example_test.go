@@ -71,3 +71,23 @@ func ExampleNetwork_InputGradient() {
 	// loss 0.371, gradient [-2.48 0.00]
 	// 0
 }
+
+// Which of 400 people will pay back, by two features, privately by noise on the weights: neighbours differ in one person.
+func ExampleLogistic_OutputPerturbation() {
+	d := learn.Data{Dim: 2, Classes: 2}
+	for i := range 400 {
+		x := float64(i%20)/10 - 0.95
+		y := 0
+		if x > 0 {
+			y = 1
+		}
+		d.X, d.Y = append(d.X, x, 1), append(d.Y, y)
+	}
+	l := learn.Logistic{Dim: 2, Radius: 1.5, Lambda: 0.05}
+	n, err := l.OutputPerturbation(d, 1, noise.Seeded(1))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(n.Accuracy(d) > 0.9)
+	// Output: true
+}

@@ -208,18 +208,17 @@ func TestRatio(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	s := Seeded(1)
-	for name, draw := range map[string]func(){
-		"no variance":         func() { DiscreteGaussian(s, 0, 1) },
-		"variance over 0":     func() { DiscreteGaussian(s, 1, 0) },
-		"large variance":      func() { DiscreteGaussian(s, MaxVariance+1, 1) },
-		"epsilon 0":           func() { TwoSidedGeometric(s, 0, 1) },
-		"epsilon over 0":      func() { TwoSidedGeometric(s, 1, 0) },
-		"small epsilon":       func() { TwoSidedGeometric(s, 1, 1<<63) },
-		"no stair":            func() { Staircase{1, 1, 5, 0}.Draw(s) },
-		"stairs of epsilon 0": func() { Staircase{0, 1, 5, 2}.Draw(s) },
-		"too wide a stair":    func() { Staircase{1, 1, 5, 6}.Draw(s) },
-		"e^(-1/0)":            func() { BernoulliExp(s, 1, 0) },
+	for name, draw := range map[string]func(s *Stream){
+		"no variance":         func(s *Stream) { DiscreteGaussian(s, 0, 1) },
+		"variance over 0":     func(s *Stream) { DiscreteGaussian(s, 1, 0) },
+		"large variance":      func(s *Stream) { DiscreteGaussian(s, MaxVariance+1, 1) },
+		"epsilon 0":           func(s *Stream) { TwoSidedGeometric(s, 0, 1) },
+		"epsilon over 0":      func(s *Stream) { TwoSidedGeometric(s, 1, 0) },
+		"small epsilon":       func(s *Stream) { TwoSidedGeometric(s, 1, 1<<63) },
+		"no stair":            func(s *Stream) { Staircase{1, 1, 5, 0}.Draw(s) },
+		"stairs of epsilon 0": func(s *Stream) { Staircase{0, 1, 5, 2}.Draw(s) },
+		"too wide a stair":    func(s *Stream) { Staircase{1, 1, 5, 6}.Draw(s) },
+		"e^(-1/0)":            func(s *Stream) { BernoulliExp(s, 1, 0) },
 	} {
 		func() {
 			defer func() {
@@ -227,7 +226,7 @@ func TestRefused(t *testing.T) {
 					t.Errorf("%s was accepted", name)
 				}
 			}()
-			draw()
+			draw(Seeded(1))
 		}()
 	}
 }
@@ -266,4 +265,11 @@ func ExampleDiscreteGaussian() {
 	s := Seeded(7)
 	fmt.Println(1234 + DiscreteGaussian(s, 100, 1))
 	// Output: 1235
+}
+
+// A sum of whole euros, of which one row moves at most 1000, at epsilon 4: the staircase is narrower there than Laplace noise.
+func ExampleStaircase() {
+	s := Seeded(7)
+	fmt.Println(1_000_000 + NewStaircase(4, 1, 1000).Draw(s))
+	// Output: 999884
 }

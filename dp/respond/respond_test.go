@@ -183,3 +183,20 @@ func Example() {
 }
 
 func ratio(num, den uint64) noise.Epsilon { return noise.Epsilon{Num: num, Den: den} }
+
+// Which of eight answers is given how often, where each person says eight bits, of which some are not true.
+func ExampleUnary() {
+	survey := respond.Unary{K: 8, Epsilon: noise.Epsilon{Num: 1, Den: 1}}
+	const people = 20_000
+	s, ones := noise.Seeded(1), make([]int64, 8)
+	for person := range people {
+		for k, bit := range survey.Say(s, min(person%16, 7)) { // the last is given by more than half
+			if bit {
+				ones[k]++
+			}
+		}
+	}
+	shares, sd, _ := survey.Estimate(ones, people)
+	fmt.Println(shares[7]-3*sd[7] > 0.5, shares[0] < 3*sd[0]+0.0625)
+	// Output: true true
+}

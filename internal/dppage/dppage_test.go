@@ -23,6 +23,8 @@ type names struct {
 	declared map[string]bool
 	due      []string // must be on the page
 	tests    map[string]bool
+	draws    bool // something draws from a stream
+	example  bool // there is a runnable one
 }
 
 // declarations reads a package. Due are exported functions and types, methods that draw from a stream, and in dp/account, where methods are what a guarantee says, all of them.
@@ -32,7 +34,7 @@ func declarations(t *testing.T, dir string) names {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%s: %v", dir, err)
 	}
-	n := names{map[string]bool{}, nil, map[string]bool{}}
+	n := names{declared: map[string]bool{}, tests: map[string]bool{}}
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 		if err != nil {
@@ -46,8 +48,10 @@ func declarations(t *testing.T, dir string) names {
 				switch {
 				case test:
 					n.tests[name] = true
+					n.example = n.example || strings.HasPrefix(name, "Example")
 				case exported(name):
 					n.declared[name] = true
+					n.draws = n.draws || draws(d)
 					if !strings.Contains(name, ".") || draws(d) || filepath.Base(dir) == "account" && !slices.Contains([]string{"String", "Error"}, d.Name.Name) {
 						n.due = append(n.due, name)
 					}
@@ -121,7 +125,7 @@ func draws(d *ast.FuncDecl) bool {
 var quoted = regexp.MustCompile("`([a-z]+)\\.([A-Za-z0-9_.]+)`")
 
 // TestPage keeps docs/DP.md in step with the code: what a reader of the field looks for is on the page, and what the page names is there, also its tests. A mechanism that is added and not on the page, a function
-// that is renamed, and a test that is taken away are noticed.
+// that is renamed, and a test that is taken away are noticed. A package with a mechanism has an example, which runs.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -155,6 +159,9 @@ func TestPage(t *testing.T) {
 			if !named[name+"."+due] {
 				t.Errorf("`%s.%s` is not on the page", name, due)
 			}
+		}
+		if of.draws && !of.example {
+			t.Errorf("dp/%s has a mechanism and no runnable example", name)
 		}
 	}
 	topics(t, string(text))

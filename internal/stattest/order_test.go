@@ -45,18 +45,20 @@ var _ *testing.T
 var _ *rapid.T
 `
 	for body, want := range map[string]int{
-		`func f(r *rand.Rand) { for range table { r.Float64() } }`:                                                 1,
-		`func f(r *rand.Rand) { for range maps.Keys(table) { draw(r) } }`:                                          1,
-		`func f(r *rand.Rand, t *testing.T) { for k := range table { t.Run(k, func(t *testing.T) { draw(r) }) } }`: 1,
-		`func f(s rand.Source) { for range table { draw(rand.New(s)) } }`:                                          1,
-		`type g struct{ rng *rand.Rand }; func (g g) f() { for range table { draw(g.rng) } }`:                      1,
-		`type g struct{ rng *rand.Rand }; func (g g) h() {}; func (g g) f() { for range table { g.h() } }`:         1,
-		`func f(t *rapid.T) { for range table { rapid.Bool().Draw(t, "") } }`:                                      1,
-		`func f() { for range table { rand.Float64() } }`:                                                          1,
-		`func f(r *rand.Rand) { for range slices.Sorted(maps.Keys(table)) { draw(r) } }`:                           0,
-		`func f(r *rand.Rand) { for range 3 { draw(r) } }`:                                                         0,
-		`func f() { for _, seed := range table { draw(rand.New(rand.NewPCG(uint64(seed), 0))) } }`:                 0,
-		`func f(r *rand.Rand) { for k := range table { _ = k }; draw(r) }`:                                         0,
+		`func f(r *rand.Rand) { for range table { r.Float64() } }`:                                                   1,
+		`func f(r *rand.Rand) { for range maps.Keys(table) { draw(r) } }`:                                            1,
+		`func f(r *rand.Rand, t *testing.T) { for k := range table { t.Run(k, func(t *testing.T) { draw(r) }) } }`:   1,
+		`func f(s rand.Source) { for range table { draw(rand.New(s)) } }`:                                            1,
+		`func f(r *rand.Rand) { for _, g := range map[int]func(){1: func() { r.Float64() }, 2: func() {}} { g() } }`: 1,
+		`func f() { for _, g := range map[int]func(*rand.Rand){1: func(r *rand.Rand) { r.Float64() }} { _ = g } }`:   0,
+		`type g struct{ rng *rand.Rand }; func (g g) f() { for range table { draw(g.rng) } }`:                        1,
+		`type g struct{ rng *rand.Rand }; func (g g) h() {}; func (g g) f() { for range table { g.h() } }`:           1,
+		`func f(t *rapid.T) { for range table { rapid.Bool().Draw(t, "") } }`:                                        1,
+		`func f() { for range table { rand.Float64() } }`:                                                            1,
+		`func f(r *rand.Rand) { for range slices.Sorted(maps.Keys(table)) { draw(r) } }`:                             0,
+		`func f(r *rand.Rand) { for range 3 { draw(r) } }`:                                                           0,
+		`func f() { for _, seed := range table { draw(rand.New(rand.NewPCG(uint64(seed), 0))) } }`:                   0,
+		`func f(r *rand.Rand) { for k := range table { _ = k }; draw(r) }`:                                           0,
 	} {
 		file, err := parser.ParseFile(m.files, "", head+body, parser.SkipObjectResolution)
 		if err != nil {
@@ -215,10 +217,23 @@ func unordered(info *types.Info, x ast.Expr) bool {
 	return false
 }
 
-// outerSource is a name in the body of a range whose value draws, or has a field that does, and is older than the range. A property's methods draw
-// nothing, and are not meant: it must be handed on.
-func outerSource(info *types.Info, r *ast.RangeStmt) (found *ast.Ident) {
-	ast.Inspect(r.Body, func(n ast.Node) bool {
+// outerSource is a name in the body of a range, or in a function of the map where that is a literal, whose value draws, or has a field that does, and is
+// older than the range. A property's methods draw nothing, and are not meant: it must be handed on.
+func outerSource(info *types.Info, r *ast.RangeStmt) *ast.Ident {
+	found := sourceIn(info, r, r.Body)
+	if literal, ok := ast.Unparen(r.X).(*ast.CompositeLit); ok {
+		ast.Inspect(literal, func(n ast.Node) bool {
+			if f, ok := n.(*ast.FuncLit); ok && found == nil {
+				found = sourceIn(info, r, f.Body)
+			}
+			return found == nil
+		})
+	}
+	return found
+}
+
+func sourceIn(info *types.Info, r *ast.RangeStmt, body ast.Node) (found *ast.Ident) {
+	ast.Inspect(body, func(n ast.Node) bool {
 		if method, ok := n.(*ast.SelectorExpr); ok && isNamed(info.TypeOf(method.X), "pgregory.net/rapid.T") {
 			return false
 		}
