@@ -697,3 +697,59 @@ func TestBudget(t *testing.T) {
 		t.Errorf("three ranks looked at %d nodes", seen)
 	}
 }
+
+// TestAnyTable: whatever the rows are, also none, one, and numbers that are none, and whatever the range and the noise, each estimator refuses its settings, or says finite numbers in the order that they promise. No error depends on the
+// values of rows.
+func TestAnyTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, 5e-324, -1, 1}))
+		end := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{-math.MaxFloat64, -1e300, -1e-300, 0, 5e-324, 1, 1 + 0x1p-52, 1e9, 1e300, math.Inf(1)}))
+		values := rapid.SliceOfN(number, 0, 3).Draw(t, "values")
+		table, others := Table{Values: values}, Table{Values: make([]float64, len(values))}
+		for i := range values {
+			owner := unit.Owner{User: uint64(i / 2)}
+			table.Owners, others.Owners = append(table.Owners, owner), append(others.Owners, owner)
+		}
+		low, high := end.Draw(t, "low"), end.Draw(t, "high")
+		n := rapid.SampledFrom([]Noise{pure(1), pure(64), pure(noise.MinEpsilon), Gaussian{MinMu}, Gaussian{1}, Gaussian{MaxMu}, Laplace{noise.Epsilon{Num: 1, Den: 1 << 54}}}).Draw(t, "noise")
+		g := Guard{rapid.SampledFrom([]unit.Protection{rowReplaced, rowAdded, userAdded, userChanged, {Unit: unit.User{Most: unit.MaxRows}}}).Draw(t, "protection"), n}
+		seed := rapid.Uint64().Draw(t, "seed")
+		rank := rapid.SampledFrom([]float64{0, 5e-324, .5, 1 - 0x1p-53, 1}).Draw(t, "rank")
+		check := func(name string, release func(t Table, s *noise.Stream) (Estimate, error)) {
+			e, err := release(table, noise.Seeded(seed))
+			if _, other := release(others, noise.Seeded(seed)); !errors.Is(err, ErrFew) && !errors.Is(other, ErrFew) && (err == nil) != (other == nil) {
+				t.Fatalf("%s: %v of some values, and %v of others", name, err, other)
+			}
+			if err == nil && !(e.Low <= e.High && math.Abs(e.Low) <= math.MaxFloat64 && math.Abs(e.High) <= math.MaxFloat64 && math.Abs(e.Value) <= math.MaxFloat64) {
+				t.Fatalf("%s says %+v", name, e)
+			}
+		}
+		check("a sum", Sum{Guard: g, Low: low, High: high}.Release)
+		check("a count", Count{Guard: g}.Release)
+		check("a mean", CentredMean{Guard: g, Low: low, High: high}.Release)
+		check("a population's mean", CentredMean{Guard: g, Low: low, High: high, Population: true}.Release)
+		check("a variance", Variance{Guard: g, Low: low, High: high}.Release)
+		check("a quantile", func(t Table, s *noise.Stream) (e Estimate, err error) {
+			all, err := Quantiles{Guard: g, Low: low, High: high}.Release(t, []float64{rank}, s)
+			if err == nil {
+				e = Estimate{all[0], low, high}
+			}
+			return e, err
+		})
+		check("an interval of a quantile", func(t Table, s *noise.Stream) (e Estimate, err error) {
+			all, err := Quantiles{Guard: g, Low: low, High: high, Population: g.Unit == unit.Row{}}.Intervals(t, []float64{rank}, s)
+			if err == nil {
+				e = all[0]
+			}
+			return e, err
+		})
+		check("bounds", func(t Table, s *noise.Stream) (Estimate, error) {
+			r, err := Bounds{Guard: g, Least: MinExponent, Greatest: MaxExponent}.Release(t, s)
+			return Estimate{r.Low, r.Low, r.High}, err
+		})
+		check("a mean without a range", func(t Table, s *noise.Stream) (Estimate, error) {
+			e, _, err := UnboundedMean{Guard: g, Least: MinExponent, Greatest: MaxExponent}.Release(t, s)
+			return e, err
+		})
+	})
+}

@@ -415,6 +415,25 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// TestAnyTable: whatever the values and the range are, also one value, and numbers that are none, a release refuses its settings, or is a number of the range.
+func TestAnyTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, 5e-324}))
+		end := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{-math.MaxFloat64, -1e300, 0, 5e-324, 1, 1 + 0x1p-52, 1e15, 1e300, math.Inf(1)}))
+		a, b := end.Draw(t, "a"), end.Draw(t, "b")
+		r, values, s := Range{min(a, b), max(a, b)}, rapid.SliceOfN(number, 1, 5).Draw(t, "values"), noise.Seeded(rapid.Uint64().Draw(t, "seed"))
+		n := rapid.SampledFrom([]Noise{{Epsilon: MinEpsilon, Degrees: 1}, {Epsilon: MaxEpsilon, Degrees: 64}, {Law: Laplace, Epsilon: MinEpsilon, Delta: 5e-324}, {Law: Laplace, Epsilon: MaxApproximate, Delta: 1 - 0x1p-53},
+			{Law: Gaussian, Epsilon: MinEpsilon, Delta: 1e-300}, {Law: LaplaceLogNormal, Epsilon: MaxEpsilon}}).Draw(t, "noise")
+		check := func(out float64, err error) {
+			if err == nil && !(out >= r.Low && out <= r.High) || err != nil && !errors.Is(err, ErrSettings) && !errors.Is(err, ErrRefused) {
+				t.Fatalf("%v, %v", out, err)
+			}
+		}
+		check(n.Release(r, values, s))
+		check(Proposal{Bound: (r.High - r.Low) / 2, Epsilon: noise.Eps(MinEpsilon), Delta: 1 - 0x1p-53}.Release(r, values, s))
+	})
+}
+
 // The median of 1000 incomes, in a range that was declared before anybody looked.
 func ExampleNoise_Release() {
 	incomes := make([]float64, 1000)
