@@ -8,8 +8,8 @@ import (
 
 // Accountant interprets events. It is a value: With returns another one, and changes nothing.
 type Accountant interface {
-	// With is the account with one more event: what was asked may be chosen by earlier answers, its noise and sampling not (see Filter and Odometer). The error wraps ErrEvent, or ErrUnknown where this accountant has no
-	// proof for it.
+	// With is the account with one more event: what was asked may be chosen by earlier answers, its noise and sampling not (see Filter and Odometer). The
+	// error wraps ErrEvent, or ErrUnknown where this accountant has no proof for it.
 	With(e Event) (Accountant, error)
 	// Epsilon is the least for which (epsilon, delta) follows from the account, delta in [0,1]; +Inf where none does.
 	Epsilon(delta float64) float64
@@ -43,8 +43,8 @@ func (r *relation) fix(e Event) error {
 	return nil
 }
 
-// Basic adds up epsilons and deltas (Dwork, McSherry, Nissim and Smith 2006; Dwork, Kenthapadi, McSherry, Mironov and Naor 2006). Its zero value is empty. Samples of what is (eps, delta)-private are (ln(1 + q(e^eps - 1)),
-// q delta)-private (Balle, Barthe and Gaboardi, arXiv 1807.01647, Theorems 8 and 9).
+// Basic adds up epsilons and deltas (Dwork, McSherry, Nissim and Smith 2006; Dwork, Kenthapadi, McSherry, Mironov and Naor 2006). Its zero value is empty.
+// Samples of what is (eps, delta)-private are (ln(1 + q(e^eps - 1)), q delta)-private (Balle, Barthe and Gaboardi, arXiv 1807.01647, Theorems 8 and 9).
 type Basic struct {
 	epsilon, delta float64
 	relation       relation
@@ -101,7 +101,8 @@ func approximate(e Event, r *relation) (Approximate, error) {
 	return Approximate{}, unknown("basic composition", e)
 }
 
-// Sampled is what a sample makes of it that takes a row with probability rate: Poisson samples with added or removed rows, samples of a fixed size with replaced ones.
+// Sampled is what a sample makes of it that takes a row with probability rate: Poisson samples with added or removed rows, samples of a fixed size with
+// replaced ones.
 func (e Approximate) Sampled(rate float64) Approximate {
 	must(rate >= 0 && rate <= 1, "rate %v is not in [0,1]", rate)
 	epsilon := math.Log1p(rate * math.Expm1(e.Epsilon))
@@ -354,8 +355,8 @@ type Losses struct {
 	relation relation
 }
 
-// With implements Accountant for Gaussian, Laplace and (eps, delta)-private releases, and for Poisson samples of Gaussian ones. That a product of the parts' worst pairs bounds events that are chosen one by one is
-// proved by Zhu, Dong and Wang (arXiv 2106.08567).
+// With implements Accountant for Gaussian, Laplace and (eps, delta)-private releases, and for Poisson samples of Gaussian ones. That a product of the
+// parts' worst pairs bounds events that are chosen one by one is proved by Zhu, Dong and Wang (arXiv 2106.08567).
 func (l Losses) With(e Event) (Accountant, error) {
 	if err := checked(e); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@
 // [Pure] is k-fold composition of one pure guarantee. A [Filter] admits releases until a budget is spent, when their sizes
 // depend on earlier answers, and an [Odometer] says what is lost where there is no budget.
 //
-// An [Event] is a release as data, and an [Accountant] interprets events: each of the above does, and refuses what it has no proof for. [Tradeoff] and [Precision] say what a guarantee means to somebody who tests whether a unit is in the
-// table, [Posterior] what it means to somebody who believes it.
+// An [Event] is a release as data, and an [Accountant] interprets events: each of the above does, and refuses what it has no proof for. [Tradeoff] and
+// [Precision] say what a guarantee means to somebody who tests whether a unit is in the table, [Posterior] what it means to somebody who believes it.
 //
 // What two tables must have in common to be neighbours is the caller's: sensitivity is over replaced rows, or over added
 // and removed ones, and the guarantee is then about the same. Sampling fixes it: [RDP.SubsampledGaussian] to added or

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// Event is a release as data: what an accountant needs to know of it, and nothing of what was released. It is what a ledger can keep, so that an account can be made later, or again by a better accountant. Kinds and their
-// parameters never change their meaning.
+// Event is a release as data: what an accountant needs to know of it, and nothing of what was released. It is what a ledger can keep, so that an account
+// can be made later, or again by a better accountant. Kinds and their parameters never change their meaning.
 //
 // Multipliers are noise over sensitivity, both by the same relation of neighbours; [Poisson] fixes it to added or removed rows, [FixedSize] to replaced ones.
 type Event interface {
@@ -34,8 +34,8 @@ type (
 		Epsilon float64
 		Delta   float64
 	}
-	// Choice is one by the exponential mechanism: Epsilon-private, with losses that have a range of Epsilon (Durfee and Rogers, arXiv 1905.04273). Other choices, such as permute-and-flip, are Approximate: of their losses no more is
-	// proved than that they are at most Epsilon either way.
+	// Choice is one by the exponential mechanism: Epsilon-private, with losses that have a range of Epsilon (Durfee and Rogers, arXiv 1905.04273). Other
+	// choices, such as permute-and-flip, are Approximate: of their losses no more is proved than that they are at most Epsilon either way.
 	Choice struct {
 		Epsilon float64
 	}
@@ -79,7 +79,8 @@ var (
 	ErrUnknown = errors.New("account: this accountant cannot account for the event")
 )
 
-// Limits of events, within which no accountant overflows. MaxTimes bounds Times, and what Times within Times come to. Multipliers, epsilons and rhos are from MinSize to MaxSize: nothing beyond is worth an account.
+// Limits of events, within which no accountant overflows. MaxTimes bounds Times, and what Times within Times come to. Multipliers, epsilons and rhos are
+// from MinSize to MaxSize: nothing beyond is worth an account.
 const (
 	MaxTimes = 1 << 40
 	MinSize  = 1e-9
@@ -238,8 +239,10 @@ func WriteEvent(e Event) ([]byte, error) {
 // maxDepth bounds events within events.
 const maxDepth = 32
 
-// ReadEvent reads what WriteEvent wrote, such as {"kind":"poisson","rate":0.01,"event":{"kind":"gaussian","multiplier":1.1}}. The kinds are gaussian and laplace (multiplier), approximate (epsilon, delta), choice
-// (epsilon), concentrated (rho), poisson (rate, event), fixed size (taken, rows, event), all (events) and times (times, event). All members of the kind are there, and no others: one that is left away would be read as a release that costs nothing. Errors wrap ErrEvent.
+// ReadEvent reads what WriteEvent wrote, such as {"kind":"poisson","rate":0.01,"event":{"kind":"gaussian","multiplier":1.1}}. The kinds are gaussian and
+// laplace (multiplier), approximate (epsilon, delta), choice (epsilon), concentrated (rho), poisson (rate, event), fixed size (taken, rows, event), all
+// (events) and times (times, event). All members of the kind are there, and no others: one that is left away would be read as a release that costs nothing.
+// Errors wrap ErrEvent.
 func ReadEvent(data []byte) (Event, error) {
 	e, err := read(data, 0)
 	if err != nil {

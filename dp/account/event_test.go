@@ -15,7 +15,8 @@ import (
 	"github.com/holdoutd/holdoutd/dp/noise"
 )
 
-// TestDPAccounting: over a grid of events the accountants say what Google's dp_accounting says, to 6 digits. At a delta of 1e-8 distributions of losses say a little more: rounding counts as lost. testdata/grid.py made the numbers; there an event is in the form of ReadEvent.
+// TestDPAccounting: over a grid of events the accountants say what Google's dp_accounting says, to 6 digits. At a delta of 1e-8 distributions of losses say
+// a little more: rounding counts as lost. testdata/grid.py made the numbers; there an event is in the form of ReadEvent.
 func TestDPAccounting(t *testing.T) {
 	data, err := os.ReadFile("testdata/dp_accounting.json")
 	if err != nil {
@@ -177,8 +178,8 @@ func accountants() map[string]Accountant {
 	return map[string]Accountant{"basic": Basic{}, "advanced": Advanced{}, "zCDP": ZCDP(0), "GDP": GDP(0), "Rényi": Renyi{}, "losses": Losses{}}
 }
 
-// TestAccountantsAgree: of whatever two accountants can account for, none says less than the distribution of losses, which is the exact one up to its steps; each says no less of more; and an account that could not take an event is as
-// it was.
+// TestAccountantsAgree: of whatever two accountants can account for, none says less than the distribution of losses, which is the exact one up to its
+// steps; each says no less of more; and an account that could not take an event is as it was.
 func TestAccountantsAgree(t *testing.T) {
 	r := rand.New(noise.Seeded(5))
 	between := func(low, high float64) float64 { return low + (high-low)*r.Float64() }
@@ -259,7 +260,8 @@ func TestWhatAccountantsTake(t *testing.T) {
 	}
 }
 
-// TestExtremes: of events at the ends of what an event can be, alone and as often as can be, every accountant that takes them says numbers: an epsilon from 0 to infinity that falls in delta, and a delta from 0 to 1 that falls in epsilon.
+// TestExtremes: of events at the ends of what an event can be, alone and as often as can be, every accountant that takes them says numbers: an epsilon from
+// 0 to infinity that falls in delta, and a delta from 0 to 1 that falls in epsilon.
 func TestExtremes(t *testing.T) {
 	const least = 5e-324
 	one := []Event{Gaussian{MinSize}, Gaussian{1e-4}, Gaussian{MaxSize}, Laplace{MinSize}, Laplace{MaxSize}, Approximate{}, Approximate{MaxSize, 0}, Approximate{800, .5}, Approximate{0, 1 - 0x1p-53}, Approximate{least, least}, Choice{MinSize}, Choice{MaxSize},
@@ -294,7 +296,8 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// TestAdvanced: for releases that are alike it is what Pure says; for two kinds the sums of the theorem, by hand; below the sum of deltas nothing holds, and few large epsilons add up plainly.
+// TestAdvanced: for releases that are alike it is what Pure says; for two kinds the sums of the theorem, by hand; below the sum of deltas nothing holds,
+// and few large epsilons add up plainly.
 func TestAdvanced(t *testing.T) {
 	alike := must1(Advanced{}.With(Times{Approximate{.05, 0}, 400}))
 	near(t, "alike", alike.Epsilon(1e-6), Pure{.05, 0, 400}.Advanced(1e-6), 1e-12)
@@ -315,8 +318,9 @@ func TestAdvanced(t *testing.T) {
 	}
 }
 
-// TestFixedSize: the integrals of forward differences are the alternating sums of their definition, where those do not cancel; the bound is no less than the divergence of the pair of neighbours that Poisson sampling has, which is one of
-// those that are bounded; sampling helps, and a sample of everything is none.
+// TestFixedSize: the integrals of forward differences are the alternating sums of their definition, where those do not cancel; the bound is no less than
+// the divergence of the pair of neighbours that Poisson sampling has, which is one of those that are bounded; sampling helps, and a sample of everything is
+// none.
 func TestFixedSize(t *testing.T) {
 	for _, multiplier := range []float64{.5, .8, 1.2} {
 		s := fixedSize{.1, multiplier, map[int]float64{}}
@@ -359,7 +363,8 @@ func TestFixedSize(t *testing.T) {
 	}
 }
 
-// TestSampled: amplification against the definition: randomized response on a sample of a row has exactly these odds. A row is taken with probability q, and else the answer is as without it.
+// TestSampled: amplification against the definition: randomized response on a sample of a row has exactly these odds. A row is taken with probability q,
+// and else the answer is as without it.
 func TestSampled(t *testing.T) {
 	const eps, q = 1.3, .2
 	truth := 1 / (1 + math.Exp(-eps))

@@ -2,14 +2,16 @@ package account
 
 import "math"
 
-// fixedSize is the Gaussian mechanism on a sample of a fixed size, without replacement, a share rate of the rows; neighbours differ in one replaced row, and the multiplier is over the sensitivity to that.
+// fixedSize is the Gaussian mechanism on a sample of a fixed size, without replacement, a share rate of the rows; neighbours differ in one replaced row,
+// and the multiplier is over the sensitivity to that.
 //
 // Its divergence of an integer order a is at most ln A / (a-1) with (Wang, Balle and Kasiviswanathan, arXiv 1808.00087, Theorem 27)
 //
 //	A = 1 + C(a,2) q² min(4 (e^{d(2)}-1), 2 e^{d(2)}) + sum over j from 3 to a of C(a,j) q^j min(4 sqrt(B(2 floor(j/2)) B(2 ceil(j/2))), 2 e^{(j-1) d(j)})
 //
-// where d(j) = j/(2 s²) is the divergence of the mechanism itself and B(l) = E (e^L - 1)^l, L ~ N(-1/(2s²), 1/s²): for an even l an integral of what is never negative. The bound with B is used for orders up to maxForward; beyond, and where there is so little noise that it is the larger one, the
-// other. ln A is convex in a and 0 at 1, so between integers a chord bounds it (their Corollary 10).
+// where d(j) = j/(2 s²) is the divergence of the mechanism itself and B(l) = E (e^L - 1)^l, L ~ N(-1/(2s²), 1/s²): for an even l an integral of what is
+// never negative. The bound with B is used for orders up to maxForward; beyond, and where there is so little noise that it is the larger one, the other. ln
+// A is convex in a and 0 at 1, so between integers a chord bounds it (their Corollary 10).
 type fixedSize struct {
 	rate, multiplier float64
 	forward          map[int]float64 // ln B(l)
@@ -21,8 +23,8 @@ const (
 	leastForward = .2
 )
 
-// FixedSizeGaussian adds steps that each take a sample of taken of rows rows, all such samples alike, and add Gaussian noise of multiplier times the sensitivity. Neighbours differ in one replaced row. It is a bound, and not exact as
-// SubsampledGaussian is.
+// FixedSizeGaussian adds steps that each take a sample of taken of rows rows, all such samples alike, and add Gaussian noise of multiplier times the
+// sensitivity. Neighbours differ in one replaced row. It is a bound, and not exact as SubsampledGaussian is.
 func (r *RDP) FixedSizeGaussian(taken, rows int, multiplier float64, steps int) {
 	must(taken >= 1 && taken <= rows, "a sample of %d of %d rows", taken, rows)
 	must(multiplier > 0 && !math.IsInf(multiplier, 1), "multiplier %v is not positive and finite", multiplier)
@@ -68,7 +70,8 @@ func (s fixedSize) logA(a int) float64 {
 	return sum.log1p()
 }
 
-// logB is ln E (e^L - 1)^l for an even l, by the trapezoidal rule: the integrand is entire and falls like the normal density about centres in [0, l/s], and steps of 0.05 leave next to nothing.
+// logB is ln E (e^L - 1)^l for an even l, by the trapezoidal rule: the integrand is entire and falls like the normal density about centres in [0, l/s], and
+// steps of 0.05 leave next to nothing.
 func (s fixedSize) logB(l int) float64 {
 	if v, ok := s.forward[l]; ok {
 		return v

@@ -2,8 +2,8 @@ package account
 
 import "math"
 
-// Group is what k units together are protected by where one is by e, such as a user of at most k rows: (k eps, delta (1 + e^eps + ... + e^{(k-1) eps})), by going from one table to the other in k steps (Dwork and Roth 2014, Theorem
-// 2.2, for any delta).
+// Group is what k units together are protected by where one is by e, such as a user of at most k rows: (k eps, delta (1 + e^eps + ... + e^{(k-1) eps})), by
+// going from one table to the other in k steps (Dwork and Roth 2014, Theorem 2.2, for any delta).
 func (e Approximate) Group(k int) Approximate {
 	must(k >= 1, "a group of %d", k)
 	delta := 0.
@@ -29,7 +29,8 @@ func (m GDP) Group(k int) GDP {
 	return GDP(float64(k) * float64(m))
 }
 
-// Group is an account of what 2^c units together are protected by, c from 0: order a with divergence d becomes order a/2^c with 3^c d, of the orders from 2^{c+1} (Mironov, arXiv 1702.07476, Proposition 2). It panics where no order is as large.
+// Group is an account of what 2^c units together are protected by, c from 0: order a with divergence d becomes order a/2^c with 3^c d, of the orders from
+// 2^{c+1} (Mironov, arXiv 1702.07476, Proposition 2). It panics where no order is as large.
 func (r *RDP) Group(c int) *RDP {
 	must(c >= 0 && c <= 10, "a group of 2^%d", c)
 	g := &RDP{}

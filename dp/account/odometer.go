@@ -2,17 +2,19 @@ package account
 
 import "math"
 
-// Odometer says how much privacy has been lost so far, at any time at which somebody chooses to look or to stop, where there is no budget and what a release spends is chosen by earlier answers. Sums of rho cannot be turned into
-// (epsilon, delta) then as they can for a sum that was fixed before: the time of looking may depend on the loss.
+// Odometer says how much privacy has been lost so far, at any time at which somebody chooses to look or to stop, where there is no budget and what a
+// release spends is chosen by earlier answers. Sums of rho cannot be turned into (epsilon, delta) then as they can for a sum that was fixed before: the
+// time of looking may depend on the loss.
 //
-// It is a row of filters, at the rhos First, 2 First, 4 First and so on, of which the j-th, from 0, has the share 6/(pi² (j+1)²) of delta. The releases that filter j admits are rho_j-zCDP together (Whitehouse et al., arXiv 2203.05481, Theorem 1), so
-// their privacy loss exceeds
+// It is a row of filters, at the rhos First, 2 First, 4 First and so on, of which the j-th, from 0, has the share 6/(pi² (j+1)²) of delta. The releases
+// that filter j admits are rho_j-zCDP together (Whitehouse et al., arXiv 2203.05481, Theorem 1), so their privacy loss exceeds
 //
 //	rho_j + 2 sqrt(rho_j ln(2/delta_j))
 //
-// in either direction with probability at most delta_j (Bun and Steinke, arXiv 1605.02065, Lemma 3.5, once for each direction). Whoever stops at the first moment at which it does is one more analyst of whom this holds, so with probability
-// 1-delta no filter's loss ever does. What was spent lies within some filter, and
-// the least of those says the epsilon. That is the definition of Rogers, Roth, Ullman and Vadhan (arXiv 1605.08294): with probability 1-delta the loss is at most what the odometer says.
+// in either direction with probability at most delta_j (Bun and Steinke, arXiv 1605.02065, Lemma 3.5, once for each direction). Whoever stops at the first
+// moment at which it does is one more analyst of whom this holds, so with probability 1-delta no filter's loss ever does. What was spent lies within some
+// filter, and the least of those says the epsilon. That is the definition of Rogers, Roth, Ullman and Vadhan (arXiv 1605.08294): with probability 1-delta
+// the loss is at most what the odometer says.
 type Odometer struct {
 	delta, first float64
 	spent        ZCDP

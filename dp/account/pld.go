@@ -10,12 +10,12 @@ import (
 	"gonum.org/v1/gonum/dsp/fourier"
 )
 
-// PLD is the distribution of the privacy loss of what was released so far, in steps of [PLDStep]: of all accounts the one that loses least. Losses of releases add up, so their
-// distributions are convolved, by FFT (Koskela, Jälkö and Honkela, arXiv 1906.03049; Meiser and Mohammadi, CCS 2018).
+// PLD is the distribution of the privacy loss of what was released so far, in steps of [PLDStep]: of all accounts the one that loses least. Losses of
+// releases add up, so their distributions are convolved, by FFT (Koskela, Jälkö and Honkela, arXiv 1906.03049; Meiser and Mohammadi, CCS 2018).
 //
-// A loss between two steps is split between them such that its mass on both tables stays what it is ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi, arXiv
-// 2207.04380). The privacy curve at the steps is then exact and between them above the true one, so that everything that is said from it holds. What the windows of convolutions leave
-// away, and what their rounding could be off by, counts as lost.
+// A loss between two steps is split between them such that its mass on both tables stays what it is ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar
+// and Manurangsi, arXiv 2207.04380). The privacy curve at the steps is then exact and between them above the true one, so that everything that is said from
+// it holds. What the windows of convolutions leave away, and what their rounding could be off by, counts as lost.
 //
 // Both directions are kept, from a table to its neighbour and back. A PLD is a value: it is never changed. Its zero value is of nothing released.
 type PLD struct {
@@ -65,7 +65,8 @@ func LaplacePLD(multiplier float64) (PLD, error) {
 	return PLD{l, l}, err
 }
 
-// PurePLD is one release of which no more is known than that it is (eps, delta)-private: its losses are those of randomized response, which are the largest (Kairouz, Oh and Viswanath, arXiv 1311.0776).
+// PurePLD is one release of which no more is known than that it is (eps, delta)-private: its losses are those of randomized response, which are the largest
+// (Kairouz, Oh and Viswanath, arXiv 1311.0776).
 func PurePLD(eps, delta float64) (PLD, error) {
 	mustEpsilon(eps)
 	must(delta >= 0 && delta < 1, "delta %v", delta)
@@ -74,7 +75,8 @@ func PurePLD(eps, delta float64) (PLD, error) {
 	return PLD{l, l}, err
 }
 
-// SubsampledGaussianPLD is one step of DP-SGD: each row is taken by itself with the probability rate, and what is summed has Gaussian noise, multiplier = sigma / sensitivity. Neighbours have one row added or removed.
+// SubsampledGaussianPLD is one step of DP-SGD: each row is taken by itself with the probability rate, and what is summed has Gaussian noise, multiplier =
+// sigma / sensitivity. Neighbours have one row added or removed.
 func SubsampledGaussianPLD(rate, multiplier float64) (PLD, error) {
 	must(rate > 0 && rate <= 1, "rate %v is not in (0,1]", rate)
 	mustMultiplier(multiplier)
@@ -263,10 +265,11 @@ func (l losses) times(k int) (losses, error) {
 
 func mod(a, n int) int { return ((a % n) + n) % n }
 
-// settle puts right what an FFT of a size leaves: it divides by the size, makes what rounding made negative 0, counts what rounding can be off by as lost, and cuts off what is next to nothing at the ends.
+// settle puts right what an FFT of a size leaves: it divides by the size, makes what rounding made negative 0, counts what rounding can be off by as lost,
+// and cuts off what is next to nothing at the ends.
 //
-// Each coefficient of a spectrum is off by at most log2(size) roundings, and its power by k times that, relative to itself; by Parseval's equation the masses are then off by as much relative to their
-// Euclidean norm, and a sum of n of them by sqrt(n) times that.
+// Each coefficient of a spectrum is off by at most log2(size) roundings, and its power by k times that, relative to itself; by Parseval's equation the
+// masses are then off by as much relative to their Euclidean norm, and a sum of n of them by sqrt(n) times that.
 func (l *losses) settle(size, k float64) {
 	square := 0.0
 	for i, mass := range l.p {
@@ -291,7 +294,8 @@ func (l *losses) settle(size, k float64) {
 	l.infinity = min(1, l.infinity)
 }
 
-// window is between which steps the sum of k losses lies, but for the mass tail on either side: by Chernoff's bound P(S >= t) <= e^{k ln E e^{xL} - xt}, for the best x of some.
+// window is between which steps the sum of k losses lies, but for the mass tail on either side: by Chernoff's bound P(S >= t) <= e^{k ln E e^{xL} - xt},
+// for the best x of some.
 func (l losses) window(k int) (from, to int) {
 	from, to = k*l.first, k*(l.first+len(l.p)-1)
 	level := math.Log(tail)

@@ -15,7 +15,8 @@ func made(t *testing.T) func(p PLD, err error) PLD {
 	}
 }
 
-// TestPLDOfGaussians: k Gaussians are one of mu·sqrt(k), whose curve is known exactly. The account is never below it, and above it by at most 3e-6 of it and of what rounding could be off by.
+// TestPLDOfGaussians: k Gaussians are one of mu·sqrt(k), whose curve is known exactly. The account is never below it, and above it by at most 3e-6 of it
+// and of what rounding could be off by.
 func TestPLDOfGaussians(t *testing.T) {
 	for _, c := range []struct {
 		multiplier float64
@@ -51,7 +52,8 @@ func TestPLDOfPure(t *testing.T) {
 	}
 }
 
-// TestPLDReference holds it against dp_accounting: a whole grid of mechanisms, compositions and deltas, to 6 digits of epsilon where it says that many; both round losses to steps of 1e-4 and err on the safe side.
+// TestPLDReference holds it against dp_accounting: a whole grid of mechanisms, compositions and deltas, to 6 digits of epsilon where it says that many;
+// both round losses to steps of 1e-4 and err on the safe side.
 func TestPLDReference(t *testing.T) {
 	largest := 0.0
 	check := func(r reference, of func(PLD) PLD, name string) {
@@ -142,8 +144,8 @@ func BenchmarkPLD(b *testing.B) {
 	}
 }
 
-// TestPLDOfBothDirections: a removed row and an added one lose differently, and what counts is the larger, which near epsilon 0 and far from it need not be the same. Both are the integral of the definition, by Simpson's
-// rule, to 1e-6. An account of one direction alone is noticed.
+// TestPLDOfBothDirections: a removed row and an added one lose differently, and what counts is the larger, which near epsilon 0 and far from it need not be
+// the same. Both are the integral of the definition, by Simpson's rule, to 1e-6. An account of one direction alone is noticed.
 func TestPLDOfBothDirections(t *testing.T) {
 	const rate, sigma = .3, .8
 	pld := made(t)(SubsampledGaussianPLD(rate, sigma))

@@ -12,7 +12,8 @@ import (
 	"github.com/holdoutd/holdoutd/internal/stattest"
 )
 
-// TestTradeoffExact: of Gaussian releases it is the normal law's, of (eps, delta) the three lines, and by a distribution of losses what the exact one is, a little below.
+// TestTradeoffExact: of Gaussian releases it is the normal law's, of (eps, delta) the three lines, and by a distribution of losses what the exact one is, a
+// little below.
 func TestTradeoffExact(t *testing.T) {
 	basic := must1(Basic{}.With(Approximate{1, .01}))
 	losses := must1(Losses{}.With(Gaussian{1}))
@@ -65,8 +66,8 @@ func TestTradeoffIsOne(t *testing.T) {
 	})
 }
 
-// TestReadings: the strongest test of a Gaussian release, simulated: of 40,000 tables with a unit and 40,000 without, it accuses no more of those that have it than the curve says, and as many as that (false alarm 1e-6 each); its accusations are right
-// as often as Precision says.
+// TestReadings: the strongest test of a Gaussian release, simulated: of 40,000 tables with a unit and 40,000 without, it accuses no more of those that have
+// it than the curve says, and as many as that (false alarm 1e-6 each); its accusations are right as often as Precision says.
 func TestReadings(t *testing.T) {
 	const runs, mu, level = 40_000, 1.5, .05
 	s := noise.Seeded(1)
@@ -106,8 +107,9 @@ func TestReadings(t *testing.T) {
 	}
 }
 
-// TestOdometer: an analyst who chooses noise by what the loss has been, and looks at every step for the moment at which the odometer is exceeded, succeeds with probability at most delta in 4,000 runs (false alarm 1e-6). Power: an odometer that turned the sum of rho
-// into epsilon as if it had been fixed before, at the delta of one look, would be exceeded far more often, which the test demands to see.
+// TestOdometer: an analyst who chooses noise by what the loss has been, and looks at every step for the moment at which the odometer is exceeded, succeeds
+// with probability at most delta in 4,000 runs (false alarm 1e-6). Power: an odometer that turned the sum of rho into epsilon as if it had been fixed
+// before, at the delta of one look, would be exceeded far more often, which the test demands to see.
 func TestOdometer(t *testing.T) {
 	const runs, steps, delta = 4000, 60, .05
 	s := noise.Seeded(2)
@@ -116,7 +118,8 @@ func TestOdometer(t *testing.T) {
 		o, loss := NewOdometer(.01, delta), 0.
 		var high, low bool
 		for range steps {
-			// The loss of a Gaussian release of sensitivity 1 is N(rho, 2 rho) on the table. Nearly exceeding, the analyst takes small steps; far from it large ones.
+			// The loss of a Gaussian release of sensitivity 1 is N(rho, 2 rho) on the table. Nearly exceeding, the analyst takes small steps; far from it
+			// large ones.
 			rho := .02
 			if o.Spent() > 0 && loss > .8*o.Epsilon() {
 				rho = .0005
@@ -156,7 +159,8 @@ func TestOdometer(t *testing.T) {
 	}
 }
 
-// The Gaussian noise of one count, read as an accusation: whoever tests who is in the table, and accuses one in a hundred wrongly, finds no more than this share of those who are.
+// The Gaussian noise of one count, read as an accusation: whoever tests who is in the table, and accuses one in a hundred wrongly, finds no more than this
+// share of those who are.
 func ExampleTradeoff() {
 	release := GDP(0.5)
 	fmt.Printf("finds at most %.1f%%; where one in ten is in it, an accusation is right with at most %.0f%%\n", 100*(1-Tradeoff(release, 0.01)), 100*Precision(release, 0.1, 0.01))

@@ -1,6 +1,6 @@
-// Package audit attacks mechanisms: it runs one as a black box on two neighbouring tables, looks for an event that tells them apart, and proves by counting how often it happens that
-// the mechanism spends at least so much epsilon. It never proves that a mechanism is private; it refutes those that are not (Ding et al., arXiv 1805.10559; Jagielski, Ullman and Oprea, arXiv
-// 2006.07709).
+// Package audit attacks mechanisms: it runs one as a black box on two neighbouring tables, looks for an event that tells them apart, and proves by counting
+// how often it happens that the mechanism spends at least so much epsilon. It never proves that a mechanism is private; it refutes those that are not (Ding
+// et al., arXiv 1805.10559; Jagielski, Ullman and Oprea, arXiv 2006.07709).
 package audit
 
 import (
@@ -17,8 +17,8 @@ import (
 // ErrSettings is wrapped by errors of settings.
 var ErrSettings = errors.New("audit: bad settings")
 
-// Mechanism is a mechanism as a black box: what it says of a table, as a text, or any other thing that can be compared. A number that it releases is best given as the number
-// itself, to Numbers. All that it draws comes from the stream.
+// Mechanism is a mechanism as a black box: what it says of a table, as a text, or any other thing that can be compared. A number that it releases is best
+// given as the number itself, to Numbers. All that it draws comes from the stream.
 type Mechanism[Out comparable] func(s *noise.Stream) Out
 
 // Claim is the guarantee that is attacked.
@@ -64,8 +64,8 @@ func (set Settings) check(claim Claim) error {
 // prefixes is about how many events are tried on each side: each is the last one and some more outcomes.
 const prefixes = 400
 
-// Outcomes attacks a mechanism whose outcomes come up again. Of the first half of the runs it makes the event of all outcomes that came up more often on one table, as often as the best share of the claim
-// asks for; of the second half it counts it. The same stream gives the same report.
+// Outcomes attacks a mechanism whose outcomes come up again. Of the first half of the runs it makes the event of all outcomes that came up more often on
+// one table, as often as the best share of the claim asks for; of the second half it counts it. The same stream gives the same report.
 func Outcomes[Out comparable](claim Claim, set Settings, s *noise.Stream, a, b Mechanism[Out]) (Report, error) {
 	if err := set.check(claim); err != nil {
 		return Report{}, err
@@ -144,8 +144,8 @@ func example[Out comparable](events map[Out]bool) string {
 
 func ratio(a, b int) float64 { return (float64(a) + .5) / (float64(b) + .5) }
 
-// bound is a lower bound on epsilon: an event of probability p on one table and q on the other means p <= e^eps q + delta. p is at least the lower end, and q at most the upper end, of intervals
-// of Clopper and Pearson that both hold with the confidence.
+// bound is a lower bound on epsilon: an event of probability p on one table and q on the other means p <= e^eps q + delta. p is at least the lower end, and
+// q at most the upper end, of intervals of Clopper and Pearson that both hold with the confidence.
 func bound(delta float64, counts [2]int, runs int, confidence float64) float64 {
 	level := math.Log(2 / (1 - confidence))
 	p := binomial.Low(float64(runs), float64(counts[0]), level)

@@ -126,8 +126,9 @@ func loudest(scores ...int64) audit.Mechanism[int] {
 	}
 }
 
-// TestConfidence: of 200 attacks at confidence .8 on a mechanism that spends exactly what it claims, no more refute it than may (the exact binomial tail, false alarm 1e-6). The mechanism says one of 400 things, so that
-// an auditor that counted the runs in which it looked for its event would find a lucky one nearly every time.
+// TestConfidence: of 200 attacks at confidence .8 on a mechanism that spends exactly what it claims, no more refute it than may (the exact binomial tail,
+// false alarm 1e-6). The mechanism says one of 400 things, so that an auditor that counted the runs in which it looked for its event would find a lucky one
+// nearly every time.
 func TestConfidence(t *testing.T) {
 	survey, refuted := respond.Categories{K: 2, Epsilon: noise.Eps(1)}, 0
 	say := func(truth int) audit.Mechanism[[2]uint64] {
@@ -147,7 +148,8 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
-// TestReportsAreTheSame: the same seed gives the same report, also where many outcomes come up equally often, of which some are in the event: a map's order must not choose them.
+// TestReportsAreTheSame: the same seed gives the same report, also where many outcomes come up equally often, of which some are in the event: a map's order
+// must not choose them.
 func TestReportsAreTheSame(t *testing.T) {
 	m := func(shift uint64) audit.Mechanism[uint64] {
 		return func(s *noise.Stream) uint64 { return s.Below(1000) + shift }

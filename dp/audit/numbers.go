@@ -20,8 +20,8 @@ const (
 	pilot = 1200
 )
 
-// Numbers attacks a mechanism that releases a number, by where it lies and by its lowest binary digit: noise that was drawn in floating point is found by the second, for a sum
-// of a secret and such noise has only some of the numbers (Mironov, CCS 2012).
+// Numbers attacks a mechanism that releases a number, by where it lies and by its lowest binary digit: noise that was drawn in floating point is found by
+// the second, for a sum of a secret and such noise has only some of the numbers (Mironov, CCS 2012).
 func Numbers(claim Claim, set Settings, s *noise.Stream, a, b Mechanism[float64]) (Report, error) {
 	if err := set.check(claim); err != nil {
 		return Report{}, err

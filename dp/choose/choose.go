@@ -1,5 +1,6 @@
-// Package choose has private choices: one of several candidates whose scores are whole numbers, the higher the better, such that replacing one row of the data changes each score by a
-// sensitivity at most. Draws are exact (dp/noise). Scores that are not whole numbers are rounded to a grid first, and the sensitivity is one of that grid, with 1 more for the rounding.
+// Package choose has private choices: one of several candidates whose scores are whole numbers, the higher the better, such that replacing one row of the
+// data changes each score by a sensitivity at most. Draws are exact (dp/noise). Scores that are not whole numbers are rounded to a grid first, and the
+// sensitivity is one of that grid, with 1 more for the rounding.
 package choose
 
 import (
@@ -20,8 +21,8 @@ const MaxScore = int64(1) << 61
 type Rule struct {
 	Epsilon     noise.Epsilon
 	Sensitivity uint64 // of each score, from 1, and such that its double is one that Epsilon draws noise for
-	// Monotone says that a row that is replaced moves all scores the same way, as with added and removed rows counts do: the same choice then costs half as much, so twice the epsilon
-	// is used inside.
+	// Monotone says that a row that is replaced moves all scores the same way, as with added and removed rows counts do: the same choice then costs half as
+	// much, so twice the epsilon is used inside.
 	Monotone bool
 }
 
@@ -51,8 +52,9 @@ func (r Rule) per() uint64 {
 	return 2 * r.Sensitivity
 }
 
-// Exponential is the exponential mechanism (McSherry and Talwar, FOCS 2007): candidate i with probability proportional to e^{eps·score_i/(2·sensitivity)}. It is eps-private, and
-// (eps²/8)-concentrated private (its losses have a range of eps: arXiv 2004.07223). Its score is within 2·sensitivity·(ln k + t)/eps of the best of k with probability 1-e^-t.
+// Exponential is the exponential mechanism (McSherry and Talwar, FOCS 2007): candidate i with probability proportional to e^{eps·score_i/(2·sensitivity)}.
+// It is eps-private, and (eps²/8)-concentrated private (its losses have a range of eps: arXiv 2004.07223). Its score is within 2·sensitivity·(ln k + t)/eps
+// of the best of k with probability 1-e^-t.
 func (r Rule) Exponential(s *noise.Stream, scores []int64) (int, error) {
 	scores, err := r.among(scores)
 	if err != nil {
@@ -67,8 +69,9 @@ func (r Rule) Exponential(s *noise.Stream, scores []int64) (int, error) {
 	}
 }
 
-// PermuteAndFlip looks at the candidates in a random order and takes each with probability e^{eps·(score-best)/(2·sensitivity)}, until one is taken (McKenna and Sheldon, arXiv 2010.12603). It is
-// eps-private, and never worse than Exponential: its expected loss is at most that one's, and down to half of it. It is report-noisy-max with exponential noise.
+// PermuteAndFlip looks at the candidates in a random order and takes each with probability e^{eps·(score-best)/(2·sensitivity)}, until one is taken
+// (McKenna and Sheldon, arXiv 2010.12603). It is eps-private, and never worse than Exponential: its expected loss is at most that one's, and down to half
+// of it. It is report-noisy-max with exponential noise.
 func (r Rule) PermuteAndFlip(s *noise.Stream, scores []int64) (int, error) {
 	scores, err := r.among(scores)
 	if err != nil {
@@ -88,8 +91,9 @@ func (r Rule) PermuteAndFlip(s *noise.Stream, scores []int64) (int, error) {
 	panic("choose: the best candidate was not taken") // it is, with probability 1
 }
 
-// NoisyMax is report-noisy-max: two-sided geometric noise of scale 2·sensitivity/eps on each score, and the candidate whose noisy score is the largest; of equal ones the first (Dwork and
-// Roth 2014, Claim 3.9, whose proof moves one noise by whole steps and so holds for integers, too). It is eps-private. The noisy scores must not be looked at.
+// NoisyMax is report-noisy-max: two-sided geometric noise of scale 2·sensitivity/eps on each score, and the candidate whose noisy score is the largest; of
+// equal ones the first (Dwork and Roth 2014, Claim 3.9, whose proof moves one noise by whole steps and so holds for integers, too). It is eps-private. The
+// noisy scores must not be looked at.
 func (r Rule) NoisyMax(s *noise.Stream, scores []int64) (int, error) {
 	scores, err := r.among(scores)
 	if err != nil {

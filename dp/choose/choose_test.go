@@ -149,8 +149,8 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-// TestPrivate computes the largest privacy loss over all neighbours of small scores: it is at most epsilon. A mechanism that divides by the sensitivity once loses twice as
-// much, which is noticed.
+// TestPrivate computes the largest privacy loss over all neighbours of small scores: it is at most epsilon. A mechanism that divides by the sensitivity
+// once loses twice as much, which is noticed.
 func TestPrivate(t *testing.T) {
 	for _, mechanism := range mechanisms {
 		worst, careless := 0.0, 0.0
@@ -196,7 +196,8 @@ func TestBetter(t *testing.T) {
 	}
 }
 
-// TestFar: a candidate that is worse by more than anybody can count does not come up, and takes no time. No error tells of scores that are too large: they are secrets.
+// TestFar: a candidate that is worse by more than anybody can count does not come up, and takes no time. No error tells of scores that are too large: they
+// are secrets.
 func TestFar(t *testing.T) {
 	s := noise.Seeded(3)
 	for _, mechanism := range mechanisms {

@@ -11,9 +11,10 @@ import (
 // ErrFew says that no power of two has enough numbers below it to be seen through the noise. It is an answer, and costs what an answer does.
 var ErrFew = errors.New("estimate: too few numbers for bounds")
 
-// Bounds finds a range that holds nearly all numbers, where none is known: each number counts in one cell by its sign and its power of two, from 2^Least to 2^Greatest, and the range goes from the lowest cell to the
-// highest one whose noisy count is above what noise alone reaches (Wilson et al., arXiv 1909.01917, section 5.1.2: approximate bounds). Cells with fewer rows are left outside: some tens over epsilon, which
-// is about how many a mean by clamping should clamp.
+// Bounds finds a range that holds nearly all numbers, where none is known: each number counts in one cell by its sign and its power of two, from 2^Least to
+// 2^Greatest, and the range goes from the lowest cell to the highest one whose noisy count is above what noise alone reaches (Wilson et al., arXiv
+// 1909.01917, section 5.1.2: approximate bounds). Cells with fewer rows are left outside: some tens over epsilon, which is about how many a mean by
+// clamping should clamp.
 type Bounds struct {
 	Guard
 	Least, Greatest int     // exponents; numbers beyond them count as at the ends
@@ -138,8 +139,8 @@ func (e Bounds) of(values []float64, s *noise.Stream) (Range, error) {
 	return Range{}, ErrFew
 }
 
-// UnboundedMean is the mean of numbers of which no range is known: a part of the budget finds one ([Bounds]), and the rest is a [CentredMean] of the numbers clamped to it. What lies outside of the range makes a bias
-// that the interval does not know.
+// UnboundedMean is the mean of numbers of which no range is known: a part of the budget finds one ([Bounds]), and the rest is a [CentredMean] of the
+// numbers clamped to it. What lies outside of the range makes a bias that the interval does not know.
 type UnboundedMean struct {
 	Guard
 	Least, Greatest int

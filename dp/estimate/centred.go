@@ -8,13 +8,15 @@ import (
 	"github.com/holdoutd/holdoutd/dp/unit"
 )
 
-// CentredMean is the mean of numbers, each clamped to [Low, High]: the sum of their distances from the middle over the number of rows. Where that number is public all noise is on the sum; else half of the
-// budget goes to a count, and the middle makes the sum half as sensitive as one of the numbers themselves. Where there is no row the interval says nothing.
+// CentredMean is the mean of numbers, each clamped to [Low, High]: the sum of their distances from the middle over the number of rows. Where that number is
+// public all noise is on the sum; else half of the budget goes to a count, and the middle makes the sum half as sensitive as one of the numbers themselves.
+// Where there is no row the interval says nothing.
 type CentredMean struct {
 	Guard
 	Low, High  float64
 	Confidence float64 // of the interval; 0 is DefaultConfidence
-	// Population makes the interval one of the mean of those from whom the rows were drawn, independently, of their clamped values: by Hoeffding's inequality, with half of what the interval may miss by. For the unit Row.
+	// Population makes the interval one of the mean of those from whom the rows were drawn, independently, of their clamped values: by Hoeffding's
+	// inequality, with half of what the interval may miss by. For the unit Row.
 	Population bool
 }
 
@@ -53,7 +55,8 @@ func (e CentredMean) of(values []float64, s *noise.Stream) (Estimate, error) {
 	return Estimate{inside(middle + m.value(0)), inside(middle + low), inside(middle + high)}, nil
 }
 
-// Variance is the mean squared distance of numbers from their mean, each clamped to [Low, High]: noise is on the number of rows, unless it is public, on the sum of distances from the middle of the range, and on the sum of their squares.
+// Variance is the mean squared distance of numbers from their mean, each clamped to [Low, High]: noise is on the number of rows, unless it is public, on
+// the sum of distances from the middle of the range, and on the sum of their squares.
 type Variance struct {
 	Guard
 	Low, High  float64
@@ -96,7 +99,8 @@ type moments struct {
 	least, great float64 // between which the number of rows lies, from 1
 }
 
-// moments makes the noise of the first powers, such that all intervals together miss with probability at most beta. The budget goes to equal shares to the sums and, unless it is public, to the count.
+// moments makes the noise of the first powers, such that all intervals together miss with probability at most beta. The budget goes to equal shares to the
+// sums and, unless it is public, to the count.
 func (g Guard) moments(low, high float64, powers int, values []float64, beta float64, s *noise.Stream) (m moments, err error) {
 	if err := g.check(); err != nil {
 		return m, err

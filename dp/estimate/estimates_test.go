@@ -106,8 +106,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestReach: reach is what the noise goes beyond with probability beta, and no whole number less would do; by the law for Laplace, and by 40,000 draws of each (false alarm 1e-6, both ways: noise ten percent too narrow or
-// too wide is noticed at a beta of 0.1 with a probability above 0.999).
+// TestReach: reach is what the noise goes beyond with probability beta, and no whole number less would do; by the law for Laplace, and by 40,000 draws of
+// each (false alarm 1e-6, both ways: noise ten percent too narrow or too wide is noticed at a beta of 0.1 with a probability above 0.999).
 func TestReach(t *testing.T) {
 	for _, eps := range []float64{.01, .5, 1, 3} {
 		for _, d := range []uint64{1, 7, 1 << 20} {
@@ -159,8 +159,9 @@ func people() Table {
 	return t
 }
 
-// TestCoverage: intervals of 90% miss no more often than one time in ten, of 800 releases each (false alarm 1e-6), by what the estimators are of the rows that were kept: the same release with noise that rounds to 0 and the
-// same stream's rows. Power: intervals of two thirds of the width miss so often that the check fails, with a probability above 0.999, wherever the interval has one source of noise; so it is demanded of those.
+// TestCoverage: intervals of 90% miss no more often than one time in ten, of 800 releases each (false alarm 1e-6), by what the estimators are of the rows
+// that were kept: the same release with noise that rounds to 0 and the same stream's rows. Power: intervals of two thirds of the width miss so often that
+// the check fails, with a probability above 0.999, wherever the interval has one source of noise; so it is demanded of those.
 func TestCoverage(t *testing.T) {
 	const runs, confidence = 800, .9
 	table := people()
@@ -212,8 +213,9 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// TestCoverageOfQuotients: where all numbers are far from the middle, the noise of the count matters as much as that of the sum. Of 4,000 intervals of 99% no more miss than one in a hundred (false alarm 1e-6); intervals that took
-// the noisy count for the true one would miss one time in twenty, and be noticed with a probability above 0.999.
+// TestCoverageOfQuotients: where all numbers are far from the middle, the noise of the count matters as much as that of the sum. Of 4,000 intervals of 99%
+// no more miss than one in a hundred (false alarm 1e-6); intervals that took the noisy count for the true one would miss one time in twenty, and be noticed
+// with a probability above 0.999.
 func TestCoverageOfQuotients(t *testing.T) {
 	const runs = 4000
 	table, s := Table{Values: slices.Repeat([]float64{7.5}, 300)}, noise.Seeded(12)
@@ -237,8 +239,8 @@ func TestCoverageOfQuotients(t *testing.T) {
 	}
 }
 
-// TestPopulation: of 2,000 samples of 50 rows from a population of mean 0.3 an interval of 90% that is for the population misses it no more often than it may (false alarm 1e-6); one that is for the sample's mean alone would miss
-// it far more often, which the test demands to see.
+// TestPopulation: of 2,000 samples of 50 rows from a population of mean 0.3 an interval of 90% that is for the population misses it no more often than it
+// may (false alarm 1e-6); one that is for the sample's mean alone would miss it far more often, which the test demands to see.
 func TestPopulation(t *testing.T) {
 	const runs, rows = 2000, 50
 	s := noise.Seeded(11)
@@ -273,8 +275,8 @@ func TestPopulation(t *testing.T) {
 	}
 }
 
-// TestAttack: the auditor refutes no estimator at epsilon 1 by 20,000 runs on each of two neighbouring tables (false alarm 1e-6 each), by value and by the lowest digit; of those that have one source of noise it proves most of it.
-// Without bounding a user's rows the same attack refutes.
+// TestAttack: the auditor refutes no estimator at epsilon 1 by 20,000 runs on each of two neighbouring tables (false alarm 1e-6 each), by value and by the
+// lowest digit; of those that have one source of noise it proves most of it. Without bounding a user's rows the same attack refutes.
 func TestAttack(t *testing.T) {
 	set := audit.Settings{Runs: 20_000, Confidence: 1 - 1e-6}
 	one := func(values ...float64) Table { return Table{Values: values} }
@@ -402,8 +404,9 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// TestBounds: the range holds what is frequent and leaves out what is not: of 1,000 numbers around 100 and three of a million; of nothing there is none. With the probability Success, no empty cell is taken: in 2,000 runs
-// at 0.5, on a table of nothing, the noise finds a range no more often than every other time (false alarm 1e-6), and often enough that a threshold twice as high would be noticed.
+// TestBounds: the range holds what is frequent and leaves out what is not: of 1,000 numbers around 100 and three of a million; of nothing there is none.
+// With the probability Success, no empty cell is taken: in 2,000 runs at 0.5, on a table of nothing, the noise finds a range no more often than every other
+// time (false alarm 1e-6), and often enough that a threshold twice as high would be noticed.
 func TestBounds(t *testing.T) {
 	var values []float64
 	for i := range 1000 {
@@ -433,7 +436,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestUnboundedMean: without a range the mean of 5,000 numbers at epsilon 1 is as near as with one that is a few times too wide, and the interval holds the mean of the numbers clamped to what was found.
+// TestUnboundedMean: without a range the mean of 5,000 numbers at epsilon 1 is as near as with one that is a few times too wide, and the interval holds the
+// mean of the numbers clamped to what was found.
 func TestUnboundedMean(t *testing.T) {
 	var values []float64
 	for i := range 5000 {
@@ -644,7 +648,8 @@ func (n spy) draw(_ *noise.Stream, of unit.Sensitivity) int64 {
 	return 0
 }
 
-// TestBudget: the parts of a release sum to its whole budget, and each number has the noise of its own sensitivity. A part that is spent twice, or a sensitivity of another number, is noticed.
+// TestBudget: the parts of a release sum to its whole budget, and each number has the noise of its own sensitivity. A part that is spent twice, or a
+// sensitivity of another number, is noticed.
 func TestBudget(t *testing.T) {
 	table := people()
 	cells := userAdded.Cells(1)
@@ -698,8 +703,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestAnyTable: whatever the rows are, also none, one, and numbers that are none, and whatever the range and the noise, each estimator refuses its settings, or says finite numbers in the order that they promise. No error depends on the
-// values of rows.
+// TestAnyTable: whatever the rows are, also none, one, and numbers that are none, and whatever the range and the noise, each estimator refuses its
+// settings, or says finite numbers in the order that they promise. No error depends on the values of rows.
 func TestAnyTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{0, math.NaN(), math.Inf(1), math.Inf(-1), math.MaxFloat64, 5e-324, -1, 1}))

@@ -25,7 +25,8 @@ func ExampleMean_Release() {
 	// Output: 49.49, noise at most 0.30 with 95%
 }
 
-// What 400 people spent in a month: each can have any number of purchases, of which five are kept; nobody's purchases can be told from the answers. No range of amounts is declared.
+// What 400 people spent in a month: each can have any number of purchases, of which five are kept; nobody's purchases can be told from the answers. No
+// range of amounts is declared.
 func ExampleUnboundedMean() {
 	var purchases estimate.Table
 	for user := range uint64(400) {

@@ -13,13 +13,16 @@ import (
 	"github.com/holdoutd/holdoutd/dp/unit"
 )
 
-// Intervals are the quantiles of Release, each with an interval, at the same price: everything is computed from noisy counts of the tree. For every table and every rank by itself, with at least the confidence: an interval
-// of the rows holds all numbers that are a quantile of the kept and clamped ones (of n rows of which less than a share q is below x, and at least q at or below it; no interval says anything where there is no row), and one
-// of a population all numbers that are one of its clamped values. Two intervals of 95% are both right with 90%.
+// Intervals are the quantiles of Release, each with an interval, at the same price: everything is computed from noisy counts of the tree. For every table
+// and every rank by itself, with at least the confidence: an interval of the rows holds all numbers that are a quantile of the kept and clamped ones (of n
+// rows of which less than a share q is below x, and at least q at or below it; no interval says anything where there is no row), and one of a population
+// all numbers that are one of its clamped values. Two intervals of 95% are both right with 90%.
 //
-// An end is found by walking down the tree. At a node the lower end passes a child if it is sure that the child's upper edge is not above the quantile: if the noisy number of rows below the edge, less the rank's share of all rows, is so low that
-// where it is really 0 or more the noise alone is that low with a probability of at most beta'. The lower end is wrong only if it passes a child that the quantile is in, which are four, one at each level, and which they are does not
-// depend on the noise. With four for the upper end beta' is beta/8: nothing is paid for the many edges that are looked at. It is a fixed sequence of hypotheses for either end (Maurer, Hothorn and Lehmacher 1995), once for each level.
+// An end is found by walking down the tree. At a node the lower end passes a child if it is sure that the child's upper edge is not above the quantile: if
+// the noisy number of rows below the edge, less the rank's share of all rows, is so low that where it is really 0 or more the noise alone is that low with
+// a probability of at most beta'. The lower end is wrong only if it passes a child that the quantile is in, which are four, one at each level, and which
+// they are does not depend on the noise. With four for the upper end beta' is beta/8: nothing is paid for the many edges that are looked at. It is a fixed
+// sequence of hypotheses for either end (Maurer, Hothorn and Lehmacher 1995), once for each level.
 func (e Quantiles) Intervals(t Table, ranks []float64, s *noise.Stream) ([]Estimate, error) {
 	beta, err := asked(e.Confidence)
 	if err != nil {
@@ -113,8 +116,8 @@ func (e edges) leaf(lower bool) int {
 
 // side of the quantile on which an edge surely is: -1 below or at it, 1 above it, 0 where that is not sure.
 //
-// It is by the number of rows below the edge less the rank's share of all. Where all are public it is known from what is below and from what is above, and the best mixture of both has the weight of the one by the
-// noise of the other; else it is the mixture from which their number falls out.
+// It is by the number of rows below the edge less the rank's share of all. Where all are public it is known from what is below and from what is above, and
+// the best mixture of both has the weight of the one by the noise of the other; else it is the mixture from which their number falls out.
 func (e edges) side(below, above, belowNodes, aboveNodes float64) int {
 	weights, known := [2]float64{1 - e.rank, e.rank}, 0.
 	if e.rows >= 0 {
@@ -195,7 +198,8 @@ const (
 // transforms are of lawCells; their tables are worth keeping.
 var transforms = sync.Pool{New: func() any { return fourier.NewFFT(lawCells) }}
 
-// exact is the reach by the law itself, on a grid of deviation/256: each part is rounded up to the grid, so that the sum is never less than it is, and the parts' laws are convolved by FFT on a circle of 32 deviations. What the circle can be off by counts as beyond.
+// exact is the reach by the law itself, on a grid of deviation/256: each part is rounded up to the grid, so that the sum is never less than it is, and the
+// parts' laws are convolved by FFT on a circle of 32 deviations. What the circle can be off by counts as beyond.
 func (l law) exact(beta float64) float64 {
 	const half = lawCells / 2
 	cell := l.deviation() / cellsOfOneDev

@@ -27,8 +27,9 @@ func sized(kind string, size float64) (Noise, unit.Sensitivity) {
 	return Laplace{noise.Epsilon{Num: 1, Den: 1}}, unit.Sensitivity{L1: uint64(size), L2: size}
 }
 
-// TestLaw: how far sums of noise and of sampling go is never said to be less than it is, by a separate program that convolves the laws term by term (testdata/reach.py), and is little more; the bound of
-// Chernoff is above it, and at small probabilities at most 1.75 times as far, beside what is said of rounding.
+// TestLaw: how far sums of noise and of sampling go is never said to be less than it is, by a separate program that convolves the laws term by term
+// (testdata/reach.py), and is little more; the bound of Chernoff is above it, and at small probabilities at most 1.75 times as far, beside what is said of
+// rounding.
 func TestLaw(t *testing.T) {
 	data, err := os.ReadFile("testdata/reach.json")
 	if err != nil {
@@ -64,7 +65,8 @@ func TestLaw(t *testing.T) {
 	}
 }
 
-// TestMoments: what a noise says of its tail, deviation and moment are those of its draws' law, summed. A bound for the moment of a rounded normal variable may be above.
+// TestMoments: what a noise says of its tail, deviation and moment are those of its draws' law, summed. A bound for the moment of a rounded normal variable
+// may be above.
 func TestMoments(t *testing.T) {
 	for _, c := range []struct {
 		kind string
@@ -91,7 +93,8 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// TestIntervalsHold: with next to no noise and a confidence of 1 - 1e-11 an interval holds every quantile, whatever the table and the rank, and is no wider than from the quantile of eight rows less to the one of eight rows more, and a leaf.
+// TestIntervalsHold: with next to no noise and a confidence of 1 - 1e-11 an interval holds every quantile, whatever the table and the rank, and is no wider
+// than from the quantile of eight rows less to the one of eight rows more, and a leaf.
 func TestIntervalsHold(t *testing.T) {
 	const leaf = 12. / treeLeaves
 	rapid.Check(t, func(t *rapid.T) {
@@ -138,9 +141,10 @@ func quantilesOf(values []float64, rank, low, high float64) (least, greatest flo
 // intervalAlarm of each statistical check of intervals; seeds are fixed.
 const intervalAlarm = 1e-9
 
-// TestEndsMissAsOftenAsSaid: an edge of the tree, at each level, below which there are exactly as many rows as the rank says, is passed by an end of the interval no more often than it may be wrong at one edge, with 0.03 here. The quantile
-// is next to it, and no other edge can be passed wrongly. With rows from a population sampling is in the account, and there it is more than the noise. Noise of a path that is forgotten passes an edge of the last level five times as often,
-// and sampling that is, ten times. That an interval is not too wide is TestLaw's.
+// TestEndsMissAsOftenAsSaid: an edge of the tree, at each level, below which there are exactly as many rows as the rank says, is passed by an end of the
+// interval no more often than it may be wrong at one edge, with 0.03 here. The quantile is next to it, and no other edge can be passed wrongly. With rows
+// from a population sampling is in the account, and there it is more than the noise. Noise of a path that is forgotten passes an edge of the last level
+// five times as often, and sampling that is, ten times. That an interval is not too wide is TestLaw's.
 func TestEndsMissAsOftenAsSaid(t *testing.T) {
 	const each, rows = .03, 400
 	s := noise.Seeded(21)

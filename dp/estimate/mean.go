@@ -1,8 +1,9 @@
 // Package estimate has differentially private estimators: sums, counts, means, variances, quantiles, and bounds where no range is known, each with an interval.
 //
-// Whose data are protected is a type (dp/unit): one row, a user, a user's rows within a window; sensitivities are computed from it. Values are clamped to a range that is declared, or that a release of its own has
-// found, and rounded to integers on a grid of about 2^-30 of it. Sums of integers are exact, so their sensitivity is too, and the noise added to them is an integer drawn exactly (dp/noise): nothing is assumed of
-// floating point, and no released number has digits that a secret has left there.
+// Whose data are protected is a type (dp/unit): one row, a user, a user's rows within a window; sensitivities are computed from it. Values are clamped to a
+// range that is declared, or that a release of its own has found, and rounded to integers on a grid of about 2^-30 of it. Sums of integers are exact, so
+// their sensitivity is too, and the noise added to them is an integer drawn exactly (dp/noise): nothing is assumed of floating point, and no released
+// number has digits that a secret has left there.
 //
 // [Mean] is of vectors, where one row is replaced by another and the number of rows is public.
 package estimate

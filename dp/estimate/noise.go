@@ -29,7 +29,8 @@ type Noise interface {
 	share(part float64) Noise
 }
 
-// Laplace is noise that makes a release epsilon-private: two-sided geometric, exactly. Its scale is the sensitivity over epsilon, and where such a law is not drawn on so fine a grid the next whole number.
+// Laplace is noise that makes a release epsilon-private: two-sided geometric, exactly. Its scale is the sensitivity over epsilon, and where such a law is
+// not drawn on so fine a grid the next whole number.
 type Laplace struct{ Epsilon noise.Epsilon }
 
 // Gaussian is noise that makes a release mu-GDP: a real normal variable, rounded, exactly. See account.GDP for what mu means in (epsilon, delta).
@@ -50,8 +51,8 @@ func AnalyticGaussian(eps, delta float64) (Gaussian, error) {
 	return g, g.checkMu()
 }
 
-// ClassicalGaussian is Gaussian noise as textbooks have it, of deviation sqrt(2 ln(1.25/delta))/eps. Its proof holds for eps up to 1 and delta up to 0.4 (account.ClassicalSigma), and it is refused beyond: at eps = 8 and
-// delta = 0.001 it is not private. AnalyticGaussian is never more noise.
+// ClassicalGaussian is Gaussian noise as textbooks have it, of deviation sqrt(2 ln(1.25/delta))/eps. Its proof holds for eps up to 1 and delta up to 0.4
+// (account.ClassicalSigma), and it is refused beyond: at eps = 8 and delta = 0.001 it is not private. AnalyticGaussian is never more noise.
 func ClassicalGaussian(eps, delta float64) (Gaussian, error) {
 	sigma, err := account.ClassicalSigma(1, eps, delta)
 	if err != nil {

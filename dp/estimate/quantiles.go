@@ -9,8 +9,9 @@ import (
 	"github.com/holdoutd/holdoutd/dp/unit"
 )
 
-// Quantiles are quantiles of numbers in a declared range, any number of them for one price: by a tree of noisy counts, each node's range cut into 16, four levels deep, so that a leaf is 2^-16 of the range (the method of
-// Google's library, after Hay et al. 2010 and Qardaji et al. 2013). Nodes that only noise can account for are left away, and what is left is followed down to the rank. Ranks next to 0 and 1 count as 0.005 and 0.995.
+// Quantiles are quantiles of numbers in a declared range, any number of them for one price: by a tree of noisy counts, each node's range cut into 16, four
+// levels deep, so that a leaf is 2^-16 of the range (the method of Google's library, after Hay et al. 2010 and Qardaji et al. 2013). Nodes that only noise
+// can account for are left away, and what is left is followed down to the rank. Ranks next to 0 and 1 count as 0.005 and 0.995.
 type Quantiles struct {
 	Guard
 	Low, High  float64

@@ -9,7 +9,8 @@ type Sum struct {
 	Confidence float64 // of the interval; 0 is DefaultConfidence
 }
 
-// Release is the sum with noise: unbiased for the sum of the clamped values. The guarantee needs a stream of a secret key that is used for nothing else; so it is with every Release here.
+// Release is the sum with noise: unbiased for the sum of the clamped values. The guarantee needs a stream of a secret key that is used for nothing else; so
+// it is with every Release here.
 func (e Sum) Release(t Table, s *noise.Stream) (Estimate, error) {
 	beta, err := asked(e.Confidence)
 	if err != nil {
@@ -40,8 +41,8 @@ type Count struct {
 	Confidence float64
 }
 
-// Release is the number of rows with noise; it can be below 0. Where neighbours have equally many rows that have the property or not, count those that do: the sensitivity is that of such a count. Values of the table
-// are not looked at.
+// Release is the number of rows with noise; it can be below 0. Where neighbours have equally many rows that have the property or not, count those that do:
+// the sensitivity is that of such a count. Values of the table are not looked at.
 func (e Count) Release(t Table, s *noise.Stream) (Estimate, error) {
 	beta, err := asked(e.Confidence)
 	if err != nil {

@@ -20,8 +20,8 @@ type Guard struct {
 	Noise Noise
 }
 
-// Estimate is what is released. The interval holds what the estimate is of with at least the confidence that was asked for: for the rows that were kept, as they were clamped and rounded to the grid (2^-30 of the range). It is
-// about the noise and nothing else, but where an estimate says more.
+// Estimate is what is released. The interval holds what the estimate is of with at least the confidence that was asked for: for the rows that were kept, as
+// they were clamped and rounded to the grid (2^-30 of the range). It is about the noise and nothing else, but where an estimate says more.
 type Estimate struct {
 	Value     float64
 	Low, High float64
@@ -76,7 +76,8 @@ func (g Guard) kept(t Table, s *noise.Stream) ([]float64, error) {
 	return values, nil
 }
 
-// most bounds what a noisy sum can be: all that is said of larger ones is that they are. Sums are below it without noise, and noise that ends at noise.Saturation is beyond it.
+// most bounds what a noisy sum can be: all that is said of larger ones is that they are. Sums are below it without noise, and noise that ends at
+// noise.Saturation is beyond it.
 const most = int64(1) << 61
 
 // noisy is a whole number with noise.

@@ -1,7 +1,10 @@
-// Package hypothesis has tests of hypotheses that are differentially private: of a share, of the shares of categories, whether groups differ, and whether two categories are independent. A statistic gets exact discrete noise (dp/noise), and the null distribution has that
-// noise, too: computed or simulated, so that a test at a level is wrong no more often than the level, at any number of rows. Tests that take a noisy statistic for a true one, or trust a limit, do not have that.
+// Package hypothesis has tests of hypotheses that are differentially private: of a share, of the shares of categories, whether groups differ, and whether
+// two categories are independent. A statistic gets exact discrete noise (dp/noise), and the null distribution has that noise, too: computed or simulated,
+// so that a test at a level is wrong no more often than the level, at any number of rows. Tests that take a noisy statistic for a true one, or trust a
+// limit, do not have that.
 //
-// Neighbours differ in one replaced row; how many rows there are is public, and of [Groups] also which group each is in. A test is epsilon-private. The p-value is computed from the noisy statistic alone and may be shown; [Independence] has none and says yes or no.
+// Neighbours differ in one replaced row; how many rows there are is public, and of [Groups] also which group each is in. A test is epsilon-private. The
+// p-value is computed from the noisy statistic alone and may be shown; [Independence] has none and says yes or no.
 package hypothesis
 
 import (
@@ -50,8 +53,8 @@ const (
 	Less
 )
 
-// Binomial tests whether each row has a property with probability Share: the noisy number of rows that do, against the law of a binomial variable with the same noise, exactly (the statistic of Awan and Slavković, arXiv 1805.09236, without
-// what makes it the most powerful).
+// Binomial tests whether each row has a property with probability Share: the noisy number of rows that do, against the law of a binomial variable with the
+// same noise, exactly (the statistic of Awan and Slavković, arXiv 1805.09236, without what makes it the most powerful).
 type Binomial struct {
 	Share       float64 // in (0,1)
 	Epsilon     noise.Epsilon
@@ -196,8 +199,9 @@ func multinomial(dst []int64, rows int64, shares []float64, r *rand.Rand) {
 //
 //	sum over groups of |2 R_g - n_g (n+1)|
 //
-// (Couch, Kazan, Shi, Bray and Groce, arXiv 1809.01635), where ties are broken at random. A replaced value moves at most n-1 ranks by 1 and its own by as many, so the statistic by at most 4(n-1): the noise is for that. Where the hypothesis is true all
-// orders of the rows are alike, so the null distribution is that of random orders with the same noise. It is what an analysis of variance is for, without its assumptions; values need no bounds.
+// (Couch, Kazan, Shi, Bray and Groce, arXiv 1809.01635), where ties are broken at random. A replaced value moves at most n-1 ranks by 1 and its own by as
+// many, so the statistic by at most 4(n-1): the noise is for that. Where the hypothesis is true all orders of the rows are alike, so the null distribution
+// is that of random orders with the same noise. It is what an analysis of variance is for, without its assumptions; values need no bounds.
 type Groups struct {
 	Epsilon noise.Epsilon
 	Draws   int // 0 is DefaultDraws

@@ -37,7 +37,8 @@ func TestReference(t *testing.T) {
 	}
 }
 
-// TestTails: the two tails of the noisy count are those of a sum over both laws, by hand for two rows, and together they are 1 and the probability of the number itself.
+// TestTails: the two tails of the noisy count are those of a sum over both laws, by hand for two rows, and together they are 1 and the probability of the
+// number itself.
 func TestTails(t *testing.T) {
 	b := Binomial{Share: .25, Epsilon: noise.Epsilon{Num: 1, Den: 1}}
 	a := math.Exp(-1)
@@ -63,8 +64,8 @@ func TestTails(t *testing.T) {
 	}
 }
 
-// TestLevelAndPower: of 1,500 tests of a true hypothesis at the level 0.05 no more reject than may (false alarm 1e-6); of a false one at least four in five do. A null distribution without the noise would reject true ones far more often: the noise is as wide
-// as the sampling here.
+// TestLevelAndPower: of 1,500 tests of a true hypothesis at the level 0.05 no more reject than may (false alarm 1e-6); of a false one at least four in five
+// do. A null distribution without the noise would reject true ones far more often: the noise is as wide as the sampling here.
 func TestLevelAndPower(t *testing.T) {
 	const runs, level = 1500, .05
 	eps := noise.Eps(.2)
@@ -174,7 +175,8 @@ func TestRankSensitivity(t *testing.T) {
 	}
 }
 
-// TestAttack: no test is refuted at its epsilon by 20,000 runs on neighbouring tables (false alarm 1e-6 each), by its statistic; and the attack is strong enough to refute half of the noise.
+// TestAttack: no test is refuted at its epsilon by 20,000 runs on neighbouring tables (false alarm 1e-6 each), by its statistic; and the attack is strong
+// enough to refute half of the noise.
 func TestAttack(t *testing.T) {
 	set := audit.Settings{Runs: 20_000, Confidence: 1 - 1e-6}
 	binomial := func(k int, eps float64) audit.Mechanism[float64] {

@@ -16,14 +16,18 @@ const MaxCells = 1 << 16
 //
 //	T = sum over pairs (a,b) of |n n_ab - n_a n_b|
 //
-// of the n_ab rows with the categories a and b among n. It is a permutation test with noise on every statistic (Kim and Schrab, arXiv 2310.19043): T of the table
-// and T of Draws tables in which the second categories are in random orders each get noise of their own of the same law, and the hypothesis is rejected where at most Level of all of these are as large as the first, itself included.
+// of the n_ab rows with the categories a and b among n. It is a permutation test with noise on every statistic (Kim and Schrab, arXiv 2310.19043): T of the
+// table and T of Draws tables in which the second categories are in random orders each get noise of their own of the same law, and the hypothesis is
+// rejected where at most Level of all of these are as large as the first, itself included.
 //
-// Level: where the categories are independent, the table and those in random orders have one law together whatever their order, and so have their noisy statistics. So a true hypothesis is rejected with a probability of at most Level, at any number of rows.
+// Level: where the categories are independent, the table and those in random orders have one law together whatever their order, and so have their noisy
+// statistics. So a true hypothesis is rejected with a probability of at most Level, at any number of rows.
 //
-// Privacy of what Test returns, of a bit (this argument is written for this T): let one row be replaced, and the orders and the noise of all but the first statistic be as they are. T moves by at most 6n: two counts n_ab by 1, and as much of the row and column sums.
-// T in an order moves by at most 8n, for there the row's two categories stand in two pairs. So does the statistic that the first one must exceed, which is one of them by size. Their difference moves by at most 14n,
-// and the first one's noise is for that. The bit alone is covered: how many of the statistics are larger tells more, and is not returned.
+// Privacy of what Test returns, of a bit (this argument is written for this T): let one row be replaced, and the orders and the noise of all but the first
+// statistic be as they are. T moves by at most 6n: two counts n_ab by 1, and as much of the row and column sums. T in an order moves by at most 8n, for
+// there the row's two categories stand in two pairs. So does the statistic that the first one must exceed, which is one of them by size. Their difference
+// moves by at most 14n, and the first one's noise is for that. The bit alone is covered: how many of the statistics are larger tells more, and is not
+// returned.
 type Independence struct {
 	Epsilon noise.Epsilon
 	Level   float64 // in (0,1)
@@ -33,7 +37,8 @@ type Independence struct {
 // independenceMoves is by how many times the number of rows the statistic moves against the one that it must exceed.
 const independenceMoves = 14
 
-// Test is of the two categories of each row, each from 0 to the largest, and reports whether the hypothesis is rejected: whether they depend on each other. Which categories there are is public.
+// Test is of the two categories of each row, each from 0 to the largest, and reports whether the hypothesis is rejected: whether they depend on each other.
+// Which categories there are is public.
 func (test Independence) Test(first, second []int, s *noise.Stream) (rejected bool, err error) {
 	draws, err := drawsOf(test.Draws)
 	if err != nil {

@@ -32,7 +32,8 @@ func TestIndependenceStatistic(t *testing.T) {
 	}
 }
 
-// TestIndependenceSensitivity: a row that is replaced moves the statistic by no more than 6n, and by no more than 8n in any order of the second categories; the largest moves that are found come near to both.
+// TestIndependenceSensitivity: a row that is replaced moves the statistic by no more than 6n, and by no more than 8n in any order of the second categories;
+// the largest moves that are found come near to both.
 func TestIndependenceSensitivity(t *testing.T) {
 	var own, ordered float64 // the largest, in n
 	moved := func(first, second []int, row, a, b int, order []int) float64 {
@@ -95,8 +96,8 @@ func dependent(n int, share float64, r *rand.Rand) (first, second []int) {
 	return first, second
 }
 
-// TestIndependenceLevelAndPower: of 2,000 tests of independent categories at 0.05 no more reject than may (false alarm 1e-6), of dependent ones at least four in five. It would notice orders whose statistics have no noise: that of the
-// first one alone would then reject true hypotheses.
+// TestIndependenceLevelAndPower: of 2,000 tests of independent categories at 0.05 no more reject than may (false alarm 1e-6), of dependent ones at least
+// four in five. It would notice orders whose statistics have no noise: that of the first one alone would then reject true hypotheses.
 func TestIndependenceLevelAndPower(t *testing.T) {
 	const runs = 2000
 	s := noise.Seeded(3)
@@ -118,8 +119,9 @@ func TestIndependenceLevelAndPower(t *testing.T) {
 	}
 }
 
-// TestIndependenceAttack: the bit is not refuted at its epsilon by 40,000 runs on neighbours (false alarm 1e-6); and the attack is strong enough to refute a seventh of the noise. One row has a category of its own on one side; with one on the other, too, or
-// without, its statistic is 3.8n or 0, and those of orders are near 0.
+// TestIndependenceAttack: the bit is not refuted at its epsilon by 40,000 runs on neighbours (false alarm 1e-6); and the attack is strong enough to refute
+// a seventh of the noise. One row has a category of its own on one side; with one on the other, too, or without, its statistic is 3.8n or 0, and those of
+// orders are near 0.
 func TestIndependenceAttack(t *testing.T) {
 	const rows = 20
 	set := audit.Settings{Runs: 40_000, Confidence: 1 - 1e-6}

@@ -12,8 +12,9 @@ import (
 	"github.com/holdoutd/holdoutd/dp/normal"
 )
 
-// Logistic is logistic regression of two classes as one strongly convex problem, which can be made private at its ends: by noise on its solution ([Logistic.OutputPerturbation]) or in its objective
-// ([Logistic.ObjectivePerturbation]). Features are scaled down where a row's Euclidean norm is above Radius. There is no intercept; give a feature that is always 1.
+// Logistic is logistic regression of two classes as one strongly convex problem, which can be made private at its ends: by noise on its solution
+// ([Logistic.OutputPerturbation]) or in its objective ([Logistic.ObjectivePerturbation]). Features are scaled down where a row's Euclidean norm is above
+// Radius. There is no intercept; give a feature that is always 1.
 //
 // The settings are public and must not be chosen by looking at the data.
 type Logistic struct {
@@ -23,7 +24,8 @@ type Logistic struct {
 	Lambda float64
 }
 
-// Limits of Logistic. Below MinMu the noise would be beyond what is drawn, above MaxMu nobody is protected. MaxConvexSteps bounds the work where the problem is badly conditioned; what is private does not depend on it.
+// Limits of Logistic. Below MinMu the noise would be beyond what is drawn, above MaxMu nobody is protected. MaxConvexSteps bounds the work where the
+// problem is badly conditioned; what is private does not depend on it.
 const (
 	MaxConvexRows  = 1 << 20
 	MaxConvexSteps = 20_000
@@ -98,8 +100,9 @@ func stepsFor(condition, factor float64) float64 {
 //
 //	2 Radius/(rows Lambda)
 //
-// (Chaudhuri, Monteleoni and Sarwate 2011, Corollary 8, for the minimum; here for the steps themselves, converged or not.) A step of 1/smooth brings any two points nearer by 1 - Lambda/smooth, and a replaced row moves a gradient by at
-// most 2 Radius/rows: the sum of the geometric series is the bound (Hardt, Recht and Singer, arXiv 1509.01240, section 3). Rounding is in it as steps that are off by as much as sums of so many terms can be.
+// (Chaudhuri, Monteleoni and Sarwate 2011, Corollary 8, for the minimum; here for the steps themselves, converged or not.) A step of 1/smooth brings any
+// two points nearer by 1 - Lambda/smooth, and a replaced row moves a gradient by at most 2 Radius/rows: the sum of the geometric series is the bound
+// (Hardt, Recht and Singer, arXiv 1509.01240, section 3). Rounding is in it as steps that are off by as much as sums of so many terms can be.
 func (l Logistic) sensitivity(rows int) float64 {
 	const u = 0x1p-53
 	n, dim, condition := float64(rows), float64(l.Dim), l.smooth()/l.Lambda
@@ -135,8 +138,9 @@ func (l Logistic) OutputPerturbation(d Data, mu account.GDP, s *noise.Stream) (*
 	return l.model(perturb(w, moved, l.Radius/l.Lambda, float64(mu), s)), nil
 }
 
-// perturb puts a vector of that sensitivity, whose numbers are at most reach either way, on a grid of about 2^-30 of the sensitivity and adds Gaussian noise. Where that is too fine for an int64 the grid is 2^-60 of reach. Sums are of integers, so
-// that no digit of them is a vector's alone; what clamps them comes up as good as never.
+// perturb puts a vector of that sensitivity, whose numbers are at most reach either way, on a grid of about 2^-30 of the sensitivity and adds Gaussian
+// noise. Where that is too fine for an int64 the grid is 2^-60 of reach. Sums are of integers, so that no digit of them is a vector's alone; what clamps
+// them comes up as good as never.
 func perturb(w []float64, moved, reach, mu float64, s *noise.Stream) []float64 {
 	_, exponent := math.Frexp(moved)
 	_, far := math.Frexp(reach)
@@ -165,12 +169,14 @@ type objective struct {
 
 // plan finds the noise, for at most rows rows.
 //
-// A row that is added moves the gradient of the sum by g = -p x, 0 < p < 1, |x| <= Radius, and its curvature by a matrix of rank one of at most Radius²/4. The weights are a smooth and invertible function of the linear term b, so the ratio of their densities is that
-// of b's, times that of the determinants, which is between 1 and 1 + Radius²/(4 Lambda). The logarithm of the former is (|g|² ∓ 2 b g)/(2 sigma²): b g is p times a normal variable of deviation at most Radius·sigma, whose sign matters one way, so
-// it exceeds eps1 with probability at most Phi(-(sigma eps1/Radius - Radius/(2 sigma))). In both directions this is (eps1 + ln(1 + Radius²/(4 Lambda)), delta1) (after Kifer, Smith and Thakurta, COLT 2012, Theorem 2, with an exact tail).
+// A row that is added moves the gradient of the sum by g = -p x, 0 < p < 1, |x| <= Radius, and its curvature by a matrix of rank one of at most Radius²/4.
+// The weights are a smooth and invertible function of the linear term b, so the ratio of their densities is that of b's, times that of the determinants,
+// which is between 1 and 1 + Radius²/(4 Lambda). The logarithm of the former is (|g|² ∓ 2 b g)/(2 sigma²): b g is p times a normal variable of deviation at
+// most Radius·sigma, whose sign matters one way, so it exceeds eps1 with probability at most Phi(-(sigma eps1/Radius - Radius/(2 sigma))). In both
+// directions this is (eps1 + ln(1 + Radius²/(4 Lambda)), delta1) (after Kifer, Smith and Thakurta, COLT 2012, Theorem 2, with an exact tail).
 //
-// What is released is not the minimum but the end of a descent, off by at most far. Given the minimum, where it ends is a function of the table that lies in a ball of that radius: Gaussian noise hides which (Iyengar et al., S&P 2019). The
-// two compose.
+// What is released is not the minimum but the end of a descent, off by at most far. Given the minimum, where it ends is a function of the table that lies
+// in a ball of that radius: Gaussian noise hides which (Iyengar et al., S&P 2019). The two compose.
 func (l Logistic) plan(rows int, eps, delta float64) (objective, error) {
 	curvature := l.Radius * l.Radius / 4
 	eps1, delta1 := eps*(1-shareOfSolving)-math.Log1p(curvature/l.Lambda), delta*(1-shareOfSolving)
@@ -201,8 +207,9 @@ func (l Logistic) plan(rows int, eps, delta float64) (objective, error) {
 	return o, nil
 }
 
-// ObjectivePerturbation minimises the sum of losses with a random linear term, and is (eps, delta)-private where one row is added or removed. rows bounds how many there are, is public, and data with more are refused; so are a lambda
-// that is too small for epsilon, and problems that are not solved exactly enough for what hides the rest.
+// ObjectivePerturbation minimises the sum of losses with a random linear term, and is (eps, delta)-private where one row is added or removed. rows bounds
+// how many there are, is public, and data with more are refused; so are a lambda that is too small for epsilon, and problems that are not solved exactly
+// enough for what hides the rest.
 func (l Logistic) ObjectivePerturbation(d Data, rows int, eps, delta float64, s *noise.Stream) (*Network, error) {
 	if err := l.check(d); err != nil {
 		return nil, err

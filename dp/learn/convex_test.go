@@ -34,8 +34,8 @@ func pulled(rows int, last float64) Data {
 	return d
 }
 
-// TestLogisticSensitivity: a replaced row moves the weights by no more than is said, after any number of steps, also for rows that are far too long; and in the worst direction by more than half of it, so that a bound without
-// its factor of 2 would be noticed.
+// TestLogisticSensitivity: a replaced row moves the weights by no more than is said, after any number of steps, also for rows that are far too long; and in
+// the worst direction by more than half of it, so that a bound without its factor of 2 would be noticed.
 func TestLogisticSensitivity(t *testing.T) {
 	r := rand.New(noise.Seeded(40))
 	for range 60 {
@@ -82,7 +82,8 @@ func TestRowsAreShortened(t *testing.T) {
 	}
 }
 
-// TestOutputPerturbation: what it adds to the minimum is normal with the deviation of the sensitivity over mu (false alarm 1e-6; noise five percent narrower would be noticed), and with little noise it is as accurate as without.
+// TestOutputPerturbation: what it adds to the minimum is normal with the deviation of the sensitivity over mu (false alarm 1e-6; noise five percent
+// narrower would be noticed), and with little noise it is as accurate as without.
 func TestOutputPerturbation(t *testing.T) {
 	d := blobs(41, 50, 4000, 2)
 	l := Logistic{Dim: 4000, Radius: 1, Lambda: .5}
@@ -147,7 +148,8 @@ func TestMinimumIsFound(t *testing.T) {
 	}
 }
 
-// TestAttackOnConvex: the auditor refutes neither perturbation by 20,000 runs on each of two neighbouring tables (false alarm 1e-6 each), and proves enough that half of the noise would be refuted, which is demanded to be seen.
+// TestAttackOnConvex: the auditor refutes neither perturbation by 20,000 runs on each of two neighbouring tables (false alarm 1e-6 each), and proves enough
+// that half of the noise would be refuted, which is demanded to be seen.
 func TestAttackOnConvex(t *testing.T) {
 	set := audit.Settings{Runs: 20_000, Confidence: 1 - 1e-6}
 	table := func(labels ...int) Data {
@@ -193,7 +195,8 @@ func must1[T any](v T, err error) T {
 	return v
 }
 
-// TestObjectiveNoise: the tail of the loss that the noise is made for, against draws: |g|²/2 sigma² + p b g / sigma² with p next to 1 exceeds eps1 in about a share delta1 of 200,000 draws, and by the formula no more often (false alarm 1e-6).
+// TestObjectiveNoise: the tail of the loss that the noise is made for, against draws: |g|²/2 sigma² + p b g / sigma² with p next to 1 exceeds eps1 in about
+// a share delta1 of 200,000 draws, and by the formula no more often (false alarm 1e-6).
 func TestObjectiveNoise(t *testing.T) {
 	l := Logistic{Dim: 1, Radius: 2, Lambda: 30}
 	const eps, delta, draws = 1., .05, 200_000
@@ -214,7 +217,8 @@ func TestObjectiveNoise(t *testing.T) {
 	}
 }
 
-// TestWeightsOnTheGrid: what is released is a whole number of grids, and weights that are far beyond what a row moves, of which a grid of the sensitivity would not fit an int64, are released near themselves.
+// TestWeightsOnTheGrid: what is released is a whole number of grids, and weights that are far beyond what a row moves, of which a grid of the sensitivity
+// would not fit an int64, are released near themselves.
 func TestWeightsOnTheGrid(t *testing.T) {
 	s := noise.Seeded(53)
 	for range 100 {

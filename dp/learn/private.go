@@ -19,8 +19,9 @@ type Private struct {
 	Multiplier float64 // standard deviation of the noise on the batch's summed gradient, over Clip
 	Rate       float64 // learning rate, for the noisy sum over the expected batch Sampling * rows
 	Momentum   float64 // in [0,1)
-	// Adam moves each parameter by its own running mean over the root of its running mean square (Kingma and Ba, arXiv 1412.6980), of gradients that are private already: it costs nothing more. Momentum is then the first mean's, and 0 counts as
-	// 0.9; a Rate is much smaller than without, about 0.01. The running squares hold the noise, too.
+	// Adam moves each parameter by its own running mean over the root of its running mean square (Kingma and Ba, arXiv 1412.6980), of gradients that are
+	// private already: it costs nothing more. Momentum is then the first mean's, and 0 counts as 0.9; a Rate is much smaller than without, about 0.01. The
+	// running squares hold the noise, too.
 	Adam bool
 }
 

@@ -20,8 +20,8 @@ const (
 // ErrEpsilon is wrapped by the error of a parameter that is out of range.
 var ErrEpsilon = errors.New("noise: bad epsilon")
 
-// Eps is eps, rounded down to [Digits] binary digits: it promises no less, and denominators stay small enough for noise of large sensitivities. eps is from [MinEpsilon] to [MaxEpsilon], else
-// the result fails its Check.
+// Eps is eps, rounded down to [Digits] binary digits: it promises no less, and denominators stay small enough for noise of large sensitivities. eps is from
+// [MinEpsilon] to [MaxEpsilon], else the result fails its Check.
 func Eps(eps float64) Epsilon {
 	if !(eps >= MinEpsilon && eps <= MaxEpsilon) {
 		return Epsilon{}
@@ -49,10 +49,12 @@ func (e Epsilon) Check() error {
 // String writes it as people do.
 func (e Epsilon) String() string { return fmt.Sprint(e.Float()) }
 
-// laplaceBits: two-sided geometric noise of a scale of at most 2^54 reaches 2^60 with a probability below e^-64. Sums, maxima and comparisons with it fit an int64, and what clamps them comes up as good as never.
+// laplaceBits: two-sided geometric noise of a scale of at most 2^54 reaches 2^60 with a probability below e^-64. Sums, maxima and comparisons with it fit
+// an int64, and what clamps them comes up as good as never.
 const laplaceBits = 54
 
-// Draws reports whether noise of this epsilon can be drawn for a sensitivity: that is from 1, its product with the denominator at most 2^62, and its ratio to epsilon, the scale of the noise, at most 2^54.
+// Draws reports whether noise of this epsilon can be drawn for a sensitivity: that is from 1, its product with the denominator at most 2^62, and its ratio
+// to epsilon, the scale of the noise, at most 2^54.
 func (e Epsilon) Draws(sensitivity uint64) bool {
 	hi, lo := bits.Mul64(e.Den, sensitivity)
 	return hi == 0 && lo > 0 && lo <= 1<<62 && (lo-1)>>laplaceBits < e.Num
@@ -75,7 +77,8 @@ func (e Epsilon) Keep(s *Stream, loss, per uint64) bool {
 	return s.expMinusRatio(rest, den)
 }
 
-// Laplace is two-sided geometric noise that makes an integer of a sensitivity e-private: P(x) proportional to e^{-|x|·e/sensitivity}. It must draw for the sensitivity.
+// Laplace is two-sided geometric noise that makes an integer of a sensitivity e-private: P(x) proportional to e^{-|x|·e/sensitivity}. It must draw for the
+// sensitivity.
 func (e Epsilon) Laplace(s *Stream, sensitivity uint64) int64 {
 	e.must(sensitivity)
 	return TwoSidedGeometric(s, e.Num, e.Den*sensitivity)

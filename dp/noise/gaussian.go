@@ -9,11 +9,12 @@ import (
 // MaxVariance is the largest numerator of a discrete Gaussian's variance.
 const MaxVariance = uint64(1) << 62
 
-// DiscreteGaussian returns an integer X with P(X = x) proportional to e^{-x²/(2 num/den)}, exactly: Algorithm 3 of Canonne, Kamath and Steinke (arXiv 2004.00010). num and den
-// are from 1, num at most MaxVariance. Added to an integer of sensitivity D it is D² den/(2 num)-concentrated private (their Theorem 4), as the continuous Gaussian is.
+// DiscreteGaussian returns an integer X with P(X = x) proportional to e^{-x²/(2 num/den)}, exactly: Algorithm 3 of Canonne, Kamath and Steinke (arXiv
+// 2004.00010). num and den are from 1, num at most MaxVariance. Added to an integer of sensitivity D it is D² den/(2 num)-concentrated private (their
+// Theorem 4), as the continuous Gaussian is.
 //
-// Its variance is at most num/den, and less than a millionth of that below it already at num/den = 1. It differs from [RoundedNormal]: that is a continuous Gaussian, rounded, and private
-// by post-processing; this one is an integer from the start, and sums of it are not discrete Gaussians.
+// Its variance is at most num/den, and less than a millionth of that below it already at num/den = 1. It differs from [RoundedNormal]: that is a continuous
+// Gaussian, rounded, and private by post-processing; this one is an integer from the start, and sums of it are not discrete Gaussians.
 func DiscreteGaussian(s *Stream, num, den uint64) int64 {
 	if num < 1 || den < 1 || num > MaxVariance {
 		panic(fmt.Sprintf("noise: a variance of %d/%d is not in (0, 2^62]", num, den))

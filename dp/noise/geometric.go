@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// TwoSidedGeometric returns an integer X with P(X = x) = (1-a)/(1+a) a^{|x|}, a = e^{-num/den}, exactly. It is the discrete Laplace law at any rational scale den/num (Ghosh, Roughgarden
-// and Sundararajan, STOC 2009: of all private noise for a count it serves every user best); [DiscreteLaplace] is the same for whole scales. Added to a count of sensitivity 1
-// it is (num/den)-differentially private. num is from 1 to 2^60, den from 1 to 2^62.
+// TwoSidedGeometric returns an integer X with P(X = x) = (1-a)/(1+a) a^{|x|}, a = e^{-num/den}, exactly. It is the discrete Laplace law at any rational
+// scale den/num (Ghosh, Roughgarden and Sundararajan, STOC 2009: of all private noise for a count it serves every user best); [DiscreteLaplace] is the same
+// for whole scales. Added to a count of sensitivity 1 it is (num/den)-differentially private. num is from 1 to 2^60, den from 1 to 2^62.
 func TwoSidedGeometric(s *Stream, num, den uint64) int64 {
 	mustBeRatio(num, den)
 	for {
@@ -27,8 +27,8 @@ func mustBeRatio(num, den uint64) {
 	}
 }
 
-// geometric returns k >= 0 with probability (1-a) a^k, a = e^{-num/den}, exactly, however near to 1 a is; beyond Saturation it is Saturation. A geometric variable of e^{-1/den} is cut into runs of num,
-// each of which is one of e^{-num/den} (Canonne, Kamath and Steinke, Algorithm 2).
+// geometric returns k >= 0 with probability (1-a) a^k, a = e^{-num/den}, exactly, however near to 1 a is; beyond Saturation it is Saturation. A geometric
+// variable of e^{-1/den} is cut into runs of num, each of which is one of e^{-num/den} (Canonne, Kamath and Steinke, Algorithm 2).
 func (s *Stream) geometric(num, den uint64) int64 {
 	u := s.Below(den)
 	for !s.expMinusRatio(u, den) {

@@ -1,6 +1,6 @@
-// Package noise draws noise whose law is exact: integers that are distributed as the rounding of a real normal
-// variable, or as a discrete Laplace, discrete Gaussian, two-sided geometric or staircase variable, up to the quality of the random bits alone. Nothing is computed in floating
-// point on the way, so nothing about a secret can hide in the low bits of a released value (Mironov, CCS 2012).
+// Package noise draws noise whose law is exact: integers that are distributed as the rounding of a real normal variable, or as a discrete Laplace, discrete
+// Gaussian, two-sided geometric or staircase variable, up to the quality of the random bits alone. Nothing is computed in floating point on the way, so
+// nothing about a secret can hide in the low bits of a released value (Mironov, CCS 2012).
 //
 // Random bits come from a [Stream]: ChaCha8, seeded by HMAC-SHA256 of a secret [Key] and of what the noise is for. The same
 // key and purpose give the same noise for ever, which is what lets a service answer a repeated question identically and

@@ -5,12 +5,13 @@ import (
 	"math"
 )
 
-// Staircase is noise for integers of a sensitivity whose law goes down in steps (Geng and Viswanath, arXiv 1212.1186, the discrete mechanism of section 5): with b = e^{-Num/Den} and a block of
-// Sensitivity integers, of which the first Width are the block's upper stair,
+// Staircase is noise for integers of a sensitivity whose law goes down in steps (Geng and Viswanath, arXiv 1212.1186, the discrete mechanism of section 5):
+// with b = e^{-Num/Den} and a block of Sensitivity integers, of which the first Width are the block's upper stair,
 //
 //	P(x) proportional to b^k for |x| = k·Sensitivity + i with i < Width, and to b^(k+1) for the other i.
 //
-// It is (Num/Den)-differentially private whatever the width. At a large epsilon it is much narrower than Laplace noise: the mean of |X| goes down as e^{-eps/2} and not as 1/eps.
+// It is (Num/Den)-differentially private whatever the width. At a large epsilon it is much narrower than Laplace noise: the mean of |X| goes down as
+// e^{-eps/2} and not as 1/eps.
 type Staircase struct {
 	Num, Den    uint64 // epsilon, as TwoSidedGeometric has it: Num from 1 to 2^60, Den from 1 to 2^62
 	Sensitivity uint64 // from 1, at most 2^62

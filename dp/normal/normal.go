@@ -24,8 +24,8 @@ func LogUpper(x float64) float64 {
 	return math.Log(Mills(x)) + LogDensity(x)
 }
 
-// UpperQuantile is the z that a standard normal variable exceeds with probability p, 0 < p < 1, from the tail in which it lies, so that no digit of a small p is lost; by halving, to the last bits, and Upper of it is at most p
-// where p is at most 1/2. Below 1e-300 it is not exact.
+// UpperQuantile is the z that a standard normal variable exceeds with probability p, 0 < p < 1, from the tail in which it lies, so that no digit of a small
+// p is lost; by halving, to the last bits, and Upper of it is at most p where p is at most 1/2. Below 1e-300 it is not exact.
 func UpperQuantile(p float64) float64 {
 	if p > .5 {
 		return -UpperQuantile(1 - p)

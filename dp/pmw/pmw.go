@@ -1,6 +1,7 @@
-// Package pmw is private multiplicative weights: it answers exponentially many statistical questions about a table whose rows are of a small, declared domain (Hardt and Rothblum, FOCS 2010; Dwork and
-// Roth 2014, section 4.2). It keeps a public guess of the table, a weight for each element of the domain. A question that the guess answers well costs nothing; one that it does not is answered from
-// the table with noise, and the guess is mended by the answer. It can be mended only so often before it is right about everything.
+// Package pmw is private multiplicative weights: it answers exponentially many statistical questions about a table whose rows are of a small, declared
+// domain (Hardt and Rothblum, FOCS 2010; Dwork and Roth 2014, section 4.2). It keeps a public guess of the table, a weight for each element of the domain.
+// A question that the guess answers well costs nothing; one that it does not is answered from the table with noise, and the guess is mended by the answer.
+// It can be mended only so often before it is right about everything.
 //
 // Its time is the size of the domain for each question: the method is for domains of thousands, not of many columns.
 package pmw
@@ -94,9 +95,10 @@ func (set Settings) vector() sparse.Vector {
 	return v
 }
 
-// margin is how far off comparisons and answers can be, as a share of the rows, of so many questions with probability 1-beta: a third of beta for the threshold, a third for the two
-// comparisons of each question, a third for the answers. Two-sided geometric noise of scale b is beyond x with probability at most 2e^{-x/b}·e^{1/b}/(1+e^{1/b}), which is below e^{-(x-1)/b}.
-// The guess and the threshold are rounded to whole numbers, which moves a comparison by less than 2.
+// margin is how far off comparisons and answers can be, as a share of the rows, of so many questions with probability 1-beta: a third of beta for the
+// threshold, a third for the two comparisons of each question, a third for the answers. Two-sided geometric noise of scale b is beyond x with probability
+// at most 2e^{-x/b}·e^{1/b}/(1+e^{1/b}), which is below e^{-(x-1)/b}. The guess and the threshold are rounded to whole numbers, which moves a comparison by
+// less than 2.
 func (set Settings) margin(questions, beta float64) float64 {
 	v := set.vector()
 	scale := float64(set.Updates) * One
@@ -106,11 +108,14 @@ func (set Settings) margin(questions, beta float64) float64 {
 	return (max(threshold+comparison, answer) + 2) / (float64(set.Rows) * One)
 }
 
-// Accuracy is an error, as a share of the rows, that no answer exceeds with probability 1-beta, of so many questions, chosen one by one; 1 where none below 1 is promised, also of settings that are none.
+// Accuracy is an error, as a share of the rows, that no answer exceeds with probability 1-beta, of so many questions, chosen one by one; 1 where none below
+// 1 is promised, also of settings that are none.
 //
-// A guess that is not mended is off by at most Threshold + margin, and one that is mended was off by at least a = Threshold - margin, in the direction in which it is mended. By the potential argument of
-// multiplicative weights each update then brings the relative entropy of the table to the guess, at most ln Domain, down by at least Rate·a - Rate²/8: the logarithm of what the weights are divided by is at most Rate times
-// the question's answer from the guess, and Rate²/8 (Hoeffding's lemma, for weights in [0,1]). If Updates times that are more than ln Domain, the guess is right about all questions before the updates are spent.
+// A guess that is not mended is off by at most Threshold + margin, and one that is mended was off by at least a = Threshold - margin, in the direction in
+// which it is mended. By the potential argument of multiplicative weights each update then brings the relative entropy of the table to the guess, at most
+// ln Domain, down by at least Rate·a - Rate²/8: the logarithm of what the weights are divided by is at most Rate times the question's answer from the
+// guess, and Rate²/8 (Hoeffding's lemma, for weights in [0,1]). If Updates times that are more than ln Domain, the guess is right about all questions
+// before the updates are spent.
 func (set Settings) Accuracy(questions, beta float64) float64 {
 	if set.check() != nil {
 		return 1
@@ -140,8 +145,8 @@ type Run struct {
 	ask    *sparse.Run
 }
 
-// Start begins with the guess that all elements of the domain are as frequent. counts is how often each comes up in the table; they sum to Rows. The guarantee needs a stream of a secret key
-// that is used for nothing else.
+// Start begins with the guess that all elements of the domain are as frequent. counts is how often each comes up in the table; they sum to Rows. The
+// guarantee needs a stream of a secret key that is used for nothing else.
 func (set Settings) Start(counts []int64, s *noise.Stream) (*Run, error) {
 	if err := set.check(); err != nil {
 		return nil, err

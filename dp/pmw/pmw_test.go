@@ -34,8 +34,9 @@ func skewed(rows int64) []int64 {
 	return counts
 }
 
-// TestAccuracy: of 40 runs of 200 random questions each, where 4,000 were planned for, all answers are within what is promised at beta .05 in all but a few (false alarm 1e-6), and the guess is mended some times, but never as often as was
-// paid for. A guess that is mended the wrong way is noticed: it is spent at once.
+// TestAccuracy: of 40 runs of 200 random questions each, where 4,000 were planned for, all answers are within what is promised at beta .05 in all but a few
+// (false alarm 1e-6), and the guess is mended some times, but never as often as was paid for. A guess that is mended the wrong way is noticed: it is spent
+// at once.
 func TestAccuracy(t *testing.T) {
 	const rows, questions = 2_000_000, 4000
 	set, err := Plan(64, rows, 2, questions, .05)
@@ -77,8 +78,9 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
-// TestPotential: what Accuracy counts on. An update that mends a mistake brings the relative entropy of the table to the guess down by no less than drop says, over tables, guesses and questions drawn at random; and by hardly more for a
-// question that halves the guess, so that a smaller square in drop is noticed.
+// TestPotential: what Accuracy counts on. An update that mends a mistake brings the relative entropy of the table to the guess down by no less than drop
+// says, over tables, guesses and questions drawn at random; and by hardly more for a question that halves the guess, so that a smaller square in drop is
+// noticed.
 func TestPotential(t *testing.T) {
 	s := noise.Seeded(31)
 	entropy := func(table, guess []float64) (sum float64) {
@@ -157,7 +159,8 @@ func TestGuessLearns(t *testing.T) {
 	}
 }
 
-// TestAttack: 30,000 runs on two tables that differ in one row do not refute epsilon (false alarm 1e-6), and where updates cost nothing they do: the answers to 24 times the same question, added up, tell the tables apart.
+// TestAttack: 30,000 runs on two tables that differ in one row do not refute epsilon (false alarm 1e-6), and where updates cost nothing they do: the
+// answers to 24 times the same question, added up, tell the tables apart.
 func TestAttack(t *testing.T) {
 	run := func(set Settings, pay bool, first int64) audit.Mechanism[[2]int] {
 		return func(s *noise.Stream) (said [2]int) { // how often the guess was mended, and the sum of answers in half rows

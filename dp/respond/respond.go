@@ -21,8 +21,8 @@ const (
 	MaxPeople     = 1 << 40
 )
 
-// Categories is randomized response over K answers, from 2: the true one with probability e^eps/(e^eps+K-1), each other one with 1/(e^eps+K-1). It is eps-private, and
-// of all mechanisms that release one of the K answers the most truthful. With K = 2 it is Warner's.
+// Categories is randomized response over K answers, from 2: the true one with probability e^eps/(e^eps+K-1), each other one with 1/(e^eps+K-1). It is
+// eps-private, and of all mechanisms that release one of the K answers the most truthful. With K = 2 it is Warner's.
 type Categories struct {
 	K       int
 	Epsilon noise.Epsilon
@@ -86,12 +86,14 @@ func debias(observed, p, q float64, n int64) (share, sd float64) {
 	return (observed - q) / (p - q), math.Sqrt(worst*(1-worst)/float64(n)) / (p - q)
 }
 
-// Unary is randomized response over K answers as K bits, of which the true one is 1: each bit is said or flipped by itself, so that the noise of an estimate does not grow with K.
+// Unary is randomized response over K answers as K bits, of which the true one is 1: each bit is said or flipped by itself, so that the noise of an
+// estimate does not grow with K.
 type Unary struct {
 	K       int
 	Epsilon noise.Epsilon
-	// Symmetric flips ones and zeros alike, with probability 1/(e^{eps/2}+1) (basic RAPPOR; Erlingsson, Pihur and Korolova, arXiv 1407.6981). Else ones are said with
-	// probability 1/2 and zeros flipped with 1/(e^eps+1): the optimized unary encoding, which estimates rare answers best (Wang, Blocki, Li and Jha, USENIX Security 2017).
+	// Symmetric flips ones and zeros alike, with probability 1/(e^{eps/2}+1) (basic RAPPOR; Erlingsson, Pihur and Korolova, arXiv 1407.6981). Else ones are
+	// said with probability 1/2 and zeros flipped with 1/(e^eps+1): the optimized unary encoding, which estimates rare answers best (Wang, Blocki, Li and
+	// Jha, USENIX Security 2017).
 	Symmetric bool
 }
 

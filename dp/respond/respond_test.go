@@ -84,8 +84,8 @@ func TestUnary(t *testing.T) {
 	}
 }
 
-// TestEstimate: over 200 populations the estimates are on the true shares, and spread no more than is said. Each check is at 6 standard errors (1e-9), and a bias of a
-// fortieth of a share would be noticed.
+// TestEstimate: over 200 populations the estimates are on the true shares, and spread no more than is said. Each check is at 6 standard errors (1e-9), and
+// a bias of a fortieth of a share would be noticed.
 func TestEstimate(t *testing.T) {
 	shares := []float64{.5, .3, .15, .05}
 	const people, populations = 2000, 200

@@ -1,9 +1,11 @@
-// Package smooth has mechanisms whose noise is as large as the table at hand needs, and not as the worst table would: smooth sensitivity with four kinds of noise, propose-test-release, and sample
-// and aggregate (Nissim, Raskhodnikova and Smith, STOC 2007; Dwork and Lei, STOC 2009). Neighbours differ in one replaced value.
+// Package smooth has mechanisms whose noise is as large as the table at hand needs, and not as the worst table would: smooth sensitivity with four kinds of
+// noise, propose-test-release, and sample and aggregate (Nissim, Raskhodnikova and Smith, STOC 2007; Dwork and Lei, STOC 2009). Neighbours differ in one
+// replaced value.
 //
-// The noise is scaled by a number that depends on the table, so that it cannot be drawn as an integer of a fixed law. It is drawn to 52 binary digits, is no narrower than [Grid] of the range, and every released
-// number is rounded to that grid. Rounding in between moves the probability of an answer by about 2^-27 of itself times the noise's scale, in sensitivities: at epsilon 1 that is a millionth of epsilon and less,
-// at [MinEpsilon] less than a hundredth. In the other packages of dp/ it is nothing.
+// The noise is scaled by a number that depends on the table, so that it cannot be drawn as an integer of a fixed law. It is drawn to 52 binary digits, is
+// no narrower than [Grid] of the range, and every released number is rounded to that grid. Rounding in between moves the probability of an answer by about
+// 2^-27 of itself times the noise's scale, in sensitivities: at epsilon 1 that is a millionth of epsilon and less, at [MinEpsilon] less than a hundredth.
+// In the other packages of dp/ it is nothing.
 package smooth
 
 import (
@@ -26,8 +28,8 @@ var (
 // Grid is the share of a range that released numbers are rounded to. Noise is for a sensitivity of at least as much, which is as smooth.
 const Grid = 0x1p-24
 
-// Limits of epsilon. Below MinEpsilon the digits of the noise are no longer small beside it. MaxApproximate is of laws with a delta: the formulas for their noise are private up to it, with room, for any delta,
-// and at 16 they are not (a test computes it).
+// Limits of epsilon. Below MinEpsilon the digits of the noise are no longer small beside it. MaxApproximate is of laws with a delta: the formulas for their
+// noise are private up to it, with room, for any delta, and at 16 they are not (a test computes it).
 const (
 	MinEpsilon     = 1. / 64
 	MaxEpsilon     = 64
@@ -136,8 +138,9 @@ type Noise struct {
 type Law uint8
 
 const (
-	// StudentT is epsilon-private (after Bun and Steinke, arXiv 1906.02830, with what the law loses exactly): of d degrees of freedom, a shift by s scales loses s (d+1)/(2 sqrt(d)) at the most, at the root of d, and a scale that
-	// changes by the factor e^t loses d t, far out. Half of epsilon is for either.
+	// StudentT is epsilon-private (after Bun and Steinke, arXiv 1906.02830, with what the law loses exactly): of d degrees of freedom, a shift by s scales
+	// loses s (d+1)/(2 sqrt(d)) at the most, at the root of d, and a scale that changes by the factor e^t loses d t, far out. Half of epsilon is for
+	// either.
 	StudentT Law = iota
 	// Laplace is (epsilon, delta)-private, epsilon up to MaxApproximate (Nissim, Raskhodnikova and Smith, section 2).
 	Laplace
@@ -247,8 +250,9 @@ func (n Noise) Release(r Range, values []float64, s *noise.Stream) (float64, err
 	return r.rounded(median + max(sensitivity, r.step())*n.scale()*n.draw(s)), nil
 }
 
-// Aggregate is sample and aggregate: the rows, in a random order that is no function of them, are cut into blocks, each block gives one value (an estimate that was computed in any way), and
-// the median of these is released. A replaced row changes one value, so that nothing need be known of how the values are computed.
+// Aggregate is sample and aggregate: the rows, in a random order that is no function of them, are cut into blocks, each block gives one value (an estimate
+// that was computed in any way), and the median of these is released. A replaced row changes one value, so that nothing need be known of how the values are
+// computed.
 func (n Noise) Aggregate(r Range, rows, blocks int, value func(rows []int) float64, s *noise.Stream) (float64, error) {
 	if blocks < 1 || blocks > rows {
 		return 0, fmt.Errorf("%w: %d blocks of %d rows", ErrSettings, blocks, rows)
@@ -268,15 +272,16 @@ func (n Noise) Aggregate(r Range, rows, blocks int, value func(rows []int) float
 	return n.Release(r, values, s)
 }
 
-// Proposal is propose-test-release for a median: somebody proposes a bound of its local sensitivity, and where the table is far from all tables that exceed it, noise for that bound is enough. It is
-// (2·Epsilon, Delta)-private: Epsilon is of the test and again of the release.
+// Proposal is propose-test-release for a median: somebody proposes a bound of its local sensitivity, and where the table is far from all tables that exceed
+// it, noise for that bound is enough. It is (2·Epsilon, Delta)-private: Epsilon is of the test and again of the release.
 type Proposal struct {
 	Bound   float64       // of how much one replaced value moves the median, from Grid of the range to all of it
 	Epsilon noise.Epsilon // from MinEpsilon
 	Delta   float64
 }
 
-// Release is the median with Laplace noise of scale Bound/Epsilon, clamped to the range; the error wraps ErrRefused where the test, which has noise of its own, did not pass.
+// Release is the median with Laplace noise of scale Bound/Epsilon, clamped to the range; the error wraps ErrRefused where the test, which has noise of its
+// own, did not pass.
 func (p Proposal) Release(r Range, values []float64, s *noise.Stream) (float64, error) {
 	if err := p.Epsilon.Check(); err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrSettings, err)

@@ -58,8 +58,8 @@ func TestMedianReference(t *testing.T) {
 	}
 }
 
-// TestMedian: the fast way is the definition, is no less than the local sensitivity, and is smooth: replacing a value changes it by a factor of at most e^beta. A search that forgot the padding, or took the
-// wrong half, is noticed.
+// TestMedian: the fast way is the definition, is no less than the local sensitivity, and is smooth: replacing a value changes it by a factor of at most
+// e^beta. A search that forgot the padding, or took the wrong half, is noticed.
 func TestMedian(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.SliceOfN(rapid.Float64Range(-.1, 1.1), 1, 25).Draw(t, "x")
@@ -112,7 +112,8 @@ func TestDistance(t *testing.T) {
 	})
 }
 
-// pair is one law of noise on a table of scale 1, as a logarithm of its density, and on a neighbour whose median is farther by shift and whose scale is larger by e^turn.
+// pair is one law of noise on a table of scale 1, as a logarithm of its density, and on a neighbour whose median is farther by shift and whose scale is
+// larger by e^turn.
 type pair struct{ shift, turn float64 }
 
 // pairs are those that neighbours may make: sensitivities differ by e^beta, and medians by at most the smaller one.
@@ -129,7 +130,8 @@ func (p pair) of(density func(float64) float64) func(float64) float64 {
 	return func(x float64) float64 { return density((x-p.shift)*math.Exp(-p.turn)) - p.turn }
 }
 
-// TestLosses holds the scale and the smoothness of Student's t against the law itself: over a grid of outcomes that goes far out, no pair of neighbours has a loss above epsilon, and one has nearly so much.
+// TestLosses holds the scale and the smoothness of Student's t against the law itself: over a grid of outcomes that goes far out, no pair of neighbours has
+// a loss above epsilon, and one has nearly so much.
 func TestLosses(t *testing.T) {
 	for _, n := range []Noise{{Epsilon: 1}, {Epsilon: 1, Degrees: 1}, {Epsilon: .1, Degrees: 2}, {Epsilon: 8, Degrees: 5}, {Epsilon: 64, Degrees: 64}} {
 		d, worst := n.degrees(), 0.0
@@ -156,7 +158,8 @@ func integral(f func(x float64) float64) (sum float64) {
 	return sum
 }
 
-// TestDeltas computes what Laplace and Gaussian noise need of delta, over all pairs of neighbours: never more than they promise, up to the largest epsilon that is taken. At an epsilon of 16 the formulas need more, which is why it is not taken.
+// TestDeltas computes what Laplace and Gaussian noise need of delta, over all pairs of neighbours: never more than they promise, up to the largest epsilon
+// that is taken. At an epsilon of 16 the formulas need more, which is why it is not taken.
 func TestDeltas(t *testing.T) {
 	laws := map[Law]func(float64) float64{
 		Laplace:  func(x float64) float64 { return -math.Abs(x) - math.Ln2 },
@@ -192,7 +195,8 @@ func TestDeltas(t *testing.T) {
 	}
 }
 
-// TestConcentrated computes Rényi divergences of Laplace log-normal noise, over pairs of neighbours and orders: none is above order·epsilon²/2. The formula has room: the largest is a sixth of that.
+// TestConcentrated computes Rényi divergences of Laplace log-normal noise, over pairs of neighbours and orders: none is above order·epsilon²/2. The formula
+// has room: the largest is a sixth of that.
 func TestConcentrated(t *testing.T) {
 	for _, epsilon := range []float64{.5, 4} {
 		n := Noise{Law: LaplaceLogNormal, Epsilon: epsilon}
@@ -226,7 +230,8 @@ func TestConcentrated(t *testing.T) {
 	}
 }
 
-// TestGrid: where the smooth sensitivity is next to nothing there is noise all the same, as wide as the grid: of 300 answers no one comes up in more than half (false alarm 1e-6; it has a probability of at most a third).
+// TestGrid: where the smooth sensitivity is next to nothing there is noise all the same, as wide as the grid: of 300 answers no one comes up in more than
+// half (false alarm 1e-6; it has a probability of at most a third).
 func TestGrid(t *testing.T) {
 	x := make([]float64, 4001)
 	for i := range x {
@@ -285,7 +290,8 @@ func TestAttack(t *testing.T) {
 	}
 }
 
-// TestProposal: of a table whose median cannot be moved far by 18 rows 99 in 100 pass and more, of one at the edge one in a million at the most (false alarms 1e-6), and what passes is near the median.
+// TestProposal: of a table whose median cannot be moved far by 18 rows 99 in 100 pass and more, of one at the edge one in a million at the most (false
+// alarms 1e-6), and what passes is near the median.
 func TestProposal(t *testing.T) {
 	p := Proposal{Bound: .01, Epsilon: noise.Eps(1), Delta: 1e-6}
 	calm := make([]float64, 2001)
@@ -317,7 +323,8 @@ func TestProposal(t *testing.T) {
 	}
 }
 
-// TestAttackOnProposal: 40,000 runs on a table that passes every other time and a neighbour that passes less often do not refute (2 epsilon, delta) (false alarm 1e-6), and those of a test without noise do.
+// TestAttackOnProposal: 40,000 runs on a table that passes every other time and a neighbour that passes less often do not refute (2 epsilon, delta) (false
+// alarm 1e-6), and those of a test without noise do.
 func TestAttackOnProposal(t *testing.T) {
 	p := Proposal{Bound: .1, Epsilon: noise.Eps(.5), Delta: .05}
 	table := func(zeros int) []float64 { // 31 values, all .5 but for the zeros: 15 less the zeros must be replaced before the median is at an edge

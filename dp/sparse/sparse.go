@@ -1,6 +1,6 @@
-// Package sparse has the sparse vector technique: a stream of questions, chosen one by one, each asked whether its value is above a threshold, of which only those that are above
-// cost anything (Dwork, Naor, Reingold, Rothblum and Vadhan 2009; the correct forms as sorted out by Lyu, Su and Li, arXiv 1603.01699). Values and thresholds are whole numbers, and all noise
-// is two-sided geometric and exact (dp/noise).
+// Package sparse has the sparse vector technique: a stream of questions, chosen one by one, each asked whether its value is above a threshold, of which
+// only those that are above cost anything (Dwork, Naor, Reingold, Rothblum and Vadhan 2009; the correct forms as sorted out by Lyu, Su and Li, arXiv
+// 1603.01699). Values and thresholds are whole numbers, and all noise is two-sided geometric and exact (dp/noise).
 //
 // Many published forms are not private; the test of this package refutes four of them with the auditor of dp/audit.
 package sparse
@@ -26,7 +26,8 @@ const (
 	MaxValue       = int64(1) << 60
 )
 
-// Vector are the settings of one run: Algorithm 1 of Lyu, Su and Li with its threshold drawn once. A run is (Threshold + Query + Release)-private, however many questions are asked.
+// Vector are the settings of one run: Algorithm 1 of Lyu, Su and Li with its threshold drawn once. A run is (Threshold + Query + Release)-private, however
+// many questions are asked.
 type Vector struct {
 	Sensitivity uint64        // of each question: how much its value changes where one row is replaced
 	Above       int           // how many questions may be above, from 1 to MaxAbove; the epsilons must draw noise for 2·Above·Sensitivity
@@ -40,8 +41,8 @@ type Vector struct {
 	Gap bool
 }
 
-// Split are the settings in which an epsilon is shared among threshold and questions so that comparisons are as sharp as can be: 1 to (2·above)^(2/3), or to above^(2/3) for monotone questions
-// (Lyu, Su and Li, section 5). Nothing is released but which questions are above.
+// Split are the settings in which an epsilon is shared among threshold and questions so that comparisons are as sharp as can be: 1 to (2·above)^(2/3), or
+// to above^(2/3) for monotone questions (Lyu, Su and Li, section 5). Nothing is released but which questions are above.
 func Split(eps float64, above int, sensitivity uint64, monotone bool) Vector {
 	factor := 2.0
 	if monotone {
@@ -114,8 +115,8 @@ func (v Vector) Start(s *noise.Stream) (*Run, error) {
 // Left is how many more questions may be above.
 func (r *Run) Left() int { return r.left }
 
-// Ask answers one question by its value, a secret, and its threshold, which is public and at most MaxValue either way. A value beyond MaxValue counts as MaxValue: no error tells of a secret. The error wraps
-// ErrSpent when as many were above as may be; nothing is said then.
+// Ask answers one question by its value, a secret, and its threshold, which is public and at most MaxValue either way. A value beyond MaxValue counts as
+// MaxValue: no error tells of a secret. The error wraps ErrSpent when as many were above as may be; nothing is said then.
 func (r *Run) Ask(value, threshold int64) (Answer, error) {
 	if r.left == 0 {
 		return Answer{}, fmt.Errorf("%w: %d", ErrSpent, r.vector.Above)
@@ -144,5 +145,6 @@ func (r *Run) Ask(value, threshold int64) (Answer, error) {
 	return a, nil
 }
 
-// plus is a + b, for an a of at most 3·2^60 either way and a b of at most noise.Saturation, clamped to the former. Of values in range and noise that ever comes up it is the sum.
+// plus is a + b, for an a of at most 3·2^60 either way and a b of at most noise.Saturation, clamped to the former. Of values in range and noise that ever
+// comes up it is the sum.
 func plus(a, b int64) int64 { return max(min(a+b, 3<<60), -3<<60) }

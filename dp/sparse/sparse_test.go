@@ -59,7 +59,8 @@ var neighbours = []struct{ a, b []int64 }{
 	{[]int64{0, 0, 0, 0, 1, 1, 1, 1}, []int64{1, 1, 1, 1, 0, 0, 0, 0}},
 }
 
-// TestPrivate: the correct forms are not refuted by 30,000 runs on each of three pairs of tables (false alarm 1e-5 each), and what is claimed is not far from what an attack proves.
+// TestPrivate: the correct forms are not refuted by 30,000 runs on each of three pairs of tables (false alarm 1e-5 each), and what is claimed is not far
+// from what an attack proves.
 func TestPrivate(t *testing.T) {
 	third := noise.Eps(1. / 3)
 	vectors := map[string]sparse.Vector{
@@ -173,8 +174,8 @@ func TestBroken(t *testing.T) {
 	}
 }
 
-// TestAccuracy holds AboveThreshold against the theorem of Dwork and Roth 2014 (3.24): with probability 1-beta no question of k is on the wrong side by more than 8(ln k + ln(2/beta))/eps. Of 2,000 runs at
-// beta .05 at most 160 may (false alarm 1e-8).
+// TestAccuracy holds AboveThreshold against the theorem of Dwork and Roth 2014 (3.24): with probability 1-beta no question of k is on the wrong side by
+// more than 8(ln k + ln(2/beta))/eps. Of 2,000 runs at beta .05 at most 160 may (false alarm 1e-8).
 func TestAccuracy(t *testing.T) {
 	const k, beta = 50, .05
 	alpha := int64(math.Ceil(8 * (math.Log(k) + math.Log(2/beta))))
@@ -231,8 +232,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestNoise: the deviation of gaps is that of the theorem, sqrt(2)·sqrt((D/eps1)² + (2cD/eps2)²), and for monotone questions with cD; 5,000 draws have it to 1.6%, and are held to 9%. A question's noise that does
-// not grow with c is noticed.
+// TestNoise: the deviation of gaps is that of the theorem, sqrt(2)·sqrt((D/eps1)² + (2cD/eps2)²), and for monotone questions with cD; 5,000 draws have it
+// to 1.6%, and are held to 9%. A question's noise that does not grow with c is noticed.
 func TestNoise(t *testing.T) {
 	for i, v := range []sparse.Vector{sparse.Split(1, 1, 1, false), sparse.Split(1, 8, 1, false), sparse.Split(2, 8, 5, true)} {
 		v.Gap = true

@@ -1,7 +1,8 @@
-// Package unit says whose data a guarantee protects, as types, so that sensitivities are computed and not guessed: one row, all rows of a user, or a user's rows within one window of time.
+// Package unit says whose data a guarantee protects, as types, so that sensitivities are computed and not guessed: one row, all rows of a user, or a user's
+// rows within one window of time.
 //
-// Two tables are neighbours when they differ in one unit: replaced by another one, or added or removed ([Neighbours]). A user can have any number of rows, so [Keep] keeps at most so many of
-// each; what is computed of the kept rows has the sensitivities that [Protection] gives.
+// Two tables are neighbours when they differ in one unit: replaced by another one, or added or removed ([Neighbours]). A user can have any number of rows,
+// so [Keep] keeps at most so many of each; what is computed of the kept rows has the sensitivities that [Protection] gives.
 package unit
 
 import (
@@ -96,8 +97,8 @@ func scalar(most uint64) Sensitivity { return Sensitivity{most, float64(most)} }
 
 // Sum is the sensitivity of the sum of a number from each kept row, from low to high, |low| and |high| at most 2^40.
 //
-// A row that is replaced moves it by high - low. A unit that is added moves it by all its rows, at either end. A unit that is replaced may have had none, some or all of the rows that it may have: from the most that its
-// rows sum to down to the least.
+// A row that is replaced moves it by high - low. A unit that is added moves it by all its rows, at either end. A unit that is replaced may have had none,
+// some or all of the rows that it may have: from the most that its rows sum to down to the least.
 func (p Protection) Sum(low, high int64) Sensitivity {
 	if low > high || low < -1<<40 || high > 1<<40 {
 		panic(fmt.Sprintf("unit: numbers from %d to %d", low, high))
@@ -115,12 +116,14 @@ func (p Protection) Sum(low, high int64) Sensitivity {
 // Count is the sensitivity of how many kept rows have a property.
 func (p Protection) Count() Sensitivity { return p.Sum(0, 1) }
 
-// Cells is the sensitivity of all counts together of a table of cells, where each kept row counts in that many of them. A unit that is replaced leaves some cells and enters others.
+// Cells is the sensitivity of all counts together of a table of cells, where each kept row counts in that many of them. A unit that is replaced leaves some
+// cells and enters others.
 func (p Protection) Cells(each int) Sensitivity {
 	if each < 1 || each > 1<<10 {
 		panic(fmt.Sprintf("unit: a row counts in %d cells", each))
 	}
-	// One unit's counts are c rows of each cells, at the worst all in the same ones: L1 = c·each, L2 = c·sqrt(each). Two units' counts are not negative, so their difference has at most the root of both squares.
+	// One unit's counts are c rows of each cells, at the worst all in the same ones: L1 = c·each, L2 = c·sqrt(each). Two units' counts are not negative, so
+	// their difference has at most the root of both squares.
 	units := 1
 	if p.Neighbours == Replaced {
 		units = 2
@@ -129,8 +132,8 @@ func (p Protection) Cells(each int) Sensitivity {
 	return Sensitivity{uint64(units * rows * each), float64(rows) * math.Sqrt(float64(units*each)) * (1 + 1e-15)}
 }
 
-// Keep names the rows that are kept, in their order: of each unit at most as many as it may have, chosen at random. Which are kept of one unit is no function of another. owners has one for each row; for the unit
-// Row only its length counts.
+// Keep names the rows that are kept, in their order: of each unit at most as many as it may have, chosen at random. Which are kept of one unit is no
+// function of another. owners has one for each row; for the unit Row only its length counts.
 func (p Protection) Keep(owners []Owner, s *noise.Stream) ([]int, error) {
 	if err := p.Check(); err != nil {
 		return nil, err

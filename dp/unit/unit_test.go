@@ -30,8 +30,8 @@ func sum(x []int64) (total int64) {
 	return total
 }
 
-// TestSensitivity: whatever a unit's rows are, its sum, its count and its cells move by no more than is said; a sensitivity that forgets that a replaced user may have had other numbers of rows is noticed by
-// TestSensitivityIsReached.
+// TestSensitivity: whatever a unit's rows are, its sum, its count and its cells move by no more than is said; a sensitivity that forgets that a replaced
+// user may have had other numbers of rows is noticed by TestSensitivityIsReached.
 func TestSensitivity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 4).Draw(t, "most")

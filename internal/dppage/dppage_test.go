@@ -27,7 +27,8 @@ type names struct {
 	example  bool // there is a runnable one
 }
 
-// declarations reads a package. Due are exported functions and types, methods that draw from a stream, and in dp/account, where methods are what a guarantee says, all of them.
+// declarations reads a package. Due are exported functions and types, methods that draw from a stream, and in dp/account, where methods are what a
+// guarantee says, all of them.
 func declarations(t *testing.T, dir string) names {
 	t.Helper()
 	files, err := filepath.Glob(dir + "/*.go")
@@ -124,8 +125,9 @@ func draws(d *ast.FuncDecl) bool {
 
 var quoted = regexp.MustCompile("`([a-z]+)\\.([A-Za-z0-9_.]+)`")
 
-// TestPage keeps docs/DP.md in step with the code: what a reader of the field looks for is on the page, and what the page names is there, also its tests. A mechanism that is added and not on the page, a function
-// that is renamed, and a test that is taken away are noticed. A package with a mechanism has an example, which runs.
+// TestPage keeps docs/DP.md in step with the code: what a reader of the field looks for is on the page, and what the page names is there, also its tests. A
+// mechanism that is added and not on the page, a function that is renamed, and a test that is taken away are noticed. A package with a mechanism has an
+// example, which runs.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

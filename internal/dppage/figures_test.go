@@ -72,7 +72,8 @@ func lines(t *testing.T, names []string, all []account.Curve, title, x, y string
 	return p
 }
 
-// TestFigures keeps the figures of the page in step with the accountants; -update writes them. Where a machine rounds in another way they may differ by a digit, so they are compared on one kind of machine.
+// TestFigures keeps the figures of the page in step with the accountants; -update writes them. Where a machine rounds in another way they may differ by a
+// digit, so they are compared on one kind of machine.
 func TestFigures(t *testing.T) {
 	if runtime.GOARCH != "amd64" && !*update {
 		t.Skip("figures are compared on amd64")
