@@ -382,7 +382,7 @@ type Item struct {
 	Answer   *Answer `json:"answer,omitempty"`
 
 	// why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted",
-	// "half-width-too-narrow", "max-questions"
+	// "half-width-too-narrow", "max-questions", "interrupted"
 	NotAsked string `json:"not_asked,omitempty"`
 }
 

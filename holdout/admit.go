@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/queries"
@@ -22,12 +22,13 @@ type admission struct {
 	request   request
 	questions []*question         // distinct ones, in order
 	key       *ledger.Idempotency // nil without
+	earlier   *outcome            // of the same request under its key, or nil
 	release   func()              // of the holdout's tables
 }
 
 // admit ends with a flight that holds the tables and the reservation, or with an error and nothing held.
 func (a *admission) admit(ctx context.Context) (*flight, error) {
-	f := &flight{service: a.service, holdout: a.holdout, principal: a.principal, request: a.request, key: a.key}
+	f := &flight{service: a.service, holdout: a.holdout, principal: a.principal, request: a.request, questions: a.questions, key: a.key}
 	f.account = a.service.accounts.of(a.holdout.id)
 	f.onEnd = []func(){a.release}
 	admitted := false
@@ -49,14 +50,18 @@ func (a *admission) reserve(ctx context.Context, f *flight) error {
 		return a.service.ledgerError(err)
 	}
 	f.onEnd = append(f.onEnd, releaseKey)
-	if err := a.service.checkKey(ctx, a.key); err != nil {
+	if a.key != nil && len(a.questions) > maxOutcomeQueries {
+		return fail(TooLarge, "a batch under an Idempotency-Key may have at most %d different queries, and this one has %d; send it without the key, or in parts", maxOutcomeQueries, len(a.questions))
+	}
+	if a.earlier, err = a.service.outcomeOf(ctx, a.key); err != nil {
 		return err
 	}
-	seen := f.account.ended()
-	fresh, err := a.recall(ctx)
-	if err == nil {
-		fresh, err = a.confirmed(fresh)
+	f.earlier, f.concluded = a.earlier, a.earlier != nil && a.earlier.Complete
+	if err := a.earlier.settle(a.questions); err != nil {
+		return a.service.ledgerError(err)
 	}
+	seen := f.account.ended()
+	fresh, err := a.fresh(ctx)
 	if err == nil && len(fresh) > 0 {
 		if err = a.bearable(ctx, fresh); err == nil {
 			fresh, err = a.claim(ctx, f, fresh, seen)
@@ -88,28 +93,30 @@ func (a *admission) claim(ctx context.Context, f *flight, fresh []*question, see
 	if f.account.ended() == seen {
 		return fresh, nil
 	}
-	if fresh, err = a.recall(ctx); err != nil {
-		return nil, err
-	}
-	return a.confirmed(fresh)
+	return a.fresh(ctx)
 }
 
-// checkKey refuses a key that was used for another request before.
-func (s *Service) checkKey(ctx context.Context, i *ledger.Idempotency) error {
-	if i == nil {
-		return nil
-	}
-	if len(i.Key) > ledger.MaxTextBytes || !utf8.ValidString(i.Key) { // it could not be recorded later
-		return invalid("Idempotency-Key", "the Idempotency-Key must be text of at most %d bytes", ledger.MaxTextBytes)
-	}
-	known, ok, err := s.ledger.Idempotency(ctx, i.Principal, i.Key)
+// fresh are the questions that this request may ask: those without an answer whose price it confirms or, where an earlier time was broken off, those that it
+// had chosen then.
+func (a *admission) fresh(ctx context.Context) ([]*question, error) {
+	fresh, err := a.recall(ctx)
 	switch {
-	case err != nil:
-		return s.ledgerError(err)
-	case ok && known.Request != i.Request:
-		return s.ledgerError(ledger.ErrIdempotencyMismatch)
+	case err != nil || len(fresh) == 0:
+		return nil, err
+	case a.earlier == nil:
+		return a.confirmed(fresh)
+	case slices.ContainsFunc(fresh, func(q *question) bool { return q.void }):
+		return nil, voidAgain()
+	case a.earlier.Complete:
+		return nil, a.service.ledgerError(&ledger.CorruptError{Holdout: a.holdout.id, Seq: -1, Reason: "an answer of a request that is complete is missing"})
+	case a.holdout.guarantee.Rounds > 0:
+		for _, q := range fresh {
+			q.notAsked = Interrupted
+		}
+		return nil, nil
 	}
-	return nil
+	a.request.partial = true // a part of it is recorded already
+	return fresh, nil
 }
 
 // recall finds the recorded answers and compiles the other queries. Answers that are too long together are refused as soon as that is
@@ -118,7 +125,7 @@ func (s *Service) checkKey(ctx context.Context, i *ledger.Idempotency) error {
 func (a *admission) recall(ctx context.Context) (fresh []*question, err error) {
 	answers := int64(0)
 	for _, q := range a.questions {
-		if q.body != nil {
+		if q.body != nil || q.settled {
 			continue
 		}
 		body, ok, err := a.service.ledger.Answer(ctx, a.holdout.id, q.id)

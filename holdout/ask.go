@@ -133,6 +133,8 @@ type question struct {
 	body     []byte // the recorded answer
 	replayed bool
 	notAsked string // why not
+	settled  bool   // notAsked is the recorded outcome of the request
+	void     bool   // its rows were read, it was debited, and there is no answer
 }
 
 // askAll takes queries from their parsed form to their recorded answers.
@@ -141,14 +143,15 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 		return BatchAnswer{}, invalid("/queries", "a batch needs at least one query")
 	}
 	items, distinct := distinctQuestions(parsed)
+	var key *ledger.Idempotency
+	if r.key != "" {
+		key = &ledger.Idempotency{Principal: p.KeyID, Key: r.key, Request: r.digest(id, items), Resource: id}
+	}
 	h, release, err := s.tables.take(ctx, id)
 	if err != nil {
-		return s.recorded(ctx, id, items, err)
+		return s.recorded(ctx, id, items, distinct, key, err)
 	}
-	a := admission{service: s, holdout: h, principal: p, request: r, questions: distinct, release: release}
-	if r.key != "" {
-		a.key = &ledger.Idempotency{Principal: p.KeyID, Key: r.key, Request: r.digest(id, items), Resource: id}
-	}
+	a := admission{service: s, holdout: h, principal: p, request: r, questions: distinct, key: key, release: release}
 	f, err := a.admit(ctx)
 	if err != nil {
 		return BatchAnswer{}, err
@@ -157,9 +160,7 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 		return BatchAnswer{}, err
 	}
 	b := reply(items, h.session.Budget(f.state))
-	if w := h.halfEmpty(f.begun, f.state.Questions-f.begun.Questions); w != nil {
-		b.Warnings = append(b.Warnings, *w)
-	}
+	b.Warnings, b.Repeated = f.warnings(f.state), f.earlier != nil && f.earlier.Complete
 	return b, nil
 }
 

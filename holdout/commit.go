@@ -189,12 +189,21 @@ func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, stat
 		}
 		out, state = append(out, r), next
 	}
-	if c.last && len(piece) == len(c.items) {
+	complete := c.complete(piece)
+	if complete {
 		state = f.holdout.session.EndRequest(state)
 	}
-	if f.key != nil { // with the first piece: whether there is another is not known yet
+	if f.key != nil { // with each piece: whether there is another is not known yet
+		void := map[*question]bool{}
+		for i := range piece {
+			void[piece[i].question] = out[i].void != nil
+		}
+		use, err := f.use(void, complete, state)
+		if err != nil {
+			return nil, state, err
+		}
 		// The key was reserved, so that it is nobody else's. Should it be all the same, the answers count and not the key.
-		if err := tx.Idempotent(*f.key); err != nil && !errors.Is(err, ledger.ErrIdempotencyMismatch) {
+		if err := tx.Idempotent(use); err != nil && !errors.Is(err, ledger.ErrIdempotencyMismatch) {
 			return nil, state, err
 		}
 	}
@@ -205,6 +214,9 @@ func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, stat
 	tx.SetState(text)
 	return out, state, nil
 }
+
+// complete reports whether a piece is the last one of the request.
+func (c *commit) complete(piece []commitItem) bool { return c.last && len(piece) == len(c.items) }
 
 // earlier is what an earlier try recorded whose outcome was not known: all of the piece, or nothing.
 func (c *commit) earlier(tx *ledger.Tx, piece []commitItem) (out []recorded) {
@@ -291,7 +303,7 @@ func (c *commit) settle(piece []commitItem, out []recorded) (failed error) {
 	questions, tokens := int64(0), int64(0)
 	for i := range piece {
 		q := piece[i].question
-		q.body = out[i].body
+		q.body, q.void = out[i].body, out[i].void != nil
 		questions += q.price.Questions
 		tokens += q.price.Tokens
 		if out[i].void != nil && failed == nil {
@@ -300,6 +312,7 @@ func (c *commit) settle(piece []commitItem, out []recorded) (failed error) {
 		}
 	}
 	f.service.news.tell(f.holdout.id)
+	f.concluded = f.concluded || c.complete(piece)
 	c.items = c.items[len(piece):]
 	f.reserved.giveBack(questions, tokens)
 	return failed

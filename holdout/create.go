@@ -125,15 +125,9 @@ func (s *Service) clearLeftovers() {
 
 // repeated finds what an upload with this Idempotency-Key has made before.
 func (s *Service) repeated(ctx context.Context, i *ledger.Idempotency) (card Card, replayed bool, err error) {
-	if err := s.checkKey(ctx, i); err != nil {
+	known, ok, err := s.used(ctx, i)
+	if err != nil || !ok {
 		return card, false, err
-	}
-	known, ok, err := s.ledger.Idempotency(ctx, i.Principal, i.Key)
-	if err != nil {
-		return card, false, s.ledgerError(err)
-	}
-	if !ok {
-		return card, false, nil
 	}
 	card, err = s.Card(ctx, Principal{}, known.Resource)
 	var gone *Error

@@ -169,22 +169,40 @@ func (s *Service) faulted(id string) func(error) *Error {
 }
 
 // recorded answers from the ledger alone where a holdout gives no new answers. A query without an answer gets the reason.
-func (s *Service) recorded(ctx context.Context, id string, items []*question, why error) (b BatchAnswer, err error) {
+func (s *Service) recorded(ctx context.Context, id string, items, distinct []*question, key *ledger.Idempotency, why error) (b BatchAnswer, err error) {
 	if kind := KindOf(why); kind != Damaged && kind != RolledBack && !errors.Is(why, ledger.ErrReplayOnly) {
 		return b, why
 	}
-	if b.Budget, err = s.Budget(ctx, Principal{}, id); err != nil {
+	budget, err := s.Budget(ctx, Principal{}, id)
+	if err != nil {
 		return b, err
 	}
-	for _, q := range items {
+	earlier, err := s.outcomeOf(ctx, key)
+	if err == nil {
+		err = earlier.settle(distinct)
+	}
+	if err != nil {
+		return b, s.ledgerError(err)
+	}
+	for _, q := range distinct {
+		if q.settled {
+			continue
+		}
 		body, ok, err := s.ledger.Answer(ctx, id, q.id)
 		if err != nil {
-			return BatchAnswer{}, s.ledgerError(err)
+			return b, s.ledgerError(err)
 		}
-		if !ok {
-			return BatchAnswer{}, why
+		switch {
+		case !ok && q.void:
+			return b, voidAgain()
+		case !ok:
+			return b, why
 		}
-		b.Answers = append(b.Answers, BatchItem{Body: body, Replayed: true})
+		q.body, q.replayed = body, true
+	}
+	b = reply(items, budget)
+	if earlier != nil && earlier.Complete {
+		b.Warnings, b.Repeated = earlier.Warnings, true
 	}
 	return b, nil
 }

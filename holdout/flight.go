@@ -19,7 +19,10 @@ type flight struct {
 	account   *account
 	principal Principal
 	request   request
+	questions []*question // distinct ones, in order
 	key       *ledger.Idempotency
+	earlier   *outcome // of the same request under its key, or nil
+	concluded bool     // the outcome is recorded, and complete
 
 	pending  []*question // to be read, in order
 	reserved *reservation
@@ -82,7 +85,7 @@ func (f *flight) fly(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return f.conclude(ctx)
 }
 
 // board takes the next wave off the pending questions and reserves its tokens. It decides by the durable state; what cannot be asked any

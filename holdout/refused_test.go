@@ -1,6 +1,7 @@
 package holdout
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,8 +16,8 @@ import (
 )
 
 // TestARefusedAnswerIsVoid: the ledger refuses the entry of an answer, once. The rows were read, so the question is recorded as void and
-// paid, at the price of whatever its rows could have said; the reply has no byte of an answer. Asked again it is answered, and paid
-// again. In a batch all of the refused piece is void. It would notice a refusal that ends unpaid, that ends the request without a record,
+// paid, at the price of whatever its rows could have said; the reply has no byte of an answer. Sent again under its key it is void, at no cost; under
+// another it is answered, and paid again. In a batch all of the refused piece is void. It would notice a refusal that ends unpaid, that ends the request without a record,
 // or that is tried again with the same answer.
 func TestARefusedAnswerIsVoid(t *testing.T) {
 	dir := t.TempDir()
@@ -36,12 +37,13 @@ func TestARefusedAnswerIsVoid(t *testing.T) {
 			for j := range count {
 				queries = append(queries, newQuestion(set, 10*n+j))
 			}
+			key := fmt.Sprint("key ", i, n)
 			asking := func() (bodies []json.RawMessage, err error) {
 				if count == 1 {
-					a, err := s.Ask(t.Context(), analyst, ids[i], []byte(queries[0]), fmt.Sprint("key ", i, n))
+					a, err := s.Ask(t.Context(), analyst, ids[i], []byte(queries[0]), key)
 					return []json.RawMessage{a.Body}, err
 				}
-				b, err := s.AskBatch(t.Context(), analyst, ids[i], batchOf(queries...), false, fmt.Sprint("key ", i, n))
+				b, err := s.AskBatch(t.Context(), analyst, ids[i], batchOf(queries...), false, key)
 				for _, item := range b.Answers {
 					bodies = append(bodies, item.Body)
 				}
@@ -74,12 +76,28 @@ func TestARefusedAnswerIsVoid(t *testing.T) {
 			if refusals != 1 || after != before+int64(count) || set.Rounds == 0 && tokensAfter != tokens+price {
 				t.Errorf("%s: %d refusals; %d questions and %d tokens spent, then %d and %d", what, refusals, before, tokens, after, tokensAfter)
 			}
+			void := func(what string, want int64) { // is the outcome under this key
+				t.Helper()
+				if _, err := asking(); !errors.As(err, &ours) || ours.Kind != Internal || ours.Members["void"] != true {
+					t.Errorf("%s: %v", what, err)
+				}
+				if again, _ := spentOf(t, s, ids[i]); again != want {
+					t.Errorf("%s: %d questions spent after %d", what, again, want)
+				}
+			}
+			void(what+": under the same key", after)
+			first := key
+			key += " again"
 			bodies, err = asking()
 			if err != nil || slices.ContainsFunc(bodies, func(b json.RawMessage) bool { return b == nil }) {
 				t.Errorf("%s: asked again: %s, %v", what, bodies, err)
 			}
 			if again, _ := spentOf(t, s, ids[i]); again != after+int64(count) {
 				t.Errorf("%s: asked again, %d questions spent after %d", what, again, after)
+			}
+			key = first
+			if got, err := asking(); err != nil || !slices.EqualFunc(got, bodies, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+				t.Errorf("%s: what another key was answered is no replay: %s, %v", what, got, err)
 			}
 		}
 		page, err := s.Answers(t.Context(), admin, ids[i], 0, MaxPage)

@@ -153,7 +153,7 @@ type Answer struct {
 type BatchItem struct {
 	Body     json.RawMessage `json:"answer,omitempty"`
 	Replayed bool            `json:"replayed"`
-	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", "rounds-exhausted", or with partial "questions-exhausted", "max-questions"
+	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", "rounds-exhausted", "interrupted", or with partial "questions-exhausted", "max-questions"
 }
 
 // BatchAnswer is the reply to a batch.
@@ -161,6 +161,7 @@ type BatchAnswer struct {
 	Answers  []BatchItem `json:"answers"`
 	Budget   Budget      `json:"budget"`
 	Warnings []Warning   `json:"warnings,omitempty"` // about the request
+	Repeated bool        `json:"-"`                  // it is the recorded outcome of the request under its Idempotency-Key
 }
 
 // Explanation is what is known of a query without touching a holdout row. It costs nothing.

@@ -183,7 +183,7 @@ func (d *Debit) check(limits Meters) error {
 }
 
 // Idempotent records the use of an idempotency key together with what the update appends. If the key is recorded
-// already it returns nil for the same request, and ErrIdempotencyMismatch for another.
+// already, its outcome becomes that of i where i is the same request, and otherwise the error is ErrIdempotencyMismatch.
 func (tx *Tx) Idempotent(i Idempotency) error {
 	if err := i.Check(); err != nil {
 		return err
@@ -200,10 +200,10 @@ func (tx *Tx) Idempotent(i Idempotency) error {
 			return tx.err
 		}
 	}
-	switch {
-	case ok && known.Request != i.Request:
+	if ok && known.Request != i.Request {
 		return ErrIdempotencyMismatch
-	case !ok:
+	}
+	if !ok || known.Outcome != i.Outcome {
 		tx.uses[key] = i
 	}
 	return nil

@@ -17,6 +17,7 @@ const (
 	MaxStateBytes     = 1 << 20
 	MaxTextBytes      = 1 << 10 // of ids, principals, query ids, notes, key names, idempotency keys and resources
 	MaxAppends        = 1 << 14 // answers in one Update: as many as a table may have columns
+	MaxOutcomeBytes   = 4 << 20 // of Idempotency.Outcome: some words on each query of a batch
 )
 
 // MaxAnswers is how many entries Answers returns at most; ask again after the last one.
@@ -109,10 +110,14 @@ type Idempotency struct {
 	Key       string
 	Request   [32]byte // digest of the request
 	Resource  string   // what the request made: a holdout's id, …
+	Outcome   string   // what else is to be replayed, as the service wrote it; "" where there is nothing, and of uses by a program before outcomes were kept
 }
 
 // Check says whether the use can be recorded, or is ErrInvalid.
 func (i *Idempotency) Check() error {
+	if len(i.Outcome) > MaxOutcomeBytes || !utf8.ValidString(i.Outcome) {
+		return invalid("outcome of %d bytes: at most %d, in UTF-8", len(i.Outcome), MaxOutcomeBytes)
+	}
 	return errors.Join(checkText("principal", i.Principal, true), checkText("idempotency key", i.Key, false),
 		checkText("resource", i.Resource, true))
 }

@@ -88,7 +88,7 @@ type (
 	BatchItem struct {
 		Answer   *Answer `json:"answer,omitempty"`
 		Replayed bool    `json:"replayed"`
-		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,half-width-too-narrow,max-questions" doc:"why there is no answer; nothing was debited"`
+		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,half-width-too-narrow,max-questions,interrupted" doc:"why there is no answer; nothing was debited"`
 	}
 	AnswerPage struct {
 		Answers []PastAnswer `json:"answers"`

@@ -125,7 +125,7 @@ func (a *API) askBatch(ctx context.Context, in *queryRequest) (*writtenReply, er
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		replayed = replayed && (item.Replayed || item.NotAsked != "")
+		replayed = replayed && item.Replayed
 		if item.NotAsked != "" {
 			fmt.Fprintf(&b, `{"replayed":false,"not_asked":%q}`, item.NotAsked)
 			continue
@@ -137,7 +137,7 @@ func (a *API) askBatch(ctx context.Context, in *queryRequest) (*writtenReply, er
 	b.WriteByte(']')
 	err = tail(&b, answer.Budget, answer.Warnings)
 	b.WriteByte('}')
-	return written(b.Bytes(), in.IdempotencyKey != "" && replayed), err
+	return written(b.Bytes(), in.IdempotencyKey != "" && (replayed || answer.Repeated)), err
 }
 
 func (a *API) answers(ctx context.Context, in *answersRequest) (*writtenReply, error) {

@@ -174,6 +174,61 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
+// TestPartialBatchAgain sends a batch in part again and again, by HTTP: it says that it is what was recorded, with the same items and warnings, byte for byte, whatever
+// the repetition may cost; the first time it does not, also where nothing was asked. So does the tool of an agent, by its query alone.
+func TestPartialBatchAgain(t *testing.T) {
+	s := start(t, Options{})
+	path, card := s.upload("name=flights&holdout=0.4&mechanism=gaussian&questions=40&rounds=4")
+	queries := func(n int) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`{"type":"fraction","of":"delay > %d"}`, i))
+		}
+		return `{"partial":true,"queries":[` + strings.Join(list, ",") + `]}`
+	}
+	cut := func(r result) (items, rest string) {
+		t.Helper()
+		items, rest, ok := strings.Cut(string(r.body), `],"budget":`)
+		if r.StatusCode != 200 || !ok {
+			t.Fatalf("%d %s", r.StatusCode, r.body)
+		}
+		return strings.ReplaceAll(items, `"replayed":false`, `"replayed":true`), rest
+	}
+	for n, c := range []struct {
+		body, first string
+		answered    int
+		warned      bool
+	}{
+		{queries(25), "", 10, false},
+		{`{"partial":true,"queries":[{"type":"fraction","of":"delay > 1","where":"delay > 0"}]}`, "?max_questions=1", 0, false}, // it costs two
+		{queries(30), "?max_questions=5", 15, true}, // ten are replays
+	} {
+		key := fmt.Sprintf("Idempotency-Key: part-%d", n)
+		first := s.post(path+"/queries/batch"+c.first, c.body, key)
+		items, rest := cut(first)
+		if got := strings.Count(items, `"answer":`); got != c.answered || first.Header.Get("Idempotent-Replayed") != "" || strings.Contains(rest, holdout.RoundNotFull) != c.warned {
+			t.Errorf("%d answered, replayed %q, %s", got, first.Header.Get("Idempotent-Replayed"), rest)
+		}
+		for _, most := range []string{c.first, "", "?max_questions=40"} {
+			again := s.post(path+"/queries/batch"+most, c.body, key)
+			if got, remains := cut(again); got != items || remains != rest || again.Header.Get("Idempotent-Replayed") != "true" {
+				t.Errorf("again, %q: replayed %q\n%s %s\n%s %s", most, again.Header.Get("Idempotent-Replayed"), got, remains, items, rest)
+			}
+		}
+	}
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"holdout":"` + card.ID + `","query":{"type":"fraction","of":"delay > 77"},"max_questions":1}}}`
+	var left [3]holdout.Budget
+	for i := range left {
+		if r := s.post("/mcp", call); r.StatusCode != 200 || strings.Contains(string(r.body), `"isError":true`) {
+			t.Fatalf("%d %s", r.StatusCode, r.body)
+		}
+		s.get(path+"/budget").decode(t, &left[i])
+	}
+	if left[0].Rounds.Left != 1 || *left[2].Rounds != *left[0].Rounds {
+		t.Errorf("the agent's question closes rounds: %+v", left)
+	}
+}
+
 // TestGivenParts uploads the two parts as a form does.
 func TestGivenParts(t *testing.T) {
 	s := start(t, Options{})

@@ -161,6 +161,35 @@ def test_one_idempotency_key_for_each_call(monkeypatch: pytest.MonkeyPatch, runn
     assert keys[2] != keys[1]
 
 
+def test_a_batch_in_part_is_asked_once(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:
+    """A batch in part whose replies are lost closes one round, and max_questions is spent once. Notices a rest that is asked with each attempt."""
+    send = httpx.Client.send
+    lost = 0
+
+    def losing(self: httpx.Client, request: httpx.Request, **kw: Any) -> httpx.Response:
+        nonlocal lost
+        reply = send(self, request, **kw)
+        if request.url.path.endswith("/batch") and lost > 0:
+            lost -= 1
+            reply.close()
+            raise httpx.ReadError("the connection broke")
+        return reply
+
+    monkeypatch.setattr(httpx.Client, "send", losing)
+    server = holdoutd.Server(running.url, running.key)
+    rounds = server.upload(table(27, 400), questions=40, rounds=4)
+    many = [q.fraction(f"x > {i / 30}") for i in range(25)]
+    lost = 3
+    answers = rounds.batch(many, partial=True)
+    assert lost == 0 and sum(isinstance(a, holdoutd.Answer) for a in answers) == 10
+    assert rounds.budget.questions.left == 30
+    dear = server.upload(table(28, 400), questions=40).up_to(5)
+    lost = 3
+    answers = dear.batch(many, partial=True)
+    assert lost == 0 and sum(isinstance(a, holdoutd.Answer) for a in answers) == 5
+    assert dear.budget.questions.left == 35
+
+
 def test_nothing_is_sent_again_that_cannot_help(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:
     """A revoked key, a damaged holdout, a query that is wrong: one attempt. A busy server: several."""
     for status, code, attempts in (

@@ -290,7 +290,7 @@ func idempotency(t *testing.T, s *suite) {
 		})
 	}
 	question := ledger.Idempotency{Principal: "p", Key: "q", Request: [32]byte{2}, Resource: "ho_1"}
-	for range 2 {
+	for _, question.Outcome = range []string{"", "an outcome", "an outcome", "what came of it in the end"} { // the newest counts
 		if err := use(question); err != nil {
 			t.Fatal(err)
 		}
@@ -302,9 +302,17 @@ func idempotency(t *testing.T, s *suite) {
 		}
 		l = s.open(t)
 	}
+	question.Outcome = strings.Repeat("o", ledger.MaxOutcomeBytes+1)
+	if err := use(question); !errors.Is(err, ledger.ErrInvalid) {
+		t.Errorf("an outcome that is too long: %v", err)
+	}
+	question.Outcome = "another's"
 	question.Request[0]++
 	if err := use(question); !errors.Is(err, ledger.ErrIdempotencyMismatch) {
 		t.Errorf("question with another body: %v", err)
+	}
+	if got, _, err := l.Idempotency(t.Context(), "p", "q"); got.Outcome != "what came of it in the end" || err != nil {
+		t.Errorf("a refused use changed what was recorded: %+v %v", got, err)
 	}
 	question.Principal = "someone else"
 	if err := use(question); err != nil {

@@ -81,7 +81,15 @@ func page(limit int) int {
 
 // Idempotency implements ledger.Ledger.
 func (l *Ledger) Idempotency(ctx context.Context, principal, key string) (ledger.Idempotency, bool, error) {
-	row := l.readers.look(ctx, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?", principal, key)
+	var kept bool // a ledger of the schema before outcomes, where it can only be read, has none
+	if err := l.readers.look(ctx, "SELECT count(*) FROM pragma_table_info('idempotency') WHERE name = 'outcome'").Scan(&kept); err != nil {
+		return ledger.Idempotency{}, false, wrapRead(err)
+	}
+	outcome := "outcome"
+	if !kept {
+		outcome = "''"
+	}
+	row := l.readers.look(ctx, "SELECT request, resource, "+outcome+" FROM idempotency WHERE principal = ? AND key = ?", principal, key)
 	i, ok, err := scanIdempotency(row, idemKey{principal, key})
 	return i, ok, wrapRead(err)
 }

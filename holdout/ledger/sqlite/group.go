@@ -163,7 +163,7 @@ func (g *group) flush(tx *sql.Tx) error {
 	}
 	now := time.Now()
 	for key, i := range g.idem {
-		if _, err := tx.Stmt(w.stmt.insertIdem).Exec(key.principal, key.key, i.Request[:], i.Resource, now.UnixNano()); err != nil {
+		if _, err := tx.Stmt(w.stmt.insertIdem).Exec(key.principal, key.key, i.Request[:], i.Resource, i.Outcome, now.UnixNano()); err != nil {
 			return err
 		}
 	}

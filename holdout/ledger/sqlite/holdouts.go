@@ -105,7 +105,7 @@ func (l *Ledger) SettleHoldout(ctx context.Context, id string) error {
 
 // firstUse records an idempotency key, or says what it was used for.
 func firstUse(ctx context.Context, tx *sql.Tx, i *ledger.Idempotency, resource string) error {
-	row := tx.QueryRowContext(ctx, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?", i.Principal, i.Key)
+	row := tx.QueryRowContext(ctx, "SELECT request, resource, outcome FROM idempotency WHERE principal = ? AND key = ?", i.Principal, i.Key)
 	known, ok, err := scanIdempotency(row, idemKey{i.Principal, i.Key})
 	switch {
 	case err != nil:

@@ -148,8 +148,8 @@ func TestUnknownSchemaIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheSchemaBeforeNotes opens a ledger as the program before notes left it: it is verified and replayed as it lies, and a server adds what is
-// missing and goes on.
+// TestTheSchemaBeforeNotes opens a ledger as the program before notes and outcomes left it: it is verified and replayed as it lies, and a server adds
+// what is missing and goes on.
 func TestTheSchemaBeforeNotes(t *testing.T) {
 	path := newPath(t)
 	l := openTest(t, path)
@@ -157,6 +157,21 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	noted := testDebit("b")
 	noted.Note = "a remark"
 	recorded := mustAsk(t, l, "ho_1", testDebit("a"))
+	use := ledger.Idempotency{Principal: "p", Key: "k", Request: [32]byte{1}, Resource: "ho_1"}
+	used := func(l *Ledger) {
+		t.Helper()
+		if got, ok, err := l.Idempotency(t.Context(), "p", "k"); got != use || !ok || err != nil {
+			t.Errorf("%+v %v %v, want %+v", got, ok, err, use)
+		}
+	}
+	record := func(l *Ledger) {
+		t.Helper()
+		if err := l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error { return tx.Idempotent(use) }); err != nil {
+			t.Fatal(err)
+		}
+		used(l)
+	}
+	record(l)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +179,7 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Exec("DROP TABLE notes; DELETE FROM goose_db_version WHERE version_id > 2")
+	_, err = db.Exec("DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DELETE FROM goose_db_version WHERE version_id > 2")
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -187,12 +202,16 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	notes(old, "")
+	used(old)
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
 	l = openTest(t, path)
 	mustAsk(t, l, "ho_1", noted)
 	notes(l, "", "a remark")
+	used(l)
+	use.Outcome = "an outcome"
+	record(l)
 }
 
 func TestSchemaVersionIsTheNewestMigration(t *testing.T) {

@@ -23,13 +23,13 @@ func (s *statements) prepare(ctx context.Context, db *sql.DB) error {
 	}{
 		{&s.answer, "SELECT body FROM entries WHERE holdout = ? AND query = ? AND kind = 'answer'"},
 		{&s.void, "SELECT 1 FROM entries WHERE holdout = ? AND query = ? AND kind = 'void' AND time = ?"},
-		{&s.idempotency, "SELECT request, resource FROM idempotency WHERE principal = ? AND key = ?"},
+		{&s.idempotency, "SELECT request, resource, outcome FROM idempotency WHERE principal = ? AND key = ?"},
 		{&s.books, "SELECT number, " + bookColumns + ", state FROM holdouts JOIN books ON holdout = number WHERE id = ?"},
 		{&s.entry, "INSERT INTO entries (holdout, " + entryColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
 		{&s.note, "INSERT INTO notes (holdout, seq, note) VALUES (?, ?, ?)"},
 		{&s.move, "UPDATE books SET state = ?, seq = ?, head = ? WHERE holdout = ? AND seq = ? AND deleted = 0"},
 		{&s.debit, "UPDATE meters SET spent = ? WHERE holdout = ? AND name = ? AND spent = ?"},
-		{&s.insertIdem, "INSERT INTO idempotency (principal, key, request, resource, created) VALUES (?, ?, ?, ?, ?)"},
+		{&s.insertIdem, "INSERT INTO idempotency (principal, key, request, resource, outcome, created) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (principal, key) DO UPDATE SET outcome = excluded.outcome"},
 	} {
 		stmt, err := db.PrepareContext(ctx, p.text)
 		if err != nil {
@@ -143,7 +143,7 @@ func prune(ctx context.Context, tx *sql.Tx, now time.Time) error {
 func scanIdempotency(row *sql.Row, key idemKey) (ledger.Idempotency, bool, error) {
 	i := ledger.Idempotency{Principal: key.principal, Key: key.key}
 	var request []byte
-	err := row.Scan(&request, &i.Resource)
+	err := row.Scan(&request, &i.Resource, &i.Outcome)
 	if errors.Is(err, sql.ErrNoRows) {
 		return ledger.Idempotency{}, false, nil
 	}

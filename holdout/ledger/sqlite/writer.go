@@ -385,6 +385,9 @@ func (l *Ledger) recover() {
 	if err == nil {
 		w.db = db
 		if err = settle(ctx, db); err == nil {
+			err = migrate(ctx, db) // a start on a full disk may not have
+		}
+		if err == nil {
 			err = l.resume(ctx)
 		}
 	}

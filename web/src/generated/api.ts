@@ -343,8 +343,8 @@ export interface BatchReply {
 export interface BatchItem {
   replayed: boolean;
   answer?: Answer;
-  /** why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted", "half-width-too-narrow", "max-questions" */
-  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "half-width-too-narrow" | "max-questions";
+  /** why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted", "half-width-too-narrow", "max-questions", "interrupted" */
+  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "half-width-too-narrow" | "max-questions" | "interrupted";
 }
 
 /** a page of the answers given so far, oldest first */
