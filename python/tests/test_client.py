@@ -162,7 +162,7 @@ def test_one_idempotency_key_for_each_call(monkeypatch: pytest.MonkeyPatch, runn
 
 
 def test_a_batch_in_part_is_asked_once(monkeypatch: pytest.MonkeyPatch, running: Running) -> None:
-    """A batch in part whose replies are lost closes one round, and max_questions is spent once. Notices a rest that is asked with each attempt."""
+    """A batch in part whose replies are lost closes one round, and spends max_questions once. Notices a rest that is asked again."""
     send = httpx.Client.send
     lost = 0
 
