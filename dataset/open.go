@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 )
 
@@ -61,6 +62,23 @@ func Fingerprint(dir string) ([sha256.Size]byte, error) {
 	return fingerprint, checkSize(path, info, m.Bytes)
 }
 
+// OpenRegular opens a regular file for reading. What else has its name is a [*CorruptError], and nobody waits for it: the opening of a named pipe
+// would last until somebody writes.
+func OpenRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &CorruptError{Path: path, Detail: "it is no regular file"}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
 func checkSize(path string, info os.FileInfo, size int64) error {
 	if info.Size() != size || !info.Mode().IsRegular() {
 		return &CorruptError{Path: path, Detail: fmt.Sprintf("%d bytes, the manifest says %d", info.Size(), size)}
@@ -70,7 +88,7 @@ func checkSize(path string, info os.FileInfo, size int64) error {
 
 func readManifest(path string) (*manifest, [sha256.Size]byte, error) {
 	var none [sha256.Size]byte
-	f, err := os.Open(path)
+	f, err := OpenRegular(path)
 	if err != nil {
 		return nil, none, fmt.Errorf("dataset: %w", err)
 	}
@@ -90,7 +108,7 @@ func readManifest(path string) (*manifest, [sha256.Size]byte, error) {
 }
 
 func mapColumns(path string, size int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("dataset: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,6 +23,8 @@ import (
 
 const (
 	markFile = "spent"
+	// maxMarkBytes is more than a mark has.
+	maxMarkBytes = 4096
 	// markEvery is how many entries a mark may lag behind the ledger.
 	markEvery = 100
 )
@@ -65,7 +68,12 @@ func (m mark) write(dir string) error {
 }
 
 func readMark(dir string) (m mark, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, markFile))
+	f, err := dataset.OpenRegular(filepath.Join(dir, markFile))
+	if err != nil {
+		return m, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxMarkBytes))
 	if err == nil {
 		err = json.Unmarshal(text, &m)
 	}
@@ -97,10 +105,15 @@ func (m *marker) committed(id string, seq int64, head string) {
 	defer m.mu.Unlock()
 	m.pending[id] = mark{Seq: seq, Head: head}
 	if seq-m.written[id] >= markEvery {
-		select {
-		case m.wake <- struct{}{}:
-		default:
-		}
+		m.due()
+	}
+}
+
+// due has the marks written now: also where the ledger commits nothing any more, so that what it loses is noticed at the next start.
+func (m *marker) due() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -148,19 +161,6 @@ func (s *Service) keep() {
 	}
 }
 
-// tableOf is the digest of a holdout's table: that of the first in the row of those that replaced each other.
-func (s *Service) tableOf(ctx context.Context, h ledger.Holdout) ([32]byte, error) {
-	for {
-		card, err := readCard(h.Public)
-		if err != nil || card.Replaces == "" {
-			return h.Digest, err
-		}
-		if h, err = s.ledger.Holdout(ctx, card.Replaces); err != nil {
-			return h.Digest, err
-		}
-	}
-}
-
 // checkMark compares a holdout's mark with the ledger when the service opens.
 func (s *Service) checkMark(ctx context.Context, h ledger.Holdout) error {
 	dir, digest := s.path(holdoutsDir, h.ID), hex.EncodeToString(h.Digest[:])
@@ -168,15 +168,12 @@ func (s *Service) checkMark(ctx context.Context, h ledger.Holdout) error {
 	if errors.Is(err, ledger.ErrVersion) {
 		return err
 	}
-	if err != nil {
-		s.log.Warn("the mark of a holdout cannot be read and is written again", "holdout", h.ID, "error", err)
-		m = mark{Digest: digest}
-		if table, err := s.tableOf(ctx, h); err != nil {
-			return err
-		} else if table != h.Digest {
-			m.Table = hex.EncodeToString(table[:])
-		}
-		return m.write(dir)
+	if err != nil { // it was written before the ledger knew the holdout
+		e := &Error{Kind: Damaged, Members: map[string]any{"holdout": h.ID}, Err: fmt.Errorf("holdout: the mark of %s: %w", h.ID, err),
+			Detail: "the mark of this holdout (holdouts/" + h.ID + "/" + markFile + ") is missing or damaged, so that an older ledger would not be noticed; put it back from any backup, beside the newest ledger, and start again. Recorded answers still replay"}
+		s.log.Error("the mark of a holdout cannot be read: the holdout gives no new answers", "holdout", h.ID, "error", e.Err)
+		s.quarantine.put(h.ID, e, true)
+		return nil
 	}
 	s.marks.written[h.ID] = m.Seq
 	if m.Digest != digest {

@@ -1,6 +1,8 @@
 package holdout
 
 import (
+	"bytes"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -132,6 +134,9 @@ func TestRolledBack(t *testing.T) {
 	ask(t, s, idle.ID, mean(1))
 	must(t, s.Close())
 	older := copyLedger(t, dir)
+	markPath := filepath.Join(dir, holdoutsDir, card.ID, markFile)
+	olderMark, err := os.ReadFile(markPath)
+	must(t, err)
 	s = open(t, dir)
 	ask(t, s, card.ID, mean(2))
 	ask(t, s, card.ID, mean(3))
@@ -165,11 +170,10 @@ func TestRolledBack(t *testing.T) {
 	ask(t, s, card.ID, mean(4)) // the newest copy was put back
 	must(t, s.Close())
 
-	markPath := filepath.Join(dir, holdoutsDir, card.ID, markFile)
 	kept, err := os.ReadFile(markPath)
 	must(t, err)
 	older()
-	must(t, os.Remove(markPath))
+	must(t, os.WriteFile(markPath, olderMark, secretMode))
 	s = open(t, dir)
 	for i := range 10 {
 		ask(t, s, card.ID, mean(20+i))
@@ -211,4 +215,117 @@ func TestMarks(t *testing.T) {
 	if entries, _ := filepath.Glob(filepath.Join(dir, ".*")); len(entries) > 0 {
 		t.Errorf("left behind: %v", entries)
 	}
+}
+
+// TestAMarkIsThere: a mark that is missing, empty or no mark is damage, since it is written before the ledger knows the holdout: the holdout gives no new answers, and its answers replay,
+// whatever the ledger is; with the mark, also with an older one, it goes on. It would notice an older ledger that is put back with the mark away, whose answers nobody misses.
+func TestAMarkIsThere(t *testing.T) {
+	for name, harm := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"empty":   func(path string) error { return os.Truncate(path, 0) },
+		"no mark": func(path string) error { return os.WriteFile(path, []byte("{}"), 0o600) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			id := create(t, s, Settings{Questions: 20}, visits(t, 300, 1)).ID
+			other := create(t, s, Settings{Questions: 20}, visits(t, 300, 2)).ID
+			path := s.path(holdoutsDir, id, markFile)
+			older, err := os.ReadFile(path)
+			must(t, err)
+			first := ask(t, s, id, mean(0))
+			must(t, s.Close())
+			must(t, harm(path))
+			for range 2 { // no start mends it
+				s = open(t, dir)
+				_, err = s.Ask(t.Context(), analyst, id, []byte(mean(1)), "")
+				wantKind(t, "without its mark", err, Damaged)
+				if a := ask(t, s, id, mean(0)); !a.Replayed || string(a.Body) != string(first.Body) {
+					t.Errorf("a replay: %s", a.Body)
+				}
+				ask(t, s, other, mean(0))
+				must(t, s.Close())
+			}
+			must(t, os.WriteFile(path, older, secretMode))
+			s = open(t, dir)
+			ask(t, s, id, mean(1))
+		})
+	}
+}
+
+// TestALostLogIsNoticed empties the ledger's log in place, under the running server, when it holds an answer that the database has not. Nothing new is answered, the reason is one to come
+// back for, and the next start knows that the ledger is older than what was answered. It would notice a commit into the hole, a copy of it, and a mark that says nothing of what was lost.
+func TestALostLogIsNoticed(t *testing.T) {
+	defer func(usual time.Duration) { markAfter = usual }(markAfter)
+	markAfter = time.Hour // but for what the ledger says
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := create(t, s, Settings{Questions: 20}, visits(t, 300, 1)).ID
+	kept := ask(t, s, id, mean(0))
+	wal := filepath.Join(dir, ledgerFile+"-wal")
+	db, err := sql.Open("sqlite", "file://"+filepath.Join(dir, ledgerFile)+"?mode=ro")
+	must(t, err)
+	copied := func() bool {
+		var busy, frames, copied int
+		must(t, db.QueryRow("PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &frames, &copied))
+		return frames == copied
+	}
+	await.Until(t, "the database has the first answer", copied)
+	reader, err := db.Begin() // an older moment, so that the next answer stays in the log
+	must(t, err)
+	must(t, reader.QueryRow("SELECT count(*) FROM entries").Scan(new(int)))
+	lost := ask(t, s, id, mean(1))
+	must(t, os.Truncate(wal, 0))
+	must(t, errors.Join(reader.Rollback(), db.Close()))
+	_, err = s.Ask(t.Context(), analyst, id, []byte(mean(2)), "")
+	wantKind(t, "a new question", err, Unavailable)
+	if err := s.Ready(t.Context()); KindOf(err) != Unavailable {
+		t.Errorf("ready: %v", err)
+	}
+	place := read(t, lost.Body).Ledger
+	await.Until(t, "the mark knows what was answered", func() bool {
+		m, err := readMark(s.path(holdoutsDir, id))
+		must(t, err)
+		return m.Seq == place.Seq && m.Head == place.Head
+	})
+	for range 2 {
+		_, err = s.Ask(t.Context(), analyst, id, []byte(mean(2)), "")
+		wantKind(t, "a new question", err, Unavailable)
+	}
+	again := crashed(t, dir)
+	_, err = again.Ask(t.Context(), analyst, id, []byte(mean(1)), "")
+	wantKind(t, "what was lost, after a crash", err, RolledBack)
+	if a := ask(t, again, id, mean(0)); !a.Replayed || string(a.Body) != string(kept.Body) {
+		t.Errorf("a replay after a crash: %s", a.Body)
+	}
+	must(t, s.Close())
+	s = open(t, dir)
+	_, err = s.Ask(t.Context(), analyst, id, []byte(mean(1)), "")
+	wantKind(t, "what was lost, after a stop", err, RolledBack)
+	if a := ask(t, s, id, mean(0)); !a.Replayed || string(a.Body) != string(kept.Body) {
+		t.Errorf("a replay after a stop: %s", a.Body)
+	}
+}
+
+// TestDirectoriesThatAreGone: what cannot be written because of the data directory is to be come back for, and says so.
+func TestDirectoriesThatAreGone(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := seen(t, s, create(t, s, Settings{Questions: 20}, visits(t, 300, 1))).ID
+	tmp, folder := s.path(temporaryDir), s.path(holdoutsDir, id)
+	must(t, errors.Join(os.Remove(tmp), os.WriteFile(tmp, nil, 0o600)))
+	wantKind(t, "ready where tmp is a file", s.Ready(t.Context()), Unavailable)
+	_, err := s.Training(t.Context(), analyst, id)
+	wantKind(t, "a training part where tmp is a file", err, Unavailable)
+	_, _, err = s.Create(t.Context(), admin, Settings{Name: "x", Questions: 5}, SingleUpload(bytes.NewReader(parquet(t, visits(t, 300, 2)))), "")
+	wantKind(t, "an upload where tmp is a file", err, Unavailable)
+	must(t, errors.Join(os.Remove(tmp), os.Mkdir(tmp, 0o700), os.Rename(folder, folder+".away")))
+	_, err = s.Training(t.Context(), analyst, id)
+	if kind := KindOf(err); kind != Unavailable && kind != Damaged {
+		t.Errorf("a training part whose folder is gone: %v", err)
+	}
+	must(t, os.Rename(folder+".away", folder))
+	f, err := s.Training(t.Context(), analyst, id)
+	must(t, err)
+	must(t, f.Close())
 }

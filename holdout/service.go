@@ -159,7 +159,7 @@ func (s *Service) openLedger(ctx context.Context) error {
 	}
 	s.lost = lost
 	s.split, s.digest = secret.derive("split"), secret.derive("digest")
-	opened, err := sqlite.Open(ctx, path, ledger.Options{Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed})
+	opened, err := sqlite.Open(ctx, path, ledger.Options{Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed, Halted: s.marks.due})
 	switch {
 	case errors.Is(err, ledger.ErrLost):
 		return s.ledgerLost("is empty", err)

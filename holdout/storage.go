@@ -19,7 +19,7 @@ func storageError(err error) error {
 		return &Error{Kind: DiskFull, Detail: "the disk of the data directory is full; make room and send the request again", Err: err}
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EAGAIN):
 		return &Error{Kind: Unavailable, Detail: "the server is short of memory or open files; send the request again", Err: err}
-	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return &Error{Kind: Unavailable, Detail: "the server cannot write to its data directory; its log names the file", Err: err}
 	case errors.Is(err, syscall.EIO):
 		return &Error{Kind: Unavailable, Detail: "the disk of the data directory fails; the server's log names the file", Err: err}

@@ -104,7 +104,7 @@ func (s *Service) exported(ctx context.Context, id, name string, of func(h *open
 	if err := s.export(table, path); errors.Is(err, dataset.ErrDamaged) {
 		return nil, h.faulted(err)
 	} else if err != nil {
-		return nil, fmt.Errorf("holdout: export to %s: %w", name, err)
+		return nil, storageError(fmt.Errorf("holdout: export to %s: %w", name, err))
 	}
 	return h.openChecked(path)
 }
@@ -114,7 +114,7 @@ const sumSuffix = ".sha256"
 
 // openChecked is openExport, which reads a file once as long as it stays the same one.
 func (h *opened) openChecked(path string) (*os.File, error) {
-	f, err := os.Open(path)
+	f, err := dataset.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -137,11 +137,16 @@ func (h *opened) openChecked(path string) (*os.File, error) {
 
 // openExport opens an exported file, if it is what was written.
 func openExport(path string) (*os.File, error) {
-	f, err := os.Open(path)
+	f, err := dataset.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
-	want, err := os.ReadFile(path + sumSuffix)
+	var want []byte
+	wants, err := dataset.OpenRegular(path + sumSuffix)
+	if err == nil {
+		want, err = io.ReadAll(io.LimitReader(wants, 4*sha256.Size))
+		wants.Close() // read only
+	}
 	sum := sha256.New()
 	if err == nil {
 		_, err = io.Copy(sum, f)

@@ -42,7 +42,7 @@ const (
 // tables, and the first that is wrong with the ledger.
 func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error) {
 	path := filepath.Join(dir, ledgerFile)
-	marks := readMarks(dir) // before the ledger, which a running server writes first
+	marks, unread := readMarks(dir) // before the ledger, which a running server writes first
 	reports, err := sqlite.Verify(ctx, path)
 	if err != nil {
 		return nil, err
@@ -59,9 +59,13 @@ func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error
 			continue
 		}
 		all[i].Sealed, all[i].Tables = sealed, notChecked
-		if last := r.Entries - 1; marks[r.Holdout].Seq > last || marks[r.Holdout].Seq == last && last > 0 && marks[r.Holdout].Head != r.Head {
+		m := marks[r.Holdout]
+		if err := unread[r.Holdout]; err != nil {
+			damage = append(damage, fmt.Errorf("holdout %s: its mark cannot be read, so that an older ledger would not be noticed: %w", r.Holdout, err))
+		}
+		if last := r.Entries - 1; m.Seq > last || m.Seq == last && last > 0 && m.Head != r.Head {
 			damage = append(damage, fmt.Errorf("holdout %s: the ledger is older than it was, or another one: it ends at seq %d, and the mark beside the tables is at %d",
-				r.Holdout, last, marks[r.Holdout].Seq))
+				r.Holdout, last, m.Seq))
 		}
 		if tables {
 			all[i].Tables = inOrder
@@ -76,16 +80,20 @@ func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error
 	return all, nil
 }
 
-// readMarks reads the marks that can be read.
-func readMarks(dir string) map[string]mark {
-	marks := map[string]mark{}
-	paths, _ := filepath.Glob(filepath.Join(dir, holdoutsDir, "*", markFile)) // its only error is a bad pattern
-	for _, path := range paths {
-		if m, err := readMark(filepath.Dir(path)); err == nil {
-			marks[filepath.Base(filepath.Dir(path))] = m
+// readMarks reads the marks of all holdouts whose directories are there.
+func readMarks(dir string) (marks map[string]mark, unread map[string]error) {
+	marks, unread = map[string]mark{}, map[string]error{}
+	folders, _ := filepath.Glob(filepath.Join(dir, holdoutsDir, "*")) // its only error is a bad pattern
+	for _, folder := range folders {
+		id := filepath.Base(folder)
+		m, err := readMark(folder)
+		if err != nil {
+			unread[id] = err
+			continue
 		}
+		marks[id] = m
 	}
-	return marks
+	return marks, unread
 }
 
 // verifySealed opens what is sealed, where the key can be read.

@@ -80,7 +80,7 @@ type Ledger interface {
 	// RevokeKey takes a key's rights away for good. Revoking again does nothing; an unknown id is ErrNotFound.
 	RevokeKey(ctx context.Context, id string) error
 
-	// Ready returns nil when the ledger can commit. Where no commit of the last moments says so it commits a probe, so that a full
+	// Ready returns nil when the ledger can be read and can commit. Where no commit of the last moments says so it commits a probe, so that a full
 	// disk turns it red before a question is lost on it, and room on the disk turns it green again.
 	Ready(ctx context.Context) error
 	// Close finishes what was accepted and closes the ledger. A second Close does nothing.
@@ -101,6 +101,9 @@ type Options struct {
 	// Committed, if it is not nil, hears where a holdout's chain ends after a durable commit of updates: the seq and head of
 	// its last entry. It is called before those who wait are told, so it must be quick and must not call the ledger.
 	Committed func(id string, seq int64, head string)
+	// Halted, if it is not nil, hears that the ledger commits nothing now, be it for a moment or until the next start: what Committed has told is in danger. It must
+	// be quick and must not call the ledger.
+	Halted func()
 	// Logger hears of commits that failed and of the recovery. It never hears of queries or answers. Nil: silence.
 	Logger *slog.Logger
 	// Fault, in tests, is called at the steps of every commit (StepBegin and so on). An error of it is the disk's or the network's: the

@@ -14,6 +14,7 @@ import (
 
 // Answer implements ledger.Ledger.
 func (l *Ledger) Answer(ctx context.Context, id, query string) (body []byte, ok bool, err error) {
+	defer func() { l.distrust(err) }()
 	r, err := scanChained(l.readers.look(ctx, chained+"AND h.id = ? AND e.query = ?", id, query))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
@@ -25,7 +26,8 @@ func (l *Ledger) Answer(ctx context.Context, id, query string) (body []byte, ok 
 }
 
 // Answers implements ledger.Ledger.
-func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64, limit int) ([]ledger.Entry, error) {
+func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64, limit int) (entries []ledger.Entry, err error) {
+	defer func() { l.distrust(err) }()
 	number, last, err := l.end(ctx, id)
 	if err != nil {
 		return nil, err
@@ -34,7 +36,7 @@ func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64,
 	if principal != "" {
 		text, args = text+"AND e.principal = ? ", append(args, principal)
 	}
-	entries, err := readAll(ctx, l.readers, scanChained, text+"ORDER BY e.seq LIMIT ?", append(args, page(limit))...)
+	entries, err = readAll(ctx, l.readers, scanChained, text+"ORDER BY e.seq LIMIT ?", append(args, page(limit))...)
 	if err != nil || len(entries) == 0 {
 		return entries, err
 	}
@@ -80,17 +82,18 @@ func page(limit int) int {
 }
 
 // Idempotency implements ledger.Ledger.
-func (l *Ledger) Idempotency(ctx context.Context, principal, key string) (ledger.Idempotency, bool, error) {
+func (l *Ledger) Idempotency(ctx context.Context, principal, key string) (i ledger.Idempotency, ok bool, err error) {
+	defer func() { l.distrust(err) }()
 	var kept bool // a ledger of the schema before outcomes, where it can only be read, has none
 	if err := l.readers.look(ctx, "SELECT count(*) FROM pragma_table_info('idempotency') WHERE name = 'outcome'").Scan(&kept); err != nil {
-		return ledger.Idempotency{}, false, wrapRead(err)
+		return i, false, wrapRead(err)
 	}
 	outcome := "outcome"
 	if !kept {
 		outcome = "''"
 	}
 	row := l.readers.look(ctx, "SELECT request, resource, "+outcome+" FROM idempotency WHERE principal = ? AND key = ?", principal, key)
-	i, ok, err := scanIdempotency(row, idemKey{principal, key})
+	i, ok, err = scanIdempotency(row, idemKey{principal, key})
 	return i, ok, wrapRead(err)
 }
 

@@ -40,7 +40,7 @@ func (l *Ledger) checkHoldouts(ctx context.Context) error {
 	for _, n := range all {
 		reason, err := l.checkHoldout(ctx, n.number)
 		switch {
-		case errors.Is(err, ledger.ErrUnavailable) || ctx.Err() != nil:
+		case errors.Is(err, ledger.ErrUnavailable) && !malformed(err) || ctx.Err() != nil:
 			return err
 		case err != nil || reason != "":
 			damage := &ledger.CorruptError{Holdout: n.id, Seq: -1, Reason: reason, Err: err}
@@ -119,6 +119,7 @@ func scanChained(row scanner) (e ledger.Entry, err error) {
 
 // HeadAt implements ledger.Ledger.
 func (l *Ledger) HeadAt(ctx context.Context, id string, seq int64) (head string, ok bool, err error) {
+	defer func() { l.distrust(err) }()
 	var raw []byte
 	err = l.readers.look(ctx, "SELECT e.head FROM entries e JOIN holdouts h ON h.number = e.holdout WHERE h.id = ? AND e.seq = ?", id, seq).Scan(&raw)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 )
@@ -46,33 +47,72 @@ func identify(path string) (*openFiles, error) {
 	return &f, nil
 }
 
-// check compares the files with those of their names. It is three system calls, a few microseconds beside an fsync.
+// check compares the files with those of their names. It is three system calls, a few microseconds beside an fsync. Only a file that is not there, or is another
+// one, and is so again at a second look, is a *replaced: any other error of a look passes.
 func (f *openFiles) check(path string) error {
 	if f == nil {
 		return nil // no commit has been made on this connection
 	}
 	for i, suffix := range fileSuffixes {
-		info, err := os.Stat(path + suffix)
-		if err != nil || !os.SameFile(info, f[i]) {
-			return &replaced{name: path + suffix, log: i > 0, err: errors.Unwrap(err)}
+		err := same(path+suffix, f[i])
+		if err != nil && final(err) != nil {
+			err = same(path+suffix, f[i])
+		}
+		if r, replaced := final(err).(*replaced); replaced {
+			r.log = i > 0
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// same looks whether a name leads to the file that was opened.
+func same(name string, opened os.FileInfo) error {
+	switch info, err := os.Stat(name); {
+	case errors.Is(err, fs.ErrNotExist):
+		return &replaced{name: name, err: errors.Unwrap(err)}
+	case err != nil:
+		return fmt.Errorf("ledger: %w", err)
+	case !os.SameFile(info, opened):
+		return &replaced{name: name}
+	}
+	return nil
+}
+
+// final is why nothing is written until the next start, or nil where err may pass.
+func final(err error) error {
+	var r *replaced
+	var b *brokenLog
+	switch {
+	case errors.As(err, &r):
+		return r
+	case errors.As(err, &b):
+		return b
+	}
+	return nil
+}
+
 // abandon ends all writing until the next start, and saves what the open files still hold. With the log gone, that is
-// copied into the database; with the database gone, into a new file beside it.
-func (l *Ledger) abandon(cause *replaced) {
+// copied into the database; with the database gone, into a new file beside it. Of a log that is broken nothing can be saved.
+func (l *Ledger) abandon(why error) {
 	w := &l.writer
 	if w.lost != nil {
 		return
 	}
-	w.lost = cause
+	w.lost = why
 	l.committed.Store(0)
+	l.halt()
+	cause, replaced := why.(*replaced)
+	if !replaced {
+		l.log.Error("the ledger's log was changed under the running server: start it again; holdouts that have lost answers will say so", "error", why)
+		return
+	}
 	l.log.Error("the ledger's files were replaced or removed under the running server", "error", cause)
 	ctx := context.Background()
 	if cause.log {
-		if err := settle(ctx, w.db); err != nil {
+		if err := truncateLog(ctx, w.db); err != nil {
 			l.log.Error("the log could not be copied into the ledger", "error", err)
 			return
 		}
@@ -90,21 +130,30 @@ func (l *Ledger) abandon(cause *replaced) {
 // idleAfter is how long the writer has nothing to do before it copies the log into the database.
 const idleAfter = time.Second
 
-// checkpoint copies the log into the database, without waiting for readers. Commits do not need it. It is for whoever
-// copies, or keeps, the database file alone: what must not vanish shall not be in a file that looks temporary.
+// checkpoint copies the log into the database, without waiting for readers, if the log is what was written. It keeps the log short. And it is for
+// whoever copies, or keeps, the database file alone: what must not vanish shall not be in a file that looks temporary.
 func (l *Ledger) checkpoint() {
-	w := &l.writer
-	w.unsettled = false
-	var busy, frames, copied int
+	ctx := context.Background()
+	l.writer.unsettled = false
 	err := l.files.Load().check(l.path)
 	if err == nil {
-		err = w.db.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &frames, &copied)
+		_, err = l.checkLog(ctx, true)
 	}
-	var r *replaced
-	switch {
-	case errors.As(err, &r):
-		l.abandon(r)
+	if err == nil {
+		err = l.copyLog(ctx)
+	}
+	switch why := final(err); {
+	case why != nil:
+		l.abandon(why)
 	case err != nil:
+		l.distrust(err)
 		l.log.Warn("the log could not be copied into the ledger; the next commit tries again", "error", err)
 	}
+}
+
+// copyLog copies what can be copied now of a log that was checked.
+func (l *Ledger) copyLog(ctx context.Context) error {
+	var busy int
+	end := &l.writer.end
+	return l.writer.db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &end.frames, &end.copied)
 }

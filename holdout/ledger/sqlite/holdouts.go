@@ -184,6 +184,7 @@ func (l *Ledger) Holdouts(ctx context.Context) ([]ledger.Holdout, error) {
 
 // HoldoutByDigest implements ledger.Ledger.
 func (l *Ledger) HoldoutByDigest(ctx context.Context, digest [32]byte) (id string, ok bool, err error) {
+	defer func() { l.distrust(err) }()
 	err = l.readers.QueryRowContext(ctx, "SELECT id FROM holdouts WHERE digest = ?", digest[:]).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
@@ -191,7 +192,8 @@ func (l *Ledger) HoldoutByDigest(ctx context.Context, digest [32]byte) (id strin
 	return id, err == nil, wrapRead(err)
 }
 
-func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]ledger.Holdout, error) {
+func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) (all []ledger.Holdout, err error) {
+	defer func() { l.distrust(err) }()
 	rows, err := l.readers.QueryContext(ctx, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, 0), `+isDraft+`,
 		(SELECT json_group_object(name, cap) FROM meters WHERE meters.holdout = number),
 		(SELECT json_group_object(name, spent) FROM meters WHERE meters.holdout = number)
@@ -200,7 +202,6 @@ func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) ([]led
 		return nil, wrapRead(err)
 	}
 	defer rows.Close()
-	var all []ledger.Holdout
 	for rows.Next() {
 		var h ledger.Holdout
 		var created, seq int64
@@ -279,12 +280,12 @@ func (l *Ledger) endHoldout(ctx context.Context, tx *sql.Tx, b books, principal 
 	return nil
 }
 
-// wrapRead names the ledger in what a reader's connection says. A machine that cannot read now is ledger.ErrUnavailable.
+// wrapRead names the ledger in what a reader's connection says. What the database says is ledger.ErrUnavailable: it cannot be read now.
 func wrapRead(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case outOfOrder(err):
+	case code(err) >= 0:
 		return fmt.Errorf("%w: read: %w", ledger.ErrUnavailable, err)
 	}
 	return fmt.Errorf("ledger: read: %w", err)

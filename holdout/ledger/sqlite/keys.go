@@ -33,13 +33,15 @@ func (l *Ledger) CreateKey(ctx context.Context, k ledger.Key) error {
 }
 
 // Keys implements ledger.Ledger.
-func (l *Ledger) Keys(ctx context.Context) ([]ledger.Key, error) {
+func (l *Ledger) Keys(ctx context.Context) (keys []ledger.Key, err error) {
+	defer func() { l.distrust(err) }()
 	return readAll(ctx, l.readers, scanKey, keyColumns+"ORDER BY created, id")
 }
 
 // KeyByHash implements ledger.Ledger.
-func (l *Ledger) KeyByHash(ctx context.Context, hash [32]byte) (ledger.Key, bool, error) {
-	k, err := scanKey(l.readers.look(ctx, keyColumns+"WHERE hash = ? AND revoked = 0", hash[:]))
+func (l *Ledger) KeyByHash(ctx context.Context, hash [32]byte) (k ledger.Key, ok bool, err error) {
+	defer func() { l.distrust(err) }()
+	k, err = scanKey(l.readers.look(ctx, keyColumns+"WHERE hash = ? AND revoked = 0", hash[:]))
 	if errors.Is(err, sql.ErrNoRows) {
 		return ledger.Key{}, false, nil
 	}

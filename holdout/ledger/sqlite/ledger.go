@@ -24,6 +24,7 @@ type Ledger struct {
 	log        *slog.Logger
 	locked     []*os.File
 	readers    *readers
+	keeper     *sql.Conn // is never used: the last connection to be closed would copy the log, and this is it while the ledger is open
 
 	mu     sync.RWMutex // guards closed; held for reading while a request is queued
 	closed bool
@@ -38,7 +39,10 @@ type Ledger struct {
 
 	writer writer // the writer goroutine's own
 
-	told func(id string, seq int64, head string) // Options.Committed
+	unread atomic.Pointer[error] // why a read failed after which the ledger was not read again; nil: it can be read
+
+	told   func(id string, seq int64, head string) // Options.Committed
+	halted func()                                  // Options.Halted
 
 	// fault is asked before and after steps of a commit; tests make it fail. Nil outside of tests.
 	fault func(step string) error
@@ -67,7 +71,7 @@ func Open(ctx context.Context, path string, o ledger.Options) (*Ledger, error) {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	l := &Ledger{
-		path: path, replayOnly: o.ReplayOnly, sealer: ledger.Sealer{Key: o.Key}, log: o.Logger, fault: o.Fault, told: o.Committed, mustExist: o.MustExist,
+		path: path, replayOnly: o.ReplayOnly, sealer: ledger.Sealer{Key: o.Key}, log: o.Logger, fault: o.Fault, told: o.Committed, halted: o.Halted, mustExist: o.MustExist,
 		queue: make(chan *request, queueSize), ended: make(chan struct{}),
 	}
 	if l.log == nil {
@@ -109,6 +113,12 @@ func (l *Ledger) start(ctx context.Context) error {
 	if l.readers, err = openReaders(l.path); err != nil {
 		return err
 	}
+	if l.keeper, err = l.readers.Conn(ctx); err != nil {
+		return wrapRead(err)
+	}
+	if err := l.keeper.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(new(int)); err != nil { // so that it has the files open
+		return wrapRead(err)
+	}
 	if err := checkVersion(ctx, l.readers); err != nil {
 		return err
 	}
@@ -135,7 +145,7 @@ func (l *Ledger) startWriter(ctx context.Context) error {
 		return err
 	}
 	l.writer.db = db
-	if err := settle(ctx, db); err != nil {
+	if err := l.settle(ctx); err != nil {
 		return err
 	}
 	if l.mustExist {
@@ -207,11 +217,21 @@ func (l *Ledger) Close() error {
 func (l *Ledger) release() error {
 	l.files.Store(nil)
 	var errs []error
+	if l.writer.db != nil {
+		var broken *brokenLog
+		if _, err := l.checkLog(context.Background(), true); errors.As(err, &broken) {
+			l.log.Error("the ledger is closed without its log", "error", err)
+			errs = append(errs, l.closeWriter()) // before those that cannot write: the last one copies the log
+		}
+	}
+	if l.keeper != nil {
+		errs = append(errs, l.keeper.Close())
+	}
 	if l.readers != nil {
 		errs = append(errs, l.readers.Close())
 	}
 	if l.writer.db != nil {
-		errs = append(errs, l.writer.db.Close())
+		errs = append(errs, l.closeWriter())
 	}
 	for _, f := range l.locked {
 		errs = append(errs, f.Close())
@@ -222,7 +242,7 @@ func (l *Ledger) release() error {
 	return nil
 }
 
-// Ready implements ledger.Ledger. It believes a commit of the last second.
+// Ready implements ledger.Ledger. It believes a commit of the last second, and no read but its own.
 func (l *Ledger) Ready(ctx context.Context) error {
 	if l.replayOnly {
 		return ledger.ErrReplayOnly
@@ -230,15 +250,23 @@ func (l *Ledger) Ready(ctx context.Context) error {
 	if err := l.files.Load().check(l.path); err != nil {
 		return unavailable(err)
 	}
-	if at := l.committed.Load(); at != 0 && time.Since(time.Unix(0, at)) < freshFor {
-		l.mu.RLock()
-		defer l.mu.RUnlock()
-		if l.closed {
-			return ledger.ErrClosed
-		}
+	if err := l.open(func() error { return l.readAgain(ctx) }); err != nil {
+		return err
+	}
+	if at := l.committed.Load(); at != 0 && l.unread.Load() == nil && time.Since(time.Unix(0, at)) < freshFor {
 		return nil
 	}
 	return l.alone(ctx, probe)
+}
+
+// open runs do while the ledger is open, and cannot be closed.
+func (l *Ledger) open(do func() error) error {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return ledger.ErrClosed
+	}
+	return do()
 }
 
 // probe is the smallest durable change.

@@ -39,7 +39,7 @@ func dsn(path string, more ...string) string {
 		"_pragma=foreign_keys(1)",
 		"_pragma=secure_delete(1)",
 		"_pragma=trusted_schema(0)",
-		"_pragma=wal_autocheckpoint(4000)", // pages: 16 MB of log, so that a page that many commits change is copied back once
+		"_pragma=wal_autocheckpoint(0)", // the writer copies the log itself, once it has been checked
 	}, more...)
 	return "file://" + (&url.URL{Path: path}).EscapedPath() + "?" + strings.Join(q, "&")
 }
@@ -69,8 +69,8 @@ func openReaders(path string) (*readers, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(maxReaders)
-	db.SetMaxIdleConns(maxReaders)
+	db.SetMaxOpenConns(maxReaders + 1) // and the keeper
+	db.SetMaxIdleConns(maxReaders + 1)
 	return &readers{DB: db}, nil
 }
 
@@ -146,13 +146,21 @@ func checkVersion(ctx context.Context, db interface {
 	return nil
 }
 
-// settle makes what an earlier run or a failed commit left in the write-ahead log durable, or fails.
+// settle makes what an earlier run or a failed commit left in the write-ahead log durable, or fails: with a *brokenLog where it is not what was written.
 //
 // After a failed fsync Linux calls the pages clean that it could not write. Frames of the log can then be readable
 // (from the page cache) and yet not be on the disk, and a later fsync would not write them: commits behind them, though
 // synced, would be lost with the machine. So before anything is built on the log its frames are copied into the
 // database, which is synced, and the log is cut to nothing; the next commit writes it anew from its first byte.
-func settle(ctx context.Context, db *sql.DB) error {
+func (l *Ledger) settle(ctx context.Context) error {
+	if _, err := l.checkLog(ctx, true); err != nil {
+		return err
+	}
+	return truncateLog(ctx, l.writer.db)
+}
+
+// truncateLog copies the log into the database, and cuts it to nothing.
+func truncateLog(ctx context.Context, db *sql.DB) error {
 	var busy, frames, copied int
 	if err := db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &copied); err != nil {
 		return fmt.Errorf("ledger: checkpoint: %w", err)
@@ -259,6 +267,20 @@ func outOfOrder(err error) bool {
 		return true
 	}
 	return cannotOpen(err)
+}
+
+// failedRead reports whether a read failed because of the database's files. A failing disk can look like a malformed database.
+func failedRead(err error) bool {
+	switch code(err) {
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return true
+	}
+	return false
+}
+
+// malformed reports whether what was read is no database, or no part of one.
+func malformed(err error) bool {
+	return code(err) == sqlite3.SQLITE_CORRUPT || code(err) == sqlite3.SQLITE_NOTADB
 }
 
 // refused reports whether the database itself refused a statement (a CHECK, a UNIQUE, a trigger) and is otherwise well.

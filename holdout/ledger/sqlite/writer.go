@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -126,7 +127,8 @@ func (l *Ledger) lasting(ctx context.Context, do func(context.Context, *sql.Tx) 
 
 // writer is what the writer goroutine keeps between commits.
 type writer struct {
-	db     *sql.DB // nil while it is down
+	db     *sql.DB  // nil while it is down
+	log    *os.File // to compare with what was written; nil until there is something
 	books  map[string]*books
 	stmt   statements
 	wait   time.Duration // until the next recovery
@@ -135,8 +137,9 @@ type writer struct {
 	pruned time.Time     // when old idempotency keys were removed last
 	erased bool          // a holdout was deleted: its secrets must leave the write-ahead log too
 
-	unsettled bool      // the log has commits that the database has not
-	lost      *replaced // the files are not the ones that were opened: nothing is written until the next start
+	unsettled bool   // the log has commits that the database has not
+	end       logEnd // of the log, after the last commit or copy
+	lost      error  // the files are not what was opened and written: nothing is written until the next start
 }
 
 // write is the writer goroutine. It ends when the queue is closed and empty.
@@ -168,6 +171,9 @@ func (l *Ledger) write() {
 			return
 		}
 		l.serve(l.gather(r))
+		if w := &l.writer; w.db != nil && w.lost == nil && w.end.frames-w.end.copied >= logPages {
+			l.checkpoint()
+		}
 	}
 }
 
@@ -214,6 +220,13 @@ func (l *Ledger) up() bool {
 	if l.writer.db == nil && !time.Now().Before(l.writer.next) {
 		l.recover()
 	}
+	if l.writer.db != nil && l.unread.Load() != nil {
+		if err := l.rescue(context.Background()); err != nil {
+			l.down(err)
+			l.writer.cause = err
+			return false
+		}
+	}
 	return l.writer.db != nil
 }
 
@@ -242,7 +255,7 @@ func (l *Ledger) commitAlone(r *request) {
 		// The database is overwritten with zeros by secure_delete; this empties the log. A reader can be in the way for
 		// a moment, and then the log is overwritten in its own time.
 		l.writer.unsettled = false
-		if err := settle(context.Background(), l.writer.db); err != nil {
+		if err := l.settle(context.Background()); err != nil {
 			l.log.Warn("the write-ahead log still holds the sealed secrets of a deleted holdout", "error", err)
 		}
 	}
@@ -326,6 +339,9 @@ func (l *Ledger) transaction(do func(tx *sql.Tx) error) error {
 	if err := l.files.Load().check(l.path); err != nil {
 		return err
 	}
+	if _, err := l.checkLog(context.Background(), false); err != nil {
+		return err
+	}
 	tx, err := l.writer.db.BeginTx(context.Background(), nil)
 	if err != nil {
 		return err
@@ -345,6 +361,9 @@ func (l *Ledger) transaction(do func(tx *sql.Tx) error) error {
 	if err := l.step(ledger.StepCommitted); err != nil {
 		return err
 	}
+	if l.writer.end, err = l.checkLog(context.Background(), false); err != nil {
+		return err
+	}
 	l.committed.Store(time.Now().UnixNano())
 	l.writer.unsettled = true
 	return nil
@@ -359,22 +378,33 @@ func (l *Ledger) step(name string) error {
 
 // down drops all that was believed: the connection, its statements and the books.
 func (l *Ledger) down(cause error) {
-	var r *replaced
-	if errors.As(cause, &r) {
-		l.abandon(r) // the connection stays: it holds what the names do not lead to any more
+	if why := final(cause); why != nil {
+		l.abandon(why) // the connection stays: it holds what the names do not lead to any more
 		return
 	}
 	l.files.Store(nil)
 	l.committed.Store(0)
+	l.halt()
 	w := &l.writer
 	l.log.Error("the ledger cannot commit", "error", cause)
 	w.stmt.close()
-	if err := w.db.Close(); err != nil {
+	if err := l.closeWriter(); err != nil {
 		l.log.Error("closing the ledger's connection", "error", err)
 	}
-	w.db, w.books, w.cause = nil, nil, cause
+	w.books, w.cause = nil, cause
 	w.wait = firstRecovery
 	w.next = time.Now().Add(w.wait)
+}
+
+// closeWriter closes the writer's connection.
+func (l *Ledger) closeWriter() error {
+	w := &l.writer
+	err := w.db.Close()
+	if w.log != nil {
+		err = errors.Join(err, w.log.Close())
+	}
+	w.db, w.log = nil, nil
+	return err
 }
 
 // recover opens the connection again; on success everything that can be read is durable.
@@ -384,12 +414,20 @@ func (l *Ledger) recover() {
 	db, err := openWriter(ctx, l.path)
 	if err == nil {
 		w.db = db
-		if err = settle(ctx, db); err == nil {
-			err = migrate(ctx, db) // a start on a full disk may not have
-		}
-		if err == nil {
-			err = l.resume(ctx)
-		}
+		err = l.settle(ctx)
+	}
+	if err == nil && l.unread.Load() != nil {
+		err = l.rescue(ctx)
+	}
+	if err == nil {
+		err = migrate(ctx, db) // a start on a full disk may not have
+	}
+	if err == nil {
+		err = l.resume(ctx)
+	}
+	if why := final(err); why != nil {
+		l.abandon(why)
+		return
 	}
 	if err == nil {
 		l.log.Info("the ledger can commit again")
@@ -398,8 +436,7 @@ func (l *Ledger) recover() {
 	}
 	if w.db != nil {
 		w.stmt.close()
-		w.db.Close() // its error adds nothing to the one that is kept
-		w.db = nil
+		l.closeWriter() // its error adds nothing to the one that is kept
 	}
 	w.cause = err
 	w.wait = min(2*w.wait, lastRecovery)
@@ -429,6 +466,13 @@ func (l *Ledger) resume(ctx context.Context) error {
 	}
 	l.files.Store(files)
 	return nil
+}
+
+// halt says that nothing is committed now, to whoever asked to hear of it.
+func (l *Ledger) halt() {
+	if l.halted != nil {
+		l.halted()
+	}
 }
 
 // tell reports the new ends of chains to whoever asked to hear of them.

@@ -1,0 +1,250 @@
+package sqlite
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/await"
+)
+
+// pin keeps the log from being copied whole: a reader of an older moment needs the database as it is.
+func pin(t *testing.T, l *Ledger) (unpin func()) {
+	t.Helper()
+	tx, err := l.readers.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.QueryRow("SELECT count(*) FROM entries").Scan(new(int)); err != nil {
+		t.Fatal(err)
+	}
+	return func() { tx.Rollback() }
+}
+
+// endOf is how far the log has come.
+func endOf(t *testing.T, l *Ledger) (end logEnd) {
+	t.Helper()
+	var busy int
+	if err := l.keeper.QueryRowContext(t.Context(), "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &end.frames, &end.copied); err != nil {
+		t.Fatal(err)
+	}
+	return end
+}
+
+// quiet waits until the idle ledger has copied its log.
+func quiet(t *testing.T, l *Ledger) {
+	t.Helper()
+	await.Until(t, "the database has what is in the log", func() bool { end := endOf(t, l); return end.copied == end.frames })
+}
+
+// overwrite changes bytes of a file in place.
+func overwrite(name string, at int64, with []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(with, at)
+	return errors.Join(err, f.Close())
+}
+
+// TestBrokenLog harms the log in place under a running ledger, in each way, with entries in it that the database has not. Nothing is committed any more, whoever asks for
+// it; nothing is copied into the database, now and when the ledger is closed; whoever was told of commits is told that they are in danger; and what the next process finds is the database as it
+// was before. It would notice a commit beyond a hole, and a checkpoint of one, after which the database is none.
+func TestBrokenLog(t *testing.T) {
+	for name, harm := range map[string]func(log string, size int64) error{
+		"emptied":               func(log string, _ int64) error { return os.Truncate(log, 0) },
+		"cut in its head":       func(log string, _ int64) error { return os.Truncate(log, 20) },
+		"cut behind its head":   func(log string, _ int64) error { return os.Truncate(log, 40) },
+		"cut at its last frame": func(log string, size int64) error { return os.Truncate(log, size-100) },
+		"its head is another's": func(log string, _ int64) error { return overwrite(log, 0, []byte("SQLite format 3\x00")) },
+		"its salt is changed":   func(log string, _ int64) error { return overwrite(log, 17, []byte{0xff, 0xfe}) },
+		"a page in a frame of many": func(log string, _ int64) error {
+			return overwrite(log, logHeader+frameHeader+100, bytes.Repeat([]byte{0xa5}, 2000))
+		},
+		"a salt in a frame of many": func(log string, _ int64) error { return overwrite(log, logHeader+8, []byte{0xff, 0xfe, 0xff}) },
+	} {
+		for _, first := range []string{"ready", "a question", "a key", "the idle ledger", "the end"} {
+			if strings.Contains(name, "frame of many") && first != "the idle ledger" && first != "the end" {
+				continue // a commit looks at the head and the size, and the copy at every frame
+			}
+			t.Run(name+", "+first, func(t *testing.T) {
+				t.Parallel() // each waits for an idle ledger
+				path := newPath(t)
+				var halted atomic.Int64
+				l, err := Open(t.Context(), path, ledger.Options{Key: testKey, Halted: func() { halted.Add(1) }})
+				if err != nil {
+					t.Fatal(err)
+				}
+				mustCreate(t, l, testHoldout("ho_1", 100, 0))
+				before := mustAsk(t, l, "ho_1", testDebit("before"))
+				quiet(t, l)
+				unpin := pin(t, l)
+				mustAsk(t, l, "ho_1", testDebit("in the log"))
+				end := endOf(t, l) // the file can be longer: it is written anew from its first byte
+				if err := harm(path+"-wal", logHeader+end.frames*(frameHeader+4096)); err != nil {
+					t.Fatal(err)
+				}
+				unpin()
+				question := func() error { _, err := ask(l, t.Context(), "ho_1", testDebit(first)); return err }
+				key := func() error { return l.CreateKey(t.Context(), ledger.Key{ID: "key", Scope: "admin"}) }
+				ready := func() error { l.committed.Store(0); return l.Ready(t.Context()) } // it believes no commit before
+				switch first {
+				case "ready":
+					await.Until(t, "it is not ready", func() bool { return ready() != nil })
+				case "a question":
+					question()
+				case "a key":
+					key()
+				}
+				if first != "the end" {
+					await.Until(t, "the log is found to be broken", func() bool { return halted.Load() > 0 })
+					for what, write := range map[string]func() error{"ready": ready, "a question": question, "a key": key} {
+						if err := write(); !errors.Is(err, ledger.ErrUnavailable) {
+							t.Errorf("%s: %v", what, err)
+						}
+					}
+				}
+				l.Close()
+				copied := newPath(t)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(copied), 0o700), copyFile(copied, path), copyFile(copied+"-wal", path+"-wal")); err != nil {
+					t.Fatal(err)
+				}
+				again := openTest(t, copied)
+				if body, ok, err := again.Answer(t.Context(), "ho_1", testDebit("before").Query); !ok || err != nil || !bytes.Equal(body, before.Body) {
+					t.Errorf("the next process finds %s %v %v", body, ok, err)
+				}
+				mustVerify(t, again)
+			})
+		}
+	}
+}
+
+// TestLogOfWhichTheDatabaseHasAll: a log that was emptied when everything in it had been copied is no loss, and the ledger goes on.
+func TestLogOfWhichTheDatabaseHasAll(t *testing.T) {
+	path := newPath(t)
+	l := openTest(t, path)
+	mustCreate(t, l, testHoldout("ho_1", 100, 0))
+	for i := range 3 {
+		mustAsk(t, l, "ho_1", testDebit(fmt.Sprint(i)))
+		quiet(t, l)
+		if err := os.Truncate(path+"-wal", 40); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustVerify(t, l)
+}
+
+// TestLogIsKeptShort: with a stream of commits and no quiet second the log is copied, by the writer itself. It would notice a log that grows for ever.
+func TestLogIsKeptShort(t *testing.T) {
+	l := openTest(t, newPath(t))
+	mustCreate(t, l, testHoldout("ho_1", 10_000, 0))
+	long := testDebit("")
+	for i := range 40 {
+		long.Query = fmt.Sprint("sha256:long ", i)
+		long.Core = []byte(`{"value":"` + strings.Repeat("x", 1<<20) + `"}`)
+		mustAsk(t, l, "ho_1", long)
+		if end := endOf(t, l); end.frames-end.copied > logPages+600 { // the last commit may not be looked at yet
+			t.Fatalf("after %d MB the log has %d frames that the database has not", i, end.frames-end.copied)
+		}
+	}
+}
+
+// TestReadsThatFail: while the ledger's database cannot be read, a replay is unavailable, and so is the ledger, which commits nothing; when it can be read again both go on by
+// themselves. It would notice a probe that looks at writing alone, or at pages that are in memory, and an error that is nobody's to come back for.
+func TestReadsThatFail(t *testing.T) {
+	path := newPath(t)
+	var halted atomic.Int64
+	l, err := Open(t.Context(), path, ledger.Options{Key: testKey, Halted: func() { halted.Add(1) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	mustCreate(t, l, testHoldout("ho_1", 100, 0))
+	before := mustAsk(t, l, "ho_1", testDebit("before"))
+	quiet(t, l)
+	whole := readFile(t, path)
+	if err := overwrite(path, 0, bytes.Repeat([]byte{0xff}, len(whole))); err != nil { // in place, as a disk that fails
+		t.Fatal(err)
+	}
+	if err := l.Ready(t.Context()); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("ready: %v", err)
+	}
+	fresh, err := openReaders(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := l.readers
+	l.readers = fresh // whose connections know no page
+	_, _, err = l.Answer(t.Context(), "ho_1", testDebit("before").Query)
+	if !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("a replay: %v", err)
+	}
+	if _, err := l.Holdouts(t.Context()); !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("holdouts: %v", err)
+	}
+	if _, err := ask(l, t.Context(), "ho_1", testDebit("meanwhile")); !errors.Is(err, ledger.ErrUnavailable) || halted.Load() == 0 {
+		t.Errorf("a question: %v, halted %d times", err, halted.Load())
+	}
+	if err := overwrite(path, 0, whole); err != nil {
+		t.Fatal(err)
+	}
+	l.readers = kept
+	if err := fresh.Close(); err != nil {
+		t.Error(err)
+	}
+	await.Until(t, "the ledger is ready", func() bool { return l.Ready(t.Context()) == nil })
+	if body, ok, err := l.Answer(t.Context(), "ho_1", testDebit("before").Query); !ok || err != nil || !bytes.Equal(body, before.Body) {
+		t.Errorf("a replay: %s %v %v", body, ok, err)
+	}
+	mustAsk(t, l, "ho_1", testDebit("after"))
+	mustVerify(t, l)
+}
+
+// TestAFailedLookPasses: a look at the ledger's files that fails is no loss of them: the ledger goes on by itself when it can look again. One that finds no file, or another one, is. It would
+// notice a server that has to be started again for an error of a moment.
+func TestAFailedLookPasses(t *testing.T) {
+	for name, passes := range map[string]bool{"a loop": true, "nowhere": false} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			way := filepath.Join(dir, "way")
+			lead := func(to string) {
+				t.Helper()
+				if err := errors.Join(os.Symlink(to, way+".new"), os.Rename(way+".new", way)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Mkdir(filepath.Join(dir, "data"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			lead("data")
+			l := openTest(t, filepath.Join(way, "ledger.db"))
+			mustCreate(t, l, testHoldout("ho_1", 100, 0))
+			lead(map[string]string{"a loop": "way", "nowhere": "gone"}[name]) // a look fails with ELOOP, or finds nothing
+			if _, err := ask(l, t.Context(), "ho_1", testDebit("a")); !errors.Is(err, ledger.ErrUnavailable) {
+				t.Errorf("a question: %v", err)
+			}
+			if err := l.Ready(t.Context()); !errors.Is(err, ledger.ErrUnavailable) {
+				t.Errorf("ready: %v", err)
+			}
+			lead("data")
+			if !passes {
+				if _, err := ask(l, t.Context(), "ho_1", testDebit("a")); !errors.Is(err, ledger.ErrUnavailable) {
+					t.Errorf("a ledger whose files were gone goes on: %v", err)
+				}
+				return
+			}
+			await.Until(t, "the ledger is ready", func() bool { return l.Ready(t.Context()) == nil })
+			mustAsk(t, l, "ho_1", testDebit("b"))
+			mustVerify(t, l)
+		})
+	}
+}
