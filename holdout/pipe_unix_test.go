@@ -3,10 +3,14 @@
 package holdout
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 // TestNothingWaitsForAPipe puts a named pipe in the place of each file of a holdout, while it is open and before a start. The holdout is damaged and its answers
@@ -22,9 +26,23 @@ func TestNothingWaitsForAPipe(t *testing.T) {
 			path := filepath.Join(dir, holdoutsDir, id, filepath.FromSlash(name))
 			must(t, os.Remove(path))
 			must(t, syscall.Mkfifo(path, 0o600))
+			inTime := func(what string, do func()) { // and whoever waits is let go
+				t.Helper()
+				ended := make(chan struct{})
+				go func() { defer close(ended); do() }()
+				select {
+				case <-ended:
+				case <-time.After(await.Patience):
+					f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+					must(t, errors.Join(err, f.Close()))
+					<-ended
+					t.Fatalf("%s waits for somebody who writes", what)
+				}
+			}
 			damaged := func(what string) {
 				t.Helper()
-				_, err := s.Ask(t.Context(), analyst, id, []byte(mean(1)), "")
+				var err error
+				inTime(what, func() { _, err = s.Ask(t.Context(), analyst, id, []byte(mean(1)), "") })
 				wantKind(t, what, err, Damaged)
 				if a := ask(t, s, id, mean(0)); !a.Replayed || string(a.Body) != string(first.Body) {
 					t.Errorf("%s: a replay: %s", what, a.Body)
@@ -35,7 +53,9 @@ func TestNothingWaitsForAPipe(t *testing.T) {
 				s.tables.drop(id, func() {}) // opened anew by the next who asks
 				damaged("live")
 			}
-			if _, err := Verify(t.Context(), dir, true); err == nil {
+			var err error
+			inTime("verify", func() { _, err = Verify(t.Context(), dir, true) })
+			if err == nil {
 				t.Error("it verifies")
 			}
 			must(t, s.Close())

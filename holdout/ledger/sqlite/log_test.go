@@ -96,11 +96,16 @@ func TestBrokenLog(t *testing.T) {
 				ready := func() error { l.committed.Store(0); return l.Ready(t.Context()) } // it believes no commit before
 				switch first {
 				case "ready":
-					await.Until(t, "it is not ready", func() bool { return ready() != nil })
+					err = ready()
 				case "a question":
-					question()
+					err = question()
 				case "a key":
-					key()
+					err = key()
+				default:
+					err = ledger.ErrUnavailable // nobody asks
+				}
+				if !errors.Is(err, ledger.ErrUnavailable) {
+					t.Fatalf("the first commit after it: %v", err)
 				}
 				if first != "the end" {
 					await.Until(t, "the log is found to be broken", func() bool { return halted.Load() > 0 })
