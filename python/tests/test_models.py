@@ -578,6 +578,7 @@ def test_bodies_are_compressed_for_other_machines() -> None:
         ("MAX_UNITS", 4, "set hidden_layer_sizes"),
         ("MAX_LAYERS", 1, "set hidden_layer_sizes"),
         ("MAX_VECTORS", 50, "fit it on fewer rows, or columns"),
+        ("MAX_ROW_STEPS", 50, "fit it on fewer rows, or columns, or with fewer neighbours"),
         ("MAX_NEIGHBORS", 4, "set n_neighbors"),
         ("MAX_VOTERS", 3, "put rare classes together"),
     ],
@@ -597,7 +598,7 @@ def test_what_is_too_large_is_refused_here(limit: str, most: int, mend: str, mon
         model = BaggingClassifier(LinearSVC(), 4, random_state=0)
     if limit in ("MAX_UNITS", "MAX_LAYERS"):
         model = MLPClassifier((5, 4), max_iter=20, random_state=0)
-    if limit in ("MAX_VECTORS", "MAX_NEIGHBORS"):
+    if limit in ("MAX_VECTORS", "MAX_ROW_STEPS", "MAX_NEIGHBORS"):
         model = KNeighborsClassifier()
     if limit == "MAX_VOTERS":
         model, label = SVC(), rows["support tickets"]

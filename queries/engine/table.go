@@ -19,9 +19,13 @@ import (
 const (
 	// chunkRows is about how many rows of one query a worker takes at a time: some 50 µs of a cheap one, so that workers end
 	// together, a cancelled request stops soon and others have their turn, and far more than taking a chunk costs. A batch and a dear
-	// query take fewer rows, chunkSteps of Work together, but not less than a block.
+	// query take fewer rows, chunkSteps of Work together, but not less than a block: models walk a tree, or go past a vector, for all of its rows.
 	chunkRows  = 1 << 15
 	chunkSteps = 1 << 18
+	// blockSteps is the most Work of a block, some 130 ms, for which others wait. Beyond it a worker takes part of one, down to leastRows: with fewer,
+	// what a model reads for them costs more than what it computes.
+	blockSteps = 1 << 27
+	leastRows  = 64
 	// MaxScratch bounds the registers of one worker, in bytes. A batch that needs more is summed in parts, each in a
 	// pass of its own; one row function alone is bounded by the limits of package expr instead.
 	MaxScratch = 16 << 20
@@ -143,8 +147,9 @@ func (t *Table) pass(ctx context.Context, p piece, from, to int64, sums rowfn.Su
 		return fmt.Errorf("engine: %w", err)
 	}
 	processor.Leave()
-	rows := min(chunkRows/int64(len(p.items)), chunkSteps/max(1, plan(p.of, p.items, t.shape).work.Steps))
-	found, err := t.run(ctx, program, p.batch, t.cut(from, to, max(rows, kernel.MaxBlock)))
+	steps := max(1, plan(p.of, p.items, t.shape).work.Steps)
+	rows := min(chunkRows/int64(len(p.items)), chunkSteps/steps)
+	found, err := t.run(ctx, program, p.batch, t.cut(from, to, max(rows, min(kernel.MaxBlock, max(leastRows, blockSteps/steps)))))
 	if err != nil {
 		return err
 	}

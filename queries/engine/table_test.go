@@ -416,6 +416,35 @@ func TestPassesTakeTurns(t *testing.T) {
 	}
 }
 
+// dear is a model of which a row takes a millisecond, by what it says.
+type dear struct{}
+
+func (dear) ID() string                               { return "dear" }
+func (dear) Features() int                            { return 1 }
+func (dear) Outputs() int                             { return 1 }
+func (dear) Steps() int64                             { return 1 << 20 }
+func (dear) Scratch() int                             { return 0 }
+func (dear) BlockIn(_ []float64, dst, in [][]float64) { copy(dst[0], in[0]) }
+
+// TestDearRowsTakeTurns: where a block of rows would take a worker a second, it yields the processor within one. It would notice that others wait for a
+// whole block, however long that takes.
+func TestDearRowsTakeTurns(t *testing.T) {
+	const rows = 4 * kernel.MaxBlock
+	source, err := NewTable(must(dataset.FromColumns(dataset.Column{Field: dataset.Field{Name: "x", Kind: dataset.Number}, Numbers: make([]float64, rows)})), nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &rowfn.Node{Op: rowfn.OpColumn, Type: rowfn.Number, Text: "x"}
+	functions := []rowfn.Function{{Value: &rowfn.Node{Op: rowfn.OpScore, Type: rowfn.Number, Model: dear{}, Args: []*rowfn.Node{x}}, Lo: 0, Hi: 1}}
+	p := &onlyProcessor{sem: make(chan struct{}, 1)}
+	if _, err := source.Sums(WithProcessors(t.Context(), p), functions, 0, rows); err != nil {
+		t.Fatal(err)
+	}
+	if least := int32(rows/(blockSteps>>20) - 2); int32(p.yields.Load()) < least {
+		t.Errorf("%d yields for %d rows, want %d", p.yields.Load(), rows, least)
+	}
+}
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -192,7 +192,8 @@ func TestLimitsOfPython(t *testing.T) {
 	for _, line := range []string{
 		fmt.Sprintf("MAX_TREES, MAX_NODES, MAX_DEPTH, MAX_STEPS = %d, 1 << %d, 1 << %d, 1 << %d", MaxTrees, bits.Len(MaxArrayNodes)-1, bits.Len(MaxDepth)-1, bits.Len(MaxSteps)-1),
 		fmt.Sprintf("MAX_TEXTS, MAX_INPUTS = 1 << %d, 1 << %d", bits.Len(MaxTexts)-1, bits.Len(MaxInputs)-1),
-		fmt.Sprintf("MAX_VECTORS, MAX_NEIGHBORS, MAX_VOTERS = 1 << %d, %d, %d", bits.Len(MaxVectors)-1, maxNeighbors, maxVoters),
+		fmt.Sprintf("MAX_VECTORS, MAX_ROW_STEPS, MAX_NEIGHBORS, MAX_VOTERS = 1 << %d, 1 << %d, %d, %d", bits.Len(MaxVectors)-1, bits.Len(MaxRowSteps)-1, maxNeighbors, maxVoters),
+		fmt.Sprintf("EXPONENTIAL_STEPS = %d ", exponentialSteps),
 		fmt.Sprintf("MAX_MODELS, MAX_UNITS, MAX_LAYERS = %d, %d, %d", MaxModels, MaxUnits, MaxLayers),
 		fmt.Sprintf("MAX_WEIGHTS, MAX_CLASSES, MAX_EXPRESSION = 1 << %d, %d, %d << 10", bits.Len(MaxWeights)-1, MaxClasses, expr.MaxSource>>10),
 	} {

@@ -30,11 +30,12 @@ func TestBytes(t *testing.T) {
 	}
 	numbers := make([]float64, 40_000)
 	for name, body := range map[string]string{
-		"linear": `{"linear":{"weights":{` + weights.String()[1:] + `}}}`,
-		"texts":  `{"linear":{"weights":{"s":{` + texts.String()[1:] + `}}}}`,
-		"trees":  `{"trees":{"trees":[[` + one + `],[` + one + `],[` + one + `]]}}`,
-		"splits": `{"trees":{"trees":[` + splits.String()[1:] + `]}}`,
-		"arrays": `{"trees":{"trees":{"reads":[["x"]],"nodes":` + packed("u8", chain...) + `,"thresholds":` + packed("f32", numbers...) + `,"leaves":` + packed("f32", append(numbers, make([]float64, 80)...)...) + `}}}`,
+		"linear":  `{"linear":{"weights":{` + weights.String()[1:] + `}}}`,
+		"texts":   `{"linear":{"weights":{"s":{` + texts.String()[1:] + `}}}}`,
+		"trees":   `{"trees":{"trees":[[` + one + `],[` + one + `],[` + one + `]]}}`,
+		"splits":  `{"trees":{"trees":[` + splits.String()[1:] + `]}}`,
+		"vectors": `{"kernel":{"weights":{"x":[1]},"intercepts":[0],"vectors":` + packed("f32", numbers...) + `,"coefficients":` + packed("f32", numbers...) + `}}`,
+		"arrays":  `{"trees":{"trees":{"reads":[["x"]],"nodes":` + packed("u8", chain...) + `,"thresholds":` + packed("f32", numbers...) + `,"leaves":` + packed("f32", append(numbers, make([]float64, 80)...)...) + `}}}`,
 	} {
 		m, err := Parse([]byte(body))
 		if err != nil {

@@ -22,8 +22,10 @@ const (
 	// MaxArrayNodes bounds the nodes of all trees together, as arrays: 128 MiB in memory. A thousand trees of 8,192 nodes have as many.
 	MaxArrayNodes = 1 << 23
 
-	// MaxVectors bounds the numbers of all vectors and their coefficients together: 8 MiB in memory, some millisecond of a row.
+	// MaxVectors bounds the numbers of all vectors, their coefficients and their values together: 8 MiB in memory.
 	MaxVectors = 1 << 20
+	// MaxRowSteps bounds what vectors take a row: some millisecond.
+	MaxRowSteps = 1 << 20
 
 	MaxModels = 1 << 6 // of a mixture
 	MaxUnits  = 1 << 8 // of a network's layer, axes of a space: two layers take a worker 4 MiB

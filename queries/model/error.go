@@ -34,6 +34,7 @@ type reader struct {
 
 	// What was read, of all models of a mixture together: what the limits of doc.go are about.
 	weights, texts, vectors      int
+	steps                        int64 // of vectors
 	nodes, depths, lists, inputs int
 	listed                       int // nodes of trees that are lists
 }

@@ -142,16 +142,42 @@ func (r *reader) numbers(pointer string, in any, count int) []float64 {
 // oneOutput are the links of a model with one output.
 var oneOutput = []Link{Identity, Logit, Log, Sqrt}
 
-// link is one of the known links, or the first if it is absent.
-func (r *reader) link(pointer string, in any, known ...Link) Link {
+// choice is one of the known words, or the first if it is absent.
+func choice[T ~string](r *reader, pointer string, in any, known ...T) T {
 	if in == nil {
 		return known[0]
 	}
 	text, _ := in.(string)
-	if !slices.Contains(known, Link(text)) {
+	if !slices.Contains(known, T(text)) {
 		r.add(pointer, "must be one of %v", known)
 	}
-	return Link(text)
+	return T(text)
+}
+
+// whole is a whole number of a range.
+func (r *reader) whole(pointer string, in any, otherwise, least, most int) int {
+	x := r.number(pointer, in, float64(otherwise))
+	if x != math.Trunc(x) || x < float64(least) || x > float64(most) {
+		r.add(pointer, "must be a whole number from %d to %d", least, most)
+		return least
+	}
+	return int(x)
+}
+
+// base reads what is added to each output, or to each of so many functions, and writes it into the form.
+func (r *reader) base(pointer string, in any, form map[string]any, count int) []float64 {
+	var base []float64
+	if count == 1 {
+		base = []float64{r.number(pointer, in, 0)}
+	} else {
+		base = r.numbers(pointer, in, count)
+	}
+	if slices.ContainsFunc(base, func(x float64) bool { return x != 0 }) {
+		if form["base"] = base; count == 1 {
+			form["base"] = base[0]
+		}
+	}
+	return base
 }
 
 // classes are the classes of a model: texts, or numbers.

@@ -1,9 +1,6 @@
 package model
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // Kernel is how alike a row u and a vector v are.
 type Kernel string
@@ -51,21 +48,17 @@ func (r *reader) kernel(pointer string, in any) *Model {
 			functions, form["votes"] = outputs*(outputs-1)/2, true
 		}
 	}
-	if k.base = r.base(pointer+"/base", o["base"], functions); !r.ok() {
+	if k.base = r.base(pointer+"/base", o["base"], form, functions); !r.ok() {
 		return nil
-	}
-	if slices.ContainsFunc(k.base, func(x float64) bool { return x != 0 }) {
-		if form["base"] = k.base; functions == 1 {
-			form["base"] = k.base[0]
-		}
 	}
 	if k.space = r.space(pointer, o, form, m); !r.ok() {
 		return nil
 	}
-	k.coefficients = r.array(pointer+"/coefficients", o["coefficients"], "f32", "f64")
+	k.coefficients = r.array(pointer+"/coefficients", o["coefficients"])
 	if r.ok() && len(k.coefficients) != functions*k.count() {
 		r.add(pointer+"/coefficients", "has %d numbers and must have %d, one of each of %d vectors for each of %d functions", len(k.coefficients), functions*k.count(), k.count(), functions)
 	}
+	r.bound(pointer, k.space, k.each())
 	form["coefficients"] = numberArray(k.coefficients)
 	k.says(form)
 	m.scorer = &Scorer{features: len(m.features), outputs: outputs, form: k}
@@ -98,9 +91,10 @@ func (k *kernel) scratch() int {
 	return most
 }
 
-func (k *kernel) bytes() int64 { return 8 * int64(len(k.vectors)+len(k.coefficients)) }
+func (k *kernel) bytes() int64 { return k.space.bytes(k.coefficients) }
 
-func (k *kernel) steps() int64 {
+// each is what a vector takes a row beside its numbers.
+func (k *kernel) each() int64 {
 	each := int64(2 + len(k.base))
 	switch k.of {
 	case RBF, SigmoidKernel, Laplacian:
@@ -108,8 +102,10 @@ func (k *kernel) steps() int64 {
 	case Polynomial:
 		each += int64(k.degree)
 	}
-	return k.space.steps(each) + int64(len(k.base))
+	return each
 }
+
+func (k *kernel) steps() int64 { return k.space.steps(k.each()) + int64(len(k.base)) }
 
 func (k *kernel) block(dst, features [][]float64, scratch []float64) {
 	rows := len(dst[0])
@@ -177,11 +173,12 @@ const vanishes = -745.2
 func (k *kernel) exponentials(dst []float64) {
 	for i, x := range dst {
 		e := math.Exp(max(-k.gamma*x, -largestExponent)) // what is smaller takes other steps
-		dst[i] = math.Float64frombits(math.Float64bits(e) & -uint64(bit(-k.gamma*x > vanishes)))
+		dst[i] = math.Float64frombits(math.Float64bits(e) &^ -uint64(bit(-k.gamma*x <= vanishes)))
 	}
 }
 
-// vote counts the votes of functions of pairs, (0,1), (0,2), …, (1,2), …: above 0 for the first class of the pair, else for the second.
+// vote counts the votes of functions of pairs, (0,1), (0,2), …, (1,2), …: above 0 for the first class of the pair, else for the second. Where a function is no
+// finite number the votes of its classes are none.
 func vote(dst, sums [][]float64) {
 	for _, d := range dst {
 		clear(d)
@@ -191,9 +188,9 @@ func vote(dst, sums [][]float64) {
 		for b := a + 1; b < len(dst); b++ {
 			first, second := dst[a], dst[b]
 			for i, x := range sums[pair] {
-				yes := float64(bit(x > 0))
-				first[i] += yes
-				second[i] += 1 - yes
+				yes, gone := float64(bit(x > 0)), x-x
+				first[i] += yes + gone
+				second[i] += 1 - yes + gone
 			}
 			pair++
 		}

@@ -88,7 +88,7 @@ func (r *reader) threshold(pointer string, o map[string]any) *float64 {
 
 func (r *reader) linear(pointer string, in any) *Model {
 	o := r.object(pointer, in, "intercept", "weights", "link", "impute")
-	m := &Model{link: r.link(pointer+"/link", o["link"], oneOutput...)}
+	m := &Model{link: choice(r, pointer+"/link", o["link"], oneOutput...)}
 	form := map[string]any{}
 	intercept := r.number(pointer+"/intercept", o["intercept"], 0)
 	if intercept != 0 {
@@ -106,7 +106,7 @@ func (r *reader) linear(pointer string, in any) *Model {
 
 func (r *reader) softmax(pointer string, in any) *Model {
 	o := r.object(pointer, in, "classes", "intercepts", "weights", "impute", "link")
-	m := &Model{link: r.link(pointer+"/link", o["link"], Softmax, Identity), classes: r.classes(pointer+"/classes", o["classes"])}
+	m := &Model{link: choice(r, pointer+"/link", o["link"], Softmax, Identity), classes: r.classes(pointer+"/classes", o["classes"])}
 	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], len(m.classes))
 	form := map[string]any{"classes": classForms(m.classes), "intercepts": intercepts}
 	if m.link != Softmax {

@@ -28,24 +28,9 @@ func (r *reader) mixture(pointer string, in any, level int) *Model {
 	o := r.object(pointer, in, "models", "base", "link", "classes")
 	m := &Model{}
 	form := map[string]any{}
-	outputs := 1
-	if o["classes"] != nil {
-		m.classes = r.classes(pointer+"/classes", o["classes"])
-		m.link = r.link(pointer+"/link", o["link"], Identity)
-		outputs, form["classes"] = len(m.classes), classForms(m.classes)
-	} else {
-		m.link = r.link(pointer+"/link", o["link"], oneOutput...)
-	}
-	if m.link != Identity {
-		form["link"] = m.link
-	}
+	outputs := r.ends(pointer, o, form, m, Identity)
 	m.asZero, m.weighs = map[string]bool{}, map[string]bool{}
-	mix := &mixture{base: r.base(pointer+"/base", o["base"], outputs)}
-	if slices.ContainsFunc(mix.base, func(x float64) bool { return x != 0 }) {
-		if form["base"] = mix.base; outputs == 1 {
-			form["base"] = mix.base[0]
-		}
-	}
+	mix := &mixture{base: r.base(pointer+"/base", o["base"], form, outputs)}
 	list, ok := o["models"].([]any)
 	if !ok || len(list) == 0 || len(list) > MaxModels {
 		r.add(pointer+"/models", "must be a list of 1 to %d models", MaxModels)

@@ -681,6 +681,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"threshold":-999,"trees":{"null":{"x":[-1,1]},"link":"log","trees":[[["x",1,"right"],2,3]]}}`)
 	f.Add(`{"mixture":{"link":"logit","base":1,"models":[{"weight":0.5,"model":{"linear":{"weights":{"x":1},"link":"logit"}}},{"model":{"mixture":{"models":[{"model":{"trees":{"trees":[[1]]}}}]}}}]}}`)
 	f.Add(`{"network":{"classes":["a","b"],"activation":"tanh","weights":{"x":[1,2],"s":{"t":[1,2]}},"impute":{"s":"t"},"intercepts":[0,1],"layers":[{"weights":[[1],[2]],"intercepts":[0]},{"weights":[[1,2]],"intercepts":[0,3]}]}}`)
+	f.Add(`{"kernel":{"function":"poly","degree":2,"gamma":0.5,"coef0":1,"votes":true,"classes":["a","b"],"base":[1],"weights":{"x":[1,2],"s":{"t":[1,2]}},"impute":{"s":"t"},"intercepts":[0,1],"vectors":{"f32":"AACAPwAAAEA="},"coefficients":{"f64":"AAAAAAAA8D8="}}}`)
+	f.Add(`{"neighbors":{"k":1,"metric":"manhattan","weighting":"distance","classes":[0,1],"weights":{"x":[1]},"intercepts":[0],"vectors":{"f32":"AACAPwAAAEA="},"values":{"f64":"AAAAAAAAAAAAAAAAAADwPw=="}}}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		m, err := Parse([]byte(body))
 		if err != nil {
@@ -705,8 +707,10 @@ func FuzzParse(f *testing.F) {
 func TestBlocksDoNotAllocate(t *testing.T) {
 	network := `{"network":{"activation":"tanh","weights":{"x":[1,2,3],"y":[1,0,1]},"intercepts":[0,1,0],"layers":[{"weights":[[1,1],[2,0],[1,3]],"intercepts":[0,1]},{"weights":[[1],[2]],"intercepts":[0]}],"link":"logit"}}`
 	forest := `{"trees":{"trees":[[["x",1],["y",2,"right"],1,2,3],[4]],"link":"logit"}}`
+	kernel := `{"kernel":{"weights":{"x":[1,0],"y":[0,1]},"intercepts":[0,1],"vectors":` + packed("f64", 1, 2, 3, 4, 5, 6) + `,"coefficients":` + packed("f64", 1, 2, 3) + `}}`
+	neighbors := `{"neighbors":{"k":2,"weights":{"x":[1],"y":[2]},"intercepts":[0],"vectors":` + packed("f64", 1, 2, 3) + `,"values":` + packed("f64", 1, 0, 1) + `}}`
 	inner := `{"mixture":{"link":"logit","models":[{"model":` + network + `},{"weight":-2,"model":` + forest + `}]}}`
-	m, err := Parse([]byte(`{"mixture":{"models":[{"weight":0.5,"model":` + inner + `},{"weight":0.5,"model":` + network + `}]}}`))
+	m, err := Parse([]byte(`{"mixture":{"models":[{"weight":0.5,"model":` + inner + `},{"weight":0.5,"model":` + network + `},{"model":` + kernel + `},{"model":` + neighbors + `}]}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -719,7 +723,7 @@ func TestBlocksDoNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations for a block", n)
 	}
 	steps := int64(0)
-	for _, body := range []string{network, network, forest} {
+	for _, body := range []string{network, network, forest, kernel, neighbors} {
 		one, err := Parse([]byte(body))
 		if err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ func (r *reader) neighbors(pointer string, in any) *Model {
 	if n.space = r.space(pointer, o, form, m); !r.ok() {
 		return nil
 	}
-	n.values = r.array(pointer+"/values", o["values"], "f32", "f64")
+	n.values = r.array(pointer+"/values", o["values"])
 	switch {
 	case !r.ok():
 		return nil
@@ -59,6 +59,7 @@ func (r *reader) neighbors(pointer string, in any) *Model {
 			break
 		}
 	}
+	r.bound(pointer, n.space, n.each())
 	form["values"] = numberArray(n.values)
 	if n.k != 5 {
 		form["k"] = n.k
@@ -77,11 +78,12 @@ func (r *reader) neighbors(pointer string, in any) *Model {
 // scratch is what a block needs: coordinates, distances, and of each neighbour its distance and its value.
 func (n *neighbors) scratch() int { return n.space.scratch() + (2+2*n.k)*MaxBlock }
 
-func (n *neighbors) bytes() int64 { return 8 * int64(len(n.vectors)+len(n.values)) }
+func (n *neighbors) bytes() int64 { return n.space.bytes(n.values) }
 
-func (n *neighbors) steps() int64 {
-	return n.space.steps(2+3*int64(n.k)) + int64(n.k)*int64(4+2*n.classes)
-}
+// each is what a vector takes a row beside its numbers: it goes past every neighbour.
+func (n *neighbors) each() int64 { return 2 + 3*int64(n.k) }
+
+func (n *neighbors) steps() int64 { return n.space.steps(n.each()) + int64(n.k)*int64(4+2*n.classes) }
 
 func (n *neighbors) block(dst, features [][]float64, scratch []float64) {
 	rows := len(dst[0])
@@ -139,7 +141,9 @@ func (n *neighbors) counted(dst, nearest, values [][]float64, total, weight []fl
 	for _, d := range dst {
 		clear(d)
 	}
-	clear(total)
+	for i, far := range nearest[n.k-1] {
+		total[i] = far - far // 0; where so many are not at a finite distance there is no prediction
+	}
 	for j := range nearest {
 		n.weights(weight, nearest[j], nearest[0])
 		for i, w := range weight {

@@ -27,11 +27,10 @@ func (r *reader) network(pointer string, in any) *Model {
 	m := &Model{}
 	form := map[string]any{}
 	outputs := r.ends(pointer, o, form, m, Softmax)
-	n := &network{activation: r.activation(pointer+"/activation", o["activation"])}
+	n := &network{activation: choice(r, pointer+"/activation", o["activation"], Relu, Tanh, Logistic, Linearly)}
 	if n.activation != Relu {
 		form["activation"] = n.activation
 	}
-	units := r.units(pointer, o["intercepts"])
 	list, ok := o["layers"].([]any)
 	if !ok || len(list) == 0 || len(list) > MaxLayers {
 		r.add(pointer+"/layers", "must be a list of 1 to %d layers behind the first, of which the last makes the outputs", MaxLayers)
@@ -39,16 +38,10 @@ func (r *reader) network(pointer string, in any) *Model {
 	if !r.ok() {
 		return nil
 	}
-	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], units)
-	form["intercepts"] = intercepts
-	w := weights{r: r, model: m, outputs: make(linearOutputs, units), lists: true}
-	for k, x := range intercepts {
-		w.outputs[k].intercept = x
-	}
-	w.read(pointer, o, form)
-	n.layers = append(n.layers, w.outputs)
+	first := r.firstLayer(pointer, o, form, m)
+	n.layers = append(n.layers, first)
 	forms := make([]any, len(list))
-	before := units
+	before := len(first)
 	for i, item := range list {
 		if !r.ok() {
 			return nil
@@ -69,31 +62,35 @@ func (r *reader) network(pointer string, in any) *Model {
 	return m
 }
 
-// ends reads "classes" and "link" of a model whose link is the only one with classes. It returns the number of outputs.
-func (r *reader) ends(pointer string, o, form map[string]any, m *Model, withClasses Link) (outputs int) {
+// ends reads "classes" and "link" of a model that may have classes, and then one of some links, of which the first is the default. It returns the number of
+// outputs.
+func (r *reader) ends(pointer string, o, form map[string]any, m *Model, withClasses ...Link) (outputs int) {
+	outputs, links := 1, oneOutput
 	if o["classes"] != nil {
 		m.classes = r.classes(pointer+"/classes", o["classes"])
-		m.link = r.link(pointer+"/link", o["link"], withClasses)
-		form["classes"] = classForms(m.classes)
-		return len(m.classes)
+		outputs, links, form["classes"] = len(m.classes), withClasses, classForms(m.classes)
 	}
-	if m.link = r.link(pointer+"/link", o["link"], oneOutput...); m.link != Identity {
+	if m.link = choice(r, pointer+"/link", o["link"], links...); m.link != links[0] {
 		form["link"] = m.link
 	}
-	return 1
+	return outputs
 }
 
-func (r *reader) activation(pointer string, in any) Activation {
-	if in == nil {
-		return Relu
+// firstLayer reads "weights", "intercepts" and "impute": linear functions of the columns, one for each intercept.
+func (r *reader) firstLayer(pointer string, o, form map[string]any, m *Model) linearOutputs {
+	list, _ := o["intercepts"].([]any)
+	if len(list) == 0 || len(list) > MaxUnits {
+		r.add(pointer+"/intercepts", "must be a list of 1 to %d numbers, one for each linear function of the columns", MaxUnits)
+		return nil
 	}
-	text, _ := in.(string)
-	switch a := Activation(text); a {
-	case Relu, Tanh, Logistic, Linearly:
-		return a
+	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], len(list))
+	form["intercepts"] = intercepts
+	w := weights{r: r, model: m, outputs: make(linearOutputs, len(list)), lists: true}
+	for k, x := range intercepts {
+		w.outputs[k].intercept = x
 	}
-	r.add(pointer, "must be one of %v", []Activation{Relu, Tanh, Logistic, Linearly})
-	return Relu
+	w.read(pointer, o, form)
+	return w.outputs
 }
 
 // layer reads a layer of so many inputs, and outputs units where that is not 0.

@@ -13,23 +13,8 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 	o := r.object(pointer, in, "trees", "base", "link", "classes", "average", "null", "impute")
 	m := &Model{}
 	form := map[string]any{}
-	outputs := 1
-	if o["classes"] != nil {
-		m.classes = r.classes(pointer+"/classes", o["classes"])
-		m.link = r.link(pointer+"/link", o["link"], Identity, Softmax)
-		outputs, form["classes"] = len(m.classes), classForms(m.classes)
-	} else {
-		m.link = r.link(pointer+"/link", o["link"], oneOutput...)
-	}
-	if m.link != Identity {
-		form["link"] = m.link
-	}
-	f := &forest{base: r.base(pointer+"/base", o["base"], outputs)}
-	if slices.ContainsFunc(f.base, func(x float64) bool { return x != 0 }) {
-		if form["base"] = f.base; outputs == 1 {
-			form["base"] = f.base[0]
-		}
-	}
+	outputs := r.ends(pointer, o, form, m, Identity, Softmax)
+	f := &forest{base: r.base(pointer+"/base", o["base"], form, outputs)}
 	if o["average"] != nil {
 		yes, ok := o["average"].(bool)
 		if !ok {
@@ -99,13 +84,6 @@ func (r *reader) nulls(pointer string, in any) map[string]absent {
 		}
 	}
 	return all
-}
-
-func (r *reader) base(pointer string, in any, outputs int) []float64 {
-	if outputs == 1 {
-		return []float64{r.number(pointer, in, 0)}
-	}
-	return r.numbers(pointer, in, outputs)
 }
 
 // grower adds trees to a forest.

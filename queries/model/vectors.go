@@ -16,25 +16,25 @@ type space struct {
 // spaceMembers are the members of a model's object that space reads.
 var spaceMembers = []string{"weights", "intercepts", "impute", "vectors"}
 
-// space reads the coordinates of rows, as of a network's first layer, and the vectors.
+// space reads where rows lie, and the vectors.
 func (r *reader) space(pointer string, o, form map[string]any, m *Model) *space {
-	axes := r.units(pointer, o["intercepts"])
+	s := &space{axes: r.firstLayer(pointer, o, form, m)}
 	if !r.ok() {
 		return nil
 	}
-	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], axes)
-	form["intercepts"] = intercepts
-	w := weights{r: r, model: m, outputs: make(linearOutputs, axes), lists: true}
-	for k, x := range intercepts {
-		w.outputs[k].intercept = x
-	}
-	w.read(pointer, o, form)
-	s := &space{axes: w.outputs, vectors: r.array(pointer+"/vectors", o["vectors"], "f32", "f64")}
-	if r.ok() && (len(s.vectors) == 0 || len(s.vectors)%axes != 0) {
-		r.add(pointer+"/vectors", "has %d numbers, which are no vectors of %d, as many as there are intercepts", len(s.vectors), axes)
+	s.vectors = r.array(pointer+"/vectors", o["vectors"])
+	if r.ok() && (len(s.vectors) == 0 || len(s.vectors)%len(s.axes) != 0) {
+		r.add(pointer+"/vectors", "has %d numbers, which are no vectors of %d, as many as there are intercepts", len(s.vectors), len(s.axes))
 	}
 	form["vectors"] = numberArray(s.vectors)
 	return s
+}
+
+// bound refuses a model of vectors each of which takes a row more steps than a model may.
+func (r *reader) bound(pointer string, s *space, each int64) {
+	if r.steps += s.vectorSteps(each); r.ok() && r.steps > MaxRowSteps {
+		r.add(pointer+"/vectors", "a row would take %d steps and may take %d: one for each of %d numbers, and %d for each of %d vectors", r.steps, MaxRowSteps, len(s.vectors), each, s.count())
+	}
 }
 
 // count is the number of vectors.
@@ -43,10 +43,19 @@ func (s *space) count() int { return len(s.vectors) / len(s.axes) }
 // scratch is what coordinates need.
 func (s *space) scratch() int { return len(s.axes) * MaxBlock }
 
-// steps are those of a row's coordinates, and of its distances or products: one for each number, and some for each vector.
-func (s *space) steps(each int64) int64 {
-	return s.axes.steps() + int64(len(s.vectors)) + each*int64(s.count())
+// arrayBytes is what an array of numbers takes beside them, as memory is given out in pages.
+const arrayBytes = 8 << 10
+
+// bytes are those of the vectors, and of one more array.
+func (s *space) bytes(other []float64) int64 {
+	return 8*int64(len(s.vectors)+len(other)) + 2*arrayBytes
 }
+
+// vectorSteps are one for each number of the vectors, and some for each vector.
+func (s *space) vectorSteps(each int64) int64 { return int64(len(s.vectors)) + each*int64(s.count()) }
+
+// steps are those of a row's coordinates, and of what is computed of each vector.
+func (s *space) steps(each int64) int64 { return s.axes.steps() + s.vectorSteps(each) }
 
 // place writes the rows' coordinates.
 func (s *space) place(features [][]float64, rows int, scratch []float64, heads *[MaxUnits][]float64) [][]float64 {
@@ -117,13 +126,13 @@ func addTimes(dst, a []float64, by float64) {
 	}
 }
 
-// array reads the numbers of {"f64": "<base64>"}, all within MaxMagnitude. They count as vectors.
-func (r *reader) array(pointer string, in any, kinds ...string) []float64 {
+// array reads the numbers of {"f32": "<base64>"} or {"f64": …}, all within MaxMagnitude. They count as vectors.
+func (r *reader) array(pointer string, in any) []float64 {
 	if in == nil {
 		r.add(pointer, "is missing")
 		return nil
 	}
-	w := r.words(pointer, in, kinds[0], kinds[1])
+	w := r.words(pointer, in, "f32", "f64")
 	if r.vectors += w.count(); r.vectors > MaxVectors {
 		r.add(pointer, "there are more than %d numbers of vectors and their coefficients", MaxVectors)
 		return nil
@@ -145,38 +154,4 @@ func (a numberArray) MarshalJSON() ([]byte, error) {
 		bytes = binary.LittleEndian.AppendUint64(bytes, math.Float64bits(x))
 	}
 	return json.Marshal(map[string]string{"f64": base64.StdEncoding.EncodeToString(bytes)})
-}
-
-// units is how many intercepts there are: the units of a network's first layer, or the axes of a space.
-func (r *reader) units(pointer string, in any) int {
-	list, _ := in.([]any)
-	if len(list) == 0 || len(list) > MaxUnits {
-		r.add(pointer+"/intercepts", "must be a list of 1 to %d numbers", MaxUnits)
-	}
-	return len(list)
-}
-
-// choice is one of the known words, or the first if it is absent.
-func choice[T ~string](r *reader, pointer string, in any, known ...T) T {
-	if in == nil {
-		return known[0]
-	}
-	text, _ := in.(string)
-	for _, k := range known {
-		if T(text) == k {
-			return k
-		}
-	}
-	r.add(pointer, "must be one of %v", known)
-	return known[0]
-}
-
-// whole is a whole number of a range.
-func (r *reader) whole(pointer string, in any, otherwise, least, most int) int {
-	x := r.number(pointer, in, float64(otherwise))
-	if x != math.Trunc(x) || x < float64(least) || x > float64(most) {
-		r.add(pointer, "must be a whole number from %d to %d", least, most)
-		return least
-	}
-	return int(x)
 }

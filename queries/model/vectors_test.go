@@ -266,6 +266,37 @@ func TestNeighborsOfBlocks(t *testing.T) {
 	}
 }
 
+// TestVectorsWithoutANumber: where a row's place, or what is computed of it, is no finite number there is no prediction, and not that of a row far away.
+func TestVectorsWithoutANumber(t *testing.T) {
+	const huge = 1e200
+	two := packed("f64", 1, 2)
+	for _, c := range []struct {
+		form string
+		x    float64
+		none bool
+	}{
+		{`{"neighbors":{"k":2,"weights":{"x":[1e150]},"intercepts":[0],"vectors":` + two + `,"values":` + two + `}}`, huge, true}, // at an infinite distance
+		{`{"neighbors":{"k":2,"weights":{"x":[1]},"intercepts":[0],"vectors":` + two + `,"values":` + two + `}}`, 1e100, false},
+		{`{"kernel":{"weights":{"x":[1]},"intercepts":[0],"vectors":` + two + `,"coefficients":` + two + `}}`, huge, false}, // exp(-inf) is 0
+		{`{"kernel":{"gamma":0,"weights":{"x":[1]},"intercepts":[0],"vectors":` + two + `,"coefficients":` + two + `}}`, huge, true},
+		{`{"kernel":{"function":"poly","votes":true,"classes":["a","b"],"weights":{"x":[1]},"intercepts":[0],"vectors":` + two + `,"coefficients":` + two + `}}`, huge, true},
+	} {
+		m, err := Parse([]byte(c.form))
+		if err != nil {
+			t.Fatal(err)
+		}
+		row := make([]float64, len(m.Features()))
+		for i := range row {
+			row[i] = c.x
+		}
+		for k, got := range m.Predict(row) {
+			if math.IsNaN(got) != c.none {
+				t.Errorf("%.80s at %v: output %d is %v", c.form, c.x, k, got)
+			}
+		}
+	}
+}
+
 // TestVectorsRefused: what is no model of vectors is told where.
 func TestVectorsRefused(t *testing.T) {
 	two := packed("f64", 1, 2)
@@ -289,6 +320,10 @@ func TestVectorsRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.pointer+": ") || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s %s: %v", c.form, c.members, err)
 		}
+	}
+	slow := `{"neighbors":{"k":256,"weights":{"x":[1]},"intercepts":[0],"vectors":` + packed("f32", make([]float64, 1400)...) + `,"values":` + packed("f32", make([]float64, 1400)...) + `}}`
+	if _, err := Parse([]byte(slow)); err == nil || !strings.Contains(err.Error(), "/neighbors/vectors: a row would take 1079400 steps and may take 1048576") {
+		t.Errorf("%v", err)
 	}
 	large := `{"kernel":{"weights":{"x":[1]},"intercepts":[0],"vectors":{"f32":"` + base64.StdEncoding.EncodeToString(make([]byte, 4*MaxVectors)) + `"},"coefficients":` + two + `}}`
 	if _, err := Parse([]byte(large)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d numbers", MaxVectors)) {

@@ -180,10 +180,15 @@ def _through(points: Numbers, v: Numbers) -> Numbers:
 VANISHES = -745.2  # where an exponential is 0
 
 
-def _placed(body: Mapping[str, Any], columns: Columns) -> tuple[Numbers, Numbers]:
-    """Rows and vectors in their space."""
+PAIRS = 1 << 21  # of rows and vectors that are compared together: 16 MB for each number of a pair
+
+
+def _by_rows(body: Mapping[str, Any], columns: Columns, of: Callable[[Mapping[str, Any], Numbers, Numbers], NDArray[Any]]) -> NDArray[Any]:
+    """Of places of rows and of vectors in their space, some rows at a time."""
     at = _weighted(body, body["intercepts"], columns)
-    return at, _forest.decoded(body["vectors"]).astype(float).reshape(-1, at.shape[1])
+    vectors = _forest.decoded(body["vectors"]).astype(float).reshape(-1, at.shape[1])
+    rows = max(1, PAIRS // len(vectors))
+    return np.concatenate([of(body, at[i : i + rows], vectors) for i in range(0, max(len(at), 1), rows)])
 
 
 def _summed(at: Numbers, vectors: Numbers, term: Callable[[Numbers, Numbers], Numbers]) -> Numbers:
@@ -202,8 +207,7 @@ def _absolutes(at: Numbers, vectors: Numbers) -> Numbers:
     return _summed(at, vectors, lambda a, v: np.abs(a - v))
 
 
-def _kernel(body: Mapping[str, Any], columns: Columns) -> Numbers:
-    at, vectors = _placed(body, columns)
+def _kernel(body: Mapping[str, Any], at: Numbers, vectors: Numbers) -> Numbers:
     alike = _alike(body, at, vectors)
     coefficients = _forest.decoded(body["coefficients"]).astype(float).reshape(-1, len(vectors))
     base = body.get("base", 0.0)
@@ -212,12 +216,12 @@ def _kernel(body: Mapping[str, Any], columns: Columns) -> Numbers:
         sums = sums + alike[:, v, None] * coefficients[None, :, v]
     if not body.get("votes"):
         return sums
-    classes, pair = len(body["classes"]), 0
+    classes, pair, gone = len(body["classes"]), 0, sums - sums  # NaN where one is no finite number
     out = np.zeros((len(at), classes))
     for a in range(classes):
         for b in range(a + 1, classes):
-            out[:, a] += sums[:, pair] > 0
-            out[:, b] += ~(sums[:, pair] > 0)
+            out[:, a] += (sums[:, pair] > 0) + gone[:, pair]
+            out[:, b] += ~(sums[:, pair] > 0) + gone[:, pair]
             pair += 1
     return out
 
@@ -227,7 +231,7 @@ def _alike(body: Mapping[str, Any], at: Numbers, vectors: Numbers) -> Numbers:
     function, gamma, coef0 = body.get("function", "rbf"), float(body.get("gamma", 1.0)), float(body.get("coef0", 0.0))
     if function in ("rbf", "laplacian"):
         far = -gamma * (_squares(at, vectors) if function == "rbf" else _absolutes(at, vectors))
-        return np.where(far > VANISHES, np.exp(np.maximum(far, -700)), 0.0)
+        return np.where(far <= VANISHES, 0.0, np.exp(np.maximum(far, -700)))
     product = _summed(at, vectors, lambda a, v: a * v)
     if function == "linear":
         return product
@@ -243,11 +247,15 @@ def _alike(body: Mapping[str, Any], at: Numbers, vectors: Numbers) -> Numbers:
 def tied(model: Mapping[str, Any], table: Table) -> NDArray[np.bool_]:
     """Rows of which the last of the nearest vectors is as far as the next one, up to rounding."""
     _, body = opened(model)
-    far = np.sort(_far(body, *_placed(body, Columns(table, model.get("features", {})))), axis=1)
-    k = body.get("k", 5)
+    return _by_rows(body, Columns(table, model.get("features", {})), _tied)
+
+
+def _tied(body: Mapping[str, Any], at: Numbers, vectors: Numbers) -> NDArray[np.bool_]:
+    far, k = np.sort(_far(body, at, vectors), axis=1), body.get("k", 5)
     if k == far.shape[1]:
         return np.zeros(len(far), dtype=bool)
-    return np.asarray(far[:, k] - far[:, k - 1] <= 1e-12 * far[:, k])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(far[:, k] - far[:, k - 1] <= 1e-12 * far[:, k])
 
 
 def _far(body: Mapping[str, Any], at: Numbers, vectors: Numbers) -> Numbers:
@@ -255,8 +263,7 @@ def _far(body: Mapping[str, Any], at: Numbers, vectors: Numbers) -> Numbers:
     return _squares(at, vectors) if body.get("metric", "euclidean") == "euclidean" else _absolutes(at, vectors)
 
 
-def _neighbors(body: Mapping[str, Any], columns: Columns) -> Numbers:
-    at, vectors = _placed(body, columns)
+def _neighbors(body: Mapping[str, Any], at: Numbers, vectors: Numbers) -> Numbers:
     euclidean = body.get("metric", "euclidean") == "euclidean"
     far = _far(body, at, vectors)
     values, k = _forest.decoded(body["values"]).astype(float), body.get("k", 5)
@@ -268,7 +275,7 @@ def _neighbors(body: Mapping[str, Any], columns: Columns) -> Numbers:
         here = near == 0
         weight = np.where(here[:, :1], here, 1 / np.where(here, 1.0, near))
     classes = len(body.get("classes", [0]))
-    out, total = np.zeros((len(at), classes)), np.zeros((len(at), 1))
+    out, total = np.zeros((len(at), classes)), near[:, -1:] - near[:, -1:]  # 0, and NaN where so many are not at a finite distance
     for j in range(k):
         of, w = values[nearest[:, j], None], weight[:, j, None]
         total = total + w
@@ -280,8 +287,8 @@ _SCORES: dict[str, Callable[[Any, Columns], Numbers]] = {
     "linear": _linear,
     "softmax": _softmax,
     "network": _network,
-    "kernel": _kernel,
-    "neighbors": _neighbors,
+    "kernel": lambda body, columns: _by_rows(body, columns, _kernel),
+    "neighbors": lambda body, columns: _by_rows(body, columns, _neighbors),
     "trees": _trees,
     "mixture": _mixture,
 }

@@ -238,12 +238,13 @@ MAX_TREES, MAX_NODES, MAX_DEPTH, MAX_STEPS = 4096, 1 << 23, 1 << 10, 1 << 16
 MAX_WEIGHTS, MAX_CLASSES, MAX_EXPRESSION = 1 << 17, 128, 16 << 10
 MAX_MODELS, MAX_UNITS, MAX_LAYERS = 64, 256, 8
 MAX_TEXTS, MAX_INPUTS = 1 << 10, 1 << 11
-MAX_VECTORS, MAX_NEIGHBORS, MAX_VOTERS = 1 << 20, 256, 32
+MAX_VECTORS, MAX_ROW_STEPS, MAX_NEIGHBORS, MAX_VOTERS = 1 << 20, 1 << 20, 256, 32
+EXPONENTIAL_STEPS = 12  # of a row, as the server counts them
 
 
 def _fits(model: Model, computed: Mapping[str, str]) -> None:
     """Raises ValueError for a model that is larger than the server takes, with the parameter that makes it smaller."""
-    nodes = steps = weights = texts = lists = inputs = vectors = 0
+    nodes = steps = weights = texts = lists = inputs = vectors = row_steps = 0
     sizes: list[tuple[float, float, str, str]] = []  # how much there is, how much there may be, of what, and what to change
     for body in _bodies(model):
         layers, by_column = body.get("layers", ()), body.get("weights", {}).values()
@@ -251,6 +252,7 @@ def _fits(model: Model, computed: Mapping[str, str]) -> None:
         units = max(outputs, *(len(of["intercepts"]) for of in layers)) if layers else 0
         if "vectors" in body:
             vectors += sum(len(_forest.decoded(body[name])) for name in ("vectors", "coefficients", "values") if name in body)
+            row_steps += _row_steps(body)
             sizes += [
                 (outputs, MAX_UNITS, "features behind its steps", "select fewer, or encode fewer texts"),
                 (body.get("k", 0), MAX_NEIGHBORS, "neighbours", "set n_neighbors"),
@@ -284,11 +286,25 @@ def _fits(model: Model, computed: Mapping[str, str]) -> None:
         (lists, MAX_TEXTS, "different lists of texts in splits", "set max_cat_threshold, or encode the texts before"),
         (inputs, MAX_INPUTS, "columns in trees, one whose nulls go both ways counted twice", "fit on fewer columns"),
         (vectors, MAX_VECTORS, "numbers in vectors", "fit it on fewer rows, or columns"),
+        (row_steps, MAX_ROW_STEPS, "steps to take with each row", "fit it on fewer rows, or columns, or with fewer neighbours"),
         (longest, MAX_EXPRESSION, "characters to compute one feature", "select columns before the step; of linear leaves set num_leaves"),
     ]
     for has, most, what, mend in sizes:
         if has > most:
             raise ValueError(f"the model has {has:,} {what}, and the server takes {most:,}: {mend}. " + PREDICT)
+
+
+def _row_steps(body: Mapping[str, Any]) -> int:
+    """What the vectors of a model take a row: a step for each number, and some for each vector."""
+    numbers = len(_forest.decoded(body["vectors"]))
+    count = numbers // len(body["intercepts"])
+    if "values" in body:
+        each = 2 + 3 * int(body.get("k", 5))
+    else:
+        each = 2 + len(_forest.decoded(body["coefficients"])) // count
+        function = body.get("function", "rbf")
+        each += int(body.get("degree", 3)) if function == "poly" else 0 if function == "linear" else EXPONENTIAL_STEPS
+    return numbers + each * count
 
 
 def _count(weights: Weight | Weights) -> int:
@@ -343,8 +359,12 @@ def _model(estimator: Any, features: _Features) -> Model:
         return _MIXTURES[name](estimator, features)
     if name in ("MLPClassifier", "MLPRegressor"):
         return _network(estimator, features)
-    if name in _KERNELS and (e := estimator).kernel in _KERNEL_NAMES:
-        return _kernel(e, features)
+    if (
+        name in _KERNELS
+        and estimator.kernel in _KERNEL_NAMES
+        and (len(getattr(estimator, "classes_", ())) > 2 or not hasattr(estimator, "coef_"))
+    ):
+        return _kernel(estimator, features)
     if name in ("KNeighborsClassifier", "KNeighborsRegressor"):
         return _neighbors(estimator, features)
     if name == "FrozenEstimator":
@@ -730,8 +750,7 @@ def _linear(e: Any, features: _Features) -> Model:
             model = _weighted(features, weights, intercepts, "identity")
             return {"mixture": {"models": [{"model": model, "curve": [[-1.0, 0.0], [1.0, 1.0]]}]}}
         return _weighted(features, weights, intercepts, "logit" if probable or getattr(e, "loss", None) == "log_loss" else "identity")
-    pairs = name in ("SVC", "NuSVC")  # it has a machine for each two classes, which vote
-    if pairs or (not probable and hasattr(e, "predict_proba")) or len(weights) != len(e.classes_):
+    if (not probable and hasattr(e, "predict_proba")) or len(weights) != len(e.classes_):
         raise ValueError(f"{name} of several classes is not exported; LogisticRegression is. " + PREDICT)
     return _weighted(features, weights, intercepts, "softmax" if probable else "identity", _classes(e))
 
@@ -878,15 +897,18 @@ _KERNELS = ("SVC", "NuSVC", "SVR", "NuSVR", "KernelRidge")
 _KERNEL_NAMES = {"rbf": "rbf", "linear": "linear", "poly": "poly", "polynomial": "poly", "sigmoid": "sigmoid", "laplacian": "laplacian"}
 
 
+def _dense(matrix: Any) -> NDArray[np.float64]:
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix, dtype=float)
+
+
 def _space(features: _Features, vectors: Any) -> Space:
     """Rows and vectors as an estimator sees them, a feature to each axis."""
-    dense = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors, dtype=float)
     intercepts = np.zeros(len(features))
     by_column, impute = _by_column(features, np.eye(len(features)), intercepts)
     space: Space = {
         "weights": {c: _lists(w) for c, w in by_column.items()},
         "intercepts": intercepts.tolist(),
-        "vectors": _forest.encoded(dense.ravel(), "f32", "f64"),
+        "vectors": _forest.encoded(_dense(vectors).ravel(), "f32", "f64"),
     }
     if impute:
         space["impute"] = impute
@@ -897,19 +919,22 @@ def _kernel(e: Any, features: _Features) -> Model:
     """Support vectors, or kernel ridge regression."""
     name = type(e).__name__
     if name == "KernelRidge":
-        vectors, base = e.X_fit_, 0.0
-        coefficients = np.asarray(e.dual_coef_)
+        vectors, coefficients, base = _dense(e.X_fit_), _dense(e.dual_coef_), 0.0
         if coefficients.ndim > 1 and coefficients.shape[1] > 1:
             raise ValueError(f"{name} of several targets is not exported: fit one for each. " + PREDICT)
         gamma = 1 / vectors.shape[1] if e.gamma is None else float(e.gamma)
     else:
-        vectors, gamma = e.support_vectors_, float(e._gamma)
-        coefficients = e.dual_coef_.toarray() if hasattr(e.dual_coef_, "toarray") else np.asarray(e.dual_coef_)
-        base = float(e.intercept_[0])
+        vectors, coefficients, base = _dense(e.support_vectors_), _dense(e.dual_coef_), float(e.intercept_[0])
+        gamma = float(e._gamma)
     if e.degree != int(e.degree):
         raise ValueError(f"{name} with degree={e.degree} is not exported: make it a whole number. " + PREDICT)
-    body: dict[str, Any] = {**_space(features, vectors), "function": _KERNEL_NAMES[e.kernel]}
-    body.update({"gamma": gamma, "coef0": float(e.coef0), "degree": int(e.degree)})
+    body: dict[str, Any] = {
+        "function": _KERNEL_NAMES[e.kernel],
+        "gamma": gamma,
+        "coef0": float(e.coef0),
+        "degree": int(e.degree),
+        "base": base,
+    }
     classes = getattr(e, "classes_", ())
     if len(getattr(e, "_probA", ())) > 0:
         raise ValueError(
@@ -920,10 +945,11 @@ def _kernel(e: Any, features: _Features) -> Model:
         if e.break_ties:
             raise ValueError(f"{name} of several classes with break_ties=True is not exported. " + PREDICT)
         coefficients = _pairs(coefficients, e.n_support_)
+        if e.kernel == "linear":  # each pair is one vector
+            coefficients, vectors = np.eye(len(coefficients)), coefficients @ vectors
         body.update({"classes": _classes(e), "votes": True, "base": np.asarray(e.intercept_, dtype=float).tolist()})
-    else:
-        body["base"] = base
-    body["coefficients"] = _forest.encoded(np.ravel(coefficients), "f32", "f64")
+    body.update(_space(features, vectors))
+    body["coefficients"] = _forest.encoded(coefficients.ravel(), "f32", "f64")
     return {"kernel": cast(Kernel, body)}
 
 
@@ -940,9 +966,13 @@ def _pairs(coefficients: NDArray[Any], counts: Sequence[int]) -> NDArray[Any]:
     return np.array(pairs)
 
 
+_METRICS = {"euclidean": "euclidean", "l2": "euclidean", "manhattan": "manhattan", "l1": "manhattan", "cityblock": "manhattan"}
+
+
 def _neighbors(e: Any, features: _Features) -> Model:
     name = type(e).__name__
-    if e.effective_metric_ not in ("euclidean", "manhattan") or e.weights not in ("uniform", "distance"):
+    metric = _METRICS.get(e.effective_metric_)
+    if metric is None or e.weights not in ("uniform", "distance"):
         raise ValueError(
             f"{name} is exported with the metric euclidean or manhattan, and weights uniform or distance; "
             f"not with {e.effective_metric_} and {e.weights}. " + PREDICT
@@ -953,7 +983,7 @@ def _neighbors(e: Any, features: _Features) -> Model:
     body: Neighbors = {
         **_space(features, e._fit_X),
         "k": int(e.n_neighbors),
-        "metric": e.effective_metric_,
+        "metric": metric,
         "weighting": e.weights,
         "values": _forest.encoded(values.ravel(), "f32", "f64"),
     }
