@@ -256,7 +256,8 @@ func TestAMarkIsThere(t *testing.T) {
 // TestALostLogIsNoticed empties the ledger's log in place, under the running server, when it holds an answer that the database has not. Nothing new is answered, the reason is one to come
 // back for, and the next start knows that the ledger is older than what was answered. It would notice a commit into the hole, a copy of it, and a mark that says nothing of what was lost.
 func TestALostLogIsNoticed(t *testing.T) {
-	defer func(usual time.Duration) { markAfter = usual }(markAfter)
+	usual := markAfter
+	t.Cleanup(func() { markAfter = usual }) // when the services are closed
 	markAfter = time.Hour // but for what the ledger says
 	dir := t.TempDir()
 	s := open(t, dir)
