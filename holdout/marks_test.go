@@ -258,7 +258,7 @@ func TestAMarkIsThere(t *testing.T) {
 func TestALostLogIsNoticed(t *testing.T) {
 	usual := markAfter
 	t.Cleanup(func() { markAfter = usual }) // when the services are closed
-	markAfter = time.Hour // but for what the ledger says
+	markAfter = time.Hour                   // but for what the ledger says
 	dir := t.TempDir()
 	s := open(t, dir)
 	id := create(t, s, Settings{Questions: 20}, visits(t, 300, 1)).ID
