@@ -45,7 +45,7 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 		return card, false, s.ledgerError(ledger.ErrReplayOnly)
 	}
 	defer func() { err = storageError(err) }()
-	if err := s.checkServerKey(); err != nil {
+	if err := errors.Join(s.checkServerKey(), s.checkDecodeMemory()); err != nil {
 		return card, false, err
 	}
 	asked := set

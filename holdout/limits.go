@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/internal/machine"
 )
 
@@ -48,9 +49,18 @@ const (
 	requestShare = 2
 	// BodyShare is the part of Memory that bodies of requests may take which are being received: an eighth.
 	BodyShare = 8
+	// kernelShare is the part of all memory, a sixteenth, that is neither the server's nor its decoding process's: for sockets, page tables,
+	// pages of files on their way to the disk, and the pages of the program itself.
+	kernelShare = 16
 	// minMemory is what a server needs for one request of each kind.
 	minMemory = 64 << 20
 )
+
+// decodeMemory is how much memory the process may take that decodes an upload (one at a time does), where the machine or the control group
+// has all bytes and the server may take Limits.Memory of them: together they fit, so that no upload has the kernel end the server.
+func decodeMemory(all, server int64) int64 {
+	return min(ingest.DefaultMemoryBytes, all-server-all/kernelShare)
+}
 
 func (l Limits) orDefault() Limits {
 	d := DefaultLimits

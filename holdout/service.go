@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
+	"github.com/holdoutd/holdoutd/internal/machine"
 	"github.com/holdoutd/holdoutd/internal/turns"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -85,7 +86,8 @@ type Service struct {
 	end      context.CancelFunc
 	flights  sync.WaitGroup // that go on in the background
 
-	creating chan struct{} // full while an upload is decoded and split
+	creating     chan struct{} // full while an upload is decoded and split
+	decodeMemory int64         // bytes of the process that decodes it
 }
 
 // Open opens a data directory, makes it on the first start (with DIR/server.key and DIR/admin.key), and removes what
@@ -99,6 +101,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s.turns = turns.New(s.limits.Questions, s.limits.Memory/requestShare)
 	s.processors = turns.Processors(runtime.GOMAXPROCS(0))
 	s.creating = make(chan struct{}, 1)
+	s.decodeMemory = decodeMemory(machine.Memory(), s.limits.Memory)
 	var err error
 	if s.pace, err = newPace(o.AnswerTime); err != nil {
 		return nil, err
@@ -111,6 +114,9 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	s.ending, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
+	}
+	if err := s.checkDecodeMemory(); err != nil {
+		s.log.Warn(err.(*Error).Detail)
 	}
 	for _, dir := range []string{s.dir, s.path(holdoutsDir), s.path(temporaryDir)} {
 		if err := os.MkdirAll(dir, privateMode); err != nil {

@@ -4,9 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/internal/machine"
 )
 
 // TestStorageErrors: what the machine does is never the file's fault, nor an unnamed one of the server.
@@ -24,6 +29,40 @@ func TestStorageErrors(t *testing.T) {
 	refused := fail(BadUpload, "no rows")
 	if err := storageError(errors.Join(refused, syscall.ENOSPC)); KindOf(err) != BadUpload {
 		t.Errorf("a refusal that has a kind: %v", err)
+	}
+}
+
+// TestDecodeMemory: the server and the process that decodes an upload fit together into all the memory that there is, and where none is left an upload is
+// refused before it is read. It would notice a process that may take the same memory in every container, and a limit that the process is not told.
+func TestDecodeMemory(t *testing.T) {
+	for mib := int64(64); mib < 64<<10; mib += 64 {
+		all, server := mib<<20, max(mib>>1<<20, minMemory)
+		if child := decodeMemory(all, server); child > ingest.DefaultMemoryBytes || child < ingest.DefaultMemoryBytes && server+child+all/16 != all {
+			t.Errorf("of %d MiB the server takes %d and the process that decodes %d", mib, server>>20, child>>20)
+		}
+	}
+	all := machine.Memory()
+	s := open(t, t.TempDir(), func(o *Options) { o.Limits.Memory = all - all/16 - 10<<20 })
+	unread := func() (string, io.Reader, error) {
+		t.Error("an upload is read that cannot be decoded")
+		return "", nil, io.EOF
+	}
+	_, _, err := s.Create(t.Context(), admin, Settings{Name: "visits", Mechanism: "gaussian"}, unread, "")
+	wantKind(t, "an upload without memory to decode it", err, Unavailable)
+	if err == nil || !strings.Contains(err.Error(), "--memory leaves 10 MiB, and 32 are needed") {
+		t.Error(err)
+	}
+	s = open(t, t.TempDir())
+	s.decodeMemory = ingest.LeastMemoryBytes
+	if _, _, err := s.Create(t.Context(), admin, Settings{Name: "visits", Mechanism: "gaussian"}, SingleUpload(bytes.NewReader(parquet(t, visits(t, 300, 1)))), ""); err != nil {
+		t.Errorf("a small table, with the least memory: %v", err)
+	}
+	file, err := os.ReadFile("../dataset/ingest/testdata/many-long-texts.parquet")
+	must(t, err)
+	_, _, err = s.Create(t.Context(), admin, Settings{Name: "texts", Mechanism: "gaussian"}, SingleUpload(bytes.NewReader(file)), "")
+	wantKind(t, "a file that needs more memory", err, BadUpload)
+	if err == nil || !strings.Contains(err.Error(), "more memory than the 32 MiB that are allowed") {
+		t.Error(err)
 	}
 }
 

@@ -167,7 +167,7 @@ func (c *creation) decode() error {
 			continue
 		}
 		dir := filepath.Join(c.work, part)
-		result, err := ingest.Run(c.ctx, c.service.decoder, path, dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes})
+		result, err := ingest.Run(c.ctx, c.service.decoder, path, dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes, MemoryBytes: c.service.decodeMemory})
 		if err != nil && c.ctx.Err() != nil {
 			return &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
 		}
@@ -192,6 +192,15 @@ func (c *creation) decode() error {
 		}
 	}
 	return nil
+}
+
+// checkDecodeMemory refuses uploads where nothing is left to decode them with.
+func (s *Service) checkDecodeMemory() error {
+	if s.decodeMemory >= ingest.LeastMemoryBytes {
+		return nil
+	}
+	return &Error{Kind: Unavailable, Detail: fmt.Sprintf("uploads cannot be decoded: of the memory of the machine, or of its control group, --memory leaves %d MiB, and %d are needed; start the server with a smaller --memory, or give it more",
+		max(s.decodeMemory, 0)>>20, int64(ingest.LeastMemoryBytes)>>20)}
 }
 
 // uploadError says why a file was not taken.

@@ -20,9 +20,20 @@ import (
 // maxOpenFiles is enough for the upload, the dataset and the runtime.
 const maxOpenFiles = 64
 
+// firstToGo is the oom_score_adj of a process that the kernel ends before any other where memory is short.
+const firstToGo = "1000"
+
 // limitProcess limits this process. RLIMIT_DATA bounds its private writable memory; RLIMIT_AS would count the address
-// space that the Go runtime reserves without using it, and kill every Go program.
+// space that the Go runtime reserves without using it, and kill every Go program. What the runtime and the stacks of threads have mapped by
+// now, some 140 MiB of which 7 are used, is beside the limit: else a small one would be used up before anything is read.
 func limitProcess(lim Limits) error {
+	// Where others take the memory that was meant for this process, it is to go, and not the server. Every process may raise its own
+	// score; where /proc cannot be written the limits below hold all the same.
+	os.WriteFile("/proc/self/oom_score_adj", []byte(firstToGo), 0)
+	mapped, err := mappedData()
+	if err != nil {
+		return err
+	}
 	// Without this the signal would end the process before the write could return EFBIG.
 	signal.Ignore(syscall.SIGXFSZ)
 	seconds := uint64(max((lim.CPU+time.Second-1)/time.Second, 1))
@@ -35,7 +46,7 @@ func limitProcess(lim Limits) error {
 		{"RLIMIT_CORE", unix.RLIMIT_CORE, 0, 0},
 		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, maxOpenFiles, maxOpenFiles},
 		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, uint64(lim.MaxOutputBytes), uint64(lim.MaxOutputBytes)},
-		{"RLIMIT_DATA", unix.RLIMIT_DATA, uint64(lim.MemoryBytes), uint64(lim.MemoryBytes)},
+		{"RLIMIT_DATA", unix.RLIMIT_DATA, mapped + uint64(lim.MemoryBytes), mapped + uint64(lim.MemoryBytes)},
 		{"RLIMIT_CPU", unix.RLIMIT_CPU, seconds, seconds + 1},
 	} {
 		if err := unix.Setrlimit(r.resource, &unix.Rlimit{Cur: r.soft, Max: r.hard}); err != nil {
@@ -43,6 +54,19 @@ func limitProcess(lim Limits) error {
 		}
 	}
 	return nil
+}
+
+// mappedData is the private writable memory that this process has mapped, in bytes: what RLIMIT_DATA bounds.
+func mappedData() (bytes uint64, err error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	_, line, _ := strings.Cut(string(status), "\nVmData:")
+	if _, err := fmt.Sscanf(line, "%d kB", &bytes); err != nil {
+		return 0, fmt.Errorf("VmData in /proc/self/status: %w", err)
+	}
+	return bytes << 10, nil
 }
 
 // runChild starts the child and waits for it.
@@ -62,7 +86,8 @@ func runChild(ctx context.Context, argv []string, req request) (Result, error) {
 
 	stdout, stderr := &capped{limit: maxReplyBytes}, &capped{limit: maxMessageBytes}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env = []string{"GOTRACEBACK=single"}
+	// One thread decodes and one collects its garbage: each has a stack, which counts as memory, and a machine can have a hundred processors.
+	cmd.Env = []string{"GOTRACEBACK=single", "GOMAXPROCS=2"}
 	if detector := os.Getenv("GORACE"); detector != "" { // of a build under the race detector, which else sleeps for a second at the end
 		cmd.Env = append(cmd.Env, "GORACE="+detector)
 	}
@@ -99,13 +124,15 @@ func died(err error, stderr string, lim Limits) error {
 	status, _ := exit.Sys().(syscall.WaitStatus)
 	switch {
 	case strings.Contains(stderr, "out of memory"), strings.Contains(stderr, "cannot allocate memory"),
-		strings.Contains(stderr, "errno=12"), strings.Contains(stderr, "errno: 12"):
-		return &Error{Kind: Limit, Detail: "decoding the file needs more memory than is allowed; write it with smaller row groups and pages", Err: cause}
+		strings.Contains(stderr, "errno=12"), strings.Contains(stderr, "errno: 12"),
+		strings.HasPrefix(first, "SIGSEGV: "): // within the runtime, which does not look at each allocation; in the decoder it is a panic
+		return &Error{Kind: Limit, Err: cause, Detail: fmt.Sprintf("decoding the file needs more memory than the %d MiB that are allowed; write it with smaller row groups and pages, or give the server more memory", lim.MemoryBytes>>20)}
 	case exit.UserTime()+exit.SystemTime() >= lim.CPU:
 		return &Error{Kind: Limit, Detail: "decoding the file took more computing time than is allowed", Err: cause}
 	case status.Signaled() && status.Signal() != syscall.SIGSEGV && status.Signal() != syscall.SIGBUS && status.Signal() != syscall.SIGABRT:
 		// Its own limits end the process otherwise, see above: this came from outside.
-		return &Error{Kind: Unavailable, Detail: "the decoding process was killed from outside, probably because the machine is short of memory; send the file again", Err: cause}
+		return &Error{Kind: Unavailable, Err: cause, Detail: "the decoding process was killed from outside, probably because the machine, or the server's control group, is short of memory. " +
+			"Send the file again; where that does not help, give the server more memory, or a smaller --memory"}
 	case strings.HasPrefix(first, "ingest: no request"):
 		return &Error{Kind: Internal, Detail: "the decoding process got no request", Err: cause}
 	}

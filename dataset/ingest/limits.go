@@ -26,6 +26,8 @@ const (
 	DefaultMaxPageBytes = 256 << 20
 	// DefaultMemoryBytes holds one page (256 MiB decompressed), its dictionary and the texts of one column.
 	DefaultMemoryBytes = 2 << 30
+	// LeastMemoryBytes decodes tables as common writers write them, with pages of 1 MiB and few texts.
+	LeastMemoryBytes = 32 << 20
 	// DefaultMaxTexts bounds the dictionary of a column. A text column above it is free text or a key, about which no
 	// statistical question can be asked.
 	DefaultMaxTexts = 1 << 22
@@ -51,7 +53,7 @@ type Limits struct {
 	FreeExpansionBytes int64         `json:"free_expansion_bytes"` // decoded bytes that are allowed for any file
 	MaxOutputBytes     int64         `json:"max_output_bytes"`     // of the decoded columns; RLIMIT_FSIZE of the child
 	MaxPageBytes       int64         `json:"max_page_bytes"`       // of a page, decompressed
-	MemoryBytes        int64         `json:"memory_bytes"`         // RLIMIT_DATA of the child
+	MemoryBytes        int64         `json:"memory_bytes"`         // that the child may take beside what its runtime has mapped: RLIMIT_DATA
 	MaxTexts           int           `json:"max_texts"`            // distinct texts of a column; a column with more is skipped
 	MaxTextBytes       int64         `json:"max_text_bytes"`       // distinct texts of a table; a column that goes beyond is skipped
 	MaxTextLength      int           `json:"max_text_length"`      // bytes of a text; a column with a longer one is skipped

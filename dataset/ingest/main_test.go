@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,7 @@ const (
 	childSilent = "child-silent" // ends well and says nothing
 	childCrash  = "child-crash"  // panics
 	childLiar   = "child-liar"   // says that it wrote what it did not
+	childScore  = "child-score"  // limits itself as the real one does, then says how soon the kernel ends it where memory is short
 	childFlood  = "child-flood"  // writes without end to both outputs, then ends well
 )
 
@@ -35,7 +37,7 @@ func TestMain(m *testing.M) {
 			os.Exit(ChildMain())
 		case childHang:
 			time.Sleep(time.Hour)
-		case childHog, childBurn:
+		case childHog, childBurn, childScore:
 			spend(os.Args[1])
 		case childSilent:
 			os.Exit(0)
@@ -58,6 +60,10 @@ func spend(what string) {
 	}
 	if err := limitProcess(req.Limits); err != nil {
 		os.Exit(4)
+	}
+	if what == childScore {
+		score, err := os.ReadFile("/proc/self/oom_score_adj")
+		os.Exit(answer(Result{}, &Error{Kind: Unavailable, Detail: strings.TrimSpace(string(score)), Err: err}))
 	}
 	if what == childBurn {
 		for x := 1; ; x = x*3 + 1 {

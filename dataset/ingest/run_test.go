@@ -94,7 +94,8 @@ func TestRunBadChildren(t *testing.T) {
 		part string
 	}{
 		childHang:   {Limit, "too long"},
-		childHog:    {Limit, "memory"},
+		childHog:    {Limit, "more memory than the 512 MiB that are allowed"},
+		childScore:  {Unavailable, "1000"},
 		childBurn:   {Limit, "computing time"},
 		childSilent: {Internal, "no reply"},
 		childCrash:  {Damaged, "ended the decoding process"},

@@ -45,7 +45,7 @@ var DefaultLimits = Limits{
 	BatchBytes:  64 << 20, // 10,000 queries of 6 kB
 	KeyBytes:    4 << 10,
 
-	Uploads:     2,    // each has a decoding process with half a gigabyte
+	Uploads:     2,    // one is received while another is decoded
 	Connections: 4096, // 20 kB each; see fitConnections for file descriptors
 
 	Rate:  5000, // stops a client that runs wild, not one that is busy: two cores answer some 2,000 questions a second

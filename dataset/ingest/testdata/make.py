@@ -49,3 +49,7 @@ pq.write_table(pa.table({'ok':pa.array([1.0]),'price':pa.array([decimal.Decimal(
 pq.write_table(pa.table({'n':pa.array([1,2,None,4,5,6,7,8]*4),'s':pa.array(['a','b',None,'a','c','a','b','a']*4),'b':pa.array([True,None,False,True]*8),
  'd':pa.array([1,None,3,4]*8,pa.duration('us')),'x':pa.array([1.5,float('inf'),None,float('-inf')]*8)}),
  D+'checksums.parquet',write_page_checksum=True,compression='snappy',use_dictionary=['s'],write_statistics=False)
+# little files that need much memory: 240 MB of long texts in each of three columns, and one text of 250 MiB
+long={f't{q}':[f'{q}'+'z'*60000+f'{i:08d}' for i in range(4000)] for q in range(3)}
+pq.write_table(pa.table(long),D+'many-long-texts.parquet',compression='zstd',use_dictionary=False,column_encoding={c:'DELTA_BYTE_ARRAY' for c in long},store_schema=False,write_statistics=False)
+pq.write_table(pa.table({'t':['z'*(250<<20)]*2}),D+'one-long-text.parquet',compression='zstd',use_dictionary=True,dictionary_pagesize_limit=1<<30,store_schema=False,write_statistics=False)
