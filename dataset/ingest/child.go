@@ -58,7 +58,11 @@ func ChildMain() int {
 	// The collector works harder from here on, so that garbage alone never reaches the hard limit.
 	debug.SetMemoryLimit(max(lim.MemoryBytes-memoryReserve, lim.MemoryBytes/2))
 	if err := limitProcess(lim); err != nil {
-		return answer(Result{}, &Error{Kind: Internal, Detail: "the limits of the decoding process cannot be set", Err: err})
+		kind := Internal
+		if machineFault(err) {
+			kind = Unavailable
+		}
+		return answer(Result{}, &Error{Kind: kind, Detail: "the limits of the decoding process cannot be set; the server is short of memory, or runs with limits of its own", Err: err})
 	}
 	// A service manager signals the whole group when it stops the server, which ends its children itself.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)

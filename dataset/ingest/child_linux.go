@@ -20,6 +20,9 @@ import (
 // maxOpenFiles is enough for the upload, the dataset and the runtime.
 const maxOpenFiles = 64
 
+// limitsSet is what a child says once its limits are set: memory that it lacks before is the machine's, memory that it lacks after is that of its limit.
+const limitsSet = "ingest: the limits are set\n"
+
 // firstToGo is the oom_score_adj of a process that the kernel ends before any other where memory is short.
 const firstToGo = "1000"
 
@@ -32,6 +35,14 @@ func limitProcess(lim Limits) error {
 	os.WriteFile("/proc/self/oom_score_adj", []byte(firstToGo), 0)
 	mapped, err := mappedData()
 	if err != nil {
+		return err
+	}
+	// Where the machine itself would not give so much (ulimit -v, strict overcommit), that is not the file's doing.
+	probe, err := unix.Mmap(-1, 0, int(lim.MemoryBytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return fmt.Errorf("%d MiB of memory: %w", lim.MemoryBytes>>20, err)
+	}
+	if err := unix.Munmap(probe); err != nil {
 		return err
 	}
 	// Without this the signal would end the process before the write could return EFBIG.
@@ -53,7 +64,8 @@ func limitProcess(lim Limits) error {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
 	}
-	return nil
+	_, err = os.Stderr.WriteString(limitsSet)
+	return err
 }
 
 // mappedData is the private writable memory that this process has mapped, in bytes: what RLIMIT_DATA bounds.
@@ -109,6 +121,7 @@ func runChild(ctx context.Context, argv []string, req request) (Result, error) {
 
 // died says why a child ended without a reply.
 func died(err error, stderr string, lim Limits) error {
+	stderr, set := strings.CutPrefix(stderr, limitsSet)
 	first, _, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
 	cause := err
 	if first != "" {
@@ -123,18 +136,17 @@ func died(err error, stderr string, lim Limits) error {
 	}
 	status, _ := exit.Sys().(syscall.WaitStatus)
 	switch {
-	case strings.Contains(stderr, "out of memory"), strings.Contains(stderr, "cannot allocate memory"),
-		strings.Contains(stderr, "errno=12"), strings.Contains(stderr, "errno: 12"),
-		strings.HasPrefix(first, "SIGSEGV: "): // within the runtime, which does not look at each allocation; in the decoder it is a panic
+	case set && (strings.Contains(stderr, "out of memory") || strings.Contains(stderr, "cannot allocate memory") ||
+		strings.HasPrefix(first, "SIGSEGV: ")): // within the runtime, which does not look at each allocation; in the decoder it is a panic
 		return &Error{Kind: Limit, Err: cause, Detail: fmt.Sprintf("decoding the file needs more memory than the %d MiB that are allowed; write it with smaller row groups and pages, or give the server more memory", lim.MemoryBytes>>20)}
 	case exit.UserTime()+exit.SystemTime() >= lim.CPU:
 		return &Error{Kind: Limit, Detail: "decoding the file took more computing time than is allowed", Err: cause}
-	case status.Signaled() && status.Signal() != syscall.SIGSEGV && status.Signal() != syscall.SIGBUS && status.Signal() != syscall.SIGABRT:
+	case strings.HasPrefix(first, "panic: "), strings.Contains(stderr, "stack overflow"), strings.Contains(stderr, "[signal SIGSEGV"):
+		return &Error{Kind: Damaged, Detail: "the file ended the decoding process", Err: cause}
+	case status.Signaled():
 		// Its own limits end the process otherwise, see above: this came from outside.
 		return &Error{Kind: Unavailable, Err: cause, Detail: "the decoding process was killed from outside, probably because the machine, or the server's control group, is short of memory. " +
 			"Send the file again; where that does not help, give the server more memory, or a smaller --memory"}
-	case strings.HasPrefix(first, "ingest: no request"):
-		return &Error{Kind: Internal, Detail: "the decoding process got no request", Err: cause}
 	}
-	return &Error{Kind: Damaged, Detail: "the file ended the decoding process", Err: cause}
+	return &Error{Kind: Unavailable, Detail: "the server's disk or system ended the decoding process; send the file again. The server's log says how it ended", Err: cause}
 }

@@ -82,7 +82,7 @@ type decoder struct {
 func (d *decoder) open(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
-		return &Error{Kind: Internal, Detail: "the uploaded file cannot be opened", Err: err}
+		return notRead(err)
 	}
 	d.source = f
 	if err := d.checkFrame(); err != nil {
@@ -98,7 +98,7 @@ func (d *decoder) open(path string) error {
 func (d *decoder) checkFrame() error {
 	info, err := d.source.Stat()
 	if err != nil {
-		return &Error{Kind: Internal, Detail: "the uploaded file cannot be read", Err: err}
+		return notRead(err)
 	}
 	d.size = info.Size()
 	switch {
@@ -113,7 +113,7 @@ func (d *decoder) checkFrame() error {
 		_, err1 := d.source.ReadAt(head[:], 0)
 		_, err2 := d.source.ReadAt(tail[:], d.size-8)
 		if err := errors.Join(err1, err2); err != nil {
-			return &Error{Kind: Internal, Detail: "the uploaded file cannot be read", Err: err}
+			return notRead(err)
 		}
 	}
 	first, last := string(head[:]), string(tail[4:])
@@ -388,6 +388,15 @@ func machineFault(err error) bool {
 		}
 	}
 	return false
+}
+
+// notRead is about an upload that the server has stored and cannot read.
+func notRead(err error) *Error {
+	kind := Internal
+	if machineFault(err) && !errors.Is(err, syscall.ENOENT) {
+		kind = Unavailable
+	}
+	return &Error{Kind: kind, Detail: "the uploaded file was stored and cannot be read; send it again", Err: err}
 }
 
 // errorsJoin keeps err as it is when there is no second error.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -172,6 +173,13 @@ func TestRefusedFiles(t *testing.T) {
 		t.Errorf("the column at fault is %q, want price", e.Column)
 	}
 	refused(t, filepath.Join(t.TempDir(), "none"), Limits{}, Internal)
+	socket := filepath.Join(t.TempDir(), "socket") // opening one fails as a device does that is gone
+	if l, err := net.Listen("unix", socket); err != nil {
+		t.Fatal(err)
+	} else {
+		defer l.Close()
+	}
+	refused(t, socket, Limits{}, Unavailable)
 }
 
 func TestDirectoryExists(t *testing.T) {

@@ -9,10 +9,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/holdoutd/holdoutd/dataset"
 )
@@ -23,8 +26,13 @@ const (
 	childHang   = "child-hang"   // never answers
 	childHog    = "child-hog"    // limits itself as the real one does, then wants too much memory
 	childBurn   = "child-burn"   // … too much CPU time
+	childPoor   = "child-poor"   // is given too little memory before it limits itself
 	childSilent = "child-silent" // ends well and says nothing
 	childCrash  = "child-crash"  // panics
+	childDeep   = "child-deep"   // calls itself without end
+	childFault  = "child-fault"  // reads a mapped page that the disk does not have any more
+	childExit   = "child-exit"   // ends badly, without a word
+	childKilled = "child-killed" // is killed
 	childLiar   = "child-liar"   // says that it wrote what it did not
 	childScore  = "child-score"  // limits itself as the real one does, then says how soon the kernel ends it where memory is short
 	childFlood  = "child-flood"  // writes without end to both outputs, then ends well
@@ -37,12 +45,25 @@ func TestMain(m *testing.M) {
 			os.Exit(ChildMain())
 		case childHang:
 			time.Sleep(time.Hour)
+		case childPoor:
+			if unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: 64 << 20, Max: 64 << 20}) == nil {
+				hog()
+			}
 		case childHog, childBurn, childScore:
 			spend(os.Args[1])
 		case childSilent:
 			os.Exit(0)
 		case childCrash:
 			panic("crash")
+		case childDeep:
+			debug.SetMaxStack(1 << 20)
+			fmt.Println(deep(0))
+		case childFault:
+			readLost()
+		case childExit:
+			os.Exit(3)
+		case childKilled:
+			unix.Kill(os.Getpid(), unix.SIGKILL)
 		case childLiar:
 			fmt.Println(`{"result":{"rows":1,"schema":{"fields":[]}}}`)
 			os.Exit(0)
@@ -70,6 +91,10 @@ func spend(what string) {
 			burnt = x
 		}
 	}
+	hog()
+}
+
+func hog() {
 	for {
 		b := make([]byte, 64<<20)
 		for i := 0; i < len(b); i += 4096 {
@@ -83,6 +108,24 @@ var (
 	burnt int
 	hoard [][]byte
 )
+
+func deep(n int) int { return n + deep(n+1) }
+
+// readLost reads what was cut off a mapped file: for the process it is as a disk that cannot be read.
+func readLost() {
+	f, err := os.CreateTemp("", "lost-")
+	if err != nil {
+		os.Exit(3)
+	}
+	os.Remove(f.Name())
+	f.Truncate(4096)
+	page, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		os.Exit(3)
+	}
+	f.Truncate(0)
+	os.Exit(int(page[0]))
+}
 
 func flood() {
 	b := make([]byte, 1<<20)

@@ -98,7 +98,12 @@ func TestRunBadChildren(t *testing.T) {
 		childScore:  {Unavailable, "1000"},
 		childBurn:   {Limit, "computing time"},
 		childSilent: {Internal, "no reply"},
-		childCrash:  {Damaged, "ended the decoding process"},
+		childCrash:  {Damaged, "the file ended the decoding process"},
+		childPoor:   {Unavailable, "disk or system ended"},
+		childDeep:   {Damaged, "the file ended the decoding process"},
+		childFault:  {Unavailable, "disk or system ended"},
+		childExit:   {Unavailable, "disk or system ended"},
+		childKilled: {Unavailable, "killed from outside"},
 		childLiar:   {Internal, "cannot be opened"},
 		childFlood:  {Internal, "too much"},
 	} {

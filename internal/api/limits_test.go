@@ -277,6 +277,23 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// TestUploadsTakeTurns: an upload beyond those that are received at a time waits for a place, and is taken when there is one.
+func TestUploadsTakeTurns(t *testing.T) {
+	s := start(t, Options{Limits: Limits{Uploads: 1}}, holdout.Limits{Wait: await.Patience})
+	s.api.uploads <- struct{}{}
+	replied := make(chan result, 1)
+	go func() {
+		replied <- s.send("POST", "/v1/holdouts?name=flights", bytes.NewReader(fixture(t, "flights-5k.parquet")))
+	}()
+	await.Until(t, "the upload is there", func() bool {
+		return len(replied) > 0 || strings.Contains(string(s.get("/metrics").body), "holdoutd_http_requests_in_flight 2")
+	})
+	<-s.api.uploads
+	if r := <-replied; r.StatusCode != 201 {
+		t.Errorf("an upload that had to wait: %d %s", r.StatusCode, r.body)
+	}
+}
+
 // TestHugeHead: a head beyond the limit is refused without being kept.
 func TestHugeHead(t *testing.T) {
 	s := start(t, Options{Limits: Limits{HeaderBytes: 4096}})

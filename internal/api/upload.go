@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -258,13 +259,14 @@ func (a *API) create(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
+	wait, cancel := context.WithTimeout(c.Request.Context(), a.asked.Wait)
+	defer cancel()
 	select {
 	case a.uploads <- struct{}{}:
 		defer func() { <-a.uploads }()
-	default:
-		p := problem(classes[holdout.Busy], "%d uploads are under way; try again later", cap(a.uploads))
-		p.retryAfter = a.asked.Wait
-		return p
+	case <-wait.Done():
+		return &holdout.Error{Kind: holdout.Busy, RetryAfter: a.asked.Wait,
+			Detail: fmt.Sprintf("%d uploads are under way, and this one's turn did not come in %v; send it again later", cap(a.uploads), a.asked.Wait)}
 	}
 	a.metrics.uploading.Inc()
 	defer a.metrics.uploading.Dec()
