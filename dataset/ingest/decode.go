@@ -187,9 +187,8 @@ func (d *decoder) checkExpansion() error {
 		width += c.width()
 	}
 	d.decoded = width * d.rows // below 16384*8*2^31, no overflow
-	if d.decoded > d.allowed() {
-		return refuse(TooLarge, "a file of %d bytes that says %d rows of %d columns would become %d bytes; at most %d times a file's size, or %d bytes, are decoded",
-			d.size, d.rows, len(d.columns), d.decoded, d.lim.MaxExpansion, d.lim.FreeExpansionBytes)
+	if err := d.checkExpanded(); err != nil {
+		return err
 	}
 	if d.decoded > d.lim.MaxOutputBytes {
 		return refuse(TooLarge, "the table would take %d bytes, the limit is %d", d.decoded, d.lim.MaxOutputBytes)
@@ -197,20 +196,21 @@ func (d *decoder) checkExpansion() error {
 	return nil
 }
 
-// allowed is how many bytes the file may become.
-func (d *decoder) allowed() int64 {
-	return max(d.lim.FreeExpansionBytes, d.lim.MaxExpansion*d.size)
+// checkExpanded compares what the file becomes, by what is known of it, with what it may become.
+func (d *decoder) checkExpanded() error {
+	became, most := d.decoded+RowBytes*d.rows, d.lim.FreeExpansionBytes+d.lim.MaxExpansion*d.size
+	if became <= most {
+		return nil
+	}
+	return refuse(TooLarge, "a file of %d bytes that says %d rows of %d columns would become %d bytes, with %d for each row; at most %d are taken from it: %d, and %d times its size. "+
+		"If it holds that much, write it without compression and without dictionaries, or take fewer rows", d.size, d.rows, len(d.columns), became, RowBytes, most, d.lim.FreeExpansionBytes, d.lim.MaxExpansion)
 }
 
 // addTexts counts the texts of a finished column among the decoded bytes and against the table's budget.
 func (d *decoder) addTexts() error {
 	d.decoded += d.batch.textBytes
 	d.batch.textsLeft -= d.batch.textBytes
-	if d.decoded > d.allowed() {
-		return refuse(TooLarge, "a file of %d bytes would become more than %d bytes; at most %d times a file's size, or %d bytes, are decoded",
-			d.size, d.allowed(), d.lim.MaxExpansion, d.lim.FreeExpansionBytes)
-	}
-	return nil
+	return d.checkExpanded()
 }
 
 func (d *decoder) write(dir string) (err error) {

@@ -182,6 +182,39 @@ func TestRefusedFiles(t *testing.T) {
 	refused(t, socket, Limits{}, Unavailable)
 }
 
+// TestRowsCount: a row counts by what it costs the server, however few bytes of the file say it: a file of equal truths is refused from the row on that the limit
+// says, before a row is decoded, and with words that say the limit and what to do. It would notice rows that are free.
+func TestRowsCount(t *testing.T) {
+	truths := func(rows int) (string, int64) {
+		t.Helper()
+		table, err := dataset.FromColumns(dataset.Column{Field: dataset.Field{Name: "v", Kind: dataset.Bool}, Bools: make([]uint8, rows)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "f.parquet")
+		exportTo(t, path, table)
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return path, info.Size()
+	}
+	const rows = 100_000
+	path, size := truths(rows)
+	free := rows*(RowBytes+1) - DefaultMaxExpansion*size
+	if _, err := Decode(t.Context(), path, filepath.Join(t.TempDir(), "table"), Limits{FreeExpansionBytes: free}); err != nil {
+		t.Errorf("with as much as the rows count: %v", err)
+	}
+	e := refused(t, path, Limits{FreeExpansionBytes: free - 1}, TooLarge)
+	for _, part := range []string{"100000 rows", "9700000 bytes", "96 for each row", "at most 9699999", "200 times its size", "without compression"} {
+		if !strings.Contains(e.Detail, part) {
+			t.Errorf("%q is not in %q", part, e.Detail)
+		}
+	}
+	path, _ = truths(5_000_000)
+	refused(t, path, Limits{}, TooLarge)
+}
+
 func TestDirectoryExists(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := Decode(context.Background(), fixture("polars.parquet"), dir, Limits{}); err == nil {

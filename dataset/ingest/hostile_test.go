@@ -17,7 +17,7 @@ import (
 )
 
 // hostileLimits keep a mutated file that says too much from taking long.
-var hostileLimits = Limits{FreeExpansionBytes: 1 << 20, MaxOutputBytes: 1 << 24}
+var hostileLimits = Limits{FreeExpansionBytes: 3 << 20, MaxOutputBytes: 1 << 24}
 
 // failer is what a test and a check of rapid have in common.
 type failer interface {
