@@ -56,8 +56,14 @@ func (c *column) damaged(group int, err error) error {
 
 // planColumns decides for each column of the file whether and how it is read.
 func (d *decoder) planColumns() error {
-	names := make(map[string]bool, len(d.meta.schema.fields))
+	names, total := make(map[string]bool, len(d.meta.schema.fields)), 0
 	for _, name := range d.meta.schema.fields {
+		if len(name) > MaxNameLength {
+			return &Error{Kind: LongName, Column: beginning(name), Detail: fmt.Sprintf("the name of this column has %d bytes, the limit is %d; rename it", len(name), MaxNameLength)}
+		}
+		if total += len(name); total > MaxNameBytes {
+			return refuse(LongName, "the names of the columns have more than %d bytes together, which is the limit; give the columns shorter names", MaxNameBytes)
+		}
 		if names[name] {
 			return &Error{Kind: DuplicateColumn, Column: name, Detail: "two columns have this name; rename one of them"}
 		}
@@ -93,6 +99,14 @@ func (d *decoder) planColumns() error {
 	}
 	return nil
 }
+
+// beginning is the first characters of a name that is too long to be shown.
+func beginning(name string) string {
+	return string([]rune(name[:4*shownRunes])[:shownRunes]) + "…"
+}
+
+// shownRunes is how much of a long name an error quotes: enough to find the column by.
+const shownRunes = 40
 
 // planColumn returns how to read a leaf, or the reason not to.
 func planColumn(leaf *leaf) (*column, string) {

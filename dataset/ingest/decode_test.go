@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -180,6 +181,44 @@ func TestRefusedFiles(t *testing.T) {
 		defer l.Close()
 	}
 	refused(t, socket, Limits{}, Unavailable)
+}
+
+// TestNameLimits: a name at the limit is taken, one byte more is refused, with the beginning of the name and what to do; so are names that are too long together.
+// Names of columns that are skipped count as others do.
+func TestNameLimits(t *testing.T) {
+	file := func(names ...string) string {
+		t.Helper()
+		columns := make([]dataset.Column, len(names))
+		for i, name := range names {
+			columns[i] = dataset.Column{Field: dataset.Field{Name: name, Kind: dataset.Bool}, Bools: make([]uint8, 1)}
+		}
+		table, err := dataset.FromColumns(columns...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "f.parquet")
+		exportTo(t, path, table)
+		return path
+	}
+	long := strings.Repeat("é", MaxNameLength/2)
+	if _, res := decode(t, file("a", long)); len(res.Schema.Fields) != 2 || res.Schema.Fields[1].Name != long {
+		t.Errorf("a name of %d bytes is %+v", len(long), res)
+	}
+	for _, name := range []string{long + "z", strings.Repeat("z", 20<<20), strings.Repeat("\x01", MaxNameLength+1)} {
+		e := refused(t, file("a", name), Limits{}, LongName)
+		if begin, ok := strings.CutSuffix(e.Column, "…"); !ok || utf8.RuneCountInString(begin) != 40 || !strings.HasPrefix(name, begin) ||
+			!strings.Contains(e.Detail, fmt.Sprintf("%d bytes, the limit is 1024; rename it", len(name))) {
+			t.Errorf("%d bytes: %v", len(name), e)
+		}
+	}
+	many := make([]string, MaxNameBytes/MaxNameLength)
+	for i := range many {
+		many[i] = fmt.Sprintf("%0*d", MaxNameLength, i)
+	}
+	if _, res := decode(t, file(many...)); len(res.Schema.Fields) != len(many) {
+		t.Errorf("%d names of the longest are %d columns", len(many), len(res.Schema.Fields))
+	}
+	refused(t, file(append(many, "z")...), Limits{}, LongName)
 }
 
 // TestRowsCount: a row counts by what it costs the server, however few bytes of the file say it: a file of equal truths is refused from the row on that the limit

@@ -15,6 +15,7 @@ const (
 	TooLarge        Kind = "too-large"         // more bytes, rows or values than the limits allow
 	TooManyColumns  Kind = "too-many-columns"  // more columns than the limits allow
 	DuplicateColumn Kind = "duplicate-column"  // two columns have one name
+	LongName        Kind = "long-name"         // a column's name is too long, or all names together are
 	Unsupported     Kind = "unsupported"       // a column or file that we could only read wrongly
 	NoUsableColumns Kind = "no-usable-columns" // every column was skipped
 	NoRows          Kind = "no-rows"           // the schema is there, rows are not
@@ -27,7 +28,7 @@ const (
 // the file, no values.
 type Error struct {
 	Kind   Kind
-	Column string // the column it is about, or ""
+	Column string // the column it is about, or ""; of a name that is too long its beginning
 	Detail string
 	Err    error // the cause, or nil
 }

@@ -40,6 +40,10 @@ const (
 	// DefaultMaxTextLength is the longest text of a category. Names, addresses, labels and codes are far below it; a
 	// column with a longer one holds documents.
 	DefaultMaxTextLength = 64 << 10
+	// MaxNameLength is the longest name of a column, in bytes: whole questions of surveys are below it.
+	MaxNameLength = 1 << 10
+	// MaxNameBytes bounds the names of all columns together: 16,384 of 256 bytes. They are on the card, in the ledger and in each list of holdouts.
+	MaxNameBytes = 4 << 20
 	// DefaultCPU decodes about ten billion values.
 	DefaultCPU = 30 * time.Minute
 	// DefaultWall ends a child that waits for ever.
