@@ -24,7 +24,11 @@ type Limits struct {
 	KeyBytes    int64 // of the body that asks for a new key
 
 	Uploads     int // at the same time
-	Connections int // open at the same time; the ones beyond wait in the system's queue until others close
+	Connections int // open at the same time; for one beyond, one that has nothing to do is closed, or it waits in the system's queue
+
+	// ConnectionsEach is how many connections may be open of one IPv4 address, or of one /64 network of IPv6, at the same time. The default 0 is half of
+	// Connections: no address keeps the others out. Behind a proxy all connections are of its address.
+	ConnectionsEach int
 
 	Rate  float64 // requests a second of one key, on average; negative: no limit
 	Burst int     // requests of one key at once
@@ -93,6 +97,9 @@ func (l Limits) Check() error {
 		if x.value < leastTime {
 			return &holdout.LimitError{Name: x.name, Value: x.value, Least: leastTime}
 		}
+	}
+	if l.ConnectionsEach < 0 {
+		return &holdout.LimitError{Name: "connections-each", Value: l.ConnectionsEach, Least: 1}
 	}
 	for _, x := range []struct {
 		name  string

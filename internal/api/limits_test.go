@@ -213,7 +213,7 @@ func TestNonsenseLimits(t *testing.T) {
 		{"handle", func(l *Limits) { l.Handle = -time.Second }}, {"write", func(l *Limits) { l.Write = 1 }}, {"idle", func(l *Limits) { l.Idle = -1 }},
 		{"upload-idle", func(l *Limits) { l.UploadIdle = 0 }}, {"upload-time", func(l *Limits) { l.UploadTime = 0 }}, {"drain", func(l *Limits) { l.Drain = -1 }},
 		{"header-bytes", func(l *Limits) { l.HeaderBytes = -1 }}, {"batch-bytes", func(l *Limits) { l.BatchBytes = -5 }}, {"key-bytes", func(l *Limits) { l.KeyBytes = 0 }},
-		{"uploads", func(l *Limits) { l.Uploads = -1 }}, {"connections", func(l *Limits) { l.Connections = 0 }}, {"burst", func(l *Limits) { l.Burst = 0 }},
+		{"uploads", func(l *Limits) { l.Uploads = -1 }}, {"connections", func(l *Limits) { l.Connections = 0 }}, {"connections-each", func(l *Limits) { l.ConnectionsEach = -1 }}, {"burst", func(l *Limits) { l.Burst = 0 }},
 		{"rate", func(l *Limits) { l.Rate = math.NaN() }}, {"rate", func(l *Limits) { l.Rate = 0 }}, {"rate", func(l *Limits) { l.Rate = math.Inf(1) }},
 	} {
 		l := DefaultLimits

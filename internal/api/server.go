@@ -11,7 +11,7 @@ import (
 // Serve answers requests on l until ctx is done. Then it stops accepting, finishes what was accepted, for at most
 // l.Drain, and returns nil; what was not finished by then is cut off, and that is an error.
 func (a *API) Serve(ctx context.Context, l net.Listener) error {
-	limited := limitConnections(newPatient(l, a.log), a.limits.Connections)
+	limited := limitConnections(newPatient(l, a.log), a.limits.Connections, a.limits.ConnectionsEach)
 	server := &http.Server{
 		ConnState:         limited.observe,
 		Handler:           a,
