@@ -573,9 +573,9 @@ func TestSplitsOnDisk(t *testing.T) {
 // TestLargeAnswersAreRefusedBeforehand: what could not be recorded is refused by its shape, before a row is read, and nothing is debited.
 func TestLargeAnswersAreRefusedBeforehand(t *testing.T) {
 	s := open(t, t.TempDir())
-	columns := make([]dataset.Column, 1100)
+	columns := make([]dataset.Column, 4000)
 	for j := range columns {
-		columns[j] = dataset.Column{Field: dataset.Field{Name: fmt.Sprintf("f%04d", j) + strings.Repeat("x", 4000), Kind: dataset.Number, Source: "DOUBLE"}, Numbers: make([]float64, 40)}
+		columns[j] = dataset.Column{Field: dataset.Field{Name: fmt.Sprintf("f%04d", j) + strings.Repeat("x", 1000), Kind: dataset.Number, Source: "DOUBLE"}, Numbers: make([]float64, 40)}
 		for i := range columns[j].Numbers {
 			columns[j].Numbers[i] = float64(i * (j + 1) % 41)
 		}
