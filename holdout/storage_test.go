@@ -49,7 +49,7 @@ func TestDecodeMemory(t *testing.T) {
 	}
 	_, _, err := s.Create(t.Context(), admin, Settings{Name: "visits", Mechanism: "gaussian"}, unread, "")
 	wantKind(t, "an upload without memory to decode it", err, Unavailable)
-	if err == nil || !strings.Contains(err.Error(), "--memory leaves 10 MiB, and 32 are needed") {
+	if err == nil || !strings.Contains(err.Error(), "--memory leaves 10 MiB, and 64 are needed") {
 		t.Error(err)
 	}
 	s = open(t, t.TempDir())
@@ -61,7 +61,7 @@ func TestDecodeMemory(t *testing.T) {
 	must(t, err)
 	_, _, err = s.Create(t.Context(), admin, Settings{Name: "texts", Mechanism: "gaussian"}, SingleUpload(bytes.NewReader(file)), "")
 	wantKind(t, "a file that needs more memory", err, BadUpload)
-	if err == nil || !strings.Contains(err.Error(), "more memory than the 32 MiB that are allowed") {
+	if err == nil || !strings.Contains(err.Error(), "more memory than the 64 MiB that are allowed") {
 		t.Error(err)
 	}
 }

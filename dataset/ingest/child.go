@@ -56,7 +56,7 @@ func ChildMain() int {
 	}
 	lim := req.Limits.withDefaults()
 	// The collector works harder from here on, so that garbage alone never reaches the hard limit.
-	debug.SetMemoryLimit(max(lim.MemoryBytes-memoryReserve, lim.MemoryBytes/2))
+	debug.SetMemoryLimit(max(lim.MemoryBytes-largestPiece(lim.MemoryBytes)-memoryReserve, lim.MemoryBytes/2))
 	if err := limitProcess(lim); err != nil {
 		kind := Internal
 		if machineFault(err) {

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -28,15 +29,20 @@ const firstToGo = "1000"
 
 // limitProcess limits this process. RLIMIT_DATA bounds its private writable memory; RLIMIT_AS would count the address
 // space that the Go runtime reserves without using it, and kill every Go program. What the runtime and the stacks of threads have mapped by
-// now, some 140 MiB of which 7 are used, is beside the limit: else a small one would be used up before anything is read.
+// now, some 200 MiB of which 7 are used, is beside the limit: else a small one would be used up before anything is read.
+//
+// The kernel lets a piece that takes the place of a reservation, as all of the heap does, go beyond RLIMIT_DATA once, however large it is. So the
+// limit is lower by the largest piece, largestPiece, that the decoder takes at once.
 func limitProcess(lim Limits) error {
 	// Where others take the memory that was meant for this process, it is to go, and not the server. Every process may raise its own
 	// score; where /proc cannot be written the limits below hold all the same.
 	os.WriteFile("/proc/self/oom_score_adj", []byte(firstToGo), 0)
-	mapped, err := mappedData()
+	startThreads()
+	data, err := mappedData()
 	if err != nil {
 		return err
 	}
+	data += uint64(lim.MemoryBytes - largestPiece(lim.MemoryBytes))
 	// Where the machine itself would not give so much (ulimit -v, strict overcommit), that is not the file's doing.
 	probe, err := unix.Mmap(-1, 0, int(lim.MemoryBytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
@@ -57,7 +63,7 @@ func limitProcess(lim Limits) error {
 		{"RLIMIT_CORE", unix.RLIMIT_CORE, 0, 0},
 		{"RLIMIT_NOFILE", unix.RLIMIT_NOFILE, maxOpenFiles, maxOpenFiles},
 		{"RLIMIT_FSIZE", unix.RLIMIT_FSIZE, uint64(lim.MaxOutputBytes), uint64(lim.MaxOutputBytes)},
-		{"RLIMIT_DATA", unix.RLIMIT_DATA, mapped + uint64(lim.MemoryBytes), mapped + uint64(lim.MemoryBytes)},
+		{"RLIMIT_DATA", unix.RLIMIT_DATA, data, data},
 		{"RLIMIT_CPU", unix.RLIMIT_CPU, seconds, seconds + 1},
 	} {
 		if err := unix.Setrlimit(r.resource, &unix.Rlimit{Cur: r.soft, Max: r.hard}); err != nil {
@@ -66,6 +72,24 @@ func limitProcess(lim Limits) error {
 	}
 	_, err = os.Stderr.WriteString(limitsSet)
 	return err
+}
+
+// threads are more than the decoder needs at a time, with those that wait for the disk.
+const threads = 8
+
+// startThreads starts threads, which stay for later use: their stacks, of 8 MiB each where the C library makes them, are mapped before they would count.
+func startThreads() {
+	var all sync.WaitGroup
+	all.Add(threads)
+	for range threads {
+		go func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			all.Done()
+			all.Wait() // so that each has its own
+		}()
+	}
+	all.Wait()
 }
 
 // mappedData is the private writable memory that this process has mapped, in bytes: what RLIMIT_DATA bounds.

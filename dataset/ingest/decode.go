@@ -455,6 +455,8 @@ func (b *batch) code(text []byte) (uint32, error) {
 		return 0, &skipError{fmt.Sprintf("it has more than %d distinct texts", b.lim.MaxTexts)}
 	case b.textBytes+cost > b.textsLeft:
 		return 0, &skipError{fmt.Sprintf("with its distinct texts those of the table would take more than %d bytes", b.lim.MaxTextBytes)}
+	case b.textBytes+cost > b.lim.MemoryBytes/textShare: // another machine would take them, so they are no reason to skip the column
+		return 0, refuse(Limit, "decoding its distinct texts needs more memory than the %d MiB that are allowed for the whole file; leave the column out, or give the server more memory", b.lim.MemoryBytes>>20)
 	}
 	s := string(text)
 	b.dictionary = append(b.dictionary, s)

@@ -29,8 +29,8 @@ const (
 	DefaultMaxPageBytes = 256 << 20
 	// DefaultMemoryBytes holds one page (256 MiB decompressed), its dictionary and the texts of one column.
 	DefaultMemoryBytes = 2 << 30
-	// LeastMemoryBytes decodes tables as common writers write them, with pages of 1 MiB and few texts.
-	LeastMemoryBytes = 32 << 20
+	// LeastMemoryBytes decodes tables as common writers write them, with pages of up to 8 MiB.
+	LeastMemoryBytes = 64 << 20
 	// DefaultMaxTexts bounds the dictionary of a column. A text column above it is free text or a key, about which no
 	// statistical question can be asked.
 	DefaultMaxTexts = 1 << 22
@@ -60,7 +60,7 @@ type Limits struct {
 	FreeExpansionBytes int64         `json:"free_expansion_bytes"` // decoded bytes that are allowed for any file
 	MaxOutputBytes     int64         `json:"max_output_bytes"`     // of the decoded columns; RLIMIT_FSIZE of the child
 	MaxPageBytes       int64         `json:"max_page_bytes"`       // of a page, decompressed
-	MemoryBytes        int64         `json:"memory_bytes"`         // that the child may take beside what its runtime has mapped: RLIMIT_DATA
+	MemoryBytes        int64         `json:"memory_bytes"`         // that the child may take beside what its runtime has mapped, see limitProcess
 	MaxTexts           int           `json:"max_texts"`            // distinct texts of a column; a column with more is skipped
 	MaxTextBytes       int64         `json:"max_text_bytes"`       // distinct texts of a table; a column that goes beyond is skipped
 	MaxTextLength      int           `json:"max_text_length"`      // bytes of a text; a column with a longer one is skipped
@@ -82,6 +82,8 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.MaxOutputBytes, DefaultMaxOutputBytes)
 	orDefault(&l.MaxPageBytes, DefaultMaxPageBytes)
 	orDefault(&l.MemoryBytes, DefaultMemoryBytes)
+	l.MaxPageBytes = min(l.MaxPageBytes, l.MemoryBytes/pageShare)
+	l.MaxFooterBytes = min(l.MaxFooterBytes, l.MemoryBytes/footerShare)
 	orDefault(&l.MaxTexts, DefaultMaxTexts)
 	orDefault(&l.MaxTextBytes, DefaultMaxTextBytes)
 	orDefault(&l.MaxTextLength, DefaultMaxTextLength)
@@ -89,6 +91,16 @@ func (l Limits) withDefaults() Limits {
 	orDefault(&l.Wall, DefaultWall)
 	return l
 }
+
+// What the decoder takes of the memory at once, where there is less of it than the default: the defaults have the same shares.
+const (
+	pageShare   = 8  // a page, decompressed or not; three are held, and a dictionary of 32-bit numbers takes twice its bytes
+	textShare   = 8  // the distinct texts of a column, which are held three times while they are written
+	footerShare = 16 // the footer, which becomes about eight times its size
+)
+
+// largestPiece is the most that the decoder allocates at once: the numbers of a dictionary.
+func largestPiece(memory int64) int64 { return 2 * memory / pageShare }
 
 func orDefault[T int | int64 | time.Duration](field *T, value T) {
 	if *field <= 0 {

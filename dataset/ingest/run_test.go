@@ -124,6 +124,32 @@ func TestRunBadChildren(t *testing.T) {
 	}
 }
 
+// TestLittleMemory: with little memory a page, the texts of a column and a footer are refused before they are held, with the limit; what does not need so much is decoded. It would
+// notice a piece that is taken at once and goes beyond the limit of the process, which the kernel lets it do once.
+func TestLittleMemory(t *testing.T) {
+	const memory = 112 << 20
+	for name, want := range map[string]struct {
+		kind Kind
+		part string
+	}{
+		"one-long-text.parquet":   {TooLarge, "the limit is 14680064; write the file with smaller pages"},
+		"many-long-texts.parquet": {Limit, "its distinct texts needs more memory than the 112 MiB"},
+		"flights-20k.parquet":     {},
+	} {
+		_, _, err := run(t, t.Context(), childDecode, fixture(name), Limits{MemoryBytes: memory})
+		if e := (*Error)(nil); want.kind != "" && (!errors.As(err, &e) || e.Kind != want.kind || !strings.Contains(e.Detail, want.part)) || want.kind == "" && err != nil {
+			t.Errorf("%s: got %v, want kind %q with %q", name, err, want.kind, want.part)
+		}
+	}
+	d := DefaultLimits()
+	if got := (Limits{MemoryBytes: d.MemoryBytes}).withDefaults(); got != d || d.MaxPageBytes != DefaultMaxPageBytes || d.MaxFooterBytes != DefaultMaxFooterBytes || d.MaxTextBytes > d.MemoryBytes/textShare {
+		t.Errorf("the defaults do not fit each other: %+v", d)
+	}
+	if got := (Limits{MemoryBytes: memory}).withDefaults(); got.MaxFooterBytes != memory/16 || largestPiece(memory) != 2*got.MaxPageBytes {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestRunCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
