@@ -161,6 +161,7 @@ func died(err error, stderr string, lim Limits) error {
 	status, _ := exit.Sys().(syscall.WaitStatus)
 	switch {
 	case set && (strings.Contains(stderr, "out of memory") || strings.Contains(stderr, "cannot allocate memory") ||
+		strings.Contains(stderr, "errno: 12") || // of the race detector
 		strings.HasPrefix(first, "SIGSEGV: ")): // within the runtime, which does not look at each allocation; in the decoder it is a panic
 		return &Error{Kind: Limit, Err: cause, Detail: fmt.Sprintf("decoding the file needs more memory than the %d MiB that are allowed; write it with smaller row groups and pages, or give the server more memory", lim.MemoryBytes>>20)}
 	case exit.UserTime()+exit.SystemTime() >= lim.CPU:

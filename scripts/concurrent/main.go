@@ -32,6 +32,7 @@ const module = "github.com/holdoutd/holdoutd/"
 
 // large are packages that start goroutines, or serve HTTP, of which only some tests run under the detector, and why the others need not.
 var large = map[string]string{
+	"dataset/ingest":               "the decoder starts threads, each for a moment, and decodes on one",
 	"holdout":                      "most tests ask one question after another",
 	"internal/api":                 "most tests send one request after another",
 	"experiments/featureselection": "of HTTP it uses the client",
@@ -40,7 +41,8 @@ var large = map[string]string{
 // quiet are packages, or families of them, that call one which starts goroutines, without a test under the detector in make test, and why that is
 // enough. make test-all has all their tests under it.
 var quiet = map[string]string{
-	"dataset/ingest":              "its goroutines wait for the decoder, a process of its own",
+	"dataset/ingest":              "its goroutines wait for the decoder, a process of its own, or are threads of that one for a moment",
+	"dataset/ingest/ingesttest":   "it makes a test's program the decoder",
 	"queries":                     "tests/statements' TestEveryTypeAtOnce has the engine's goroutines evaluate every type of query",
 	"queries/internal/celoracle":  "tests compare with it",
 	"queries/internal/randomtree": "tests draw from it",
