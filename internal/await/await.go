@@ -4,13 +4,23 @@ package await
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 )
 
 // Patience is how long a test waits before it fails instead of hanging. What is waited for takes milliseconds; a machine that does twenty
 // other things takes seconds. It is below the limit of a package's tests, so that the test says what did not happen.
-const Patience = 3 * time.Minute
+//
+// HOLDOUTD_PATIENCE is another duration: where a fault is planted, the hang may be what is to be noticed, and minutes of it say no more.
+var Patience = patience()
+
+func patience() time.Duration {
+	if d, err := time.ParseDuration(os.Getenv("HOLDOUTD_PATIENCE")); err == nil {
+		return d
+	}
+	return 3 * time.Minute
+}
 
 // Until returns once happened does, which it asks every few milliseconds. After Patience, or when happened has failed the test, the test
 // ends: what says what did not happen, after the word until.

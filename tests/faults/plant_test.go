@@ -22,7 +22,8 @@ import (
 const (
 	atOnce      = 2                // faults that are planted at the same time
 	buildWithin = 10 * time.Minute // compiling from a cold cache on a busy machine takes a few of them
-	testWithin  = 7 * time.Minute  // the named test: those of the tables take seconds, or await.Patience where the fault is a hang
+	testWithin  = 7 * time.Minute  // the named test: those of the tables take seconds, or patience where the fault is a hang
+	patience    = "30s"            // what is waited for takes milliseconds, and two faults at a time make it seconds
 )
 
 // TestPlanted plants every fault, one at a time, in an overlay over the code: the package of the named test must still compile, and the
@@ -61,8 +62,9 @@ func TestPlanted(t *testing.T) {
 			places <- struct{}{}
 			defer func() { <-places }()
 			begin := time.Now()
-			defer func() { said.add(f, !t.Failed(), time.Since(begin)) }()
-			f.mustBeNoticed(t, top)
+			built := begin
+			defer func() { said.add(f, !t.Failed(), built.Sub(begin), time.Since(built)) }()
+			f.mustBeNoticed(t, top, func() { built = time.Now() })
 		})
 	}
 }
@@ -100,10 +102,10 @@ type report struct {
 
 type area struct {
 	planted, noticed int
-	took             time.Duration
+	built, tested    time.Duration
 }
 
-func (r *report) add(f Fault, noticed bool, took time.Duration) {
+func (r *report) add(f Fault, noticed bool, built, tested time.Duration) {
 	r.Lock()
 	defer r.Unlock()
 	a := r.areas[f.Area]
@@ -112,7 +114,8 @@ func (r *report) add(f Fault, noticed bool, took time.Duration) {
 		r.areas[f.Area] = a
 	}
 	a.planted++
-	a.took += took
+	a.built += built
+	a.tested += tested
 	if noticed {
 		a.noticed++
 	} else {
@@ -122,19 +125,25 @@ func (r *report) add(f Fault, noticed bool, took time.Duration) {
 
 func (r *report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%-14s %7s %7s %7s\n", "area", "planted", "noticed", "seconds")
-	for _, name := range slices.Sorted(maps.Keys(r.areas)) {
-		a := r.areas[name]
-		fmt.Fprintf(&b, "%-14s %7d %7d %7.0f\n", name, a.planted, a.noticed, a.took.Seconds())
+	line := func(name string, a area) {
+		fmt.Fprintf(&b, "%-14s %7d %7d %9.0f %9.0f\n", name, a.planted, a.noticed, a.built.Seconds(), a.tested.Seconds())
 	}
+	fmt.Fprintf(&b, "\n%-14s %7s %7s %9s %9s\n", "area", "planted", "noticed", "s to build", "s to test")
+	var all area
+	for _, name := range slices.Sorted(maps.Keys(r.areas)) {
+		a := *r.areas[name]
+		line(name, a)
+		all = area{all.planted + a.planted, all.noticed + a.noticed, all.built + a.built, all.tested + a.tested}
+	}
+	line("all", all)
 	for _, name := range r.missed {
 		fmt.Fprintf(&b, "not noticed: go test -tags faults ./tests/faults -run 'TestPlanted/%s$'\n", name)
 	}
 	return b.String()
 }
 
-// mustBeNoticed plants the fault and runs its test.
-func (f Fault) mustBeNoticed(t *testing.T, top string) {
+// mustBeNoticed plants the fault and runs its test. It calls built in between.
+func (f Fault) mustBeNoticed(t *testing.T, top string, built func()) {
 	dir := t.TempDir()
 	file := filepath.Join(top, f.File)
 	text, err := os.ReadFile(file)
@@ -158,11 +167,12 @@ func (f Fault) mustBeNoticed(t *testing.T, top string) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), buildWithin)
 	defer cancel()
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-tags", f.Tags+",nomsgpack", "-o", binary, f.Package)
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-tags", f.Tags+",nomsgpack", "-o", binary, f.Package)
 	build.Dir = top
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("with this fault %s does not compile, so that no test is asked: change the entry (%v)\n%s", f.Package, err, out)
 	}
+	built()
 
 	ctx, cancel = context.WithTimeout(t.Context(), testWithin+time.Minute)
 	defer cancel()
@@ -174,7 +184,7 @@ func (f Fault) mustBeNoticed(t *testing.T, top string) {
 	}
 	run := exec.CommandContext(ctx, binary, args...)
 	run.Dir = filepath.Join(top, f.Package)
-	run.Env = append(os.Environ(), "GOFLAGS=-overlay="+overlay) // for tests that build the program themselves
+	run.Env = append(os.Environ(), "HOLDOUTD_PATIENCE="+patience, "GOFLAGS=-overlay="+overlay) // for tests that build the program themselves
 	out, err := run.CombinedOutput()
 	switch {
 	case !bytes.Contains(out, []byte("=== RUN   "+f.Test+"\n")):
