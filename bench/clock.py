@@ -33,7 +33,7 @@ HEAVY = " + ".join(f"log(x + {k}.5) * exp(x / {k}.0)" for k in range(2, 8))
 
 class Server:
     def __init__(self, program, directory, answer_time):
-        command = [program, "serve", "--data", directory, "--addr", "127.0.0.1:0", "--log", "json"]
+        command = [program, "serve", "--any-filesystem", "--data", directory, "--addr", "127.0.0.1:0", "--log", "json"]
         if answer_time != "soon":  # so that older programs can be measured beside
             command += ["--answer-time", answer_time]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

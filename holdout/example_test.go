@@ -25,7 +25,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	service, err := holdout.Open(ctx, holdout.Options{Dir: dir, Decoder: []string{self, "decode-parquet"}})
+	service, err := holdout.Open(ctx, holdout.Options{Dir: dir, AnyFileSystem: true, Decoder: []string{self, "decode-parquet"}}) // a temporary directory can be in memory
 	if err != nil {
 		log.Fatal(err)
 	}

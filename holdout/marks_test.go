@@ -30,7 +30,7 @@ func copyLedger(t *testing.T, dir string) (putBack func()) {
 // tryOpen opens a service that may not open.
 func tryOpen(t *testing.T, dir string, accept bool) (*Service, error) {
 	t.Helper()
-	s, err := Open(t.Context(), Options{Dir: dir, Decoder: ingesttest.Decoder(t), AcceptLostLedger: accept})
+	s, err := Open(t.Context(), Options{Dir: dir, AnyFileSystem: true, Decoder: ingesttest.Decoder(t), AcceptLostLedger: accept})
 	if err == nil {
 		t.Cleanup(func() { s.Close() })
 	}

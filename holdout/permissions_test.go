@@ -21,7 +21,7 @@ func TestOthersMayNotWriteOrRead(t *testing.T) {
 		{adminKeyFile, 0o604, "chmod 600"}, {adminKeyFile, 0o660, "chmod 600"}, {adminKeyFile, 0o600, ""},
 	} {
 		dir := filepath.Join(t.TempDir(), "data")
-		s, err := Open(t.Context(), Options{Dir: dir})
+		s, err := Open(t.Context(), Options{Dir: dir, AnyFileSystem: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestOthersMayNotWriteOrRead(t *testing.T) {
 		if err := os.Chmod(path, c.mode); err != nil {
 			t.Fatal(err)
 		}
-		s, err = Open(t.Context(), Options{Dir: dir})
+		s, err = Open(t.Context(), Options{Dir: dir, AnyFileSystem: true})
 		if err == nil {
 			s.Close()
 		}
@@ -50,7 +50,7 @@ func TestOthersMayNotWriteOrRead(t *testing.T) {
 	if err := os.WriteFile(planted, []byte(keyPrefix+strings.Repeat("A", 43)+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Open(t.Context(), Options{Dir: dir}); err == nil {
+	if s, err := Open(t.Context(), Options{Dir: dir, AnyFileSystem: true}); err == nil {
 		s.Close()
 		t.Error("a planted admin.key was enrolled")
 	}
@@ -63,7 +63,7 @@ func TestOthersMayNotWriteOrRead(t *testing.T) {
 	if err := os.Chown(planted, 12345, 12345); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Open(t.Context(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
+	if s, err := Open(t.Context(), Options{Dir: dir, AnyFileSystem: true}); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 		if err == nil {
 			s.Close()
 		}

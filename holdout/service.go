@@ -31,6 +31,9 @@ type Options struct {
 
 	AnswerTime AnswerTime // when replies to questions leave; default: AnswerSoon
 
+	// AnyFileSystem opens a data directory on a file system that is known to lose what was made durable, or to keep no locks. Default: false, it is refused.
+	AnyFileSystem bool
+
 	// AcceptLostLedger opens a data directory whose ledger is lost, with a new one. Default: false, such a directory is refused.
 	AcceptLostLedger bool
 }
@@ -117,6 +120,11 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	}
 	if err := s.checkDecodeMemory(); err != nil {
 		s.log.Warn(err.(*Error).Detail)
+	}
+	if err := checkFileSystem(s.dir); err != nil && !o.AnyFileSystem {
+		return nil, err
+	} else if err != nil {
+		s.log.Warn("the data directory's file system is taken as it is", "error", err)
 	}
 	for _, dir := range []string{s.dir, s.path(holdoutsDir), s.path(temporaryDir)} {
 		if err := os.MkdirAll(dir, privateMode); err != nil {

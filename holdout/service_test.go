@@ -41,7 +41,7 @@ var (
 func open(t testing.TB, dir string, change ...func(*Options)) *Service {
 	t.Helper()
 	stattest.Secrets(t)
-	o := Options{Dir: dir, Decoder: ingesttest.Decoder(t), Version: "test"}
+	o := Options{Dir: dir, AnyFileSystem: true, Decoder: ingesttest.Decoder(t), Version: "test"}
 	for _, f := range change {
 		f(&o)
 	}

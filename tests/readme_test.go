@@ -183,7 +183,7 @@ func blocks(t *testing.T, path, language string) []string {
 // serve starts holdoutd in dir as the tutorial does, with more flags if any, and returns its URL once it listens.
 func serve(t *testing.T, dir string, flags ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(context.Background(), program.Path(t), append([]string{"serve", "--data", "holdoutd-data"}, flags...)...)
+	cmd := exec.CommandContext(context.Background(), program.Path(t), append([]string{"serve", "--any-filesystem", "--data", "holdoutd-data"}, flags...)...)
 	cmd.Dir = dir
 	return started(t, cmd)
 }

@@ -116,7 +116,7 @@ func TestStartLeavesNoTrap(t *testing.T) {
 		if err := os.Chmod(c.path, c.mode); err != nil {
 			t.Fatal(err)
 		}
-		if out, code := unprivileged(t, program, "serve", "--addr", "127.0.0.1:0", "--data", dir); code != 1 || !strings.Contains(out, c.says) {
+		if out, code := unprivileged(t, program, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir); code != 1 || !strings.Contains(out, c.says) {
 			t.Errorf("%s: %d %s", what, code, out)
 		}
 		eachBelow(t, dir, 0o700, 0o600, os.Getuid())
@@ -159,7 +159,7 @@ func TestLockFileRemoved(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "ledger.db.lock")); err != nil {
 		t.Fatal(err)
 	}
-	if out, errs, code := holdoutd(t, "serve", "--addr", "127.0.0.1:0", "--data", dir); code != 1 || !strings.Contains(errs, "is in use by another holdoutd") {
+	if out, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir); code != 1 || !strings.Contains(errs, "is in use by another holdoutd") {
 		t.Errorf("a second server: %d %s%s", code, out, errs)
 	}
 	c := connect(t, p, dir)

@@ -197,7 +197,7 @@ func startBenchServer(ctx context.Context, dir string) (*benchServer, *client.Cl
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "serve", "--addr", "127.0.0.1:0", "--data", dir, "--rate", "-1", "--log", "json")
+	cmd := exec.CommandContext(ctx, self, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir, "--rate", "-1", "--log", "json")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

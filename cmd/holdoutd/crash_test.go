@@ -83,7 +83,7 @@ func TestCrash(t *testing.T) {
 // crashEarly starts the server and kills it before anybody has asked it anything.
 func crashEarly(t *testing.T, dir string, after time.Duration) {
 	t.Helper()
-	cmd := exec.Command(binary, "serve", "--addr", "127.0.0.1:0", "--data", dir)
+	cmd := exec.Command(binary, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -124,7 +124,7 @@ func TestLedgerRemovedLive(t *testing.T) {
 			p.kill()
 
 			if removed == "ledger.db" {
-				_, errs, code := holdoutd(t, "serve", "--addr", "127.0.0.1:0", "--data", dir)
+				_, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir)
 				if code != 1 || !strings.Contains(errs, filepath.Join(dir, "ledger.db")) || !strings.Contains(errs, "Restore") || !strings.Contains(errs, "--accept-lost-ledger") {
 					t.Fatalf("a start without the ledger: %d %s", code, errs)
 				}

@@ -46,6 +46,7 @@ func (f *serveFlags) demo(cmd *cobra.Command) (err error) {
 			return fmt.Errorf("cannot make a temporary directory: %w", err)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(f.data)) }()
+		f.anyFileSystem = true // nothing here is to last
 	}
 	if !cmd.Flags().Changed("addr") && taken(f.addr) {
 		f.addr = "127.0.0.1:0" // a demo is to start; which port it has is printed

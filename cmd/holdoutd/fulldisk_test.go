@@ -30,7 +30,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	p.kill()
 
-	limited := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -f %d; exec "$0" serve --addr 127.0.0.1:0 --data "$1" --log json`, ledgerLimit), binary, dir)
+	limited := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -f %d; exec "$0" serve --any-filesystem --addr 127.0.0.1:0 --data "$1" --log json`, ledgerLimit), binary, dir)
 	p = startProcess(t, limited)
 	c = connect(t, p, dir)
 	received := map[string][]byte{}
@@ -69,7 +69,7 @@ func TestFullDisk(t *testing.T) {
 	p.kill()
 
 	// A start on the full disk opens for what is recorded.
-	p = startProcess(t, exec.Command("sh", "-c", fmt.Sprintf(`ulimit -f %d; exec "$0" serve --addr 127.0.0.1:0 --data "$1" --log json`, 64), binary, dir))
+	p = startProcess(t, exec.Command("sh", "-c", fmt.Sprintf(`ulimit -f %d; exec "$0" serve --any-filesystem --addr 127.0.0.1:0 --data "$1" --log json`, 64), binary, dir))
 	c = connect(t, p, dir)
 	if reply, err := c.Ask(ctx, card.ID, lateBy(0)); err != nil || !reply.Replayed || string(reply.Answer.Raw) != string(received[lateBy(0)["of"].(string)]) {
 		t.Errorf("a recorded answer after a start on a full disk: %v %s", err, reply.Answer.Raw)

@@ -90,7 +90,7 @@ func (b *buffer) String() string {
 // startServer starts serve on a data directory and waits for its listening line.
 func startServer(t *testing.T, dir string, flags ...string) *process {
 	t.Helper()
-	args := append([]string{"serve", "--addr", "127.0.0.1:0", "--data", dir, "--log", "json"}, flags...)
+	args := append([]string{"serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir, "--log", "json"}, flags...)
 	return startProcess(t, exec.Command(binary, args...))
 }
 

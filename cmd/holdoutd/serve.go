@@ -24,17 +24,18 @@ import (
 
 // serveFlags are what serve and demo can be told.
 type serveFlags struct {
-	addr       string
-	data       string
-	allowNaive bool
-	acceptLost bool
-	log        string
-	metrics    string
-	answerTime string
-	limits     api.Limits
-	service    holdout.Limits
-	tls        tlsFlags
-	browser    bool // of a demo
+	addr          string
+	data          string
+	allowNaive    bool
+	acceptLost    bool
+	anyFileSystem bool
+	log           string
+	metrics       string
+	answerTime    string
+	limits        api.Limits
+	service       holdout.Limits
+	tls           tlsFlags
+	browser       bool // of a demo
 }
 
 const defaultAddr = "127.0.0.1:8080"
@@ -45,6 +46,7 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.addr, "addr", defaultAddr, "address to listen on; port 0 takes a free one")
 	flags.BoolVar(&f.allowNaive, "allow-naive", false, "accept the mechanism naive, which has no guarantee (for experiments)")
 	flags.BoolVar(&f.acceptLost, "accept-lost-ledger", false, "start although the ledger is lost, or does not know all holdouts; the holdouts that it does not know cannot be asked any more")
+	flags.BoolVar(&f.anyFileSystem, "any-filesystem", false, "start although the data directory is on a network, in memory, or on another file system that may lose what was made durable or keeps no locks")
 	flags.StringVar(&f.tls.cert, "tls-cert", "", "PEM file of the server's certificate chain; read again when it changes, and at SIGHUP")
 	flags.StringVar(&f.tls.key, "tls-key", "", "PEM file of the certificate's private key")
 	flags.BoolVar(&f.tls.insecureHTTP, "insecure-http", false, "serve other machines without TLS: keys travel in clear")
@@ -226,7 +228,7 @@ func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Se
 		return nil, fmt.Errorf("this program's own file cannot be found, which is needed to decode uploads: %w", err)
 	}
 	service, err := holdout.Open(ctx, holdout.Options{
-		Dir: f.data, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
+		Dir: f.data, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, AnyFileSystem: f.anyFileSystem, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
 	})
 	var path *os.PathError
 	var ours *holdout.Error
@@ -234,7 +236,7 @@ func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Se
 	case errors.As(err, &ours):
 		return nil, errors.New(ours.Detail)
 	case errors.Is(err, ledger.ErrInUse):
-		return nil, fmt.Errorf("the data directory %s is in use by another holdoutd; stop that one or give another --data", f.data)
+		return nil, fmt.Errorf("the data directory %s is in use by another holdoutd; stop that one or give another --data (%w)", f.data, err)
 	case errors.As(err, &path):
 		return nil, fmt.Errorf("the data directory %s cannot be used: %s: %w", f.data, path.Path, path.Err)
 	}

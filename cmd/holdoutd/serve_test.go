@@ -159,7 +159,7 @@ func TestStartErrors(t *testing.T) {
 		"no directory": {[]string{"--addr", "127.0.0.1:0", "--data", filepath.Join(file, "data")}, "cannot be used"},
 		"no address":   {[]string{"--addr", "nonsense", "--data", filepath.Join(dir, "other")}, "cannot listen"},
 	} {
-		out, errs, code := holdoutd(t, append([]string{"serve"}, c.args...)...)
+		out, errs, code := holdoutd(t, append([]string{"serve", "--any-filesystem"}, c.args...)...)
 		lines := strings.Split(strings.TrimSpace(errs), "\n")
 		last := lines[len(lines)-1]
 		if code != 1 || out != "" || !strings.HasPrefix(last, "holdoutd: ") || !strings.Contains(last, c.says) || strings.Contains(errs, "goroutine") {

@@ -132,7 +132,7 @@ func TestInsecureAddresses(t *testing.T) {
 		{"the certificate cannot be used", 1, []string{"--addr", "127.0.0.1:0", "--tls-cert", key, "--tls-key", key}},
 		{"cert-that-is-not-there.pem: no such file", 1, []string{"--addr", "127.0.0.1:0", "--tls-cert", filepath.Join(dir, "cert-that-is-not-there.pem"), "--tls-key", key}},
 	} {
-		_, errs, code := holdoutd(t, append([]string{"serve", "--data", filepath.Join(dir, "data")}, c.args...)...)
+		_, errs, code := holdoutd(t, append([]string{"serve", "--any-filesystem", "--data", filepath.Join(dir, "data")}, c.args...)...)
 		if code != c.status || !strings.Contains(errs, c.says) {
 			t.Errorf("%v: %d %s", c.args, code, errs)
 		}
@@ -146,7 +146,7 @@ func TestNonsenseLimits(t *testing.T) {
 	for _, flag := range []string{
 		"--questions=-1", "--uploads=0", "--handle=-1s", "--drain=0s", "--rate=NaN", "--rate=0", "--rate=Inf", "--batch-bytes=-5", "--burst=0", "--upload-bytes=0", "--query-bytes=-1",
 	} {
-		_, errs, code := holdoutd(t, "serve", "--addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), flag)
+		_, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), flag)
 		if name, _, _ := strings.Cut(flag, "="); code != 2 || !strings.Contains(errs, name+" must be more than 0") {
 			t.Errorf("%s: %d %s", flag, code, errs)
 		}

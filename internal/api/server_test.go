@@ -72,7 +72,7 @@ func startIn(t *testing.T, dir string, o Options, limits ...holdout.Limits) *ser
 	for _, l := range limits {
 		limited = l
 	}
-	service, err := holdout.Open(t.Context(), holdout.Options{Dir: dir, Logger: o.Logger, Decoder: ingesttest.Decoder(t), Limits: limited})
+	service, err := holdout.Open(t.Context(), holdout.Options{Dir: dir, AnyFileSystem: true, Logger: o.Logger, Decoder: ingesttest.Decoder(t), Limits: limited})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ class Running:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [self.binary, "serve", "--data", self.data, "--addr", f"127.0.0.1:{self.port}", "--rate", "-1", *self.options],
+            [self.binary, "serve", "--any-filesystem", "--data", self.data, "--addr", f"127.0.0.1:{self.port}", "--rate", "-1", *self.options],
             stderr=subprocess.DEVNULL,
         )
         for _ in range(3600):  # three minutes: only a server that hangs takes them

@@ -37,7 +37,7 @@ var (
 func open(t testing.TB, dir string, change ...func(*holdout.Options)) *holdout.Service {
 	t.Helper()
 	stattest.Secrets(t)
-	o := holdout.Options{Dir: dir, Decoder: ingesttest.Decoder(t), Version: "test"}
+	o := holdout.Options{Dir: dir, AnyFileSystem: true, Decoder: ingesttest.Decoder(t), Version: "test"}
 	for _, f := range change {
 		f(&o)
 	}

@@ -35,7 +35,7 @@ var (
 func open(t *testing.T) *holdout.Service {
 	t.Helper()
 	stattest.Secrets(t)
-	s, err := holdout.Open(t.Context(), holdout.Options{Dir: t.TempDir(), Decoder: ingesttest.Decoder(t), Version: "test", AllowNaive: true})
+	s, err := holdout.Open(t.Context(), holdout.Options{Dir: t.TempDir(), AnyFileSystem: true, Decoder: ingesttest.Decoder(t), Version: "test", AllowNaive: true})
 	if err != nil {
 		t.Fatal(err)
 	}

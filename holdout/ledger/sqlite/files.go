@@ -85,7 +85,10 @@ func same(name string, opened os.FileInfo) error {
 func final(err error) error {
 	var r *replaced
 	var b *brokenLog
+	var t *taken
 	switch {
+	case errors.As(err, &t):
+		return t
 	case errors.As(err, &r):
 		return r
 	case errors.As(err, &b):
@@ -104,6 +107,10 @@ func (l *Ledger) abandon(why error) {
 	w.lost = why
 	l.committed.Store(0)
 	l.halt()
+	if _, taken := why.(*taken); taken {
+		l.log.Error("another server took the ledger over; nothing is recorded here any more", "error", why)
+		return
+	}
 	cause, replaced := why.(*replaced)
 	if !replaced {
 		l.log.Error("the ledger's log was changed under the running server: start it again; holdouts that have lost answers will say so", "error", why)

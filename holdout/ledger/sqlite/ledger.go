@@ -22,7 +22,9 @@ type Ledger struct {
 	mustExist  bool
 	sealer     ledger.Sealer
 	log        *slog.Logger
+	at         place
 	locked     []*os.File
+	own        *ownership // nil: replay only, or not yet taken
 	readers    *readers
 	keeper     *sql.Conn // is never used: the last connection to be closed would copy the log, and this is it while the ledger is open
 
@@ -57,7 +59,7 @@ const freshFor = time.Second
 var _ ledger.Ledger = (*Ledger)(nil)
 
 // Open opens the ledger in the file at path, makes it if there is none, and takes it for this process alone. Beside the file live
-// path-wal and path-shm (SQLite's) and path.lock (ours). Open fails with ErrInUse, ErrWrongKey, ErrLost, ErrVersion, or what
+// path-wal and path-shm (SQLite's), path.lock, path.owner and path.asks (ours). Where another process may have it that no lock reaches, Open asks that one, which takes seconds. Open fails with ErrInUse, ErrWrongKey, ErrLost, ErrVersion, or what
 // the disk says.
 func Open(ctx context.Context, path string, o ledger.Options) (*Ledger, error) {
 	if path == "" {
@@ -66,12 +68,17 @@ func Open(ctx context.Context, path string, o ledger.Options) (*Ledger, error) {
 	if o.Key == [32]byte{} && !o.ReplayOnly {
 		return nil, fmt.Errorf("%w: the server key is all zeros", ledger.ErrInvalid)
 	}
+	return open(ctx, path, o, here)
+}
+
+// open is Open at a place.
+func open(ctx context.Context, path string, o ledger.Options, at place) (*Ledger, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	l := &Ledger{
-		path: path, replayOnly: o.ReplayOnly, sealer: ledger.Sealer{Key: o.Key}, log: o.Logger, fault: o.Fault, told: o.Committed, halted: o.Halted, mustExist: o.MustExist,
+		at: at, path: path, replayOnly: o.ReplayOnly, sealer: ledger.Sealer{Key: o.Key}, log: o.Logger, fault: o.Fault, told: o.Committed, halted: o.Halted, mustExist: o.MustExist,
 		queue: make(chan *request, queueSize), ended: make(chan struct{}),
 	}
 	if l.log == nil {
@@ -95,11 +102,17 @@ func (l *Ledger) start(ctx context.Context) error {
 		return err
 	}
 	var err error
-	if l.locked, err = lock(l.path); err != nil {
+	if l.locked, err = l.at.lock(l.path); err != nil {
 		return err
 	}
 	if !l.replayOnly {
 		if err := checkAccess(l.path); err != nil {
+			return err
+		}
+		if l.own, err = newOwnership(l.path, l.at, l.log); err != nil {
+			return err
+		}
+		if err := l.own.take(ctx); err != nil && !noRoom(err) { // where there is none, the first commit that has room takes it
 			return err
 		}
 		if err := l.startWriter(ctx); err != nil {
@@ -218,8 +231,7 @@ func (l *Ledger) release() error {
 	l.files.Store(nil)
 	var errs []error
 	if l.writer.db != nil {
-		var broken *brokenLog
-		if _, err := l.checkLog(context.Background(), true); errors.As(err, &broken) {
+		if _, err := l.checkLog(context.Background(), true); final(err) != nil {
 			l.log.Error("the ledger is closed without its log", "error", err)
 			errs = append(errs, l.closeWriter()) // before those that cannot write: the last one copies the log
 		}
@@ -233,6 +245,7 @@ func (l *Ledger) release() error {
 	if l.writer.db != nil {
 		errs = append(errs, l.closeWriter())
 	}
+	errs = append(errs, l.own.release())
 	for _, f := range l.locked {
 		errs = append(errs, f.Close())
 	}

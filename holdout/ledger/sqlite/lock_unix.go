@@ -55,3 +55,11 @@ func flock(f *os.File, path, lockName string) error {
 	n, _ := f.Read(owner)
 	return fmt.Errorf("%w: %s is locked by process %s; stop it, or use another directory", ledger.ErrInUse, lockName, strings.TrimSpace(string(owner[:n])))
 }
+
+// device is the file system of a file, to this kernel.
+func device(info os.FileInfo) uint64 {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(s.Dev)
+	}
+	return 0
+}

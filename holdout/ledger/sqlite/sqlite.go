@@ -46,7 +46,7 @@ func dsn(path string, more ...string) string {
 
 // openWriter opens the one connection that writes.
 func openWriter(ctx context.Context, path string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", dsn(path, "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)"))
+	db, err := sql.Open("sqlite", dsn(path, "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)", "_pragma=fullfsync(1)", "_pragma=checkpoint_fullfsync(1)"))
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,8 @@ func (r *readers) look(ctx context.Context, text string, args ...any) *sql.Row {
 // another journal mode without an error.
 func checkPragmas(ctx context.Context, db *sql.DB) error {
 	for _, p := range []struct{ name, want string }{
-		{"journal_mode", "wal"}, {"synchronous", "2"}, {"foreign_keys", "1"}, {"secure_delete", "1"},
+		{"journal_mode", "wal"}, {"synchronous", "2"}, {"fullfsync", "1"}, {"checkpoint_fullfsync", "1"}, // macOS: fsync alone leaves data in the disk's own memory
+		{"foreign_keys", "1"}, {"secure_delete", "1"},
 	} {
 		var got string
 		if err := db.QueryRowContext(ctx, "PRAGMA "+p.name).Scan(&got); err != nil {
@@ -215,7 +216,7 @@ func cannotOpen(err error) bool {
 // noRoom reports whether a write failed where reading may still do.
 func noRoom(err error) bool {
 	var e *sqlite.Error
-	return code(err) == sqlite3.SQLITE_FULL || errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_IOERR_WRITE || e.Code() == sqlite3.SQLITE_IOERR_FSYNC)
+	return code(err) == sqlite3.SQLITE_FULL || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.As(err, &e) && (e.Code() == sqlite3.SQLITE_IOERR_WRITE || e.Code() == sqlite3.SQLITE_IOERR_FSYNC)
 }
 
 // checkAccess looks at the files before SQLite does: it would make a log with the mode of a database that cannot be written,

@@ -1,0 +1,281 @@
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// Two servers on one ledger would each write over what the other has told. Locks keep them apart where both see the same file system; they do not
+// reach through a FUSE mount, a network, or a disk that two machines have. There the owner's record keeps them apart. It is a file beside the database and
+// no row in it: SQLite would answer from its memory. It is opened anew for each look, which network file systems and FUSE promise to be the newest.
+//
+//   - Whoever starts and finds the record of an owner that the locks cannot speak for asks it: path.asks has who asks. A living owner answers within a second, in
+//     its record, and the newcomer gives up. One that does not answer for askFor is taken for dead, and the newcomer takes its place.
+//   - An owner looks at the record before each commit, and after it before anyone is told. Once the record is another's, it writes nothing any more.
+//
+// The fence does not rest on clocks: what an owner told was durable while the record was its own, so that it is in the log that the next one reads.
+
+const (
+	answerEvery = time.Second     // how often an owner looks whether somebody asks
+	askFor      = 4 * time.Second // how long an owner is asked: a few of its looks, and of a network's caches
+	takenFor    = time.Second     // how long a record must stay after a take-over: another newcomer may have written at the same time
+	recordBytes = 4 << 10         // a record is written in place, in one piece, over the one before it
+)
+
+// owner is who has a ledger, or asks for it.
+type owner struct {
+	Token    string    `json:"token"` // of this one opening
+	Host     string    `json:"host"`
+	Process  int       `json:"process"`
+	Path     string    `json:"path"`
+	Since    time.Time `json:"since"`
+	Boot     string    `json:"boot"`               // of the kernel that it runs on
+	Device   uint64    `json:"device"`             // of the file system, to that kernel
+	Answered string    `json:"answered,omitempty"` // the token of whoever asked last
+}
+
+func (o *owner) String() string {
+	return fmt.Sprintf("process %d on %s, which serves %s since %s", o.Process, o.Host, o.Path, o.Since.Format(time.RFC3339))
+}
+
+// ownership is this process's claim on a ledger.
+type ownership struct {
+	path string
+	self owner
+	log  *slog.Logger
+	ends chan struct{} // closed to end the answers; nil before take
+	done chan struct{} // closed when they have ended
+}
+
+// place is where a ledger is opened: what its locks reach.
+type place struct {
+	lock   func(path string) ([]*os.File, error)
+	device func(os.FileInfo) uint64
+}
+
+// here is this machine.
+var here = place{lock, device}
+
+// taken says that another process has the ledger now.
+type taken struct{ by owner }
+
+func (e *taken) Error() string {
+	return fmt.Sprintf("ledger: it was taken over by %s; nothing is recorded here any more", &e.by)
+}
+
+// newOwnership describes this process to others.
+func newOwnership(path string, at place, log *slog.Logger) (*ownership, error) {
+	info, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a host without a name"
+	}
+	return &ownership{path: path, log: log, self: owner{
+		Token: rand.Text(), Host: shorten(host), Process: os.Getpid(), Path: shorten(path), Since: time.Now().UTC().Truncate(time.Second),
+		Boot: boot(), Device: at.device(info),
+	}}, nil
+}
+
+// shorten keeps a record within its bytes, of which JSON may take six for one.
+func shorten(text string) string {
+	if most := recordBytes / 16; len(text) > most {
+		return strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}
+
+func (o *ownership) record() string { return o.path + ".owner" }
+func (o *ownership) asks() string   { return o.path + ".asks" }
+
+// take makes this process the owner. It waits where another may be alive that the locks, which this process has, do not reach. The error is ErrInUse with
+// whoever has the ledger, or what the disk says.
+func (o *ownership) take(ctx context.Context) error {
+	before, err := readOwner(o.record())
+	if err != nil {
+		return err
+	}
+	asked := before.Token != "" && !o.speaksFor(before)
+	if asked {
+		if before, err = o.ask(ctx, before); err != nil {
+			return err
+		}
+	}
+	if err := o.write(o.record(), o.self); err != nil {
+		return err
+	}
+	if asked {
+		if err := wait(ctx, takenFor); err != nil {
+			return err
+		}
+		if now, err := readOwner(o.record()); err != nil {
+			return err
+		} else if now.Token != o.self.Token {
+			return inUse(&now)
+		}
+	}
+	if err := o.write(o.asks(), owner{}); err != nil { // it is there from now on: that a file is not there is remembered longer than what is in one
+		return err
+	}
+	o.ends, o.done = make(chan struct{}), make(chan struct{})
+	go o.answer()
+	return nil
+}
+
+// speaksFor reports whether the locks would have kept this process out if that owner were alive: it was on this kernel and this file system.
+func (o *ownership) speaksFor(before owner) bool {
+	return before.Boot != "" && before.Boot == o.self.Boot && before.Device == o.self.Device
+}
+
+// ask asks the owner whether it is alive.
+func (o *ownership) ask(ctx context.Context, before owner) (owner, error) {
+	if err := o.write(o.asks(), o.self); err != nil {
+		return before, err
+	}
+	o.log.Info("the ledger was not closed by its last server, which no lock here would tell of: asking whether it is alive", "server", before.String(), "for", askFor)
+	for end := time.Now().Add(askFor); time.Now().Before(end); {
+		if err := wait(ctx, answerEvery/10); err != nil {
+			return before, err
+		}
+		now, err := readOwner(o.record())
+		switch {
+		case err != nil:
+			return before, err
+		case now.Token == "": // it was closed
+			return now, nil
+		case now.Answered == o.self.Token || now.Token != before.Token: // or another newcomer took its place
+			return before, inUse(&now)
+		}
+	}
+	return before, nil
+}
+
+func inUse(by *owner) error {
+	return fmt.Errorf("%w: %s; stop it, or use another directory", ledger.ErrInUse, by)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("ledger: %w", ctx.Err())
+	}
+}
+
+// answer tells whoever asks that the owner is alive, until it is not the owner any more.
+func (o *ownership) answer() {
+	defer close(o.done)
+	for {
+		select {
+		case <-o.ends:
+			return
+		case <-time.After(answerEvery):
+		}
+		who, err := readOwner(o.asks())
+		if err != nil || who.Token == "" || who.Token == o.self.Token {
+			continue // it is asked for some seconds
+		}
+		now, err := readOwner(o.record())
+		if err != nil || now.Token != o.self.Token || now.Answered == who.Token {
+			continue
+		}
+		now.Answered = who.Token
+		o.write(o.record(), now)
+	}
+}
+
+// check is nil while this process is the owner; *taken when another one is. A record that was removed is written again.
+func (o *ownership) check() error {
+	switch {
+	case o == nil:
+		return nil
+	case o.ends == nil: // there was no room for the record
+		return o.take(context.Background())
+	}
+	now, err := readOwner(o.record())
+	switch {
+	case err != nil:
+		return err
+	case now.Token == o.self.Token:
+		return nil
+	case now.Token != "":
+		return &taken{now}
+	}
+	return o.write(o.record(), o.self)
+}
+
+// release ends the ownership: the next start need not ask.
+func (o *ownership) release() error {
+	if o == nil || o.ends == nil {
+		return nil
+	}
+	close(o.ends)
+	<-o.done
+	if now, err := readOwner(o.record()); err != nil || now.Token != o.self.Token {
+		return err
+	}
+	return o.write(o.record(), owner{})
+}
+
+// write overwrites a record in place: another file of the name would not be seen by whoever remembers where the name led.
+func (o *ownership) write(name string, r owner) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	_, err = f.WriteAt([]byte(fmt.Sprintf("%-*s\n", recordBytes-1, text)), 0)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return nil
+}
+
+// looks are how often a record is read that is being written.
+const looks = 50
+
+// readOwner reads a record; it is empty where there is none.
+func readOwner(name string) (r owner, err error) {
+	for range looks {
+		var text []byte
+		text, err = readRecord(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return owner{}, nil
+		}
+		if err != nil {
+			return owner{}, fmt.Errorf("ledger: %w", err)
+		}
+		if err = json.Unmarshal(text, &r); err == nil {
+			return r, nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return owner{}, fmt.Errorf("ledger: %s is no record of an owner (%w): when no server has the ledger open, remove it", name, err)
+}
+
+func readRecord(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, recordBytes))
+}

@@ -1,0 +1,249 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/await"
+)
+
+// elsewhere is a place that no lock reaches: another machine, or another way to the same files. Each has a file system of its own.
+func elsewhere(device uint64) place {
+	return place{lock: func(string) ([]*os.File, error) { return nil, nil }, device: func(os.FileInfo) uint64 { return device }}
+}
+
+// openAt opens a ledger at a place. said is what it logged.
+func openAt(t *testing.T, path string, at place, o ledger.Options) (l *Ledger, said *bytes.Buffer, err error) {
+	t.Helper()
+	said = new(bytes.Buffer)
+	o.Key, o.Logger = testKey, slog.New(slog.NewTextHandler(said, nil))
+	if l, err = open(t.Context(), path, o, at); err == nil {
+		t.Cleanup(func() { l.Close() })
+	}
+	return l, said, err
+}
+
+// stall is what becomes of an owner whose machine stands still: it answers nobody.
+func stall(l *Ledger) {
+	close(l.own.ends)
+	<-l.own.done
+	l.own.ends = make(chan struct{}) // for Close
+}
+
+// TestALivingOwnerKeepsItsLedger: a server that no lock keeps out gives up, and says who has the ledger; the owner goes on. Once the owner was closed the next one
+// asks nobody.
+func TestALivingOwnerKeepsItsLedger(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	first, _, err := openAt(t, path, here, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, first, testHoldout("ho_1", 100, 0))
+	for i := range 2 { // the second time it asks again
+		_, said, err := openAt(t, path, elsewhere(1), ledger.Options{})
+		host, _ := os.Hostname()
+		if !errors.Is(err, ledger.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on %s, which serves %s since ", os.Getpid(), host, path)) {
+			t.Fatalf("the second server: %v", err)
+		}
+		if !strings.Contains(said.String(), "asking whether it is alive") {
+			t.Errorf("the log does not say what is waited for: %s", said)
+		}
+		mustAsk(t, first, "ho_1", testDebit(fmt.Sprint(i)))
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, said, err := openAt(t, path, elsewhere(1), ledger.Options{})
+	if err != nil || strings.Contains(said.String(), "asking") {
+		t.Fatalf("after the first was closed: %v, %s", err, said)
+	}
+	mustAsk(t, second, "ho_1", testDebit("after"))
+	mustVerify(t, second)
+}
+
+// TestATakenLedgerIsLeftAlone: an owner that answers nobody loses its ledger. Whatever it does then is refused, says who has the ledger, and changes nothing for the new owner; what it
+// had told is there. It would notice an owner that commits once more, tells of a commit that came too late, or copies its log when it is closed.
+func TestATakenLedgerIsLeftAlone(t *testing.T) {
+	for _, first := range []string{"a question", "ready", "a commit on its way", "the end"} {
+		t.Run(first, func(t *testing.T) {
+			t.Parallel() // a stalled owner is asked for seconds
+			path := newPath(t)
+			var halted atomic.Int64
+			var onItsWay func()
+			old, said, err := openAt(t, path, here, ledger.Options{
+				Halted: func() { halted.Add(1) },
+				Fault: func(step string) error {
+					if step == ledger.StepCommitted && onItsWay != nil {
+						onItsWay()
+					}
+					return nil
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustCreate(t, old, testHoldout("ho_1", 100, 0))
+			told := mustAsk(t, old, "ho_1", testDebit("told"))
+			stall(old)
+			var next *Ledger
+			take := func() {
+				if next, _, err = openAt(t, path, elsewhere(1), ledger.Options{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			question := func(query string) error { _, err := ask(old, t.Context(), "ho_1", testDebit(query)); return err }
+			refused := func(what string, err error) {
+				t.Helper()
+				if !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "taken over by process") {
+					t.Errorf("%s at the old owner: %v", what, err)
+				}
+			}
+			switch first {
+			case "a question":
+				take()
+				refused(first, question("first"))
+			case "ready":
+				take()
+				old.committed.Store(0)
+				refused(first, old.Ready(t.Context()))
+			case "a commit on its way":
+				onItsWay = sync.OnceFunc(take)
+				refused(first, question("first"))
+			case "the end":
+				take()
+			}
+			for i := range 20 {
+				mustAsk(t, next, "ho_1", testDebit(fmt.Sprint("next ", i)))
+			}
+			if first != "the end" {
+				if halted.Load() == 0 || !strings.Contains(said.String(), "took the ledger over") {
+					t.Errorf("halted %d times; the log: %s", halted.Load(), said)
+				}
+				refused("another question", question("another"))
+				if body, ok, err := old.Answer(t.Context(), "ho_1", testDebit("told").Query); !ok || err != nil || !bytes.Equal(body, told.Body) {
+					t.Errorf("a replay at the old owner: %s %v %v", body, ok, err)
+				}
+			}
+			old.Close() // its error says the same
+			for i := range 20 {
+				mustAsk(t, next, "ho_1", testDebit(fmt.Sprint("after ", i)))
+			}
+			if body, ok, err := next.Answer(t.Context(), "ho_1", testDebit("told").Query); !ok || err != nil || !bytes.Equal(body, told.Body) {
+				t.Errorf("what the old owner had told: %s %v %v", body, ok, err)
+			}
+			if err := next.Ready(t.Context()); err != nil {
+				t.Error(err)
+			}
+			mustVerify(t, next)
+			if err := next.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestOneNewcomerTakesTheLedger: of several that ask a dead owner at the same time, one has the ledger then.
+func TestOneNewcomerTakesTheLedger(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	old, _, err := openAt(t, path, here, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, old, testHoldout("ho_1", 100, 0))
+	stall(old)
+	var all sync.WaitGroup
+	var owners atomic.Int64
+	for i := range 4 {
+		all.Go(func() {
+			o, err := newOwnership(path, elsewhere(uint64(i+1)), slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			switch err := o.take(t.Context()); {
+			case err == nil:
+				owners.Add(1)
+				t.Cleanup(func() { o.release() })
+			case !errors.Is(err, ledger.ErrInUse):
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := owners.Load(); n != 1 {
+		t.Errorf("%d newcomers have the ledger", n)
+	}
+}
+
+// TestOwnersRecord: a record that was removed is written again, one that is none is not believed, and names of any length fit.
+func TestOwnersRecord(t *testing.T) {
+	path := newPath(t)
+	l, _, err := openAt(t, path, here, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, l, testHoldout("ho_1", 100, 0))
+	record := path + ".owner"
+	if err := os.Remove(record); err != nil {
+		t.Fatal(err)
+	}
+	mustAsk(t, l, "ho_1", testDebit("a"))
+	if r, err := readOwner(record); err != nil || r.Token != l.own.self.Token {
+		t.Errorf("a removed record: %v %v", r, err)
+	}
+	whole := readFile(t, record)
+	if err := overwrite(record, 0, []byte("not JSON")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(l, t.Context(), "ho_1", testDebit("b")); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "is no record of an owner") {
+		t.Errorf("a record that is none: %v", err)
+	}
+	if err := overwrite(record, 0, whole); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "the ledger is ready", func() bool { return l.Ready(t.Context()) == nil })
+	mustAsk(t, l, "ho_1", testDebit("c"))
+	mustVerify(t, l)
+
+	long, err := newOwnership(path, here, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long.self.Host, long.self.Path = shorten(strings.Repeat("\x01", 5000)), shorten(strings.Repeat("<é", 5000))
+	long.self.Boot, long.self.Answered = strings.Repeat("b", 64), long.self.Token
+	if err := long.write(path+".long", long.self); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := readOwner(path + ".long"); err != nil || r.Path != long.self.Path || r.Host != long.self.Host {
+		t.Errorf("long names: %v %v", r, err)
+	}
+}
+
+// TestAskingCanBeGivenUp: whoever waits for an owner's answer may stop.
+func TestAskingCanBeGivenUp(t *testing.T) {
+	path := newPath(t)
+	old, _, err := openAt(t, path, here, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stall(old)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := open(ctx, path, ledger.Options{Key: testKey}, elsewhere(1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("given up: %v", err)
+	}
+	if _, err := ask(old, t.Context(), "ho_1", testDebit("a")); !errors.Is(err, ledger.ErrNotFound) { // it is the owner still
+		t.Errorf("the owner: %v", err)
+	}
+}
