@@ -79,7 +79,7 @@ func TestSmallGroups(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer os.RemoveAll(dir)
-			enter := fmt.Sprintf(`echo $$ > %s/cgroup.procs && exec "$0" serve --addr 127.0.0.1:0 --data "$1" --log json`, g.dir)
+			enter := fmt.Sprintf(`echo $$ > %s/cgroup.procs && exec "$0" serve --any-filesystem --addr 127.0.0.1:0 --data "$1" --log json`, g.dir)
 			p := startProcess(t, exec.Command("sh", "-c", enter, binary, dir))
 			admin := connect(t, p, dir)
 			card, err := admin.CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Holdout: 0.5, Mechanism: "gaussian", Questions: 1_000_000})
