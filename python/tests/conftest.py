@@ -42,15 +42,15 @@ class Running:
     def __init__(self, binary: Path, data: Path, *options: str):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
-            self.port: int = s.getsockname()[1]
+            self.address = f"127.0.0.1:{s.getsockname()[1]}"
         self.binary, self.data, self.options = binary, data, options
         self.scheme = "https" if "--tls-cert" in options else "http"
-        self.url = f"{self.scheme}://127.0.0.1:{self.port}"
+        self.url = f"{self.scheme}://{self.address}"
         self.start()
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [self.binary, "serve", "--any-filesystem", "--data", self.data, "--addr", f"127.0.0.1:{self.port}", "--rate", "-1", *self.options],
+            [self.binary, "serve", "--any-filesystem", "--data", self.data, "--addr", self.address, "--rate", "-1", *self.options],
             stderr=subprocess.DEVNULL,
         )
         for _ in range(3600):  # three minutes: only a server that hangs takes them
