@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -37,10 +38,7 @@ func TestPlanted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	top, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := topOf(t)
 	known := len(all)
 	if commit := os.Getenv("HOLDOUTD_CHANGED"); commit != "" {
 		before, changed := at(t, top, commit)
@@ -56,17 +54,40 @@ func TestPlanted(t *testing.T) {
 	places := make(chan struct{}, atOnce)
 	said := &report{areas: map[string]*area{}}
 	t.Cleanup(func() { t.Log(said) })
+	binaries := map[string]*binary{}
+	key := func(f Fault) string { return f.Package + " " + f.Tags }
+	for _, f := range all {
+		b := binaries[key(f)]
+		if b == nil {
+			b = &binary{dir: t.TempDir()}
+			binaries[key(f)] = b
+		}
+		b.faults = append(b.faults, f)
+		b.left.Add(1)
+	}
+	slices.SortStableFunc(all, func(a, b Fault) int { return strings.Compare(key(a), key(b)) }) // few binaries at a time
 	for _, f := range all {
 		t.Run(f.Area+"/"+f.Name, func(t *testing.T) {
 			t.Parallel()
+			shared := binaries[key(f)]
+			defer shared.done()
 			places <- struct{}{}
 			defer func() { <-places }()
 			begin := time.Now()
 			built := begin
 			defer func() { said.add(f, !t.Failed(), built.Sub(begin), time.Since(built)) }()
-			f.mustBeNoticed(t, top, func() { built = time.Now() })
+			f.mustBeNoticed(t, top, shared, func() { built = time.Now() })
 		})
 	}
+}
+
+// topOf is the repository's root.
+func topOf(t *testing.T) string {
+	top, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return top
 }
 
 // at reads the tables as they are in a commit, and names the files that differ from it.
@@ -143,57 +164,156 @@ func (r *report) String() string {
 }
 
 // mustBeNoticed plants the fault and runs its test. It calls built in between.
-func (f Fault) mustBeNoticed(t *testing.T, top string, built func()) {
-	dir := t.TempDir()
-	file := filepath.Join(top, f.File)
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	planted, err := f.Plant(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	changed, overlay, binary := filepath.Join(dir, "changed"), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "tests")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, content := range map[string][]byte{changed: []byte(planted), overlay: replace} {
-		if err := os.WriteFile(name, content, 0o600); err != nil {
-			t.Fatal(err)
+func (f Fault) mustBeNoticed(t *testing.T, top string, shared *binary, built func()) {
+	if shared.has(t, f) {
+		built()
+		if err := f.run(t, top, shared.path, shared.overlay, SwitchVariable+"="+f.Name); err == nil {
+			return
 		}
+		// Its test may have started a program with an environment of its own.
 	}
-
-	ctx, cancel := context.WithTimeout(t.Context(), buildWithin)
-	defer cancel()
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-tags", f.Tags+",nomsgpack", "-o", binary, f.Package)
-	build.Dir = top
-	if out, err := build.CombinedOutput(); err != nil {
+	dir := t.TempDir()
+	planted, err := f.Plant(read(t, filepath.Join(top, f.File)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := overlay(t, dir, map[string]string{filepath.Join(top, f.File): planted})
+	path := filepath.Join(dir, "tests")
+	if out, err := f.build(t, top, overlay, path); err != nil {
 		t.Fatalf("with this fault %s does not compile, so that no test is asked: change the entry (%v)\n%s", f.Package, err, out)
 	}
 	built()
+	if err := f.run(t, top, path, overlay); err != nil {
+		t.Fatal(err)
+	}
+}
 
-	ctx, cancel = context.WithTimeout(t.Context(), testWithin+time.Minute)
+// binary is that of a package's tests, with all faults that can be switched.
+type binary struct {
+	faults        []Fault
+	dir           string
+	path, overlay string
+	names         map[string]bool // of the faults that it has
+	once          sync.Once
+	left          atomic.Int64 // faults that are still to be planted
+}
+
+// has builds the binary, and reports whether the fault is in it.
+func (b *binary) has(t *testing.T, f Fault) bool {
+	b.once.Do(func() {
+		if err := b.make(t); err != nil {
+			t.Logf("the faults of %s are planted one by one: %v", f.Package, err)
+			b.names = nil
+		}
+	})
+	return b.names[f.Name]
+}
+
+func (b *binary) make(t *testing.T) error {
+	top := topOf(t)
+	b.names = map[string]bool{}
+	byFile := map[string][]Fault{}
+	for _, f := range b.faults {
+		if filepath.Ext(f.File) == ".go" && !strings.HasSuffix(f.File, "_test.go") {
+			byFile[f.File] = append(byFile[f.File], f)
+		}
+	}
+	replaced := map[string]string{}
+	for file, faults := range byFile {
+		text := read(t, filepath.Join(top, file))
+		switched, rest, err := Switch(text, faults)
+		if err != nil {
+			return err
+		}
+		if len(rest) == len(faults) {
+			continue
+		}
+		beside, err := SwitchFile(text)
+		if err != nil {
+			return err
+		}
+		replaced[filepath.Join(top, file)] = switched
+		replaced[filepath.Join(top, filepath.Dir(file), "planted_fault.go")] = beside
+		for _, f := range faults {
+			b.names[f.Name] = !slices.Contains(rest, f)
+		}
+	}
+	if len(replaced) == 0 {
+		return nil
+	}
+	b.path, b.overlay = filepath.Join(b.dir, "tests"), overlay(t, b.dir, replaced)
+	if out, err := b.faults[0].build(t, top, b.overlay, b.path); err != nil {
+		return fmt.Errorf("%v\n%s", err, out)
+	}
+	return nil
+}
+
+// done removes the binary after its last fault.
+func (b *binary) done() {
+	if b.left.Add(-1) == 0 {
+		os.RemoveAll(b.dir)
+	}
+}
+
+func read(t *testing.T, name string) string {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// overlay writes what stands in place of files, and the list that go build takes.
+func overlay(t *testing.T, dir string, replaced map[string]string) string {
+	list := map[string]string{}
+	for file, text := range replaced {
+		list[file] = filepath.Join(dir, fmt.Sprintf("%d.go", len(list)))
+		if err := os.WriteFile(list[file], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.Marshal(map[string]map[string]string{"Replace": list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(name, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// build compiles the tests of the fault's package.
+func (f Fault) build(t *testing.T, top, overlay, path string) (out []byte, err error) {
+	ctx, cancel := context.WithTimeout(t.Context(), buildWithin)
+	defer cancel()
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-tags", f.Tags+",nomsgpack", "-o", path, f.Package)
+	build.Dir = top
+	return build.CombinedOutput()
+}
+
+// run runs the fault's test, which must fail: the error says that it does not.
+func (f Fault) run(t *testing.T, top, path, overlay string, env ...string) error {
+	ctx, cancel := context.WithTimeout(t.Context(), testWithin+time.Minute)
 	defer cancel()
 	args := []string{"-test.v", "-test.count=1", "-test.timeout=" + testWithin.String(), "-test.run=" + anchored(f.Test)}
-	if body, err := os.ReadFile(binary); err != nil {
-		t.Fatal(err)
-	} else if bytes.Contains(body, []byte("rapid.nofailfile")) {
+	if strings.Contains(read(t, path), "rapid.nofailfile") {
 		args = append(args, "-rapid.nofailfile") // what a planted fault breaks is no example to keep
 	}
-	run := exec.CommandContext(ctx, binary, args...)
+	run := exec.CommandContext(ctx, path, args...)
 	run.Dir = filepath.Join(top, f.Package)
 	run.Env = append(os.Environ(), "HOLDOUTD_PATIENCE="+patience, "GOFLAGS=-overlay="+overlay) // for tests that build the program themselves
+	run.Env = append(run.Env, env...)
 	out, err := run.CombinedOutput()
 	switch {
 	case !bytes.Contains(out, []byte("=== RUN   "+f.Test+"\n")):
-		t.Fatalf("%s did not run: %v\n%s", f.Test, err, tail(out))
+		return fmt.Errorf("%s did not run: %v\n%s", f.Test, err, tail(out))
 	case bytes.Contains(out, []byte("panic: test timed out")) || ctx.Err() != nil:
-		t.Fatalf("%s did not end within %v: a fault is noticed by an assertion\n%s", f.Test, testWithin, tail(out))
+		return fmt.Errorf("%s did not end within %v: a fault is noticed by an assertion\n%s", f.Test, testWithin, tail(out))
 	case err == nil:
-		t.Fatalf("%s passes although %s\n%s", f.Test, f.What, tail(out))
+		return fmt.Errorf("%s passes although %s\n%s", f.Test, f.What, tail(out))
 	}
+	return nil
 }
 
 // anchored writes a test's name as the pattern that admits it alone.
