@@ -34,6 +34,8 @@ type Options struct {
 	// AnyFileSystem opens a data directory on a file system that is known to lose what was made durable, or to keep no locks. Default: false, it is refused.
 	AnyFileSystem bool
 
+	Disk ledger.Disk // of the ledger; nil: the machine's. Tests simulate one
+
 	// AcceptLostLedger opens a data directory whose ledger is lost, with a new one. Default: false, such a directory is refused.
 	AcceptLostLedger bool
 }
@@ -53,6 +55,7 @@ const (
 // goroutines.
 type Service struct {
 	dir     string
+	disk    ledger.Disk
 	naive   bool
 	log     *slog.Logger
 	decoder []string
@@ -97,7 +100,7 @@ type Service struct {
 // crashed uploads left. One process at a time can have a directory open. If server.key is gone but the ledger is
 // there, the service opens for replay only: what was answered can be read, and Ready says why nothing else can.
 func Open(ctx context.Context, o Options) (*Service, error) {
-	s := &Service{dir: o.Dir, naive: o.AllowNaive, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
+	s := &Service{dir: o.Dir, disk: o.Disk, naive: o.AllowNaive, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
 	if err := s.limits.Check(); err != nil {
 		return nil, err
 	}
@@ -154,7 +157,11 @@ func (s *Service) openLedger(ctx context.Context) error {
 		return err
 	}
 	path := s.path(ledgerFile)
-	_, err = os.Stat(path)
+	stat := os.Stat
+	if s.disk != nil {
+		stat = s.disk.Stat
+	}
+	_, err = stat(path)
 	exists := err == nil
 	switch {
 	case must && s.accept:
@@ -173,7 +180,7 @@ func (s *Service) openLedger(ctx context.Context) error {
 	}
 	s.lost = lost
 	s.split, s.digest = secret.derive("split"), secret.derive("digest")
-	opened, err := sqlite.Open(ctx, path, ledger.Options{Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed, Halted: s.marks.due})
+	opened, err := sqlite.Open(ctx, path, ledger.Options{Disk: s.disk, Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed, Halted: s.marks.due})
 	switch {
 	case errors.Is(err, ledger.ErrLost):
 		return s.ledgerLost("is empty", err)

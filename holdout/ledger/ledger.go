@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"io"
+	"io/fs"
 	"log/slog"
 )
 
@@ -104,11 +105,39 @@ type Options struct {
 	// Halted, if it is not nil, hears that the ledger commits nothing now, be it for a moment or until the next start: what Committed has told is in danger. It must
 	// be quick and must not call the ledger.
 	Halted func()
+	// Disk is where the ledger's files are. Nil: the machine's disk. Tests simulate one.
+	Disk Disk
 	// Logger hears of commits that failed and of the recovery. It never hears of queries or answers. Nil: silence.
 	Logger *slog.Logger
 	// Fault, in tests, is called at the steps of every commit (StepBegin and so on). An error of it is the disk's or the network's: the
 	// commit fails there. While it waits the commit waits.
 	Fault func(step string) error
+}
+
+// Disk is what a ledger needs of a file system, beside what its engine does with it.
+type Disk interface {
+	// VFS is the engine's name for the file system (a VFS of SQLite); empty: the machine's.
+	VFS() string
+	// Create makes an empty file that only its owner can read, if there is none, and makes its name durable.
+	Create(path string) error
+	// Lock takes the ledger at path for this process, until the closer is closed; it fails with ErrInUse.
+	Lock(path string) (io.Closer, error)
+	// CheckAccess says which of the ledger's files this process cannot read and write.
+	CheckAccess(path string) error
+
+	Stat(name string) (fs.FileInfo, error)
+	SameFile(a, b fs.FileInfo) bool
+	Device(info fs.FileInfo) uint64 // of the file system that a file is on
+	OpenFile(name string, flag int) (File, error)
+}
+
+// File is an open file of a Disk.
+type File interface {
+	io.ReaderAt
+	io.WriterAt
+	io.Closer
+	Stat() (fs.FileInfo, error)
+	Sync() error
 }
 
 // Steps of a commit, as Options.Fault hears of them.

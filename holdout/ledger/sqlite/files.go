@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"time"
 )
 
@@ -17,7 +16,7 @@ import (
 var fileSuffixes = [...]string{"", "-wal", "-shm"}
 
 // openFiles are the identities (device and inode) of the files behind the writer's connection.
-type openFiles [len(fileSuffixes)]os.FileInfo
+type openFiles [len(fileSuffixes)]fs.FileInfo
 
 // replaced says that a file is not the one that was opened.
 type replaced struct {
@@ -35,10 +34,10 @@ func (e *replaced) Error() string {
 }
 
 // identify looks the files up by their names.
-func identify(path string) (*openFiles, error) {
+func (l *Ledger) identify() (*openFiles, error) {
 	var f openFiles
 	for i, suffix := range fileSuffixes {
-		info, err := os.Stat(path + suffix)
+		info, err := l.disk.Stat(l.path + suffix)
 		if err != nil {
 			return nil, fmt.Errorf("ledger: %w", err)
 		}
@@ -47,16 +46,17 @@ func identify(path string) (*openFiles, error) {
 	return &f, nil
 }
 
-// check compares the files with those of their names. It is three system calls, a few microseconds beside an fsync. Only a file that is not there, or is another
+// checkFiles compares the files with those of their names. It is three system calls, a few microseconds beside an fsync. Only a file that is not there, or is another
 // one, and is so again at a second look, is a *replaced: any other error of a look passes.
-func (f *openFiles) check(path string) error {
+func (l *Ledger) checkFiles() error {
+	f := l.files.Load()
 	if f == nil {
 		return nil // no commit has been made on this connection
 	}
 	for i, suffix := range fileSuffixes {
-		err := same(path+suffix, f[i])
+		err := l.same(l.path+suffix, f[i])
 		if err != nil && final(err) != nil {
-			err = same(path+suffix, f[i])
+			err = l.same(l.path+suffix, f[i])
 		}
 		if r, replaced := final(err).(*replaced); replaced {
 			r.log = i > 0
@@ -69,13 +69,13 @@ func (f *openFiles) check(path string) error {
 }
 
 // same looks whether a name leads to the file that was opened.
-func same(name string, opened os.FileInfo) error {
-	switch info, err := os.Stat(name); {
+func (l *Ledger) same(name string, opened fs.FileInfo) error {
+	switch info, err := l.disk.Stat(name); {
 	case errors.Is(err, fs.ErrNotExist):
 		return &replaced{name: name, err: errors.Unwrap(err)}
 	case err != nil:
 		return fmt.Errorf("ledger: %w", err)
-	case !os.SameFile(info, opened):
+	case !l.disk.SameFile(info, opened):
 		return &replaced{name: name}
 	}
 	return nil
@@ -135,14 +135,14 @@ func (l *Ledger) abandon(why error) {
 }
 
 // idleAfter is how long the writer has nothing to do before it copies the log into the database.
-const idleAfter = time.Second
+var idleAfter = time.Second // tests make it shorter
 
 // checkpoint copies the log into the database, without waiting for readers, if the log is what was written. It keeps the log short. And it is for
 // whoever copies, or keeps, the database file alone: what must not vanish shall not be in a file that looks temporary.
 func (l *Ledger) checkpoint() {
 	ctx := context.Background()
 	l.writer.unsettled = false
-	err := l.files.Load().check(l.path)
+	err := l.checkFiles()
 	if err == nil {
 		_, err = l.checkLog(ctx, true)
 	}

@@ -5,8 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -22,8 +22,8 @@ type Ledger struct {
 	mustExist  bool
 	sealer     ledger.Sealer
 	log        *slog.Logger
-	at         place
-	locked     []*os.File
+	disk       ledger.Disk
+	locked     io.Closer
 	own        *ownership // nil: replay only, or not yet taken
 	readers    *readers
 	keeper     *sql.Conn // is never used: the last connection to be closed would copy the log, and this is it while the ledger is open
@@ -68,18 +68,16 @@ func Open(ctx context.Context, path string, o ledger.Options) (*Ledger, error) {
 	if o.Key == [32]byte{} && !o.ReplayOnly {
 		return nil, fmt.Errorf("%w: the server key is all zeros", ledger.ErrInvalid)
 	}
-	return open(ctx, path, o, here)
-}
-
-// open is Open at a place.
-func open(ctx context.Context, path string, o ledger.Options, at place) (*Ledger, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	l := &Ledger{
-		at: at, path: path, replayOnly: o.ReplayOnly, sealer: ledger.Sealer{Key: o.Key}, log: o.Logger, fault: o.Fault, told: o.Committed, halted: o.Halted, mustExist: o.MustExist,
+		disk: o.Disk, path: path, replayOnly: o.ReplayOnly, sealer: ledger.Sealer{Key: o.Key}, log: o.Logger, fault: o.Fault, told: o.Committed, halted: o.Halted, mustExist: o.MustExist,
 		queue: make(chan *request, queueSize), ended: make(chan struct{}),
+	}
+	if l.disk == nil {
+		l.disk = machine{}
 	}
 	if l.log == nil {
 		l.log = slog.New(slog.DiscardHandler)
@@ -93,23 +91,23 @@ func open(ctx context.Context, path string, o ledger.Options, at place) (*Ledger
 // start takes the lock and opens both pools. What it opened before it failed is closed by release.
 func (l *Ledger) start(ctx context.Context) error {
 	if l.replayOnly {
-		if _, err := os.Stat(l.path); err != nil {
+		if _, err := l.disk.Stat(l.path); err != nil {
 			return fmt.Errorf("ledger: replay only: %w", err)
 		}
-	} else if l.mustExist && missing(l.path) {
+	} else if l.mustExist && l.missing() {
 		return fmt.Errorf("%w: %s is missing or empty", ledger.ErrLost, l.path)
-	} else if err := create(l.path); err != nil {
+	} else if err := l.disk.Create(l.path); err != nil {
 		return err
 	}
 	var err error
-	if l.locked, err = l.at.lock(l.path); err != nil {
+	if l.locked, err = l.disk.Lock(l.path); err != nil {
 		return err
 	}
 	if !l.replayOnly {
-		if err := checkAccess(l.path); err != nil {
+		if err := l.disk.CheckAccess(l.path); err != nil {
 			return err
 		}
-		if l.own, err = newOwnership(l.path, l.at, l.log); err != nil {
+		if l.own, err = newOwnership(l.path, l.disk, l.log); err != nil {
 			return err
 		}
 		if err := l.own.take(ctx); err != nil && !noRoom(err) { // where there is none, the first commit that has room takes it
@@ -123,7 +121,7 @@ func (l *Ledger) start(ctx context.Context) error {
 			l.down(err)
 		}
 	}
-	if l.readers, err = openReaders(l.path); err != nil {
+	if l.readers, err = openReaders(l.path, l.vfs()...); err != nil {
 		return err
 	}
 	if l.keeper, err = l.readers.Conn(ctx); err != nil {
@@ -153,7 +151,7 @@ func (l *Ledger) start(ctx context.Context) error {
 
 // startWriter opens the connection that writes, brings the schema up to date and checks the key.
 func (l *Ledger) startWriter(ctx context.Context) error {
-	db, err := openWriter(ctx, l.path)
+	db, err := openWriter(ctx, l.path, l.vfs()...)
 	if err != nil {
 		return err
 	}
@@ -202,9 +200,9 @@ func (l *Ledger) checkKey(ctx context.Context, db *sql.DB) error {
 }
 
 // missing reports whether there is no ledger: no file, or one without a byte and without a log.
-func missing(path string) bool {
+func (l *Ledger) missing() bool {
 	for _, suffix := range []string{"", "-wal"} {
-		if info, err := os.Stat(path + suffix); err == nil && info.Size() > 0 {
+		if info, err := l.disk.Stat(l.path + suffix); err == nil && info.Size() > 0 {
 			return false
 		}
 	}
@@ -246,8 +244,8 @@ func (l *Ledger) release() error {
 		errs = append(errs, l.closeWriter())
 	}
 	errs = append(errs, l.own.release())
-	for _, f := range l.locked {
-		errs = append(errs, f.Close())
+	if l.locked != nil {
+		errs = append(errs, l.locked.Close())
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("ledger: close: %w", err)
@@ -260,7 +258,7 @@ func (l *Ledger) Ready(ctx context.Context) error {
 	if l.replayOnly {
 		return ledger.ErrReplayOnly
 	}
-	if err := l.files.Load().check(l.path); err != nil {
+	if err := l.checkFiles(); err != nil {
 		return unavailable(err)
 	}
 	if err := l.open(func() error { return l.readAgain(ctx) }); err != nil {

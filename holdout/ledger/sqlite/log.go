@@ -49,7 +49,7 @@ func (l *Ledger) checkLog(ctx context.Context, whole bool) (end logEnd, err erro
 		return end, nil
 	}
 	if w.log == nil { // SQLite locks the log's index, and not the log, so that closing this file takes no lock from it
-		if w.log, err = os.Open(name); err != nil {
+		if w.log, err = l.disk.OpenFile(name, os.O_RDONLY); err != nil {
 			return end, fmt.Errorf("ledger: %w", err)
 		}
 	}
@@ -159,7 +159,7 @@ func (l *Ledger) rescue(ctx context.Context) error {
 // readAgain reads the ledger with a new connection, which knows no page of it.
 func (l *Ledger) readAgain(ctx context.Context) (err error) {
 	defer func() { l.distrust(err) }()
-	db, err := tryReaders(ctx, l.path)
+	db, err := tryReaders(ctx, l.path, l.vfs()...)
 	if err != nil {
 		return wrapRead(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/internal/await"
@@ -43,6 +44,13 @@ func quiet(t *testing.T, l *Ledger) {
 	await.Until(t, "the database has what is in the log", func() bool { end := endOf(t, l); return end.copied == end.frames })
 }
 
+// soonIdle makes ledgers copy their logs sooner than usual. The test must not be parallel.
+func soonIdle(t *testing.T) {
+	usual := idleAfter
+	idleAfter = 50 * time.Millisecond
+	t.Cleanup(func() { idleAfter = usual })
+}
+
 // overwrite changes bytes of a file in place.
 func overwrite(name string, at int64, with []byte) error {
 	f, err := os.OpenFile(name, os.O_WRONLY, 0)
@@ -57,6 +65,7 @@ func overwrite(name string, at int64, with []byte) error {
 // it; nothing is copied into the database, now and when the ledger is closed; whoever was told of commits is told that they are in danger; and what the next process finds is the database as it
 // was before. It would notice a commit beyond a hole, and a checkpoint of one, after which the database is none.
 func TestBrokenLog(t *testing.T) {
+	soonIdle(t)
 	for name, harm := range map[string]func(log string, size int64) error{
 		"emptied":               func(log string, _ int64) error { return os.Truncate(log, 0) },
 		"cut in its head":       func(log string, _ int64) error { return os.Truncate(log, 20) },
@@ -132,6 +141,7 @@ func TestBrokenLog(t *testing.T) {
 
 // TestLogOfWhichTheDatabaseHasAll: a log that was emptied when everything in it had been copied is no loss, and the ledger goes on.
 func TestLogOfWhichTheDatabaseHasAll(t *testing.T) {
+	soonIdle(t)
 	path := newPath(t)
 	l := openTest(t, path)
 	mustCreate(t, l, testHoldout("ho_1", 100, 0))

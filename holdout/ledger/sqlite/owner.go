@@ -53,20 +53,12 @@ func (o *owner) String() string {
 // ownership is this process's claim on a ledger.
 type ownership struct {
 	path string
+	disk ledger.Disk
 	self owner
 	log  *slog.Logger
 	ends chan struct{} // closed to end the answers; nil before take
 	done chan struct{} // closed when they have ended
 }
-
-// place is where a ledger is opened: what its locks reach.
-type place struct {
-	lock   func(path string) ([]*os.File, error)
-	device func(os.FileInfo) uint64
-}
-
-// here is this machine.
-var here = place{lock, device}
 
 // taken says that another process has the ledger now.
 type taken struct{ by owner }
@@ -76,8 +68,8 @@ func (e *taken) Error() string {
 }
 
 // newOwnership describes this process to others.
-func newOwnership(path string, at place, log *slog.Logger) (*ownership, error) {
-	info, err := os.Stat(filepath.Dir(path))
+func newOwnership(path string, disk ledger.Disk, log *slog.Logger) (*ownership, error) {
+	info, err := disk.Stat(filepath.Dir(path))
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
@@ -85,9 +77,9 @@ func newOwnership(path string, at place, log *slog.Logger) (*ownership, error) {
 	if err != nil {
 		host = "a host without a name"
 	}
-	return &ownership{path: path, log: log, self: owner{
+	return &ownership{path: path, disk: disk, log: log, self: owner{
 		Token: rand.Text(), Host: shorten(host), Process: os.Getpid(), Path: shorten(path), Since: time.Now().UTC().Truncate(time.Second),
-		Boot: boot(), Device: at.device(info),
+		Boot: boot(), Device: disk.Device(info),
 	}}, nil
 }
 
@@ -105,7 +97,10 @@ func (o *ownership) asks() string   { return o.path + ".asks" }
 // take makes this process the owner. It waits where another may be alive that the locks, which this process has, do not reach. The error is ErrInUse with
 // whoever has the ledger, or what the disk says.
 func (o *ownership) take(ctx context.Context) error {
-	before, err := readOwner(o.record())
+	before, err := o.read(o.record())
+	if errors.Is(err, errNoRecord) { // the machine ended while it was written
+		before, err = owner{Token: "unknown", Host: "an unknown machine"}, nil
+	}
 	if err != nil {
 		return err
 	}
@@ -122,7 +117,7 @@ func (o *ownership) take(ctx context.Context) error {
 		if err := wait(ctx, takenFor); err != nil {
 			return err
 		}
-		if now, err := readOwner(o.record()); err != nil {
+		if now, err := o.read(o.record()); err != nil {
 			return err
 		} else if now.Token != o.self.Token {
 			return inUse(&now)
@@ -151,8 +146,9 @@ func (o *ownership) ask(ctx context.Context, before owner) (owner, error) {
 		if err := wait(ctx, answerEvery/10); err != nil {
 			return before, err
 		}
-		now, err := readOwner(o.record())
+		now, err := o.read(o.record())
 		switch {
+		case errors.Is(err, errNoRecord):
 		case err != nil:
 			return before, err
 		case now.Token == "": // it was closed
@@ -186,11 +182,11 @@ func (o *ownership) answer() {
 			return
 		case <-time.After(answerEvery):
 		}
-		who, err := readOwner(o.asks())
+		who, err := o.read(o.asks())
 		if err != nil || who.Token == "" || who.Token == o.self.Token {
 			continue // it is asked for some seconds
 		}
-		now, err := readOwner(o.record())
+		now, err := o.read(o.record())
 		if err != nil || now.Token != o.self.Token || now.Answered == who.Token {
 			continue
 		}
@@ -207,7 +203,7 @@ func (o *ownership) check() error {
 	case o.ends == nil: // there was no room for the record
 		return o.take(context.Background())
 	}
-	now, err := readOwner(o.record())
+	now, err := o.read(o.record())
 	switch {
 	case err != nil:
 		return err
@@ -226,7 +222,7 @@ func (o *ownership) release() error {
 	}
 	close(o.ends)
 	<-o.done
-	if now, err := readOwner(o.record()); err != nil || now.Token != o.self.Token {
+	if now, err := o.read(o.record()); err != nil || now.Token != o.self.Token {
 		return err
 	}
 	return o.write(o.record(), owner{})
@@ -238,25 +234,30 @@ func (o *ownership) write(name string, r owner) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := o.disk.OpenFile(name, os.O_CREATE|os.O_WRONLY)
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	_, err = f.WriteAt([]byte(fmt.Sprintf("%-*s\n", recordBytes-1, text)), 0)
+	if err == nil {
+		err = f.Sync()
+	}
 	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
 	return nil
 }
 
+var errNoRecord = errors.New("ledger: the record of the ledger's server is none")
+
 // looks are how often a record is read that is being written.
 const looks = 50
 
-// readOwner reads a record; it is empty where there is none.
-func readOwner(name string) (r owner, err error) {
+// read reads a record; it is empty where there is none.
+func (o *ownership) read(name string) (r owner, err error) {
 	for range looks {
 		var text []byte
-		text, err = readRecord(name)
+		text, err = o.readText(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return owner{}, nil
 		}
@@ -268,14 +269,14 @@ func readOwner(name string) (r owner, err error) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return owner{}, fmt.Errorf("ledger: %s is no record of an owner (%w): when no server has the ledger open, remove it", name, err)
+	return owner{}, fmt.Errorf("%w: %s (%w); remove it, and the server that has the ledger writes it again", errNoRecord, name, err)
 }
 
-func readRecord(name string) ([]byte, error) {
-	f, err := os.Open(name)
+func (o *ownership) readText(name string) ([]byte, error) {
+	f, err := o.disk.OpenFile(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, recordBytes))
+	return io.ReadAll(io.NewSectionReader(f, 0, recordBytes))
 }

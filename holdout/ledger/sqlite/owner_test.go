@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,17 +19,21 @@ import (
 	"github.com/holdoutd/holdoutd/internal/await"
 )
 
-// elsewhere is a place that no lock reaches: another machine, or another way to the same files. Each has a file system of its own.
-func elsewhere(device uint64) place {
-	return place{lock: func(string) ([]*os.File, error) { return nil, nil }, device: func(os.FileInfo) uint64 { return device }}
+// elsewhere is the machine's disk by a way that no lock reaches: from another machine, or by another mount. Each has a file system of its own.
+type elsewhere struct {
+	machine
+	device uint64
 }
 
+func (elsewhere) Lock(string) (io.Closer, error)   { return io.NopCloser(nil), nil }
+func (e elsewhere) Device(info fs.FileInfo) uint64 { return e.device }
+
 // openAt opens a ledger at a place. said is what it logged.
-func openAt(t *testing.T, path string, at place, o ledger.Options) (l *Ledger, said *bytes.Buffer, err error) {
+func openAt(t *testing.T, path string, at ledger.Disk, o ledger.Options) (l *Ledger, said *bytes.Buffer, err error) {
 	t.Helper()
 	said = new(bytes.Buffer)
-	o.Key, o.Logger = testKey, slog.New(slog.NewTextHandler(said, nil))
-	if l, err = open(t.Context(), path, o, at); err == nil {
+	o.Disk, o.Key, o.Logger = at, testKey, slog.New(slog.NewTextHandler(said, nil))
+	if l, err = Open(t.Context(), path, o); err == nil {
 		t.Cleanup(func() { l.Close() })
 	}
 	return l, said, err
@@ -44,13 +51,13 @@ func stall(l *Ledger) {
 func TestALivingOwnerKeepsItsLedger(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
-	first, _, err := openAt(t, path, here, ledger.Options{})
+	first, _, err := openAt(t, path, machine{}, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustCreate(t, first, testHoldout("ho_1", 100, 0))
 	for i := range 2 { // the second time it asks again
-		_, said, err := openAt(t, path, elsewhere(1), ledger.Options{})
+		_, said, err := openAt(t, path, elsewhere{device: 1}, ledger.Options{})
 		host, _ := os.Hostname()
 		if !errors.Is(err, ledger.ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("process %d on %s, which serves %s since ", os.Getpid(), host, path)) {
 			t.Fatalf("the second server: %v", err)
@@ -63,7 +70,7 @@ func TestALivingOwnerKeepsItsLedger(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second, said, err := openAt(t, path, elsewhere(1), ledger.Options{})
+	second, said, err := openAt(t, path, elsewhere{device: 1}, ledger.Options{})
 	if err != nil || strings.Contains(said.String(), "asking") {
 		t.Fatalf("after the first was closed: %v, %s", err, said)
 	}
@@ -80,7 +87,7 @@ func TestATakenLedgerIsLeftAlone(t *testing.T) {
 			path := newPath(t)
 			var halted atomic.Int64
 			var onItsWay func()
-			old, said, err := openAt(t, path, here, ledger.Options{
+			old, said, err := openAt(t, path, machine{}, ledger.Options{
 				Halted: func() { halted.Add(1) },
 				Fault: func(step string) error {
 					if step == ledger.StepCommitted && onItsWay != nil {
@@ -97,7 +104,7 @@ func TestATakenLedgerIsLeftAlone(t *testing.T) {
 			stall(old)
 			var next *Ledger
 			take := func() {
-				if next, _, err = openAt(t, path, elsewhere(1), ledger.Options{}); err != nil {
+				if next, _, err = openAt(t, path, elsewhere{device: 1}, ledger.Options{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -152,21 +159,38 @@ func TestATakenLedgerIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestOneNewcomerTakesTheLedger: of several that ask a dead owner at the same time, one has the ledger then.
+// together is a way by which newcomers write their records at the same time, each after all have found that the owner does not answer.
+type together struct {
+	elsewhere
+	path string
+	all  *sync.WaitGroup
+	once *sync.Once
+}
+
+func (d together) OpenFile(name string, flag int) (ledger.File, error) {
+	if name == d.path+".owner" && flag&os.O_WRONLY != 0 {
+		d.once.Do(func() { d.all.Done(); d.all.Wait() })
+	}
+	return d.elsewhere.OpenFile(name, flag)
+}
+
+// TestOneNewcomerTakesTheLedger: of several that take a dead owner's place at the same time, one has the ledger then.
 func TestOneNewcomerTakesTheLedger(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
-	old, _, err := openAt(t, path, here, ledger.Options{})
+	old, _, err := openAt(t, path, machine{}, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mustCreate(t, old, testHoldout("ho_1", 100, 0))
 	stall(old)
-	var all sync.WaitGroup
+	var all, writing sync.WaitGroup
 	var owners atomic.Int64
-	for i := range 4 {
+	const newcomers = 4
+	writing.Add(newcomers)
+	for i := range newcomers {
 		all.Go(func() {
-			o, err := newOwnership(path, elsewhere(uint64(i+1)), slog.New(slog.DiscardHandler))
+			o, err := newOwnership(path, together{elsewhere{device: uint64(i + 1)}, path, &writing, new(sync.Once)}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Error(err)
 				return
@@ -189,7 +213,7 @@ func TestOneNewcomerTakesTheLedger(t *testing.T) {
 // TestOwnersRecord: a record that was removed is written again, one that is none is not believed, and names of any length fit.
 func TestOwnersRecord(t *testing.T) {
 	path := newPath(t)
-	l, _, err := openAt(t, path, here, ledger.Options{})
+	l, _, err := openAt(t, path, machine{}, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,14 +223,14 @@ func TestOwnersRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustAsk(t, l, "ho_1", testDebit("a"))
-	if r, err := readOwner(record); err != nil || r.Token != l.own.self.Token {
+	if r, err := l.own.read(record); err != nil || r.Token != l.own.self.Token {
 		t.Errorf("a removed record: %v %v", r, err)
 	}
 	whole := readFile(t, record)
 	if err := overwrite(record, 0, []byte("not JSON")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(l, t.Context(), "ho_1", testDebit("b")); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "is no record of an owner") {
+	if _, err := ask(l, t.Context(), "ho_1", testDebit("b")); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "the record of the ledger's server is none") {
 		t.Errorf("a record that is none: %v", err)
 	}
 	if err := overwrite(record, 0, whole); err != nil {
@@ -216,7 +240,7 @@ func TestOwnersRecord(t *testing.T) {
 	mustAsk(t, l, "ho_1", testDebit("c"))
 	mustVerify(t, l)
 
-	long, err := newOwnership(path, here, slog.New(slog.DiscardHandler))
+	long, err := newOwnership(path, machine{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,22 +249,42 @@ func TestOwnersRecord(t *testing.T) {
 	if err := long.write(path+".long", long.self); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := readOwner(path + ".long"); err != nil || r.Path != long.self.Path || r.Host != long.self.Host {
+	if r, err := l.own.read(path + ".long"); err != nil || r.Path != long.self.Path || r.Host != long.self.Host {
 		t.Errorf("long names: %v %v", r, err)
+	}
+}
+
+// TestARecordThatACrashLeft: an empty record, which a machine that lost its power can leave, keeps nobody from starting for longer than an owner is asked.
+func TestARecordThatACrashLeft(t *testing.T) {
+	for _, content := range []string{"", strings.Repeat("\x00", recordBytes)} {
+		t.Run(fmt.Sprint(len(content)), func(t *testing.T) {
+			t.Parallel()
+			path := newPath(t)
+			mustCreate(t, openTest(t, path), testHoldout("ho_1", 100, 0))
+			copied := newPath(t)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(copied), 0o700), copyFile(copied, path), copyFile(copied+"-wal", path+"-wal"), os.WriteFile(copied+".owner", []byte(content), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			l, said, err := openAt(t, copied, machine{}, ledger.Options{})
+			if err != nil || !strings.Contains(said.String(), "asking whether it is alive") {
+				t.Fatalf("%v, %s", err, said)
+			}
+			mustAsk(t, l, "ho_1", testDebit("a"))
+		})
 	}
 }
 
 // TestAskingCanBeGivenUp: whoever waits for an owner's answer may stop.
 func TestAskingCanBeGivenUp(t *testing.T) {
 	path := newPath(t)
-	old, _, err := openAt(t, path, here, ledger.Options{})
+	old, _, err := openAt(t, path, machine{}, ledger.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stall(old)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := open(ctx, path, ledger.Options{Key: testKey}, elsewhere(1)); !errors.Is(err, context.Canceled) {
+	if _, err := Open(ctx, path, ledger.Options{Key: testKey, Disk: elsewhere{device: 1}}); !errors.Is(err, context.Canceled) {
 		t.Errorf("given up: %v", err)
 	}
 	if _, err := ask(old, t.Context(), "ho_1", testDebit("a")); !errors.Is(err, ledger.ErrNotFound) { // it is the owner still

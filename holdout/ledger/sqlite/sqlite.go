@@ -45,8 +45,8 @@ func dsn(path string, more ...string) string {
 }
 
 // openWriter opens the one connection that writes.
-func openWriter(ctx context.Context, path string) (*sql.DB, error) {
-	db, err := sql.Open("sqlite", dsn(path, "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)", "_pragma=fullfsync(1)", "_pragma=checkpoint_fullfsync(1)"))
+func openWriter(ctx context.Context, path string, more ...string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", dsn(path, append(more, "_txlock=immediate", "_pragma=journal_mode(WAL)", "_pragma=synchronous(FULL)", "_pragma=fullfsync(1)", "_pragma=checkpoint_fullfsync(1)")...))
 	if err != nil {
 		return nil, err
 	}
@@ -64,8 +64,8 @@ type readers struct {
 }
 
 // openReaders opens the pool.
-func openReaders(path string) (*readers, error) {
-	db, err := sql.Open("sqlite", dsn(path, "mode=ro", "_pragma=query_only(1)"))
+func openReaders(path string, more ...string) (*readers, error) {
+	db, err := sql.Open("sqlite", dsn(path, append(more, "mode=ro", "_pragma=query_only(1)")...))
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -127,8 +126,8 @@ func (l *Ledger) lasting(ctx context.Context, do func(context.Context, *sql.Tx) 
 
 // writer is what the writer goroutine keeps between commits.
 type writer struct {
-	db     *sql.DB  // nil while it is down
-	log    *os.File // to compare with what was written; nil until there is something
+	db     *sql.DB     // nil while it is down
+	log    ledger.File // to compare with what was written; nil until there is something
 	books  map[string]*books
 	stmt   statements
 	wait   time.Duration // until the next recovery
@@ -336,7 +335,7 @@ func (l *Ledger) transaction(do func(tx *sql.Tx) error) error {
 	if err := l.step(ledger.StepBegin); err != nil {
 		return err
 	}
-	if err := l.files.Load().check(l.path); err != nil {
+	if err := l.checkFiles(); err != nil {
 		return err
 	}
 	if _, err := l.checkLog(context.Background(), false); err != nil {
@@ -411,7 +410,7 @@ func (l *Ledger) closeWriter() error {
 func (l *Ledger) recover() {
 	ctx := context.Background()
 	w := &l.writer
-	db, err := openWriter(ctx, l.path)
+	db, err := openWriter(ctx, l.path, l.vfs()...)
 	if err == nil {
 		w.db = db
 		err = l.settle(ctx)
@@ -460,7 +459,7 @@ func (l *Ledger) resume(ctx context.Context) error {
 		return fmt.Errorf("ledger: first commit: %w", err)
 	}
 	w.pruned = time.Now()
-	files, err := identify(l.path)
+	files, err := l.identify()
 	if err != nil {
 		return err
 	}
