@@ -91,6 +91,8 @@ type Service struct {
 	ending   context.Context // ends when the service closes
 	end      context.CancelFunc
 	flights  sync.WaitGroup // that go on in the background
+	landing  sync.Mutex     // of ended, and of what is added to flights: a group that is waited for must not grow
+	ended    bool           // nothing goes on in the background any more
 
 	creating     chan struct{} // full while an upload is decoded and split
 	decodeMemory int64         // bytes of the process that decodes it
@@ -213,15 +215,26 @@ func (s *Service) Close() error {
 		<-s.kept
 	})
 	s.end()
+	s.landing.Lock()
+	s.ended = true
+	s.landing.Unlock()
 	s.flights.Wait()
 	err := errors.Join(s.tables.close(), s.ledger.Close())
 	s.writeMarks()
 	return err
 }
 
-// background runs what an asker does not wait for any more; its context ends when the service closes.
+// background runs what an asker does not wait for any more; its context ends when the service closes. Where it is closing already run ends at once, here.
 func (s *Service) background(run func(ctx context.Context)) {
-	s.flights.Go(func() { run(s.ending) })
+	s.landing.Lock()
+	ended := s.ended
+	if !ended {
+		s.flights.Go(func() { run(s.ending) })
+	}
+	s.landing.Unlock()
+	if ended {
+		run(s.ending)
+	}
 }
 
 // Ready returns nil when a question could be answered and a table taken now: the ledger can commit, and files can be made.

@@ -12,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -709,5 +710,17 @@ func TestFlights(t *testing.T) {
 	codes, ok := training(t, s, card.ID).Lookup("origin")
 	if !ok || codes.Kind != dataset.Text || codes.Dictionary.Len() < 100 {
 		t.Errorf("origins of the training part: %+v", codes)
+	}
+}
+
+// TestNothingBeginsAfterTheEnd: what would go on in the background of a service that is closing ends where it is. It would notice a group that grows while it is waited for, which
+// ends the process.
+func TestNothingBeginsAfterTheEnd(t *testing.T) {
+	s := open(t, t.TempDir())
+	must(t, s.Close())
+	stack := make(chan string, 1)
+	s.background(func(ctx context.Context) { stack <- fmt.Sprint(ctx.Err(), string(debug.Stack())) })
+	if ran := <-stack; !strings.Contains(ran, "TestNothingBeginsAfterTheEnd(0x") || !strings.HasPrefix(ran, context.Canceled.Error()) {
+		t.Errorf("it has not run here, or its context goes on: %s", ran)
 	}
 }

@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { afterEach } from "node:test";
 import { chromium } from "playwright-core";
 
 const binary = process.env.HOLDOUTD_BINARY ?? "../holdoutd";
@@ -65,6 +66,15 @@ export function startBrowser() {
 export const widths = [1280, 390];
 export const themes = ["light", "dark"];
 
+/** Pages that are open, with the log of their server. A test that fails says what they show: a wait that ended says only what was not there. */
+const open = new Map();
+afterEach(async (t) => {
+  for (const [page, { faults, log }] of open) {
+    if (t.passed === false) console.log(`${page.url()} shows:\n${await page.locator("body").innerText().catch((e) => e.message)}\nfaults: ${faults.join("\n")}\nthe server's log ends:\n${log.slice(-10).join("\n")}`);
+    open.delete(page);
+  }
+});
+
 /** A page that notes errors on its console, breaches of its policy and requests to elsewhere; done() fails where there was one. */
 export async function openPage(browser, server, { width = 1280, theme = "light", key = server.key, permissions = [] } = {}) {
   const context = await browser.newContext({ viewport: { width, height: width < 600 ? 844 : 860 }, colorScheme: theme, baseURL: server.url, reducedMotion: "reduce", permissions, hasTouch: width < 600 });
@@ -90,6 +100,7 @@ export async function openPage(browser, server, { width = 1280, theme = "light",
     const reply = await context.request.post(`${server.url}/v1/session`, { headers: { Authorization: `Bearer ${key}` } });
     assert.equal(reply.status(), 200);
   }
+  open.set(page, { faults, log: server.log });
   return {
     page, context,
     /** Errors of a status that a test provokes: Chromium writes each to the console. */

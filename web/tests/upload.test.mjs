@@ -34,6 +34,8 @@ for (const [width, theme] of [[1280, "light"], [390, "dark"]])
     const rows = await page.locator(".big").innerText();
     await alike.click();
     await page.getByText(`one ${unit}`).waitFor();
+    // Other choices, and their widths, come in meanwhile. A click whose button moves between press and release is none.
+    await page.waitForFunction(() => [...document.querySelectorAll(".option")].every((b) => b.textContent.includes("±")));
     await page.locator(".promise:not(.outdated)").waitFor();
     assert.notEqual(await page.locator(".big").innerText(), rows);
     await page.getByRole("button", { name: "Keep rows" }).click();
