@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -21,11 +22,14 @@ import (
 // reach through a FUSE mount, a network, or a disk that two machines have. There the owner's record keeps them apart. It is a file beside the database and
 // no row in it: SQLite would answer from its memory. It is opened anew for each look, which network file systems and FUSE promise to be the newest.
 //
-//   - Whoever starts and finds the record of an owner that the locks cannot speak for asks it: path.asks has who asks. A living owner answers within a second, in
-//     its record, and the newcomer gives up. One that does not answer for askFor is taken for dead, and the newcomer takes its place.
-//   - An owner looks at the record before each commit, and after it before anyone is told. Once the record is another's, it writes nothing any more.
+//   - Whoever starts and finds the record of an owner that the locks cannot speak for asks it: path.asks has who asks. A living owner answers within a second,
+//     there, and the newcomer gives up. One that does not answer for askFor is taken for dead, and the newcomer takes its place.
+//   - An owner looks at the record before each commit, and after it before anyone is told. Once the record is not its own, it begins no commit any more, for ever.
+//   - The record is written by who takes the ledger, and by its owner at the end. Nobody writes it for another reason: an owner that stood still would write over its successor.
 //
-// The fence does not rest on clocks: what an owner told was durable while the record was its own, so that it is in the log that the next one reads.
+// What an owner told does not rest on clocks: it was durable while the record was its own, so that it is in the log that the next one reads. One thing does: a commit
+// that was begun before the take-over and reaches the disk more than takenFor after it is written over what the successor has. The successor finds that when it
+// checks its log, commits nothing more, and the holdouts that lost answers are rolled back (see log.go).
 
 const (
 	answerEvery = time.Second     // how often an owner looks whether somebody asks
@@ -43,7 +47,7 @@ type owner struct {
 	Since    time.Time `json:"since"`
 	Boot     string    `json:"boot"`               // of the kernel that it runs on
 	Device   uint64    `json:"device"`             // of the file system, to that kernel
-	Answered string    `json:"answered,omitempty"` // the token of whoever asked last
+	Answered string    `json:"answered,omitempty"` // of who asks: the token of the owner that is alive
 }
 
 func (o *owner) String() string {
@@ -55,15 +59,19 @@ type ownership struct {
 	path string
 	disk ledger.Disk
 	self owner
+	text []byte // of its record
 	log  *slog.Logger
 	ends chan struct{} // closed to end the answers; nil before take
 	done chan struct{} // closed when they have ended
 }
 
-// taken says that another process has the ledger now.
+// taken says that the record is not this process's any more.
 type taken struct{ by owner }
 
 func (e *taken) Error() string {
+	if e.by.Token == "" {
+		return "ledger: the record of its server is gone, so that another one may have had it; nothing is recorded here until the server has been started again"
+	}
 	return fmt.Sprintf("ledger: it was taken over by %s; nothing is recorded here any more", &e.by)
 }
 
@@ -99,14 +107,14 @@ func (o *ownership) asks() string   { return o.path + ".asks" }
 func (o *ownership) take(ctx context.Context) error {
 	before, err := o.read(o.record())
 	if errors.Is(err, errNoRecord) { // the machine ended while it was written
-		before, err = owner{Token: "unknown", Host: "an unknown machine"}, nil
+		before, err = owner{Token: unknown, Host: "an unknown machine"}, nil
 	}
 	if err != nil {
 		return err
 	}
-	asked := before.Token != "" && !o.speaksFor(before)
+	asked := before.Token != "" && before.Token != o.self.Token && !o.speaksFor(before)
 	if asked {
-		if before, err = o.ask(ctx, before); err != nil {
+		if err := o.ask(ctx, before); err != nil {
 			return err
 		}
 	}
@@ -123,6 +131,9 @@ func (o *ownership) take(ctx context.Context) error {
 			return inUse(&now)
 		}
 	}
+	if o.text, err = o.self.text(); err != nil {
+		return err
+	}
 	if err := o.write(o.asks(), owner{}); err != nil { // it is there from now on: that a file is not there is remembered longer than what is in one
 		return err
 	}
@@ -136,28 +147,40 @@ func (o *ownership) speaksFor(before owner) bool {
 	return before.Boot != "" && before.Boot == o.self.Boot && before.Device == o.self.Device
 }
 
-// ask asks the owner whether it is alive.
-func (o *ownership) ask(ctx context.Context, before owner) (owner, error) {
-	if err := o.write(o.asks(), o.self); err != nil {
-		return before, err
+// ask asks the owner whether it is alive; nil means that it is not.
+//
+// Several may ask at the same time. Who finds another's question waits for the same answer: whoever it was for, an owner that gives one is alive.
+func (o *ownership) ask(ctx context.Context, before owner) error {
+	if err := o.write(o.asks(), o.self); err != nil { // over an answer of old
+		return err
 	}
 	o.log.Info("the ledger was not closed by its last server, which no lock here would tell of: asking whether it is alive", "server", before.String(), "for", askFor)
 	for end := time.Now().Add(askFor); time.Now().Before(end); {
 		if err := wait(ctx, answerEvery/10); err != nil {
-			return before, err
+			return err
 		}
-		now, err := o.read(o.record())
-		switch {
+		switch asks, err := o.read(o.asks()); {
+		case errors.Is(err, errNoRecord): // it is being written
+		case err != nil:
+			return err
+		case asks.Answered != "" && (asks.Answered == before.Token || before.Token == unknown):
+			return inUse(&before)
+		case asks.Token == "" || asks.Answered != "": // nobody asks any more
+			if err := o.write(o.asks(), o.self); err != nil {
+				return err
+			}
+		}
+		switch now, err := o.read(o.record()); {
 		case errors.Is(err, errNoRecord):
 		case err != nil:
-			return before, err
+			return err
 		case now.Token == "": // it was closed
-			return now, nil
-		case now.Answered == o.self.Token || now.Token != before.Token: // or another newcomer took its place
-			return before, inUse(&now)
+			return nil
+		case now.Token != before.Token && before.Token != unknown: // another newcomer took its place
+			return inUse(&now)
 		}
 	}
-	return before, nil
+	return nil
 }
 
 func inUse(by *owner) error {
@@ -183,19 +206,17 @@ func (o *ownership) answer() {
 		case <-time.After(answerEvery):
 		}
 		who, err := o.read(o.asks())
-		if err != nil || who.Token == "" || who.Token == o.self.Token {
+		if err != nil || who.Token == "" || who.Answered != "" || o.check() != nil {
 			continue // it is asked for some seconds
 		}
-		now, err := o.read(o.record())
-		if err != nil || now.Token != o.self.Token || now.Answered == who.Token {
-			continue
+		who.Answered = o.self.Token
+		if err := o.write(o.asks(), who); err != nil {
+			o.log.Warn("another server asks whether this one is alive, and cannot be answered", "server", who.String(), "error", err)
 		}
-		now.Answered = who.Token
-		o.write(o.record(), now)
 	}
 }
 
-// check is nil while this process is the owner; *taken when another one is. A record that was removed is written again.
+// check is nil while the record is this process's; *taken once it is not, also where it is gone.
 func (o *ownership) check() error {
 	switch {
 	case o == nil:
@@ -203,16 +224,17 @@ func (o *ownership) check() error {
 	case o.ends == nil: // there was no room for the record
 		return o.take(context.Background())
 	}
+	if text, err := o.readText(o.record()); err == nil && bytes.Equal(text, o.text) {
+		return nil // nearly always; parsing takes as long as reading
+	}
 	now, err := o.read(o.record())
 	switch {
 	case err != nil:
 		return err
 	case now.Token == o.self.Token:
 		return nil
-	case now.Token != "":
-		return &taken{now}
 	}
-	return o.write(o.record(), o.self)
+	return &taken{now}
 }
 
 // release ends the ownership: the next start need not ask.
@@ -228,9 +250,18 @@ func (o *ownership) release() error {
 	return o.write(o.record(), owner{})
 }
 
+// text is a record as it is written.
+func (o owner) text() ([]byte, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, "%-*s\n", recordBytes-1, text), nil
+}
+
 // write overwrites a record in place: another file of the name would not be seen by whoever remembers where the name led.
 func (o *ownership) write(name string, r owner) error {
-	text, err := json.Marshal(r)
+	text, err := r.text()
 	if err != nil {
 		return err
 	}
@@ -238,7 +269,7 @@ func (o *ownership) write(name string, r owner) error {
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	_, err = f.WriteAt([]byte(fmt.Sprintf("%-*s\n", recordBytes-1, text)), 0)
+	_, err = f.WriteAt(text, 0)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -249,6 +280,9 @@ func (o *ownership) write(name string, r owner) error {
 }
 
 var errNoRecord = errors.New("ledger: the record of the ledger's server is none")
+
+// unknown is the token of an owner whose record cannot be read.
+const unknown = "unknown"
 
 // looks are how often a record is read that is being written.
 const looks = 50
@@ -269,7 +303,7 @@ func (o *ownership) read(name string) (r owner, err error) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return owner{}, fmt.Errorf("%w: %s (%w); remove it, and the server that has the ledger writes it again", errNoRecord, name, err)
+	return owner{}, fmt.Errorf("%w: %s (%w); start the server again", errNoRecord, name, err)
 }
 
 func (o *ownership) readText(name string) ([]byte, error) {

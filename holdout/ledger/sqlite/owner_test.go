@@ -159,6 +159,61 @@ func TestATakenLedgerIsLeftAlone(t *testing.T) {
 	}
 }
 
+// TestAnOwnerDoesNotComeBack: an owner that stood still while another server had its ledger, and ended, has lost it all the same: the other may have told what it does not know. It would
+// notice a record that is taken for free once it is empty.
+func TestAnOwnerDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	old, _, err := openAt(t, path, machine{}, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, old, testHoldout("ho_1", 100, 0))
+	stall(old)
+	next, _, err := openAt(t, path, elsewhere{device: 1}, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := mustAsk(t, next, "ho_1", testDebit("told"))
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ask(old, t.Context(), "ho_1", testDebit("late")); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "the record of its server is gone") {
+		t.Errorf("a question to the old owner: %v", err)
+	}
+	old.Close()
+	again := openTest(t, path)
+	if body, ok, err := again.Answer(t.Context(), "ho_1", testDebit("told").Query); !ok || err != nil || !bytes.Equal(body, told.Body) {
+		t.Errorf("what its successor told: %s %v %v", body, ok, err)
+	}
+	mustVerify(t, again)
+}
+
+// TestAllWhoAskAreAnswered: several servers that ask a living owner at the same time all give up. It would notice one whose question was written over, and which takes silence for death.
+func TestAllWhoAskAreAnswered(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	l, _, err := openAt(t, path, machine{}, ledger.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, l, testHoldout("ho_1", 100, 0))
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			o, err := newOwnership(path, elsewhere{device: uint64(i + 1)}, slog.New(slog.DiscardHandler))
+			if err == nil {
+				err = o.take(t.Context())
+			}
+			if !errors.Is(err, ledger.ErrInUse) {
+				t.Errorf("newcomer %d: %v", i, err)
+			}
+		})
+	}
+	all.Wait()
+	mustAsk(t, l, "ho_1", testDebit("a"))
+}
+
 // together is a way by which newcomers write their records at the same time, each after all have found that the owner does not answer.
 type together struct {
 	elsewhere
@@ -210,7 +265,7 @@ func TestOneNewcomerTakesTheLedger(t *testing.T) {
 	}
 }
 
-// TestOwnersRecord: a record that was removed is written again, one that is none is not believed, and names of any length fit.
+// TestOwnersRecord: a record that is none is not believed, one that is gone ends all commits until the next start, and names of any length fit.
 func TestOwnersRecord(t *testing.T) {
 	path := newPath(t)
 	l, _, err := openAt(t, path, machine{}, ledger.Options{})
@@ -219,13 +274,6 @@ func TestOwnersRecord(t *testing.T) {
 	}
 	mustCreate(t, l, testHoldout("ho_1", 100, 0))
 	record := path + ".owner"
-	if err := os.Remove(record); err != nil {
-		t.Fatal(err)
-	}
-	mustAsk(t, l, "ho_1", testDebit("a"))
-	if r, err := l.own.read(record); err != nil || r.Token != l.own.self.Token {
-		t.Errorf("a removed record: %v %v", r, err)
-	}
 	whole := readFile(t, record)
 	if err := overwrite(record, 0, []byte("not JSON")); err != nil {
 		t.Fatal(err)
@@ -239,6 +287,19 @@ func TestOwnersRecord(t *testing.T) {
 	await.Until(t, "the ledger is ready", func() bool { return l.Ready(t.Context()) == nil })
 	mustAsk(t, l, "ho_1", testDebit("c"))
 	mustVerify(t, l)
+
+	if err := os.Remove(record); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := ask(l, t.Context(), "ho_1", testDebit("d")); !errors.Is(err, ledger.ErrUnavailable) || !strings.Contains(err.Error(), "the record of its server is gone") {
+			t.Errorf("a removed record: %v", err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	mustAsk(t, openTest(t, path), "ho_1", testDebit("d"))
 
 	long, err := newOwnership(path, machine{}, slog.New(slog.DiscardHandler))
 	if err != nil {
