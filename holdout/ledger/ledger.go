@@ -126,6 +126,7 @@ type Disk interface {
 	CheckAccess(path string) error
 
 	Stat(name string) (fs.FileInfo, error)
+	Remove(name string) error
 	SameFile(a, b fs.FileInfo) bool
 	Device(info fs.FileInfo) uint64 // of the file system that a file is on
 	OpenFile(name string, flag int) (File, error)

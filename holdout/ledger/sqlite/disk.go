@@ -15,6 +15,7 @@ type machine struct{}
 func (machine) VFS() string                           { return "" }
 func (machine) Create(path string) error              { return create(path) }
 func (machine) CheckAccess(path string) error         { return checkAccess(path) }
+func (machine) Remove(name string) error              { return os.Remove(name) }
 func (machine) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
 func (machine) SameFile(a, b fs.FileInfo) bool        { return os.SameFile(a, b) }
 func (machine) Device(info fs.FileInfo) uint64        { return device(info) }

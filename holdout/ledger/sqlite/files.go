@@ -48,7 +48,12 @@ func (l *Ledger) identify() (*openFiles, error) {
 
 // checkFiles compares the files with those of their names. It is three system calls, a few microseconds beside an fsync. Only a file that is not there, or is another
 // one, and is so again at a second look, is a *replaced: any other error of a look passes.
+//
+// Before that, the ledger must be this process's: files that another owner has replaced are not to be saved. That error is a *taken.
 func (l *Ledger) checkFiles() error {
+	if err := l.own.check(); err != nil {
+		return err
+	}
 	f := l.files.Load()
 	if f == nil {
 		return nil // no commit has been made on this connection

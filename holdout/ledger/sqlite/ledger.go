@@ -159,6 +159,7 @@ func (l *Ledger) startWriter(ctx context.Context) error {
 	if err := l.settle(ctx); err != nil {
 		return err
 	}
+	db = l.writer.db // settle may have opened another one
 	if l.mustExist {
 		if err := db.QueryRowContext(ctx, "SELECT 1 FROM meta WHERE name = 'key-check'").Scan(new(int)); err != nil {
 			return fmt.Errorf("%w: %s has nothing in it (%v)", ledger.ErrLost, l.path, err)
@@ -229,7 +230,11 @@ func (l *Ledger) release() error {
 	l.files.Store(nil)
 	var errs []error
 	if l.writer.db != nil {
-		if _, err := l.checkLog(context.Background(), true); final(err) != nil {
+		err := l.own.check()
+		if err == nil {
+			_, err = l.checkLog(context.Background(), true)
+		}
+		if final(err) != nil {
 			l.log.Error("the ledger is closed without its log", "error", err)
 			errs = append(errs, l.closeWriter()) // before those that cannot write: the last one copies the log
 		}

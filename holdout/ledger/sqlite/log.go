@@ -35,11 +35,8 @@ func (e *brokenLog) Error() string {
 }
 
 // checkLog compares the log with what was written: its head and size and, if whole, every frame. A log of which the database has everything can be anything: the
-// next commit begins it anew. Before that, that the ledger is still this process's. The error is a *taken, a *brokenLog, or what the disk says.
+// next commit begins it anew. The error is a *brokenLog, or what the disk says.
 func (l *Ledger) checkLog(ctx context.Context, whole bool) (end logEnd, err error) {
-	if err := l.own.check(); err != nil {
-		return end, err
-	}
 	w, name := &l.writer, l.path+"-wal"
 	var busy int
 	if err := w.db.QueryRowContext(ctx, "PRAGMA wal_checkpoint(NOOP)").Scan(&busy, &end.frames, &end.copied); err != nil {
@@ -140,7 +137,11 @@ func (l *Ledger) distrust(err error) {
 // rescue is what has to succeed after a read that failed, before anything is committed: the log is whole, and in the database, and the ledger can be read.
 func (l *Ledger) rescue(ctx context.Context) error {
 	l.unread.Store(nil) // a read that fails from here on is another one
-	end, err := l.checkLog(ctx, true)
+	var end logEnd
+	err := l.checkFiles()
+	if err == nil {
+		end, err = l.checkLog(ctx, true)
+	}
 	if err == nil {
 		err = l.copyLog(ctx)
 	}

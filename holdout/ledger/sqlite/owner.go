@@ -56,13 +56,14 @@ func (o *owner) String() string {
 
 // ownership is this process's claim on a ledger.
 type ownership struct {
-	path string
-	disk ledger.Disk
-	self owner
-	text []byte // of its record
-	log  *slog.Logger
-	ends chan struct{} // closed to end the answers; nil before take
-	done chan struct{} // closed when they have ended
+	path  string
+	disk  ledger.Disk
+	self  owner
+	text  []byte // of its record
+	asked bool   // the owner before did not answer, may stand still somewhere, and has the log open
+	log   *slog.Logger
+	ends  chan struct{} // closed to end the answers; nil before take
+	done  chan struct{} // closed when they have ended
 }
 
 // taken says that the record is not this process's any more.
@@ -122,6 +123,7 @@ func (o *ownership) take(ctx context.Context) error {
 		return err
 	}
 	if asked {
+		o.asked = true
 		if err := wait(ctx, takenFor); err != nil {
 			return err
 		}
@@ -129,6 +131,10 @@ func (o *ownership) take(ctx context.Context) error {
 			return err
 		} else if now.Token != o.self.Token {
 			return inUse(&now)
+		}
+		// Processes of one kernel share the index of the log as memory. That of an owner elsewhere is written into its file whenever it likes.
+		if err := o.disk.Remove(o.path + "-shm"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("ledger: %w", err)
 		}
 	}
 	if o.text, err = o.self.text(); err != nil {

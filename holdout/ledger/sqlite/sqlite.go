@@ -154,10 +154,25 @@ func checkVersion(ctx context.Context, db interface {
 // synced, would be lost with the machine. So before anything is built on the log its frames are copied into the
 // database, which is synced, and the log is cut to nothing; the next commit writes it anew from its first byte.
 func (l *Ledger) settle(ctx context.Context) error {
+	if err := l.checkFiles(); err != nil {
+		return err
+	}
 	if _, err := l.checkLog(ctx, true); err != nil {
 		return err
 	}
-	return truncateLog(ctx, l.writer.db)
+	if err := truncateLog(ctx, l.writer.db); err != nil || !l.own.asked {
+		return err
+	}
+	// What the owner before may still have open shall be files without a name: SQLite removes the log and its index with its last connection.
+	if err := l.closeWriter(); err != nil {
+		return err
+	}
+	db, err := openWriter(ctx, l.path, l.vfs()...)
+	if err != nil {
+		return err
+	}
+	l.writer.db, l.own.asked = db, false
+	return nil
 }
 
 // truncateLog copies the log into the database, and cuts it to nothing.

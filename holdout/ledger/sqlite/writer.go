@@ -360,6 +360,9 @@ func (l *Ledger) transaction(do func(tx *sql.Tx) error) error {
 	if err := l.step(ledger.StepCommitted); err != nil {
 		return err
 	}
+	if err := l.own.check(); err != nil {
+		return err
+	}
 	if l.writer.end, err = l.checkLog(context.Background(), false); err != nil {
 		return err
 	}
@@ -419,7 +422,7 @@ func (l *Ledger) recover() {
 		err = l.rescue(ctx)
 	}
 	if err == nil {
-		err = migrate(ctx, db) // a start on a full disk may not have
+		err = migrate(ctx, w.db) // a start on a full disk may not have
 	}
 	if err == nil {
 		err = l.resume(ctx)
