@@ -46,14 +46,18 @@ func (l *Ledger) identify() (*openFiles, error) {
 	return &f, nil
 }
 
-// checkFiles compares the files with those of their names. It is three system calls, a few microseconds beside an fsync. Only a file that is not there, or is another
-// one, and is so again at a second look, is a *replaced: any other error of a look passes.
-//
-// Before that, the ledger must be this process's: files that another owner has replaced are not to be saved. That error is a *taken.
+// checkFiles says whether the ledger is this process's, by its owner's record, and its files those that were opened. The record comes first: files that another owner has
+// replaced are not to be saved. The error is a *taken, a *replaced, or one that passes.
 func (l *Ledger) checkFiles() error {
 	if err := l.own.check(); err != nil {
 		return err
 	}
+	return l.sameFiles()
+}
+
+// sameFiles compares the files with those of their names. It is three system calls, a few microseconds beside an fsync. Only a file that is not there, or is another
+// one, and is so again at a second look, is a *replaced: any other error of a look passes.
+func (l *Ledger) sameFiles() error {
 	f := l.files.Load()
 	if f == nil {
 		return nil // no commit has been made on this connection

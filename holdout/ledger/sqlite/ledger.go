@@ -263,7 +263,7 @@ func (l *Ledger) Ready(ctx context.Context) error {
 	if l.replayOnly {
 		return ledger.ErrReplayOnly
 	}
-	if err := l.checkFiles(); err != nil {
+	if err := l.sameFiles(); err != nil {
 		return unavailable(err)
 	}
 	if err := l.open(func() error { return l.readAgain(ctx) }); err != nil {
