@@ -126,10 +126,12 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err := s.checkDecodeMemory(); err != nil {
 		s.log.Warn(err.(*Error).Detail)
 	}
-	if err := checkFileSystem(s.dir); err != nil && !o.AnyFileSystem {
-		return nil, err
-	} else if err != nil {
-		s.log.Warn("the data directory's file system is taken as it is", "error", err)
+	switch against := unsafeFileSystem(s.dir); {
+	case against == "":
+	case o.AnyFileSystem:
+		s.log.Warn(against)
+	default:
+		return nil, &Error{Kind: Unavailable, Detail: against + ". Put it on a disk of this machine; or, where you know that this file system keeps locks and what was synced, start with --any-filesystem"}
 	}
 	for _, dir := range []string{s.dir, s.path(holdoutsDir), s.path(temporaryDir)} {
 		if err := os.MkdirAll(dir, privateMode); err != nil {

@@ -144,7 +144,9 @@ func (l *Ledger) abandon(why error) {
 }
 
 // idleAfter is how long the writer has nothing to do before it copies the log into the database.
-var idleAfter = time.Second // tests make it shorter
+//
+// Tests make it shorter.
+var idleAfter = time.Second
 
 // checkpoint copies the log into the database, without waiting for readers, if the log is what was written. It keeps the log short. And it is for
 // whoever copies, or keeps, the database file alone: what must not vanish shall not be in a file that looks temporary.
