@@ -14,6 +14,9 @@ import (
 
 // Answer implements ledger.Ledger.
 func (l *Ledger) Answer(ctx context.Context, id, query string) (body []byte, ok bool, err error) {
+	if err := l.ours(); err != nil {
+		return nil, false, err
+	}
 	defer func() { l.distrust(err) }()
 	r, err := scanChained(l.readers.look(ctx, chained+"AND h.id = ? AND e.query = ?", id, query))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -27,6 +30,9 @@ func (l *Ledger) Answer(ctx context.Context, id, query string) (body []byte, ok 
 
 // Answers implements ledger.Ledger.
 func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64, limit int) (entries []ledger.Entry, err error) {
+	if err := l.ours(); err != nil {
+		return nil, err
+	}
 	defer func() { l.distrust(err) }()
 	number, last, err := l.end(ctx, id)
 	if err != nil {
@@ -83,6 +89,9 @@ func page(limit int) int {
 
 // Idempotency implements ledger.Ledger.
 func (l *Ledger) Idempotency(ctx context.Context, principal, key string) (i ledger.Idempotency, ok bool, err error) {
+	if err := l.ours(); err != nil {
+		return i, false, err
+	}
 	defer func() { l.distrust(err) }()
 	var kept bool // a ledger of the schema before outcomes, where it can only be read, has none
 	if err := l.readers.look(ctx, "SELECT count(*) FROM pragma_table_info('idempotency') WHERE name = 'outcome'").Scan(&kept); err != nil {

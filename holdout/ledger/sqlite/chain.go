@@ -17,6 +17,9 @@ const chainPage = 64
 // Export implements ledger.Ledger. It is consistent although others go on writing: entries never change, and it ends where the books
 // stood when it began.
 func (l *Ledger) Export(ctx context.Context, id string, w io.Writer) (err error) {
+	if err := l.ours(); err != nil {
+		return err
+	}
 	defer func() { l.distrust(err) }()
 	all, err := readRows(ctx, l.readers, "WHERE id = ?", id)
 	if err != nil {

@@ -119,6 +119,9 @@ func scanChained(row scanner) (e ledger.Entry, err error) {
 
 // HeadAt implements ledger.Ledger.
 func (l *Ledger) HeadAt(ctx context.Context, id string, seq int64) (head string, ok bool, err error) {
+	if err := l.ours(); err != nil {
+		return "", false, err
+	}
 	defer func() { l.distrust(err) }()
 	var raw []byte
 	err = l.readers.look(ctx, "SELECT e.head FROM entries e JOIN holdouts h ON h.number = e.holdout WHERE h.id = ? AND e.seq = ?", id, seq).Scan(&raw)

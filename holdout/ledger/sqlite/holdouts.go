@@ -184,6 +184,9 @@ func (l *Ledger) Holdouts(ctx context.Context) ([]ledger.Holdout, error) {
 
 // HoldoutByDigest implements ledger.Ledger.
 func (l *Ledger) HoldoutByDigest(ctx context.Context, digest [32]byte) (id string, ok bool, err error) {
+	if err := l.ours(); err != nil {
+		return "", false, err
+	}
 	defer func() { l.distrust(err) }()
 	err = l.readers.QueryRowContext(ctx, "SELECT id FROM holdouts WHERE digest = ?", digest[:]).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -193,6 +196,9 @@ func (l *Ledger) HoldoutByDigest(ctx context.Context, digest [32]byte) (id strin
 }
 
 func (l *Ledger) holdouts(ctx context.Context, which string, args ...any) (all []ledger.Holdout, err error) {
+	if err := l.ours(); err != nil {
+		return nil, err
+	}
 	defer func() { l.distrust(err) }()
 	rows, err := l.readers.QueryContext(ctx, `SELECT id, created, digest, public, secret, state, coalesce(seq, 0), coalesce(deleted, 0), `+isDraft+`,
 		(SELECT json_group_object(name, cap) FROM meters WHERE meters.holdout = number),

@@ -34,12 +34,18 @@ func (l *Ledger) CreateKey(ctx context.Context, k ledger.Key) error {
 
 // Keys implements ledger.Ledger.
 func (l *Ledger) Keys(ctx context.Context) (keys []ledger.Key, err error) {
+	if err := l.ours(); err != nil {
+		return nil, err
+	}
 	defer func() { l.distrust(err) }()
 	return readAll(ctx, l.readers, scanKey, keyColumns+"ORDER BY created, id")
 }
 
 // KeyByHash implements ledger.Ledger.
 func (l *Ledger) KeyByHash(ctx context.Context, hash [32]byte) (k ledger.Key, ok bool, err error) {
+	if err := l.ours(); err != nil {
+		return k, false, err
+	}
 	defer func() { l.distrust(err) }()
 	k, err = scanKey(l.readers.look(ctx, keyColumns+"WHERE hash = ? AND revoked = 0", hash[:]))
 	if errors.Is(err, sql.ErrNoRows) {

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -261,5 +263,45 @@ func TestAFailedLookPasses(t *testing.T) {
 			mustAsk(t, l, "ho_1", testDebit("b"))
 			mustVerify(t, l)
 		})
+	}
+}
+
+// blind is the machine's disk, on which looks at a name fail for a while.
+type blind struct {
+	machine
+	fails atomic.Pointer[error]
+}
+
+func (b *blind) Stat(name string) (fs.FileInfo, error) {
+	if err := b.fails.Load(); err != nil && strings.HasSuffix(name, "-wal") {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: *err}
+	}
+	return b.machine.Stat(name)
+}
+
+// TestALookThatFailsIsNoLoss: where the system cannot say whether the log is the one that was opened, however often it is asked, the log is not taken for lost; where it says that
+// it is not there, it is. The owner's record can be read meanwhile.
+func TestALookThatFailsIsNoLoss(t *testing.T) {
+	for _, cause := range []error{syscall.EIO, syscall.EACCES, fs.ErrNotExist} {
+		disk := &blind{}
+		l, _, err := openAt(t, newPath(t), disk, ledger.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustCreate(t, l, testHoldout("ho_1", 100, 0))
+		mustAsk(t, l, "ho_1", testDebit("a"))
+		disk.fails.Store(&cause)
+		if _, err := ask(l, t.Context(), "ho_1", testDebit("b")); !errors.Is(err, ledger.ErrUnavailable) {
+			t.Errorf("%v: a question: %v", cause, err)
+		}
+		disk.fails.Store(nil)
+		if cause == fs.ErrNotExist {
+			if _, err := ask(l, t.Context(), "ho_1", testDebit("b")); !errors.Is(err, ledger.ErrUnavailable) {
+				t.Errorf("a ledger whose log was gone goes on: %v", err)
+			}
+			continue
+		}
+		await.Until(t, "the ledger is ready", func() bool { return l.Ready(t.Context()) == nil })
+		mustAsk(t, l, "ho_1", testDebit("b"))
 	}
 }

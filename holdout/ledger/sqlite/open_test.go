@@ -100,17 +100,23 @@ func TestPragmasAreReadBack(t *testing.T) {
 	if err := create(path); err != nil {
 		t.Fatal(err)
 	}
-	for _, pragmas := range [][]string{
-		{},
-		{"_pragma=journal_mode(WAL)", "_pragma=synchronous(NORMAL)"},
-		{"_pragma=journal_mode(DELETE)", "_pragma=synchronous(FULL)"},
-	} {
-		db, err := sql.Open("sqlite", dsn(path, pragmas...))
+	good := map[string]string{"journal_mode": "WAL", "synchronous": "FULL", "fullfsync": "1", "checkpoint_fullfsync": "1", "foreign_keys": "1", "secure_delete": "1"}
+	for name, other := range map[string]string{"": "", "journal_mode": "DELETE", "synchronous": "NORMAL", "fullfsync": "0", "checkpoint_fullfsync": "0", "foreign_keys": "0", "secure_delete": "0"} {
+		db, err := sql.Open("sqlite", "file:"+path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := checkPragmas(t.Context(), db); err == nil {
-			t.Errorf("%v: accepted", pragmas)
+		db.SetMaxOpenConns(1)
+		for pragma, value := range good {
+			if pragma == name {
+				value = other
+			}
+			if err := db.QueryRowContext(t.Context(), "PRAGMA "+pragma+"("+value+")").Scan(new(string)); err != nil && !errors.Is(err, sql.ErrNoRows) {
+				t.Fatal(err)
+			}
+		}
+		if err := checkPragmas(t.Context(), db); (err == nil) != (name == "") {
+			t.Errorf("with %s=%s: %v", name, other, err)
 		}
 		db.Close()
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
@@ -24,7 +25,7 @@ import (
 //
 //   - Whoever starts and finds the record of an owner that the locks cannot speak for asks it: path.asks has who asks. A living owner answers within a second,
 //     there, and the newcomer gives up. One that does not answer for askFor is taken for dead, and the newcomer takes its place.
-//   - An owner looks at the record before each commit, and after it before anyone is told. Once the record is not its own, it begins no commit any more, for ever.
+//   - An owner looks at the record before each commit, and after it before anyone is told. Once the record is not its own, it begins no commit any more, for ever, and reads nothing: what it read would be old.
 //   - The record is written by who takes the ledger, and by its owner at the end. Nobody writes it for another reason: an owner that stood still would write over its successor.
 //
 // What an owner told does not rest on clocks: it was durable while the record was its own, so that it is in the log that the next one reads. One thing does: a commit
@@ -64,6 +65,8 @@ type ownership struct {
 	log   *slog.Logger
 	ends  chan struct{} // closed to end the answers; nil before take
 	done  chan struct{} // closed when they have ended
+
+	lost atomic.Pointer[taken] // once it is known that the record is not this process's
 }
 
 // taken says that the record is not this process's any more.
@@ -202,7 +205,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// answer tells whoever asks that the owner is alive, until it is not the owner any more.
+// answer tells whoever asks that the owner is alive, until it is not the owner any more; that it looks for, too, since what is read must not be older than what the next one tells.
 func (o *ownership) answer() {
 	defer close(o.done)
 	for {
@@ -211,8 +214,11 @@ func (o *ownership) answer() {
 			return
 		case <-time.After(answerEvery):
 		}
+		if o.check() != nil {
+			continue
+		}
 		who, err := o.read(o.asks())
-		if err != nil || who.Token == "" || who.Answered != "" || o.check() != nil {
+		if err != nil || who.Token == "" || who.Answered != "" {
 			continue // it is asked for some seconds
 		}
 		who.Answered = o.self.Token
@@ -240,7 +246,19 @@ func (o *ownership) check() error {
 	case now.Token == o.self.Token:
 		return nil
 	}
-	return &taken{now}
+	o.lost.CompareAndSwap(nil, &taken{now})
+	return o.lost.Load()
+}
+
+// ours is nil as long as it is not known that another owner writes the ledger: what is read after that would be old.
+func (l *Ledger) ours() error {
+	if l.own == nil {
+		return nil
+	}
+	if t := l.own.lost.Load(); t != nil {
+		return unavailable(t)
+	}
+	return nil
 }
 
 // release ends the ownership: the next start need not ask.
