@@ -254,12 +254,19 @@ func (l *Ledger) commitAlone(r *request) {
 		// The database is overwritten with zeros by secure_delete; this empties the log. A reader can be in the way for
 		// a moment, and then the log is overwritten in its own time.
 		l.writer.unsettled = false
-		if err := l.settle(context.Background()); err != nil {
-			l.log.Warn("the write-ahead log still holds the sealed secrets of a deleted holdout", "error", err)
+		failed := l.settle(context.Background())
+		switch why := final(failed); {
+		case why != nil: // the log is not what was written, and with it what was to last
+			l.abandon(why)
+			err = unavailable(why)
+		case failed != nil:
+			l.log.Warn("the write-ahead log still holds the sealed secrets of a deleted holdout", "error", failed)
 		}
 	}
 	if err == nil && r.lasting && l.writer.unsettled {
-		l.checkpoint()
+		if l.checkpoint(); l.writer.lost != nil {
+			err = unavailable(l.writer.lost)
+		}
 	}
 	l.writer.erased = false
 	r.done <- err
