@@ -18,7 +18,7 @@ func (l *Ledger) Answer(ctx context.Context, id, query string) (body []byte, ok 
 		return nil, false, err
 	}
 	defer func() { l.distrust(err) }()
-	r, err := scanChained(l.readers.look(ctx, chained+"AND h.id = ? AND e.query = ?", id, query))
+	r, err := scanChained(l.readers.QueryRowContext(ctx, chained+"AND h.id = ? AND e.query = ?", id, query))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, false, nil
 	}
@@ -52,7 +52,7 @@ func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64,
 // addNotes gives entries, which are in order, the notes that they have. A ledger of the schema before notes, where it can only be read, has none.
 func (l *Ledger) addNotes(ctx context.Context, number int64, entries []ledger.Entry) error {
 	var kept bool
-	if err := l.readers.look(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'notes'").Scan(&kept); err != nil || !kept {
+	if err := l.readers.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'notes'").Scan(&kept); err != nil || !kept {
 		return wrapRead(err)
 	}
 	type note struct {
@@ -73,7 +73,7 @@ func (l *Ledger) addNotes(ctx context.Context, number int64, entries []ledger.En
 
 // end is where a holdout's chain ends, and the number of its row.
 func (l *Ledger) end(ctx context.Context, id string) (number, seq int64, err error) {
-	err = l.readers.look(ctx, "SELECT number, seq FROM holdouts JOIN books ON holdout = number WHERE id = ?", id).Scan(&number, &seq)
+	err = l.readers.QueryRowContext(ctx, "SELECT number, seq FROM holdouts JOIN books ON holdout = number WHERE id = ?", id).Scan(&number, &seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, fmt.Errorf("%w: holdout %q", ledger.ErrNotFound, id)
 	}
@@ -94,14 +94,14 @@ func (l *Ledger) Idempotency(ctx context.Context, principal, key string) (i ledg
 	}
 	defer func() { l.distrust(err) }()
 	var kept bool // a ledger of the schema before outcomes, where it can only be read, has none
-	if err := l.readers.look(ctx, "SELECT count(*) FROM pragma_table_info('idempotency') WHERE name = 'outcome'").Scan(&kept); err != nil {
+	if err := l.readers.QueryRowContext(ctx, "SELECT count(*) FROM pragma_table_info('idempotency') WHERE name = 'outcome'").Scan(&kept); err != nil {
 		return i, false, wrapRead(err)
 	}
 	outcome := "outcome"
 	if !kept {
 		outcome = "''"
 	}
-	row := l.readers.look(ctx, "SELECT request, resource, "+outcome+" FROM idempotency WHERE principal = ? AND key = ?", principal, key)
+	row := l.readers.QueryRowContext(ctx, "SELECT request, resource, "+outcome+" FROM idempotency WHERE principal = ? AND key = ?", principal, key)
 	i, ok, err = scanIdempotency(row, idemKey{principal, key})
 	return i, ok, wrapRead(err)
 }

@@ -124,7 +124,7 @@ func (l *Ledger) HeadAt(ctx context.Context, id string, seq int64) (head string,
 	}
 	defer func() { l.distrust(err) }()
 	var raw []byte
-	err = l.readers.look(ctx, "SELECT e.head FROM entries e JOIN holdouts h ON h.number = e.holdout WHERE h.id = ? AND e.seq = ?", id, seq).Scan(&raw)
+	err = l.readers.QueryRowContext(ctx, "SELECT e.head FROM entries e JOIN holdouts h ON h.number = e.holdout WHERE h.id = ? AND e.seq = ?", id, seq).Scan(&raw)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", false, nil
 	}

@@ -47,7 +47,7 @@ func (l *Ledger) KeyByHash(ctx context.Context, hash [32]byte) (k ledger.Key, ok
 		return k, false, err
 	}
 	defer func() { l.distrust(err) }()
-	k, err = scanKey(l.readers.look(ctx, keyColumns+"WHERE hash = ? AND revoked = 0", hash[:]))
+	k, err = scanKey(l.readers.QueryRowContext(ctx, keyColumns+"WHERE hash = ? AND revoked = 0", hash[:]))
 	if errors.Is(err, sql.ErrNoRows) {
 		return ledger.Key{}, false, nil
 	}

@@ -74,20 +74,37 @@ func openReaders(path string, more ...string) (*readers, error) {
 	return &readers{DB: db}, nil
 }
 
-// look reads one row by a statement that is prepared once: parsing the SQL of every look-up was a sixth of an answer's time.
-func (r *readers) look(ctx context.Context, text string, args ...any) *sql.Row {
+// QueryRowContext reads one row, QueryContext rows, by a statement that is prepared once: parsing the SQL of every look-up was a sixth of an answer's time.
+func (r *readers) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	stmt, err := r.prepare(ctx, text)
+	if err != nil {
+		return r.DB.QueryRowContext(ctx, text, args...) // says the same
+	}
+	return stmt.QueryRowContext(ctx, args...)
+}
+
+func (r *readers) QueryContext(ctx context.Context, text string, args ...any) (*sql.Rows, error) {
+	stmt, err := r.prepare(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+// prepare is the statement of a text. There are as many texts as this package has.
+func (r *readers) prepare(ctx context.Context, text string) (*sql.Stmt, error) {
 	if stmt, ok := r.prepared.Load(text); ok {
-		return stmt.(*sql.Stmt).QueryRowContext(ctx, args...)
+		return stmt.(*sql.Stmt), nil
 	}
 	stmt, err := r.PrepareContext(ctx, text)
 	if err != nil {
-		return r.QueryRowContext(ctx, text, args...) // says the same
+		return nil, err
 	}
 	if first, loaded := r.prepared.LoadOrStore(text, stmt); loaded {
 		stmt.Close()
 		stmt = first.(*sql.Stmt)
 	}
-	return stmt.QueryRowContext(ctx, args...)
+	return stmt, nil
 }
 
 // checkPragmas reads back what durability rests on. A file system without shared memory, for one, leaves SQLite in
@@ -120,8 +137,11 @@ func migrate(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ledger: migrations: %w", err)
 	}
 	version, err := provider.GetDBVersion(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return fmt.Errorf("ledger: schema version: %w", err)
+	case version == schemaVersion:
+		return nil
 	}
 	if version > schemaVersion || version > 0 && version < firstSchema { // 0: a new file
 		return &ledger.VersionError{What: "the ledger's database", Got: version, Known: schemaVersion}
