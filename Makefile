@@ -1,6 +1,6 @@
 # make test is the check of every day: formatting, vet, and every test, those that concern the race detector with and without it.
 # The same commit has the same verdict: what tests draw begins from HOLDOUTD_SEED (internal/stattest).
-# make test-all is what draws lots or takes longer: the Go tests from a fresh seed, every planted fault, which must be noticed by its test
+# make test-all is what draws lots or takes longer: the Go tests from a fresh seed, many runs of the simulation, every planted fault, which must be noticed by its test
 # (make test-faults, tests/faults), and every fuzz target for half a minute (make fuzz).
 .PHONY: test test-all test-faults fuzz build web generate release bench format clean
 

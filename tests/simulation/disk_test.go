@@ -41,7 +41,6 @@ type disk struct {
 	failSyncs, failWrites, failReads int           // so many of the next ones fail
 	full                             bool          // no file grows
 	slow                             time.Duration // the next sync takes so long
-	noSync                           bool          // a disk that calls everything synced, to see that this is noticed
 }
 
 // inode is a file.
@@ -115,16 +114,12 @@ func (d *disk) sync(f *inode) error {
 		f.size = false
 		return syscall.EIO
 	}
-	if !d.noSync {
-		f.flush(always)
-	}
+	f.flush(always)
 	return nil
 }
 
 func (d *disk) syncNames() {
-	if !d.noSync {
-		d.synced = maps.Clone(d.names)
-	}
+	d.synced = maps.Clone(d.names)
 }
 
 // write changes a file as the machine sees it.

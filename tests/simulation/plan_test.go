@@ -41,7 +41,7 @@ const (
 type event struct {
 	pause  time.Duration // before it
 	kind   string
-	calls  int           // the how manieth change of the disk from now on it is, or how many
+	calls  int           // the how manieth change of the disk from now on it is; how many fail; of a log that is cut, where and how
 	length time.Duration // how long it lasts
 	other  bool          // the next start, or the second server, comes by the other mount
 }
@@ -88,18 +88,18 @@ func draw(seed uint64) plan {
 				q.again = append(q.again, between(time.Millisecond, 3*time.Second))
 			}
 			all = append(all, q)
-			short := func() time.Duration { return between(time.Millisecond, time.Second) }
+			soon := func() time.Duration { return between(time.Millisecond, time.Second) }
 			if r.IntN(4) == 0 {
-				all = append(all, request{kind: ready, pause: short(), tries: 1})
+				all = append(all, request{kind: ready, pause: soon(), tries: 1})
 			}
 			if r.IntN(8) == 0 {
-				all = append(all, request{kind: makeKey, pause: short(), tries: 3})
+				all = append(all, request{kind: makeKey, pause: soon(), tries: 3})
 				if r.IntN(2) == 0 {
-					all = append(all, request{kind: revoke, pause: short(), tries: 3})
+					all = append(all, request{kind: revoke, pause: soon(), tries: 3})
 				}
 			}
 			if r.IntN(30) == 0 {
-				all = append(all, request{kind: remove, holdout: r.IntN(holdouts), pause: short(), tries: 3})
+				all = append(all, request{kind: remove, holdout: r.IntN(holdouts), pause: soon(), tries: 3})
 			}
 		}
 		p.people = append(p.people, all)

@@ -125,8 +125,8 @@ func digest(lines []string) string {
 }
 
 // inBubble runs a plan where time is made of waiting.
-func inBubble(t *testing.T, p plan, s *start, dir string, change func(*disk)) (wrong error, trace []string) {
-	synctest.Test(t, func(*testing.T) { wrong, trace = run(p, s, filepath.Join(dir, "data"), change) })
+func inBubble(t *testing.T, p plan, s *start, dir string) (wrong error, trace []string) {
+	synctest.Test(t, func(*testing.T) { wrong, trace = run(p, s, filepath.Join(dir, "data")) })
 	return wrong, trace
 }
 
@@ -150,7 +150,7 @@ func TestSeeds(t *testing.T) {
 					fmt.Fprintln(os.Stderr, "seed", seed)
 				}
 				p := draw(seed)
-				wrong, trace := inBubble(t, p, s, filepath.Join(parent, fmt.Sprint(seed)), nil)
+				wrong, trace := inBubble(t, p, s, filepath.Join(parent, fmt.Sprint(seed)))
 				if *tells {
 					fmt.Fprintln(os.Stderr, p, strings.Join(trace, "\n"))
 				}
@@ -175,7 +175,7 @@ func shrink(t *testing.T, p plan, s *start, parent string, wrong error, trace []
 			if n++; n > maxTries {
 				return p, wrong, trace
 			}
-			if w, tr := inBubble(t, less, s, filepath.Join(parent, fmt.Sprintf("%d-%d", p.seed, n)), nil); w != nil {
+			if w, tr := inBubble(t, less, s, filepath.Join(parent, fmt.Sprintf("%d-%d", p.seed, n))); w != nil {
 				p, wrong, trace, found = less, w, tr, true
 				break
 			}
@@ -202,8 +202,8 @@ func TestARunIsRepeated(t *testing.T) {
 	differ := 0
 	for i := range uint64(20) {
 		p := draw(*from + i)
-		_, first := inBubble(t, p, s, filepath.Join(parent, "first"), nil)
-		_, again := inBubble(t, p, s, filepath.Join(parent, "again"), nil)
+		_, first := inBubble(t, p, s, filepath.Join(parent, "first"))
+		_, again := inBubble(t, p, s, filepath.Join(parent, "again"))
 		if slices.EqualFunc(first, again, same) {
 			continue
 		}

@@ -24,6 +24,14 @@ var processes sync.Map // directory -> *process
 func mountAt(dir string, p *process) { processes.Store(dir, p) }
 func unmountAt(dir string)           { processes.Delete(dir) }
 
+// find is the process that a path of SQLite's leads to, and the file's name on its disk.
+func find(name uintptr) (*process, string) {
+	path := libc.GoString(name)
+	p, _ := processes.Load(filepath.Dir(path))
+	found, _ := p.(*process)
+	return found, filepath.Base(path)
+}
+
 // The structures of SQLite's interface, as they lie in memory on machines of 64 bits.
 type (
 	vfs struct {
@@ -134,12 +142,10 @@ func xOpen(_ *libc.TLS, _, name, file uintptr, flags int32, out uintptr) int32 {
 	case name == 0:
 		h.temp, h.file = true, &inode{}
 	default:
-		path := libc.GoString(name)
-		p, ok := processes.Load(filepath.Dir(path))
-		if !ok {
+		if h.process, h.name = find(name); h.process == nil {
 			return sqlite3.SQLITE_CANTOPEN
 		}
-		h.process, h.name, h.reads = p.(*process), filepath.Base(path), flags&sqlite3.SQLITE_OPEN_READONLY != 0
+		h.reads = flags&sqlite3.SQLITE_OPEN_READONLY != 0
 		if rc := h.open(flags); rc != sqlite3.SQLITE_OK {
 			return rc
 		}
@@ -346,7 +352,9 @@ func xReserved(_ *libc.TLS, file, out uintptr) int32 {
 }
 
 func xControl(_ *libc.TLS, _ uintptr, _ int32, _ uintptr) int32 { return sqlite3.SQLITE_NOTFOUND }
-func xSectorSize(*libc.TLS, uintptr) int32                      { return 4096 }
+
+// xSectorSize is what SQLite takes for any disk of Linux; what is torn is smaller.
+func xSectorSize(*libc.TLS, uintptr) int32 { return 4096 }
 
 // xCharacteristics promises what SQLite believes of any disk: a write leaves the bytes beside it as they are.
 func xCharacteristics(*libc.TLS, uintptr) int32 { return sqlite3.SQLITE_IOCAP_POWERSAFE_OVERWRITE }
@@ -439,20 +447,18 @@ func xShmUnmap(_ *libc.TLS, file uintptr, remove int32) int32 {
 }
 
 func xDelete(_ *libc.TLS, _, name uintptr, directory int32) int32 {
-	path := libc.GoString(name)
-	p, ok := processes.Load(filepath.Dir(path))
-	if !ok {
+	process, base := find(name)
+	if process == nil {
 		return sqlite3.SQLITE_IOERR_DELETE
 	}
-	process := p.(*process)
 	if err := process.change(); err != nil {
 		return sqlite3.SQLITE_IOERR_DELETE
 	}
 	defer process.disk.mu.Unlock()
-	if process.disk.names[filepath.Base(path)] == nil {
+	if process.disk.names[base] == nil {
 		return sqlite3.SQLITE_IOERR_DELETE_NOENT
 	}
-	delete(process.disk.names, filepath.Base(path))
+	delete(process.disk.names, base)
 	if directory != 0 {
 		process.disk.syncNames()
 	}
@@ -460,18 +466,16 @@ func xDelete(_ *libc.TLS, _, name uintptr, directory int32) int32 {
 }
 
 func xAccess(_ *libc.TLS, _, name uintptr, _ int32, out uintptr) int32 {
-	path := libc.GoString(name)
+	process, base := find(name)
 	*at[int32](out) = 0
-	p, ok := processes.Load(filepath.Dir(path))
-	if !ok {
+	if process == nil {
 		return sqlite3.SQLITE_OK
 	}
-	process := p.(*process)
 	if err := process.look(); err != nil {
 		return sqlite3.SQLITE_IOERR_ACCESS
 	}
 	defer process.disk.mu.Unlock()
-	if f := process.disk.names[filepath.Base(path)]; f != nil && len(f.cache) > 0 { // as SQLite's own: an empty log is none
+	if f := process.disk.names[base]; f != nil && len(f.cache) > 0 { // as SQLite's own: an empty log is none
 		*at[int32](out) = 1
 	}
 	return sqlite3.SQLITE_OK

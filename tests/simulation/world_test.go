@@ -53,7 +53,6 @@ type world struct {
 	start  *start
 	disk   *disk
 	mounts [2]*mount
-	random *rand.Rand // of the people's patience; by world.mu
 
 	mu       sync.Mutex
 	base     string // of the data directory
@@ -75,24 +74,24 @@ type world struct {
 	spent    [holdouts]int64
 	outcomes map[string][]string // by person and Idempotency-Key
 
-	deleted [holdouts]done
+	deleted [holdouts]progress
 	keys    []*apiKey
 }
 
-// done is how far something has come that is done once.
-type done uint8
+// progress is how far something has come that is done once.
+type progress uint8
 
 const (
-	not   done = iota
-	begun      // it may have happened
-	said       // it was said that it has
+	not   progress = iota
+	begun          // it may have happened
+	said           // it was said that it has
 )
 
 // apiKey is a key that somebody was given.
 type apiKey struct {
 	person     int
 	id, secret string
-	revoked    done
+	revoked    progress
 }
 
 func (w *world) log(format string, args ...any) {
@@ -118,23 +117,20 @@ func (w *world) violated(format string, args ...any) {
 }
 
 // run lets a plan happen, and says what was wrong. It must be called in a bubble of testing/synctest.
-func run(p plan, from *start, base string, change func(*disk)) (wrong error, trace []string) {
-	w := &world{plan: p, start: from, disk: newDisk(p.seed), base: base, random: rand.New(rand.NewPCG(p.seed, 2)), outcomes: map[string][]string{}}
+func run(p plan, from *start, base string) (wrong error, trace []string) {
+	w := &world{plan: p, start: from, disk: newDisk(p.seed), base: base, outcomes: map[string][]string{}}
 	w.mounts = [2]*mount{newMount(1), newMount(2)}
 	for i := range holdouts {
 		w.told[i], w.sent[i] = map[int][]byte{}, map[int]bool{}
 	}
 	w.disk.put(ledgerName, from.ledger)
-	if change != nil {
-		change(w.disk)
-	}
 	if err := link(from.dir, w.dir()); err != nil {
 		return err, nil
 	}
 	defer os.RemoveAll(filepath.Dir(base))
 	watch := time.AfterFunc(patience, func() { panic(fmt.Sprintf("it hangs: %v", p)) }) // and the stacks say where
 	defer watch.Stop()
-	w.open(false)
+	w.open()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -262,16 +258,29 @@ func (w *world) rename() {
 	}
 }
 
+// hasEnded reports whether the machine, or the server's process, has ended and nobody has started the server again.
+func (w *world) hasEnded() bool {
+	select {
+	case <-w.disk.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// rearm makes room for the next end.
+func (w *world) rearm() { w.set(func(d *disk) { d.ended, d.endAt = make(chan struct{}), 0 }) }
+
 // again starts the server after its end.
 func (w *world) again() {
-	w.set(func(d *disk) { d.ended, d.endAt = make(chan struct{}), 0 })
+	w.rearm()
 	w.mu.Lock()
 	old, dead := w.service, w.process
 	w.service = nil
 	w.mu.Unlock()
 	dead.kill()
 	w.closings.Go(func() { w.bury(old, dead) })
-	w.open(true)
+	w.open()
 }
 
 // bury ends what is left of a process that is dead already.
@@ -294,7 +303,7 @@ func (w *world) healthy() bool {
 }
 
 // open starts a server, until it is up.
-func (w *world) open(crashed bool) {
+func (w *world) open() {
 	for begun := time.Now(); ; {
 		p := w.disk.process(w.mounts[0])
 		w.mu.Lock()
@@ -313,14 +322,12 @@ func (w *world) open(crashed bool) {
 			return
 		}
 		w.log("it does not start\t%v", line(err))
-		select {
-		case <-w.disk.ended:
-			w.set(func(d *disk) { d.ended, d.endAt = make(chan struct{}), 0 })
-		default:
-			if w.healthy() || time.Since(begun) > time.Minute && !w.disk.full {
-				w.violated("the server does not start: %v", err)
-				return
-			}
+		switch {
+		case w.hasEnded():
+			w.rearm()
+		case w.healthy() || time.Since(begun) > time.Minute && !w.disk.full:
+			w.violated("the server does not start: %v", err)
+			return
 		}
 		p.kill()
 		p.free()
@@ -348,13 +355,9 @@ func (w *world) restart() {
 	}
 	p.kill()
 	p.free()
-	select {
-	case <-w.disk.ended:
-		w.set(func(d *disk) { d.ended, d.endAt = make(chan struct{}), 0 })
-	default:
-	}
+	w.rearm()
 	w.troubled()
-	w.open(false)
+	w.open()
 }
 
 // second is another server on the same ledger by another mount, while the first one may stand still.
@@ -380,12 +383,7 @@ func (w *world) second(e event) {
 	faults := w.faults()
 	s, err := openService(dir, p)
 	w.troubled()
-	ended := false
-	select {
-	case <-w.disk.ended:
-		ended = true
-	default:
-	}
+	ended := w.hasEnded() // befall looks at it
 	switch {
 	case err != nil:
 		w.log("second: no\t%v", line(err))
@@ -412,9 +410,6 @@ func (w *world) second(e event) {
 			owner.kill()
 			owner.free()
 		})
-	}
-	if ended { // befall looks at it
-		return
 	}
 }
 
@@ -579,7 +574,7 @@ func (w *world) refused(person int, q request, err error, healthy bool) (answere
 	return false
 }
 
-func (w *world) isDeleted(h int) done {
+func (w *world) isDeleted(h int) progress {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.deleted[h]
@@ -702,10 +697,8 @@ func (w *world) conclude() {
 	w.set(func(d *disk) {
 		d.full, d.failReads, d.failSyncs, d.failWrites, d.slow, d.endAt = false, 0, 0, 0, 0, 0
 	})
-	select {
-	case <-w.disk.ended:
+	if w.hasEnded() {
 		w.again()
-	default:
 	}
 	w.closings.Wait()
 	time.Sleep(2 * calm)

@@ -117,8 +117,7 @@ func (l *Ledger) abandon(why error) {
 	l.committed.Store(0)
 	l.halt()
 	if _, taken := why.(*taken); taken {
-		l.log.Error("another server took the ledger over; nothing is recorded here any more", "error", why)
-		return
+		return // who found it has said so
 	}
 	cause, replaced := why.(*replaced)
 	if !replaced {

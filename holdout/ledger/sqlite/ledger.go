@@ -263,6 +263,9 @@ func (l *Ledger) Ready(ctx context.Context) error {
 	if l.replayOnly {
 		return ledger.ErrReplayOnly
 	}
+	if err := l.ours(); err != nil {
+		return err
+	}
 	if err := l.sameFiles(); err != nil {
 		return unavailable(err)
 	}

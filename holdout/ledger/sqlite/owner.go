@@ -246,7 +246,9 @@ func (o *ownership) check() error {
 	case now.Token == o.self.Token:
 		return nil
 	}
-	o.lost.CompareAndSwap(nil, &taken{now})
+	if t := (&taken{now}); o.lost.CompareAndSwap(nil, t) {
+		o.log.Error("another server took the ledger over; nothing is recorded or read here any more", "error", t)
+	}
 	return o.lost.Load()
 }
 

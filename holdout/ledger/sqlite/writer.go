@@ -119,7 +119,8 @@ func (l *Ledger) alone(ctx context.Context, do func(context.Context, *sql.Tx) er
 	return l.submit(ctx, &request{do: func(tx *sql.Tx) error { return do(context.WithoutCancel(ctx), tx) }})
 }
 
-// lasting is alone for what must not vanish with the log: when it returns, it is in the database file itself.
+// lasting is alone for what must not vanish with the log: it is copied into the database file before it is told. Where a reader or the disk is in the way it is in the log alone for a while,
+// durable all the same; where the log is not what was written, it is not told.
 func (l *Ledger) lasting(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
 	return l.submit(ctx, &request{do: func(tx *sql.Tx) error { return do(context.WithoutCancel(ctx), tx) }, lasting: true})
 }
@@ -264,7 +265,8 @@ func (l *Ledger) commitAlone(r *request) {
 		}
 	}
 	if err == nil && r.lasting && l.writer.unsettled {
-		if l.checkpoint(); l.writer.lost != nil {
+		l.checkpoint()
+		if l.writer.lost != nil {
 			err = unavailable(l.writer.lost)
 		}
 	}
