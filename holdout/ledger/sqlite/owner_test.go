@@ -32,10 +32,28 @@ func (elsewhere) Remove(string) error { return nil }
 func (elsewhere) Lock(string) (io.Closer, error)   { return io.NopCloser(nil), nil }
 func (e elsewhere) Device(info fs.FileInfo) uint64 { return e.device }
 
+// journal is what a ledger has logged, by several goroutines.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
 // openAt opens a ledger at a place. said is what it logged.
-func openAt(t *testing.T, path string, at ledger.Disk, o ledger.Options) (l *Ledger, said *bytes.Buffer, err error) {
+func openAt(t *testing.T, path string, at ledger.Disk, o ledger.Options) (l *Ledger, said *journal, err error) {
 	t.Helper()
-	said = new(bytes.Buffer)
+	said = new(journal)
 	o.Disk, o.Key, o.Logger = at, testKey, slog.New(slog.NewTextHandler(said, nil))
 	if l, err = Open(t.Context(), path, o); err == nil {
 		t.Cleanup(func() { l.Close() })
@@ -144,7 +162,9 @@ func TestATakenLedgerIsLeftAlone(t *testing.T) {
 				take()
 				old.own.done = make(chan struct{})
 				go old.own.answer()
-				await.Until(t, "the old owner knows", func() bool { _, err := old.Keys(t.Context()); return err != nil })
+				await.Until(t, "the old owner says that it knows", func() bool { return strings.Contains(said.String(), "took the ledger over") })
+				_, err := old.Keys(t.Context())
+				refused("keys", err)
 				old.committed.Store(time.Now().UnixNano()) // a commit of a moment ago vouches for nothing now
 				refused("ready", old.Ready(t.Context()))
 				refused("the next question", question("next"))
