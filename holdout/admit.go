@@ -45,11 +45,11 @@ func (a *admission) admit(ctx context.Context) (*flight, error) {
 }
 
 func (a *admission) reserve(ctx context.Context, f *flight) error {
-	releaseKey, err := a.service.accounts.useKey(ctx, a.key)
+	releaseKey, keyIsLate, err := a.service.accounts.useKey(ctx, a.key)
 	if err != nil {
 		return a.service.ledgerError(err)
 	}
-	f.onEnd = append(f.onEnd, releaseKey)
+	f.onLate, f.onEnd = append(f.onLate, keyIsLate), append(f.onEnd, releaseKey)
 	if a.key != nil && len(a.questions) > maxOutcomeQueries {
 		return fail(TooLarge, "a batch under an Idempotency-Key may have at most %d different queries, and this one has %d; send it without the key, or in parts", maxOutcomeQueries, len(a.questions))
 	}

@@ -61,6 +61,7 @@ func (c *commit) finish(ctx context.Context) (landed bool, err error) {
 		failed, err := c.next(ctx)
 		if err != nil {
 			if !gone(err) {
+				c.flight.holdUp()
 				c.flight.service.background(c.retry)
 			}
 			return gone(err), c.flight.service.ledgerError(err)

@@ -28,6 +28,8 @@ type flight struct {
 	reserved *reservation
 	begun    thresholdout.State // before the first answer
 	state    thresholdout.State // after the last that is durable
+	late     bool // the ledger cannot record yet what was read
+	onLate   []func()
 	onEnd    []func()
 }
 
@@ -37,7 +39,19 @@ func (f *flight) end() {
 		f.reserved.end()
 		f.reserved = nil
 	}
+	if f.late {
+		f.account.recorded()
+	}
 	f.letGo()
+}
+
+// holdUp tells those who wait for the flight that the ledger cannot record it yet, and those who come until it is recorded.
+func (f *flight) holdUp() {
+	f.late = true
+	f.account.holdUp()
+	for _, tell := range f.onLate {
+		tell()
+	}
 }
 
 // letGo gives back the tables and the Idempotency-Key.
@@ -53,7 +67,8 @@ func (f *flight) fly(ctx context.Context) error {
 	landed := true
 	defer func() {
 		switch p := recover(); {
-		case p != nil && !landed: // a fault of ours: what may have been read stays reserved
+		case p != nil && !landed: // a fault of ours: what may have been read stays reserved, until the server starts again
+			f.holdUp()
 			f.letGo()
 			panic(p)
 		case p != nil:

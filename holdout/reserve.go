@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -28,6 +29,7 @@ type account struct {
 	shared    int             // flights that others may fly beside
 	exclusive bool            // a flight that must be alone
 	line      []*ticket       // of those that wait to take off, in the order they came
+	late      int             // flights that the ledger cannot record yet
 }
 
 // ticket is a place in the line of an account.
@@ -45,7 +47,25 @@ type ledgerKey struct{ principal, key string }
 // keyUse is the use of an Idempotency-Key by a request in flight.
 type keyUse struct {
 	request [32]byte
-	done    chan struct{}
+	done    chan struct{} // closed at the request's end
+	late    chan struct{} // closed when the ledger cannot record it yet
+}
+
+// wait waits for the end of the request and, once that is late, as long as the ledger is waited for.
+func (u *keyUse) wait(ctx context.Context) error {
+	late, patience := u.late, (<-chan time.Time)(nil)
+	for {
+		select {
+		case <-u.done:
+			return nil
+		case <-late:
+			late, patience = nil, time.After(LedgerDeadline)
+		case <-patience:
+			return behindLate()
+		case <-ctx.Done():
+			return leftWaiting(ctx)
+		}
+	}
 }
 
 func newAccounts() *accounts {
@@ -70,18 +90,18 @@ func (a *accounts) forget(id string) {
 	delete(a.byID, id)
 }
 
-// useKey reserves an Idempotency-Key for a request. While another request under the same key is in flight it waits for its end if it is
-// the same, and refuses if it is not.
-func (a *accounts) useKey(ctx context.Context, i *ledger.Idempotency) (release func(), err error) {
+// useKey reserves an Idempotency-Key for a request until release; late says that the ledger cannot record the request yet. While another
+// request under the same key is in flight it waits for its end if it is the same, and refuses if it is not.
+func (a *accounts) useKey(ctx context.Context, i *ledger.Idempotency) (release, late func(), err error) {
 	if i == nil {
-		return func() {}, nil
+		return func() {}, func() {}, nil
 	}
 	name := ledgerKey{i.Principal, i.Key}
 	for {
 		a.mu.Lock()
 		other := a.keys[name]
 		if other == nil {
-			use := &keyUse{request: i.Request, done: make(chan struct{})}
+			use := &keyUse{request: i.Request, done: make(chan struct{}), late: make(chan struct{})}
 			a.keys[name] = use
 			a.mu.Unlock()
 			return sync.OnceFunc(func() {
@@ -89,16 +109,14 @@ func (a *accounts) useKey(ctx context.Context, i *ledger.Idempotency) (release f
 				delete(a.keys, name)
 				a.mu.Unlock()
 				close(use.done)
-			}), nil
+			}), sync.OnceFunc(func() { close(use.late) }), nil
 		}
 		a.mu.Unlock()
 		if other.request != i.Request {
-			return nil, ledger.ErrIdempotencyMismatch
+			return nil, nil, ledger.ErrIdempotencyMismatch
 		}
-		select {
-		case <-other.done:
-		case <-ctx.Done():
-			return nil, leftWaiting(ctx)
+		if err := other.wait(ctx); err != nil {
+			return nil, nil, err
 		}
 	}
 }
@@ -106,6 +124,11 @@ func (a *accounts) useKey(ctx context.Context, i *ledger.Idempotency) (release f
 // leftWaiting is the refusal of a request that ended before its turn, or the turn of what is left of it: no row was read for that.
 func leftWaiting(ctx context.Context) error {
 	return &Error{Kind: Unavailable, Detail: "the request ended before its turn came; what was not answered was not debited", Err: ctx.Err()}
+}
+
+// behindLate is the refusal of a request that would wait for one that the ledger cannot record yet: for how long, nobody knows.
+func behindLate() error {
+	return &Error{Kind: Unavailable, Detail: "the ledger cannot record yet what an earlier request read; ask again later: nothing was debited now, and an answer that was recorded is replayed, at no cost"}
 }
 
 // current reads the durable state, from the ledger where it is not known yet. The lock is held.
@@ -150,18 +173,27 @@ func (acc *account) forget() {
 	acc.state = nil
 }
 
-// await runs try under the lock until it says done, each time that something was given back.
+// await runs try under the lock until it says done, each time that something was given back. While a flight is late it waits for the ledger
+// as long as the ledger is waited for.
 func (acc *account) await(ctx context.Context, try func() (done bool, err error)) error {
+	var patience <-chan time.Time
 	for {
 		acc.mu.Lock()
 		done, err := try()
-		changed := acc.changed
+		changed, late := acc.changed, acc.late > 0
 		acc.mu.Unlock()
-		if done || err != nil {
+		switch {
+		case done || err != nil:
 			return err
+		case !late:
+			patience = nil
+		case patience == nil:
+			patience = time.After(LedgerDeadline)
 		}
 		select {
 		case <-changed:
+		case <-patience:
+			return behindLate()
 		case <-ctx.Done():
 			return leftWaiting(ctx)
 		}
@@ -254,6 +286,22 @@ func (acc *account) leave(alone bool) {
 	} else {
 		acc.shared--
 	}
+	acc.announce()
+}
+
+// holdUp says that the ledger cannot record a flight yet.
+func (acc *account) holdUp() {
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	acc.late++
+	acc.announce()
+}
+
+// recorded is the end of a flight that was held up.
+func (acc *account) recorded() {
+	acc.mu.Lock()
+	defer acc.mu.Unlock()
+	acc.late--
 	acc.announce()
 }
 

@@ -114,6 +114,9 @@ func draw(seed uint64) plan {
 			e.calls = 1 + r.IntN(3)
 		case full:
 			e.length = between(100*time.Millisecond, 15*time.Second)
+			if r.IntN(4) == 0 {
+				e.length = 2 * waits
+			}
 		case slow:
 			e.length = between(time.Second, 15*time.Second)
 		case second:

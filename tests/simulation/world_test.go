@@ -34,6 +34,8 @@ const (
 	refusal = 2 * time.Second
 	// aware is how long after it stood still an owner may not know that it lost the ledger.
 	aware = 1100 * time.Millisecond
+	// waits is how long a person waits for a reply; none takes as long, whatever the disk does.
+	waits = 2 * time.Minute
 	// patience is more than any run takes.
 	patience = 2 * time.Hour
 )
@@ -497,7 +499,7 @@ func (w *world) send(person int, q request, r *rand.Rand) (answered bool) {
 	case makeKey, revoke, remove:
 		return w.administer(s, person, q, ended)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(cmp.Or(q.leaves, time.Minute), time.Minute)) // as clients do
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(q.leaves, waits))
 	defer cancel()
 	who := holdout.Principal{KeyID: fmt.Sprintf("key_%d", person), Name: "person", Scope: holdout.Analyst}
 	key := ""
@@ -513,6 +515,9 @@ func (w *world) send(person int, q request, r *rand.Rand) (answered bool) {
 	w.mu.Unlock()
 	healthy := w.healthy()
 	b, err := s.AskBatch(ctx, who, w.start.ids[q.holdout], batch, q.partial, key)
+	if ctx.Err() != nil && q.leaves == 0 {
+		w.violated("person %d, holdout %d %v: no answer in %v", person, q.holdout, q.queries, waits)
+	}
 	if err != nil {
 		if old && w.mayBeOld() { // it reads what another writes
 			return false
