@@ -28,7 +28,7 @@ type flight struct {
 	reserved *reservation
 	begun    thresholdout.State // before the first answer
 	state    thresholdout.State // after the last that is durable
-	late     bool // the ledger cannot record yet what was read
+	late     bool               // the ledger cannot record yet what was read
 	onLate   []func()
 	onEnd    []func()
 }
