@@ -153,31 +153,26 @@ func (s *Service) contents(dir string) (sum [32]byte, err error) {
 // record makes the finished holdout durable, alone or in the place of its predecessor.
 func (c *creation) record(h ledger.Holdout) error {
 	s := c.service
-	wait, cancel := withDeadline(c.ctx)
-	defer cancel()
 	if c.old == nil {
+		wait, cancel := withDeadline(c.ctx)
+		defer cancel()
 		return s.ledger.CreateHoldout(wait, h, c.idem)
 	}
-	account := s.accounts.of(c.old.id)
-	release, err := account.ground(wait) // what is being asked of the old one is recorded first
-	if err != nil {
+	old := ledger.Replaced{ID: c.old.id, Principal: c.principal.KeyID, Draft: c.old.draft}
+	err := s.endHoldout(c.ctx, old.ID, func(ctx context.Context) error {
+		err := s.ledger.ReplaceHoldout(ctx, old, h, c.idem)
+		if err == nil {
+			s.log.Info("holdout replaced", "holdout", old.ID, "by", old.Principal, "with", h.ID)
+		}
 		return err
-	}
-	defer release()
-	err = s.ledger.ReplaceHoldout(wait, ledger.Replaced{ID: c.old.id, Principal: c.principal.KeyID, Draft: c.old.draft}, h, c.idem)
+	})
 	switch {
 	case errors.Is(err, ledger.ErrAsked):
-		return existsError(c.old.id, reasonAsked)
+		return existsError(old.ID, reasonAsked)
 	case errors.Is(err, ledger.ErrSettled):
-		return existsError(c.old.id, reasonShown)
-	case err != nil:
-		return err
+		return existsError(old.ID, reasonShown)
 	}
-	account.forget()
-	s.accounts.forget(c.old.id)
-	s.clear(c.old.id)
-	s.log.Info("holdout replaced", "holdout", c.old.id, "by", c.principal.KeyID, "with", c.id)
-	return nil
+	return err
 }
 
 // clear removes the files of a holdout that the ledger has deleted, when nobody uses them. What cannot be removed now is removed at the next start.

@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -219,6 +221,49 @@ func TestEveryWriteOfAnAskFails(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAnEndThatTakesLong: a holdout is deleted, or replaced, by a commit that takes longer than its caller waits. Once it is durable the holdout answers
+// nothing more, not even what is recorded, and its files are gone.
+func TestAnEndThatTakesLong(t *testing.T) {
+	for _, how := range []string{"deleted", "replaced"} {
+		t.Run(how, func(t *testing.T) {
+			dir := t.TempDir()
+			s := open(t, dir)
+			table := visits(t, 500, 1)
+			id := create(t, s, Settings{Questions: 5}, table).ID
+			if how == "deleted" {
+				ask(t, s, id, mean(0))
+			}
+			plantFaults(t, dir)
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			hold := make(chan struct{})
+			setFault(t, func(at string, _ int64) error {
+				if at == "books" {
+					leave()
+					<-hold
+				}
+				return nil
+			})
+			var err error
+			if how == "deleted" {
+				err = s.Delete(ctx, admin, id)
+			} else {
+				_, _, err = s.Create(ctx, admin, Settings{Name: "visits", Mechanism: "gaussian", Questions: 6}, SingleUpload(bytes.NewReader(parquet(t, table))), "")
+			}
+			wantKind(t, "while the commit takes long", err, Unavailable)
+			close(hold)
+			await.Until(t, "its files are gone", func() bool {
+				_, err := os.Stat(filepath.Join(dir, holdoutsDir, id))
+				return errors.Is(err, fs.ErrNotExist)
+			})
+			_, err = s.Ask(t.Context(), analyst, id, []byte(mean(0)), "")
+			wantKind(t, "asked after it", err, NotFound)
+			_, err = s.Budget(t.Context(), analyst, id)
+			wantKind(t, "its budget", err, NotFound)
+		})
 	}
 }
 

@@ -420,6 +420,22 @@ func (s *Service) Delete(ctx context.Context, p Principal, id string) error {
 	if _, _, err := s.find(ctx, id); err != nil {
 		return err
 	}
+	err := s.endHoldout(ctx, id, func(ctx context.Context) error {
+		err := s.ledger.DeleteHoldout(ctx, id, p.KeyID)
+		if err == nil {
+			s.log.Info("holdout deleted", "holdout", id, "by", p.KeyID)
+		}
+		return err
+	})
+	if err != nil {
+		return s.ledgerError(err)
+	}
+	return nil
+}
+
+// endHoldout ends a holdout by a commit of the ledger. What is being asked of it is recorded first, and its files and what is known of it go with it, also
+// where the ledger takes longer than the caller waits: what the ledger has ended answers nothing more.
+func (s *Service) endHoldout(ctx context.Context, id string, commit func(context.Context) error) error {
 	wait, cancel := withDeadline(ctx)
 	defer cancel()
 	account := s.accounts.of(id)
@@ -427,13 +443,25 @@ func (s *Service) Delete(ctx context.Context, p Principal, id string) error {
 	if err != nil {
 		return err
 	}
-	defer release()
-	if err := s.ledger.DeleteHoldout(wait, id, p.KeyID); err != nil {
-		return s.ledgerError(err)
+	early := context.AfterFunc(wait, account.holdUp)
+	ended := make(chan error, 1)
+	s.background(func(ctx context.Context) {
+		defer release()
+		err := commit(ctx)
+		if err == nil {
+			account.forget()
+			s.accounts.forget(id)
+			s.clear(id)
+		}
+		if !early() {
+			account.recorded()
+		}
+		ended <- err
+	})
+	select {
+	case err := <-ended:
+		return err
+	case <-wait.Done():
+		return fmt.Errorf("%w: outcome not known yet: %w", ledger.ErrUnavailable, wait.Err())
 	}
-	account.forget()
-	s.accounts.forget(id)
-	s.clear(id)
-	s.log.Info("holdout deleted", "holdout", id, "by", p.KeyID)
-	return nil
 }
