@@ -19,11 +19,13 @@ from sklearn import (
     cross_decomposition,
     decomposition,
     discriminant_analysis,
+    dummy,
     ensemble,
     feature_selection,
     kernel_ridge,
     linear_model,
     model_selection,
+    multiclass,
     naive_bayes,
     neighbors,
     neural_network,
@@ -32,9 +34,9 @@ from sklearn import (
     tree,
 )
 from sklearn.base import clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import FeatureUnion, make_pipeline
 
 from holdoutd import _evaluate, models
 from holdoutd.models import export
@@ -56,7 +58,7 @@ def data() -> Data:
         {
             "a": a, "b": b, "c": c, "n": np.abs(c), "city": city,
             "yes": score > 0.7, "word": np.where(score > 0.7, "yes", "no"), "kind": np.digitize(score, [0.0, 1.5]),
-            "amount": np.exp(score / 2).round(3),
+            "amount": np.exp(score / 2).round(3), "weekend": c > 2,
         }
     )  # fmt: skip
 
@@ -87,7 +89,7 @@ def biting(d: Data, columns: list[str], nulls: bool, near: bool = False) -> Data
     if near:  # from far away all rows are equally far
         odd = [x for x in odd if abs(x) < 1000]
     for c in columns:
-        if c == "city":
+        if c in ("city", "weekend"):
             continue
         put = (r.random(len(at)) < 0.25) & (c not in POSITIVE or columns != POSITIVE)
         at.loc[put, c] = r.choice(odd, put.sum())
@@ -437,6 +439,112 @@ kind(
     "texts: complement bayes", make_pipeline(preprocessing.OneHotEncoder(handle_unknown="ignore"), naive_bayes.ComplementNB()), "kind", CITY
 )
 kind("texts: bernoulli bayes", make_pipeline(preprocessing.OneHotEncoder(handle_unknown="ignore"), naive_bayes.BernoulliNB()), "yes", CITY)
+# What a decision function says is not always the score behind the probability.
+for _name, _model in {
+    "exponential": ensemble.GradientBoostingClassifier(n_estimators=10, loss="exponential"),
+    "huber": linear_model.SGDClassifier(loss="modified_huber", random_state=0),
+    "bag": ensemble.BaggingClassifier(linear_model.LogisticRegression(), n_estimators=3, random_state=0),
+    "bag of a bag": make_pipeline(
+        preprocessing.StandardScaler(),
+        ensemble.BaggingClassifier(ensemble.BaggingClassifier(svm.LinearSVC(), n_estimators=2), n_estimators=2, random_state=0),
+    ),
+    "search": model_selection.GridSearchCV(make_pipeline(preprocessing.MinMaxScaler(), linear_model.LogisticRegression()), {}, cv=2),
+}.items():
+    kind(f"margins: sigmoid of {_name}", calibration.CalibratedClassifierCV(_model, cv=2), "yes")
+    kind(f"margins: isotonic of {_name}", calibration.CalibratedClassifierCV(_model, method="isotonic", cv=2), "yes")
+    kind(f"margins: temperature of {_name}", calibration.CalibratedClassifierCV(_model, method="temperature", cv=2), "yes")
+    kind(f"margins: stack of {_name}", ensemble.StackingClassifier([("a", _model)], cv=2, stack_method="decision_function"), "yes")
+    kind(
+        f"margins: threshold of {_name}",
+        model_selection.FixedThresholdClassifier(_model, threshold=0.3, response_method="decision_function"),
+        "yes",
+        refused="" if _name == "search" else "that of the probability",
+    )
+for _name, _weights in {"fractions": [0.1, 0.2, 0.3], "other fractions": [0.3, 0.4, 0.4], "halves": [0.5, 0.5, 1.0]}.items():
+    kind(
+        f"hard vote, {_name}",
+        ensemble.VotingClassifier(
+            [("a", linear_model.LogisticRegression()), ("b", tree.DecisionTreeClassifier(max_depth=3)), ("c", naive_bayes.GaussianNB())],
+            weights=_weights,
+        ),
+        "yes",
+        refused="whole numbers" if _name == "fractions" else "",
+    )
+
+# What holds or transforms others.
+_trees = ensemble.RandomForestRegressor(5, max_depth=4, random_state=0)
+for _name, _model in {
+    "exp": TransformedTargetRegressor(_trees, func=np.log, inverse_func=np.exp),
+    "expm1": TransformedTargetRegressor(linear_model.Ridge(), func=np.log1p, inverse_func=np.expm1),
+    "scaled": TransformedTargetRegressor(linear_model.Ridge(), transformer=preprocessing.MinMaxScaler()),
+    "standard": TransformedTargetRegressor(_trees, transformer=preprocessing.StandardScaler()),
+    "ransac": linear_model.RANSACRegressor(random_state=0),
+    "mean": dummy.DummyRegressor(),
+    "median": dummy.DummyRegressor(strategy="median"),
+    "rfe": feature_selection.RFE(linear_model.Ridge(), n_features_to_select=2),
+}.items():
+    kind(f"amount: within {_name}", _model, "amount")
+kind("amount: square", TransformedTargetRegressor(_trees, func=np.sqrt, inverse_func=np.square), "amount", refused="inverse_func")
+for _label in ("yes", "kind"):
+    for _name, _model in {
+        "rfecv": feature_selection.RFECV(linear_model.LogisticRegression(), cv=2),
+        "prior": dummy.DummyClassifier(),
+        "most frequent": dummy.DummyClassifier(strategy="most_frequent"),
+        "rest of margins": multiclass.OneVsRestClassifier(svm.LinearSVC()),
+        "gblinear": xgb.XGBClassifier(n_estimators=5, booster="gblinear", updater="coord_descent"),
+        "lgb rf": lgb.LGBMClassifier(n_estimators=5, verbose=-1, boosting_type="rf", subsample=0.7, subsample_freq=1),
+    }.items():
+        kind(f"{_label}: within {_name}", _model, _label)
+kind("rest", multiclass.OneVsRestClassifier(linear_model.LogisticRegression()), "yes")
+kind("classes: rest", multiclass.OneVsRestClassifier(linear_model.LogisticRegression()), "kind", refused="linear margins")
+kind("drawn", dummy.DummyClassifier(strategy="stratified"), "yes", refused="draws")
+kind("amount: gblinear of nulls", xgb.XGBRegressor(n_estimators=5, booster="gblinear"), "amount", nulls=True)
+kind(
+    "early stop by row",
+    lgb.LGBMClassifier(n_estimators=60, verbose=-1, pred_early_stop=True, pred_early_stop_margin=1.0),
+    "yes",
+    refused="set it to False",
+)
+for _seed in range(4):  # leaves all of whose rows have nulls
+    kind(
+        f"linear leaves of few {_seed}",
+        lgb.LGBMClassifier(n_estimators=5, verbose=-1, linear_tree=True, min_child_samples=4, colsample_bytree=0.7, random_state=_seed),
+        "yes",
+        nulls=True,
+    )
+
+CODED = ["a", "c", "weekend"]
+for _step, _made in {
+    "union": FeatureUnion([("s", preprocessing.StandardScaler()), ("p", decomposition.PCA(2)), ("t", "passthrough")]),
+    "clipped": preprocessing.MinMaxScaler(clip=True),
+    "numbers hot": ColumnTransformer(
+        [("o", preprocessing.OneHotEncoder(handle_unknown="ignore"), ["c", "weekend"])], remainder="passthrough", sparse_threshold=0.0
+    ),
+    "numbers hot but one": ColumnTransformer(
+        [("o", preprocessing.OneHotEncoder(drop="first"), ["weekend"])], remainder="passthrough", sparse_threshold=0.0
+    ),
+    "numbers coded": ColumnTransformer(
+        [("o", preprocessing.OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1), ["c", "weekend"])],
+        remainder="passthrough",
+    ),
+}.items():
+    for _name, _model in {
+        "logistic": linear_model.LogisticRegression(max_iter=500),
+        "forest": ensemble.RandomForestClassifier(5, max_depth=4, random_state=0),
+        "xgb": xgb.XGBClassifier(n_estimators=5),
+    }.items():
+        kind(f"{_step}: {_name}", make_pipeline(_made, _model), "yes", CODED)
+for _label in ("yes", "kind", "amount"):
+    _ends = (
+        (linear_model.Ridge(), ensemble.HistGradientBoostingRegressor(max_iter=5))
+        if _label == "amount"
+        else (linear_model.LogisticRegression(), ensemble.HistGradientBoostingClassifier(max_iter=5))
+    )
+    for _i, _model in enumerate(_ends):
+        kind(
+            f"texts: {_label} as means {_i}",
+            make_pipeline(before(SimpleImputer(), preprocessing.TargetEncoder(random_state=0)), _model), _label, TEXTS, nulls=True,
+        )  # fmt: skip
 kind("nulls: hist", ensemble.HistGradientBoostingClassifier(max_iter=10), "yes", nulls=True)
 kind("nulls: xgb", xgb.XGBClassifier(n_estimators=10), "yes", nulls=True)
 kind("nulls: xgb missing", xgb.XGBClassifier(n_estimators=10, missing=-1.0), "yes", nulls=True)
@@ -457,6 +565,19 @@ def test_fitted_again() -> None:
         model.fit(data()[NUMBERS], data().yes)
         model.fit(data()[NUMBERS[:2]], data().yes)
         assert "trees" in export(model, NUMBERS[:2], rows=data())
+
+
+@pytest.mark.parametrize(
+    "model", [linear_model.LogisticRegression(), make_pipeline(preprocessing.StandardScaler(), tree.DecisionTreeClassifier())]
+)
+def test_columns_in_another_order(model: Any) -> None:
+    """The names of a table's columns in another order than the features are no renamed columns: each would be another feature, and the
+    comparison with the library, which has the same names, would agree."""
+    model.fit(data()[NUMBERS], data().yes)
+    for columns in (["b", "a", "c"], ["a", "c", "b"], ["x", "a", "c"]):
+        with pytest.raises(ValueError, match="in the order of the features"):
+            export(model, columns, rows=data().assign(x=0.0))
+    export(model, ["a", "b", "other"], rows=data().assign(other=data().c))
 
 
 def said(model: Any, x: Data) -> tuple[Any, Any]:
@@ -502,7 +623,7 @@ def test_exact_or_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         scale = np.maximum(np.abs(want), 1.0)
         with np.errstate(invalid="ignore"):
             off = np.abs(got - want) / scale
-        single = "xgb" in name
+        single = "xgb" in name or "gblinear" in name
         finite = np.isfinite(want)
         assert not np.isnan(off[finite]).any() and off[finite].max() < (2e-5 if single else 1e-7), (name, np.nanargmax(off), np.nanmax(off))
     if decided is None:

@@ -37,6 +37,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
     KBinsDiscretizer,
+    MinMaxScaler,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
@@ -237,6 +238,16 @@ def test_a_search_that_asks_about_the_best_only(server: holdoutd.Server) -> None
     assert scores == sorted(set(scores)), "each is better in training than all before it"
     assert (search.predict(training[FEATURES]) == search.best_estimator_.predict(training[FEATURES])).all()
     assert f"{search.candidates_} candidates" in search.report()
+
+
+def test_steps_that_compute_of_conditions(server: holdoutd.Server) -> None:
+    """A column of true and false is a condition for the server, and 1 and 0 for scikit-learn. Notices an expression that takes it for a
+    number, which the server refuses, and a comparison on other numbers than these two."""
+    ds = server.upload(table(35).assign(old=lambda d: d.x > 0.5), name="conditions", holdout=0.5, questions=50, label="late")
+    training, features, new = ds.training(), ["old", "support tickets"], fresh().assign(old=lambda d: d.x > 0.5)
+    for step in (PolynomialFeatures(), OneHotEncoder(), OrdinalEncoder(), MinMaxScaler(clip=True)):
+        model = make_pipeline(step, LogisticRegression(max_iter=500)).fit(training[features], training.late)
+        assert accuracy_score(new.late, model.predict(new[features])) in ds.score(model), step
 
 
 def test_what_cannot_be_exported(server: holdoutd.Server, ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:

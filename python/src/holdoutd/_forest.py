@@ -140,7 +140,7 @@ def _of_arrays(arrays: Mapping[str, Any]) -> Forest:
             raise ValueError("thresholds of numbers that are rounded to single precision must be such numbers")
         thresholds = double_at_most(singles)
     threshold = np.full(len(of), IN_LIST)
-    numbers = np.append([r[1] is None for r in reads], False)[of]  # the last is that of leaves
+    numbers = np.array([*(r[1] is None for r in reads), False])[of]  # the last is that of leaves
     threshold[numbers] = thresholds
     ends = int((of < 0).sum())
     leaves = decoded(arrays["leaves"]).astype(float).reshape(ends, -1)
@@ -217,7 +217,7 @@ def of_lists(trees: Sequence[Sequence[Any]]) -> Arrays | None:
     forest = _of_lists(trees)
     if len(set(forest.listed)) > 1:
         return None
-    numbers = np.append([r[1] is None for r in forest.reads], False)[forest.of]
+    numbers = np.array([*(r[1] is None for r in forest.reads), False])[forest.of]
     return write(forest.reads, forest.of, forest.threshold[numbers], forest.leaves, False)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -63,19 +62,6 @@ def is_model(value: Any) -> bool:
     return not isinstance(value, (Mapping, str)) and (hasattr(value, "predict") or callable(value))
 
 
-def columns_of(estimator: Any) -> list[str] | None:
-    """The names of the columns that an estimator was fitted on, where it knows them."""
-    for name in ("feature_names_in_", "feature_name_", "feature_names_", "feature_names", "feature_name"):  # the last two of boosters
-        names = getattr(estimator, name, None)
-        names = names() if callable(names) else names
-        if names is not None and not all(re.fullmatch(f"(Column_)?{i}", str(n)) for i, n in enumerate(names)):  # as of an array
-            return [str(n) for n in names]
-    steps = getattr(estimator, "steps", None)
-    if steps:
-        return columns_of(steps[0][1])
-    return None
-
-
 def in_table(name: str, table: Sequence[str]) -> str:
     """The table's column of a feature. LightGBM writes white space in names as an underscore."""
     meant = [c for c in table if "_".join(c.split(" ")) == name]
@@ -95,7 +81,7 @@ def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str], row
         models.fitted(estimator)
     except ValueError as e:
         raise CannotExport(str(e)) from e
-    if columns is None and (names := columns_of(estimator)) is not None:
+    if columns is None and (names := models.columns_of(estimator)) is not None:
         columns = [in_table(n, table) for n in names]
     if columns is None:
         raise CannotExport(

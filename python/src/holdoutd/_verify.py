@@ -54,6 +54,9 @@ def _verified(asked: _Estimator, model: Mapping[str, Any], rows: Any, seconds: f
     until = time.monotonic() + seconds
     compared, refusal = 0, ""
     waiting = _blocks(model, base, with_nulls, asked.kinds)
+    for part in (p for block in waiting for p in block):
+        for c in asked.conditions:  # they have no other numbers than 0 and 1
+            part.cells[c] = [None if v is None else float(v > 0.5) for v in part.cells[c]]
     while waiting and not (compared and time.monotonic() > until):
         block = waiting.pop(0)
         cells = _joined([p.cells for p in block])
@@ -123,6 +126,7 @@ class _Estimator:
         self.votes = self.known is not None and not hasattr(estimator, "predict_proba") and not hasattr(estimator, "decision_function")
         self.names = fitted_on(estimator)
         self.single = "xgboost" in _modules(estimator)
+        self.conditions = conditions(rows, self.table)
         self.categories: dict[str, list[Any] | None] = {}  # of text columns that are categories of pandas; None: all texts
         if _whole(estimator):
             self.categories = dict.fromkeys(self.table)
@@ -215,6 +219,15 @@ class _Estimator:
                 f"predict of this {type(self.estimator).__name__} does not go by what it is exported with: of row {i} the prediction is "
                 f"{said[i]}, the threshold {self.threshold}, and it says {decided[i]!r}"
             )
+
+
+def conditions(rows: Any, columns: Iterable[str]) -> set[str]:
+    """Those columns of a DataFrame that are true and false."""
+    if rows is None:
+        return set()
+    some = tables.some(rows, SAMPLE)
+    known = set(some.column_names if tables.kind_of(rows) == "pyarrow" else some.columns)
+    return {c for c in columns if c in known and any(isinstance(v, (bool, np.bool_)) for v in tables.values(some, c))}
 
 
 def fitted_on(estimator: Any) -> list[str] | None:

@@ -178,8 +178,9 @@ def export(
     fitted(estimator)
     if hasattr(estimator, "best_estimator_"):  # a search
         estimator = estimator.best_estimator_
+    _in_order(estimator, list(columns))
     try:
-        model = _exported(estimator, features)
+        model = _exported(estimator, features, _verify.conditions(rows, columns))
     except (AttributeError, KeyError, TypeError, IndexError) as e:
         raise ValueError(
             f"this {type(estimator).__name__} cannot be read ({type(e).__name__}: {e}); is it fitted, and are its options usual ones? "
@@ -188,6 +189,30 @@ def export(
     if verify:
         _verify.verify(estimator, model, list(columns), indicators, rows)
     return model
+
+
+def _in_order(estimator: Any, columns: Sequence[str]) -> None:
+    """Raises ValueError where a column is named as another feature than the one that the estimator was fitted on by this name."""
+    names = columns_of(estimator)
+    for i, (named, name) in enumerate(zip(columns, names or (), strict=False)):
+        if named != name and named in (names or ()):
+            raise ValueError(
+                f"columns are in the order of the features: feature {i} of this {type(estimator).__name__} is {name!r}, and {named!r} is "
+                f"named. Give columns={names}"
+            )
+
+
+def columns_of(estimator: Any) -> list[str] | None:
+    """The names of the columns that an estimator was fitted on, where it knows them."""
+    for name in ("feature_names_in_", "feature_name_", "feature_names_", "feature_names", "feature_name"):  # the last two of boosters
+        names = getattr(estimator, name, None)
+        names = names() if callable(names) else names
+        if names is not None and not all(re.fullmatch(f"(Column_)?{i}", str(n)) for i, n in enumerate(names)):  # as of an array
+            return [str(n) for n in names]
+    steps = getattr(estimator, "steps", None)
+    if steps:
+        return columns_of(steps[0][1])
+    return None
 
 
 def fitted(estimator: Any) -> None:
@@ -207,15 +232,16 @@ def fitted(estimator: Any) -> None:
         raise ValueError(f"this {type(estimator).__name__} is not fitted: fit it first") from e
 
 
-def _exported(estimator: Any, features: _Features) -> Model:
+def _exported(estimator: Any, features: _Features, conditions: set[str]) -> Model:
     """The model, with where it decides."""
     computed: dict[str, str] = {}
-    before = _COMPUTED.set(computed)
+    before, without = _COMPUTED.set(computed), _CONDITIONS.set(conditions)
     try:
         model = _model(estimator, features)
         threshold = _threshold(estimator, model)
     finally:
         _COMPUTED.reset(before)
+        _CONDITIONS.reset(without)
     _shorten(model)
     _fits(model, computed)
     if used := {name: computed[name] for name in sorted(_read(model)) if name in computed}:
@@ -333,13 +359,49 @@ def _read(model: Model) -> set[str]:
     }
 
 
+_HOLDERS = {  # estimators that predict as one within does, by the member that has it
+    "FrozenEstimator": "estimator",
+    "FixedThresholdClassifier": "estimator_",
+    "TunedThresholdClassifierCV": "estimator_",
+    "RANSACRegressor": "estimator_",
+    "RFE": "estimator_",
+    "RFECV": "estimator_",
+    "SelfTrainingClassifier": "estimator_",
+}
+
+
+def _unwrapped(estimator: Any, features: _Features) -> tuple[Any, _Features]:
+    """The estimator within pipelines, searches and what only holds it, and the features that it sees."""
+    while True:
+        # A pipeline does not always know it, as where its first step lets all through: the estimator that is its last step does.
+        wants = getattr(estimator, "n_features_in_", len(features))
+        if type(estimator).__module__.split(".")[0] == "catboost":
+            wants = len(estimator.feature_names_)  # fitted again, it keeps the number of its first fit
+        if wants != len(features):
+            raise ValueError(f"the model was fitted on {wants} features, and {len(features)} are named")
+        name = type(estimator).__name__
+        if hasattr(estimator, "steps"):
+            for _, step in estimator.steps[:-1]:
+                features = _transformed(step, features)
+        elif name.startswith("RFE"):
+            features = [f for f, chosen in zip(features, estimator.get_support(), strict=True) if chosen]
+        if (within := _within(estimator)) is None:
+            return estimator, features
+        estimator = within
+
+
+def _within(estimator: Any) -> Any:
+    """The estimator that a pipeline, a search or a holder predicts with; None of all others."""
+    if hasattr(estimator, "steps"):
+        return estimator.steps[-1][1]
+    if hasattr(estimator, "best_estimator_"):
+        return estimator.best_estimator_
+    held = _HOLDERS.get(type(estimator).__name__)
+    return None if held is None else getattr(estimator, held)
+
+
 def _model(estimator: Any, features: _Features) -> Model:
-    # A pipeline does not always know it, as where its first step lets all through: the estimator that is its last step does.
-    wants = getattr(estimator, "n_features_in_", len(features))
-    if type(estimator).__module__.split(".")[0] == "catboost":
-        wants = len(estimator.feature_names_)  # fitted again, it keeps the number of its first fit
-    if wants != len(features):
-        raise ValueError(f"the model was fitted on {wants} features, and {len(features)} are named")
+    estimator, features = _unwrapped(estimator, features)
     module = type(estimator).__module__.split(".")[0]
     if module == "xgboost":
         return _xgboost(estimator, features)
@@ -347,10 +409,6 @@ def _model(estimator: Any, features: _Features) -> Model:
         return _lightgbm(estimator, features)
     if module == "catboost":
         return _catboost(estimator, features)
-    if hasattr(estimator, "steps"):
-        for _, step in estimator.steps[:-1]:
-            features = _transformed(step, features)
-        return _model(estimator.steps[-1][1], features)
     name = type(estimator).__name__
     several = getattr(estimator, "n_outputs_", 1) != 1 and not name.startswith("MLP")  # of a network they are its classes
     if several or name.startswith(("MultiOutput", "ClassifierChain", "RegressorChain")):
@@ -367,12 +425,14 @@ def _model(estimator: Any, features: _Features) -> Model:
         return _kernel(estimator, features)
     if name in ("KNeighborsClassifier", "KNeighborsRegressor"):
         return _neighbors(estimator, features)
-    if name == "FrozenEstimator":
-        return _model(estimator.estimator, features)
-    if name in _THRESHOLDS:
-        return _model(getattr(estimator, "estimator_", estimator.estimator), features)
     if name in _BAYES:
         return _bayes(estimator, features)
+    if name in ("DummyClassifier", "DummyRegressor"):
+        return _constant(estimator)
+    if name == "OneVsRestClassifier":
+        return _against_rest(estimator, features)
+    if name == "TransformedTargetRegressor":
+        return _of_target(estimator, features)
     if name in LIKELIHOODS:
         return _likelihoods(estimator, features)
     if hasattr(estimator, "coef_") and len(getattr(estimator, "feature_importances_", [])) == 0:
@@ -385,13 +445,12 @@ _THRESHOLDS = ("FixedThresholdClassifier", "TunedThresholdClassifierCV")
 
 def _threshold(e: Any, model: Model) -> float | None:
     """The number above which a prediction of two classes says the second one; None where that is one half."""
-    if hasattr(e, "steps"):
-        return _threshold(e.steps[-1][1], model)
-    name = type(e).__name__
+    name, inner = type(e).__name__, _within(e)
+    if inner is not None and name not in _THRESHOLDS:
+        return _threshold(inner, model)
     if len(getattr(e, "classes_", ())) != 2:
         return None
     if name in _THRESHOLDS:
-        inner = getattr(e, "estimator_", e.estimator)
         margin = e.response_method == "decision_function" or not hasattr(inner, "predict_proba")
         at = getattr(e, "best_threshold_", None)
         if at is None:
@@ -402,7 +461,7 @@ def _threshold(e: Any, model: Model) -> float | None:
         if wanted is not None and wanted != e.classes_[1]:
             raise ValueError(f"a threshold for {wanted!r}, the first of the classes, is not exported: make it the second. " + PREDICT)
         if margin and hasattr(inner, "predict_proba"):  # the model's prediction is a probability
-            if _opened(model)[1].get("link") != "logit":
+            if _opened(model)[1].get("link") != "logit" or _margin_apart(inner):
                 raise ValueError("a threshold of a decision function is exported where it is that of the probability. " + PREDICT)
             at = 1 / (1 + math.exp(-at))
         return math.nextafter(float(at), -math.inf)  # from it on, the library says yes
@@ -509,6 +568,7 @@ class _Null(_Property):
 
 
 _COMPUTED: ContextVar[dict[str, str]] = ContextVar("computed")  # row expressions by name, of the model that is being exported
+_CONDITIONS: ContextVar[set[str]] = ContextVar("conditions")  # columns of true and false, which expressions do not take for numbers
 
 
 def _compute(expression: Expression) -> _Number:
@@ -526,6 +586,8 @@ def _expression(f: _Feature) -> Expression:
     x = column(f.column)
     if isinstance(f, _Null):
         return where(x.is_null(), f.yes, f.no)
+    if f.column in _CONDITIONS.get():
+        x = where(x.is_null(), None, where(x, 1.0, 0.0))
     if isinstance(f, _Text):
         value: Expression | float = f.other
         for number in sorted({v for v in f.values.values() if v != f.other}):
@@ -558,11 +620,13 @@ def _makes_sparse(step: Any, features: _Features) -> bool:
     name = type(step).__name__
     if hasattr(step, "sparse_output_"):  # of a ColumnTransformer, by how many zeros there were
         return bool(step.sparse_output_)
+    if name == "FeatureUnion":
+        return any(_makes_sparse(s, features) for _, s in step.transformer_list if s not in ("drop", "passthrough"))
     if name == "OneHotEncoder":
         return bool(step.sparse_output)
     if name == "KBinsDiscretizer":
         return bool(step.encode == "onehot")
-    return name != "OrdinalEncoder" and name not in COMPUTING and any(f.sparse for f in features)
+    return name not in ("OrdinalEncoder", "TargetEncoder") and name not in COMPUTING and any(f.sparse for f in features)
 
 
 def _with(f: _Feature, **more: bool) -> _Feature:
@@ -583,6 +647,8 @@ def _stepped(step: Any, features: _Features) -> _Features:
         return features
     if name == "ColumnTransformer":
         return _by_columns(step, features)
+    if name == "FeatureUnion":
+        return [f for _, s in step.transformer_list if s != "drop" for f in _transformed(s, features)]
     if name == "SimpleImputer":
         if len(step.statistics_) != len(features) or not _is_null(step.missing_values):
             raise ValueError(f"SimpleImputer is exported for nulls, not for {step.missing_values!r}, and without columns that are all null")
@@ -590,6 +656,8 @@ def _stepped(step: Any, features: _Features) -> _Features:
         return [*(_imputed(f, v) for f, v in zip(features, step.statistics_, strict=True)), *(_indicator(f) for f in indicated)]
     if name in ("OneHotEncoder", "OrdinalEncoder"):
         return _encoded(step, features)
+    if name == "TargetEncoder":
+        return _by_target(step, features)
     if hasattr(step, "get_support"):  # a selection of features
         return [f for f, chosen in zip(features, step.get_support(), strict=True) if chosen]
     if name in COMPUTING:
@@ -603,19 +671,23 @@ def _stepped(step: Any, features: _Features) -> _Features:
     each = range(len(features))
     if name == "StandardScaler":
         steps = [by("-", step.mean_, i, step.with_mean) + by("/", step.scale_, i, step.with_std) for i in each]
-    elif name == "MinMaxScaler" and not step.clip:
+    elif name == "MinMaxScaler":
         steps = [by("*", step.scale_, i) + by("+", step.min_, i) for i in each]
-    elif name == "MaxAbsScaler" and not getattr(step, "clip", False):
+    elif name == "MaxAbsScaler":
         steps = [by("/", step.scale_, i) for i in each]
     elif name == "RobustScaler":
         steps = [by("-", step.center_, i, step.with_centering) + by("/", step.scale_, i, step.with_scaling) for i in each]
     else:
         raise ValueError(
-            f"a step {name}{' with clip' if getattr(step, 'clip', False) else ''} is not exported; exported are selections, SimpleImputer, "
-            "StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, OneHotEncoder, OrdinalEncoder, ColumnTransformer, Pipeline, "
+            f"a step {name} is not exported; exported are selections, SimpleImputer, StandardScaler, MinMaxScaler, MaxAbsScaler, "
+            "RobustScaler, OneHotEncoder, OrdinalEncoder, TargetEncoder, ColumnTransformer, FeatureUnion, Pipeline, "
             f"{', '.join(COMPUTING)}. " + PREDICT
         )
-    return [_plain(f, name) if isinstance(f, _Filled) else f.then(*s) for f, s in zip(features, steps, strict=True)]
+    after: _Features = [_plain(f, name) if isinstance(f, _Filled) else f.then(*s) for f, s in zip(features, steps, strict=True)]
+    if not getattr(step, "clip", False):
+        return after
+    low, high = getattr(step, "feature_range", (-1.0, 1.0))
+    return [_compute(_expression(f).clamp(float(low), float(high))) for f in after]
 
 
 PREDICT = (
@@ -681,9 +753,14 @@ def _encoded(step: Any, features: _Features) -> _Features:
     for i, f in enumerate(features):
         if not isinstance(f, _Filled) and not (isinstance(f, _Number) and not f.steps and f.null is None):
             raise ValueError(f"{f.column} is encoded after another step; of text columns an imputer with a text may stand before")
+        if isinstance(f, _Number) and all(isinstance(c, (int, float, np.number, np.bool_)) for c in step.categories_[i]):
+            if all(isinstance(c, (bool, np.bool_)) for c in step.categories_[i]):
+                _CONDITIONS.get().add(f.column)
+            out += _encoded_number(step, i, f)
+            continue
         categories: list[str | None] = [None if _is_null(c) else c for c in step.categories_[i]]
         if not all(c is None or isinstance(c, str) for c in categories):
-            raise ValueError(f"the categories of {f.column} are no texts; make it a text column of the table, or leave it a number")
+            raise ValueError(f"the categories of {f.column} are of several kinds; make it a column of texts, or leave it a number")
         fill = f.null if isinstance(f, _Filled) and None not in categories else None
         ordinary = any(c is None for c in step.categories_[i])  # None is as other categories; NaN is apart, and what imputers fill
         if ordinary and any(c is not None and _is_null(c) for c in step.categories_[i]):
@@ -716,6 +793,42 @@ def _encoded(step: Any, features: _Features) -> _Features:
         if apart:
             feature.null = float(missing)
         out.append(feature)
+    return out
+
+
+def _encoded_number(step: Any, i: int, f: _Number) -> _Features:
+    """The encoding of a number: what is compared with each category. True and false count as 1 and 0."""
+    categories = [float(c) for c in step.categories_[i]]
+    one_hot = type(step).__name__ == "OneHotEncoder"
+    rare = getattr(step, "infrequent_categories_", None)
+    if any(map(math.isnan, categories)) or (rare is not None and rare[i] is not None):
+        raise ValueError(f"{f.column}, a number, is encoded with nulls or rare ones as a category; make it a column of texts. " + PREDICT)
+    x = _expression(f)
+    if one_hot:
+        dropped = None if step.drop_idx_ is None else step.drop_idx_[i]
+        return [_compute(where(x == c, 1.0, 0.0)) for k, c in enumerate(categories) if dropped is None or k != dropped]
+    unknown = step.unknown_value if step.handle_unknown == "use_encoded_value" else -1.0  # else the library refuses such numbers
+    if _is_null(unknown):
+        raise ValueError(
+            f"numbers of {f.column} that become nulls behind OrdinalEncoder are not exported; give an unknown_value, such as -1"
+        )
+    code: Expression | float = float(unknown)
+    for k, c in enumerate(categories):
+        code = where(x == c, float(k), code)
+    return [_compute(cast(Expression, code))]
+
+
+def _by_target(step: Any, features: _Features) -> _Features:
+    """Text columns as the means of the label: of a label with several classes, as one for each."""
+    out: _Features = []
+    several = len(step.encodings_) // len(features)
+    for k, encoding in enumerate(step.encodings_):
+        f, mean = features[k // several], float(np.ravel(step.target_mean_)[k % several])
+        categories = step.categories_[k // several]
+        if not all(_is_null(c) or isinstance(c, str) for c in categories) or not isinstance(f, (_Number, _Filled)):
+            raise ValueError(f"TargetEncoder is exported of columns of texts, and {f.column} is none; make it one. " + PREDICT)
+        codes = {None if _is_null(c) else c: float(v) for c, v in zip(categories, encoding, strict=True)}
+        out.append(_coded(f.column, codes, f.null if isinstance(f, _Filled) and None not in codes else None, mean))
     return out
 
 
@@ -1036,6 +1149,29 @@ def _raw(model: Model) -> Model:
     return _closed(kind, {**body, "link": "identity"})
 
 
+def _margin_apart(e: Any) -> bool:
+    """Whether a decision function is not the score of which the probability is the logistic function."""
+    if (within := _within(e)) is not None:
+        return _margin_apart(within)
+    name, loss = type(e).__name__, getattr(e, "loss", None)
+    return name == "BaggingClassifier" or loss == "modified_huber" or (name == "GradientBoostingClassifier" and loss == "exponential")
+
+
+def _margin(e: Any, features: _Features) -> Model:
+    """The model of two classes whose prediction is the decision function; of an estimator without one, its probability."""
+    if not hasattr(e, "decision_function"):
+        return _model(e, features)
+    e, features = _unwrapped(e, features)
+    if type(e).__name__ == "BaggingClassifier":  # the mean of margins
+        models = [_margin(m, [features[i] for i in chosen]) for m, chosen in zip(e.estimators_, e.estimators_features_, strict=True)]
+        return _mixture(models, [1 / len(models)] * len(models))
+    if not _margin_apart(e):
+        return _raw(_model(e, features))
+    if type(e).__name__ == "GradientBoostingClassifier":  # its probability is that of twice the score
+        return _mixture([_raw(_model(e, features))], [0.5])
+    return _weighted(features, np.atleast_2d(e.coef_), np.array(e.intercept_, dtype=float), "identity")
+
+
 def _yes(e: Any, features: _Features, no: float = 0.0) -> Part:
     """A model of two classes as a part of a mixture: 1 where its predict says the second one, else no."""
     if len(e.classes_) != 2:
@@ -1050,9 +1186,29 @@ def _vote(e: Any, features: _Features) -> Model:
     weights = e.weights if e.weights is not None else [1] * len(e.estimators)
     used = [w for (_, was), w in zip(e.estimators, weights, strict=False) if not isinstance(was, str) or was != "drop"]
     if hasattr(e, "classes_") and e.voting != "soft":
+        _no_rounded_ties(used)
         return {"mixture": {"models": [{**_yes(m, features), "weight": float(w)} for m, w in zip(e.estimators_, used, strict=True)]}}
     models = [_model(m, features) for m in e.estimators_]
     return _mixture(models, np.asarray(used) / np.sum(used), _classes(e) if hasattr(e, "classes_") else None)
+
+
+COUNTED = 16  # votes of which each outcome is looked at
+
+
+def _no_rounded_ties(weights: Sequence[float]) -> None:
+    """Raises ValueError where rounding decides between two equal sides: the library adds up each, and the export compares one with half."""
+    if all(float(w).is_integer() for w in weights):
+        return
+    told = len(weights) > COUNTED
+    if not told:
+        outcomes = np.arange(1 << len(weights))
+        yes, no = np.zeros(len(outcomes)), np.zeros(len(outcomes))
+        for i, w in enumerate(weights):  # one after the other, as both do
+            says = outcomes >> i & 1
+            yes, no = yes + w * says, no + w * (1 - says)
+        told = bool(((yes > no) != (yes > float(np.sum(weights)) / 2)).any())
+    if told:
+        raise ValueError("weights of votes that are fractions may differ by rounding only: give whole numbers")
 
 
 def _bag(e: Any, features: _Features) -> Model:
@@ -1095,9 +1251,7 @@ def _calibrated(e: Any, features: _Features) -> Model:
         raise ValueError("CalibratedClassifierCV is exported of two classes. " + PREDICT)
     models = []
     for c in e.calibrated_classifiers_:
-        model, calibrator = _model(c.estimator, features), c.calibrators[0]
-        if hasattr(c.estimator, "decision_function"):
-            model = _raw(model)
+        model, calibrator = _margin(c.estimator, features), c.calibrators[0]
         if "_TemperatureScaling" in kinds:
             if not hasattr(c.estimator, "decision_function"):
                 raise ValueError("a temperature is exported for models with a decision function. " + PREDICT)
@@ -1134,16 +1288,64 @@ def _stack(e: Any, features: _Features) -> Model:
             "a stack is exported with a linear final_estimator, of classes a logistic regression, for numbers or two classes, "
             "without passthrough. " + PREDICT
         )
-    models = [_model(m, features) for m in e.estimators_]
-    for i, method in enumerate(e.stack_method_):
-        if method == "decision_function":
-            models[i] = _raw(models[i])
-        elif method == "predict" and logistic:
-            raise ValueError("a stack is exported of probabilities or decision functions; leave stack_method as it is")
+    if logistic and "predict" in e.stack_method_:
+        raise ValueError("a stack is exported of probabilities or decision functions; leave stack_method as it is")
+    said = [_margin if method == "decision_function" else _model for method in e.stack_method_]
+    models = [of(m, features) for of, m in zip(said, e.estimators_, strict=True)]
     weights, intercept = np.ravel(final.coef_), float(np.ravel(final.intercept_)[0])
     if len(weights) != len(models):
         raise ValueError("a stack is exported of models with one output each. " + PREDICT)
     return _mixture(models, weights, base=intercept, link="logit" if logistic else _linked(getattr(final, "_base_loss", None)))
+
+
+def _constant(e: Any) -> Model:
+    """What a model says that looks at no column."""
+    if not hasattr(e, "classes_"):
+        return {"trees": {"trees": [[float(np.ravel(e.constant_)[0])]]}}
+    if e.strategy not in ("prior", "most_frequent", "constant"):
+        raise ValueError(f"DummyClassifier with strategy={e.strategy!r} draws what it says, and is not exported: take 'prior'. " + PREDICT)
+    shares = np.asarray(e.class_prior_, dtype=float)
+    if e.strategy != "prior":
+        shares = np.eye(len(shares))[shares.argmax() if e.strategy == "most_frequent" else int(np.flatnonzero(e.classes_ == e.constant)[0])]
+    if len(shares) == 2:
+        return {"trees": {"trees": [[float(shares[1])]]}}
+    return {"trees": {"trees": [[shares.tolist()]], "classes": _classes(e)}}
+
+
+def _against_rest(e: Any, features: _Features) -> Model:
+    """One class against the others: of two, one model; of several, linear margins."""
+    if len(e.estimators_) == 1:
+        return _model(e.estimators_[0], features)
+    scores = [_margin(m, features) for m in e.estimators_]
+    if hasattr(e, "predict_proba") or not all("linear" in m and "impute" not in m["linear"] for m in scores):
+        raise ValueError(
+            "OneVsRestClassifier of several classes is exported of linear margins, such as those of LinearSVC; of probabilities take "
+            "LogisticRegression itself. " + PREDICT
+        )
+    linear = [cast(dict[str, Any], m["linear"]) for m in scores]
+    weights: dict[str, Any] = {}
+    for read, of in linear[0]["weights"].items():
+        each = [m["weights"][read] for m in linear]
+        weights[read] = {t: [w[t] for w in each] for t in of} if isinstance(of, dict) else each
+    return {"softmax": {"classes": _classes(e), "intercepts": [m["intercept"] for m in linear], "weights": weights, "link": "identity"}}
+
+
+def _of_target(e: Any, features: _Features) -> Model:
+    """A model of a label that was transformed before it was fitted."""
+    model, back = _model(e.regressor_, features), e.transformer_
+    if type(back).__name__ == "StandardScaler":
+        scale = float(back.scale_[0]) if back.with_std else 1.0
+        return _mixture([model], [scale], base=float(back.mean_[0]) if back.with_mean else 0.0)
+    if type(back).__name__ == "MinMaxScaler" and not back.clip:
+        return _mixture([model], [1 / float(back.scale_[0])], base=-float(back.min_[0]) / float(back.scale_[0]))
+    inverse = getattr(back, "inverse_func", None) if type(back).__name__ == "FunctionTransformer" else None
+    if inverse is np.exp or inverse is np.expm1:
+        raised = _mixture([model], [1.0], link="log")
+        return raised if inverse is np.exp else _mixture([raised], [1.0], base=-1.0)
+    raise ValueError(
+        "TransformedTargetRegressor is exported with inverse_func=np.exp or np.expm1, or with StandardScaler or MinMaxScaler as "
+        "transformer. " + PREDICT
+    )
 
 
 _MIXTURES: dict[str, Callable[[Any, _Features], Model]] = {
@@ -1333,7 +1535,7 @@ def _as_arrays(grown: _Grown, features: _Features) -> Arrays | None:
         order = np.empty_like(place)
         order[place] = np.arange(len(place))
         of, threshold, leaves = of[order], threshold[order], leaves[order]
-    numbers = np.append([texts is None for _, texts, _ in reads], False)[of]
+    numbers = np.array([*(texts is None for _, texts, _ in reads), False])[of]
     arrays = _forest.write(list(reads), of, threshold[numbers], leaves[of < 0], single)
     arrays.depths = _forest.depths_of(grown.left, grown.right, grown.roots)
     return arrays
@@ -1541,16 +1743,16 @@ def _xgboost(e: Any, features: _Features) -> Model:
     objective = learner["objective"]["name"]
     classes = int(learner["learner_model_param"]["num_class"])
     kind = learner["gradient_booster"]["name"]
-    if kind not in ("gbtree", "dart"):
-        raise ValueError("of XGBoost, the boosters gbtree and dart are exported. " + PREDICT)
     link = _link_of("XGBoost", objective)
     if int(learner["learner_model_param"].get("num_target", 1)) > 1:
         raise ValueError("a model of several targets is not exported: fit one for each. " + PREDICT)
     of = learner["gradient_booster"]
+    base = np.asarray(json.loads(learner["learner_model_param"]["base_score"]), dtype=float).reshape(-1)
+    if kind == "gblinear":
+        return _xgboost_linear(e, features, np.asarray(of["model"]["weights"], dtype=float), base, link, classes)
     model = of["gbtree"]["model"] if kind == "dart" else of["model"]
     drop = of["weight_drop"] if kind == "dart" else [1.0] * len(model["trees"])
     parallel = max(int(model["gbtree_model_param"].get("num_parallel_tree", 1)), 1)
-    base = np.asarray(json.loads(learner["learner_model_param"]["base_score"]), dtype=float).reshape(-1)
     best = booster.attr("best_iteration") if booster is not e else None  # its predict stops there; that of a Booster does not
     trees = model["trees"] if best is None else model["trees"][: (int(best) + 1) * max(classes, 1) * parallel]
     for t, weight in zip(trees, drop, strict=False):
@@ -1615,12 +1817,32 @@ def _xgboost(e: Any, features: _Features) -> Model:
         single = np.float32(missing)
         before = np.nextafter(single, np.float32(-np.inf), dtype=np.float32)
         _absent(features, body, math.nextafter(_double_below(before), math.inf), _double_below(single))
+    start = _xgboost_start(base, link, classes)
     if classes > 1:
         body["classes"] = _classes(e) if hasattr(e, "classes_") else list(range(classes))
-        body["base"] = np.broadcast_to(base, classes).tolist()
+        body["base"] = start.tolist()
     else:
-        body["base"] = math.log(base[0] / (1 - base[0])) if link == "logit" else math.log(base[0]) if link == "log" else float(base[0])
+        body["base"] = float(start[0])
     return {"trees": body}
+
+
+def _xgboost_start(base: _Scores, link: Link, classes: int) -> _Scores:
+    """The scores before the first tree."""
+    if classes > 1:
+        return np.array(np.broadcast_to(base, classes))
+    return np.array([math.log(base[0] / (1 - base[0])) if link == "logit" else math.log(base[0]) if link == "log" else float(base[0])])
+
+
+def _xgboost_linear(e: Any, features: _Features, weights: _Scores, base: _Scores, link: Link, classes: int) -> Model:
+    """A linear booster. What is missing adds nothing to its sum."""
+    if not _is_null(getattr(e, "missing", np.nan)):
+        raise ValueError(f"the booster gblinear with missing={e.missing} is not exported: make such numbers nulls. " + PREDICT)
+    by_feature = weights.reshape(len(features) + 1, max(classes, 1))  # the last are the intercepts
+    intercepts = by_feature[-1] + _xgboost_start(base[:1], link, classes)  # each class begins with the first one's start
+    named: list[Class] | None = None
+    if classes > 1:
+        named = _classes(e) if hasattr(e, "classes_") else list(range(classes))
+    return _weighted(features, by_feature[:-1].T, intercepts, link, named)
 
 
 def _xgboost_texts(kept: Mapping[str, Any] | None) -> list[list[str]]:
@@ -1713,6 +1935,8 @@ def _lightgbm(e: Any, features: _Features) -> Model:
             raise ValueError(f"the objective {model['objective']} of LightGBM is not exported. " + PREDICT)
         link = "sqrt"
     scale = next((float(word.split(":")[1]) for word in objective if word.startswith("sigmoid:")), 1.0)
+    if hasattr(e, "get_params") and e.get_params().get("pred_early_stop"):
+        raise ValueError("LightGBM with pred_early_stop, which leaves out trees by row, is not exported: set it to False. " + PREDICT)
     numbered = re.search(r"^\[categorical_feature: ([\d,]*)\]", booster.model_to_string(num_iteration=1), re.M)
     places = [int(i) for i in numbered[1].split(",") if i] if numbered else []
     texts_of = model.get("pandas_categorical") or []  # of all columns that are categories, ordered ones too
@@ -1767,7 +1991,8 @@ def _lightgbm(e: Any, features: _Features) -> Model:
             linear: Expression | float = float(n["leaf_const"])
             for x, coefficient in zip(of, n["leaf_coeff"], strict=True):
                 linear = linear + x * float(coefficient)
-            return where(functools.reduce(operator.or_, [x.is_null() for x in of]), value, linear) if of else value
+            # A leaf without coefficients has its constant, which is 0 where each of its rows has a null, whatever its value.
+            return where(functools.reduce(operator.or_, [x.is_null() for x in of]), value, linear) if of else linear
         feature = features[n["split_feature"]]
         if n["decision_type"] == "==":
             name, texts = listed(n, feature)
@@ -1791,8 +2016,11 @@ def _lightgbm(e: Any, features: _Features) -> Model:
 
     by_zero = {n["split_feature"] for t in model["tree_info"] for n in _nodes(t["tree_structure"]) if n.get("missing_type") == "Zero"}
     features = [_with(f, gone=i in by_zero) for i, f in enumerate(features)]
+    averages = bool(model.get("average_output"))
+    if averages:
+        scale *= model["num_class"]  # an average is by the number of all trees, and a class has its share of them
     body: Trees = {"trees": [below(tree) for tree in trees], "link": link}
-    if model.get("average_output"):
+    if averages:
         body["average"] = True
     _absent(features, body, -ZERO, ZERO)
     if named is not None:
