@@ -192,9 +192,9 @@ class Arrays(dict[str, Any]):
 
 def write(reads: Sequence[Read], of: Whole, thresholds: NDArray[Any], leaves: Numbers, single: bool) -> Arrays:
     """The arrays of trees whose nodes are in preorder. thresholds are those of the splits by numbers, leaves a row for each leaf."""
-    used = np.unique(of[of >= 0])
+    used = np.flatnonzero(np.bincount(of + 1, minlength=len(reads) + 1)[1:])
     largest = float(np.abs(leaves).max())
-    number: Whole = np.zeros(len(reads) + 1, dtype=np.int64)  # the last is that of leaves
+    number: NDArray[Any] = np.zeros(len(reads) + 1, dtype=np.uint8 if len(used) < 1 << 8 else np.uint16)  # the last is that of leaves
     number[used] = np.arange(1, len(used) + 1)
     arrays = Arrays(nodes=encoded(number[of], "u8", "u16"), leaves=encoded(leaves.ravel(), "f32", "f64"))
     arrays.read, arrays.largest = [reads[i] for i in used.tolist()], largest

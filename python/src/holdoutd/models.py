@@ -1485,14 +1485,17 @@ class _Grown(NamedTuple):
     feature: _forest.Whole
     threshold: NDArray[Any]  # the largest number that goes left: singles where numbers are rounded to them first
     missing_left: NDArray[Any]
-    leaves: NDArray[np.float64]  # a row for each node, of one number or of one for each class
+    leaves: NDArray[np.float64]  # a row for each leaf, of one number or of one for each class
+    depths: _forest.Whole  # the levels of each tree
 
 
 def _as_arrays(grown: _Grown, features: _Features) -> Arrays | None:
     """The trees as arrays; None where lists say them better: a split that sends all rows to one side is none there."""
-    splits = np.flatnonzero(grown.left >= 0)
+    leaf = grown.left < 0
+    splits = np.flatnonzero(~leaf)
     rounded = grown.threshold.dtype == np.float32
-    used = np.unique(grown.feature[splits]).tolist()
+    by_feature = grown.feature[splits]
+    used = np.flatnonzero(np.bincount(by_feature, minlength=len(features))).tolist()
     single = rounded and not any(isinstance(features[f], _Number) and features[f].steps for f in used)
     reads: dict[_forest.Read, int] = {}
     of: _forest.Whole = np.full(len(grown.left), -1)
@@ -1502,8 +1505,20 @@ def _as_arrays(grown: _Grown, features: _Features) -> Arrays | None:
     def reads_of(column: str, texts: tuple[str, ...] | None, right: bool) -> int:
         return reads.setdefault((column, texts, right), len(reads))
 
+    # Columns as they are: all of them at once.
+    plain = np.array([isinstance(f, _Number) and not f.steps and (f.null is None or f.gone) for f in features])
+    sides: _forest.Whole = np.zeros((len(features), 2), dtype=np.int64)
     for f in used:
-        here = splits[grown.feature[splits] == f]
+        if plain[f]:
+            sides[f] = [reads_of(features[f].column, None, right) for right in (False, True)]
+    here = splits[plain[by_feature]]
+    of[here] = sides[grown.feature[here], 1 - grown.missing_left[here].astype(int)]
+    threshold[here] = grown.threshold[here] if single or not rounded else _forest.double_at_most(grown.threshold[here])
+
+    for f in used:
+        if plain[f]:
+            continue
+        here = splits[by_feature == f]
         by, feature, missing_left = grown.threshold[here], features[f], grown.missing_left[here].astype(bool)
         if isinstance(feature, _Number):
             if feature.null is not None and not feature.gone:
@@ -1512,8 +1527,8 @@ def _as_arrays(grown: _Grown, features: _Features) -> Arrays | None:
                 threshold[here] = _largest_of_all(feature, by)
             else:
                 threshold[here] = by if single or not rounded else _forest.double_at_most(by)
-            sides = [reads_of(feature.column, None, right) for right in (False, True)]
-            of[here] = np.where(missing_left, sides[0], sides[1])
+            left_side, right_side = (reads_of(feature.column, None, right) for right in (False, True))
+            of[here] = np.where(missing_left, left_side, right_side)
             continue
         for t in np.unique(by):
             for left in (False, True):
@@ -1534,10 +1549,11 @@ def _as_arrays(grown: _Grown, features: _Features) -> Arrays | None:
         place = _forest.in_preorder(np.where(swapped, right, left), np.where(swapped, left, right), grown.roots)
         order = np.empty_like(place)
         order[place] = np.arange(len(place))
-        of, threshold, leaves = of[order], threshold[order], leaves[order]
+        leaves = leaves[(np.cumsum(leaf) - 1)[order][leaf[order]]]
+        of, threshold = of[order], threshold[order]
     numbers = np.array([*(texts is None for _, texts, _ in reads), False])[of]
-    arrays = _forest.write(list(reads), of, threshold[numbers], leaves[of < 0], single)
-    arrays.depths = _forest.depths_of(grown.left, grown.right, grown.roots)
+    arrays = _forest.write(list(reads), of, threshold[numbers], leaves, single)
+    arrays.depths = grown.depths
     return arrays
 
 
@@ -1568,17 +1584,18 @@ def _grown(trees: Sequence[Any], leaves: Callable[[NDArray[np.float64]], NDArray
     def joined(of: Callable[[Any], Any]) -> NDArray[Any]:
         return np.concatenate([of(t) for t in trees])
 
-    def placed(of: Callable[[Any], Any]) -> _forest.Whole:
-        return np.concatenate([np.where(of(t) < 0, -1, of(t) + at) for t, at in zip(trees, before.tolist(), strict=False)])
-
+    left, right = joined(lambda t: t.children_left), joined(lambda t: t.children_right)
+    leaf: NDArray[np.bool_] = left < 0
+    at: _forest.Whole = np.repeat(before[:-1], np.diff(before))
     return _Grown(
-        placed(lambda t: t.children_left),
-        placed(lambda t: t.children_right),
+        np.where(leaf, -1, left + at),
+        np.where(leaf, -1, right + at),
         before[:-1],
         joined(lambda t: t.feature),
         _forest.single_at_most(joined(lambda t: t.threshold)),
         joined(lambda t: getattr(t, "missing_go_to_left", np.zeros(t.node_count))),
-        leaves(joined(lambda t: t.value)),
+        leaves(joined(lambda t: t.value)[leaf]),
+        np.array([t.max_depth for t in trees]),
     )
 
 
