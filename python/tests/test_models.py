@@ -270,6 +270,20 @@ def test_what_cannot_be_exported(server: holdoutd.Server, ds: holdoutd.Dataset, 
         public.score(lambda frame: np.zeros(1))
 
 
+def test_measures_of_probabilities(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
+    """A margin is no probability: who asks for a measure of probabilities is warned, and nobody else."""
+    training, model = fitted
+    margin = RidgeClassifier().fit(training[FEATURES], training.late)
+    with pytest.warns(UserWarning, match="log_loss is of probabilities, and this RidgeClassifier has none"):
+        ds.score(margin, "log_loss", label="late")
+    with pytest.warns(UserWarning, match="CalibratedClassifierCV"):
+        ds.compare(model, margin, "brier", label="late")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        ds.score(model, "log_loss", label="late")
+        ds.score(margin, label="late")
+
+
 def test_a_margin_is_decided_at_zero(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
     """Accuracy of a classifier without probabilities is that of its own predict. Notices a threshold of one half."""
     training, _ = fitted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -51,6 +52,19 @@ def metric_query(metric: str, members: Mapping[str, Any]) -> dict[str, Any]:
             f"there is no metric {metric!r}" + (f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(METRICS)}")
         )
     return {**METRICS[metric], **members}
+
+
+OF_PROBABILITIES = frozenset({"log_loss", "brier", "brier_score", "calibration"})
+
+
+def warn_of_margins(model: Any, metric: str) -> None:
+    """Warns where a measure of probabilities is asked of a classifier that has none: its margins or votes are taken for them."""
+    if metric in OF_PROBABILITIES and hasattr(model, "classes_") and len(model.classes_) and not hasattr(model, "predict_proba"):
+        warnings.warn(
+            f"{metric} is of probabilities, and this {type(model).__name__} has none: its margins or votes are taken for them. "
+            "Fit it within CalibratedClassifierCV, vote with voting='soft', or ask for accuracy or auc",
+            stacklevel=3,
+        )
 
 
 def less_is_better(metric: str) -> bool:
@@ -121,6 +135,7 @@ class Scores(Questions[R]):
             members: other members of the query, such as where, range or guess
         """
         query = metric_query(metric, {"label": label, **members})
+        warn_of_margins(model, metric)
         return self._ask({**query, "model": Fitted(model, columns, texts)})
 
     def compare(
@@ -154,6 +169,8 @@ class Scores(Questions[R]):
         if less_is_better(metric):
             own.setdefault("least", True)
         inner = metric_query(metric, {"label": label, **members})
+        for model in (a, b):
+            warn_of_margins(model, metric)
         return self._ask(
             {
                 "type": "compare",
