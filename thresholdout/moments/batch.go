@@ -164,13 +164,17 @@ func (b Batch) outside(s Sample, level float64) func(r float64) bool {
 // largestStake keeps a bet from losing all.
 const largestStake = 1 - 1e-9
 
-// Interval is both ends, each missing with probability at most e^-level; with a step of the grid. It is [0,1] where no
-// unit satisfies the condition.
+// Interval is both ends, each missing with probability at most e^-level; with a step of the grid, which of weights is in what the bets have become. It is [0,1]
+// where no unit satisfies the condition.
 func (b Batch) Interval(s Sample, level float64) (low, high float64) {
 	if !(s.Units > 0) {
 		return 0, 1
 	}
-	return max(0, b.Low(s, level)-gridError), min(1, b.High(s, level)+gridError)
+	step := gridError
+	if s.rounding > 0 {
+		step = 0
+	}
+	return max(0, b.Low(s, level)-step), min(1, b.High(s, level)+step)
 }
 
 // FractionInterval is Clopper and Pearson's for the mean of n expectations of values 0 or 1, of which count are 1: each end misses with probability at

@@ -7,7 +7,7 @@ import (
 )
 
 // Outward margins for floating point. All ends are computed to about 1e-15; a level is raised, and an end moved, by far more than that
-// and by far less than a step of the grid, 2^-30, which is added to every printed end.
+// and by far less than a step of the grid, 2^-30, which is added to printed ends.
 const (
 	levelSlack = 1e-12 // relative
 	endSlack   = 1e-13 // absolute

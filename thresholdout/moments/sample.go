@@ -9,8 +9,8 @@ type Sample struct {
 	Variance float64 // the mean square of A - hB
 	Units    float64
 
-	// Of a weight B: its mean, its mean square and the mean of (A-hB)B. Where B is 1 at every unit they are 1, 1 and 0.
-	size, square, mixed float64
+	// Of a weight B: its mean, its mean square and the mean of (A-hB)B, and how far a unit's A-rB may be from what it is without the grid. Where B is 1 at every unit they are 1, 1, 0 and 0.
+	size, square, mixed, rounding float64
 
 	// The third and the fourth moment of A - hB, where they are known, and what they may be off by.
 	third, fourth           float64
@@ -61,7 +61,7 @@ func (s WeightedSums) Sample() Sample {
 	n := float64(s.Units)
 	h := float64(s.A) / float64(s.B)
 	a2, ab, b2 := s.SquareA.Float()/n, s.Mixed.Float()/n, s.SquareB.Float()/n
-	return Sample{Mean: h, Variance: max(0, a2-2*h*ab+h*h*b2) + weightedSlack, Units: n, size: float64(s.B) / n / grid, square: b2, mixed: ab - h*b2}
+	return Sample{Mean: h, Variance: max(0, a2-2*h*ab+h*h*b2) + weightedSlack, Units: n, size: float64(s.B) / n / grid, square: b2, mixed: ab - h*b2, rounding: weightError}
 }
 
 // mirror is the sample of B-A.
@@ -75,10 +75,11 @@ func (s Sample) mirror() Sample {
 func (s Sample) grown(r, stake float64) float64 {
 	lam := min(stake*r, largestStake)
 	gap := s.Mean - r
+	shift, second := offGrid(gap*s.size, s.Variance+2*gap*s.mixed+gap*gap*s.square, s.rounding)
 	// X = 1 + (A-rB)/r >= 0 has the mean u and the mean square w; the lemma of two moments is about X at r = 1.
-	u := 1 + gap*s.size/r
-	w := max(1+2*gap*s.size/r+(s.Variance+2*gap*s.mixed+gap*gap*s.square)/(r*r), u*u)
-	if !(u > 0) {
+	u := 1 + shift/r
+	w := max(1+2*shift/r+second/(r*r), u*u)
+	if !(u > 0) || s.rounding > 0 && !(shift > 0) { // where the mean of A-rB may be below 0 a smaller one is not known to be worse
 		return math.Log1p(-lam)
 	}
 	p, y := u*u/w, w/u
@@ -90,6 +91,15 @@ func (s Sample) grown(r, stake float64) float64 {
 		grown = max(grown, s.series(gap, lam/r, lam))
 	}
 	return grown
+}
+
+// offGrid are a mean that is at least as low and a mean square that is at least as high as those of A-rB are without the grid, which moves each unit's by at most rounding.
+func offGrid(mean, square, rounding float64) (least, most float64) {
+	if rounding == 0 {
+		return mean, square
+	}
+	root := math.Sqrt(max(square, 0)) + rounding
+	return mean - rounding, root * root
 }
 
 // mostOfSeries is up to which stake four moments say more than two.

@@ -12,8 +12,13 @@ const (
 	squares = 1 << 60
 )
 
-// gridError is what rounding the units' values to the grid moves an expectation by at most, and a little more.
+// gridError is what rounding the units' values to the grid moves a mean by at most: half a step for a row's number and half a step for the mean over a unit's
+// rows. What floating point adds to it, 2^-22 of a step, is far less than endSlack.
 const gridError = 1.0 / grid
+
+// weightError is more than what rounding to the grid moves A - rB of one unit by, whatever r in [0,1], where B is a weight: of A as much as a mean, of B half a step for the unit. A ratio moves by as much divided by the mean of B
+// (docs/proofs/two-moments.md, section 11); a thousandth is for floating point.
+const weightError = 1.5 * gridError * 1.001
 
 // Wide is an unsigned sum of 128 bits: of up to 2^64 squares on their grid.
 type Wide struct{ Hi, Lo uint64 }

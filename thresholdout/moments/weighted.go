@@ -19,6 +19,7 @@ type Weighted struct {
 	Size float64 // mean (A-gB)^2 <= Spread, mean B >= Size
 	MixedLow, MixedHigh float64 // mean (A-gB)B is between them
 	SizeSquare          float64 // mean B^2 <= it
+	Rounding            float64 // how far a unit's A-rB may be from what it is without the grid: the ratio is that without it
 }
 
 // Low is a number below sum E A / sum E B, but for a probability of at most e^-level.
@@ -56,11 +57,11 @@ func (w Weighted) rejects(r, level float64) bool {
 // said is what the statement says of 1 + (A-rB)/r: its mean, which is above 1, and its mean square. It is false where it says nothing against r.
 func (w Weighted) said(r float64) (mean, second float64, ok bool) {
 	gap := w.Guess - r
-	shift := gap*w.Size - (w.Away - w.Shift) - weightedSlack
+	shift, square := offGrid(gap*w.Size-(w.Away-w.Shift)-weightedSlack, w.Spread+2*gap*w.MixedHigh+gap*gap*w.SizeSquare+weightedSlack, w.Rounding)
 	if !(shift > 0 && r > 0 && gap >= 0) { // beyond the guess, as a margin that is all on one side of it would have it, more weights are worse and not better
 		return 0, 0, false
 	}
-	square := max(w.Spread+2*gap*w.MixedHigh+gap*gap*w.SizeSquare+weightedSlack, shift*shift)
+	square = max(square, shift*shift)
 	return 1 + shift/r, 1 + 2*shift/r + square/(r*r), true
 }
 
@@ -211,7 +212,7 @@ func (c WeightedCheck) Value(o WeightedOutcome) float64 {
 	return float64(c.Guess) / grid
 }
 
-// Interval is the answer's, at the level E of [Urn.Level]. The target is the ratio of the expected sums of A and B as they are stored.
+// Interval is the answer's, at the level E of [Urn.Level]. The target is the ratio of the expected sums of A and B, not rounded to the grid.
 func (c WeightedCheck) Interval(o WeightedOutcome, level float64) (low, high float64) {
 	if o.Failed() {
 		if o.Loss > 0 {
@@ -223,11 +224,11 @@ func (c WeightedCheck) Interval(o WeightedOutcome, level float64) (low, high flo
 	} else {
 		r := c.Ranks[o.Rank-1]
 		w := Weighted{N: float64(c.N), Guess: float64(c.Guess) / grid, Away: float64(r.Away) / grid, Shift: float64(r.Shift) / grid, Size: float64(r.Size) / grid,
-			Spread: float64(r.Spread) / squares, MixedLow: float64(r.MixedLow) / squares, MixedHigh: float64(r.MixedHigh) / squares, SizeSquare: float64(r.SizeSquare) / squares}
+			Spread: float64(r.Spread) / squares, MixedLow: float64(r.MixedLow) / squares, MixedHigh: float64(r.MixedHigh) / squares, SizeSquare: float64(r.SizeSquare) / squares, Rounding: weightError}
 		level += passLevel
 		low, high = w.overshot(level), 1-w.mirror().overshot(level)
 	}
-	return max(0, low-gridError), min(1, high+gridError)
+	return max(0, low), min(1, high)
 }
 
 // sized is all that follows for a ratio on one side of edge from the weights' sums alone: |A - edge B| <= B max(edge, 1-edge). It serves the side on
@@ -236,7 +237,7 @@ func (c WeightedCheck) sized(edge float64) Weighted {
 	r, far := c.Ranks[0], max(edge, 1-edge)
 	square := float64(r.SizeSquare) / squares
 	return Weighted{N: float64(c.N), Guess: edge, Size: float64(r.Size) / grid, SizeSquare: square,
-		Spread: far * far * square, MixedLow: -far * square, MixedHigh: far * square}
+		Spread: far * far * square, MixedLow: -far * square, MixedHigh: far * square, Rounding: weightError}
 }
 
 // Moment is a mean and a variance over the training part's units.
