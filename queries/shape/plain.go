@@ -11,7 +11,7 @@ import (
 // and not to be read as one of many. So they are given only where nothing had been told of the units before: for the first request
 // of a holdout, and under split, where each mean is of units of its own.
 //
-// All of them are tails that hold for every n: of a proportion the binomial one, exact; of a mean the largest that numbers in [0,1] can have. A
+// All of them are tails that hold for every n and for independent units that differ: of a proportion the binomial one, but where it is not the largest; of a mean the largest that numbers in [0,1] can have. A
 // normal law would be several times too small for a null near 0 or 1.
 
 // Plain is a plain p-value: which law the released means have under the null hypothesis.
@@ -113,17 +113,35 @@ func (tail upper) pValue(value, null float64, alternative Alternative) *float64 
 	return &p
 }
 
-// reaches is the probability that a released share of independent rows of one law, with the expectation null, is at least x: an [upper].
+// reaches is the same for the share of independent units of which each has 0 or 1, whatever their expectations are one by one, from above. Of a number of units with 1 that is n·null + 1 or more
+// the binomial tail is the largest there is (Hoeffding 1956, theorem 4). It is not so nearer to n·null: where one unit has 1 with probability q and the others surely have 0, a single 1 is more probable than n tries at q/n make it. There
+// it is [counts.hinge], which rare events do not break either. Both bounds fall, so that with noise they are read at each number that the noise may make necessary.
 func (f freshness) reaches(null, x float64) float64 {
 	c := f.counts(null)
 	if f.sigma == 0 {
-		return c.atLeast(math.Ceil(x*c.n - 1e-9))
+		return c.reach(math.Ceil(x*c.n - 1e-9))
 	}
-	total := 0.0
-	for i, mass := range c.mass {
-		total += mass * distuv.UnitNormal.Survival((x-(c.first+float64(i))/c.n)/f.sigma)
+	// With a noise of z the share without it has to be at least x - z: no more than k are needed with this probability.
+	needs := func(k float64) float64 { return distuv.UnitNormal.CDF((k/c.n - x) / f.sigma) }
+	k := math.Floor(c.n * null)
+	total, before, bound := needs(k), needs(k), 1.0
+	for k < c.n && bound > c.outside {
+		k++
+		bound = c.reach(k)
+		next := needs(k)
+		total += bound * (next - before)
+		before = next
 	}
-	return min(total+c.outside, 1)
+	return min(total+bound*(1-before), 1)
+}
+
+// reach bounds the probability that k units or more have 1.
+func (c counts) reach(k float64) float64 {
+	if k >= c.n*c.null*(1-0x1p-51)+1 { // n·null is rounded
+		return c.atLeast(k)
+	}
+	bound, _ := c.hinge(k, 0)
+	return bound
 }
 
 // counts are the probabilities of a binomial number of successes, but for some that are less probable together than outside.

@@ -77,19 +77,24 @@ func tailAbove(law distuv.Normal, x float64) float64 {
 
 var everyAlternative = []Alternative{TwoSided, Greater, Less}
 
-// TestProportionPValue: by enumeration, without noise and with it: the p-value of a share of rows is the probability of all that is as far away. A two-sided one that
-// takes the larger instead of the smaller of 1 and the sum, or a sum that leaves the count 0 out, is noticed.
+// TestProportionPValue: by enumeration, without noise and with it: the p-value of a share of rows is the probability, under the binomial law, of all that is as far away, wherever that is a unit or more beyond the null; nearer, and with noise, it is no
+// smaller, and no larger than that of a mean. A two-sided one that takes the larger instead of the smaller of 1 and the sum, or a sum that leaves the count 0 out, is noticed.
 func TestProportionPValue(t *testing.T) {
 	for _, n := range []int{1, 20} {
 		for _, null := range []float64{0.01, 0.1, 0.5, 0.97} {
 			mass := lawOfMean(n, []float64{1 - null, null})
 			for _, sigma := range []float64{0, 0.003, 0.1} {
-				for value := 0.0; value <= 1; value += 1 / float64(n) {
+				for count := range n + 1 {
+					value := float64(count) / float64(n)
 					for _, alternative := range everyAlternative {
-						got := upper(freshness{int64(n), sigma}.reaches).pValue(value, null, alternative)
-						want := exactly(mass, sigma, value, null, alternative)
-						if got == nil || math.Abs(*got-want) > 2e-6*want+1e-15 {
-							t.Errorf("%v of %d, null %v, noise %v, %s: %v, want %v", value, n, null, sigma, alternative, show(got), want)
+						f := freshness{int64(n), sigma}
+						got := upper(f.reaches).pValue(value, null, alternative)
+						want, most := exactly(mass, sigma, value, null, alternative), *upper(f.meanReaches).pValue(value, null, alternative)
+						if sigma == 0 && farAway(float64(n), value, null, alternative) {
+							most = want
+						}
+						if got == nil || *got < want*(1-2e-6)-1e-15 || *got > most*(1+2e-6)+1e-15 {
+							t.Errorf("%v of %d, null %v, noise %v, %s: %v, want between %v and %v", value, n, null, sigma, alternative, show(got), want, most)
 						}
 					}
 				}
@@ -101,6 +106,25 @@ func TestProportionPValue(t *testing.T) {
 			t.Errorf("the null %v leaves nothing to chance, and p = %v", null, *p)
 		}
 	}
+}
+
+// farAway reports whether all counts that deviate as much as value are a unit or more beyond the expectation.
+func farAway(n, value, null float64, alternative Alternative) bool {
+	away := value - null
+	if alternative == TwoSided {
+		away = math.Abs(away)
+	}
+	beyond := func(null, away float64) bool { // of counts above
+		x := math.Ceil(n*(null+away) - 1e-6)
+		return away >= 0 && (x >= n*null+1-1e-9 || x > n)
+	}
+	switch alternative {
+	case Greater:
+		return beyond(null, away)
+	case Less:
+		return beyond(1-null, -away)
+	}
+	return beyond(null, away) && beyond(1-null, away)
 }
 
 // TestMeanPValue: by enumeration: a mean's p-value is no smaller than the probability of all that is as far away under any of these laws of numbers in [0,1], and without
@@ -286,6 +310,116 @@ func TestPlainPValuesAreValid(t *testing.T) {
 				t.Errorf("%v, %+v: p <= 0.2 in only %d of %d", null, c, below["cells 0.2"], runs)
 			}
 		}
+	}
+}
+
+// lawOfSum is of the sum of independent values that differ, each of 0 to len-1 by its own law: by convolution.
+func lawOfSum(laws [][]float64) []float64 {
+	mass := []float64{1}
+	for _, law := range laws {
+		next := make([]float64, len(mass)+len(law)-1)
+		for i, a := range mass {
+			for j, b := range law {
+				next[i+j] += a * b
+			}
+		}
+		mass = next
+	}
+	return mass
+}
+
+// TestPlainPValuesOfUnitsThatDiffer: exactly, for units of which each has a law of its own: p <= u has a probability of at most u at each u that a p-value may be, of shares and of means, with noise and without. Rare units that are 1 beside
+// others that surely are not (or are) make a binomial tail up to 1.95 times too small. Of cells each by itself is a share.
+func TestPlainPValuesOfUnitsThatDiffer(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 5))
+	yesNo := func(p ...float64) (laws [][]float64) {
+		for _, p := range p {
+			laws = append(laws, []float64{1 - p, p})
+		}
+		return laws
+	}
+	var designs [][][]float64
+	for _, c := range []struct {
+		n, ones int
+		q       float64
+	}{{1000, 0, 0.01}, {1000, 0, 0.05}, {1000, 0, 0.1}, {1000, 0, 0.3}, {1000, 0, 0.999}, {10, 0, 0.05}, {2, 0, 0.999}, {3, 1, 0.9}, {1000, 1, 0.9}, {1000, 500, 0.999}} {
+		p := make([]float64, c.n)
+		for i := range c.ones {
+			p[i] = 1
+		}
+		p[c.ones] = c.q
+		designs = append(designs, yesNo(p...))
+	}
+	for range 200 {
+		p := make([]float64, 1+r.IntN(9))
+		for i := range p {
+			p[i] = []float64{0, 1, r.Float64(), math.Exp(-5 * r.Float64()), 1 - math.Exp(-5*r.Float64())}[r.IntN(5)]
+		}
+		designs = append(designs, yesNo(p...))
+	}
+	for range 200 { // values 0, 1/3, 2/3 and 1
+		var laws [][]float64
+		for range 1 + r.IntN(7) {
+			law, sum := make([]float64, 4), 0.0
+			for j := range law {
+				law[j] = []float64{0, r.Float64(), math.Exp(-5 * r.Float64())}[r.IntN(3)]
+				sum += law[j]
+			}
+			if sum == 0 {
+				law[0], sum = 1, 1
+			}
+			for j := range law {
+				law[j] /= sum
+			}
+			laws = append(laws, law)
+		}
+		designs = append(designs, laws)
+	}
+	worst, binomial := map[string]float64{}, 0.0
+	for _, laws := range designs {
+		n, mass, null := len(laws), lawOfSum(laws), 0.0
+		for k, m := range mass {
+			null += m * float64(k) / float64(len(mass)-1)
+		}
+		if !(null > 1e-9 && null < 1-1e-9) {
+			continue
+		}
+		for _, sigma := range []float64{0, 0.3 / float64(n), 0.1} {
+			f := freshness{int64(n), sigma}
+			tails := map[string]upper{"mean": f.meanReaches}
+			if len(laws[0]) == 2 {
+				tails["share"] = f.reaches
+			}
+			step := 1 + (len(mass)-1)/30
+			for name, tail := range tails {
+				for k := range mass {
+					value := float64(k) / float64(len(mass)-1)
+					if k%step != 0 && math.Abs(value-null)*float64(len(mass)-1) > 2 {
+						continue
+					}
+					for _, alternative := range everyAlternative {
+						p := *tail.pValue(value, null, alternative)
+						probability := exactly(mass, sigma, value, null, alternative)
+						if name == "share" && sigma == 0 && probability > 1e-12 {
+							b := exactly(lawOfMean(n, []float64{1 - null, null}), 0, value, null, alternative)
+							binomial = max(binomial, probability/b)
+						}
+						if probability < 1e-12 || p == 1 {
+							continue
+						}
+						reached := probability / p
+						worst[fmt.Sprint(name, ", noise ", sigma > 0)] = max(worst[fmt.Sprint(name, ", noise ", sigma > 0)], reached)
+						if reached > 1+1e-6 {
+							t.Errorf("%d units that differ, noise %v, %s: p = %v for %s of %v, null %v, which is %v probable", n, sigma, alternative, p, name, value, null, probability)
+						}
+					}
+				}
+			}
+		}
+	}
+	t.Logf("largest probability divided by p: %v; by the binomial law's %.3f", worst, binomial)
+	if len(worst) != 4 || binomial < 1.9 {
+		t.Errorf("%v; the binomial law is short by no more than %v: the designs are too tame", worst, binomial)
 	}
 }
 

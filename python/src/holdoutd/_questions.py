@@ -1061,12 +1061,12 @@ class Questions(ABC, Generic[R]):
         answer about these units was given before: in the first request of a gaussian holdout, and under
         split. two-sample and two-proportions (the A/B test), and mean and proportion with where, have one where answers
         are read by their own sample: in a gaussian holdout with rounds=1, or of one question, and under split.
-        Under guess_and_check the first question of all has one, made of its outcome: the p-value without the union over
-        all questions. Later tests there have none, since what was told before may have chosen how they are checked; ask
-        tests that you can write down beforehand in a gaussian holdout with rounds=1.
+        Under guess_and_check the first question of all has one, if it is of one statistic, made of its outcome: the
+        p-value without the union over all questions. Later tests there have none, since what was told before may have
+        chosen how they are checked; ask tests that you can write down beforehand in a gaussian holdout with rounds=1.
         It is valid for this one test, if you chose its hypothesis beforehand. It is not valid for one of many tests. It
-        holds for any number of units and for rare events: for a proportion it is exact (the binomial law); for a mean
-        it uses the
+        holds for any number of units, whether they are alike or not, and for rare events: for a proportion it is the
+        binomial tail, but for counts within one of what the hypothesis expects; there, and for a mean, it uses the
         largest tail that numbers in the range can have, at most e times the binomial one (Bentkus); for cells it is the
         least of the cells' p-values times their number; for groups it is the least probability at which the
         question's own interval, without a correction for any other question, excludes the hypothesis, and with greater
