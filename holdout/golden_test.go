@@ -29,7 +29,7 @@ import (
 // unreadable as far as the tests can say: a change of a format is a migration, and keeps these files. What is recorded after a change lies beside what was recorded before.
 var (
 	update     = flag.Bool("update", false, "record the newest of testdata/golden* anew")
-	updateNext = flag.Bool("update-next", false, "record what the holdouts of testdata/golden* answer next: for a change of new answers that is meant")
+	updateNext = flag.Bool("update-next", false, "record what the holdouts of testdata/golden* answer next, and further: for a change of new answers that is meant and is of no value, interval or p-value")
 )
 
 // recording is a recorded data directory, with what it must read as.
@@ -39,7 +39,7 @@ type recording struct {
 }
 
 // recordings are all that were ever made, the newest last.
-var recordings = []recording{{"testdata/golden", 1}, {"testdata/golden-2", 2}, {"testdata/golden-3", 3}, {"testdata/golden-4", 4}}
+var recordings = []recording{{"testdata/golden", 1}, {"testdata/golden-2", 2}, {"testdata/golden-3", 3}, {"testdata/golden-4", 4}, {"testdata/golden-5", 5}}
 
 func newest() recording { return recordings[len(recordings)-1] }
 
@@ -60,14 +60,18 @@ func (r recording) holdouts() (in []goldenHoldout) {
 
 // golden is one kind of recorded text of a holdout: testdata/golden/kind/NAME.ext.
 func (r recording) golden(kind, name string) string {
-	ext := map[string]string{"exports": ".jsonl", "states": ".json", "next": ".json"}[kind]
+	ext := map[string]string{"exports": ".jsonl", "states": ".json", "next": ".json", "further": ".jsonl"}[kind]
 	return filepath.Join(r.dir, kind, name+ext)
 }
 
 // equal compares with a golden file, or records it.
 func (r recording) equal(t *testing.T, path string, got []byte) {
 	t.Helper()
-	if *update && r == newest() || *updateNext && filepath.Base(filepath.Dir(path)) == "next" {
+	kind := filepath.Base(filepath.Dir(path))
+	if again := *updateNext && (kind == "next" || kind == "further"); again || *update && r == newest() {
+		if before, err := os.ReadFile(path); again && err == nil && !slices.Equal(numbersOf(t, before), numbersOf(t, got)) {
+			t.Fatalf("%s: other numbers. What an older holdout answers next is a matter of its guarantee's version: other intervals are a new version, and this file stays", path)
+		}
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		must(t, os.WriteFile(path, got, 0o644))
 		return
@@ -77,6 +81,20 @@ func (r recording) equal(t *testing.T, path string, got []byte) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s differs.\ngot  %s\nwant %s", path, firstDifference(got, want), firstDifference(want, got))
 	}
+}
+
+// numbersOf are what answers say by a guarantee, one answer a line.
+func numbersOf(t *testing.T, lines []byte) (all []string) {
+	t.Helper()
+	for line := range bytes.Lines(lines) {
+		var a struct {
+			Value, Interval, Items json.RawMessage
+			PValue                 json.RawMessage `json:"p_value"`
+		}
+		must(t, json.Unmarshal(line, &a))
+		all = append(all, string(slices.Concat(a.Value, a.Interval, a.Items, a.PValue)))
+	}
+	return all
 }
 
 // firstDifference is what a has around the first byte that b has not.
@@ -181,6 +199,16 @@ func (r recording) reads(t *testing.T) {
 			// Its place in the ledger depends on the time.
 			core := regexp.MustCompile(`,"ledger":\{[^}]*\}\}$`).ReplaceAll(a.Body, []byte("}"))
 			r.equal(t, r.golden("next", g.name), append(core, '\n'))
+			var more []byte
+			for _, query := range goldenFurther {
+				a, err := s.Ask(t.Context(), analyst, id, []byte(query), "")
+				if err != nil { // it has no such question, or none is left
+					more = append(more, "null\n"...)
+					continue
+				}
+				more = append(append(more, regexp.MustCompile(`,"ledger":\{[^}]*\}\}$`).ReplaceAll(a.Body, []byte("}"))...), '\n')
+			}
+			r.equal(t, r.golden("further", g.name), more)
 		})
 	}
 	must(t, s.Close())

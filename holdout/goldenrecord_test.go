@@ -55,6 +55,17 @@ const (
 	nextQuery = `{"type":"mean","of":"distance","range":[0,3000]}`
 )
 
+// goldenFurther is asked after the next question, one after another: means under a condition, differences, weights, quantiles, several means at once and tests, whose intervals have a bound of their own each.
+var goldenFurther = []string{
+	`{"type":"mean","of":"delay","range":[-60,180],"where":"distance > 900"}`,
+	`{"type":"difference","of":"delay","range":[-60,180],"between":["distance > 1200"]}`,
+	`{"type":"mean","of":"distance","range":[0,3000],"weight":"row"}`,
+	`{"type":"quantile","of":"distance","range":[0,3000],"resolution":50,"p":0.25}`,
+	`{"type":"variance","of":"delay","range":[-60,180]}`,
+	`{"type":"test","test":"proportion","of":"delay > 30","equals":0.5}`,
+	`{"type":"test","test":"two-proportions","of":"delay > 15","between":["origin == 'SFO'","origin == 'OAK'"]}`,
+}
+
 // goldenHoldouts are one of each mechanism, and of each kind of holdout whose card or tables differ. Every query type is asked of the first.
 var goldenHoldouts = []goldenHoldout{
 	{name: "gaussian", set: Settings{Mechanism: "gaussian", Questions: 2000}, void: `{"type":"mean","of":"delay","range":[0,180]}`, next: nextQuery},
@@ -89,6 +100,11 @@ var goldenHoldouts = []goldenHoldout{
 		asked: few(median, `{"type":"mean","of":"distance","range":[0,3001]}`)},
 	{name: "differences", since: 4, set: Settings{Mechanism: "thresholdout", Questions: 20, Tokens: 10, Threshold: 1e-6, Sigma: 0.05}, next: nextQuery,
 		asked: few(`{"type":"mean","of":"delay","range":[-60,181]}`, `{"type":"mean","of":"delay","range":[-60,182]}`)},
+	{name: "tilts", since: 5, set: Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 30}, next: nextQuery, asked: few(median, `{"type":"variance","of":"distance","range":[0,3000]}`)},
+	{name: "tilts-units", since: 5, set: Settings{Mechanism: "guess_and_check", Questions: 60, Tokens: 20, Unit: "plane"}, next: nextQuery, asked: few(`{"type":"mean","of":"delay","range":[-60,180],"weight":"row"}`)},
+	{name: "tilts-slices", since: 5, set: Settings{Mechanism: "split", Questions: 12}, next: nextQuery, asked: few(median)},
+	{name: "tilts-comparisons", since: 5, set: Settings{Mechanism: "thresholdout", Questions: 50, Tokens: 20}, next: nextQuery, asked: few(`{"type":"mean","of":"distance","range":[0,3001]}`)},
+	{name: "tilts-rounds", since: 5, set: Settings{Mechanism: "gaussian", Questions: 12, Rounds: 2}, next: nextQuery, asked: few()[:1]},
 	{name: "deleted", set: Settings{Mechanism: "gaussian", Questions: 10}, asked: few()[:1], deleted: true},
 }
 

@@ -97,7 +97,7 @@ func (m *comparedRuns) plan(s State, training Statistic) (Check, compared, error
 
 // planAt is plan at a level.
 func (m *comparedRuns) planAt(level float64, training Statistic) (Check, compared, error) {
-	c, err := training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: level})
+	c, err := training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: level, Tails: m.tails(thresholdoutVersion)})
 	if err != nil {
 		return nil, compared{}, err
 	}

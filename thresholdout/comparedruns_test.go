@@ -160,7 +160,7 @@ func TestComparedIntervals(t *testing.T) {
 				if variance > v {
 					v, shares = 1, math.Log(10)
 				}
-				low, high := moments.Overshot(out.Value-near, v, n, level+shares), moments.OvershotHigh(out.Value+near, v, n, level+shares)
+				low, high := moments.BestTilts.Overshot(out.Value-near, v, n, level+shares), moments.BestTilts.OvershotHigh(out.Value+near, v, n, level+shares)
 				if math.Abs(out.Interval.Low-low) > 4*gridError || math.Abs(out.Interval.High-high) > 4*gridError {
 					t.Errorf("a mean of %v after %+v: [%v, %v], want [%v, %v]", h, s, out.Interval.Low, out.Interval.High, low, high)
 				}
@@ -187,7 +187,7 @@ func TestComparedIntervals(t *testing.T) {
 // TestThresholdoutOfOldVersions: as it was stored before, thresholdout releases means one by one, and a state of it has no memory. It would notice an older holdout whose prices or bounds change.
 func TestThresholdoutOfOldVersions(t *testing.T) {
 	p := must(t, Spec{Mechanism: Thresholdout, N: 5000, Training: 7000, Questions: 10})
-	for version, statistics := range map[int]bool{GuaranteeVersion: false, forcedRunsVersion: false, comparedRunsVersion: true} {
+	for version, statistics := range map[int]bool{GuaranteeVersion: false, forcedRunsVersion: false, comparedRunsVersion: true, thresholdoutVersion: true} {
 		m := *p.comparedRuns()
 		m.Version = version
 		text, err := json.Marshal(&m)

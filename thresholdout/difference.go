@@ -42,6 +42,9 @@ func (d DifferenceSums) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
+	for _, c := range []*moments.Check{&apart.First, &apart.Second, &joint.First, &joint.Second} {
+		c.Tails = by.Tails
+	}
 	if by.Guess != nil && by.Guess.HalfWidth != 0 {
 		return within(differenceCheck{joint}, by)
 	}

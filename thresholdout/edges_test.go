@@ -52,7 +52,7 @@ func TestReleasesKnowTheGrid(t *testing.T) {
 				t.Errorf("n=%d, %d tokens: %v of %v cells, paid %d", n, tokens, out.Value, cells, accountOf(next).Paid)
 			}
 			level := p.guessAndCheck().level(State{})
-			low, high := moments.Overshot(out.Value-near, 1, float64(n), level), moments.OvershotHigh(out.Value+near, 1, float64(n), level)
+			low, high := moments.BestTilts.Overshot(out.Value-near, 1, float64(n), level), moments.BestTilts.OvershotHigh(out.Value+near, 1, float64(n), level)
 			if math.Abs(out.Interval.Low-low) > 3*gridError || math.Abs(out.Interval.High-high) > 3*gridError {
 				t.Errorf("n=%d, %d tokens: %+v, want [%v, %v]", n, tokens, out.Interval, low, high)
 			}

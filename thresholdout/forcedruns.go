@@ -13,10 +13,11 @@ import (
 const MethodThresholdout = "thresholdout"
 
 // Version of the stored form of the Gaussian form. In the first what sampling adds was Hoeffding's, the same for every mean; in the second it was Chernoff's, and all was released mean by mean. Since the third
-// answers speak of variances (comparedruns.go). The Laplace form has version 1.
+// answers speak of variances (comparedruns.go); since the fourth their intervals are read by [moments.BestTilts]. The Laplace form has version 1.
 const (
 	forcedRunsVersion   = 2
 	comparedRunsVersion = 3
+	thresholdoutVersion = 4
 )
 
 var thresholdoutKind = Kind{
@@ -30,7 +31,7 @@ var thresholdoutKind = Kind{
 	},
 	Methods: []Method{{Name: MethodThresholdout, Formula: "T + u + sqrt(E/(2n)), E = n/(n-m) L + (n/m) I_f at the best m, L = ln(6k/β) − ln Polya(j,f,w) + …, u of the comparisons' noise; of a question that varies less, T and u are smaller, and the rest follows its variance",
 		Source: "proofs [1](proofs/adaptive-hoeffding.md), section 6, [2](proofs/two-moments.md), section 13, for the mechanism of Dwork et al., arXiv 1506.02629"}},
-	Version: comparedRunsVersion,
+	Version: thresholdoutVersion,
 	Oldest:  GuaranteeVersion,
 	Plan:    planThresholdout,
 	Read:    readThresholdout,
@@ -103,7 +104,7 @@ func planThresholdout(s Spec) (Mechanism, error) {
 		m.Version = GuaranteeVersion
 		return planLaplace(m.Head, m.Comparison), nil
 	}
-	m.Version = comparedRunsVersion
+	m.Version = thresholdoutVersion
 	return &comparedRuns{forcedRuns: *m, Relative: s.Threshold == 0 && s.Sigma == 0 && s.Preset == "", Deviations: moments.Deviations(m.Questions)}, nil
 }
 

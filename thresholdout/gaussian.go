@@ -24,8 +24,8 @@ const (
 )
 
 // gaussianVersion is the version of its stored form. In the first one account with one M (Subsample) paid for vectors, selections and Chernoff's cuts, a vector bore the noise
-// of its first question, the last question bore noise, and there were no promises. Such a guarantee goes on as it was planned.
-const gaussianVersion = 2
+// of its first question, the last question bore noise, and there were no promises. Such a guarantee goes on as it was planned. Since the third last answers are read by [moments.BestTilts].
+const gaussianVersion = 3
 
 var gaussianKind = Kind{
 	Name:  Gaussian,

@@ -40,7 +40,7 @@ func (m *gaussian) ExpectedLast(s State, training LastStatistic, shares float64)
 }
 
 func (m *gaussian) lastPlanning(s State, shares float64) LastPlanning {
-	return LastPlanning{N: m.N, Questions: m.Questions, Level: m.lastLevel(s, m, shares)}
+	return LastPlanning{N: m.N, Questions: m.Questions, Level: m.lastLevel(s, m, shares), Tails: m.tails(gaussianVersion)}
 }
 
 func (m *gaussian) last(s State, r Reading, shares float64) Output {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
 // GuaranteeVersion is the version of the stored form of a guarantee, of mechanisms whose [Kind] names no later one.
@@ -27,6 +29,14 @@ type Head struct {
 
 // Common implements [Mechanism] for those who embed a Head.
 func (h *Head) Common() Head { return *h }
+
+// tails are those of a version: since one of them every tilt counts.
+func (h *Head) tails(since int) moments.Tails {
+	if h.Version < since {
+		return moments.FirstTilts
+	}
+	return moments.BestTilts
+}
 
 // Beta is the probability that any interval of the guarantee misses, 1-Confidence.
 func (h *Head) Beta() float64 { return 1 - h.Confidence }

@@ -34,9 +34,12 @@ const (
 	BoundTwoMoments  = "guess-and-check-two-moments"
 )
 
-// guessAndCheckVersion is the version of its stored form. The first had planned cells or noise for failures, and no memory of what failures had said; it was
-// never released, and is refused.
-const guessAndCheckVersion = 2
+// Versions of its stored form. The first had planned cells or noise for failures, and no memory of what failures had said; it was
+// never released, and is refused. Since the third its intervals are read by [moments.BestTilts].
+const (
+	guessAndCheckOldest  = 2
+	guessAndCheckVersion = 3
+)
 
 var guessAndCheckKind = Kind{
 	Name:     GuessAndCheck,
@@ -47,6 +50,7 @@ var guessAndCheckKind = Kind{
 	Methods: []Method{{Name: MethodGuessCheck, Formula: "|g-h| ≤ d, then n kl(g±d || x) ≤ E = ln(2k/β) − ln Polya(j,f,w) + Σ ln(c T); of a question that varies less, n kl(p || p x/u) ≤ E + …",
 		Source: "proofs [1](proofs/guess-and-check.md), [2](proofs/two-moments.md), after Rogers et al., arXiv 1906.09231"}},
 	Version: guessAndCheckVersion,
+	Oldest:  guessAndCheckOldest,
 	Plan:    planGuessAndCheck,
 	Read:    readGuessAndCheck,
 }
@@ -122,7 +126,7 @@ func (m *guessAndCheck) urn() moments.Urn { return moments.Urn{Questions: m.Ques
 
 // plan is how the next question is checked. Margins may depend on the transcript and on the question, for the union that pays for them is over transcripts.
 func (m *guessAndCheck) plan(s State, in StatisticInput) (Check, error) {
-	return in.Training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: m.level(s), Guess: in.Guess})
+	return in.Training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: m.level(s), Tails: m.tails(guessAndCheckVersion), Guess: in.Guess})
 }
 
 // ReleaseStatistic implements [Statistics]: it compares the holdout's sums with the check, and makes the answer of what was found.

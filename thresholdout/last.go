@@ -1,6 +1,10 @@
 package thresholdout
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
+)
 
 // Last answers: those that nothing is chosen after, in a batch fixed beforehand or in the last round. They are exact, and each may have the best interval for
 // a fixed question that the sample itself gives (docs/proofs/two-moments.md, section 9). No outcome is paid for, and no margin is needed.
@@ -38,7 +42,8 @@ type LastPlanning struct {
 	N         int64   // units of the holdout
 	Questions int64   // of the guarantee
 	Level     float64 // at which the answer is read
-	Chernoff  bool    // a mean of which no more is known than its range has Chernoff's interval; false: Hoeffding's, which is cut elsewhere
+	Tails     moments.Tails
+	Chernoff  bool // a mean of which no more is known than its range has Chernoff's interval; false: Hoeffding's, which is cut elsewhere
 }
 
 // Reading is a last answer. Its intervals are of a fixed question: at the level E each end misses with probability at most e^-E over a fresh

@@ -308,7 +308,7 @@ func TestPromisesRefused(t *testing.T) {
 	g := must(t, Spec{Mechanism: Gaussian, N: 10_000, Questions: 100, Tokens: 2})
 	for _, change := range []func(m *gaussian){
 		func(m *gaussian) { m.Version = 1 },
-		func(m *gaussian) { m.Version = 3 },
+		func(m *gaussian) { m.Version = gaussianVersion + 1 },
 		func(m *gaussian) { m.Widths = m.Widths[1:] },
 		func(m *gaussian) { m.Widths = []float64{m.HalfWidth / 2, m.HalfWidth / 2} },
 		func(m *gaussian) { m.Tokens = 0 },

@@ -160,7 +160,7 @@ func (m *guessAndCheck) Prospects(s State, in ProspectInput) (all []Prospect, er
 // WidestAfter implements [Mixes]. Each answer adds to the level at most what its rarest outcome does, with the counts of now, which are only larger later.
 func (m *guessAndCheck) WidestAfter(s State, in ProspectInput, ahead Ahead) (float64, Ahead, error) {
 	level := m.level(s) + ahead.Nats
-	c, err := in.Training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: level, Guess: in.Guess})
+	c, err := in.Training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: level, Tails: m.tails(guessAndCheckVersion), Guess: in.Guess})
 	if err != nil {
 		return 0, ahead, err
 	}

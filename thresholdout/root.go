@@ -51,6 +51,7 @@ func (r RootSums) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Tails = by.Tails
 	if !c.Partial && !c.Binary {
 		// Where the planned variance is next to nothing to say, the check says nothing of it: then no share of the level is split.
 		silent := c
@@ -216,6 +217,7 @@ func (m Mean) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Tails = by.Tails
 	c.Binary = false // it need not be: the exact tail is for what is 0/1 by its form
 	return withinOrTold(rootCheck{c}, testedRoot{c, training}, by)
 }

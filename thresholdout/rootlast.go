@@ -106,12 +106,12 @@ func (r RootSums) orChernoff(out Reading, untold bool, batch moments.Batch, expe
 // lastBatch plans the stakes of a last answer by the training part, nil without one, and says what sample is expected.
 func (r *RootSums) lastBatch(by LastPlanning) (moments.Batch, moments.Sample, error) {
 	if r == nil || r.Units == 0 {
-		b, err := moments.PlanBatch(0.5, 0, float64(by.N), by.Level)
+		b, err := moments.PlanBatch(0.5, 0, float64(by.N), by.Level, by.Tails)
 		return b, moments.Sample{}, err
 	}
 	mean, variance := r.Moments()
 	units := float64(by.N) * float64(r.Units) / float64(r.All)
-	b, err := moments.PlanBatch(mean, min(variance, 0.25), units, by.Level)
+	b, err := moments.PlanBatch(mean, min(variance, 0.25), units, by.Level, by.Tails)
 	return b, moments.NewSample(mean, variance, units), err
 }
 
@@ -181,7 +181,7 @@ func (w WeightedSums) reading(planned, sample moments.Sample, by LastPlanning) (
 	if planned.Units > 0 {
 		mean, variance = planned.Mean, min(planned.Variance, 0.25)
 	}
-	batch, err := moments.PlanBatch(mean, variance, float64(by.N), by.Level)
+	batch, err := moments.PlanBatch(mean, variance, float64(by.N), by.Level, by.Tails)
 	if err != nil {
 		return Reading{}, err
 	}

@@ -11,10 +11,11 @@ import (
 const MethodSplitting = "splitting"
 
 // Versions of its stored form. In the first an interval was Hoeffding's, as wide as the half-width for every mean; in the second it was made of means, by Chernoff or by counts. Since the third
-// a question is read by its own sample (splitsample.go), but with published bounds.
+// a question is read by its own sample (splitsample.go), but with published bounds; since the fourth by [moments.BestTilts].
 const (
-	splitMeansVersion = 2
-	splitVersion      = 3
+	splitMeansVersion  = 2
+	splitSampleVersion = 3
+	splitVersion       = 4
 )
 
 var splitKind = Kind{
@@ -38,7 +39,7 @@ var splitKind = Kind{
 // readSplit reads either form, by its version.
 func readSplit(text []byte) (Mechanism, error) {
 	m, err := ReadAs[split](text)
-	if err != nil || m.Common().Version < splitVersion {
+	if err != nil || m.Common().Version < splitSampleVersion {
 		return m, err
 	}
 	return ReadAs[splitSample](text)

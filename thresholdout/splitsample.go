@@ -12,7 +12,7 @@ type splitSample struct{ split }
 
 // slicePlanning is what a question of a slice is planned by.
 func (m *splitSample) slicePlanning() LastPlanning {
-	return LastPlanning{N: m.N / m.Questions, Questions: m.Questions, Level: m.level(), Chernoff: true}
+	return LastPlanning{N: m.N / m.Questions, Questions: m.Questions, Level: m.level(), Tails: m.tails(splitVersion), Chernoff: true}
 }
 
 // ReleaseStatistic implements [Statistics].

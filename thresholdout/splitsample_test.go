@@ -96,7 +96,7 @@ func TestSlicesAreReadByTheirSamples(t *testing.T) {
 				t.Errorf("%s at %v: [%v, %v], at its level the slice says [%v, %v]", c.name, confidence, got, to, low, high)
 			}
 			chernoff, above := chernoffOf(slice, out.Value, level)
-			batch, _ := moments.PlanBatch(0.5, 0, slice, m.level())
+			batch, _ := moments.PlanBatch(0.5, 0, slice, m.level(), moments.BestTilts)
 			from, upTo := batch.Interval(holdout.Sample(), level+math.Log(10))
 			switch c.name {
 			case "rare": // as planned, though the slice varies little
@@ -134,7 +134,7 @@ func TestSplitOfOldVersions(t *testing.T) {
 	if published.ChecksStatistics() || published.Version != splitMeansVersion {
 		t.Errorf("with published bounds: %+v", published)
 	}
-	for version, statistics := range map[int]bool{GuaranteeVersion: false, splitMeansVersion: false, splitVersion: true} {
+	for version, statistics := range map[int]bool{GuaranteeVersion: false, splitMeansVersion: false, splitSampleVersion: true, splitVersion: true} {
 		head := published.Head
 		head.Version = version
 		text, err := json.Marshal(&split{head})

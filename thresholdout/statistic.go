@@ -31,7 +31,8 @@ type Planning struct {
 	Questions  int64   // of the guarantee
 	Deviations float64 // z: how many standard deviations of training minus holdout the narrowest margin leaves room for
 	Level      float64 // E of the question, in nats (moments.Urn)
-	Guess      *Guess  // the analyst's own, or nil
+	Tails      moments.Tails
+	Guess      *Guess // the analyst's own, or nil
 }
 
 // Check is how one question is checked. It is public: the holdout's sums are no part of it.

@@ -50,6 +50,7 @@ func (w WeightedSums) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Tails = by.Tails
 	return withinOrTold(weightedCheck{c}, testedWeighted{c, training}, by)
 }
 

@@ -17,6 +17,7 @@ type Batch struct {
 	Units     float64   // about how many units satisfy the condition
 	Variances []float64 // what variances stakes are planned for
 	Weights   []float64 // of the money on each; they add up to at most 1
+	Tails     Tails     // by which it is known what they must come to
 
 	below, above []bet // on each unit's A - rB, and on (1-r)B - (B-A)
 }
@@ -34,13 +35,13 @@ type bet struct {
 }
 
 // planBet is the best one at the end of the interval that a sample of so many units with this mean and variance has. known is false where the mean is a guess.
-func planBet(mean, variance, units, level, share float64, known bool) bet {
+func (t Tails) planBet(mean, variance, units, level, share float64, known bool) bet {
 	b := bet{logShare: math.Log(share), upTo: 1, width: math.Inf(1)}
 	b.stake = stakeAt(mean, variance, units, level)
 	if share < leastShare {
 		return b
 	}
-	b.stake = stakeAt(mean, variance, units, enough(level-b.logShare, betRange(b.stake, mean)))
+	b.stake = stakeAt(mean, variance, units, t.enough(level-b.logShare, betRange(b.stake, mean)))
 	if known {
 		b.upTo = High(mean, variance, units, level)
 	}
@@ -56,11 +57,11 @@ func (b bet) apart() bool { return b.width <= widestRange }
 
 // someEnough says whether what bets have become is enough, at a level: one of those apart, or the others together. money is the logarithm of what each has become at least, and beyond whether it is against an
 // expectation that it is not planned for.
-func someEnough(bets []bet, level float64) func(money func(i int) float64, beyond func(i int) bool) bool {
+func (t Tails) someEnough(bets []bet, level float64) func(money func(i int) float64, beyond func(i int) bool) bool {
 	level = level*(1+levelSlack) + levelSlack
 	within := make([]float64, len(bets))
 	for i, b := range bets {
-		within[i] = enough(level-b.logShare, b.width)
+		within[i] = t.enough(level-b.logShare, b.width)
 	}
 	return func(money func(i int) float64, beyond func(i int) bool) bool {
 		together := 0.0
@@ -82,12 +83,12 @@ func someEnough(bets []bet, level float64) func(money func(i int) float64, beyon
 
 // PlanBatch plans the stakes by the training part's mean and variance, 1/2 and 0 without one, about how many of the holdout's units satisfy the
 // condition, and the level at which most answers are read.
-func PlanBatch(mean, variance, units, level float64) (Batch, error) {
+func PlanBatch(mean, variance, units, level float64, tails Tails) (Batch, error) {
 	if !(mean >= 0 && mean <= 1 && variance >= 0 && variance <= 0.25 && units >= 0 && units <= maxUnits && level >= 0) {
 		return Batch{}, fmt.Errorf("moments: no batch is planned for a mean of %v with a variance of %v over %v units at level %v", mean, variance, units, level)
 	}
 	units = max(units, 1)
-	b := Batch{Mean: min(max(mean, 1/(units+1)), 1-1/(units+1)), Units: units}
+	b := Batch{Mean: min(max(mean, 1/(units+1)), 1-1/(units+1)), Units: units, Tails: tails}
 	rest := 1.0
 	if variance > 0 {
 		for _, p := range stakeShares {
@@ -110,7 +111,7 @@ func PlanBatch(mean, variance, units, level float64) (Batch, error) {
 func (b Batch) bets(mean, level float64, known bool) []bet {
 	bets := make([]bet, len(b.Variances))
 	for i, v := range b.Variances {
-		bets[i] = planBet(mean, v, b.Units, level, b.Weights[i], known)
+		bets[i] = b.Tails.planBet(mean, v, b.Units, level, b.Weights[i], known)
 	}
 	return bets
 }
@@ -155,7 +156,7 @@ func (b Batch) High(s Sample, level float64) float64 {
 
 // outside says of an expectation that the sample's bets against it have become enough. No stake depends on the sample. What they have become falls as r rises, and what is enough does not.
 func (b Batch) outside(s Sample, level float64) func(r float64) bool {
-	some := someEnough(b.below, level)
+	some := b.Tails.someEnough(b.below, level)
 	return func(r float64) bool {
 		return some(func(i int) float64 { return s.Units * s.grown(r, b.below[i].stake) }, func(i int) bool { return r > b.below[i].upTo })
 	}

@@ -26,7 +26,7 @@ func TestExactBatch(t *testing.T) {
 			partial := r.IntN(2) == 0
 			l, n := randomLaw(r, partial), 2+r.Int64N(9)
 			level := 0.3 + 4*r.Float64()
-			batch, err := PlanBatch(r.Float64(), r.Float64()*r.Float64()/4, float64(n)*r.Float64(), level*(0.5+r.Float64()))
+			batch, err := PlanBatch(r.Float64(), r.Float64()*r.Float64()/4, float64(n)*r.Float64(), level*(0.5+r.Float64()), BestTilts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func TestExactBatchDifference(t *testing.T) {
 			laws[i] = law{values: []int64{0, y}, weights: []float64{0, 1 - p, p}}
 			sizes[i] = 1 + r.Int64N(3)
 			var err error
-			if plans[i], err = PlanBatch(r.Float64(), r.Float64()/4, float64(sizes[i])*(0.5+r.Float64()), level); err != nil {
+			if plans[i], err = PlanBatch(r.Float64(), r.Float64()/4, float64(sizes[i])*(0.5+r.Float64()), level, BestTilts); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -149,7 +149,7 @@ func TestBatchDifferenceCovers(t *testing.T) {
 		a, b := draw(), draw()
 		plan := func() Batch {
 			s := draw()
-			p, err := PlanBatch(s.Mean, s.Variance, n, level)
+			p, err := PlanBatch(s.Mean, s.Variance, n, level, BestTilts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -204,19 +204,19 @@ func TestFractionIntervalCounts(t *testing.T) {
 // TestPairsHaveBothRanges: what bets on two groups together must come to is planned for all that a unit may win or lose, whichever group it is in and whatever is expected up to the planned end, and the shares
 // of all pairs add up to no more than all. Red for the first group's range, and for the larger of both.
 func TestPairsHaveBothRanges(t *testing.T) {
-	many, err := PlanBatch(0.3, 0.2, 20_000, 5)
+	many, err := PlanBatch(0.3, 0.2, 20_000, 5, BestTilts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	few, err := PlanBatch(0.4, 0.1, 200, 5)
+	few, err := PlanBatch(0.4, 0.1, 200, 5, BestTilts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rare, err := PlanBatch(0.1, 0.05, 2000, 5)
+	rare, err := PlanBatch(0.1, 0.05, 2000, 5, BestTilts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	frequent, err := PlanBatch(0.9, 0.05, 6000, 5)
+	frequent, err := PlanBatch(0.9, 0.05, 6000, 5, BestTilts)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,13 +84,17 @@ func (d BatchDifference) Interval(first, second Sample, level float64) (low, hig
 }
 
 // pairBets are stakes on both groups, fixed beforehand; the parts of the probability of error and the ranges are of the pairs.
-type pairBets struct{ first, second []bet }
+type pairBets struct {
+	first, second []bet
+	tails         Tails
+}
 
 // pairShares are the parts of the probability of error, for multiples of the planned variances.
 var pairShares = []struct{ times, share float64 }{{1, 0.9}, {1.0 / 2, 0.02}, {2, 0.01}, {1.0 / 4, 0.02}, {4, 0.01}, {1.0 / 16, 0.01}, {16, 0.01}, {1.0 / 256, 0.01}, {256, 0.01}}
 
 // betsOn plans each group's stakes for its own part of the level, that of its mean's variance; together for a few variances at a time.
 func betsOn(first, second Batch, level float64) (p pairBets) {
+	p.tails = first.Tails
 	v, w := first.variance(), second.variance()
 	for _, x := range pairShares {
 		a, b := min(x.times*v, 0.25), min(x.times*w, 0.25)
@@ -107,7 +111,7 @@ func betsOn(first, second Batch, level float64) (p pairBets) {
 			return one, other
 		}
 		guess, _ := pair(slope(level))
-		one, other := pair(slope(enough(level-guess.logShare, guess.width)))
+		one, other := pair(slope(first.Tails.enough(level-guess.logShare, guess.width)))
 		p.first, p.second = append(p.first, one), append(p.second, other)
 	}
 	return p
@@ -130,7 +134,7 @@ func (b Batch) variance() float64 {
 
 // outside says of a pair that the sample's bets against it have become enough.
 func (p pairBets) outside(first, second Sample, level float64) func(r, s float64) bool {
-	some := someEnough(p.first, level)
+	some := p.tails.someEnough(p.first, level)
 	return func(r, s float64) bool {
 		r, s = max(r, 1e-12), max(s, 1e-12)
 		return some(func(i int) float64 {

@@ -25,12 +25,12 @@ func (c Check) Between(from, to float64, steady bool, level float64) (low, high 
 	case c.Binary:
 		low, high = fractionLow(c.N, from, level), 1-fractionLow(c.N, 1-to, level)
 	case c.OneChain():
-		low, high = Overshot(from, 1, n, level), OvershotHigh(to, 1, n, level)
+		low, high = c.Tails.Overshot(from, 1, n, level), c.Tails.OvershotHigh(to, 1, n, level)
 	case steady:
 		variance := float64(c.Ranks[0].Variance) / squares
-		low, high = Overshot(from, variance, n, level+passLevel), OvershotHigh(to, variance, n, level+passLevel)
+		low, high = c.Tails.Overshot(from, variance, n, level+passLevel), c.Tails.OvershotHigh(to, variance, n, level+passLevel)
 	default:
-		low, high = Overshot(from, 1, n, level+failedLevel), OvershotHigh(to, 1, n, level+failedLevel)
+		low, high = c.Tails.Overshot(from, 1, n, level+failedLevel), c.Tails.OvershotHigh(to, 1, n, level+failedLevel)
 	}
 	return max(0, low-gridError), min(1, high+gridError)
 }

@@ -100,11 +100,13 @@ func (j both) outside(r, s, slope, level float64) bool {
 			either = either.or(spanOf(stake/g.r, g.r))
 		}
 	}
-	if single > enough(level, either.width()) {
+	if single > j.first.Tails.enough(level, either.width()) {
 		return true
 	}
 	// What bets of one slope win is nearly concave in the slope: the three best of a row of eleven are looked at more closely.
-	left := func(slope float64) float64 { return j.wins(r, s, slope) - enough(level, j.width(r, s, slope)) }
+	left := func(slope float64) float64 {
+		return j.wins(r, s, slope) - j.first.Tails.enough(level, j.width(r, s, slope))
+	}
 	best, at := left(slope), slope
 	for _, factor := range []float64{0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 1.1, 1.25, 1.5, 2} {
 		if best > 0 {

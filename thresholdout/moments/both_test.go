@@ -103,7 +103,7 @@ func TestExactBoth(t *testing.T) {
 		if r.IntN(2) == 0 {
 			least = [2]float64{float64(units[0]), float64(units[1])}
 		}
-		first, second := Group{u[0][0] - u[0][1], 1, v, least[0]}, Group{0, 1 - u[1][0] + u[1][1], v, least[1]}
+		first, second := Group{u[0][0] - u[0][1], 1, v, least[0], BestTilts}, Group{0, 1 - u[1][0] + u[1][1], v, least[1], BestTilts}
 		truth := func(difference float64, i int) float64 { // how often the statement is true
 			x := 1 + difference // the means of both groups' values add up to it
 			from, to := max(places[0][0], x-places[1][1]), min(places[0][1], x-places[1][0])

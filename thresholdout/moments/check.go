@@ -32,6 +32,7 @@ type Check struct {
 	Binary  bool  // every unit's value is 0 or 1, and not Partial: the exact binomial tail serves
 	Ranks   []Rank
 	Cells   int64 // a failure says which of so many equal cells of [0,1] the mean is in
+	Tails   Tails // by which its intervals are read
 }
 
 // Shares of a question's probability of error on each side: nine tenths for the chain of passes, a tenth for the chains of failures, one for
@@ -206,7 +207,7 @@ func (c Check) Interval(o Outcome, level float64) (low, high float64) {
 				level += failedLevel - passLevel + math.Log(float64(c.losses()))
 			}
 		}
-		low, high = Overshot(from, variance, units, level), OvershotHigh(to, variance, units, level)
+		low, high = c.Tails.Overshot(from, variance, units, level), c.Tails.OvershotHigh(to, variance, units, level)
 	}
 	return max(0, low-gridError), min(1, high+gridError)
 }

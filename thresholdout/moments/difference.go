@@ -12,13 +12,16 @@ type Group struct {
 	From, To float64 // the holdout's mean in the group is between them
 	Variance float64 // it varies at most so much
 	Units    float64 // over at least so many units
+	Tails    Tails
 }
 
 func (g Group) low(level float64) float64  { return Low(g.From, g.Variance, g.Units, level) }
 func (g Group) high(level float64) float64 { return High(g.To, g.Variance, g.Units, level) }
 
-// overshot is [Overshot] of the group.
-func (g Group) overshot(level float64) float64 { return Overshot(g.From, g.Variance, g.Units, level) }
+// overshot is [Tails.Overshot] of the group.
+func (g Group) overshot(level float64) float64 {
+	return g.Tails.Overshot(g.From, g.Variance, g.Units, level)
+}
 
 // DifferenceLow is a number below r1 - r2, the difference of two conditional means over disjoint groups, but for a probability of at most
 // e^-level: a unit is in one group at most, so that bets on both multiply, and
@@ -62,7 +65,7 @@ func DifferenceHigh(first, second Group, level float64) float64 {
 func overshotDifference(first, second Group, level float64) float64 {
 	mirrored := second.mirror()
 	width := bestSpan(first.From, first.Variance, first.low(level)).or(bestSpan(mirrored.From, mirrored.Variance, mirrored.low(level))).width()
-	return DifferenceLow(first, second, enough(level, width))
+	return DifferenceLow(first, second, first.Tails.enough(level, width))
 }
 
 // mirror is what is said of 1 minus the values.
@@ -260,6 +263,7 @@ func (c DifferenceCheck) Interval(o DifferenceOutcome, level float64) (low, high
 }
 
 func (c Check) group(rank int, cell int64, loss int) (g Group) {
+	g.Tails = c.Tails
 	g.From, g.To, g.Variance, g.Units = c.said(Outcome{Rank: rank, Cell: cell, Loss: loss})
 	return g
 }

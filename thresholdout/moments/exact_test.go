@@ -318,8 +318,8 @@ func TestExactDifference(t *testing.T) {
 			}
 			share := func(a, b int64) float64 { return float64(a) / float64(b) }
 			variance := func(p float64) float64 { return p * (1 - p) * (1 + 1e-9) }
-			g := Group{share(j, n), 1, variance(share(j, n)), float64(n)}
-			h := Group{0, share(k, m), variance(share(k, m)), float64(m)}
+			g := Group{share(j, n), 1, variance(share(j, n)), float64(n), BestTilts}
+			h := Group{0, share(k, m), variance(share(k, m)), float64(m), BestTilts}
 			low := f.low(g, h, level)
 			// Bernoulli laws whose difference is just below low, along the whole line.
 			for i := range 20 {

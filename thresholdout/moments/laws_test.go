@@ -285,7 +285,7 @@ func batchLemma(t *rapid.T) {
 		s = sums.Sample()
 	}
 	level := rapid.Float64Range(0.1, 20).Draw(t, "level")
-	b, err := PlanBatch(rapid.Float64Range(0, 1).Draw(t, "planned mean"), rapid.Float64Range(0, 0.25).Draw(t, "planned variance"), rapid.Float64Range(0, 50).Draw(t, "planned units"), level)
+	b, err := PlanBatch(rapid.Float64Range(0, 1).Draw(t, "planned mean"), rapid.Float64Range(0, 0.25).Draw(t, "planned variance"), rapid.Float64Range(0, 50).Draw(t, "planned units"), level, BestTilts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func batchLemma(t *rapid.T) {
 		}
 		need := level - x.logShare
 		if x.apart() && r <= x.upTo {
-			need = enough(need, x.width)
+			need = BestTilts.enough(need, x.width)
 		}
 		won = won || log > need-1e-9
 		if !x.apart() {

@@ -29,29 +29,37 @@ func (s span) width() float64 {
 	return math.Log1p(s.win) - math.Log(least)
 }
 
+// Tails says how it was worked out what bets must come to. It belongs to the version of a stored guarantee, whose intervals go on as they were.
+type Tails uint8
+
+const (
+	BestTilts  Tails = iota // every tilt that is tried counts
+	FirstTilts              // those alone whose first factor is at most 1, to fewer halvings: half-widths are up to 4% wider
+)
+
 // enough is an l so that independent bets with this range come to e^l or more with probability at most e^-level. It is at most the level, and rises with it.
-func enough(level, width float64) float64 {
+func (t Tails) enough(level, width float64) float64 {
 	if !(width <= widestRange && level > 0) {
 		return level
 	}
 	// Between two levels of the table: that of the lower one with all that is missing to the level, or that of the higher one. The range is rounded up.
 	i := min(math.Floor(level/levelStep), highestLevel/levelStep)
 	w := int(math.Ceil(math.Log2(max(width, narrowestRange)) * rangeSteps))
-	l := i*levelStep - gainOf(gainCell{int(i), w}) + (level - i*levelStep)
+	l := i*levelStep - gainOf(gainCell{int(i), w, t}) + (level - i*levelStep)
 	if level < highestLevel {
-		l = min(l, (i+1)*levelStep-gainOf(gainCell{int(i) + 1, w}))
+		l = min(l, (i+1)*levelStep-gainOf(gainCell{int(i) + 1, w, t}))
 	}
 	return l
 }
 
 // Overshot is [Low] by what its bet must come to: below the expectation but for a probability of at most e^-level, where Low takes Markov's inequality for the same bet.
-func Overshot(mean, variance, n, level float64) float64 {
-	return Low(mean, variance, n, enough(level, rangeOf(mean, variance, Low(mean, variance, n, level))))
+func (t Tails) Overshot(mean, variance, n, level float64) float64 {
+	return Low(mean, variance, n, t.enough(level, rangeOf(mean, variance, Low(mean, variance, n, level))))
 }
 
-// OvershotHigh is the mirror of [Overshot].
-func OvershotHigh(mean, variance, n, level float64) float64 {
-	return 1 - Overshot(1-mean, variance, n, level)
+// OvershotHigh is the mirror of [Tails.Overshot].
+func (t Tails) OvershotHigh(mean, variance, n, level float64) float64 {
+	return 1 - t.Overshot(1-mean, variance, n, level)
 }
 
 // rangeOf is at least the range of every bet that is best against an expectation from r on, of samples with this mean and variance. The best stake, divided by the expectation, is (u-r)/(r(y-r)), which falls as r rises.
@@ -80,7 +88,10 @@ const (
 )
 
 // gainCell is a level and a range of the table, as numbers of steps.
-type gainCell struct{ level, width int }
+type gainCell struct {
+	level, width int
+	tails        Tails
+}
 
 var gains sync.Map // gainCell to float64
 
@@ -90,18 +101,18 @@ func gainOf(c gainCell) float64 {
 	}
 	gain := 0.0
 	if c.level > 0 {
-		gain = gainAt(float64(c.level)*levelStep, math.Exp2(float64(c.width)/rangeSteps))
+		gain = c.tails.gainAt(float64(c.level)*levelStep, math.Exp2(float64(c.width)/rangeSteps))
 	}
 	gains.Store(c, gain)
 	return gain
 }
 
 // gainAt is level - l for the least l at which bets with this range are proved to come to e^l with probability at most e^-level, or a little less.
-func gainAt(level, width float64) float64 {
+func (t Tails) gainAt(level, width float64) float64 {
 	// l - ln overshoot(l) rises with l. No more is looked for than the normal law has, whose factor is 1/sqrt(4 pi l).
 	least, l := max(level-math.Log(math.Sqrt(4*math.Pi*level)), 0), level
-	for range gainHalvings {
-		if mid := (least + l) / 2; mid-math.Log(overshoot(mid, width)) >= level {
+	for range t.gainHalvings() {
+		if mid := (least + l) / 2; mid-math.Log(t.overshoot(mid, width)) >= level {
 			l = mid
 		} else {
 			least = mid
@@ -110,8 +121,13 @@ func gainAt(level, width float64) float64 {
 	return level - l
 }
 
-// gainHalvings leave a hundredth of a nat at most, for speed.
-const gainHalvings = 9
+// gainHalvings leave a thousandth of a nat at most: what is enough is then monotone in the range to as much. The first table was left at a hundredth.
+func (t Tails) gainHalvings() int {
+	if t == FirstTilts {
+		return 9
+	}
+	return 13
+}
 
 // overshoot is a factor f, at most 1, with P(K >= e^l) <= f e^-l for every product K of independent bets with this range. It falls as l rises.
 //
@@ -120,7 +136,7 @@ const gainHalvings = 9
 //	f <= exp(theta (s^2 g(w) - l) + (theta s)^2 g(theta w)) overshot((1+theta) s e^(-theta w/2), (1+theta) w),   g(x) = (e^x-1-x)/x^2,
 //
 // and the largest over s of the least over some theta is f. The first factor rises with s and the second falls.
-func overshoot(l, width float64) float64 {
+func (t Tails) overshoot(l, width float64) float64 {
 	if !(l > 0) {
 		return 1
 	}
@@ -139,7 +155,7 @@ func overshoot(l, width float64) float64 {
 			theta := tilt * times
 			grown := math.Exp(theta*(above*above*excess(width)-l) + theta*theta*above*above*excess(theta*width))
 			chernoff = min(chernoff, grown)
-			if least > worst && grown <= 1 { // else another theta cannot matter
+			if least > worst && (t == BestTilts || grown <= 1) { // the best theta has a first factor that is often above 1
 				least = min(least, grown*overshot((1+theta)*below*math.Exp(-theta*width/2), (1+theta)*width))
 			}
 		}

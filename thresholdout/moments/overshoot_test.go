@@ -16,9 +16,10 @@ func TestEnoughIsEnough(t *testing.T) {
 		enough   func(level, width float64) float64
 		violates bool
 	}{
-		"as proved":             {enough, false},
-		"a tenth of the range":  {func(level, width float64) float64 { return enough(level, width/10) }, true},
-		"a third of a nat more": {func(level, width float64) float64 { return max(enough(level, width)-1.0/3, 0) }, true},
+		"as proved":              {BestTilts.enough, false},
+		"as in older guarantees": {FirstTilts.enough, false},
+		"a tenth of the range":   {func(level, width float64) float64 { return BestTilts.enough(level, width/10) }, true},
+		"a third of a nat more":  {func(level, width float64) float64 { return max(BestTilts.enough(level, width)-1.0/3, 0) }, true},
 	} {
 		r := rand.New(rand.NewChaCha8([32]byte{25, 17}))
 		worst := 0.0
@@ -116,7 +117,7 @@ func TestEitherGroupIsWonOrLost(t *testing.T) {
 				}
 				from, to := 0.0, 30.0
 				for range 40 {
-					if mid := (from + to) / 2; enough(mid, width) < reached {
+					if mid := (from + to) / 2; BestTilts.enough(mid, width) < reached {
 						from = mid
 					} else {
 						to = mid
@@ -273,15 +274,22 @@ func TestEnoughRises(t *testing.T) {
 	for _, width := range []float64{0.03, 0.11, 0.4, 1.3, 3} {
 		last := 0.0
 		for level := 0.0; level < 9; level += 0.01 {
-			l := enough(level, width)
+			l := BestTilts.enough(level, width)
 			if l < last || l > level || l-last > 0.01+1e-9 {
 				t.Fatalf("range %v, level %v: %v after %v", width, level, l, last)
 			}
 			last = l
 		}
 	}
-	if enough(5, 3) != 5 || enough(120, 0.1)-enough(100, 0.1) != 20 {
-		t.Errorf("%v for large bets; from a level of 100 to 120 it rises by %v", enough(5, 3), enough(120, 0.1)-enough(100, 0.1))
+	for level := 1.0; level < 12; level += 0.7 { // a better tilt only helps, by up to a quarter of a nat
+		for _, width := range []float64{0.03, 0.11, 0.4, 1.3} {
+			if first, best := FirstTilts.enough(level, width), BestTilts.enough(level, width); best > first+0.001 || best < first-0.3 {
+				t.Errorf("range %v, level %v: %v, it was %v", width, level, best, first)
+			}
+		}
+	}
+	if BestTilts.enough(5, 3) != 5 || BestTilts.enough(120, 0.1)-BestTilts.enough(100, 0.1) != 20 {
+		t.Errorf("%v for large bets; from a level of 100 to 120 it rises by %v", BestTilts.enough(5, 3), BestTilts.enough(120, 0.1)-BestTilts.enough(100, 0.1))
 	}
 }
 
@@ -307,7 +315,7 @@ func TestNarrowBatchesCover(t *testing.T) {
 		truth, v := values()
 		_, training := values()
 		plan := Of(training).Sample()
-		b, err := PlanBatch(plan.Mean, plan.Variance, float64(n), level)
+		b, err := PlanBatch(plan.Mean, plan.Variance, float64(n), level, BestTilts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,13 +357,13 @@ func TestEndsAreWon(t *testing.T) {
 	for range 2000 {
 		u, n, level := r.Float64(), math.Pow(10, 1+4*r.Float64()), []float64{1.2, 3.7, 5, 8.5, 12}[r.IntN(5)]
 		v := u * (1 - u) * r.Float64()
-		low, markov := Overshot(u, v, n, level), Low(u, v, n, level)
+		low, markov := BestTilts.Overshot(u, v, n, level), Low(u, v, n, level)
 		if low < markov {
 			t.Fatalf("mean %v, variance %v, %v units, level %v: %v is below %v", u, v, n, level, low, markov)
 		}
 		if low > 1e-6 {
 			stake := Stake(u, v, low)
-			if won, need := n*Capital(u, v, low, stake), enough(level, betRange(stake/low, low)); won < need*(1-1e-9)-1e-9 {
+			if won, need := n*Capital(u, v, low, stake), BestTilts.enough(level, betRange(stake/low, low)); won < need*(1-1e-9)-1e-9 {
 				t.Fatalf("mean %v, variance %v, %v units, level %v: at %v a bet comes to e^%v, enough is e^%v", u, v, n, level, low, won, need)
 			}
 		}
@@ -363,7 +371,7 @@ func TestEndsAreWon(t *testing.T) {
 			narrower++
 		}
 		w := Weighted{N: n, Guess: u, Away: 0.01 * r.Float64(), Size: 0.5, Spread: v, MixedHigh: 0.1 * v, SizeSquare: 0.4}
-		if end := w.overshot(level); end < w.Low(level) || end > 1e-6 && !w.rejects(end-2*endSlack, enough(level, w.rangeAt(end))*(1-1e-6)) {
+		if end := w.overshot(level); end < w.Low(level) || end > 1e-6 && !w.rejects(end-2*endSlack, BestTilts.enough(level, w.rangeAt(end))*(1-1e-6)) {
 			t.Fatalf("%+v at level %v: %v is not rejected", w, level, end)
 		}
 	}

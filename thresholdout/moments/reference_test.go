@@ -106,7 +106,7 @@ func TestAgainstReference(t *testing.T) {
 				t.Errorf("%s: level %.12g, the reference is %.12g", r.Name, got, want)
 			}
 		case "difference_low":
-			low := DifferenceLow(Group{in("u1"), 1, in("v1"), in("units1")}, Group{0, in("u2"), in("v2"), in("units2")}, in("E"))
+			low := DifferenceLow(Group{in("u1"), 1, in("v1"), in("units1"), BestTilts}, Group{0, in("u2"), in("v2"), in("units2"), BestTilts}, in("E"))
 			r.want(t, "low", low, -1)
 		default:
 			t.Errorf("no check of %s", r.Kind)

@@ -124,7 +124,7 @@ func TestSharesAddUp(t *testing.T) {
 			low, _ := c.Interval(o, level)
 			lo, hi := 0.0, level+8 // of the levels that have this end the largest
 			for range 60 {
-				if mid := (lo + hi) / 2; Overshot(from, v, n, mid)-gridError >= low {
+				if mid := (lo + hi) / 2; BestTilts.Overshot(from, v, n, mid)-gridError >= low {
 					lo = mid
 				} else {
 					hi = mid

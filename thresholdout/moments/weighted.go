@@ -19,6 +19,7 @@ type Weighted struct {
 	Size float64 // mean (A-gB)^2 <= Spread, mean B >= Size
 	MixedLow, MixedHigh float64 // mean (A-gB)B is between them
 	SizeSquare          float64 // mean B^2 <= it
+	Tails               Tails
 	Rounding            float64 // how far a unit's A-rB may be from what it is without the grid: the ratio is that without it
 }
 
@@ -77,7 +78,7 @@ func (w Weighted) mirror() Weighted {
 func (w Weighted) overshot(level float64) float64 {
 	first := w.Low(level)
 	width := w.rangeAt(first)
-	if low := w.Low(enough(level, width)); w.rangeAt(low) <= width {
+	if low := w.Low(w.Tails.enough(level, width)); w.rangeAt(low) <= width {
 		return low
 	}
 	return first
@@ -121,6 +122,7 @@ type WeightedCheck struct {
 	N, Guess int64
 	Ranks    []WeightedRank
 	Cells    int64 // a failure says which of so many equal cells of [0,1] the ratio is in
+	Tails    Tails // by which its intervals are read
 }
 
 // silent is a rank that says nothing: no weights make a mean of [0,1] violate it.
@@ -224,7 +226,7 @@ func (c WeightedCheck) Interval(o WeightedOutcome, level float64) (low, high flo
 	} else {
 		r := c.Ranks[o.Rank-1]
 		w := Weighted{N: float64(c.N), Guess: float64(c.Guess) / grid, Away: float64(r.Away) / grid, Shift: float64(r.Shift) / grid, Size: float64(r.Size) / grid,
-			Spread: float64(r.Spread) / squares, MixedLow: float64(r.MixedLow) / squares, MixedHigh: float64(r.MixedHigh) / squares, SizeSquare: float64(r.SizeSquare) / squares, Rounding: weightError}
+			Spread: float64(r.Spread) / squares, MixedLow: float64(r.MixedLow) / squares, MixedHigh: float64(r.MixedHigh) / squares, SizeSquare: float64(r.SizeSquare) / squares, Rounding: weightError, Tails: c.Tails}
 		level += passLevel
 		low, high = w.overshot(level), 1-w.mirror().overshot(level)
 	}
@@ -237,7 +239,7 @@ func (c WeightedCheck) sized(edge float64) Weighted {
 	r, far := c.Ranks[0], max(edge, 1-edge)
 	square := float64(r.SizeSquare) / squares
 	return Weighted{N: float64(c.N), Guess: edge, Size: float64(r.Size) / grid, SizeSquare: square,
-		Spread: far * far * square, MixedLow: -far * square, MixedHigh: far * square, Rounding: weightError}
+		Spread: far * far * square, MixedLow: -far * square, MixedHigh: far * square, Rounding: weightError, Tails: c.Tails}
 }
 
 // Moment is a mean and a variance over the training part's units.
