@@ -22,8 +22,8 @@ var splitKind = Kind{
 	Name:  Split,
 	Says:  "answers every question from units that no other question reads",
 	Takes: []string{ParamBounds},
-	Assumes: "units are alike: drawn from one population, independently of each other. Each question reads units that none has read before. Where units differ, the interval of a share or a quantile " +
-		"is about the mean of the expectations of the units that no earlier question has read; of other values it is not proved",
+	Assumes: "units are alike: drawn from one population, independently of each other. Each question reads units that none has read before. Where units differ, the interval of a share of all units, where each is a row, or of a quantile, " +
+		"is about the mean of the expectations of the units that no earlier question has read; of other values, as of a share under a condition, it is not proved",
 	Variants: []Variant{
 		{"", (*splitSample)(nil)},
 		{"with published bounds", (*split)(nil)},

@@ -25,7 +25,7 @@ func JLNRSS20(n, k int64, beta float64) (Transfer, error) {
 }
 
 // JLNRSSPlus is their transfer theorem with its constants left free, the exact law of the largest noise, and the conversion of
-// zCDP by Canonne, Kamath and Steinke (arXiv 2004.00010, corollary 13): the form that Marchant, Rubinstein and Steinke
+// zCDP by Canonne, Kamath and Steinke (arXiv 2004.00010, corollary 13): the form that Marchant and Rubinstein (arXiv 2405.13375)
 // compute under this name.
 func JLNRSSPlus(n, k int64, beta float64) (Transfer, error) {
 	rows, questions := float64(n), float64(k)
