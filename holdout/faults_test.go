@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"modernc.org/sqlite"
 
@@ -265,6 +266,36 @@ func TestAnEndThatTakesLong(t *testing.T) {
 			wantKind(t, "its budget", err, NotFound)
 		})
 	}
+}
+
+// TestADeletionIsToldByACommit: who deletes a holdout again, for the first time ended without a word, is told that it is gone by a commit that lasts, and not by what can be read: that may be lost
+// with a log that is not what was written.
+func TestADeletionIsToldByACommit(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := create(t, s, Settings{Questions: 5}, visits(t, 500, 1)).ID
+	other := create(t, s, Settings{Questions: 5}, visits(t, 500, 2)).ID
+	plantFaults(t, dir)
+	must(t, s.Delete(t.Context(), admin, id))
+	hold, held := make(chan struct{}), make(chan struct{}, 1)
+	setFault(t, func(string, int64) error {
+		select {
+		case held <- struct{}{}:
+		default:
+		}
+		<-hold
+		return nil
+	})
+	var wait sync.WaitGroup
+	wait.Go(func() { s.Ask(context.Background(), analyst, other, []byte(mean(0)), "") })
+	<-held // nothing can be committed
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	wantKind(t, "while nothing can be committed", s.Delete(ctx, admin, id), Unavailable)
+	close(hold)
+	wait.Wait()
+	wantKind(t, "after it", s.Delete(t.Context(), admin, id), NotFound)
+	wantKind(t, "one that never was", s.Delete(t.Context(), admin, "ho_nobody"), NotFound)
 }
 
 // TestARefusedGroupIsAskedAgain: two questions share a commit that the database refuses, so that each is run a second time, by itself.

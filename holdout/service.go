@@ -417,12 +417,14 @@ func (s *Service) Delete(ctx context.Context, p Principal, id string) error {
 	if err := admins(p); err != nil {
 		return err
 	}
-	if _, _, err := s.find(ctx, id); err != nil {
-		return err
+	h, _, gone := s.find(ctx, id)
+	if gone != nil && !h.Deleted {
+		return gone
 	}
+	// Of one that is deleted already, too: who asks again may not know how the first time ended, and only a commit says that it lasts.
 	err := s.endHoldout(ctx, id, func(ctx context.Context) error {
 		err := s.ledger.DeleteHoldout(ctx, id, p.KeyID)
-		if err == nil {
+		if err == nil && gone == nil {
 			s.log.Info("holdout deleted", "holdout", id, "by", p.KeyID)
 		}
 		return err
@@ -430,7 +432,7 @@ func (s *Service) Delete(ctx context.Context, p Principal, id string) error {
 	if err != nil {
 		return s.ledgerError(err)
 	}
-	return nil
+	return gone
 }
 
 // endHoldout ends a holdout by a commit of the ledger. What is being asked of it is recorded first, and its files and what is known of it go with it, also
@@ -448,10 +450,14 @@ func (s *Service) endHoldout(ctx context.Context, id string, commit func(context
 	s.background(func(ctx context.Context) {
 		defer release()
 		err := commit(ctx)
-		if err == nil {
+		switch {
+		case err == nil:
 			account.forget()
 			s.accounts.forget(id)
 			s.clear(id)
+		case errors.Is(err, ledger.ErrUnavailable): // it may be durable all the same: whoever asks next looks
+			account.forget()
+			s.tables.drop(id, func() {})
 		}
 		if !early() {
 			account.recorded()

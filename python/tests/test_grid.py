@@ -30,6 +30,7 @@ from sklearn import (
     neighbors,
     neural_network,
     preprocessing,
+    semi_supervised,
     svm,
     tree,
 )
@@ -101,7 +102,7 @@ def biting(d: Data, columns: list[str], nulls: bool, near: bool = False) -> Data
 class Kind:
     """A configuration: how it is fitted, and what is expected of its export."""
 
-    def __init__(self, fit: Callable[[Data], Any], columns: list[str], refused: str, nulls: bool):
+    def __init__(self, fit: Callable[[Data], Any], columns: list[str], refused: str = "", nulls: bool = False):
         self.fit, self.columns, self.refused, self.nulls = fit, columns, refused, nulls
 
 
@@ -114,6 +115,12 @@ def kind(name: str, model: Any, label: str, columns: list[str] = NUMBERS, refuse
 
     GRID[name] = Kind(lambda d: clone(model).fit(d[columns], d[label]), columns, refused, nulls)
 
+
+BEHIND = {  # models behind each step that makes features
+    "logistic": linear_model.LogisticRegression(max_iter=500),
+    "forest": ensemble.RandomForestClassifier(5, max_depth=4, random_state=0),
+    "xgb": xgb.XGBClassifier(n_estimators=5),
+}
 
 for _name, _model in {
     "logistic": linear_model.LogisticRegression(),
@@ -335,11 +342,7 @@ for _step, _made in {
     "unit length": preprocessing.Normalizer(),
     "binary": preprocessing.Binarizer(threshold=0.5),
 }.items():
-    for _name, _model in {
-        "logistic": linear_model.LogisticRegression(max_iter=500),
-        "forest": ensemble.RandomForestClassifier(5, max_depth=4, random_state=0),
-        "xgb": xgb.XGBClassifier(n_estimators=5),
-    }.items():
+    for _name, _model in BEHIND.items():
         kind(f"{_step}: {_name}", make_pipeline(_made, _model), "yes")
     kind(f"{_step}: ridge", make_pipeline(preprocessing.StandardScaler(), _made, linear_model.Ridge()), "amount")
 kind(
@@ -495,6 +498,12 @@ for _label in ("yes", "kind"):
         "lgb rf": lgb.LGBMClassifier(n_estimators=5, verbose=-1, boosting_type="rf", subsample=0.7, subsample_freq=1),
     }.items():
         kind(f"{_label}: within {_name}", _model, _label)
+GRID["self training"] = Kind(  # of a third of the rows nobody says the label
+    lambda d: semi_supervised.SelfTrainingClassifier(linear_model.LogisticRegression()).fit(
+        d[NUMBERS], np.where(np.arange(len(d)) % 3 == 0, -1, d["yes"].astype(int))
+    ),
+    NUMBERS,
+)
 kind("rest", multiclass.OneVsRestClassifier(linear_model.LogisticRegression()), "yes")
 kind("classes: rest", multiclass.OneVsRestClassifier(linear_model.LogisticRegression()), "kind", refused="linear margins")
 kind("drawn", dummy.DummyClassifier(strategy="stratified"), "yes", refused="draws")
@@ -527,11 +536,7 @@ for _step, _made in {
         remainder="passthrough",
     ),
 }.items():
-    for _name, _model in {
-        "logistic": linear_model.LogisticRegression(max_iter=500),
-        "forest": ensemble.RandomForestClassifier(5, max_depth=4, random_state=0),
-        "xgb": xgb.XGBClassifier(n_estimators=5),
-    }.items():
+    for _name, _model in BEHIND.items():
         kind(f"{_step}: {_name}", make_pipeline(_made, _model), "yes", CODED)
 for _label in ("yes", "kind", "amount"):
     _ends = (

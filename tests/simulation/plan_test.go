@@ -98,7 +98,7 @@ func draw(seed uint64) plan {
 					all = append(all, request{kind: revoke, pause: soon(), tries: 3})
 				}
 			}
-			if r.IntN(30) == 0 {
+			if r.IntN(10) == 0 {
 				all = append(all, request{kind: remove, holdout: r.IntN(holdouts), pause: soon(), tries: 3})
 			}
 		}
