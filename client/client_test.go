@@ -167,7 +167,7 @@ func TestGivenParts(t *testing.T) {
 }
 
 func TestProblems(t *testing.T) {
-	c, _ := newClient(t, says(403, `{"type":"/problems/budget-exhausted","title":"The budget is spent","status":403,"code":"budget-exhausted","detail":"none left","requested":2,"remaining":1,"errors":[{"pointer":"/of","detail":"d","line":1}]}`))
+	c, _ := newClient(t, says(403, `{"type":"/problems/budget-exhausted","title":"The budget does not pay for it","status":403,"code":"budget-exhausted","detail":"none left","requested":2,"remaining":1,"errors":[{"pointer":"/of","detail":"d","line":1}]}`))
 	_, err := c.Ask(t.Context(), "ho_1", 1)
 	if !client.IsBudgetExhausted(err) || client.IsNotFound(err) || !client.IsBudgetExhausted(fmt.Errorf("wrapped: %w", err)) || client.IsBudgetExhausted(nil) {
 		t.Errorf("%v", err)

@@ -265,7 +265,7 @@ func (a *admission) affordable(state, reserved thresholdout.State, fresh []*ques
 			q.notAsked = session.QuestionsExhausted
 		}
 	}
-	return asked, nil
+	return asked, a.wholeRound(state, paid)
 }
 
 func (a *admission) refuseBatch(cost, left int64, fresh []*question) error {

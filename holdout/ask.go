@@ -108,6 +108,7 @@ type request struct {
 	partial bool
 	key     string // Idempotency-Key
 	most    int64  // questions that it may cost; 0: a share of the budget for each query
+	whole   bool   // it may lose no questions of a round that most does not count
 }
 
 // digest identifies the request: what was asked of which holdout, however it was spelled.

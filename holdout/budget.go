@@ -39,20 +39,36 @@ func spent(books ledger.Meters) thresholdout.State {
 // exhausted is the refusal of a single question.
 func (h *opened) exhausted(reason string, state thresholdout.State, price session.Price) *Error {
 	b := h.session.Budget(state)
+	e := &Error{Kind: BudgetExhausted, Detail: h.lacks(reason, state, price) + "; questions that were answered before are still replayed"}
 	meter, requested, remaining := "questions", price.Questions, h.guarantee.Affordable(state)
-	detail := "the question costs %d and %d are left"
+	switch reason {
+	case session.TokensExhausted:
+		meter, requested, remaining = "tokens", leastTokens(price), b.Tokens.Left
+	case session.RoundsExhausted:
+		meter, requested, remaining = "rounds", 1, b.Rounds.Left
+	}
+	e.Members = map[string]any{"requested": requested, "remaining": remaining, "affordable": int64(0), "meter": meter}
+	if meter == "tokens" {
+		e.Members["questions_left"] = b.Questions.Left
+	}
+	return e
+}
+
+// leastTokens is how many tokens a question needs that is refused for want of them: its price, or the one of a promise.
+func leastTokens(price session.Price) int64 { return max(price.Tokens, 1) }
+
+// lacks says of which meter too little is left for a question, and how much.
+func (h *opened) lacks(reason string, state thresholdout.State, price session.Price) string {
+	b := h.session.Budget(state)
 	switch {
 	case reason == session.TokensExhausted:
-		meter, requested, remaining = "tokens", max(price.Tokens, 1), b.Tokens.Left // 1 for a promise
-		detail = "the question needs %d tokens and %d are left"
+		return fmt.Sprintf("the question needs %d tokens and %d are left; of the questions %d are left", leastTokens(price), b.Tokens.Left, b.Questions.Left)
 	case reason == session.RoundsExhausted:
-		meter, requested, remaining = "rounds", 1, b.Rounds.Left
-		detail = "the question needs %d round and %d are left"
+		return fmt.Sprintf("the question needs 1 round and %d are left", b.Rounds.Left)
 	case h.guarantee.Rounds > 0:
-		detail = "the question costs %d and a round has %d"
+		return fmt.Sprintf("the question costs %d and a round has %d", price.Questions, h.guarantee.Affordable(state))
 	}
-	return &Error{Kind: BudgetExhausted, Detail: fmt.Sprintf(detail+"; questions that were answered before are still replayed", requested, remaining),
-		Members: map[string]any{"requested": requested, "remaining": remaining, "affordable": int64(0), "meter": meter}}
+	return fmt.Sprintf("the question costs %d and %d are left", price.Questions, h.guarantee.Affordable(state))
 }
 
 // RoundNotFull is the code of the warning that a request closes, or closed, a round without asking all of its questions.

@@ -105,3 +105,37 @@ func TestAPriceIsRefusedBeforeAnythingIsReserved(t *testing.T) {
 	_, err = s.Ask(await.Context(t), analyst, id, []byte(byClinic), "")
 	wantUnconfirmed(t, "a price while another asks the same", err, 4, 3)
 }
+
+// TestWholeRounds would notice a caller that nobody watches and that loses the questions of a round by one question, a max_questions that does not count what is lost, a refusal that
+// costs something, and a round that is full, or replayed, and refused all the same.
+func TestWholeRounds(t *testing.T) {
+	s := open(t, t.TempDir())
+	id := create(t, s, Settings{Questions: 6, Rounds: 2}, visits(t, 500, 1)).ID // 3 and 3
+	one := func(o ...AskOption) error {
+		_, err := s.Ask(t.Context(), analyst, id, []byte(mean(0)), "", append(o, WholeRounds())...)
+		return err
+	}
+	left := func(rounds int64) {
+		t.Helper()
+		if b, err := s.Budget(t.Context(), analyst, id); err != nil || b.Rounds.Left != rounds {
+			t.Fatalf("%+v rounds are left, want %d: %v", b.Rounds, rounds, err)
+		}
+	}
+	wantUnconfirmed(t, "one question of three", one(), 3, 1)
+	wantUnconfirmed(t, "one question of three, named", one(MaxQuestions(1)), 3, 1)
+	wantUnconfirmed(t, "one question of three, nearly", one(MaxQuestions(2)), 3, 2)
+	left(2)
+	if _, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(0), mean(1), mean(2)), false, "", WholeRounds()); err != nil {
+		t.Fatalf("a whole round: %v", err)
+	}
+	left(1)
+	if err := one(); err != nil {
+		t.Errorf("a replay: %v", err)
+	}
+	_, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(3), mean(4)), true, "", WholeRounds())
+	wantUnconfirmed(t, "two of three", err, 3, 2)
+	if _, err := s.AskBatch(t.Context(), analyst, id, batchOf(mean(3), mean(4)), true, "", WholeRounds(), MaxQuestions(3)); err != nil {
+		t.Errorf("a loss that is named: %v", err)
+	}
+	left(0)
+}

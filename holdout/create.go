@@ -60,7 +60,7 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 	defer func() {
 		s.remove(work)
 	}()
-	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: "ho_" + uuid.NewString(), dry: dry}
+	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: IDPrefix + uuid.NewString(), dry: dry}
 	digest, err := c.spool(up)
 	if err != nil {
 		return card, false, err

@@ -89,11 +89,11 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		return e, err
 	}
 	if reason := h.session.Short(state, asked); reason != "" {
-		e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: "not enough is left of the budget for this query"})
+		e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: h.lacks(reason, state, price)})
 		return e, nil
 	}
 	if most := MostUnasked(h.guarantee.Questions); price.Questions > most {
-		e.Warnings = append(e.Warnings, Warning{Code: PriceUnconfirmed, Detail: fmt.Sprintf("the query costs %d of the holdout's %d questions, more than the %d that a query may cost unasked: ask it with ?max_questions=%d", price.Questions, h.guarantee.Questions, most, price.Questions)})
+		e.Warnings = append(e.Warnings, Warning{Code: PriceUnconfirmed, Detail: fmt.Sprintf("the query costs %d of the holdout's %d questions, more than the %d that a query may cost unasked: ask it with max_questions=%d", price.Questions, h.guarantee.Questions, most, price.Questions)})
 	}
 	if w := h.halfEmpty(state, price.Questions); w != nil {
 		w.Detail = "asked alone, " + w.Detail + "; put all the questions of the round into one batch"
@@ -103,7 +103,11 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		return e, err
 	}
 	e.warnSpread(spread)
-	return e, h.foreseeOutcomes(&e, asked, state, training)
+	err = h.foreseeOutcomes(&e, asked, state, training)
+	if b := h.session.Budget(state); b.Tokens != nil { // it takes no more than there are: items for which none is left have no value
+		e.Cost.Tokens = min(e.Cost.Tokens, b.Tokens.Left)
+	}
+	return e, err
 }
 
 // recorded says of an answered query what its answer says: asking is a replay, at no cost.

@@ -85,6 +85,9 @@ type Card struct {
 	State       string                 `json:"state,omitempty" doc:"damaged or rolled-back: the holdout gives no new answers; absent where it does"`
 }
 
+// IDPrefix is how the ids of holdouts begin.
+const IDPrefix = "ho_"
+
 // Counts are the sizes of the parts.
 type Counts struct {
 	Training int64 `json:"training"`

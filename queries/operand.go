@@ -116,7 +116,7 @@ func (c *compiler) single(name string, q *Query) (RowFunction, *Plan) {
 		return RowFunction{}, nil
 	}
 	if a := p.Affine(); a == nil || *a != (shape.Affine{Low: p.Functions[0].Lo, High: p.Functions[0].Hi}) {
-		c.add(c.pointer+"/"+name, "must be the mean of one row function, such as a mean, a fraction or an accuracy of every unit with one vote")
+		c.add(c.pointer+"/"+name, "must be the mean of one row function, such as a mean, a fraction, an accuracy or a loss (squared in place of rmse), of every unit with one vote and without where")
 		return RowFunction{}, nil
 	}
 	f := p.Functions[0]

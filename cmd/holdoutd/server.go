@@ -221,7 +221,7 @@ func (r refusedError) Error() string {
 }
 
 // priceLimit is how the server names its parameter for the price.
-var priceLimit = regexp.MustCompile(`(?:send the request|ask it)? ?with \?max_questions=(\d+)|max_questions`)
+var priceLimit = regexp.MustCompile(`(?:send the request|ask it)? ?with max_questions=(\d+)|max_questions`)
 
 // inFlags says in flags what the server says in parameters.
 func inFlags(text string) string {

@@ -51,21 +51,51 @@ type mcpMessage struct {
 }
 
 func (a *API) registerMCP() {
-	for _, t := range tools {
-		a.schemaOf(t.output)
-	}
 	message := a.schemaOf(mcpMessage{})
 	a.raw(huma.Operation{
 		OperationID: "mcp", Method: http.MethodPost, Path: mcpPath, Tags: []string{"agents"}, Security: []map[string][]string{{bearer: {}}},
 		Summary:     "Model Context Protocol",
-		Description: "The streamable HTTP transport, without sessions and streams: one JSON-RPC message a request, one JSON reply. docs/AGENTS.md says how to connect a host, and what the tools do. What the HTTP interface refuses is refused here: as a problem before the message is read, and as a result with isError after.",
+		Description: "The streamable HTTP transport, without sessions and streams: one JSON-RPC message a request, one JSON reply. docs/AGENTS.md says how to connect a host, and what the tools do. What the HTTP interface refuses is refused here: before the message is read as a JSON-RPC error whose data is the problem, with the status of the HTTP interface, and after as a result with isError.",
 		Middlewares: huma.Middlewares{a.fromNoPage, a.inTime, a.withBody(int64(a.asked.QueryBytes) + mcpEnvelope)},
 		RequestBody: a.jsonBody(message),
 		Responses: map[string]*huma.Response{
-			"200": {Description: "The reply to a request", Content: map[string]*huma.MediaType{"application/json": {Schema: message}}},
-			"202": {Description: "A notification was taken"},
+			"200":     {Description: "The reply to a request", Content: map[string]*huma.MediaType{"application/json": {Schema: message}}},
+			"202":     {Description: "A notification was taken"},
+			"default": {Description: "A JSON-RPC error, whose data is the problem", Content: map[string]*huma.MediaType{"application/json": {Schema: message}}},
 		},
 	}, a.serveMCP)
+}
+
+// forAgents is a problem that was found before a message was worked on, as an error of the protocol: clients show no other body of an error status. message is the body, as far
+// as it was read: its id is repeated where it has one. problem is the problem as JSON.
+func (p *Problem) forAgents(message, problem []byte) []byte {
+	reply := struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   jsonrpc.Error   `json:"error"`
+	}{JSONRPC: "2.0", ID: json.RawMessage("null"), Error: jsonrpc.Error{Code: codeRefused, Message: refusalSentence(p), Data: problem}}
+	switch p.Code {
+	case classes[holdout.Malformed].code:
+		reply.Error.Code = jsonrpc.CodeParseError
+	case classes[holdout.Invalid].code:
+		reply.Error.Code = jsonrpc.CodeInvalidRequest
+	}
+	if members, err := readMembers(message); err == nil && isID(members["id"]) {
+		reply.ID = members["id"]
+	}
+	body, err := marshal(reply)
+	if err != nil {
+		panic("api: a problem that is no JSON: " + err.Error())
+	}
+	return body
+}
+
+// codeRefused is the JSON-RPC code of what the HTTP interface refuses: of those that servers may give a meaning, the first.
+const codeRefused = -32000
+
+// isID reports whether a member is a JSON-RPC id that a reply can repeat: a number or a text.
+func isID(id json.RawMessage) bool {
+	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9')
 }
 
 // startMCP makes the tools, whose schemas are those of the finished document.

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -13,8 +16,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/holdoutd/holdoutd/holdout"
@@ -101,7 +106,6 @@ func TestDocumentOfTools(t *testing.T) {
 		if err := json.Unmarshal(text, &members); err != nil {
 			t.Fatal(err)
 		}
-		delete(members, "outputSchema") // that of the reply of the HTTP interface, which api/openapi.json keeps
 		members["inputSchema"] = outline(members["inputSchema"])
 		outlines = append(outlines, members)
 	}
@@ -123,11 +127,28 @@ func TestDocumentOfTools(t *testing.T) {
 		t.Errorf("the tools are not what %s says; if that is meant: make generate", golden)
 	}
 	// A model reads the list before it reads anything else: about four characters are a token.
-	const most = 90_000
-	if text, _ := json.Marshal(list.Tools); len(text) > most {
-		t.Errorf("the list of tools has %d characters, more than the %d that a model should have to read", len(text), most)
+	const most = 20_000
+	text, _ := marshal(list.Tools)
+	t.Logf("the list has %d characters", utf8.RuneCount(text))
+	if n := utf8.RuneCount(text); n > most {
+		t.Errorf("the list of tools has %d characters, more than the %d that a model should have to read", n, most)
 	}
-	spends := map[string]bool{"ask": true, "compare": true}
+	for _, tool := range list.Tools {
+		for _, wrong := range slices.Concat(unread(tool.InputSchema, tool.Name+" takes"), unread(tool.OutputSchema, tool.Name+" replies")) {
+			t.Error(wrong)
+		}
+		if root := tool.InputSchema.(map[string]any); root["additionalProperties"] != false {
+			t.Errorf("%s: arguments that no tool reads are not said to be wrong", tool.Name)
+		}
+		if tool.Name == "ask" || tool.Name == "columns" || tool.Name == "explain" { // hosts may leave the instructions out
+			for _, step := range []string{"columns", "explain", "ask"} {
+				if step != tool.Name && !strings.Contains(tool.Description, step) {
+					t.Errorf("%s does not say where %s comes: %s", tool.Name, step, tool.Description)
+				}
+			}
+		}
+	}
+	spends := map[string]bool{"ask": true, "batch": true, "compare": true}
 	for _, tool := range list.Tools {
 		if hints := tool.Annotations; hints == nil || hints.ReadOnlyHint == spends[tool.Name] || !hints.IdempotentHint || *hints.DestructiveHint || *hints.OpenWorldHint {
 			t.Errorf("%s: the hints %+v", tool.Name, hints)
@@ -135,6 +156,63 @@ func TestDocumentOfTools(t *testing.T) {
 	}
 	if instructions := a.InitializeResult().Instructions; !strings.Contains(instructions, "explain") {
 		t.Errorf("a host is told %q", instructions)
+	}
+}
+
+// readByAll are the keywords of a schema that the programs of all hosts read.
+var readByAll = []string{"type", "properties", "required", "additionalProperties", "items", "enum", "description"}
+
+// unread is what some programs misread in a schema: keywords that they refuse, references, alternatives, objects that do not say whether they are open, and empty schemas of lists.
+func unread(schema any, at string) (wrong []string) {
+	s, ok := schema.(map[string]any)
+	if !ok {
+		return []string{at + ": is no schema of its own"}
+	}
+	for key := range s {
+		if !slices.Contains(readByAll, key) {
+			wrong = append(wrong, at+": has "+key)
+		}
+	}
+	properties, _ := s["properties"].(map[string]any)
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		wrong = append(wrong, unread(properties[name], at+"/"+name)...)
+	}
+	switch more, said := s["additionalProperties"]; {
+	case s["type"] != "object" && (said || properties != nil):
+		wrong = append(wrong, at+": is no object and has members")
+	case s["type"] == "object" && more != true && (more != false || s["required"] == nil):
+		wrong = append(wrong, at+": does not say whether it is open")
+	case s["type"] == "array":
+		wrong = append(wrong, unread(s["items"], at+"/items")...)
+	}
+	for _, word := range asList(s["enum"]) {
+		if _, text := word.(string); !text {
+			wrong = append(wrong, at+": has a word that is no text")
+		}
+	}
+	return wrong
+}
+
+func asList(v any) []any {
+	list, _ := v.([]any)
+	return list
+}
+
+// TestUnread: the rule notices each of what it is for.
+func TestUnread(t *testing.T) {
+	for _, text := range []string{
+		`{"type":"object","properties":{"query":{"type":"object"}},"required":[],"additionalProperties":false}`, `{"$ref":"#/$defs/a"}`, `{"oneOf":[{"type":"string"}]}`,
+		`{"type":"object","additionalProperties":true,"properties":{"a":{"type":"array","items":{"type":"object","properties":{"b":{"type":"string"}}}}}}`,
+		`{"type":"object","additionalProperties":{"type":"string"}}`, `{"type":"array"}`, `{"type":"array","items":true}`, `{"type":"number","exclusiveMinimum":0}`, `{"type":"integer","enum":[0,1]}`,
+		`{"type":"object","additionalProperties":false}`,
+	} {
+		var s any
+		if err := json.Unmarshal([]byte(text), &s); err != nil {
+			t.Fatal(err)
+		}
+		if len(unread(s, "it")) == 0 {
+			t.Errorf("nothing is wrong with %s", text)
+		}
 	}
 }
 
@@ -153,6 +231,10 @@ func TestEveryTool(t *testing.T) {
 		{"holdouts", ``, "flights (" + card.ID + "), 30 of 30 questions and 20 of 20 tokens left"},
 		{"columns", target + `}`, "5 columns: date, delay, distance, origin, destination. The label is delay."},
 		{"columns", target + `,"match":"d*"}`, "4 columns: date, delay, distance, destination."},
+		{"columns", `{"holdout":"flights"}`, "Ranges, values and nulls are shown after the first explain or ask"},
+		{"describe", `{"name":"mean"}`, "range (needed): [low, high]"},
+		{"describe", `{"name":"trees"}`, "A tree is the list of its nodes **in preorder**"},
+		{"describe", `{"name":"expressions"}`, "getDayOfWeek"},
 		{"plan", `{"n":3000,"questions":100}`, "(mechanism gaussian), with intervals of ±0.103"},
 		{"plan", `{"n":30000,"workload":"60 accuracy, 10 auc"}`, "For the workload it is"},
 		{"explain", share, "Asking costs 1 question, and at most 1 token if the guess is wrong. The training and check part together says 0."},
@@ -161,6 +243,7 @@ func TestEveryTool(t *testing.T) {
 		{"explain", share, "It was answered before: asking again costs nothing."},
 		{"ask", target + `,"query":{"type":"histogram","of":"delay","edges":[-60,0,15,180]},"max_questions":6}`, "[-60, 0): "},
 		{"compare", target + models + `,"by":0.01}`, "The verdict is yes. The value is 0.1"},
+		{"batch", target + `,"queries":[{"type":"fraction","of":"delay > 15"},{"type":"fraction","of":"delay > 31"}]}`, "2 of 2 queries were answered, 1 of them before and at no cost now. 1: The value is"},
 		{"budget", target + `}`, " of 30 questions and 20 of 20 tokens left. Without max_questions one query may cost 3 at most."},
 	} {
 		sentence, body, refused := a.call(c.tool, c.arguments)
@@ -173,6 +256,9 @@ func TestEveryTool(t *testing.T) {
 		}
 		if err := schemas[c.tool].Validate(value); err != nil {
 			t.Errorf("%s: the reply is not as its schema says: %v\n%s", c.tool, err, body)
+		}
+		if said, _ := value.(map[string]any)["sentence"].(string); said != sentence {
+			t.Errorf("%s: the structured content has the sentence %q, the text %q", c.tool, said, sentence)
 		}
 	}
 	// The sentence has the numbers of the JSON.
@@ -191,12 +277,23 @@ func TestEveryTool(t *testing.T) {
 	}
 	// The same door: what an agent was answered is the recorded bytes, in its own history, and is replayed by the HTTP interface.
 	r := s.post(path+"/queries", `{"type":"fraction","of":"delay > 15"}`)
-	if !strings.Contains(string(r.body), `"replayed":true`) || string(r.body) != body {
+	if !strings.Contains(string(r.body), `"replayed":true`) || string(r.body) != unsaid(body) {
 		t.Errorf("by the tool %s\nby HTTP %s", body, r.body)
 	}
-	if r := s.get(path+"/answers", "Authorization: Bearer "+key); strings.Count(string(r.body), `"id":"ans_`) != 3 || strings.Count(string(r.body), `"name":"ana"`) != 3 {
+	if r := s.get(path+"/answers", "Authorization: Bearer "+key); strings.Count(string(r.body), `"id":"ans_`) != 4 || strings.Count(string(r.body), `"name":"ana"`) != 4 {
 		t.Errorf("the agent's history: %s", r.body)
 	}
+}
+
+// unsaid is the structured content of a tool without its sentence: the reply of the HTTP interface.
+func unsaid(body string) string {
+	rest := strings.TrimPrefix(body, `{"sentence":`)
+	d := json.NewDecoder(strings.NewReader(rest))
+	var sentence string
+	if err := d.Decode(&sentence); err != nil || rest == body {
+		return "no sentence: " + body
+	}
+	return "{" + strings.TrimPrefix(rest[d.InputOffset():], ",")
 }
 
 // outputSchemas are what the tools declare that they reply.
@@ -235,6 +332,7 @@ func TestRefusalsForAgents(t *testing.T) {
 	s := start(t, Options{})
 	path, card := s.upload("name=flights&label=delay&questions=40")
 	a := s.agent(s.key)
+	schemas := a.outputSchemas()
 	target := `{"holdout":"` + card.ID + `"`
 	for _, c := range []struct{ tool, arguments, says string }{
 		{"ask", target + `,"query":{"type":"fraction","of":"delya > 15"}}`, `At /query/of: unknown column "delya". Did you mean delay? Nothing was read and nothing was debited: correct the arguments and call again.`},
@@ -245,7 +343,13 @@ func TestRefusalsForAgents(t *testing.T) {
 		{"ask", target + `,"query":"{\"type\":\"fraction\"}"}`, `At /query: must be an object with a type, not a text that holds one.`},
 		{"ask", target + `}`, `"query" is missing`},
 		{"ask", target + `,"qeury":{}}`, `At /qeury: unknown member; there are holdout, query, max_questions. Did you mean query?`},
-		{"ask", `{"holdout":"flights","query":{"type":"fraction","of":"delay > 15"}}`, `At /holdout: there is no such holdout. Did you mean ` + card.ID + `?`},
+		{"ask", `{"holdout":"flight","query":{"type":"fraction","of":"delay > 15"}}`, `At /holdout: there is no such holdout. Did you mean flights?`},
+		{"ask", target + `,"query":{"type":"fraction","of":"` + "`delay` > 15" + `"}}`, `a column is named without them`},
+		{"describe", `{"name":"meen"}`, `Did you mean mean?`},
+		{"describe", `{}`, `"name" is missing`},
+		{"batch", target + `}`, `"queries" is missing`},
+		{"batch", target + `,"queries":[{"type":"fraction","of":"delya > 15"}]}`, `At /queries/0/of: unknown column "delya". Did you mean delay?`},
+		{"batch", target + `,"queries":[{"type":"fraction","of":"delay > 15"}],"partial":1}`, `At /partial: must be true or false`},
 		{"ask", `{"holdout":7,"query":{"type":"fraction","of":"delay > 15"}}`, `At /holdout: must be a text that is not empty.`},
 		{"ask", `[]`, `Must be an object with holdout, query, max_questions.`},
 		{"ask", target + `,"query":{"type":"fraction","of":"delay > 15"},"max_questions":0}`, `At /max_questions: must be a whole number of at least 1`},
@@ -269,9 +373,16 @@ func TestRefusalsForAgents(t *testing.T) {
 		if !refused || !strings.Contains(sentence, c.says) {
 			t.Errorf("%s %s:\n     %s\nwant %s", c.tool, c.arguments, sentence, c.says)
 		}
-		var p Problem
-		if err := json.Unmarshal([]byte(body), &p); err != nil || p.Code == "" || p.Status < 400 {
+		var structured struct {
+			Sentence string
+			Problem  Problem
+		}
+		if err := json.Unmarshal([]byte(body), &structured); err != nil || structured.Sentence != sentence || structured.Problem.Code == "" || structured.Problem.Status < 400 {
 			t.Errorf("%s: no problem beside the sentence: %s", c.tool, body)
+		}
+		var value any
+		if json.Unmarshal([]byte(body), &value); schemas[c.tool].Validate(value) != nil {
+			t.Errorf("%s: a refusal is not as the tool's schema says: %s", c.tool, body)
 		}
 	}
 	if sentence, _, _ := a.call("budget", target+`}`); !strings.Contains(sentence, "40 of 40 questions") {
@@ -371,9 +482,13 @@ func TestAgentsNeedAKey(t *testing.T) {
 			t.Errorf("%s: status %d, want %d: %.300s", name, r.StatusCode, c.status, r.body)
 			continue
 		}
-		if p := r.problem(t); p.Code != c.code {
-			t.Errorf("%s: %s, want %s", name, p.Code, c.code)
+		if method != "POST" {
+			if p := r.problem(t); p.Code != c.code {
+				t.Errorf("%s: %s, want %s", name, p.Code, c.code)
+			}
+			continue
 		}
+		wantRefused(t, name, r, c.code)
 	}
 	// The dashboard's session is no key for agents.
 	signed := s.post("/v1/session", `{}`)
@@ -406,6 +521,56 @@ func TestAgentsNeedAKey(t *testing.T) {
 		if want := 200; i >= 3 && r.StatusCode != 429 || i < 3 && r.StatusCode != want {
 			t.Errorf("request %d of 3: %d", i+1, r.StatusCode)
 		}
+		if i >= 3 {
+			e := wantRefused(t, "too many", r, "rate-limited")
+			if !strings.Contains(e.Message, "seconds") || r.Header.Get("Retry-After") == "" {
+				t.Errorf("how long to wait is not said: %s", r.body)
+			}
+		}
+	}
+}
+
+// wantRefused is a refusal as an error of the protocol, which clients show: with the sentence, and the problem as its data.
+func wantRefused(t *testing.T, what string, r result, code string) (e jsonrpc.Error) {
+	t.Helper()
+	var reply struct {
+		JSONRPC string
+		ID      json.RawMessage
+		Error   jsonrpc.Error
+	}
+	var p Problem
+	if err := json.Unmarshal(r.body, &reply); err != nil || reply.JSONRPC != "2.0" || reply.ID == nil || r.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("%s: no error of the protocol: %v %s", what, r.Header, r.body)
+	}
+	if err := json.Unmarshal(reply.Error.Data, &p); err != nil || p.Code != code || p.Status != r.StatusCode || reply.Error.Code >= 0 || reply.Error.Message == "" {
+		t.Errorf("%s: %s, want %s", what, r.body, code)
+	}
+	return reply.Error
+}
+
+// TestLargeMessageHearsWhy: a client that reads nothing before it has sent all, as Python's does, is told that its message is too large. A server that closes while the body is being
+// sent takes its reply with it.
+func TestLargeMessageHearsWhy(t *testing.T) {
+	s := start(t, Options{})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(time.Minute))
+	body := `{"jsonrpc":"2.0","id":"seven","method":"tools/call","params":"` + strings.Repeat("x", 24<<20) + `"}`
+	if _, err := fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		strings.TrimPrefix(s.url, "http://"), s.key, len(body), body); err != nil {
+		t.Fatalf("the server closed while the message was sent: %v", err)
+	}
+	reply, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil || reply.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(text), "the body is larger than") && !strings.Contains(string(text), "The body is larger than") {
+		t.Errorf("%d %s %v", reply.StatusCode, text, err)
 	}
 }
 
@@ -465,7 +630,7 @@ func TestManyAgents(t *testing.T) {
 				if result.IsError {
 					refusals++
 				} else {
-					answer, _, _ := strings.Cut(text, `,"budget":`)
+					answer, _, _ := strings.Cut(unsaid(text), `,"budget":`)
 					if said[query] == nil {
 						said[query] = map[string]int{}
 					}
@@ -572,8 +737,8 @@ func TestAgentsSurviveARestart(t *testing.T) {
 	})
 	run(func(s *server) {
 		_, again, _ := a.call("ask", share())
-		answer, _, _ := strings.Cut(recorded, `,"budget":`)
-		if !strings.HasPrefix(again, answer) || !strings.Contains(again, `"replayed":true`) {
+		answer, _, _ := strings.Cut(unsaid(recorded), `,"budget":`)
+		if !strings.HasPrefix(unsaid(again), answer) || !strings.Contains(again, `"replayed":true`) {
 			t.Errorf("before the restart %s\nafter it %s", recorded, again)
 		}
 		a.Close()
@@ -604,8 +769,10 @@ func TestOldProtocols(t *testing.T) {
 			}
 		}
 	}
-	if r := s.post("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Mcp-Protocol-Version: 1999-01-01"); r.StatusCode != 400 || r.problem(t).Code != "malformed" {
+	if r := s.post("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "Mcp-Protocol-Version: 1999-01-01"); r.StatusCode != 400 {
 		t.Errorf("%d %s", r.StatusCode, r.body)
+	} else {
+		wantRefused(t, "another version", r, "malformed")
 	}
 }
 
@@ -613,7 +780,7 @@ func TestOldProtocols(t *testing.T) {
 func TestPanicsOfMessages(t *testing.T) {
 	s := start(t, Options{})
 	defer func(before []tool) { tools = before }(tools)
-	tools = append(slices.Clip(tools), tool{name: "fall", says: "falls", input: object(nil), output: ToolHoldouts{},
+	tools = append(slices.Clip(tools), tool{name: "fall", says: "falls", input: closed(nil), output: ToolHoldouts{},
 		run: func(*API, context.Context, json.RawMessage) (reply, error) { panic("a value of a row: " + panicValue) }})
 	s.api.startMCP()
 	r := s.post("/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fall"}}`)
@@ -677,14 +844,18 @@ func TestFlatSchemaOfAgents(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []string{`{}`, `{"type":"nothing"}`, `{"type":"mean","off":"x"}`, `"mean"`} {
+	for _, wrong := range []string{`{}`, `{"type":"nothing"}`, `{"type":"mean","of":"x","range":"0..1"}`, `"mean"`} {
 		var v any
 		json.Unmarshal([]byte(wrong), &v)
 		if flat.Validate(v) == nil {
 			t.Errorf("%s is accepted", wrong)
 		}
 	}
-	input := resolved(t, compareInput())
+	text, err := json.Marshal(compareInput())
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := resolved(t, json.RawMessage(text))
 	var example map[string]any
 	json.Unmarshal([]byte(`{"holdout":"ho_1","a":{"type":"mean","of":"x","range":[0,1]},"b":{"type":"fraction","of":"x > 0.5"},"by":0.1,"max_questions":2}`), &example)
 	if err := input.Validate(example); err != nil {

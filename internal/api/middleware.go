@@ -272,15 +272,29 @@ func bodyOf(ctx context.Context) []byte {
 
 func (a *API) readBody(c *gin.Context, limit int64) ([]byte, error) {
 	if c.Request.ContentLength > limit {
+		drain(c.Request)
 		return nil, bodyProblem(&http.MaxBytesError{Limit: limit})
 	}
 	body, err := readDecoded(encodingOf(c.Request), http.MaxBytesReader(c.Writer, c.Request.Body, limit), limit)
 	if err != nil {
+		drain(c.Request)
 		return nil, bodyProblem(err)
 	}
 	// The server goes on reading, to see whether the client is still there: no longer with the deadline of guard.
 	http.NewResponseController(c.Writer).SetReadDeadline(time.Time{})
 	return body, nil
+}
+
+// mostDrained is how much of a body that is refused is read and thrown away: several times the largest query, so that whoever sends a model that is somewhat too large reads why. What
+// is larger by far is cut off.
+const mostDrained = 64 << 20
+
+// drain reads what is left of a body that is refused, within the deadline of guard. Many clients read nothing before they have sent all, and a connection that is closed meanwhile
+// takes the reply with it. Whoever waits to be told to go on sends nothing.
+func drain(r *http.Request) {
+	if r.Header.Get("Expect") == "" {
+		io.CopyN(io.Discard, r.Body, mostDrained)
+	}
 }
 
 // bodyProblem says why a body could not be read to its end.

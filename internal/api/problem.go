@@ -52,7 +52,7 @@ var classes = map[holdout.Kind]*class{
 	holdout.Exists:              {"holdout-exists", http.StatusConflict, "The same table was uploaded before", "Use the holdout named by the member holdout. The member reason says why it cannot be created again with other settings."},
 	holdout.Conflict:            {"conflict", http.StatusConflict, "The request collides with another", "Wait for the other request, then look again."},
 	holdout.IdempotencyMismatch: {"idempotency-mismatch", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request", "Use a new key for a new request, and the same key only for the same request."},
-	holdout.BudgetExhausted:     {"budget-exhausted", http.StatusForbidden, "The budget is spent", "Questions that were answered before can still be asked; asking for less may still be possible (affordable)."},
+	holdout.BudgetExhausted:     {"budget-exhausted", http.StatusForbidden, "The budget does not pay for it", "Questions that were answered before can still be asked; asking for less may still be possible (affordable)."},
 	holdout.Unconfirmed:         {"max-questions", http.StatusUnprocessableEntity, "The request costs more than it may", "Nothing was read and nothing was debited. Ask for less, or, if the price is meant, send the same request with the parameter max_questions, at least as large as the member requested."},
 	holdout.Busy:                {"busy", http.StatusServiceUnavailable, "The server is busy", "Nothing was done. Ask again after the seconds of Retry-After."},
 	holdout.Unavailable:         {"unavailable", http.StatusServiceUnavailable, "The server cannot answer now", "Nothing was released. Ask again after the seconds of Retry-After. An answer that was recorded comes back and costs nothing more."},
@@ -217,10 +217,14 @@ func (p *Problem) reply(c *gin.Context) {
 		p.members = nil
 		body, _ = marshal(p)
 	}
+	media := problemType
+	if c.FullPath() == mcpPath {
+		media, body = "application/json", p.forAgents(bodyOf(c.Request.Context()), body)
+	}
 	p.headers(c.Writer.Header())
 	c.Set(keyProblem, p)
-	c.Writer.Header().Set("Content-Type", problemType) // whatever the handler was about to send
-	c.Data(p.Status, problemType, body)
+	c.Writer.Header().Set("Content-Type", media) // whatever the handler was about to send
+	c.Data(p.Status, media, body)
 }
 
 // The errors of huma become ours, without the values that were sent. It calls this with what it found wrong with

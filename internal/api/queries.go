@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humagin"
@@ -118,14 +119,19 @@ func (a *API) askBatch(ctx context.Context, in *queryRequest) (*writtenReply, er
 	if err != nil {
 		return nil, err
 	}
+	replayed := !slices.ContainsFunc(answer.Answers, func(item holdout.BatchItem) bool { return !item.Replayed })
+	body, err := batchReply(answer)
+	return written(body, in.IdempotencyKey != "" && (replayed || answer.Repeated)), err
+}
+
+// batchReply is the reply to many queries, with the recorded bytes as they are.
+func batchReply(answer holdout.BatchAnswer) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"answers":[`)
-	replayed := true
 	for i, item := range answer.Answers {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		replayed = replayed && item.Replayed
 		if item.NotAsked != "" {
 			fmt.Fprintf(&b, `{"replayed":false,"not_asked":%q}`, item.NotAsked)
 			continue
@@ -135,9 +141,9 @@ func (a *API) askBatch(ctx context.Context, in *queryRequest) (*writtenReply, er
 		fmt.Fprintf(&b, `,"replayed":%t}`, item.Replayed)
 	}
 	b.WriteByte(']')
-	err = tail(&b, answer.Budget, answer.Warnings)
+	err := tail(&b, answer.Budget, answer.Warnings)
 	b.WriteByte('}')
-	return written(b.Bytes(), in.IdempotencyKey != "" && (replayed || answer.Repeated)), err
+	return b.Bytes(), err
 }
 
 func (a *API) answers(ctx context.Context, in *answersRequest) (*writtenReply, error) {
@@ -217,6 +223,11 @@ func splitBatch(body []byte, most int) (queries []json.RawMessage, partial bool,
 	if err != nil {
 		return nil, false, err
 	}
+	return batchOf(members, most)
+}
+
+// batchOf are the queries among the members, at most so many.
+func batchOf(members map[string]json.RawMessage, most int) (queries []json.RawMessage, partial bool, err error) {
 	list, ok := members["queries"]
 	if !ok {
 		return nil, false, wrongMember("", `"queries" is missing: a list of queries`)

@@ -45,7 +45,11 @@ func budgetWords(b holdout.Budget) string {
 	if b.Rounds != nil {
 		s += fmt.Sprintf(" in %d of %s", b.Rounds.Left, numbered(int(b.Rounds.Of), "%d round", "%d rounds"))
 	}
-	return s + " left"
+	s += " left"
+	if b.Rounds != nil && b.NextRound > 0 {
+		s += fmt.Sprintf(" (one call of batch asks all %d of the next round)", b.NextRound)
+	}
+	return s
 }
 
 func budgetSentence(b holdout.Budget) string {
@@ -54,7 +58,7 @@ func budgetSentence(b holdout.Budget) string {
 	case b.Questions.Left == 0:
 		s += "Nothing new can be asked; recorded answers can still be asked for again, at no cost."
 	case b.Rounds != nil:
-		s += fmt.Sprintf("The next request that asks something new closes a round of %s; what of them it does not ask is lost.", questions(b.NextRound))
+		s += fmt.Sprintf("The next call that asks something new closes a round of %s: put them into one call of batch. A call that would lose some is refused unless max_questions is %d.", questions(b.NextRound), b.NextRound)
 	default:
 		s += fmt.Sprintf("Without max_questions one query may cost %d at most.", holdout.MostUnasked(b.Questions.Of))
 	}
@@ -64,7 +68,7 @@ func budgetSentence(b holdout.Budget) string {
 // valueSources say which rows a value is of.
 var valueSources = map[session.ValueFrom]string{
 	session.ValueFromCheck:    "The value is that of the check part, which the holdout did not contradict.",
-	session.ValueFromTraining: "The value is that of the training part, which the holdout did not contradict: of a model that was fitted to it, its training score.",
+	session.ValueFromTraining: "The value is that of the training part, which the holdout did not contradict.",
 	session.ValueFromBoth:     "The value is that of the training and check parts, which the holdout did not contradict.",
 	session.ValueFromGuess:    "The value is your guess, which the holdout did not contradict.",
 	session.ValueFromHoldout:  "The value is the holdout's own.",
@@ -91,6 +95,41 @@ func answerSentence(answer holdout.Answer) (string, error) {
 	}
 	s += " there are " + budgetWords(answer.Budget) + "."
 	return s + warningWords(recorded.Warnings) + warningWords(answer.Warnings), nil
+}
+
+// mostAnswers are said in a sentence; the JSON has all.
+const mostAnswers = 20
+
+// batchSentence says the answers of a batch in their order, and once what is left.
+func batchSentence(batch holdout.BatchAnswer) (string, error) {
+	var words []string
+	asked, replayed := 0, 0
+	for i, item := range batch.Answers {
+		if item.Replayed {
+			replayed++
+		}
+		if item.NotAsked == "" {
+			asked++
+		}
+		if i >= mostAnswers {
+			continue
+		}
+		if item.NotAsked != "" {
+			words = append(words, fmt.Sprintf("%d: not asked (%s), at no cost.", i+1, item.NotAsked))
+			continue
+		}
+		var recorded session.Answer
+		if err := json.Unmarshal(item.Body, &recorded); err != nil {
+			return "", fmt.Errorf("api: a recorded answer: %w", err)
+		}
+		words = append(words, fmt.Sprintf("%d: %s%s", i+1, resultWords(recorded), warningWords(recorded.Warnings)))
+	}
+	s := fmt.Sprintf("%d of %s answered, %d of them before and at no cost now. ", asked, numbered(len(batch.Answers), "%d query was", "%d queries were"), replayed)
+	s += strings.Join(words, " ")
+	if more := len(batch.Answers) - len(words); more > 0 {
+		s += fmt.Sprintf(" And %d more.", more)
+	}
+	return s + " There are " + budgetWords(batch.Budget) + "." + warningWords(batch.Warnings), nil
 }
 
 // resultWords are what an answer says of the holdout's rows.
@@ -229,11 +268,18 @@ func adviceFor(p *Problem) string {
 	switch p.Code {
 	case classes[holdout.BudgetExhausted].code:
 		remaining, _ := p.members["remaining"].(int64)
+		if p.members["meter"] == "tokens" {
+			return tokenAdvice(remaining, p.members["questions_left"])
+		}
 		if meter, _ := p.members["meter"].(string); remaining > 0 && (meter == "" || meter == "questions") {
 			return fmt.Sprintf("A query that costs at most %s can still be asked; explain says what a query costs. Do not repeat this one.", questions(remaining))
 		}
 		return "Do not try other wordings: nothing that needs it can be asked any more. Recorded answers can still be asked for again, at no cost. Report what you know, and that the budget is spent."
 	case classes[holdout.Unconfirmed].code:
+		if lost, ok := p.members["lost"]; ok {
+			return fmt.Sprintf("The call would end a round of %v questions, and %v of them would be lost. Nothing was read and nothing was debited. Put all questions of the round into one call of batch, or, if the loss is meant, call again with max_questions=%[1]v.",
+				p.members["requested"], lost)
+		}
 		return fmt.Sprintf("This costs %v questions, and the call may cost %v. Nothing was read and nothing was debited. Ask for fewer categories, bins or features, or, if the price is meant, call again with max_questions=%[1]v.",
 			p.members["requested"], p.members["max_questions"])
 	case classes[holdout.NotFound].code:
@@ -251,6 +297,15 @@ func adviceFor(p *Problem) string {
 		}
 	}
 	return ""
+}
+
+// tokenAdvice is what can be done where tokens are lacking, and questions are not.
+func tokenAdvice(tokensLeft int64, questionsLeft any) string {
+	s := fmt.Sprintf("Tokens are lacking, not questions: %v questions are left. ", questionsLeft)
+	if tokensLeft > 0 {
+		return s + fmt.Sprintf("Ask a query that needs at most %s, such as one with fewer candidates or features; explain says what a query needs.", tokens(tokensLeft))
+	}
+	return s + "A query that needs no token can still be asked: leave a promise out; explain says what a query needs."
 }
 
 func capital(s string) string {

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/holdoutd/holdoutd/holdout"
@@ -24,7 +26,7 @@ type tool struct {
 	name, title, says string
 	spends            bool           // it may debit the budget; the others only read
 	input             map[string]any // the schema of its arguments
-	output            any            // a value of the reply's Go type, for the schema
+	output            any            // a value of the reply's Go type, whose members the list names
 	run               func(a *API, ctx context.Context, arguments json.RawMessage) (reply, error)
 }
 
@@ -34,89 +36,119 @@ type reply struct {
 	sentence   string
 }
 
-// mcpInstructions are what a host hands its model about the server, before any tool is called.
+// mcpInstructions are what a host hands its model about the server, before any tool is called. Not all hosts do: the descriptions say the order of the calls, too.
 const mcpInstructions = `This server keeps held-out rows of tables secret and answers questions about them, with intervals that stay true however you choose your questions. Each holdout has a budget of questions that never comes back.
-Work like this: holdouts (what there is), columns (what a holdout has), explain (the price, the interval to expect and what is wrong with a query; free), then ask. Use compare to decide between two models or measurements.
+Work like this: holdouts (what there is), columns (what a holdout has), explain (the price, the interval to expect and what is wrong with a query; free), then ask. Use compare to decide between two models or measurements. The tool describe has the details of each type of query and each form of a model.
 Asking the same again returns the recorded answer at no cost, so a call that failed on the way can always be repeated. A refusal costs nothing and says what to do. Fit and tune on the training part, which is free; ask the holdout to decide. Report the interval, not only the value.`
 
 // holdoutArgument and the others are arguments that several tools have.
 var (
-	holdoutArgument = map[string]any{"type": "string", "description": "the id of a holdout, ho_…, as the tool holdouts lists it"}
-	mostArgument    = map[string]any{"type": "integer", "minimum": 1, "description": "how many questions the call may cost; a dearer one is refused at no cost. Default: a tenth of the holdout's questions (or 2, where that is more)"}
+	holdoutArgument = map[string]any{"type": "string", "description": "the id of a holdout, ho_…, or its name where no other has it"}
+	mostArgument    = map[string]any{"type": "integer", "description": "most questions that the call may cost; a dearer one is refused, at no cost. Default: a tenth of the holdout's, at least 2"}
 )
 
 // tools are in the order of the list.
 var tools = []tool{
 	{
 		name: "holdouts", title: "List the holdouts",
-		says:   "Lists the holdouts of this server: what they are about, their label, the parts' sizes, the guarantee, and what is left of the budget. Costs nothing.",
-		input:  object(nil),
+		says:   "Begin here. Lists the holdouts: names, labels, sizes, budgets. Then: columns, explain, ask. Free.",
+		input:  closed(nil),
 		output: ToolHoldouts{}, run: (*API).toolHoldouts,
 	},
 	{
 		name: "columns", title: "Describe a holdout's columns",
-		says: "The columns of a holdout as its training part shows them: kind, range, values, nulls. Also its label, and where the training part can be downloaded. Costs nothing.",
-		input: object(map[string]any{"holdout": holdoutArgument, "match": map[string]any{"type": "string", "minLength": 1,
+		says: "The columns of a holdout as its training part shows them: kind, range, values, nulls; its label; where the training part can be downloaded. Next: explain, then ask. Costs nothing.",
+		input: closed(map[string]any{"holdout": holdoutArgument, "match": map[string]any{"type": "string",
 			"description": "a pattern of column names, with * and ?; default: all, of which at most " + strconv.Itoa(mostColumns) + " are listed"}}, "holdout"),
 		output: ToolColumns{}, run: (*API).toolColumns,
 	},
 	{
+		name: "describe", title: "Describe a type of query or a form of model",
+		says: "All about one type of query (members, ranges, prices, examples), one form of a model (its JSON, with an example), or the expressions. Costs nothing.",
+		input: closed(map[string]any{"name": map[string]any{"type": "string", "enum": describedNames(),
+			"description": "a type of query, a form of model, or " + describeExpressions}}, "name"),
+		output: ToolDescription{}, run: (*API).toolDescribe,
+	},
+	{
 		name: "plan", title: "Plan a guarantee",
-		says:   "What each method would promise for a holdout that does not exist yet: of n units, for a number of questions or at a half-width. It looks at no data and costs nothing.",
+		says:   "What each method would promise for a holdout that does not exist yet: of n units, for a number of questions or at a half-width. Costs nothing.",
 		output: PlanReport{}, run: (*API).toolPlan,
 	},
 	{
 		name: "explain", title: "Explain a query before asking it",
-		says: "What a query means, what it would cost, how wide its interval will be, what the training part or the check part says, and what is wrong with it. It reads no holdout row and costs nothing. " +
+		says: "Call it before ask, and after columns: what a query means and would cost, how wide its interval will be, what the training or check part says, and what is wrong with it. It reads no holdout row and costs nothing. " +
 			"To read it in a loop is to fit to the check part: decide by ask.",
-		input: object(map[string]any{"holdout": holdoutArgument, "query": map[string]any{"type": "object", "required": []string{"type"}, "description": "a query, as the tool ask takes it",
-			"properties": map[string]any{"type": map[string]any{"type": "string", "enum": queries.Types()}}}}, "holdout", "query"),
+		input:  closed(map[string]any{"holdout": holdoutArgument, "query": worded(queries.NestedSchema(), "a query, as the tool ask takes it")}, "holdout", "query"),
 		output: holdout.Explanation{}, run: (*API).toolExplain,
 	},
 	{
 		name: "ask", title: "Ask a question about the holdout", spends: true,
-		says: "Answers one query about the held-out rows with a value and an interval, and debits its price from the budget for good. The same query again gets the recorded answer at no cost. " +
-			"Expressions are CEL over the columns: delay > 15 && origin in ['SFO', 'OAK'].",
-		input:  object(map[string]any{"holdout": holdoutArgument, "query": queries.FlatSchema(), "max_questions": mostArgument}, "holdout", "query"),
+		says: "Answers one query about the held-out rows with a value and an interval, and debits its price for good. The same query again gets the recorded answer at no cost. First columns, then explain, then ask. " +
+			"In a holdout with rounds a call would end a round and lose its other questions: use batch there.",
+		input:  closed(map[string]any{"holdout": holdoutArgument, "query": askedQuery(), "max_questions": mostArgument}, "holdout", "query"),
 		output: AskReply{}, run: (*API).toolAsk,
+	},
+	{
+		name: "batch", title: "Ask many questions at once", spends: true,
+		says: "Answers many queries in one call, in their order: all questions of a round together, where the holdout has rounds. All are paid or none is. First columns, then explain.",
+		input: closed(map[string]any{"holdout": holdoutArgument, "queries": map[string]any{"type": "array", "items": queries.NestedSchema(), "description": "queries, as the tool ask takes them"},
+			"partial": map[string]any{"type": "boolean", "description": "answer as many as the budget pays for, instead of all or none"}, "max_questions": worded(mostArgument, "most questions that all together may cost; default: a tenth of the holdout's for each")},
+			"holdout", "queries"),
+		output: BatchReply{}, run: (*API).toolBatch,
 	},
 	{
 		name: "compare", title: "Decide whether b is better than a", spends: true,
 		says: "Asks whether b is better than a on the held-out rows: the verdict is yes, no or undecided, with the interval of the difference. One question for both; narrow where they seldom differ. " +
-			"Debited as ask is; the same again is free. For example a and b are {\"type\":\"accuracy\",\"model\":…}.",
+			`a and b are queries, as the tool ask takes them: {"type": "accuracy", "model": …}. First columns, then explain.`,
 		input:  compareInput(),
 		output: AskReply{}, run: (*API).toolCompare,
 	},
 	{
 		name: "budget", title: "What is left of the budget",
-		says:   "How many questions, and tokens where the mechanism has them, are left of a holdout's budget. Costs nothing.",
-		input:  object(map[string]any{"holdout": holdoutArgument}, "holdout"),
-		output: holdout.Budget{}, run: (*API).toolBudget,
+		says:   "How many questions, and tokens where the mechanism has them, are left of a holdout's budget, and how many one query may cost without max_questions. Costs nothing.",
+		input:  closed(map[string]any{"holdout": holdoutArgument}, "holdout"),
+		output: ToolBudget{}, run: (*API).toolBudget,
 	},
 }
 
-// object is the schema of an object with these members and no others.
-func object(properties map[string]any, required ...string) map[string]any {
+// What the programs of hosts read of a schema differs: some refuse references, alternatives and bounds, and some close an object that does not say that it is open. So the
+// list has types, descriptions, words to choose from and items of lists, and every object says what else it may have.
+
+// closed is the schema of an object with these members and no others.
+func closed(properties map[string]any, required ...string) map[string]any {
 	if properties == nil {
 		properties = map[string]any{}
 	}
-	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
-	if len(required) > 0 {
-		s["required"] = required
-	}
+	return map[string]any{"type": "object", "properties": properties, "required": append([]string{}, required...), "additionalProperties": false}
+}
+
+// worded is a schema with a description.
+func worded(schema map[string]any, words string) map[string]any {
+	s := maps.Clone(schema)
+	s["description"] = words
 	return s
+}
+
+// askedQuery is the schema of a query with all that the list says of the language.
+func askedQuery() map[string]any {
+	var s map[string]any
+	if err := json.Unmarshal(queries.FlatSchema(), &s); err != nil {
+		panic("api: the schema of a query is no JSON: " + err.Error())
+	}
+	return worded(s, `A type with its members, such as {"type": "mean", "of": "delay", "range": [-60, 180], "where": "origin in ['SFO', 'OAK']"}. `+
+		`Expressions are CEL over the columns: delay > 15 && !(origin == 'SFO'), col("air time") / 60, x == null, t.getMonth(); the tool describe has them all, and the details of each type. `+
+		"The list of types has (needed members; others). M is one of model, prediction, predictions, and the label where the holdout has none. "+
+		"Most types may also have where, null, weight, guess, half_width, promise.")
 }
 
 // compareInput is the schema of a compare, as its parser reads it, with the arguments of every tool that asks.
 func compareInput() map[string]any {
-	var s map[string]any
-	if err := json.Unmarshal(queries.FlatMembers("compare"), &s); err != nil {
-		panic("api: the schema of compare is no JSON: " + err.Error())
+	properties, needed := queries.FlatMembers("compare")
+	for _, side := range []string{"a", "b"} {
+		properties[side] = worded(queries.NestedSchema(), properties[side].(map[string]any)["description"].(string))
 	}
-	properties := s["properties"].(map[string]any)
 	properties["holdout"], properties["max_questions"] = holdoutArgument, mostArgument
-	s["required"] = append([]any{"holdout"}, s["required"].([]any)...)
-	return s
+	return closed(properties, append([]string{"holdout"}, needed...)...)
 }
 
 // mcpServer is the SDK's server with the tools.
@@ -128,68 +160,55 @@ func (a *API) mcpServer() *mcp.Server {
 	for _, t := range tools {
 		input := t.input
 		if input == nil { // that of the HTTP interface's body
-			input = a.schemaFor(PlanRequest{}, true)
+			input = planInput()
 		}
 		server.AddTool(&mcp.Tool{
-			Name: t.name, Title: t.title, Description: t.says, InputSchema: input, OutputSchema: a.schemaFor(t.output, false),
-			Annotations: &mcp.ToolAnnotations{Title: t.title, ReadOnlyHint: !t.spends, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
+			Name: t.name, Title: t.title, Description: t.says, InputSchema: input, OutputSchema: outputOf(t.output),
+			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: !t.spends, IdempotentHint: true, DestructiveHint: &no, OpenWorldHint: &no},
 		}, a.handle(t))
 	}
 	return server
 }
 
-// schemaFor is the schema of a Go type as a document of its own: the components that it refers to are under $defs. Arguments are closed; replies may get
-// members that an agent does not know.
-func (a *API) schemaFor(v any, closed bool) map[string]any {
-	const components, definitions = "#/components/schemas/", "#/$defs/"
-	text, err := marshal(a.schemaOf(v))
-	all := a.huma.OpenAPI().Components.Schemas.Map()
-	defs := map[string]any{}
-	read := func(text []byte) (s map[string]any) {
-		if err == nil {
-			err = json.Unmarshal(bytes.ReplaceAll(text, []byte(components), []byte(definitions)), &s)
+// membersOf are the schemas of a reply's or a body's members, by its Go type. What only tools reply is not in the document of the HTTP interface.
+func membersOf(v any) map[string]*huma.Schema {
+	const prefix = "#/"
+	registry := huma.NewMapRegistry(prefix, schemaName)
+	return registry.Map()[strings.TrimPrefix(registry.Schema(reflect.TypeOf(v), true, "").Ref, prefix)].Properties
+}
+
+// planInput is the schema of what a plan is asked for.
+func planInput() map[string]any {
+	properties := map[string]any{}
+	for name, member := range membersOf(PlanRequest{}) {
+		properties[name] = map[string]any{"type": member.Type, "description": member.Description}
+	}
+	properties["workload"].(map[string]any)["description"] = "what is to be asked, as a text: 60 accuracy, 60 auc, 10 groups of 12 in -60..180 sd 39. Then questions may be left out"
+	return closed(properties, "n")
+}
+
+// outputOf is the schema of what a tool replies: the reply's members, each with its type alone, beside those that every reply has. It is open, and a refusal obeys it, too: some hosts
+// hold both against it.
+func outputOf(v any) map[string]any {
+	properties := map[string]any{
+		"sentence": map[string]any{"type": "string"},
+		"problem":  map[string]any{"type": "object", "additionalProperties": true}, // of a refusal alone
+	}
+	for name, member := range membersOf(v) {
+		s := map[string]any{}
+		switch {
+		case member.Type == huma.TypeArray && member.Items.Type != "" && member.Items.Type != huma.TypeObject:
+			s["type"], s["items"] = member.Type, map[string]any{"type": member.Items.Type}
+		case member.Type == huma.TypeArray:
+			s["type"], s["items"] = member.Type, map[string]any{"type": "object", "additionalProperties": true}
+		case member.Ref != "" || member.Type == huma.TypeObject:
+			s["type"], s["additionalProperties"] = "object", true
+		case member.Type != "" && !member.Nullable:
+			s["type"] = member.Type
 		}
-		return s
+		properties[name] = s
 	}
-	root := read(text)
-	pending := []any{root}
-	for len(pending) > 0 {
-		at := pending[0]
-		pending = pending[1:]
-		switch at := at.(type) {
-		case []any:
-			pending = append(pending, at...)
-		case map[string]any:
-			for _, member := range at {
-				pending = append(pending, member)
-			}
-			ref, _ := at["$ref"].(string)
-			name, ok := strings.CutPrefix(ref, definitions)
-			if !ok || defs[name] != nil || all[name] == nil {
-				continue
-			}
-			var text []byte
-			if text, err = marshal(all[name]); err == nil {
-				defs[name] = read(text)
-				pending = append(pending, defs[name])
-			}
-		}
-	}
-	if err != nil {
-		panic("api: the schema of a tool: " + err.Error())
-	}
-	if ref, ok := root["$ref"].(string); ok { // hosts want an object at the root
-		name := strings.TrimPrefix(ref, definitions)
-		root = defs[name].(map[string]any)
-		delete(defs, name)
-	}
-	if len(defs) > 0 {
-		root["$defs"] = defs
-	}
-	if closed {
-		root["additionalProperties"] = false
-	}
-	return root
+	return map[string]any{"type": "object", "properties": properties, "required": []string{"sentence"}, "additionalProperties": true}
 }
 
 // handle is a tool as the SDK calls it. What is refused is a result that the model reads, not an error of the protocol, which it does not.
@@ -209,20 +228,30 @@ func (a *API) handle(t tool) mcp.ToolHandler {
 			call.refuse(p)
 			return refusal(p)
 		}
-		return &mcp.CallToolResult{
-			StructuredContent: said.structured,
-			Content:           []mcp.Content{&mcp.TextContent{Text: said.sentence}, &mcp.TextContent{Text: string(said.structured)}},
-		}, nil
+		return toolResult(said, false)
 	}
 }
 
-// refusal is a problem for an agent: what happened and what it can do, then the problem itself. It is not structured content, whose schema is that of an answer.
+// refusal is a problem for an agent: what happened and what it can do, then the problem itself.
 func refusal(p *Problem) (*mcp.CallToolResult, error) {
-	body, err := marshal(p)
+	body, err := marshal(map[string]any{"problem": p})
 	if err != nil {
 		return nil, err
 	}
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: refusalSentence(p)}, &mcp.TextContent{Text: string(body)}}}, nil
+	return toolResult(reply{body, refusalSentence(p)}, true)
+}
+
+// toolResult is a reply as the protocol has it. Hosts hand their models the texts, or the structured content alone: the sentence is in both.
+func toolResult(said reply, refused bool) (*mcp.CallToolResult, error) {
+	sentence, err := marshal(said.sentence)
+	if err != nil {
+		return nil, err
+	}
+	whole := slices.Concat([]byte(`{"sentence":`), sentence, []byte(","), said.structured[1:])
+	return &mcp.CallToolResult{
+		IsError: refused, StructuredContent: json.RawMessage(whole),
+		Content: []mcp.Content{&mcp.TextContent{Text: said.sentence}, &mcp.TextContent{Text: string(whole)}},
+	}, nil
 }
 
 // tell makes a reply of a value.
@@ -294,6 +323,7 @@ type ToolColumns struct {
 	Columns  []holdout.ColumnCard `json:"columns"`
 	More     int                  `json:"more,omitempty" doc:"how many columns match and are not listed"`
 	NullRule string               `json:"null_rule" doc:"what a null counts as"`
+	Draft    string               `json:"draft,omitempty" doc:"of a holdout of which nothing was shown yet: when ranges are shown"`
 	Training string               `json:"training,omitempty" doc:"the path on this server of the training part, as Parquet; it needs the same key"`
 	Features string               `json:"features,omitempty" doc:"the path of the features of the held-out rows, where they are public"`
 }
@@ -303,7 +333,7 @@ func (a *API) toolColumns(ctx context.Context, arguments json.RawMessage) (reply
 	if err != nil {
 		return reply{}, err
 	}
-	id, err := textArgument(members, "holdout", true)
+	id, err := a.target(ctx, members)
 	if err != nil {
 		return reply{}, err
 	}
@@ -327,6 +357,7 @@ func (a *API) toolColumns(ctx context.Context, arguments json.RawMessage) (reply
 		case len(out.Columns) == mostColumns:
 			out.More++
 		default:
+			c.Dictionary = nil // how large it may be is no number of texts
 			out.Columns, names = append(out.Columns, c), append(names, c.Name)
 		}
 	}
@@ -348,6 +379,10 @@ func (a *API) toolColumns(ctx context.Context, arguments json.RawMessage) (reply
 	if out.Label != "" {
 		sentence += " The label is " + out.Label + "."
 	}
+	if card.Draft {
+		out.Draft = "Ranges, values and nulls are shown after the first explain or ask of this holdout."
+		sentence += " " + out.Draft
+	}
 	return tell(out, sentence)
 }
 
@@ -360,7 +395,7 @@ func (a *API) toolPlan(ctx context.Context, arguments json.RawMessage) (reply, e
 }
 
 func (a *API) toolExplain(ctx context.Context, arguments json.RawMessage) (reply, error) {
-	id, query, _, err := readAsk(arguments, false)
+	id, query, _, err := a.readAsk(ctx, arguments, false)
 	if err != nil {
 		return reply{}, err
 	}
@@ -372,7 +407,7 @@ func (a *API) toolExplain(ctx context.Context, arguments json.RawMessage) (reply
 }
 
 func (a *API) toolAsk(ctx context.Context, arguments json.RawMessage) (reply, error) {
-	id, query, options, err := readAsk(arguments, true)
+	id, query, options, err := a.readAsk(ctx, arguments, true)
 	if err != nil {
 		return reply{}, err
 	}
@@ -380,14 +415,43 @@ func (a *API) toolAsk(ctx context.Context, arguments json.RawMessage) (reply, er
 	return r, below(err, "/query")
 }
 
+// compareMembers are the arguments of compare.
+var compareMembers = slices.Sorted(maps.Keys(compareInput()["properties"].(map[string]any)))
+
+// toolBatch asks many queries, as POST …/queries/batch does.
+func (a *API) toolBatch(ctx context.Context, arguments json.RawMessage) (reply, error) {
+	members, err := readObject(arguments, "holdout", "queries", "partial", "max_questions")
+	if err != nil {
+		return reply{}, err
+	}
+	id, options, err := a.readTarget(ctx, members)
+	if err != nil {
+		return reply{}, err
+	}
+	list, partial, err := batchOf(members, a.asked.BatchQueries)
+	if err != nil {
+		return reply{}, err
+	}
+	answer, err := a.service.AskBatch(ctx, caller(ctx), id, list, partial, "", options...)
+	if err != nil {
+		return reply{}, a.near(ctx, err, id)
+	}
+	body, err := batchReply(answer)
+	if err != nil {
+		return reply{}, err
+	}
+	sentence, err := batchSentence(answer)
+	return reply{body, sentence}, err
+}
+
 // toolCompare asks the query that its arguments are, without those of every tool that asks.
 func (a *API) toolCompare(ctx context.Context, arguments json.RawMessage) (reply, error) {
-	known := slices.Sorted(maps.Keys(compareInput()["properties"].(map[string]any)))
+	known := compareMembers
 	members, err := readObject(arguments, known...)
 	if err != nil {
 		return reply{}, err
 	}
-	id, options, err := readTarget(members)
+	id, options, err := a.readTarget(ctx, members)
 	if err != nil {
 		return reply{}, err
 	}
@@ -422,7 +486,7 @@ func (a *API) toolBudget(ctx context.Context, arguments json.RawMessage) (reply,
 	if err != nil {
 		return reply{}, err
 	}
-	id, err := textArgument(members, "holdout", true)
+	id, err := a.target(ctx, members)
 	if err != nil {
 		return reply{}, err
 	}
@@ -430,7 +494,17 @@ func (a *API) toolBudget(ctx context.Context, arguments json.RawMessage) (reply,
 	if err != nil {
 		return reply{}, a.near(ctx, err, id)
 	}
-	return tell(b, budgetSentence(b))
+	out := ToolBudget{Budget: b}
+	if b.Questions.Left > 0 && b.Rounds == nil {
+		out.MostUnasked = holdout.MostUnasked(b.Questions.Of)
+	}
+	return tell(out, budgetSentence(b))
+}
+
+// ToolBudget is what the tool budget replies.
+type ToolBudget struct {
+	holdout.Budget
+	MostUnasked int64 `json:"max_questions,omitempty" doc:"how many questions one query may cost without max_questions"`
 }
 
 // near says which holdouts there are, where the one that was named is none.
@@ -442,23 +516,22 @@ func (a *API) near(ctx context.Context, err error, id string) error {
 	if failed != nil {
 		return err
 	}
-	ids := make([]string, len(cards))
+	var ids []string
 	p := problem(classes[holdout.NotFound], "there is no such holdout")
 	violation := Violation{Pointer: "/holdout", Detail: p.Detail}
-	for i, c := range cards {
-		if ids[i] = c.ID; c.Name != "" && c.Name == id {
-			violation.Suggestion = c.ID
+	for _, c := range cards {
+		ids = append(ids, c.ID)
+		if c.Name != "" {
+			ids = append(ids, c.Name)
 		}
 	}
-	if violation.Suggestion == "" {
-		violation.Suggestion = nearest.Name(id, ids)
-	}
+	violation.Suggestion = nearest.Name(id, ids)
 	p.Errors = []Violation{violation}
 	return p
 }
 
 // readAsk reads the arguments of ask and explain. The query is left as it came.
-func readAsk(arguments json.RawMessage, spends bool) (id string, query json.RawMessage, options []holdout.AskOption, err error) {
+func (a *API) readAsk(ctx context.Context, arguments json.RawMessage, spends bool) (id string, query json.RawMessage, options []holdout.AskOption, err error) {
 	known := []string{"holdout", "query"}
 	if spends {
 		known = append(known, "max_questions")
@@ -467,7 +540,7 @@ func readAsk(arguments json.RawMessage, spends bool) (id string, query json.RawM
 	if err != nil {
 		return "", nil, nil, err
 	}
-	if id, options, err = readTarget(members); err != nil {
+	if id, options, err = a.readTarget(ctx, members); err != nil {
 		return "", nil, nil, err
 	}
 	query, ok := members["query"]
@@ -480,20 +553,46 @@ func readAsk(arguments json.RawMessage, spends bool) (id string, query json.RawM
 	return id, query, options, nil
 }
 
-// readTarget reads which holdout is asked, and how many questions that may cost.
-func readTarget(members map[string]json.RawMessage) (id string, options []holdout.AskOption, err error) {
-	if id, err = textArgument(members, "holdout", true); err != nil {
+// readTarget reads which holdout is asked, and how many questions that may cost. No person watches: the questions of a round are lost only where the call says so.
+func (a *API) readTarget(ctx context.Context, members map[string]json.RawMessage) (id string, options []holdout.AskOption, err error) {
+	if id, err = a.target(ctx, members); err != nil {
 		return "", nil, err
 	}
+	options = []holdout.AskOption{holdout.WholeRounds()}
 	value, ok := members["max_questions"]
 	if !ok {
-		return id, nil, nil
+		return id, options, nil
 	}
 	var most int64
 	if json.Unmarshal(value, &most) != nil || most < 1 {
 		return "", nil, wrongMember("/max_questions", "must be a whole number of at least 1; leave it out for the default")
 	}
-	return id, []holdout.AskOption{holdout.MaxQuestions(most)}, nil
+	return id, append(options, holdout.MaxQuestions(most)), nil
+}
+
+// target reads which holdout is meant: its id, or its name where one holdout has it.
+func (a *API) target(ctx context.Context, members map[string]json.RawMessage) (id string, err error) {
+	name, err := textArgument(members, "holdout", true)
+	if err != nil || strings.HasPrefix(name, holdout.IDPrefix) {
+		return name, err
+	}
+	cards, err := a.service.List(ctx, caller(ctx))
+	if err != nil {
+		return "", err
+	}
+	var ids []string
+	for _, c := range cards {
+		if c.Name == name {
+			ids = append(ids, c.ID)
+		}
+	}
+	switch len(ids) {
+	case 0:
+		return name, nil // there is no such id: near says what there is
+	case 1:
+		return ids[0], nil
+	}
+	return "", wrongMember("/holdout", fmt.Sprintf("%d holdouts have this name; name one by its id: %s", len(ids), strings.Join(ids, ", ")))
 }
 
 // textArgument reads an argument that is a text and not empty.

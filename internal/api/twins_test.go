@@ -321,12 +321,12 @@ func (s *server) asAgent(path string, m move) result {
 	if r.decode(s.t, &message); len(message.Result.Content) != 2 {
 		s.t.Fatalf("%s: %s", m.body, r.body)
 	}
-	r.body = []byte(message.Result.Content[1].Text)
+	r.body = []byte(unsaid(message.Result.Content[1].Text))
 	if message.Result.IsError {
 		r.Header.Set("Content-Type", problemType)
-		var p Problem
-		r.decode(s.t, &p)
-		r.Response.StatusCode = p.Status
+		var refused struct{ Problem Problem }
+		r.decode(s.t, &refused)
+		r.Response.StatusCode = refused.Problem.Status
 		r.body = append(r.body, message.Result.Content[0].Text...)
 	}
 	return r

@@ -216,7 +216,7 @@ func TestPartialBatchAgain(t *testing.T) {
 			}
 		}
 	}
-	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"holdout":"` + card.ID + `","query":{"type":"fraction","of":"delay > 77"},"max_questions":1}}}`
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"holdout":"` + card.ID + `","query":{"type":"fraction","of":"delay > 77"},"max_questions":10}}}`
 	var left [3]holdout.Budget
 	for i := range left {
 		if r := s.post("/mcp", call); r.StatusCode != 200 || strings.Contains(string(r.body), `"isError":true`) {

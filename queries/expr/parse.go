@@ -206,6 +206,12 @@ func (s *Syntax) syntaxError(found *common.Error) *Error {
 	case strings.HasPrefix(token, `"`) || strings.HasPrefix(token, `'`):
 		e.Detail = "the text is not closed or holds an unknown escape"
 		return e
+	case strings.HasPrefix(token, "`"):
+		e.Detail = "unexpected `: a column is named without them"
+		if name, _, closed := strings.Cut(rest[1:], "`"); closed && name != "" {
+			e.Suggestion = printColumn(name)
+		}
+		return e
 	}
 	if word, ok := words[token]; ok {
 		e.Suggestion = word

@@ -132,7 +132,7 @@ func (g *grower) trees(in any) {
 func (g *grower) list(pointer string, in any) {
 	nodes, ok := in.([]any)
 	if !ok || len(nodes) == 0 {
-		g.r.add(pointer, "must be a list of nodes")
+		g.r.add(pointer, "must be a list of nodes in preorder, such as [[\"distance\", 700], 0.1, 0.3]: left where the column is at most the number")
 		return
 	}
 	g.r.nodes += len(nodes)

@@ -282,7 +282,7 @@ func (report Estimate) notes(r Request, kinds []item) (notes []string) {
 	say("%s is narrowest: create the holdout with mechanism=%s&questions=%d%s.", chosen.Name, chosen.Mechanism, chosen.Questions, tokens)
 	for i, one := range chosen.Items {
 		if one.Questions > max(2, chosen.Questions/10) {
-			say("A %s costs %d of the %d questions, more than a tenth: ask it with ?max_questions=%d.", report.Items[i].Of, one.Questions, chosen.Questions, one.Questions)
+			say("A %s costs %d of the %d questions, more than a tenth: ask it with max_questions=%d.", report.Items[i].Of, one.Questions, chosen.Questions, one.Questions)
 		}
 		if one.HalfWidth != nil && *one.HalfWidth >= kinds[i].width()/2 {
 			say("A %s would say nothing: its half-width is half of its range. Ask fewer questions, or hold out more units.", report.Items[i].Of)
