@@ -39,6 +39,24 @@ func ExistingHoldout(err error) (id string, ok bool) {
 	return id, p.Member("holdout", &id)
 }
 
+// UnitChoice is what one observation of a table may be, and what that would give.
+type UnitChoice struct {
+	Unit      string   `json:"unit"`       // the value of Settings.Unit
+	Units     int64    `json:"units"`      // of the table; of a column about, rounded up
+	Rows      float64  `json:"rows"`       // a unit has on average
+	HalfWidth *float64 `json:"half_width"` // of a share's planned interval; nil where it cannot be planned
+}
+
+// UnitChoices is what one observation may be, where an upload was refused because nobody said it: a column of the table names something of which each
+// has several rows.
+func UnitChoices(err error) (choices []UnitChoice, ok bool) {
+	var p *Problem
+	if !errors.As(err, &p) || p.Code != "unit-undecided" {
+		return nil, false
+	}
+	return choices, p.Member("choices", &choices) && len(choices) > 0
+}
+
 func readProblem(reply *http.Response) *Problem {
 	p := &Problem{Status: reply.StatusCode, RetryAfter: retryAfter(reply.Header), RequestID: reply.Header.Get("X-Request-Id")}
 	body, err := io.ReadAll(io.LimitReader(reply.Body, maxProblem))

@@ -483,8 +483,8 @@ func TestTrainingDownload(t *testing.T) {
 func TestUnits(t *testing.T) {
 	s := open(t, t.TempDir())
 	table := visits(t, 1000, 1)
-	card := seen(t, s, create(t, s, Settings{Holdout: 100, Unit: "patient"}, table))
-	if card.Units != (Counts{Training: 150, Holdout: 100}) || card.Rows != (Counts{Training: 600, Holdout: 400}) || card.Unit != "patient" || card.LargestUnit != 4 || card.Guarantee.N != 100 {
+	card := seen(t, s, create(t, s, Settings{Holdout: 100, Unit: "chart"}, table))
+	if card.Units != (Counts{Training: 150, Holdout: 100}) || card.Rows != (Counts{Training: 600, Holdout: 400}) || card.Unit != "chart" || card.LargestUnit != 4 || card.Guarantee.N != 100 {
 		t.Fatalf("card: %+v", card)
 	}
 	h, release, err := s.tables.take(t.Context(), card.ID)
@@ -492,13 +492,13 @@ func TestUnits(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := map[float64]int{}
-	for _, v := range numbers(t, h.tables[1], "patient") {
+	for _, v := range numbers(t, h.tables[1], "chart") {
 		held[v]++
 	}
 	release()
-	for _, v := range numbers(t, training(t, s, card.ID), "patient") {
+	for _, v := range numbers(t, training(t, s, card.ID), "chart") {
 		if held[v] > 0 {
-			t.Fatalf("patient %v is on both sides", v)
+			t.Fatalf("chart %v is on both sides", v)
 		}
 	}
 	if len(held) != 100 {
@@ -506,7 +506,7 @@ func TestUnits(t *testing.T) {
 	}
 	for v, n := range held {
 		if n != 4 {
-			t.Errorf("patient %v has %d rows in the holdout", v, n)
+			t.Errorf("chart %v has %d rows in the holdout", v, n)
 		}
 	}
 	if a := read(t, ask(t, s, card.ID, `{"type":"mean","of":"x","range":[0,1],"weight":"row"}`).Body); a.Cost.Questions != 2 || a.Value == nil {
@@ -549,14 +549,14 @@ func TestSplitsOnDisk(t *testing.T) {
 		t.Errorf("given: %+v, %v", given.Rows, err)
 	}
 
-	before := create(t, s, Settings{Unit: "patient", Holdout: 0.5}, visits(t, 1000, 5))
-	after := create(t, s, Settings{Unit: "patient", Holdout: 0.5}, visits(t, 1020, 6)) // other visits, and five patients more
+	before := create(t, s, Settings{Unit: "chart", Holdout: 0.5}, visits(t, 1000, 5))
+	after := create(t, s, Settings{Unit: "chart", Holdout: 0.5}, visits(t, 1020, 6)) // other visits, and five patients more
 	was, moved := map[float64]bool{}, 0
-	for _, v := range numbers(t, training(t, s, before.ID), "patient") {
+	for _, v := range numbers(t, training(t, s, before.ID), "chart") {
 		was[v] = true
 	}
 	now := map[float64]bool{}
-	for _, v := range numbers(t, training(t, s, after.ID), "patient") {
+	for _, v := range numbers(t, training(t, s, after.ID), "chart") {
 		now[v] = true
 	}
 	for v := range 250 {

@@ -27,7 +27,7 @@ func disagree(t *testing.T, s *Service, set Settings) string {
 	t.Helper()
 	set.Name, set.Split = "disagree", "given"
 	training, rows := visits(t, 3000, 11), visits(t, 3000, 12)
-	for _, name := range []string{"x", "score", "patient"} {
+	for _, name := range []string{"x", "score", "chart"} {
 		c, _ := training.Lookup(name)
 		for i := range c.Numbers {
 			c.Numbers[i] = 0
@@ -44,7 +44,7 @@ func disagree(t *testing.T, s *Service, set Settings) string {
 	return card.ID
 }
 
-const screening = `{"type":"screen","label":"x","features":["score","patient","x"],"statistic":"product","range":[0,1],"range_label":[0,1]}`
+const screening = `{"type":"screen","label":"x","features":["score","chart","x"],"statistic":"product","range":[0,1],"range_label":[0,1]}`
 
 // TestOptionalTakesItsOwnTokens: a screen takes as many tokens as there are, so nothing that needs one is read together with it. It would
 // notice a question that is scanned behind a screen, finds its token gone, and is void.

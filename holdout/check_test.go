@@ -162,7 +162,7 @@ func TestCheckPartOfEverySplit(t *testing.T) {
 		"a count":     {Settings{Check: new(7.0)}, Counts{Training: 273, Check: 7, Holdout: 120}},
 		"little left": {Settings{Label: "late", Holdout: 0.9}, Counts{Training: 20, Check: 20, Holdout: 360}},
 		"one left":    {Settings{Label: "late", Holdout: 399}, Counts{Training: 1, Holdout: 399}},
-		"units":       {Settings{Label: "late", Unit: "patient"}, Counts{Training: 50, Check: 20, Holdout: 30}},
+		"units":       {Settings{Label: "late", Unit: "chart"}, Counts{Training: 50, Check: 20, Holdout: 30}},
 		"strata":      {Settings{Label: "late", Stratify: "clinic"}, Counts{Training: 200, Check: 80, Holdout: 120}},
 		"whole":       {Settings{Label: "late", Holdout: 1}, Counts{Holdout: 400}},
 		"time":        {Settings{Label: "late", Split: "time:seen"}, Counts{Training: 200, Check: 80, Holdout: 120}},
@@ -206,10 +206,10 @@ func TestCheckPartOfEverySplit(t *testing.T) {
 	if got := slices.Sorted(slices.Values(checked(t, s, card.ID, "x"))); !slices.Equal(got, slices.Sorted(slices.Values(numbers(t, parts["check"], "x")))) {
 		t.Error("the check part is not the one that was given")
 	}
-	_, _, err = s.Create(t.Context(), admin, Settings{Name: "given", Split: splitGiven, Unit: "patient", Questions: 10}, upload("training", "check", "holdout"), "")
+	_, _, err = s.Create(t.Context(), admin, Settings{Name: "given", Split: splitGiven, Unit: "chart", Questions: 10}, upload("training", "check", "holdout"), "")
 	wantKind(t, "the same rows again", err, Exists)
 	parts["training"] = next(60)
-	_, _, err = s.Create(t.Context(), admin, Settings{Name: "given", Split: splitGiven, Unit: "patient", Questions: 10}, upload("training", "check", "holdout"), "")
+	_, _, err = s.Create(t.Context(), admin, Settings{Name: "given", Split: splitGiven, Unit: "chart", Questions: 10}, upload("training", "check", "holdout"), "")
 	if wantKind(t, "shared units", err, BadUpload); err != nil && !strings.Contains(err.Error(), "check") {
 		t.Error(err)
 	}
@@ -236,7 +236,7 @@ func TestPredictionsOfTheCheckPart(t *testing.T) {
 	for _, set := range []Settings{
 		{Mechanism: "guess_and_check", Questions: 20, Tokens: 5},
 		{Mechanism: "gaussian", Questions: 20, Tokens: 2},
-		{Mechanism: "guess_and_check", Questions: 20, Tokens: 5, Unit: "patient"},
+		{Mechanism: "guess_and_check", Questions: 20, Tokens: 5, Unit: "chart"},
 	} {
 		set.Label, set.Features = "late", "public"
 		card := create(t, s, set, visits(t, n, uint64(50+len(set.Unit)+len(set.Mechanism))))
@@ -289,7 +289,7 @@ func TestPredictionsOfTheCheckPart(t *testing.T) {
 func TestDamagedCheckPart(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, dir)
-	card := create(t, s, Settings{Label: "late", Unit: "patient", Questions: 10}, visits(t, 400, 60))
+	card := create(t, s, Settings{Label: "late", Unit: "chart", Questions: 10}, visits(t, 400, 60))
 	place := s.path(holdoutsDir, card.ID)
 	must(t, s.Close())
 	for what, harm := range map[string]func(){

@@ -60,7 +60,7 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 	defer func() {
 		s.remove(work)
 	}()
-	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: IDPrefix + uuid.NewString(), dry: dry}
+	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: IDPrefix + uuid.NewString(), dry: dry, rowsMeant: asked.Unit == rowUnit}
 	digest, err := c.spool(up)
 	if err != nil {
 		return card, false, err
@@ -151,6 +151,7 @@ type creation struct {
 	work      string // a directory of its own, removed at the end
 	id        string
 	dry       bool // nothing is to be made
+	rowsMeant bool // one observation is a row because the owner says so
 
 	uploads map[string]string // part -> the spooled file
 	tables  map[string]*dataset.Table

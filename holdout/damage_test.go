@@ -133,7 +133,7 @@ var ledgerBreakages = []breakage{
 func (b breakage) run(t *testing.T, live bool) {
 	data := t.TempDir()
 	s := open(t, data)
-	set := Settings{Holdout: 0.5, Unit: "patient", Questions: 20, Confidence: 0.95}
+	set := Settings{Holdout: 0.5, Unit: "chart", Questions: 20, Confidence: 0.95}
 	first, second := create(t, s, set, visits(t, 2000, 1)), create(t, s, set, visits(t, 2000, 2))
 	answered, other := ask(t, s, first.ID, mean(1)), ask(t, s, second.ID, mean(1))
 	dirs := []string{s.path(holdoutsDir, first.ID), s.path(holdoutsDir, second.ID)}
@@ -228,7 +228,7 @@ func TestTamperedAnswer(t *testing.T) {
 
 // TestVerifyDamage: verify finds each damage, with the key beside it; without the key it says what it did not look at.
 func TestVerifyDamage(t *testing.T) {
-	set := Settings{Holdout: 0.5, Unit: "patient", Questions: 20, Confidence: 0.95}
+	set := Settings{Holdout: 0.5, Unit: "chart", Questions: 20, Confidence: 0.95}
 	export := breakage{name: "the exported training part", harm: func(t *testing.T, _, first, _ string) { flip(t, filepath.Join(first, trainingParquet)) }}
 	older := breakage{name: "a mark that is ahead", harm: func(t *testing.T, _, first, _ string) {
 		must(t, mark{Seq: 7, Head: "sha256:", Digest: ""}.write(first))

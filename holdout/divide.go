@@ -34,6 +34,9 @@ func (c *creation) divide(dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.room.close()) }()
 	c.card = c.newCard(unit)
+	if err := c.decideUnit(unit); err != nil {
+		return err
+	}
 	if c.settings.Split == splitGiven {
 		err = c.keepParts(dir, unit)
 	} else {
@@ -138,9 +141,11 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	if err != nil {
 		return err
 	}
-	if c.early, err = c.forewarn(t, unit); err != nil {
+	alike, err := c.forewarn(t, unit)
+	if err != nil {
 		return err
 	}
+	c.early = append(c.early, alike...)
 	tags := splitter{key: c.service.split[:]}.tags(g, column, unit.Day)
 	var p parts
 	byTime, isTime := strings.CutPrefix(set.Split, splitByTimeOf)

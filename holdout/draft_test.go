@@ -71,7 +71,7 @@ func TestDryRunMakesNothing(t *testing.T) {
 	s := open(t, t.TempDir())
 	table := visits(t, 1000, 1)
 	for _, set := range []Settings{
-		{Name: "v"}, {Name: "v", Unit: "patient"}, {Name: "v", Stratify: "clinic", Questions: 30}, {Name: "v", Split: "time:seen"}, {Name: "v", Mechanism: "gaussian", Rounds: 2},
+		{Name: "v"}, {Name: "v", Unit: "chart"}, {Name: "v", Stratify: "clinic", Questions: 30}, {Name: "v", Split: "time:seen"}, {Name: "v", Mechanism: "gaussian", Rounds: 2},
 		{Name: "v", Unit: "day(seen)", LargestUnit: 60},
 	} {
 		card, err := dryRun(t, s, set, table)
@@ -93,7 +93,7 @@ func TestDryRunMakesNothing(t *testing.T) {
 			t.Errorf("%+v: the dry run says\n%+v, the holdout\n%+v", set, card, made)
 		}
 	}
-	for _, wrong := range []Settings{{Unit: "nobody"}, {Mechanism: "naive"}, {Unit: "patient", LargestUnit: 1}, {Holdout: 5000}} {
+	for _, wrong := range []Settings{{Unit: "nobody"}, {Mechanism: "naive"}, {Unit: "chart", LargestUnit: 1}, {Holdout: 5000}} {
 		_, dry := dryRun(t, s, wrong, table)
 		_, real := again(t, s, wrong, table)
 		if dry == nil || real == nil || dry.Error() != real.Error() {
@@ -113,7 +113,7 @@ func earlier(t *testing.T, s *Service, table *dataset.Table, held map[int]bool, 
 	for i := range columns {
 		c := *table.Column(i)
 		c.Numbers, c.Bools = slices.Clone(c.Numbers), slices.Clone(c.Bools)
-		if c.Kind == dataset.Text || c.Name == "patient" || c.Name == "seen" { // public shape: dictionaries and numbers of units
+		if c.Kind == dataset.Text || c.Name == "chart" || c.Name == "seen" { // public shape: dictionaries and numbers of units
 			columns[i] = c
 			continue
 		}
@@ -148,8 +148,8 @@ func TestDraftsTellNothingOfHeldOutRows(t *testing.T) {
 	for row := range table.Rows() {
 		all[row] = true
 	}
-	sets := []Settings{{}, {Holdout: 0.1}, {Holdout: 0.9}, {Holdout: 1, Mechanism: "gaussian"}, {Unit: "patient"}, {Unit: "patient", Holdout: 0.5, Label: "late"}, {Unit: "day(seen)"}, {Split: "time:seen"},
-		{Stratify: "clinic"}, {Stratify: "late"}, {Stratify: "clinic", Unit: "patient"}, {Label: "late", Features: "public", Mechanism: "gaussian"}, {Questions: 7, Mechanism: "gaussian", Rounds: 1}, {Unit: "patient", LargestUnit: 9}}
+	sets := []Settings{{}, {Holdout: 0.1}, {Holdout: 0.9}, {Holdout: 1, Mechanism: "gaussian"}, {Unit: "chart"}, {Unit: "chart", Holdout: 0.5, Label: "late"}, {Unit: "day(seen)"}, {Split: "time:seen"},
+		{Stratify: "clinic"}, {Stratify: "late"}, {Stratify: "clinic", Unit: "chart"}, {Label: "late", Features: "public", Mechanism: "gaussian"}, {Questions: 7, Mechanism: "gaussian", Rounds: 1}, {Unit: "chart", LargestUnit: 9}}
 	same := func(a, b Card) bool { return reflect.DeepEqual(a, b) }
 	for seed := range uint64(1) {
 		twin, stranger := earlier(t, s, table, held, seed), earlier(t, s, table, all, seed)
@@ -239,7 +239,7 @@ func TestCreatedAgain(t *testing.T) {
 	}
 	_, err := again(t, s, first.Settings, table)
 	refusedFor(t, "the same settings", err, first.ID, reasonSame)
-	ids, sets := []string{first.ID}, []Settings{{Mechanism: "gaussian", Questions: 40}, {Unit: "patient"}, {Stratify: "clinic"}, {Split: "time:seen"}, {Mechanism: "gaussian", Holdout: 0.5, Questions: 20}}
+	ids, sets := []string{first.ID}, []Settings{{Mechanism: "gaussian", Questions: 40}, {Unit: "chart"}, {Stratify: "clinic"}, {Split: "time:seen"}, {Mechanism: "gaussian", Holdout: 0.5, Questions: 20}}
 	for _, set := range sets {
 		set.Name = "visits"
 		last := ids[len(ids)-1]
@@ -374,7 +374,7 @@ func TestFirstLookEndsADraft(t *testing.T) {
 			if err != nil || after.Draft || after.Columns[1].Min == nil || after.Parts == nil {
 				t.Fatalf("after a look: %+v, %v", after, err)
 			}
-			for _, set := range []Settings{{Holdout: 0.5}, {Holdout: 0.2}, {Unit: "patient"}, {Stratify: "clinic"}, {Split: "time:seen"}, {Features: "public", Label: "late", Check: new(0.0)}} {
+			for _, set := range []Settings{{Holdout: 0.5}, {Holdout: 0.2}, {Unit: "chart"}, {Stratify: "clinic"}, {Split: "time:seen"}, {Features: "public", Label: "late", Check: new(0.0)}} {
 				set.Mechanism = "gaussian"
 				_, err := again(t, s, set, table)
 				refusedFor(t, fmt.Sprintf("%+v", set), err, card.ID, reasonShown)
@@ -539,7 +539,7 @@ func TestLookRacesWithReplacement(t *testing.T) {
 				}
 			})
 		}
-		_, err := again(t, s, Settings{Unit: "patient"}, table)
+		_, err := again(t, s, Settings{Unit: "chart"}, table)
 		replaced = err == nil
 		wait.Wait()
 		if saw == replaced {

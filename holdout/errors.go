@@ -26,6 +26,9 @@ const (
 	Forbidden
 	// NotFound is a holdout, key or training part that is not there, or is not there for the caller.
 	NotFound
+	// UnitUndecided is a table of which nobody said what one observation is, with a column that names something of which each has several rows.
+	// Members: choices, a list of UnitChoice.
+	UnitUndecided
 	// Exists is a table that was uploaded before; Members["holdout"] is the id of its holdout, even a deleted one.
 	Exists
 	// Conflict is a request that collides with the present state, such as two uploads of one table at the same time.

@@ -111,7 +111,7 @@ func TestRowsInsideUnits(t *testing.T) {
 	s := open(t, t.TempDir())
 	const units, each = 600, 10
 	r := rand.New(rand.NewPCG(5, 5))
-	unit := dataset.Column{Field: dataset.Field{Name: "patient", Kind: dataset.Number, Source: "INT64"}}
+	unit := dataset.Column{Field: dataset.Field{Name: "chart", Kind: dataset.Number, Source: "INT64"}}
 	label := dataset.Column{Field: dataset.Field{Name: "label", Kind: dataset.Number, Source: "INT64"}}
 	x := dataset.Column{Field: dataset.Field{Name: "x", Kind: dataset.Number, Source: "DOUBLE"}}
 	labelOf := map[float64]float64{}
@@ -125,14 +125,14 @@ func TestRowsInsideUnits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id := create(t, s, Settings{Holdout: 0.5, Unit: "patient", Label: "label", Features: "public"}, table).ID
+	id := create(t, s, Settings{Holdout: 0.5, Unit: "chart", Label: "label", Features: "public"}, table).ID
 	f, err := s.Features(t.Context(), analyst, id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	for name, part := range map[string]*dataset.Table{"features": tableOf(t, s, f), "training": training(t, s, id)} {
-		of, shown := numbers(t, part, "patient"), numbers(t, part, "x")
+		of, shown := numbers(t, part, "chart"), numbers(t, part, "x")
 		sum, place := 0.0, 0
 		for i := range of {
 			if place++; i == 0 || of[i] != of[i-1] {

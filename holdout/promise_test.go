@@ -46,7 +46,7 @@ func TestTargetsSayThePopulation(t *testing.T) {
 		want string
 	}{
 		{Settings{}, "in the population that the rows were drawn from"},
-		{Settings{Unit: "patient"}, "in the population that the units were drawn from"},
+		{Settings{Unit: "chart"}, "in the population that the units were drawn from"},
 		{Settings{Stratify: "clinic"}, "in the population that the rows were drawn from, with strata of the sizes on the card"},
 		{Settings{Split: "time:seen"}, "in the population that rows as late as the holdout's are drawn from"},
 	} {

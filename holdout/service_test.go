@@ -58,7 +58,7 @@ func open(t testing.TB, dir string, change ...func(*Options)) *Service {
 	return s
 }
 
-// visits is a table of n rows: patient (four rows each), x in [0,1) whose mean over many is 1/2, late (x < 0.2), clinic (5
+// visits is a table of n rows: chart (four rows each), x in [0,1) whose mean over many is 1/2, late (x < 0.2), clinic (5
 // texts), seen (a time, the later the larger the row), with some nulls in score.
 func visits(t testing.TB, n int, seed uint64) *dataset.Table {
 	t.Helper()
@@ -84,7 +84,7 @@ func visits(t testing.TB, n int, seed uint64) *dataset.Table {
 	seen := number("seen", func(i int) float64 { return float64(i) * microsecondsPerDay / 50 })
 	seen.Kind, seen.Source = dataset.Time, "TIMESTAMP"
 	table, err := dataset.FromColumns(
-		number("patient", func(i int) float64 { return float64(i / 4) }), x, late,
+		number("chart", func(i int) float64 { return float64(i / 4) }), x, late,
 		dataset.NewText("clinic", clinics, func(int) bool { return false }), seen,
 		number("score", func(i int) float64 {
 			if i%10 == 3 {
@@ -415,7 +415,7 @@ func TestBadUploads(t *testing.T) {
 		{"unknown label", Settings{Label: "nobody"}, one(good), []Kind{Invalid}},
 		{"unknown stratum", Settings{Stratify: "nobody"}, one(good), []Kind{Invalid}},
 		{"too many strata", Settings{Stratify: "x"}, one(good), []Kind{Invalid}},
-		{"strata within units", Settings{Stratify: "late", Unit: "patient"}, one(good), []Kind{Invalid}},
+		{"strata within units", Settings{Stratify: "late", Unit: "chart"}, one(good), []Kind{Invalid}},
 		{"unknown time", Settings{Split: "time:x"}, one(good), []Kind{Invalid}},
 		{"more than there is", Settings{Holdout: 200}, one(good), []Kind{Invalid}},
 		{"negative", Settings{Holdout: -0.1}, one(good), []Kind{Invalid}},
@@ -428,13 +428,13 @@ func TestBadUploads(t *testing.T) {
 		{"guess_and_check alone", Settings{Mechanism: "guess_and_check", Holdout: 1}, one(good), []Kind{Invalid}},
 		{"tokens of auto alone", Settings{Tokens: 3, Holdout: 1}, one(good), []Kind{Invalid}},
 		{"thresholdout alone", Settings{Mechanism: "thresholdout", Holdout: 1}, one(good), []Kind{Invalid}},
-		{"units alone", Settings{Unit: "patient", Holdout: 1}, one(good), []Kind{Invalid}},
+		{"units alone", Settings{Unit: "chart", Holdout: 1}, one(good), []Kind{Invalid}},
 		{"one part of two", Settings{Split: "given"}, two("training"), []Kind{Invalid}},
 		{"parts without given", Settings{}, two("training", "holdout"), []Kind{Invalid}},
 		{"given without parts", Settings{Split: "given"}, one(good), []Kind{Invalid}},
 		{"a part twice", Settings{Split: "given"}, two("training", "training"), []Kind{Invalid}},
 		{"a part unknown", Settings{Split: "given"}, two("test"), []Kind{Invalid}},
-		{"units on both sides", Settings{Split: "given", Unit: "patient"}, two("training", "holdout"), []Kind{BadUpload}},
+		{"units on both sides", Settings{Split: "given", Unit: "chart"}, two("training", "holdout"), []Kind{BadUpload}},
 		{"a name of two lines", Settings{Name: "a\nb"}, one(good), []Kind{Invalid}},
 	} {
 		_, _, err := s.Create(t.Context(), admin, c.set, c.up, "")

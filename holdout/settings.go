@@ -90,7 +90,7 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 	switch {
 	case kind.Unprotected && !allowNaive:
 		return invalid("mechanism", "the mechanism %s protects nothing; a server takes it only when it was started with --allow-naive", kind.Name)
-	case thresholdout.Does[thresholdout.Submissions](kind) && set.Unit != "":
+	case set.knowsNoUnits() && set.Unit != "":
 		return invalid("unit", "a %s compares submissions row by row; it knows no units", kind.Name)
 	case thresholdout.Does[thresholdout.Slices](kind):
 		return set.unlikeUnits()
@@ -102,6 +102,11 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 func (set *Settings) kind() thresholdout.Kind {
 	kind, _ := thresholdout.KindOf(thresholdout.Name(set.Mechanism))
 	return kind
+}
+
+// knowsNoUnits reports whether the mechanism goes by rows, whatever the table is.
+func (set *Settings) knowsNoUnits() bool {
+	return thresholdout.Does[thresholdout.Submissions](set.kind())
 }
 
 // unlikeUnits says why the units of the holdout are known not to be alike, so that the mechanism split cannot be honest: the

@@ -293,7 +293,7 @@ func TestNotAskedIsNotRead(t *testing.T) {
 	id := create(t, s, Settings{Mechanism: "guess_and_check", Questions: 2000, Tokens: 2}, visits(t, 3000, 1)).ID
 	c := count(t, s, id)
 	narrow := func(i int) string {
-		return fmt.Sprintf(`{"type":"mean","of":"patient == %d.0 ? x : 0","range":[0,1],"guess":0,"half_width":1e-9}`, i)
+		return fmt.Sprintf(`{"type":"mean","of":"chart == %d.0 ? x : 0","range":[0,1],"guess":0,"half_width":1e-9}`, i)
 	}
 	b, err := s.AskBatch(t.Context(), analyst, id, batchOf(narrow(1), narrow(2), mean(0), narrow(3)), false, "")
 	if err != nil {

@@ -19,7 +19,7 @@ people = pandas.DataFrame({"x": rng.standard_t(3, N) * 20 + 10, "k": rng.integer
 people["y"] = 0.6 * people.x + 15 * rng.normal(size=N)
 people["w"] = rng.random(N) < 0.3
 people["g"] = rng.choice(["a", "b", "c"], N, p=[0.5, 0.3, 0.2])
-people["patient"] = rng.integers(0, 1500, N).astype(float)
+people["chart"] = rng.integers(0, 1500, N).astype(float)
 people.loc[rng.random(N) < 0.05, "x"] = np.nan
 
 RANGE = [-60.0, 180.0]
@@ -82,9 +82,9 @@ def check_rows(holdout, rows):
 def check_units(holdout, rows):
     """One vote a unit: means of units' own means, and contrasts in which a unit's rows share its vote."""
     x, y = clamp(rows.x), clamp(rows.y)
-    paired = pandas.Series(y - x).groupby(rows.patient).mean().mean()
+    paired = pandas.Series(y - x).groupby(rows.chart).mean().mean()
     near(ask(holdout, type="compare", a=dict(type="mean", of="x", range=RANGE), b=dict(type="mean", of="y", range=RANGE))["value"], paired, 480 * 4 * GRID, "compare over units")
-    votes = 1 / rows.groupby("patient").x.transform("size")
+    votes = 1 / rows.groupby("chart").x.transform("size")
     w = rows.w.to_numpy()
     want = np.average(x[w], weights=votes[w]) - np.average(x[~w], weights=votes[~w])
     near(ask(holdout, type="difference", of="x", range=RANGE, between=["w"])["value"], want, 240 * 1e-6, "difference over units")
@@ -92,7 +92,7 @@ def check_units(holdout, rows):
 
 naive = dict(mechanism="naive", questions=100000)
 check_rows(create(people, holdout=1.0, name="rows", **naive), people)
-check_units(create(people, holdout=1.0, name="units", unit="patient", largest_unit=20, **naive), people)
+check_units(create(people, holdout=1.0, name="units", unit="chart", largest_unit=20, **naive), people)
 
 # The flights of the examples: what all of them say, and the intervals and verdicts of real guarantees on 30,000 of them.
 flights = pandas.read_parquet(FLIGHTS)

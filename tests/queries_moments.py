@@ -17,7 +17,7 @@ people = pandas.DataFrame({"id": np.arange(N, dtype=float), "x": rng.standard_t(
 people["y"] = 0.6 * people.x + 15 * rng.normal(size=N)
 people["s"] = pandas.Series(rng.choice(["a", "b", "c", "d", "é"], N, p=[0.4, 0.3, 0.2, 0.06, 0.04]), dtype="object")
 people["w"] = rng.random(N) < 0.3
-people["patient"] = rng.integers(0, 1500, N).astype(float)
+people["chart"] = rng.integers(0, 1500, N).astype(float)
 people.loc[rng.random(N) < 0.05, "x"] = np.nan
 people.loc[rng.random(N) < 0.05, "s"] = None
 
@@ -73,7 +73,7 @@ def check_rows(holdout, rows):
 
 def check_units(holdout, rows):
     """One vote a unit, which its rows share."""
-    votes = 1 / rows.groupby("patient").x.transform("size")
+    votes = 1 / rows.groupby("chart").x.transform("size")
     x, y = clamp(rows.x), clamp(rows.y)
     near(ask(holdout, type="variance", of="x", range=RANGE)["value"], np.cov(x, aweights=votes, ddof=0), 240**2 * 8 * GRID, "variance over units")
     near(ask(holdout, type="covariance", form="exact", x="x", y="y", range_x=RANGE, range_y=RANGE)["value"],
@@ -107,7 +107,7 @@ def check_training(holdout, rows):
 
 naive = dict(mechanism="naive", questions=100000)
 check_rows(create(people, holdout=1.0, name="rows", **naive), people)
-check_units(create(people, holdout=1.0, name="units", unit="patient", largest_unit=20, **naive), people)
+check_units(create(people, holdout=1.0, name="units", unit="chart", largest_unit=20, **naive), people)
 check_training(create(people, holdout=0.5, name="half", **naive), people)
 
 # The flights of the examples: the intervals of a real guarantee against the answers of a naive one on the same rows.

@@ -194,8 +194,11 @@ func (r refusedError) Error() string {
 	if r.Code == "" {
 		text = fmt.Sprintf("the reply is %d %s, and not from holdoutd; is that the right URL?", r.Status, r.Title)
 	}
-	if r.Code == "max-questions" {
+	switch r.Code {
+	case "max-questions":
 		text = inFlags(text)
+	case "unit-undecided":
+		text = strings.ReplaceAll(text, "unit=", "--unit ")
 	}
 	for _, v := range r.Errors {
 		meant := ""

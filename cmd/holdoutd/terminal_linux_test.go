@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdoutd/holdoutd/client"
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/internal/await"
 )
 
@@ -35,6 +38,44 @@ func TestTerminal(t *testing.T) {
 	}
 	if stdout, _, _ := s.call(t, nil, "history"); !strings.Contains(stdout, `origin != "SFO"`) && !strings.Contains(stdout, "origin != 'SFO'") {
 		t.Errorf("cut in a pipe: %s", stdout)
+	}
+}
+
+// TestUploadAsksForTheUnit: a table in which customers come again is made a holdout once a person on the terminal has said what one observation is. Without a terminal, and
+// with an answer that is none, nothing is made.
+func TestUploadAsksForTheUnit(t *testing.T) {
+	s := startStation(t, client.Settings{})
+	customer := dataset.Column{Field: dataset.Field{Name: "customer_id", Kind: dataset.Number, Source: "INT64"}}
+	for i := range 3000 {
+		customer.Numbers = append(customer.Numbers, float64(i*7919%3000/3))
+	}
+	table, err := dataset.FromColumns(customer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := ingest.Export(&file, table); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "visits.parquet"), file.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, code := s.call(t, nil, "upload", "visits.parquet", "--name", "visits")
+	if code != 1 || stdout != "" || !strings.Contains(stderr, "Say --unit customer_id (") || !strings.Contains(stderr, "--unit row (3000 units") {
+		t.Errorf("without a terminal: %d %q %q", code, stdout, stderr)
+	}
+	for _, said := range []string{"3\n", "7 customers\n", "\x04"} {
+		if text := s.typing(t, 2, said, "upload", "visits.parquet", "--name", "visits"); !strings.Contains(text, "Which? 1 to 2") || !strings.Contains(text, "is none of them") {
+			t.Errorf("%q: %s", said, text)
+		}
+	}
+	text := s.typing(t, 0, "1\n", "upload", "visits.parquet", "--name", "visits")
+	if !strings.Contains(text, "300 held out, 700 to train on; a unit is customer_id") {
+		t.Errorf("the first choice: %s", text)
+	}
+	text = s.typing(t, 0, "row\n", "upload", "visits.parquet", "--name", "visits")
+	if !strings.Contains(text, "900 held out, 2,100 to train on; a unit is row") || !strings.Contains(text, "rows of one customer_id are on both sides") {
+		t.Errorf("rows: %s", text)
 	}
 }
 
@@ -64,11 +105,20 @@ func terminal(t *testing.T) (master, slave *os.File) {
 // onTerminal is what the program writes on a terminal of 100 characters.
 func (s *station) onTerminal(t *testing.T, args ...string) string {
 	t.Helper()
+	return s.typing(t, 0, "", args...)
+}
+
+// typing is what stands on a terminal of 100 characters where somebody types a text. The program must end with the code.
+func (s *station) typing(t *testing.T, code int, typed string, args ...string) string {
+	t.Helper()
 	master, slave := terminal(t)
 	defer master.Close()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Dir, cmd.Env = s.dir, []string{"HOME=" + s.dir}
-	cmd.Stdout, cmd.Stderr = slave, slave
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	if _, err := master.WriteString(typed); err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -79,8 +129,8 @@ func (s *station) onTerminal(t *testing.T, args ...string) string {
 		defer close(read)
 		io.Copy(&b, master) // ends with an error when the program has
 	}()
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("holdoutd %v on a terminal: %v", args, err)
+	if cmd.Wait(); cmd.ProcessState.ExitCode() != code {
+		t.Errorf("holdoutd %v on a terminal: %v", args, cmd.ProcessState)
 	}
 	select {
 	case <-read:

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -38,6 +40,7 @@ func uploadCommand() *cobra.Command {
 		Long: `Uploads a Parquet file to a running server, which splits it and keeps the holdout part secret, and prints the card of the new
 holdout with its warnings. Three settings matter: --unit (what is independent of the others), --label (what you predict) and
 --questions (how many answers you will ever want; fewer are narrower). --dry-run says what would be made, and makes nothing.
+Where a column names something of which each has several rows, such as customers, --unit must be said; on a terminal you are asked.
 FILE - is standard input. A table that you have split yourself is uploaded as its parts. It needs an admin key.
 
 Until something of a new holdout is shown the same file may be uploaded again with other settings. Each flag is a parameter
@@ -141,18 +144,6 @@ func (f *uploadFlags) run(ctx context.Context, cmd *cobra.Command, args []string
 	if len(files) > 1 && f.dry {
 		return misuse("--dry-run takes one file, not the parts of a table")
 	}
-	opened := map[string]io.Reader{}
-	for name, file := range files {
-		r, size, err := openTable(file)
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		opened[name] = r
-		if size > 0 {
-			opened[name] = watched(r, size, cmd.ErrOrStderr())
-		}
-	}
 	c, err := f.connect()
 	if err != nil {
 		return err
@@ -160,8 +151,13 @@ func (f *uploadFlags) run(ctx context.Context, cmd *cobra.Command, args []string
 	if f.once != "" {
 		ctx = client.WithIdempotencyKey(ctx, f.once)
 	}
-	card, err := f.send(ctx, c, opened, settings)
-	clearLine(cmd.ErrOrStderr())
+	card, err := f.sendFiles(ctx, cmd, c, files, settings)
+	if choices, undecided := client.UnitChoices(err); undecided && asks(cmd, files) {
+		if settings.Unit, err = askUnit(ctx, cmd, choices); err != nil {
+			return err
+		}
+		card, err = f.sendFiles(ctx, cmd, c, files, settings)
+	}
 	if id, exists := client.ExistingHoldout(err); exists {
 		return fmt.Errorf("%w; holdoutd holdouts %s shows it", plain(err), id)
 	}
@@ -173,6 +169,65 @@ func (f *uploadFlags) run(ctx context.Context, cmd *cobra.Command, args []string
 	}
 	printCard(cmd.OutOrStdout(), card)
 	return nil
+}
+
+// sendFiles opens the files and sends them.
+func (f *uploadFlags) sendFiles(ctx context.Context, cmd *cobra.Command, c *client.Client, files map[string]string, s client.Settings) (client.Card, error) {
+	opened := map[string]io.Reader{}
+	for name, file := range files {
+		r, size, err := openTable(file)
+		if err != nil {
+			return client.Card{}, err
+		}
+		defer r.Close()
+		opened[name] = r
+		if size > 0 {
+			opened[name] = watched(r, size, cmd.ErrOrStderr())
+		}
+	}
+	defer clearLine(cmd.ErrOrStderr())
+	return f.send(ctx, c, opened, s)
+}
+
+// asks reports whether a person is there to ask, and whether the files can be sent a second time.
+func asks(cmd *cobra.Command, files map[string]string) bool {
+	in, ok := cmd.InOrStdin().(*os.File)
+	return ok && terminalWidth(in) > 0 && terminalWidth(cmd.ErrOrStderr()) > 0 && !slices.Contains(slices.Collect(maps.Values(files)), "-")
+}
+
+// askUnit asks what one observation is.
+func askUnit(ctx context.Context, cmd *cobra.Command, choices []client.UnitChoice) (unit string, err error) {
+	out := cmd.ErrOrStderr()
+	fmt.Fprintf(out, "What is one observation? Each %s has several rows. If rows of one %s are alike, a split by rows shows a model the rows that it is judged by.\n\n", printable(choices[0].Unit), printable(choices[0].Unit))
+	t := table{header: []string{"", "--unit", "ROWS EACH", "UNITS", "A SHARE TO"}, wide: 1}
+	for i, choice := range choices {
+		width := ""
+		if choice.HalfWidth != nil {
+			width = "±" + significant(*choice.HalfWidth)
+		}
+		t.add(strconv.Itoa(i+1), choice.Unit, strconv.FormatFloat(choice.Rows, 'g', -1, 64), thousands(choice.Units), width)
+	}
+	if err := t.write(out, terminalWidth(out)); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(out, "\nWhich? 1 to %d: ", len(choices))
+	said := make(chan string, 1)
+	go func() { // it cannot be interrupted; the process ends then
+		line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+		said <- strings.TrimSpace(line)
+	}()
+	select {
+	case line := <-said:
+		if n, err := strconv.Atoi(line); err == nil && 1 <= n && n <= len(choices) {
+			return choices[n-1].Unit, nil
+		}
+		if i := slices.IndexFunc(choices, func(c client.UnitChoice) bool { return c.Unit == line }); i >= 0 {
+			return line, nil
+		}
+		return "", misuse("%q is none of them; nothing was made. --unit says it beforehand", line)
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }
 
 func (f *uploadFlags) send(ctx context.Context, c *client.Client, opened map[string]io.Reader, s client.Settings) (client.Card, error) {

@@ -49,6 +49,7 @@ var classes = map[holdout.Kind]*class{
 	holdout.Unauthorized:        {"unauthorized", http.StatusUnauthorized, "A key is needed", "Send Authorization: Bearer hk_… with a key that is not revoked."},
 	holdout.Forbidden:           {"forbidden", http.StatusForbidden, "The key may not do this", "Use a key with the scope admin."},
 	holdout.NotFound:            {"not-found", http.StatusNotFound, "Not found", "Check the path and the id."},
+	holdout.UnitUndecided:       {"unit-undecided", http.StatusUnprocessableEntity, "What is one observation?", "A column names something of which each has several rows, such as customers. Send the same upload with unit=COLUMN or unit=row; the member choices has both with what they give. Nothing was kept."},
 	holdout.Exists:              {"holdout-exists", http.StatusConflict, "The same table was uploaded before", "Use the holdout named by the member holdout. The member reason says why it cannot be created again with other settings."},
 	holdout.Conflict:            {"conflict", http.StatusConflict, "The request collides with another", "Wait for the other request, then look again."},
 	holdout.IdempotencyMismatch: {"idempotency-mismatch", http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request", "Use a new key for a new request, and the same key only for the same request."},

@@ -10,6 +10,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,29 @@ def test_the_same_upload_is_the_same_holdout(server: holdoutd.Server) -> None:
     assert server.holdout("again").id == server.holdout(ds.id).id == ds.id
     with pytest.raises(LookupError, match="no holdout 'agian'"):
         server.holdout("agian")
+
+
+def test_customers_come_again(server: holdoutd.Server) -> None:
+    frame = table(23, 3000)
+    frame["customer_id"] = [i * 7919 % 3000 // 3 for i in range(3000)]
+    for make in (server.upload, server.card):
+        with pytest.raises(holdoutd.UnitUndecided, match="unit=customer_id") as undecided:
+            make(frame, questions=10)
+        customer, row = undecided.value.choices
+        assert customer["unit"] == "customer_id" and row["unit"] == "row" and row["units"] == 3000
+        assert customer["rows"] == pytest.approx(3, rel=0.3) and customer["half_width"] > row["half_width"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", holdoutd.HoldoutWarning)
+        ds = server.upload(frame, unit="customer_id", questions=10)
+    assert ds.card.units["holdout"] == 300
+    with pytest.warns(holdoutd.HoldoutWarning, match="rows of one customer_id are on both sides") as said:
+        rows = server.upload(frame, unit="row", questions=10)
+    assert said[0].filename == __file__ and rows.card.units["holdout"] == 900
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", holdoutd.HoldoutWarning)
+        rows.fraction("x > 0")  # it was said
+    with pytest.warns(holdoutd.HoldoutWarning):
+        assert server.upload(frame, unit="row", questions=10).id == rows.id
 
 
 def test_a_table_that_was_split_before(server: holdoutd.Server) -> None:

@@ -53,7 +53,7 @@ func open(t testing.TB, dir string, change ...func(*holdout.Options)) *holdout.S
 	return s
 }
 
-// visits is a table of n rows: patient (four rows each), x in [0,1) whose mean over many is 1/2, late (x < 0.2), clinic (5
+// visits is a table of n rows: chart (four rows each), x in [0,1) whose mean over many is 1/2, late (x < 0.2), clinic (5
 // texts), seen (a time, the later the larger the row), with some nulls in score.
 func visits(t testing.TB, n int, seed uint64) *dataset.Table {
 	t.Helper()
@@ -79,7 +79,7 @@ func visits(t testing.TB, n int, seed uint64) *dataset.Table {
 	seen := number("seen", func(i int) float64 { return float64(i) * (86_400e6 / 50) })
 	seen.Kind, seen.Source = dataset.Time, "TIMESTAMP"
 	table, err := dataset.FromColumns(
-		number("patient", func(i int) float64 { return float64(i / 4) }), x, late,
+		number("chart", func(i int) float64 { return float64(i / 4) }), x, late,
 		dataset.NewText("clinic", clinics, func(int) bool { return false }), seen,
 		number("score", func(i int) float64 {
 			if i%10 == 3 {

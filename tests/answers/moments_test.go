@@ -31,8 +31,8 @@ var moments = []string{
 func TestMomentsUnderEveryMechanism(t *testing.T) {
 	s := open(t, t.TempDir(), func(o *holdout.Options) { o.AllowNaive = true })
 	for i, set := range []holdout.Settings{
-		{Mechanism: "gaussian"}, {Mechanism: "gaussian", Unit: "patient"}, {Mechanism: "gaussian", Rounds: 20}, {Mechanism: "guess_and_check", Tokens: 60},
-		{Mechanism: "thresholdout", Tokens: 60}, {Mechanism: "split"}, {Mechanism: "split", Unit: "patient"}, {Mechanism: "naive"},
+		{Mechanism: "gaussian"}, {Mechanism: "gaussian", Unit: "chart"}, {Mechanism: "gaussian", Rounds: 20}, {Mechanism: "guess_and_check", Tokens: 60},
+		{Mechanism: "thresholdout", Tokens: 60}, {Mechanism: "split"}, {Mechanism: "split", Unit: "chart"}, {Mechanism: "naive"},
 	} {
 		set.Questions, set.Holdout = 200, 0.5
 		t.Run(fmt.Sprint(set.Mechanism, set.Unit, set.Rounds), func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 // Kendall's tau, which has no other form, is refused before a row is read. It would notice intervals for one population that are given for strata.
 func TestPairsNeedUnitsThatAreAlike(t *testing.T) {
 	s := open(t, t.TempDir())
-	area, tau := `{"type":"auc","label":"late","prediction":"x","edges":[0.25,0.5,0.75]}`, `{"type":"kendall","x":"x","y":"patient","edges_x":[0.5],"edges_y":[500]}`
+	area, tau := `{"type":"auc","label":"late","prediction":"x","edges":[0.25,0.5,0.75]}`, `{"type":"kendall","x":"x","y":"chart","edges_x":[0.5],"edges_y":[500]}`
 	for i, c := range []struct {
 		set       holdout.Settings
 		questions int64

@@ -14,7 +14,7 @@ import (
 // of units would be a quarter of it.
 func TestSumsOfUnits(t *testing.T) {
 	s := open(t, t.TempDir())
-	card := create(t, s, holdout.Settings{Mechanism: "guess_and_check", Questions: 20, Tokens: 10, Unit: "patient", LargestUnit: 4}, visits(t, 20_000, 8))
+	card := create(t, s, holdout.Settings{Mechanism: "guess_and_check", Questions: 20, Tokens: 10, Unit: "chart", LargestUnit: 4}, visits(t, 20_000, 8))
 	query := `{"type":"sum","of":"score","range":[0,100]%s}`
 	e, err := s.Explain(t.Context(), analyst, card.ID, fmt.Appendf(nil, query, ""))
 	if err != nil || e.Cost.Questions != 1 || e.Training == nil || math.Abs(*e.Training/6000-44.5) > 2 { // a tenth is null and adds nothing, the others are 0 to 99

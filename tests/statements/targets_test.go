@@ -134,7 +134,7 @@ func sampled(t *testing.T, r *rand.Rand, from []clinic, units int) *dataset.Tabl
 	number := func(name string) dataset.Column {
 		return dataset.Column{Field: dataset.Field{Name: name, Kind: dataset.Number, Source: "DOUBLE"}}
 	}
-	id, x, y, s := number("id"), number("x"), number("y"), number("s")
+	id, x, y, s := number("ward"), number("x"), number("y"), number("s")
 	w := dataset.Column{Field: dataset.Field{Name: "w", Kind: dataset.Bool, Source: "BOOLEAN"}}
 	z := dataset.Column{Field: dataset.Field{Name: "z", Kind: dataset.Bool, Source: "BOOLEAN"}}
 	var g []string
@@ -632,7 +632,7 @@ func TestPrintedTargets(t *testing.T) {
 			unit     string
 			heavy    bool
 			declared int64
-		}{{"", false, 0}, {"id", false, 5}, {"id", true, 0}} {
+		}{{"", false, 0}, {"ward", false, 5}, {"ward", true, 0}} {
 			from, set := population(r, kind.unit != "", kind.heavy), mechanism
 			set.Unit, set.LargestUnit, set.Confidence, set.Holdout = kind.unit, kind.declared, 0.999999, 0.95
 			set.Name = fmt.Sprintf("%s %s %v", set.Mechanism, kind.unit, kind.heavy)

@@ -25,6 +25,7 @@ from .errors import (
     ConnectionFailed,
     HoldoutdError,
     HoldoutExists,
+    HoldoutWarning,
     LedgerUnavailable,
     NotAllowed,
     NotConfigured,
@@ -34,6 +35,7 @@ from .errors import (
     ServerError,
     TooDear,
     TooNarrow,
+    UnitUndecided,
     Violation,
 )
 from .expressions import Columns, Expression, column, maximum, minimum, where
@@ -67,6 +69,7 @@ __all__ = [
     "Expression",
     "History",
     "HoldoutExists",
+    "HoldoutWarning",
     "HoldoutdError",
     "Item",
     "LedgerUnavailable",
@@ -82,6 +85,7 @@ __all__ = [
     "ServerError",
     "TooDear",
     "TooNarrow",
+    "UnitUndecided",
     "Violation",
     "aio",
     "column",

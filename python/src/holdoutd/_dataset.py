@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +14,7 @@ from ._questions import R
 from ._scores import Scores
 from ._view import Card
 from .answers import Answer, Explanation, NotAsked
-from .errors import QueryInvalid
+from .errors import HoldoutWarning, QueryInvalid
 from .expressions import Columns
 
 D = TypeVar("D", bound="Holdout[Any]")
@@ -32,6 +33,7 @@ class Holdout(Scores[R]):
         self._some: _resolve.Training | None = None
         self._sent = _resolve.Sent()
         self._most: int | None = None
+        self._told: set[str] = set()
 
     @property
     def kind(self) -> tables.Kind:
@@ -71,6 +73,17 @@ class Holdout(Scores[R]):
         """With the first look a holdout is no draft any more, and its card has what a draft's leaves out."""
         if self.card.raw.get("draft"):
             self.card = Card((yield from _steps.get_card(self.id)))
+            self._warn()
+
+    def _warn(self) -> None:
+        """Warns of what the card warns of, once, where the caller's own code is."""
+        frame, level = sys._getframe(1), 2
+        while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
+            frame, level = frame.f_back, level + 1
+        for text in self.card.warnings:
+            if text not in self._told:
+                self._told.add(text)
+                warnings.warn(text, HoldoutWarning, stacklevel=level - 1)
 
     def _asked(self, query: Mapping[str, Any]) -> _wire.Steps[Answer]:
         resolved = yield from self._resolved(query)

@@ -57,7 +57,8 @@ def create(table: Any, parts: Mapping[str, Any] | None, settings: Mapping[str, A
             card = yield from get_card(exists.holdout)
         except HoldoutdError:
             raise exists from None  # it was deleted
-        other = [f"{k}={v!r} (there it is {card['settings'].get(k)!r})" for k, v in params.items() if card["settings"].get(k) != v]
+        there = {"unit": card["unit"], **card["settings"]}
+        other = [f"{k}={v!r} (there it is {there.get(k)!r})" for k, v in params.items() if there.get(k) != v]
         if other:
             exists.args = (
                 f"this table is the holdout {card['name']!r} ({exists.holdout}) already, with other settings: "

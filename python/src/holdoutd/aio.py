@@ -97,7 +97,9 @@ class AsyncServer:
         parts = {n: t for n, t in (("training", training_part), ("check", check_part), ("holdout", holdout_part)) if t is not None}
         params, bar = settings_of(table, parts, name, settings, progress)
         card = await self._run(_steps.create(table, parts or None, params, bar))
-        return AsyncDataset(self, card, tables.kind_of(table if table is not None else training_part))
+        ds = AsyncDataset(self, card, tables.kind_of(table if table is not None else training_part))
+        ds._warn()
+        return ds
 
     async def card(self, table: Any, *, name: str | None = None, **settings: Any) -> Card:
         """The card that upload() would give, with its guarantee, widths and warnings. Nothing is created."""
@@ -106,7 +108,9 @@ class AsyncServer:
 
     async def holdout(self, name_or_id: str, *, kind: tables.Kind | None = None) -> AsyncDataset:
         """The holdout with this id, or with this name if only one has it. kind is the library that its tables are read with."""
-        return AsyncDataset(self, await self._run(_steps.find(name_or_id)), kind)
+        ds = AsyncDataset(self, await self._run(_steps.find(name_or_id)), kind)
+        ds._warn()
+        return ds
 
     async def holdouts(self) -> list[AsyncDataset]:
         """All holdouts that the key may see."""

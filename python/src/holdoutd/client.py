@@ -129,11 +129,16 @@ class Server:
             progress: whether to show how much was sent; default: if a person is looking
             settings: holdout=0.3, questions=, label=, unit=, confidence=, mechanism=, … (the server's upload parameters); without
                 questions the server takes as many as still have useful intervals, and the card says how many (chosen)
+
+        What the card warns of is a HoldoutWarning. Where a column names something of which each has several rows, such as customers,
+        unit= must be said: UnitUndecided has the choices.
         """
         parts = {n: t for n, t in (("training", training_part), ("check", check_part), ("holdout", holdout_part)) if t is not None}
         params, bar = settings_of(table, parts, name, settings, progress)
         card = self._run(_steps.create(table, parts or None, params, bar))
-        return Dataset(self, card, tables.kind_of(table if table is not None else training_part))
+        ds = Dataset(self, card, tables.kind_of(table if table is not None else training_part))
+        ds._warn()
+        return ds
 
     def card(self, table: Any, *, name: str | None = None, **settings: Any) -> Card:
         """The card that upload() would give, with its guarantee, widths and warnings. Nothing is created."""
@@ -142,7 +147,9 @@ class Server:
 
     def holdout(self, name_or_id: str, *, kind: tables.Kind | None = None) -> Dataset:
         """The holdout with this id, or with this name if only one has it. kind is the library that its tables are read with."""
-        return Dataset(self, self._run(_steps.find(name_or_id)), kind)
+        ds = Dataset(self, self._run(_steps.find(name_or_id)), kind)
+        ds._warn()
+        return ds
 
     def holdouts(self) -> list[Dataset]:
         """All holdouts that the key may see."""

@@ -135,6 +135,22 @@ class TooDear(ServerError):
         return int(self.members["requested"])
 
 
+class UnitUndecided(ServerError):
+    """A column of the table names something of which each has several rows, such as customers, and nobody said what one observation is.
+
+    Say unit="COLUMN", and all rows of one value are on the same side of the split; or unit="row". Nothing was kept.
+    """
+
+    @property
+    def choices(self) -> list[dict[str, Any]]:
+        """What one observation may be: its `unit`, how many `units` there are, of how many `rows` each, and the planned `half_width`."""
+        return list(self.members.get("choices", ()))
+
+
+class HoldoutWarning(UserWarning):
+    """What a card warns of: what may make its numbers say less than they seem to."""
+
+
 class HoldoutExists(ServerError):
     """The same table was uploaded before. `holdout` is the id of its holdout."""
 
@@ -161,6 +177,7 @@ _CLASSES: dict[str, type[ServerError]] = {
     "malformed": QueryInvalid,
     "max-questions": TooDear,
     "holdout-exists": HoldoutExists,
+    "unit-undecided": UnitUndecided,
     "unavailable": LedgerUnavailable,
     "holdout-damaged": LedgerUnavailable,
     "ledger-rolled-back": LedgerUnavailable,
