@@ -74,7 +74,7 @@ func (q *auc) compile(c *compiler) *Plan {
 // bins are the conditions that the prediction is above each edge, the label, where and the edges in words; nil after a violation.
 func (q *auc) bins(c *compiler) (above []*rowfn.Node, label, where *rowfn.Node, edges string) {
 	p, ok := q.predictor(c)
-	label, where = c.condition("label", q.Label), c.condition("where", q.Where)
+	label, where = c.truth(q.Label), c.condition("where", q.Where)
 	if !ok || label == nil || !c.oneOutput(p) {
 		return nil, nil, nil, ""
 	}

@@ -64,7 +64,7 @@ func (q *calibration) rules(v *violations, pointer string) {
 
 func (q *calibration) compile(c *compiler) *Plan {
 	p, ok := q.predictor(c)
-	label, where := c.condition("label", q.Label), c.condition("where", q.Where)
+	label, where := c.truth(q.Label), c.condition("where", q.Where)
 	if !ok || label == nil || !c.oneOutput(p) || len(c.list) > 0 {
 		return nil
 	}

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
@@ -56,6 +57,8 @@ type compiler struct {
 	fitted      bool   // what was compiled has a model or predictions
 
 	read []shape.Values // columns that models read, whose values count as others
+
+	asTruth string // a label of numbers that is a condition, and how, for the words of the plan
 }
 
 // rowVotes reports whether every row has one vote, where units hold several.
@@ -82,6 +85,52 @@ func (c *compiler) condition(name string, s *expr.Syntax) *rowfn.Node {
 	}
 	return n
 }
+
+// truth is the checked node of a label that must be a condition; nil with a violation. A column of numbers is one by [compiler.zeroOne], or the violation says how to ask.
+func (c *compiler) truth(label *expr.Syntax) *rowfn.Node {
+	name, ok := c.numberColumn(label)
+	if !ok {
+		return c.condition("label", label)
+	}
+	n, values := c.zeroOne(name)
+	switch {
+	case n != nil:
+	case len(values) == 0:
+		c.put(Violation{Pointer: c.pointer + "/label", Detail: "this is a number; expected a condition", Suggestion: expr.Column(name) + " == 1"})
+	default:
+		c.add(c.pointer+"/label", fmt.Sprintf("this is a number; expected a condition, such as %s == %v. A column of 0 and 1 is one by itself; the training part has other values here", expr.Column(name), values[len(values)-1]))
+	}
+	return n
+}
+
+// numberColumn is the name of the column of numbers that an expression is.
+func (c *compiler) numberColumn(s *expr.Syntax) (name string, ok bool) {
+	name, ok = s.Column()
+	at := slices.IndexFunc(c.schema.Fields, func(f dataset.Field) bool { return f.Name == name })
+	return name, ok && at >= 0 && c.schema.Fields[at].Kind == dataset.Number
+}
+
+// zeroOne is the condition that a column of numbers is 1, if the training part has 0 and 1 in it and no other number: so tables write labels. Else it is nil, with some of the
+// numbers, if the training part is there.
+func (c *compiler) zeroOne(column string) (*rowfn.Node, []float64) {
+	if c.training == nil {
+		return nil, nil
+	}
+	values := c.training.Numbers(column, mostLabels)
+	for _, x := range values {
+		if x != 0 && x != 1 {
+			return nil, values
+		}
+	}
+	if len(values) == 0 {
+		return nil, nil
+	}
+	c.asTruth = expr.Column(column) + " holds where it is 1"
+	return rowfn.Compare(rowfn.OpEq, rowfn.Column(column, rowfn.Number), rowfn.Const(1)), values
+}
+
+// mostLabels are told apart in a column of numbers that may be a label; of more it is none.
+const mostLabels = 20
 
 // measured is the row function of a member that is a number with a range or a condition without one, and what it is in words.
 func (c *compiler) measured(name string, s *expr.Syntax, r Range, null *float64) (RowFunction, string) {

@@ -91,7 +91,7 @@ func (q *gradient) compile(c *compiler) *Plan {
 // residual is what a row's features are multiplied with: the derivative of its loss by the score.
 func (q *gradient) residual(c *compiler, p predictor) *rowfn.Node {
 	if p.link == model.Logit {
-		label := c.condition("label", q.Label)
+		label := c.truth(q.Label)
 		if label == nil {
 			return nil
 		}

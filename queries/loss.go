@@ -177,7 +177,7 @@ func (q *loss) value(c *compiler) (*rowfn.Node, string) {
 }
 
 func (q *loss) hinge(c *compiler, p predictor) *rowfn.Node {
-	label := c.condition("label", q.Label)
+	label := c.truth(q.Label)
 	if label == nil {
 		return nil
 	}
@@ -192,7 +192,7 @@ func (q *loss) hinge(c *compiler, p predictor) *rowfn.Node {
 // probabilistic is the log or the Brier loss.
 func (q *loss) probabilistic(c *compiler, p predictor) *rowfn.Node {
 	if p.classes == nil {
-		label := c.condition("label", q.Label)
+		label := c.truth(q.Label)
 		if label == nil {
 			return nil
 		}

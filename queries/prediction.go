@@ -23,7 +23,7 @@ type prediction struct {
 const (
 	featuresDoc = "features of the model that are not columns, by name: row expressions that are numbers, or conditions, which count as 1 and 0"
 	modelDoc    = "the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest neighbors or a mixture of these over the table's columns and what it computes of them"
-	labelDoc    = "the truth: a condition for a model with one output, a column for one with classes"
+	labelDoc    = "the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with classes"
 )
 
 func (q *prediction) members(label string) []member {
@@ -195,7 +195,7 @@ func (q *prediction) classes(c *compiler, threshold *float64) (label, picked []*
 		}
 		return c.isClass(q.Label, p.classes), p.picked(), p.classes
 	}
-	truth := c.condition("label", q.Label)
+	truth := c.truth(q.Label)
 	if truth == nil {
 		return nil, nil, nil
 	}

@@ -123,6 +123,9 @@ func (q *Query) Compile(ctx context.Context, schema dataset.Schema, options ...O
 	if c.failed != nil {
 		return nil, c.failed
 	}
+	if c.asTruth != "" {
+		p.Words.Null = c.asTruth + "; " + p.Words.Null
+	}
 	p.Values = append(p.Values, c.mostRead()...)
 	p.HoldoutOnly, p.Fitted = c.holdoutOnly && c.checkRows == 0, c.fitted
 	if !c.grouped {

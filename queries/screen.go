@@ -44,11 +44,11 @@ type screen struct {
 
 func (q *screen) members() []member {
 	return []member{
-		labelled(expression{&q.Label}, "what the features are compared with: a number, or a condition, which counts as 1 if it holds and -1 if not"),
+		labelled(expression{&q.Label}, "what the features are compared with: a number, or a condition or a column of 0 and 1, which count as 1 and -1"),
 		required("features", featuresForm{&q.Features}, `a list of number columns; or a pattern of column names, with * and ?, for all number columns that match and are not part of the label`),
 		optional("statistic", choice{&q.Statistic, []string{screenCorrelation, screenProduct}}, "correlation: the mean product of z-scores, with means and standard deviations of the training part; product: the mean product of feature and label; default: correlation"),
 		required("range", rangeForm{&q.Range}, "[low, high]: features are clamped to it"),
-		optional("range_label", optionalRange{&q.RangeLabel}, "[low, high] of a label that is a number"),
+		optional("range_label", optionalRange{&q.RangeLabel}, "[low, high] of a label that is another number"),
 		optional("clip", clipForm{&q.Clip}, "of correlation: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is proportional to clip"),
 	}
 }
@@ -92,6 +92,11 @@ func (q *screen) label(c *compiler) (*rowfn.Node, Range) {
 	case n.Type != rowfn.Number:
 		c.add(c.pointer+"/label", "must be a number or a condition")
 	case !q.RangeLabel.Valid():
+		if name, ok := c.numberColumn(q.Label); ok {
+			if one, _ := c.zeroOne(name); one != nil {
+				return rowfn.If(one, rowfn.Const(1), rowfn.Const(-1)), Range{Low: -1, High: 1}
+			}
+		}
 		c.add(c.pointer+"/range_label", "is missing: the label is a number, which needs a range to be clamped to")
 	default:
 		return q.RangeLabel.Clamp(n), q.RangeLabel

@@ -41,7 +41,8 @@ func (f *serveFlags) demo(cmd *cobra.Command) (err error) {
 	if err := checkLimits(cmd.Flags()); err != nil {
 		return err
 	}
-	if f.data == "" {
+	temporary := f.data == ""
+	if temporary {
 		if f.data, err = os.MkdirTemp("", "holdoutd-demo-"); err != nil {
 			return fmt.Errorf("cannot make a temporary directory: %w", err)
 		}
@@ -70,7 +71,7 @@ func (f *serveFlags) demo(cmd *cobra.Command) (err error) {
 		// A demo without a home, as in a container, is found by what it prints.
 		forget, err = tellUser(connection{URL: url, KeyFile: absolute})
 		found := err == nil
-		printDemo(cmd.OutOrStdout(), url, key, id, found)
+		printDemo(cmd.OutOrStdout(), url, key, id, found, temporary)
 		if f.browser && terminalWidth(cmd.OutOrStdout()) > 0 {
 			openBrowser(url + "/")
 		}
@@ -107,7 +108,11 @@ func prepareDemo(ctx context.Context, s *holdout.Service, dir string) (key, id s
 	return key, card.ID, err
 }
 
-func printDemo(w io.Writer, url, key, id string, found bool) {
+func printDemo(w io.Writer, url, key, id string, found, temporary bool) {
+	end := "Ctrl-C ends the demo; what it holds stays."
+	if temporary {
+		end = "Ctrl-C ends the demo and removes all that it holds, your own\nuploads and their answers too; --data DIR keeps them."
+	}
 	connect := "holdoutd.connect()"
 	if !found {
 		connect = fmt.Sprintf("holdoutd.connect(%q, key=%q)", url, key)
@@ -154,10 +159,10 @@ Then try
   %s/docs for all there is
 
 This data set is public: whoever has the whole file needs no holdout, and is outside the guarantee. Flights of one day
-are alike; the holdout's card warns of it. Ctrl-C ends the demo.
+are alike; the holdout's card warns of it. %s
 
 `, url, key, id, url,
 		ask("/queries", `{"type":"fraction","of":"delay > 15"}`), connect, demoSettings.Name, shell,
 		ask("/queries/explain", `{"type":"mean","of":"delay","range":[-60,180]}`),
-		ask("/budget", ""), url)
+		ask("/budget", ""), url, end)
 }

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"syscall"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
@@ -213,13 +217,52 @@ func TestProblemMembers(t *testing.T) {
 	}
 }
 
+// TestUnitUndecided: a table whose customers come again is refused with what one observation may be, and the same upload with one word more is taken.
+func TestUnitUndecided(t *testing.T) {
+	s := start(t, Options{})
+	var names []string
+	for i := range 600 {
+		names = append(names, fmt.Sprintf("c%d", i/3))
+	}
+	table, err := dataset.FromColumns(dataset.NewText("customer_id", names, func(int) bool { return false }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if err := ingest.Export(&file, table); err != nil {
+		t.Fatal(err)
+	}
+	upload := func(parameters string) result {
+		return s.send("POST", "/v1/holdouts?holdout=0.5&questions=3"+parameters, bytes.NewReader(file.Bytes()))
+	}
+	var p struct {
+		Problem
+		Choices []holdout.UnitChoice
+	}
+	for _, parameters := range []string{"", "&dry_run=true"} {
+		r := upload(parameters)
+		r.decode(t, &p)
+		if r.StatusCode != 422 || p.Code != "unit-undecided" || len(p.Errors) != 1 || p.Errors[0].Parameter != "unit" || len(p.Choices) != 2 || p.Choices[0].Unit != "customer_id" || p.Choices[1].Unit != "row" {
+			t.Errorf("%d %s", r.StatusCode, r.body)
+		}
+	}
+	for _, unit := range []string{"customer_id", "row"} {
+		if r := upload("&dry_run=true&unit=" + unit); r.StatusCode != 200 {
+			t.Errorf("unit=%s: %d %s", unit, r.StatusCode, r.body)
+		}
+	}
+	if r := s.get("/v1/holdouts"); strings.Contains(string(r.body), "ho_") {
+		t.Errorf("something was kept: %s", r.body)
+	}
+}
+
 // TestEveryClassIsProvoked keeps the tables of classes and of tests together.
 func TestEveryClassIsProvoked(t *testing.T) {
 	provoked := map[string]string{
 		"not-found": "TestProblems", "method-not-allowed": "TestProblems", "unauthorized": "TestProblems", "forbidden": "TestProblems",
 		"malformed": "TestProblems", "invalid": "TestProblems", "too-large": "TestProblems", "unsupported-media-type": "TestProblems",
 		"idempotency-mismatch": "TestProblems", "bad-upload": "TestProblems", "holdout-exists": "TestProblems", "budget-exhausted": "TestProblems", "max-questions": "TestProblems",
-		"internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy", "foreign-origin": "TestAgentsNeedAKey",
+		"unit-undecided": "TestUnitUndecided", "internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy", "foreign-origin": "TestAgentsNeedAKey",
 		"unavailable": "TestServiceErrors", "conflict": "TestServiceErrors", "timeout": "TestServiceErrors",
 		"holdout-damaged": "TestServiceErrors", "ledger-rolled-back": "TestServiceErrors", "disk-full": "TestServiceErrors",
 	}

@@ -62,7 +62,7 @@ func twinTable(t *testing.T, kind string, seed uint64) []byte {
 		}
 	}
 	table, err := dataset.FromColumns(x, number("y", func(i int) float64 { return x.Numbers[i] + r.NormFloat64() }), late,
-		dataset.NewText("place", places, func(int) bool { return false }), dataset.NewText("id", ids, func(i int) bool { return kind == "null" && i > 0 }))
+		dataset.NewText("place", places, func(int) bool { return false }), dataset.NewText("tag", ids, func(i int) bool { return kind == "null" && i > 0 }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ type hostile struct {
 func pick[T any](h *hostile, of ...T) T { return of[h.IntN(len(of))] }
 
 func (h *hostile) where() string {
-	return pick(h, "x > 0.5", "x < -1", "late", "!late", "x / 0.0 > 1.0", "place == 'place 1'", "place == 'nowhere'", "id == 'id 0007'", "id.contains('9')", "log(x) < -0.5",
+	return pick(h, "x > 0.5", "x < -1", "late", "!late", "x / 0.0 > 1.0", "place == 'place 1'", "place == 'nowhere'", "tag == 'id 0007'", "tag.contains('9')", "log(x) < -0.5",
 		"x > y && late", "1.0 / x > 3.0", "place in ['place 0', 'place 4']", "x == x", "y * 1e300 * 1e300 > 1.0", fmt.Sprintf("x > %v", h.Float64()))
 }
 
@@ -163,7 +163,7 @@ func (h *hostile) one() (query string) {
 			`{"type":"mean","of":"x","range":[0,1]%s}`, `{"type":"count","of":"late"%s}`, `{"type":"auc","label":"late","prediction":"x"%s}`), pick(h, "", fmt.Sprintf(`,"where":%q`, h.where())))
 	case 4:
 		return pick(h, `{"type":"mean"`, `[]`, `{"type":"mean","of":"nothing","range":[0,1]}`, `{"type":"nothing"}`, `{"type":"fraction","of":"x > "}`, `null`, `{"type":"fraction","of":"x"}`, "\x00",
-			`{"type":"frequencies","of":"id","values":["`+strings.Repeat("p", 70_000)+`","`+strings.Repeat("q", 70_000)+`"]}`, `{"type":"fraction","type":"mean","of":"late"}`)
+			`{"type":"frequencies","of":"tag","values":["`+strings.Repeat("p", 70_000)+`","`+strings.Repeat("q", 70_000)+`"]}`, `{"type":"fraction","type":"mean","of":"late"}`)
 	default:
 		query = h.query()
 	}

@@ -24,12 +24,21 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
-from sklearn.ensemble import BaggingClassifier, ExtraTreesRegressor, GradientBoostingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    ExtraTreesRegressor,
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.impute import SimpleImputer
+from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, RidgeClassifier, SGDClassifier
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, r2_score, recall_score, roc_auc_score
-from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, HalvingGridSearchCV
+from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, GroupKFold, HalvingGridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -238,6 +247,114 @@ def test_a_search_that_asks_about_the_best_only(server: holdoutd.Server) -> None
     assert scores == sorted(set(scores)), "each is better in training than all before it"
     assert (search.predict(training[FEATURES]) == search.best_estimator_.predict(training[FEATURES])).all()
     assert f"{search.candidates_} candidates" in search.report()
+    assert search.best_score_ == search.best_answer_.value == max(a.value for _, _, a in search.answers_)
+    results = pd.DataFrame(search.cv_results_)
+    assert len(results) == 16 and results.params[search.best_index_] == search.best_params_
+    assert results.holdout_score.max() == search.best_score_ and results.holdout_score.notna().sum() == len(search.answers_)
+    assert results.mean_test_score[results.rank_test_score == 1].iloc[0] == results.mean_test_score.max()
+    assert list(results.param_max_depth) == [p["max_depth"] for p in results.params]
+    assert search.score(training[FEATURES], training.late) == search.best_estimator_.score(training[FEATURES], training.late)
+    left = ds.budget.questions.left
+    by_area = HoldoutSearchCV(DecisionTreeClassifier(random_state=0), grid, holdout=ds, metric="roc_auc", cv=GroupKFold(3), n_jobs=2)
+    by_area.fit(training[FEATURES], training.late, groups=training.index % 7)
+    areas = [
+        float(
+            np.mean(
+                cross_val_score(
+                    clone(search.estimator).set_params(**p),
+                    training[FEATURES],
+                    training.late,
+                    scoring="roc_auc",
+                    cv=GroupKFold(3),
+                    groups=training.index % 7,
+                )
+            )
+        )
+        for p in by_area.cv_results_["params"]
+    ]
+    assert areas == list(by_area.cv_results_["mean_test_score"]), "candidates are ordered by the metric that is asked about"
+    assert by_area.best_score_ == by_area.best_answer_.value and ds.budget.questions.left < left
+    loss = HoldoutSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 3]}, holdout=ds, metric="log_loss")
+    loss.fit(training[FEATURES], training.late)
+    assert loss.best_score_ == -loss.best_answer_.value
+
+
+def test_models_have_names(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
+    """What a model is called is its question's note: its own text, or what one says."""
+    training, _ = fitted
+    tree = DecisionTreeClassifier(max_depth=2, random_state=9).fit(training[FEATURES], training.late)
+    boosted = xgboost.XGBClassifier(n_estimators=3).fit(training[FEATURES], training.late)
+    piped = make_pipeline(StandardScaler(), LogisticRegression(C=0.03)).fit(training[FEATURES], training.late)
+    asked = {
+        "DecisionTreeClassifier(max_depth=2, random_state=9)": ds.score(tree, label="late"),
+        "XGBClassifier": ds.score(boosted, label="late"),
+        "LogisticRegression(C=0.03)": ds.score(piped, label="late"),
+        "mine": ds.score(tree, "log_loss", label="late", name="mine"),
+        "LogisticRegression(C=0.03) against XGBClassifier": ds.compare(boosted, piped, label="late"),
+        "the two": ds.compare(boosted, piped, "log_loss", label="late", name="the two"),
+    }
+    history = ds.history().columns()
+    notes = dict(zip(history["id"], history["note"], strict=True))
+    assert {notes[answer.id]: answer.id for answer in asked.values()} == {name: answer.id for name, answer in asked.items()}
+
+
+def test_a_scorer_that_looks_at_no_rows(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:
+    """permutation_importance would be 0 throughout, since a holdout is asked about its own rows: it is refused, at no cost."""
+    training, model = fitted
+    left = ds.budget.questions.left
+    for jobs in (None, 2):
+        with pytest.raises(TypeError, match="asked about its own rows"):
+            permutation_importance(model, training[FEATURES], training.late, scoring=ds.scorer(label="late"), n_jobs=jobs)
+    assert ds.budget.questions.left == left
+
+
+def test_before_it_is_fitted(server: holdoutd.Server) -> None:
+    """can_score says what score would say, looks at nothing, and names a way that is still open."""
+    frame = table(36)
+    for features in ("secret", "public"):
+        ds = server.upload(
+            frame.assign(which=features), name=f"{features} features", holdout=0.5, questions=50, label="late", features=features
+        )
+        assert ds.can_score(RandomForestClassifier()) and ds.can_score(make_pipeline(StandardScaler(), LogisticRegression()))
+        assert ds.can_score(LinearRegression()) and ds.can_score(DecisionTreeClassifier().fit(frame[FEATURES], frame.late))
+        odd = ds.can_score(GaussianProcessClassifier())
+        assert bool(odd) == bool(ds.can_score(lambda rows: rows.x)) == (features == "public"), odd
+        assert ds.card.raw["draft"], "nothing was looked at"
+        if features == "public":
+            continue
+        assert "features='public'" in odd.why and repr(odd).startswith("no: ") and "GaussianProcessClassifier" in odd.why
+        mine = frame[:100]
+        with pytest.raises(holdoutd.CannotExport, match="features='public'"):
+            ds.score(GaussianProcessClassifier().fit(mine[FEATURES], mine.late))
+        assert server.holdout(ds.id).card.raw["draft"], "the advice is still possible"
+        ds.training()
+        assert "are secret, and stay so" in ds.can_score(GaussianProcessClassifier(), mine[FEATURES], mine.late).why
+        picky = HistGradientBoostingClassifier(monotonic_cst=[1, 0, 0])  # fits to three columns alone
+        assert "made-up rows" in ds.can_score(picky).why and ds.can_score(picky, mine[FEATURES], mine.late)
+
+
+def test_public_features_are_predicted(binary: Path, tmp_path: Path) -> None:
+    """Where features are public no model is exported: the answer is that of the library's own predictions, by what a question is about."""
+    running = Running(binary, tmp_path / "data", "--allow-naive")
+    server, frame = holdoutd.connect(running.url, key=running.key), table(37)
+    for late in (frame.late, frame.late.astype(int)):
+        settings = {"holdout": 0.5, "questions": 200, "label": "late", "features": "public", "mechanism": "naive"}
+        of = server.upload(frame.assign(late=late), **settings)
+        training, rows = of.training(), of.features()[: of.card.rows["holdout"]]  # then come those of the check part
+        held = rows.merge(frame, how="left", on=[c for c in rows.columns if c != "row_id"])
+        margin = LinearSVC().fit(training[FEATURES], training.late)
+        tuned = FixedThresholdClassifier(LogisticRegression(), threshold=0.2).fit(training[FEATURES], training.late)
+        forest = RandomForestClassifier(20, random_state=1).fit(training[FEATURES], training.late)
+        for model in (margin, tuned, forest):
+            assert of.score(model).value == pytest.approx(accuracy_score(held.late, model.predict(held[FEATURES])), abs=1e-6), model
+        assert of.score(forest, "log_loss", clip=0.01).value == pytest.approx(
+            log_loss(held.late, forest.predict_proba(held[FEATURES])[:, 1].clip(0.01, 0.99)), abs=1e-5
+        )
+        hinge = np.maximum(0, 1 - np.where(held.late, 1, -1) * margin.decision_function(held[FEATURES])).clip(0, 9).mean()
+        assert of.score(margin, "hinge", range=[0, 9]).value == pytest.approx(hinge, abs=1e-5)
+        assert of.score(lambda x, model=tuned: model.predict(x[FEATURES])).value == of.score(tuned).value
+        assert of.compare(tuned, forest).value == pytest.approx(of.score(forest).value - of.score(tuned).value, abs=1e-6)
+    running.kill()
 
 
 def test_steps_that_compute_of_conditions(server: holdoutd.Server) -> None:
@@ -254,7 +371,7 @@ def test_what_cannot_be_exported(server: holdoutd.Server, ds: holdoutd.Dataset, 
     """It is refused with what can be done, and done where the features are public. Notices rows in another order."""
     training, _ = fitted
     neighbours = KNeighborsClassifier(metric="chebyshev").fit(training[FEATURES], training.late)
-    with pytest.raises(holdoutd.CannotExport, match="features='public'"):
+    with pytest.raises(holdoutd.CannotExport, match="are secret, and stay so"):
         ds.score(neighbours, label="late")
     with pytest.raises(holdoutd.CannotExport, match="plain function"):
         ds.score(lambda frame: frame.x > 0, label="late")
@@ -519,7 +636,7 @@ def test_what_verification_says(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame
     training, _ = fitted
     model = PoissonRegressor().fit(training[FEATURES], training.amount.clip(0.1))
     monkeypatch.setattr(models, "_linked", lambda *_: "identity")
-    with pytest.raises(holdoutd.CannotExport, match=r"at x=.*, it predicts .* and the library .*200 of 200 .*features='public'"):
+    with pytest.raises(holdoutd.CannotExport, match=r"at x=.*, it predicts .* and the library .*200 of 200 .*stay so"):
         ds.score(model, "rmse", label="amount", max_error=100)
     assert "linear" in export(model, FEATURES, verify=False)
 

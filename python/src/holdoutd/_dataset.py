@@ -7,7 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _resolve, _steps, _wire, tables
 from ._questions import R
@@ -16,6 +16,9 @@ from ._view import Card
 from .answers import Answer, Explanation, NotAsked
 from .errors import HoldoutWarning, QueryInvalid
 from .expressions import Columns
+
+if TYPE_CHECKING:
+    from ._possible import CanScore
 
 D = TypeVar("D", bound="Holdout[Any]")
 T = TypeVar("T")
@@ -45,6 +48,16 @@ class Holdout(Scores[R]):
         """The columns, for expressions with operators: (ds.c.delay > 15) & ~ds.c.origin.is_in(["SFO"])."""
         return Columns(self.card.columns)
 
+    def can_score(self, estimator: Any, X: Any = None, y: Any = None) -> CanScore:
+        """Whether score() could ask about a model of this kind, before you fit it. It asks nothing, and looks at no row of the table.
+
+        A copy is fitted to a few rows and exported: to rows of X and y, or to made-up ones of the table's columns. Where the answer is
+        no, its `why` says what else can be done.
+        """
+        from ._possible import can_score
+
+        return can_score(self.card, estimator, X, y)
+
     def up_to(self: D, questions: int) -> D:
         """The same holdout, whose next requests may cost so many questions each. Without it the server refuses a query that costs
         more than a tenth of the budget (TooDear), so that none takes it by accident."""
@@ -58,6 +71,7 @@ class Holdout(Scores[R]):
         rows = None
         if next(_resolve.models_in(query), None) is not None:
             if self.card.raw.get("draft"):  # whose card does not tell how many rows there are
+                _resolve.refuse_early(query, self.card)
                 yield from _steps.explain(self.id, {"type": "count", "of": "true"})
                 yield from self._looked()
             rows = yield from self._training.some(self.card.rows.get("training", 0) * len(self.card.columns))
@@ -83,7 +97,7 @@ class Holdout(Scores[R]):
         for text in self.card.warnings:
             if text not in self._told:
                 self._told.add(text)
-                warnings.warn(text, HoldoutWarning, stacklevel=level - 1)
+                warnings.warn(text, HoldoutWarning, stacklevel=level)
 
     def _asked(self, query: Mapping[str, Any]) -> _wire.Steps[Answer]:
         resolved = yield from self._resolved(query)

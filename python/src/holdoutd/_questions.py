@@ -269,15 +269,15 @@ class Questions(ABC, Generic[R]):
         spend tokens. When no tokens are left, the other features are null and cost nothing.
 
         Args:
-            label: what the features are compared with: a number, or a condition, which counts as 1 if it holds and -1
-                if not; default: the holdout's label, which the canonical form then names
+            label: what the features are compared with: a number, or a condition or a column of 0 and 1, which count as
+                1 and -1; default: the holdout's label, which the canonical form then names
             features: a list of number columns; or a pattern of column names, with * and ?, for all number columns that
                 match and are not part of the label
             range: [low, high]: features are clamped to it
             clip: of correlation: the product of the z-scores is clamped to ±clip, in [1e-6, 1e6]; the interval is
                 proportional to clip; default: 3
             note: a remark of your own; it is kept in your history and does not change the query
-            range_label: [low, high] of a label that is a number
+            range_label: [low, high] of a label that is another number
             statistic: correlation: the mean product of z-scores, with means and standard deviations of the training
                 part; product: the mean product of feature and label; default: correlation: "correlation", "product";
                 default: correlation
@@ -1159,8 +1159,8 @@ class Questions(ABC, Generic[R]):
         several are equal. It costs one question, two with where, under guess_and_check one.
 
         Args:
-            label: the truth: a condition for a model with one output, a column for one with classes; default: the
-                holdout's label, which the canonical form then names
+            label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
+                classes; default: the holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
@@ -1231,8 +1231,8 @@ class Questions(ABC, Generic[R]):
         under guess_and_check one.
 
         Args:
-            label: the truth: a condition for a model with one output, a column for one with classes; default: the
-                holdout's label, which the canonical form then names
+            label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
+                classes; default: the holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
@@ -1299,8 +1299,8 @@ class Questions(ABC, Generic[R]):
         one.
 
         Args:
-            label: the truth: a condition for a model with one output, a column for one with classes; default: the
-                holdout's label, which the canonical form then names
+            label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
+                classes; default: the holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
@@ -1368,8 +1368,8 @@ class Questions(ABC, Generic[R]):
         questions, under guess_and_check one.
 
         Args:
-            label: the truth: a condition for a model with one output, a column for one with classes; default: the
-                holdout's label, which the canonical form then names
+            label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
+                classes; default: the holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
@@ -1773,8 +1773,8 @@ class Questions(ABC, Generic[R]):
         are divided by it; under guess_and_check it is not asked for. Shares for which no tokens are left are null.
 
         Args:
-            label: the truth: a condition for a model with one output, a column for one with classes; default: the
-                holdout's label, which the canonical form then names
+            label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
+                classes; default: the holdout's label, which the canonical form then names
             features: features of the model that are not columns, by name: row expressions that are numbers, or
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guesses of some of the answer's items, by their names; default: what

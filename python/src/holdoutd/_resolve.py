@@ -15,7 +15,7 @@ from . import tables
 from ._scores import Fitted, exported, is_model
 from ._view import Card
 from ._wire import Steps, dumps
-from .errors import CannotExport, QueryInvalid
+from .errors import QueryInvalid
 from .expressions import column
 
 
@@ -124,25 +124,48 @@ def copied(value: Any) -> Any:
 
 
 def resolve(query: Mapping[str, Any], card: Card, rows: Any, features: Features | None) -> Steps[dict[str, Any]]:
-    """The query as JSON: fitted estimators exported, and compared on rows. Where that does not work and there are public features: their
-    predictions."""
+    """The query as JSON: of fitted estimators their predictions, where features are public, else the estimators, exported and compared on
+    rows."""
     own: dict[str, Any] = copied(query)
     for place, member, value in list(models_in(own)):
         fitted = value if isinstance(value, Fitted) else Fitted(value)
         if isinstance(fitted.model, Mapping):
             place[member] = dict(fitted.model)
             continue
-        try:
-            place[member] = exported(fitted.model, fitted.columns, fitted.texts, card.columns, rows)
-            if (label := label_of(fitted.model, place.get("label", card.label), card.kinds)) is not None:
-                place["label"] = label
-        except CannotExport:
-            if features is None:
-                raise
+        if features is not None and not one_of_several(fitted.model):
             del place[member]
-            place["predictions"] = predicted(fitted, (yield from features.frame()))
+            place["predictions"] = predicted(fitted, (yield from features.frame()), place)
+        else:
+            place[member] = exported(fitted.model, fitted.columns, fitted.texts, card.columns, rows, ways_left(card))
+        if (label := label_of(fitted.model, place.get("label", card.label), card.kinds)) is not None:
+            place["label"] = label
     result: dict[str, Any] = steps.plain(own)
     return result
+
+
+def refuse_early(query: Mapping[str, Any], card: Card) -> None:
+    """Raises CannotExport while the holdout is a draft, so that it can be uploaded again with other settings."""
+    for _, _, value in models_in(dict(query)):
+        fitted = value if isinstance(value, Fitted) else Fitted(value)
+        if not isinstance(fitted.model, Mapping) and not (card.public and not one_of_several(fitted.model)):
+            exported(fitted.model, fitted.columns, fitted.texts, card.columns, None, ways_left(card))
+
+
+def one_of_several(estimator: Any) -> bool:
+    """Whether it predicts one of more than two classes: then a number for each row does not say what it means."""
+    return len(getattr(estimator, "classes_", ())) > 2
+
+
+def ways_left(card: Card) -> str:
+    """What can be done where a model cannot be exported, as a clause."""
+    if card.public:
+        return "Or ask about one class, by a function of the rows that gives its probability, and a label that is a condition"
+    if card.raw.get("draft"):
+        return (
+            "Or upload the table again with features='public', as long as nothing was shown of this holdout: then predictions are made "
+            "here, by any model, and only they are sent"
+        )
+    return "The features of this holdout are secret, and stay so: take a model that ds.can_score says yes to. docs/MODELS.md has the list"
 
 
 def label_of(estimator: Any, label: Any, kinds: Mapping[str, str]) -> Any:
@@ -161,18 +184,20 @@ def label_of(estimator: Any, label: Any, kinds: Mapping[str, str]) -> Any:
     return column(str(label)) == known[1] if len(known) == 2 else None
 
 
-def predicted(fitted: Fitted, frame: Any) -> dict[str, str]:
-    """A model's prediction for each row, as the bytes of doubles: of two classes the probability of the second, else what predict gives. A
-    prediction that is none is NaN."""
+DECISIONS = frozenset({"accuracy", "precision", "recall", "f1", "confusion"})
+
+
+def predicted(fitted: Fitted, frame: Any, query: Mapping[str, Any]) -> dict[str, str]:
+    """A model's prediction for each row, as the bytes of doubles. Of two classes it is what the question is about: whether predict says
+    the second, its probability, or the margin where there is no probability. Else it is what predict gives. What is no number is NaN."""
     rows = frame.drop("row_id", axis=1) if tables.kind_of(frame) == "pandas" else frame.drop("row_id")
     model = fitted.model
     if fitted.columns is not None:
         rows = rows[list(fitted.columns)]
     elif getattr(model, "feature_names_in_", None) is not None:
         rows = rows[[str(n) for n in model.feature_names_in_]]
-    if hasattr(model, "predict_proba"):
-        values = model.predict_proba(rows)
-        values = values[:, 1] if values.shape[1] == 2 else model.predict(rows)
+    if len(getattr(model, "classes_", ())) == 2:
+        values = of_two(model, rows, query)
     else:
         values = model.predict(rows) if hasattr(model, "predict") else model(rows)
     numbers = array("d", (math.nan if v is None else float(v) for v in steps.plain(values)))
@@ -181,3 +206,18 @@ def predicted(fitted: Fitted, frame: Any) -> dict[str, str]:
     if sys.byteorder == "big":
         numbers.byteswap()
     return {"f64": base64.b64encode(numbers.tobytes()).decode()}
+
+
+def of_two(model: Any, rows: Any, query: Mapping[str, Any]) -> Any:
+    """The predictions of a classifier of two classes that a question wants."""
+    loss = query.get("loss")
+    decides = "threshold" not in query and (query.get("type") in DECISIONS or loss == "zero_one")
+    if not decides and loss != "hinge" and hasattr(model, "predict_proba"):
+        return model.predict_proba(rows)[:, 1]
+    if not decides and hasattr(model, "decision_function"):
+        margins = model.decision_function(rows)
+        if query.get("type") == "auc" and "edges" not in query:  # the server's bins are of probabilities
+            return [0.5 + m / (1 + abs(m)) / 2 for m in map(float, margins)]
+        return margins
+    second = model.classes_[1]
+    return [float(p == second) for p in model.predict(rows)]

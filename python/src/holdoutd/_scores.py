@@ -82,15 +82,12 @@ def in_table(name: str, table: Sequence[str]) -> str:
     return meant[0] if name not in table and len(meant) == 1 else name
 
 
-def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str], rows: Any = None) -> dict[str, Any]:
-    """The estimator as JSON, compared with the library on rows of the training part. CannotExport says what else can be done."""
+def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str], rows: Any = None, else_: str = "") -> dict[str, Any]:
+    """The estimator as JSON, compared with the library on rows of the training part. CannotExport says what else can be done: else_."""
     from . import models
 
     if not hasattr(estimator, "predict"):
-        raise CannotExport(
-            "a plain function cannot be sent to the server, where the held-out rows are. Create the holdout with "
-            "features='public': then the function is given the features of its rows here, and only its predictions are sent"
-        )
+        raise CannotExport(f"a plain function cannot be sent to the server, where the held-out rows are. {else_}")
     try:
         models.fitted(estimator)
     except ValueError as e:
@@ -105,9 +102,7 @@ def exported(estimator: Any, columns: Any, texts: Any, table: Sequence[str], row
     try:
         return dict(models.export(estimator, list(columns), texts, rows=rows))
     except ValueError as e:
-        raise CannotExport(
-            f"{e}. Or create the holdout with features='public': then predictions are made here and only they are sent"
-        ) from e
+        raise CannotExport(f"{e}. {else_}") from e
 
 
 class Scores(Questions[R]):
@@ -121,6 +116,7 @@ class Scores(Questions[R]):
         label: Expr | None = None,
         columns: Any = None,
         texts: Mapping[str, tuple[str, str]] | None = None,
+        name: str | None = None,
         **members: Any,
     ) -> R:
         """How good a model is, by a metric of scikit-learn's or of the server's: accuracy, roc_auc, log_loss, rmse, r2, …
@@ -132,9 +128,10 @@ class Scores(Questions[R]):
             label: the truth: a column or a condition, such as "delay > 15"; default: the label of the holdout
             columns: the table's columns in the order of the model's features; default: the names that it was fitted with
             texts: which features are indicators of a text column: {"origin_SFO": ("origin", "SFO")}
+            name: what the model is called in your history and on the page; default: the estimator as it prints. It is the query's note
             members: other members of the query, such as where, range or guess
         """
-        query = metric_query(metric, {"label": label, **members})
+        query = metric_query(metric, {"label": label, "note": name or name_of(model), **members})
         warn_of_margins(model, metric)
         return self._ask({**query, "model": Fitted(model, columns, texts)})
 
@@ -147,6 +144,7 @@ class Scores(Questions[R]):
         label: Expr | None = None,
         columns: Any = None,
         texts: Mapping[str, tuple[str, str]] | None = None,
+        name: str | None = None,
         **members: Any,
     ) -> R:
         """Whether b is better than a: two models by a metric, or two queries. The value is b's mean minus a's, and the verdict
@@ -159,6 +157,7 @@ class Scores(Questions[R]):
             label: of two models: the truth; default: the label of the holdout
             columns: as in score
             texts: as in score
+            name: of two models: what the comparison is called, as in score
             members: other members of the query: by, least, guess, half_width, promise, weight, note; of two models also those
                 of the metric, such as clip
         """
@@ -166,6 +165,8 @@ class Scores(Questions[R]):
             return self._ask({"type": "compare", "a": a, "b": b, **members})
         metric = metric or "accuracy"
         own = {m: members.pop(m) for m in COMPARE if m in members}
+        if names := [n for n in (name_of(b), name_of(a)) if n]:
+            own.setdefault("note", name or " against ".join(names))
         if less_is_better(metric):
             own.setdefault("least", True)
         inner = metric_query(metric, {"label": label, **members})
@@ -203,6 +204,22 @@ class Scores(Questions[R]):
         between = [between] if isinstance(between, str) or not hasattr(between, "__iter__") else list(between)
         kind = "two-proportions" if range is None else "two-sample"
         return self._ask({"type": "test", "test": kind, "of": of, "between": between, "range": range, **members})
+
+
+LONGEST_NAME = 100  # a longer text does not help to tell models apart
+
+
+def name_of(model: Any) -> str | None:
+    """What a model is called that nobody named: as it prints, if that is short; of a pipeline its last step; else its type."""
+    if isinstance(model, Mapping):
+        return None
+    model = getattr(model, "best_estimator_", model)
+    if steps := getattr(model, "steps", None):
+        return name_of(steps[-1][1])
+    if not hasattr(model, "predict"):
+        return getattr(model, "__name__", None)
+    text = " ".join(repr(model).split())
+    return text if text.startswith(type(model).__name__ + "(") and len(text) <= LONGEST_NAME else type(model).__name__
 
 
 class Fitted:

@@ -20,7 +20,7 @@ class Meter:
         return f"{self.left:,} of {self.of:,}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Budget:
     """What is left of a guarantee. tokens is None where the mechanism has none, rounds where questions are asked one by one."""
 
@@ -46,6 +46,9 @@ class Budget:
         if self.rounds:
             words.append(f"{self.rounds} rounds left")
         return " · ".join(words)
+
+    def __repr__(self) -> str:
+        return f"<budget: {self}>"
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import ParameterGrid, check_cv, cross_val_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -31,7 +33,7 @@ class HoldoutScorer:
     "log_loss" and "neg_log_loss" are the same.
 
     Where it cannot ask, since a model is not exported or the budget is spent, the search ends with SearchEnded. A search with n_jobs
-    sends it to other processes as the place of the server and of its key.
+    sends it to other processes as the place of the server and of its key. permutation_importance, which changes X, is refused.
 
     `answers` are those that it was given, in order; those in other processes stay there.
     """
@@ -43,6 +45,11 @@ class HoldoutScorer:
         self.answers: list[Answer] = []
 
     def __call__(self, estimator: Any, X: Any = None, y: Any = None) -> float:
+        if _called_by("sklearn.inspection"):
+            raise TypeError(
+                "permutation_importance shuffles the columns of X, and a holdout is asked about its own rows: every importance would be "
+                f"0. Give it rows of the training part and scoring={self.metric!r}; or ask ds.compare(model without the column, model)"
+            )
         try:
             answer = self.ds.score(estimator, self.metric, **self.members)
         except (HoldoutdError, ValueError) as e:
@@ -54,6 +61,16 @@ class HoldoutScorer:
 
     def __repr__(self) -> str:
         return f"<{self.metric} on the holdout {self.ds.name!r}>"
+
+
+def _called_by(package: str) -> bool:
+    """Whether a function of this package is among the callers."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__", "")).startswith(package):
+            return True
+        frame = frame.f_back  # type: ignore[assignment]
+    return False
 
 
 class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -69,13 +86,16 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         holdout: the Dataset
         metric: as of Dataset.score
         label: the truth, for the holdout
-        scoring: of the cross-validation, as of scikit-learn; default: the estimator's own score
+        scoring: of the cross-validation, as of scikit-learn; default: the metric, or where scikit-learn has no such the estimator's score
         cv: as of scikit-learn
         members: other members of the query
+        n_jobs: of the cross-validation, as of scikit-learn
 
     Attributes:
-        best_estimator_, best_params_, best_answer_: the winner, and what the holdout says of it
+        best_estimator_, best_params_, best_index_, best_answer_: the winner, and what the holdout says of it
+        best_score_: the value of best_answer_; of a loss with its sign changed, as searches have it
         answers_: each candidate that was asked about, as (params, training score, answer)
+        cv_results_: all candidates, as of GridSearchCV, with the holdout's scores as holdout_score: nan of those that were not asked about
         candidates_: how many were tried
         spent_: questions and tokens that this search cost
     """
@@ -90,6 +110,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         scoring: Any = None,
         cv: Any = 5,
         members: Mapping[str, Any] | None = None,
+        n_jobs: int | None = None,
     ):
         self.estimator = estimator
         self.param_grid = param_grid
@@ -99,32 +120,39 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.scoring = scoring
         self.cv = cv
         self.members = members
+        self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> HoldoutSearchCV:
-        """Searches. X and y are the training rows."""
+    def fit(self, X: Any, y: Any, groups: Any = None) -> HoldoutSearchCV:
+        """Searches. X and y are the training rows; groups are their groups, for a cv that keeps those together."""
         grid: Iterable[Mapping[str, Any]] = (
             ParameterGrid(self.param_grid) if isinstance(self.param_grid, Mapping) or _grids(self.param_grid) else self.param_grid
         )
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         sign = -1 if less_is_better(self.metric) else 1
+        self.scorer_ = check_scoring(self.estimator, self.scoring or SCORING.get(self.metric))
         ahead, best = -np.inf, -np.inf
         self.answers_: list[tuple[dict[str, Any], float, Answer]] = []
-        self.candidates_ = 0
+        tried: list[tuple[dict[str, Any], Any, float]] = []
         for params in grid:
-            self.candidates_ += 1
             candidate = clone(self.estimator).set_params(**params)
-            score = float(np.mean(cross_val_score(candidate, X, y, scoring=self.scoring, cv=folds)))
-            if not score > ahead:
-                continue
-            ahead = score
-            candidate.fit(X, y)
-            answer = self.holdout.score(candidate, self.metric, label=self.label, **(self.members or {}))
-            self.answers_.append((dict(params), score, answer))
-            if answer.value is not None and sign * answer.value > best:
-                best = sign * answer.value
-                self.best_estimator_, self.best_params_, self.best_answer_ = candidate, dict(params), answer
+            scores = cross_val_score(candidate, X, y, scoring=self.scorer_, cv=folds, groups=groups, n_jobs=self.n_jobs)
+            score, asked = float(np.mean(scores)), math.nan
+            if score > ahead:
+                ahead = score
+                candidate.fit(X, y)
+                answer = self.holdout.score(candidate, self.metric, label=self.label, **(self.members or {}))
+                self.answers_.append((dict(params), score, answer))
+                if answer.value is not None:
+                    asked = sign * answer.value
+                if asked > best:
+                    best, self.best_index_ = asked, len(tried)
+                    self.best_estimator_, self.best_params_, self.best_answer_ = candidate, dict(params), answer
+            tried.append((dict(params), scores, asked))
+        self.candidates_ = len(tried)
         if not self.answers_:
             raise ValueError("no candidate could be scored on the training rows")
+        self.best_score_ = best
+        self.cv_results_ = _results(tried)
         return self
 
     @property
@@ -133,6 +161,17 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "answers_")
         paid = [a.cost for _, _, a in self.answers_ if not a.replayed]
         return {"questions": sum(c.questions for c in paid), "tokens": sum(c.tokens for c in paid)}
+
+    def score(self, X: Any, y: Any) -> float:
+        """The winner's score on rows of your own, by the scoring of the cross-validation. It asks nothing."""
+        check_is_fitted(self)
+        return float(self.scorer_(self.best_estimator_, X, y))
+
+    @property
+    def classes_(self) -> Any:
+        """The winner's classes."""
+        check_is_fitted(self)
+        return self.best_estimator_.classes_
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "best_estimator_")
@@ -155,6 +194,44 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             f"{self.candidates_} candidates tried on the training rows, {len(self.answers_)} asked about: "
             f"{spent['questions']} questions and {spent['tokens']} tokens. Best: {self.best_params_}, {self.metric} {self.best_answer_}"
         )
+
+
+# How scikit-learn calls a metric, as a score of which greater is better.
+SCORING = {
+    "accuracy": "accuracy",
+    "precision": "precision",
+    "recall": "recall",
+    "f1": "f1",
+    "auc": "roc_auc",
+    "roc_auc": "roc_auc",
+    "log_loss": "neg_log_loss",
+    "brier": "neg_brier_score",
+    "brier_score": "neg_brier_score",
+    "mean_absolute_error": "neg_mean_absolute_error",
+    "mean_squared_error": "neg_mean_squared_error",
+    "rmse": "neg_root_mean_squared_error",
+    "root_mean_squared_error": "neg_root_mean_squared_error",
+    "r2": "r2",
+}
+
+
+def _results(tried: list[tuple[dict[str, Any], Any, float]]) -> dict[str, Any]:
+    """What searches say of their candidates."""
+    folds = np.array([scores for _, scores, _ in tried])
+    mean = folds.mean(axis=1)
+    results: dict[str, Any] = {"params": [params for params, _, _ in tried]}
+    for name in dict.fromkeys(name for params, _, _ in tried for name in params):
+        column: Any = np.ma.array([None] * len(tried), mask=True, dtype=object)
+        for i, (params, _, _) in enumerate(tried):
+            if name in params:
+                column[i] = params[name]
+        results[f"param_{name}"] = column
+    for fold in range(folds.shape[1]):
+        results[f"split{fold}_test_score"] = folds[:, fold]
+    results["mean_test_score"], results["std_test_score"] = mean, folds.std(axis=1)
+    ranks = np.array([1 + sum(other > x for other in mean) for x in mean], dtype=np.int32)
+    results["rank_test_score"], results["holdout_score"] = ranks, np.array([asked for _, _, asked in tried])
+    return results
 
 
 def _grids(grid: Any) -> bool:

@@ -1,0 +1,110 @@
+"""Whether a model can be asked about, before it is fitted to the training part."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from . import tables
+from ._resolve import one_of_several, ways_left
+from ._scores import exported
+from ._view import Card
+from .errors import CannotExport
+
+ROWS = 60  # that an estimator is tried on: enough for five folds of two classes, and a forest is fitted in a tenth of a second
+GIVEN = 500  # of rows that the caller gives
+
+
+class CanScore:
+    """Whether a model can be asked about. It is true or false; `why` says why not, and what else can be done."""
+
+    def __init__(self, why: str = ""):
+        self.why = why
+
+    def __bool__(self) -> bool:
+        return not self.why
+
+    def __repr__(self) -> str:
+        return f"no: {self.why}" if self.why else "yes"
+
+
+def can_score(card: Card, estimator: Any, x: Any = None, y: Any = None) -> CanScore:
+    """Fits a copy to a few rows and exports it."""
+    if not hasattr(estimator, "predict") and callable(estimator):
+        return CanScore() if card.public else CanScore("a plain function cannot be sent to the server. " + ways_left(card))
+    try:
+        model = _fitted(card, estimator, x, y)
+    except Exception as e:
+        return CanScore(
+            f"this {type(estimator).__name__} could not be fitted to made-up rows of the table's columns ({type(e).__name__}: {e}). "
+            "Give some rows of your own: ds.can_score(estimator, X, y)"
+        )
+    if card.public and not one_of_several(model):
+        return CanScore()
+    try:
+        exported(model, None, None, card.columns, else_=ways_left(card))
+    except CannotExport as e:
+        return CanScore(str(e))
+    return CanScore()
+
+
+def _fitted(card: Card, estimator: Any, x: Any, y: Any) -> Any:
+    """The estimator itself if it is fitted, else a copy that is fitted to a few rows."""
+    from sklearn.base import clone, is_regressor
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+        return estimator
+    except (NotFittedError, TypeError):
+        pass
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if x is not None:
+            part = list(range(0, len(x), max(1, -(-len(x) // GIVEN))))
+            return clone(estimator).fit(_rows(x, part), None if y is None else _rows(y, part))
+        draw = random.Random(1)
+        label = _label(card, not is_regressor(estimator), draw)
+        kinds = {name: kind for name, kind in card.kinds.items() if name not in (card.label, card.raw.get("unit"))}
+        numbers = {name: kind for name, kind in kinds.items() if kind in ("number", "bool")}
+        try:
+            return clone(estimator).fit(_made(kinds, draw), label)
+        except Exception:  # as of most estimators with texts
+            if not numbers or numbers == kinds:
+                raise
+        return clone(estimator).fit(_made(numbers, draw), label)
+
+
+def _rows(of: Any, at: list[int]) -> Any:
+    return of.iloc[at] if hasattr(of, "iloc") else of[at]
+
+
+def _label(card: Card, classes: bool, draw: random.Random) -> list[Any]:
+    """A label of both classes, or of numbers."""
+    kind = card.kinds.get(card.label or "")
+    if not classes:
+        return [draw.gauss(10, 1) for _ in range(ROWS)]
+    pair: tuple[Any, Any] = {"text": ("a", "b"), "bool": (False, True)}.get(kind or "", (0, 1))
+    return [pair[i % 2] for i in range(ROWS)]
+
+
+def _made(kinds: Mapping[str, str], draw: random.Random) -> Any:
+    """Rows of these columns that are about nothing."""
+    make: dict[str, Callable[[], Any]] = {
+        "number": lambda: draw.gauss(1, 1),
+        "bool": lambda: draw.random() < 0.5,
+        "text": lambda: draw.choice("abc"),
+        "time": lambda: datetime(2026, 1, 1) + timedelta(hours=draw.randrange(1000)),
+    }
+    columns = {name: [make[kind]() for _ in range(ROWS)] for name, kind in kinds.items()}
+    if tables.installed() == "polars":
+        import polars
+
+        return polars.DataFrame(columns)
+    import pandas
+
+    return pandas.DataFrame(columns)
