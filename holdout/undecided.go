@@ -131,8 +131,8 @@ func (c *creation) decideUnit(unit unitRule) error {
 	first := choices[0]
 	if c.rowsMeant || c.settings.knowsNoUnits() {
 		w := Warning{Code: repeatedUnits, Column: first.Unit, Unit: first.Unit,
-			Detail: fmt.Sprintf("%s has about %v rows a value, and one observation is a row here: rows of one %s are on both sides of the split. What a model is said to reach is not what it reaches for values of %s that are new.",
-				first.Unit, first.Rows, first.Unit, first.Unit)}
+			Detail: fmt.Sprintf("there are about %v rows of each %s, and one observation is a row here: rows of one %s are on both sides of the split. What a model is said to reach is not what it reaches for values of %s that are new.",
+				first.Rows, first.Unit, first.Unit, first.Unit)}
 		c.card.Warnings, c.early = append(c.card.Warnings, w), append(c.early, w)
 		return nil
 	}

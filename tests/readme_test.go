@@ -81,11 +81,12 @@ func TestREADME(t *testing.T) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), name, args...)
 		cmd.Dir, cmd.Env = folder, append(home, "PYTHONPATH="+site)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		var out, errors strings.Builder // where Python warns of what the card warns of
+		cmd.Stdout, cmd.Stderr = &out, &errors
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%s %v: %v\n%s%s", name, args, err, out.String(), errors.String())
 		}
-		return string(out)
+		return out.String()
 	}
 	if err := os.Symlink(program.Path(t), binary); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"syscall"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"github.com/holdoutd/holdoutd/dataset"
-	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/holdout"
 )
 
@@ -220,20 +217,8 @@ func TestProblemMembers(t *testing.T) {
 // TestUnitUndecided: a table whose customers come again is refused with what one observation may be, and the same upload with one word more is taken.
 func TestUnitUndecided(t *testing.T) {
 	s := start(t, Options{})
-	var names []string
-	for i := range 600 {
-		names = append(names, fmt.Sprintf("c%d", i/3))
-	}
-	table, err := dataset.FromColumns(dataset.NewText("customer_id", names, func(int) bool { return false }))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file bytes.Buffer
-	if err := ingest.Export(&file, table); err != nil {
-		t.Fatal(err)
-	}
 	upload := func(parameters string) result {
-		return s.send("POST", "/v1/holdouts?holdout=0.5&questions=3"+parameters, bytes.NewReader(file.Bytes()))
+		return s.send("POST", "/v1/holdouts?holdout=0.5&questions=3"+parameters, bytes.NewReader(fixture(t, "customers.parquet")))
 	}
 	var p struct {
 		Problem

@@ -12,6 +12,7 @@ const binary = process.env.HOLDOUTD_BINARY ?? "../holdoutd";
 const pictures = process.env.HOLDOUTD_PICTURES ?? join(tmpdir(), "holdoutd-pictures");
 const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 export const flights = readFileSync(new URL("../../internal/api/testdata/flights-5k.parquet", import.meta.url));
+export const customersFile = new URL("../../internal/api/testdata/customers.parquet", import.meta.url).pathname;
 export const flightsFile = new URL("../../internal/api/testdata/flights-5k.parquet", import.meta.url).pathname;
 
 /** How long a test waits for anything on a page before it fails instead of hanging. The tests share the machine with others, and a slow machine is no fault of a page. */

@@ -1,7 +1,7 @@
 // From a file to a holdout: what cannot become one, what is to be settled, and one table, one budget.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { flightsFile, inspect, openPage, picture, startBrowser, startServer } from "./harness.mjs";
+import { customersFile, flightsFile, inspect, openPage, picture, startBrowser, startServer } from "./harness.mjs";
 
 let server, browser;
 before(async () => (browser = await startBrowser()));
@@ -33,13 +33,14 @@ for (const [width, theme] of [[1280, "light"], [390, "dark"]])
     await picture(page, `upload-settle-${width}-${theme}`);
     const rows = await page.locator(".big").innerText();
     await alike.click();
-    await page.getByText(`one ${unit}`).waitFor();
+    const observation = page.locator("dd", { hasText: /^one / });
+    await observation.filter({ hasText: `one ${unit}` }).waitFor();
     // Other choices, and their widths, come in meanwhile. A click whose button moves between press and release is none.
     await page.waitForFunction(() => [...document.querySelectorAll(".option")].every((b) => b.textContent.includes("±")));
     await page.locator(".promise:not(.outdated)").waitFor();
     assert.notEqual(await page.locator(".big").innerText(), rows);
     await page.getByRole("button", { name: "Keep rows" }).click();
-    await page.getByText("one row").waitFor();
+    await observation.filter({ hasText: "one row" }).waitFor();
 
     for (const [label, wrong, says] of [["Questions", "many", "must be a whole number"], ["Held out", "1.5", "holdout"], ["Confidence", "2", "confidence"]]) {
       const field = page.getByLabel(label, { exact: false }).first();
@@ -74,6 +75,27 @@ for (const [width, theme] of [[1280, "light"], [390, "dark"]])
     await picture(page, `upload-known-${width}`);
     await page.getByRole("link", { name: "Open it" }).click();
     await page.waitForURL(new RegExp(`/holdouts/${id}`));
+    await p.done();
+  });
+
+for (const [width, theme] of [[1280, "light"], [390, "dark"]])
+  test(`customers that come again, at ${width}`, async () => {
+    const p = await openPage(browser, server, { width, theme });
+    const { page } = p;
+    await p.open("/upload");
+    p.expect(/status of 422/);
+    await page.locator("input[type=file]").setInputFiles(customersFile);
+    await page.getByRole("heading", { name: "What is one observation?" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Create" }).count(), 0, "nothing can be made before that is said");
+    await inspect(page, "upload-undecided");
+    await picture(page, `upload-undecided-${width}-${theme}`);
+    await page.getByRole("button", { name: "Count each customer_id once" }).click();
+    await page.locator("dd", { hasText: "one customer_id" }).waitFor();
+    assert.equal(await page.getByLabel("One observation is").inputValue(), "customer_id");
+    await page.getByLabel("One observation is").selectOption({ label: "one row" });
+    await page.locator("dd", { hasText: "one row" }).waitFor();
+    await page.getByText("rows of one customer_id are on both sides").first().waitFor();
+    await picture(page, `upload-repeated-${width}-${theme}`);
     await p.done();
   });
 

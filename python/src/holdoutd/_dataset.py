@@ -36,7 +36,7 @@ class Holdout(Scores[R]):
         self._some: _resolve.Training | None = None
         self._sent = _resolve.Sent()
         self._most: int | None = None
-        self._told: set[str] = set()
+        self._told: set[tuple[Any, ...]] = set()
 
     @property
     def kind(self) -> tables.Kind:
@@ -94,10 +94,11 @@ class Holdout(Scores[R]):
         frame, level = sys._getframe(1), 2
         while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == __package__:
             frame, level = frame.f_back, level + 1
-        for text in self.card.warnings:
-            if text not in self._told:
-                self._told.add(text)
-                warnings.warn(text, HoldoutWarning, stacklevel=level)
+        for w in self.card.raw["warnings"]:
+            about = (w["code"], w.get("unit"), w.get("column"))  # after the first look it may say more of the same
+            if about not in self._told:
+                self._told.add(about)
+                warnings.warn(w["detail"], HoldoutWarning, stacklevel=level)
 
     def _asked(self, query: Mapping[str, Any]) -> _wire.Steps[Answer]:
         resolved = yield from self._resolved(query)
