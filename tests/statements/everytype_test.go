@@ -17,7 +17,7 @@ func TestEveryTypeAtOnce(t *testing.T) {
 	s := open(t)
 	r := rand.New(rand.NewPCG(12, 9))
 	all := slices.DeleteFunc(statements(), func(s statement) bool { return s.body == kendallBody }) // which naive does not answer
-	for _, unit := range []string{"", "id"} {
+	for _, unit := range []string{"", "ward"} {
 		card := create(t, s, holdout.Settings{Name: "at once " + unit, Mechanism: "naive", Questions: 5000, Unit: unit}, sampled(t, r, population(r, unit != "", false), 12_000))
 		const analysts = 4
 		told := make([][][]byte, analysts)

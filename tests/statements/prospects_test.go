@@ -82,7 +82,7 @@ func TestWhatComesWasExplained(t *testing.T) {
 		set, alike, grouped := mechanism, i%2 == 0, i%3 == 1
 		set.Name = fmt.Sprintf("%d %s alike=%v grouped=%v", i, set.Mechanism, alike, grouped)
 		if grouped {
-			set.Unit = "id"
+			set.Unit = "ward"
 		}
 		set.Split = "given"
 		from := population(r, grouped, false)
