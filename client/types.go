@@ -262,9 +262,13 @@ type holdoutList struct {
 
 // Reply is an answer with what is left of the budget.
 type Reply struct {
-	Answer   Answer    `json:"answer"`
-	Budget   Budget    `json:"budget"`
-	Replayed bool      `json:"replayed"`           // whether the answer had been given before; it cost nothing then
+	Answer   Answer `json:"answer"`
+	Budget   Budget `json:"budget"`
+	Replayed bool   `json:"replayed"` // whether the answer had been given before; it cost nothing then
+
+	// where units have several rows: what has one vote each, a column whose values are units, day(column), or row
+	Per string `json:"per,omitempty"`
+
 	Warnings []Warning `json:"warnings,omitempty"` // about the request: round-not-full says how many questions of its round it lost
 }
 
@@ -384,6 +388,9 @@ type Item struct {
 	// why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted",
 	// "half-width-too-narrow", "max-questions", "interrupted"
 	NotAsked string `json:"not_asked,omitempty"`
+
+	// where units have several rows: what has one vote each, a column whose values are units, day(column), or row
+	Per string `json:"per,omitempty"`
 }
 
 // answerPage is a page of the answers given so far, oldest first.
@@ -405,6 +412,9 @@ type PastAnswer struct {
 	// what the check part says to a query about a model, and what it and the training part together say to others; null
 	// without such parts, where they have no say (predictions by row without a check part), or where they cannot be read
 	Reference *Reference `json:"reference"`
+
+	// where units have several rows: what has one vote each, a column whose values are units, day(column), or row
+	Per string `json:"per,omitempty"`
 }
 
 // Asker is who asked a question first.
@@ -466,6 +476,9 @@ type Explanation struct {
 	Warnings []Warning    `json:"warnings"`
 	Bound    string       `json:"bound,omitempty"` // the theorem
 	Items    []AnswerItem `json:"items,omitempty"` // what the training part says, with the intervals that answers like it would get
+
+	// where units have several rows: what has one vote each, the column whose values are units, day(column), or row
+	Per string `json:"per,omitempty"`
 
 	// under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is
 	// with it and without

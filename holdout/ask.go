@@ -38,7 +38,7 @@ func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte,
 		return Answer{}, err
 	}
 	item := b.Answers[0]
-	return Answer{Body: item.Body, Budget: b.Budget, Replayed: item.Replayed, Warnings: b.Warnings}, nil
+	return Answer{Body: item.Body, Budget: b.Budget, Replayed: item.Replayed, Per: item.Per, Warnings: b.Warnings}, nil
 }
 
 // AskBatch answers many queries in their order. Questions are debited all or none, unless partial is set: then those that the budget
@@ -160,7 +160,7 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 	if err := f.fly(ctx); err != nil {
 		return BatchAnswer{}, err
 	}
-	b := reply(items, h.session.Budget(f.state))
+	b := reply(items, h.session.Budget(f.state), h.card.Unit)
 	b.Warnings, b.Repeated = f.warnings(f.state), f.earlier != nil && f.earlier.Complete
 	return b, nil
 }
@@ -181,12 +181,15 @@ func distinctQuestions(parsed []*queries.Query) (items, distinct []*question) {
 	return items, distinct
 }
 
-// reply puts the answers in the order of the request; the second and later copies of a query are replays.
-func reply(items []*question, budget Budget) BatchAnswer {
+// reply puts the answers in the order of the request; the second and later copies of a query are replays. unit is that of the card.
+func reply(items []*question, budget Budget, unit string) BatchAnswer {
 	b := BatchAnswer{Answers: make([]BatchItem, len(items)), Budget: budget}
 	seen := make(map[*question]bool, len(items))
 	for i, q := range items {
 		b.Answers[i] = BatchItem{Body: q.body, Replayed: q.body != nil && (q.replayed || seen[q]), NotAsked: q.notAsked}
+		if q.body != nil {
+			b.Answers[i].Per = votes(unit, q.query.Canonical)
+		}
 		seen[q] = true
 	}
 	return b

@@ -200,7 +200,11 @@ func (s *Service) recorded(ctx context.Context, id string, items, distinct []*qu
 		}
 		q.body, q.replayed = body, true
 	}
-	b = reply(items, budget)
+	_, card, err := s.find(ctx, id)
+	if err != nil {
+		return b, err
+	}
+	b = reply(items, budget, card.Unit)
 	if earlier != nil && earlier.Complete {
 		b.Warnings, b.Repeated = earlier.Warnings, true
 	}

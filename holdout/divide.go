@@ -346,6 +346,7 @@ func (c *creation) describe(dir string, unit unitRule) error {
 	}
 	c.card.Warnings = append(c.card.Warnings, infiniteWarnings(columns)...)
 	c.card.Warnings = append(c.card.Warnings, dependenceWarnings(columns, g, unit, c.settings.Label)...)
+	c.card.Warnings = append(c.card.Warnings, disguiseWarnings(columns, c.settings.Label, unit.Column)...)
 	return nil
 }
 

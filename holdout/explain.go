@@ -56,7 +56,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	price := h.session.Price(plan)
 	plan = h.session.Played(state, plan)
 	said := plan.Describe()
-	e := Explanation{Query: asked.ID, Canonical: shownCanonical(asked.Canonical), Functions: said.Functions, Combine: said.Combine,
+	e := Explanation{Query: asked.ID, Canonical: shownCanonical(asked.Canonical), Per: votes(h.card.Unit, func() []byte { return asked.Canonical }), Functions: said.Functions, Combine: said.Combine,
 		Target: said.Target, NullRule: said.Null, Outcomes: []ForeseenOutcome{}, Warnings: []Warning{},
 		Cost: Cost{Questions: price.Questions, Tokens: h.session.MostTokens(asked.Plan), Rounds: price.Rounds}}
 	body, answered, err := s.ledger.Answer(ctx, id, e.Query)

@@ -24,6 +24,7 @@ type PastAnswer struct {
 	AskedBy   Asker                 `json:"asked_by"`
 	Time      time.Time             `json:"time"` // when it was recorded, in whole seconds
 	Measure   queries.Measure       `json:"measure"`
+	Per       string                `json:"per"`       // what has one vote each, where units have several rows: a unit as the card names it, or row
 	Outcome   *thresholdout.Outcome `json:"outcome"`   // nil of an answer that was recorded before outcomes were
 	Reference *Reference            `json:"reference"` // nil where no part has a say in the query, or it cannot be read now
 
@@ -71,14 +72,15 @@ const (
 // Answers returns a page of at most limit answers with a place in the ledger above after, oldest first: an analyst's
 // own, or everybody's for an admin. A page may be shorter than the limit; Next says whether there is more.
 func (s *Service) Answers(ctx context.Context, p Principal, id string, after int64, limit int) (page AnswerPage, err error) {
-	if _, _, err := s.find(ctx, id); err != nil {
+	_, card, err := s.find(ctx, id)
+	if err != nil {
 		return AnswerPage{}, err
 	}
 	if limit <= 0 || limit > MaxPage {
 		limit = MaxPage
 	}
 	err = s.InTurn(ctx, p, Work{Bytes: 3 * pageBytes}, func(ctx context.Context) error {
-		h := historian{service: s, principal: p, id: id}
+		h := historian{service: s, principal: p, id: id, unit: card.Unit}
 		defer h.end()
 		page, err = h.page(ctx, after, limit)
 		return err
@@ -91,6 +93,7 @@ type historian struct {
 	service   *Service
 	principal Principal
 	id        string
+	unit      string // of the card
 
 	names   map[string]string // of keys, by id; nil until one is needed
 	opened  *opened           // nil until a reference is worked out, or where it cannot be opened
@@ -146,7 +149,7 @@ func (h *historian) page(ctx context.Context, after int64, limit int) (AnswerPag
 
 // past is an entry as the history shows it. The first of a page is shown whatever it takes.
 func (h *historian) past(ctx context.Context, e *ledger.Entry, first bool) (a PastAnswer, err error) {
-	a = PastAnswer{Body: e.Body, Canonical: e.Canonical, AskedBy: Asker{ID: e.Principal}, Measure: queries.MeasureOfText(e.Canonical), Seq: e.Seq,
+	a = PastAnswer{Body: e.Body, Canonical: e.Canonical, AskedBy: Asker{ID: e.Principal}, Measure: queries.MeasureOfText(e.Canonical), Per: votes(h.unit, func() []byte { return e.Canonical }), Seq: e.Seq,
 		// No finer: the time is taken after the rows were read, and how long that took is nobody's to know.
 		Time: e.Time.UTC().Truncate(time.Second)}
 	if e.Note != "" {

@@ -262,7 +262,7 @@ func (h *opened) compile(ctx context.Context, q *queries.Query) (*queries.Plan, 
 	if h.trainingTable != nil {
 		options = append(options, queries.Training(trainingPart{h}))
 	}
-	options = append(options, h.publicRows())
+	options = append(options, h.publicRows(), queries.Disguises(h.card.Settings.Label, h.card.disguises()))
 	plan, err := q.Compile(ctx, h.schema, options...)
 	if err != nil {
 		return nil, queryError(err)

@@ -149,6 +149,7 @@ type Answer struct {
 	Body     json.RawMessage `json:"answer"` // the recorded bytes, the same for ever
 	Budget   Budget          `json:"budget"`
 	Replayed bool            `json:"replayed"`
+	Per      string          `json:"per,omitempty"`      // what has one vote each, where units have several rows: a unit as the card names it, or row
 	Warnings []Warning       `json:"warnings,omitempty"` // about the request
 }
 
@@ -156,6 +157,7 @@ type Answer struct {
 type BatchItem struct {
 	Body     json.RawMessage `json:"answer,omitempty"`
 	Replayed bool            `json:"replayed"`
+	Per      string          `json:"per,omitempty"`       // of an answer: what has one vote each
 	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", "rounds-exhausted", "interrupted", or with partial "questions-exhausted", "max-questions"
 }
 
@@ -175,6 +177,7 @@ type Explanation struct {
 	Combine   string            `json:"combine" doc:"how their means make the value"`
 	Target    string            `json:"target" doc:"what the interval is about"`
 	NullRule  string            `json:"null_rule" doc:"what a null counts as"`
+	Per       string            `json:"per,omitempty" doc:"where units have several rows: what has one vote each, the column whose values are units, day(column), or row"`
 	Cost      Cost              `json:"cost"`
 	Training  *float64          `json:"training" doc:"what the rows of value_from say; null without such or where it is undefined"`
 	ValueFrom session.ValueFrom `json:"value_from,omitempty" enum:"check,training,training+check" doc:"what an answer is compared with, and which rows training is about: check: the part that is kept for questions about models; training: the part that everyone with a key can download; training+check: both. Absent where no part has a say"`

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/internal/nearest"
+	"github.com/holdoutd/holdoutd/queries"
 )
 
 // microsecondsPerDay is the length of a UTC day; Time columns count microseconds and know no leap seconds.
@@ -19,6 +20,20 @@ const microsecondsPerDay = 24 * 60 * 60 * 1e6
 type unitRule struct {
 	Column string
 	Day    bool
+}
+
+// votes says what has one vote each in the answer to a query of a holdout with this unit: the unit, as the card names it, or row; "" where units are rows, or where nothing is averaged.
+func votes(unit string, canonical func() []byte) string {
+	if unit == rowUnit || unit == "" {
+		return ""
+	}
+	switch queries.VotesOfText(canonical()) {
+	case queries.WeightUnit:
+		return unit
+	case queries.WeightRow:
+		return rowUnit
+	}
+	return ""
 }
 
 // parseUnit reads the setting `unit`: "", "row", "COLUMN" or "day(COLUMN)". A column that is itself named like

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -27,6 +28,11 @@ func HoldoutRows(rows int64) Option { return func(c *compiler) { c.ofHoldout = r
 
 // AsOne says whether the mechanism checks more than a mean as one question. Where a query leaves open which of two forms it asks for, it then asks for the one that is the better answer.
 func AsOne(yes bool) Option { return func(c *compiler) { c.asOne = yes } }
+
+// Disguises says which columns tell a label by themselves in the training part, so that a plan can say that a model reads them.
+func Disguises(label string, columns []string) Option {
+	return func(c *compiler) { c.disguised, c.disguises = label, columns }
+}
 
 // Population says what the units were drawn from, in words that follow "in": a target is about it. Without it, "the population
 // that the rows were drawn from", or the units.
@@ -56,9 +62,55 @@ type compiler struct {
 	holdoutOnly bool   // what was compiled has no numbers for the rows of the training part
 	fitted      bool   // what was compiled has a model or predictions
 
+	disguised string // a label, and the columns that tell it by themselves
+	disguises []string
+	leaks     []shape.Leak // columns that models read and a new row does not have
+
 	read []shape.Values // columns that models read, whose values count as others
 
 	asTruth string // a label of numbers that is a condition, and how, for the words of the plan
+}
+
+// looksFor notes the columns that a prediction reads and that tell its label: those that the label is made of, and those that tell it by themselves.
+func (c *compiler) looksFor(q *prediction) {
+	read := map[string]bool{}
+	computed := q.Features
+	switch {
+	case q.Model != nil:
+		names, _ := q.Model.Columns()
+		for _, name := range names {
+			if computed[name] == nil {
+				read[name] = true
+			}
+		}
+	case q.Prediction != nil:
+		computed = map[string]*expr.Syntax{"": q.Prediction}
+	}
+	for _, name := range slices.Sorted(maps.Keys(computed)) {
+		for _, column := range computed[name].Columns() {
+			read[column] = true
+		}
+	}
+	label := q.Label.Columns()
+	for _, column := range label {
+		if read[column] {
+			c.leak(shape.Leak{Column: column, Label: q.Label.Canonical(), Same: true})
+		}
+	}
+	if !slices.Contains(label, c.disguised) {
+		return
+	}
+	for _, column := range c.disguises {
+		if read[column] && !slices.Contains(label, column) {
+			c.leak(shape.Leak{Column: column, Label: c.disguised})
+		}
+	}
+}
+
+func (c *compiler) leak(l shape.Leak) {
+	if !slices.Contains(c.leaks, l) {
+		c.leaks = append(c.leaks, l)
+	}
 }
 
 // rowVotes reports whether every row has one vote, where units hold several.

@@ -29,6 +29,7 @@ func MeasureOfText(canonical []byte) Measure { return nested(canonical) }
 // queryText is what a canonical form says of the measure of an answer.
 type queryText struct {
 	Type, Label, Loss, Test, X, Y string
+	Weight                        Weight
 	Range                         []float64
 	Of, A, Query                  json.RawMessage
 }
@@ -120,6 +121,32 @@ func nested(query json.RawMessage) Measure {
 	}
 	m, _ := t.measure()
 	return m
+}
+
+// VotesOfText says what has one vote each in the answer to the query with this canonical form, where units have several rows: [WeightUnit] or [WeightRow]; "" where nothing is averaged, as in a number of
+// rows or a sum over them.
+func VotesOfText(canonical []byte) Weight {
+	var t queryText
+	if json.Unmarshal(canonical, &t) != nil {
+		return ""
+	}
+	switch {
+	case t.Type == "count" || t.Type == "sum":
+		return ""
+	case t.Type == "passes":
+		return VotesOfText(t.Of)
+	case t.Type == "test" && t.Test == "value":
+		return VotesOfText(t.Query)
+	case t.Type == "argmax":
+		var of []json.RawMessage
+		if json.Unmarshal(t.Of, &of) != nil || len(of) == 0 {
+			return ""
+		}
+		return VotesOfText(of[0])
+	case t.Weight == WeightRow:
+		return WeightRow
+	}
+	return WeightUnit
 }
 
 func text(raw json.RawMessage) (s string) {

@@ -89,6 +89,7 @@ func (q *prediction) name() string {
 // predictor builds the prediction; false with a violation where it does not fit the schema.
 func (q *prediction) predictor(c *compiler) (p predictor, ok bool) {
 	c.fitted = true
+	c.looksFor(q)
 	if q.Model != nil {
 		return c.model(q.Model, q.Features)
 	}

@@ -127,7 +127,7 @@ func (q *Query) Compile(ctx context.Context, schema dataset.Schema, options ...O
 		p.Words.Null = c.asTruth + "; " + p.Words.Null
 	}
 	p.Values = append(p.Values, c.mostRead()...)
-	p.HoldoutOnly, p.Fitted = c.holdoutOnly && c.checkRows == 0, c.fitted
+	p.HoldoutOnly, p.Fitted, p.Leaks = c.holdoutOnly && c.checkRows == 0, c.fitted, c.leaks
 	if !c.grouped {
 		p.OfRows()
 	}

@@ -26,12 +26,22 @@ const ClippedMean = "clipped-mean"
 // clippedMean is said of an association of which the form was left open and that is one question in the clipped form alone.
 var clippedMean = Warning{Code: ClippedMean, Detail: `this is the mean of the product of z-scores, clipped; it is usually nearer to 0 than the correlation or covariance itself, which "form":"exact" asks for: at a higher price here`}
 
+// ReadsLabel is the code of the warning that a model reads a column that tells its label.
+const ReadsLabel = "reads-label"
+
 // OfPlan are the warnings that follow from a plan alone.
-func OfPlan(plan *queries.Plan) []Warning {
+func OfPlan(plan *queries.Plan) (warnings []Warning) {
 	if plan.Clipped {
-		return []Warning{clippedMean}
+		warnings = append(warnings, clippedMean)
 	}
-	return nil
+	for _, l := range plan.Leaks {
+		how := "which the label is made of"
+		if !l.Same {
+			how = "which tells " + l.Label + " by itself in the training part"
+		}
+		warnings = append(warnings, Warning{Code: ReadsLabel, Column: l.Column, Detail: fmt.Sprintf("the prediction reads %s, %s: if a new row does not have it yet, the model is not as good as this says", l.Column, how)})
+	}
+	return warnings
 }
 
 // Codes of warnings about the values of an expression.

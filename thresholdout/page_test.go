@@ -56,8 +56,8 @@ func mechanismsPage() []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Mechanisms
 
-This page is made from the table of mechanisms (make generate). What each promises is in [GUARANTEES.md](GUARANTEES.md), how narrow
-intervals are in [BOUNDS.md](BOUNDS.md), how a mechanism is added in [ARCHITECTURE.md](ARCHITECTURE.md#adding-a-mechanism).
+Each mechanism with what it does, its parameters and its budget. What each promises is in [GUARANTEES.md](GUARANTEES.md), how narrow
+intervals are in [BOUNDS.md](BOUNDS.md), how a mechanism is added in [ARCHITECTURE.md](ARCHITECTURE.md#adding-a-mechanism). This page is made from their table (make generate).
 
 | mechanism | what it does | parameters, beside questions and confidence | meters |
 |---|---|---|---|

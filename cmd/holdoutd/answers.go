@@ -112,6 +112,9 @@ func printReply(out, errs io.Writer, r client.Reply) error {
 	if err := printAnswer(out, r.Answer); err != nil {
 		return err
 	}
+	if r.Per != "" {
+		fmt.Fprintf(out, "per %s; ", printable(r.Per))
+	}
 	fmt.Fprintf(out, "cost %s; left %s\n", gate.Price(r), gate.Left(r.Budget))
 	warn(errs, append(r.Answer.Warnings[:len(r.Answer.Warnings):len(r.Answer.Warnings)], r.Warnings...))
 	return nil

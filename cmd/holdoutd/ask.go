@@ -429,7 +429,11 @@ func (f *askFlags) batch(ctx context.Context, c *client.Client, id string, list 
 			paid.Tokens += item.Answer.Cost.Tokens
 			paid.Rounds += item.Answer.Cost.Rounds
 		}
-		t.add(queryText(queries[i]), headline(*item.Answer), cost)
+		headline := headline(*item.Answer)
+		if item.Per != "" {
+			headline += ", per " + printable(item.Per)
+		}
+		t.add(queryText(queries[i]), headline, cost)
 		warn(errs, item.Answer.Warnings)
 	}
 	if err := t.write(out, terminalWidth(out)); err != nil {

@@ -60,7 +60,7 @@ func userDirectory() (string, error) {
 	return filepath.Join(home, ".config", "holdoutd"), err
 }
 
-// tellUser writes the user's file for a demo. forget removes it at the demo's end, unless another demo has written it since.
+// tellUser writes the user's file for a server. forget removes it at the server's end, unless another has written it since.
 func tellUser(c connection) (forget func(), err error) {
 	dir, err := userDirectory()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
@@ -105,6 +106,7 @@ func serveCommand() *cobra.Command {
 		Short: "Serve the HTTP interface",
 		Long: `Serves the HTTP interface from one data directory. The first start writes an admin key to DIR/admin.key (mode 0600).
 DIR/connect.json tells clients on this machine where the server is; holdoutd ask and Python's holdoutd.connect() read it.
+Started on a terminal, it tells those of your user in other folders too, until it ends.
 When it can answer it logs one line "listening" with its address. SIGINT or SIGTERM finishes what was accepted; a second
 one exits at once.`,
 		Example: `  holdoutd serve
@@ -119,7 +121,14 @@ one exits at once.`,
 			if err != nil {
 				return err
 			}
-			return f.serve(cmd.Context(), logger, nil)
+			forget := func() {}
+			defer func() { forget() }()
+			return f.serve(cmd.Context(), logger, func(_ context.Context, _ *holdout.Service, addr net.Addr) error {
+				if terminalWidth(cmd.OutOrStdout()) > 0 { // a person started it, and not a machine whose user has other servers
+					forget = f.tellUserOf(addr)
+				}
+				return nil
+			})
 		},
 	}
 	f.add(cmd.Flags())
@@ -135,6 +144,19 @@ func (f *serveFlags) logger(w io.Writer) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(w, nil)), nil
 	}
 	return nil, misuse("--log must be text or json, not %q", f.log)
+}
+
+// tellUserOf writes the user's file for this server, if it has its admin key and the user a home; forget removes it.
+func (f *serveFlags) tellUserOf(addr net.Addr) (forget func()) {
+	key, err := filepath.Abs(filepath.Join(f.data, "admin.key"))
+	if err == nil {
+		_, err = os.Stat(key)
+	}
+	if err != nil {
+		return func() {}
+	}
+	forget, _ = tellUser(connection{URL: urlOf(addr, f.tls.enabled()), KeyFile: key}) // else it is found by its data directory
+	return forget
 }
 
 // serve answers until a signal comes. ready is called with the service open and the address bound: requests that come

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -138,6 +139,34 @@ func (s *station) typing(t *testing.T, code int, typed string, args ...string) s
 		t.Fatal("the terminal does not end")
 	}
 	return b.String()
+}
+
+// TestServeOnATerminal: clients of a person's other folders find the server that this person started, until it ends; nobody is told of one that a machine started.
+func TestServeOnATerminal(t *testing.T) {
+	for _, person := range []bool{true, false} {
+		settings, data := t.TempDir(), t.TempDir()
+		cmd := exec.Command(binary, "serve", "--any-filesystem", "--data", data, "--addr", "127.0.0.1:0", "--log", "json")
+		cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+settings)
+		if person {
+			master, slave := terminal(t)
+			cmd.Stdout = slave
+			go io.Copy(io.Discard, master)
+		}
+		p := startProcess(t, cmd) // it listens after it has told
+		path := filepath.Join(settings, "holdoutd", "connect.json")
+		told, err := os.ReadFile(path)
+		if person != (err == nil) {
+			t.Fatalf("started by a person: %t; %v", person, err)
+		}
+		var c connection
+		if person && (json.Unmarshal(told, &c) != nil || c != connection{URL: p.url, KeyFile: filepath.Join(data, "admin.key")}) {
+			t.Errorf("told %s", told)
+		}
+		p.stop(t)
+		if _, err := os.Stat(path); err == nil {
+			t.Error("told of a server that has ended")
+		}
+	}
 }
 
 // TestDemoOpensTheDashboard: on a terminal, where there is a browser, and not with --browser=false. The key is not in the address.

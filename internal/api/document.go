@@ -76,6 +76,7 @@ type (
 		Answer   Answer         `json:"answer"`
 		Budget   holdout.Budget `json:"budget"`
 		Replayed bool           `json:"replayed" doc:"whether the answer had been given before; it cost nothing then"`
+		Per      string         `json:"per,omitempty" doc:"where units have several rows: what has one vote each, a column whose values are units, day(column), or row"`
 
 		Warnings []holdout.Warning `json:"warnings,omitempty" doc:"about the request: round-not-full says how many questions of its round it lost"`
 	}
@@ -88,6 +89,7 @@ type (
 	BatchItem struct {
 		Answer   *Answer `json:"answer,omitempty"`
 		Replayed bool    `json:"replayed"`
+		Per      string  `json:"per,omitempty" doc:"where units have several rows: what has one vote each, a column whose values are units, day(column), or row"`
 		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,half-width-too-narrow,max-questions,interrupted" doc:"why there is no answer; nothing was debited"`
 	}
 	AnswerPage struct {
@@ -105,6 +107,7 @@ type (
 		AskedBy   holdout.Asker         `json:"asked_by"`
 		Time      time.Time             `json:"time" doc:"when the answer was recorded, in whole seconds"`
 		Measure   queries.Measure       `json:"measure" doc:"in what its numbers are measured: what may stand on one axis"`
+		Per       string                `json:"per,omitempty" doc:"where units have several rows: what has one vote each, a column whose values are units, day(column), or row"`
 		Outcome   *thresholdout.Outcome `json:"outcome" enum:"close,rough,differs,agrees,kept,broken,measured,unknown,selected,best,behind,mixed" doc:"that of the answer; null where it was recorded before outcomes were"`
 		Reference *holdout.Reference    `json:"reference" doc:"what the check part says to a query about a model, and what it and the training part together say to others; null without such parts, where they have no say (predictions by row without a check part), or where they cannot be read"`
 	}

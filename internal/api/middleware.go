@@ -154,6 +154,10 @@ func (w *patientWriter) WriteString(s string) (int, error) { return w.Write([]by
 func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (a *API) noRoute(c *gin.Context) {
+	if wantsPage(c.Request) {
+		sendPageAs(c, http.StatusNotFound, pagePolicy, htmlType, missingPage)
+		return
+	}
 	problem(classes[holdout.NotFound], "there is nothing at this path; GET /docs lists what there is").reply(c)
 }
 

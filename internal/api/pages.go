@@ -26,6 +26,9 @@ var style []byte
 //go:embed pages/icon.svg
 var icon []byte
 
+//go:embed pages/missing.html
+var missingPage []byte
+
 //go:embed pages/problems.html
 var problemsPage string
 
@@ -88,9 +91,18 @@ func (a *API) page(path, media string, body []byte) {
 }
 
 func sendPage(c *gin.Context, policy, media string, body []byte) {
+	sendPageAs(c, http.StatusOK, policy, media, body)
+}
+
+func sendPageAs(c *gin.Context, status int, policy, media string, body []byte) {
 	c.Header("Content-Security-Policy", policy)
 	c.Header("Cache-Control", "no-cache")
-	c.Data(http.StatusOK, media, body)
+	c.Data(status, media, body)
+}
+
+// wantsPage reports whether a browser asks for a page, and not a program for data.
+func wantsPage(r *http.Request) bool {
+	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && !strings.HasPrefix(r.URL.Path, "/v1/") && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // renderProblems makes the page of all problems from the table that the replies are made from.

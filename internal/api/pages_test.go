@@ -81,3 +81,25 @@ func TestDocumentationIsServed(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownPaths: a browser at an address that is none gets a page with ways on, and a program a problem.
+func TestUnknownPaths(t *testing.T) {
+	s := start(t, Options{})
+	for _, c := range []struct {
+		path, accept string
+		page         bool
+	}{
+		{"/nowhere", "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8", true},
+		{"/docs/nowhere", "text/html", true},
+		{"/nowhere", "*/*", false},
+		{"/nowhere", "application/json", false},
+		{"/v1/nowhere", "text/html", false},
+	} {
+		r := s.get(c.path, "Authorization: ", "Accept: "+c.accept)
+		page := strings.HasPrefix(r.Header.Get("Content-Type"), "text/html") && strings.Contains(string(r.body), `href="/docs"`)
+		problem := strings.HasPrefix(r.Header.Get("Content-Type"), problemType) && strings.Contains(string(r.body), "not-found")
+		if r.StatusCode != 404 || page != c.page || problem == c.page {
+			t.Errorf("%s as %s: %d %s %s", c.path, c.accept, r.StatusCode, r.Header.Get("Content-Type"), r.body)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -102,7 +103,7 @@ func askReply(answer holdout.Answer) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString(`{"answer":`)
 	b.Write(answer.Body)
-	err := tail(&b, answer.Budget, answer.Warnings)
+	err := errors.Join(tail(&b, answer.Budget, answer.Warnings), writePer(&b, answer.Per))
 	fmt.Fprintf(&b, `,"replayed":%t}`, answer.Replayed)
 	return b.Bytes(), err
 }
@@ -138,12 +139,26 @@ func batchReply(answer holdout.BatchAnswer) ([]byte, error) {
 		}
 		b.WriteString(`{"answer":`)
 		b.Write(item.Body)
+		if err := writePer(&b, item.Per); err != nil {
+			return nil, err
+		}
 		fmt.Fprintf(&b, `,"replayed":%t}`, item.Replayed)
 	}
 	b.WriteByte(']')
 	err := tail(&b, answer.Budget, answer.Warnings)
 	b.WriteByte('}')
 	return b.Bytes(), err
+}
+
+// writePer writes what has one vote each, if there is something to say.
+func writePer(b *bytes.Buffer, per string) error {
+	if per == "" {
+		return nil
+	}
+	text, err := marshal(per)
+	b.WriteString(`,"per":`)
+	b.Write(text)
+	return err
 }
 
 func (a *API) answers(ctx context.Context, in *answersRequest) (*writtenReply, error) {
@@ -175,7 +190,7 @@ func writePast(b *bytes.Buffer, past *holdout.PastAnswer) error {
 	b.Write(past.Body)
 	b.WriteString(`,"canonical":`)
 	b.Write(past.Canonical)
-	text, err := marshal(PastMembers{past.Note, past.AskedBy, past.Time, past.Measure, past.Outcome, past.Reference})
+	text, err := marshal(PastMembers{past.Note, past.AskedBy, past.Time, past.Measure, past.Per, past.Outcome, past.Reference})
 	if err != nil {
 		return err
 	}

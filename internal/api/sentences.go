@@ -81,7 +81,7 @@ func answerSentence(answer holdout.Answer) (string, error) {
 	if err := json.Unmarshal(answer.Body, &recorded); err != nil {
 		return "", fmt.Errorf("api: a recorded answer: %w", err)
 	}
-	s := resultWords(recorded)
+	s := resultWords(recorded) + perWords(answer.Per)
 	if from := valueSources[recorded.ValueFrom]; from != "" && recorded.Value != nil {
 		s += " " + from
 	}
@@ -122,7 +122,7 @@ func batchSentence(batch holdout.BatchAnswer) (string, error) {
 		if err := json.Unmarshal(item.Body, &recorded); err != nil {
 			return "", fmt.Errorf("api: a recorded answer: %w", err)
 		}
-		words = append(words, fmt.Sprintf("%d: %s%s", i+1, resultWords(recorded), warningWords(recorded.Warnings)))
+		words = append(words, fmt.Sprintf("%d: %s%s", i+1, resultWords(recorded)+perWords(item.Per), warningWords(recorded.Warnings)))
 	}
 	s := fmt.Sprintf("%d of %s answered, %d of them before and at no cost now. ", asked, numbered(len(batch.Answers), "%d query was", "%d queries were"), replayed)
 	s += strings.Join(words, " ")
@@ -163,6 +163,17 @@ func resultWords(a session.Answer) string {
 		s += fmt.Sprintf(" All these intervals hold with %s%% confidence for %s.", short(100*i.Confidence), i.Scope)
 	}
 	return s
+}
+
+// perWords say what has one vote each, where that is not the row by itself.
+func perWords(per string) string {
+	switch {
+	case per == "":
+		return ""
+	case per == "row":
+		return " Every row counts once."
+	}
+	return fmt.Sprintf(" Every %s counts once, however many rows it has.", per)
 }
 
 // mostItems are said in a sentence; the JSON has all.

@@ -200,7 +200,7 @@ func outputOf(v any) map[string]any {
 		case member.Type == huma.TypeArray && member.Items.Type != "" && member.Items.Type != huma.TypeObject:
 			s["type"], s["items"] = member.Type, map[string]any{"type": member.Items.Type}
 		case member.Type == huma.TypeArray:
-			s["type"], s["items"] = member.Type, map[string]any{"type": "object", "additionalProperties": true}
+			s["type"], s["items"] = member.Type, map[string]any{}
 		case member.Ref != "" || member.Type == huma.TypeObject:
 			s["type"], s["additionalProperties"] = "object", true
 		case member.Type != "" && !member.Nullable:

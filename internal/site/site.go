@@ -55,7 +55,7 @@ var groups = []struct {
 	title string
 	files []string
 }{
-	{"Start", []string{"README.md", "docs/TUTORIAL.md", "docs/CHOOSING.md", "docs/SELECTING-MODELS.md", "docs/AGENTS.md", "docs/GLOSSARY.md"}},
+	{"Start", []string{"README.md", "docs/TUTORIAL.md", "python/README.md", "docs/CHOOSING.md", "docs/SELECTING-MODELS.md", "docs/AGENTS.md", "docs/GLOSSARY.md"}},
 	{"Ask", []string{"docs/QUERIES.md", "docs/EXPRESSIONS.md", "docs/MODELS.md", "docs/examples"}},
 	{"What is promised", []string{"docs/GUARANTEES.md", "docs/MECHANISMS.md", "docs/BOUNDS.md", "docs/EXPERIMENTS.md", "docs/CERTIFY.md", "docs/DP.md"}},
 	{"Proofs", []string{"docs/proofs"}},

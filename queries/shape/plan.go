@@ -33,6 +33,9 @@ type Plan struct {
 	// then kept nowhere else, and the check part is asked instead.
 	Fitted bool
 
+	// Leaks are columns that a model reads and that tell its label.
+	Leaks []Leak
+
 	// HoldoutOnly says that the row functions are about the rows of the holdout alone, since numbers for these came with the
 	// question: the training part has no say in them.
 	HoldoutOnly bool
@@ -42,6 +45,12 @@ type Plan struct {
 
 	// ZeroOne says that the answer is the mean of a loss that is 0 or 1 in every row, as a ladder takes it.
 	ZeroOne bool
+}
+
+// Leak is a column that a model reads and that tells its label, in which case it is no model of a new row.
+type Leak struct {
+	Column, Label string
+	Same          bool // the label is made of the column; else the column tells it by itself in the training part
 }
 
 // Shape is how the means of a plan's row functions make its answer: one of the types of this package.

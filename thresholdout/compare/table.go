@@ -44,9 +44,9 @@ func WriteTable(out io.Writer) error {
 	w, all := bufio.NewWriter(out), methods()
 	fmt.Fprintf(w, `# Bounds
 
-Made by `+"`holdoutd plan --table`"+`. Half-widths of intervals that hold together at %v%%, for k questions about n independent units. Each question is the mean of numbers in [0,1]; for a
+Half-widths of intervals that hold together at %v%%, for k questions about n independent units. Each question is the mean of numbers in [0,1]; for a
 query with another range multiply by the width of the range. Every method has its own best noise. A method that belongs to a mechanism has the half-width that a holdout created with it gets for
-a single mean (under `+"`gaussian`"+` single means have nine tenths of β). The others are formulas of the literature, named by the initials of their authors; the table at the end has names and papers.
+a single mean (under `+"`gaussian`"+` single means have nine tenths of β). The others are formulas of the literature, named by the initials of their authors; the table at the end has names and papers. Made by `+"`holdoutd plan --table`"+`.
 
 From ±0.5 on (in parentheses) an interval says nothing. There are %d rounds. guess-and-check and Thresholdout have a training part of n units and %d tokens, all unspent. **Bold** is the narrowest
 of those that assume nothing. For other numbers, and for figures: `+"`holdoutd plan --help`"+`.

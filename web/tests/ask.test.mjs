@@ -117,3 +117,15 @@ test("every type of question has a form that opens", async () => {
   await picture(page, "ask-more-390");
   await p.done();
 });
+
+test("what is said of one form does not stand beside another", async () => {
+  const holdout = (await server.call("GET", "/v1/holdouts")).holdouts[0] ?? (await server.upload({ name: "flights", holdout: 0.5 }));
+  const p = await openPage(browser, server);
+  const { page } = p;
+  await p.open(`/holdouts/${holdout.id}/ask?q=${encodeURIComponent('{"type":"mean","of":"delay","range":[0,10]}')}`);
+  const said = page.getByText(/^What it means|±/);
+  await said.first().waitFor();
+  await page.getByRole("radio", { name: "Groups" }).click();
+  await page.waitForFunction(() => !document.querySelector("main").innerText.includes("±"));
+  await p.done();
+});

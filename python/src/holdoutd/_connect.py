@@ -16,12 +16,12 @@ DIRECTORY = "holdoutd-data"  # that `holdoutd serve` takes unless it is told oth
 
 _HOW = (
     "give connect() a URL and a key, set HOLDOUTD_URL and HOLDOUTD_KEY, or start the server on this machine: `holdoutd serve` "
-    f"writes {DIRECTORY}/{FILE}, which connect() finds from the same directory, and `holdoutd demo` one for your user"
+    f"writes {DIRECTORY}/{FILE}, which connect() finds from the same directory; on a terminal, as `holdoutd demo`, one for your user too"
 )
 
 
 def user_file() -> Path:
-    """The file of the user, which `holdoutd demo` writes."""
+    """The file of the user, which `holdoutd demo` writes, and `holdoutd serve` on a terminal."""
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "holdoutd" / FILE
 

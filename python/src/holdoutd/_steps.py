@@ -105,7 +105,7 @@ def ask(holdout: str, query: Mapping[str, Any], most: int | None = None) -> Step
     """most is what the query may cost, of one that costs more than the server lets pass unasked."""
     reply = yield Call("POST", path(holdout, "/queries"), params=up_to(most), json=query, idempotent=True)
     members = reply.json()
-    return Answer(members["answer"], query, Budget.of(members["budget"]), members["replayed"])
+    return Answer(members["answer"], query, Budget.of(members["budget"]), members["replayed"], members.get("per", ""))
 
 
 def up_to(most: int | None) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def batch(holdout: str, queries: Sequence[Mapping[str, Any]], partial: bool, mos
     members = reply.json()
     budget = Budget.of(members["budget"])
     return [
-        Answer(item["answer"], query, budget, item["replayed"]) if "answer" in item else NotAsked(item.get("not_asked", "unknown"), query)
+        Answer(item["answer"], query, budget, item["replayed"], item.get("per", "")) if "answer" in item else NotAsked(item.get("not_asked", "unknown"), query)
         for item, query in zip(members["answers"], queries, strict=True)
     ]
 

@@ -183,7 +183,7 @@ class History(Sequence[Mapping[str, Any]]):
 
     def answers(self) -> list[Answer]:
         """The answers by themselves."""
-        return [Answer(p["answer"], p["canonical"], None, True) for p in self._raw]
+        return [Answer(p["answer"], p["canonical"], None, True, p.get("per", "")) for p in self._raw]
 
     def columns(self) -> dict[str, list[Any]]:
         """The history by column. reference is what the rows that the holdout is compared with say."""

@@ -83,21 +83,25 @@ class Answer(float):
     """An answer. It is its value where a float is wanted; NaN where the answer has none, or is many numbers (`items`).
 
     `raw` is the answer as the server sent it, with every member that the API has; those that are used most are attributes.
+    `per` says what has one vote each where units have several rows: a unit, as the card names it, or row; it is empty elsewhere.
     """
 
     raw: Mapping[str, Any]
     query: Mapping[str, Any]
     budget: Budget | None
     replayed: bool
+    per: str
 
-    def __new__(cls, raw: Mapping[str, Any], query: Mapping[str, Any], budget: Budget | None = None, replayed: bool = False) -> Answer:
+    def __new__(
+        cls, raw: Mapping[str, Any], query: Mapping[str, Any], budget: Budget | None = None, replayed: bool = False, per: str = ""
+    ) -> Answer:
         value = raw.get("value")
         self = super().__new__(cls, math.nan if value is None else value)
-        self.raw, self.query, self.budget, self.replayed = raw, query, budget, replayed
+        self.raw, self.query, self.budget, self.replayed, self.per = raw, query, budget, replayed, per
         return self
 
     def __reduce__(self) -> Any:
-        return (Answer, (self.raw, self.query, self.budget, self.replayed))
+        return (Answer, (self.raw, self.query, self.budget, self.replayed, self.per))
 
     @property
     def value(self) -> float | None:
@@ -225,6 +229,8 @@ class Answer(float):
         interval = self.raw.get("interval")
         if interval:
             words.append(f"at {100 * interval['confidence']:g}% for {interval['scope']}")
+        if self.per:
+            words.append(f"per {self.per}")
         if self.replayed:
             words.append("asked before, no cost")
         elif self.budget:

@@ -228,6 +228,8 @@ export interface AskReply {
   budget: Budget;
   /** whether the answer had been given before; it cost nothing then */
   replayed: boolean;
+  /** where units have several rows: what has one vote each, a column whose values are units, day(column), or row */
+  per?: string;
   /** about the request: round-not-full says how many questions of its round it lost */
   warnings?: Warning[];
 }
@@ -345,6 +347,8 @@ export interface BatchItem {
   answer?: Answer;
   /** why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted", "half-width-too-narrow", "max-questions", "interrupted" */
   not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "half-width-too-narrow" | "max-questions" | "interrupted";
+  /** where units have several rows: what has one vote each, a column whose values are units, day(column), or row */
+  per?: string;
 }
 
 /** a page of the answers given so far, oldest first */
@@ -371,6 +375,8 @@ export interface PastAnswer {
   outcome: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "unknown" | "selected" | "best" | "behind" | "mixed" | null | null;
   /** what the check part says to a query about a model, and what it and the training part together say to others; null without such parts, where they have no say (predictions by row without a check part), or where they cannot be read */
   reference: Reference | null;
+  /** where units have several rows: what has one vote each, a column whose values are units, day(column), or row */
+  per?: string;
 }
 
 /** who asked a question first */
@@ -439,6 +445,8 @@ export interface Explanation {
   bound?: string;
   /** what the training part says, with the intervals that answers like it would get */
   items?: AnswerItem[];
+  /** where units have several rows: what has one vote each, the column whose values are units, day(column), or row */
+  per?: string;
   /** under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is with it and without */
   promise?: Foreseen;
   /** of a selection like that: the best candidate is at most so much better */

@@ -57,7 +57,7 @@ export function rowOf(past: PastAnswer): Row {
   level(items);
   const differs = one.differs || items.some((i) => i.differs);
   return {
-    past, seq: answer.ledger.seq, title, family: familyOf(query, past.measure), mark: one, items, differs, tokens: answer.cost.tokens, guessed: query.guess !== undefined,
+    past, seq: answer.ledger.seq, title, family: familyOf(query, past.measure, past.per), mark: one, items, differs, tokens: answer.cost.tokens, guessed: query.guess !== undefined,
     known: reference?.part === "check" ? "check value" : "training value",
     text: [plainText(title), plainText(describe(query)), past.asked_by.name ?? past.asked_by.id, query.type].join(" ").toLowerCase(),
   };

@@ -21,3 +21,21 @@ test("every example of every type can be named, grouped and written in Python", 
       }
     }
 });
+
+test("models without a note are told apart", () => {
+  const named = (model: unknown) => plainText(describe({ type: "accuracy", label: "y", model }));
+  expect(named({ trees: [] })).toBe("trees for y");
+  expect(named({ linear: {}, threshold: 0.3 })).toBe("a linear model for y");
+  expect(named({ bytes: 5000, digest: "sha256:0123456789" })).toBe("the model 0123456 for y");
+});
+
+test("answers that average units are no shares of rows", () => {
+  const share = { type: "fraction", of: "x > 1" };
+  const of = (per?: string) => familyOf(share, { kind: "share" }, per);
+  expect(plainText(of().title)).toBe("Share of all rows");
+  expect(plainText(of("row").title)).toBe("Share of all rows");
+  expect(plainText(of("customer").title)).toBe("Share of rows, mean per customer");
+  expect(of("customer").unit).toBe("mean share per customer");
+  expect(new Set([of().key, of("row").key, of("customer").key]).size).toBe(3);
+  expect(familyOf({ type: "mean", of: "x" }, { kind: "of", of: ["x"] }, "customer").unit).toBe("x, mean per customer");
+});

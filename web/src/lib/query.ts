@@ -31,7 +31,20 @@ function subject(q: Query): Phrase {
   const label = q.label === undefined ? [] : join(word(" for "), code(q.label));
   if (q.prediction !== undefined) return join(code(q.prediction), label);
   if (q.predictions !== undefined) return join(word("predictions"), label);
-  return join(word("a model"), label);
+  return join(word(modelName(q.model)), label);
+}
+
+const kinds: Record<string, string> = {
+  linear: "a linear model", softmax: "a linear model of classes", trees: "trees", network: "a network", kernel: "a kernel machine", neighbors: "nearest neighbors", mixture: "a mixture of models",
+};
+
+/** What a model without a note is called: its kind, or the begin of its digest where the canonical form has no more. */
+function modelName(model: unknown): string {
+  const m = asQuery(model);
+  const kind = Object.keys(kinds).find((k) => k in m);
+  if (kind) return kinds[kind]!;
+  const digest = m.sha256 ?? m.digest;
+  return typeof digest === "string" ? `the model ${digest.replace("sha256:", "").slice(0, 7)}` : "a model";
 }
 
 const within = (q: Query): Phrase => (q.where === undefined ? [] : join(word(", where "), code(q.where)));
@@ -92,8 +105,16 @@ const unitOf = (measure: { kind: string; of?: string[] }): string =>
 
 const clamped = (q: Query) => (Array.isArray(q.range) ? `clamped to ${q.range.map((x) => plain(Number(x))).join(" to ")}` : "");
 
-/** The family of a query: of the answers that one looks at beside each other. */
-export function familyOf(q: Query, measure: { kind: string; of?: string[] }): Family {
+/** The family of a query: of the answers that one looks at beside each other. per is what has one vote each, where units have several rows. */
+export function familyOf(q: Query, measure: { kind: string; of?: string[] }, per?: string): Family {
+  const f = rowFamily(q, measure);
+  if (!per || per === "row") return per ? { ...f, key: `${f.key} per row` } : f;
+  const title = f.key === "share" ? word(`Share of rows, mean per ${per}`) : f.title;
+  return family(`${f.key} per ${per}`, title, measure.kind === "share" ? `mean share per ${per}` : `${f.unit}, mean per ${per}`);
+}
+
+/** The family of a query of a holdout whose units are rows. */
+function rowFamily(q: Query, measure: { kind: string; of?: string[] }): Family {
   const unit = unitOf(measure);
   switch (q.type) {
     case "fraction":
@@ -115,11 +136,11 @@ export function familyOf(q: Query, measure: { kind: string; of?: string[] }): Fa
         ? family("difference of shares", word("Difference between two groups"), "difference of shares")
         : family(`difference ${String(q.of)}`, join(word("Difference between two groups, "), code(q.of)), clamped(q) || unit);
     case "passes":
-      return familyOf(asQuery(q.of), measure);
+      return rowFamily(asQuery(q.of), measure);
     case "test":
-      if (q.test === "value") return familyOf(asQuery(q.query), measure);
-      if (q.test === "two-proportions") return familyOf({ type: "difference", of: q.of }, { kind: "share" });
-      if (q.test === "two-sample") return familyOf({ type: "difference", of: q.of, range: q.range }, measure);
+      if (q.test === "value") return rowFamily(asQuery(q.query), measure);
+      if (q.test === "two-proportions") return rowFamily({ type: "difference", of: q.of }, { kind: "share" });
+      if (q.test === "two-sample") return rowFamily({ type: "difference", of: q.of, range: q.range }, measure);
       return family(`test ${String(q.test)} ${unit}`, word(`Test: ${String(q.test)}`), unit);
     case "compare": {
       const a = asQuery(q.a);
