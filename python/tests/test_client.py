@@ -106,11 +106,12 @@ def test_customers_come_again(server: holdoutd.Server) -> None:
     assert ds.card.units["holdout"] == 300
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", holdoutd.HoldoutWarning)
-        share = ds.fraction("x > 0")
+        asked = server.upload(frame[:2400], unit="customer_id", questions=10)
+        share = asked.fraction("x > 0")
         assert share.per == "customer_id" and " · per customer_id · " in str(share) and pickle.loads(pickle.dumps(share)).per == share.per
-        assert ds.fraction("x > 0", weight="row").per == "row" and ds.count("x > 0").per == ""
-        assert [a.per for a in ds.batch([holdoutd.q.fraction("x > 0"), holdoutd.q.count("x > 0")])] == ["customer_id", ""]
-    assert [a.per for a in ds.history().answers()] == ["customer_id", "row", ""]
+        assert asked.fraction("x > 0", weight="row").per == "row" and asked.count("x > 0").per == ""
+        assert [a.per for a in asked.batch([holdoutd.q.fraction("x > 0"), holdoutd.q.count("x > 0")])] == ["customer_id", ""]
+    assert [a.per for a in asked.history().answers()] == ["customer_id", "row", ""]
     with pytest.warns(holdoutd.HoldoutWarning, match="rows of one customer_id are on both sides") as said:
         rows = server.upload(frame, unit="row", questions=10)
     assert {w.filename for w in said if w.category is holdoutd.HoldoutWarning} == {__file__} and rows.card.units["holdout"] == 900

@@ -12,6 +12,7 @@ const binary = process.env.HOLDOUTD_BINARY ?? "../holdoutd";
 const pictures = process.env.HOLDOUTD_PICTURES ?? join(tmpdir(), "holdoutd-pictures");
 const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 export const flights = readFileSync(new URL("../../internal/api/testdata/flights-5k.parquet", import.meta.url));
+export const customers = readFileSync(new URL("../../internal/api/testdata/customers.parquet", import.meta.url));
 export const customersFile = new URL("../../internal/api/testdata/customers.parquet", import.meta.url).pathname;
 export const flightsFile = new URL("../../internal/api/testdata/flights-5k.parquet", import.meta.url).pathname;
 
@@ -44,7 +45,7 @@ export async function startServer(dir = mkdtempSync(join(tmpdir(), "holdoutd-bro
   };
   return {
     url, key, dir, addr: listening, log, call,
-    upload: (parameters) => call("POST", `/v1/holdouts?${new URLSearchParams(parameters)}`, flights),
+    upload: (parameters, table = flights) => call("POST", `/v1/holdouts?${new URLSearchParams(parameters)}`, table),
     async halt() {
       child.kill("SIGTERM");
       await exited;

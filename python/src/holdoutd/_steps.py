@@ -120,7 +120,9 @@ def batch(holdout: str, queries: Sequence[Mapping[str, Any]], partial: bool, mos
     members = reply.json()
     budget = Budget.of(members["budget"])
     return [
-        Answer(item["answer"], query, budget, item["replayed"], item.get("per", "")) if "answer" in item else NotAsked(item.get("not_asked", "unknown"), query)
+        Answer(item["answer"], query, budget, item["replayed"], item.get("per", ""))
+        if "answer" in item
+        else NotAsked(item.get("not_asked", "unknown"), query)
         for item, query in zip(members["answers"], queries, strict=True)
     ]
 
