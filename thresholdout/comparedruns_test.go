@@ -85,6 +85,7 @@ func TestComparedTranscriptsArePaidFor(t *testing.T) {
 	for _, k := range []int64{3, 8} {
 		p := must(t, Spec{Mechanism: Thresholdout, N: 2000, Training: 3000, Questions: k, Tokens: k})
 		cost := comparedTranscripts(t, p, func(State, *books, *State) {})
+		t.Logf("%d questions: all strings cost %.6f of their third", k, cost/third)
 		if !(cost <= third*(1+1e-9)) || cost < 0.9*third {
 			t.Errorf("%d questions: all strings cost %v of %v", k, cost, third)
 		}

@@ -160,6 +160,7 @@ func TestTranscriptsArePaidFor(t *testing.T) {
 	for _, k := range []int64{2, 7, 20} {
 		p := must(t, Spec{Mechanism: GuessAndCheck, N: 2000, Training: 3000, Questions: k, Tokens: k})
 		cost := transcripts(t, p, StepStatistic)
+		t.Logf("%d questions: all transcripts cost %.6f of the probability of error", k, cost/beta)
 		if !(cost <= beta*(1+1e-9)) || cost < 0.9*beta {
 			t.Errorf("%d questions: all transcripts cost %v", k, cost)
 		}

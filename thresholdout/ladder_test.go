@@ -54,6 +54,7 @@ func TestLadderRunsArePaidFor(t *testing.T) {
 		}
 	}
 	walk(State{})
+	t.Logf("all runs together miss with %.4f of the probability of error", total/p.Beta())
 	if beta := p.Beta(); total > beta || total < beta/5 {
 		t.Errorf("all runs together miss with %v of %v", total, beta)
 	}

@@ -210,6 +210,7 @@ func TestPromisedRunsArePaid(t *testing.T) {
 		runs = next
 		released += bounds.Information(n, 0.25, m.sigmaOf(State{Questions: i}))
 	}
+	t.Logf("the widths of all runs add up to %.4f of what plain answers have", plain/m.plainBeta())
 	if budget := m.plainBeta(); plain > budget*(1+1e-6) || plain < 0.5*budget {
 		t.Errorf("plain answers of all runs miss with %.5f, of %.5f", plain, budget)
 	}

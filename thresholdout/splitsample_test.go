@@ -249,6 +249,7 @@ func TestSlicesOfUnlikeUnits(t *testing.T) {
 			}
 		}
 	})
+	t.Logf("largest probability of a side, of what is promised: %.4f", worst/each)
 	if worst < each/10 || planted == 0 {
 		t.Errorf("of %d populations the worst misses %v, and %d notice another target", populations, worst, planted)
 	}

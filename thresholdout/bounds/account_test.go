@@ -227,6 +227,7 @@ func TestAccountLemma(t *testing.T) {
 			violated[s.kind]++
 		}
 	}
+	t.Logf("largest ratios %v", worst)
 	for _, kind := range []string{"vector", "selection", "comparison"} {
 		if violated[kind] == 0 {
 			t.Errorf("%s: charging a quarter went unnoticed, the search is too weak (largest ratio %v)", kind, worst[kind])

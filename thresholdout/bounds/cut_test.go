@@ -94,6 +94,7 @@ func TestCutCoverage(t *testing.T) {
 				}
 				worst = max(worst, missed)
 			}
+			t.Logf("n=%v, noise of %v units: %.3f of what may miss does", n, noise, worst/share)
 			if worst > share+1.0/cells {
 				t.Errorf("n=%v, noise of %v units: %v of intervals miss, %v may", n, noise, worst, share)
 			}

@@ -46,6 +46,8 @@ func binomialTerm(n, x int64, p float64) *big.Float {
 // TestMeanCoverage enumerates all outcomes of small yes/no samples: an interval for every outcome that misses the true mean no more
 // often than it says, for any true mean.
 func TestMeanCoverage(t *testing.T) {
+	worst := 0.0
+	defer func() { t.Logf("largest probability of a miss, of what is promised: %.4f", worst) }()
 	for _, n := range []int64{2, 5, 17, 60} {
 		for _, beta := range []float64{0.3, 0.05} {
 			for p := 0.005; p < 1; p += 0.01 {
@@ -59,6 +61,7 @@ func TestMeanCoverage(t *testing.T) {
 						chernoff += mass
 					}
 				}
+				worst = max(worst, exact/beta)
 				if exact > beta || chernoff > exact+1e-12 {
 					t.Fatalf("n=%d p=%v beta=%v: misses %v exact, %v Chernoff", n, p, beta, exact, chernoff)
 				}
@@ -100,6 +103,7 @@ func TestFractionCoverage(t *testing.T) {
 				}
 				worst = max(worst, missed)
 			}
+			t.Logf("n=%d, noise of %v units: %.3f of what may miss does", n, noise, worst/(c.Share+c.Mechanism))
 			if worst > c.Share+c.Mechanism+1.0/cells {
 				t.Errorf("n=%d, noise of %v units: %v of intervals miss, %v may", n, noise, worst, c.Share+c.Mechanism)
 			}
