@@ -212,7 +212,7 @@ check("vote of calibrated", ensemble.VotingClassifier([("c", make_pipeline(one_h
 # What cannot be exported says what to do.
 refused = [
     (ensemble.VotingClassifier([("t", tree.DecisionTreeClassifier(max_depth=2))]), NUMBERS, "two classes", "kind"),
-    (calibration.CalibratedClassifierCV(tree.DecisionTreeClassifier(max_depth=2), method="isotonic", cv=2), NUMBERS, "two classes", "kind"),
+    (calibration.CalibratedClassifierCV(tree.DecisionTreeClassifier(max_depth=2), method="temperature", cv=2), NUMBERS, "a decision function", "kind"),
     (make_pipeline(SimpleImputer(), neighbors.KNeighborsRegressor(metric="chebyshev")), NUMBERS, "predictions"),
     (make_pipeline(OneHotEncoder(handle_unknown="ignore"), linear_model.Ridge()), ["c"], "column of texts"),
     (ensemble.HistGradientBoostingRegressor(max_iter=3, categorical_features=[0]), ["c", "a"], "make numbers texts"),

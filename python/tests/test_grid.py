@@ -209,7 +209,8 @@ for _name, _model in {
     "catboost": catboost.CatBoostClassifier(iterations=5, depth=3, **CAT),
 }.items():
     kind(f"classes: {_name}", _model, "kind")
-kind("classes: huber", linear_model.SGDClassifier(loss="modified_huber"), "kind", refused="of several classes")
+kind("classes: huber", linear_model.SGDClassifier(loss="modified_huber", random_state=0), "kind")
+kind("classes: sgd log", linear_model.SGDClassifier(loss="log_loss", random_state=0), "kind")
 kind("classes: votes", ensemble.VotingClassifier([("a", svm.LinearSVC()), ("b", svm.LinearSVC())]), "kind", refused="two classes")
 kind(
     "classes: vector leaves",
@@ -463,6 +464,50 @@ for _name, _model in {
         "yes",
         refused="" if _name == "search" else "that of the probability",
     )
+for _name, _model in {
+    "logistic": linear_model.LogisticRegression(max_iter=500),
+    "svm": svm.LinearSVC(),
+    "ridge": linear_model.RidgeClassifier(),
+    "huber": linear_model.SGDClassifier(loss="modified_huber", random_state=0),
+    "forest": ensemble.RandomForestClassifier(5, max_depth=4, random_state=0),
+    "boosting": ensemble.GradientBoostingClassifier(n_estimators=5),
+    "hist": ensemble.HistGradientBoostingClassifier(max_iter=5),
+    "ada": ensemble.AdaBoostClassifier(n_estimators=5, random_state=0),
+    "bag": ensemble.BaggingClassifier(linear_model.LogisticRegression(), n_estimators=3, random_state=0),
+    "bayes": naive_bayes.GaussianNB(),
+    "neighbours": neighbors.KNeighborsClassifier(9),
+    "mlp": neural_network.MLPClassifier((5,), max_iter=60, random_state=0),
+    "lda": discriminant_analysis.LinearDiscriminantAnalysis(),
+    "lgb": lgb.LGBMClassifier(n_estimators=5, verbose=-1),
+    "xgb": xgb.XGBClassifier(n_estimators=5),
+    "scaled": make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression()),
+}.items():
+    kind(f"classes: sigmoid of {_name}", calibration.CalibratedClassifierCV(_model, cv=2), "kind")
+    kind(f"classes: isotonic of {_name}", calibration.CalibratedClassifierCV(_model, method="isotonic", cv=2, ensemble=False), "kind")
+    _margins = hasattr(_model, "decision_function")
+    kind(
+        f"classes: temperature of {_name}",
+        calibration.CalibratedClassifierCV(_model, method="temperature", cv=2),
+        "kind",
+        refused="" if _margins else "with a decision function",
+    )
+    kind(f"classes: stack of {_name}", ensemble.StackingClassifier([("a", _model), ("b", svm.LinearSVC())], cv=2), "kind")
+kind("classes: isotonic", calibration.CalibratedClassifierCV(tree.DecisionTreeClassifier(max_depth=3), method="isotonic", cv=3), "kind")
+kind("classes: sigmoid of svc", calibration.CalibratedClassifierCV(svm.SVC(), cv=2), "kind", refused="of two classes")
+kind(
+    "classes: stack of a calibration",
+    ensemble.StackingClassifier(
+        [("c", calibration.CalibratedClassifierCV(svm.LinearSVC(), cv=2)), ("t", tree.DecisionTreeClassifier(max_depth=3))], cv=2
+    ),
+    "kind",
+)
+kind(
+    "classes: vote of calibrations",
+    ensemble.VotingClassifier(
+        [("c", calibration.CalibratedClassifierCV(svm.LinearSVC(), cv=2)), ("t", tree.DecisionTreeClassifier(max_depth=3))], voting="soft"
+    ),
+    "kind",
+)
 for _name, _weights in {"fractions": [0.1, 0.2, 0.3], "other fractions": [0.3, 0.4, 0.4], "halves": [0.5, 0.5, 1.0]}.items():
     kind(
         f"hard vote, {_name}",

@@ -7,9 +7,11 @@ import (
 	"math/bits"
 )
 
-// curve is a function of a prediction that is linear between points and constant beyond them, as of an isotonic calibration. Every prediction takes the same steps to
-// its place, whatever it is.
+// curve is a function of a prediction: linear between points and constant beyond them, as of an isotonic calibration, or logistic, as of a sigmoid one. Every prediction
+// takes the same steps to its place, whatever it is.
 type curve struct {
+	logistic *logistic // nil of points
+
 	x     []float64 // increasing; filled up with infinities to a power of two
 	y     []float64 // at each x
 	slope []float64 // from each x to the next; 0 at the last
@@ -17,14 +19,29 @@ type curve struct {
 	half  int       // half the length of x
 }
 
-// curve reads the member "curve" of a mixture's model: a list of points [prediction, becomes]. nil if it is absent.
+// logistic is 1/(1+exp(-(slope · prediction + intercept))).
+type logistic struct{ slope, intercept float64 }
+
+// curve reads a curve of a mixture's model: a list of points [prediction, becomes], or {"slope": …, "intercept": …}.
 func (r *reader) curve(pointer string, in any) (*curve, any) {
-	if in == nil {
-		return nil, nil
+	if o, ok := in.(map[string]any); ok {
+		r.object(pointer, in, "slope", "intercept")
+		if o["slope"] == nil {
+			r.add(pointer+"/slope", "must be a number")
+		}
+		if r.weights++; r.weights > MaxWeights {
+			r.add(pointer, "there are more than %d weights, points of curves among them", MaxWeights)
+		}
+		l := &logistic{r.number(pointer+"/slope", o["slope"], 1), r.number(pointer+"/intercept", o["intercept"], 0)}
+		form := map[string]any{"slope": l.slope}
+		if l.intercept != 0 {
+			form["intercept"] = l.intercept
+		}
+		return &curve{logistic: l}, form
 	}
 	points, ok := in.([]any)
 	if !ok || len(points) < 2 {
-		r.add(pointer, "must be a list of 2 points or more, each [prediction, what it becomes]")
+		r.add(pointer, `must be a list of 2 points or more, each [prediction, what it becomes], or {"slope": a, "intercept": b}`)
 		return nil, nil
 	}
 	if r.weights += len(points); r.weights > MaxWeights {
@@ -65,13 +82,24 @@ func isNumber(in any) bool {
 }
 
 // steps is about how many nanoseconds block takes for a row.
-func (c *curve) steps() int64 { return treeSteps*int64(bits.Len(uint(c.half))) + curveSteps }
+func (c *curve) steps() int64 {
+	if c.logistic != nil {
+		return exponentialSteps
+	}
+	return treeSteps*int64(bits.Len(uint(c.half))) + curveSteps
+}
 
 // curveSteps is what a line takes once its place is known.
 const curveSteps = 4
 
 // block puts what predictions become in their place. NaN stays NaN.
 func (c *curve) block(predictions []float64) {
+	if l := c.logistic; l != nil {
+		for i, v := range predictions {
+			predictions[i] = Logit.Of(math.FMA(l.slope, v, l.intercept))
+		}
+		return
+	}
 	for i, v := range predictions {
 		v = min(max(v, c.x[0]), c.last)
 		at := 0

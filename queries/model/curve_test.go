@@ -81,7 +81,7 @@ func TestCurveWorks(t *testing.T) {
 		t.Errorf("too many points: %v", err)
 	}
 	for body, want := range map[string]string{
-		`[[0,1]]`: "2 points", `{}`: "2 points", `[[0,1],[0,2]]`: "must increase", `[[1,1],[0,2]]`: "must increase", `[[0,1],[1]]`: "two numbers", `[[0,1],[1,null]]`: "two numbers",
+		`[[0,1]]`: "2 points", `{}`: "slope: must be a number", `1`: "2 points", `[[0,1],[0,2]]`: "must increase", `[[1,1],[0,2]]`: "must increase", `[[0,1],[1]]`: "two numbers", `[[0,1],[1,null]]`: "two numbers",
 		`[[0,-1e150],[1e-300,1e150]]`: "no number",
 	} {
 		if _, err := Parse([]byte(`{"mixture":{"models":[{"model":{"linear":{"weights":{"v":1}}},"curve":` + body + `}]}}`)); err == nil || !strings.Contains(err.Error(), want) {

@@ -638,7 +638,16 @@ func TestRefused(t *testing.T) {
 		`{"mixture":{"models":[{"model":{"linear":{"weights":{"a":"x"}}}}]}}`: "/mixture/models/0/model/linear/weights/a: must be a number",
 		`{"mixture":{"classes":["a","b"],"models":[{"model":{"softmax":{"classes":["b","a"],"weights":{}}}}]}}`:                "/mixture/models/0/model: must have the classes of the mixture, in their order",
 		`{"mixture":{"models":[{"model":{"softmax":{"classes":["b","a"],"weights":{}}}}]}}`:                                    "must have the classes of the mixture",
-		`{"mixture":{"classes":["a","b"],"link":"softmax","models":[]}}`:                                                       "/mixture/link: must be one of [identity]",
+		`{"mixture":{"classes":["a","b"],"link":"logit","models":[]}}`:                                                         "/mixture/link: must be one of [identity softmax]",
+		`{"mixture":{"models":[{"model":{"softmax":{"classes":["b","a"],"weights":{}}},"weights":[[1]]}]}}`:                    "/mixture/models/0/weights: must be a list of 2 lists",
+		`{"mixture":{"models":[{"model":{"softmax":{"classes":["b","a"],"weights":{}}},"weights":[[1],[1,2]]}]}}`:              "/mixture/models/0/weights/1: must be a list of 1 numbers",
+		`{"mixture":{"models":[{"model":{"softmax":{"classes":["b","a"],"weights":{}}},"weights":[[1],null]}]}}`:               "/mixture/models/0/weights/1: must be a list of 1 numbers",
+		`{"mixture":{"models":[{"model":{"linear":{"weights":{}}},"weight":1,"weights":[[1]]}]}}`:                              `/mixture/models/0/weights: are instead of "weight"`,
+		`{"mixture":{"models":[{"model":{"linear":{"weights":{}}},"shares":true}]}}`:                                           "/mixture/models/0/shares: is for a model with classes",
+		`{"mixture":{"models":[{"model":{"linear":{"weights":{}}},"shares":1}]}}`:                                              "/mixture/models/0/shares: must be true or false",
+		`{"mixture":{"models":[{"model":{"linear":{"weights":{}}},"curves":[{"slope":1}]}]}}`:                                  "/mixture/models/0/curves: must be a list of curves, one for each class",
+		`{"mixture":{"models":[{"model":{"linear":{"weights":{}}},"curve":{"intercept":1}}]}}`:                                 "/mixture/models/0/curve/slope: must be a number",
+		`{"mixture":{"classes":[0,1],"models":[{"model":{"softmax":{"classes":[0,1],"weights":{}}},"curves":[null,null]}]}}`:   "/mixture/models/0/curves/0: must be a",
 		`{"mixture":{"models":[{"weight":1e151,"model":{}}]}}`:                                                                 "/mixture/models/0/weight: must lie within",
 		strings.Repeat(`{"mixture":{"models":[{"model":`, 5) + `{"trees":{"trees":[[1]]}}` + strings.Repeat(`}]}}`, 5):         "there are more than 3 mixtures around it",
 		`{"mixture":{"models":[` + strings.Repeat(quarter+",", 4) + quarter + `]}}`:                                            "more than 131072 nodes",
@@ -683,6 +692,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"network":{"classes":["a","b"],"activation":"tanh","weights":{"x":[1,2],"s":{"t":[1,2]}},"impute":{"s":"t"},"intercepts":[0,1],"layers":[{"weights":[[1],[2]],"intercepts":[0]},{"weights":[[1,2]],"intercepts":[0,3]}]}}`)
 	f.Add(`{"kernel":{"function":"poly","degree":2,"gamma":0.5,"coef0":1,"votes":true,"classes":["a","b"],"base":[1],"weights":{"x":[1,2],"s":{"t":[1,2]}},"impute":{"s":"t"},"intercepts":[0,1],"vectors":{"f32":"AACAPwAAAEA="},"coefficients":{"f64":"AAAAAAAA8D8="}}}`)
 	f.Add(`{"neighbors":{"k":1,"metric":"manhattan","weighting":"distance","classes":[0,1],"weights":{"x":[1]},"intercepts":[0],"vectors":{"f32":"AACAPwAAAEA="},"values":{"f64":"AAAAAAAAAAAAAAAAAADwPw=="}}}`)
+	f.Add(`{"mixture":{"classes":["a","b"],"link":"softmax","base":[0,1],"models":[{"shares":true,"curves":[{"slope":1,"intercept":2},[[0,1],[1,2]]],"model":{"softmax":{"classes":["a","b"],"weights":{"x":[1,2]}}}},{"weights":[[1,2]],"curve":{"slope":2},"model":{"linear":{"weights":{"x":1}}}}]}}`)
 	f.Fuzz(func(t *testing.T, body string) {
 		m, err := Parse([]byte(body))
 		if err != nil {

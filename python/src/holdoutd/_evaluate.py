@@ -162,14 +162,30 @@ def _mixture(body: Mapping[str, Any], columns: Columns) -> Numbers:
     out = np.tile(np.array([_each(base, k) for k in range(classes)]), (columns.rows, 1))
     for part in body["models"]:
         said = _predictions(_link(part["model"]), scores(part["model"], columns))
-        if "curve" in part:
-            said[:, 0] = _through(np.array(part["curve"], dtype=float), said[:, 0])
-        for k in range(classes):
-            out[:, k] = fma(float(part.get("weight", 1.0)), said[:, k], out[:, k])
+        for j, curve in enumerate([part["curve"]] if "curve" in part else part.get("curves", [])):
+            said[:, j] = _through(curve, said[:, j])
+        if part.get("shares"):
+            said = _shares(said)
+        weights = part.get("weights") or np.eye(classes) * float(part.get("weight", 1.0))
+        for j in range(said.shape[1]):
+            for k in range(classes) if "weights" in part else [j]:
+                out[:, k] = fma(float(weights[j][k]), said[:, j], out[:, k])
     return out
 
 
-def _through(points: Numbers, v: Numbers) -> Numbers:
+def _shares(said: Numbers) -> Numbers:
+    """Each prediction by the sum of its row; all equal where that is 0."""
+    total = np.zeros(len(said))
+    for k in range(said.shape[1]):
+        total = total + said[:, k]
+    of = np.where(total[:, None] == 0, 1 / said.shape[1], said / total[:, None])
+    return np.asarray(of + (of - of))
+
+
+def _through(curve: Any, v: Numbers) -> Numbers:
+    if isinstance(curve, Mapping):
+        return _predictions("logit", fma(float(curve["slope"]), v, np.full(len(v), float(curve.get("intercept", 0.0)))))
+    points = np.array(curve, dtype=float)
     x, y = points[:, 0], points[:, 1]
     slopes: Numbers = np.append(np.diff(y) / np.diff(x), 0.0)
     v = np.clip(v, x[0], x[-1])

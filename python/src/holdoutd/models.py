@@ -132,12 +132,25 @@ class Trees(_Averages):
     trees: list[Tree] | Arrays
 
 
+class Sigmoid(TypedDict):
+    """1/(1+exp(-(slope · prediction + intercept)))."""
+
+    slope: float
+    intercept: float
+
+
+Curve: TypeAlias = list[list[float]] | Sigmoid  # points, a prediction and what it becomes; or logistic
+
+
 class Part(TypedDict, total=False):
     """A model of a mixture: the model is always there."""
 
     model: Model
     weight: float
-    curve: list[list[float]]  # points: a prediction, and what it becomes
+    weights: list[list[float]]  # of each prediction, in each output of the mixture
+    curve: Curve
+    curves: list[Curve]  # one for each class
+    shares: bool  # predictions are divided by their sum
 
 
 class Mixture(_Sums):
@@ -285,6 +298,7 @@ def _fits(model: Model, computed: Mapping[str, str]) -> None:
                 (len(body["classes"]) if body.get("votes") is True else 0, MAX_VOTERS, "classes in pairs", "put rare classes together"),
             ]
         weights += sum(map(_count, by_column)) + sum(len(of["weights"]) * len(of["intercepts"]) for of in layers)
+        weights += sum(_count(of.get("weights", [])) + sum(map(len, _curves(of))) for of in body.get("models", ()))
         texts += sum(isinstance(of, dict) for of in by_column) * outputs
         sizes += [
             (len(body.get("classes", ())), MAX_CLASSES, "classes", "put rare classes together"),
@@ -333,11 +347,16 @@ def _row_steps(body: Mapping[str, Any]) -> int:
     return numbers + each * count
 
 
-def _count(weights: Weight | Weights) -> int:
-    """How many numbers the weights of a column are."""
+def _count(weights: Weight | Weights | list[list[float]]) -> int:
+    """How many numbers the weights of a column are, or those of a model in a mixture."""
     if isinstance(weights, dict):
         return sum(map(_count, weights.values()))
-    return len(weights) if isinstance(weights, list) else 1
+    return sum(map(_count, weights)) if isinstance(weights, list) else 1
+
+
+def _curves(part: Part) -> list[Curve]:
+    """The curves of a model in a mixture."""
+    return [part["curve"]] if "curve" in part else part.get("curves", [])
 
 
 def _bodies(model: Model) -> Iterable[dict[str, Any]]:
@@ -863,6 +882,10 @@ def _linear(e: Any, features: _Features) -> Model:
             model = _weighted(features, weights, intercepts, "identity")
             return {"mixture": {"models": [{"model": model, "curve": [[-1.0, 0.0], [1.0, 1.0]]}]}}
         return _weighted(features, weights, intercepts, "logit" if probable or getattr(e, "loss", None) == "log_loss" else "identity")
+    if name == "SGDClassifier" and hasattr(e, "predict_proba"):  # one class against the rest, as shares
+        said: Curve = {"slope": 1.0, "intercept": 0.0} if e.loss == "log_loss" else [[-1.0, 0.0], [1.0, 1.0]]
+        model = _weighted(features, weights, intercepts, "identity", _classes(e))
+        return {"mixture": {"classes": _classes(e), "models": [{"model": model, "curves": [said] * len(weights), "shares": True}]}}
     if (not probable and hasattr(e, "predict_proba")) or len(weights) != len(e.classes_):
         raise ValueError(f"{name} of several classes is not exported; LogisticRegression is. " + PREDICT)
     return _weighted(features, weights, intercepts, "softmax" if probable else "identity", _classes(e))
@@ -1118,7 +1141,7 @@ def _mixture(
         models = [_named(m, classes) for m in models]
     parts: list[Part] = [{"model": m, "weight": float(w)} for m, w in zip(models, weights, strict=False)]
     if classes is not None and len(classes) > 2:
-        return {"mixture": {"models": parts, "classes": classes}}
+        return {"mixture": {"models": parts, "classes": classes, "link": link}}
     return {"mixture": {"models": parts, "base": float(base), "link": link}}
 
 
@@ -1139,7 +1162,7 @@ def _named(model: Model, classes: list[Class]) -> Model:
         raise ValueError("a model of the mixture saw other classes than the whole; fit it on all of them. " + PREDICT)
     body = {**body, "classes": classes}
     if kind == "mixture":
-        body["models"] = [{**m, "model": _named(m["model"], classes)} for m in body["models"]]
+        body["models"] = [m if "weights" in m else {**m, "model": _named(m["model"], classes)} for m in body["models"]]
     return _closed(kind, body)
 
 
@@ -1158,18 +1181,24 @@ def _margin_apart(e: Any) -> bool:
 
 
 def _margin(e: Any, features: _Features) -> Model:
-    """The model of two classes whose prediction is the decision function; of an estimator without one, its probability."""
+    """The model whose predictions are the decision function, of two classes or of several; without one, the probabilities."""
     if not hasattr(e, "decision_function"):
         return _model(e, features)
     e, features = _unwrapped(e, features)
-    if type(e).__name__ == "BaggingClassifier":  # the mean of margins
+    name, classes = type(e).__name__, _classes(e)
+    several = len(classes) > 2
+    if name == "BaggingClassifier":  # the mean of margins
         models = [_margin(m, [features[i] for i in chosen]) for m, chosen in zip(e.estimators_, e.estimators_features_, strict=True)]
-        return _mixture(models, [1 / len(models)] * len(models))
+        return _mixture(models, [1 / len(models)] * len(models), classes)
+    if several and name in _KERNELS:
+        raise ValueError(f"the decision function of {name} is exported of two classes. " + PREDICT)
+    if several and name == "AdaBoostClassifier":  # its probabilities are those of a share of the scores
+        return _mixture([_raw(_model(e, features))], [len(classes) - 1], classes)
     if not _margin_apart(e):
         return _raw(_model(e, features))
-    if type(e).__name__ == "GradientBoostingClassifier":  # its probability is that of twice the score
+    if name == "GradientBoostingClassifier":  # its probability is that of twice the score
         return _mixture([_raw(_model(e, features))], [0.5])
-    return _weighted(features, np.atleast_2d(e.coef_), np.array(e.intercept_, dtype=float), "identity")
+    return _weighted(features, np.atleast_2d(e.coef_), np.array(e.intercept_, dtype=float), "identity", classes if several else None)
 
 
 def _yes(e: Any, features: _Features, no: float = 0.0) -> Part:
@@ -1247,14 +1276,15 @@ def _adaptive(e: Any, features: _Features) -> Model:
 
 def _calibrated(e: Any, features: _Features) -> Model:
     kinds = {type(c.calibrators[0]).__name__ for c in e.calibrated_classifiers_}
-    if len(e.classes_) != 2 or not kinds <= {"_SigmoidCalibration", "IsotonicRegression", "_TemperatureScaling"}:
-        raise ValueError("CalibratedClassifierCV is exported of two classes. " + PREDICT)
+    if not kinds <= {"_SigmoidCalibration", "IsotonicRegression", "_TemperatureScaling"}:
+        raise ValueError(f"a calibration by {', '.join(kinds)} is not exported. " + PREDICT)
+    if len(e.classes_) > 2:
+        return _calibrated_classes(e, features)
     models = []
     for c in e.calibrated_classifiers_:
         model, calibrator = _margin(c.estimator, features), c.calibrators[0]
         if "_TemperatureScaling" in kinds:
-            if not hasattr(c.estimator, "decision_function"):
-                raise ValueError("a temperature is exported for models with a decision function. " + PREDICT)
+            _has_margin(c.estimator)
             models.append(_mixture([model], [2 * float(calibrator.beta_)], link="logit"))
         elif "IsotonicRegression" in kinds:
             models.append(_through(model, calibrator))
@@ -1267,35 +1297,79 @@ def _calibrated(e: Any, features: _Features) -> Model:
     return _mixture(models, [1 / len(models)] * len(models))
 
 
-def _through(model: Model, isotonic: Any) -> Model:
-    """The model's predictions through an isotonic regression: linear between its thresholds, and constant beyond."""
-    x, y = (np.asarray(v, dtype=float).tolist() for v in (isotonic.X_thresholds_, isotonic.y_thresholds_))
+def _has_margin(e: Any) -> None:
+    if not hasattr(e, "decision_function"):
+        raise ValueError("a temperature is exported for models with a decision function. " + PREDICT)
+
+
+def _calibrated_classes(e: Any, features: _Features) -> Model:
+    """The mean of calibrations of several classes: of each class the margin through its curve, as shares of their sum."""
+    classes, parts = _classes(e), list[Part]()
+    for c in e.calibrated_classifiers_:
+        part: Part = {"weight": 1 / len(e.calibrated_classifiers_)}
+        model, calibrators = _named(_margin(c.estimator, features), classes), c.calibrators
+        if type(calibrators[0]).__name__ == "_TemperatureScaling":
+            _has_margin(c.estimator)
+            part["model"] = _mixture([model], [float(calibrators[0].beta_)], classes, link="softmax")
+        else:
+            part["model"], part["shares"] = model, True
+            part["curves"] = [
+                _isotonic(k) if hasattr(k, "X_thresholds_") else {"slope": -float(k.a_), "intercept": -float(k.b_)} for k in calibrators
+            ]
+        parts.append(part)
+    return {"mixture": {"models": parts, "classes": classes}}
+
+
+def _isotonic(of: Any) -> Curve:
+    """The points of an isotonic regression: it is linear between its thresholds, and constant beyond."""
+    x, y = (np.asarray(v, dtype=float).tolist() for v in (of.X_thresholds_, of.y_thresholds_))
     if len(x) == 1:
         x, y = [x[0], x[0] + 1], [y[0], y[0]]
-    return {"mixture": {"models": [{"model": model, "curve": [list(p) for p in zip(x, y, strict=True)]}]}}
+    return [list(p) for p in zip(x, y, strict=True)]
+
+
+def _through(model: Model, isotonic: Any) -> Model:
+    """The model's predictions through an isotonic regression."""
+    return {"mixture": {"models": [{"model": model, "curve": _isotonic(isotonic)}]}}
 
 
 def _stack(e: Any, features: _Features) -> Model:
     final = e.final_estimator_
     logistic = hasattr(e, "classes_")
+    several = logistic and len(e.classes_) > 2
     if (
         not hasattr(final, "coef_")
-        or len(np.atleast_2d(final.coef_)) != 1
+        or len(np.atleast_2d(final.coef_)) != (len(e.classes_) if several else 1)
         or e.passthrough
         or (logistic and not type(final).__name__.startswith("LogisticRegression"))
     ):
         raise ValueError(
-            "a stack is exported with a linear final_estimator, of classes a logistic regression, for numbers or two classes, "
-            "without passthrough. " + PREDICT
+            "a stack is exported with a linear final_estimator, of classes a logistic regression, without passthrough. " + PREDICT
         )
     if logistic and "predict" in e.stack_method_:
         raise ValueError("a stack is exported of probabilities or decision functions; leave stack_method as it is")
     said = [_margin if method == "decision_function" else _model for method in e.stack_method_]
     models = [of(m, features) for of, m in zip(said, e.estimators_, strict=True)]
+    if several:
+        return _stacked_classes(e, models)
     weights, intercept = np.ravel(final.coef_), float(np.ravel(final.intercept_)[0])
     if len(weights) != len(models):
         raise ValueError("a stack is exported of models with one output each. " + PREDICT)
     return _mixture(models, weights, base=intercept, link="logit" if logistic else _linked(getattr(final, "_base_loss", None)))
+
+
+def _stacked_classes(e: Any, models: Sequence[Model]) -> Model:
+    """A logistic regression of several classes on the predictions of models, each with one for each class."""
+    final, parts, at = e.final_estimator_, list[Part](), 0
+    for model in models:
+        outputs = len(_opened(model)[1].get("classes", [0]))
+        parts.append({"model": model, "weights": np.asarray(final.coef_, dtype=float)[:, at : at + outputs].T.tolist()})
+        at += outputs
+    if at != final.coef_.shape[1]:
+        raise ValueError("a model of the stack saw other classes than the whole; fit it on all of them. " + PREDICT)
+    return {
+        "mixture": {"models": parts, "classes": _classes(e), "base": np.asarray(final.intercept_, dtype=float).tolist(), "link": "softmax"}
+    }
 
 
 def _constant(e: Any) -> Model:
