@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 )
 
 // valueForm is what the bytes of a column's values must look like.
@@ -37,67 +38,75 @@ var (
 	errValues = errors.New("its values are damaged")
 )
 
-// check reports values that cannot be what a page's header says: present is how many there must be, dictionary how
+// maxPadding is how many zeros may stand behind the values of a page. fastparquet writes eight into each data page of version 1, so that its own reader may load whole
+// words; a cache line is the most that anybody aligns to. More than that is not padding, but values that the header does not count.
+const maxPadding = 64
+
+// padding reports whether what a page has behind its values is nothing: few zeros, or no bytes.
+func padding(rest []byte) bool {
+	return len(rest) <= maxPadding && !slices.ContainsFunc(rest, func(b byte) bool { return b != 0 })
+}
+
+// check returns the values of a page, without the padding behind them, or reports what cannot be what the page's header says: present is how many there must be, dictionary how
 // many entries the chunk's dictionary has, -1 for none. It looks at lengths and counts alone; a decoder of values relies on them.
-func (f valueForm) check(data []byte, as encoding, present, dictionary int64) error {
+func (f valueForm) check(data []byte, as encoding, present, dictionary int64) ([]byte, error) {
 	switch as {
 	case plain:
 		return f.checkPlain(data, present)
 	case rleDictionary, plainDictionary:
 		switch {
 		case present == 0:
-			return nil // where all values are null, some writers leave the dictionary out
+			return data, nil // where all values are null, some writers leave the dictionary out
 		case dictionary < 0:
-			return errors.New("it refers to a dictionary that the column does not have")
+			return nil, errors.New("it refers to a dictionary that the column does not have")
 		case len(data) == 0 || dictionary == 0:
-			return errValues
+			return nil, errValues
 		case data[0] > maxIndexBits:
-			return fmt.Errorf("its indexes have %d bits, at most %d are possible", data[0], maxIndexBits)
+			return nil, fmt.Errorf("its indexes have %d bits, at most %d are possible", data[0], maxIndexBits)
 		}
 		_, err := countRuns(data[1:], int(data[0]), present, uint64(dictionary)-1)
-		return err
+		return data, err
 	case rle:
 		if len(data) < 4 || uint64(binary.LittleEndian.Uint32(data)) > uint64(len(data)-4) {
 			if present == 0 && len(data) == 0 {
-				return nil
+				return data, nil
 			}
-			return errValues
+			return nil, errValues
 		}
 		_, err := countRuns(data[4:][:binary.LittleEndian.Uint32(data)], 1, present, 1)
-		return err
+		return data, err
 	case deltaBinaryPacked, deltaLengthByteArray, deltaByteArray:
-		return checkDelta(data, present)
+		return data, checkDelta(data, present)
 	case byteStreamSplit:
-		if f.width == 0 || int64(len(data)) != f.width*present {
-			return errValues
+		n := f.width * present
+		if f.width <= 0 || int64(len(data)) < n || !padding(data[n:]) {
+			return nil, errValues
 		}
-		return nil
+		return data[:n], nil // the streams begin at multiples of the number of values
 	}
-	return fmt.Errorf("its encoding, of number %d, is not known", int64(as))
+	return nil, fmt.Errorf("its encoding, of number %d, is not known", int64(as))
 }
 
-// checkPlain reports plain values that do not fill data exactly.
-func (f valueForm) checkPlain(data []byte, present int64) error {
-	ok := false
+// checkPlain returns plain values without the padding behind them, or reports data that is not so many values.
+func (f valueForm) checkPlain(data []byte, present int64) ([]byte, error) {
+	length, whole := int64(0), true
 	switch f.physical {
 	case boolean:
-		ok = int64(len(data)) == (present+7)/8
+		length = (present + 7) / 8
 	case byteArray:
-		for ; present > 0 && len(data) >= 4; present-- {
-			n := uint64(binary.LittleEndian.Uint32(data))
-			if n > uint64(len(data)-4) {
-				break
+		for rest := data; present > 0 && whole; present-- {
+			if whole = len(rest) >= 4 && uint64(binary.LittleEndian.Uint32(rest)) <= uint64(len(rest)-4); whole {
+				n := 4 + int64(binary.LittleEndian.Uint32(rest))
+				length, rest = length+n, rest[n:]
 			}
-			data = data[4+n:]
 		}
-		ok = present == 0 && len(data) == 0
 	default:
-		ok = int64(len(data)) == f.width*present
+		length = f.width * present
 	}
-	if !ok {
-		return errors.New("its plain values are more or fewer bytes than its header says")
+	if !whole || length < 0 || length > int64(len(data)) || !padding(data[length:]) {
+		return nil, errors.New("its plain values are more or fewer bytes than its header says; write the file again, for example with pyarrow")
 	}
-	return nil
+	return data[:length], nil
 }
 
 // checkDelta compares the number of values in the header of delta encoding: block size, blocks' parts, values, first.

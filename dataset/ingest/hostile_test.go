@@ -97,9 +97,9 @@ func mutate(r *rand.Rand, data []byte) []byte {
 
 var seeds = []string{"types-pyarrow-none-v1.parquet", "types-pyarrow-zstd-v2.parquet", "types-pyarrow-brotli-v1.parquet",
 	"types-pyarrow-lz4-v2.parquet", "types-pyarrow-gzip-v1.parquet", "encodings.parquet", "int96.parquet", "polars.parquet",
-	"duckdb.parquet", "bomb.parquet", "checksums.parquet"}
+	"duckdb.parquet", "bomb.parquet", "checksums.parquet", "writers/fastparquet-none.parquet", "writers/duckdb-skipped.parquet"}
 
-// 60 seeded mutations of each of eleven files, in this process: nothing may panic, hang, or come out half.
+// 60 seeded mutations of each of the files, in this process: nothing may panic, hang, or come out half.
 func TestMutations(t *testing.T) {
 	root := t.TempDir()
 	decoded := 0

@@ -334,7 +334,7 @@ func TestNullsNeedNoDictionary(t *testing.T) {
 		}
 		b := &batch{}
 		b.begin(DefaultLimits())
-		if err := c.form.check([]byte{0}, rleDictionary, 0, -1); err != nil {
+		if _, err := c.form.check([]byte{0}, rleDictionary, 0, -1); err != nil {
 			t.Error(physical, err)
 		}
 		levels := &runs{data: []byte{3 << 1, 0}, width: 1}

@@ -158,11 +158,11 @@ func (p *pages) dictionaryPage(h *pageHeader) error {
 	if err := p.decompress(p.dict.data, p.packed); err != nil {
 		return err
 	}
-	if err := p.form.checkPlain(p.dict.data, h.values); err != nil {
-		return err
+	var err error
+	if p.dict.data, err = p.form.checkPlain(p.dict.data, h.values); err == nil {
+		p.dict.entries = h.values
 	}
-	p.dict.entries = h.values
-	return nil
+	return err
 }
 
 func (p *pages) dataPage(h *pageHeader) (*page, error) {
@@ -228,10 +228,11 @@ func (p *pages) dataPageV2(h *pageHeader) (*page, error) {
 	return p.found(h, defined, values, present)
 }
 
-// found checks the form of a page's values.
+// found checks the form of a page's values, and leaves out what stands behind them.
 func (p *pages) found(h *pageHeader, levels leveled, data []byte, present int64) (*page, error) {
 	as := encoding(h.encoding)
-	if err := p.form.check(data, as, present, p.dict.entries); err != nil {
+	data, err := p.form.check(data, as, present, p.dict.entries)
+	if err != nil {
 		return nil, err
 	}
 	return &page{form: p.form, rows: h.values, levels: levels, encoding: as, data: data, present: present, dict: &p.dict}, nil

@@ -89,6 +89,7 @@ func TestValueForms(t *testing.T) {
 	}{
 		{"plain", number, plain, "12345678", 2, -1, true},
 		{"plain, a byte too many", number, plain, "123456789", 2, -1, false},
+		{"plain, a value too many", number, plain, "12345678\x00\x00\x00\x01", 2, -1, false},
 		{"plain, a value too few", number, plain, "1234", 2, -1, false},
 		{"plain fixed", fixed, plain, "abcdef", 2, -1, true},
 		{"plain fixed short", fixed, plain, "abcde", 2, -1, false},
@@ -122,7 +123,7 @@ func TestValueForms(t *testing.T) {
 		{"stream split of texts", text, byteStreamSplit, "", 1, -1, false},
 		{"an encoding of the future", number, encoding(77), "1234", 1, -1, false},
 	} {
-		if err := c.form.check([]byte(c.data), c.encoding, c.present, c.dictionary); (err == nil) != c.ok {
+		if _, err := c.form.check([]byte(c.data), c.encoding, c.present, c.dictionary); (err == nil) != c.ok {
 			t.Errorf("%s: %v, want ok %v", c.name, err, c.ok)
 		}
 	}

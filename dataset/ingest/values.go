@@ -288,7 +288,7 @@ func (v *lengths) next(dst [][]byte) (int, error) {
 		}
 		dst[i], v.data = v.data[:n], v.data[n:]
 	}
-	if v.lengths.left == 0 && len(v.data) > 0 { // as for plain values: bytes that no value takes are damage
+	if v.lengths.left == 0 && !padding(v.data) { // as for plain values: other bytes that no value takes are damage
 		return 0, errValues
 	}
 	return len(some), nil
