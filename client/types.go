@@ -154,6 +154,7 @@ type Column struct {
 	Latest     *time.Time  `json:"latest,omitempty"`   // of times
 	Max        *float64    `json:"max,omitempty"`      // of numbers
 	Min        *float64    `json:"min,omitempty"`      // of numbers
+	Note       string      `json:"note,omitempty"`     // what the values are where the type does not say it, such as seconds since midnight
 	Nulls      *int64      `json:"nulls,omitempty"`    // rows of the training part without a value
 	Values     []string    `json:"values,omitempty"`   // of texts with few different ones
 }

@@ -23,11 +23,15 @@ type Field struct {
 	Name   string `json:"name"`
 	Kind   Kind   `json:"kind"`
 	Source string `json:"source"` // the type in the uploaded file, for people: "INT64", "DECIMAL(9,2)", …
+	// Note says what the values are where the source does not: "seconds since midnight". It follows from the type in the file, from no value.
+	Note string `json:"note,omitempty"`
 }
 
 // Schema is the ordered list of a table's columns; names are unique and not empty.
 type Schema struct {
 	Fields []Field `json:"fields"`
+	// Skipped says why columns of the upload are not among the fields, for messages.
+	Skipped map[string]string `json:"-"`
 }
 
 // Column is one column of a Table. Exactly one of the value slices is set, by Kind; it has one value a row

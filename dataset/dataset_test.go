@@ -20,10 +20,10 @@ import (
 func sample(t *testing.T) *Table {
 	t.Helper()
 	table, err := FromColumns(
-		Column{Field: Field{"n", Number, "DOUBLE"}, Numbers: []float64{1.5, math.NaN(), -3, math.MaxFloat64}},
-		Column{Field: Field{"b", Bool, "BOOLEAN"}, Bools: []uint8{0, 1, NullBool, 1}},
-		Column{Field: Field{"t", Text, "STRING"}, Codes: []uint32{3, 0, 1, 3}, Dictionary: NewDictionary("", "unused", "é")},
-		Column{Field: Field{"at", Time, "DATE"}, Numbers: []float64{0, 86400e6, math.NaN(), -1}},
+		Column{Field: Field{Name: "n", Kind: Number, Source: "DOUBLE"}, Numbers: []float64{1.5, math.NaN(), -3, math.MaxFloat64}},
+		Column{Field: Field{Name: "b", Kind: Bool, Source: "BOOLEAN"}, Bools: []uint8{0, 1, NullBool, 1}},
+		Column{Field: Field{Name: "t", Kind: Text, Source: "STRING"}, Codes: []uint32{3, 0, 1, 3}, Dictionary: NewDictionary("", "unused", "é")},
+		Column{Field: Field{Name: "at", Kind: Time, Source: "DATE"}, Numbers: []float64{0, 86400e6, math.NaN(), -1}},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -116,8 +116,8 @@ func TestTextsOutliveClose(t *testing.T) {
 func TestFromColumnsCleans(t *testing.T) {
 	numbers := []float64{math.Inf(1), math.Inf(-1), math.Copysign(0, -1), math.Float64frombits(0xFFF8000000000000), 2}
 	table, err := FromColumns(
-		Column{Field: Field{"n", Number, ""}, Numbers: numbers},
-		Column{Field: Field{"t", Text, ""}, Codes: []uint32{1, 2, 3, 0, 1}, Dictionary: NewDictionary("b", "a", "b")},
+		Column{Field: Field{Name: "n", Kind: Number}, Numbers: numbers},
+		Column{Field: Field{Name: "t", Kind: Text}, Codes: []uint32{1, 2, 3, 0, 1}, Dictionary: NewDictionary("b", "a", "b")},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +138,7 @@ func TestFromColumnsCleans(t *testing.T) {
 
 func TestFromColumnsRefuses(t *testing.T) {
 	number := func(name string, n int) Column {
-		return Column{Field: Field{name, Number, ""}, Numbers: make([]float64, n)}
+		return Column{Field: Field{Name: name, Kind: Number}, Numbers: make([]float64, n)}
 	}
 	for _, c := range []struct {
 		columns []Column
@@ -148,11 +148,11 @@ func TestFromColumnsRefuses(t *testing.T) {
 		{[]Column{number("a", 1), number("b", 2)}, "2 rows"},
 		{[]Column{number("", 1)}, "no name"},
 		{[]Column{number("\xff", 1)}, "not UTF-8"},
-		{[]Column{{Field: Field{"a", 9, ""}}}, "no kind"},
-		{[]Column{{Field: Field{"a", Bool, ""}, Bools: []uint8{3}}}, "no boolean"},
-		{[]Column{{Field: Field{"a", Bool, ""}, Numbers: []float64{3}}}, "values of another"},
-		{[]Column{{Field: Field{"a", Text, ""}, Codes: []uint32{2}, Dictionary: NewDictionary("x")}}, "code 2"},
-		{[]Column{{Field: Field{"a", Text, ""}, Codes: []uint32{1}, Dictionary: NewDictionary("\xff")}}, "not UTF-8"},
+		{[]Column{{Field: Field{Name: "a", Kind: 9}}}, "no kind"},
+		{[]Column{{Field: Field{Name: "a", Kind: Bool}, Bools: []uint8{3}}}, "no boolean"},
+		{[]Column{{Field: Field{Name: "a", Kind: Bool}, Numbers: []float64{3}}}, "values of another"},
+		{[]Column{{Field: Field{Name: "a", Kind: Text}, Codes: []uint32{2}, Dictionary: NewDictionary("x")}}, "code 2"},
+		{[]Column{{Field: Field{Name: "a", Kind: Text}, Codes: []uint32{1}, Dictionary: NewDictionary("\xff")}}, "not UTF-8"},
 	} {
 		if _, err := FromColumns(c.columns...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want an error with %q", err, c.want)
@@ -217,14 +217,14 @@ func TestWriterPieces(t *testing.T) {
 		}
 	}
 	steps := []func() error{
-		func() error { return w.Begin(Field{"dropped", Text, ""}) },
+		func() error { return w.Begin(Field{Name: "dropped", Kind: Text}) },
 		func() error { pieces(func(a, b int) error { return w.AppendCodes(codes[a:b]) }); return w.Drop() },
-		func() error { return w.Begin(Field{"t", Text, ""}) },
+		func() error { return w.Begin(Field{Name: "t", Kind: Text}) },
 		func() error {
 			pieces(func(a, b int) error { return w.AppendCodes(codes[a:b]) })
 			return w.End(dictionary)
 		},
-		func() error { return w.Begin(Field{"n", Number, ""}) },
+		func() error { return w.Begin(Field{Name: "n", Kind: Number}) },
 		func() error {
 			pieces(func(a, b int) error { return w.AppendNumbers(slices.Clone(numbers[a:b])) })
 			return w.End(nil)
@@ -237,8 +237,8 @@ func TestWriterPieces(t *testing.T) {
 		}
 	}
 	want, err := FromColumns(
-		Column{Field: Field{"t", Text, ""}, Codes: codes, Dictionary: NewDictionary(dictionary...)},
-		Column{Field: Field{"n", Number, ""}, Numbers: numbers})
+		Column{Field: Field{Name: "t", Kind: Text}, Codes: codes, Dictionary: NewDictionary(dictionary...)},
+		Column{Field: Field{Name: "n", Kind: Number}, Numbers: numbers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,9 @@ func TestWriterPieces(t *testing.T) {
 
 func TestWriterRefuses(t *testing.T) {
 	type step = func(w *Writer) error
-	begin := func(name string, k Kind) step { return func(w *Writer) error { return w.Begin(Field{name, k, ""}) } }
+	begin := func(name string, k Kind) step {
+		return func(w *Writer) error { return w.Begin(Field{Name: name, Kind: k}) }
+	}
 	end := func(w *Writer) error { return w.End(nil) }
 	for name, steps := range map[string][]step{
 		"no column":       {func(w *Writer) error { return w.AppendBools([]uint8{1}) }},

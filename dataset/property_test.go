@@ -175,8 +175,8 @@ func TestDigestTellsApart(t *testing.T) {
 		}
 		return d.Sum(nil)
 	}
-	number := Column{Field: Field{"a", Number, ""}, Numbers: []float64{1}}
-	moment := Column{Field: Field{"a", Time, ""}, Numbers: []float64{1}}
+	number := Column{Field: Field{Name: "a", Kind: Number}, Numbers: []float64{1}}
+	moment := Column{Field: Field{Name: "a", Kind: Time}, Numbers: []float64{1}}
 	if digest(number) == digest(moment) {
 		t.Error("a number and a time have one digest")
 	}
@@ -323,7 +323,7 @@ func TestSelectRefuses(t *testing.T) {
 	if _, err := Open(dir); err == nil {
 		t.Error("a failed Select leaves a dataset")
 	}
-	empty, err := FromColumns(Column{Field: Field{"a", Number, ""}})
+	empty, err := FromColumns(Column{Field: Field{Name: "a", Kind: Number}})
 	if err != nil {
 		t.Fatal(err)
 	}

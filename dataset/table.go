@@ -203,7 +203,7 @@ const (
 	infiniteBits = 0x7FF8000000000002
 )
 
-// Infinite reports whether a value of a Number column, a null, was an infinity in the source.
+// Infinite reports whether a value of a Number or Time column, a null, was an infinity in the source.
 func Infinite(v float64) bool { return math.Float64bits(v) == infiniteBits }
 
 // unclean reports whether v is what no table holds: an infinity, -0, or a NaN that is not the null.

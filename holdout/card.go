@@ -24,7 +24,7 @@ const rowUnit = "row"
 func columnCards(schema dataset.Schema, training *dataset.Table, texts map[string]dataset.TextShape) []ColumnCard {
 	cards := make([]ColumnCard, len(schema.Fields))
 	for i, f := range schema.Fields {
-		cards[i] = ColumnCard{Name: f.Name, Kind: f.Kind, Source: f.Source}
+		cards[i] = ColumnCard{Name: f.Name, Kind: f.Kind, Source: f.Source, Note: f.Note}
 		if shape, ok := texts[f.Name]; ok {
 			cards[i].Dictionary = &shape
 		}

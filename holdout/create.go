@@ -156,6 +156,7 @@ type creation struct {
 	uploads map[string]string // part -> the spooled file
 	tables  map[string]*dataset.Table
 	skipped []Skipped
+	said    []Warning                    // about the file: what was skipped, and what its writer may not have meant
 	room    *room                        // of the split
 	texts   map[string]dataset.TextShape // of the upload, by column
 	card    Card

@@ -106,10 +106,13 @@ func (c *creation) checkLabel(unit unitRule) error {
 }
 
 func (c *creation) schema() dataset.Schema {
-	if t := c.tables[partTable]; t != nil {
-		return t.Schema()
+	t := c.tables[partTable]
+	if t == nil {
+		t = c.tables[partTraining]
 	}
-	return c.tables[partTraining].Schema()
+	s := t.Schema()
+	s.Skipped = skipReasons(c.skipped)
+	return s
 }
 
 // group groups the rows of a table by the unit rule; the column is nil where units are rows.
@@ -153,7 +156,7 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	case isTime:
 		times, ok := t.Lookup(byTime)
 		if !ok {
-			return noColumn("split", byTime, t.Schema())
+			return noColumn("split", byTime, c.schema())
 		}
 		if times.Kind != dataset.Time {
 			return invalid("split", "split=time names the column %q, which is not a column of dates or times", byTime)
@@ -162,7 +165,7 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	case set.Stratify != "":
 		by, ok := t.Lookup(set.Stratify)
 		if !ok {
-			return noColumn("stratify", set.Stratify, t.Schema())
+			return noColumn("stratify", set.Stratify, c.schema())
 		}
 		s, err := stratify(*by, g)
 		if err != nil {
@@ -320,6 +323,8 @@ func (set Settings) checkUnits(offsets []uint32) error {
 // describe fills the card with what the training part shows.
 func (c *creation) describe(dir string, unit unitRule) error {
 	c.card.Skipped = append(c.card.Skipped, c.skipped...)
+	c.card.Warnings = append(c.card.Warnings, c.said...)
+	c.early = append(c.early, c.said...)
 	c.card.LargestUnit = max(1, c.settings.LargestUnit)
 	if c.card.Units.Training == 0 {
 		c.card.Columns = columnCards(c.schema(), nil, c.texts)
@@ -370,7 +375,7 @@ func infiniteWarnings(columns []dataset.Column) (found []Warning) {
 			break
 		}
 		found = append(found, Warning{Code: "infinite-values", Column: c.Name, Detail: fmt.Sprintf(
-			"%d values of %q in the training part are infinite. An infinity is kept as a null: it counts as the low end of a question's range unless the query's \"null\" says otherwise, and a comparison with it does not hold. If it should count as the high end, replace it by a number in the file",
+			"%d values of %q in the training part are infinite. An infinity is kept as a null: it counts as the low end of a question's range unless the query's \"null\" says otherwise, and a comparison with it does not hold. If it should count as the high end, replace it by a number or a time in the file",
 			n, c.Name)})
 	}
 	return found

@@ -208,7 +208,7 @@ func (c Card) sketch(warnings []Warning) Card {
 	}
 	columns := make([]ColumnCard, len(c.Columns))
 	for i, column := range c.Columns {
-		columns[i] = ColumnCard{Name: column.Name, Kind: column.Kind, Source: column.Source, Dictionary: column.Dictionary}
+		columns[i] = ColumnCard{Name: column.Name, Kind: column.Kind, Source: column.Source, Note: column.Note, Dictionary: column.Dictionary}
 	}
 	c.Columns = columns
 	c.Warnings = append([]Warning{}, warnings...)

@@ -134,6 +134,7 @@ func (h *opened) open(dir string) (err error) {
 		return fmt.Errorf("%d holdout units, the card says %d and the guarantee %d", h.holdout.Units(), h.card.Units.Holdout, h.guarantee.N)
 	}
 	h.holdoutTable, h.schema, h.holdoutShape = table, table.Schema(), shapeOf(table, h.holdout)
+	h.schema.Skipped = skipReasons(h.card.Skipped)
 	if h.publicFeatures() && h.checkTable != nil {
 		// Numbers that come for each row are those of the holdout's rows, then those of the check part's.
 		n, all := h.holdoutTable.Rows(), h.holdoutTable.Rows()+h.checkTable.Rows()

@@ -108,6 +108,7 @@ type ColumnCard struct {
 	Name     string       `json:"name"`
 	Kind     dataset.Kind `json:"kind" doc:"number, bool, text or time"`
 	Source   string       `json:"source" doc:"the type in the uploaded file"`
+	Note     string       `json:"note,omitempty" doc:"what the values are where the type does not say it, such as seconds since midnight"`
 	Nulls    *int64       `json:"nulls,omitempty" doc:"rows of the training part without a value"`
 	Min      *float64     `json:"min,omitempty" doc:"of numbers"`
 	Max      *float64     `json:"max,omitempty" doc:"of numbers"`

@@ -87,6 +87,9 @@ func noColumn(setting, name string, s dataset.Schema) *Error {
 	for i, f := range s.Fields {
 		names[i] = f.Name
 	}
+	if reason, skipped := s.Skipped[name]; skipped {
+		return invalid(setting, "%s names the column %q, which was skipped: %s", setting, name, reason)
+	}
 	e := invalid(setting, "%s names the column %q, which the table does not have", setting, name)
 	if e.Meant = nearest.Name(name, names); e.Meant != "" {
 		e.Detail += "; did you mean " + e.Meant + "?"

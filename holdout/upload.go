@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
@@ -161,37 +162,137 @@ func createDigest(set Settings, parts map[string][sha256.Size]byte) [32]byte {
 // decode turns the spooled files into tables, each in a child process, and removes the files.
 func (c *creation) decode() error {
 	c.tables = map[string]*dataset.Table{}
+	results := map[string]ingest.Result{}
 	for _, part := range allParts {
-		path, ok := c.uploads[part]
-		if !ok {
+		if c.uploads[part] == "" {
 			continue
 		}
-		dir := filepath.Join(c.work, part)
-		result, err := ingest.Run(c.ctx, c.service.decoder, path, dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes, MemoryBytes: c.service.decodeMemory})
-		if err != nil && c.ctx.Err() != nil {
-			return &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
-		}
-		if err != nil {
-			return uploadError(part, err)
-		}
-		for _, skipped := range result.Skipped {
-			c.skipped = append(c.skipped, Skipped(skipped))
-		}
-		if c.tables[part], err = dataset.Open(dir); err != nil {
-			return fmt.Errorf("holdout: decoded upload: %w", err)
-		}
-		if err := os.Remove(path); err != nil {
-			return fmt.Errorf("holdout: upload: %w", err)
+		var err error
+		if results[part], err = c.decodePart(part, nil); err != nil {
+			return err
 		}
 	}
+	again := reconciled(results)
+	for _, part := range allParts {
+		if as := again[part]; as != nil {
+			var err error
+			if results[part], err = c.decodePart(part, as); err != nil {
+				return err
+			}
+		}
+	}
+	for _, part := range allParts {
+		result := results[part]
+		for _, s := range result.Skipped {
+			if _, known := skipReasons(c.skipped)[s.Name]; !known {
+				c.skipped = append(c.skipped, Skipped{Name: s.Name, Reason: s.Reason})
+			}
+		}
+		for _, w := range result.Warnings {
+			if !slices.ContainsFunc(c.said, func(known Warning) bool { return known.Code == w.Code && known.Column == w.Column }) {
+				c.said = append(c.said, Warning{Code: w.Code, Column: w.Column, Detail: w.Detail})
+			}
+		}
+		if path, ok := c.uploads[part]; ok {
+			if err := os.Remove(path); err != nil {
+				return fmt.Errorf("holdout: upload: %w", err)
+			}
+		}
+	}
+	c.said = append(skippedWarnings(c.skipped), c.said...)
 	for _, part := range []string{partHoldout, partCheck} {
-		if t := c.tables[part]; t != nil {
-			if err := sameSchema(c.tables[partTraining].Schema(), t.Schema(), part); err != nil {
+		if result, ok := results[part]; ok {
+			if err := sameSchema(results[partTraining], result, part); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// decodePart decodes one part; as says how columns whose kind their values leave open are read.
+func (c *creation) decodePart(part string, as map[string]dataset.Kind) (ingest.Result, error) {
+	if t := c.tables[part]; t != nil {
+		delete(c.tables, part)
+		if err := t.Close(); err != nil {
+			return ingest.Result{}, fmt.Errorf("holdout: decoded upload: %w", err)
+		}
+		if err := os.RemoveAll(filepath.Join(c.work, part)); err != nil {
+			return ingest.Result{}, fmt.Errorf("holdout: decoded upload: %w", err)
+		}
+	}
+	dir := filepath.Join(c.work, part)
+	result, err := ingest.RunAs(c.ctx, c.service.decoder, c.uploads[part], dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes, MemoryBytes: c.service.decodeMemory}, as)
+	if err != nil && c.ctx.Err() != nil {
+		return result, &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
+	}
+	if err != nil {
+		return result, uploadError(part, err)
+	}
+	if c.tables[part], err = dataset.Open(dir); err != nil {
+		return result, fmt.Errorf("holdout: decoded upload: %w", err)
+	}
+	return result, nil
+}
+
+// reconciled says how columns of given parts are to be read again, so that the parts are of one table: integers that one part has beyond 2^53 are texts in all of them, and a
+// column that has no values in one part has nulls of the kind that it has in another.
+func reconciled(results map[string]ingest.Result) map[string]map[string]dataset.Kind {
+	again := map[string]map[string]dataset.Kind{}
+	read := func(part, column string, as dataset.Kind) {
+		if again[part] == nil {
+			again[part] = map[string]dataset.Kind{}
+		}
+		again[part][column] = as
+	}
+	for _, part := range allParts {
+		for _, f := range results[part].Schema.Fields {
+			for _, other := range allParts {
+				if f.Kind == dataset.Text && ingest.Whole(f.Source) {
+					if g := fieldOf(results[other].Schema, f.Name); g != nil && g.Kind == dataset.Number && ingest.Whole(g.Source) {
+						read(other, f.Name, dataset.Text)
+					}
+				}
+				for _, s := range results[other].Skipped {
+					if s.Name == f.Name && s.Empty && again[other][f.Name] == 0 {
+						read(other, f.Name, f.Kind)
+					}
+				}
+			}
+		}
+	}
+	return again
+}
+
+// skipReasons are by the names of the columns.
+func skipReasons(skipped []Skipped) map[string]string {
+	reasons := make(map[string]string, len(skipped))
+	for _, s := range skipped {
+		reasons[s.Name] = s.Reason
+	}
+	return reasons
+}
+
+// maxSkippedNamed bounds how many skipped columns a warning names with their reasons; the card has all of them.
+const maxSkippedNamed = 5
+
+// skippedWarnings says that columns were left out.
+func skippedWarnings(skipped []Skipped) []Warning {
+	if len(skipped) == 0 {
+		return nil
+	}
+	var said []string
+	for _, s := range skipped[:min(len(skipped), maxSkippedNamed)] {
+		said = append(said, fmt.Sprintf("%q (%s)", s.Name, s.Reason))
+	}
+	if more := len(skipped) - maxSkippedNamed; more > 0 {
+		said = append(said, fmt.Sprintf("and %d more", more))
+	}
+	w := Warning{Code: "skipped-columns", Detail: fmt.Sprintf("%d columns of the upload are not in the holdout: %s", len(skipped), strings.Join(said, "; "))}
+	if len(skipped) == 1 {
+		w.Column, w.Detail = skipped[0].Name, "a column of the upload is not in the holdout: "+said[0]
+	}
+	return []Warning{w}
 }
 
 // checkDecodeMemory refuses uploads where nothing is left to decode them with.
@@ -227,18 +328,27 @@ func uploadError(part string, err error) error {
 }
 
 // sameSchema refuses given parts that are not of one table.
-func sameSchema(training, part dataset.Schema, name string) error {
-	for _, f := range training.Fields {
-		switch other := fieldOf(part, f.Name); {
+func sameSchema(training, part ingest.Result, name string) error {
+	lacks := func(has string, f dataset.Field, lacks string, other ingest.Result) error {
+		for _, s := range other.Skipped {
+			if s.Name == f.Name {
+				return fail(BadUpload, "the column %q is %v (%s) in the part %s, and was skipped in the part %s: %s", f.Name, f.Kind, f.Source, has, lacks, s.Reason)
+			}
+		}
+		return fail(BadUpload, "the part %s has a column %q, the part %s has not", has, f.Name, lacks)
+	}
+	for _, f := range training.Schema.Fields {
+		switch other := fieldOf(part.Schema, f.Name); {
 		case other == nil:
-			return fail(BadUpload, "the part training has a column %q, the part %s has not", f.Name, name)
+			return lacks(partTraining, f, name, part)
 		case other.Kind != f.Kind:
-			return fail(BadUpload, "the column %q is %v in the part training and %v in the part %s", f.Name, f.Kind, other.Kind, name)
+			return fail(BadUpload, "the column %q is %v (%s) in the part training and %v (%s) in the part %s; write it with one type in both, for example in pandas: df[%[1]q] = df[%[1]q].astype(\"string\")",
+				f.Name, f.Kind, f.Source, other.Kind, other.Source, name)
 		}
 	}
-	for _, f := range part.Fields {
-		if fieldOf(training, f.Name) == nil {
-			return fail(BadUpload, "the part %s has a column %q, the part training has not", name, f.Name)
+	for _, f := range part.Schema.Fields {
+		if fieldOf(training.Schema, f.Name) == nil {
+			return lacks(name, f, partTraining, training)
 		}
 	}
 	return nil

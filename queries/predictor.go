@@ -111,6 +111,10 @@ func (c *compiler) feature(in inputs, f model.Feature) *rowfn.Node {
 }
 
 func (c *compiler) unknownColumn(member, name string) {
+	if reason, skipped := c.schema.Skipped[name]; skipped {
+		c.put(Violation{Pointer: c.pointer + "/" + member, Detail: "the upload's column " + strconv.Quote(name) + " was skipped: " + reason})
+		return
+	}
 	names := make([]string, len(c.schema.Fields))
 	for i, f := range c.schema.Fields {
 		names[i] = f.Name

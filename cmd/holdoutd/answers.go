@@ -240,7 +240,11 @@ func printCard(out io.Writer, c client.Card) {
 	}
 	var columns []string
 	for _, column := range c.Columns {
-		columns = append(columns, column.Name+" ("+column.Kind+")")
+		kind := column.Kind
+		if column.Note != "" {
+			kind += ": " + column.Note
+		}
+		columns = append(columns, column.Name+" ("+kind+")")
 	}
 	line("columns", strings.Join(columns, ", "))
 	for _, s := range c.Skipped {

@@ -17,9 +17,10 @@ import (
 
 // request is what the parent writes to the child's standard input.
 type request struct {
-	Path   string `json:"path"`
-	Dir    string `json:"dir"`
-	Limits Limits `json:"limits"`
+	Path   string                  `json:"path"`
+	Dir    string                  `json:"dir"`
+	Limits Limits                  `json:"limits"`
+	As     map[string]dataset.Kind `json:"as,omitempty"`
 }
 
 // reply is what the child writes to its standard output: one of the two.
@@ -66,7 +67,7 @@ func ChildMain() int {
 	}
 	// A service manager signals the whole group when it stops the server, which ends its children itself.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	res, err := Decode(context.Background(), req.Path, req.Dir, lim)
+	res, err := DecodeAs(context.Background(), req.Path, req.Dir, lim, req.As)
 	return answer(res, err)
 }
 
@@ -93,11 +94,16 @@ func answer(res Result, err error) int {
 // child and what it started are killed. On success the dataset in dir was opened and verified by this process; after
 // an error, which is an [*Error], dir does not exist.
 func Run(ctx context.Context, argv []string, path, dir string, lim Limits) (Result, error) {
+	return RunAs(ctx, argv, path, dir, lim, nil)
+}
+
+// RunAs is Run by [DecodeAs].
+func RunAs(ctx context.Context, argv []string, path, dir string, lim Limits, as map[string]dataset.Kind) (Result, error) {
 	lim = lim.withDefaults()
 	if _, err := os.Lstat(dir); err == nil {
 		return Result{}, &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: fmt.Errorf("%s exists", dir)}
 	}
-	res, err := runChild(ctx, argv, request{Path: path, Dir: dir, Limits: lim})
+	res, err := runChild(ctx, argv, request{Path: path, Dir: dir, Limits: lim, As: as})
 	if err == nil {
 		err = verify(dir, res)
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -22,13 +24,17 @@ type column struct {
 	index    int // among the leaves
 	kind     dataset.Kind
 	source   string
+	note     string // what the values are, see dataset.Field
+	by       program
+	empty    bool // of the null type
+	unsaid   bool // bytes of which nothing says what they are
 	physical physicalType
 	optional bool
 	form     valueForm
 
 	// read decodes up to n rows into the batch and returns how many it got; 0 is the end.
 	read readFunc
-	// readDigits reads integers as text instead.
+	// readDigits reads integers and decimals without a fraction as text instead.
 	readDigits readFunc
 }
 
@@ -69,28 +75,42 @@ func (d *decoder) planColumns() error {
 		}
 		names[name] = true
 	}
-	durations := d.durations()
+	from := newOrigin(d.meta)
 	skipped := map[string]bool{} // a nested column has many leaves
 	for i := range d.meta.schema.leaves {
 		leaf := &d.meta.schema.leaves[i]
 		name := leaf.name
 		delete(names, name)
-		c, reason := planColumn(leaf)
+		c, reason := planColumn(leaf, from)
 		if d.encrypted(i) {
-			reason = "it is encrypted; write it without encryption to have it read"
+			reason = c.source + ": it is encrypted; write it without encryption to have it read"
 		}
-		if unit, ok := durations[name]; ok && c.physical == int64Type && c.kind == dataset.Number {
-			c.source = "DURATION(" + unit + ")"
+		if bare := leaf.logical.kind == noLogical || leaf.logical.kind == integerKind; bare && c.kind == dataset.Number && (c.physical == int64Type || c.physical == int32Type) {
+			c.note = from.bare(name)
+			if unit, ok := from.durations[name]; ok && c.physical == int64Type {
+				c.source = "DURATION(" + unit + ")"
+			}
+		}
+		if kind, ok := d.as[name]; ok && c.readAs(kind) {
+			reason = ""
 		}
 		if reason != "" {
 			if !skipped[name] {
 				skipped[name] = true
-				d.result.Skipped = append(d.result.Skipped, Skipped{Name: name, Reason: reason})
+				if c.index = i; c.unsaid && !d.encrypted(i) {
+					d.unsaid = append(d.unsaid, unsaid{c, len(d.result.Skipped)})
+				}
+				d.result.Skipped = append(d.result.Skipped, Skipped{Name: name, Reason: reason, Empty: c.empty})
 			}
 			continue
 		}
 		c.index = i
 		d.columns = append(d.columns, c)
+	}
+	for _, c := range d.columns {
+		if slices.Contains(from.index, c.name) {
+			d.warn("index-column", c.name, fmt.Sprintf("%q is the index of the pandas frame, which is a column like others here; leave it out by df.to_parquet(path, index=False)", c.name))
+		}
 	}
 	for _, name := range d.meta.schema.fields {
 		if names[name] {
@@ -98,6 +118,24 @@ func (d *decoder) planColumns() error {
 		}
 	}
 	return nil
+}
+
+// Whole reports whether a source is a type of integers, or of decimals without a fraction, which are Text where a value is beyond ±2^53 and Number elsewhere.
+func Whole(source string) bool {
+	return strings.HasPrefix(source, "DURATION(") || strings.HasPrefix(source, "INT") && source != "INT96" && source != "INTERVAL" || strings.HasPrefix(source, "UINT") ||
+		strings.HasPrefix(source, "DECIMAL(") && strings.HasSuffix(source, ",0)")
+}
+
+// readAs turns to another kind where the values leave it open, and reports whether the column is read then.
+func (c *column) readAs(kind dataset.Kind) bool {
+	switch {
+	case c.empty || c.unsaid:
+		c.kind, c.read = kind, noValues(kind)
+		return true
+	case kind == dataset.Text && c.kind == dataset.Number && c.readDigits != nil && Whole(c.source):
+		c.kind, c.read = kind, c.readDigits
+	}
+	return false
 }
 
 // beginning is the first characters of a name that is too long to be shown.
@@ -109,20 +147,20 @@ func beginning(name string) string {
 const shownRunes = 40
 
 // planColumn returns how to read a leaf, or the reason not to.
-func planColumn(leaf *leaf) (*column, string) {
-	c := &column{name: leaf.name, physical: leaf.physical, optional: leaf.optional, source: sourceName(leaf)}
+func planColumn(leaf *leaf, from *origin) (*column, string) {
+	c := &column{name: leaf.name, by: from.by, physical: leaf.physical, optional: leaf.optional, source: sourceName(leaf)}
 	c.form = formOf(c.physical, leaf.typeLength, c.optional)
 	switch {
 	case leaf.logical.kind == newKind:
-		return c, "its logical type is newer than this program"
+		return c, skipNew.reason(c.name, from.by)
 	case leaf.nested:
-		return c, "nested: lists, structs and maps are not read"
+		return c, leaf.nestedSkip(from).reason(c.name, from.by)
 	case c.name == "" || !utf8.ValidString(c.name):
-		return c, "its name is empty or not UTF-8"
+		return c, skipName.reason(c.name, otherWriter)
 	case strings.ContainsFunc(c.name, forbidden):
-		return c, "its name holds a control character"
+		return c, skipMark.reason(c.name, otherWriter)
 	}
-	reason := c.choose(leaf)
+	reason := c.choose(leaf, from)
 	return c, reason
 }
 
@@ -158,6 +196,10 @@ func sourceName(leaf *leaf) string {
 		return "DATE"
 	case float16Kind:
 		return "FLOAT16"
+	case nullKind:
+		return "NULL"
+	case interval:
+		return "INTERVAL"
 	}
 	return leaf.physical.String()
 }
@@ -166,12 +208,12 @@ func sourceName(leaf *leaf) string {
 const utcSuffix = ", UTC)"
 
 // choose sets kind and read by the leaf's type, or returns the reason to skip it.
-func (c *column) choose(leaf *leaf) string {
+func (c *column) choose(leaf *leaf, from *origin) string {
 	switch t := leaf.logical; t.kind {
 	case decimalKind:
 		return c.chooseDecimal(t, leaf)
 	case dateKind:
-		return c.times(c.physical == int32Type, func(days int64) float64 { return float64(days) * 86400e6 })
+		return c.chooseDate()
 	case stampKind:
 		return c.chooseTimestamp(t)
 	case timeKind:
@@ -184,26 +226,34 @@ func (c *column) choose(leaf *leaf) string {
 		return c.chooseUUID(leaf)
 	case stringKind, enumKind, jsonKind:
 		if c.physical != byteArray {
-			return unknown
+			return mismatch(c)
 		}
 		c.kind = dataset.Text
 		c.read = texts(byteArrays, func(v []byte) []byte { return v })
 		return ""
 	case nullKind:
-		return "it has the null type and no values"
+		c.empty = true
+		return skipNull.reason(c.name, c.by)
 	case noLogical:
-		return c.choosePhysical()
+		return c.choosePhysical(leaf, from)
+	case interval:
+		return skipInterval.reason(c.name, c.by)
+	case geometryKind:
+		return skipGeometry.reason(c.name, c.by)
+	case geographyKind:
+		return skipGeography.reason(c.name, c.by)
+	case bsonKind:
+		return skipBSON.reason(c.name, c.by)
 	}
-	return unknown
+	return mismatch(c)
 }
 
-const unknown = "its type holds no numbers, booleans, texts or times"
+// mismatch is the reason to skip a column whose logical type does not fit how its values lie.
+func mismatch(c *column) string {
+	return fmt.Sprintf("its type %s does not belong to values of %v; write the file again, for example with pandas", c.source, c.physical)
+}
 
-// notText says what to do about the texts of old writers (Impala, Hive, fastparquet), which nothing in the file tells
-// from other bytes.
-const notText = "binary without a text annotation; if it holds text, write it as strings (in pandas: df[c] = df[c].str.decode('utf-8'))"
-
-func (c *column) choosePhysical() string {
+func (c *column) choosePhysical(leaf *leaf, from *origin) string {
 	switch c.physical {
 	case boolean:
 		c.kind, c.read = dataset.Bool, bools()
@@ -218,8 +268,14 @@ func (c *column) choosePhysical() string {
 	case double:
 		c.kind = dataset.Number
 		c.read = numbers(floats, exactly)
-	default:
-		return notText
+	case fixedLenByteArray:
+		return fixedBytes(leaf.typeLength, c.by).reason(c.name, c.by)
+	default: // the texts of old writers (Impala, Hive), which nothing in the file tells from other bytes
+		if from.geometry[c.name] {
+			return skipGeometry.reason(c.name, c.by)
+		}
+		c.unsaid = true
+		return skipBinary.reason(c.name, c.by)
 	}
 	return ""
 }
@@ -229,6 +285,7 @@ func (c *column) chooseInteger(signed bool, width int64) string {
 	switch {
 	case c.physical == int32Type && signed:
 		c.read = numbers(integers, func(v int64) (float64, error) { return float64(v), nil })
+		c.readDigits = digits(func(dst []byte, v int64) []byte { return strconv.AppendInt(dst, v, 10) })
 	case c.physical == int32Type:
 		// The value of a narrow unsigned type is the low bits; writers differ in what is above them.
 		mask := uint32(math.MaxUint32)
@@ -236,6 +293,7 @@ func (c *column) chooseInteger(signed bool, width int64) string {
 			mask = 1<<width - 1
 		}
 		c.read = numbers(integers, func(v int64) (float64, error) { return float64(uint32(v) & mask), nil })
+		c.readDigits = digits(func(dst []byte, v int64) []byte { return strconv.AppendUint(dst, uint64(uint32(v)&mask), 10) })
 	case c.physical == int64Type && signed:
 		c.read = numbers(integers, exactInt64)
 		c.readDigits = digits(func(dst []byte, v int64) []byte { return strconv.AppendInt(dst, v, 10) })
@@ -248,7 +306,7 @@ func (c *column) chooseInteger(signed bool, width int64) string {
 		})
 		c.readDigits = digits(func(dst []byte, v int64) []byte { return strconv.AppendUint(dst, uint64(v), 10) })
 	default:
-		return unknown
+		return mismatch(c)
 	}
 	return ""
 }
@@ -282,56 +340,83 @@ const maxMicros = 1 << 62
 
 func (c *column) tooFar() error {
 	return &Error{Kind: Unsupported, Column: c.name,
-		Detail: "it has times more than 146,000 years from 1970; replace them by nulls"}
+		Detail: c.source + ": it has times more than 146,000 years from 1970; make them nulls, for example in DuckDB: " +
+			fmt.Sprintf("CASE WHEN abs(year(%[1]s)) < 10000 THEN %[1]s END", quotedSQL(c.name))}
 }
 
-// times reads integers as microseconds since 1970.
-func (c *column) times(is32 bool, micros func(int64) float64) string {
+// integerTimes reads integers as microseconds since 1970; infinite tells those that stand for no time, by their sign, and 0 for those that are one.
+func (c *column) integerTimes(is32 bool, infinite func(int64) float64, micros func(int64) float64) string {
+	if is32 && c.physical != int32Type || !is32 && c.physical != int64Type {
+		return mismatch(c)
+	}
 	c.kind = dataset.Time
-	inRange := func(v float64) (float64, error) {
-		if v > maxMicros || v < -maxMicros {
+	c.read = numbers(integers, func(v int64) (float64, error) {
+		if none := infinite(v); none != 0 {
+			return none, nil
+		}
+		t := micros(v)
+		if t > maxMicros || t < -maxMicros {
 			return 0, c.tooFar()
 		}
-		return v, nil
-	}
-	switch {
-	case is32 && c.physical == int32Type:
-		c.read = numbers(integers, func(v int64) (float64, error) { return inRange(micros(v)) })
-	case !is32 && c.physical == int64Type:
-		c.read = numbers(integers, func(v int64) (float64, error) { return inRange(micros(v)) })
-	default:
-		return unknown
-	}
+		return t, nil
+	})
 	return ""
 }
 
-func (c *column) chooseTimestamp(t logicalType) string {
-	switch t.unit {
-	case millis:
-		return c.times(false, func(v int64) float64 { return float64(v) * 1000 })
-	case micros:
-		return c.times(false, func(v int64) float64 { return float64(v) })
-	case nanos:
-		return c.times(false, func(v int64) float64 { return float64(floorDiv(v, 1000)) })
+func (c *column) chooseDate() string {
+	return c.integerTimes(true, func(days int64) float64 { // the ends of DuckDB, and of PostgreSQL
+		switch days {
+		case math.MaxInt32:
+			return math.Inf(1)
+		case -math.MaxInt32, math.MinInt32:
+			return math.Inf(-1)
+		}
+		return 0
+	}, func(days int64) float64 { return float64(days) * 86400e6 })
+}
+
+// infiniteStamp tells 'infinity' and '-infinity' from timestamps: the ends of an INT64, of which DuckDB spares one and PostgreSQL none. Of nanoseconds they are times in
+// 1677 and 2262, which pandas has, unless DuckDB wrote them. fastparquet writes a missing time as the least INT64.
+func (c *column) infiniteStamp(unit timeUnit) func(int64) float64 {
+	return func(v int64) float64 {
+		switch {
+		case v == math.MinInt64 && c.by == fastparquetWriter:
+			return math.NaN()
+		case unit == nanos && c.by != duckdbWriter:
+		case v == math.MaxInt64:
+			return math.Inf(1)
+		case v == -math.MaxInt64, v == math.MinInt64:
+			return math.Inf(-1)
+		}
+		return 0
 	}
-	return unknown
+}
+
+func (c *column) chooseTimestamp(t logicalType) string {
+	micro := map[timeUnit]func(int64) float64{
+		millis: func(v int64) float64 { return float64(v) * 1000 },
+		micros: func(v int64) float64 { return float64(v) },
+		nanos:  func(v int64) float64 { return float64(floorDiv(v, 1000)) },
+	}[t.unit]
+	if micro == nil {
+		return mismatch(c)
+	}
+	return c.integerTimes(false, c.infiniteStamp(t.unit), micro)
 }
 
 // chooseTime reads a time of day as seconds since midnight.
 func (c *column) chooseTime(t logicalType) string {
-	var reason string
-	switch t.unit {
-	case millis:
-		reason = c.times(true, func(v int64) float64 { return float64(v) / 1e3 })
-	case micros:
-		reason = c.times(false, func(v int64) float64 { return float64(v) / 1e6 })
-	case nanos:
-		reason = c.times(false, func(v int64) float64 { return float64(v) / 1e9 })
-	default:
-		reason = unknown
+	per := map[timeUnit]float64{millis: 1e3, micros: 1e6, nanos: 1e9}[t.unit]
+	physical := int64Type
+	if t.unit == millis {
+		physical = int32Type
 	}
-	c.kind = dataset.Number
-	return reason
+	if per == 0 || c.physical != physical {
+		return mismatch(c)
+	}
+	c.kind, c.note = dataset.Number, "seconds since midnight"
+	c.read = numbers(integers, func(v int64) (float64, error) { return float64(v) / per, nil })
+	return ""
 }
 
 func floorDiv(a, b int64) int64 {
@@ -355,7 +440,7 @@ func (c *column) int96Micros(v []byte) (float64, error) {
 
 func (c *column) chooseUUID(leaf *leaf) string {
 	if c.physical != fixedLenByteArray || leaf.typeLength != 16 {
-		return unknown
+		return mismatch(c)
 	}
 	c.kind = dataset.Text
 	var text [36]byte
@@ -373,62 +458,91 @@ func (c *column) chooseUUID(leaf *leaf) string {
 
 func (c *column) fixed(length int64, kind dataset.Kind, value func([]byte) (float64, error), leaf *leaf) string {
 	if c.physical != fixedLenByteArray || leaf.typeLength != length {
-		return unknown
+		return mismatch(c)
 	}
 	c.kind = kind
 	c.read = numbers(byteArrays, func(v []byte) (float64, error) { return value(v) })
 	return ""
 }
 
-// chooseDecimal reads unscaled integers and divides them by a power of ten, which is correctly rounded while both
-// are exact.
+// floatDigits is how many significant digits of a decimal every float64 keeps: each decimal of so many digits has a float64 of its own.
+const floatDigits = 15
+
+// maxDecimalBytes holds 76 digits, the most that writers have.
+const maxDecimalBytes = 32
+
+// chooseDecimal reads unscaled integers and divides them by a power of ten: each value is the nearest float64. Decimals without a fraction are integers, and are read as
+// those are: identifiers must not become one another.
 func (c *column) chooseDecimal(t logicalType, leaf *leaf) string {
 	c.kind = dataset.Number
-	value := func(unscaled int64) (float64, error) {
-		if unscaled > maxExact || unscaled < -maxExact {
-			return 0, c.tooPrecise()
+	if t.scale != 0 && t.precision > floatDigits {
+		c.note = fmt.Sprintf("each value is the nearest 64-bit float, which keeps %d digits of the %d", floatDigits, t.precision)
+	}
+	number := func(unscaled int64) (float64, error) {
+		if t.scale == 0 {
+			return exactInt64(unscaled)
 		}
 		return scaled(unscaled, int(t.scale)), nil
 	}
-	bytesValue := func(b []byte) (float64, error) {
-		if len(b) == 0 { // no number, not zero
-			return 0, errValues
-		}
-		unscaled, ok := bigEndian(b)
-		if !ok {
-			return 0, c.tooPrecise()
-		}
-		return value(unscaled)
-	}
 	switch c.physical {
-	case int32Type:
-		c.read = numbers(integers, value)
-	case int64Type:
-		c.read = numbers(integers, value)
-	case fixedLenByteArray:
-		if leaf.typeLength < 1 {
-			return unknown
+	case int32Type, int64Type:
+		c.read = numbers(integers, number)
+		c.readDigits = digits(func(dst []byte, v int64) []byte { return strconv.AppendInt(dst, v, 10) })
+	case fixedLenByteArray, byteArray:
+		if c.physical == fixedLenByteArray && leaf.typeLength < 1 {
+			return mismatch(c)
 		}
-		c.read = numbers(byteArrays, func(v []byte) (float64, error) { return bytesValue(v) })
-	case byteArray:
-		c.read = numbers(byteArrays, func(v []byte) (float64, error) { return bytesValue(v) })
+		c.read = numbers(byteArrays, func(b []byte) (float64, error) {
+			if len(b) == 0 { // no number, not zero
+				return 0, errValues
+			}
+			if unscaled, ok := bigEndian(b); ok {
+				return number(unscaled)
+			}
+			if t.scale == 0 {
+				return 0, errTooWide
+			}
+			text, err := appendBig(nil, b)
+			return nearest(text, int(t.scale)), err
+		})
+		var text []byte
+		c.readDigits = checkedTexts(byteArrays, func(b []byte) (_ []byte, err error) {
+			text, err = appendBig(text[:0], b)
+			return text, err
+		})
 	default:
-		return unknown
+		return mismatch(c)
 	}
 	return ""
 }
 
-func (c *column) tooPrecise() error {
-	return &Error{Kind: Unsupported, Column: c.name,
-		Detail: c.source + " is too precise: it has values of more than 2^53 units of its last digit, which a 64-bit float cannot hold; round the column, or cast it to double or to text"}
+// appendBig appends the decimal digits of a two's complement integer.
+func appendBig(dst, b []byte) ([]byte, error) {
+	for len(b) > 1 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
+		b = b[1:] // bytes that only repeat the sign
+	}
+	if len(b) == 0 || len(b) > maxDecimalBytes {
+		return dst, errValues
+	}
+	v := new(big.Int).SetBytes(b)
+	if b[0] >= 0x80 {
+		v.Sub(v, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+	}
+	return v.Append(dst, 10), nil
 }
 
+// scaled is the float64 that is nearest to unscaled / 10^scale. A quotient is correctly rounded while both are exact.
 func scaled(unscaled int64, scale int) float64 {
-	if scale >= 0 && scale < len(powersOfTen) {
+	if scale >= 0 && scale < len(powersOfTen) && unscaled <= maxExact && unscaled >= -maxExact {
 		return float64(unscaled) / powersOfTen[scale]
 	}
+	return nearest(strconv.AppendInt(nil, unscaled, 10), scale)
+}
+
+// nearest is the float64 that is nearest to digits / 10^scale.
+func nearest(digits []byte, scale int) float64 {
 	// ParseFloat is correctly rounded for any exponent; what it returns out of range (±Inf, 0) is the nearest.
-	v, _ := strconv.ParseFloat(strconv.FormatInt(unscaled, 10)+"e"+strconv.Itoa(-scale), 64)
+	v, _ := strconv.ParseFloat(string(digits)+"e"+strconv.Itoa(-scale), 64)
 	return v
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"syscall"
 	"unicode/utf8"
@@ -22,22 +23,28 @@ const streamBuffer = 1 << 20
 //
 //   - INT8 to INT64, UINT8 to UINT64, FLOAT16, FLOAT, DOUBLE become Number. A column of integers with any value
 //     beyond ±2^53, which a float64 cannot hold, becomes Text of decimal digits.
-//   - DECIMAL becomes Number when every unscaled value is within ±2^53, and is else an error.
-//   - TIME becomes Number of seconds since midnight.
+//   - DECIMAL becomes Number, each value the nearest float64; without a fraction it is read as integers are.
+//   - TIME becomes Number of seconds since midnight, which the field's note says.
 //   - DATE (at midnight), TIMESTAMP and INT96 become Time, nanoseconds floored to microseconds. Timestamps without
-//     a time zone are taken as UTC.
+//     a time zone are taken as UTC. The infinities of DuckDB and PostgreSQL become infinite nulls, as those of floats do.
 //   - BOOLEAN becomes Bool.
 //   - STRING, ENUM, JSON and UUID become Text. A text column that holds bytes that are not UTF-8, a text longer than the
 //     limits allow, or more distinct texts, is skipped.
-//   - Arrow's durations, which Parquet does not know, become Number in the file's unit; the source names it.
+//   - Arrow's durations, which Parquet does not know, become Number in the file's unit; source and note name it. So do pandas' periods and Spark's intervals; the note names those.
 //   - Nested and encrypted columns, binary without a text annotation, INTERVAL, BSON, columns of the null type and of
 //     logical types that are newer than this program are skipped.
 //
 // A page is only decoded when it is whole: its checksum where it has one, its size, its levels and the number of its
 // values must be what its header says.
-func Decode(ctx context.Context, path, dir string, lim Limits) (res Result, err error) {
+func Decode(ctx context.Context, path, dir string, lim Limits) (Result, error) {
+	return DecodeAs(ctx, path, dir, lim, nil)
+}
+
+// DecodeAs is Decode where columns by these names are read as another part of the same table has them: integers and decimals without a fraction ([Whole]) as Text of
+// digits, and columns without any value ([Skipped].Empty) as nulls of any kind. What else as names is read as Decode does.
+func DecodeAs(ctx context.Context, path, dir string, lim Limits, as map[string]dataset.Kind) (res Result, err error) {
 	lim = lim.withDefaults()
-	d := &decoder{ctx: ctx, lim: lim, pages: newPages(lim.MaxPageBytes)}
+	d := &decoder{ctx: ctx, lim: lim, as: as, pages: newPages(lim.MaxPageBytes)}
 	defer func() {
 		if r := recover(); r != nil {
 			err = &Error{Kind: Damaged, Detail: "the file cannot be decoded", Err: fmt.Errorf("panic: %v", r)}
@@ -71,11 +78,20 @@ type decoder struct {
 	rows    int64
 	decoded int64     // bytes of the columns without the texts
 	columns []*column // those that are read
+	unsaid  []unsaid
+	as      map[string]dataset.Kind
+	doubted map[string]bool // columns that a warning about the footer names
 	writer  *dataset.Writer
 	pages   *pages
 
 	batch  batch
 	result Result
+}
+
+// unsaid is a column of bytes that is skipped because nothing says what they are, and where it stands among those that are skipped. If it has no bytes at all, that is the reason.
+type unsaid struct {
+	column  *column
+	skipped int
 }
 
 // open checks the outer form of the file and reads the footer.
@@ -218,6 +234,11 @@ func (d *decoder) write(dir string) (err error) {
 		return err
 	}
 	d.batch.textsLeft = d.lim.MaxTextBytes
+	for _, u := range d.unsaid {
+		if !d.hasValues(u.column) {
+			d.result.Skipped[u.skipped] = Skipped{Name: u.column.name, Reason: skipEmpty.reason(u.column.name, u.column.by), Empty: true}
+		}
+	}
 	for _, c := range d.columns {
 		if err := d.writeColumn(c); err != nil {
 			return err
@@ -233,8 +254,8 @@ func (d *decoder) write(dir string) (err error) {
 // errTooWide says that integers of the column do not fit a float64; it is then read again as text.
 var errTooWide = errors.New("integers beyond ±2^53")
 
-// skipError says that a column is left out after all.
-type skipError struct{ reason string }
+// skipError says that a column is left out after all, and by which method of pandas it is not.
+type skipError struct{ reason, method string }
 
 func (e *skipError) Error() string { return e.reason }
 
@@ -248,14 +269,14 @@ func (d *decoder) writeColumn(c *column) error {
 		err = d.writeColumnAs(c, dataset.Text)
 	}
 	if skip := (*skipError)(nil); errors.As(err, &skip) {
-		d.result.Skipped = append(d.result.Skipped, Skipped{Name: c.name, Reason: skip.reason})
+		d.result.Skipped = append(d.result.Skipped, Skipped{Name: c.name, Reason: c.source + ": " + skip.reason + "; in pandas: " + onePandas(c.name, skip.method)})
 		return d.writer.Drop()
 	}
 	return err
 }
 
 func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
-	field := dataset.Field{Name: c.name, Kind: kind, Source: c.source}
+	field := dataset.Field{Name: c.name, Kind: kind, Source: c.source, Note: c.note}
 	if err := d.writer.Begin(field); err != nil {
 		return err
 	}
@@ -280,6 +301,29 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 	return nil
 }
 
+// hasValues reports whether any value of a column is not null, or cannot be read.
+func (d *decoder) hasValues(c *column) bool {
+	for group, g := range d.meta.groups {
+		if g.rows == 0 {
+			continue
+		}
+		if d.ctx.Err() != nil || d.beginChunk(c, group) != nil {
+			return true
+		}
+		for {
+			p, err := d.pages.current()
+			if err != nil || p != nil && p.present > 0 {
+				return true
+			}
+			if p == nil {
+				break
+			}
+			p.rows = 0 // on to the next page
+		}
+	}
+	return false
+}
+
 // readChunk reads one column of one row group, which must have exactly the rows that the footer says. Whatever goes wrong is an error that
 // names the column and the row group.
 func (d *decoder) readChunk(c *column, group int) (err error) {
@@ -295,6 +339,7 @@ func (d *decoder) readChunk(c *column, group int) (err error) {
 	if err := d.beginChunk(c, group); err != nil {
 		return err
 	}
+	read := measured{low: math.Inf(1), high: math.Inf(-1)}
 	for done := int64(0); done < rows; {
 		if err := d.ctx.Err(); err != nil {
 			return err
@@ -314,10 +359,14 @@ func (d *decoder) readChunk(c *column, group int) (err error) {
 		case err != nil:
 			return c.damaged(group, err)
 		}
+		read.add(&d.batch, n)
 		if err := d.batch.writeTo(d.writer, n); err != nil {
 			return err
 		}
 		done += int64(n)
+	}
+	if s := d.meta.statisticsOf(&d.meta.chunks[d.meta.groups[group].first+c.index]); !d.doubted[c.name] && d.contradicts(c, s, read) {
+		d.doubt(c.name)
 	}
 	return nil
 }
@@ -442,7 +491,7 @@ const textOverhead = 16
 // code returns the code of a text, which it adds to the dictionary when it is new.
 func (b *batch) code(text []byte) (uint32, error) {
 	if len(text) > b.lim.MaxTextLength { // before it is looked up: hashing it for each row would take long
-		return 0, &skipError{fmt.Sprintf("it has texts of more than %d bytes: it holds free text, not categories", b.lim.MaxTextLength)}
+		return 0, &skipError{fmt.Sprintf("it has texts of more than %d bytes: it holds free text, not categories", b.lim.MaxTextLength), ".str[:100]"}
 	}
 	if code, ok := b.texts[string(text)]; ok {
 		return code, nil
@@ -450,11 +499,11 @@ func (b *batch) code(text []byte) (uint32, error) {
 	cost := int64(len(text)) + textOverhead
 	switch {
 	case !utf8.Valid(text):
-		return 0, &skipError{"it holds bytes that are not UTF-8 text"}
+		return 0, &skipError{"it holds bytes that are not UTF-8 text", `.str.decode("latin-1")`}
 	case len(b.dictionary) >= b.lim.MaxTexts:
-		return 0, &skipError{fmt.Sprintf("it has more than %d distinct texts", b.lim.MaxTexts)}
+		return 0, &skipError{fmt.Sprintf("it has more than %d distinct texts", b.lim.MaxTexts), ".str[:3]"}
 	case b.textBytes+cost > b.textsLeft:
-		return 0, &skipError{fmt.Sprintf("with its distinct texts those of the table would take more than %d bytes", b.lim.MaxTextBytes)}
+		return 0, &skipError{fmt.Sprintf("with its distinct texts those of the table would take more than %d bytes", b.lim.MaxTextBytes), ".str[:3]"}
 	case b.textBytes+cost > b.lim.MemoryBytes/textShare: // another machine would take them, so they are no reason to skip the column
 		return 0, refuse(Limit, "decoding its distinct texts needs more memory than the %d MiB that are allowed for the whole file; leave the column out, or give the server more memory", b.lim.MemoryBytes>>20)
 	}

@@ -52,7 +52,13 @@ func lines(table *dataset.Table) map[string][]string {
 	m := map[string][]string{}
 	for i := range table.Columns() {
 		c := table.Column(i)
-		m[c.Name+" "+c.Kind.String()] = rendered(c)
+		values := rendered(c)
+		for i := range values {
+			if values[i] == "infinite" { // is exported as the null that it is
+				values[i] = "null"
+			}
+		}
+		m[c.Name+" "+c.Kind.String()] = values
 	}
 	return m
 }

@@ -43,11 +43,11 @@ const (
 
 // durations returns the units of the columns that Arrow calls durations. Parquet has no such type: their numbers are
 // bare integers, and only a copy of Arrow's schema, which pyarrow and Polars keep in the footer, knows the unit.
-func (d *decoder) durations() map[string]string {
-	if len(d.meta.arrow) > maxArrowSchema {
+func durations(arrow string) map[string]string {
+	if len(arrow) > maxArrowSchema {
 		return nil
 	}
-	data, err := base64.StdEncoding.DecodeString(d.meta.arrow)
+	data, err := base64.StdEncoding.DecodeString(arrow)
 	if err != nil || len(data) < 8 {
 		return nil
 	}

@@ -99,8 +99,14 @@ const (
 	bsonKind    logicalKind = 13
 	uuidKind    logicalKind = 14
 	float16Kind logicalKind = 15
-	lastLogical logicalKind = 18 // VARIANT, GEOMETRY and GEOGRAPHY, of which no column is made
-	newKind     logicalKind = -1 // newer than this program
+
+	// Of these, as of intervals and BSON, no column is made.
+	variantKind   logicalKind = 16
+	geometryKind  logicalKind = 17
+	geographyKind logicalKind = 18
+	lastLogical               = geographyKind
+
+	newKind logicalKind = -1 // newer than this program
 )
 
 // timeUnit is that of a time or timestamp: the members of the union TimeUnit by their numbers.

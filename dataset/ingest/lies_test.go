@@ -304,11 +304,11 @@ func TestNumbersOf32Bits(t *testing.T) {
 func TestDecimalsOfNoBytes(t *testing.T) {
 	for _, width := range []int64{-1, 0, 1} {
 		f := &leaf{name: "a", physical: fixedLenByteArray, typeLength: width, logical: logicalType{kind: decimalKind}}
-		if _, reason := planColumn(f); (reason == "") != (width == 1) {
+		if _, reason := planColumn(f, &origin{}); (reason == "") != (width == 1) {
 			t.Errorf("%d bytes: %q", width, reason)
 		}
 	}
-	c, _ := planColumn(&leaf{name: "a", physical: byteArray, logical: logicalType{kind: decimalKind}})
+	c, _ := planColumn(&leaf{name: "a", physical: byteArray, logical: logicalType{kind: decimalKind}}, &origin{})
 	b := &batch{}
 	b.begin(Limits{})
 	for text, ok := range map[string]bool{"\x00\x00\x00\x00": false, "\x01\x00\x00\x00\x07": true} {
@@ -328,7 +328,7 @@ func TestNullsNeedNoDictionary(t *testing.T) {
 		case fixedLenByteArray:
 			f.logical.kind = float16Kind
 		}
-		c, reason := planColumn(f)
+		c, reason := planColumn(f, &origin{})
 		if reason != "" {
 			t.Fatal(physical, reason)
 		}

@@ -113,10 +113,20 @@ type Result struct {
 	Rows    int64          `json:"rows"`
 	Schema  dataset.Schema `json:"schema"`
 	Skipped []Skipped      `json:"skipped,omitempty"`
+	// Warnings are about what is taken, and may not be what its owner means.
+	Warnings []Warning `json:"warnings,omitempty"`
+}
+
+// Warning is what a person should know of a column that was taken.
+type Warning struct {
+	Code   string `json:"code"`
+	Column string `json:"column"`
+	Detail string `json:"detail"`
 }
 
 // Skipped is a column of the file that the dataset does not have.
 type Skipped struct {
 	Name   string `json:"name"`
-	Reason string `json:"reason"` // a phrase: "nested: lists, structs and maps are not read"
+	Reason string `json:"reason"`          // its type, what is the matter, and a line that mends it
+	Empty  bool   `json:"empty,omitempty"` // it has no value that is not null, whatever its type
 }

@@ -177,6 +177,8 @@ func rendered(c *dataset.Column) []string {
 	var out []string
 	for i := range c.Len() {
 		switch {
+		case c.Null(i) && c.Numbers != nil && dataset.Infinite(c.Numbers[i]):
+			out = append(out, "infinite")
 		case c.Null(i):
 			out = append(out, "null")
 		case c.Kind == dataset.Bool:
@@ -197,7 +199,11 @@ func shown(t *dataset.Table, res Result) []string {
 	var lines []string
 	for i := range t.Columns() {
 		c := t.Column(i)
-		lines = append(lines, fmt.Sprintf("%s %v %s %v", c.Name, c.Kind, c.Source, rendered(c)))
+		line := fmt.Sprintf("%s %v %s %v", c.Name, c.Kind, c.Source, rendered(c))
+		if c.Note != "" {
+			line += " (" + c.Note + ")"
+		}
+		lines = append(lines, line)
 	}
 	for _, s := range res.Skipped {
 		lines = append(lines, fmt.Sprintf("%s skipped: %s", s.Name, s.Reason))

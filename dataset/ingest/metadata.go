@@ -13,9 +13,11 @@ type metadata struct {
 	padded  bool // by a writer that miscounts
 	schema  schema
 	groups  []rowGroup
-	chunks  []chunk // of all row groups, those of one after those of another
-	arrow   string  // the value of arrowSchemaKey
-	data    []byte  // the footer itself
+	chunks  []chunk           // of all row groups, those of one after those of another
+	arrow   string            // the value of arrowSchemaKey
+	notes   map[string]string // of the other keys that an origin is made of
+	by      program
+	data    []byte // the footer itself
 }
 
 // rowGroup is a stretch of rows; each leaf has one chunk of it.
@@ -35,8 +37,9 @@ type chunk struct {
 	dictionaryOffset int64 // -1 where it has none
 	path             int32 // where in the footer its leaf's path stands, path_in_schema; a footer is shorter than 2^31 bytes
 	encrypted        bool
-	elsewhere        bool // its values are in another file
-	described        bool // has a ColumnMetaData with all that the specification requires
+	elsewhere        bool  // its values are in another file
+	statistics       int32 // where in the footer they stand; 0: nowhere
+	described        bool  // has a ColumnMetaData with all that the specification requires
 }
 
 // maxSchemaElements bounds the groups and leaves of a schema, far above what the limit of columns lets through. An element may be as
@@ -47,7 +50,7 @@ var errFooter = errors.New("the footer is not complete")
 
 // readMetadata reads a footer. Its numbers are as the file has them: whoever uses one checks it.
 func readMetadata(data []byte) (*metadata, error) {
-	m := &metadata{rows: -1, data: data}
+	m := &metadata{rows: -1, data: data, notes: map[string]string{}}
 	r := &thriftReader{data: data}
 	var elements []element
 	haveSchema, haveGroups := false, false
@@ -73,7 +76,8 @@ func readMetadata(data []byte) (*metadata, error) {
 		case id == 5 && kind == thriftList:
 			r.structs(func() { m.readKeyValue(r) })
 		case id == 6 && kind == thriftBinary:
-			m.padded = miscounts(r.bytes())
+			by := r.bytes()
+			m.padded, m.by = miscounts(by), writerOf(by)
 		default:
 			return false
 		}
@@ -165,6 +169,9 @@ func (c *chunk) readDescription(r *thriftReader) {
 		case id == 11 && kind == thriftI64:
 			c.dictionaryOffset = r.int()
 			return true
+		case id == 12 && kind == thriftStruct:
+			c.statistics = int32(r.at)
+			return false
 		default:
 			return false
 		}
@@ -188,8 +195,11 @@ func (m *metadata) readKeyValue(r *thriftReader) {
 		}
 		return true
 	})
-	if string(key) == arrowSchemaKey && m.arrow == "" {
+	switch k := string(key); {
+	case k == arrowSchemaKey && m.arrow == "":
 		m.arrow = string(value)
+	case (k == pandasKey || k == geoKey || k == sparkKey) && m.notes[k] == "":
+		m.notes[k] = string(value)
 	}
 }
 

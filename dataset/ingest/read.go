@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"errors"
 	"math"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -82,12 +83,20 @@ func numbers[T any](decode decoding[T], convert func(T) (float64, error)) readFu
 
 // texts reads a physical type as text; the bytes that format returns are copied.
 func texts[T any](decode decoding[T], format func(T) []byte) readFunc {
+	return checkedTexts(decode, func(v T) ([]byte, error) { return format(v), nil })
+}
+
+// checkedTexts is texts of values that may be none.
+func checkedTexts[T any](decode decoding[T], format func(T) ([]byte, error)) readFunc {
 	return func(b *batch, p *page) (int, error) {
 		b.kind = dataset.Text
 		return spread(b, p, decode,
 			func(row int) { b.codes[row] = 0 },
-			func(row int, v T) (err error) {
-				b.codes[row], err = b.code(format(v))
+			func(row int, v T) error {
+				text, err := format(v)
+				if err == nil {
+					b.codes[row], err = b.code(text)
+				}
 				return err
 			})
 	}
@@ -112,5 +121,20 @@ func bools() readFunc {
 				b.bools[row] = uint8(v)
 				return nil
 			})
+	}
+}
+
+// noValues reads a column without values as nulls of a kind.
+func noValues(kind dataset.Kind) readFunc {
+	return func(b *batch, p *page) (int, error) {
+		if p.present > 0 {
+			return 0, errors.New("it has values, though its type has none")
+		}
+		n := int(min(p.rows, batchRows))
+		for row := range n {
+			b.numbers[row], b.bools[row], b.codes[row] = math.NaN(), dataset.NullBool, 0
+		}
+		b.kind, p.rows = kind, p.rows-int64(n)
+		return n, nil
 	}
 }

@@ -17,9 +17,11 @@ type element struct {
 
 // leaf is a column of values.
 type leaf struct {
-	name       string // of the root's field that it is, or lies in
-	nested     bool   // not a field of the root with at most one value a row
-	optional   bool   // may be null
+	name       string      // of the root's field that it is, or lies in
+	nested     bool        // not a field of the root with at most one value a row
+	group      logicalKind // of that field, where it is a group
+	repeated   bool        // of the root, with many values a row
+	optional   bool        // may be null
 	physical   physicalType
 	typeLength int64 // of FIXED_LEN_BYTE_ARRAY
 	logical    logicalType
@@ -148,8 +150,9 @@ func newSchema(elements []element) (s schema, err error) {
 		return s, errSchema
 	}
 	type open struct {
-		left int64 // children that are still to come
-		name string
+		left  int64 // children that are still to come
+		name  string
+		group logicalKind
 	}
 	stack := []open{{left: elements[0].children}}
 	for _, e := range elements[1:] {
@@ -168,14 +171,18 @@ func newSchema(elements []element) (s schema, err error) {
 			s.fields = append(s.fields, name)
 		}
 		if e.typed {
-			s.leaves = append(s.leaves, leaf{name: name, nested: nested || e.repetition == repeated, optional: e.repetition == optional,
+			s.leaves = append(s.leaves, leaf{name: name, nested: nested || e.repetition == repeated, group: parent.group, repeated: !nested && e.repetition == repeated, optional: e.repetition == optional,
 				physical: e.physical, typeLength: e.length, logical: e.logical})
 			continue
 		}
 		if len(stack) > maxSchemaDepth {
 			return schema{}, errSchema
 		}
-		stack = append(stack, open{left: e.children, name: name})
+		group := parent.group
+		if len(stack) == 1 {
+			group = e.logical.kind
+		}
+		stack = append(stack, open{left: e.children, name: name, group: group})
 	}
 	for _, o := range stack {
 		if o.left > 0 {

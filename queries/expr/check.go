@@ -73,6 +73,9 @@ func (b *builder) unknownColumn(schema dataset.Schema) *Error {
 			continue
 		}
 		err := b.syntax.fail(t.offset, "unknown column "+quoteShort(t.name), "")
+		if reason, skipped := schema.Skipped[t.name]; skipped {
+			return b.syntax.fail(t.offset, "the upload's column "+quoteShort(t.name)+" was skipped: "+reason, "")
+		}
 		names := make([]string, len(schema.Fields))
 		for i, f := range schema.Fields {
 			names[i] = f.Name

@@ -45,12 +45,12 @@ pq.write_table(pa.table({"i": [1, 2], "far": pa.array([2**62, 0], pa.timestamp("
 duckdb.sql(f"""copy (select 1 as i, interval 1 day as wait, (0.5)::double::variant as v, 'a'::blob as bl, [1] as l, {{'a': 1}} as st, map {{'k': 1}} as m)
  to '{D}duckdb-skipped.parquet' (format parquet)""")
 duckdb.sql(f"copy (select 1 as i, 'POINT(1 2)'::geometry as place) to '{D}duckdb-geometry.parquet' (format parquet)")
-pl.DataFrame({"i": [1, 2], "id": pl.Series([10**20, 1], dtype=pl.Int128), "u": pl.Series([10**20, 1], dtype=pl.UInt128), "bin": [b"a", b"b"],
-              "l": [[1], [2]], "a": pl.Series([[1, 2], [3, 4]], dtype=pl.Array(pl.Int64, 2)), "s": [{"a": 1}, {"a": 2}], "n": pl.Series([None, None])}).write_parquet(D + "polars-skipped.parquet")
+pl.concat(2 * [pl.DataFrame({"i": [1, 2], "id": pl.Series([10**20, 1], dtype=pl.Int128), "u": pl.Series([10**20, 1], dtype=pl.UInt128), "bin": [b"a", b"b"],
+              "l": [[1], [2]], "a": pl.Series([[1, 2], [3, 4]], dtype=pl.Array(pl.Int64, 2)), "s": [{"a": 1}, {"a": 2}], "n": pl.Series([None, None])})]).write_parquet(D + "polars-skipped.parquet")
 chdb.query(f"""select number as i, toInt128(number) as id, toUInt256(number) as u, toIPv6('::1') as ip, toFixedString('ab', 5) as code
  from numbers(2) into outfile '{D}chdb-skipped.parquet' truncate format Parquet settings output_format_parquet_fixed_string_as_fixed_byte_array = 1""")
-pd.DataFrame({"i": [1, 2], "none": pd.Series([None, None], dtype=object), "list": [[1], [2]], "dict": [{"a": 1}, {"a": 2}], "raw": [b"a", b"b"],
-              "age": pd.IntervalIndex.from_breaks([0, 1, 2])}).to_parquet(D + "pandas-skipped.parquet")
+pd.concat(2 * [pd.DataFrame({"i": [1, 2], "none": pd.Series([None, None], dtype=object), "list": [[1], [2]], "dict": [{"a": 1}, {"a": 2}], "raw": [b"a", b"b"],
+              "age": pd.IntervalIndex.from_breaks([0, 1, 2])})], ignore_index=True).to_parquet(D + "pandas-skipped.parquet")
 
 # units and orders that only the writer's own notes know
 pd.DataFrame({"i": [1, 2, 3], "month": pd.period_range("2026-01", periods=3, freq="M"), "day": pd.period_range("2026-01-01", periods=3, freq="D"),
@@ -60,3 +60,27 @@ pd.DataFrame({"i": [1, 2, 3], "month": pd.period_range("2026-01", periods=3, fre
              index=[4, 5, 7]).to_parquet(D + "pandas-notes.parquet")
 pl.DataFrame({"i": [1, 2, 3], "level": pl.Series(["low", None, "high"], dtype=pl.Enum(["low", "mid", "high"])),
               "cat": pl.Series(["b", None, "a"], dtype=pl.Categorical), "start": [dt.time(12), None, dt.time(0, 0, 1)]}).write_parquet(D + "polars-notes.parquet")
+
+# a footer whose statistics are not those of its pages: each end, and the number of nulls, is another one
+path = D + "../lying-statistics.parquet"
+pq.write_table(pa.table({"high": pa.array([1000001, 1000007] * 30, pa.int32()), "low": pa.array([2000003, 2000009] * 30, pa.int64()),
+                         "nulls": pa.array(([None] * 3 + [1]) * 15, pa.int32()), "right": pa.array([3000017, 3000029] * 30, pa.int32())}),
+               path, store_schema=False, compression="none")
+with open(path, "r+b") as f:
+    data = f.read()
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = data[start:]
+    for old, new in ((1000007).to_bytes(4, "little"), (1000006).to_bytes(4, "little")), ((2000003).to_bytes(8, "little"), (2000005).to_bytes(8, "little")), (b"\x16\x5a", b"\x16\x58"):
+        assert old in footer
+        footer = footer.replace(old, new)
+    f.seek(start)
+    f.write(footer)
+
+# parts of a table that was split before: identifiers beyond 2^53 in one, no value of a column in the other
+def given(name, id, note):
+    pd.DataFrame({"i": range(8), "id": id, "note": pd.Series(note, dtype=object)}).to_parquet(D + name + ".parquet")
+
+
+given("given-wide", [2**53 + 1 + k for k in range(8)], ["seen", "new"] * 4)
+given("given-empty", list(range(8)), [None] * 8)
+given("given-double", [k / 2 for k in range(8)], ["seen", "new"] * 4)

@@ -113,6 +113,8 @@ export interface Column {
   max?: number;
   /** of numbers */
   min?: number;
+  /** what the values are where the type does not say it, such as seconds since midnight */
+  note?: string;
   /** rows of the training part without a value */
   nulls?: number;
   /** of texts with few different ones */

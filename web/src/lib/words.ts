@@ -46,6 +46,10 @@ export function size(card: Card, part: "holdout" | "training" | "check"): string
 
 /** The range or the categories of a column, in few words. */
 export function columnWords(c: Card["columns"][number]): string {
+  return c.note ? `${rangeWords(c)}, ${c.note}` : rangeWords(c);
+}
+
+function rangeWords(c: Card["columns"][number]): string {
   const month = new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric", timeZone: "UTC" });
   if (c.earliest && c.latest) {
     const [a, b] = [month.format(new Date(c.earliest)), month.format(new Date(c.latest))];
