@@ -22,6 +22,7 @@ import pytest
 from conftest import FLIGHTS, Running, table
 
 import holdoutd
+from holdoutd import tables
 
 q = holdoutd.q
 
@@ -429,3 +430,30 @@ def test_a_plan_of_what_is_to_be_asked(ds: holdoutd.Dataset) -> None:
     plan = ds.plan(workload="60 accuracy, 20 mean in 0..20 sd 3")
     frame = plan.workload()
     assert set(frame["count"]) == {60, 20} and (frame["questions"] >= 1).all() and "60 accuracy" in repr(plan)
+
+
+def test_a_folder_of_part_files(tmp_path: Path) -> None:
+    """Part files are one table, with the columns that their directories name; a folder with rows of older versions is refused."""
+    import pyarrow.parquet as pq
+
+    for region, day, x in (("a", "1", [1.0, 2.0]), ("b%2Fc", "2", [3.0]), ("__HIVE_DEFAULT_PARTITION__", "10", [4.0])):
+        place = tmp_path / "t" / f"region={region}" / f"day={day}"
+        place.mkdir(parents=True)
+        note = pa.nulls(len(x)) if day == "2" else pa.array(["n"] * len(x))
+        pq.write_table(pa.table({"x": x, "note": note}), place / "part-0.parquet")
+    (tmp_path / "t" / "_SUCCESS").touch()
+    (tmp_path / "t" / "_temporary").mkdir()
+    pq.write_table(pa.table({"x": [9.0]}), tmp_path / "t" / "_temporary" / "part-1.parquet")
+    got = pq.read_table(tables.body(tmp_path / "t").open()).to_pydict()
+    rows = sorted(zip(*(got[c] for c in ("x", "note", "region", "day")), strict=True))
+    assert rows == [(1.0, "n", "a", 1), (2.0, "n", "a", 1), (3.0, None, "b/c", 2), (4.0, "n", None, 10)]
+    (tmp_path / "t" / "_delta_log").mkdir()
+    with pytest.raises(ValueError, match="is a Delta table"):
+        tables.body(tmp_path / "t")
+    (tmp_path / "none").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"no file \*.parquet"):
+        tables.body(tmp_path / "none")
+    pq.write_table(pa.table({"x": [1.0]}), tmp_path / "none" / "a.parquet")
+    pq.write_table(pa.table({"x": ["one"]}), tmp_path / "none" / "b.parquet")
+    with pytest.raises(ValueError, match=r"part files of .* differ"):
+        tables.body(tmp_path / "none")

@@ -117,7 +117,7 @@ class Server:
         progress: bool | None = None,
         **settings: Any,
     ) -> Dataset:
-        """Makes a holdout of a table: a pandas or polars DataFrame, a pyarrow Table, or the path of a Parquet file.
+        """Makes a holdout of a table: a pandas or polars DataFrame, a pyarrow Table, the path of a Parquet file, or of a folder of them.
 
         The server splits it, keeps the holdout secret and fixes the guarantee. The same table with the same settings is the same
         holdout, so that a notebook may be run again.

@@ -7,6 +7,7 @@ import os
 import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
+from urllib.parse import unquote
 
 from ._wire import Body
 
@@ -24,7 +25,7 @@ def kind_of(table: Any) -> Kind | None:
 
 
 def body(table: Any) -> Body:
-    """The table as Parquet. Paths and files are sent as they are."""
+    """The table as Parquet. Paths and files are sent as they are; a folder of part files as one table."""
     kind = kind_of(table)
     if kind is not None:
         file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # closed when the body is dropped
@@ -35,6 +36,8 @@ def body(table: Any) -> Body:
         return Body(lambda: io.BytesIO(table), len(table))
     if isinstance(table, (str, os.PathLike)):
         path = Path(table)
+        if path.is_dir():
+            return _folder(path)
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {path}")
         return Body(lambda: path.open("rb"), path.stat().st_size)
@@ -43,6 +46,77 @@ def body(table: Any) -> Body:
     raise TypeError(
         f"{type(table).__name__} is no table: give a pandas or polars DataFrame, a pyarrow Table, or the path of a Parquet file"
     )
+
+
+# What the directory of a missing partition value is called, by Hive and by all after it.
+NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+def part_files(folder: Path) -> dict[Path, dict[str, str | None]]:
+    """The part files of one table below a folder, in order, each with the partition values that its directories name (region=a)."""
+    if (folder / "_delta_log").is_dir():
+        line = f"deltalake.DeltaTable({str(folder)!r}).to_pandas()"
+        raise ValueError(f"{folder} is a Delta table, whose folder has rows of older versions too; give its frame: {line}")
+    if (folder / "metadata").is_dir() and (folder / "data").is_dir():
+        raise ValueError(f"{folder} is an Iceberg table, whose folder has rows of older versions too; give the frame of one version")
+    files: dict[Path, dict[str, str | None]] = {}
+    for file in sorted(folder.rglob("*.parquet")):
+        directories = file.relative_to(folder).parts[:-1]
+        if file.is_file() and not any(part.startswith(("_", ".")) for part in (*directories, file.name)):
+            named = (unquote(d).split("=", 1) for d in directories if "=" in d)
+            files[file] = {name: None if value == NO_PARTITION else value for name, value in named}
+    if not files:
+        raise FileNotFoundError(f"there is no file *.parquet in {folder}")
+    first = next(iter(files))
+    for file, values in files.items():
+        if list(values) != list(files[first]):
+            raise ValueError(
+                f"{first} and {file} are not of one table: their paths name the columns {list(files[first])} and {list(values)}"
+            )
+    return files
+
+
+def _folder(folder: Path) -> Body:
+    """The part files of a folder as one Parquet file, a part at a time."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files = part_files(folder)
+    opened = {file: pq.read_schema(file) for file in files}
+    first = next(iter(files))
+    try:
+        schema = pa.unify_schemas(list(opened.values()))
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as e:
+        raise ValueError(f"the part files of {folder} differ: {e}; write them with one type for each column") from e
+    keys: dict[str, Any] = {}
+    for name in files[first]:
+        if name in schema.names:
+            raise ValueError(f"the part files of {folder} have a column {name!r}, and so have their paths; rename one")
+        texts = [v[name] for v in files.values() if v[name] is not None]
+        whole = all(str(int(t)) == t and abs(int(t)) < 1 << 63 for t in texts if t and t.lstrip("-").isdecimal()) and all(
+            t and t.lstrip("-").isdecimal() for t in texts
+        )
+        keys[name] = pa.int64() if whole and texts else pa.string()
+        schema = schema.append(pa.field(name, keys[name]))
+    merged = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # closed when the body is dropped
+    with pq.ParquetWriter(cast(Any, merged), schema) as writer:
+        for file, values in files.items():
+            part = pq.ParquetFile(file)
+            for group in range(part.num_row_groups):
+                table = part.read_row_group(group)
+                columns = []
+                for field in schema:
+                    if field.name in keys:
+                        text = values[field.name]
+                        value = None if text is None else int(text) if keys[field.name] == pa.int64() else text
+                        columns.append(pa.array([value] * len(table), field.type))
+                    elif field.name in table.column_names:
+                        columns.append(table.column(field.name).cast(field.type))
+                    else:
+                        columns.append(pa.nulls(len(table), field.type))
+                writer.write_table(pa.table(columns, schema=schema))
+    size = merged.tell()
+    return Body(lambda: _rewound(cast(BinaryIO, merged)), size)
 
 
 def _rewound(file: BinaryIO) -> BinaryIO:
