@@ -29,8 +29,10 @@ const (
 	disguiseValues = 20
 	// disguiseCells bounds rows times columns: some seconds of one core, where none is ruled out by its first rows.
 	disguiseCells = 1 << 24
-	// leastRows are looked at however many columns there are, and rule out nearly all of them.
+	// leastRows are looked at however many columns there are: of fewer a share of a thousandth is no row.
 	leastRows = 4096
+	// firstRowsOfLabel are the fewest rows by which a column is ruled out.
+	firstRowsOfLabel = 256
 	// maxDisguises are named.
 	maxDisguises = 5
 )
@@ -53,9 +55,16 @@ func disguises(columns []dataset.Column, label, unit string) (found []string) {
 		return nil
 	}
 	most := min(int(disguiseErrors*float64(all.n)), base/disguiseGain)
-	first := newClasses(of[:min(rows, leastRows)], count) // the best rule for all rows is wrong in no more of them
+	// The best rule for all rows is wrong in no more of the first ones: those rule out nearly all columns, for little.
+	var stages []labelClasses
+	for n := firstRowsOfLabel; n < rows; n *= 4 {
+		stages = append(stages, newClasses(of[:n], count))
+	}
+	stages = append(stages, all)
 	for i := range columns {
-		if c := &columns[i]; i != at && c.Name != unit && len(found) < maxDisguises && first.errorsBy(c) <= most && all.errorsBy(c) <= most {
+		c := &columns[i]
+		tells := func(l labelClasses) bool { return l.errorsBy(c) <= most }
+		if i != at && c.Name != unit && len(found) < maxDisguises && !slices.ContainsFunc(stages, func(l labelClasses) bool { return !tells(l) }) {
 			found = append(found, c.Name)
 		}
 	}

@@ -58,6 +58,9 @@ type opened struct {
 	checkShape    dataset.Shape
 	holdoutShape  dataset.Shape
 
+	keeping sync.Mutex
+	few     map[string][]float64 // by column, the numbers of the training part where they are few; nil where they are not
+
 	exporting sync.Mutex             // held while a part is written as Parquet, or compared with its checksum
 	exports   map[string]os.FileInfo // exported files that were compared with their checksums
 }
@@ -370,8 +373,31 @@ func (t trainingPart) Column(name string) (queries.ColumnFacts, bool) {
 	return queries.ColumnFacts{}, false
 }
 
-// Numbers implements queries.TrainingPart.
+// Numbers implements queries.TrainingPart. Those of a column with few are kept: a label of 0 and 1 is asked for by each question about a model.
 func (t trainingPart) Numbers(column string, most int) (values []float64) {
+	if most > mostKept {
+		return t.numbers(column, most)
+	}
+	t.holdout.keeping.Lock()
+	defer t.holdout.keeping.Unlock()
+	few, known := t.holdout.few[column]
+	if !known {
+		few = t.numbers(column, mostKept)
+		if t.holdout.few == nil {
+			t.holdout.few = map[string][]float64{}
+		}
+		t.holdout.few[column] = few
+	}
+	if len(few) > most {
+		return nil
+	}
+	return few
+}
+
+// mostKept is up to how many different numbers of a column are kept.
+const mostKept = 64
+
+func (t trainingPart) numbers(column string, most int) []float64 {
 	c, ok := t.holdout.trainingTable.Lookup(column)
 	if !ok || c.Kind != dataset.Number {
 		return nil

@@ -72,7 +72,7 @@ func (c *creation) count(column string) (choice UnitChoice, ok bool) {
 		rows += from.Len()
 		nulls += values.addAll(from)
 	}
-	choice = UnitChoice{Unit: column, Units: coarse(values.count())}
+	choice = UnitChoice{Unit: column, Units: coarse(min(values.count(), int64(rows-nulls)))} // numbers can be chosen so that they seem to be more
 	if choice.Units == 0 {
 		return choice, false
 	}
@@ -267,7 +267,12 @@ func (d *distinct) add(hash uint64) {
 	}
 }
 
-func (d *distinct) count() int64 { return int64(len(d.kept)) << d.level }
+func (d *distinct) count() int64 {
+	if d.level > 62-bits.Len(uint(countedValues)) {
+		return math.MaxInt64
+	}
+	return int64(len(d.kept)) << d.level
+}
 
 // mixed is a bijection whose every bit depends on each bit of x (SplitMix64; Steele, Lea and Flood 2014).
 func mixed(x uint64) uint64 {

@@ -49,6 +49,17 @@ func TestDistinct(t *testing.T) {
 	}
 }
 
+// TestChosenHashes: numbers whose hashes were chosen, so that they seem to be more than any table has, are no negative number of units.
+func TestChosenHashes(t *testing.T) {
+	var d distinct
+	for i := range uint64(4 * countedValues) {
+		d.add(i << 46)
+	}
+	if got := d.count(); got < countedValues {
+		t.Errorf("%d values", got)
+	}
+}
+
 // TestCoarse: what is said of a count is never below it, and at most a quarter above.
 func TestCoarse(t *testing.T) {
 	for n := int64(0); n < 5000; n++ {

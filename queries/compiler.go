@@ -147,8 +147,8 @@ func (c *compiler) truth(label *expr.Syntax) *rowfn.Node {
 	n, values := c.zeroOne(name)
 	switch {
 	case n != nil:
-	case len(values) == 0:
-		c.put(Violation{Pointer: c.pointer + "/label", Detail: "this is a number; expected a condition", Suggestion: expr.Column(name) + " == 1"})
+	case len(values) == 0: // there are many, or none is known
+		c.add(c.pointer+"/label", fmt.Sprintf("this is a number; expected a condition, such as %s > 0", expr.Column(name)))
 	default:
 		c.add(c.pointer+"/label", fmt.Sprintf("this is a number; expected a condition, such as %s == %v. A column of 0 and 1 is one by itself; the training part has other values here", expr.Column(name), values[len(values)-1]))
 	}

@@ -66,7 +66,7 @@ func TestLabelsOfZeroAndOne(t *testing.T) {
 		for _, c := range []struct {
 			values []float64
 			want   string
-		}{{[]float64{0, 1, 2}, "such as v == 2"}, {[]float64{1, 2}, "such as v == 2"}, {[]float64{-1, 1}, "such as v == 1"}, {[]float64{0, 0.5}, "such as v == 0.5"}, {nil, "did you mean v == 1?"}} {
+		}{{[]float64{0, 1, 2}, "such as v == 2"}, {[]float64{1, 2}, "such as v == 2"}, {[]float64{-1, 1}, "such as v == 1"}, {[]float64{0, 0.5}, "such as v == 0.5"}, {nil, "such as v > 0"}} {
 			_, err := labelled(body, "v").Compile(t.Context(), small, Training(zeroOnes{values: c.values}))
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s with %v in training: %v", body, c.values, err)

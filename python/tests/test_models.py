@@ -37,7 +37,7 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, RidgeClassifier, SGDClassifier
-from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, r2_score, recall_score, roc_auc_score
+from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, log_loss, r2_score, recall_score, roc_auc_score
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, GroupKFold, HalvingGridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -296,6 +296,32 @@ def test_models_have_names(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any
     history = ds.history().columns()
     notes = dict(zip(history["id"], history["note"], strict=True))
     assert {notes[answer.id]: answer.id for answer in asked.values()} == {name: answer.id for name, answer in asked.items()}
+
+
+def test_classes_that_are_texts_are_searched(server: holdoutd.Server) -> None:
+    """A search orders candidates by its metric whatever the two classes are called. Notices measures of one class that are asked of 1."""
+    frame = table(38).assign(answer=lambda d: np.where(d.late, "yes", "no")).drop(columns="late")
+    ds = server.upload(frame, name="texts", holdout=0.5, questions=100, label="answer")
+    training = ds.training()
+    for metric, function in (("f1", f1_score), ("recall", recall_score), ("brier", brier_score_loss)):
+        search = HoldoutSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 3]}, holdout=ds, metric=metric, cv=3)
+        search.fit(training[FEATURES], training.answer)
+        model = search.best_estimator_
+        said = model.predict_proba(training[FEATURES])[:, 1] if metric == "brier" else model.predict(training[FEATURES])
+        value = function(training.answer, said, pos_label="yes")
+        assert search.score(training[FEATURES], training.answer) == (-value if metric == "brier" else value)
+
+
+def test_public_features_without_a_check_part(server: holdoutd.Server) -> None:
+    """Where questions are compared with the training part, which has no predictions, a model is exported though features are public."""
+    ds = server.upload(
+        table(39), name="unchecked", check=0, holdout=0.5, questions=50, label="late", features="public", mechanism="guess_and_check"
+    )
+    training = ds.training()
+    assert ds.can_score(LogisticRegression()) and ds.score(LogisticRegression().fit(training[FEATURES], training.late)).value is not None
+    assert not ds.can_score(GaussianProcessClassifier())
+    booster = lightgbm.LGBMClassifier(n_estimators=3, verbose=-1).fit(training[FEATURES], training.late).booster_
+    assert ds.can_score(booster), ds.can_score(booster)
 
 
 def test_a_scorer_that_looks_at_no_rows(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]) -> None:

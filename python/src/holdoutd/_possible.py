@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from . import tables
-from ._resolve import one_of_several, ways_left
+from ._resolve import by_predictions, ways_left
 from ._scores import exported
 from ._view import Card
 from .errors import CannotExport
@@ -42,7 +42,7 @@ def can_score(card: Card, estimator: Any, x: Any = None, y: Any = None) -> CanSc
             f"this {type(estimator).__name__} could not be fitted to made-up rows of the table's columns ({type(e).__name__}: {e}). "
             "Give some rows of your own: ds.can_score(estimator, X, y)"
         )
-    if card.public and not one_of_several(model):
+    if by_predictions(model, card):
         return CanScore()
     try:
         exported(model, None, None, card.columns, else_=ways_left(card))
@@ -57,10 +57,12 @@ def _fitted(card: Card, estimator: Any, x: Any, y: Any) -> Any:
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
+    if not hasattr(estimator, "fit"):  # as a Booster of LightGBM or XGBoost
+        return estimator
     try:
         check_is_fitted(estimator)
         return estimator
-    except (NotFittedError, TypeError):
+    except NotFittedError:
         pass
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

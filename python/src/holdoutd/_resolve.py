@@ -124,15 +124,15 @@ def copied(value: Any) -> Any:
 
 
 def resolve(query: Mapping[str, Any], card: Card, rows: Any, features: Features | None) -> Steps[dict[str, Any]]:
-    """The query as JSON: of fitted estimators their predictions, where features are public, else the estimators, exported and compared on
-    rows."""
+    """The query as JSON: of fitted estimators their predictions, where by_predictions says so, else the estimators, exported and compared
+    on rows."""
     own: dict[str, Any] = copied(query)
     for place, member, value in list(models_in(own)):
         fitted = value if isinstance(value, Fitted) else Fitted(value)
         if isinstance(fitted.model, Mapping):
             place[member] = dict(fitted.model)
             continue
-        if features is not None and not one_of_several(fitted.model):
+        if features is not None and by_predictions(fitted.model, card):
             del place[member]
             place["predictions"] = predicted(fitted, (yield from features.frame()), place)
         else:
@@ -147,17 +147,23 @@ def refuse_early(query: Mapping[str, Any], card: Card) -> None:
     """Raises CannotExport while the holdout is a draft, so that it can be uploaded again with other settings."""
     for _, _, value in models_in(dict(query)):
         fitted = value if isinstance(value, Fitted) else Fitted(value)
-        if not isinstance(fitted.model, Mapping) and not (card.public and not one_of_several(fitted.model)):
+        if not isinstance(fitted.model, Mapping) and not by_predictions(fitted.model, card):
             exported(fitted.model, fitted.columns, fitted.texts, card.columns, None, ways_left(card))
 
 
-def one_of_several(estimator: Any) -> bool:
-    """Whether it predicts one of more than two classes: then a number for each row does not say what it means."""
-    return len(getattr(estimator, "classes_", ())) > 2
+def by_predictions(model: Any, card: Card) -> bool:
+    """Whether a model is judged by its predictions: where features are public, but not if it predicts one of more than two classes, since a
+    number for each row does not say which; nor if it is compared with the training part, for whose rows there are no numbers."""
+    if not card.public or len(getattr(model, "classes_", ())) > 2:
+        return False
+    compares = card.guarantee["mechanism"] in ("guess_and_check", "thresholdout") and not card.units.get("check")
+    return not (compares and hasattr(model, "predict"))
 
 
 def ways_left(card: Card) -> str:
     """What can be done where a model cannot be exported, as a clause."""
+    if card.public and not card.units.get("check"):
+        return "Or upload the table again with a check part, as long as nothing was asked: then any model is judged by its predictions"
     if card.public:
         return "Or ask about one class, by a function of the rows that gives its probability, and a label that is a condition"
     if card.raw.get("draft"):

@@ -217,7 +217,8 @@ def name_of(model: Any) -> str | None:
     if steps := getattr(model, "steps", None):
         return name_of(steps[-1][1])
     if not hasattr(model, "predict"):
-        return getattr(model, "__name__", None)
+        name: str = getattr(model, "__name__", "<lambda>")
+        return None if name == "<lambda>" else name
     text = " ".join(repr(model).split())
     return text if text.startswith(type(model).__name__ + "(") and len(text) <= LONGEST_NAME else type(model).__name__
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.metrics import check_scoring
+from sklearn.metrics import brier_score_loss, check_scoring, f1_score, make_scorer, precision_score, recall_score
 from sklearn.model_selection import ParameterGrid, check_cv, cross_val_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -129,7 +129,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         )
         folds = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         sign = -1 if less_is_better(self.metric) else 1
-        self.scorer_ = check_scoring(self.estimator, self.scoring or SCORING.get(self.metric))
+        self.scorer_ = self._scorer(y)
         ahead, best = -np.inf, -np.inf
         self.answers_: list[tuple[dict[str, Any], float, Answer]] = []
         tried: list[tuple[dict[str, Any], Any, float]] = []
@@ -154,6 +154,18 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.best_score_ = best
         self.cv_results_ = _results(tried)
         return self
+
+    def _scorer(self, y: Any) -> Any:
+        """What orders candidates in training: scoring, or the metric as scikit-learn has it. Of two classes the second counts."""
+        name = SCORING.get(self.metric)
+        if self.scoring is not None or name not in OF_A_CLASS:
+            return check_scoring(self.estimator, self.scoring or name)
+        classes = np.unique(np.asarray(y))
+        if len(classes) != 2:
+            return check_scoring(self.estimator)
+        if name == "neg_brier_score":
+            return make_scorer(brier_score_loss, greater_is_better=False, response_method="predict_proba", pos_label=classes[1])
+        return make_scorer({"precision": precision_score, "recall": recall_score, "f1": f1_score}[name], pos_label=classes[1])
 
     @property
     def spent_(self) -> dict[str, int]:
@@ -213,6 +225,8 @@ SCORING = {
     "root_mean_squared_error": "neg_root_mean_squared_error",
     "r2": "r2",
 }
+
+OF_A_CLASS = frozenset({"precision", "recall", "f1", "neg_brier_score"})  # which are about one class
 
 
 def _results(tried: list[tuple[dict[str, Any], Any, float]]) -> dict[str, Any]:
