@@ -160,6 +160,9 @@ func (a *admission) recall(ctx context.Context) (fresh []*question, err error) {
 
 // compile makes a question of a query, if it can be recorded and so can its answer.
 func (a *admission) compile(ctx context.Context, q *question) error {
+	if q.query.IsReported() && a.request.report == nil {
+		return invalid("/report", "it marks a question of a final report, and nothing else asks it; leave it out, or close the holdout with a report")
+	}
 	asked, err := a.holdout.question(ctx, q.query)
 	if err != nil {
 		return err
@@ -203,11 +206,15 @@ func (a *admission) bearable(ctx context.Context, fresh []*question) error {
 // enter waits for its turn, decides by the durable state and what others have reserved what will be asked, and reserves it.
 func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) error {
 	acc, s := f.account, a.holdout.session
-	alone := false
+	alone := a.request.report != nil
 	for _, q := range fresh {
 		alone = alone || s.Exclusive(q.asked)
 	}
 	return acc.enter(ctx, alone, func() (bool, error) {
+		if a.request.report != nil {
+			err := a.enterReport(ctx, f, fresh)
+			return err == nil, err
+		}
 		state, err := acc.current(ctx, a.service, a.holdout)
 		if err != nil {
 			return false, err

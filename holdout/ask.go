@@ -107,14 +107,18 @@ type request struct {
 	single  bool
 	partial bool
 	key     string // Idempotency-Key
-	most    int64  // questions that it may cost; 0: a share of the budget for each query
-	whole   bool   // it may lose no questions of a round that most does not count
+	report  *closing
+	most    int64 // questions that it may cost; 0: a share of the budget for each query
+	whole   bool  // it may lose no questions of a round that most does not count
 }
 
 // digest identifies the request: what was asked of which holdout, however it was spelled.
 func (r request) digest(id string, asked []*question) [32]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "ask\n%s\n%v %v\n", id, r.single, r.partial)
+	if r.report != nil {
+		fmt.Fprintf(h, "report %q\n", r.report.title)
+	}
 	for _, q := range asked {
 		fmt.Fprintln(h, q.id)
 	}

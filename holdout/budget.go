@@ -44,6 +44,8 @@ func (h *opened) exhausted(reason string, state thresholdout.State, price sessio
 	switch reason {
 	case session.TokensExhausted:
 		meter, requested, remaining = "tokens", leastTokens(price), b.Tokens.Left
+	case session.HoldoutClosed:
+		remaining = 0
 	case session.RoundsExhausted:
 		meter, requested, remaining = "rounds", 1, b.Rounds.Left
 	}
@@ -61,6 +63,8 @@ func leastTokens(price session.Price) int64 { return max(price.Tokens, 1) }
 func (h *opened) lacks(reason string, state thresholdout.State, price session.Price) string {
 	b := h.session.Budget(state)
 	switch {
+	case reason == session.HoldoutClosed:
+		return "the holdout was closed by its final report, and answers nothing more"
 	case reason == session.TokensExhausted:
 		return fmt.Sprintf("the question needs %d tokens and %d are left; of the questions %d are left", leastTokens(price), b.Tokens.Left, b.Questions.Left)
 	case reason == session.RoundsExhausted:

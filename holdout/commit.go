@@ -139,6 +139,9 @@ func (c *commit) giveUp(err error) error {
 
 // piece is what the next update records.
 func (c *commit) piece() []commitItem {
+	if c.flight.request.report != nil { // closes with its answers, or not at all
+		return c.items
+	}
 	n, size := 0, 0
 	for n < min(len(c.items), pieceQuestions) && (n == 0 || size+c.items[n].question.size <= pieceBytes) {
 		size += c.items[n].question.size
@@ -189,6 +192,11 @@ func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, stat
 			return nil, state, err
 		}
 		out, state = append(out, r), next
+	}
+	if f.request.report != nil {
+		if state, err = c.closeHoldout(tx, piece, out, state); err != nil {
+			return nil, state, err
+		}
 	}
 	complete := c.complete(piece)
 	if complete {

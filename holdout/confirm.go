@@ -43,6 +43,9 @@ const PriceUnconfirmed = "max-questions"
 
 // confirmed are the questions whose price the request confirms. Of a request in part the others are not asked; any other request is refused where there are others.
 func (a *admission) confirmed(fresh []*question) ([]*question, error) {
+	if a.request.report != nil { // takes all that is left, and says so
+		return fresh, nil
+	}
 	total, most := int64(0), a.request.most
 	alone := MostUnasked(a.holdout.guarantee.Questions)
 	var kept []*question

@@ -119,7 +119,7 @@ func (f *flight) board(ctx context.Context) (wave []*question, err error) {
 				wave = append(wave, q)
 				f.pending = f.pending[1:]
 				f.hold(q.price.Tokens)
-				if f.greedy(q) {
+				if f.request.report == nil && f.greedy(q) {
 					return true, nil
 				}
 			case never:

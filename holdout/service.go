@@ -359,7 +359,7 @@ func (s *Service) readCards(h ledger.Holdout) (Card, []Warning) {
 	if h.Damage != nil {
 		s.damaged(h.ID, true, h.Damage)
 	}
-	card.State = s.quarantine.state(h.ID)
+	card.State, card.Closed = s.quarantine.state(h.ID), h.Closed
 	return card, early
 }
 
@@ -387,7 +387,9 @@ func (s *Service) Budget(ctx context.Context, p Principal, id string) (Budget, e
 // budgetOf is what is left of a holdout.
 func budgetOf(h ledger.Holdout, card Card) Budget {
 	guarantee := session.Session{Guarantee: card.Guarantee}
-	return guarantee.Budget(spent(h.Spent))
+	b := guarantee.Budget(spent(h.Spent))
+	b.Closed = h.Closed
+	return b
 }
 
 // Export writes the hash-chained ledger of a holdout, also of a deleted one that was shown before. Only admins may.

@@ -82,6 +82,7 @@ type Card struct {
 	Warnings    []Warning              `json:"warnings"`
 	Parts       map[string]string      `json:"parts,omitempty" doc:"the fingerprints of the tables, sha256:…, by their names; they say nothing about rows"`
 	Budget      *Budget                `json:"budget,omitempty"`
+	Closed      bool                   `json:"closed,omitempty" doc:"true where a final report has closed the holdout: it answers nothing more, and the report can be read"`
 	State       string                 `json:"state,omitempty" doc:"damaged or rolled-back: the holdout gives no new answers; absent where it does"`
 }
 
@@ -143,6 +144,7 @@ const (
 	TokensExhausted    = session.TokensExhausted
 	RoundsExhausted    = session.RoundsExhausted
 	HalfWidthTooNarrow = session.HalfWidthTooNarrow
+	HoldoutClosed      = session.HoldoutClosed
 )
 
 // Answer is one reply to one question.

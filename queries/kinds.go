@@ -80,6 +80,10 @@ func readQuery(v *violations, pointer string, in *value) *Query {
 		case m.name == "type":
 		case m.name == "note":
 			q.Note = readNote(v, at, m.value)
+		case m.name == reportedName && pointer == "":
+			if q.reported = m.value.kind == truthValue && m.value.truth; !q.reported {
+				v.add(at, "must be true, or left out: it marks a question of a final report")
+			}
 		case !ok:
 			v.put(Violation{Pointer: at, Detail: "unknown member; " + article(k.name) + " has " + list(members), Suggestion: suggest(m.name, members)})
 		default:

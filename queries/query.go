@@ -13,9 +13,10 @@ type Query struct {
 	// Note is the analyst's own remark. It is no part of the identity.
 	Note string
 
-	kind  *kind
-	body  body
-	named int
+	kind     *kind
+	body     body
+	named    int
+	reported bool
 }
 
 // Parse reads one query from its JSON, strictly. An error is an *Error: of Kind Malformed if the body is not JSON or has a
@@ -30,11 +31,39 @@ func Parse(body []byte, options ...ParseOption) (*Query, error) {
 		o(&v)
 	}
 	q := readQuery(&v, "", in)
+	if q != nil && q.reported {
+		q.reportable(&v)
+	}
 	if err := v.err(); err != nil {
 		return nil, err
 	}
 	q.named = v.named
 	return q, nil
+}
+
+// Reported is the query as a final report asks it: the canonical form says so, and it is another question than the query by itself. An error, an *Error of Kind Invalid, says what a report
+// does not take: a guess, guesses of items, a half-width, a promise.
+func (q *Query) Reported() (*Query, error) {
+	var v violations
+	q.reportable(&v)
+	if err := v.err(); err != nil {
+		return nil, err
+	}
+	reported := *q
+	reported.reported = true
+	return &reported, nil
+}
+
+// IsReported reports whether it is the query of a final report.
+func (q *Query) IsReported() bool { return q.reported }
+
+// reportable notes what a final report does not take: it compares nothing, so that it would be part of the question's identity, without any effect.
+func (q *Query) reportable(v *violations) {
+	for _, m := range q.body.members() {
+		if (m.name == "guess" || m.name == "guesses" || m.name == "half_width" || m.name == "promise") && m.form.canonical() != nil {
+			v.add("/"+m.name, "a final report compares with nothing and says what the holdout has; leave it out")
+		}
+	}
 }
 
 // Named is by how many bytes the canonical form is longer since the text named models by their digests.
@@ -46,6 +75,9 @@ type ParseOption func(*violations)
 // Label says which column is the holdout's label, "" for none: the label of queries that name none. It is asked for it only where a query names none. The canonical form of such a query names it.
 func Label(column func() string) ParseOption { return func(v *violations) { v.label = column } }
 
+// reportedName is the member of the canonical form of a final report's query.
+const reportedName = "report"
+
 // Type is the member "type".
 func (q *Query) Type() string { return q.kind.name }
 
@@ -53,6 +85,9 @@ func (q *Query) Type() string { return q.kind.name }
 // member that says its default, no note.
 func (q *Query) Canonical() []byte {
 	o := map[string]any{"type": q.kind.name}
+	if q.reported {
+		o[reportedName] = true
+	}
 	for _, m := range q.body.members() {
 		if c := m.form.canonical(); c != nil {
 			o[m.name] = c

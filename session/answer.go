@@ -166,7 +166,7 @@ func ItemsOf(r queries.Result) (items []Item) {
 // interval is what all the intervals of an answer have in common, with the ends of the one where it has one; nil where nothing
 // is known.
 func (s *Session) interval(plan *queries.Plan, result queries.Result, r *releasing) *Interval {
-	i := &Interval{Low: result.Low, High: result.High, Confidence: s.Guarantee.Confidence, Scope: s.scope(), Target: plan.Describe().Target}
+	i := &Interval{Low: result.Low, High: result.High, Confidence: s.Guarantee.Confidence, Scope: s.scope(r.state), Target: plan.Describe().Target}
 	if r.choice != nil {
 		i.Bound = r.choice.Bound
 	}
@@ -190,7 +190,10 @@ func (s *Session) interval(plan *queries.Plan, result queries.Result, r *releasi
 }
 
 // scope is what an interval's confidence is about.
-func (s *Session) scope() string {
+func (s *Session) scope(state thresholdout.State) string {
+	if state.Reporting() {
+		return "all questions and the final report"
+	}
 	if s.Guarantee.Questions == 1 {
 		return "the only question"
 	}

@@ -26,7 +26,7 @@ func (s *Session) submit(state thresholdout.State, q *Question, sums Sums) (Answ
 	a := Answer{ID: s.answerID(q.ID), Holdout: s.Holdout, Query: q.ID, Value: &standing.Loss, Best: &standing.Best,
 		Mechanism: s.Guarantee.Mechanism, Source: thresholdout.FromHoldout, ValueFrom: ValueFromHoldout, Cost: cost(state, next), Outcome: standing.Outcome()}
 	if i := standing.Interval; i != nil {
-		a.Interval = &Interval{Low: &i.Low, High: &i.High, Confidence: s.Guarantee.Confidence, Scope: s.scope(),
+		a.Interval = &Interval{Low: &i.Low, High: &i.High, Confidence: s.Guarantee.Confidence, Scope: s.scope(state),
 			Target: "the loss, in the population that the units were drawn from, of the submission that the board shows", Bound: i.Bound, Parts: i.Parts}
 	}
 	return a, next, nil

@@ -83,6 +83,56 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 	return answer, nil
 }
 
+// Report closes the holdout with its final report: the exact answers to these queries, in JSON, and nothing after them. Errors are those of Ask, all before a row of the
+// holdout is read; a query that a report does not take is a *queries.Error.
+func (l *Local) Report(ctx context.Context, batch [][]byte) ([]Answer, error) {
+	questions, size := make([]*Question, len(batch)), Price{}
+	for i, body := range batch {
+		parsed, err := queries.Parse(body)
+		if err != nil {
+			return nil, err
+		}
+		if parsed, err = parsed.Reported(); err != nil {
+			return nil, err
+		}
+		plan, err := parsed.Compile(ctx, l.Schema, append(slices.Clip(l.Compile), queries.AsOne(l.Guarantee.ChecksStatistics()))...)
+		if err != nil {
+			return nil, err
+		}
+		if questions[i], err = l.Question(parsed, plan); err != nil {
+			return nil, err
+		}
+		size.Questions += l.Price(questions[i].Plan).Questions
+	}
+	state, err := l.Guarantee.Close(l.State, size.Questions)
+	if err != nil {
+		return nil, &ShortError{Reason: l.notClosed(), Price: size, Left: l.Budget(l.State)}
+	}
+	sums, err := l.Scan(ctx, state, questions, l.Holdout, l.reference())
+	if err != nil {
+		return nil, err
+	}
+	answers, begun := make([]Answer, len(questions)), state
+	for i, q := range questions {
+		if answers[i], state, err = l.Session.Ask(begun, state, q, sums[i]); err != nil {
+			break
+		}
+	}
+	l.State = l.Guarantee.Closed(state) // its rows were read
+	if err != nil {
+		return nil, err
+	}
+	return answers, nil
+}
+
+// notClosed is why there is no report now.
+func (l *Local) notClosed() string {
+	if l.State.Reporting() {
+		return HoldoutClosed
+	}
+	return QuestionsExhausted
+}
+
 func (l *Local) reference() Reference { return Reference{l.Training, l.Check} }
 
 // ShortError is a question that the budget does not pay for.

@@ -123,6 +123,8 @@ func (f *previewing) Number(function int) (queries.Part, error) {
 		if !defined {
 			part = queries.Part{Value: math.NaN(), Low: 0, High: 1, Bounded: true}
 		}
+	case f.state.Reporting() && f.training.Statistics != nil:
+		return f.foreseeLast(function)
 	case f.guarantee.TakesGuesses(), f.training.Statistics != nil && f.guarantee.ChecksStatistics():
 		if f.training.None() {
 			return part, errors.New("session: a preview of guess_and_check needs the means of the training part")

@@ -11,6 +11,7 @@ const (
 	TokensExhausted    = "tokens-exhausted"
 	RoundsExhausted    = "rounds-exhausted"
 	HalfWidthTooNarrow = "half-width-too-narrow" // no guess can pass at the query's own half_width
+	HoldoutClosed      = "holdout-closed"        // by a final report
 )
 
 // Price is what must be left before a question is asked. Questions and rounds are paid whatever the answer is; Tokens is the most
@@ -48,6 +49,15 @@ func (s *Session) Price(plan *queries.Plan) Price {
 	return price
 }
 
+// PriceIn is that of a plan in a state: in a final report no answer takes a token.
+func (s *Session) PriceIn(state thresholdout.State, plan *queries.Plan) Price {
+	price := s.Price(plan)
+	if state.Reporting() {
+		price.Tokens = 0
+	}
+	return price
+}
+
 // MostTokens is how many tokens an answer to a plan can take, where there are so many: one for each mean that is checked.
 func (s *Session) MostTokens(plan *queries.Plan) int64 {
 	if !s.Guarantee.NeedsTokens() {
@@ -63,8 +73,10 @@ func (s *Session) MostTokens(plan *queries.Plan) int64 {
 // Short says which meter does not pay for a question in this state; "" if all do. A question that names a promise needs a token that is left for a broken one; any other of its kind
 // needs none, and is answered without a promise where none is left.
 func (s *Session) Short(state thresholdout.State, q *Question) (reason string) {
-	p, price := s.Guarantee, s.Price(q.Plan)
+	p, price := s.Guarantee, s.PriceIn(state, q.Plan)
 	switch {
+	case state.Reporting() && p.Affordable(state) == 0:
+		return HoldoutClosed
 	case p.Rounds > 0 && state.Rounds >= p.Rounds:
 		return RoundsExhausted
 	case p.Affordable(state) < price.Questions:
@@ -95,12 +107,14 @@ type Budget struct {
 
 	NextRound int64 `json:"next_round,omitempty" doc:"how many questions the next round has; what of them the request does not ask is lost"`
 	Lost      int64 `json:"lost,omitempty" doc:"questions of earlier rounds that nobody asked, and nobody can ask any more"`
+
+	Closed bool `json:"closed,omitempty" doc:"true where a final report has taken what was left: nothing more is answered"`
 }
 
 // Budget is what is left in a state.
 func (s *Session) Budget(state thresholdout.State) Budget {
 	p := s.Guarantee
-	b := Budget{Questions: Meter{Left: p.Left(state), Of: p.Questions}}
+	b := Budget{Questions: Meter{Left: p.Left(state), Of: p.Questions}, Closed: state.Reporting() && p.Left(state) == 0}
 	if p.HasTokens() {
 		b.Tokens = &Meter{Left: p.Tokens - state.Tokens, Of: p.Tokens}
 	}

@@ -230,7 +230,7 @@ func (f *supposing) see(came thresholdout.Outcome, width, anyhow float64, exact 
 // Number implements queries.Releaser.
 func (f *supposing) Number(function int) (queries.Part, error) {
 	f.numbers++
-	if f.training.Statistics != nil && !f.guarantee.ChecksStatistics() {
+	if f.training.Statistics != nil && (!f.guarantee.ChecksStatistics() || f.state.Reporting()) {
 		part, err := f.foreseeLast(function)
 		if err != nil {
 			return part, err

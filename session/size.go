@@ -23,6 +23,15 @@ const (
 	longestVerdict = queries.Verdict("undecided")
 )
 
+// longestScope is as long as any scope of an answer of the guarantee.
+func (s *Session) longestScope() string {
+	plain := s.scope(thresholdout.State{})
+	if report := s.scope(thresholdout.State{Closing: thresholdout.Closing{Size: 1}}); s.Guarantee.Closes() && len(report) > len(plain) {
+		return report
+	}
+	return plain
+}
+
 // What an answer has at least of what AnswerBytes counts: beside its items, and for each item its three numbers and its members' names.
 const (
 	leastAnswer = 500
@@ -39,7 +48,7 @@ func (s *Session) AnswerBytes(q *Question) (int, error) {
 	a := Answer{ID: s.answerID(q.ID), Holdout: s.Holdout, Query: q.ID, Value: &number, Regret: &number, PValue: &number, Plain: &number,
 		Verdict: longestVerdict, Best: new(bool), Mechanism: s.Guarantee.Mechanism, Source: longestSource, ValueFrom: longestFrom, Outcome: longestOutcome,
 		Cost: Cost{Questions: math.MaxInt64, Tokens: math.MaxInt64, Rounds: math.MaxInt64},
-		Interval: &Interval{Low: &number, High: &number, Confidence: number, Scope: s.scope(), Target: q.Plan.Describe().Target, Bound: longestBound,
+		Interval: &Interval{Low: &number, High: &number, Confidence: number, Scope: s.longestScope(), Target: q.Plan.Describe().Target, Bound: longestBound,
 			Parts: map[string]float64{}}}
 	for i := range longestParts {
 		a.Interval.Parts[longestPart+string(rune('a'+i))] = number

@@ -224,8 +224,11 @@ func (m *guessAndCheck) alone(s State, o Output) (at func(level float64) (low, h
 // At implements [Levels]. What an answer says of the holdout is a fact at every level.
 func (m *guessAndCheck) At(s State, o Output, level float64) (low, high float64, ok bool) {
 	other := *m
-	if other.Head, ok = m.at(level); !ok || o.found == nil {
+	if other.Head, ok = m.at(level); !ok || o.found == nil && o.last == nil {
 		return 0, 0, false
+	}
+	if o.last != nil {
+		return other.reportInterval(s, o.last).ends()
 	}
 	i, ok := o.found.Interval(other.level(s))
 	if !ok {

@@ -155,7 +155,7 @@ func (g Guarantee) pays(s State, questions int64) error {
 		return ErrNoRounds
 	case h.Rounds > 0 && h.Affordable(s) < questions:
 		return fmt.Errorf("%w in this round", ErrNoQuestions)
-	case g.NeedsTokens() && s.Tokens >= h.Tokens:
+	case g.NeedsTokens() && !s.Reporting() && s.Tokens >= h.Tokens:
 		return ErrNoTokens
 	}
 	return nil

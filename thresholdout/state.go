@@ -20,7 +20,15 @@ type State struct {
 	Rounds  int64
 	InRound int64
 
+	Closing Closing
+
 	Memory Memory
+}
+
+// Closing is the final report of a holdout (closing.go); the zero Closing is none.
+type Closing struct {
+	Before int64 `json:"before"` // questions that were spent before it
+	Size   int64 `json:"size"`   // its questions, all that it has, asked or not yet
 }
 
 // Spent is what a state has spent. A round is paid by its first question.
@@ -39,12 +47,16 @@ type storedState struct {
 	Tokens    int64           `json:"tokens,omitempty"`
 	Rounds    int64           `json:"rounds,omitempty"`
 	InRound   int64           `json:"in_round,omitempty"`
+	Closing   *Closing        `json:"closing,omitempty"`
 	Memory    json.RawMessage `json:"memory,omitempty"`
 }
 
 // MarshalJSON writes the stored form; [Guarantee.ReadState] reads it.
 func (s State) MarshalJSON() ([]byte, error) {
 	stored := storedState{Version: StateVersion, Questions: s.Questions, Tokens: s.Tokens, Rounds: s.Rounds, InRound: s.InRound}
+	if s.Closing != (Closing{}) {
+		stored.Closing = &s.Closing
+	}
 	if s.Memory != nil {
 		memory, err := json.Marshal(s.Memory)
 		if err != nil {
@@ -78,6 +90,9 @@ func (g Guarantee) ReadState(text []byte) (State, error) {
 		return State{}, fmt.Errorf("thresholdout: state: %w", err)
 	}
 	s := State{Questions: stored.Questions, Tokens: stored.Tokens, Rounds: stored.Rounds, InRound: stored.InRound}
+	if stored.Closing != nil {
+		s.Closing = *stored.Closing
+	}
 	if err := g.holds(s); err != nil {
 		return State{}, err
 	}
@@ -105,6 +120,9 @@ func (g Guarantee) holds(s State) error {
 	}
 	if s.Rounds < 0 || s.InRound < 0 || s.InRound > s.Questions || g.Rounds == 0 && s.InRound > 0 {
 		return fmt.Errorf("thresholdout: a state with %d questions in a round, of %d", s.InRound, s.Questions)
+	}
+	if c := s.Closing; c != (Closing{}) && (!g.Closes() || c.Before < 0 || c.Size < 1 || c.Before > s.Questions || c.Size > g.Questions-c.Before) {
+		return fmt.Errorf("thresholdout: a state with a final report of %d questions after %d, of %d", c.Size, c.Before, s.Questions)
 	}
 	return nil
 }

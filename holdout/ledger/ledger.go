@@ -63,6 +63,9 @@ type Ledger interface {
 	// Each has its note. With a principal, only those that it asked first. An unknown holdout is ErrNotFound, and an entry that is not what the
 	// chain says is ErrCorrupt.
 	Answers(ctx context.Context, id, principal string, after int64, limit int) ([]Entry, error)
+	// Closing returns the entry that closed a holdout, also one that was deleted since; ok is false if none did. An unknown holdout is ErrNotFound, and an entry
+	// that is not what the chain says is ErrCorrupt.
+	Closing(ctx context.Context, id string) (e Entry, ok bool, err error)
 	// Idempotency returns what an idempotency key was used for. A use is remembered for IdempotencyLife at least.
 	Idempotency(ctx context.Context, principal, key string) (i Idempotency, ok bool, err error)
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 	"unicode/utf8"
 )
@@ -17,6 +18,7 @@ type Books struct {
 	Head    [32]byte
 	State   []byte // the mechanism's
 	Deleted bool
+	Closed  bool // the last entry is a closing
 }
 
 // Recorded looks up what was recorded of a holdout before an update: by earlier commits, and by what is ahead of it in
@@ -134,6 +136,9 @@ func (tx *Tx) Append(d Debit) (Receipt, error) {
 	}
 	// Limits and what is spent are at most 2^63-1 and not negative, so the differences do not overflow, nor do the sums below.
 	left := b.Limits.left(b.Spent)
+	if b.Closed {
+		return Receipt{}, &BudgetError{Requested: d.Cost, Left: left}
+	}
 	for name, amount := range d.Cost {
 		if amount > left[name] {
 			return Receipt{}, &BudgetError{Requested: d.Cost, Left: left}
@@ -156,6 +161,33 @@ func (tx *Tx) Append(d Debit) (Receipt, error) {
 	if !d.Void {
 		tx.answers[d.Query] = e.Body
 	}
+	return Receipt{Seq: e.Seq, Head: HeadText(e.Head), Body: bytes.Clone(e.Body)}, nil
+}
+
+// Close ends the holdout's questions: an entry debits all that is left of every meter, and nothing is appended after it. It fails with ErrBudget if the
+// holdout is closed, and with ErrInvalid for what cannot be recorded. A zero c.Time is now.
+func (tx *Tx) Close(c Closing) (Receipt, error) {
+	if tx.over {
+		return Receipt{}, invalid("a closing after the update's end")
+	}
+	if tx.err != nil {
+		return Receipt{}, tx.err
+	}
+	if c.Time.IsZero() {
+		c.Time = time.Now()
+	}
+	if err := errors.Join(checkText("principal", c.Principal, true), checkTime(c.Time), checkCore(c.Core)); err != nil {
+		return Receipt{}, err
+	}
+	b := &tx.books
+	left := b.Limits.left(b.Spent)
+	if b.Closed {
+		return Receipt{}, &BudgetError{Requested: left, Left: left}
+	}
+	e := Entry{Version: EntryVersion, Seq: b.Seq + 1, Kind: KindClosed, Time: c.Time.UTC(), Principal: c.Principal, Debit: left, Spent: maps.Clone(b.Limits)}
+	e.seal(b.Head, c.Core)
+	b.Seq, b.Head, b.Spent, b.Closed = e.Seq, e.Head, e.Spent, true
+	tx.entries = append(tx.entries, e)
 	return Receipt{Seq: e.Seq, Head: HeadText(e.Head), Body: bytes.Clone(e.Body)}, nil
 }
 

@@ -41,6 +41,8 @@ type Holdout struct {
 
 	State   []byte // the mechanism's state, sealed at rest; nil as Secret is
 	Deleted bool
+	// Closed says that the chain ends with a closing: nothing is asked any more. Of a deleted holdout it is false.
+	Closed bool
 
 	// Draft says that nothing of its parts was shown yet: no row, and nothing that depends on one. It begins so, and SettleHoldout ends it.
 	Draft bool
@@ -53,8 +55,8 @@ type Holdout struct {
 // Check says whether a new holdout can be recorded, or is ErrInvalid.
 func (h *Holdout) Check() error {
 	switch {
-	case h.Deleted:
-		return invalid("a holdout is not created deleted")
+	case h.Deleted || h.Closed:
+		return invalid("a holdout is not created deleted or closed")
 	case len(h.Spent) > 0:
 		return invalid("a holdout is created with nothing spent")
 	case len(h.Public) > MaxPublicBytes || len(h.Secret) > MaxSecretBytes || len(h.State) > MaxStateBytes:
@@ -97,7 +99,14 @@ type Debit struct {
 	Void bool
 }
 
-// Receipt is what Append recorded. It is worth nothing until Update has returned nil.
+// Closing is the end of a holdout's questions.
+type Closing struct {
+	Principal string // who closes it
+	Core      []byte // what is said of it: a non-empty JSON object in UTF-8 without surrounding space
+	Time      time.Time
+}
+
+// Receipt is what Append or Close recorded. It is worth nothing until Update has returned nil.
 type Receipt struct {
 	Seq  int64  // the answer's place in its holdout's chain; the genesis entry is 0
 	Head string // "sha256:…", the chain's head with this answer
@@ -127,6 +136,7 @@ const (
 	KindGenesis = "genesis" // seq 0: the public facts of the holdout
 	KindAnswer  = "answer"
 	KindVoid    = "void"    // a question that failed after rows had been read: debited, and not answered
+	KindClosed  = "closed"  // the end of a holdout's questions: it debits all that is left, and none but a deletion follows
 	KindDeleted = "deleted" // the last entry of a deleted holdout
 )
 
@@ -174,6 +184,7 @@ type Report struct {
 	Limits  Meters `json:"limits"`
 	Head    string `json:"head"` // compare it with the head of an answer that was kept elsewhere
 	Deleted bool   `json:"deleted,omitempty"`
+	Closed  bool   `json:"closed,omitempty"` // its questions have ended
 
 	Public string `json:"-"` // the holdout's public facts, which the genesis entry commits to
 }

@@ -22,6 +22,7 @@ type verifier struct {
 	spent   Meters
 	queries map[digest]int64 // seq of the answer, by the hash of the query's id
 	voids   int64
+	closed  bool
 	deleted bool
 }
 
@@ -36,6 +37,9 @@ func (v *verifier) add(e *Entry) error {
 	}
 	if v.deleted {
 		return wrong("an entry follows the holdout's deletion")
+	}
+	if v.closed && e.Kind != KindDeleted {
+		return wrong("an entry follows the closing, and is no deletion")
 	}
 	if err := e.CheckHead(v.prev); err != nil {
 		return err
@@ -82,8 +86,10 @@ func (v *verifier) debit(e *Entry) (reason string) {
 			return fmt.Sprintf("debit of %d %s, but only %d were left", amount, name, left)
 		case e.Spent[name] != v.spent[name]+amount:
 			return "spent is not what was spent before plus this debit"
-		case amount != 0 && e.Kind != KindAnswer && e.Kind != KindVoid:
-			return "only answers and voids cost"
+		case e.Kind == KindClosed && amount != left:
+			return "a closing debits all that is left"
+		case amount != 0 && e.Kind != KindAnswer && e.Kind != KindVoid && e.Kind != KindClosed:
+			return "only answers, voids and closings cost"
 		}
 	}
 	return ""
@@ -116,6 +122,8 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 			return "a void without a query"
 		}
 		v.voids++
+	case KindClosed:
+		v.closed = true
 	case KindDeleted:
 		if !bytes.Equal(core, deletionCore(v.holdout.ID)) {
 			return "the deletion is about another holdout"
@@ -131,7 +139,7 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 func (v *verifier) end(entries int64, head digest) (Report, error) {
 	h := v.holdout
 	report := Report{Holdout: h.ID, Entries: v.next, Answers: int64(len(v.queries)), Voids: v.voids, Spent: v.spent,
-		Limits: h.Limits, Head: HeadText(v.prev), Deleted: v.deleted, Public: string(h.Public)}
+		Limits: h.Limits, Head: HeadText(v.prev), Deleted: v.deleted, Closed: v.closed, Public: string(h.Public)}
 	switch {
 	case v.next != entries:
 		return report, wrong("the chain has %d entries, not %d", v.next, entries)

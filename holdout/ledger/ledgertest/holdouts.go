@@ -36,11 +36,12 @@ func chainIsWhole(t *testing.T, s *suite) {
 	void.Void = true
 	void.Cost = ledger.Meters{"tokens": 1}
 	heads = append(heads, mustAsk(t, l, "ho_1", void).Head)
+	heads = append(heads, closing(t, l, "ho_1").Head)
 	if err := l.DeleteHoldout(t.Context(), "ho_1", "key_admin"); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(string(export(t, l, "ho_1")), "\n"), "\n")
-	kinds := []string{ledger.KindGenesis, ledger.KindAnswer, ledger.KindAnswer, ledger.KindVoid, ledger.KindDeleted}
+	kinds := []string{ledger.KindGenesis, ledger.KindAnswer, ledger.KindAnswer, ledger.KindVoid, ledger.KindClosed, ledger.KindDeleted}
 	if len(lines) != 1+len(kinds) {
 		t.Fatalf("%d lines of an export", len(lines))
 	}
@@ -62,6 +63,91 @@ func chainIsWhole(t *testing.T, s *suite) {
 	}
 	if _, ok, err := l.HeadAt(t.Context(), "ho_1", int64(len(kinds))); ok || err != nil {
 		t.Errorf("a head behind the last: %v", err)
+	}
+	s.verify(t, l)
+}
+
+// closingCore is the core of a test's closing.
+const closingCore = `{"closed":true}`
+
+// closing closes a holdout.
+func closing(t *testing.T, l ledger.Ledger, id string) (r ledger.Receipt) {
+	t.Helper()
+	err := l.Update(t.Context(), id, func(tx *ledger.Tx) (err error) {
+		r, err = tx.Close(ledger.Closing{Principal: "key_admin", Core: []byte(closingCore)})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// closingIsTheEnd: a closing takes all that is left, together with what its update appends, and after it nothing is appended and nothing is lost; a deletion ends the chain all the same.
+func closingIsTheEnd(t *testing.T, s *suite) {
+	l := s.open(t)
+	create(t, l, testHoldout("ho_1", 10, 2))
+	first := mustAsk(t, l, "ho_1", testDebit("a"))
+	if _, ok, err := l.Closing(t.Context(), "ho_1"); ok || err != nil {
+		t.Fatalf("a closing before there is one: %v", err)
+	}
+	if _, _, err := l.Closing(t.Context(), "ho_2"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("the closing of nothing: %v", err)
+	}
+	planted := errors.New("planted")
+	for _, fails := range []error{planted, nil} {
+		err := l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+			if _, err := tx.Append(testDebit("b")); err != nil {
+				return err
+			}
+			if _, err := tx.Close(ledger.Closing{Core: []byte("{}")}); !errors.Is(err, ledger.ErrInvalid) {
+				t.Errorf("an empty core: %v", err)
+			}
+			if _, err := tx.Close(ledger.Closing{Principal: "key_admin", Core: []byte(closingCore)}); err != nil {
+				return err
+			}
+			if _, err := tx.Close(ledger.Closing{Core: []byte(closingCore)}); !errors.Is(err, ledger.ErrBudget) {
+				t.Errorf("a second closing: %v", err)
+			}
+			nothing := testDebit("c")
+			nothing.Cost = ledger.Meters{}
+			if _, err := tx.Append(nothing); !errors.Is(err, ledger.ErrBudget) {
+				t.Errorf("an answer for nothing after the closing: %v", err)
+			}
+			return fails
+		})
+		if !errors.Is(err, fails) {
+			t.Fatal(err)
+		}
+		h, err := l.Holdout(t.Context(), "ho_1")
+		if err != nil || h.Closed != (fails == nil) || (fails == nil) != h.Spent.Equal(ledger.Meters{"questions": 10, "tokens": 2}) {
+			t.Errorf("%v: closed %v, spent %v, %v", fails, h.Closed, h.Spent, err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = s.open(t)
+	e, ok, err := l.Closing(t.Context(), "ho_1")
+	if err != nil || !ok || e.Seq != 3 || e.Principal != "key_admin" || !strings.HasPrefix(string(e.Body), strings.TrimSuffix(closingCore, "}")) {
+		t.Errorf("the closing is %+v %v", e, err)
+	}
+	err = l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+		if body, ok := tx.Answer(testDebit("a").Query); !ok || !bytes.Equal(body, first.Body) {
+			t.Error("an answer is lost with the closing")
+		}
+		_, err := tx.Append(testDebit("d"))
+		return err
+	})
+	if !errors.Is(err, ledger.ErrBudget) {
+		t.Errorf("an answer after the closing: %v", err)
+	}
+	s.verify(t, l)
+	if err := l.DeleteHoldout(t.Context(), "ho_1", ""); err != nil {
+		t.Fatal(err)
+	}
+	if e, ok, err := l.Closing(t.Context(), "ho_1"); err != nil || !ok || e.Seq != 3 {
+		t.Errorf("the closing of a deleted holdout: %+v %v", e, err)
 	}
 	s.verify(t, l)
 }

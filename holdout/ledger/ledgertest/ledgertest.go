@@ -64,6 +64,7 @@ func Run(t *testing.T, empty func(t testing.TB) Store) {
 		{"PanicIsTheCallersOwn", panicIsTheCallersOwn},
 		{"CommittedIsTold", committedIsTold},
 		{"ChainIsWhole", chainIsWhole},
+		{"ClosingIsTheEnd", closingIsTheEnd},
 		{"ExportIsConsistentWhileWriting", exportIsConsistentWhileWriting},
 		{"SameTableIsRefusedForEver", sameTableIsRefusedForEver},
 		{"Idempotency", idempotency},

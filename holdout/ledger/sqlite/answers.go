@@ -49,6 +49,23 @@ func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64,
 	return entries, l.addNotes(ctx, number, entries)
 }
 
+// Closing implements ledger.Ledger.
+func (l *Ledger) Closing(ctx context.Context, id string) (e ledger.Entry, ok bool, err error) {
+	if err := l.ours(); err != nil {
+		return e, false, err
+	}
+	defer func() { l.distrust(err) }()
+	number, last, err := l.end(ctx, id)
+	if err != nil {
+		return e, false, err
+	}
+	e, err = scanChained(l.readers.QueryRowContext(ctx, chainedEntries+"WHERE e.kind = 'closed' AND e.holdout = ? AND e.seq <= ?", number, last))
+	if errors.Is(err, sql.ErrNoRows) {
+		return e, false, nil
+	}
+	return e, err == nil, wrapRead(err)
+}
+
 // addNotes gives entries, which are in order, the notes that they have. A ledger of the schema before notes, where it can only be read, has none.
 func (l *Ledger) addNotes(ctx context.Context, number int64, entries []ledger.Entry) error {
 	var kept bool

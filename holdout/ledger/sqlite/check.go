@@ -94,10 +94,12 @@ func (l *Ledger) checkHoldout(ctx context.Context, number int64) (reason string,
 	return "", e.CheckHead(last[0].Head)
 }
 
-// chained selects answers with the head of the entry before each.
-const chained = `SELECT e.version, e.seq, e.kind, e.time, e.query, e.canonical, e.principal, e.debit, e.spent, e.body, e.head, p.head, h.id
-	FROM entries e JOIN holdouts h ON h.number = e.holdout LEFT JOIN entries p ON p.holdout = e.holdout AND p.seq = e.seq - 1
-	WHERE e.kind = 'answer' `
+// chained selects answers, and chainedEntries entries of any kind, with the head of the entry before each.
+const (
+	chained        = chainedEntries + "WHERE e.kind = 'answer' "
+	chainedEntries = `SELECT e.version, e.seq, e.kind, e.time, e.query, e.canonical, e.principal, e.debit, e.spent, e.body, e.head, p.head, h.id
+	FROM entries e JOIN holdouts h ON h.number = e.holdout LEFT JOIN entries p ON p.holdout = e.holdout AND p.seq = e.seq - 1 `
+)
 
 // scanChained reads what chained selects and recomputes the entry's head: what is replayed is what was recorded.
 func scanChained(row scanner) (e ledger.Entry, err error) {

@@ -185,7 +185,9 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Exec("DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DELETE FROM goose_db_version WHERE version_id > 2")
+	_, err = db.Exec(`DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed;
+		PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '''closed'', ', '') WHERE name = 'entries'; PRAGMA writable_schema = RESET;
+		DELETE FROM goose_db_version WHERE version_id > 2`)
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -218,6 +220,41 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	used(l)
 	use.Outcome = "an outcome"
 	record(l)
+	err = l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+		_, err := tx.Close(ledger.Closing{Principal: "key_admin", Core: []byte(`{"closed":true}`)})
+		return err
+	})
+	if _, ok, _ := l.Closing(t.Context(), "ho_1"); err != nil || !ok {
+		t.Errorf("a closing after the schema is brought up to date: %v", err)
+	}
+}
+
+// TestClosingsAreTheEnd: the database itself refuses an entry after a closing, a second one, and a kind that there is not.
+func TestClosingsAreTheEnd(t *testing.T) {
+	path := newPath(t)
+	l := openTest(t, path)
+	if err := l.CreateHoldout(t.Context(), testHoldout("ho_1", 5, 0), nil); err != nil {
+		t.Fatal(err)
+	}
+	err := l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+		_, err := tx.Close(ledger.Closing{Core: []byte(`{"closed":true}`)})
+		return err
+	})
+	if err := errors.Join(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	db, err := openWriter(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, kind := range []string{"answer", "void", "closed", "genesis", "other"} {
+		_, err := db.Exec(`INSERT INTO entries (holdout, seq, version, kind, time, query, canonical, principal, debit, spent, body, head)
+			SELECT holdout, seq + 1, version, ?, time, '', '', '', debit, spent, body, head FROM entries WHERE kind = 'closed'`, kind)
+		if err == nil {
+			t.Errorf("an entry of kind %s follows a closing", kind)
+		}
+	}
 }
 
 func TestSchemaVersionIsTheNewestMigration(t *testing.T) {

@@ -1,0 +1,120 @@
+package thresholdout
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/holdoutd/holdoutd/thresholdout/moments"
+)
+
+// The final report: one batch of questions, chosen by all that was seen and before any of its answers, after which a holdout answers nothing more. Its answers are
+// exact last ones ([Lasts]): no guess, no margin, no token. The report has all of the probability of error that questions have not spent, and pays for what the
+// outcomes before it said (docs/proofs/closing.md).
+
+// Closes is a mechanism whose questions can end in a final report.
+type Closes interface {
+	Lasts
+	// ClosesWithReport says so.
+	ClosesWithReport()
+}
+
+// Closes reports whether the questions of the guarantee can end in a final report.
+func (g Guarantee) Closes() bool { _, ok := g.own.(Closes); return ok }
+
+// Reporting reports whether the state is one of a final report, or of a holdout that was closed by one.
+func (s State) Reporting() bool { return s.Closing.Size > 0 }
+
+// Close begins the final report of size questions, at least 1: the answers of the next ones are its own. It is ErrNoQuestions where fewer are left, or where there was a report.
+func (g Guarantee) Close(s State, size int64) (State, error) {
+	switch {
+	case !g.Closes():
+		return s, g.cannot("has no final report")
+	case size < 1 || s.Reporting() || g.Questions-s.Questions < size:
+		return s, ErrNoQuestions
+	}
+	s.Closing = Closing{Before: s.Questions, Size: size}
+	return s, nil
+}
+
+// Closed is the state after the report: all that is left is spent.
+func (g Guarantee) Closed(s State) State {
+	return g.Spend(s, g.Questions-s.Questions, g.Tokens-s.Tokens)
+}
+
+// BoundReport is the bound of a mean in a report of which no more is known than its range.
+const BoundReport = "report+chernoff"
+
+// ClosesWithReport implements [Closes].
+func (m *guessAndCheck) ClosesWithReport() {}
+
+// Last implements [Lasts].
+func (m *guessAndCheck) Last(s State) bool { return s.Reporting() }
+
+// reportSlack is more than the rounding of the logarithms that a level of the report adds.
+const reportSlack = 1e-9
+
+// reportLevel is E of a number that has so many questions' shares of the report: ln(2m/(beta s)) + N, s the share of the probability of error that is left, m the report's
+// questions for one of these, N what the outcomes before it said. The level of the next question is ln(2k/beta) + N.
+func (m *guessAndCheck) reportLevel(s State, shares float64) float64 {
+	begun := s
+	begun.Questions, begun.Closing = s.Closing.Before, Closing{}
+	left := float64(m.Questions - s.Closing.Before)
+	return m.level(begun) + math.Log(float64(s.Closing.Size)/(left*shares)) + reportSlack
+}
+
+// told is how much of the level of a report is for what earlier outcomes said.
+func (m *guessAndCheck) told(s State) float64 {
+	begun := s
+	begun.Questions, begun.Closing = s.Closing.Before, Closing{}
+	return max(m.level(begun)-math.Log(2*float64(m.Questions)/m.Beta()), 0)
+}
+
+func (m *guessAndCheck) reportPlanning(s State, shares float64) LastPlanning {
+	return LastPlanning{N: m.N, Questions: m.Questions, Level: m.reportLevel(s, shares), Tails: moments.BestTilts, Chernoff: true}
+}
+
+// ReleaseLast implements [Lasts].
+func (m *guessAndCheck) ReleaseLast(s State, in LastInput) (Output, error) {
+	r, err := in.Holdout.ReadLast(in.Training, m.reportPlanning(s, in.Shares))
+	if err != nil {
+		return Output{}, err
+	}
+	return m.reported(s, r, in.Shares), nil
+}
+
+// ExpectedLast implements [Lasts].
+func (m *guessAndCheck) ExpectedLast(s State, training LastStatistic, shares float64) (Output, error) {
+	r, err := training.ExpectLast(m.reportPlanning(s, shares))
+	if err != nil {
+		return Output{}, err
+	}
+	return m.reported(s, r, shares), nil
+}
+
+func (m *guessAndCheck) reported(s State, r Reading, shares float64) Output {
+	out := Output{Value: r.Value, Source: FromHoldout, last: &lastAnswer{r, shares}}
+	out.Interval = m.reportInterval(s, out.last)
+	return out
+}
+
+// reportInterval is that of an answer of the report, with what of its half-width is for what earlier outcomes said.
+func (m *guessAndCheck) reportInterval(s State, a *lastAnswer) *Interval {
+	level := m.reportLevel(s, a.shares)
+	i := &Interval{Bound: cmp.Or(a.Bound, BoundReport)}
+	i.Low, i.High = a.Interval(level)
+	half := max(i.High-a.Value, a.Value-i.Low)
+	adaptivity := 0.0
+	if level > 0 {
+		adaptivity = half * (1 - math.Sqrt(max(level-m.told(s), 0)/level)) // a half-width is about the root of its level
+	}
+	i.Parts = map[string]float64{"sampling": half - adaptivity, "adaptivity": adaptivity}
+	return i
+}
+
+// WidestLast implements [Lasts]: where the sample's own moments decide, or a quantile's counts, nothing is known; else it is Hoeffding's, than which no bound here is wider.
+func (m *guessAndCheck) WidestLast(s State, bound string, shares float64) float64 {
+	if bound != MethodCounts && bound != BoundReport {
+		return math.Inf(1)
+	}
+	return math.Sqrt(m.reportLevel(s, shares)/(2*float64(m.N))) + 2/float64(m.N) + 2*gridError
+}
