@@ -109,6 +109,9 @@ type Card struct {
 	// absent where they do
 	Chosen string `json:"chosen,omitempty"`
 
+	// true where a final report has closed the holdout: it answers nothing more, and the report can be read
+	Closed bool `json:"closed,omitempty"`
+
 	Created *time.Time `json:"created,omitempty"`
 
 	// true as long as nothing was asked and nothing of the parts was shown: the table may be created again with other
@@ -245,6 +248,7 @@ type Guarantee struct {
 type Budget struct {
 	Questions Meter  `json:"questions"`
 	Tokens    *Meter `json:"tokens"`               // null where the mechanism has none
+	Closed    bool   `json:"closed,omitempty"`     // true where a final report has taken what was left: nothing more is answered
 	Lost      int64  `json:"lost,omitempty"`       // questions of earlier rounds that nobody asked, and nobody can ask any more
 	NextRound int64  `json:"next_round,omitempty"` // how many questions the next round has; what of them the request does not ask is lost
 	Rounds    *Meter `json:"rounds,omitempty"`
@@ -385,10 +389,7 @@ type BatchReply struct {
 type Item struct {
 	Replayed bool    `json:"replayed"`
 	Answer   *Answer `json:"answer,omitempty"`
-
-	// why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted",
-	// "half-width-too-narrow", "max-questions", "interrupted"
-	NotAsked string `json:"not_asked,omitempty"`
+	NotAsked string  `json:"not_asked,omitempty"` // why there is no answer; nothing was debited
 
 	// where units have several rows: what has one vote each, a column whose values are units, day(column), or row
 	Per string `json:"per,omitempty"`

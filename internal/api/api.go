@@ -85,6 +85,7 @@ func New(service *holdout.Service, o Options) *API {
 	a.registerHoldouts()
 	a.registerUpload()
 	a.registerQueries()
+	a.registerReports()
 	a.registerPlans()
 	a.registerModels()
 	a.registerKeys()

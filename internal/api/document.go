@@ -36,6 +36,7 @@ func (a *API) config() huma.Config {
 			Tags: []*huma.Tag{
 				{Name: "holdouts", Description: "Secret tables with one mechanism, one guarantee and one budget each"},
 				{Name: "queries", Description: "Questions and answers"},
+				{Name: "reports", Description: "The final report, which closes a holdout"},
 				{Name: "models", Description: "Models that questions name"},
 				{Name: "plans", Description: "What could be promised, before there is a holdout"},
 				{Name: "agents", Description: "The same questions and answers by the Model Context Protocol"},
@@ -90,7 +91,7 @@ type (
 		Answer   *Answer `json:"answer,omitempty"`
 		Replayed bool    `json:"replayed"`
 		Per      string  `json:"per,omitempty" doc:"where units have several rows: what has one vote each, a column whose values are units, day(column), or row"`
-		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,half-width-too-narrow,max-questions,interrupted" doc:"why there is no answer; nothing was debited"`
+		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,half-width-too-narrow,max-questions,interrupted,holdout-closed" doc:"why there is no answer; nothing was debited"`
 	}
 	AnswerPage struct {
 		Answers []PastAnswer `json:"answers"`
@@ -101,6 +102,21 @@ type (
 		Answer    Answer          `json:"answer" doc:"the recorded bytes"`
 		Canonical json.RawMessage `json:"canonical" doc:"the canonical form of the query, which its identity is the hash of"`
 		PastMembers
+	}
+	// FinalReport is holdout.FinalReport as it is sent, with its text.
+	FinalReport struct {
+		holdout.ReportFacts
+		Answers []ReportAnswer `json:"answers" doc:"in the order of the report"`
+		Ledger  LedgerPlace    `json:"ledger" doc:"the place of the closing, which is the end of the holdout's questions"`
+		Text    string         `json:"text" doc:"the report in sentences, for a paper or a pull request; the ends of intervals are rounded outward"`
+	}
+	// ReportAnswer is holdout.ReportAnswer as it is sent.
+	ReportAnswer struct {
+		Answer    Answer          `json:"answer" doc:"the recorded bytes"`
+		Canonical json.RawMessage `json:"canonical" doc:"the canonical form of the query, which says that it is a report's"`
+		Note      *string         `json:"note" doc:"the remark that came with the query, such as a model's name"`
+		Measure   queries.Measure `json:"measure" doc:"in what its numbers are measured: what may stand on one axis"`
+		Per       string          `json:"per,omitempty" doc:"where units have several rows: what has one vote each"`
 	}
 	PastMembers struct {
 		Note      *string               `json:"note" doc:"the remark of who asked first; null where there is none, or notes were not kept yet"`

@@ -66,6 +66,8 @@ export interface Card {
   budget?: Budget;
   /** where the settings name no budget: how many questions the guarantee has instead, and how wide their intervals are; absent where they do */
   chosen?: string;
+  /** true where a final report has closed the holdout: it answers nothing more, and the report can be read */
+  closed?: boolean;
   created?: string;
   /** true as long as nothing was asked and nothing of the parts was shown: the table may be created again with other settings. The card then says nothing that depends on rows; the rest is on it after the first look */
   draft?: boolean;
@@ -206,6 +208,8 @@ export interface Budget {
   questions: Meter;
   /** null where the mechanism has none */
   tokens: Meter | null;
+  /** true where a final report has taken what was left: nothing more is answered */
+  closed?: boolean;
   /** questions of earlier rounds that nobody asked, and nobody can ask any more */
   lost?: number;
   /** how many questions the next round has; what of them the request does not ask is lost */
@@ -347,8 +351,8 @@ export interface BatchReply {
 export interface BatchItem {
   replayed: boolean;
   answer?: Answer;
-  /** why there is no answer; nothing was debited: "tokens-exhausted", "rounds-exhausted", "questions-exhausted", "half-width-too-narrow", "max-questions", "interrupted" */
-  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "half-width-too-narrow" | "max-questions" | "interrupted";
+  /** why there is no answer; nothing was debited */
+  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "half-width-too-narrow" | "max-questions" | "interrupted" | "holdout-closed";
   /** where units have several rows: what has one vote each, a column whose values are units, day(column), or row */
   per?: string;
 }
