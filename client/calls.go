@@ -239,6 +239,37 @@ func (c *Client) Follow(ctx context.Context, id string, after int64) iter.Seq2[P
 	}
 }
 
+// PlanReport says how wide the intervals of a final report with these queries would be. It costs nothing and closes nothing.
+func (c *Client) PlanReport(ctx context.Context, id string, queries []any) (p ReportPlan, err error) {
+	body := struct {
+		Queries []any `json:"queries"`
+	}{queries}
+	return p, c.post(ctx, holdout(id, "/report/plan"), body, false, &p)
+}
+
+// CloseWithReport closes a holdout with its final report: exact answers to these queries, and nothing after them. The title may be empty. The same report again is the recorded one.
+func (c *Client) CloseWithReport(ctx context.Context, id string, queries []any, title string) (r FinalReport, err error) {
+	body, err := json.Marshal(struct {
+		Queries []any  `json:"queries"`
+		Title   string `json:"title,omitempty"`
+		Close   bool   `json:"close"`
+	}{queries, title, true})
+	if err != nil {
+		return r, fmt.Errorf("client: the report cannot be encoded: %w", err)
+	}
+	return r, c.decode(ctx, call{method: http.MethodPost, path: holdout(id, "/report"), media: jsonMedia, body: bytesBody(body), idempotent: true}, &r)
+}
+
+// Report returns the final report that closed a holdout.
+func (c *Client) Report(ctx context.Context, id string) (r FinalReport, err error) {
+	return r, c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/report")}, &r)
+}
+
+// ReportPage opens the final report as an HTML page. The caller closes it.
+func (c *Client) ReportPage(ctx context.Context, id string) (io.ReadCloser, error) {
+	return c.open(ctx, holdout(id, "/report.html"))
+}
+
 // Budget returns what is left.
 func (c *Client) Budget(ctx context.Context, id string) (b Budget, err error) {
 	return b, c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/budget")}, &b)

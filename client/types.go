@@ -565,6 +565,71 @@ type Watched struct {
 	SuggestedRange []float64 `json:"suggested_range,omitempty"`
 }
 
+// FinalReport is the final report of a holdout, which closed it.
+type FinalReport struct {
+	Answers []ReportAnswer `json:"answers"` // in the order of the report
+	Ledger  LedgerPlace    `json:"ledger"`  // the place of the closing, which is the end of the holdout's questions
+
+	// the report in sentences, for a paper or a pull request; the ends of intervals are rounded outward
+	Text string `json:"text"`
+
+	Holdout    string        `json:"holdout"` // its id
+	Name       string        `json:"name"`    // of the holdout
+	Time       time.Time     `json:"time"`    // when the holdout was closed, in whole seconds
+	ClosedBy   Asker         `json:"closed_by"`
+	Before     Spent         `json:"before"`          // what was spent before the report
+	AskedBy    []ReportAsker `json:"asked_by"`        // who asked for the answers before the report, most answers first
+	Units      int64         `json:"units"`           // held out: what the answers are about
+	Unit       string        `json:"unit"`            // what is independent of the others: row, a column, or day(column)
+	Confidence float64       `json:"confidence"`      // that all intervals of the holdout hold together, those before the report included
+	Target     string        `json:"target"`          // what the intervals are about
+	Title      string        `json:"title,omitempty"` // of the report
+}
+
+// ReportAnswer is an answer of a final report, with its query.
+type ReportAnswer struct {
+	Answer    Answer          `json:"answer"`        // the recorded bytes
+	Canonical json.RawMessage `json:"canonical"`     // the canonical form of the query, which says that it is a report's
+	Note      *string         `json:"note"`          // the remark that came with the query, such as a model's name
+	Measure   Measure         `json:"measure"`       // in what its numbers are measured: what may stand on one axis
+	Per       string          `json:"per,omitempty"` // where units have several rows: what has one vote each
+}
+
+// ReportAsker is who asked before a report, and for how many answers.
+type ReportAsker struct {
+	Answers int64   `json:"answers"` // how many answers the key asked for first
+	ID      string  `json:"id"`      // of the key
+	Name    *string `json:"name"`    // of the key; null where the server does not know it any more
+}
+
+// Spent is what was spent before a final report.
+type Spent struct {
+	Questions int64 `json:"questions"` // questions that were asked before the report
+	Tokens    int64 `json:"tokens"`    // how often the holdout did not agree with what it was compared with
+}
+
+// ReportPlan is how wide the answers of a final report would be now.
+type ReportPlan struct {
+	Answers []PlannedReport `json:"answers"` // in the order of the queries
+	Before  Spent           `json:"before"`
+	Closes  int64           `json:"closes"` // how many questions are left, all of which the report takes
+}
+
+// PlannedReport is one answer of a report before it is made: its width if the holdout is as the parts are that it
+// would be compared with.
+type PlannedReport struct {
+	Query     string       `json:"query"` // the query's identity in the report: sha256:…
+	Measure   Measure      `json:"measure"`
+	Note      *string      `json:"note"`
+	Questions int64        `json:"questions"`  // how many numbers it has; what the report's share of the probability of error is divided by
+	Value     *float64     `json:"value"`      // what the rows of value_from say; null where the answer is items or undefined
+	HalfWidth *float64     `json:"half_width"` // the planned half-width; of items the widest; null where none is known
+	Warnings  []Warning    `json:"warnings"`
+	Bound     string       `json:"bound,omitempty"` // the theorem
+	Items     []AnswerItem `json:"items,omitempty"`
+	ValueFrom string       `json:"value_from,omitempty"` // which rows value is of: "check", "training", "training+check"
+}
+
 // KeptModel is a model that questions can name by its digest.
 type KeptModel struct {
 	SHA256 string `json:"sha256"` // what questions name it by: "model": {"sha256": …}

@@ -162,6 +162,10 @@ func TestCallsAreOperations(t *testing.T) {
 	}
 	for range c.Follow(ctx, "ho_1", 3) {
 	}
+	c.PlanReport(ctx, "ho_1", []any{query})
+	c.CloseWithReport(ctx, "ho_1", []any{query}, "the end")
+	c.Report(ctx, "ho_1")
+	c.ReportPage(ctx, "ho_1")
 	c.Budget(ctx, "ho_1")
 	c.Ledger(ctx, "ho_1", new(strings.Builder))
 	c.CreateKey(ctx, "ana", "analyst")

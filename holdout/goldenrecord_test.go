@@ -21,6 +21,7 @@ type goldenHoldout struct {
 	set     Settings
 	asked   [][]string // batches
 	void    string     // a question whose scan failed
+	report  []string   // the final report that closed it
 	deleted bool
 	next    string // asked by the test, of a copy; "" where nothing can be asked any more
 	since   int    // the first recording that it is in; 0 for the first of all
@@ -105,6 +106,9 @@ var goldenHoldouts = []goldenHoldout{
 	{name: "tilts-slices", since: 5, set: Settings{Mechanism: "split", Questions: 12}, next: nextQuery, asked: few(median)},
 	{name: "tilts-comparisons", since: 5, set: Settings{Mechanism: "thresholdout", Questions: 50, Tokens: 20}, next: nextQuery, asked: few(`{"type":"mean","of":"distance","range":[0,3001]}`)},
 	{name: "tilts-rounds", since: 5, set: Settings{Mechanism: "gaussian", Questions: 12, Rounds: 2}, next: nextQuery, asked: few()[:1]},
+	{name: "closed", since: 6, set: Settings{Mechanism: "guess_and_check", Questions: 100, Tokens: 20, Label: "delay"}, asked: few(guessed(0.9)),
+		report: []string{`{"type":"mean","of":"delay","range":[-60,180],"note":"the mean"}`, median, `{"type":"accuracy","label":"delay > 15","prediction":"distance > 1000"}`,
+			`{"type":"groups","of":"delay > 15","by":"origin"}`, `{"type":"test","test":"proportion","of":"delay > 30","equals":0.5}`}},
 	{name: "deleted", set: Settings{Mechanism: "gaussian", Questions: 10}, asked: few()[:1], deleted: true},
 }
 
@@ -208,6 +212,14 @@ func recordGolden(t *testing.T) {
 			_, err := s.Ask(t.Context(), analyst, id, []byte(g.void), "")
 			wantKind(t, "a question that is void", err, Internal)
 			c.before = nil
+		}
+		if g.report != nil {
+			var batch []json.RawMessage
+			for _, query := range g.report {
+				batch = append(batch, json.RawMessage(query))
+			}
+			_, err := s.CloseWithReport(t.Context(), admin, id, batch, "golden", "")
+			must(t, err)
 		}
 		if g.deleted {
 			must(t, s.Delete(t.Context(), admin, id))

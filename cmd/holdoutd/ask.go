@@ -106,13 +106,7 @@ func (f *askFlags) given(types []members.Type, args []string) (json.RawMessage, 
 	if len(args) > 1 {
 		return nil, misuse("a question in JSON is one argument, not %d: put it between quotes", len(args))
 	}
-	var query json.RawMessage
-	var err error
-	if file, isFile := strings.CutPrefix(text, "@"); isFile || text == "-" {
-		query, err = members.ReadFile(file)
-	} else {
-		query, err = members.Compact([]byte(text))
-	}
+	query, err := members.ReadArgument(text)
 	if err != nil {
 		return nil, misuse("the question %w", err)
 	}

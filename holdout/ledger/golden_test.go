@@ -71,6 +71,16 @@ func TestGoldenChains(t *testing.T) {
 				}
 				books = d.Books
 				again = append(again, d.Entries...)
+			case KindClosed:
+				d, err := Draft(books, nothing{}, func(tx *Tx) error {
+					_, err := tx.Close(Closing{Principal: e.Principal, Core: core, Time: e.Time})
+					return err
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				books = d.Books
+				again = append(again, d.Entries...)
 			case KindDeleted:
 				last, err := books.Deletion(e.Principal, e.Time)
 				if err != nil {
@@ -96,7 +106,7 @@ func TestGoldenChains(t *testing.T) {
 			t.Errorf("%s is written otherwise: %v", path, err)
 		}
 	}
-	for _, kind := range []string{KindGenesis, KindAnswer, KindVoid, KindDeleted} {
+	for _, kind := range []string{KindGenesis, KindAnswer, KindVoid, KindClosed, KindDeleted} {
 		if !kinds[kind] {
 			t.Errorf("no entry of the kind %q is recorded", kind)
 		}

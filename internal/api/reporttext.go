@@ -127,9 +127,9 @@ func reportText(r holdout.FinalReport) string {
 	fmt.Fprintf(&b, "Measured on %s that nobody fitted to. %s\n", heldOut(r), beforeWords(r))
 	for _, l := range reportLines(r) {
 		if l.Name != "" {
-			b.WriteString(l.Name + ": ")
+			b.WriteString(l.Name + ", ")
 		}
-		b.WriteString(l.What + " " + l.Value)
+		b.WriteString(l.What + ": " + l.Value)
 		if l.Low != "" {
 			b.WriteString(" " + l.Interval())
 		}

@@ -23,6 +23,7 @@ var types = []struct{ component, name string }{
 	{"AskReply", "Reply"}, {"Answer", "Answer"}, {"AnswerItem", "AnswerItem"}, {"Interval", "Interval"}, {"AnswerPart", "Part"}, {"Cost", "Cost"},
 	{"LedgerPlace", "LedgerPlace"}, {"BatchReply", "BatchReply"}, {"BatchItem", "Item"}, {"AnswerPage", "answerPage"},
 	{"PastAnswer", "PastAnswer"}, {"Asker", "Asker"}, {"Measure", "Measure"}, {"Reference", "Reference"}, {"ReferenceItem", "ReferenceItem"}, {"Explanation", "Explanation"}, {"Promised", "Promised"}, {"Foreseen", "Foreseen"}, {"ForeseenOutcome", "ForeseenOutcome"}, {"Watched", "Watched"},
+	{"FinalReport", "FinalReport"}, {"ReportAnswer", "ReportAnswer"}, {"ReportAsker", "ReportAsker"}, {"Spent", "Spent"}, {"ReportPlan", "ReportPlan"}, {"PlannedReport", "PlannedReport"},
 	{"KeptModel", "KeptModel"}, {"PlanRequest", "PlanRequest"}, {"Plan", "Plan"}, {"MethodPlan", "MethodPlan"}, {"Workload", "Workload"}, {"WorkloadItem", "WorkloadItem"}, {"WorkloadPlan", "WorkloadPlan"}, {"WorkloadPrice", "WorkloadPrice"},
 	{"CreatedKey", "Key"}, {"KeyInfo", "Key"}, {"Keys", "keyList"}, {"NewKey", "newKey"},
 	{"Problem", "Problem"}, {"Violation", "Violation"},

@@ -153,6 +153,14 @@ func ReadFile(file string) (json.RawMessage, error) {
 	return whole, nil
 }
 
+// ReadArgument is the JSON of an argument: @FILE is read from that file, - from standard input, and anything else is JSON itself.
+func ReadArgument(text string) (json.RawMessage, error) {
+	if file, isFile := strings.CutPrefix(text, "@"); isFile || text == "-" {
+		return ReadFile(file)
+	}
+	return Compact([]byte(text))
+}
+
 // Compact is one JSON value without white space. An error says where it is none.
 func Compact(text []byte) (json.RawMessage, error) {
 	var b bytes.Buffer

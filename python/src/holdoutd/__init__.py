@@ -39,6 +39,7 @@ from .errors import (
     Violation,
 )
 from .expressions import Columns, Expression, column, maximum, minimum, where
+from .reports import Report, ReportPlan
 
 
 class _Queries(Questions[dict[str, Any]]):
@@ -80,6 +81,8 @@ __all__ = [
     "NotFound",
     "Plan",
     "QueryInvalid",
+    "Report",
+    "ReportPlan",
     "SearchEnded",
     "Server",
     "ServerError",

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _resolve, _steps, _wire, tables
 from ._questions import R
-from ._scores import Scores
+from ._scores import Questioned, Scores, reported
 from ._view import Card
 from .answers import Answer, Explanation, NotAsked
 from .errors import HoldoutWarning, QueryInvalid
 from .expressions import Columns
+from .reports import Report, ReportPlan
 
 if TYPE_CHECKING:
     from ._possible import CanScore
@@ -127,6 +128,24 @@ class Holdout(Scores[R]):
         explanation = yield from self._sending((yield from self._resolved(query)), lambda q: _steps.explain(self.id, q))
         yield from self._looked()
         return explanation
+
+    def _reported(
+        self, questions: Questioned | None, metric: str, title: str, close: bool, columns: Any, texts: Any
+    ) -> _wire.Steps[Report | ReportPlan]:
+        if questions is None:
+            if close or title:
+                raise TypeError("report what? Give a list of questions or models, or a dict of them by name")
+            return Report((yield from _steps.report(self.id)))
+        resolved = []
+        for q in reported(questions, metric, columns, texts):
+            resolved.append((yield from self._resolved(q)))
+        if not close:
+            plan = ReportPlan((yield from self._sending(resolved, lambda q: _steps.plan_report(self.id, q))))
+            yield from self._looked()
+            return plan
+        made = Report((yield from self._sending(resolved, lambda q: _steps.close(self.id, q, title))))
+        self.card = Card((yield from _steps.get_card(self.id)))
+        return made
 
     def _downloaded(self, what: str, save_to: Path | None = None) -> _wire.Steps[bytes]:
         content = yield from _steps.download(self.id, what, save_to)

@@ -206,6 +206,25 @@ class Scores(Questions[R]):
         return self._ask({"type": "test", "test": kind, "of": of, "between": between, "range": range, **members})
 
 
+Questioned = Mapping[str, Any] | Sequence[Any]  # of a report
+
+
+def reported(questions: Questioned, metric: str, columns: Any, texts: Any) -> list[dict[str, Any]]:
+    """The queries of a report: questions as they are, models by the metric; of a dict each is called by its name."""
+    if isinstance(questions, Mapping) and "type" in questions:
+        questions = [questions]
+    named = list(questions.items()) if isinstance(questions, Mapping) else [(None, q) for q in questions]
+    queries = []
+    for name, what in named:
+        if isinstance(what, Mapping) and "type" in what:
+            queries.append({**what, **({"note": name} if name else {})})
+            continue
+        warn_of_margins(what, metric)
+        query = metric_query(metric, {"note": name or name_of(what)})
+        queries.append({**query, "model": Fitted(what, columns, texts)})
+    return queries
+
+
 LONGEST_NAME = 100  # a longer text does not help to tell models apart
 
 

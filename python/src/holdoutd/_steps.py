@@ -150,6 +150,25 @@ def history(holdout: str) -> Steps[list[dict[str, Any]]]:
             return answers
 
 
+def plan_report(holdout: str, queries: Sequence[Mapping[str, Any]]) -> Steps[dict[str, Any]]:
+    reply = yield Call("POST", path(holdout, "/report/plan"), json={"queries": queries})
+    result: dict[str, Any] = reply.json()
+    return result
+
+
+def close(holdout: str, queries: Sequence[Mapping[str, Any]], title: str) -> Steps[dict[str, Any]]:
+    body = {"queries": queries, "close": True, **({"title": title} if title else {})}
+    reply = yield Call("POST", path(holdout, "/report"), json=body, idempotent=True)
+    result: dict[str, Any] = reply.json()
+    return result
+
+
+def report(holdout: str) -> Steps[dict[str, Any]]:
+    reply = yield Call("GET", path(holdout, "/report"))
+    result: dict[str, Any] = reply.json()
+    return result
+
+
 def plan(request: Mapping[str, Any]) -> Steps[dict[str, Any]]:
     reply = yield Call("POST", "/v1/plans", json={k: v for k, v in request.items() if v is not None})
     result: dict[str, Any] = reply.json()

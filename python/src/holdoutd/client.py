@@ -14,8 +14,10 @@ import httpx
 
 from . import _connect, _steps, _wire, tables
 from ._dataset import Holdout, settings_of
+from ._scores import Questioned
 from ._view import Card, History, Plan
 from .answers import Answer, Budget, Explanation, NotAsked
+from .reports import Report, ReportPlan
 
 T = TypeVar("T")
 Verify = Union[bool, str, ssl.SSLContext]
@@ -275,6 +277,35 @@ class Dataset(Holdout[Answer]):
     def history(self) -> History:
         """Every answer so far, by anyone: a sequence, with frame() and a table in notebooks."""
         return History(self.server._run(_steps.history(self.id)), self.card)
+
+    def report(
+        self,
+        questions: Questioned | None = None,
+        *,
+        metric: str = "accuracy",
+        title: str = "",
+        close: bool = False,
+        columns: Any = None,
+        texts: Mapping[str, tuple[str, str]] | None = None,
+    ) -> Report | ReportPlan:
+        """The final report: one batch of exact answers, after which the holdout answers nothing more.
+
+        Its intervals are the narrowest that a holdout gives, and hold together with all earlier ones. Without close it says how wide they
+        would be, at no cost. Without questions it is the report of a closed holdout.
+
+        Args:
+            questions: a list of queries and of fitted models, or a dict of them by name
+            metric: what is measured of models, as in score
+            title: a title for the report
+            close: closes the holdout for good; for admins
+            columns: of models: as in score
+            texts: of models: as in score
+        """
+        return self.server._run(self._reported(questions, metric, title, close, columns, texts))
+
+    def save_report(self, path: str | os.PathLike[str]) -> None:
+        """Writes the report of a closed holdout to a file, as a page that loads nothing: to print, to send, to attach."""
+        self.server._run(self._downloaded("report.html", Path(path)))
 
     def plan(self, questions: int | None = None, **request: Any) -> Plan:
         """What so many questions would get from a holdout of this size, by every method."""
