@@ -25,6 +25,7 @@ from generated.api.models import get_model, keep_model
 from generated.api.operations import health, metrics, ready, version
 from generated.api.plans import plan
 from generated.api.queries import ask, ask_batch, explain, get_budget, list_answers
+from generated.api.reports import close_with_report, get_report, get_report_page, plan_report
 from generated.api.simulations import simulate_feature_selection
 from generated.types import File
 
@@ -176,6 +177,25 @@ dear = call(ask, small.id, client=analyst, body=models.FrequenciesQuery(type_="f
             max_questions=4, status=403)
 assert dear.code == "budget-exhausted" and dear["requested"] > dear["remaining"] == 3, dear
 call(delete_holdout, small.id, client=admin, status=204)
+
+# A final report: planned, made once, read, and the end.
+body = io.BytesIO()
+flights.assign(more=2.0).to_parquet(body)
+body.seek(0)
+closing = known(call(create_holdout, client=admin, body=File(payload=body), name="closing", mechanism="guess_and_check", questions=30, status=201))
+late = models.FractionQuery(type_="fraction", of="delay > 15", note="late")
+foreseen = known(call(plan_report, closing.id, client=analyst, body=models.PlanReportBody(queries=[late])))
+assert foreseen.closes == 30 and foreseen.answers[0].half_width > 0, foreseen
+assert call(get_report, closing.id, client=analyst, status=404).code == "not-found"
+ending = models.CloseWithReportBody(queries=[late], close=True, title="the end")
+assert call(close_with_report, closing.id, client=analyst, body=ending, status=403).code == "forbidden"
+report = known(call(close_with_report, closing.id, client=admin, body=ending))
+assert report.title == "the end" and report.answers[0].note == "late" and report.ledger.head in report.text, report
+assert known(call(get_report, closing.id, client=analyst)).to_dict() == report.to_dict()
+assert report.ledger.head in call(get_report_page, closing.id, client=analyst)
+assert known(call(get_holdout, closing.id, client=analyst)).closed and known(call(get_budget, closing.id, client=analyst)).closed
+assert call(ask, closing.id, client=analyst, body=models.FractionQuery(type_="fraction", of="delay > 16"), status=403).code == "budget-exhausted"
+call(delete_holdout, closing.id, client=admin, status=204)
 assert call(delete_holdout, card.id, client=analyst, status=403).code == "forbidden"
 assert call(get_holdout, "ho_none", client=analyst, status=404).code == "not-found"
 call(revoke_key, made.id, client=admin, status=204)

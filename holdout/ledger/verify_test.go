@@ -47,3 +47,55 @@ func TestForgedChains(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedChain: a chain ends with its closing, which debits all that is left; nothing follows it but a deletion.
+func TestClosedChain(t *testing.T) {
+	h := Holdout{ID: "ho_1", Public: []byte("{}"), Limits: Meters{"questions": 3, "tokens": 1}}
+	closing := func() Entry {
+		return Entry{Version: EntryVersion, Seq: 2, Kind: KindClosed, Debit: Meters{"questions": 2, "tokens": 1}, Spent: Meters{"questions": 3, "tokens": 1}}
+	}
+	for name, c := range map[string]struct {
+		change func(*Entry)
+		after  string
+	}{
+		"":                      {},
+		"and a deletion":        {after: KindDeleted},
+		"and an answer":         {after: KindAnswer},
+		"and a void":            {after: KindVoid},
+		"and another":           {after: KindClosed},
+		"that leaves something": {change: func(e *Entry) { e.Debit["questions"], e.Spent["questions"] = 1, 2 }},
+		"with a query":          {change: func(e *Entry) { e.Query = "sha256:9" }},
+	} {
+		v := newVerifier(&h)
+		answer := Entry{Version: EntryVersion, Seq: 1, Kind: KindAnswer, Query: "sha256:0", Debit: Meters{"questions": 1, "tokens": 0}, Spent: Meters{"questions": 1, "tokens": 0}}
+		end := closing()
+		if c.change != nil {
+			c.change(&end)
+		}
+		chain := []Entry{h.Genesis(), answer, end}
+		if c.after != "" {
+			chain = append(chain, Entry{Version: EntryVersion, Seq: 3, Kind: c.after, Debit: Meters{"questions": 0, "tokens": 0}, Spent: Meters{"questions": 3, "tokens": 1}})
+		}
+		var err error
+		for i := 0; i < len(chain) && err == nil; i++ {
+			e := &chain[i]
+			core := []byte(`{"value":0.5}`)
+			switch e.Kind {
+			case KindDeleted:
+				core = deletionCore(h.ID)
+			case KindAnswer, KindVoid:
+				e.Query = fmt.Sprint("sha256:", e.Seq)
+			}
+			if e.Kind != KindGenesis {
+				e.seal(v.prev, core)
+			}
+			err = v.add(e)
+		}
+		if good := name == "" || name == "and a deletion"; good != (err == nil) {
+			t.Errorf("a closing %s: %v", name, err)
+		}
+		if err == nil && !v.closed {
+			t.Errorf("a closing %s does not close", name)
+		}
+	}
+}

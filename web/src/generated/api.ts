@@ -531,6 +531,98 @@ export interface Watched {
   suggested_range?: number[];
 }
 
+/** the final report of a holdout, which closed it */
+export interface FinalReport {
+  /** in the order of the report */
+  answers: ReportAnswer[];
+  /** the place of the closing, which is the end of the holdout's questions */
+  ledger: LedgerPlace;
+  /** the report in sentences, for a paper or a pull request; the ends of intervals are rounded outward */
+  text: string;
+  /** its id */
+  holdout: string;
+  /** of the holdout */
+  name: string;
+  /** when the holdout was closed, in whole seconds */
+  time: string;
+  closed_by: Asker;
+  /** what was spent before the report */
+  before: Spent;
+  /** who asked for the answers before the report, most answers first */
+  asked_by: ReportAsker[];
+  /** held out: what the answers are about */
+  units: number;
+  /** what is independent of the others: row, a column, or day(column) */
+  unit: string;
+  /** that all intervals of the holdout hold together, those before the report included */
+  confidence: number;
+  /** what the intervals are about */
+  target: string;
+  /** of the report */
+  title?: string;
+}
+
+/** an answer of a final report, with its query */
+export interface ReportAnswer {
+  /** the recorded bytes */
+  answer: Answer;
+  /** the canonical form of the query, which says that it is a report's */
+  canonical: unknown;
+  /** the remark that came with the query, such as a model's name */
+  note: string | null;
+  /** in what its numbers are measured: what may stand on one axis */
+  measure: Measure;
+  /** where units have several rows: what has one vote each */
+  per?: string;
+}
+
+/** who asked before a report, and for how many answers */
+export interface ReportAsker {
+  /** how many answers the key asked for first */
+  answers: number;
+  /** of the key */
+  id: string;
+  /** of the key; null where the server does not know it any more */
+  name: string | null;
+}
+
+/** what was spent before a final report */
+export interface Spent {
+  /** questions that were asked before the report */
+  questions: number;
+  /** how often the holdout did not agree with what it was compared with */
+  tokens: number;
+}
+
+/** how wide the answers of a final report would be now */
+export interface ReportPlan {
+  /** in the order of the queries */
+  answers: PlannedReport[];
+  before: Spent;
+  /** how many questions are left, all of which the report takes */
+  closes: number;
+}
+
+/** one answer of a report before it is made: its width if the holdout is as the parts are that it would be compared with */
+export interface PlannedReport {
+  /** the query's identity in the report: sha256:… */
+  query: string;
+  measure: Measure;
+  note: string | null;
+  /** how many numbers it has; what the report's share of the probability of error is divided by */
+  questions: number;
+  /** what the rows of value_from say; null where the answer is items or undefined */
+  value: number | null;
+  /** the planned half-width; of items the widest; null where none is known */
+  half_width: number | null;
+  warnings: Warning[];
+  /** the theorem */
+  bound?: string;
+  items?: AnswerItem[];
+  /** which rows value is of: "check", "training", "training+check" */
+  value_from?: "check" | "training" | "training+check";
+}
+
 /** a model that questions can name by its digest */
 export interface KeptModel {
   /** what questions name it by: "model": {"sha256": …} */
