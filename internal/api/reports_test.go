@@ -70,7 +70,9 @@ func TestFinalReport(t *testing.T) {
 	}
 	history := s.history(t, path, 10)
 	for i, a := range history[1:] {
-		var raw struct{ Answers []struct{ Answer json.RawMessage } }
+		var raw struct {
+			Answers []struct{ Answer json.RawMessage }
+		}
 		made.decode(t, &raw)
 		if !bytes.Equal(a.Answer, raw.Answers[i].Answer) {
 			t.Errorf("answer %d of the report is %s, in the history %s", i, raw.Answers[i].Answer, a.Answer)
