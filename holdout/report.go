@@ -356,7 +356,7 @@ func (s *Service) planReport(ctx context.Context, id string, batch []json.RawMes
 			return ReportPlan{}, err
 		}
 		a := PlannedReport{Query: q.ID, Measure: queries.MeasureOfText(q.Canonical), Questions: h.session.Price(q.Plan).Questions,
-			Value: e.Training, ValueFrom: e.ValueFrom, HalfWidth: e.HalfWidth, Bound: e.Bound, Items: e.Items, Warnings: slices.Concat([]Warning{}, e.Warnings)}
+			Value: e.Training, ValueFrom: e.ValueFrom, HalfWidth: e.HalfWidth, Bound: e.Bound, Items: e.Items, Warnings: append([]Warning{}, e.Warnings...)}
 		if note := parsed[i].Note; note != "" {
 			a.Note = &note
 		}

@@ -47,6 +47,11 @@ func TestReport(t *testing.T) {
 	if again, tokens := spentOf(t, s, id); again != asked || tokens != spent {
 		t.Errorf("planning a report has spent %d questions and %d tokens", again-asked, tokens-spent)
 	}
+	for _, a := range plan.Answers {
+		if a.Warnings == nil {
+			t.Errorf("the warnings of %s are null in JSON, and no list", a.Query)
+		}
+	}
 	if plan.Closes != 400-asked || plan.Before != (Spent{asked, spent}) || len(plan.Answers) != len(batch) {
 		t.Errorf("the plan says %+v", plan)
 	}

@@ -103,7 +103,7 @@ include-path-regex = "^/v1/holdouts/\\{id\\}/"
 parameters = { "path.id" = "HOLDOUT" }
 
 [[operations]]
-include-path-regex = "/queries(/batch|/explain)?$"
+include-path-regex = "/(queries|report)(/batch|/explain|/plan)?$"
 parameters = { "path.id" = "HOLDOUT" }
 phases.coverage.enabled = false
 `
