@@ -605,7 +605,7 @@ type ReportAsker struct {
 // Spent is what was spent before a final report.
 type Spent struct {
 	Questions int64 `json:"questions"` // questions that were asked before the report
-	Tokens    int64 `json:"tokens"`    // how often the holdout did not agree with what it was compared with
+	Tokens    int64 `json:"tokens"`    // tokens that were spent before it: a wrong guess costs one
 }
 
 // ReportPlan is how wide the answers of a final report would be now.

@@ -161,7 +161,7 @@ func (a *admission) recall(ctx context.Context) (fresh []*question, err error) {
 // compile makes a question of a query, if it can be recorded and so can its answer.
 func (a *admission) compile(ctx context.Context, q *question) error {
 	if q.query.IsReported() && a.request.report == nil {
-		return invalid("/report", "it marks a question of a final report, and nothing else asks it; leave it out, or close the holdout with a report")
+		return reportsAlone()
 	}
 	asked, err := a.holdout.question(ctx, q.query)
 	if err != nil {

@@ -51,12 +51,8 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 	if len(batch) > s.limits.BatchQueries {
 		return BatchAnswer{}, s.tooMany(len(batch))
 	}
-	bytes := 0
-	for _, body := range batch {
-		bytes += len(body)
-	}
 	var b BatchAnswer
-	err := s.InTurn(ctx, p, bodyWork(len(batch), bytes), func(ctx context.Context) error {
+	err := s.InTurn(ctx, p, batchWork(batch), func(ctx context.Context) error {
 		parsed, label, numbers := make([]*queries.Query, len(batch)), s.labelOf(ctx, id), s.numbersOf(ctx, id)
 		for i, body := range batch {
 			q, err := s.parse(ctx, body, label, numbers)
@@ -70,6 +66,15 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 		return err
 	})
 	return b, err
+}
+
+// batchWork is what it takes to read queries.
+func batchWork(batch []json.RawMessage) Work {
+	bytes := 0
+	for _, body := range batch {
+		bytes += len(body)
+	}
+	return bodyWork(len(batch), bytes)
 }
 
 func (s *Service) tooMany(n int) *Error {

@@ -64,6 +64,9 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		return e, s.ledgerError(err)
 	}
 	e.Answered = answered
+	if q.IsReported() && !answered {
+		return e, reportsAlone()
+	}
 	e.Warnings = append(e.Warnings, session.OfPlan(plan)...)
 	spread, err := h.watch(ctx, &e, plan)
 	if err != nil {

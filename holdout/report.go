@@ -44,7 +44,7 @@ type closed struct {
 // Spent is what was spent before a report.
 type Spent struct {
 	Questions int64 `json:"questions" doc:"questions that were asked before the report"`
-	Tokens    int64 `json:"tokens" doc:"how often the holdout did not agree with what it was compared with"`
+	Tokens    int64 `json:"tokens" doc:"tokens that were spent before it: a wrong guess costs one"`
 }
 
 // FinalReport is the final report of a holdout.
@@ -128,15 +128,6 @@ func (s *Service) CloseWithReport(ctx context.Context, p Principal, id string, b
 	return s.Report(ctx, p, id)
 }
 
-// batchWork is what it takes to read queries.
-func batchWork(batch []json.RawMessage) Work {
-	bytes := 0
-	for _, body := range batch {
-		bytes += len(body)
-	}
-	return bodyWork(len(batch), bytes)
-}
-
 // parseReport reads the queries of a report.
 func (s *Service) parseReport(ctx context.Context, id string, batch []json.RawMessage) ([]*queries.Query, error) {
 	if len(batch) > MaxReport {
@@ -156,6 +147,11 @@ func (s *Service) parseReport(ctx context.Context, id string, batch []json.RawMe
 		parsed[i] = q
 	}
 	return parsed, nil
+}
+
+// reportsAlone is the refusal of a report's question by itself, where it has no answer yet.
+func reportsAlone() *Error {
+	return invalid("/report", "it marks a question of a final report, and nothing else asks it; leave it out, or close the holdout with a report")
 }
 
 // closesNone is the refusal of a report where the mechanism has none.
@@ -225,8 +221,16 @@ func (c *commit) closeHoldout(tx *ledger.Tx, piece []commitItem, out []recorded,
 	return f.holdout.guarantee.Closed(state), nil
 }
 
-// Report is the final report of a closed holdout.
-func (s *Service) Report(ctx context.Context, p Principal, id string) (FinalReport, error) {
+// Report is the final report of a closed holdout. It reads the answers before the report, too, to say who asked for them.
+func (s *Service) Report(ctx context.Context, p Principal, id string) (r FinalReport, err error) {
+	err = s.InTurn(ctx, p, Work{Bytes: 3 * pageBytes}, func(ctx context.Context) error {
+		r, err = s.report(ctx, p, id)
+		return err
+	})
+	return r, err
+}
+
+func (s *Service) report(ctx context.Context, p Principal, id string) (FinalReport, error) {
 	_, card, err := s.find(ctx, id)
 	if err != nil {
 		return FinalReport{}, err
@@ -331,15 +335,23 @@ func (s *Service) planReport(ctx context.Context, id string, batch []json.RawMes
 		return ReportPlan{}, err
 	}
 	defer release()
-	asked, size := make([]*session.Question, len(parsed)), int64(0)
+	asked, plans, size := make([]*session.Question, len(parsed)), make([]*queries.Plan, len(parsed)), int64(0)
+	distinct := map[string]bool{}
 	for i, q := range parsed {
 		if asked[i], err = h.question(ctx, q); err != nil {
 			return ReportPlan{}, below(err, "/queries/"+strconv.Itoa(i))
 		}
-		if err := need(ctx, heldWork(asked[i].Plan).plus(h.passWork([]*queries.Plan{asked[i].Plan}, 0, false))); err != nil {
+		if err := need(ctx, heldWork(asked[i].Plan)); err != nil {
 			return ReportPlan{}, err
 		}
-		size += h.session.Price(asked[i].Plan).Questions
+		plans[i] = asked[i].Plan
+		if !distinct[asked[i].ID] { // equal queries of a report are one question
+			size += h.session.Price(plans[i]).Questions
+		}
+		distinct[asked[i].ID] = true
+	}
+	if err := need(ctx, h.passWork(plans, 0, false)); err != nil {
+		return ReportPlan{}, err
 	}
 	durable, err := s.stateOf(ctx, h)
 	if err != nil {
@@ -349,10 +361,17 @@ func (s *Service) planReport(ctx context.Context, id string, batch []json.RawMes
 	if err != nil {
 		return ReportPlan{}, err
 	}
+	for i := range plans {
+		plans[i] = h.session.Played(state, plans[i])
+	}
+	training, err := session.AllTrainingSums(ctx, plans, h.reference)
+	if err != nil {
+		return ReportPlan{}, scanError(err)
+	}
 	plan := ReportPlan{Answers: make([]PlannedReport, len(asked)), Before: Spent{Questions: durable.Questions, Tokens: durable.Tokens}, Closes: h.guarantee.Left(durable)}
 	for i, q := range asked {
-		e := Explanation{Warnings: session.OfPlan(q.Plan)}
-		if err := h.explainIn(ctx, &e, q, state); err != nil {
+		e := Explanation{Warnings: session.OfPlan(plans[i])}
+		if err := h.foreseeReported(&e, q, state, training[i]); err != nil {
 			return ReportPlan{}, err
 		}
 		a := PlannedReport{Query: q.ID, Measure: queries.MeasureOfText(q.Canonical), Questions: h.session.Price(q.Plan).Questions,
@@ -365,15 +384,10 @@ func (s *Service) planReport(ctx context.Context, id string, batch []json.RawMes
 	return plan, nil
 }
 
-// explainIn says what the parts beside the holdout say to a question, and the width that an answer in this state would get.
-func (h *opened) explainIn(ctx context.Context, e *Explanation, q *session.Question, state thresholdout.State) error {
-	plan := h.session.Played(state, q.Plan)
-	training, err := session.TrainingSums(ctx, plan, h.reference)
-	if err != nil {
-		return scanError(err)
-	}
+// foreseeReported says what the parts beside the holdout say to a question of a report, and the width that its answer would get. state is that of the report.
+func (h *opened) foreseeReported(e *Explanation, q *session.Question, state thresholdout.State, training session.PartSums) error {
 	if !training.None() {
-		result, err := h.session.Training(plan, training)
+		result, err := h.session.Training(h.session.Played(state, q.Plan), training)
 		if err != nil {
 			return fmt.Errorf("holdout: report: %w", err)
 		}

@@ -156,6 +156,54 @@ func equalJSON(t *testing.T, a, b any) bool {
 	return bytes.Equal(one, other)
 }
 
+// TestReportOfOtherHoldouts: a report of every query type is answered, as it was planned, where units have several rows, where they are known to differ, where features are public and where there is a
+// check part. A value lies in its interval.
+func TestReportOfOtherHoldouts(t *testing.T) {
+	for name, set := range map[string]Settings{
+		"units":    {Unit: "plane", Label: "delay"},
+		"strata":   {Stratify: "origin"},
+		"public":   {Label: "delay", Features: "public"},
+		"no check": {Label: "delay", Check: new(0.0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set.Mechanism, set.Questions, set.Tokens = "guess_and_check", 2000, 40
+			s := open(t, t.TempDir())
+			id := create(t, s, set, flights(t, 900, 3)).ID
+			var batch []json.RawMessage
+			for _, one := range everyType(t) {
+				query := json.RawMessage(one[0])
+				if _, err := s.PlanReport(t.Context(), analyst, id, []json.RawMessage{query}); err == nil {
+					batch = append(batch, query)
+				} else if KindOf(err) != Invalid || !bytes.Contains(query, []byte("kendall")) {
+					t.Errorf("%s: %v", query, err)
+				}
+			}
+			batch = append(batch, batch[0]) // the same question again is the same number
+			plan, err := s.PlanReport(t.Context(), analyst, id, batch)
+			must(t, err)
+			report, err := s.CloseWithReport(t.Context(), admin, id, batch, "", "")
+			must(t, err)
+			if len(report.Answers) != len(batch)-1 {
+				t.Fatalf("%d answers of %d queries", len(report.Answers), len(batch))
+			}
+			for i, a := range report.Answers {
+				var said session.Answer
+				must(t, json.Unmarshal(a.Body, &said))
+				if said.Query != plan.Answers[i].Query || said.Interval == nil || said.Cost.Tokens != 0 {
+					t.Errorf("%s: %s", batch[i], a.Body)
+					continue
+				}
+				if v, in := said.Value, said.Interval; v != nil && in.Low != nil && (*v < *in.Low || *v > *in.High) {
+					t.Errorf("%s: %v is not in [%v, %v]", batch[i], *v, *in.Low, *in.High)
+				}
+				if plan.Answers[i].Bound != "" && !strings.Contains(said.Interval.Bound, plan.Answers[i].Bound) {
+					t.Errorf("%s: by %s, planned by %s", batch[i], said.Interval.Bound, plan.Answers[i].Bound)
+				}
+			}
+		})
+	}
+}
+
 // TestReportNeedsNoToken: a report of a holdout whose tokens are spent is answered.
 func TestReportNeedsNoToken(t *testing.T) {
 	s := open(t, t.TempDir())
@@ -244,6 +292,9 @@ func TestReportRefused(t *testing.T) {
 	marked := `{"type":"mean","of":"distance","range":[0,3000],"report":true}`
 	if _, err := s.Ask(t.Context(), analyst, guessing, []byte(marked), ""); KindOf(err) != Invalid {
 		t.Errorf("a report's question by itself: %v", err)
+	}
+	if _, err := s.Explain(t.Context(), analyst, guessing, []byte(marked)); KindOf(err) != Invalid {
+		t.Errorf("a report's question, explained by itself: %v", err)
 	}
 	if questions, tokens := spentOf(t, s, guessing); questions != 0 || tokens != 0 || rows.functions.Load() != 0 {
 		t.Errorf("refusals have spent %d questions and %d tokens, and read %d functions", questions, tokens, rows.functions.Load())

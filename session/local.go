@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -86,6 +87,9 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 // Report closes the holdout with its final report: the exact answers to these queries, in JSON, and nothing after them. Errors are those of Ask, all before a row of the
 // holdout is read; a query that a report does not take is a *queries.Error.
 func (l *Local) Report(ctx context.Context, batch [][]byte) ([]Answer, error) {
+	if len(batch) == 0 {
+		return nil, errors.New("session: a report needs at least one query")
+	}
 	questions, size := make([]*Question, len(batch)), Price{}
 	for i, body := range batch {
 		parsed, err := queries.Parse(body)
@@ -105,8 +109,11 @@ func (l *Local) Report(ctx context.Context, batch [][]byte) ([]Answer, error) {
 		size.Questions += l.Price(questions[i].Plan).Questions
 	}
 	state, err := l.Guarantee.Close(l.State, size.Questions)
-	if err != nil {
+	if errors.Is(err, thresholdout.ErrNoQuestions) {
 		return nil, &ShortError{Reason: l.notClosed(), Price: size, Left: l.Budget(l.State)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("session: report: %w", err)
 	}
 	sums, err := l.Scan(ctx, state, questions, l.Holdout, l.reference())
 	if err != nil {

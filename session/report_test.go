@@ -93,6 +93,17 @@ func TestReportRefusals(t *testing.T) {
 	if err := report(accuracy); !errors.As(err, &short) || short.Reason != HoldoutClosed {
 		t.Errorf("a second report: %v", err)
 	}
+	noisy, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: 500, Questions: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &Local{Session: Session{Guarantee: noisy, Noise: Seeded(1)}, Schema: schema, Holdout: holdout}
+	if _, err := other.Report(t.Context(), [][]byte{[]byte(accuracy)}); err == nil || !strings.Contains(err.Error(), "has no final report") {
+		t.Errorf("a report of a mechanism that has none: %v", err)
+	}
+	if _, err := other.Report(t.Context(), nil); err == nil {
+		t.Error("a report of nothing")
+	}
 	if _, err := l.Ask(t.Context(), []byte(accuracy)); !errors.As(err, &short) || short.Reason != HoldoutClosed {
 		t.Errorf("a question after the report: %v", err)
 	}

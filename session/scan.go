@@ -284,11 +284,16 @@ func (s sliceOf) Moments(ctx context.Context, batch rowfn.Batch, from, to int64)
 
 // TrainingSums are what the parts beside the holdout have to say to the plan of a [Question]; none where they have no say in it.
 func TrainingSums(ctx context.Context, plan *queries.Plan, reference Reference) (PartSums, error) {
-	parts, err := reference.read(ctx, []*queries.Plan{plan})
+	parts, err := AllTrainingSums(ctx, []*queries.Plan{plan}, reference)
 	if err != nil {
 		return PartSums{}, err
 	}
 	return parts[0], nil
+}
+
+// AllTrainingSums are TrainingSums of several plans, in one pass over each part.
+func AllTrainingSums(ctx context.Context, plans []*queries.Plan, reference Reference) ([]PartSums, error) {
+	return reference.read(ctx, plans)
 }
 
 // read sums what each plan is compared with: plans that are compared with the same in one pass. Where no part has a say the sums are none.

@@ -124,7 +124,7 @@ func reportText(r holdout.FinalReport) string {
 	var b strings.Builder
 	title := cmp.Or(r.Title, "Final report")
 	fmt.Fprintf(&b, "%s on %s, %s.\n", title, named(r.Name), r.Time.Format(time.DateOnly))
-	fmt.Fprintf(&b, "Measured on %s that nobody fitted to. %s\n", heldOut(r), beforeWords(r))
+	fmt.Fprintf(&b, "Measured on %s. %s\n", heldOut(r), beforeWords(r))
 	for _, l := range reportLines(r) {
 		if l.Name != "" {
 			b.WriteString(l.Name + ", ")
@@ -154,9 +154,9 @@ func heldOut(r holdout.FinalReport) string {
 // beforeWords say what had been asked before a report, and by whom.
 func beforeWords(r holdout.FinalReport) string {
 	if r.Before.Questions == 0 {
-		return "Nothing had been asked of them before."
+		return "Nothing had been asked about them before."
 	}
-	s := fmt.Sprintf("Before, they answered %s", questions(r.Before.Questions))
+	s := fmt.Sprintf("Before, %s had been asked about them", questions(r.Before.Questions))
 	if len(r.AskedBy) > 0 {
 		var names []string
 		for _, k := range r.AskedBy {
@@ -168,10 +168,11 @@ func beforeWords(r holdout.FinalReport) string {
 		}
 		s += " (answers by key: " + strings.Join(names, ", ") + ")"
 	}
-	return s + fmt.Sprintf("; they did not agree with what they were compared with %s.", times(r.Before.Tokens))
+	if r.Before.Tokens == 0 {
+		return s + ", and no guess was wrong."
+	}
+	return s + ", for " + tokens(r.Before.Tokens) + ". (A wrong guess costs one.)"
 }
-
-func times(n int64) string { return numbered(int(n), "%d time", "%d times") }
 
 // reportHead is the ledger's head with a report.
 func reportHead(r holdout.FinalReport) string {

@@ -590,7 +590,7 @@ export interface ReportAsker {
 export interface Spent {
   /** questions that were asked before the report */
   questions: number;
-  /** how often the holdout did not agree with what it was compared with */
+  /** tokens that were spent before it: a wrong guess costs one */
   tokens: number;
 }
 

@@ -4,6 +4,7 @@ import { describe, familyOf, plainText, python } from "./query";
 
 test("a call of the Python client", () => {
   expect(python({ type: "fraction", of: "delay > 30 && date.getHours() >= 18" })).toBe('ds.fraction("delay > 30 && date.getHours() >= 18")');
+  expect(python({ type: "fraction", of: "delay > 30", report: true })).toBe('ds.report([holdoutd.q.fraction("delay > 30")])');
   expect(python({ type: "mean", of: "delay", range: [-60, 180], where: 'origin == "SFO"' })).toBe('ds.mean("delay", range=(-60, 180), where="origin == \\"SFO\\"")');
   expect(python({ type: "test", test: "value", equals: 5, query: { type: "mean", of: "x", range: [0, 1] } })).toBe('ds.test("value", equals=5, query=holdoutd.q.mean("x", range=(0, 1)))');
   expect(python({ type: "accuracy", label: "y", model: { bytes: 5000, digest: "sha256:ab" } })).toBe('ds.accuracy(label="y", model=model)');

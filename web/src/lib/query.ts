@@ -188,5 +188,7 @@ function pythonCall(on: string, q: Query): string {
   return `${on}.${q.type}(${parts.join(", ")})`;
 }
 
-/** The query as a call of the Python client: ds.fraction("delay > 15"). */
-export const python = (q: Query): string => pythonCall("ds", q);
+/** The query as a call of the Python client: ds.fraction("delay > 15"). One of a final report is asked in it, and by nothing else. */
+export function python({ report, ...q }: Query): string {
+  return report ? `ds.report([${pythonCall("holdoutd.q", q)}])` : pythonCall("ds", q);
+}
