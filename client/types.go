@@ -577,13 +577,17 @@ type FinalReport struct {
 	Name       string        `json:"name"`    // of the holdout
 	Time       time.Time     `json:"time"`    // when the holdout was closed, in whole seconds
 	ClosedBy   Asker         `json:"closed_by"`
-	Before     Spent         `json:"before"`          // what was spent before the report
-	AskedBy    []ReportAsker `json:"asked_by"`        // who asked for the answers before the report, most answers first
-	Units      int64         `json:"units"`           // held out: what the answers are about
-	Unit       string        `json:"unit"`            // what is independent of the others: row, a column, or day(column)
-	Confidence float64       `json:"confidence"`      // that all intervals of the holdout hold together, those before the report included
-	Target     string        `json:"target"`          // what the intervals are about
-	Title      string        `json:"title,omitempty"` // of the report
+	Before     Spent         `json:"before"`     // what was spent before the report
+	AskedBy    []ReportAsker `json:"asked_by"`   // who asked for the answers before the report, most answers first
+	Units      int64         `json:"units"`      // held out: what the answers are about
+	Unit       string        `json:"unit"`       // what is independent of the others: row, a column, or day(column)
+	Confidence float64       `json:"confidence"` // that all intervals of the holdout hold together, those before the report included
+	Target     string        `json:"target"`     // what the intervals are about
+
+	// what the card warns of that the intervals rest on: rows that are not independent of each other
+	Warnings []Warning `json:"warnings"`
+
+	Title string `json:"title,omitempty"` // of the report
 }
 
 // ReportAnswer is an answer of a final report, with its query.

@@ -67,6 +67,7 @@ type ReportFacts struct {
 	Unit       string        `json:"unit" doc:"what is independent of the others: row, a column, or day(column)"`
 	Confidence float64       `json:"confidence" doc:"that all intervals of the holdout hold together, those before the report included"`
 	Target     string        `json:"target" doc:"what the intervals are about"`
+	Warnings   []Warning     `json:"warnings" doc:"what the card warns of that the intervals rest on: rows that are not independent of each other"`
 }
 
 // ReportAnswer is an answer of a report.
@@ -254,7 +255,12 @@ func (s *Service) report(ctx context.Context, p Principal, id string) (FinalRepo
 	}
 	h := historian{service: s, principal: p, id: id, unit: card.Unit}
 	facts := ReportFacts{Holdout: id, Name: card.Name, Title: said.Title, Time: e.Time.UTC().Truncate(time.Second), ClosedBy: Asker{ID: e.Principal}, Before: said.Before,
-		Units: card.Units.Holdout, Unit: card.Unit, Confidence: card.Guarantee.Confidence, Target: card.Target, AskedBy: []ReportAsker{}}
+		Units: card.Units.Holdout, Unit: card.Unit, Confidence: card.Guarantee.Confidence, Target: card.Target, AskedBy: []ReportAsker{}, Warnings: []Warning{}}
+	for _, w := range card.Warnings {
+		if w.Code == dependentRows || w.Code == repeatedUnits {
+			facts.Warnings = append(facts.Warnings, w)
+		}
+	}
 	r := FinalReport{ReportFacts: facts, Answers: []ReportAnswer{}, Ledger: said.Ledger}
 	if r.ClosedBy.Name, err = h.name(ctx, e.Principal); err != nil {
 		return FinalReport{}, err

@@ -87,6 +87,20 @@ func TestFinalReport(t *testing.T) {
 			t.Errorf("%q is not in the text or on the page", words)
 		}
 	}
+	var card holdout.Card
+	s.get(path).decode(t, &card)
+	warned := 0
+	for _, w := range card.Warnings {
+		if w.Code == "dependent-rows" {
+			warned++
+			if !strings.Contains(report.Text, strings.TrimSuffix(w.Detail, ".")) || !bytes.Contains(page.body, []byte(html.EscapeString(w.Detail))) {
+				t.Errorf("the report does not warn: %s", w.Detail)
+			}
+		}
+	}
+	if warned == 0 || len(report.Warnings) != warned {
+		t.Errorf("the card warns of %d groups of rows, the report of %d", warned, len(report.Warnings))
+	}
 	for _, name := range []string{"<script>late", "<b>flights"} {
 		if bytes.Contains(page.body, []byte(name)) || !bytes.Contains(page.body, []byte(html.EscapeString(name))) {
 			t.Errorf("%q is no text on the page", name)

@@ -138,7 +138,7 @@ func reportText(r holdout.FinalReport) string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "All intervals that this holdout gave, these and all earlier ones, hold together with %s%% confidence, whatever was asked and changed in between. They are about %s. ", short(100*r.Confidence), strings.TrimSuffix(r.Target, "."))
+	fmt.Fprintf(&b, "All intervals that this holdout gave, these and all earlier ones, hold together with %s%% confidence, whatever was asked and changed in between. They are about %s.%s ", short(100*r.Confidence), strings.TrimSuffix(r.Target, "."), warningWords(r.Warnings))
 	fmt.Fprintf(&b, "The holdout is closed. Its ledger ends at %s.", reportHead(r))
 	return b.String()
 }
@@ -186,13 +186,14 @@ func reportHead(r holdout.FinalReport) string {
 // reportPageView is what the page of a report shows.
 type reportPageView struct {
 	Title, Name, Day, ClosedBy, HeldOut, Before, Confidence, Target, Head, Text string
+	Warnings                                                                    []holdout.Warning
 	Lines                                                                       []reportLine
 	Panels                                                                      []reportPanel
 }
 
 func reportView(r holdout.FinalReport) reportPageView {
 	v := reportPageView{Title: cmp.Or(r.Title, "Final report"), Name: named(r.Name), Day: r.Time.Format(time.RFC3339), ClosedBy: r.ClosedBy.ID, HeldOut: heldOut(r), Before: beforeWords(r),
-		Confidence: short(100 * r.Confidence), Target: strings.TrimSuffix(r.Target, "."), Head: reportHead(r), Text: reportText(r), Lines: reportLines(r)}
+		Confidence: short(100 * r.Confidence), Target: strings.TrimSuffix(r.Target, "."), Head: reportHead(r), Text: reportText(r), Warnings: r.Warnings, Lines: reportLines(r)}
 	if r.ClosedBy.Name != nil && *r.ClosedBy.Name != "" {
 		v.ClosedBy = *r.ClosedBy.Name
 	}

@@ -558,6 +558,8 @@ export interface FinalReport {
   confidence: number;
   /** what the intervals are about */
   target: string;
+  /** what the card warns of that the intervals rest on: rows that are not independent of each other */
+  warnings: Warning[];
   /** of the report */
   title?: string;
 }
