@@ -75,6 +75,7 @@ func (d *Digest) Add(t *Table) error {
 		return err
 	}
 	block := min(max(digestBytes/max(rowBytes, 1), 1), digestBlock)
+	stride := t.Stride()
 	var next atomic.Int64
 	var lock sync.Mutex
 	var wait sync.WaitGroup
@@ -90,6 +91,9 @@ func (d *Digest) Add(t *Table) error {
 						break
 					}
 					h.addRows(&sum, from, min(from+block, t.rows))
+					if stride > 0 && from%stride < block {
+						t.Release(from-2*stride, from-stride+block)
+					}
 				}
 			})
 			lock.Lock()
@@ -101,6 +105,7 @@ func (d *Digest) Add(t *Table) error {
 		})
 	}
 	wait.Wait()
+	t.ReleaseAll()
 	return damage
 }
 

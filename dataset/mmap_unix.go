@@ -5,6 +5,8 @@ package dataset
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // mapFile maps the first size bytes of a file for reading. The file may be closed afterwards.
@@ -13,3 +15,10 @@ func mapFile(f *os.File, size int64) ([]byte, error) {
 }
 
 func unmapFile(b []byte) error { return syscall.Munmap(b) }
+
+// releasePages gives memory of a mapping back. That it cannot be is no error: it stays.
+func releasePages(b []byte) {
+	if len(b) > 0 {
+		_ = unix.Madvise(pagesOf(b, os.Getpagesize()), unix.MADV_DONTNEED)
+	}
+}

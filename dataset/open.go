@@ -174,10 +174,14 @@ func checkPadding(mapping []byte, m *manifest) error {
 // viewColumn checks one section and returns the column that lies in it, or what is wrong.
 func viewColumn(mapping []byte, s *section, rows int64) (Column, string) {
 	b := mapping[s.Offset : s.Offset+s.Length]
-	if crc32.Checksum(b, castagnoli) != s.CRC {
+	large := len(mapping) >= releaseLeast
+	if checksum(b, large) != s.CRC {
 		return Column{}, "the checksum does not fit"
 	}
 	c := Column{Field: s.Field}
+	if large {
+		defer func() { c.release(0, c.Len()) }()
+	}
 	switch s.Kind {
 	case Bool:
 		c.Bools = b[:rows:rows]
@@ -197,11 +201,30 @@ func viewColumn(mapping []byte, s *section, rows int64) (Column, string) {
 		return c, detail
 	default:
 		c.Numbers = view[float64](b, rows)
-		if i := indexUnclean(c.Numbers); i >= 0 {
-			return c, fmt.Sprintf("row %d holds no finite number", i)
+		for from := 0; from < len(c.Numbers); from += releaseBytes / 8 {
+			to := min(from+releaseBytes/8, len(c.Numbers))
+			if i := indexUnclean(c.Numbers[from:to]); i >= 0 {
+				return c, fmt.Sprintf("row %d holds no finite number", from+i)
+			}
+			if large {
+				c.release(from, to)
+			}
 		}
 	}
 	return c, ""
+}
+
+// checksum is the CRC-32C of a section of a mapping. Of a large one no more than a piece is in memory at a time.
+func checksum(b []byte, large bool) (crc uint32) {
+	for len(b) > 0 {
+		piece := b[:min(releaseBytes, len(b))]
+		crc = crc32.Update(crc, castagnoli, piece)
+		if large {
+			releasePages(piece)
+		}
+		b = b[len(piece):]
+	}
+	return crc
 }
 
 // view reads the first n values in place.

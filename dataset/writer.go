@@ -26,6 +26,7 @@ type Writer struct {
 	current *section // the column being written
 	count   int64    // its values so far
 	at      int64    // where buffer goes in the file
+	begun   int64    // up to where the disk was told to begin
 	crc     uint32   // of the section up to at
 	buffer  []byte
 	err     error // the first failure; everything after it fails too
@@ -162,6 +163,7 @@ func (w *Writer) Drop() error {
 		return w.err
 	}
 	w.at, w.buffer, w.crc = w.current.Offset, w.buffer[:0], 0
+	w.begun = min(w.begun, w.at)
 	w.current = nil
 	if err := w.file.Truncate(w.at); err != nil {
 		return w.fail(err)
@@ -317,7 +319,14 @@ func (w *Writer) writeOut(b []byte) {
 	}
 	w.at += int64(len(b))
 	w.crc = crc32.Update(w.crc, castagnoli, b)
+	if w.at-w.begun >= ahead {
+		beginWriting(w.file, w.begun, w.at-w.begun)
+		w.begun = w.at
+	}
 }
+
+// ahead is how much is written before the disk is told to begin, so that it works meanwhile and Close, which waits for all of it, waits for little.
+const ahead = 16 << 20
 
 // pad writes zeros up to the next multiple of 64.
 func (w *Writer) pad() {

@@ -30,6 +30,7 @@ func columnCards(schema dataset.Schema, training *dataset.Table, texts map[strin
 		}
 		if training != nil {
 			cards[i].describe(training.Column(i))
+			training.ReleaseAll()
 		}
 	}
 	return cards

@@ -82,7 +82,7 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 	}
 	// Decoded tables are mapped too; a fault in one is the disk's, for nobody else knows its name.
 	if faulted := dataset.Guarded(func() { err = c.run() }); faulted != nil {
-		err = &Error{Kind: Unavailable, Detail: "the disk of the data directory fails; send the request again", Err: faulted}
+		err = diskFails(faulted)
 	}
 	if c.idem != nil && KindOf(err) == Exists {
 		if card, replayed, err := s.repeated(ctx, c.idem); replayed || err != nil {
@@ -100,6 +100,11 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 	s.log.Info("holdout created", "holdout", c.id, "by", p.KeyID, "training_units", c.card.Units.Training, "holdout_units", c.card.Units.Holdout)
 	card, err = s.Card(ctx, p, c.id)
 	return card, false, err
+}
+
+// diskFails is about a decoded table that cannot be read.
+func diskFails(fault error) *Error {
+	return &Error{Kind: Unavailable, Detail: "the disk of the data directory fails; send the request again", Err: fault}
 }
 
 // remove removes a directory of an upload or an export. What cannot be removed now is tried again later, and at the next start.
@@ -165,6 +170,7 @@ type creation struct {
 	table   [32]byte     // its digest
 	digest  [32]byte     // that the holdout is known by: the table's, or the successor's of an older one
 	order   placing      // of the rows that are stored
+	offsets []uint32     // where the units of the training part begin, and the last ends; nil where units are rows
 }
 
 func (c *creation) run() (err error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
@@ -66,10 +67,10 @@ func (c *creation) divide(dir string) (err error) {
 // roomNeeded is how many bytes the arrays of the split take at most.
 func (c *creation) roomNeeded(unit unitRule) int64 {
 	const (
-		plain   = 3*8 + 1 + 2*4             // tags of units and of rows, sides, an order of tags, and the units of each side
-		ordered = 8 + 4                     // times or strata, and an order
-		grouped = 2*(4+4) + 2*(4+4+4+4) + 4 // units and first rows, twice; for each part sizes, starts, offsets, rows; the card's sizes
-		hashed  = 2 * 12 * 4                // a hash table of numbers with up to four slots a row, twice
+		plain   = 2*8 + 1 + 2*4               // tags of two parts or of rows and of units, sides, an order of tags, and the units of each side
+		ordered = 8 + 4                       // times or strata, and an order
+		grouped = 4 + 4 + 3*(4+4) + 4 + 4 + 4 // units and first rows; for each of three parts sizes and starts; offsets and rows; units of the training part
+		hashed  = 8 + 6*4                     // a hash table of numbers: its keys, and all its slots while it doubles, of which the last are fewer than 8/3 a row
 	)
 	each := int64(plain)
 	if c.settings.Stratify != "" || strings.HasPrefix(c.settings.Split, splitByTimeOf) {
@@ -136,6 +137,8 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	if err != nil {
 		return err
 	}
+	t.ReleaseAll()
+	c.room.rest()
 	size, err := holdoutSize(set.Holdout, g.n)
 	if err != nil {
 		return err
@@ -150,6 +153,8 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	}
 	c.early = append(c.early, alike...)
 	tags := splitter{key: c.service.split[:]}.tags(g, column, unit.Day)
+	t.ReleaseAll()
+	c.room.rest()
 	var p parts
 	byTime, isTime := strings.CutPrefix(set.Split, splitByTimeOf)
 	switch {
@@ -175,13 +180,7 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	default:
 		p = splitByTag(c.room, tags, sizes{size, check})
 	}
-	if err := c.writePart(dir, holdoutDir, t, g, p.holdout); err != nil {
-		return err
-	}
-	if err := c.writePart(dir, checkDir, t, g, p.check); err != nil {
-		return err
-	}
-	return c.writePart(dir, trainingDir, t, g, p.training)
+	return c.writeParts(dir, []part{{holdoutDir, t, g, p.holdout}, {checkDir, t, g, p.check}, {trainingDir, t, g, p.training}})
 }
 
 // keepParts takes the parts as they were given.
@@ -214,12 +213,11 @@ func (c *creation) keepParts(dir string, unit unitRule) error {
 		}
 		all = append(all, part)
 	}
-	for _, part := range all {
-		if err := c.writePart(dir, part.dir, part.table, part.units, allUnits(c.room, part.units.n)); err != nil {
-			return err
-		}
+	parts := make([]part, len(all))
+	for i, g := range all {
+		parts[i] = part{g.dir, g.table, g.units, allUnits(c.room, g.units.n)}
 	}
-	return nil
+	return c.writeParts(dir, parts)
 }
 
 // allUnits lists n units by their first rows.
@@ -255,58 +253,102 @@ func (c *creation) sharedUnits(g grouping, a *dataset.Column, h grouping, b *dat
 	return n
 }
 
-// writePart writes the rows of some units of a table, with where the units begin, and counts them on the card. The units of
+// part is the units of a table that are stored together, in the order of a list.
+type part struct {
+	name  string // of its directory
+	table *dataset.Table
+	units grouping
+	list  []uint32
+}
+
+// writeParts writes parts, all at the same time. Their orders are drawn before, one after the other.
+func (c *creation) writeParts(dir string, parts []part) error {
+	writes := make([]func() (dataset.Shape, error), len(parts))
+	for i, p := range parts {
+		var err error
+		if writes[i], err = c.arrangePart(dir, p); err != nil {
+			return err
+		}
+	}
+	c.room.rest()
+	shapes, failures := make([]dataset.Shape, len(parts)), make([]error, len(parts))
+	var wait sync.WaitGroup
+	for i, write := range writes {
+		wait.Go(func() {
+			if faulted := dataset.Guarded(func() { shapes[i], failures[i] = write() }); faulted != nil {
+				failures[i] = diskFails(faulted)
+			}
+		})
+	}
+	wait.Wait()
+	for _, shape := range shapes {
+		if shape.Texts != nil {
+			c.texts = shape.Texts // of each part that is not handed out they are the same
+		}
+	}
+	for _, err := range failures { // the first says what is wrong; a full disk stops all of them
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// arrangePart puts the rows of a part in order, counts them on the card, and returns what writes them with where the units begin. The units of
 // the holdout and of the check part are put in secret orders of this holdout; those of the training part stay as listed. A part without units is
 // not written.
-func (c *creation) writePart(dir, name string, t *dataset.Table, g grouping, units []uint32) error {
-	if name != trainingDir {
-		c.order.shuffle(units)
+func (c *creation) arrangePart(dir string, p part) (write func() (dataset.Shape, error), err error) {
+	if p.name != trainingDir {
+		c.order.shuffle(p.list)
 	}
-	rows, offsets, err := g.groupInOrder(units, c.order)
+	rows, offsets, err := p.units.groupInOrder(p.list, c.order)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := c.settings.checkUnits(offsets); err != nil {
-		return err
+		return nil, err
 	}
-	switch n, m := int64(len(rows)), int64(len(units)); name {
+	switch n, m := int64(len(rows)), int64(len(p.list)); p.name {
 	case trainingDir:
 		c.card.Rows.Training, c.card.Units.Training = n, m
+		c.offsets = offsets
 	case checkDir:
 		c.card.Rows.Check, c.card.Units.Check = n, m
 	default:
 		c.card.Rows.Holdout, c.card.Units.Holdout = n, m
 	}
-	if len(units) == 0 {
-		return nil
-	}
-	if err := c.ctx.Err(); err != nil {
-		return &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
-	}
-	if offsets != nil {
-		if err := writeUnits(filepath.Join(dir, name+unitsSuffix), offsets); err != nil {
-			return fmt.Errorf("holdout: write %s: %w", name, err)
+	return func() (shape dataset.Shape, err error) {
+		if len(p.list) == 0 {
+			return shape, nil
+		}
+		if err := c.ctx.Err(); err != nil {
+			return shape, &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
+		}
+		if offsets != nil {
+			err = writeUnits(filepath.Join(dir, p.name+unitsSuffix), offsets)
+		}
+		switch path := filepath.Join(dir, p.name); {
+		case err != nil:
+		case p.name == trainingDir:
+			err = dataset.Select(path, p.table, rows)
+		default:
+			shape, err = dataset.SelectJoint(path, p.table, rows, c.otherThan(p.table)...)
+		}
+		if err != nil {
+			return shape, fmt.Errorf("holdout: write %s: %w", p.name, err)
+		}
+		return shape, nil
+	}, nil
+}
+
+// otherThan are the other tables of the upload. What is public of a part's dictionaries is that of the whole upload, so that it says least of the part's own rows.
+func (c *creation) otherThan(t *dataset.Table) (others []*dataset.Table) {
+	for _, part := range allParts {
+		if other := c.tables[part]; other != nil && other != t {
+			others = append(others, other)
 		}
 	}
-	path := filepath.Join(dir, name)
-	if name != trainingDir {
-		// What is public of the dictionaries is that of the whole upload, so that it says least of the part's own rows.
-		var others []*dataset.Table
-		for _, part := range allParts {
-			if other := c.tables[part]; other != nil && other != t {
-				others = append(others, other)
-			}
-		}
-		var shape dataset.Shape
-		shape, err = dataset.SelectJoint(path, t, rows, others...)
-		c.texts = shape.Texts
-	} else {
-		err = dataset.Select(path, t, rows)
-	}
-	if err != nil {
-		return fmt.Errorf("holdout: write %s: %w", name, err)
-	}
-	return nil
+	return others
 }
 
 // checkUnits refuses units, which begin at these rows, of more rows than the owner has declared: then what is said of every row would
@@ -337,9 +379,7 @@ func (c *creation) describe(dir string, unit unitRule) error {
 	defer training.Close() // read only
 	g := groupByRow(training.Rows())
 	if unit.Column != "" {
-		if g, _, err = group(c.room, training, unit); err != nil {
-			return err
-		}
+		g = groupTogether(c.room, c.offsets)
 		if c.settings.LargestUnit == 0 {
 			c.card.LargestUnit = int64(slices.Max(g.sizes()))
 		}
@@ -349,8 +389,8 @@ func (c *creation) describe(dir string, unit unitRule) error {
 	for i := range columns {
 		columns[i] = *training.Column(i)
 	}
-	c.card.Warnings = append(c.card.Warnings, infiniteWarnings(columns)...)
-	c.card.Warnings = append(c.card.Warnings, dependenceWarnings(columns, g, unit, c.settings.Label)...)
+	c.card.Warnings = append(c.card.Warnings, infiniteWarnings(columns, training.ReleaseAll)...)
+	c.card.Warnings = append(c.card.Warnings, dependenceWarnings(columns, g, unit, c.settings.Label, training.ReleaseAll)...)
 	c.card.Warnings = append(c.card.Warnings, disguiseWarnings(columns, c.settings.Label, unit.Column)...)
 	return nil
 }
@@ -358,10 +398,11 @@ func (c *creation) describe(dir string, unit unitRule) error {
 // MaxInfiniteWarnings bounds the warnings about infinities; a table that has them in many columns has one cause.
 const MaxInfiniteWarnings = 20
 
-// infiniteWarnings says which columns of the training part hold infinities, and what becomes of them. Of the holdout's it says nothing.
-func infiniteWarnings(columns []dataset.Column) (found []Warning) {
+// infiniteWarnings says which columns of the training part hold infinities, and what becomes of them. Of the holdout's it says nothing. It calls after behind each column.
+func infiniteWarnings(columns []dataset.Column, after func()) (found []Warning) {
 	for i := range columns {
 		c := &columns[i]
+		after()
 		n := 0
 		for _, v := range c.Numbers {
 			if dataset.Infinite(v) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -229,26 +230,17 @@ const earlyCells = 1 << 23
 // always looks at the same rows, those that a split with no settings at all would leave to training, for groupings of rows, and says no number of what it finds
 // but the number of units: the same sentence whatever is asked for, until the grouping is the unit.
 func (c *creation) forewarn(t *dataset.Table, unit unitRule) ([]Warning, error) {
-	rows := groupByRow(t.Rows())
-	rows.room = c.room
-	size, err := holdoutSize(DefaultHoldout, rows.n)
+	size, err := holdoutSize(DefaultHoldout, t.Rows())
 	if err != nil {
 		return nil, nil // one row
 	}
-	tags := splitter{key: c.service.split[:]}.tags(rows, nil, false)
-	last, _ := selectTag(tags, size)
-	var training []uint32
-	most := max(1, earlyCells/max(1, t.Columns()))
-	for row, tag := range tags {
-		if tag > last && len(training) < most {
-			training = append(training, uint32(row))
-		}
-	}
+	training := earlyRows(splitter{key: c.service.split[:]}, t.Rows(), size, max(1, earlyCells/max(1, t.Columns())))
+	defer t.ReleaseAll()
 	columns := make([]dataset.Column, t.Columns())
 	for i := range columns {
 		columns[i] = pick(*t.Column(i), training)
 	}
-	found := dependences(columns, groupByRow(len(training)), unitRule{}, "")
+	found := dependences(columns, groupByRow(len(training)), unitRule{}, "", func() {})
 	if len(found) == 0 || found[0].rule == unit {
 		return nil, nil
 	}
@@ -266,19 +258,52 @@ func (c *creation) forewarn(t *dataset.Table, unit unitRule) ([]Warning, error) 
 	return []Warning{{Code: dependentRows, Column: first.column, Unit: first.rule.String(), Detail: detail + "."}}, nil
 }
 
+const (
+	// earlyExact is up to how many rows the very split is made to look at its training rows. Of more, those whose tag leaves no doubt are enough.
+	earlyExact = 1 << 20
+	// earlyTags is how many rows are tagged together, where not all need be.
+	earlyTags = 1 << 14
+	// earlyDoubt is by how many standard errors the tag at a place of n may be later than at its share of all tags: it is with a probability of 1e-15.
+	earlyDoubt = 8
+)
+
+// earlyRows are the first rows, of n and at most so many, that a split by rows leaves to training where size rows are held out.
+func earlyRows(s splitter, n, size, most int) (training []uint32) {
+	rows := groupByRow(n)
+	var last uint64
+	if n <= earlyExact {
+		last, _ = selectTag(s.tags(rows, nil, false), size)
+	} else {
+		share := float64(size) / float64(n)
+		last = uint64(min(share+earlyDoubt*math.Sqrt(share*(1-share)/float64(n)), 1-0x1p-53) * 0x1p64)
+	}
+	tags := make([]uint64, min(n, earlyTags))
+	for from := 0; from < n && len(training) < most; from += len(tags) {
+		tags = tags[:min(len(tags), n-from)]
+		s.tag(tags, rows, nil, false, from)
+		for i, tag := range tags {
+			if tag > last && len(training) < most {
+				training = append(training, uint32(from+i))
+			}
+		}
+	}
+	return training
+}
+
 // pick copies some rows of a column.
 func pick(c dataset.Column, rows []uint32) dataset.Column {
 	of := c
-	of.Numbers, of.Bools, of.Codes = nil, nil, nil
-	for _, row := range rows {
-		switch {
-		case c.Numbers != nil:
-			of.Numbers = append(of.Numbers, c.Numbers[row])
-		case c.Bools != nil:
-			of.Bools = append(of.Bools, c.Bools[row])
-		case c.Codes != nil:
-			of.Codes = append(of.Codes, c.Codes[row])
-		}
+	of.Numbers, of.Bools, of.Codes = picked(c.Numbers, rows), picked(c.Bools, rows), picked(c.Codes, rows)
+	return of
+}
+
+func picked[T any](values []T, rows []uint32) []T {
+	if values == nil {
+		return nil
+	}
+	of := make([]T, len(rows))
+	for i, row := range rows {
+		of[i] = values[row]
 	}
 	return of
 }

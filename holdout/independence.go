@@ -70,8 +70,10 @@ type measure struct {
 //
 // Data cannot tell whether a population is "other flights of these airports" or "other airports", and a holdout has one unit. So there is one warning, about
 // one grouping: days before others, for a model is used on days to come, and then the largest effect. Others are named in it.
-func dependenceWarnings(columns []dataset.Column, g grouping, unit unitRule, label string) []Warning {
-	found := dependences(columns, g, unit, label)
+//
+// It calls after behind each column that it has read, whose memory can be given back.
+func dependenceWarnings(columns []dataset.Column, g grouping, unit unitRule, label string, after func()) []Warning {
+	found := dependences(columns, g, unit, label, after)
 	if len(found) == 0 {
 		return nil
 	}
@@ -86,12 +88,12 @@ type dependence struct {
 }
 
 // dependences are the groupings that count, the one to recommend first.
-func dependences(columns []dataset.Column, g grouping, unit unitRule, label string) []dependence {
+func dependences(columns []dataset.Column, g grouping, unit unitRule, label string, after func()) []dependence {
 	if len(columns) == 0 || g.n == 0 {
 		return nil
 	}
 	columns, g = firstRows(columns, g, dependenceRows)
-	candidates := candidatesOf(columns, g, unit, label)
+	candidates := candidatesOf(columns, g, unit, label, after)
 	if len(candidates) == 0 {
 		return nil
 	}
@@ -107,7 +109,7 @@ func dependences(columns []dataset.Column, g grouping, unit unitRule, label stri
 	}
 	pairs := min(most, measures*len(candidates))
 	best := make([]dependence, len(candidates))
-	for m := range measuresOf(columns, g, label) {
+	for m := range measuresOf(columns, g, label, after) {
 		for i, c := range candidates {
 			if c.column == m.column || most == 0 {
 				continue
@@ -193,7 +195,7 @@ func firstRows(columns []dataset.Column, g grouping, limit int) ([]dataset.Colum
 // candidatesOf lists the groupings to try: the days of times, and texts and whole numbers that are named as ids, with at least minGroups values
 // which on average two units or more share. Other whole numbers are amounts and grades, which go along with other columns without anything being
 // sampled by them; nor is anything sampled by the label. A column that differs within a unit does not group units.
-func candidatesOf(columns []dataset.Column, g grouping, unit unitRule, label string) []candidate {
+func candidatesOf(columns []dataset.Column, g grouping, unit unitRule, label string, after func()) []candidate {
 	var found []candidate
 	tries := max(minDependence, candidateCells/columns[0].Len())
 	for _, kind := range []dataset.Kind{dataset.Time, dataset.Text, dataset.Number} {
@@ -206,6 +208,7 @@ func candidatesOf(columns []dataset.Column, g grouping, unit unitRule, label str
 				return found
 			}
 			rows := groupBy(*c, day)
+			after()
 			if rows.n < minGroups || rows.n > c.Len()/2 {
 				continue
 			}
@@ -264,21 +267,37 @@ func wholeNumbers(values []float64) bool {
 	return true
 }
 
-// measuresOf yields the label's measures first, then the other numbers and conditions in the order of the columns.
-func measuresOf(columns []dataset.Column, g grouping, label string) iter.Seq[measure] {
+// measuresOf yields the label's measures first, then the other numbers and conditions in the order of the columns. The values of one are good until the next.
+func measuresOf(columns []dataset.Column, g grouping, label string, after func()) iter.Seq[measure] {
+	var each, sums, counts []float64 // of rows, and of units
 	of := func(c *dataset.Column, yield func(measure) bool) bool {
+		defer after()
+		means := func(values []float64) measure {
+			if g.of == nil {
+				return measure{c.Name, values}
+			}
+			if sums == nil {
+				sums, counts = make([]float64, g.n), make([]float64, g.n)
+			}
+			unitMeans(sums, counts, values, g)
+			return measure{c.Name, sums}
+		}
 		switch c.Kind {
 		case dataset.Number:
-			return yield(measure{c.Name, unitMeans(c.Numbers, g)}) && yield(measure{c.Name, unitMeans(aboveMedian(c.Numbers), g)})
+			if !yield(means(c.Numbers)) {
+				return false
+			}
+			each = aboveMedian(each, c.Numbers)
+			return yield(means(each))
 		case dataset.Bool:
-			values := make([]float64, len(c.Bools))
+			each = slices.Grow(each[:0], len(c.Bools))[:len(c.Bools)]
 			for i, b := range c.Bools {
-				values[i] = float64(b)
+				each[i] = float64(b)
 				if b >= dataset.NullBool {
-					values[i] = math.NaN()
+					each[i] = math.NaN()
 				}
 			}
-			return yield(measure{c.Name, unitMeans(values, g)})
+			return yield(means(each))
 		}
 		return true
 	}
@@ -296,8 +315,9 @@ func measuresOf(columns []dataset.Column, g grouping, label string) iter.Seq[mea
 	}
 }
 
-// aboveMedian is 1 where a value is above the (sampled) median, 0 where it is not, NaN where it is null.
-func aboveMedian(values []float64) []float64 {
+// aboveMedian is 1 where a value is above the (sampled) median, 0 where it is not, NaN where it is null. It writes to dst where there is room.
+func aboveMedian(dst, values []float64) []float64 {
+	dst = slices.Grow(dst[:0], len(values))[:len(values)]
 	var sample []float64
 	for i := 0; i < len(values); i += max(1, len(values)/medianSample) {
 		if v := values[i]; v == v {
@@ -305,28 +325,28 @@ func aboveMedian(values []float64) []float64 {
 		}
 	}
 	if len(sample) == 0 {
-		return values
+		copy(dst, values)
+		return dst
 	}
 	slices.Sort(sample)
 	median := sample[len(sample)/2]
-	dst := make([]float64, len(values))
 	for i, v := range values {
 		switch {
 		case v != v:
-			dst[i] = math.NaN()
+			dst[i] = v
 		case v > median:
 			dst[i] = 1
+		default:
+			dst[i] = 0
 		}
 	}
 	return dst
 }
 
-// unitMeans is the mean of a unit's values that are not null.
-func unitMeans(values []float64, g grouping) []float64 {
-	if g.of == nil {
-		return values
-	}
-	sums, counts := make([]float64, g.n), make([]float64, g.n)
+// unitMeans writes the means of the units' values that are not null to sums.
+func unitMeans(sums, counts, values []float64, g grouping) {
+	clear(sums)
+	clear(counts)
 	for row, v := range values {
 		if v == v {
 			sums[g.of[row]] += v
@@ -336,7 +356,6 @@ func unitMeans(values []float64, g grouping) []float64 {
 	for u := range sums {
 		sums[u] /= counts[u] // 0/0 is NaN: no value
 	}
-	return sums
 }
 
 // groupsDiffer returns the design effect of a grouping on x, 0 where x does not vary, and a p-value of the hypothesis that x is independent of

@@ -36,14 +36,14 @@ func clustered(n int, effect float64) []dataset.Column {
 // TestDependenceWarning: the design effect of m rows a day with intraclass correlation rho is 1+(m-1)rho; here m = 50
 // and rho = 1/2, so 25.5 with a relative spread of about sqrt(2/200)=0.1. Seeds are fixed.
 func TestDependenceWarning(t *testing.T) {
-	w := dependenceWarnings(clustered(10_000, 1), groupByRow(10_000), unitRule{}, "")
+	w := dependenceWarnings(clustered(10_000, 1), groupByRow(10_000), unitRule{}, "", func() {})
 	if len(w) != 1 || w[0].Unit != "day(date)" || w[0].Column != "date" || w[0].Code != "dependent-rows" {
 		t.Fatalf("warnings: %+v", w)
 	}
 	if w[0].Effect < 18 || w[0].Effect > 35 || !strings.Contains(w[0].Detail, "unit=day(date)") {
 		t.Errorf("warning: %+v", w[0])
 	}
-	if w := dependenceWarnings(clustered(10_000, 0), groupByRow(10_000), unitRule{}, ""); len(w) != 0 {
+	if w := dependenceWarnings(clustered(10_000, 0), groupByRow(10_000), unitRule{}, "", func() {}); len(w) != 0 {
 		t.Errorf("independent rows: %+v", w)
 	}
 }
@@ -64,12 +64,12 @@ func TestDependenceWithUnits(t *testing.T) {
 	}
 	unit := unitRule{Column: "date", Day: true}
 	g := groupBy(columns[0], true)
-	if w := dependenceWarnings(columns, g, unit, ""); len(w) != 0 {
+	if w := dependenceWarnings(columns, g, unit, "", func() {}); len(w) != 0 {
 		t.Errorf("the unit itself: %+v", w)
 	}
 	month := numberColumn("month_no", 10_000, func(i int) float64 { return math.Floor(float64(i) / 400) })
 	trend := numberColumn("trend", 10_000, func(i int) float64 { return math.Sin(math.Floor(float64(i) / 400)) })
-	if w := dependenceWarnings(append(columns, month, trend), g, unit, "trend"); len(w) != 1 || w[0].Unit != "month_no" || w[0].Effect < 4 {
+	if w := dependenceWarnings(append(columns, month, trend), g, unit, "trend", func() {}); len(w) != 1 || w[0].Unit != "month_no" || w[0].Effect < 4 {
 		t.Errorf("months of days: %+v", w)
 	}
 }
@@ -129,7 +129,7 @@ func TestNoWarningOfIndependentColumns(t *testing.T) {
 				columns = append(columns, numberColumn(string(rune('m'+i))+string(rune('0'+copies)), n, func(int) float64 { return draw() }))
 			}
 		}
-		for _, w := range dependenceWarnings(columns, groupByRow(n), unitRule{}, "") {
+		for _, w := range dependenceWarnings(columns, groupByRow(n), unitRule{}, "", func() {}) {
 			alarms++
 			t.Logf("seed %d: %s", seed, w.Detail)
 		}
@@ -157,11 +157,11 @@ func TestOneRecommendation(t *testing.T) {
 	}
 	columns = append(columns, dataset.NewText("origin", texts, func(int) bool { return false }),
 		numberColumn("logins", 10_000, func(i int) float64 { return float64(of[i]) }))
-	w := dependenceWarnings(columns, groupByRow(10_000), unitRule{}, "x")
+	w := dependenceWarnings(columns, groupByRow(10_000), unitRule{}, "x", func() {})
 	if len(w) != 1 || w[0].Unit != "day(date)" || !strings.Contains(w[0].Detail, "about 200 units for every 10000 rows") || !strings.Contains(w[0].Detail, "Also alike are rows with the same origin (") {
 		t.Errorf("%+v", w)
 	}
-	if w := dependenceWarnings(columns[1:2:2], groupByRow(10_000), unitRule{}, ""); len(w) != 0 {
+	if w := dependenceWarnings(columns[1:2:2], groupByRow(10_000), unitRule{}, "", func() {}); len(w) != 0 {
 		t.Errorf("without groupings: %+v", w)
 	}
 	for name, is := range map[string]bool{"id": true, "customer_id": true, "customerID": true, "userId": true, "order no": true, "paid": false, "logins": false, "PAID": false, "nps": false} {

@@ -38,3 +38,10 @@ func (r *room) close() error {
 	}
 	return unix.Munmap(r.mapping)
 }
+
+// rest gives the memory of the room back; its arrays stay in the pages of the file, and are mapped again where they are read.
+func (r *room) rest() {
+	if r != nil {
+		_ = unix.Madvise(r.mapping, unix.MADV_DONTNEED) // that it cannot be is no error: it stays
+	}
+}

@@ -28,28 +28,33 @@ type splitter struct {
 // with probability below n^2/2^65 (3e-7 for 3 million); such a tie is broken by the order of their first rows.
 func (s splitter) tags(g grouping, c *dataset.Column, day bool) []uint64 {
 	tags := makeIn[uint64](g.room, g.n)
-	workers := min(runtime.GOMAXPROCS(0), 1+g.n/4096)
+	s.tag(tags, g, c, day, 0)
+	return tags
+}
+
+// tag is tags of the units from a place on, as many as there is room for.
+func (s splitter) tag(tags []uint64, g grouping, c *dataset.Column, day bool, first int) {
+	workers := min(runtime.GOMAXPROCS(0), 1+len(tags)/4096)
 	var wg sync.WaitGroup
 	for w := range workers {
-		from, to := g.n*w/workers, g.n*(w+1)/workers
+		from, to := len(tags)*w/workers, len(tags)*(w+1)/workers
 		wg.Go(func() {
 			mac := hmac.New(sha256.New, s.key)
 			var message, sum []byte
-			for u := from; u < to; u++ {
-				row := uint32(u)
+			for i := from; i < to; i++ {
+				row := uint32(first + i)
 				if g.first != nil {
-					row = g.first[u]
+					row = g.first[first+i]
 				}
 				message = appendUnitValue(message[:0], c, day, row)
 				mac.Reset()
 				mac.Write(message)
 				sum = mac.Sum(sum[:0])
-				tags[u] = binary.BigEndian.Uint64(sum)
+				tags[i] = binary.BigEndian.Uint64(sum)
 			}
 		})
 	}
 	wg.Wait()
-	return tags
 }
 
 // holdoutSize is the number of units, of n, that the setting asks for: a fraction of at most 1 gives the nearest whole

@@ -367,3 +367,61 @@ func TestParseUnit(t *testing.T) {
 		t.Errorf("day(date) reads as %+v", got)
 	}
 }
+
+// Numbers are numbered in the order in which they come first, however often the table grows in between, with numbers that are none among them; a map says the same.
+func TestUnitTable(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	table, seen, next := newUnitTable(nil, 0), map[float64]uint32{}, uint32(0)
+	for range 100_000 {
+		v := float64(r.IntN(30_000)) / 8
+		if r.IntN(10) == 0 {
+			v = math.NaN()
+		}
+		want, known := seen[v]
+		if !known {
+			want = next
+			next++
+			if v == v {
+				seen[v] = want
+			}
+		}
+		if unit, old := table.unit(v); unit != want || old != known {
+			t.Fatalf("%v is unit %d, known %v; want %d, %v", v, unit, old, want, known)
+		}
+	}
+}
+
+// Units that lie together are those that their values say.
+func TestGroupTogether(t *testing.T) {
+	c := dataset.Column{Field: dataset.Field{Name: "u", Kind: dataset.Number}, Numbers: []float64{5, 5, math.NaN(), math.NaN(), 2, 7, 7, 7}}
+	want, got := groupBy(c, false), groupTogether(nil, []uint32{0, 2, 3, 4, 5, 8})
+	if got.n != want.n || !slices.Equal(got.of, want.of) || !slices.Equal(got.first, want.first) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// Of a large table no row is looked at before the first look that is held out where nothing is asked for, and nearly all others are.
+func TestEarlyRowsAreTraining(t *testing.T) {
+	const n = earlyExact + 1
+	s := splitter{key: []byte("early")}
+	size, err := holdoutSize(DefaultHoldout, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := make([]bool, n)
+	for _, u := range splitByTag(nil, s.tags(groupByRow(n), nil, false), sizes{holdout: size}).holdout {
+		held[u] = true
+	}
+	early := earlyRows(s, n, size, n)
+	for _, u := range early {
+		if held[u] {
+			t.Fatalf("row %d", u)
+		}
+	}
+	if all := n - size; len(early) < all*99/100 {
+		t.Errorf("%d rows of %d", len(early), all)
+	}
+	if few := earlyRows(s, n, size, 1000); !slices.Equal(few, early[:1000]) {
+		t.Error("the first rows are others where fewer are asked for")
+	}
+}

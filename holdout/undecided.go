@@ -71,6 +71,7 @@ func (c *creation) count(column string) (choice UnitChoice, ok bool) {
 		}
 		rows += from.Len()
 		nulls += values.addAll(from)
+		t.ReleaseAll()
 	}
 	choice = UnitChoice{Unit: column, Units: coarse(min(values.count(), int64(rows-nulls)))} // numbers can be chosen so that they seem to be more
 	if choice.Units == 0 {

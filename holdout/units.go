@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"math/bits"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -114,6 +113,17 @@ type grouping struct {
 // groupByRow makes each of rows a unit.
 func groupByRow(rows int) grouping { return grouping{n: rows} }
 
+// groupTogether makes units of rows that lie together, of which each begins where offsets say, and the last ends there.
+func groupTogether(r *room, offsets []uint32) grouping {
+	g := grouping{first: offsets[:len(offsets)-1], n: len(offsets) - 1, of: makeIn[uint32](r, int(offsets[len(offsets)-1])), room: r}
+	for u := range g.n {
+		for row := offsets[u]; row < offsets[u+1]; row++ {
+			g.of[row] = uint32(u)
+		}
+	}
+	return g
+}
+
 // groupBy groups rows by the value of a column; each null is a group of its own.
 func groupBy(c dataset.Column, day bool) grouping { return groupIn(nil, c, day) }
 
@@ -153,73 +163,81 @@ func groupIn(r *room, c dataset.Column, day bool) grouping {
 	default:
 		seen := newUnitTable(r, rows)
 		for i, v := range c.Numbers {
-			if v != v {
-				g.of[i] = next(i)
-				continue
-			}
-			if day {
+			if day && v == v {
 				v = dayOf(v)
 			}
-			u := seen.at(v)
-			if *u == 0 {
-				*u = next(i) + 1
+			u, known := seen.unit(v)
+			if !known {
+				next(i)
 			}
-			g.of[i] = *u - 1
+			g.of[i] = u
 		}
 	}
 	g.n = len(g.first)
 	return g
 }
 
-// unitTable finds the unit of a number: an open hash table, in a room where there is one, since a map of as many units as a large
+// unitTable numbers the units of numbers: an open hash table, in a room where there is one, since a map of as many units as a large
 // table has rows would take gigabytes.
 type unitTable struct {
-	keys  []uint64 // the bits of numbers, of which none is NaN or -0
-	units []uint32 // 1 + the unit; 0: free
-	shift int      // of the hash, 64 less the bits of an index
-	n     int
+	room  *room
+	slots []uint32  // 1 + a unit; 0: free
+	shift int       // of the hash, 64 less the bits of an index
+	keys  []float64 // of the units, of which none is -0; NaN of those without a number
 }
 
-// newUnitTable returns a table for the numbers of so many rows. A room gives it all its slots at once; those that are not used take no
-// memory. In ordinary memory it grows.
+const (
+	// firstSlots is the size of a new table, as a power of two. It doubles, so that a table takes memory by its units and not by its rows.
+	firstSlots = 10
+	// fullSlots is how many of four slots are taken at most.
+	fullSlots = 3
+)
+
+// newUnitTable returns a table for the numbers of so many rows. A room has place for a key of each row; those that are not used take no memory.
 func newUnitTable(r *room, rows int) *unitTable {
-	width := 10
+	t := &unitTable{room: r, slots: makeIn[uint32](r, 1<<firstSlots), shift: 64 - firstSlots}
 	if r != nil {
-		width = max(width, bits.Len(uint(2*rows)))
+		t.keys = makeIn[float64](r, rows)[:0]
 	}
-	return &unitTable{keys: makeIn[uint64](r, 1<<width), units: makeIn[uint32](r, 1<<width), shift: 64 - width}
+	return t
 }
 
-// at returns the place of a number's unit plus one, which is 0 for a number that is new; the caller sets it then.
-func (t *unitTable) at(v float64) *uint32 {
-	if 2*t.n >= len(t.keys) {
-		t.grow()
+// unit returns the unit of a number, which gets the next one where it is new; each NaN is new.
+func (t *unitTable) unit(v float64) (unit uint32, known bool) {
+	next := uint32(len(t.keys))
+	if v == v {
+		if 4*len(t.keys) >= fullSlots*len(t.slots) {
+			t.grow()
+		}
+		slot := t.find(v)
+		if t.slots[slot] != 0 {
+			return t.slots[slot] - 1, true
+		}
+		t.slots[slot] = next + 1
 	}
-	key := math.Float64bits(v)
-	i := t.find(key)
-	if t.units[i] == 0 {
-		t.keys[i] = key
-		t.n++
-	}
-	return &t.units[i]
+	t.keys = append(t.keys, v)
+	return next, false
 }
 
-// find returns the slot of a key, or the free one where it belongs, by Fibonacci hashing: keys are the owner's own numbers.
-func (t *unitTable) find(key uint64) int {
-	i := int(key * 0x9E3779B97F4A7C15 >> t.shift)
-	for t.units[i] != 0 && t.keys[i] != key {
-		i = (i + 1) & (len(t.keys) - 1)
+// find returns the slot of a number, or the free one where it belongs, by Fibonacci hashing: keys are the owner's own numbers.
+func (t *unitTable) find(v float64) int {
+	slot := int(math.Float64bits(v) * 0x9E3779B97F4A7C15 >> t.shift)
+	for t.slots[slot] != 0 && t.keys[t.slots[slot]-1] != v {
+		slot = (slot + 1) & (len(t.slots) - 1)
 	}
-	return i
+	return slot
 }
 
+// grow doubles the slots, as often as the keys ask for: those without a number come at any time.
 func (t *unitTable) grow() {
-	old := *t
-	t.keys, t.units, t.shift = make([]uint64, 4*len(old.keys)), make([]uint32, 4*len(old.keys)), old.shift-2
-	for i, u := range old.units {
-		if u != 0 {
-			j := t.find(old.keys[i])
-			t.keys[j], t.units[j] = old.keys[i], u
+	size := len(t.slots)
+	for 4*len(t.keys) >= fullSlots*size {
+		size, t.shift = 2*size, t.shift-1
+	}
+	t.slots = makeIn[uint32](t.room, size)
+	for u, v := range t.keys {
+		if v == v {
+			t.slots[t.find(v)] = uint32(u) + 1
 		}
 	}
 }

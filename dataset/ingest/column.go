@@ -229,7 +229,7 @@ func (c *column) choose(leaf *leaf, from *origin) string {
 			return mismatch(c)
 		}
 		c.kind = dataset.Text
-		c.read = texts(byteArrays, func(v []byte) []byte { return v })
+		c.read = byteTexts(func(v []byte) []byte { return v })
 		return ""
 	case nullKind:
 		c.empty = true
@@ -444,7 +444,7 @@ func (c *column) chooseUUID(leaf *leaf) string {
 	}
 	c.kind = dataset.Text
 	var text [36]byte
-	c.read = texts(byteArrays, func(v []byte) []byte {
+	c.read = byteTexts(func(v []byte) []byte {
 		hex.Encode(text[0:8], v[0:4])
 		hex.Encode(text[9:13], v[4:6])
 		hex.Encode(text[14:18], v[6:8])

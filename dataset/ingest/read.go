@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"math"
+	"unsafe"
 
 	"github.com/holdoutd/holdoutd/dataset"
 )
@@ -101,6 +102,44 @@ func checkedTexts[T any](decode decoding[T], format func(T) ([]byte, error)) rea
 			})
 	}
 }
+
+// byteTexts is texts for values that are bytes. Those of a dictionary come again and again: the code of an entry is kept by the place of its bytes, for the rows of one call,
+// while the dictionary stays where it is.
+func byteTexts(format func([]byte) []byte) readFunc {
+	plainly := texts(byteArrays, format)
+	return func(b *batch, p *page) (int, error) {
+		if p.encoding != plainDictionary && p.encoding != rleDictionary {
+			return plainly(b, p)
+		}
+		b.kind = dataset.Text
+		var known [knownEntries]struct {
+			at   *byte
+			n    int
+			code uint32
+		}
+		return spread(b, p, byteArrays,
+			func(row int) { b.codes[row] = 0 },
+			func(row int, v []byte) error {
+				at := unsafe.SliceData(v)
+				k := &known[uint64(uintptr(unsafe.Pointer(at)))*0x9E3779B97F4A7C15>>(64-knownBits)]
+				if k.at == nil || k.at != at || k.n != len(v) {
+					code, err := b.code(format(v))
+					if err != nil {
+						return err
+					}
+					k.at, k.n, k.code = at, len(v), code
+				}
+				b.codes[row] = k.code
+				return nil
+			})
+	}
+}
+
+// knownEntries are as many as stay in the first-level cache.
+const (
+	knownBits    = 8
+	knownEntries = 1 << knownBits
+)
 
 // digits reads 64-bit integers as decimal digits.
 func digits(format func(dst []byte, v int64) []byte) readFunc {

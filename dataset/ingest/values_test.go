@@ -3,8 +3,10 @@ package ingest
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -184,6 +186,46 @@ func TestMiscounts(t *testing.T) {
 	} {
 		if got := miscounts([]byte(by)); got != want {
 			t.Errorf("%q: %v", by, got)
+		}
+	}
+}
+
+// The entries of a dictionary keep their texts, however many there are, of one length or of none, and however they come again: what is known of an entry by its place in memory is
+// not said of another.
+func TestTextsOfADictionary(t *testing.T) {
+	const entries, rows = 700, 5000
+	var texts []string
+	var data []byte
+	for i := range entries {
+		text := fmt.Sprintf("text %03d", i)
+		if i%50 == 0 {
+			text = "" // of no bytes, which lie where others begin
+		}
+		texts = append(texts, text)
+		data = append(binary.LittleEndian.AppendUint32(data, uint32(len(text))), text...)
+	}
+	r := rand.New(rand.NewPCG(9, 10))
+	indexes, want := []byte{16}, []string{} // of 16 bits, in runs of one
+	for range rows {
+		i := r.IntN(entries)
+		indexes = binary.LittleEndian.AppendUint16(append(indexes, 1<<1), uint16(i))
+		want = append(want, texts[i])
+	}
+	p := &page{form: formOf(byteArray, -1, false), rows: rows, present: rows, encoding: rleDictionary, data: indexes, dict: &dictionary{data: data, entries: entries}}
+	var b batch
+	b.begin(DefaultLimits())
+	b.textsLeft = DefaultMaxTextBytes
+	read := byteTexts(func(v []byte) []byte { return v })
+	for row := 0; row < rows; {
+		n, err := read(&b, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, code := range b.codes[:n] {
+			if got := b.dictionary[code-1]; got != want[row] {
+				t.Fatalf("row %d is %q, want %q", row, got, want[row])
+			}
+			row++
 		}
 	}
 }
