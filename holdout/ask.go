@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -27,7 +28,7 @@ import (
 func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte, idempotencyKey string, options ...AskOption) (Answer, error) {
 	var b BatchAnswer
 	err := s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
-		q, err := s.parse(ctx, query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
+		q, err := s.parseAsked(ctx, id, query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
 		if err != nil {
 			return err
 		}
@@ -55,7 +56,7 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 	err := s.InTurn(ctx, p, batchWork(batch), func(ctx context.Context) error {
 		parsed, label, numbers := make([]*queries.Query, len(batch)), s.labelOf(ctx, id), s.numbersOf(ctx, id)
 		for i, body := range batch {
-			q, err := s.parse(ctx, body, label, numbers)
+			q, err := s.parseAsked(ctx, id, body, label, numbers)
 			if err != nil {
 				return below(err, "/queries/"+strconv.Itoa(i))
 			}
@@ -107,6 +108,19 @@ func (s *Service) parse(ctx context.Context, body []byte, label func() string, n
 	return q, need(ctx, bodyWork(0, q.Named()))
 }
 
+// parseAsked is parse of a query that is asked. One that this program does not read is the recorded question that it spells, if there is one.
+func (s *Service) parseAsked(ctx context.Context, id string, body []byte, label func() string, numbers queries.Numbers) (*queries.Query, error) {
+	q, err := s.parse(ctx, body, label, numbers)
+	var wrong *queries.Error
+	if !errors.As(err, &wrong) {
+		return q, err
+	}
+	if recorded, failed := s.asText(ctx, id, body); recorded != nil || failed != nil {
+		return recorded, failed
+	}
+	return nil, err
+}
+
 // request is how the queries came.
 type request struct {
 	single  bool
@@ -152,7 +166,10 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 	if len(parsed) == 0 {
 		return BatchAnswer{}, invalid("/queries", "a batch needs at least one query")
 	}
-	items, distinct := distinctQuestions(parsed)
+	items, distinct, err := s.distinctQuestions(ctx, id, parsed)
+	if err != nil {
+		return BatchAnswer{}, err
+	}
 	var key *ledger.Idempotency
 	if r.key != "" {
 		key = &ledger.Idempotency{Principal: p.KeyID, Key: r.key, Request: r.digest(id, items), Resource: id}
@@ -174,11 +191,14 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 	return b, nil
 }
 
-// distinctQuestions maps each query to its question; equal queries share one.
-func distinctQuestions(parsed []*queries.Query) (items, distinct []*question) {
+// distinctQuestions maps each query to its question; equal queries share one. Its id is the one that it is recorded under.
+func (s *Service) distinctQuestions(ctx context.Context, holdout string, parsed []*queries.Query) (items, distinct []*question, err error) {
 	byID := make(map[string]*question, len(parsed))
 	for i, query := range parsed {
-		id := query.ID()
+		id, err := s.asRecorded(ctx, holdout, query.ID())
+		if err != nil {
+			return nil, nil, err
+		}
 		q := byID[id]
 		if q == nil {
 			q = &question{query: query, at: i, id: id}
@@ -187,7 +207,7 @@ func distinctQuestions(parsed []*queries.Query) (items, distinct []*question) {
 		}
 		items = append(items, q)
 	}
-	return items, distinct
+	return items, distinct, nil
 }
 
 // reply puts the answers in the order of the request; the second and later copies of a query are replays. unit is that of the card.

@@ -59,6 +59,9 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	e := Explanation{Query: asked.ID, Canonical: shownCanonical(asked.Canonical), Per: votes(h.card.Unit, func() []byte { return asked.Canonical }), Functions: said.Functions, Combine: said.Combine,
 		Target: said.Target, NullRule: said.Null, Outcomes: []ForeseenOutcome{}, Warnings: []Warning{},
 		Cost: Cost{Questions: price.Questions, Tokens: h.session.MostTokens(asked.Plan), Rounds: price.Rounds}}
+	if e.Query, err = s.asRecorded(ctx, id, e.Query); err != nil {
+		return e, err
+	}
 	body, answered, err := s.ledger.Answer(ctx, id, e.Query)
 	if err != nil {
 		return e, s.ledgerError(err)

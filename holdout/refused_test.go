@@ -154,6 +154,7 @@ func TestEveryReadOfAnAskFails(t *testing.T) {
 			for _, leaves := range []bool{false, true} {
 				for at := 0; ; at++ {
 					s := open(t, dir)
+					<-s.rereadings.all            // which reads, too
 					var c atomic.Pointer[counted] // a load goes on where its asker has left
 					load := s.tables.load
 					s.tables.load = func(ctx context.Context, id string) (*opened, error) {

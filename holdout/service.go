@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -75,6 +76,7 @@ type Service struct {
 	numbers    *keptNumbers // that came with queries
 	models     keptModels
 	references references
+	rereadings rereadings
 	news       news
 	marks      *marker
 	accept     bool                // a lost ledger
@@ -150,6 +152,8 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	}
 	s.endFirst()
 	go s.keep()
+	s.rereadings.all = make(chan struct{})
+	s.background(s.rereadAll)
 	s.log.Info("data directory open", "dir", s.dir, "version", o.Version)
 	return s, nil
 }
@@ -340,6 +344,9 @@ func (s *Service) readCard(h ledger.Holdout) Card {
 func (s *Service) show(h ledger.Holdout) Card {
 	card, early := s.readCards(h)
 	card.sayMore()
+	if w := s.rereadWarning(h.ID); w != nil {
+		card.Warnings = append(slices.Clone(card.Warnings), *w)
+	}
 	if h.Draft {
 		return card.sketch(early)
 	}

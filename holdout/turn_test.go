@@ -67,7 +67,8 @@ func TestLongAnswersAreRefusedBeforeCompiling(t *testing.T) {
 			}
 			parsed = append(parsed, q)
 		}
-		_, distinct := distinctQuestions(parsed)
+		_, distinct, err := s.distinctQuestions(t.Context(), card.ID, parsed)
+		must(t, err)
 		a := admission{service: s, holdout: h, principal: analyst, questions: distinct}
 		if _, err := a.recall(t.Context()); KindOf(err) != TooLarge || !strings.Contains(err.Error(), "are given at once") {
 			t.Fatal(err)

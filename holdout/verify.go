@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -19,15 +20,45 @@ type Verification struct {
 	// Sealed and Tables are "in order" or "not checked". A deleted holdout has neither; they are empty then.
 	Sealed string `json:"sealed,omitempty"`
 	Tables string `json:"tables,omitempty"`
+	// Reread is how many recorded questions this program does not read as they were recorded, and Questions the first of them. Their answers replay.
+	Reread    int64    `json:"reread,omitempty"`
+	Questions []Reread `json:"questions,omitempty"`
 }
 
-// VerificationOf is what a report by itself says, such as that of an export.
-func VerificationOf(r ledger.Report) Verification {
-	card, err := readCard([]byte(r.Public))
-	if err != nil {
-		return Verification{Report: r} // the chain can be in order where the public facts are no card, or a newer one
+// verificationOf is what a report by itself says, such as that of an export.
+func verificationOf(r ledger.Report, found rereadEntries) Verification {
+	v := Verification{Report: r, Reread: found.reread[r.Holdout], Questions: found.questions[r.Holdout]}
+	if card, err := readCard([]byte(r.Public)); err == nil { // the chain can be in order where the public facts are no card, or a newer one
+		v.Name = card.Name
 	}
-	return Verification{Report: r, Name: card.Name}
+	return v
+}
+
+// rereadEntries is what was found in the entries of chains beside what the chains say, by holdout.
+type rereadEntries struct {
+	reread    map[string]int64
+	questions map[string][]Reread
+}
+
+// hear is a ledger.Each.
+func (v *rereadEntries) hear(holdout string, e *ledger.Entry) {
+	found := reread(e)
+	if found == nil {
+		return
+	}
+	if v.reread == nil {
+		v.reread, v.questions = map[string]int64{}, map[string][]Reread{}
+	}
+	if v.reread[holdout]++; v.reread[holdout] <= mostSaid {
+		v.questions[holdout] = append(v.questions[holdout], *found)
+	}
+}
+
+// VerifyExport checks an export by itself: chain, books, and whether this program reads its questions as they were recorded.
+func VerifyExport(r io.Reader) (Verification, error) {
+	var found rereadEntries
+	report, err := ledger.VerifyExport(r, found.hear)
+	return verificationOf(report, found), err
 }
 
 // What a Verification says.
@@ -43,7 +74,8 @@ const (
 func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error) {
 	path := filepath.Join(dir, ledgerFile)
 	marks, unread := readMarks(dir) // before the ledger, which a running server writes first
-	reports, err := sqlite.Verify(ctx, path)
+	var found rereadEntries
+	reports, err := sqlite.Verify(ctx, path, found.hear)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +86,7 @@ func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error
 	all := make([]Verification, len(reports))
 	var damage []error
 	for i, r := range reports {
-		all[i] = VerificationOf(r)
+		all[i] = verificationOf(r, found)
 		if r.Deleted {
 			continue
 		}

@@ -203,6 +203,18 @@ func mustMarshal(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
+// Arrange is a query's JSON as canonical forms are arranged: members sorted, no space between, no note. Numbers and texts stay as they are spelled. It is nil where the body is no JSON object.
+func Arrange(body []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	var members map[string]any
+	if d.Decode(&members) != nil || members == nil {
+		return nil
+	}
+	delete(members, "note")
+	return mustMarshal(members)
+}
+
 // write is the value's JSON, numbers as they were spelled.
 func (v *value) write(b *bytes.Buffer) {
 	switch v.kind {

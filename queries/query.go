@@ -17,7 +17,11 @@ type Query struct {
 	body     body
 	named    int
 	reported bool
+	recorded []byte // the canonical form of a query that is only recorded; nil of every other
 }
+
+// Recorded is a query that was recorded, of which only the canonical form is known: this program may not read it. It has its form and its identity. It does not compile.
+func Recorded(canonical []byte) *Query { return &Query{kind: &kind{}, recorded: canonical} }
 
 // Parse reads one query from its JSON, strictly. An error is an *Error: of Kind Malformed if the body is not JSON or has a
 // key twice, else of Kind Invalid with everything that is wrong and can be told without a schema.
@@ -84,6 +88,9 @@ func (q *Query) Type() string { return q.kind.name }
 // Canonical is the JSON that all spellings of one query share: sorted keys, canonical expressions, shortest numbers, no
 // member that says its default, no note.
 func (q *Query) Canonical() []byte {
+	if q.recorded != nil {
+		return q.recorded
+	}
 	o := map[string]any{"type": q.kind.name}
 	if q.reported {
 		o[reportedName] = true
@@ -143,6 +150,9 @@ func (q *Query) LeastItems() int {
 // Compile checks the query against a schema and turns it into row functions. ctx is for reading the training part, where the query
 // takes constants from it; nothing of it is kept. An error is an *Error of Kind Invalid, or that of reading the training part.
 func (q *Query) Compile(ctx context.Context, schema dataset.Schema, options ...Option) (*Plan, error) {
+	if q.recorded != nil {
+		return nil, &Error{Kind: Invalid, Violations: []Violation{{Detail: "this query was recorded by another version of the program, and this one does not read it"}}}
+	}
 	c := &compiler{schema: schema}
 	for _, o := range options {
 		o(c)

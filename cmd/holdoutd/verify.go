@@ -32,7 +32,8 @@ with the head of an answer that was kept elsewhere to notice a restored old back
 
 Of a data directory it also reads all tables: every checksum, that each table is the one that the holdout was made with, and
 the number of units. --no-tables leaves that out. Sealed values are opened where server.key can be read, and are said to be
-"not checked" elsewhere. Nothing is written; the directory may be a read-only snapshot, or that of a running server.
+"not checked" elsewhere. It names recorded questions that this version of the program writes otherwise, or does not read: their
+answers replay. Nothing is written; the directory may be a read-only snapshot, or that of a running server.
 
 "-" reads an export from standard input.`,
 		Example: `  holdoutd verify holdoutd-data
@@ -54,8 +55,8 @@ the number of units. --no-tables leaves that out. Sealed values are opened where
 
 func verify(ctx context.Context, stdin io.Reader, target string, tables bool) ([]holdout.Verification, error) {
 	if target == "-" {
-		report, err := ledger.VerifyExport(stdin)
-		return []holdout.Verification{holdout.VerificationOf(report)}, err
+		report, err := holdout.VerifyExport(stdin)
+		return []holdout.Verification{report}, err
 	}
 	info, err := os.Stat(target)
 	if err != nil {
@@ -73,8 +74,8 @@ func verify(ctx context.Context, stdin io.Reader, target string, tables bool) ([
 		return nil, fmt.Errorf("cannot read %s: %w", target, unwrapPath(err))
 	}
 	defer f.Close()
-	report, err := ledger.VerifyExport(f)
-	return []holdout.Verification{holdout.VerificationOf(report)}, err
+	report, err := holdout.VerifyExport(f)
+	return []holdout.Verification{report}, err
 }
 
 // unwrapPath leaves out the path that the caller names itself.
@@ -120,9 +121,38 @@ func printReports(w io.Writer, reports []holdout.Verification, asJSON bool) erro
 		if r.Tables != "" {
 			fmt.Fprintf(w, "  tables %s; sealed values %s\n", r.Tables, r.Sealed)
 		}
+		printReread(w, r)
 	}
 	if len(reports) == 0 {
 		fmt.Fprintln(w, "the ledger has no holdouts")
 	}
 	return nil
+}
+
+// mostPrinted is how many bytes of a query are printed: a line or two, and no model.
+const mostPrinted = 200
+
+// printReread names the recorded questions that this program does not read as they were recorded.
+func printReread(w io.Writer, r holdout.Verification) {
+	if r.Reread == 0 {
+		return
+	}
+	fmt.Fprintf(w, "  %d recorded questions are not read by this version as they were recorded; their answers replay\n", r.Reread)
+	cut := func(text []byte) string {
+		if len(text) <= mostPrinted {
+			return string(text)
+		}
+		return strings.ToValidUTF8(string(text[:mostPrinted]), "") + "…"
+	}
+	for _, q := range r.Questions {
+		fmt.Fprintf(w, "  seq %d, %s, %s\n    recorded %s\n", q.Seq, q.Query, q.Says(), cut(q.Recorded))
+		if q.Now != nil {
+			fmt.Fprintf(w, "    now      %s\n", cut(q.Now))
+		} else {
+			fmt.Fprintf(w, "    refused  %s\n", cut([]byte(q.Refused)))
+		}
+	}
+	if more := r.Reread - int64(len(r.Questions)); more > 0 {
+		fmt.Fprintf(w, "  and %d more\n", more)
+	}
 }

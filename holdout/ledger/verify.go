@@ -153,9 +153,12 @@ func (v *verifier) end(entries int64, head digest) (Report, error) {
 	return report, nil
 }
 
+// Each hears of every entry that a verification finds in order, in the order of the chain.
+type Each func(holdout string, e *Entry)
+
 // Verify recomputes the chain and what is spent. An error is a *CorruptError that says where, a *VersionError in one, or what the
 // entries failed with.
-func (c *Chain) Verify() (Report, error) {
+func (c *Chain) Verify(each ...Each) (Report, error) {
 	if err := c.Holdout.Limits.checkLimits(); err != nil {
 		return Report{}, located(wrong("%v", err), c.Holdout.ID, 0, -1)
 	}
@@ -166,6 +169,9 @@ func (c *Chain) Verify() (Report, error) {
 		}
 		if err := v.add(&e); err != nil {
 			return Report{}, located(err, c.Holdout.ID, 0, e.Seq)
+		}
+		for _, hear := range each {
+			hear(c.Holdout.ID, &e)
 		}
 	}
 	report, err := v.end(c.Seq+1, c.Head)
@@ -178,7 +184,7 @@ func (c *Chain) Verify() (Report, error) {
 // VerifyExport recomputes the chain and the books of an export, and needs nothing else. It accepts exactly the bytes
 // that Export writes; anything else is a *CorruptError that says where. What it cannot see is a whole chain that was
 // made anew, or cut off with its header adjusted: compare the reported head, or any answer's, with one kept elsewhere.
-func VerifyExport(r io.Reader) (Report, error) {
+func VerifyExport(r io.Reader, each ...Each) (Report, error) {
 	lines := &lineReader{r: bufio.NewReaderSize(r, 1<<16)}
 	var h exportHeader
 	if err := lines.header(&h); err != nil {
@@ -212,6 +218,9 @@ func VerifyExport(r io.Reader) (Report, error) {
 		}
 		if err := v.add(&e); err != nil {
 			return Report{}, corrupt(e.Seq, err)
+		}
+		for _, hear := range each {
+			hear(holdout.ID, &e)
 		}
 	}
 	report, err := v.end(h.Entries, head)

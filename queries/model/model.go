@@ -129,6 +129,9 @@ func (m *Model) Canonical() []byte {
 	return b.Bytes()
 }
 
+// Digest is a model of which only the digest is known. A query with it can be recognised, and not compiled.
+func Digest(sha256 string) *Model { return &Model{id: sha256, size: MaxForm + 1} }
+
 // Large is whether the canonical form is too long to be a part of a question's: the question has ID then. So it is with more than MaxNodes nodes, or
 // more than MaxForm bytes.
 func (m *Model) Large() bool { return m.nodes > MaxNodes || m.size > MaxForm }

@@ -12,12 +12,12 @@ import (
 
 // Verify recomputes the chains and the books of all holdouts of the ledger file at path, in the order of their
 // creation. It reads only, needs no server key, and may run while a server uses the file: it sees one moment of it.
-func Verify(ctx context.Context, path string) ([]ledger.Report, error) {
+func Verify(ctx context.Context, path string, each ...ledger.Each) ([]ledger.Report, error) {
 	db, done, err := openForVerify(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	reports, err := verifyDatabase(ctx, db.DB)
+	reports, err := verifyDatabase(ctx, db.DB, each...)
 	return reports, errors.Join(err, done())
 }
 
@@ -64,7 +64,7 @@ func verifySealed(ctx context.Context, db *readers, s ledger.Sealer) error {
 	return nil
 }
 
-func verifyDatabase(ctx context.Context, db *sql.DB) ([]ledger.Report, error) {
+func verifyDatabase(ctx context.Context, db *sql.DB, each ...ledger.Each) ([]ledger.Report, error) {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return nil, fmt.Errorf("ledger: verify: %w", err)
@@ -80,7 +80,7 @@ func verifyDatabase(ctx context.Context, db *sql.DB) ([]ledger.Report, error) {
 	var reports []ledger.Report
 	for i := range rows {
 		chain := rows[i].chain(ctx, tx, math.MaxInt64)
-		report, err := chain.Verify()
+		report, err := chain.Verify(each...)
 		if err != nil {
 			return nil, unreadable(err)
 		}
