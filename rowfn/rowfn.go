@@ -164,6 +164,15 @@ type Node struct {
 // MaxBlock is the largest number of rows that kernels, and the models that they call, evaluate together.
 const MaxBlock = 1024
 
+// Bits are a bit for each of 256 rows.
+type Bits [4]uint64
+
+// Scratch is what a Scorer needs for itself while it computes a block.
+type Scratch struct {
+	Numbers []float64
+	Bits    []Bits
+}
+
 // Scorer computes the scores of a model, block by block. It is immutable and safe for concurrent use. Package queries/model has one.
 type Scorer interface {
 	// ID is the hex digest of the model: two scorers with the same ID have the same scores for the same features.
@@ -174,9 +183,9 @@ type Scorer interface {
 	Outputs() int
 	// Steps is about how many nanoseconds a row takes, whatever the row is.
 	Steps() int64
-	// Scratch is how many numbers BlockIn needs for itself.
-	Scratch() int
+	// Scratch is how many numbers, and how many bits of rows, BlockIn needs for itself.
+	Scratch() (numbers, bits int)
 	// BlockIn writes the scores of at most MaxBlock rows: dst[k][i] is output k of row i, features[j][i] is feature j of row i, finite
-	// or NaN, which is null. What overflows may be infinite or NaN. scratch has a length of Scratch or more and is written over.
-	BlockIn(scratch []float64, dst, features [][]float64)
+	// or NaN, which is null. What overflows may be infinite or NaN. scratch has what Scratch says, or more, and is written over.
+	BlockIn(scratch Scratch, dst, features [][]float64)
 }

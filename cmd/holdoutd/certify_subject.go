@@ -211,7 +211,7 @@ func (s *subject) Row(i int) []float64 {
 // classifier is the model for one goroutine: Begin puts what stays of a row in place, and a call adds the moved numbers.
 func (s *subject) classifier() certify.Classifier {
 	in, out := make([][]float64, len(s.features)), make([][]float64, s.model.Scorer().Outputs())
-	scratch := make([]float64, s.model.Scorer().Scratch())
+	scratch := s.model.Scorer().MakeScratch()
 	for i := range in {
 		in[i] = make([]float64, 1)
 	}

@@ -227,5 +227,5 @@ func (e *estimate) score(n *rowfn.Node) {
 	}
 	e.models[inputs] = true
 	e.steps(s.Steps())
-	e.pass.nodes += int64(s.Outputs()) + int64(s.Scratch()/kernel.MaxBlock)
+	e.pass.nodes += int64(s.Outputs()) + int64(kernel.ScratchRegisters(s.Scratch()))
 }

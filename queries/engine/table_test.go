@@ -419,12 +419,12 @@ func TestPassesTakeTurns(t *testing.T) {
 // dear is a model of which a row takes a millisecond, by what it says.
 type dear struct{}
 
-func (dear) ID() string                               { return "dear" }
-func (dear) Features() int                            { return 1 }
-func (dear) Outputs() int                             { return 1 }
-func (dear) Steps() int64                             { return 1 << 20 }
-func (dear) Scratch() int                             { return 0 }
-func (dear) BlockIn(_ []float64, dst, in [][]float64) { copy(dst[0], in[0]) }
+func (dear) ID() string                                   { return "dear" }
+func (dear) Features() int                                { return 1 }
+func (dear) Outputs() int                                 { return 1 }
+func (dear) Steps() int64                                 { return 1 << 20 }
+func (dear) Scratch() (numbers, bits int)                 { return 0, 0 }
+func (dear) BlockIn(_ rowfn.Scratch, dst, in [][]float64) { copy(dst[0], in[0]) }
 
 // TestDearRowsTakeTurns: where a block of rows would take a worker a second, it yields the processor within one. It would notice that others wait for a
 // whole block, however long that takes.

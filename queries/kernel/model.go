@@ -91,7 +91,8 @@ func (a *assembler) keepScores(s *step) {
 	a.first[id(s.dst)] = s.first
 	a.p.scores += s.scores.model.Outputs()
 	a.p.features = max(a.p.features, len(s.scores.features))
-	a.p.scratch = max(a.p.scratch, s.scores.model.Scratch())
+	numbers, bits := s.scores.model.Scratch()
+	a.p.scratch, a.p.bits = max(a.p.scratch, numbers), max(a.p.bits, bits)
 	registers := make([]id, len(s.scores.features))
 	for i, o := range s.scores.features {
 		registers[i] = id(a.at[o])

@@ -20,6 +20,7 @@ type Program struct {
 	scores    int       // registers of models' scores
 	features  int       // of the model that has the most
 	scratch   int       // numbers that the model needs which needs the most
+	bits      int       // likewise bits of rows
 	tables    []*table  // of the steps that have one
 	products  []product
 	values    int // lists of units' values that products read
@@ -78,7 +79,12 @@ func CompileBatch(batch rowfn.Batch, t *dataset.Table) (*Program, error) {
 
 // Registers is the number of registers that each worker holds, of 8·MaxBlock and of MaxBlock bytes.
 func (p *Program) Registers() (numbers, bytes int) {
-	return p.numbers.constants + p.numbers.scratch + p.scores + p.scratch/MaxBlock, p.bytes.constants + p.bytes.scratch + 4*p.values
+	return p.numbers.constants + p.numbers.scratch + p.scores + ScratchRegisters(p.scratch, p.bits), p.bytes.constants + p.bytes.scratch + 4*p.values
+}
+
+// ScratchRegisters is how many registers of 8·MaxBlock bytes are as large as what a model needs for itself.
+func ScratchRegisters(numbers, bits int) int {
+	return (numbers + len(rowfn.Bits{})*bits + MaxBlock - 1) / MaxBlock
 }
 
 // class says in which kind of register a value is.

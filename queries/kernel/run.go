@@ -26,9 +26,9 @@ type State struct {
 	values   [][]uint32 // of the units that end in the block, for products
 	list     []uint32   // the memory of values
 
-	scores   [][]float64 // of models
-	features [][]float64 // of the model that is computed
-	scratch  []float64   // what it needs for itself
+	scores   [][]float64   // of models
+	features [][]float64   // of the model that is computed
+	scratch  rowfn.Scratch // what it needs for itself
 
 	// With units of several rows:
 	units   Units
@@ -62,9 +62,9 @@ func NewState(p *Program, units Units, block int) *State {
 		s.values[i] = s.list[i*block : (i+1)*block]
 	}
 	numbers, masks := p.Registers()
-	numbers -= p.scratch / MaxBlock
+	numbers -= ScratchRegisters(p.scratch, p.bits)
 	masks -= 4 * p.values
-	s.scratch = resized(s.scratch, p.scratch)
+	s.scratch = rowfn.Scratch{Numbers: resized(s.scratch.Numbers, p.scratch), Bits: resized(s.scratch.Bits, p.bits)}
 	s.slab, s.masks = resized(s.slab, numbers*block), resized(s.masks, masks*block)
 	s.scores, s.features = resized(s.scores, p.scores), resized(s.features, p.features)
 	for i := range p.scores {

@@ -214,10 +214,6 @@ func (f *treesForm) list(value float64) []float64 { return f.leaves[int(value):]
 
 // each visits the nodes of a tree in preorder. A leaf has leafInput.
 func (f *forest) each(t *tree, visit func(value float64, input uint32)) {
-	if t.full {
-		f.eachFull(t, 0, visit)
-		return
-	}
 	for at, open := int(t.root), 1; open > 0; at++ {
 		n := &f.nodes[at]
 		if visit(n.value, n.input); n.leaf() {
@@ -226,21 +222,6 @@ func (f *forest) each(t *tree, visit func(value float64, input uint32)) {
 			open++
 		}
 	}
-}
-
-// eachFull is each of a full tree, from a split on. One by the infinite column is a leaf that stands for all below it.
-func (f *forest) eachFull(t *tree, i int, visit func(value float64, input uint32)) {
-	splits := f.splits[t.root:][:1<<t.depth-1]
-	if i < len(splits) && splits[i].input != leafInput {
-		visit(splits[i].threshold, splits[i].input)
-		f.eachFull(t, 2*i+1, visit)
-		f.eachFull(t, 2*i+2, visit)
-		return
-	}
-	for i < len(splits) {
-		i = 2*i + 1
-	}
-	visit(f.ends[int(t.end)+i-len(splits)], leafInput)
 }
 
 // appendFloat appends a finite number as encoding/json writes it.

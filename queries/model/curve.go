@@ -86,11 +86,14 @@ func (c *curve) steps() int64 {
 	if c.logistic != nil {
 		return exponentialSteps
 	}
-	return treeSteps*int64(bits.Len(uint(c.half))) + curveSteps
+	return halfSteps*int64(bits.Len(uint(c.half))) + curveSteps
 }
 
-// curveSteps is what a line takes once its place is known.
-const curveSteps = 4
+// What a curve takes: each half of its points, and a line once its place is known.
+const (
+	halfSteps  = 2
+	curveSteps = 4
+)
 
 // block puts what predictions become in their place. NaN stays NaN.
 func (c *curve) block(predictions []float64) {

@@ -19,7 +19,7 @@ const (
 	MaxTexts   = 1 << 10 // text columns by class of a linear model, different lists of texts in splits: each takes a worker 8 KiB
 	MaxInputs  = 1 << 11 // columns that trees read, one whose nulls go left and right counted twice: likewise
 
-	// MaxArrayNodes bounds the nodes of all trees together, as arrays: 128 MiB in memory. A thousand trees of 8,192 nodes have as many.
+	// MaxArrayNodes bounds the nodes of all trees together, as arrays: some 200 MiB in memory. A thousand trees of 8,192 nodes have as many.
 	MaxArrayNodes = 1 << 23
 
 	// MaxVectors bounds the numbers of all vectors, their coefficients and their values together: 8 MiB in memory.

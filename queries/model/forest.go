@@ -1,8 +1,12 @@
 package model
 
-import "math"
+import (
+	"math"
 
-// forest is an ensemble of trees, laid out for walking.
+	"github.com/holdoutd/holdoutd/rowfn"
+)
+
+// forest is an ensemble of trees, laid out for walking, and for sorting many rows at once ([forest.sort]).
 //
 // A block's features are copied first, one column each, with nulls made infinite: once as the lowest number, for splits that send
 // them left, and once as the highest, as far as there are such splits. A step of a walk is then one comparison. The first column is infinite
@@ -14,8 +18,12 @@ type forest struct {
 	trees   []tree
 	nodes   []node    // in preorder, tree after tree
 	leaves  []float64 // lists: one number for each output
-	splits  []split   // of full trees
-	ends    []float64 // of full trees: the values of their leaves
+
+	groups []group    // of trees, in their order
+	tops   []topSplit // of all trees
+	parts  []uint32   // below tops, the places of their roots in nodes
+	ends   []float64  // below tops with nothing but leaves, their values
+	masks  int        // that the largest group needs
 }
 
 // input is a copied column.
@@ -35,11 +43,11 @@ var noneAbsent = absent{1, -1}
 const leafInput = 0
 
 type tree struct {
-	root, depth uint32 // the place of the root in nodes; of a full tree, in splits
-	end         uint32 // of a full tree: the place of its first leaf in ends
-	full        bool
-	listed      bool // the value of a leaf is the place of its list in leaves; the tree adds to all outputs
-	first       int  // else the output that it adds to
+	root, depth uint32 // the place of the root in nodes
+	top, splits uint32 // where its top begins in tops, and how many splits it has
+	part, below uint32 // where its parts begin in parts, and how deep the deepest is; where that is 0, in ends
+	listed      bool   // the value of a leaf is the place of its list in leaves; the tree adds to all outputs
+	first       int    // else the output that it adds to
 }
 
 // node is a split, or a leaf. From a split a feature of at most the threshold goes to the node that follows, and one above it some nodes further. A
@@ -55,10 +63,16 @@ const selfSkip = math.MaxUint32
 
 func (n *node) leaf() bool { return n.input == leafInput }
 
-// treeSteps is what a level of a tree takes.
-const treeSteps = 2
+// What a tree takes a row of a large block, in nanoseconds.
+const (
+	treeSteps  = 1
+	levelSteps = 3  // below its top
+	maskShare  = 32 // so many splits of a top, or masks, take one
+)
 
-func (f *forest) scratch() int { return len(f.inputs) * MaxBlock }
+func (f *forest) scratch() (numbers, bits int) {
+	return len(f.inputs) * MaxBlock, maxParts + f.masks*MaxBlock/groupRows
+}
 
 func (f *forest) steps() int64 {
 	steps := int64(len(f.base) + len(f.inputs))
@@ -67,49 +81,45 @@ func (f *forest) steps() int64 {
 			steps++
 		}
 	}
+	for i := range f.groups {
+		steps += f.groups[i].steps()
+	}
+	splits := int64(0)
 	for _, t := range f.trees {
-		steps += treeSteps*int64(t.depth) + 1
+		steps += levelSteps*int64(t.below) + treeSteps
+		splits += int64(t.splits)
 		if t.listed {
 			steps += int64(len(f.base)) - 1
 		}
 	}
-	return steps
+	return steps + splits/maskShare
 }
 
 func (f *forest) bytes() int64 {
-	return 16*int64(cap(f.nodes)+cap(f.splits)) + 8*int64(cap(f.leaves)+cap(f.ends)) + 24*int64(cap(f.trees))
+	bytes := 16*int64(cap(f.nodes)) + 8*int64(cap(f.leaves)) + 40*int64(cap(f.trees)) + 4*int64(cap(f.tops)+cap(f.parts)) + 8*int64(cap(f.ends))
+	for i := range f.groups {
+		bytes += f.groups[i].bytes()
+	}
+	return bytes
 }
 
-func (f *forest) block(dst, features [][]float64, scratch []float64) {
+// fewRows are so few that each walks all trees: sorting takes as long for one row as for groupRows.
+const fewRows = 32
+
+func (f *forest) block(dst, features [][]float64, scratch rowfn.Scratch) {
 	for k, b := range f.base {
 		for i := range dst[k] {
 			dst[k][i] = b
 		}
 	}
-	always := scratch[leafInput*MaxBlock:][:len(dst[0])]
-	for i := range always {
-		always[i] = math.Inf(1)
-	}
-	for i, in := range f.inputs {
-		if i == leafInput {
-			continue
+	rows := len(dst[0])
+	f.copyInputs(scratch.Numbers, features, rows)
+	if rows < fewRows {
+		for i := range f.trees {
+			f.walkAll(&f.trees[i], dst, scratch.Numbers)
 		}
-		column := scratch[i*MaxBlock : (i+1)*MaxBlock]
-		withoutNulls(column, features[in.feature], in.filled)
-		if in.absent != noneAbsent {
-			in.absent.replace(column[:len(features[in.feature])], in.null)
-		}
-	}
-	for i := range f.trees {
-		t := &f.trees[i]
-		switch {
-		case !t.full:
-			t.block(dst, scratch, f.nodes, f.leaves)
-		case !t.listed:
-			t.fullBlock(dst[t.first], scratch, f.splits[t.root:], f.ends[t.end:])
-		default:
-			t.fullBlocks(dst, scratch, f.splits[t.root:], f.ends[t.end:], f.leaves)
-		}
+	} else {
+		f.sortAll(dst, scratch)
 	}
 	if f.average {
 		n := float64(len(f.trees))
@@ -117,6 +127,23 @@ func (f *forest) block(dst, features [][]float64, scratch []float64) {
 			for i := range d {
 				d[i] /= n
 			}
+		}
+	}
+}
+
+// copyInputs copies the columns.
+func (f *forest) copyInputs(columns []float64, features [][]float64, rows int) {
+	for i, in := range f.inputs {
+		column := columns[i*MaxBlock:][:rows]
+		if i == leafInput {
+			for row := range column {
+				column[row] = math.Inf(1)
+			}
+			continue
+		}
+		withoutNulls(column, features[in.feature], in.filled)
+		if in.absent != noneAbsent {
+			in.absent.replace(column, in.null)
 		}
 	}
 }
@@ -147,55 +174,61 @@ func infinite(right bool) uint64 {
 // lanes is how many rows walk side by side, so that a processor has something to do while it waits for a node.
 const lanes = 8
 
-// block adds a tree's leaves to the outputs.
-func (t *tree) block(dst [][]float64, inputs []float64, nodes []node, leaves []float64) {
-	rows := len(dst[0])
-	row := 0
-	for ; row+lanes <= rows; row += lanes {
-		at := t.walk(nodes, inputs[row:])
-		if !t.listed {
-			out := dst[t.first][row:][:lanes]
-			for i := range out {
-				out[i] += nodes[at[i]].value
-			}
-			continue
-		}
-		for k, out := range dst {
-			out := out[row:][:lanes]
-			for i := range out {
-				out[i] += leaves[int(nodes[at[i]].value)+k]
-			}
-		}
+// walkAll adds a tree's leaves to the outputs of less than groupRows rows.
+func (f *forest) walkAll(t *tree, dst [][]float64, columns []float64) {
+	var all [groupRows]uint32
+	at := all[:len(dst[0])]
+	for row := range at {
+		at[row] = t.root
 	}
-	for ; row < rows; row++ {
-		a := t.root
-		for range t.depth {
-			a = step(nodes, a, inputs[row:], 0)
+	descend(f.nodes, at, t.depth, columns)
+	f.add(t, dst, 0, at)
+}
+
+// add adds the leaves at places to the outputs of the rows from one on.
+func (f *forest) add(t *tree, dst [][]float64, from int, at []uint32) {
+	if !t.listed {
+		out := dst[t.first][from:][:len(at)]
+		for row, leaf := range at {
+			out[row] += f.nodes[leaf].value
 		}
-		if !t.listed {
-			dst[t.first][row] += nodes[a].value
-			continue
-		}
-		for k, out := range dst {
-			out[row] += leaves[int(nodes[a].value)+k]
+		return
+	}
+	for k, out := range dst {
+		out := out[from:][:len(at)]
+		for row, leaf := range at {
+			out[row] += f.leaves[int(f.nodes[leaf].value)+k]
 		}
 	}
 }
 
-// walk is where rows side by side come to. The inputs are those from the first row on.
-func (t *tree) walk(nodes []node, inputs []float64) [lanes]uint32 {
-	a, b, c, d, e, f, g, h := t.root, t.root, t.root, t.root, t.root, t.root, t.root, t.root
-	for range t.depth {
-		a = step(nodes, a, inputs, 0)
-		b = step(nodes, b, inputs, 1)
-		c = step(nodes, c, inputs, 2)
-		d = step(nodes, d, inputs, 3)
-		e = step(nodes, e, inputs, 4)
-		f = step(nodes, f, inputs, 5)
-		g = step(nodes, g, inputs, 6)
-		h = step(nodes, h, inputs, 7)
+// descend takes rows so many levels down from where they are. The columns begin with the first of the rows.
+func descend(nodes []node, at []uint32, levels uint32, columns []float64) {
+	row := 0
+	for ; row+lanes <= len(at); row += lanes {
+		descendLanes(nodes, (*[lanes]uint32)(at[row:]), levels, columns[row:])
 	}
-	return [lanes]uint32{a, b, c, d, e, f, g, h}
+	for ; row < len(at); row++ {
+		for range levels {
+			at[row] = step(nodes, at[row], columns, row)
+		}
+	}
+}
+
+// descendLanes is descend for rows side by side.
+func descendLanes(nodes []node, at *[lanes]uint32, levels uint32, columns []float64) {
+	a, b, c, d, e, f, g, h := at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]
+	for range levels {
+		a = step(nodes, a, columns, 0)
+		b = step(nodes, b, columns, 1)
+		c = step(nodes, c, columns, 2)
+		d = step(nodes, d, columns, 3)
+		e = step(nodes, e, columns, 4)
+		f = step(nodes, f, columns, 5)
+		g = step(nodes, g, columns, 6)
+		h = step(nodes, h, columns, 7)
+	}
+	*at = [lanes]uint32{a, b, c, d, e, f, g, h}
 }
 
 // step is the node after the one at a place, without a branch.

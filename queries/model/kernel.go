@@ -83,12 +83,12 @@ func (k *kernel) says(form map[string]any) {
 }
 
 // scratch is what a block needs: coordinates, kernels, and the functions that vote.
-func (k *kernel) scratch() int {
+func (k *kernel) scratch() (numbers, bits int) {
 	most := k.space.scratch() + MaxBlock
 	if k.votes {
 		most += len(k.base) * MaxBlock
 	}
-	return most
+	return most, 0
 }
 
 func (k *kernel) bytes() int64 { return k.space.bytes(k.coefficients) }

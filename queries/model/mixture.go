@@ -5,6 +5,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/holdoutd/holdoutd/rowfn"
 )
 
 // mixture is a sum of other models' predictions: their average, as of a vote, or a linear model of them, as of a calibration or a stack. A model's
@@ -151,12 +153,12 @@ func (r *reader) curvesOf(pointer string, o map[string]any, p *mixed, form map[s
 }
 
 // scratch is what a block needs: the outputs of one model after the other, and what that model needs.
-func (m *mixture) scratch() int {
-	most := 0
+func (m *mixture) scratch() (numbers, bits int) {
 	for _, p := range m.parts {
-		most = max(most, p.scorer.Scratch())
+		n, b := p.scorer.Scratch()
+		numbers, bits = max(numbers, n), max(bits, b)
 	}
-	return m.widest*MaxBlock + most
+	return m.widest*MaxBlock + numbers, bits
 }
 
 func (m *mixture) bytes() (bytes int64) {
@@ -193,7 +195,7 @@ const exponentialSteps = 12
 // shareSteps is what a sum and a division take.
 const shareSteps = 4
 
-func (m *mixture) block(dst, features [][]float64, scratch []float64) {
+func (m *mixture) block(dst, features [][]float64, scratch rowfn.Scratch) {
 	rows := len(dst[0])
 	for k, b := range m.base {
 		for i := range dst[k] {
@@ -202,13 +204,13 @@ func (m *mixture) block(dst, features [][]float64, scratch []float64) {
 	}
 	var heads [MaxClasses][]float64
 	for k := range m.widest {
-		heads[k] = scratch[k*MaxBlock:][:rows]
+		heads[k] = scratch.Numbers[k*MaxBlock:][:rows]
 	}
-	rest := scratch[m.widest*MaxBlock:]
+	scratch.Numbers = scratch.Numbers[m.widest*MaxBlock:]
 	for i := range m.parts {
 		p := &m.parts[i]
 		outputs := heads[:p.scorer.outputs]
-		p.scorer.BlockIn(rest, outputs, features[p.first:p.first+p.scorer.features])
+		p.scorer.BlockIn(scratch, outputs, features[p.first:p.first+p.scorer.features])
 		predictions(p.link, outputs)
 		for k, c := range p.curves {
 			c.block(outputs[k])

@@ -428,7 +428,7 @@ func drawLayer(inputs, units int, weight func(int) any) map[string]any {
 	return map[string]any{"weights": rows, "intercepts": weight(units)}
 }
 
-// drawChain draws a tree that is too deep for its nodes to be made full.
+// drawChain draws a tree that is deeper than wide.
 func drawChain(t *rapid.T, depth int, leaf func() any) []any {
 	if depth == -8 {
 		return []any{leaf()}
@@ -521,7 +521,7 @@ func TestPredictions(t *testing.T) {
 				block[j] = append(block[j], x)
 			}
 		}
-		scratch := make([]float64, m.Scorer().Scratch())
+		scratch := m.Scorer().MakeScratch()
 		m.Scorer().BlockIn(scratch, scores, block)
 		for i := range rows {
 			one := make([][]float64, len(block))
@@ -725,7 +725,7 @@ func TestBlocksDoNotAllocate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := m.Scorer()
-	scratch, features, dst := make([]float64, s.Scratch()), make([][]float64, s.Features()), [][]float64{make([]float64, MaxBlock)}
+	scratch, features, dst := s.MakeScratch(), make([][]float64, s.Features()), [][]float64{make([]float64, MaxBlock)}
 	for j := range features {
 		features[j] = make([]float64, MaxBlock)
 	}

@@ -76,7 +76,9 @@ func (r *reader) neighbors(pointer string, in any) *Model {
 }
 
 // scratch is what a block needs: coordinates, distances, and of each neighbour its distance and its value.
-func (n *neighbors) scratch() int { return n.space.scratch() + (2+2*n.k)*MaxBlock }
+func (n *neighbors) scratch() (numbers, bits int) {
+	return n.space.scratch() + (2+2*n.k)*MaxBlock, 0
+}
 
 func (n *neighbors) bytes() int64 { return n.space.bytes(n.values) }
 

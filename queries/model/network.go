@@ -138,7 +138,7 @@ func (n *network) widest() (widest int) {
 }
 
 // scratch is what a block needs: the units of two layers.
-func (n *network) scratch() int { return 2 * n.widest() * MaxBlock }
+func (n *network) scratch() (numbers, bits int) { return 2 * n.widest() * MaxBlock, 0 }
 
 func (n *network) bytes() int64 { return 0 }
 

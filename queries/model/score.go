@@ -20,9 +20,9 @@ type Scorer struct {
 
 // evaluator is a form of models, as Scorer asks it. Its block takes the same steps for every row.
 type evaluator interface {
-	scratch() int // how many numbers block needs for itself
-	steps() int64 // about how many nanoseconds block takes for a row
-	bytes() int64 // in memory, beside weights and texts
+	scratch() (numbers, bits int) // that block needs for itself
+	steps() int64                 // about how many nanoseconds block takes for a row
+	bytes() int64                 // in memory, beside weights and texts
 }
 
 // ID tells scorers apart: two with the same ID have the same scores for the same features. It is the model's.
@@ -55,8 +55,14 @@ func (s *Scorer) Features() int { return s.features }
 // MaxBlock is the largest number of rows of a block.
 const MaxBlock = rowfn.MaxBlock
 
-// Scratch is how many numbers BlockIn needs for itself.
-func (s *Scorer) Scratch() int { return s.form.scratch() }
+// Scratch is how many numbers, and how many bits of rows, BlockIn needs for itself.
+func (s *Scorer) Scratch() (numbers, bits int) { return s.form.scratch() }
+
+// MakeScratch makes what BlockIn needs for itself.
+func (s *Scorer) MakeScratch() rowfn.Scratch {
+	numbers, bits := s.Scratch()
+	return rowfn.Scratch{Numbers: make([]float64, numbers), Bits: make([]rowfn.Bits, bits)}
+}
 
 // Steps is about how many nanoseconds BlockIn takes for a row: walks of trees are as deep as the tree, whatever the row is.
 func (s *Scorer) Steps() int64 { return s.form.steps() }
@@ -76,22 +82,22 @@ type term struct {
 // Block writes the scores of a block: dst[k][i] is output k of row i, features[j][i] is feature j of row i, with all slices of
 // one length, at most MaxBlock. Features are finite or NaN, which is null. What overflows is infinite or NaN.
 func (s *Scorer) Block(dst, features [][]float64) {
-	s.BlockIn(make([]float64, s.Scratch()), dst, features)
+	s.BlockIn(s.MakeScratch(), dst, features)
 }
 
-// BlockIn is Block that does not allocate. scratch has a length of Scratch or more and is written over.
-func (s *Scorer) BlockIn(scratch []float64, dst, features [][]float64) {
+// BlockIn is Block that does not allocate. scratch has what Scratch says, or more, and is written over.
+func (s *Scorer) BlockIn(scratch rowfn.Scratch, dst, features [][]float64) {
 	switch f := s.form.(type) { // known calls: through the interface, what is made for a block would be on the heap
 	case linearOutputs:
 		f.block(dst, features)
 	case *forest:
 		f.block(dst, features, scratch)
 	case *network:
-		f.block(dst, features, scratch)
+		f.block(dst, features, scratch.Numbers)
 	case *kernel:
-		f.block(dst, features, scratch)
+		f.block(dst, features, scratch.Numbers)
 	case *neighbors:
-		f.block(dst, features, scratch)
+		f.block(dst, features, scratch.Numbers)
 	case *mixture:
 		f.block(dst, features, scratch)
 	}
@@ -100,7 +106,7 @@ func (s *Scorer) BlockIn(scratch []float64, dst, features [][]float64) {
 // linearOutputs are linear models, one for each output.
 type linearOutputs []linearOutput
 
-func (linearOutputs) scratch() int { return 0 }
+func (linearOutputs) scratch() (numbers, bits int) { return 0, 0 }
 
 func (linearOutputs) bytes() int64 { return 0 }
 

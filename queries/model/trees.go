@@ -40,8 +40,9 @@ func (r *reader) ensemble(pointer string, in any) *Model {
 	if !r.ok() {
 		return nil
 	}
-	f.nodes, f.splits, f.ends = slices.Clone(f.nodes), slices.Clone(f.splits), slices.Clone(f.ends) // without the room to grow
-	form["trees"] = &treesForm{f, g.features, outputs, r.nodes > MaxNodes}                          // of a mixture the first models have lists, as far as MaxNodes goes
+	f.nodes = slices.Clone(f.nodes) // without the room to grow
+	f.arrange()
+	form["trees"] = &treesForm{f, g.features, outputs, r.nodes > MaxNodes} // of a mixture the first models have lists, as far as MaxNodes goes
 	said := map[string]any{}
 	for _, column := range sortedKeys(nulls) {
 		if _, reads := g.seen[numberOf(column)]; !reads {
@@ -200,7 +201,6 @@ func (g *grower) addLeaf(value float64) {
 	if g.r.depths += int(t.depth); g.r.depths > MaxSteps {
 		g.r.add(g.at, "the depths of the trees sum to more than %d", MaxSteps)
 	}
-	f.fill(&t)
 	f.trees = append(f.trees, t)
 	g.tree = tree{root: uint32(len(f.nodes)), listed: t.listed}
 }

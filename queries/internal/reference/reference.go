@@ -105,7 +105,8 @@ func score(n *rowfn.Node, args []any) float64 {
 	for k := range out {
 		out[k] = []float64{0}
 	}
-	n.Model.BlockIn(make([]float64, n.Model.Scratch()), out, in)
+	numbers, bits := n.Model.Scratch()
+	n.Model.BlockIn(rowfn.Scratch{Numbers: make([]float64, numbers), Bits: make([]rowfn.Bits, bits)}, out, in)
 	x := out[n.Output][0]
 	return x + (x - x)
 }
