@@ -100,7 +100,7 @@ func (f *treesForm) write(w *bufio.Writer) {
 			first = false
 			switch {
 			case input != leafInput:
-				k := int(input / MaxBlock)
+				k := int(input / columnStride)
 				_, _ = w.Write(heads[k])
 				_, texts, right := f.reads(k)
 				if texts == nil {
@@ -164,7 +164,7 @@ func (f *treesForm) writeArrays(w *bufio.Writer) {
 	text(",")
 	array("nodes", "u16", func(to *bufio.Writer) {
 		all(func(_ *tree, _ float64, input uint32) {
-			k := int(input / MaxBlock)
+			k := int(input / columnStride)
 			if k != leafInput && number[k] == 0 {
 				order = append(order, k)
 				number[k] = uint16(len(order))
@@ -191,7 +191,7 @@ func (f *treesForm) writeArrays(w *bufio.Writer) {
 	text(`],`)
 	array("thresholds", "f64", func(to *bufio.Writer) {
 		all(func(_ *tree, value float64, input uint32) {
-			if k := int(input / MaxBlock); k != leafInput && f.features[f.inputs[k].feature].Texts == nil {
+			if k := int(input / columnStride); k != leafInput && f.features[f.inputs[k].feature].Texts == nil {
 				put(to, value)
 			}
 		})

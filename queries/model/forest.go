@@ -39,6 +39,10 @@ type absent struct{ low, high float64 }
 
 var noneAbsent = absent{1, -1}
 
+// columnStride is the numbers from where one column begins to the next: a block, and a cache line. Were it a power of two, the same rows of all columns
+// would share a set of a first-level cache.
+const columnStride = MaxBlock + 8
+
 // leafInput is the number of the column that is infinite in every row.
 const leafInput = 0
 
@@ -66,12 +70,12 @@ func (n *node) leaf() bool { return n.input == leafInput }
 // What a tree takes a row of a large block, in nanoseconds.
 const (
 	treeSteps  = 1
-	levelSteps = 3  // below its top
+	levelSteps = 2  // below its top
 	maskShare  = 32 // so many splits of a top, or masks, take one
 )
 
 func (f *forest) scratch() (numbers, bits int) {
-	return len(f.inputs) * MaxBlock, maxParts + f.masks*MaxBlock/groupRows
+	return len(f.inputs) * columnStride, maxParts + f.masks*MaxBlock/groupRows
 }
 
 func (f *forest) steps() int64 {
@@ -134,7 +138,7 @@ func (f *forest) block(dst, features [][]float64, scratch rowfn.Scratch) {
 // copyInputs copies the columns.
 func (f *forest) copyInputs(columns []float64, features [][]float64, rows int) {
 	for i, in := range f.inputs {
-		column := columns[i*MaxBlock:][:rows]
+		column := columns[i*columnStride:][:rows]
 		if i == leafInput {
 			for row := range column {
 				column[row] = math.Inf(1)

@@ -281,7 +281,7 @@ func (g *grower) input(pointer string, in input) uint32 {
 		}
 		g.forest.inputs = append(g.forest.inputs, in)
 	}
-	return at * MaxBlock
+	return at * columnStride
 }
 
 func (g *grower) feature(key string, f Feature) int {
