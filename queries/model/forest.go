@@ -6,7 +6,7 @@ import (
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
-// forest is an ensemble of trees, laid out for walking, and for sorting many rows at once ([forest.sort]).
+// forest is an ensemble of trees, laid out for walking, and for sorting many rows at once ([forest.sortAll]).
 //
 // A block's features are copied first, one column each, with nulls made infinite: once as the lowest number, for splits that send
 // them left, and once as the highest, as far as there are such splits. A step of a walk is then one comparison. The first column is infinite
