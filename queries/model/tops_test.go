@@ -67,27 +67,28 @@ func grown(r *rand.Rand, splits int, lean float64, threshold func() float64, lea
 func TestBlocksAreWalks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	few := []float64{-1e150, -2, -1, 0, 0.5, 1, 2, 1e150}
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
+		name          string
 		trees, splits int
 		lean          float64
 		few           bool // thresholds
 		outputs       int
 		lists         bool
 	}{
-		"leaves":          {trees: 3, splits: 0, outputs: 1},
-		"stumps":          {trees: 9, splits: 1, few: true, outputs: 1},
-		"small":           {trees: 20, splits: 7, few: true, outputs: 1},
-		"full":            {trees: 10, splits: 255, outputs: 1},
-		"more than full":  {trees: 10, splits: 256, outputs: 3},
-		"lists":           {trees: 10, splits: 30, lean: 0.3, outputs: 3, lists: true},
-		"lists of parts":  {trees: 10, splits: 600, lean: 0.3, few: true, outputs: 2, lists: true},
-		"large":           {trees: 10, splits: 2000, lean: 0.3, outputs: 1},
-		"chains":          {trees: 5, splits: 1000, lean: 1, outputs: 1},
-		"several groups":  {trees: 400, splits: 31, lean: 0.1, outputs: 1},
-		"groups of lists": {trees: 300, splits: 40, lean: 0.1, outputs: 2, lists: true},
-		"one column's":    {trees: 1, splits: 60_000, outputs: 1},
+		{name: "leaves", trees: 3, splits: 0, outputs: 1},
+		{name: "stumps", trees: 9, splits: 1, few: true, outputs: 1},
+		{name: "small", trees: 20, splits: 7, few: true, outputs: 1},
+		{name: "full", trees: 10, splits: 255, outputs: 1},
+		{name: "more than full", trees: 10, splits: 256, outputs: 3},
+		{name: "lists", trees: 10, splits: 30, lean: 0.3, outputs: 3, lists: true},
+		{name: "lists of parts", trees: 10, splits: 600, lean: 0.3, few: true, outputs: 2, lists: true},
+		{name: "large", trees: 10, splits: 2000, lean: 0.3, outputs: 1},
+		{name: "chains", trees: 5, splits: 1000, lean: 1, outputs: 1},
+		{name: "several groups", trees: 400, splits: 31, lean: 0.1, outputs: 1},
+		{name: "groups of lists", trees: 300, splits: 40, lean: 0.1, outputs: 2, lists: true},
+		{name: "one column's", trees: 1, splits: 60_000, outputs: 1},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			threshold := func() float64 {
 				if c.few {
 					return few[r.IntN(len(few))]
