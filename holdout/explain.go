@@ -139,15 +139,11 @@ func (h *opened) foreseeOutcomes(e *Explanation, q *session.Question, state thre
 	if training.None() && h.guarantee.UsesTraining() {
 		return nil
 	}
-	ways, err := h.session.Prospects(state, q, training)
+	ways, unknown, err := h.session.Prospects(state, q, training)
 	var narrow *session.NarrowError
 	if errors.As(err, &narrow) { // foresee has warned
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("holdout: explain: %w", err)
-	}
-	unknown, err := h.session.Unknown(state, q, training)
 	if err != nil {
 		return fmt.Errorf("holdout: explain: %w", err)
 	}

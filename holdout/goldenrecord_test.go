@@ -135,7 +135,7 @@ func everyType(t *testing.T, but ...string) (batches [][]string) {
 }
 
 // flights is a table with the columns of the documents' examples. Its numbers are whole, so that it is small when it is packed.
-func flights(t *testing.T, n int, seed uint64) *dataset.Table {
+func flights(t testing.TB, n int, seed uint64) *dataset.Table {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 11))
 	number := func(name string, f func(i int) float64) dataset.Column {

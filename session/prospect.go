@@ -28,17 +28,21 @@ const roundingUp = 1e-9
 
 // Prospects are the ways in which an answer in this state can come out, the likeliest first. training is what the training part says to the plan, or none where the mechanism does not
 // compare with it: then planned half-widths are about the middle, where intervals are widest. Errors are *[NarrowError] where the question's own half_width cannot pass.
-func (s *Session) Prospects(state thresholdout.State, q *Question, training PartSums) ([]Prospect, error) {
-	var all []Prospect
+//
+// unknown is how many numbers of an answer would say nothing, since the reference has too few rows of them, or none: each is paid with its question, and needs no token.
+func (s *Session) Prospects(state thresholdout.State, q *Question, training PartSums) (all []Prospect, unknown int64, err error) {
 	likeliest, err := s.suppose(state, q, training, "")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	if !training.None() && s.Guarantee.NeedsTokens() {
+		unknown = likeliest.unknown()
 	}
 	for _, outcome := range likeliest.outcomes() {
 		path := likeliest
 		if outcome != likeliest.pure() {
 			if path, err = s.suppose(state, q, training, outcome); err != nil {
-				return nil, err
+				return nil, 0, err
 			}
 		}
 		if path.pure() == outcome {
@@ -48,7 +52,7 @@ func (s *Session) Prospects(state thresholdout.State, q *Question, training Part
 	if len(likeliest.seen) > 1 && len(likeliest.came) > 1 {
 		all = append(all, s.mixed(likeliest, all))
 	}
-	return all, nil
+	return all, unknown, nil
 }
 
 // prospect is the answer of a path on which every number came out so.
@@ -153,18 +157,6 @@ func (s *Session) suppose(state thresholdout.State, q *Question, training PartSu
 // unknown is how many numbers nothing will be known of: they need no token.
 func (f *supposing) unknown() int64 { return int64(f.numbers - len(f.came)) }
 
-// Unknown is how many numbers of an answer in this state would say nothing, since the reference has too few rows of them, or none: each is paid with its question, and needs no token.
-func (s *Session) Unknown(state thresholdout.State, q *Question, training PartSums) (int64, error) {
-	if training.None() || !s.Guarantee.NeedsTokens() {
-		return 0, nil
-	}
-	path, err := s.suppose(state, q, training, "")
-	if err != nil {
-		return 0, err
-	}
-	return path.unknown(), nil
-}
-
 // outcomes are those that some number can have; unknown is none of them unless nothing is known of any.
 func (f *supposing) outcomes() []thresholdout.Outcome {
 	if len(f.seen) == 0 && f.numbers > 0 {
@@ -265,13 +257,14 @@ func (f *supposing) Number(function int) (queries.Part, error) {
 			way = w
 		}
 	}
+	interval, widest := way.Planned()
 	if f.training.None() && f.plan.Checked() && f.plan.Affine() == nil { // a sample of which nothing is known beforehand
-		way.Widest, way.Exact = math.Inf(1), false
+		widest, way.Exact = math.Inf(1), false
 	}
-	f.see(way.Outcome, way.Widest, anyhow, way.Exact)
+	f.see(way.Outcome, widest, anyhow, way.Exact)
 	f.state = f.guarantee.Suppose(f.state, way)
 	part := queries.Part{Value: way.Value}
-	if i := way.Interval; i != nil {
+	if i := interval; i != nil {
 		f.bound = i.Bound
 		part.Low, part.High, part.Bounded = i.Low, i.High, true
 	}

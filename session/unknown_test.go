@@ -111,11 +111,7 @@ func nothingToCompareWith(t *testing.T, mechanism thresholdout.Name, units bool,
 			if err != nil {
 				t.Fatal(err)
 			}
-			ways, err := l.Prospects(l.State, q, sums)
-			if err != nil {
-				t.Fatal(err)
-			}
-			unknown, err := l.Unknown(l.State, q, sums)
+			ways, unknown, err := l.Prospects(l.State, q, sums)
 			if err != nil {
 				t.Fatal(err)
 			}

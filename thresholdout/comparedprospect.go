@@ -34,15 +34,19 @@ func (m *comparedRuns) Prospects(s State, in ProspectInput) (all []Prospect, err
 	unsteady.steady = false
 	wide := agrees
 	wide.compared = &unsteady
-	narrow, width := half(agrees)
-	_, widest := half(wide)
-	released, _ := half(differs)
 	after := booksOf(s)
 	after.Noisy++
 	after.Paid += own.check.PriceOfSteady()
 	return []Prospect{
-		{Outcome: Agrees, Value: agrees.Value, Interval: narrow, Widest: max(width, widest)},
-		{Outcome: Differs, Tokens: 1, Value: differs.Value, Interval: released, Widest: m.runs().ReleaseNoise() + m.widestSampling(level), memory: after},
+		{Outcome: Agrees, Value: agrees.Value, planned: func() (*Interval, float64) {
+			narrow, width := half(agrees)
+			_, widest := half(wide)
+			return narrow, max(width, widest)
+		}},
+		{Outcome: Differs, Tokens: 1, Value: differs.Value, memory: after, planned: func() (*Interval, float64) {
+			released, _ := half(differs)
+			return released, m.runs().ReleaseNoise() + m.widestSampling(level)
+		}},
 	}, nil
 }
 
@@ -54,12 +58,8 @@ func (m *comparedRuns) widestSampling(level float64) float64 {
 
 // checkedProspects are those of what is more than a mean.
 func (m *comparedRuns) checkedProspects(s State, c Check, level float64) (all []Prospect) {
-	add := func(f Finding, widest float64) {
-		p := Prospect{Outcome: Output{found: f}.Outcome(), Value: f.Value(), Widest: widest, Exact: !f.Failed()}
-		if math.IsNaN(p.Widest) { // the answer is undefined
-			p.Widest = math.Inf(1)
-		}
-		p.Interval, _ = f.Interval(level)
+	add := func(f Finding) {
+		p := found(f, c, level)
 		after := booksOf(s)
 		switch {
 		case f.Failed():
@@ -72,13 +72,13 @@ func (m *comparedRuns) checkedProspects(s State, c Check, level float64) (all []
 		all = append(all, p)
 	}
 	if silent := c.Expected(); silent.Silent() {
-		add(silent, widthOf(silent, level))
+		add(silent)
 		return all
 	}
 	for _, f := range c.Passes() {
-		add(f, halfWidth(f, level))
+		add(f)
 	}
-	add(c.Failure(), c.Widest(level))
+	add(c.Failure())
 	return all
 }
 

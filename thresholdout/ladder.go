@@ -103,7 +103,7 @@ func (m *ladder) Promise(State) (Promise, bool) { return Promise{}, false }
 
 // within is the interval of a question whose holdout mean is known to lie between low and high.
 func (h *Head) within(level, low, high float64) (float64, float64) {
-	low, _ = bounds.ChernoffInterval(float64(h.N), low, level)
-	_, high = bounds.ChernoffInterval(float64(h.N), high, level)
+	low = bounds.ChernoffLow(float64(h.N), low, level)
+	high = bounds.ChernoffHigh(float64(h.N), high, level)
 	return max(0, low-gridError), min(1, high+gridError) // a row function's values are rounded to the grid
 }

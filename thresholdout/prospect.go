@@ -4,16 +4,23 @@ import "math"
 
 // Prospect is one way in which the next answer can come out. All of it is known from public facts and earlier answers, before a row of the holdout is read.
 type Prospect struct {
-	Outcome  Outcome
-	Tokens   int64     // that an answer with this outcome spends
-	Value    float64   // of the planned answer
-	Interval *Interval // of the planned answer; nil where none is known
+	Outcome Outcome
+	Tokens  int64   // that an answer with this outcome spends
+	Value   float64 // of the planned answer
 	// Exact says that every answer with this outcome is the planned one.
 	Exact bool
-	// Widest is how far, at most, an end of the interval of an answer with this outcome is from its value; +Inf where nothing is known. It is in units of the value.
-	Widest float64
 
-	memory Memory // after it; nil where nothing changes
+	planned func() (*Interval, float64) // what Planned returns; it takes long where an interval is looked for
+	memory  Memory                      // after it; nil where nothing changes
+}
+
+// Planned is the interval of the planned answer, nil where none is known, and how far, at most, an end of the interval of an answer with this outcome is from its value; +Inf where nothing is
+// known. It is in units of the value.
+func (p Prospect) Planned() (interval *Interval, widest float64) { return p.planned() }
+
+// known is what Planned returns where it is at hand.
+func known(interval *Interval, widest float64) func() (*Interval, float64) {
+	return func() (*Interval, float64) { return interval, widest }
 }
 
 // ProspectInput is what a prospect is planned by beside the state.
@@ -39,7 +46,7 @@ type Foresees interface {
 
 // Mixes is a mechanism of which one question's several answers can have different outcomes.
 type Mixes interface {
-	// WidestAfter is Prospect.Widest over all outcomes, whatever the outcomes of the answers ahead of it are, and what is ahead of the one after it.
+	// WidestAfter is the widest of [Prospect.Planned] over all outcomes, whatever the outcomes of the answers ahead of it are, and what is ahead of the one after it.
 	WidestAfter(s State, in ProspectInput, ahead Ahead) (float64, Ahead, error)
 }
 
@@ -53,14 +60,16 @@ func (g Guarantee) Prospects(s State, in ProspectInput) ([]Prospect, error) {
 
 // measured is the only prospect of a mechanism that compares nothing.
 func measured(m Mechanism, s State, value float64) Prospect {
-	p := Prospect{Outcome: Measured, Value: value, Interval: m.Preview(s, value), Widest: math.Inf(1)}
-	if promise, ok := m.Promise(s); ok && p.Interval != nil {
-		p.Widest = promise.HalfWidth + gridError
-	}
-	return p
+	return Prospect{Outcome: Measured, Value: value, planned: func() (*Interval, float64) {
+		interval := m.Preview(s, value)
+		if promise, ok := m.Promise(s); ok && interval != nil {
+			return interval, promise.HalfWidth + gridError
+		}
+		return interval, math.Inf(1)
+	}}
 }
 
-// WidestAfter is Prospect.Widest of an answer, whatever the outcomes of the answers ahead of it are; +Inf where nothing is known.
+// WidestAfter is the widest of [Prospect.Planned] of an answer, whatever the outcomes of the answers ahead of it are; +Inf where nothing is known.
 func (g Guarantee) WidestAfter(s State, in ProspectInput, ahead Ahead) (float64, Ahead, error) {
 	if m, ok := g.own.(Mixes); ok {
 		return m.WidestAfter(s, in, ahead)
@@ -68,7 +77,7 @@ func (g Guarantee) WidestAfter(s State, in ProspectInput, ahead Ahead) (float64,
 	return math.Inf(1), ahead, nil
 }
 
-// WidestLast is [Prospect.Widest] of a last answer with this bound, one of count of a question of this price; +Inf where nothing is known.
+// WidestLast is the widest of [Prospect.Planned] of a last answer with this bound, one of count of a question of this price; +Inf where nothing is known.
 func (g Guarantee) WidestLast(s State, bound string, price int64, count int) float64 {
 	m, ok := g.own.(Lasts)
 	if !ok {
@@ -95,8 +104,8 @@ func (m *gaussian) Prospects(s State, in ProspectInput) ([]Prospect, error) {
 	broken.Tokens++
 	value := in.Pledge.clip(in.Value)
 	return []Prospect{
-		{Outcome: PromiseKept, Value: value, Interval: m.PreviewPledge(s, *in.Pledge, value), Widest: m.widestKept(s, *in.Pledge)},
-		{Outcome: PromiseBroken, Tokens: 1, Value: in.Value, Interval: m.interval(broken, in.Value), Widest: m.widthAt(broken.Tokens) + gridError},
+		{Outcome: PromiseKept, Value: value, planned: func() (*Interval, float64) { return m.PreviewPledge(s, *in.Pledge, value), m.widestKept(s, *in.Pledge) }},
+		{Outcome: PromiseBroken, Tokens: 1, Value: in.Value, planned: func() (*Interval, float64) { return m.interval(broken, in.Value), m.widthAt(broken.Tokens) + gridError }},
 	}, nil
 }
 
@@ -129,12 +138,8 @@ func (m *guessAndCheck) Prospects(s State, in ProspectInput) (all []Prospect, er
 	if err != nil {
 		return nil, err
 	}
-	add := func(f Finding, widest func(half float64) float64) {
-		p := Prospect{Outcome: Output{found: f}.Outcome(), Value: f.Value(), Widest: widest(halfWidth(f, level)), Exact: !f.Failed()}
-		if math.IsNaN(p.Widest) { // the answer is undefined
-			p.Widest = math.Inf(1)
-		}
-		p.Interval, _ = f.Interval(level)
+	add := func(f Finding) {
+		p := found(f, c, level)
 		books := accountOf(s)
 		switch {
 		case f.Failed():
@@ -147,14 +152,34 @@ func (m *guessAndCheck) Prospects(s State, in ProspectInput) (all []Prospect, er
 		all = append(all, p)
 	}
 	if silent := c.Expected(); silent.Silent() {
-		add(silent, func(float64) float64 { return widthOf(silent, level) })
+		add(silent)
 		return all, nil
 	}
 	for _, f := range c.Passes() {
-		add(f, func(half float64) float64 { return half })
+		add(f)
 	}
-	add(c.Failure(), func(float64) float64 { return c.Widest(level) })
+	add(c.Failure())
 	return all, nil
+}
+
+// found is the prospect that a check finds so.
+func found(f Finding, c Check, level float64) Prospect {
+	return Prospect{Outcome: Output{found: f}.Outcome(), Value: f.Value(), Exact: !f.Failed(), planned: func() (*Interval, float64) {
+		i, ok := f.Interval(level)
+		widest := 0.0
+		switch {
+		case f.Silent():
+			widest = widthOf(i, ok)
+		case f.Failed():
+			widest = c.Widest(level)
+		default:
+			widest = halfOf(f.Value(), i, ok)
+		}
+		if math.IsNaN(widest) { // the answer is undefined
+			widest = math.Inf(1)
+		}
+		return i, widest
+	}}
 }
 
 // WidestAfter implements [Mixes]. Each answer adds to the level at most what its rarest outcome does, with the counts of now, which are only larger later.
@@ -180,8 +205,7 @@ func widestOf(c Check, level float64) float64 {
 }
 
 // widthOf is half of the interval of a finding that has no value.
-func widthOf(f Finding, level float64) float64 {
-	i, ok := f.Interval(level)
+func widthOf(i *Interval, ok bool) float64 {
 	if !ok {
 		return math.Inf(1)
 	}
@@ -199,17 +223,18 @@ func (m *guessAndCheck) rarest(s State, before int64, c Check) float64 {
 // Prospects implements [Foresees]: where the sample's own moments decide, or a quantile's counts, nothing is known of the widest answer.
 func (m *splitSample) Prospects(s State, in ProspectInput) ([]Prospect, error) {
 	p := measured(m, s, in.Value)
-	p.Widest += 2 / float64(m.N/m.Questions)
-	if in.Training == nil {
-		return []Prospect{p}, nil
+	interval, widest := p.Planned()
+	widest += 2 / float64(m.N/m.Questions)
+	if in.Training != nil {
+		var err error
+		if p.Value, interval, err = m.ExpectedStatistic(s, StatisticInput{Training: in.Training}); err != nil {
+			return nil, err
+		}
+		if interval.Bound != boundSlice && interval.Bound != MethodCounts {
+			widest = math.Inf(1)
+		}
 	}
-	var err error
-	if p.Value, p.Interval, err = m.ExpectedStatistic(s, StatisticInput{Training: in.Training}); err != nil {
-		return nil, err
-	}
-	if p.Interval.Bound != boundSlice && p.Interval.Bound != MethodCounts {
-		p.Widest = math.Inf(1)
-	}
+	p.planned = known(interval, widest)
 	return []Prospect{p}, nil
 }
 
@@ -218,8 +243,8 @@ func (m *forcedRuns) Prospects(s State, in ProspectInput) ([]Prospect, error) {
 	agrees, differs := m.interval(s, in.Value, FromTraining), m.interval(s, in.Value, FromHoldout)
 	sampling := m.runs().Sampling(s.Questions, s.Tokens)
 	return []Prospect{
-		{Outcome: Agrees, Value: in.Value, Interval: agrees, Widest: m.Threshold + m.runs().ComparisonNoise() + sampling + 2*gridError},
-		{Outcome: Differs, Tokens: 1, Value: in.Value, Interval: differs, Widest: m.runs().ReleaseNoise() + sampling + 2*gridError},
+		{Outcome: Agrees, Value: in.Value, planned: known(agrees, m.Threshold+m.runs().ComparisonNoise()+sampling+2*gridError)},
+		{Outcome: Differs, Tokens: 1, Value: in.Value, planned: known(differs, m.runs().ReleaseNoise()+sampling+2*gridError)},
 	}, nil
 }
 
@@ -242,8 +267,8 @@ func (m *forcedRuns) WidestAfter(s State, _ ProspectInput, ahead Ahead) (float64
 
 // Prospects implements [Foresees].
 func (m *laplace) Prospects(s State, in ProspectInput) ([]Prospect, error) {
-	i := m.Preview(s, in.Value)
-	return []Prospect{{Outcome: Agrees, Value: in.Value, Interval: i, Widest: m.HalfWidth + gridError}, {Outcome: Differs, Tokens: 1, Value: in.Value, Interval: i, Widest: m.HalfWidth + gridError}}, nil
+	planned := known(m.Preview(s, in.Value), m.HalfWidth+gridError)
+	return []Prospect{{Outcome: Agrees, Value: in.Value, planned: planned}, {Outcome: Differs, Tokens: 1, Value: in.Value, planned: planned}}, nil
 }
 
 // WidestAfter implements [Mixes].
@@ -254,9 +279,10 @@ func (m *laplace) WidestAfter(_ State, _ ProspectInput, ahead Ahead) (float64, A
 
 // Prospects implements [Foresees]. What the board shows is for those who submit: nothing here depends on it.
 func (m *ladder) Prospects(s State, _ ProspectInput) ([]Prospect, error) {
-	all := []Prospect{{Outcome: Best, Widest: m.HalfWidth + gridError, memory: s.Memory}}
+	planned := known(nil, m.HalfWidth+gridError)
+	all := []Prospect{{Outcome: Best, planned: planned, memory: s.Memory}}
 	if s.Questions > 0 {
-		all = append(all, Prospect{Outcome: Behind, Widest: m.HalfWidth + gridError, memory: s.Memory})
+		all = append(all, Prospect{Outcome: Behind, planned: planned, memory: s.Memory})
 	}
 	return all, nil
 }

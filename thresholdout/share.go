@@ -30,7 +30,8 @@ func (g Guarantee) WidestShare() (float64, bool) {
 		if ways, err := g.Prospects(State{}, half); err == nil {
 			widest = 0
 			for _, way := range ways {
-				widest = max(widest, way.Widest)
+				_, most := way.Planned()
+				widest = max(widest, most)
 			}
 		}
 	}

@@ -95,8 +95,8 @@ const boundSlice = MethodSplitting + "+chernoff"
 
 // chernoffOf is Chernoff's interval of a mean of so many units, for every number that the value may have been rounded from.
 func chernoffOf(units int64, value, level float64) (low, high float64) {
-	low, _ = bounds.ChernoffInterval(float64(units), max(value-gridError, 0), level)
-	_, high = bounds.ChernoffInterval(float64(units), min(value+gridError, 1), level)
+	low = bounds.ChernoffLow(float64(units), max(value-gridError, 0), level)
+	high = bounds.ChernoffHigh(float64(units), min(value+gridError, 1), level)
 	return low, high
 }
 

@@ -182,10 +182,15 @@ func otherStatistic(check Check, holdout Statistic) error {
 // halfWidth is how far an interval reaches from the answer's value, on its farther side.
 func halfWidth(f Finding, level float64) float64 {
 	i, ok := f.Interval(level)
+	return halfOf(f.Value(), i, ok)
+}
+
+// halfOf is halfWidth of an interval that is at hand.
+func halfOf(value float64, i *Interval, ok bool) float64 {
 	if !ok {
 		return 1
 	}
-	return max(i.High-f.Value(), f.Value()-i.Low)
+	return max(i.High-value, value-i.Low)
 }
 
 // intervalOf is an interval whose half-width has two parts: near, for this reason, and the rest.

@@ -232,7 +232,7 @@ func (r Request) foresee(ctx context.Context, g thresholdout.Guarantee, c compil
 	if err != nil {
 		return p, err
 	}
-	ways, err := s.Prospects(state, q, training)
+	ways, _, err := s.Prospects(state, q, training)
 	if err != nil {
 		return p, fmt.Errorf("workload: %w", err)
 	}

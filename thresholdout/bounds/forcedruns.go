@@ -39,7 +39,7 @@ func (r ForcedRuns) level(asked, failed int64) float64 {
 // stands for the same event at the same probability, whatever the mean is.
 func (r ForcedRuns) Within(low, high float64, asked, failed int64) (from, to float64) {
 	n, level := float64(r.N), r.level(asked, failed)
-	return chernoffLow(n, low, level), chernoffHigh(n, high, level)
+	return ChernoffLow(n, low, level), ChernoffHigh(n, high, level)
 }
 
 // deviation is the least t whose Hoeffding tail e^(-2nt^2) is as improbable as AdaptiveLevel asks for.

@@ -12,31 +12,67 @@ import (
 // ChernoffInterval is the set of means p with n kl(mean||p) <= level, for n independent values in [0,1]: each end misses with
 // probability at most e^-level (Chernoff).
 func ChernoffInterval(n, mean, level float64) (low, high float64) {
-	return chernoffLow(n, mean, level), chernoffHigh(n, mean, level)
+	return ChernoffLow(n, mean, level), ChernoffHigh(n, mean, level)
 }
 
-// chernoffLow is the least p with n kl(mean||p) <= level, from below.
-func chernoffLow(n, mean, level float64) float64 { return 1 - chernoffHigh(n, 1-mean, level) }
+// ChernoffLow is the low end of [ChernoffInterval]: the least p with n kl(mean||p) <= level, from below.
+func ChernoffLow(n, mean, level float64) float64 { return 1 - ChernoffHigh(n, 1-mean, level) }
 
-// chernoffHigh is the largest p with n kl(mean||p) <= level, from above. A mean outside of [0,1] is taken for its end.
-func chernoffHigh(n, mean, level float64) float64 {
+// ChernoffHigh is the high end of [ChernoffInterval]: the largest p with n kl(mean||p) <= level, from above. A mean outside of [0,1] is taken for its end.
+func ChernoffHigh(n, mean, level float64) float64 {
 	mean = min(max(mean, 0), 1)
-	lo, hi := mean, 1.0
 	if mean == 0 {
 		return -math.Expm1(-level / n)
 	}
+	inside, outside := surely(n, mean, level)
+	lo, hi := mean, 1.0
 	for range 200 {
 		p := (lo + hi) / 2
 		if p <= lo || p >= hi {
 			break
 		}
-		if n*KL(mean, p) > level {
+		if p >= outside || p > inside && n*KL(mean, p) > level {
 			hi = p
 		} else {
 			lo = p
 		}
 	}
 	return hi
+}
+
+const (
+	// sureSteps is how many steps of Newton's method are worth taking to save steps of a bisection.
+	sureSteps = 12
+	// sureAway is how far from the root nobody needs to look, as a share of its distance from the mean.
+	sureAway = 0x1p-38
+	// klError is more than the error of KL(q,p) as a share of |q-p|: terms of that size cancel in it.
+	klError = 0x1p-48
+)
+
+// surely are numbers between which the root p > mean of n kl(mean||p) = level lies: at inside and below the divergence that is computed is at most level, at outside and above it is more, whatever is
+// rounded. So a bisection need not compute it there, and ends at the same number. They are the mean and 1 where nothing is known.
+func surely(n, mean, level float64) (inside, outside float64) {
+	each := level / n
+	p := mean + min(math.Sqrt(each/2), each+math.Sqrt(each*each+2*mean*each)) // beyond the root, for the divergence is at least 2(p-q)^2 and (p-q)^2/(2p)
+	if !(p < 1 && level > 0 && p > mean) {
+		return mean, 1
+	}
+	for range sureSteps { // the divergence is convex, so Newton's steps stay beyond the root
+		step := (KL(mean, p) - each) * p * (1 - p) / (p - mean)
+		if p -= step; !(p > mean) {
+			return mean, 1
+		}
+		if step < (p-mean)*sureAway/4 {
+			break
+		}
+	}
+	away := (p-mean)*sureAway + 4*klError*p*(1-p) // where what is rounded is less than the divergence changes
+	low, high := p-away, p+away
+	rounding := klError*(p-mean) + klError*each
+	if !(low > mean && high < 1) || n*(KL(mean, low)+rounding) > level || n*(KL(mean, high)-rounding) <= level {
+		return mean, 1
+	}
+	return low, high
 }
 
 // KL is the divergence of Bernoulli(q) from Bernoulli(p), in nats.
@@ -78,7 +114,7 @@ func (c Capped) MeanInterval(answer, sigma, rounding float64) (low, high float64
 	}
 	noise += rounding
 	level := c.Level(c.Share)
-	return chernoffLow(c.N, answer-noise, level), chernoffHigh(c.N, answer+noise, level), nil
+	return ChernoffLow(c.N, answer-noise, level), ChernoffHigh(c.N, answer+noise, level), nil
 }
 
 // FractionInterval is MeanInterval with the exact binomial tail, for a yes/no question about independent units of one law. The
@@ -135,7 +171,7 @@ const exactTrials = 1 << 26
 // are none.
 func binomialEnds(n, fewest, most, level float64) (low, high float64) {
 	if n > exactTrials {
-		return chernoffLow(n, fewest/n, level), chernoffHigh(n, most/n, level)
+		return ChernoffLow(n, fewest/n, level), ChernoffHigh(n, most/n, level)
 	}
 	return binomial.Low(n, fewest, level), binomial.High(n, most, level)
 }

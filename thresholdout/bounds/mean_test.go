@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -161,5 +162,44 @@ func TestMeanIntervals(t *testing.T) {
 	}
 	if _, high, err := c.MeanInterval(0.02, 0.008, 0); err != nil || high-0.02 > 0.9*plain {
 		t.Errorf("at 0.02 up to %v, %v; the half-width is %v", high, err, plain)
+	}
+}
+
+// The ends of Chernoff's interval are the numbers at which a plain bisection ends, to the last bit: leaving away what is sure changes nothing, however small or large the mean, the level and the number of values are. A wrong
+// end here would be another interval than the one that stored holdouts have told.
+func TestChernoffEndsAreThoseOfABisection(t *testing.T) {
+	plain := func(n, mean, level float64) (high float64) {
+		lo, hi := mean, 1.0
+		for range 200 {
+			p := (lo + hi) / 2
+			if p <= lo || p >= hi {
+				break
+			}
+			if n*KL(mean, p) > level {
+				hi = p
+			} else {
+				lo = p
+			}
+		}
+		return hi
+	}
+	r, usual, sure := rand.New(rand.NewPCG(21, 22)), 0, 0
+	for range 200_000 {
+		n := math.Exp(r.Float64() * 30)
+		mean := []float64{r.Float64(), math.Exp(-20 * r.Float64()), 1 - math.Exp(-20*r.Float64()), float64(1+r.IntN(100)) / 100}[r.IntN(4)]
+		level := math.Exp(r.Float64()*16 - 8)
+		want := plain(n, mean, level)
+		if got := ChernoffHigh(n, mean, level); got != want {
+			t.Fatalf("n=%v, mean=%v, level=%v: %v, want %v", n, mean, level, got, want)
+		}
+		if n > 1000 && n < 1e9 && mean > 0.001 && mean < 0.9 && level > 3 && level < 60 {
+			usual++
+			if low, _ := surely(n, mean, level); low > mean {
+				sure++
+			}
+		}
+	}
+	if usual < 1000 || sure < usual*99/100 {
+		t.Errorf("of %d roots in %d that are as usual something is sure", sure, usual)
 	}
 }

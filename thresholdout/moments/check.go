@@ -253,9 +253,11 @@ func countLow(n, ones int64, level float64) float64 {
 		return 0
 	}
 	count := float64(ones)
-	low, _ := bounds.ChernoffInterval(float64(n), count/float64(n), level*(1+levelSlack))
+	var low float64
 	if n <= exactUnits {
 		low = binomial.Low(float64(n), count, level*(1+levelSlack)+levelSlack)
+	} else {
+		low = bounds.ChernoffLow(float64(n), count/float64(n), level*(1+levelSlack))
 	}
 	return max(0, min(low, (count-1)/float64(n))-endSlack)
 }

@@ -27,7 +27,7 @@ func Low(mean, variance, n, level float64) float64 {
 		return 0
 	}
 	second := min(u*u+variance, u)
-	x, _ := bounds.ChernoffInterval(n, min(u*u/second, 1), level*(1+levelSlack))
+	x := bounds.ChernoffLow(n, min(u*u/second, 1), level*(1+levelSlack))
 	return max(0, second/u*x-endSlack)
 }
 
