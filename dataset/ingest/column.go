@@ -87,7 +87,7 @@ func (d *decoder) planColumns() error {
 		}
 		if bare := leaf.logical.kind == noLogical || leaf.logical.kind == integerKind; bare && c.kind == dataset.Number && (c.physical == int64Type || c.physical == int32Type) {
 			c.note = from.bare(name)
-			if unit, ok := from.durations[name]; ok && c.physical == int64Type {
+			if unit, ok := from.arrow.durations[name]; ok && c.physical == int64Type {
 				c.source = "DURATION(" + unit + ")"
 			}
 		}

@@ -41,76 +41,90 @@ const (
 	maxArrowSchema = 16 << 20
 )
 
-// durations returns the units of the columns that Arrow calls durations. Parquet has no such type: their numbers are
-// bare integers, and only a copy of Arrow's schema, which pyarrow and Polars keep in the footer, knows the unit.
-func durations(arrow string) map[string]string {
-	if len(arrow) > maxArrowSchema {
-		return nil
-	}
-	data, err := base64.StdEncoding.DecodeString(arrow)
-	if err != nil || len(data) < 8 {
-		return nil
-	}
-	return arrowDurations(data[8:]) // after four bytes of ones and the length of the message
+// arrowFacts is what a copy of Arrow's schema, which pyarrow and Polars keep in the footer, knows beside Parquet's types.
+type arrowFacts struct {
+	durations map[string]string // units of columns that Arrow calls durations: Parquet has no such type, and their numbers are bare integers
+	arrays    map[string]bool   // lists of one length, which Polars calls arrays: Parquet has lists
 }
 
-// The few numbers of Arrow's flatbuffers (format/Message.fbs, format/Schema.fbs) that lead to the unit of a duration:
+// readArrow reads it. Where it is damaged nothing is known: the columns are good without it.
+func readArrow(schema string) (known arrowFacts) {
+	if len(schema) > maxArrowSchema {
+		return known
+	}
+	data, err := base64.StdEncoding.DecodeString(schema)
+	if err != nil || len(data) < 8 {
+		return known
+	}
+	return arrowMessage(data[8:]) // after four bytes of ones and the length of the message
+}
+
+// The few numbers of Arrow's flatbuffers (format/Message.fbs, format/Schema.fbs) that lead to the type of a field:
 // places of fields in their tables, and values of unions.
 const (
 	messageHeaderType, messageHeader      = 1, 2
 	headerIsSchema                        = 1
 	schemaFields                          = 1
 	fieldName, fieldTypeType, fieldType   = 0, 2, 3
+	typeIsFixedSizeList                   = 16
 	typeIsDuration                        = 18
 	durationUnit, durationUnitWhenMissing = 0, 1
 )
 
 var durationUnits = [...]string{"s", "ms", "us", "ns"}
 
-// arrowDurations reads the units of durations out of a schema message. It allocates nothing that the message asks for
-// (Arrow's own reader does); where the message is damaged the units are unknown, for the numbers are good without them.
-func arrowDurations(message []byte) (units map[string]string) {
+// arrowMessage reads a schema message. It allocates nothing that the message asks for (Arrow's own reader does).
+func arrowMessage(message []byte) (known arrowFacts) {
 	defer func() {
 		if recover() != nil { // an offset out of bounds
-			units = nil
+			known = arrowFacts{}
 		}
 	}()
 	b := flatbuffer(message)
 	root := b.follow(0)
 	if at, ok := b.field(root, messageHeaderType); !ok || b[at] != headerIsSchema {
-		return nil
+		return arrowFacts{}
 	}
 	at, ok := b.field(root, messageHeader)
 	if !ok {
-		return nil
+		return arrowFacts{}
 	}
 	fields, ok := b.field(b.follow(at), schemaFields)
 	if !ok {
-		return nil
+		return arrowFacts{}
 	}
 	fields = b.follow(fields)
-	units = map[string]string{}
+	known = arrowFacts{durations: map[string]string{}, arrays: map[string]bool{}}
 	left := len(b) // bytes of names: many fields may share one long name, which would be copied for each
 	for i := range int(b.u32(fields)) {
 		field := b.follow(fields + 4 + 4*i)
 		name, named := b.field(field, fieldName)
 		kind, kinded := b.field(field, fieldTypeType)
-		if !named || !kinded || b[kind] != typeIsDuration {
+		if !named || !kinded || b[kind] != typeIsDuration && b[kind] != typeIsFixedSizeList {
 			continue
-		}
-		unit := durationUnitWhenMissing
-		if of, ok := b.field(field, fieldType); ok {
-			if at, ok := b.field(b.follow(of), durationUnit); ok {
-				unit = int(binary.LittleEndian.Uint16(b[at:]))
-			}
 		}
 		text := b.follow(name)
 		if left -= int(b.u32(text)); left < 0 {
-			return nil
+			return arrowFacts{}
 		}
-		units[string(b[text+4:][:b.u32(text)])] = durationUnits[unit]
+		of := string(b[text+4:][:b.u32(text)])
+		if b[kind] == typeIsFixedSizeList {
+			known.arrays[of] = true
+			continue
+		}
+		known.durations[of] = durationUnits[b.unit(field)]
 	}
-	return units
+	return known
+}
+
+// unit is that of a field that is a duration.
+func (b flatbuffer) unit(field int) int {
+	if of, ok := b.field(field, fieldType); ok {
+		if at, ok := b.field(b.follow(of), durationUnit); ok {
+			return int(binary.LittleEndian.Uint16(b[at:]))
+		}
+	}
+	return durationUnitWhenMissing
 }
 
 // flatbuffer is a buffer of FlatBuffers; a position out of bounds panics.

@@ -370,10 +370,10 @@ func TestNamesThatAreShared(t *testing.T) {
 		put(vtable+24, len(name))
 		return append(b, name...)
 	}
-	if units := arrowDurations(message(1, "wait")); len(units) != 1 || units["wait"] != "ms" {
+	if units := arrowMessage(message(1, "wait")).durations; len(units) != 1 || units["wait"] != "ms" {
 		t.Error(units)
 	}
-	if units := arrowDurations(message(1000, strings.Repeat("n", 1000))); units != nil {
+	if units := arrowMessage(message(1000, strings.Repeat("n", 1000))).durations; units != nil {
 		t.Errorf("%d units of a schema whose names are longer than itself", len(units))
 	}
 }

@@ -43,16 +43,16 @@ const (
 
 // origin is what the writer says of columns beside their types, by their names. It is for people, and the values are good without it: what cannot be parsed is not known.
 type origin struct {
-	by        program
-	durations map[string]string // units
-	pandas    map[string]string // dtypes
-	spark     map[string]string // types
-	geometry  map[string]bool
-	index     []string // columns that are a pandas index without a name
+	by       program
+	arrow    arrowFacts
+	pandas   map[string]string // dtypes
+	spark    map[string]string // types
+	geometry map[string]bool
+	index    []string // columns that are a pandas index without a name
 }
 
 func newOrigin(m *metadata) *origin {
-	o := &origin{by: m.by, pandas: map[string]string{}, spark: map[string]string{}, geometry: map[string]bool{}, durations: durations(m.arrow)}
+	o := &origin{by: m.by, pandas: map[string]string{}, spark: map[string]string{}, geometry: map[string]bool{}, arrow: readArrow(m.arrow)}
 	var frame struct {
 		Index   []any `json:"index_columns"`
 		Columns []struct {
@@ -106,7 +106,7 @@ var periodWords = map[string]string{"Y": "years", "Q": "quarters", "M": "months"
 
 // bare says what the numbers of an integer column count where the writer has a type for it that Parquet lacks; "" where it has none.
 func (o *origin) bare(name string) string {
-	if unit, ok := o.durations[name]; ok {
+	if unit, ok := o.arrow.durations[name]; ok {
 		return durationWords[unit]
 	}
 	if frequency, ok := strings.CutPrefix(o.pandas[name], "period["); ok {

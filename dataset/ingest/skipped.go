@@ -28,6 +28,8 @@ var (
 		mend{pandas: `df["x"], df["y"] = df[%p].x, df[%p].y`, duckdb: `ST_X(%s) AS x, ST_Y(%s) AS y`}}
 	skipList = skip{"LIST: nested values are not read; take what you need of it",
 		mend{`df[%p] = df[%p].str[0]`, `df = df.with_columns(pl.col(%p).list.first())`, `%s[1] AS %s`, `df = df.withColumn(%p, df[%p][0])`, `%s[1] AS %s`}}
+	skipArray = skip{"ARRAY: nested values are not read; take what you need of it",
+		mend{skipList.mend.pandas, `df = df.with_columns(pl.col(%p).arr.first())`, skipList.mend.duckdb, skipList.mend.spark, skipList.mend.clickhouse}}
 	skipMap = skip{"MAP: nested values are not read; take what you need of it",
 		mend{`df[%p] = df[%p].map(lambda m: dict(m).get("key"), na_action="ignore")`, "", `%s['key'] AS %s`, `df = df.withColumn(%p, df[%p]["key"])`, `%s['key'] AS %s`}}
 	skipStruct = skip{"STRUCT: nested values are not read; take what you need of it",
@@ -82,6 +84,8 @@ func (l *leaf) nestedSkip(from *origin) skip {
 		return skipVariant
 	case l.group == mapKind:
 		return skipMap
+	case from.by == polarsWriter && from.arrow.arrays[l.name]:
+		return skipArray
 	case l.group == listKind, l.repeated:
 		return skipList
 	}
