@@ -6,11 +6,11 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/internal/gate"
+	"github.com/holdoutd/holdoutd/internal/printed"
 )
 
 // How answers, prices and cards look to a person.
@@ -20,14 +20,19 @@ func figureText(x *float64, halfWidth float64) string {
 	if x == nil {
 		return "no value"
 	}
-	text := strconv.FormatFloat(*x, 'f', gate.Digits(halfWidth), 64)
-	if strings.Trim(text, "-0.") == "" {
-		text = strings.TrimPrefix(text, "-") // a zero has no sign for a reader
-	}
-	return text
+	return printed.Near(*x, printed.Decimals(halfWidth))
 }
 
-// widthText is a half-width in a question's own units.
+// widestText is a half-width that nothing is wider than.
+func widestText(w *float64) string {
+	if w == nil {
+		return "none"
+	}
+	up := printed.HighOf(*w, significantDigits)
+	return widthText(&up)
+}
+
+// widthText is a planned half-width in a question's own units.
 func widthText(w *float64) string {
 	if w == nil {
 		return "none"
@@ -35,13 +40,13 @@ func widthText(w *float64) string {
 	return "±" + significant(*w)
 }
 
-// intervalText is [low, high], and nothing where no interval is known.
+// intervalText is [low, high], rounded outward, and nothing where no interval is known.
 func intervalText(low, high *float64) string {
 	if low == nil || high == nil {
 		return ""
 	}
-	w := halfOf(low, high)
-	return "[" + figureText(low, w) + ", " + figureText(high, w) + "]"
+	d := printed.Decimals(halfOf(low, high))
+	return "[" + printed.Low(*low, d) + ", " + printed.High(*high, d) + "]"
 }
 
 func halfOf(low, high *float64) float64 {
@@ -67,7 +72,7 @@ func headline(a client.Answer) string {
 	case a.Selected != "":
 		words = append(words, printable(a.Selected))
 		if a.Regret != nil {
-			words = append(words, "(the best is at most "+significant(*a.Regret)+" better)")
+			words = append(words, "(the best is at most "+atMost(*a.Regret)+" better)")
 		}
 	case len(a.Items) > 0:
 		words = append(words, fmt.Sprintf("%d numbers", len(a.Items)))
@@ -78,10 +83,10 @@ func headline(a client.Answer) string {
 		words = append(words, figureText(a.Value, halfOf(low, high)), intervalText(low, high))
 	}
 	if a.PValue != nil {
-		words = append(words, "p = "+significant(*a.PValue))
+		words = append(words, "p = "+atMost(*a.PValue))
 	}
 	if a.PlainPValue != nil {
-		words = append(words, "(by itself p = "+significant(*a.PlainPValue)+")")
+		words = append(words, "(by itself p = "+atMost(*a.PlainPValue)+")")
 	}
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }
@@ -145,7 +150,7 @@ func printExplanation(out, errs io.Writer, e client.Explanation) error {
 	if e.Answered {
 		cost = "nothing: it was answered before"
 	}
-	width := widthText(e.HalfWidth) + " planned, " + widthText(e.WidestHalfWidth) + " at the widest"
+	width := widthText(e.HalfWidth) + " planned, " + widestText(e.WidestHalfWidth) + " at the widest"
 	fmt.Fprintf(out, "price  %s\nwidth  %s\n", cost, width)
 	if e.ValueFrom != "" && e.Training != nil {
 		w := math.NaN()
@@ -157,7 +162,7 @@ func printExplanation(out, errs io.Writer, e client.Explanation) error {
 	if len(e.Outcomes) > 0 {
 		t := table{header: []string{"OUTCOME", "PRICE", "PLANNED", "WIDEST"}}
 		for _, o := range e.Outcomes {
-			t.add(o.Outcome, gate.CostText(o.Cost), widthText(o.HalfWidth), widthText(o.WidestHalfWidth))
+			t.add(o.Outcome, gate.CostText(o.Cost), widthText(o.HalfWidth), widestText(o.WidestHalfWidth))
 		}
 		if err := t.write(out, terminalWidth(out)); err != nil {
 			return err

@@ -461,7 +461,7 @@ func (f *askFlags) explainAll(ctx context.Context, c *client.Client, id string, 
 		if e.Answered {
 			cost = "nothing"
 		}
-		t.add(queryText(queries[i]), cost, widthText(e.HalfWidth), widthText(e.WidestHalfWidth))
+		t.add(queryText(queries[i]), cost, widthText(e.HalfWidth), widestText(e.WidestHalfWidth))
 		warn(errs, e.Warnings)
 	}
 	return t.write(out, terminalWidth(out))

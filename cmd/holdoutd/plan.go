@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdoutd/holdoutd/internal/figure"
+	"github.com/holdoutd/holdoutd/internal/printed"
 	"github.com/holdoutd/holdoutd/session/workload"
 	"github.com/holdoutd/holdoutd/thresholdout"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
@@ -207,6 +208,12 @@ func parts(parts map[string]float64) string {
 	}
 	return strings.Join(text, ", ")
 }
+
+// significantDigits are those of a number by itself.
+const significantDigits = 3
+
+// atMost is a bound that holds as it is printed: rounded up.
+func atMost(v float64) string { return significant(printed.HighOf(v, significantDigits)) }
 
 // significant writes three significant digits, without an exponent where a person would not.
 func significant(v float64) string {

@@ -52,7 +52,7 @@ func printPrices(out io.Writer, kinds []workload.Kind, prices []workload.Price) 
 			planned = "±" + significant(*one.HalfWidth)
 		}
 		if one.Widest != nil {
-			widest = "±" + significant(*one.Widest)
+			widest = "±" + atMost(*one.Widest)
 		}
 		if one.Refused != "" {
 			price, planned, widest = "not answered", one.Refused, ""

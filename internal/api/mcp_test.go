@@ -23,6 +23,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/printed"
 	"github.com/holdoutd/holdoutd/queries"
 )
 
@@ -272,7 +273,7 @@ func TestEveryTool(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &said); err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("The value is %.6g. The true value is in [%.6g, %.6g]", said.Answer.Value, said.Answer.Interval.Low, said.Answer.Interval.High); !strings.HasPrefix(sentence, want) {
+	if want := fmt.Sprintf("The value is %.6g. The true value is in [%.6g, %.6g]", said.Answer.Value, printed.LowOf(said.Answer.Interval.Low, 6), printed.HighOf(said.Answer.Interval.High, 6)); !strings.HasPrefix(sentence, want) {
 		t.Errorf("%s\nwant %s", sentence, want)
 	}
 	// The same door: what an agent was answered is the recorded bytes, in its own history, and is replayed by the HTTP interface.

@@ -8,14 +8,24 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/printed"
 	"github.com/holdoutd/holdoutd/session"
 )
 
 // What an agent is told is JSON and a sentence. The sentence is made of the same members, for models that read the text of a result and for the
 // people who read over their shoulder. It adds no fact.
 
+// sentenceDigits are those of a number in a sentence.
+const sentenceDigits = 6
+
 // short is a number for people: six digits, or the whole number that it is.
-func short(x float64) string { return strconv.FormatFloat(x, 'g', 6, 64) }
+func short(x float64) string {
+	return strconv.FormatFloat(printed.NearOf(x, sentenceDigits), 'g', sentenceDigits, 64)
+}
+
+// atLeast and atMost are the ends of an interval as a sentence says them, and bounds: rounded down, and up, so that what is said holds.
+func atLeast(x float64) string { return short(printed.LowOf(x, sentenceDigits)) }
+func atMost(x float64) string  { return short(printed.HighOf(x, sentenceDigits)) }
 
 // numbered is a count with its noun.
 func numbered(n int, one, many string) string {
@@ -139,7 +149,7 @@ func resultWords(a session.Answer) string {
 	case a.Selected != "":
 		s = "The best is " + a.Selected + "."
 		if a.Regret != nil {
-			s = fmt.Sprintf("The best is %s, or at most %s worse than the best.", a.Selected, short(*a.Regret))
+			s = fmt.Sprintf("The best is %s, or at most %s worse than the best.", a.Selected, atMost(*a.Regret))
 		}
 	case len(a.Items) > 0:
 		s = itemWords(a.Items)
@@ -152,13 +162,13 @@ func resultWords(a session.Answer) string {
 		s = fmt.Sprintf("The verdict is %s. %s", a.Verdict, s)
 	}
 	if a.PValue != nil {
-		s += fmt.Sprintf(" The p-value is %s, valid after all questions of this holdout.", short(*a.PValue))
+		s += fmt.Sprintf(" The p-value is %s, valid after all questions of this holdout.", atMost(*a.PValue))
 	}
 	switch i := a.Interval; {
 	case i == nil:
 		s += " There is no interval that holds."
 	case i.Low != nil && i.High != nil:
-		s += fmt.Sprintf(" The true value is in [%s, %s] with %s%% confidence for %s.", short(*i.Low), short(*i.High), short(100*i.Confidence), i.Scope)
+		s += fmt.Sprintf(" The true value is in [%s, %s] with %s%% confidence for %s.", atLeast(*i.Low), atMost(*i.High), short(100*i.Confidence), i.Scope)
 	case len(a.Items) > 0:
 		s += fmt.Sprintf(" All these intervals hold with %s%% confidence for %s.", short(100*i.Confidence), i.Scope)
 	}
@@ -188,7 +198,7 @@ func itemWords(items []session.Item) string {
 		case i.Low == nil || i.High == nil:
 			words = append(words, fmt.Sprintf("%s: %s", i.Of, short(*i.Value)))
 		default:
-			words = append(words, fmt.Sprintf("%s: %s in [%s, %s]", i.Of, short(*i.Value), short(*i.Low), short(*i.High)))
+			words = append(words, fmt.Sprintf("%s: %s in [%s, %s]", i.Of, short(*i.Value), atLeast(*i.Low), atMost(*i.High)))
 		}
 	}
 	s := strings.Join(words, "; ")
@@ -222,7 +232,7 @@ func explanationSentence(e holdout.Explanation) string {
 	if e.HalfWidth != nil {
 		s += fmt.Sprintf(" The interval will be about ±%s wide", short(*e.HalfWidth))
 		if e.Widest != nil {
-			s += fmt.Sprintf(", and at most ±%s", short(*e.Widest))
+			s += fmt.Sprintf(", and at most ±%s", atMost(*e.Widest))
 		}
 		s += "."
 	}

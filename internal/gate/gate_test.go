@@ -126,6 +126,9 @@ func TestSummarySays(t *testing.T) {
 	}{
 		{0.02, 0.04, 0.01, Passed, false, []string{"gate: passed", "better than the baseline by more than 0.01 in accuracy: its gain lies between +0.020 and +0.040", "| must be more than | 0.01 |"}},
 		{0.0100004, 0.0400004, 0.01, Passed, false, []string{"between +0.0100004 and +0.0400004"}},
+		{0.02091, 0.04211, 0.01, Passed, false, []string{"gain lies between +0.020 and +0.043", ", between +0.020 and +0.043 |"}},
+		{-0.04211, -0.02091, 0.01, Passed, true, []string{"between +0.020 and +0.043"}},
+		{0.0100000004, 0.0399, 0.01, Passed, false, []string{"between +0.0100000004 and +0.0399000000"}},
 		{-0.02, 0.04, 0, NotShown, false, []string{"gate: not shown", "better than the baseline in accuracy: its gain lies between -0.020 and +0.040", "no finding of no difference"}},
 		{0.002, 0.008, 0.01, NotShown, false, []string{"It is better, but by less"}},
 		{-0.002, 0.008, 0.01, NotShown, false, []string{"its gain is not that large"}},

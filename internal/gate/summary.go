@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/internal/figure"
+	"github.com/holdoutd/holdoutd/internal/printed"
 )
 
 // A Report is what a gate found, for people.
@@ -48,7 +49,7 @@ func (r Report) Sentence() string {
 		return fmt.Sprintf("It is not shown that the candidate is %s in %s: no interval is known. That is no finding of no difference.", asked, r.Metric.Name)
 	}
 	d := r.decimals(low, high)
-	from := fmt.Sprintf("between %s and %s", signed(low, d), signed(high, d))
+	from := between(low, high, d)
 	switch {
 	case r.Verdict == Passed:
 		return fmt.Sprintf("The candidate is %s in %s: its gain lies %s.", asked, r.Metric.Name, from)
@@ -64,9 +65,9 @@ func (r Report) Sentence() string {
 
 // decimals show an interval to about a hundredth of its half-width, and always on which sides of 0 and of what was asked for it lies.
 func (r Report) decimals(low, high float64) int {
-	d := Digits((high - low) / 2)
+	d := printed.Decimals((high - low) / 2)
 	for ; d < 17; d++ {
-		l, h := rounded(low, d), rounded(high, d)
+		l, h := read(printed.Low(low, d)), read(printed.High(high, d))
 		if (l > r.By) == (low > r.By) && (h <= r.By) == (high <= r.By) && (l > 0) == (low > 0) && (h < 0) == (high < 0) {
 			break
 		}
@@ -85,7 +86,7 @@ func (r Report) Markdown() string {
 		gain = "baseline minus candidate, so that more is better"
 	}
 	low, high, bounded := Gain(a, r.Metric.Least)
-	d := Digits(0)
+	d := printed.Decimals(0)
 	if bounded {
 		d = r.decimals(low, high)
 	}
@@ -94,10 +95,10 @@ func (r Report) Markdown() string {
 		if r.Metric.Least {
 			v = 0 - v
 		}
-		value = signed(v, d)
+		value = signed(v, printed.Near(v, d))
 	}
 	if bounded {
-		value += fmt.Sprintf(", between %s and %s", signed(low, d), signed(high, d))
+		value += ", " + between(low, high, d)
 	}
 	row("gain in "+r.Metric.Name+" ("+gain+")", value)
 	row("must be more than", exact(r.By))
@@ -165,30 +166,26 @@ func count(n int64, name string) string {
 // exact is a number in the fewest digits that are it.
 func exact(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
-// Digits are the decimals that show a number to about a hundredth of its half-width, but no more.
-func Digits(halfWidth float64) int {
-	if !(halfWidth > 0) || math.IsInf(halfWidth, 0) {
-		return 4
-	}
-	return max(0, min(12, 1-int(math.Floor(math.Log10(halfWidth)))))
-}
-
-// signed is a number with its sign and so many decimals.
-func signed(x float64, decimals int) string {
-	shown := strconv.FormatFloat(x, 'f', decimals, 64)
+// signed is a printed number with its sign.
+func signed(x float64, shown string) string {
 	if x > 0 {
 		return "+" + shown
 	}
 	return shown
 }
 
-// rounded is a number as signed shows it.
-func rounded(x float64, decimals int) float64 {
-	shown, err := strconv.ParseFloat(strconv.FormatFloat(x, 'f', decimals, 64), 64)
+// between are the ends of an interval, rounded outward.
+func between(low, high float64, decimals int) string {
+	return fmt.Sprintf("between %s and %s", signed(low, printed.Low(low, decimals)), signed(high, printed.High(high, decimals)))
+}
+
+// read is a number as it was printed.
+func read(shown string) float64 {
+	x, err := strconv.ParseFloat(shown, 64)
 	if err != nil {
-		return x
+		return math.NaN()
 	}
-	return shown
+	return x
 }
 
 // text is a text that Markdown takes for nothing else, in one line. An @ would call a person.

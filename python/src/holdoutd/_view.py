@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from .answers import Answer, digits, table_of
+from . import _printed
+from .answers import Answer, table_of
 
 
 class Card:
@@ -82,7 +83,7 @@ class Card:
         units = " and ".join(f"{n:,} {part}" for part, n in self.units.items())
         promise = f"{g['questions']:,} questions at {100 * g['confidence']:g}% together, by {g['mechanism']}"
         if g.get("half_width"):
-            promise += f", a share to ±{g['half_width']:.{digits(g['half_width'])}f}"
+            promise += f", a share to ±{_printed.near(g['half_width'], _printed.decimals(g['half_width']))}"
         return [
             ("holdout", f"{self.raw['name']} ({self.raw['id']})"),
             ("units", f"{units}; a unit is {self.raw['unit']}"),
@@ -133,7 +134,10 @@ class Plan:
 
     def _texts(self) -> list[tuple[str, str]]:
         return [
-            (m["method"], "no interval" if m["half_width"] is None else f"±{m['half_width']:.{digits(m['half_width'])}f}")
+            (
+                m["method"],
+                "no interval" if m["half_width"] is None else f"±{_printed.near(m['half_width'], _printed.decimals(m['half_width']))}",
+            )
             for m in self._rows()
         ]
 
@@ -157,7 +161,7 @@ class Plan:
         lines = [self._head(), *(f"  {width:>12}  {name}" for name, width in self._texts()), *self.raw["notes"]]
         w = self._workload()
         for mechanism, of, count, questions, width in zip(*(list(w.values())[:5]), strict=True):
-            shown = "no interval" if width is None else f"±{width:.{digits(width)}f}"
+            shown = "no interval" if width is None else f"±{_printed.near(width, _printed.decimals(width))}"
             lines.append(f"  {shown:>12}  {count} {of}, {questions} questions each, by {mechanism}")
         return "\n".join(lines)
 
@@ -225,7 +229,14 @@ class History(Sequence[Mapping[str, Any]]):
         shown = ["time", "asked_by", "query", "value", "low", "high", "outcome", "questions", "tokens", "note"]
         columns = self.columns()
         rows = list(zip(*(columns.get(n, []) for n in shown), strict=True))
-        return _table(shown, [["" if v is None else f"{v:.5g}" if isinstance(v, float) else str(v) for v in row] for row in rows])
+        rounded = {"low": _printed.low_of, "high": _printed.high_of}
+
+        def text(name: str, v: Any) -> str:
+            if isinstance(v, float):
+                return f"{rounded.get(name, _printed.near_of)(v, 5):.5g}"
+            return "" if v is None else str(v)
+
+        return _table(shown, [[text(n, v) for n, v in zip(shown, row, strict=True)] for row in rows])
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

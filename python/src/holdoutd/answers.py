@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from . import _printed
+
 
 @dataclass(frozen=True)
 class Meter:
@@ -216,12 +218,14 @@ class Answer(float):
 
     def _head(self) -> str:
         if self.selected is not None:
-            return f"{self.selected}" + (f" (the best is at most {self.regret:.3g} better)" if self.regret is not None else "")
+            return f"{self.selected}" + (
+                f" (the best is at most {_printed.high_of(self.regret, 3):.3g} better)" if self.regret is not None else ""
+            )
         text = interval_text(self.value, self.low, self.high)
         if self.verdict is not None:
             text = f"{self.verdict}: {text}"
         if self.p_value is not None:
-            text += f"  p = {self.p_value:.3g}"
+            text += f"  p = {_printed.high_of(self.p_value, 3):.3g}"
         return text
 
     def _tail(self) -> str:
@@ -266,19 +270,12 @@ def _bar(item: Item, low: float, high: float) -> str:
     )
 
 
-def digits(half_width: float | None) -> int:
-    """Decimals that show a number to about a hundredth of its half-width, but no more."""
-    if half_width is None or not half_width > 0 or not math.isfinite(half_width):
-        return 4
-    return max(0, min(12, 1 - math.floor(math.log10(half_width))))
-
-
 def interval_text(value: float | None, low: float | None, high: float | None) -> str:
-    """value  [low, high], with the decimals that the width deserves."""
-    d = digits(None if low is None or high is None else (high - low) / 2)
-    text = "no value" if value is None else f"{value:,.{d}f}"
+    """value  [low, high], with the decimals that the width deserves; the ends are rounded outward."""
+    d = _printed.decimals(None if low is None or high is None else (high - low) / 2)
+    text = "no value" if value is None else _printed.near(value, d)
     if low is not None and high is not None:
-        text += f"  [{low:,.{d}f}, {high:,.{d}f}]"
+        text += f"  [{_printed.low(low, d)}, {_printed.high(high, d)}]"
     return text
 
 
@@ -316,7 +313,11 @@ class Explanation:
 
     def __repr__(self) -> str:
         price = "no cost: it was asked before" if self.answered else str(self.cost)
-        width = "no interval of its own" if self.half_width is None else f"± {self.half_width:.{digits(self.half_width)}f}"
+        width = (
+            "no interval of its own"
+            if self.half_width is None
+            else f"± {_printed.near(self.half_width, _printed.decimals(self.half_width))}"
+        )
         return "\n".join([f"{width} · {price}", *self.warnings])
 
 

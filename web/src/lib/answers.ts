@@ -42,8 +42,9 @@ function mark(name: string, value: number | null | undefined, from: number | nul
   const half = bounded ? (to - from) / 2 : 0;
   // An answer that takes the training value over shows it as it was released: the two differ by rounding alone, which is no difference.
   const slack = 1e-6 * Math.max(half, Number.MIN_VALUE);
-  const by = bounded && known != null ? Math.max(from - known, known - to, 0) : 0;
-  return { name, value: value ?? null, low: from ?? null, high: to ?? null, known: known ?? null, differs: by > slack, by: by > slack ? by : 0, digits: decimals(half) };
+  const apart = bounded && known != null ? Math.max(from - known, known - to, 0) : 0;
+  const by = apart > slack ? Number(apart.toPrecision(12)) : 0; // without the error of the subtraction
+  return { name, value: value ?? null, low: from ?? null, high: to ?? null, known: known ?? null, differs: by > 0, by, digits: decimals(half) };
 }
 
 /** A row of the history. */

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { around, count, decimals, fixed, high, list, low, plain, span, within } from "./format";
 
@@ -15,9 +16,25 @@ describe("numbers", () => {
     expect(span(0.6929, 0.7411, 3)).toBe("0.692 to 0.742");
     expect(span(-0.2199, 0.1401)).toBe("−0.22 to 0.15");
     expect(low(0.3, 1)).toBe("0.3"); // what a float cannot say exactly is not moved
-    expect(high(0.1 + 0.2, 1)).toBe("0.3");
+    expect(high(0.1 + 0.2, 1)).toBe("0.4"); // it is more than 0.3
     expect(within(0.02171)).toBe("±0.022");
     expect(within(0.0212)).toBe("±0.022");
+  });
+  // The table that the server, the command and Python are tested by, too.
+  test("the cases of all languages", () => {
+    const table = JSON.parse(readFileSync(new URL("../../../internal/printed/cases.json", import.meta.url), "utf8")) as Record<"decimals" | "significant", Record<string, string>[]>;
+    const number = (text: string) => Number(text.replace("inf", "Infinity"));
+    const plainly = (text: string) => text.replaceAll(",", "").replace("−", "-");
+    const seen = table.decimals.filter((c) => !(Number.isFinite(number(c.x!)) && Math.abs(number(c.x!)) >= 1e12));
+    expect(seen.length).toBeGreaterThan(40);
+    for (const c of seen) {
+      const digits = Number(c.decimals);
+      expect([c.x, ...[low, fixed, high].map((f) => plainly(f(number(c.x!), digits)))]).toEqual([c.x, c.low, c.near, c.high]);
+    }
+    // Large figures have three digits.
+    const large = table.significant.filter((c) => Number(c.significant) === 3 && Math.abs(number(c.x!)) >= 1e12);
+    expect(large.length).toBeGreaterThan(3);
+    for (const c of large) expect([c.x, ...[low, fixed, high].map((f) => Number(plainly(f(number(c.x!), 3))))]).toEqual([c.x, ...[c.low, c.near, c.high].map(Number)]);
   });
   test("a true minus sign, and none before zero", () => {
     expect(fixed(-1.05, 1)).toBe("−1.1");

@@ -1,6 +1,7 @@
 // Numbers and times as the page writes them: as many digits as two of the half-width need, never more; a true minus sign; commas between thousands.
+// Ends of intervals are rounded outward, so that what is shown holds what was proved. internal/printed/cases.json is the table that the server and Python are tested by, too.
 
-/** Rounding that a float's own error does not move: 0.1 + 0.2 is 0.3. */
+/** Rounding of a half-width that a float's own error does not move: 0.3 - 0.2 has as many digits as 0.1. */
 const slack = 1e-9;
 
 /** How many digits after the point show two of the half-width's: 3 for 0.025, 1 for 4.7, 0 for 47. */
@@ -18,24 +19,44 @@ function grouped(digits: string): string {
 /** Beyond these sizes figures are powers of ten: nobody reads thirteen digits. */
 const largest = 1e12;
 
-/** A number with so many digits after the point. */
-export function fixed(x: number, digits: number): string {
-  if (Math.abs(x) >= largest) return x.toExponential(2).replace("e+", "e").replaceAll("-", "−");
-  const text = grouped(Math.abs(x).toFixed(digits));
-  return x < 0 && /[1-9]/.test(text) ? `−${text}` : text;
+type Direction = "down" | "near" | "up";
+
+/**
+ * The magnitude of x in units of 10^-digits, rounded; digits may be negative. x is the shortest decimal that reads as it, so that what is short already stays as it is.
+ */
+function units(x: number, digits: number, to: Direction): bigint {
+  const [mantissa = "", exponent = "0"] = Math.abs(x).toExponential().split("e");
+  const [whole = "", part = ""] = mantissa.split(".");
+  const all = BigInt(whole + part);
+  const shift = part.length - Number(exponent) - digits;
+  if (shift <= 0) return all * 10n ** BigInt(-shift);
+  const unit = 10n ** BigInt(shift);
+  const kept = all / unit;
+  const twice = 2n * (all % unit);
+  const grows = to === "near" ? twice >= unit : twice > 0n && (to === "down") === x < 0;
+  return grows ? kept + 1n : kept;
 }
+
+function rounded(x: number, digits: number, to: Direction): string {
+  if (!Number.isFinite(x)) return Number.isNaN(x) ? "NaN" : x < 0 ? "−∞" : "∞";
+  if (Math.abs(x) >= largest) {
+    const power = Number(x.toExponential().split("e")[1]);
+    return Number(`${x < 0 ? "-" : ""}${units(x, 2 - power, to)}e${power - 2}`).toExponential(2).replace("e+", "e").replaceAll("-", "−");
+  }
+  const whole = units(x, digits, to);
+  const text = String(whole).padStart(digits + 1, "0");
+  const at = text.length - digits;
+  return (x < 0 && whole !== 0n ? "−" : "") + grouped(digits === 0 ? text : `${text.slice(0, at)}.${text.slice(at)}`);
+}
+
+/** A number with so many digits after the point: the nearest, of two the one farther from 0. */
+export const fixed = (x: number, digits: number) => rounded(x, digits, "near");
 
 /** The low end of an interval: rounded down, so that what is shown holds what is meant. */
-export function low(x: number, digits: number): string {
-  const unit = 10 ** digits;
-  return Math.abs(x) < largest / unit ? fixed(Math.floor(x * unit + slack * Math.max(1, Math.abs(x * unit))) / unit, digits) : fixed(x, digits);
-}
+export const low = (x: number, digits: number) => rounded(x, digits, "down");
 
 /** The high end of an interval: rounded up. */
-export function high(x: number, digits: number): string {
-  const unit = 10 ** digits;
-  return Math.abs(x) < largest / unit ? fixed(Math.ceil(x * unit - slack * Math.max(1, Math.abs(x * unit))) / unit, digits) : fixed(x, digits);
-}
+export const high = (x: number, digits: number) => rounded(x, digits, "up");
 
 /** A count: 1,687. */
 export const count = (n: number) => grouped(String(Math.round(Math.abs(n)))).replace(/^/, n < 0 ? "−" : "");
