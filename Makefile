@@ -2,7 +2,7 @@
 # The same commit has the same verdict: what tests draw begins from HOLDOUTD_SEED (internal/stattest).
 # make test-all is what draws lots or takes longer: the Go tests from a fresh seed, many runs of the simulation, every planted fault, which must be noticed by its test
 # (make test-faults, tests/faults), and every fuzz target for half a minute (make fuzz).
-.PHONY: test test-all test-faults fuzz build web generate release bench format clean
+.PHONY: demo test test-all test-faults fuzz build web generate release bench format clean
 
 GO ?= go
 FUZZTIME ?= 30s
@@ -14,7 +14,11 @@ FAULTS ?= 0/1
 TAGS := nomsgpack
 
 build:
-	$(GO) build -tags $(TAGS) -o holdoutd ./cmd/holdoutd
+	@GO=$(GO) TAGS=$(TAGS) scripts/build.sh holdoutd
+
+# A server with something to ask about, from a clone and nothing else.
+demo: build
+	@./holdoutd demo
 
 # The dashboard's files, which are committed: go build needs no node.
 web:

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -96,8 +97,13 @@ func TestREADME(t *testing.T) {
 		line, _, _ = strings.Cut(line, "#")
 		switch words := strings.Fields(line); {
 		case len(words) == 0:
-		case line[:3] == "go " && words[2] == "./cmd/holdoutd":
-			demo := exec.CommandContext(t.Context(), binary, words[3:]...)
+		case words[0] == "make" && words[1] == "demo": // its last line, with the binary that is there
+			recipe := strings.Split(strings.TrimSpace(run("..", "make", "-n", "demo")), "\n")
+			command := strings.Fields(recipe[len(recipe)-1])
+			if command[0] != "./holdoutd" || !strings.HasSuffix(recipe[0], "scripts/build.sh holdoutd") {
+				t.Fatalf("make demo does %q", recipe)
+			}
+			demo := exec.CommandContext(t.Context(), binary, command[1:]...)
 			demo.Dir, demo.Env = dir, home
 			started(t, demo)
 		case words[0] == "pip": // with what is there already of the libraries that the extras name
@@ -134,6 +140,32 @@ func TestREADME(t *testing.T) {
 			line += " --help"
 		}
 		run(dir, "sh", "-c", "./holdoutd "+line)
+	}
+}
+
+// TestBuild: scripts/build.sh says how far it is, builds what runs, says nothing where there is nothing to do, and ends as the compiler does.
+func TestBuild(t *testing.T) {
+	dir := t.TempDir()
+	source, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "built")
+	build := func(text string) (string, error) {
+		if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.CommandContext(t.Context(), "../scripts/build.sh", binary, source).CombinedOutput()
+		return string(out), err
+	}
+	text := fmt.Sprintf("package main\n\nfunc main() { println(%q) }\n", dir)
+	if out, err := build(text); err != nil || !regexp.MustCompile(`^compiling; .*\n(.* of \d+ packages\n)*  \d+ of \d+ packages, in \d+ s\n$`).MatchString(out) {
+		t.Errorf("%v %q", err, out)
+	}
+	if out, err := exec.CommandContext(t.Context(), binary).CombinedOutput(); err != nil || string(out) != dir+"\n" {
+		t.Errorf("%v %q", err, out)
+	}
+	if out, err := build(text); err != nil || out != "" {
+		t.Errorf("a second time: %v %q", err, out)
+	}
+	if out, err := build(text + "x"); err == nil || !strings.Contains(out, "main.go:4:1: syntax error") {
+		t.Errorf("what does not compile: %v %q", err, out)
 	}
 }
 
