@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,7 +53,7 @@ HTTP as fast as they are answered. Every answer is durable before it counts. Wit
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	cmd.Flags().StringVar(&f.file, "file", "", "Parquet file to ask about; its first column of numbers is used")
+	cmd.Flags().StringVar(&f.file, "file", "", "Parquet file to ask about; its first column of numbers is used, else of times, truth values or texts")
 	cmd.Flags().Float64Var(&f.holdout, "holdout", 0.3, "fraction of the units held out")
 	cmd.Flags().IntSliceVar(&f.clients, "clients", []int{1, 32}, "numbers of clients that ask at the same time")
 	cmd.Flags().IntSliceVar(&f.batches, "batch", []int{1, 100}, "numbers of questions in a request")
@@ -90,11 +91,14 @@ func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err erro
 
 	fmt.Fprintf(progress, "uploading %.1f MB\n", float64(len(table))/1e6)
 	begin := time.Now()
-	card, err := c.CreateHoldout(ctx, bytes.NewReader(table), client.Settings{Name: "bench", Holdout: f.holdout, Mechanism: "gaussian", Questions: benchQuestions})
+	card, err := c.CreateHoldout(ctx, bytes.NewReader(table), client.Settings{Name: "bench", Unit: "row", Holdout: f.holdout, Mechanism: "gaussian", Questions: benchQuestions})
 	if err != nil {
 		return err
 	}
 	upload := time.Since(begin)
+	if card, err = look(ctx, c, card.ID); err != nil {
+		return err
+	}
 	asker, err := newAsker(c, card)
 	if err != nil {
 		return err
@@ -122,28 +126,69 @@ func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err erro
 	return w.Flush()
 }
 
+// look is the first look at a holdout: from then on its card says the ranges of its columns.
+func look(ctx context.Context, c *client.Client, id string) (client.Card, error) {
+	training, err := c.Training(ctx, id)
+	if err != nil {
+		return client.Card{}, err
+	}
+	if _, err := io.Copy(io.Discard, training); err != nil {
+		return client.Card{}, errors.Join(err, training.Close())
+	}
+	if err := training.Close(); err != nil {
+		return client.Card{}, err
+	}
+	return c.Holdout(ctx, id)
+}
+
 // asker asks questions that nobody has asked before.
 type asker struct {
-	client  *client.Client
-	holdout string
-	column  string
-	low     float64
-	step    float64
-	next    atomic.Int64
+	client   *client.Client
+	holdout  string
+	question func(i int64) map[string]any // another one for each i from 1 to benchQuestions
+	next     atomic.Int64
 }
 
+// newAsker asks about the column of the table about which this can be done best: numbers, then times, truth values and texts.
 func newAsker(c *client.Client, card client.Card) (*asker, error) {
-	for _, column := range card.Columns {
-		if column.Kind == "number" && column.Min != nil && *column.Min < *column.Max {
-			return &asker{client: c, holdout: card.ID, column: column.Name, low: *column.Min, step: (*column.Max - *column.Min) / benchQuestions}, nil
+	for _, kind := range []string{"number", "time", "bool", "text"} {
+		for _, column := range card.Columns {
+			if column.Kind == kind {
+				return &asker{client: c, holdout: card.ID, question: questionsAbout(column)}, nil
+			}
 		}
 	}
-	return nil, errors.New("the table has no column of numbers to ask about")
+	return nil, errors.New("the table has no column to ask about")
 }
 
-func (a *asker) question() any {
-	at := a.low + a.step*float64(a.next.Add(1))
-	return map[string]any{"type": "fraction", "of": fmt.Sprintf("col(%q) > %v", a.column, at)}
+// questionsAbout are conditions on one column, a different one for each number. Those on numbers and times go through its range.
+func questionsAbout(column client.Column) func(i int64) map[string]any {
+	x := fmt.Sprintf("col(%q)", column.Name)
+	var condition func(i int64) string
+	switch column.Kind {
+	case "number":
+		low, high := 0.0, 0.0 // of a column that is empty in the training part
+		if column.Min != nil && column.Max != nil {
+			low, high = *column.Min, *column.Max
+		}
+		most := max(math.Abs(low), math.Abs(high))
+		step := max(high/benchQuestions-low/benchQuestions, math.Nextafter(most, math.Inf(1))-most)
+		condition = func(i int64) string { return fmt.Sprintf("%s > %v", x, low+step*float64(i)) }
+	case "time":
+		low, high := time.UnixMicro(0), time.UnixMicro(0)
+		if column.Earliest != nil && column.Latest != nil {
+			low, high = *column.Earliest, *column.Latest
+		}
+		step := max((high.UnixMicro()-low.UnixMicro())/benchQuestions, 1) // microseconds
+		condition = func(i int64) string {
+			return fmt.Sprintf("%s > timestamp(%q)", x, time.UnixMicro(low.UnixMicro()+step*i).UTC().Format(time.RFC3339Nano))
+		}
+	case "bool":
+		condition = func(i int64) string { return fmt.Sprintf("(%s ? 1 : 0) > %v", x, float64(i)/benchQuestions) }
+	default:
+		condition = func(i int64) string { return fmt.Sprintf("%s == \"%d\"", x, i) }
+	}
+	return func(i int64) map[string]any { return map[string]any{"type": "fraction", "of": condition(i)} }
 }
 
 // measure keeps this many clients busy for a while; latencies are of whole requests.
@@ -178,12 +223,12 @@ func (a *asker) measure(ctx context.Context, clients, batch int, span time.Durat
 
 func (a *asker) request(ctx context.Context, batch int) error {
 	if batch == 1 {
-		_, err := a.client.Ask(ctx, a.holdout, a.question())
+		_, err := a.client.Ask(ctx, a.holdout, a.question(a.next.Add(1)))
 		return err
 	}
 	questions := make([]any, batch)
 	for i := range questions {
-		questions[i] = a.question()
+		questions[i] = a.question(a.next.Add(1))
 	}
 	_, err := a.client.AskBatch(ctx, a.holdout, questions, false)
 	return err
