@@ -235,7 +235,7 @@ type Guarantee struct {
 	// moves
 	Threshold float64 `json:"threshold,omitempty"`
 
-	Tokens int64 `json:"tokens,omitempty"` // how many guesses may be wrong
+	Tokens int64 `json:"tokens,omitempty"` // how many guesses may be wrong; a measured answer takes one too
 
 	// of gaussian: of plain answers when one, two, … promises that questions bore have turned out broken, each at a
 	// token: half_width is that before the first, and the last of these is that when all tokens are spent. Absent where
@@ -368,8 +368,11 @@ type Part struct {
 // Cost is what a query debits.
 type Cost struct {
 	Questions int64 `json:"questions"`
-	Tokens    int64 `json:"tokens"`           // spent on wrong guesses and on broken promises; of an explanation, at most
-	Rounds    int64 `json:"rounds,omitempty"` // 1 for the first question of a round
+
+	// spent on wrong guesses, on measured answers and on broken promises; of an explanation, at most
+	Tokens int64 `json:"tokens"`
+
+	Rounds int64 `json:"rounds,omitempty"` // 1 for the first question of a round
 }
 
 // LedgerPlace is where an answer is in the ledger.
@@ -478,6 +481,10 @@ type Explanation struct {
 	Warnings []Warning    `json:"warnings"`
 	Bound    string       `json:"bound,omitempty"` // the theorem
 	Items    []AnswerItem `json:"items,omitempty"` // what the training part says, with the intervals that answers like it would get
+
+	// where the question could be measured instead: what it would cost with "measure": true, and the half-width; the
+	// value is then the holdout's, whatever is guessed
+	Measured *ForeseenOutcome `json:"measured,omitempty"`
 
 	// where units have several rows: what has one vote each, the column whose values are units, day(column), or row
 	Per string `json:"per,omitempty"`
@@ -609,7 +616,7 @@ type ReportAsker struct {
 // Spent is what was spent before a final report.
 type Spent struct {
 	Questions int64 `json:"questions"` // questions that were asked before the report
-	Tokens    int64 `json:"tokens"`    // tokens that were spent before it: a wrong guess costs one
+	Tokens    int64 `json:"tokens"`    // tokens that were spent before it: a wrong guess costs one, and a measured answer
 }
 
 // ReportPlan is how wide the answers of a final report would be now.

@@ -110,6 +110,9 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	}
 	e.warnSpread(spread)
 	err = h.foreseeOutcomes(&e, asked, state, training)
+	if err == nil {
+		err = h.foreseeMeasured(&e, asked, state, training)
+	}
 	if b := h.session.Budget(state); b.Tokens != nil { // it takes no more than there are: items for which none is left have no value
 		e.Cost.Tokens = min(e.Cost.Tokens, b.Tokens.Left)
 	}
@@ -158,6 +161,21 @@ func (h *opened) foreseeOutcomes(e *Explanation, q *session.Question, state thre
 	if !known {
 		e.Widest = nil
 	}
+	return nil
+}
+
+// foreseeMeasured says what a question would cost, and tell, if it were measured.
+func (h *opened) foreseeMeasured(e *Explanation, q *session.Question, state thresholdout.State, training session.PartSums) error {
+	measured, ok := h.session.MeasuredForm(q)
+	if !ok || training.None() || h.session.Short(state, measured) != "" {
+		return nil
+	}
+	ways, _, err := h.session.Prospects(state, measured, training)
+	if err != nil {
+		return fmt.Errorf("holdout: explain: %w", err)
+	}
+	w := ways[0]
+	e.Measured = &ForeseenOutcome{Outcome: w.Outcome, Cost: w.Cost, HalfWidth: w.HalfWidth, Widest: w.Widest}
 	return nil
 }
 

@@ -94,6 +94,9 @@ var requestsUnderKeys = []sent{
 	{name: "wrong guesses", set: Settings{Mechanism: "guess_and_check", Tokens: 2}, queries: several(9, func(i int) string {
 		return fmt.Sprintf(`{"type":"mean","of":"x","range":[0,%d],"guess":%v}`, i+2, float64(i)+1.5)
 	})},
+	{name: "measured answers, until tokens end", set: Settings{Mechanism: "guess_and_check", Tokens: 3, Questions: 300}, queries: several(5, func(i int) string {
+		return fmt.Sprintf(`{"type":"mean","of":"x","range":[0,%d],"measure":true}`, i+2)
+	}), most: 50},
 	{name: "narrow half-widths", set: Settings{Mechanism: "guess_and_check", Tokens: 2}, queries: []string{mean(0), `{"type":"mean","of":"x","range":[0,1],"guess":0,"half_width":1e-9}`}},
 	{name: "a round", set: Settings{Questions: 40, Rounds: 4}, queries: several(10, mean)},
 	{name: "a round that is not full", set: Settings{Questions: 40, Rounds: 4}, single: true, queries: []string{mean(0)}},

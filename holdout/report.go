@@ -44,7 +44,7 @@ type closed struct {
 // Spent is what was spent before a report.
 type Spent struct {
 	Questions int64 `json:"questions" doc:"questions that were asked before the report"`
-	Tokens    int64 `json:"tokens" doc:"tokens that were spent before it: a wrong guess costs one"`
+	Tokens    int64 `json:"tokens" doc:"tokens that were spent before it: a wrong guess costs one, and a measured answer"`
 }
 
 // FinalReport is the final report of a holdout.

@@ -183,10 +183,10 @@ func (s *selection) fitted(n int) (models [][]float64) {
 	return models
 }
 
-// final is the number to report: the holdout's own, for a token, which the guess 0 buys since it is wrong.
+// final is the number to report: the holdout's own, measured.
 func (s *selection) final(model []float64) answered {
 	s.t.Helper()
-	b, err := s.service.AskBatch(s.t.Context(), analyst, s.card.ID, []json.RawMessage{accuracyOf(model, `,"guess":0`)}, false, "")
+	b, err := s.service.AskBatch(s.t.Context(), analyst, s.card.ID, []json.RawMessage{accuracyOf(model, `,"measure":true`)}, false, "")
 	must(s.t, err)
 	a := read(s.t, b.Answers[0].Body)
 	if a.ValueFrom != session.ValueFromHoldout {
@@ -248,7 +248,7 @@ func TestSelectingModels(t *testing.T) {
 		covers(said, b.trial.fresh(model))
 	}
 	for seed := range uint64(searched) {
-		a := newSelection(t, s, Settings{Questions: 2001}, 2000, 12, 300+seed)
+		a := newSelection(t, s, Settings{Questions: 2100}, 2000, 12, 300+seed)
 		model, said := a.trial.fit(a.rows, a.random.Perm(12)), answered{Value: new(0.0)}
 		for range 10 { // 2,000 looks, each generation near the best of those before
 			near := [][]float64{model}
@@ -287,7 +287,7 @@ func TestSelectingModels(t *testing.T) {
 	}
 }
 
-// TestSelectingModelsPage: the requests of the page are of the language, and its last one is the first with the guess that is wrong.
+// TestSelectingModelsPage: the requests of the page are of the language, and its last one is the first, measured.
 func TestSelectingModelsPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/SELECTING-MODELS.md")
 	must(t, err)
@@ -301,10 +301,10 @@ func TestSelectingModelsPage(t *testing.T) {
 		must(t, json.Unmarshal(q.Canonical(), &form))
 		forms = append(forms, form)
 	}
-	if len(forms) != 2 || forms[1]["guess"] != 0.0 {
+	if len(forms) != 2 || forms[1]["measure"] != true {
 		t.Fatalf("%v", forms)
 	}
-	delete(forms[1], "guess")
+	delete(forms[1], "measure")
 	if !reflect.DeepEqual(forms[0], forms[1]) {
 		t.Errorf("the final question is not the first: %v and %v", forms[0], forms[1])
 	}

@@ -187,6 +187,7 @@ type Explanation struct {
 	HalfWidth *float64          `json:"half_width" doc:"the planned half-width, in the query's own units: of an answer now with the likeliest outcome, if the holdout is as the training part is; of items the widest; of an answered query the recorded one; null where there is none"`
 	Widest    *float64          `json:"widest_half_width" doc:"the widest half-width: no answer now has a wider one, whatever its outcome; null where nothing is known"`
 	Outcomes  []ForeseenOutcome `json:"outcomes" doc:"how an answer now can come out, the likeliest first; of an answered query how it came out, at no cost"`
+	Measured  *ForeseenOutcome  `json:"measured,omitempty" doc:"where the question could be measured instead: what it would cost with \"measure\": true, and the half-width; the value is then the holdout's, whatever is guessed"`
 	Promise   *Foreseen         `json:"promise,omitempty" doc:"under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is with it and without"`
 	Items     []Item            `json:"items,omitempty" doc:"what the training part says, with the intervals that answers like it would get"`
 	Selected  string            `json:"selected,omitempty" doc:"what the training part would select"`

@@ -54,7 +54,7 @@ func FlatMembers(name string) (properties map[string]any, needed []string) {
 }
 
 // usual are members that many types have: a summary names them once.
-var usual = map[string]bool{"where": true, "null": true, "weight": true, "promise": true, "guess": true, "half_width": true,
+var usual = map[string]bool{"where": true, "null": true, "weight": true, "promise": true, "guess": true, "half_width": true, "measure": true,
 	"model": true, "features": true, "prediction": true, "predictions": true}
 
 // Summary is a line for each type: what it needs, what it may have beside the usual members, and what it is.

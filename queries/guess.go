@@ -6,13 +6,14 @@ import (
 	"slices"
 )
 
-// guess is the pair of members that the mechanism guess_and_check reads.
+// guess are the members that the mechanism guess_and_check reads.
 type guess struct {
 	Value     *float64
 	HalfWidth *float64
+	Measure   bool
 }
 
-// guessing is the pair in a body whose answer is one number.
+// guessing are these in a body whose answer is one number.
 type guessing struct{ Guess guess }
 
 func (g *guessing) guess() *guess { return &g.Guess }
@@ -23,10 +24,11 @@ func (g *guess) members() []member {
 	return []member{
 		optional("guess", number{into: &g.Value}, "under guess_and_check: your own guess of the answer; default: what the check part says where a model or predictions are asked about, else the training and the check part together"),
 		optional("half_width", number{into: &g.HalfWidth, above: &zero}, "under guess_and_check: the half-width of the interval that you want if your guess passes; default: planned by the server"),
+		optional("measure", truth{&g.Measure}, "under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all units or of those with a condition"),
 	}
 }
 
-// rules checks the pair against the range of the answer.
+// rules checks them against the range of the answer.
 func (g *guess) rules(v *violations, pointer string, r Range) {
 	if !r.Valid() {
 		return

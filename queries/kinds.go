@@ -167,7 +167,7 @@ func JSONSchemas(prefix string) map[string]json.RawMessage {
 	all[schemaQuery] = mustMarshal(alternatives(prefix, schemaQuery, any,
 		"A statistical question about the holdout. Expressions are CEL over the table's columns."))
 	all[schemaOperand] = mustMarshal(alternatives(prefix, schemaOperand, operands,
-		"A query inside of another. It has no guess and no half_width of its own, and holds no queries itself."))
+		"A query inside of another. It has no guess, half_width or measure of its own, and holds no queries itself."))
 	return all
 }
 

@@ -21,7 +21,7 @@ func (f operand) read(v *violations, pointer string, in *value) {
 		v.add(pointer+"/type", article(q.kind.name)+" holds queries itself and cannot be part of another")
 	}
 	if g, ok := q.body.(guessed); ok && (g.guess().Value != nil || g.guess().HalfWidth != nil) {
-		v.add(pointer, "a query inside of another has no guess and no half_width of its own")
+		v.add(pointer, "a query inside of another has no guess, half_width or measure of its own")
 	}
 	if q.Promise() != nil {
 		v.add(pointer, "a query inside of another has no promise of its own")

@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 		{`{"type":"meen"}`, Invalid, "/type: must be one of " + strings.Join(Types(), ", ") + "; did you mean mean?"},
 		{`{"type":3}`, Invalid, "/type: must be one of"},
 		{`{"type":"mean"}`, Invalid, `"of" is missing: the number to average: a row expression; "range" is missing`},
-		{mean(`,"whre":"late"`), Invalid, "/whre: unknown member; a mean has type, of, range, where, null, weight, weights, promise, guess, half_width, note; did you mean where?"},
+		{mean(`,"whre":"late"`), Invalid, "/whre: unknown member; a mean has type, of, range, where, null, weight, weights, promise, guess, half_width, measure, note; did you mean where?"},
 		{mean(`,"a/b~c":1`), Invalid, "/a~1b~0c: unknown member"},
 		{mean(`,"where":3`), Invalid, "/where: must be a text: an expression, not a number"},
 		{mean(`,"where":null`), Invalid, "/where: must be a text: an expression, not null"},

@@ -46,7 +46,7 @@ func Parse(body []byte, options ...ParseOption) (*Query, error) {
 }
 
 // Reported is the query as a final report asks it: the canonical form says so, and it is another question than the query by itself. An error, an *Error of Kind Invalid, says what a report
-// does not take: a guess, guesses of items, a half-width, a promise.
+// does not take: a guess, guesses of items, a half-width, measure, a promise.
 func (q *Query) Reported() (*Query, error) {
 	var v violations
 	q.reportable(&v)
@@ -64,7 +64,7 @@ func (q *Query) IsReported() bool { return q.reported }
 // reportable notes what a final report does not take: it compares nothing, so that it would be part of the question's identity, without any effect.
 func (q *Query) reportable(v *violations) {
 	for _, m := range q.body.members() {
-		if (m.name == "guess" || m.name == "guesses" || m.name == "half_width" || m.name == "promise") && m.form.canonical() != nil {
+		if (m.name == "guess" || m.name == "guesses" || m.name == "half_width" || m.name == "measure" || m.name == "promise") && m.form.canonical() != nil {
 			v.add("/"+m.name, "a final report compares with nothing and says what the holdout has; leave it out")
 		}
 	}
@@ -128,6 +128,12 @@ func (q *Query) HalfWidth() (float64, bool) {
 	return 0, false
 }
 
+// Measures reports whether the query is to be measured: its answer says where the holdout is, whatever was guessed.
+func (q *Query) Measures() bool {
+	g, ok := q.body.(guessed)
+	return ok && g.guess().Measure
+}
+
 // Guesses are the analyst's guesses of some of the answer's items, by their names; nil if there are none.
 func (q *Query) Guesses() map[string]float64 {
 	if g, ok := q.body.(interface{ ofItems() map[string]float64 }); ok {
@@ -161,6 +167,9 @@ func (q *Query) Compile(ctx context.Context, schema dataset.Schema, options ...O
 	p := q.body.compile(c)
 	if g, ok := q.body.(guessed); ok && p != nil && !p.PerUnit() { // how many units there are is not known here
 		g.guess().rules(&c.violations, c.pointer, p.Range)
+	}
+	if p != nil {
+		p.Measured = q.Measures()
 	}
 	if err := c.violations.err(); err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ type guessed struct {
 	values    []*float64 // of each number that is released, in the query's units; nil: the training part's
 	halfWidth float64    // of the only number, in the query's units; 0: planned
 	places    []shape.Place
+	measure   bool        // it is to be measured
 	null      *shape.Test // what the only number is to be told from; nil: nothing
 }
 
@@ -23,12 +24,15 @@ type guessed struct {
 func (s *Session) guessed(query *queries.Query, plan *queries.Plan) (*guessed, error) {
 	value, named := query.Guess()
 	halfWidth, wide := query.HalfWidth()
-	items := query.Guesses()
-	if !named && !wide && items == nil {
+	items, measure := query.Guesses(), query.Measures()
+	if !named && !wide && !measure && items == nil {
 		return s.tested(&guessed{values: []*float64{nil}}, plan), nil
 	}
 	name := "guess"
-	if wide && !named {
+	switch {
+	case measure:
+		name = "measure"
+	case wide && !named:
 		name = "half_width"
 	}
 	// Only a mechanism that checks guesses may take one: elsewhere it would be part of the question's identity, so the
@@ -36,12 +40,14 @@ func (s *Session) guessed(query *queries.Query, plan *queries.Plan) (*guessed, e
 	if !s.Guarantee.TakesGuesses() {
 		return nil, wrong("/"+name, "the mechanism %s of this holdout takes no %s", s.Guarantee.Mechanism, name)
 	}
-	g := &guessed{halfWidth: halfWidth, places: plan.Places(s.Guarantee.N), values: make([]*float64, plan.Numbers())}
+	g := &guessed{halfWidth: halfWidth, measure: measure, places: plan.Places(s.Guarantee.N), values: make([]*float64, plan.Numbers())}
 	switch {
 	case items == nil && plan.Numbers() > 1:
 		return nil, wrong("/"+name, "this query is made of %d numbers, and each has its own check; %s is for queries that are checked as one", plan.Numbers(), name)
 	case g.places == nil:
 		return nil, wrong("/"+name, "the numbers that this query releases are not those of its answer, and each has its own check; %s is for queries that are checked as one", name)
+	case measure && !measurable(plan):
+		return nil, wrong("/measure", "a %s is not measured: means and shares are, of all units or of those with a condition. Ask without measure, or ask it in the final report", query.Type())
 	case wide && halfWidth > g.places[0].Range.High-g.places[0].Range.Low:
 		return nil, wrong("/half_width", "must not be more than the width of the answer's range %v", g.places[0].Range)
 	case named && !g.places[0].Range.Contains(value):
@@ -62,6 +68,31 @@ func (s *Session) guessed(query *queries.Query, plan *queries.Plan) (*guessed, e
 		g.values[at] = &v
 	}
 	return s.tested(g, plan), nil
+}
+
+// measurable reports whether a plan can be measured: it is released as one mean, over all units or over those in which a condition holds.
+func measurable(plan *queries.Plan) bool {
+	one := plan.Statistics()
+	if len(one) != 1 {
+		return false
+	}
+	e, ok := one[0].(*shape.Equation)
+	return ok && e.Whole
+}
+
+// MeasuredForm is a question as it is if it is measured, without a wish for a half-width; false where it cannot be, or is measured already.
+func (s *Session) MeasuredForm(q *Question) (*Question, bool) {
+	places := q.Plan.Places(s.Guarantee.N)
+	if !s.Guarantee.Measures() || q.Plan.Measured || !measurable(q.Plan) || len(places) != 1 {
+		return nil, false
+	}
+	plan, other := *q.Plan, *q
+	plan.Measured, other.Plan = true, &plan
+	other.guess = &guessed{values: []*float64{nil}, places: places, measure: true}
+	if q.guess != nil {
+		other.guess.values = q.guess.values
+	}
+	return &other, true
 }
 
 // tested adds the null hypothesis of a test, of which the mechanism may make use; nil where there is neither that nor a guess.
@@ -97,10 +128,10 @@ func (q *Question) OwnWidth() bool { return q.guess != nil && q.guess.halfWidth 
 // guessOf is the asker's guess of one released number, in that number's own units; nil if there is none. A half-width is about the guess, or else about what the training part says.
 func (q *Question) guessOf(function int, training PartSums) *thresholdout.Guess {
 	g := q.guess
-	if g == nil || g.values[function] == nil && g.halfWidth == 0 && g.null == nil {
+	if g == nil || g.values[function] == nil && g.halfWidth == 0 && !g.measure && g.null == nil {
 		return nil
 	}
-	own, place := &thresholdout.Guess{}, g.places[function]
+	own, place := &thresholdout.Guess{Measure: g.measure}, g.places[function]
 	if v := g.values[function]; v != nil {
 		released := place.Of(*v)
 		own.Value = &released

@@ -63,10 +63,14 @@ type NarrowError struct {
 	HalfWidth float64 // that was asked for
 	Least     float64 // the least at which a guess can pass now
 	Planned   float64 // what the question is checked at without a half_width of its own: it leaves room for a good guess
+	Measured  bool    // it is measured, and no guess has to pass
 	Err       error
 }
 
 func (e *NarrowError) Error() string {
+	if e.Measured {
+		return fmt.Sprintf("no measured answer has the half-width %.4g: after the answers so far it is at least %.4g, and %.4g without a half_width", e.HalfWidth, e.Least, e.Planned)
+	}
 	return fmt.Sprintf("no guess can pass at the half-width %.4g: after the answers so far it must be at least %.4g; %.4g is enough for a good guess", e.HalfWidth, e.Least, e.Planned)
 }
 
@@ -80,7 +84,7 @@ func (s *Session) narrow(err error, q *Question, training PartSums) error {
 		return err
 	}
 	place, at := q.guess.places[0], q.guessedAt(training)
-	return &NarrowError{HalfWidth: q.guess.halfWidth, Least: place.HalfWidth(at, width.Least), Planned: place.HalfWidth(at, width.Planned), Err: err}
+	return &NarrowError{HalfWidth: q.guess.halfWidth, Least: place.HalfWidth(at, width.Least), Planned: place.HalfWidth(at, width.Planned), Measured: q.Plan.Measured, Err: err}
 }
 
 // previewing releases what the mechanism would if the holdout were as the training part is.

@@ -19,7 +19,7 @@ const (
 type Price = thresholdout.Amounts
 
 // Price is that of a plan: one question for each mean, or for the root of its equation, or less for means that are released as one; one token for each mean that is
-// checked, but one for all optional means, which end where tokens do; one round.
+// checked, but one for all optional means, which end where tokens do; one round. A measured answer costs more questions ([thresholdout.Guarantee.MeasuredPrice]).
 func (s *Session) Price(plan *queries.Plan) Price {
 	p, plan := s.Guarantee, s.form(plan)
 	var price Price
@@ -31,6 +31,8 @@ func (s *Session) Price(plan *queries.Plan) Price {
 	}
 	for _, r := range plan.Releases() {
 		switch {
+		case plan.Measured && p.Measures():
+			price.Questions += int64(r.Count) * p.MeasuredPrice()
 		case !p.Together() || r.Kind == queries.Number:
 			price.Questions += int64(r.Count)
 		case r.Kind == queries.Vector:

@@ -71,7 +71,7 @@ func TestReportRefusals(t *testing.T) {
 		return err
 	}
 	var wrong *queries.Error
-	for _, member := range []string{`"guess":0.5`, `"half_width":0.1`} {
+	for _, member := range []string{`"guess":0.5`, `"half_width":0.1`, `"measure":true`} {
 		if err := report(strings.TrimSuffix(accuracy, "}") + "," + member + "}"); !errors.As(err, &wrong) {
 			t.Errorf("with %s: %v", member, err)
 		}

@@ -18,7 +18,7 @@ type Head struct {
 	N          int64   `json:"n" doc:"units of the holdout"`              // units of the holdout
 	Training   int64   `json:"training" doc:"units of the training part"` // units of the training part, 0 without one
 	Questions  int64   `json:"questions"`
-	Tokens     int64   `json:"tokens,omitempty" doc:"how many guesses may be wrong"`                                   // how many guesses may be wrong
+	Tokens     int64   `json:"tokens,omitempty" doc:"how many guesses may be wrong; a measured answer takes one too"`  // how many guesses may be wrong
 	Rounds     int64   `json:"rounds,omitempty" doc:"in how many batches the questions are asked; absent: one by one"` // in how many batches the questions are asked; 0 is one by one
 	Confidence float64 `json:"confidence" doc:"the probability that all intervals together hold"`                      // 1-beta, for all questions together
 

@@ -12,6 +12,7 @@ import (
 type Guess struct {
 	Value     *float64 // nil is the training part's
 	HalfWidth float64  // to be checked at; 0 is the planned widths
+	Measure   bool     // the answer says where the holdout's mean is, whatever the guess ([Measures]); HalfWidth is then that of its interval where the guess is right
 	Null      *float64 // the null hypothesis, of a test: what the answer is to be told from, if it can; nil is none
 }
 
@@ -65,8 +66,9 @@ type guessAndCheck struct {
 
 // account is what guess_and_check remembers: with the counters of the state, what later levels pay for.
 type account struct {
-	Wide int64        `json:"wide"` // guesses that passed at the wider margin alone
-	Paid moments.Nats `json:"paid"` // what the failures said, in nats of 2^-20
+	Wide     int64        `json:"wide"`               // guesses that passed at the wider margin alone
+	Paid     moments.Nats `json:"paid"`               // what the failures and the measured answers said, in nats of 2^-20
+	Measured int64        `json:"measured,omitempty"` // measured answers
 }
 
 // accountOf is the account of a state.
@@ -109,16 +111,21 @@ func (m *guessAndCheck) ReadMemory(text []byte) (Memory, error) {
 	if err := json.Unmarshal(text, &a); err != nil {
 		return nil, err
 	}
-	if a.Wide < 0 || a.Paid < 0 {
-		return nil, fmt.Errorf("%d wide passes and %d nats", a.Wide, a.Paid)
+	if a.Wide < 0 || a.Paid < 0 || a.Measured < 0 {
+		return nil, fmt.Errorf("%d wide passes, %d measured answers and %d nats", a.Wide, a.Measured, a.Paid)
 	}
 	return a, nil
 }
 
-// level is E of the next question.
+// level is E of the next question that is checked. Measured answers have no place in the urn: they are paid by what they said alone.
 func (m *guessAndCheck) level(s State) float64 {
 	a := accountOf(s)
-	return m.urn().Level(s.Questions, s.Tokens, a.Wide, a.Paid)
+	return m.urn().Level(m.checked(s), s.Tokens-a.Measured, a.Wide, a.Paid)
+}
+
+// checked is how many questions were checks, or spent without an answer.
+func (m *guessAndCheck) checked(s State) int64 {
+	return s.Questions - accountOf(s).Measured*m.MeasuredPrice()
 }
 
 // urn is the account of its transcripts.
@@ -131,6 +138,9 @@ func (m *guessAndCheck) plan(s State, in StatisticInput) (Check, error) {
 
 // ReleaseStatistic implements [Statistics]: it compares the holdout's sums with the check, and makes the answer of what was found.
 func (m *guessAndCheck) ReleaseStatistic(s State, in StatisticInput) (Output, Memory, error) {
+	if in.Guess.measures() {
+		return m.releaseMeasured(s, in)
+	}
 	c, err := m.plan(s, in)
 	if err != nil {
 		return Output{}, nil, err
@@ -161,8 +171,8 @@ func (m *guessAndCheck) ReleaseStatistic(s State, in StatisticInput) (Output, Me
 }
 
 // Release implements [Mechanism]: a mean is a statistic of which nothing else is known.
-func (m *guessAndCheck) Release(s State, in Input, _ Noise) (Output, Memory, error) {
-	return m.ReleaseStatistic(s, StatisticInput{Training: in.Training, Holdout: in.Holdout, Guess: in.Guess})
+func (m *guessAndCheck) Release(s State, in Input, from Noise) (Output, Memory, error) {
+	return m.ReleaseStatistic(s, StatisticInput{Training: in.Training, Holdout: in.Holdout, Guess: in.Guess, Noise: from})
 }
 
 // Expected implements [Guesses].
@@ -172,6 +182,15 @@ func (m *guessAndCheck) Expected(s State, training Mean, g *Guess) (value float6
 
 // ExpectedStatistic implements [Statistics]: the answer if the guess passes at the narrowest margins.
 func (m *guessAndCheck) ExpectedStatistic(s State, in StatisticInput) (value float64, _ *Interval, err error) {
+	if in.Guess.measures() {
+		c, err := m.measurement(s, in)
+		if err != nil {
+			return 0, nil, err
+		}
+		found := measuredFinding{c, c.Expected()}
+		i, _ := found.Interval(m.measuredLevel(s))
+		return found.Value(), i, nil
+	}
 	c, err := m.plan(s, in)
 	if err != nil {
 		return 0, nil, err
@@ -230,7 +249,7 @@ func (m *guessAndCheck) At(s State, o Output, level float64) (low, high float64,
 	if o.last != nil {
 		return other.reportInterval(s, o.last).ends()
 	}
-	i, ok := o.found.Interval(other.level(s))
+	i, ok := o.found.Interval(other.levelOf(s, o.found))
 	if !ok {
 		return 0, 0, false
 	}

@@ -8,7 +8,7 @@ import (
 // Names of the meters that a budget can have. A ledger keeps them by these names.
 const (
 	MeterQuestions = "questions" // releases, each paid whatever it says
-	MeterTokens    = "tokens"    // wrong guesses, and broken promises
+	MeterTokens    = "tokens"    // wrong guesses, measured answers, and broken promises
 	MeterRounds    = "rounds"    // batches of questions that are chosen before any answer of the batch
 )
 
@@ -24,7 +24,7 @@ type Meter struct {
 // Amounts are what is spent, asked for or left, in each meter. A meter that a guarantee does not have stays 0.
 type Amounts struct {
 	Questions int64 `json:"questions"`
-	Tokens    int64 `json:"tokens" doc:"spent on wrong guesses and on broken promises; of an explanation, at most"`
+	Tokens    int64 `json:"tokens" doc:"spent on wrong guesses, on measured answers and on broken promises; of an explanation, at most"`
 	Rounds    int64 `json:"rounds,omitempty" doc:"1 for the first question of a round"`
 }
 

@@ -11,7 +11,7 @@ const (
 	Agrees        Outcome = "agrees"   // the holdout agrees with the training part, within a noisy threshold
 	PromiseKept   Outcome = "kept"     // what the question promised holds, and the value is the holdout's with less noise
 	PromiseBroken Outcome = "broken"   // it does not: a token was spent, and the value is as if there had been no promise
-	Measured      Outcome = "measured" // nothing was compared: the value is the holdout's, with the mechanism's noise
+	Measured      Outcome = "measured" // nothing was compared: the value is the holdout's, with the mechanism's noise, or moved within a cell
 	Unknown       Outcome = "unknown"  // nothing was compared, since there are too few rows to compare with, or none: the value may be anything
 	Selected      Outcome = "selected" // the mechanism chose among candidates, and says which alone
 	Best          Outcome = "best"     // a submission that the board shows now
@@ -23,6 +23,8 @@ func (o Output) Outcome() Outcome {
 	switch {
 	case o.found != nil && o.found.Silent():
 		return Unknown
+	case o.found != nil && isMeasured(o.found):
+		return Measured
 	case o.found != nil && o.found.Failed():
 		return Differs
 	case o.found != nil && o.found.Wide():

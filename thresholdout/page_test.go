@@ -47,6 +47,7 @@ var abilities = []struct {
 	{"levels", "answers can be read at other levels, so that a test has a p-value", able[Levels]},
 	{"fresh", "a test can have a plain p-value, where nothing was told of its units before", able[Fresh]},
 	{"last answers", "what nothing is chosen after is read by its own sample", able[Lasts]},
+	{"measures", "it can say where the holdout is, whatever was guessed, at a price of its own", able[Measures]},
 	{"closes", "its questions can end in a final report: a batch of last answers, at the level that is left", able[Closes]},
 	{"memory", "the state remembers more than what is spent", able[Remembers]},
 }

@@ -4,9 +4,10 @@ import "math"
 
 // Prospect is one way in which the next answer can come out. All of it is known from public facts and earlier answers, before a row of the holdout is read.
 type Prospect struct {
-	Outcome Outcome
-	Tokens  int64   // that an answer with this outcome spends
-	Value   float64 // of the planned answer
+	Outcome   Outcome
+	Questions int64   // that the answer spends; 0 is one
+	Tokens    int64   // that an answer with this outcome spends
+	Value     float64 // of the planned answer
 	// Exact says that every answer with this outcome is the planned one.
 	Exact bool
 
@@ -88,7 +89,7 @@ func (g Guarantee) WidestLast(s State, bound string, price int64, count int) flo
 
 // Suppose is the state after an answer that came out so.
 func (g Guarantee) Suppose(s State, p Prospect) State {
-	next := g.Spend(s, 1, p.Tokens)
+	next := g.Spend(s, max(p.Questions, 1), p.Tokens)
 	if p.memory != nil {
 		next.Memory = p.memory
 	}
@@ -133,6 +134,9 @@ func (m *gaussian) WidestLast(s State, bound string, shares float64) float64 {
 
 // Prospects implements [Foresees]: an answer that passes is known but for its outcome.
 func (m *guessAndCheck) Prospects(s State, in ProspectInput) (all []Prospect, err error) {
+	if in.Guess.measures() {
+		return m.measuredProspects(s, in)
+	}
 	level := m.level(s)
 	c, err := m.plan(s, StatisticInput{Training: in.Training, Guess: in.Guess})
 	if err != nil {
@@ -217,7 +221,8 @@ const planSlack = 0.11
 
 // rarest is what an answer adds to the level at most: minus the logarithm of the least probability that the urn gives an outcome of it.
 func (m *guessAndCheck) rarest(s State, before int64, c Check) float64 {
-	return m.urn().Rarest(s.Questions, s.Tokens, accountOf(s).Wide, before, c.Price())
+	a := accountOf(s)
+	return m.urn().Rarest(m.checked(s), s.Tokens-a.Measured, a.Wide, before, c.Price())
 }
 
 // Prospects implements [Foresees]: where the sample's own moments decide, or a quantile's counts, nothing is known of the widest answer.

@@ -210,9 +210,7 @@ func (m Mean) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := float64(m.Sum) / float64(m.N) / float64(grid)
-	v := p * (1 - p)
-	training := moments.Training{All: m.N, Units: m.N, Mean: p, Second: v, Fourth: max(0, v*(1-3*v)), Guess: float64(guess) / float64(grid), Binary: true}
+	training := m.training(guess)
 	c, err := moments.PlanWith(training, by.N, by.Deviations)
 	if err != nil {
 		return nil, err
@@ -220,4 +218,11 @@ func (m Mean) Plan(by Planning) (Check, error) {
 	c.Tails = by.Tails
 	c.Binary = false // it need not be: the exact tail is for what is 0/1 by its form
 	return withinOrTold(rootCheck{c}, testedRoot{c, training}, by)
+}
+
+// training is what the part tells of a mean of which nothing else is known.
+func (m Mean) training(guess int64) moments.Training {
+	p := float64(m.Sum) / float64(m.N) / float64(grid)
+	v := p * (1 - p)
+	return moments.Training{All: m.N, Units: m.N, Mean: p, Second: v, Fourth: max(0, v*(1-3*v)), Guess: float64(guess) / float64(grid), Binary: true}
 }

@@ -89,7 +89,11 @@ func StepStatistic(g Guarantee, s State, in StatisticInput) (Output, State, erro
 	if !ok {
 		return Output{}, s, g.cannot("checks no statistics")
 	}
-	if err := g.pays(s, 1); err != nil {
+	price, err := g.priceOf(in.Guess)
+	if err != nil {
+		return Output{}, s, err
+	}
+	if err := g.pays(s, price); err != nil {
 		return Output{}, s, err
 	}
 	from, to := g.Slice(s)
@@ -103,7 +107,7 @@ func StepStatistic(g Guarantee, s State, in StatisticInput) (Output, State, erro
 	if err != nil {
 		return Output{}, s, err
 	}
-	next := g.Spend(s, 1, out.Tokens)
+	next := g.Spend(s, price, out.Tokens)
 	next.Memory = memory
 	return out, next, nil
 }

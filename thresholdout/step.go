@@ -10,7 +10,11 @@ import (
 // Whether a question may be asked is decided by the state alone, before a sum is looked at: ErrNoQuestions, ErrNoRounds, and where a
 // budget has tokens ErrNoTokens. So is, by the question and the training mean beside, a half-width that cannot pass: [*WidthError].
 func Step(g Guarantee, s State, in Input, from Noise) (Output, State, error) {
-	if err := g.pays(s, 1); err != nil {
+	price, err := g.priceOf(in.Guess)
+	if err != nil {
+		return Output{}, s, err
+	}
+	if err := g.pays(s, price); err != nil {
 		return Output{}, s, err
 	}
 	if err := g.fits(s, in); err != nil {
@@ -20,7 +24,7 @@ func Step(g Guarantee, s State, in Input, from Noise) (Output, State, error) {
 	if err != nil {
 		return Output{}, s, err
 	}
-	next := g.Spend(s, 1, out.Tokens)
+	next := g.Spend(s, price, out.Tokens)
 	next.Memory = memory
 	return out, next, nil
 }

@@ -309,7 +309,7 @@ func TestAgentTunes(t *testing.T) {
 	}
 	report := func(w []float64) told {
 		query := linear(w)
-		query["guess"] = 0 // cannot be right, so that the holdout answers by itself, for a token
+		query["measure"] = true
 		return ask("ask", map[string]any{"query": query})
 	}
 	begin := make([]float64, churnColumns)
@@ -501,7 +501,7 @@ func TestAgentIsEvaluated(t *testing.T) {
 	if said < 0.55 {
 		t.Error("the plain leaderboard was not climbed; the loop shows nothing")
 	}
-	final := submit(winners(byAsk), map[string]any{"guess": 0})
+	final := submit(winners(byAsk), map[string]any{"measure": true})
 	on.row("`ask`, 150 guesses", append(final.ends(), 0.5)...)
 	if !final.holds(0.5) || final.Answer.ValueFrom != "holdout" {
 		t.Errorf("%+v", final.Answer)

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/printed"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/session"
 )
@@ -83,40 +83,10 @@ func (l reportLine) of(value, low, high *float64) reportLine {
 		l.Value = short(*value)
 	default:
 		l.value, l.from, l.to, l.bounded = *value, *low, *high, true
-		l.Value, l.Low, l.High = outward(*value, *low, *high)
+		digits := printed.Decimals(max(*high-*value, *value-*low))
+		l.Value, l.Low, l.High = printed.Near(*value, digits), printed.Low(*low, digits), printed.High(*high, digits)
 	}
 	return l
-}
-
-// significantDigits are those of a half-width that are printed.
-const significantDigits = 2
-
-// outward prints a value and its interval with two digits of the half-width. The ends are rounded outward, so that what is printed holds what was proved.
-func outward(value, low, high float64) (v, l, h string) {
-	half := max(high-value, value-low)
-	digits := 6
-	if half > 0 {
-		digits = significantDigits - 1 - int(math.Floor(math.Log10(half)))
-	}
-	digits = min(max(digits, 0), 15)
-	step := math.Pow10(-digits)
-	l, h = strconv.FormatFloat(low, 'f', digits, 64), strconv.FormatFloat(high, 'f', digits, 64)
-	if readNumber(l) > low {
-		l = strconv.FormatFloat(low-step, 'f', digits, 64)
-	}
-	if readNumber(h) < high {
-		h = strconv.FormatFloat(high+step, 'f', digits, 64)
-	}
-	return strconv.FormatFloat(value, 'f', digits, 64), l, h
-}
-
-// readNumber is the number that a text of ours says.
-func readNumber(text string) float64 {
-	x, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		panic(err)
-	}
-	return x
 }
 
 // reportText is a report in sentences, for a paper or a pull request.
@@ -169,9 +139,9 @@ func beforeWords(r holdout.FinalReport) string {
 		s += " (answers by key: " + strings.Join(names, ", ") + ")"
 	}
 	if r.Before.Tokens == 0 {
-		return s + ", and no guess was wrong."
+		return s + ", and for no token: no guess was wrong, and nothing was measured."
 	}
-	return s + ", for " + tokens(r.Before.Tokens) + ". (A wrong guess costs one.)"
+	return s + ", for " + tokens(r.Before.Tokens) + ". (A wrong guess costs one, and so does a measured answer.)"
 }
 
 // reportHead is the ledger's head with a report.

@@ -138,7 +138,7 @@ func askedQuery() map[string]any {
 	return worded(s, `A type with its members, such as {"type": "mean", "of": "delay", "range": [-60, 180], "where": "origin in ['SFO', 'OAK']"}. `+
 		`Expressions are CEL over the columns: delay > 15 && !(origin == 'SFO'), col("air time") / 60, x == null, t.getMonth(); the tool describe has them all, and the details of each type. `+
 		"The list of types has (needed members; others). M is one of model, prediction, predictions, and the label where the holdout has none. "+
-		"Most types may also have where, null, weight, guess, half_width, promise.")
+		"Most types may also have where, null, weight, guess, half_width, measure, promise. With \"measure\": true the value is the holdout's own, for a token and more questions.")
 }
 
 // compareInput is the schema of a compare, as its parser reads it, with the arguments of every tool that asks.

@@ -64,3 +64,25 @@ def test_no_report_yet(churn: tuple[holdoutd.Dataset, dict[str, LogisticRegressi
         ds.report()
     with pytest.raises(holdoutd.QueryInvalid, match="guess"):
         ds.report([{"type": "fraction", "of": "x0 > 1", "guess": 0.2}])
+
+
+def test_measured(churn: tuple[holdoutd.Dataset, dict[str, LogisticRegression]]) -> None:
+    """A model is measured: the holdout's own number, narrower than a check, at the price that explaining said."""
+    ds, models = churn
+    checked = ds.score(models["many"])
+    said = ds.explain(holdoutd.q.fraction("churned")).measured
+    assert said is not None
+    half_width, cost = said
+    assert half_width is not None and (cost.questions, cost.tokens) == (3, 1)
+    assert "measured ±" in repr(ds.explain(holdoutd.q.fraction("churned")))
+    before = ds.budget
+    measured = ds.score(models["many"], measure=True)
+    assert measured.outcome == "measured" and measured.cost == cost
+    assert (measured.high - measured.low) < 0.6 * (checked.high - checked.low)
+    assert before.questions.left - ds.budget.questions.left == 3
+    share = ds.fraction("churned", measure=True)
+    assert share.low <= share.value <= share.high
+    again = ds.explain(holdoutd.q.fraction("churned", measure=True))
+    assert again.answered and again.measured is None
+    with pytest.raises(holdoutd.QueryInvalid, match="not measured"):
+        ds.median("x0", range=(-4, 4), measure=True)

@@ -40,6 +40,9 @@ type Plan struct {
 	// question: the training part has no say in them.
 	HoldoutOnly bool
 
+	// Measured says that the holdout's value is asked for, whatever is guessed of it.
+	Measured bool
+
 	// Clipped says that the answer is a mean of clipped products in the place of a correlation or a covariance, which nobody asked for by name.
 	Clipped bool
 

@@ -41,3 +41,14 @@ func TestPage(t *testing.T) {
 		t.Errorf("%d methods, of which %d have a place", len(all), len(order))
 	}
 }
+
+// TestAnswerWidths: at 12,000 units a measured answer has less than half of the half-width of a check, and the report after 300 checks less than that of any of them; the tenth measured answer and a report after ten are wider than the first ones.
+func TestAnswerWidths(t *testing.T) {
+	w, err := AnswerWidthsOf(12_000, 0.77)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !(w.First < 0.45*w.Check && w.First < w.Tenth && w.Tenth < w.Check && w.Report < w.First && w.Report < w.AfterMeasured && w.First < 1.95*w.Textbook) {
+		t.Errorf("%+v", w)
+	}
+}

@@ -60,7 +60,7 @@ func (u Urn) Rarest(asked, failed, wide, others int64, price Nats) float64 {
 	all := math.Log(share + wideWeight + failedWeight + float64(asked+others))
 	pass := all - math.Log(share+float64(max(asked-failed-wide, 0)))
 	rough := all - math.Log(wideWeight+float64(wide))
-	differs := all - math.Log(failedWeight+float64(failed)) + float64(price)/natsPerUnit
+	differs := all - math.Log(failedWeight+float64(failed)) + price.Float()
 	return max(pass, rough, differs) + rarestSlack
 }
 
@@ -85,8 +85,11 @@ func (u Urn) level(asked, failed, wide int64, paid Nats, weights [3]float64) flo
 		add(-1, weights[i], count)
 	}
 	const relative = 1e-15 // of each logarithm, several times math.Lgamma's error
-	return level + relative*size + float64(paid)/natsPerUnit
+	return level + relative*size + paid.Float()
 }
 
 // PriceOf is the price of a failure that says one of so many things, as of package pairs.
 func PriceOf(things float64) Nats { return nats(math.Log(max(things, 1))) }
+
+// Float is the sum in nats.
+func (n Nats) Float() float64 { return float64(n) / natsPerUnit }

@@ -70,6 +70,7 @@ class Questions(ABC, Generic[R]):
         range: tuple[float, float] | Sequence[float],
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         promise: Mapping[str, Any] | None = None,
@@ -87,6 +88,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -111,6 +115,7 @@ class Questions(ABC, Generic[R]):
                 "range": range,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "promise": promise,
@@ -126,6 +131,7 @@ class Questions(ABC, Generic[R]):
         *,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
         promise: Mapping[str, Any] | None = None,
@@ -141,6 +147,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which a value is null that is compared; default: such a comparison does not
                 hold. It is the same question as with where: x != null, at its price: "skip"
@@ -161,6 +170,7 @@ class Questions(ABC, Generic[R]):
                 "of": of,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "promise": promise,
@@ -175,6 +185,7 @@ class Questions(ABC, Generic[R]):
         *,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         promise: Mapping[str, Any] | None = None,
         where: Expr | None = None,
@@ -189,6 +200,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -203,6 +217,7 @@ class Questions(ABC, Generic[R]):
                 "of": of,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "promise": promise,
                 "where": where,
@@ -216,6 +231,7 @@ class Questions(ABC, Generic[R]):
         range: tuple[float, float] | Sequence[float],
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         promise: Mapping[str, Any] | None = None,
         where: Expr | None = None,
@@ -232,6 +248,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -247,6 +266,7 @@ class Questions(ABC, Generic[R]):
                 "range": range,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "promise": promise,
                 "where": where,
@@ -303,6 +323,7 @@ class Questions(ABC, Generic[R]):
         ddof: Literal[0, 1] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         weight: Literal["unit", "row"] | None = None,
@@ -321,6 +342,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -338,6 +362,7 @@ class Questions(ABC, Generic[R]):
                 "ddof": ddof,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "weight": weight,
@@ -353,6 +378,7 @@ class Questions(ABC, Generic[R]):
         ddof: Literal[0, 1] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         weight: Literal["unit", "row"] | None = None,
@@ -369,6 +395,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -386,6 +415,7 @@ class Questions(ABC, Generic[R]):
                 "ddof": ddof,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "weight": weight,
@@ -406,6 +436,7 @@ class Questions(ABC, Generic[R]):
         form: Literal["clipped", "exact"] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
         promise: Mapping[str, Any] | None = None,
@@ -437,6 +468,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -466,6 +500,7 @@ class Questions(ABC, Generic[R]):
                 "form": form,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "promise": promise,
@@ -489,6 +524,7 @@ class Questions(ABC, Generic[R]):
         form: Literal["clipped", "exact"] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
         promise: Mapping[str, Any] | None = None,
@@ -520,6 +556,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -549,6 +588,7 @@ class Questions(ABC, Generic[R]):
                 "form": form,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "promise": promise,
@@ -569,6 +609,7 @@ class Questions(ABC, Generic[R]):
         edges_y: Sequence[float] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
         where: Expr | None = None,
@@ -590,6 +631,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -605,6 +649,7 @@ class Questions(ABC, Generic[R]):
                 "edges_y": edges_y,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "where": where,
@@ -619,6 +664,7 @@ class Questions(ABC, Generic[R]):
         range: tuple[float, float] | Sequence[float],
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         resolution: float | None = None,
@@ -638,6 +684,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -653,6 +702,7 @@ class Questions(ABC, Generic[R]):
                 "range": range,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "resolution": resolution,
@@ -667,6 +717,7 @@ class Questions(ABC, Generic[R]):
         range: tuple[float, float] | Sequence[float],
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         resolution: float | None = None,
@@ -685,6 +736,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -699,6 +753,7 @@ class Questions(ABC, Generic[R]):
                 "range": range,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "resolution": resolution,
@@ -842,6 +897,7 @@ class Questions(ABC, Generic[R]):
         guess: float | None = None,
         half_width: float | None = None,
         least: bool | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         promise: Mapping[str, Any] | None = None,
         weight: Literal["unit", "row"] | None = None,
@@ -868,6 +924,9 @@ class Questions(ABC, Generic[R]):
                 default: planned by the server
             least: true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is
                 below -by; default: false
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -889,6 +948,7 @@ class Questions(ABC, Generic[R]):
                 "guess": guess,
                 "half_width": half_width,
                 "least": least,
+                "measure": measure,
                 "note": note,
                 "promise": promise,
                 "weight": weight,
@@ -944,6 +1004,7 @@ class Questions(ABC, Generic[R]):
         below: float | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
     ) -> R:
         r"""Whether a number is above, or below, a bar: any query whose answer is one number, at its price. The verdict
@@ -959,6 +1020,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
         """
         return self._ask(
@@ -969,6 +1033,7 @@ class Questions(ABC, Generic[R]):
                 "below": below,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
             }
         )
@@ -980,6 +1045,7 @@ class Questions(ABC, Generic[R]):
         between: Sequence[Expr],
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         range: tuple[float, float] | Sequence[float] | None = None,
@@ -998,6 +1064,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -1011,6 +1080,7 @@ class Questions(ABC, Generic[R]):
                 "between": between,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "range": range,
@@ -1030,6 +1100,7 @@ class Questions(ABC, Generic[R]):
         expected: Sequence[float] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         of: Expr | None = None,
@@ -1098,6 +1169,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -1123,6 +1197,7 @@ class Questions(ABC, Generic[R]):
                 "expected": expected,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "note": note,
                 "null": null,
                 "of": of,
@@ -1144,6 +1219,7 @@ class Questions(ABC, Generic[R]):
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1167,6 +1243,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1196,6 +1275,7 @@ class Questions(ABC, Generic[R]):
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1215,6 +1295,7 @@ class Questions(ABC, Generic[R]):
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1239,6 +1320,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1264,6 +1348,7 @@ class Questions(ABC, Generic[R]):
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1283,6 +1368,7 @@ class Questions(ABC, Generic[R]):
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1307,6 +1393,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1332,6 +1421,7 @@ class Questions(ABC, Generic[R]):
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1351,6 +1441,7 @@ class Questions(ABC, Generic[R]):
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1376,6 +1467,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1401,6 +1495,7 @@ class Questions(ABC, Generic[R]):
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1422,6 +1517,7 @@ class Questions(ABC, Generic[R]):
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
@@ -1452,6 +1548,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1487,6 +1586,7 @@ class Questions(ABC, Generic[R]):
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1509,6 +1609,7 @@ class Questions(ABC, Generic[R]):
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1530,6 +1631,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1553,6 +1657,7 @@ class Questions(ABC, Generic[R]):
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1571,6 +1676,7 @@ class Questions(ABC, Generic[R]):
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1595,6 +1701,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1618,6 +1727,7 @@ class Questions(ABC, Generic[R]):
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "model": model,
                 "note": note,
                 "null": null,
@@ -1637,6 +1747,7 @@ class Questions(ABC, Generic[R]):
         features: Mapping[str, Expr] | None = None,
         guess: float | None = None,
         half_width: float | None = None,
+        measure: bool | None = None,
         model: Model | None = None,
         note: str | None = None,
         null: Literal["skip"] | None = None,
@@ -1661,6 +1772,9 @@ class Questions(ABC, Generic[R]):
                 or predictions are asked about, else the training and the check part together
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
+                units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1681,6 +1795,7 @@ class Questions(ABC, Generic[R]):
                 "features": features,
                 "guess": guess,
                 "half_width": half_width,
+                "measure": measure,
                 "model": model,
                 "note": note,
                 "null": null,

@@ -158,7 +158,7 @@ class Scores(Questions[R]):
             columns: as in score
             texts: as in score
             name: of two models: what the comparison is called, as in score
-            members: other members of the query: by, least, guess, half_width, promise, weight, note; of two models also those
+            members: other members of the query: by, least, guess, half_width, measure, promise, weight, note; of two models also those
                 of the metric, such as clip
         """
         if metric is None and isinstance(a, Mapping) and isinstance(b, Mapping) and "type" in a and "type" in b:

@@ -297,7 +297,7 @@ class Explanation:
 
     @property
     def cost(self) -> Cost:
-        return Cost(**{k: int(self.raw["cost"].get(k, 0)) for k in Cost.__dataclass_fields__})
+        return _cost(self.raw["cost"])
 
     @property
     def half_width(self) -> float | None:
@@ -308,17 +308,28 @@ class Explanation:
         return bool(self.raw["answered"])
 
     @property
+    def measured(self) -> tuple[float | None, Cost] | None:
+        """The planned half-width and the price with `measure=True`; None where the question cannot be measured, or is."""
+        told = self.raw.get("measured")
+        return None if told is None else (told["half_width"], _cost(told["cost"]))
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         return tuple(str(w["detail"]) for w in self.raw.get("warnings") or ())
 
     def __repr__(self) -> str:
-        price = "no cost: it was asked before" if self.answered else str(self.cost)
-        width = (
-            "no interval of its own"
-            if self.half_width is None
-            else f"± {_printed.near(self.half_width, _printed.decimals(self.half_width))}"
-        )
-        return "\n".join([f"{width} · {price}", *self.warnings])
+        lines = [f"{_half(self.half_width)} · {'no cost: it was asked before' if self.answered else self.cost}"]
+        if self.measured is not None:
+            lines.append(f"measured {_half(self.measured[0])} · {self.measured[1]}")
+        return "\n".join([*lines, *self.warnings])
+
+
+def _cost(told: Mapping[str, Any]) -> Cost:
+    return Cost(**{k: int(told.get(k, 0)) for k in Cost.__dataclass_fields__})
+
+
+def _half(half_width: float | None) -> str:
+    return "no interval of its own" if half_width is None else f"± {_printed.near(half_width, _printed.decimals(half_width))}"
 
 
 def table_of(columns: Mapping[str, Sequence[Any]], kind: str | None) -> Any:

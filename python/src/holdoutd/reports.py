@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from . import _printed
 from ._view import _table
-from .answers import Answer, Item, digits, table_of
+from .answers import Answer, Item, table_of
 
 
 class Report:
@@ -68,8 +69,8 @@ class ReportPlan:
         rows = []
         for a in self.raw["answers"]:
             half = a["half_width"]
-            value = "" if a["value"] is None else f"{a['value']:.{digits(half) if half else 3}f}"
-            width = "no interval" if half is None else f"±{half:.{digits(half)}f}"
+            value = "" if a["value"] is None else _printed.near(a["value"], _printed.decimals(half) if half else 3)
+            width = "no interval" if half is None else f"±{_printed.near(half, _printed.decimals(half))}"
             rows.append((a.get("note") or "", value, width))
         return rows
 

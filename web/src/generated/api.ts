@@ -197,7 +197,7 @@ export interface Guarantee {
   subsamples?: number[];
   /** of thresholdout: how far the training mean may be from the holdout mean; of ladder: the step by which the board moves */
   threshold?: number;
-  /** how many guesses may be wrong */
+  /** how many guesses may be wrong; a measured answer takes one too */
   tokens?: number;
   /** of gaussian: of plain answers when one, two, … promises that questions bore have turned out broken, each at a token: half_width is that before the first, and the last of these is that when all tokens are spent. Absent where no promises are checked */
   widths?: number[];
@@ -324,7 +324,7 @@ export interface AnswerPart {
 /** what a query debits */
 export interface Cost {
   questions: number;
-  /** spent on wrong guesses and on broken promises; of an explanation, at most */
+  /** spent on wrong guesses, on measured answers and on broken promises; of an explanation, at most */
   tokens: number;
   /** 1 for the first question of a round */
   rounds?: number;
@@ -451,6 +451,8 @@ export interface Explanation {
   bound?: string;
   /** what the training part says, with the intervals that answers like it would get */
   items?: AnswerItem[];
+  /** where the question could be measured instead: what it would cost with "measure": true, and the half-width; the value is then the holdout's, whatever is guessed */
+  measured?: ForeseenOutcome;
   /** where units have several rows: what has one vote each, the column whose values are units, day(column), or row */
   per?: string;
   /** under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is with it and without */
@@ -592,7 +594,7 @@ export interface ReportAsker {
 export interface Spent {
   /** questions that were asked before the report */
   questions: number;
-  /** tokens that were spent before it: a wrong guess costs one */
+  /** tokens that were spent before it: a wrong guess costs one, and a measured answer */
   tokens: number;
 }
 

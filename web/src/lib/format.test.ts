@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
+import cases from "../../../internal/printed/cases.json?raw";
 import { around, count, decimals, fixed, high, list, low, plain, span, within } from "./format";
 
 describe("numbers", () => {
@@ -22,7 +22,7 @@ describe("numbers", () => {
   });
   // The table that the server, the command and Python are tested by, too.
   test("the cases of all languages", () => {
-    const table = JSON.parse(readFileSync(new URL("../../../internal/printed/cases.json", import.meta.url), "utf8")) as Record<"decimals" | "significant", Record<string, string>[]>;
+    const table = JSON.parse(cases) as Record<"decimals" | "significant", Record<string, string>[]>;
     const number = (text: string) => Number(text.replace("inf", "Infinity"));
     const plainly = (text: string) => text.replaceAll(",", "").replace("−", "-");
     const seen = table.decimals.filter((c) => !(Number.isFinite(number(c.x!)) && Math.abs(number(c.x!)) >= 1e12));
