@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/queries/expr"
@@ -21,6 +23,9 @@ const (
 	// counted in the training part whenever the question is read.
 	maxDistinct = MaxValues
 )
+
+// calendar are the least and the largest value of the parts of a time that have few.
+var calendar = map[rowfn.Op][2]int{rowfn.OpMonth: {0, 11}, rowfn.OpDayOfWeek: {0, 6}, rowfn.OpHours: {0, 23}, rowfn.OpDayOfMonth: {0, 30}, rowfn.OpDate: {1, 31}}
 
 // textColumn is the column that a member names; nil with a violation if it does not name a text column.
 func (c *compiler) textColumn(name string, s *expr.Syntax) *rowfn.Node {
@@ -143,7 +148,15 @@ func (c *compiler) trainingNumbers(by *rowfn.Node, column bool) []float64 {
 	case len(c.list) > 0:
 		return nil
 	case !column:
-		c.add(at, "is missing, or edges: by is computed, so that its values are no column's")
+		detail := "is missing, or edges: by is computed, so that its values are no column's"
+		if span, ok := calendar[by.Op]; ok {
+			var all []string
+			for x := span[0]; x <= span[1]; x++ {
+				all = append(all, strconv.Itoa(x))
+			}
+			detail += `; all values are [` + strings.Join(all, ", ") + `]`
+		}
+		c.add(at, detail)
 		return nil
 	case c.training == nil:
 		c.add(at, "is missing, or edges: this holdout has no training part to take the values from")

@@ -199,7 +199,7 @@ func (c *compiler) measured(name string, s *expr.Syntax, r Range, null *float64)
 	case n.Type != rowfn.Number:
 		c.add(c.pointer+"/"+name, "must be a number or a condition")
 	case !r.Valid():
-		c.add(c.pointer+"/range", "is missing: a number needs a range to be clamped to")
+		c.add(c.pointer+"/range", `is missing: a number needs "range": [low, high] to be clamped to; a condition, such as x == 1, needs none`)
 	default:
 		return RowFunction{Value: n, Lo: r.Low, Hi: r.High, Null: orLow(null, r)}, fmt.Sprintf("%s clamped to %v", s.Canonical(), r)
 	}

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"encoding/json"
+	"slices"
 	"sort"
 	"strings"
 
@@ -85,7 +86,7 @@ func readQuery(v *violations, pointer string, in *value) *Query {
 				v.add(at, "must be true, or left out: it marks a question of a final report")
 			}
 		case !ok:
-			v.put(Violation{Pointer: at, Detail: "unknown member; " + article(k.name) + " has " + list(members), Suggestion: suggest(m.name, members)})
+			v.put(k.unknown(v, at, m, in, members))
 		default:
 			known.form.read(v, at, m.value)
 		}
@@ -118,6 +119,44 @@ func readNote(v *violations, pointer string, in *value) string {
 		v.add(pointer, "is too long")
 	}
 	return in.text
+}
+
+// unknown is the violation of a member that a type does not have: with the member that was probably meant, or that it is to be left out.
+func (k *kind) unknown(v *violations, pointer string, given memberValue, in *value, members []member) Violation {
+	w := Violation{Pointer: pointer, Detail: "unknown member; " + article(k.name) + " has " + list(members), Suggestion: suggest(given.name, members)}
+	has := func(name string) bool {
+		return slices.ContainsFunc(members, func(m member) bool { return m.name == name })
+	}
+	lacks, fits := 0, ""
+	for _, m := range k.make().members() { // to read the value into
+		if !m.required || in.member(m.name) != nil || m.labels && v.defaultLabel() != "" {
+			continue
+		}
+		lacks++
+		trial := violations{label: v.label}
+		if m.form.read(&trial, "", given.value); len(trial.list) > 0 {
+			continue
+		}
+		if fits != "" {
+			return w
+		}
+		fits = m.name
+	}
+	switch meant := elsewhere[strings.ToLower(given.name)]; {
+	case has(meant) && in.member(meant) == nil:
+		w.Suggestion = meant
+	case w.Suggestion != "":
+	case fits != "": // it is lacking, and nothing else that is lacking can be so written
+		w.Suggestion = fits
+	case lacks == 0:
+		w.Detail += "; leave it out"
+	}
+	return w
+}
+
+// elsewhere is what other languages call a member.
+var elsewhere = map[string]string{
+	"filter": "where", "condition": "where", "subset": "where", "target": "label", "truth": "label", "y_true": "label", "column": "of", "variable": "of", "expression": "of", "group_by": "by", "groupby": "by",
 }
 
 // article is a name with its article.

@@ -428,7 +428,7 @@ func TestAssociationRefused(t *testing.T) {
 		{`{"type":"groups","by":"s","values":[1],` + ofV + `}`, "/values: must be texts, as by is", nil},
 		{`{"type":"groups","by":"s","edges":[1,2],` + ofV + `}`, "/edges: are of a number", nil},
 		{`{"type":"groups","by":"w","values":[1],` + ofV + `}`, "/by: is a condition, whose groups are true and false", nil},
-		{`{"type":"groups","by":"w","of":"v"}`, "/range: is missing: a number needs a range", nil},
+		{`{"type":"groups","by":"w","of":"v"}`, `/range: is missing: a number needs "range": [low, high]`, nil},
 		{`{"type":"groups","by":"s","of":"w","range":[0,1],"values":["a"]}`, "/range: a condition is 1 or 0", nil},
 		{`{"type":"groups","by":"S","of":"w"}`, `/by: 1:1: unknown column "S"`, nil},
 		{`{"type":"histogram","of":"s","edges":[0,1]}`, "/of: 1:1: ", nil},
@@ -438,6 +438,34 @@ func TestAssociationRefused(t *testing.T) {
 		var e *Error
 		if !errors.As(err, &e) || !strings.Contains(e.Error(), c.want) {
 			t.Errorf("%s:\n got %v\nwant %s", c.body, err, c.want)
+		}
+	}
+}
+
+// TestCalendar: groups by a part of a time that has few values are told all of them, and are asked by them then.
+func TestCalendar(t *testing.T) {
+	timed := dataset.Schema{Fields: append([]dataset.Field{{Name: "day", Kind: dataset.Time}}, people.Fields...)}
+	for part, want := range map[string]string{
+		"getMonth": "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11", "getDayOfWeek": "0, 1, 2, 3, 4, 5, 6",
+		"getDate":       "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31",
+		"getDayOfMonth": "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30",
+		"getHours":      "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23", "getFullYear": "", "getMinutes": "",
+	} {
+		by := `{"type":"groups","of":"w","by":"day.` + part + `()"`
+		_, err := mustParse(t, by+"}").Compile(context.Background(), timed)
+		var e *Error
+		if !errors.As(err, &e) || len(e.Violations) != 1 {
+			t.Fatalf("%s: %v", part, err)
+		}
+		_, list, said := strings.Cut(e.Violations[0].Detail, "; all values are [")
+		if said != (want != "") || said && list != want+"]" {
+			t.Errorf("%s: %s", part, e.Violations[0].Detail)
+		}
+		if !said {
+			continue
+		}
+		if _, err := mustParse(t, by+`,"values":[`+list+"}").Compile(context.Background(), timed); err != nil {
+			t.Errorf("%s: with what it is told: %v", part, err)
 		}
 	}
 }

@@ -114,7 +114,12 @@ func TestRefused(t *testing.T) {
 		{`{"type":3}`, Invalid, "/type: must be one of"},
 		{`{"type":"mean"}`, Invalid, `"of" is missing: the number to average: a row expression; "range" is missing`},
 		{mean(`,"whre":"late"`), Invalid, "/whre: unknown member; a mean has type, of, range, where, null, weight, weights, promise, guess, half_width, measure, note; did you mean where?"},
-		{mean(`,"a/b~c":1`), Invalid, "/a~1b~0c: unknown member"},
+		{mean(`,"a/b~c":1`), Invalid, "/a~1b~0c: unknown member; a mean has type, of, range, where, null, weight, weights, promise, guess, half_width, measure, note; leave it out"},
+		{mean(`,"filter":"late"`), Invalid, "note; did you mean where?"},
+		{mean(`,"filter":"late","where":"late"`), Invalid, "note; leave it out"},
+		{`{"type":"mean","field":"delay","range":[0,1]}`, Invalid, "note; did you mean of?"},
+		{`{"type":"correlation","first":"delay","second":"distance","range_x":[0,1],"range_y":[0,1]}`, Invalid, "half_width, measure, note; /second"}, // x or y: nobody knows
+		{`{"type":"screen","columns":["delay","distance"],"label":"late"}`, Invalid, "clip, note; did you mean features?"},
 		{mean(`,"where":3`), Invalid, "/where: must be a text: an expression, not a number"},
 		{mean(`,"where":null`), Invalid, "/where: must be a text: an expression, not null"},
 		{mean(`,"where":"delay >"`), Invalid, "/where: 1:8: the expression ends too early"},

@@ -92,7 +92,7 @@ func (c *compiler) feature(in inputs, f model.Feature) *rowfn.Node {
 	n := rowfn.Column(f.Column, rowfn.Number)
 	switch {
 	case !known:
-		c.unknownColumn("model", f.Column)
+		c.unknownInput(f.Column)
 		return nil
 	case f.Texts != nil && kind == dataset.Text:
 		n.Type = rowfn.Text
@@ -108,6 +108,28 @@ func (c *compiler) feature(in inputs, f model.Feature) *rowfn.Node {
 	}
 	c.add(c.pointer+"/model", fmt.Sprintf("reads the column %s as %s, but it is %v", strconv.Quote(f.Column), want, kind))
 	return nil
+}
+
+// unknownInput is unknownColumn of a model's input. A weight is often written of an expression, or of a column's text as tables of dummies name it: plan_plus.
+func (c *compiler) unknownInput(name string) {
+	for _, f := range c.schema.Fields {
+		if text, dummy := strings.CutPrefix(name, f.Name); dummy && f.Kind == dataset.Text && len(text) > 1 && strings.ContainsRune("_=.:", rune(text[0])) {
+			c.add(c.pointer+"/model", fmt.Sprintf(`unknown column %q; a weight of a text of a column is written {%s: {%s: …}}`, name, quoted(f.Name), quoted(text[1:])))
+			return
+		}
+	}
+	if s, err := expr.Parse(name); err == nil {
+		_, column := s.Column()
+		if n, err := s.Check(c.schema); err == nil && !column && (n.Type == rowfn.Number || n.Type == rowfn.Condition) {
+			free := "x"
+			for slices.ContainsFunc(c.schema.Fields, func(f dataset.Field) bool { return f.Name == free }) {
+				free += "x"
+			}
+			c.add(c.pointer+"/model", fmt.Sprintf(`unknown column %q; an expression is a feature, which has a name: write "features": {%s: %s} beside "model", and %[2]s in the model`, name, quoted(free), quoted(name)))
+			return
+		}
+	}
+	c.unknownColumn("model", name)
 }
 
 func (c *compiler) unknownColumn(member, name string) {

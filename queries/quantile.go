@@ -155,3 +155,21 @@ func (q *quantile) say(c *compiler, p *Plan, s shape.Search, null float64) {
 	p.Checks.Words = shape.CheckWords{Functions: []string{counts}, Instead: p.Words.Combine,
 		Combine: fmt.Sprintf("the training part's t at which the share of rows reaches %v, as one question; the interval is between a t with so few rows below it, and one with so many up to it, as a quantile within can hardly have", s.P)}
 }
+
+// Share is a query of one question that says on which side of a number a quantile lies, for which its plan would search in several: the share of its rows that are not above the
+// middle of its range. It is "" of a query that is no quantile.
+func (q *Query) Share() string {
+	search, ok := q.body.(*quantile)
+	if !ok {
+		return ""
+	}
+	middle := search.Range.Low + (search.Range.High-search.Range.Low)/2
+	share := map[string]any{"type": fractionKind.name, "of": "(" + search.Of.Canonical() + ") <= " + shape.Edge(middle)}
+	if of, err := expr.Parse(share["of"].(string)); err == nil { // the expression may be as long as one can be
+		share["of"] = of.Canonical()
+	}
+	if search.Where != nil {
+		share["where"] = search.Where.Canonical()
+	}
+	return string(mustMarshal(share))
+}

@@ -87,7 +87,11 @@ func (s *Session) Question(query *queries.Query, compiled *queries.Plan) (*Quest
 	case plan.Checked() && !p.ChecksStatistics():
 		return nil, wrong("/type", "the mechanism %s of this holdout has no answer to a %s; guess_and_check and split have, and gaussian with rounds=1", p.Mechanism, query.Type())
 	case plan.Sequential() && p.Rounds > 0:
-		return nil, wrong("/type", "%s cannot be asked in rounds: its search chooses each step from earlier answers, and the questions of a round are chosen before any answer; ask for fractions instead", query.Type())
+		instead := ""
+		if share := query.Share(); share != "" {
+			instead = ", such as " + share
+		}
+		return nil, wrong("/type", "%s cannot be asked in rounds: its search chooses each step from earlier answers, and the questions of a round are chosen before any answer; ask for fractions instead%s", query.Type(), instead)
 	}
 	for _, r := range compiled.Releases() {
 		if r.Price() > 1 && !p.Together() { // it would be part of the question's identity, without any effect

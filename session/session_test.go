@@ -105,6 +105,32 @@ func parse(t testing.TB, s *dataset.Table, body string) (*queries.Query, *querie
 	return q, plan
 }
 
+// TestShareInPlaceOfASearch: a quantile that is asked in rounds is answered with a query that can be, and that is about the same rows.
+func TestShareInPlaceOfASearch(t *testing.T) {
+	data, source := table(t, 1)
+	l := Local{Session: Session{Holdout: "ho_0123456789", Guarantee: guarantees(t)["rounds"], Noise: Seeded(1)}, Schema: data.Schema(), Holdout: source, Training: source}
+	for body, want := range map[string]string{
+		`{"type":"median","of":"x","range":[0,1]}`:                                             `{"of":"x <= 0.5","type":"fraction"}`,
+		`{"type":"quantile","p":0.9,"of":"y + x","range":[-1,3],"where":"late","null":"skip"}`: `{"of":"(x + y) <= 1","type":"fraction","where":"((x + y) != null) && late"}`,
+	} {
+		query, plan := parse(t, data, body)
+		_, err := l.Question(query, plan)
+		var wrong *WrongError
+		if !errors.As(err, &wrong) {
+			t.Fatalf("%s: %v", body, err)
+		}
+		_, instead, _ := strings.Cut(wrong.Detail, "instead, such as ")
+		if instead != want {
+			t.Errorf("%s: %s", body, wrong.Detail)
+			continue
+		}
+		query, plan = parse(t, data, instead)
+		if _, err := l.Question(query, plan); err != nil {
+			t.Errorf("%s: in its place %s: %v", body, instead, err)
+		}
+	}
+}
+
 // TestAnswersAreNoLongerThanTheirBound: under every mechanism and for every shape of answer the bytes are at most what was said before
 // a row was read; and the bound is no idle one, within some hundreds of bytes an item. It would notice a name that is printed twice, a
 // member that was forgotten, and a number that is longer than the longest.

@@ -401,7 +401,7 @@ func (a *API) toolExplain(ctx context.Context, arguments json.RawMessage) (reply
 	}
 	e, err := a.service.Explain(ctx, caller(ctx), id, query)
 	if err != nil {
-		return reply{}, a.near(ctx, below(err, "/query"), id)
+		return reply{}, below(misplaced(a.near(ctx, err, id), "is an argument of ask, and explain has none: leave it out"), "/query")
 	}
 	return tell(e, explanationSentence(e))
 }
@@ -434,7 +434,7 @@ func (a *API) toolBatch(ctx context.Context, arguments json.RawMessage) (reply, 
 	}
 	answer, err := a.service.AskBatch(ctx, caller(ctx), id, list, partial, "", options...)
 	if err != nil {
-		return reply{}, a.near(ctx, err, id)
+		return reply{}, misplaced(a.near(ctx, err, id), besideQuery)
 	}
 	body, err := batchReply(answer)
 	if err != nil {
@@ -471,7 +471,7 @@ func (a *API) toolCompare(ctx context.Context, arguments json.RawMessage) (reply
 func (a *API) answer(ctx context.Context, id string, query []byte, options []holdout.AskOption) (reply, error) {
 	answer, err := a.service.Ask(ctx, caller(ctx), id, query, "", options...)
 	if err != nil {
-		return reply{}, a.near(ctx, err, id)
+		return reply{}, misplaced(a.near(ctx, err, id), besideQuery)
 	}
 	body, err := askReply(answer)
 	if err != nil {
@@ -607,6 +607,22 @@ func textArgument(members map[string]json.RawMessage, name string, required bool
 		return "", wrongMember("/"+name, "must be a text that is not empty")
 	}
 	return s, nil
+}
+
+// besideQuery is what is said of an argument that stands within a query.
+const besideQuery = "is an argument of the call: write it beside the query, not in it"
+
+// misplaced says of max_questions within a query where it belongs.
+func misplaced(err error, instead string) error {
+	p := problemOf(err)
+	moved := *p
+	moved.Errors = slices.Clone(p.Errors)
+	for i, v := range moved.Errors {
+		if strings.HasSuffix(v.Pointer, "/max_questions") && strings.HasPrefix(v.Detail, "unknown member") {
+			moved.Errors[i].Detail, moved.Errors[i].Suggestion = instead, ""
+		}
+	}
+	return &moved
 }
 
 // below moves the places that an error names: the query is a member of the arguments.

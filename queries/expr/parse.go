@@ -113,7 +113,11 @@ func parse(src string, cel *parser.Parser) (*Syntax, *Error) {
 	source := common.NewTextSource(src)
 	tree, errs := cel.Parse(source)
 	if list := errs.GetErrors(); len(list) > 0 {
-		return nil, s.syntaxError(list[0])
+		problem := s.syntaxError(list[0])
+		if whole := translated(src, cel); whole != "" {
+			problem.Suggestion = whole
+		}
+		return nil, problem
 	}
 	r := reader{syntax: s, info: tree.SourceInfo()}
 	root, err := r.term(tree.Expr(), 1)

@@ -49,8 +49,26 @@ func (r *reader) add(pointer, format string, args ...any) {
 func (r *reader) unknown(pointer, name string, known []string) {
 	if len(r.violations) < maxViolations {
 		detail := "unknown member; known are " + strings.Join(known, ", ")
+		if meant, ok := elsewhere[pointer[strings.LastIndexByte(pointer, '/')+1:]][name]; ok {
+			r.add(pointer+"/"+escape(name), "%s", "unknown member; "+meant)
+			return
+		}
 		r.violations = append(r.violations, Violation{pointer + "/" + escape(name), detail, nearest.Name(name, known)})
 	}
+}
+
+const (
+	networkInputs = `the inputs are in "weights": {"distance": [0.1, -0.2], …}, of each column a weight for each unit of the first layer; "intercepts" has one for each of them, ` +
+		`and "layers" are those behind it, {"weights": [[0.5], [1.5]], "intercepts": [0]}: of each unit before a list`
+	mixedWeights = `each model has its own: "models": [{"model": {"linear": …}, "weight": 0.5}, …]`
+)
+
+// elsewhere is, by form, what other programs call a member, with how it is written here.
+var elsewhere = map[string]map[string]string{
+	"network": {"inputs": networkInputs, "features": networkInputs, "columns": networkInputs, "biases": `it is called "intercepts"`, "bias": `it is called "intercepts"`},
+	"mixture": {"weights": mixedWeights},
+	"linear":  {"coefficients": `it is called "weights"`, "coef": `it is called "weights"`, "bias": `it is called "intercept"`},
+	"softmax": {"coefficients": `it is called "weights"`, "coef": `it is called "weights"`, "biases": `it is called "intercepts"`, "bias": `it is called "intercepts"`},
 }
 
 func (r *reader) ok() bool { return len(r.violations) == 0 }

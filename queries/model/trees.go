@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // ensemble reads {"trees": {...}}. Its trees are lists of nodes in preorder: a split is followed by all nodes of its left
@@ -133,7 +134,11 @@ func (g *grower) trees(in any) {
 func (g *grower) list(pointer string, in any) {
 	nodes, ok := in.([]any)
 	if !ok || len(nodes) == 0 {
-		g.r.add(pointer, "must be a list of nodes in preorder, such as [[\"distance\", 700], 0.1, 0.3]: left where the column is at most the number")
+		example := `[["distance", 700], 0.1, 0.3]`
+		if own, ok := preorder(in); ok {
+			example = own
+		}
+		g.r.add(pointer, "must be a list of nodes in preorder, such as %s: left where the column is at most the number", example)
 		return
 	}
 	g.r.nodes += len(nodes)
@@ -169,6 +174,39 @@ func (g *grower) list(pointer string, in any) {
 	if len(g.open) > 0 {
 		g.r.add(pointer, "the tree ends too early: a split needs two nodes below it")
 	}
+}
+
+// maxOwn bounds the length of a tree that an error shows, in bytes.
+const maxOwn = 500
+
+// preorder is the list of nodes of a tree that is written as objects within objects, as other programs have it: {"feature": "distance", "threshold": 700, "left": 0.1,
+// "right": {"value": 0.3}}. It is for people to read, who know which side is which: ok is false of a tree that has other members, or is too large to be shown.
+func preorder(in any) (list string, ok bool) {
+	var nodes []string
+	var add func(in any, depth int) bool
+	add = func(in any, depth int) bool {
+		o, split := in.(map[string]any)
+		if !split {
+			nodes = append(nodes, fmt.Sprint(in))
+			return isNumber(in)
+		}
+		if value, leaf := o["value"]; leaf {
+			nodes = append(nodes, fmt.Sprint(value))
+			return len(o) == 1 && isNumber(value)
+		}
+		column, named := o["feature"].(string)
+		if !named || len(o) != 4 || !isNumber(o["threshold"]) || depth == MaxDepth {
+			return false
+		}
+		name, _ := json.Marshal(column)
+		nodes = append(nodes, fmt.Sprintf("[%s, %v]", name, o["threshold"]))
+		return len(nodes) < maxOwn && add(o["left"], depth+1) && add(o["right"], depth+1)
+	}
+	if _, object := in.(map[string]any); !object || !add(in, 0) {
+		return "", false
+	}
+	list = "[" + strings.Join(nodes, ", ") + "]"
+	return list, len(list) <= maxOwn
 }
 
 // addSplit adds a split to the tree that is read.
