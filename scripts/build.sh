@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds a command, ./cmd/holdoutd unless another is named, into the file that is named first, and says how far it is: go build is silent, and a
-# first build compiles some 650 packages. Needs no C compiler.
+# first build compiles some 600 packages. Needs no C compiler.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,20 +12,26 @@ flags=(-tags "${TAGS:-nomsgpack}")
 
 total=$("$go" list -deps "${flags[@]}" "$command" | wc -l) # it says what it downloads
 
-# go build -v names each package that it compiles, and none that it has already.
+# go build -v names each package as it begins to compile it, and none that it has already.
 "$go" build -v "${flags[@]}" -o "$out" "$command" 2>&1 >/dev/null | {
-	done=0
+	done=0 failed= over= # over: what ends a line that is written over on a terminal
 	while IFS= read -r line; do
-		if [[ ! $line =~ ^[^#[:space:]]+$ ]]; then
-			printf '%s\n' "$line" >&2
+		if [[ ! $line =~ ^[^#[:space:]]+$ ]]; then # the compiler's own words
+			printf "$over%s\n" "$line" >&2
+			failed=1 over=
 			continue
 		fi
-		[ $((done++)) -gt 0 ] || echo "compiling; the next time it is there" >&2
+		[ $((done++)) -gt 0 ] || echo "compiling; a first build takes a minute or two, a later one seconds" >&2
 		if [ -t 2 ]; then
 			printf '\r  %d of %d packages' "$done" "$total" >&2
+			over='\n'
 		elif [ $((done % 50)) = 0 ]; then
 			printf '  %d of %d packages\n' "$done" "$total" >&2
 		fi
 	done
-	[ "$done" = 0 ] || printf "$([ -t 2 ] && echo '\r')  %d of %d packages, in %d s\n" "$done" "$total" "$SECONDS" >&2
+	if [ "$done" -gt 0 ] && [ -z "$failed" ]; then
+		printf "${over:+\\r}  %d of %d packages, in %d s\n" "$done" "$total" "$SECONDS" >&2
+	else
+		printf "$over" >&2
+	fi
 }

@@ -97,13 +97,16 @@ func TestREADME(t *testing.T) {
 		line, _, _ = strings.Cut(line, "#")
 		switch words := strings.Fields(line); {
 		case len(words) == 0:
-		case words[0] == "make" && words[1] == "demo": // its last line, with the binary that is there
-			recipe := strings.Split(strings.TrimSpace(run("..", "make", "-n", "demo")), "\n")
-			command := strings.Fields(recipe[len(recipe)-1])
-			if command[0] != "./holdoutd" || !strings.HasSuffix(recipe[0], "scripts/build.sh holdoutd") {
-				t.Fatalf("make demo does %q", recipe)
+		case words[0] == "make" && words[1] == "demo": // what it builds, and starts
+			recipe := regexp.MustCompile(`^GO=\S+ TAGS=(\S+) scripts/build\.sh holdoutd\n\./holdoutd (.+)\n$`).FindStringSubmatch(run("..", "make", "-n", "demo"))
+			if recipe == nil {
+				t.Fatalf("make demo does %q", run("..", "make", "-n", "demo"))
 			}
-			demo := exec.CommandContext(t.Context(), binary, command[1:]...)
+			small := filepath.Join(dir, "small")
+			if err := program.Build(small, "-tags", recipe[1]); err != nil {
+				t.Fatal(err)
+			}
+			demo := exec.CommandContext(t.Context(), small, strings.Fields(recipe[2])...)
 			demo.Dir, demo.Env = dir, home
 			started(t, demo)
 		case words[0] == "pip": // with what is there already of the libraries that the extras name

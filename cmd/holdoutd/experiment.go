@@ -1,3 +1,5 @@
+//go:build !nofigures
+
 package main
 
 import (
@@ -14,8 +16,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/holdoutd/holdoutd/experiments"
 	lab "github.com/holdoutd/holdoutd/experiments/run"
@@ -187,50 +187,6 @@ func performExperiment(ctx context.Context, cmd *cobra.Command, e lab.Experiment
 		return r, errors.New("interrupted: what was finished is in " + dir + ", and the same command continues")
 	}
 	return r, err
-}
-
-// progress is a bar on a terminal, and a line every tenth elsewhere, for each part of an experiment.
-func progress(out io.Writer, name string) (report func(part string, done, total int), finish func()) {
-	if file, ok := out.(*os.File); ok {
-		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
-			return progressBars(file, name)
-		}
-	}
-	last, tenth := "", 0
-	return func(part string, done, total int) {
-		if part != last {
-			last, tenth = part, 0
-		}
-		if now := 10 * done / total; now > tenth {
-			tenth = now
-			fmt.Fprintf(out, "%s, %s: %d of %d\n", name, part, done, total)
-		}
-	}, func() {}
-}
-
-func progressBars(out io.Writer, name string) (report func(part string, done, total int), finish func()) {
-	bars := mpb.New(mpb.WithOutput(out))
-	var bar *mpb.Bar
-	var last string
-	end := func() {
-		if bar != nil {
-			bar.EnableTriggerComplete()
-			bar.Abort(false) // no more after an interruption; nothing for a bar that is full
-		}
-	}
-	return func(part string, done, total int) {
-			if bar == nil || part != last {
-				end()
-				last = part
-				bar = bars.AddBar(0, mpb.PrependDecorators(decor.Name(name+", "+part+" ")),
-					mpb.AppendDecorators(decor.CountersNoUnit("%d / %d "), decor.Elapsed(decor.ET_STYLE_GO)))
-			}
-			bar.SetTotal(int64(total), false)
-			bar.SetCurrent(int64(done))
-		}, func() {
-			end()
-			bars.Wait()
-		}
 }
 
 // printResult prints the table of a result and whether it agrees with what was to be expected.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdoutd/holdoutd/internal/figure"
 	"github.com/holdoutd/holdoutd/internal/printed"
 	"github.com/holdoutd/holdoutd/session/workload"
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -58,8 +57,8 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 				estimate, request.Questions = &e, questions
 			}
 			for _, file := range plots {
-				if figure.CheckFile(file) != nil {
-					return misuse("--plot: %s is neither an .svg nor a .png file", file)
+				if err := checkPlot(file); err != nil {
+					return err
 				}
 			}
 			report, err := compare.Plan(cmd.Context(), request)
@@ -234,4 +233,4 @@ func percent(p float64) string {
 }
 
 // thousands writes 4231 as 4,231.
-func thousands(count int64) string { return figure.Thousands(count) }
+func thousands(count int64) string { return printed.Thousands(count) }

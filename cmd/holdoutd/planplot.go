@@ -1,3 +1,5 @@
+//go:build !nofigures
+
 package main
 
 import (
@@ -55,6 +57,14 @@ const (
 	pointsDecade = 10 // of a curve; lines between them are straight in logarithms
 	roundsDrawn  = 5  // where the request names none
 )
+
+// checkPlot refuses a file that no figure can be written into.
+func checkPlot(file string) error {
+	if figure.CheckFile(file) != nil {
+		return misuse("--plot: %s is neither an .svg nor a .png file", file)
+	}
+	return nil
+}
 
 // writePlots draws half-width against number of questions, the same figure into each file.
 func writePlots(files []string, r compare.Request, report compare.Report) error {

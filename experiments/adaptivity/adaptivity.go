@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/experiments/analysts"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/thresholdout"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 )
@@ -118,7 +119,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		}
 	}
 	found, _, err := run.Repeat(ctx, o, "searches", len(searches), func(ctx context.Context, i int) (float64, error) {
-		return searches[i].largest(ctx, run.SeedOf(o.Seed, uint64(i)), repetitions)
+		return searches[i].largest(ctx, seeds.Of(o.Seed, uint64(i)), repetitions)
 	})
 	for i, k := range found {
 		searches[i].found = k
@@ -206,8 +207,8 @@ func (s *search) error(ctx context.Context, k int64, seed uint64, repetitions in
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		played := run.SeedOf(seed, uint64(k), uint64(i))
-		game, err := analysts.Play(analyst, analysts.NewHoldout(p, run.SeedOf(played, 1)), run.SeedOf(played, 2), s.n, p.Training)
+		played := seeds.Of(seed, uint64(k), uint64(i))
+		game, err := analysts.Play(analyst, analysts.NewHoldout(p, seeds.Of(played, 1)), seeds.Of(played, 2), s.n, p.Training)
 		if err != nil {
 			return 0, fmt.Errorf("experiments: %s, n %d, k %d: %w", s.rival.name, s.n, k, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -81,7 +82,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	runs, finished, err := run.Repeat(ctx, o, "agents", len(cells)*repetitions, func(_ context.Context, i int) (outcome, error) {
 		c := cells[i%len(cells)]
-		return tune(c.problem, c.guarantee, run.SeedOf(o.Seed, uint64(i)), configurations)
+		return tune(c.problem, c.guarantee, seeds.Of(o.Seed, uint64(i)), configurations)
 	})
 	for i, r := range run.Dealt(runs, finished, len(cells)) {
 		cells[i].runs = r

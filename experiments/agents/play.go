@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/holdoutd/holdoutd/experiments/analysts"
-	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -75,7 +75,7 @@ func (a *ensemble) mean() thresholdout.Mean {
 // configuration, with a weight; asks for the accuracy of the ensemble with this model in it; and keeps the model where the answer is no worse than
 // the best so far.
 func tune(problem *task, p thresholdout.Guarantee, seed uint64, configurations int) (outcome, error) {
-	r := rand.New(rand.NewPCG(run.SeedOf(seed, 1), 0))
+	r := rand.New(rand.NewPCG(seeds.Of(seed, 1), 0))
 	order := make([]int32, len(problem.label))
 	for i, row := range r.Perm(len(order)) {
 		order[i] = int32(row)
@@ -83,7 +83,7 @@ func tune(problem *task, p thresholdout.Guarantee, seed uint64, configurations i
 	n := problem.part
 	fit := order[:n]
 	validation, holdout, fresh := newEnsemble(problem, order[n:2*n]), newEnsemble(problem, order[2*n:3*n]), newEnsemble(problem, order[3*n:3*n+problem.fresh])
-	o := analysts.NewHoldout(p, run.SeedOf(seed, 2))
+	o := analysts.NewHoldout(p, seeds.Of(seed, 2))
 	tried, better := make([]float64, len(problem.arms)), make([]float64, len(problem.arms))
 	out, best, score := outcome{}, math.Inf(-1), 0.0
 	var claim *thresholdout.Interval

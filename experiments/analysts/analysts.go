@@ -9,7 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -212,7 +212,7 @@ func greedySelection(o Oracle, seed uint64, n, training int64) error {
 // randomWalk changes a classifier at random and keeps each change that the answer likes.
 func randomWalk(o Oracle, seed uint64, n, training int64) error {
 	c := newCoins(seed, n, training)
-	r := rand.New(rand.NewPCG(run.SeedOf(seed, 3), 0))
+	r := rand.New(rand.NewPCG(seeds.Of(seed, 3), 0))
 	best := 0.0
 	for j := 0; o.Remaining() > 0; j++ {
 		step := r.NormFloat64()

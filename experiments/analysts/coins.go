@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 
-	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -47,7 +47,7 @@ func newCoins(seed uint64, n, training int64) *coins {
 		rows.agree = make([]byte, (size+7)/8*8)
 		rows.tie = make([]byte, size)
 		rows.score = make([]float64, size)
-		r := rand.New(rand.NewPCG(run.SeedOf(seed, part, 1), 0))
+		r := rand.New(rand.NewPCG(seeds.Of(seed, part, 1), 0))
 		for i := range rows.tie {
 			rows.tie[i] = byte(r.Uint64() >> 63)
 		}
@@ -63,7 +63,7 @@ func (c *coins) turn(column int) {
 	c.settle()
 	c.block = column / 8
 	for _, rows := range []*coinRows{&c.holdout, &c.training} {
-		r := rand.NewPCG(run.SeedOf(c.seed, rows.part, 0), uint64(c.block))
+		r := rand.NewPCG(seeds.Of(c.seed, rows.part, 0), uint64(c.block))
 		for i := 0; i < len(rows.agree); i += 8 {
 			binary.LittleEndian.PutUint64(rows.agree[i:], r.Uint64())
 		}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -24,7 +24,7 @@ const elementsPerUnit = 4
 
 func newDomain(seed uint64, n, training int64) *domain {
 	size := elementsPerUnit * n
-	d := &domain{drift: make([]float64, size), value: make([]bool, size), random: rand.New(rand.NewPCG(run.SeedOf(seed, 2), 0)),
+	d := &domain{drift: make([]float64, size), value: make([]bool, size), random: rand.New(rand.NewPCG(seeds.Of(seed, 2), 0)),
 		holdout: make([]int32, n), training: make([]int32, training)}
 	for _, part := range [][]int32{d.holdout, d.training} {
 		for i := range part {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dp/certify"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 )
 
 // boundMisses is the share of runs in which either end of a bound is on the wrong side of the mean.
@@ -73,7 +74,7 @@ func (c boundCase) misses(seed uint64) (misses int, err error) {
 func boundCoverage(ctx context.Context, o run.Options) (rows []run.Row, checks []run.Check, err error) {
 	cases := boundCases()
 	misses, finished, err := run.Repeat(ctx, o, "bounds", len(cases), func(_ context.Context, i int) (int, error) {
-		return cases[i].misses(run.SeedOf(o.Seed, 4, uint64(i)))
+		return cases[i].misses(seeds.Of(o.Seed, 4, uint64(i)))
 	})
 	for i, c := range cases {
 		if !finished[i] {

@@ -11,6 +11,7 @@ import (
 	"github.com/holdoutd/holdoutd/dp/learn"
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/experiments/tables"
 )
 
@@ -152,7 +153,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	if o.Quick {
 		copies, draws, count = quickCopies, quickDraws, o.RepetitionsOr(40)
 	}
-	training, others, err := tables.SplitDigits(run.SeedOf(o.Seed, 1), trainingDigits)
+	training, others, err := tables.SplitDigits(seeds.Of(o.Seed, 1), trainingDigits)
 	if err != nil {
 		return result, err
 	}
@@ -170,7 +171,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	found, finished, err := run.Repeat(ctx, o, "digits", len(all)*count, func(_ context.Context, i int) (certified, error) {
 		c, digit := i/count, i%count
 		work := digitWork{condition: all[c], network: networks[c], draws: draws, alpha: failure / float64(len(all)*count*eventsPerDigit)}
-		return work.digit(others.Row(digit), others.Y[digit], run.SeedOf(o.Seed, 3, uint64(i)))
+		return work.digit(others.Row(digit), others.Y[digit], seeds.Of(o.Seed, 3, uint64(i)))
 	})
 	var digitRows []run.Row
 	for c := range all {
@@ -203,9 +204,9 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 // train trains a network for each condition. What it leaves in the checkpoint are parameters.
 func train(ctx context.Context, o run.Options, all []condition, training learn.Data, copies int) ([]*learn.Network, error) {
 	params, _, err := run.Repeat(ctx, o, "training", len(all), func(ctx context.Context, i int) ([]float64, error) {
-		s := noise.Seeded(run.SeedOf(o.Seed, 2, uint64(i)))
+		s := noise.Seeded(seeds.Of(o.Seed, 2, uint64(i)))
 		network := all[i].model.network(s)
-		data := noisyCopies(training, copies, all[i].noise, run.SeedOf(o.Seed, 2, uint64(i), 1))
+		data := noisyCopies(training, copies, all[i].noise, seeds.Of(o.Seed, 2, uint64(i), 1))
 		if err := network.Train(ctx, data, all[i].model.plain, s); err != nil {
 			return nil, fmt.Errorf("experiments: %v: %w", all[i], err)
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dp/certify"
 	"github.com/holdoutd/holdoutd/dp/learn"
-	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/experiments/tables"
 )
 
@@ -42,7 +42,7 @@ func (w digitWork) function(x []float64, all []way, scores bool, seed uint64) ([
 		return nil, assault{}, err
 	}
 	var tally certify.Tally
-	if err := s.Tally(&tally, x, run.SeedOf(seed, 1)); err != nil {
+	if err := s.Tally(&tally, x, seeds.Of(seed, 1)); err != nil {
 		return nil, assault{}, err
 	}
 	against := assault{Prediction: most(tally.Sums)}
@@ -73,7 +73,7 @@ const (
 // assault attacks inside the certified radius, where only a change of which it is sure counts, and then looks for the smallest size
 // that succeeds by what is predicted most often.
 func (w digitWork) assault(a *assault, x []float64, scores bool, seed uint64) error {
-	attack := newPGD(w.network, w.noise, run.SeedOf(seed, 2))
+	attack := newPGD(w.network, w.noise, seeds.Of(seed, 2))
 	moved, tries := make([]float64, len(x)), uint64(0)
 	try := func(size float64, draws int) (changed, surely bool, err error) {
 		o := w.options(judge(scores), draws)
@@ -84,7 +84,7 @@ func (w digitWork) assault(a *assault, x []float64, scores bool, seed uint64) er
 		attack.move(moved, x, a.Prediction, size)
 		tries++
 		var tally certify.Tally
-		if err := s.Tally(&tally, moved, run.SeedOf(seed, 3, tries)); err != nil {
+		if err := s.Tally(&tally, moved, seeds.Of(seed, 3, tries)); err != nil {
 			return false, false, err
 		}
 		c, err := o.Certify(&tally)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/experiments/analysts"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -164,8 +165,8 @@ func checksOf(rows []run.Row) []run.Check {
 func playAll(ctx context.Context, o run.Options, cells []*cell, repetitions int) error {
 	games, finished, err := run.Repeat(ctx, o, "games", len(cells)*repetitions, func(_ context.Context, i int) (analysts.Game, error) {
 		c, repetition := cells[i/repetitions], i%repetitions
-		seed := run.SeedOf(o.Seed, uint64(i/repetitions), uint64(repetition))
-		game, err := analysts.Play(c.analyst, c.method.oracle(c.guarantee, run.SeedOf(seed, 1)), run.SeedOf(seed, 2), c.guarantee.N, c.guarantee.N)
+		seed := seeds.Of(o.Seed, uint64(i/repetitions), uint64(repetition))
+		game, err := analysts.Play(c.analyst, c.method.oracle(c.guarantee, seeds.Of(seed, 1)), seeds.Of(seed, 2), c.guarantee.N, c.guarantee.N)
 		if err != nil {
 			return game, fmt.Errorf("experiments: %s against %s: %w", c.analyst.Name, c.method.name, err)
 		}

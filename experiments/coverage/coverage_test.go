@@ -9,6 +9,7 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/analysts"
 	"github.com/holdoutd/holdoutd/experiments/run"
 	"github.com/holdoutd/holdoutd/experiments/run/runtest"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/internal/stattest"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -31,7 +32,7 @@ func misses(t *testing.T, a analysts.Analyst, n int64, oracle func(seed uint64) 
 	t.Helper()
 	count := 0
 	for i := range uint64(testRuns) {
-		game, err := analysts.Play(a, oracle(run.SeedOf(i, 7)), run.SeedOf(i, 8), n, n)
+		game, err := analysts.Play(a, oracle(seeds.Of(i, 7)), seeds.Of(i, 8), n, n)
 		if err != nil {
 			t.Fatalf("%s: %v", a.Name, err)
 		}

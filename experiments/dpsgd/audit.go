@@ -15,6 +15,7 @@ import (
 	"github.com/holdoutd/holdoutd/dp/learn"
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/internal/figure"
 )
 
@@ -60,7 +61,7 @@ func audits(cells []*cell) []*audit {
 // runAudits returns the audits that are finished.
 func runAudits(ctx context.Context, o run.Options, all []*audit, repetitions int) ([]*audit, error) {
 	found, finished, err := run.Repeat(ctx, o, "audits", len(all)*repetitions, func(ctx context.Context, i int) (float64, error) {
-		return all[i/repetitions].repetition(ctx, auditRuns(o.Quick), run.SeedOf(o.Seed, 3, uint64(i/repetitions), uint64(i%repetitions)))
+		return all[i/repetitions].repetition(ctx, auditRuns(o.Quick), seeds.Of(o.Seed, 3, uint64(i/repetitions), uint64(i%repetitions)))
 	})
 	var done []*audit
 	for i, a := range all {

@@ -12,6 +12,7 @@ import (
 	"github.com/holdoutd/holdoutd/dp/learn"
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/experiments/tables"
 )
 
@@ -121,7 +122,7 @@ func (c *cell) train(ctx context.Context, split, seed uint64) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	n, s := c.model.network(run.SeedOf(seed, 1)), noise.Seeded(run.SeedOf(seed, 2))
+	n, s := c.model.network(seeds.Of(seed, 1)), noise.Seeded(seeds.Of(seed, 2))
 	if c.method == plainSGD {
 		err = n.Train(ctx, training, c.model.plain, s)
 	} else {
@@ -186,7 +187,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	runs, finished, err := run.Repeat(ctx, o, "trainings", len(cells)*repetitions, func(ctx context.Context, i int) (outcome, error) {
 		repetition := uint64(i % repetitions)
-		return cells[i/repetitions].train(ctx, run.SeedOf(o.Seed, 1, repetition), run.SeedOf(o.Seed, 2, repetition))
+		return cells[i/repetitions].train(ctx, seeds.Of(o.Seed, 1, repetition), seeds.Of(o.Seed, 2, repetition))
 	})
 	var done findings
 	for i, c := range cells {

@@ -8,7 +8,7 @@ import (
 	"github.com/holdoutd/holdoutd/dp/account"
 	"github.com/holdoutd/holdoutd/dp/learn"
 	"github.com/holdoutd/holdoutd/dp/noise"
-	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 )
 
 // TestAuditNoticesFaults: a training with a third of the noise that it claims fails both kinds of the audit's checks; an honest one
@@ -27,7 +27,7 @@ func TestAuditNoticesFaults(t *testing.T) {
 		used := &audit{epsilon: claimed, settings: settings}
 		used.settings.Multiplier = c.multiplier
 		for i := range 12 {
-			v, err := used.repetition(context.Background(), 40, run.SeedOf(7, uint64(i)))
+			v, err := used.repetition(context.Background(), 40, seeds.Of(7, uint64(i)))
 			if err != nil {
 				t.Fatal(err)
 			}

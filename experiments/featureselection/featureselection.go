@@ -2,8 +2,8 @@
 // doi 10.1126/science.aaa9375; section 5 of arXiv 1506.02629): an analyst selects features by asking the holdout, and votes with them.
 // The holdout tells its own numbers, or Thresholdout tells them.
 //
-// What the analyst sees is drawn exactly instead of the data (docs/proofs/feature-selection-sampling.md); or all data are drawn; or the
-// analyst plays against a running server over HTTP.
+// What the analyst sees is drawn exactly instead of the data, or all data are drawn (experiments/selection); or the analyst plays against a
+// running server over HTTP.
 package featureselection
 
 import (
@@ -17,18 +17,14 @@ import (
 	"sync"
 
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
+	"github.com/holdoutd/holdoutd/experiments/selection"
 )
 
 // What the columns know of the label: run.Row.Condition.
 const (
 	noSignal = "no signal" // no column knows anything of the label
 	signal   = "signal"    // a five-hundredth of the columns does, a little
-)
-
-// Who tells the holdout's numbers: run.Row.Method.
-const (
-	standardReuse       = "standard"     // the holdout tells its own numbers
-	throughThresholdout = "thresholdout" // Thresholdout tells them
 )
 
 // What is measured, run.Row.Set: accuracies, and how many columns pass the filter or were answered from the holdout.
@@ -62,42 +58,20 @@ little, both find them. The means that are compared with come from a run of the 
 	Run:   measure,
 }
 
-// publishedKs are the numbers of columns of the published figure, for publishedSize rows and columns.
-var publishedKs = []int{10, 20, 30, 45, 70, 100, 150, 200, 250, 300, 400, 500}
-
-const (
-	publishedSize   = 10000
-	publishedBiased = 20
-)
-
-// newShape keeps the picture for any size: numbers of columns go with d, since correlations go with 1/sqrt(n).
-func newShape(n, d int, condition string) shape {
-	scaled := func(k int) int { return max(1, int(math.Round(float64(k)*float64(d)/publishedSize))) }
-	s := shape{n: n, d: d}
-	for _, k := range publishedKs {
-		s.ks = append(s.ks, scaled(k))
-	}
-	s.ks = slices.Compact(s.ks)
-	if condition == signal {
-		s.biased = scaled(publishedBiased)
-	}
-	return s
-}
-
 // setup is one run of the experiment, as its options ask for it.
 type setup struct {
 	o           run.Options
-	sizes       map[string]shape // by condition
+	sizes       map[string]selection.Shape // by condition
 	repetitions int
-	play        func(ctx context.Context, condition, method string, seed uint64) (path, error) // one repetition
-	how         string                                                                         // the note that says how
+	play        func(ctx context.Context, condition, method string, seed uint64) (selection.Path, error) // one repetition
+	how         string                                                                                   // the note that says how
 }
 
 // cell is a condition with a method.
 type cell struct{ condition, method string }
 
 var cells = []cell{
-	{noSignal, standardReuse}, {noSignal, throughThresholdout}, {signal, standardReuse}, {signal, throughThresholdout},
+	{noSignal, selection.StandardReuse}, {noSignal, selection.ThroughThresholdout}, {signal, selection.StandardReuse}, {signal, selection.ThroughThresholdout},
 }
 
 // measure reproduces the figures of Science 2015.
@@ -122,8 +96,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 }
 
 func newSetup(o run.Options) (setup, error) {
-	s := setup{o: o, sizes: map[string]shape{}, repetitions: o.RepetitionsOr(100)}
-	size := publishedSize
+	s := setup{o: o, sizes: map[string]selection.Shape{}, repetitions: o.RepetitionsOr(100)}
+	size := selection.PublishedSize
 	if o.Quick || o.Text("http") != "" {
 		size = 1000
 	}
@@ -139,7 +113,7 @@ func newSetup(o run.Options) (setup, error) {
 		return s, fmt.Errorf("experiments: feature-selection needs at least %d rows and columns", minSize)
 	}
 	for _, c := range []string{noSignal, signal} {
-		s.sizes[c] = newShape(n, d, c)
+		s.sizes[c] = selection.NewShape(n, d, c == signal)
 	}
 	switch {
 	case o.Text("http") != "" && o.Switch("plain"):
@@ -148,8 +122,8 @@ func newSetup(o run.Options) (setup, error) {
 		return s, s.overHTTP()
 	case o.Switch("plain"):
 		s.how = "All data was drawn; the mechanism and the selection code are those that are shipped."
-		s.play = func(ctx context.Context, condition, method string, seed uint64) (path, error) {
-			return playDrawn(ctx, s.sizes[condition], method, seed)
+		s.play = func(ctx context.Context, condition, method string, seed uint64) (selection.Path, error) {
+			return selection.PlayDrawn(ctx, s.sizes[condition], method, seed)
 		}
 	default:
 		s.how = "What the analyst sees of the data was drawn exactly, instead of the data (docs/proofs/feature-selection-sampling.md)."
@@ -163,29 +137,29 @@ func newSetup(o run.Options) (setup, error) {
 const minSize = 200
 
 // sampled is a repetition in which what the analyst sees is drawn, instead of the data.
-func (s setup) sampled() func(ctx context.Context, condition, method string, seed uint64) (path, error) {
+func (s setup) sampled() func(ctx context.Context, condition, method string, seed uint64) (selection.Path, error) {
 	samplers := map[string]*sync.Pool{}
 	for condition, size := range s.sizes {
-		samplers[condition] = &sync.Pool{New: func() any { return newSampler(size) }}
+		samplers[condition] = &sync.Pool{New: func() any { return selection.NewSampler(size) }}
 	}
-	return func(_ context.Context, condition, method string, seed uint64) (path, error) {
-		drawn := samplers[condition].Get().(*sampler)
+	return func(_ context.Context, condition, method string, seed uint64) (selection.Path, error) {
+		drawn := samplers[condition].Get().(*selection.Sampler)
 		defer samplers[condition].Put(drawn)
-		if method == standardReuse {
-			return drawn.standard(seed), nil
+		if method == selection.StandardReuse {
+			return drawn.Standard(seed), nil
 		}
-		return drawn.thresholdout(seed), nil
+		return drawn.Thresholdout(seed), nil
 	}
 }
 
 // measure plays all repetitions of all cells. Each has data of its own: nothing is shared between methods either.
 func (s setup) measure(ctx context.Context, part string, repetitions int, seed uint64,
-	play func(ctx context.Context, condition, method string, seed uint64) (path, error)) (map[cell][]path, error) {
-	paths, finished, err := run.Repeat(ctx, s.o, part, len(cells)*repetitions, func(ctx context.Context, i int) (path, error) {
+	play func(ctx context.Context, condition, method string, seed uint64) (selection.Path, error)) (map[cell][]selection.Path, error) {
+	paths, finished, err := run.Repeat(ctx, s.o, part, len(cells)*repetitions, func(ctx context.Context, i int) (selection.Path, error) {
 		c := cells[i%len(cells)]
-		return play(ctx, c.condition, c.method, run.SeedOf(seed, uint64(i)))
+		return play(ctx, c.condition, c.method, seeds.Of(seed, uint64(i)))
 	})
-	out := map[cell][]path{}
+	out := map[cell][]selection.Path{}
 	for i, p := range run.Dealt(paths, finished, len(cells)) {
 		out[cells[i]] = p
 	}
@@ -193,31 +167,31 @@ func (s setup) measure(ctx context.Context, part string, repetitions int, seed u
 }
 
 // rows are those of one cell, of the repetitions that are finished.
-func (s setup) rows(c cell, paths []path) []run.Row {
+func (s setup) rows(c cell, paths []selection.Path) []run.Row {
 	if len(paths) == 0 {
 		return nil
 	}
 	size := s.sizes[c.condition]
-	row := run.Row{Condition: c.condition, Method: c.method, N: int64(size.n), Repetitions: len(paths)}
+	row := run.Row{Condition: c.condition, Method: c.method, N: int64(size.N), Repetitions: len(paths)}
 	var rows []run.Row
-	measure := func(set string, k int, value func(p path) float64) {
+	measure := func(set string, k int, value func(p selection.Path) float64) {
 		row.Set, row.K = set, int64(k)
 		row.Summarise(collect(paths, value))
 		rows = append(rows, row)
 	}
-	for i, k := range size.ks {
-		measure(trainingAccuracy, k, func(p path) float64 { return p.Training[i] })
-		measure(toldAccuracy, k, func(p path) float64 { return p.Told[i] })
-		measure(freshAccuracy, k, func(p path) float64 { return p.Fresh[i] })
+	for i, k := range size.Ks {
+		measure(trainingAccuracy, k, func(p selection.Path) float64 { return p.Training[i] })
+		measure(toldAccuracy, k, func(p selection.Path) float64 { return p.Told[i] })
+		measure(freshAccuracy, k, func(p selection.Path) float64 { return p.Fresh[i] })
 	}
-	measure(selectedColumns, 0, func(p path) float64 { return float64(p.Selected) })
-	if c.method == throughThresholdout {
-		measure(aboveThreshold, 0, func(p path) float64 { return float64(p.Above) })
+	measure(selectedColumns, 0, func(p selection.Path) float64 { return float64(p.Selected) })
+	if c.method == selection.ThroughThresholdout {
+		measure(aboveThreshold, 0, func(p selection.Path) float64 { return float64(p.Above) })
 	}
 	return rows
 }
 
-func collect(paths []path, value func(p path) float64) []float64 {
+func collect(paths []selection.Path, value func(p selection.Path) float64) []float64 {
 	values := make([]float64, len(paths))
 	for i, p := range paths {
 		values[i] = value(p)
@@ -229,7 +203,7 @@ func (s setup) notes() []string {
 	size := s.sizes[signal]
 	return []string{
 		fmt.Sprintf("Training part, holdout and fresh data of %d rows and %d columns each, all normal; with signal %d columns have the mean 6/sqrt(n) times the label. "+
-			"%d repetitions of both conditions with both methods, each on data of its own.", size.n, size.d, size.biased, s.repetitions),
+			"%d repetitions of both conditions with both methods, each on data of its own.", size.N, size.D, size.Biased, s.repetitions),
 		"Filter: both correlations beyond 1/sqrt(n), with one sign. Thresholdout: for correlations threshold 4/sqrt(n) and normal noise of deviation 1/sqrt(n), " +
 			"for accuracies 0.04 and 0.01 (the same at n = 10,000), fresh in every comparison and answer.",
 		s.how,
@@ -252,13 +226,13 @@ func tableOf(rows []run.Row) [][]string {
 //go:embed reference.json
 var referenceText []byte
 
-// reference are means of 100 repetitions of the published program's steps, at publishedSize.
+// reference are means of 100 repetitions of the published program's steps, at selection.PublishedSize.
 type reference struct {
 	Source string `json:"source"`
 	Means  []struct {
 		Condition string       `json:"condition"`
 		Method    string       `json:"method"`
-		Means     [][3]float64 `json:"means"` // by publishedKs: training, as told, fresh
+		Means     [][3]float64 `json:"means"` // by selection.PublishedKs: training, as told, fresh
 		Deviation [][3]float64 `json:"deviation"`
 	} `json:"means"`
 }
@@ -275,14 +249,14 @@ const (
 func (s setup) expected(ctx context.Context) (map[cell][]run.Row, string, error) {
 	out := map[cell][]run.Row{}
 	size := s.sizes[signal]
-	if size.n == publishedSize && size.d == publishedSize {
+	if size.N == selection.PublishedSize && size.D == selection.PublishedSize {
 		var reference reference
 		if err := json.Unmarshal(referenceText, &reference); err != nil {
 			return nil, "", fmt.Errorf("experiments: reference: %w", err)
 		}
 		for _, m := range reference.Means {
 			c := cell{m.Condition, m.Method}
-			for i, k := range publishedKs {
+			for i, k := range selection.PublishedKs {
 				for j, set := range accuracies {
 					out[c] = append(out[c], run.Row{Set: set, K: int64(k), Mean: m.Means[i][j], SD: m.Deviation[i][j], Repetitions: publishedRepeats})
 				}
@@ -291,7 +265,7 @@ func (s setup) expected(ctx context.Context) (map[cell][]run.Row, string, error)
 		return out, "the reference", nil
 	}
 	// Another seed than the run's own, which may be of exact sampling itself.
-	measured, err := s.measure(ctx, "expected", comparedRepetitions, run.SeedOf(s.o.Seed, 2015), s.sampled())
+	measured, err := s.measure(ctx, "expected", comparedRepetitions, seeds.Of(s.o.Seed, 2015), s.sampled())
 	for _, c := range cells {
 		out[c] = s.rows(c, measured[c])
 	}

@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/selection"
 	"github.com/holdoutd/holdoutd/internal/figure"
 )
 
@@ -17,8 +18,8 @@ func figuresOf(rows []run.Row) []run.Figure {
 		{"no-signal", noSignal, "No column knows anything of the label: every classifier is right half of the time in fresh data. "},
 		{"signal", signal, "A five-hundredth of the columns knows a little of the label. "},
 	} {
-		if len(pick(rows, cell{f.condition, standardReuse}, toldAccuracy)) == 0 ||
-			len(pick(rows, cell{f.condition, throughThresholdout}, toldAccuracy)) == 0 {
+		if len(pick(rows, cell{f.condition, selection.StandardReuse}, toldAccuracy)) == 0 ||
+			len(pick(rows, cell{f.condition, selection.ThroughThresholdout}, toldAccuracy)) == 0 {
 			continue
 		}
 		out = append(out, run.Figure{Name: f.name, Caption: f.caption + "Accuracy of the classifier in the training part, as the holdout tells it, and in fresh data, against the number " +
@@ -32,7 +33,7 @@ func drawPanels(rows []run.Row, condition string) ([]*plot.Plot, error) {
 	var panels []*plot.Plot
 	low, high := 1.0, 0.0
 	for _, c := range []struct{ method, title string }{
-		{standardReuse, "standard holdout"}, {throughThresholdout, "Thresholdout"},
+		{selection.StandardReuse, "standard holdout"}, {selection.ThroughThresholdout, "Thresholdout"},
 	} {
 		p := figure.New(fmt.Sprintf("%s, %s", c.title, condition), "columns of the classifier, k", "accuracy (share of rows)")
 		if err := addCurves(p, rows, cell{condition, c.method}); err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/experiments/selection"
 	"github.com/holdoutd/holdoutd/featuresel"
 )
 
@@ -41,14 +42,14 @@ func (s *setup) overHTTP() error {
 		"a repetition's holdout is deleted when it is over. The server's noise is its own, so that the same seed gives the same data and not the same numbers."
 	sizes := s.sizes
 	var uploads sync.Mutex // one at a time: at full size the files and what they are made of take gigabytes
-	s.play = func(ctx context.Context, condition, method string, seed uint64) (path, error) {
-		return playHTTP(ctx, server, &uploads, newDrawnParts(sizes[condition], seed), method)
+	s.play = func(ctx context.Context, condition, method string, seed uint64) (selection.Path, error) {
+		return playHTTP(ctx, server, &uploads, selection.NewParts(sizes[condition], seed), method)
 	}
 	return nil
 }
 
 // playHTTP is a repetition against a server.
-func playHTTP(ctx context.Context, server *client.Client, uploads *sync.Mutex, parts drawnParts, method string) (p path, err error) {
+func playHTTP(ctx context.Context, server *client.Client, uploads *sync.Mutex, parts selection.Parts, method string) (p selection.Path, err error) {
 	uploads.Lock()
 	card, err := uploadParts(ctx, server, parts, method)
 	uploads.Unlock()
@@ -63,8 +64,8 @@ func playHTTP(ctx context.Context, server *client.Client, uploads *sync.Mutex, p
 			err = errors.Join(err, fmt.Errorf("experiments: holdout %s: %w", card.ID, deleting))
 		}
 	}()
-	o := &remoteHoldout{server: server, id: card.ID, columns: parts.holdout.Columns(), rows: parts.holdout.Rows()}
-	p, err = parts.play(ctx, o)
+	o := &remoteHoldout{server: server, id: card.ID, columns: parts.Holdout.Columns(), rows: parts.Holdout.Rows()}
+	p, err = parts.Play(ctx, o)
 	if err != nil {
 		return p, err
 	}
@@ -78,28 +79,28 @@ func playHTTP(ctx context.Context, server *client.Client, uploads *sync.Mutex, p
 	return p, nil
 }
 
-func uploadParts(ctx context.Context, server *client.Client, parts drawnParts, method string) (client.Card, error) {
-	s := parts.training.size
+func uploadParts(ctx context.Context, server *client.Client, parts selection.Parts, method string) (client.Card, error) {
+	s := parts.Training.Shape
 	// A server refuses a table that it has had before. This one may come again after an interruption, so the column
 	// "upload" makes it another.
 	upload := rand.Float64()
-	training, err := parquet(parts.training, upload)
+	training, err := parquet(parts.Training, upload)
 	if err != nil {
 		return client.Card{}, err
 	}
-	holdout, err := parquet(parts.holdout, upload)
+	holdout, err := parquet(parts.Holdout, upload)
 	if err != nil {
 		return client.Card{}, err
 	}
-	settings := client.Settings{Name: "feature-selection", Mechanism: "naive", Questions: int64(s.d + len(s.ks))}
-	if method == throughThresholdout {
-		root := math.Sqrt(float64(s.n)) * featuresel.Width
+	settings := client.Settings{Name: "feature-selection", Mechanism: "naive", Questions: int64(s.D + len(s.Ks))}
+	if method == selection.ThroughThresholdout {
+		root := math.Sqrt(float64(s.N)) * featuresel.Width
 		settings.Mechanism, settings.Form, settings.Tokens = "thresholdout", "gaussian", settings.Questions
-		settings.Threshold, settings.Sigma = holdoutThreshold/root, holdoutNoise/root
+		settings.Threshold, settings.Sigma = selection.Threshold/root, selection.Noise/root
 	}
 	card, err := server.CreateGiven(ctx, training, holdout, settings)
 	var problem *client.Problem
-	if errors.As(err, &problem) && problem.Status == http.StatusUnprocessableEntity && method == standardReuse {
+	if errors.As(err, &problem) && problem.Status == http.StatusUnprocessableEntity && method == selection.StandardReuse {
 		return card, fmt.Errorf("experiments: the standard reuse needs a server that was started with --allow-naive: %w", err)
 	}
 	if err != nil {
@@ -109,7 +110,7 @@ func uploadParts(ctx context.Context, server *client.Client, parts drawnParts, m
 }
 
 // parquet is a part as a Parquet file: columns x1, x2, ... and the label y.
-func parquet(d *drawnPart, upload float64) (*bytes.Reader, error) {
+func parquet(d *selection.Part, upload float64) (*bytes.Reader, error) {
 	columns := make([]dataset.Column, 0, d.Columns()+2)
 	number := func(name string, values []float64) {
 		columns = append(columns, dataset.Column{Field: dataset.Field{Name: name, Kind: dataset.Number}, Numbers: values})

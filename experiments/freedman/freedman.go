@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -98,7 +99,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	var classical []regressions
 	for i, s := range sizes {
 		fits, finished, err := run.Repeat(ctx, o, fmt.Sprintf("%s in %d rows", s.design, s.n), s.repetitions, func(_ context.Context, j int) (analysis, error) {
-			return s.fit(run.SeedOf(o.Seed, 1, uint64(i), uint64(j)), s.n, s.p)
+			return s.fit(seeds.Of(o.Seed, 1, uint64(i), uint64(j)), s.n, s.p)
 		})
 		classical = append(classical, regressions{s, run.Finished(fits, finished)})
 		if err != nil {
@@ -107,7 +108,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	repetitions := o.RepetitionsOr(20)
 	games, finished, err := run.Repeat(ctx, o, "holdouts", len(planned)*repetitions, func(_ context.Context, i int) (game, error) {
-		return playAnalyst(planned[i%len(planned)], run.SeedOf(o.Seed, 2, uint64(i)))
+		return playAnalyst(planned[i%len(planned)], seeds.Of(o.Seed, 2, uint64(i)))
 	})
 	asked := make([]holdoutGames, len(planned))
 	for i, p := range planned {

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/holdoutd/holdoutd/experiments/analysts"
-	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -70,8 +70,8 @@ func (p *noisePart) hits() thresholdout.Mean {
 
 // playAnalyst plays the analyst once.
 func playAnalyst(p thresholdout.Guarantee, seed uint64) (game, error) {
-	holdout, training := newNoisePart(run.SeedOf(seed, 1), p.N), newNoisePart(run.SeedOf(seed, 2), p.Training)
-	o := &analysts.Referee{Oracle: analysts.NewHoldout(p, run.SeedOf(seed, 3))}
+	holdout, training := newNoisePart(seeds.Of(seed, 1), p.N), newNoisePart(seeds.Of(seed, 2), p.Training)
+	o := &analysts.Referee{Oracle: analysts.NewHoldout(p, seeds.Of(seed, 3))}
 	ask := func(of func(part *noisePart) thresholdout.Mean) (float64, *thresholdout.Interval, error) {
 		return o.Ask(analysts.Question{Truth: 0.5,
 			Holdout:  func(int64, int64) thresholdout.Mean { return of(holdout) },

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/experiments/analysts"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -112,7 +113,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		}
 	}
 	runs, finished, err := run.Repeat(ctx, o, "attacks", len(cells)*repetitions, func(_ context.Context, i int) (outcome, error) {
-		return cells[i%len(cells)].attack(run.SeedOf(o.Seed, uint64(i)))
+		return cells[i%len(cells)].attack(seeds.Of(o.Seed, uint64(i)))
 	})
 	for i, r := range run.Dealt(runs, finished, len(cells)) {
 		cells[i].runs = r
@@ -134,8 +135,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 
 // attack plays once.
 func (c *cell) attack(seed uint64) (outcome, error) {
-	b := c.open(run.SeedOf(seed, 1))
-	coins := rand.NewPCG(run.SeedOf(seed, 2), 0)
+	b := c.open(seeds.Of(seed, 1))
+	coins := rand.NewPCG(seeds.Of(seed, 2), 0)
 	votes := make([]int32, c.n) // of the kept submissions for an error, less those against
 	errors := make([]byte, (c.n+63)/64*8)
 	out := outcome{Best: 1}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/experiments/analysts"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/experiments/tables"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -106,7 +107,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		}
 	}
 	runs, finished, err := run.Repeat(ctx, o, "analysts", len(cells)*repetitions, func(_ context.Context, i int) (outcome, error) {
-		return cells[i%len(cells)].play(table, population, run.SeedOf(o.Seed, uint64(i)))
+		return cells[i%len(cells)].play(table, population, seeds.Of(o.Seed, uint64(i)))
 	})
 	for i, r := range run.Dealt(runs, finished, len(cells)) {
 		cells[i].runs = r
@@ -160,10 +161,10 @@ type hacker struct {
 // play lets the analyst do all tests.
 func (c *cell) play(table *tables.Groups, population *part, seed uint64) (outcome, error) {
 	h := hacker{table: table, population: population, shuffled: c.condition == labelsShuffled, guarantee: c.guarantee,
-		oracle: analysts.NewHoldout(c.guarantee, run.SeedOf(seed, 3))}
-	h.holdout = drawPart(table, run.SeedOf(seed, 1), int(c.guarantee.N), h.shuffled)
+		oracle: analysts.NewHoldout(c.guarantee, seeds.Of(seed, 3))}
+	h.holdout = drawPart(table, seeds.Of(seed, 1), int(c.guarantee.N), h.shuffled)
 	if c.guarantee.Training > 0 {
-		h.training = drawPart(table, run.SeedOf(seed, 2), int(c.guarantee.Training), h.shuffled)
+		h.training = drawPart(table, seeds.Of(seed, 2), int(c.guarantee.Training), h.shuffled)
 	}
 	err := h.hack()
 	return h.run, err

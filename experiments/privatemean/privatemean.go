@@ -13,6 +13,7 @@ import (
 	"github.com/holdoutd/holdoutd/dp/estimate"
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 )
 
 // squaredError is what is measured, run.Row.Set: of the released mean from the population's, over all coordinates. A repetition is the
@@ -169,7 +170,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	result := run.Result{Experiment: "private-mean", Seed: o.Seed, Quick: o.Quick}
 	groups, repetitions := newGroups(o.Quick), o.RepetitionsOr(100)
 	values, finished, err := run.Repeat(ctx, o, "means", len(groups)*repetitions, func(_ context.Context, i int) ([]float64, error) {
-		return groups[i/repetitions].repetition(run.SeedOf(o.Seed, uint64(i/repetitions), uint64(i%repetitions)))
+		return groups[i/repetitions].repetition(seeds.Of(o.Seed, uint64(i/repetitions), uint64(i%repetitions)))
 	})
 	done := groups[:0]
 	for i, g := range groups {

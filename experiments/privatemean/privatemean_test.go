@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dp/estimate"
-	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 )
 
 // TestPareto compares the law's clamped mean and variance with sums over its quantiles.
@@ -37,7 +37,7 @@ func TestErrorsNoticeFaults(t *testing.T) {
 		var values [][]float64
 		var finished []bool
 		for i := range 100 {
-			v, err := g.repetition(run.SeedOf(8, uint64(i)))
+			v, err := g.repetition(seeds.Of(8, uint64(i)))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/experiments/run"
 	"github.com/holdoutd/holdoutd/internal/figure"
+	"github.com/holdoutd/holdoutd/internal/printed"
 )
 
 // findings are what was measured, in the order of askAll.
@@ -103,7 +104,7 @@ func short(v float64) string { return fmt.Sprintf("%.3g", v) }
 
 // figure draws the ratios to the textbook, a line for each question.
 func (f findings) figure() (*plot.Plot, error) {
-	p := figure.New(fmt.Sprintf("First of %d questions, %s flights held out", budget, figure.Thousands(f.n)), "half-width, in textbook half-widths for one question", "")
+	p := figure.New(fmt.Sprintf("First of %d questions, %s flights held out", budget, printed.Thousands(f.n)), "half-width, in textbook half-widths for one question", "")
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, figure.LogTicks
 	names := make([]plot.Tick, len(questions))
 	for q, question := range questions {

@@ -15,8 +15,9 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/experiments/run"
+	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/experiments/tables"
-	"github.com/holdoutd/holdoutd/internal/figure"
+	"github.com/holdoutd/holdoutd/internal/printed"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
 	"github.com/holdoutd/holdoutd/session"
@@ -120,7 +121,7 @@ func perform(ctx context.Context, o run.Options) (run.Result, error) {
 		guarantees = append(guarantees, g)
 	}
 	holdouts, finished, err := run.Repeat(ctx, o, "holdouts", repetitions, func(ctx context.Context, i int) ([]measured, error) {
-		return askAll(ctx, all, truth, guarantees, size, run.SeedOf(o.Seed, uint64(i)))
+		return askAll(ctx, all, truth, guarantees, size, seeds.Of(o.Seed, uint64(i)))
 	})
 	result.Complete = err == nil
 	done := run.Finished(holdouts, finished)
@@ -132,7 +133,7 @@ func perform(ctx context.Context, o run.Options) (run.Result, error) {
 	result.Checks = f.checks()
 	result.Summary = f.table()
 	result.Notes = []string{fmt.Sprintf("%d random splits of %s flights, %s held out. Each question is the first of a holdout that answers %d at %v%% together; "+
-		"the textbook's interval is for one question, fixed beforehand, by the sample's own variance. The target is the value in the whole table.", len(done), figure.Thousands(int64(all.Rows())), figure.Thousands(int64(size)), budget, 100*confidence)}
+		"the textbook's interval is for one question, fixed beforehand, by the sample's own variance. The target is the value in the whole table.", len(done), printed.Thousands(int64(all.Rows())), printed.Thousands(int64(size)), budget, 100*confidence)}
 	result.Figures = []run.Figure{{Name: "widths", Draw: f.figure, Caption: fmt.Sprintf("How many times a textbook's interval for one question the half-width is. The textbook's own interval for %d questions fixed "+
 		"beforehand (Bonferroni), guess_and_check by the range alone, and guess_and_check as it answers.", budget)}}
 	return result, err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/holdoutd/holdoutd/experiments/featureselection"
+	"github.com/holdoutd/holdoutd/experiments/selection"
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/internal/turns"
 )
@@ -17,10 +17,10 @@ const simulationsAtOnce = 1
 
 // Simulation is one play of feature selection.
 type Simulation struct {
-	Seed   int64                    `json:"seed" doc:"the same seed plays the same again"`
-	Rows   int                      `json:"rows" doc:"of the training part, of the holdout and of the fresh data; there are as many columns"`
-	Signal bool                     `json:"signal" doc:"whether a five-hundredth of the columns knows a little of the label"`
-	Rounds []featureselection.Round `json:"rounds"`
+	Seed   int64             `json:"seed" doc:"the same seed plays the same again"`
+	Rows   int               `json:"rows" doc:"of the training part, of the holdout and of the fresh data; there are as many columns"`
+	Signal bool              `json:"signal" doc:"whether a five-hundredth of the columns knows a little of the label"`
+	Rounds []selection.Round `json:"rounds"`
 }
 
 type simulationRequest struct {
@@ -45,6 +45,6 @@ func (a *API) registerSimulations() {
 			return nil, &holdout.Error{Kind: holdout.Busy, RetryAfter: time.Second, Detail: "other simulations are under way"}
 		}
 		defer place.Release()
-		return &simulationReply{Simulation{in.Seed, featureselection.PlayedSize, in.Signal, featureselection.Play(uint64(in.Seed), in.Signal)}}, nil
+		return &simulationReply{Simulation{in.Seed, selection.PlayedSize, in.Signal, selection.Play(uint64(in.Seed), in.Signal)}}, nil
 	})
 }

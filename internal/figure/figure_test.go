@@ -122,11 +122,3 @@ func TestTicks(t *testing.T) {
 		}
 	}
 }
-
-func TestThousands(t *testing.T) {
-	for count, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 4231: "4,231", 1e12: "1,000,000,000,000"} {
-		if got := Thousands(count); got != want {
-			t.Errorf("%d: %s", count, got)
-		}
-	}
-}

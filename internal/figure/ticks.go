@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"gonum.org/v1/plot"
+
+	"github.com/holdoutd/holdoutd/internal/printed"
 )
 
 // LogTicks labels 1, 2 and 5 times the powers of ten.
@@ -14,7 +16,7 @@ var LogTicks = labelled(func(v float64) string { return strconv.FormatFloat(v, '
 var PlusMinusTicks = labelled(func(v float64) string { return "±" + strconv.FormatFloat(v, 'g', 1, 64) }, 1, 2, 5)
 
 // CountTicks labels the powers of ten: 1, 10, 100, 1,000 …
-var CountTicks = labelled(func(v float64) string { return Thousands(int64(math.Round(v))) }, 1)
+var CountTicks = labelled(func(v float64) string { return printed.Thousands(int64(math.Round(v))) }, 1)
 
 // labelled has ticks at 1 to 9 times the powers of ten, with labels at those times them.
 func labelled(label func(v float64) string, times ...int) plot.TickerFunc {
@@ -37,15 +39,6 @@ func labelled(label func(v float64) string, times ...int) plot.TickerFunc {
 		}
 		return ticks
 	}
-}
-
-// Thousands writes 4231 as 4,231.
-func Thousands(count int64) string {
-	s := strconv.FormatInt(count, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // EvenTicks labels about five multiples of one, two or five times a power of ten.

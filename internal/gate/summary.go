@@ -10,7 +10,6 @@ import (
 	"unicode"
 
 	"github.com/holdoutd/holdoutd/client"
-	"github.com/holdoutd/holdoutd/internal/figure"
 	"github.com/holdoutd/holdoutd/internal/printed"
 )
 
@@ -107,7 +106,7 @@ func (r Report) Markdown() string {
 	}
 	row("baseline", fmt.Sprintf("%s (%s)", text(r.Baseline), r.BaselineID))
 	row("candidate", fmt.Sprintf("%s (%s)", text(r.Candidate), r.CandidateID))
-	row("holdout", strings.TrimPrefix(fmt.Sprintf("%s, %s units, %s", text(r.Holdout.Name), figure.Thousands(r.Holdout.Units.Holdout), r.Holdout.ID), ", "))
+	row("holdout", strings.TrimPrefix(fmt.Sprintf("%s, %s units, %s", text(r.Holdout.Name), printed.Thousands(r.Holdout.Units.Holdout), r.Holdout.ID), ", "))
 	row("price", Price(r.Reply))
 	row("left", Left(r.Reply.Budget))
 	for _, w := range append(a.Warnings[:len(a.Warnings):len(a.Warnings)], r.Reply.Warnings...) {
@@ -147,20 +146,20 @@ func Left(b client.Budget) string {
 		words += ", " + meter(*b.Rounds, "rounds")
 	}
 	if b.NextRound > 0 {
-		words += fmt.Sprintf(" (%s in the next)", figure.Thousands(b.NextRound))
+		words += fmt.Sprintf(" (%s in the next)", printed.Thousands(b.NextRound))
 	}
 	return words
 }
 
 func meter(m client.Meter, name string) string {
-	return fmt.Sprintf("%s of %s %s", figure.Thousands(m.Left), figure.Thousands(m.Of), name)
+	return fmt.Sprintf("%s of %s %s", printed.Thousands(m.Left), printed.Thousands(m.Of), name)
 }
 
 func count(n int64, name string) string {
 	if n == 1 {
 		return "1 " + name
 	}
-	return figure.Thousands(n) + " " + name + "s"
+	return printed.Thousands(n) + " " + name + "s"
 }
 
 // exact is a number in the fewest digits that are it.

@@ -29,7 +29,7 @@ var inner = map[string][]string{
 	"holdout":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson", "internal/turns", "internal/machine"},
 	"featuresel":   {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson"},
 	"client":       {},
-	"experiments":  {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "featuresel", "client", "internal/figure", "internal/nearest", "internal/strictjson"},
+	"experiments":  {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "featuresel", "client", "internal/figure", "internal/nearest", "internal/printed", "internal/strictjson"},
 }
 
 // only names the packages in which an outside module, or one that is dangerous, may be imported (by code, not by tests).
@@ -131,7 +131,9 @@ func TestExperimentsApart(t *testing.T) {
 		"run/runtest": {"run"},
 		"data":        {},
 		"tables":      {"data"},
-		"analysts":    {"run"},
+		"analysts":    {"run", "seeds"},
+		"seeds":       {},
+		"selection":   {"seeds"},
 	}
 	experiments := 0
 	for _, p := range list(t) {
@@ -142,7 +144,7 @@ func TestExperimentsApart(t *testing.T) {
 		allowed, isShared := shared[name]
 		if !isShared {
 			experiments++
-			allowed = []string{"run", "data", "tables", "analysts"}
+			allowed = []string{"run", "data", "tables", "analysts", "seeds", "selection"}
 		}
 		for _, imp := range p.Imports {
 			if other, ok := strings.CutPrefix(imp, module+room); ok && !slices.Contains(allowed, other) {
@@ -160,19 +162,24 @@ func TestExperimentsApart(t *testing.T) {
 var heavy = []string{"github.com/apache/arrow-go", "github.com/goccy/go-json", "github.com/bytedance/sonic", "github.com/json-iterator", "github.com/ugorji/go",
 	"google.golang.org/grpc"}
 
-// TestWeight keeps heavy modules out of the command as make build builds it.
+// TestWeight keeps heavy modules out of the command as make build builds it, and what no server needs out of it as make demo does.
 func TestWeight(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "-tags", "nomsgpack", module+"cmd/holdoutd").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	deps := strings.Fields(string(out))
-	if len(deps) < 100 {
-		t.Fatalf("the command depends on %d packages", len(deps))
-	}
-	for _, dep := range deps {
-		if within(dep, heavy) {
-			t.Errorf("cmd/holdoutd depends on %s", dep)
+	for tags, without := range map[string][]string{
+		"nomsgpack":           heavy,
+		"nomsgpack,nofigures": append([]string{"gonum.org/v1/plot", module + "internal/figure", module + "experiments/run"}, heavy...),
+	} {
+		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+"cmd/holdoutd").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		deps := strings.Fields(string(out))
+		if len(deps) < 100 {
+			t.Fatalf("-tags %s: the command depends on %d packages", tags, len(deps))
+		}
+		for _, dep := range deps {
+			if within(dep, without) {
+				t.Errorf("-tags %s: cmd/holdoutd depends on %s", tags, dep)
+			}
 		}
 	}
 }

@@ -40,6 +40,15 @@ func Decimals(halfWidth float64) int {
 	return max(0, min(12, 1-int(math.Floor(math.Log10(halfWidth)))))
 }
 
+// Thousands writes 4231 as 4,231.
+func Thousands(count int64) string {
+	s := strconv.FormatInt(count, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
 type direction int
 
 const (

@@ -1,4 +1,4 @@
-package featureselection
+package selection
 
 import (
 	"context"
@@ -14,15 +14,15 @@ import (
 )
 
 // smallSelection is a size at which all data can be drawn many times.
-var smallSelection = shape{n: 160, d: 200, ks: []int{2, 5, 10, 18}}
+var smallSelection = Shape{N: 160, D: 200, Ks: []int{2, 5, 10, 18}}
 
 // values are all numbers of a path.
-func (p path) values() []float64 {
+func (p Path) values() []float64 {
 	return slices.Concat(p.Training, p.Told, p.Fresh, []float64{float64(p.Selected), float64(p.Above)})
 }
 
 // paths is one variable a row, one repetition a column.
-func paths(t *testing.T, count int, play func(seed uint64) (path, error)) [][]float64 {
+func paths(t *testing.T, count int, play func(seed uint64) (Path, error)) [][]float64 {
 	t.Helper()
 	var out [][]float64
 	for i := range count {
@@ -95,11 +95,11 @@ func init() {
 func TestSamplingIsExact(t *testing.T) {
 	for _, biased := range []int{0, 4} {
 		size := smallSelection
-		size.biased = biased
-		s := newSampler(size)
-		for method, sampled := range map[string]func(uint64) path{standardReuse: s.standard, throughThresholdout: s.thresholdout} {
-			drawn := paths(t, plainRuns, func(seed uint64) (path, error) { return playDrawn(context.Background(), size, method, seed) })
-			seen := paths(t, sampledRuns, func(seed uint64) (path, error) { return sampled(seed), nil })
+		size.Biased = biased
+		s := NewSampler(size)
+		for method, sampled := range map[string]func(uint64) Path{StandardReuse: s.Standard, ThroughThresholdout: s.Thresholdout} {
+			drawn := paths(t, plainRuns, func(seed uint64) (Path, error) { return PlayDrawn(context.Background(), size, method, seed) })
+			seen := paths(t, sampledRuns, func(seed uint64) (Path, error) { return sampled(seed), nil })
 			for _, what := range sameDistribution(drawn, seen, samplingFalseAlarm) {
 				t.Errorf("%s, %d columns know the label: %s", method, biased, what)
 			}
@@ -108,7 +108,7 @@ func TestSamplingIsExact(t *testing.T) {
 }
 
 // independentRows is a planted fault: rows are drawn as if the columns' correlations were not known.
-func independentRows(s *sampler, seed uint64) path {
+func independentRows(s *Sampler, seed uint64) Path {
 	s.begin(seed)
 	p := s.finish(s.holdout, func(_, holdout, _ float64) float64 { return holdout })
 	s.accumulate(func(j int) float64 { return s.training[j] })
@@ -117,13 +117,13 @@ func independentRows(s *sampler, seed uint64) path {
 }
 
 // freshNoise is a planted fault: each classifier's columns are drawn anew, those that it shares with the one before too.
-func freshNoise(s *sampler, seed uint64) path {
+func freshNoise(s *Sampler, seed uint64) Path {
 	s.begin(seed)
 	p := s.finish(s.holdout, func(_, holdout, _ float64) float64 { return holdout })
 	s.accumulate(s.size.shift)
 	for i := range p.Fresh {
 		one := *s
-		one.drift, one.added = s.drift[i:i+1], []int{min(s.size.ks[i], p.Selected)}
+		one.drift, one.added = s.drift[i:i+1], []int{min(s.size.Ks[i], p.Selected)}
 		one.walk(p.Fresh[i:i+1], false)
 	}
 	return p
@@ -132,12 +132,12 @@ func freshNoise(s *sampler, seed uint64) path {
 // TestSamplingFaults: the comparison of TestSamplingIsExact sees rows that are drawn without regard of what is known, and
 // classifiers drawn independently of each other.
 func TestSamplingFaults(t *testing.T) {
-	drawn := paths(t, plainRuns, func(seed uint64) (path, error) {
-		return playDrawn(context.Background(), smallSelection, standardReuse, seed)
+	drawn := paths(t, plainRuns, func(seed uint64) (Path, error) {
+		return PlayDrawn(context.Background(), smallSelection, StandardReuse, seed)
 	})
-	for name, fault := range map[string]func(*sampler, uint64) path{"independent rows": independentRows, "fresh noise": freshNoise} {
-		s := newSampler(smallSelection)
-		seen := paths(t, sampledRuns, func(seed uint64) (path, error) { return fault(s, seed), nil })
+	for name, fault := range map[string]func(*Sampler, uint64) Path{"independent rows": independentRows, "fresh noise": freshNoise} {
+		s := NewSampler(smallSelection)
+		seen := paths(t, sampledRuns, func(seed uint64) (Path, error) { return fault(s, seed), nil })
 		if len(sameDistribution(drawn, seen, samplingFalseAlarm)) == 0 {
 			t.Errorf("%s is not seen", name)
 		}
@@ -146,8 +146,8 @@ func TestSamplingFaults(t *testing.T) {
 
 // TestSamplingAllocatesResultsOnly: no repetition allocates but for what it returns.
 func TestSamplingAllocatesResultsOnly(t *testing.T) {
-	s := newSampler(smallSelection)
-	for name, play := range map[string]func(uint64) path{standardReuse: s.standard, throughThresholdout: s.thresholdout} {
+	s := NewSampler(smallSelection)
+	for name, play := range map[string]func(uint64) Path{StandardReuse: s.Standard, ThroughThresholdout: s.Thresholdout} {
 		seed := uint64(0)
 		if n := testing.AllocsPerRun(20, func() { seed++; play(seed) }); n > 1 {
 			t.Errorf("%s: %v allocations, want that of the returned values", name, n)
@@ -155,27 +155,9 @@ func TestSamplingAllocatesResultsOnly(t *testing.T) {
 	}
 }
 
-// TestPublishedNumbers: a tenth of the published repetitions, at the published size, agrees with the reference.
-func TestPublishedNumbers(t *testing.T) {
-	o := runtest.Small(Experiment, 7)
-	o.Set["n"], o.Repetitions = "10000", 10
-	r, err := measure(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Checks) != 24 {
-		t.Fatalf("%d checks", len(r.Checks))
-	}
-	for _, c := range r.Checks {
-		if !c.Agrees {
-			t.Errorf("%+v", c)
-		}
-	}
-}
-
 func BenchmarkSelection(b *testing.B) {
-	s := newSampler(newShape(publishedSize, publishedSize, noSignal))
-	for name, play := range map[string]func(uint64) path{standardReuse: s.standard, throughThresholdout: s.thresholdout} {
+	s := NewSampler(NewShape(PublishedSize, PublishedSize, false))
+	for name, play := range map[string]func(uint64) Path{StandardReuse: s.Standard, ThroughThresholdout: s.Thresholdout} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for i := range b.N {

@@ -1,4 +1,4 @@
-package featureselection
+package selection
 
 import (
 	"math"
@@ -25,17 +25,13 @@ const PlayedSize = 4000
 // PlayedRounds are the rounds of [Play]: the published figure's largest classifier has a twentieth of the columns.
 const PlayedRounds = PlayedSize / 20
 
-var players = sync.Pool{New: func() any { return newSampler(playedShape(false)) }}
+var players = sync.Pool{New: func() any { return NewSampler(playedShape(false)) }}
 
-func playedShape(withSignal bool) shape {
-	condition := noSignal
-	if withSignal {
-		condition = signal
-	}
-	s := newShape(PlayedSize, PlayedSize, condition)
-	s.ks = make([]int, PlayedRounds)
-	for i := range s.ks {
-		s.ks[i] = i + 1
+func playedShape(withSignal bool) Shape {
+	s := NewShape(PlayedSize, PlayedSize, withSignal)
+	s.Ks = make([]int, PlayedRounds)
+	for i := range s.Ks {
+		s.Ks[i] = i + 1
 	}
 	return s
 }
@@ -43,10 +39,10 @@ func playedShape(withSignal bool) shape {
 // Play is one repetition of both methods from one seed: the columns of training part and holdout are the same for both. The classifier grows by
 // one column each round. What the analyst sees is drawn exactly, instead of the data.
 func Play(seed uint64, withSignal bool) []Round {
-	s := players.Get().(*sampler)
+	s := players.Get().(*Sampler)
 	defer players.Put(s)
 	s.size = playedShape(withSignal)
-	standard, through := s.standard(seed), s.thresholdout(seed)
+	standard, through := s.Standard(seed), s.Thresholdout(seed)
 	rounds := make([]Round, PlayedRounds)
 	for i := range rounds {
 		rounds[i] = Round{i + 1, standard.at(i), through.at(i)}
@@ -54,7 +50,7 @@ func Play(seed uint64, withSignal bool) []Round {
 	return rounds
 }
 
-func (p path) at(i int) Accuracies {
+func (p Path) at(i int) Accuracies {
 	return Accuracies{fourDigits(p.Training[i]), fourDigits(p.Told[i]), fourDigits(p.Fresh[i])}
 }
 

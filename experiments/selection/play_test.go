@@ -1,4 +1,4 @@
-package featureselection
+package selection
 
 import (
 	"math"
