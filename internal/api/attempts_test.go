@@ -78,7 +78,7 @@ var mends = map[int]mend{
 	56: {`all values are [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]`, []string{`"by"`, `"values": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], "by"`}},
 	57: {`Did you mean origin.startsWith('S') || destination in ['JFK', 'LGA']?`, []string{`destination in ('JFK', 'LGA')`, `destination in ['JFK', 'LGA']`}},
 	58: {`write "features": {"x": "date.getHours()"} beside "model", and "x" in the model`, []string{`"model"`, `"features": {"x": "date.getHours()"}, "model"`, `"date.getHours()": 0.6`, `"x": 0.6`}},
-	59: {`half_width, note; leave it out`, []string{`, "promise": {"half_width": 0.05}`, ``}},
+	59: {`half_width, measure, note; leave it out`, []string{`, "promise": {"half_width": 0.05}`, ``}},
 	60: {`Did you mean range_x?`, []string{`"range": [[0, 3000], [-60, 180]]`, `"range_x": [0, 3000], "range_y": [-60, 180]`}},
 }
 
