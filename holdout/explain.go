@@ -175,6 +175,9 @@ func (h *opened) foreseeMeasured(e *Explanation, q *session.Question, state thre
 		return fmt.Errorf("holdout: explain: %w", err)
 	}
 	w := ways[0]
+	if w.Outcome == thresholdout.Unknown { // it would say nothing either
+		return nil
+	}
 	e.Measured = &ForeseenOutcome{Outcome: w.Outcome, Cost: w.Cost, HalfWidth: w.HalfWidth, Widest: w.Widest}
 	return nil
 }

@@ -75,6 +75,42 @@ func TestMeasured(t *testing.T) {
 	}
 }
 
+// TestMeasuredOffers: what explain offers to measure can be asked so. A condition that next to no training row satisfies is not offered; it is measured for the questions and the tokens that explain says, and says nothing. Nor is a test.
+func TestMeasuredOffers(t *testing.T) {
+	s := open(t, t.TempDir())
+	id := create(t, s, Settings{Name: "flights", Mechanism: "guess_and_check", Questions: 300, Tokens: 3}, flights(t, 6000, 3)).ID
+	for _, c := range []struct {
+		query   string
+		offered bool
+	}{
+		{`{"type":"fraction","of":"delay > 15","where":"delay > 178"`, false},
+		{`{"type":"test","test":"mean","of":"delay","range":[-60,180],"equals":3`, false},
+		{`{"type":"fraction","of":"delay > 15","where":"delay > 0"`, true},
+		{`{"type":"mean","of":"delay","range":[-60,180],"guess":10,"null":"skip"`, true},
+	} {
+		query, offered := c.query, c.offered
+		plain, err := s.Explain(t.Context(), analyst, id, []byte(query+"}"))
+		must(t, err)
+		if (plain.Measured != nil) != offered {
+			t.Errorf("%s: offered is %+v", query, plain.Measured)
+		}
+		e, err := s.Explain(t.Context(), analyst, id, []byte(query+`,"measure":true}`))
+		if err != nil {
+			if offered {
+				t.Errorf("%s: offered, and refused: %v", query, err)
+			}
+			continue
+		}
+		a := answerOf(t, ask(t, s, id, query+`,"measure":true}`))
+		if a.Cost != e.Cost || a.Cost != e.Outcomes[0].Cost || (a.Cost.Tokens > 0) != offered {
+			t.Errorf("%s: it cost %+v, explained were %+v and %+v", query, a.Cost, e.Cost, e.Outcomes[0].Cost)
+		}
+		if !offered && (a.Outcome != thresholdout.Unknown || a.Value != nil) {
+			t.Errorf("%s: %+v", query, a)
+		}
+	}
+}
+
 // answerOf is an answer with all its members.
 func answerOf(t *testing.T, a Answer) (said session.Answer) {
 	t.Helper()

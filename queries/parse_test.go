@@ -120,6 +120,7 @@ func TestRefused(t *testing.T) {
 		{`{"type":"mean","field":"delay","range":[0,1]}`, Invalid, "note; did you mean of?"},
 		{`{"type":"correlation","first":"delay","second":"distance","range_x":[0,1],"range_y":[0,1]}`, Invalid, "half_width, measure, note; /second"}, // x or y: nobody knows
 		{`{"type":"screen","columns":["delay","distance"],"label":"late"}`, Invalid, "clip, note; did you mean features?"},
+		{`{"type":"compare","a":{"type":"fraction","of":"late","measure":true},"b":{"type":"fraction","of":"late"}}`, Invalid, "/a: a query inside of another has no guess, half_width or measure of its own"},
 		{mean(`,"where":3`), Invalid, "/where: must be a text: an expression, not a number"},
 		{mean(`,"where":null`), Invalid, "/where: must be a text: an expression, not null"},
 		{mean(`,"where":"delay >"`), Invalid, "/where: 1:8: the expression ends too early"},

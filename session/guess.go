@@ -80,10 +80,10 @@ func measurable(plan *queries.Plan) bool {
 	return ok && e.Whole
 }
 
-// MeasuredForm is a question as it is if it is measured, without a wish for a half-width; false where it cannot be, or is measured already.
+// MeasuredForm is a question as it is if it is measured, without a wish for a half-width; false where it cannot be, or is measured already. A test takes no measure.
 func (s *Session) MeasuredForm(q *Question) (*Question, bool) {
 	places := q.Plan.Places(s.Guarantee.N)
-	if !s.Guarantee.Measures() || q.Plan.Measured || !measurable(q.Plan) || len(places) != 1 {
+	if !s.Guarantee.Measures() || q.Plan.Measured || q.Plan.Test != nil || !measurable(q.Plan) || len(places) != 1 {
 		return nil, false
 	}
 	plan, other := *q.Plan, *q

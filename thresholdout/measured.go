@@ -103,6 +103,12 @@ func (m *guessAndCheck) releaseMeasured(s State, in StatisticInput) (Output, Mem
 	if err != nil {
 		return Output{}, nil, err
 	}
+	if c.Silent() { // there may be no unit in question: it takes no token, as a check of it takes none, and says nothing that is to be paid
+		found := measuredFinding{c, c.Expected()}
+		out := Output{Value: found.Value(), Source: FromNothing, found: found}
+		out.Interval, _ = found.Interval(m.measuredLevel(s))
+		return out, s.Memory, nil
+	}
 	offset := int64(in.Noise.Answer("measure", 0, float64(c.Half)).Below(uint64(2*c.Half))) - c.Half
 	cell, err := c.Locate(sums, offset)
 	if err != nil {
@@ -110,9 +116,6 @@ func (m *guessAndCheck) releaseMeasured(s State, in StatisticInput) (Output, Mem
 	}
 	found := measuredFinding{c, cell}
 	out := Output{Value: found.Value(), Source: FromHoldout, Tokens: 1, found: found}
-	if found.Silent() {
-		out.Source = FromNothing
-	}
 	out.Interval, _ = found.Interval(m.measuredLevel(s))
 	return out, m.measured(s, c.Price(cell)), nil
 }
@@ -132,10 +135,14 @@ func (m *guessAndCheck) measuredProspects(s State, in ProspectInput) ([]Prospect
 		return nil, err
 	}
 	found, level := measuredFinding{c, c.Expected()}, m.measuredLevel(s)
-	return []Prospect{{Outcome: Output{found: found}.Outcome(), Questions: m.MeasuredPrice(), Tokens: 1, Value: found.Value(), memory: m.measured(s, c.Price(c.Typical())), planned: func() (*Interval, float64) {
+	p := Prospect{Outcome: Output{found: found}.Outcome(), Questions: m.MeasuredPrice(), Value: found.Value(), memory: s.Memory, planned: func() (*Interval, float64) {
 		i, _ := found.Interval(level)
 		return i, c.Widest(level)
-	}}}, nil
+	}}
+	if found.Failed() {
+		p.Tokens, p.memory = 1, m.measured(s, c.Price(c.Typical()))
+	}
+	return []Prospect{p}, nil
 }
 
 // measuredFinding is the [Finding] of a measured answer.
@@ -144,8 +151,8 @@ type measuredFinding struct {
 	moments.Cell
 }
 
-// Failed implements [Finding]: it costs a token.
-func (f measuredFinding) Failed() bool { return true }
+// Failed implements [Finding]: it costs a token, unless nothing is said.
+func (f measuredFinding) Failed() bool { return !f.Silent() }
 
 // Silent implements [Finding].
 func (f measuredFinding) Silent() bool { return f.how.Silent() }

@@ -320,3 +320,24 @@ func TestMeasuredNextToTextbooks(t *testing.T) {
 		t.Errorf("wider than proved: %v and %v", first, all)
 	}
 }
+
+// TestMeasuredOfNothing: a condition that the training part hardly has may have no unit in the holdout. Measured, it says nothing, whatever the holdout has; it takes no token, and later levels pay for its questions alone.
+func TestMeasuredOfNothing(t *testing.T) {
+	p, m := closes(t, 4000, 300, 0.95)
+	training := RootSums{All: p.Training, Partial: true, Sums: moments.Of([]int64{grid / 4})}
+	guess := &Guess{Measure: true}
+	ways, err := p.Prospects(State{}, ProspectInput{Training: training, Guess: guess})
+	if err != nil || len(ways) != 1 || ways[0].Outcome != Unknown || ways[0].Tokens != 0 || ways[0].Questions != 8 {
+		t.Fatalf("foreseen: %+v %v", ways, err)
+	}
+	for _, values := range [][]int64{nil, {0}, {grid, grid / 2, grid}} {
+		in := StatisticInput{Training: training, Holdout: RootSums{All: p.N, Partial: true, Sums: moments.Of(values)}, Guess: guess, Noise: Seeded{}}
+		out, next, err := StepStatistic(p, State{}, in)
+		if err != nil || out.Outcome() != Unknown || out.Source != FromNothing || out.Tokens != 0 || out.Value != 0.25 || out.Interval.Low != 0 || out.Interval.High != 1 {
+			t.Errorf("%v: %+v %v", values, out, err)
+		}
+		if next != (State{Questions: 8}) || next != p.Suppose(State{}, ways[0]) || m.level(next) != m.urn().Level(8, 0, 0, 0) {
+			t.Errorf("%v: the state is %+v", values, next)
+		}
+	}
+}

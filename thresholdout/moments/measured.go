@@ -249,13 +249,17 @@ func reaches(u, variance, n, x float64) float64 {
 	return math.Exp(-n * bounds.KL(min(u*u/second, 1), u*x/second) * (1 - levelSlack))
 }
 
-// Widest is how far, at most, an end of a measured answer's interval at a level is from its value: half a cell, and Hoeffding's deviation at the worst of its levels. Of a condition the holdout may have no unit, and the
+// Widest is how far, at most, an end of a measured answer's interval at a level is from its value: a cell, and Hoeffding's deviation at the worst of its levels. Where the exact excess is read, E(h-u)_+ is at most
+// the integral of e^(-2 n x^2) from the deviation d on, at most e^(-2 n d^2) sqrt(pi/(8n)): beside cells that are far narrower than h's deviation that is the wider one. Of a condition the holdout may have no unit, and the
 // interval is all that is possible.
 func (m Measurement) Widest(level float64) float64 {
 	if m.Partial || !(level >= 0) {
 		return 1
 	}
-	worst := level + math.Log(failureRanks/(1-steadyWeight))
 	n := float64(m.N)
+	worst := level + math.Log(failureRanks/(1-steadyWeight))
+	if m.OneChain() {
+		worst = level + max(0, math.Log(math.Sqrt(math.Pi/(8*n))*grid/(2*float64(m.Half))))
+	}
 	return min(1, 2*float64(m.Half)/grid+math.Sqrt(worst*(1+levelSlack)/(2*n))+2/n+2*gridError)
 }

@@ -275,6 +275,22 @@ func TestMeasuredRanks(t *testing.T) {
 	}
 }
 
+// TestMeasuredWidestOfNarrowCells: nor beside cells that are narrow since the training values do not vary, where the holdout's do.
+func TestMeasuredWidestOfNarrowCells(t *testing.T) {
+	for _, n := range []int64{20, 10_000_000} {
+		for _, half := range []int64{1, 36, grid / 1000} {
+			m := measurement(t, n, half, yesNo(0))
+			for _, level := range []float64{1, 7} {
+				c := Cell{At: grid / 2}
+				low, high := m.Interval(c, level)
+				if v := m.Value(c); max(high-v, v-low) > m.Widest(level) {
+					t.Errorf("%d units, cells of %d steps at %v: %v in %v to %v, at most %v", n, half, level, v, low, high, m.Widest(level))
+				}
+			}
+		}
+	}
+}
+
 // TestMeasuredWidest: no end is farther from the value than is said beforehand.
 func TestMeasuredWidest(t *testing.T) {
 	for _, training := range []Training{yesNo(0.5), {All: 900, Units: 900, Mean: 0.5, Second: 0.05, Fourth: 0.005, Guess: 0.5}} {
