@@ -65,7 +65,7 @@ Types: ` + strings.Join(typeNames(types), ", "),
 		Example: `  holdoutd ask fraction 'delay > 15' --where "origin == 'SFO'"
   holdoutd ask mean delay --range=-60,180 --explain
   holdoutd ask accuracy 'delay > 15' --model @model.json --holdout flights
-  holdoutd ask groups delay --by origin --range=-60,180 --max-questions 50 --json
+  holdoutd ask groups delay --by origin --range=-60,180 --max-questions 150 --json
   holdoutd ask '{"type":"fraction","of":"delay > 15","note":"first look"}'
   holdoutd ask @questions.json --partial`,
 		Args: cobra.ArbitraryArgs,

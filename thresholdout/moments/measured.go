@@ -122,15 +122,6 @@ func (m Measurement) Price(c Cell) Nats {
 // priceSlack is more than the rounding of a weight.
 const priceSlack = 1e-9
 
-// Dearest is more than any price.
-func (m Measurement) Dearest() Nats {
-	price := math.Log(m.cells() / (1 - logisticWeight))
-	if t := m.losses(); t > 1 {
-		price += math.Log(float64(t-1) / (1 - steadyWeight))
-	}
-	return nats(price*(1+levelSlack) + 2*priceSlack)
-}
-
 // logisticBetween is F(b) - F(a), F(x) = 1/(1+e^-x), for a < b: with all digits in both tails.
 func logisticBetween(a, b float64) float64 {
 	if a > 0 {

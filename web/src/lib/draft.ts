@@ -59,7 +59,7 @@ export function fields(type: QueryType, draft: Draft): { first: Member[]; rest: 
   const named = type.type === "test" ? (testMembers[String(draft.test ?? "")] ?? []) : (common[type.type] ?? (type.members.some((m) => m.name === "model") ? ofModels : ["where"]));
   const first = [...all.filter((m) => m.required), ...named.map((name) => all.find((m) => m.name === name && !m.required)).filter((m) => m !== undefined)];
   if (draft.predictions || draft.prediction) for (const name of ["prediction", "predictions"]) first.push(...all.filter((m) => m.name === name && draft[name] && !first.includes(m)));
-  const others = type.type === "test" ? ["alternative", "null", "guess", "half_width", "measure"] : all.map((m) => m.name);
+  const others = type.type === "test" ? ["alternative", "null", "guess", "half_width"] : all.map((m) => m.name);
   return { first, rest: all.filter((m) => !first.includes(m) && others.includes(m.name)) };
 }
 
