@@ -33,7 +33,7 @@ var (
 	skipMap = skip{"MAP: nested values are not read; take what you need of it",
 		mend{`df[%p] = df[%p].map(lambda m: dict(m).get("key"), na_action="ignore")`, "", `%s['key'] AS %s`, `df = df.withColumn(%p, df[%p]["key"])`, `%s['key'] AS %s`}}
 	skipStruct = skip{"STRUCT: nested values are not read; take what you need of it",
-		mend{`df[%p] = df[%p].str["field"]`, `df = df.unnest(%p)`, `unnest(%s)`, `df = df.select("*", df[%p]["*"]).drop(%p)`, `tupleElement(%s, 1) AS %s`}}
+		mend{`df[%p] = df[%p].str["field"]`, `df = df.unnest(%p, separator=".")`, `unnest(%s)`, `df = df.select("*", df[%p]["*"]).drop(%p)`, `tupleElement(%s, 1) AS %s`}}
 	skipRange = skip{"pandas interval: it has two ends",
 		mend{pandas: `df[%p] = pd.IntervalIndex(df[%p]).mid`}}
 	skipNull   = skip{"it has the null type and no values; give it a type", text}

@@ -55,7 +55,7 @@ u skipped: 128-bit integer: no number that is read is so wide; in Polars: df = d
 bin skipped: binary without a text annotation; if it holds text, decode it; in Polars: df = df.with_columns(pl.col("bin").cast(pl.String))
 l skipped: LIST: nested values are not read; take what you need of it; in Polars: df = df.with_columns(pl.col("l").list.first())
 a skipped: ARRAY: nested values are not read; take what you need of it; in Polars: df = df.with_columns(pl.col("a").arr.first())
-s skipped: STRUCT: nested values are not read; take what you need of it; in Polars: df = df.unnest("s")
+s skipped: STRUCT: nested values are not read; take what you need of it; in Polars: df = df.unnest("s", separator=".")
 n skipped: it has the null type and no values; give it a type; in Polars: df = df.with_columns(pl.col("n").cast(pl.String))`,
 	"pandas-skipped": `i number INT64 [1 2 1 2]
 none skipped: it has the null type and no values; give it a type; in pandas: df["none"] = df["none"].astype("string")
