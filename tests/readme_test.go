@@ -98,9 +98,9 @@ func TestREADME(t *testing.T) {
 		switch words := strings.Fields(line); {
 		case len(words) == 0:
 		case words[0] == "make" && words[1] == "demo": // what it builds, and starts
-			recipe := regexp.MustCompile(`^GO=\S+ TAGS=(\S+) scripts/build\.sh holdoutd\n\./holdoutd (.+)\n$`).FindStringSubmatch(run("..", "make", "-n", "demo"))
+			recipe := regexp.MustCompile(`^GO=\S+ TAGS=(\S+) scripts/build\.sh holdoutd\n\./holdoutd (.+)\n$`).FindStringSubmatch(run("..", "make", "--no-print-directory", "-n", "demo"))
 			if recipe == nil {
-				t.Fatalf("make demo does %q", run("..", "make", "-n", "demo"))
+				t.Fatalf("make demo does %q", run("..", "make", "--no-print-directory", "-n", "demo"))
 			}
 			small := filepath.Join(dir, "small")
 			if err := program.Build(small, "-tags", recipe[1]); err != nil {

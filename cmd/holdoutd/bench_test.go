@@ -33,7 +33,7 @@ func parquet(t *testing.T, path string, columns ...dataset.Column) {
 	}
 }
 
-const madeRows = 300
+const madeRows = 3000 // of so many a holdout for very many questions is planned in a moment
 
 // numbersColumn has the value of each row.
 func numbersColumn(name string, of func(row int) float64) dataset.Column {
