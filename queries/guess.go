@@ -24,7 +24,7 @@ func (g *guess) members() []member {
 	return []member{
 		optional("guess", number{into: &g.Value}, "under guess_and_check: your own guess of the answer; default: what the check part says where a model or predictions are asked about, else the training and the check part together"),
 		optional("half_width", number{into: &g.HalfWidth, above: &zero}, "under guess_and_check: the half-width of the interval that you want if your guess passes; default: planned by the server"),
-		optional("measure", truth{&g.Measure}, "under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all units or of those with a condition"),
+		optional("measure", truth{&g.Measure}, "under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and shares, of all units or of those with a condition"),
 	}
 }
 

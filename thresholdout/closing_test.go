@@ -115,23 +115,11 @@ func TestReportCovers(t *testing.T) {
 			}
 			weights[j], state = out.Value-0.5, next
 		}
-		var yes []float64
-		for _, row := range rows {
-			score := 0.0
-			for j, w := range weights {
-				score += w * float64(2*row[j]-1)
-			}
-			bit := 0.0
-			if score > 0 {
-				bit = 1
-			}
-			yes = append(yes, bit)
-		}
 		state, err := p.Close(state, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		vote := rootOfValues(yes, true)
+		vote := rootOfValues(voted(rows, weights), true)
 		out, _ := stepLast(t, p, state, nil, vote, 1)
 		if out.Interval.Low > 0.5 || out.Interval.High < 0.5 {
 			missed++
@@ -147,6 +135,21 @@ func TestReportCovers(t *testing.T) {
 	if unpaid < runs*9/10 {
 		t.Errorf("unpaid, only %d of %d reports miss: the attack has no power", unpaid, runs)
 	}
+}
+
+// voted says which rows agree, with 1, and which do not, with 0, with the weighted vote of what was told of their coins.
+func voted(rows [][]int8, weights []float64) (yes []float64) {
+	for _, row := range rows {
+		score, bit := 0.0, 0.0
+		for j, w := range weights {
+			score += w * float64(2*row[j]-1)
+		}
+		if score > 0 {
+			bit = 1
+		}
+		yes = append(yes, bit)
+	}
+	return yes
 }
 
 // TestReportIsTheEnd: a report needs a question for each number and no token, takes all that is left, and there is one.

@@ -259,14 +259,8 @@ func TestMeasuredCovers(t *testing.T) {
 			weights[j], state = out.Value-0.5, next
 		}
 		yes := int64(0)
-		for _, row := range rows {
-			score := 0.0
-			for j, w := range weights {
-				score += w * float64(2*row[j]-1)
-			}
-			if score > 0 {
-				yes++
-			}
+		for _, bit := range voted(rows, weights) {
+			yes += int64(bit)
 		}
 		out, _ := measures(t, p, state, Input{Holdout: Mean{Sum: yes * grid, N: p.N}, Training: mean(0.5, p.Training), Binary: true}, run)
 		if out.Interval.Low > 0.5 || out.Interval.High < 0.5 {

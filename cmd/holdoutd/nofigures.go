@@ -11,7 +11,7 @@ import (
 )
 
 // errNoFigures is what a program says that was built with the tag nofigures, as make demo builds it: the experiments and the library that draws
-// are a fifth of what a first build compiles, and no server needs them.
+// are a seventh of the packages that a first build compiles, and no server needs them.
 var errNoFigures = errors.New("this program was built by make demo, which leaves out the experiments and figures: make build, then ./holdoutd has them")
 
 func experimentCommand() *cobra.Command {

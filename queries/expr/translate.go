@@ -113,6 +113,8 @@ func (t *translator) take(n int, text string) bool {
 func (t *translator) next() bool {
 	first, second := t.at(0), t.at(1)
 	switch {
+	case quoted(first.text) && second.is("=", "==", "<>", "!=", "IS", "IN", "LIKE", "BETWEEN", "NOT"):
+		return false // a name in quotes, as SQL has them, is a text here: the whole would be another condition
 	case first.is("IS") && second.is("NULL", "NONE"):
 		return t.take(2, "== null")
 	case first.is("IS") && second.is("NOT") && t.at(2).is("NULL", "NONE"):

@@ -24,6 +24,8 @@ func TestOtherLanguages(t *testing.T) {
 		"origin = 'a = b AND c'":                    "origin == 'a = b AND c'",
 		`origin = 'it\'s' AND late`:                 `origin == 'it\'s' && late`,
 
+		`"origin" = 'SFO' AND late`:                   "", // a name in quotes is a text here
+		`late AND "origin" IS NOT NULL`:               "",
 		"NOT delay = 3":                               "", // of SQL all of it, of CEL the column alone
 		"origin LIKE 'S_O' AND late":                  "", // a pattern that no function has
 		"origin LIKE dest AND late":                   "", // a pattern that is none

@@ -89,8 +89,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -148,8 +148,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which a value is null that is compared; default: such a comparison does not
                 hold. It is the same question as with where: x != null, at its price: "skip"
@@ -201,8 +201,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -249,8 +249,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -343,8 +343,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -396,8 +396,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -469,8 +469,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -557,8 +557,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -632,8 +632,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -685,8 +685,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -737,8 +737,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -925,8 +925,8 @@ class Questions(ABC, Generic[R]):
             least: true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is
                 below -by; default: false
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -1021,8 +1021,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
         """
         return self._ask(
@@ -1065,8 +1065,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -1170,8 +1170,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -1244,8 +1244,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1321,8 +1321,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1394,8 +1394,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1468,8 +1468,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1549,8 +1549,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1632,8 +1632,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1702,8 +1702,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1773,8 +1773,8 @@ class Questions(ABC, Generic[R]):
             half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
                 default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
-                narrow, and the answer costs a token and a fortieth of all questions. It serves means and shares, of all
-                units or of those with a condition; default: false
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition; default: false
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
