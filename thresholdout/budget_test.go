@@ -13,10 +13,10 @@ func TestDefaultBudget(t *testing.T) {
 		questions, tokens int64
 	}{
 		{Spec{Mechanism: Auto, N: 500, Training: 1166}, 100, 10},
-		{Spec{Mechanism: Auto, N: 1780, Training: 4153}, 200, 20},
-		{Spec{Mechanism: Auto, N: 1970, Training: 4596}, 500, 20},
+		{Spec{Mechanism: Auto, N: 1700, Training: 3966}, 200, 20},
+		{Spec{Mechanism: Auto, N: 1850, Training: 4316}, 500, 20},
 		{Spec{Mechanism: Auto, N: 3000, Training: 7000}, 1000, 20},
-		{Spec{Mechanism: Auto, N: 2670, Training: 1780}, 500, 20}, // with a check part
+		{Spec{Mechanism: Auto, N: 2550, Training: 1700}, 500, 20}, // with a check part
 		{Spec{Mechanism: Gaussian, N: 3000}, 100, 0},
 		{Spec{Mechanism: Gaussian, N: 9000}, 500, 0},
 		{Spec{Mechanism: Gaussian, N: 9000, Confidence: 1 - 1e-6}, 200, 0},

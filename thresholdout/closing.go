@@ -54,20 +54,29 @@ func (m *guessAndCheck) Last(s State) bool { return s.Reporting() }
 const reportSlack = 1e-9
 
 // reportLevel is E of a number that has so many questions' shares of the report: ln(2m/(beta s)) + N, s the share of the probability of error that is left, m the report's
-// questions for one of these, N what the outcomes before it said. The level of the next question is ln(2k/beta) + N.
+// questions for one of these, N what the outcomes before it said. The level of the next check is ln(2/(beta c)) + N, c a check's share.
 func (m *guessAndCheck) reportLevel(s State, shares float64) float64 {
-	begun := s
-	begun.Questions, begun.Closing = s.Closing.Before, Closing{}
-	left := float64(m.Questions - s.Closing.Before)
-	return m.level(begun) + math.Log(float64(s.Closing.Size)/(left*shares)) + reportSlack
+	begun := s.begun()
+	return m.level(begun) + math.Log(float64(s.Closing.Size)/(m.sharesLeft(begun)*shares)) + reportSlack
+}
+
+// sharesLeft is how many checks' shares of the probability of error are left. Since version 4 a measured answer has twice as much of it as checks for as many questions.
+func (m *guessAndCheck) sharesLeft(s State) float64 {
+	left := m.Questions - s.Questions
+	if m.halves() {
+		left += m.Questions - accountOf(s).Measured*m.MeasuredPrice()
+	}
+	return float64(left)
+}
+
+// begun is the state in which the report began.
+func (s State) begun() State {
+	s.Questions, s.Closing = s.Closing.Before, Closing{}
+	return s
 }
 
 // told is how much of the level of a report is for what earlier outcomes said.
-func (m *guessAndCheck) told(s State) float64 {
-	begun := s
-	begun.Questions, begun.Closing = s.Closing.Before, Closing{}
-	return max(m.level(begun)-math.Log(2*float64(m.Questions)/m.Beta()), 0)
-}
+func (m *guessAndCheck) told(s State) float64 { return m.said(s.begun()) }
 
 func (m *guessAndCheck) reportPlanning(s State, shares float64) LastPlanning {
 	return LastPlanning{N: m.N, Questions: m.Questions, Level: m.reportLevel(s, shares), Tails: moments.BestTilts, Chernoff: true}

@@ -27,12 +27,12 @@ func TestReportLevel(t *testing.T) {
 	}{
 		{0, 1, 1, math.Log(2 / 0.05)},
 		{0, 5, 1, math.Log(10 / 0.05)},
-		{300, 5, 1, math.Log(10 / (0.05 * 0.7))},
-		{300, 10, 2, math.Log(10 / (0.05 * 0.7))},
-		{999, 1, 1, math.Log(2 * 1000 / 0.05)},
+		{300, 5, 1, math.Log(10 / (0.05 * 0.85))},
+		{300, 10, 2, math.Log(10 / (0.05 * 0.85))},
+		{999, 1, 1, math.Log(2 / (0.05 * (1 - 0.4995)))},
 	} {
 		s := State{Questions: c.asked}
-		said := m.urn().Level(c.asked, 0, 0, 0) - math.Log(2*1000/0.05)
+		said := m.urn().Level(c.asked, 0, 0, 0) - math.Log(4*1000/0.05)
 		s, err := p.Close(s, c.size)
 		if err != nil {
 			t.Fatal(err)

@@ -64,7 +64,7 @@ func (m *comparedRuns) checkedProspects(s State, c Check, level float64) (all []
 		switch {
 		case f.Failed():
 			p.Tokens = 1
-			after.Paid += c.Price()
+			after.Paid += c.Dearest()
 		case f.Wide():
 			after.Wide++
 		}
@@ -91,7 +91,7 @@ func (m *comparedRuns) WidestAfter(s State, in ProspectInput, ahead Ahead) (floa
 	if err != nil {
 		return 0, ahead, err
 	}
-	widest, price := 0.0, c.Price()
+	widest, price := 0.0, c.Dearest()
 	if _, ok := meanOf(training); ok {
 		price = own.check.PriceOfSteady()
 		widest = max(own.scale*(m.Threshold+m.runs().ComparisonNoise()), m.runs().ReleaseNoise()) + m.widestSampling(level)

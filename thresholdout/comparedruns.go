@@ -180,7 +180,7 @@ func (m *comparedRuns) releaseChecked(s State, c Check, in StatisticInput) (Outp
 		out.Source = FromNothing
 	case found.Failed():
 		out.Source, out.Tokens = FromHoldout, 1
-		told.Paid += c.Price()
+		told.Paid += c.Dearest()
 	}
 	if found.Wide() {
 		told.Wide++

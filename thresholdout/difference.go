@@ -43,7 +43,7 @@ func (d DifferenceSums) Plan(by Planning) (Check, error) {
 		return nil, err
 	}
 	for _, c := range []*moments.Check{&apart.First, &apart.Second, &joint.First, &joint.Second} {
-		c.Tails = by.Tails
+		c.Tails, c.OneSide = by.Tails, by.OneSide
 	}
 	if by.Guess != nil && by.Guess.HalfWidth != 0 {
 		return within(differenceCheck{joint}, by)

@@ -48,10 +48,11 @@ func TestReleasesKnowTheGrid(t *testing.T) {
 				t.Fatalf("%+v, %v", out, err)
 			}
 			near := out.Interval.Parts["rounding"]
-			if cells := 0.5 / near; accountOf(next).Paid != moments.Nats(math.Ceil(math.Log(cells)*(1<<20)+1e-6)) || math.Abs(out.Value-0.9) > near {
-				t.Errorf("n=%d, %d tokens: %v of %v cells, paid %d", n, tokens, out.Value, cells, accountOf(next).Paid)
+			check := out.found.(rootFinding).check
+			if accountOf(next).Paid != check.Price(out.found.(rootFinding).Outcome) || math.Abs(out.Value-0.9) > near {
+				t.Errorf("n=%d, %d tokens: %v, paid %d", n, tokens, out.Value, accountOf(next).Paid)
 			}
-			level := p.guessAndCheck().level(State{})
+			level := p.guessAndCheck().level(State{}) + math.Log(10) // a twentieth of what the question may miss by, for both sides together
 			low, high := moments.BestTilts.Overshot(out.Value-near, 1, float64(n), level), moments.BestTilts.OvershotHigh(out.Value+near, 1, float64(n), level)
 			if math.Abs(out.Interval.Low-low) > 3*gridError || math.Abs(out.Interval.High-high) > 3*gridError {
 				t.Errorf("n=%d, %d tokens: %+v, want [%v, %v]", n, tokens, out.Interval, low, high)
@@ -85,7 +86,7 @@ func TestPartsOfAWidth(t *testing.T) {
 }
 
 // TestPromisesAreOfTheLastAnswer: what is promised beforehand is what the last question's answer gets, of which the state before it is
-// known: all others asked, and as many tokens spent as are said, at most one for each of them.
+// known: all others asked, and as many tokens spent as are said, at most one for each of them. Of failures it is the dearest, and a sixth wider than others at most.
 func TestPromisesAreOfTheLastAnswer(t *testing.T) {
 	for _, questions := range []int64{2, 10, 1000} {
 		p := must(t, Spec{Mechanism: Gaussian, N: 20_000, Questions: questions})
@@ -111,7 +112,7 @@ func TestPromisesAreOfTheLastAnswer(t *testing.T) {
 				continue
 			}
 			_, want, err := g.Expected(state, mean(0.5, g.Training), nil)
-			if promise, ok := g.Promised(tokens); err != nil || !ok || math.Abs(promise.HalfWidth-(want.High-0.5)) > 1e-9 {
+			if promise, ok := g.Promised(tokens); err != nil || !ok || promise.HalfWidth < want.High-0.5-1e-9 || promise.HalfWidth > (want.High-0.5)*(1+0.15*float64(min(tokens, 1)))+1e-9 {
 				t.Errorf("guess_and_check, %d questions, %d tokens: %+v, want %+v, %v", questions, tokens, promise, want, err)
 			}
 		}

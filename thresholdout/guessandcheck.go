@@ -3,6 +3,7 @@ package thresholdout
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
@@ -36,11 +37,16 @@ const (
 )
 
 // Versions of its stored form. The first had planned cells or noise for failures, and no memory of what failures had said; it was
-// never released, and is refused. Since the third its intervals are read by [moments.BestTilts].
+// never released, and is refused. Since the third its intervals are read by [moments.BestTilts]. Since the fourth checks have half of the probability of error, and the rest is
+// for what is measured and reported; passes are read as what misses on one side, and failures are priced by how far off they are.
 const (
 	guessAndCheckOldest  = 2
-	guessAndCheckVersion = 3
+	guessAndCheckTilts   = 3
+	guessAndCheckVersion = 4
 )
+
+// halves reports whether checks have half of the probability of error.
+func (m *guessAndCheck) halves() bool { return m.Version >= guessAndCheckVersion }
 
 var guessAndCheckKind = Kind{
 	Name:     GuessAndCheck,
@@ -48,7 +54,7 @@ var guessAndCheckKind = Kind{
 	Takes:    []string{ParamTokens},
 	Assumes:  "guesses from the training part are mostly right: each that is not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold whatever is guessed; those of areas under the ROC curve and of Kendall's tau are for units that are alike",
 	Variants: []Variant{{"", (*guessAndCheck)(nil)}},
-	Methods: []Method{{Name: MethodGuessCheck, Formula: "|g-h| ≤ d, then n kl(g±d || x) ≤ E = ln(2k/β) − ln Polya(j,f,w) + Σ ln(c T); of a question that varies less, n kl(p || p x/u) ≤ E + …",
+	Methods: []Method{{Name: MethodGuessCheck, Formula: "|g-h| ≤ d, then n kl(g±d || x) ≤ E = ln(2k/β) − ln Polya(j,f,w) + Σ ln(T/w), w the weight of a failure's cell; of a question that varies less, n kl(p || p x/u) ≤ E + …",
 		Source: "proofs [1](proofs/guess-and-check.md), [2](proofs/two-moments.md), after Rogers et al., arXiv 1906.09231"}},
 	Version: guessAndCheckVersion,
 	Oldest:  guessAndCheckOldest,
@@ -129,11 +135,24 @@ func (m *guessAndCheck) checked(s State) int64 {
 }
 
 // urn is the account of its transcripts.
-func (m *guessAndCheck) urn() moments.Urn { return moments.Urn{Questions: m.Questions, Beta: m.Beta()} }
+func (m *guessAndCheck) urn() moments.Urn {
+	return moments.Urn{Questions: m.Questions, Beta: m.Beta(), Half: m.halves()}
+}
+
+// said is N: what the outcomes so far said.
+func (m *guessAndCheck) said(s State) float64 {
+	a := accountOf(s)
+	return m.urn().Said(m.checked(s), s.Tokens-a.Measured, a.Wide, a.Paid)
+}
+
+// planning is what a question is planned by at a level.
+func (m *guessAndCheck) planning(level float64, guess *Guess) Planning {
+	return Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: level, Tails: m.tails(guessAndCheckTilts), OneSide: m.halves(), Guess: guess}
+}
 
 // plan is how the next question is checked. Margins may depend on the transcript and on the question, for the union that pays for them is over transcripts.
 func (m *guessAndCheck) plan(s State, in StatisticInput) (Check, error) {
-	return in.Training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: m.level(s), Tails: m.tails(guessAndCheckVersion), Guess: in.Guess})
+	return in.Training.Plan(m.planning(m.level(s), in.Guess))
 }
 
 // ReleaseStatistic implements [Statistics]: it compares the holdout's sums with the check, and makes the answer of what was found.
@@ -157,7 +176,7 @@ func (m *guessAndCheck) ReleaseStatistic(s State, in StatisticInput) (Output, Me
 		out.Source = FromNothing
 	case found.Failed():
 		out.Source, out.Tokens = FromHoldout, 1
-		books.Paid += c.Price()
+		books.Paid += c.Price(found)
 	case in.Guess != nil && in.Guess.Value != nil:
 		out.Source = FromGuess
 	}
@@ -210,14 +229,14 @@ func (m *guessAndCheck) Preview(s State, value float64) *Interval {
 	return i
 }
 
-// Promise implements [Mechanism]: of a guess of one half that passes. Where the state does not say what its failures have said, it is what a failure about one half says.
+// Promise implements [Mechanism]: of a guess of one half that passes. Where the state does not say what its failures have said, it is the most that a failure about one half says.
 func (m *guessAndCheck) Promise(s State) (Promise, bool) {
 	if s.Tokens > 0 && s.Memory == nil {
 		c, err := m.plan(s, StatisticInput{Training: Mean{N: m.Training, Sum: m.Training * grid / 2}})
 		if err != nil {
 			return Promise{}, false
 		}
-		s.Memory = account{Paid: moments.Nats(s.Tokens) * c.Price()}
+		s.Memory = account{Paid: moments.Nats(s.Tokens) * c.Dearest()}
 	}
 	i := m.Preview(s, 0.5)
 	if i == nil {
@@ -232,12 +251,45 @@ func (m *guessAndCheck) alone(s State, o Output) (at func(level float64) (low, h
 	if s.Questions > 0 || o.found == nil {
 		return nil, false
 	}
+	found := o.found
+	if f, ok := found.(bothSides); ok {
+		found = f.eachSide()
+	}
 	return func(level float64) (low, high float64) {
-		if i, known := o.found.Interval(level); known {
+		if i, known := found.Interval(level); known {
 			return i.Low, i.High
 		}
 		return 0, 1
 	}, true
+}
+
+// bothSides is a finding whose interval's ends may be read as what both sides together can miss by.
+type bothSides interface {
+	// eachSide is the finding read so that each end by itself misses with probability at most e^-E.
+	eachSide() Finding
+}
+
+func (f rootFinding) eachSide() Finding       { f.check.OneSide = false; return f }
+func (f weightedFinding) eachSide() Finding   { f.check.OneSide = false; return f }
+func (f differenceFinding) eachSide() Finding { f.check.First.OneSide = false; return f }
+func (f pairFinding) eachSide() Finding       { f.check.OneSide = false; return f }
+
+func (f quantileFinding) eachSide() Finding { // what was printed is known at the level at which it was
+	if f.Failed() {
+		f.check.level = f.check.FailedLevel(f.check.level)
+	} else {
+		f.check.level = f.check.PassLevel(f.check.level)
+	}
+	f.check.OneSide = false
+	return f
+}
+
+func (f jointFinding) eachSide() Finding {
+	f.check.Checks = slices.Clone(f.check.Checks)
+	for i := range f.check.Checks {
+		f.check.Checks[i].OneSide = false
+	}
+	return f
 }
 
 // At implements [Levels]. What an answer says of the holdout is a fact at every level.

@@ -73,6 +73,7 @@ func (j JointSums) Plan(by Planning) (Check, error) {
 			return nil, err
 		}
 		one := planned.(rootCheck).Check
+		one.Outward = false // another mean's failure is one of this, wherever it is
 		if j.Shares[i] < 0.5 {
 			one.Cells = max(one.Cells/coarser, 1)
 		}

@@ -92,10 +92,10 @@ func TestJointLaws(t *testing.T) {
 			for _, c := range found.check.Checks {
 				things += math.Log(float64(c.Cells))
 			}
-			if paid := float64(found.check.Price()) / (1 << 20); partial && math.Abs(paid-things) > 1e-4 {
+			if paid := float64(found.check.Dearest()) / (1 << 20); partial && math.Abs(paid-things) > 1e-4 {
 				t.Fatalf("%v nats are paid for what has %v", paid, things)
 			}
-			want.Paid += found.check.Price()
+			want.Paid += found.check.Dearest()
 		}
 		failed := map[bool]int64{true: 1}[o.Failed()]
 		if next != (State{Questions: s.Questions + 1, Tokens: s.Tokens + failed, Memory: want}) || out.Tokens != failed {

@@ -68,9 +68,13 @@ func (m *guessAndCheck) MeasuredPrice() int64 {
 	return (m.Questions + measuredParts - 1) / measuredParts
 }
 
-// measuredLevel is that of each end of a measured answer: ln(2/(beta s)) + N, s the share of so many questions. The level of a check is ln(2k/beta) + N.
+// measuredLevel is that of each end of a measured answer: ln(2/(beta s)) + N, s the share of so many of k questions. The level of a check has the share of one, or half of it.
 func (m *guessAndCheck) measuredLevel(s State) float64 {
-	return m.level(s) - math.Log(float64(m.MeasuredPrice()))
+	level := m.level(s) - math.Log(float64(m.MeasuredPrice()))
+	if m.halves() {
+		level -= math.Ln2
+	}
+	return level
 }
 
 // isMeasured says that an answer was measured.
@@ -90,7 +94,7 @@ func (m *guessAndCheck) measurement(s State, in StatisticInput) (Measurement, er
 	if !ok {
 		return Measurement{}, fmt.Errorf("thresholdout: sums of a %T are not measured", in.Training)
 	}
-	return training.Measure(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: m.measuredLevel(s), Tails: m.tails(guessAndCheckVersion), Guess: in.Guess})
+	return training.Measure(m.planning(m.measuredLevel(s), in.Guess))
 }
 
 // releaseMeasured is ReleaseStatistic of a question that is measured.

@@ -101,7 +101,7 @@ func TestMeasuredIsPaidFor(t *testing.T) {
 		faults := map[string]float64{
 			"what was said":          cost(m.measuredLevel, func(s State, said moments.Nats) State { return paid(s, 0) }),
 			"its share":              cost(func(s State) float64 { return m.measuredLevel(s) - math.Ln2 }, paid),
-			"the price of its share": cost(func(s State) float64 { return m.level(s) - math.Log(float64(m.MeasuredPrice()+1)) }, paid),
+			"the price of its share": cost(func(s State) float64 { return m.measuredLevel(s) - math.Log(1+1/float64(m.MeasuredPrice())) }, paid),
 		}
 		for fault, cost := range faults {
 			if cost <= 1+1e-6 {

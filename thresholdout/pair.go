@@ -60,6 +60,7 @@ func (p PairSums) Plan(by Planning) (Check, error) {
 	if c.Check, err = pairs.Plan(t, by.N, by.Deviations); err != nil {
 		c.Check = pairs.Silent() // too few units of a class: nothing can be said, and that is known before
 	}
+	c.OneSide = by.OneSide
 	if by.Guess != nil && by.Guess.Value != nil {
 		c.Guess = guess
 	}

@@ -106,7 +106,7 @@ func TestOutcomesAreAnswers(t *testing.T) {
 		for _, text := range answers {
 			distinct[text] = true
 		}
-		if most := 2 + math.Exp(float64(check.Price())/(1<<20)); float64(len(distinct)) > most || failures < 50 || len(distinct) < 10 {
+		if most := 2 + math.Exp(float64(check.Dearest())/(1<<20)); float64(len(distinct)) > most || failures < 50 || len(distinct) < 10 {
 			t.Errorf("%s: %d answers, %d failures; %v are paid for", name, len(distinct), failures, most)
 		}
 	}

@@ -148,7 +148,7 @@ func (m *guessAndCheck) Prospects(s State, in ProspectInput) (all []Prospect, er
 		switch {
 		case f.Failed():
 			p.Tokens = 1
-			books.Paid += c.Price()
+			books.Paid += c.Price(f)
 		case f.Wide():
 			books.Wide++
 		}
@@ -189,7 +189,7 @@ func found(f Finding, c Check, level float64) Prospect {
 // WidestAfter implements [Mixes]. Each answer adds to the level at most what its rarest outcome does, with the counts of now, which are only larger later.
 func (m *guessAndCheck) WidestAfter(s State, in ProspectInput, ahead Ahead) (float64, Ahead, error) {
 	level := m.level(s) + ahead.Nats
-	c, err := in.Training.Plan(Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: level, Tails: m.tails(guessAndCheckVersion), Guess: in.Guess})
+	c, err := in.Training.Plan(m.planning(level, in.Guess))
 	if err != nil {
 		return 0, ahead, err
 	}
@@ -222,7 +222,7 @@ const planSlack = 0.11
 // rarest is what an answer adds to the level at most: minus the logarithm of the least probability that the urn gives an outcome of it.
 func (m *guessAndCheck) rarest(s State, before int64, c Check) float64 {
 	a := accountOf(s)
-	return m.urn().Rarest(m.checked(s), s.Tokens-a.Measured, a.Wide, before, c.Price())
+	return m.urn().Rarest(m.checked(s), s.Tokens-a.Measured, a.Wide, before, c.Dearest())
 }
 
 // Prospects implements [Foresees]: where the sample's own moments decide, or a quantile's counts, nothing is known of the widest answer.

@@ -19,7 +19,7 @@ func (c rootCheck) Passes() (all []Finding) {
 
 // Failure implements [Check].
 func (c rootCheck) Failure() Finding {
-	return rootFinding{c.Check, moments.Outcome{Cell: cellOf(c.Guess, c.Cells)}}
+	return rootFinding{c.Check, c.Missed()}
 }
 
 // Widest implements [Check].
@@ -113,3 +113,23 @@ func (c pairCheck) Widest(float64) float64 { return 1 }
 func cellOf(guess, cells int64) int64 {
 	return min(int64(float64(guess)/float64(grid)*float64(cells)), cells-1)
 }
+
+// Price implements [Check].
+func (c rootCheck) Price(f Finding) moments.Nats { return c.Check.Price(f.(rootFinding).Outcome) }
+
+// Of the others all failures are alike.
+
+// Price implements [Check].
+func (c weightedCheck) Price(Finding) moments.Nats { return c.Dearest() }
+
+// Price implements [Check].
+func (c differenceCheck) Price(Finding) moments.Nats { return c.Dearest() }
+
+// Price implements [Check].
+func (c jointCheck) Price(Finding) moments.Nats { return c.Dearest() }
+
+// Price implements [Check].
+func (c quantileCheck) Price(Finding) moments.Nats { return c.Dearest() }
+
+// Price implements [Check].
+func (c pairCheck) Price(Finding) moments.Nats { return c.Dearest() }

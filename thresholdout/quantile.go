@@ -79,14 +79,14 @@ func (q QuantileSums) Plan(by Planning) (Check, error) {
 		return nil, err
 	}
 	c := quantileCheck{guess: guess, rungs: len(q.Below), level: by.Level}
-	c.P = q.P
+	c.P, c.OneSide = q.P, by.OneSide
 	units, training := max(by.N*(q.Units/grid)/q.All, 1), q.Units/grid
 	if !q.Exact {
 		c.Planned = units
 	}
 	if training > 0 {
 		for l := range spans {
-			below, upto := pairs.PlannedShares(units, training, q.P, by.Level, by.Deviations*float64(int(1)<<l), !q.Exact)
+			below, upto := pairs.PlannedShares(units, training, q.P, c.PassLevel(by.Level), by.Deviations*float64(int(1)<<l), !q.Exact)
 			if below > 0 {
 				spans[l][0] = max(0, guess-max(0, own-q.rungBelow(below)))
 			}

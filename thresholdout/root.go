@@ -51,7 +51,7 @@ func (r RootSums) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Tails = by.Tails
+	c.Tails, c.OneSide, c.Outward = by.Tails, by.OneSide, by.OneSide
 	if !c.Partial && !c.Binary {
 		// Where the planned variance is next to nothing to say, the check says nothing of it: then no share of the level is split.
 		silent := c
@@ -185,7 +185,7 @@ func (f rootFinding) Interval(level float64) (*Interval, bool) {
 	low, high := f.check.Interval(f.Outcome, level)
 	near, reason, bound := f.Margin(), fromAgreement, BoundTwoMoments
 	if f.Failed() {
-		near, reason = 0.5/float64(f.check.Cells), fromRounding
+		near, reason = f.check.HalfCell(f.Outcome), fromRounding
 	}
 	if f.check.OneChain() {
 		bound = MethodGuessCheck
@@ -215,7 +215,7 @@ func (m Mean) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Tails = by.Tails
+	c.Tails, c.OneSide, c.Outward = by.Tails, by.OneSide, by.OneSide
 	c.Binary = false // it need not be: the exact tail is for what is 0/1 by its form
 	return withinOrTold(rootCheck{c}, testedRoot{c, training}, by)
 }

@@ -91,7 +91,7 @@ func TestRootLaws(t *testing.T) {
 			want.Wide++
 		}
 		if o.Failed() {
-			want.Paid += found.check.Price()
+			want.Paid += found.check.Price(found.Outcome)
 		}
 		failed := map[bool]int64{true: 1}[o.Failed()]
 		if next != (State{Questions: s.Questions + 1, Tokens: s.Tokens + failed, Memory: want}) || out.Tokens != failed {

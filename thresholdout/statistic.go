@@ -32,6 +32,7 @@ type Planning struct {
 	Deviations float64 // z: how many standard deviations of training minus holdout the narrowest margin leaves room for
 	Level      float64 // E of the question, in nats (moments.Urn)
 	Tails      moments.Tails
+	OneSide    bool   // passes are read at what one of their ends alone can miss by, and failures priced by how far off they are (since version 4 of guess_and_check)
 	Guess      *Guess // the analyst's own, or nil
 }
 
@@ -48,8 +49,10 @@ type Check interface {
 	Failure() Finding
 	// Widest is how far, at most, an end of a failure's interval at a level is from its value; +Inf where nothing is known.
 	Widest(level float64) float64
-	// Price is what a failure adds to the levels of later questions, the logarithm of how many things it may say.
-	Price() moments.Nats
+	// Price is what a failure adds to the levels of later questions: minus the logarithm of its weight among all that a failure may say.
+	Price(failure Finding) moments.Nats
+	// Dearest is the most that a failure may add.
+	Dearest() moments.Nats
 }
 
 // Finding is all that an answer says of the holdout: an outcome of a check, one of finitely many that were public before.

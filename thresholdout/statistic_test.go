@@ -228,7 +228,7 @@ func TestStatisticLaws(t *testing.T) {
 			books, failed := accountOf(s), int64(0)
 			switch {
 			case out.found.Failed():
-				failed, books.Paid = 1, books.Paid+c.Price()
+				failed, books.Paid = 1, books.Paid+c.Price(out.found)
 				seen["failure"]++
 			case out.found.Wide():
 				books.Wide++

@@ -50,7 +50,7 @@ func (w WeightedSums) Plan(by Planning) (Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Tails = by.Tails
+	c.Tails, c.OneSide = by.Tails, by.OneSide
 	return withinOrTold(weightedCheck{c}, testedWeighted{c, training}, by)
 }
 

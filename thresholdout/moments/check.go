@@ -3,7 +3,6 @@ package moments
 import (
 	"fmt"
 	"math"
-	"math/bits"
 
 	"github.com/holdoutd/holdoutd/dp/binomial"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
@@ -31,8 +30,10 @@ type Check struct {
 	Partial bool  // a mean among the units with B = 1; false: over all units
 	Binary  bool  // every unit's value is 0 or 1, and not Partial: the exact binomial tail serves
 	Ranks   []Rank
-	Cells   int64 // a failure says which of so many equal cells of [0,1] the mean is in
+	Cells   int64 // a failure says in which cell the mean is: cells are as wide as if there were so many of them in [0,1]
 	Tails   Tails // by which its intervals are read
+	OneSide bool  // passes are read at what one of their ends alone can miss by; false: before version 4 of guess_and_check
+	Outward bool  // a failure's cells are counted outward from the widest margins, the nearest being the cheapest; false: all are alike, from 0 on
 }
 
 // Shares of a question's probability of error on each side: nine tenths for the chain of passes, a tenth for the chains of failures, one for
@@ -42,13 +43,38 @@ var (
 	failedLevel = math.Log(10)
 )
 
+// beyond is what is added to the level E, at which 2 e^-E is what the question may miss by, to read an outcome that is one of so many ranks of failures, or a pass.
+//
+// A pass misses on one side only: the target is below what it says or above, and passes at both ranks have a point in common. So its end is read as if there were one side.
+// Failures, whose cells lie on both sides, have a tenth of what the question may miss by, or a twentieth where all outcomes are one chain.
+func beyond(oneSide, oneChain, failed bool, ranks float64) float64 {
+	switch {
+	case oneChain && !oneSide:
+		return 0
+	case oneChain && failed:
+		return oneChainFailedLevel
+	case oneChain:
+		return oneChainPassLevel
+	case failed:
+		return failedLevel + math.Log(ranks)
+	case oneSide:
+		return passLevel - math.Ln2
+	}
+	return passLevel
+}
+
+var (
+	oneChainPassLevel   = math.Log(20.0/19) - math.Ln2
+	oneChainFailedLevel = math.Log(20) - math.Ln2
+)
+
 // failureRanks is T: how much of the variance and of the units a failure says. Rank t < T-1 says 4^t times the first margins.
 const failureRanks = 4
 
 // Outcome is what is known of the holdout after a question, and all of it.
 type Outcome struct {
 	Rank int   // 1, 2: the pass at this rank; 0: a failure
-	Cell int64 // of a failure
+	Cell int64 // of a failure; counted outward it is 0 within the widest margins, 1, 2, ... above them and -1, -2, ... below
 	Loss int   // of a failure: its rank t
 }
 
@@ -129,7 +155,7 @@ func (c Check) Outcome(s Sums) (Outcome, error) {
 			return Outcome{Rank: l + 1}, nil
 		}
 	}
-	o := Outcome{Cell: s.cell(c.Cells)}
+	o := Outcome{Cell: c.cell(s)}
 	for o.Loss < last && !c.lost(s, o.Loss) {
 		o.Loss++
 	}
@@ -168,24 +194,45 @@ func (c Check) unitsAt(t int) int64 {
 	return c.Ranks[0].Units >> (2 * t)
 }
 
-// cell is which of so many equal cells of [0,1] the mean is in, the last one closed.
-func (s Sums) cell(cells int64) int64 {
-	all := uint64(s.Units) * grid
-	if uint64(s.Sum) >= all {
-		return cells - 1
+// Price is what a failure adds to the levels of later questions: ln T, and minus the logarithm of its cell's weight. It is public, of each failure that there may be.
+func (c Check) Price(o Outcome) Nats {
+	if !c.Outward {
+		return nats(math.Log(float64(c.Cells) * float64(c.losses())))
 	}
-	hi, lo := bits.Mul64(uint64(s.Sum), uint64(cells))
-	index, _ := bits.Div64(hi, lo, all)
-	return int64(index)
+	return nats(math.Log(float64(c.losses())/c.weight(o.Cell)) + priceSlack)
 }
 
-// Price is what a failure adds to the levels of later questions, ln(c T); it is public.
-func (c Check) Price() Nats { return nats(math.Log(float64(c.Cells) * float64(c.losses()))) }
+// Dearest is the most that a failure adds.
+func (c Check) Dearest() Nats {
+	if !c.Outward {
+		return c.Price(Outcome{})
+	}
+	below, above := c.outside()
+	return max(c.Price(Outcome{Cell: -below}), c.Price(Outcome{Cell: above}), c.Price(Outcome{}))
+}
+
+// Missed is a failure that is just missed: the cell beside the widest margins on the side that has more room.
+func (c Check) Missed() Outcome {
+	if !c.Outward {
+		return Outcome{Cell: min(int64(float64(c.Guess)/grid*float64(c.Cells)), c.Cells-1)}
+	}
+	switch below, above := c.outside(); {
+	case above > 0 && above >= below:
+		return Outcome{Cell: 1}
+	case below > 0:
+		return Outcome{Cell: -1}
+	}
+	return Outcome{}
+}
 
 // Value is the answer: the guess where it passed, the middle of the cell where it failed. The target is in the interval; the value
 // need not be in its middle.
 func (c Check) Value(o Outcome) float64 {
-	if o.Failed() {
+	switch {
+	case o.Failed() && c.Outward:
+		from, to := c.cellSteps(o.Cell)
+		return float64((from+to)/2) / grid
+	case o.Failed():
 		return (float64(o.Cell) + 0.5) / float64(c.Cells)
 	}
 	return float64(c.Guess) / grid
@@ -200,19 +247,16 @@ func (c Check) Interval(o Outcome, level float64) (low, high float64) {
 	}
 	switch {
 	case c.Binary:
+		level = max(level+beyond(c.OneSide, true, o.Failed(), 1), 0)
 		low, high = fractionLow(c.N, from, level), 1-fractionLow(c.N, 1-to, level)
 	default:
-		if !c.OneChain() {
-			if level += passLevel; o.Failed() {
-				level += failedLevel - passLevel + math.Log(float64(c.losses()))
-			}
-		}
+		level = max(level+beyond(c.OneSide, c.OneChain(), o.Failed(), float64(c.losses())), 0)
 		low, high = c.Tails.Overshot(from, variance, units, level), c.Tails.OvershotHigh(to, variance, units, level)
 	}
 	return max(0, low-gridError), min(1, high+gridError)
 }
 
-// Widest is how far, at most, an end of a failure's interval at a level is from its value: half a cell, and Hoeffding's deviation at the worst of the failure's levels, than which no bound
+// Widest is how far, at most, an end of a failure's interval at a level is from its value: half a cell, or the widest margins where the mean may be within them, and Hoeffding's deviation at the worst of the failure's levels, than which no bound
 // here is wider. Under a condition the holdout may have no units of it, and the interval is all that is possible.
 func (c Check) Widest(level float64) float64 {
 	if c.Partial || !(level >= 0) {
@@ -220,7 +264,11 @@ func (c Check) Widest(level float64) float64 {
 	}
 	level += failedLevel + math.Log(failureRanks)
 	n := float64(c.N)
-	return 0.5/float64(c.Cells) + math.Sqrt(level*(1+levelSlack)/(2*n)) + 2/n + 2*gridError
+	half := 0.5 / float64(c.Cells)
+	if c.Outward && c.within() {
+		half = max(half, float64(c.Ranks[len(c.Ranks)-1].Away)/grid)
+	}
+	return half + math.Sqrt(level*(1+levelSlack)/(2*n)) + 2/n + 2*gridError
 }
 
 // said is the statement of an outcome: the mean is between from and to, the variance at most variance, of at least units units.
@@ -230,7 +278,7 @@ func (c Check) said(o Outcome) (from, to, variance, units float64) {
 		middle := c.Guess + r.Shift
 		return float64(middle-r.Away) / grid, float64(middle+r.Away) / grid, float64(r.Variance) / squares, float64(r.Units)
 	}
-	from, to = float64(o.Cell)/float64(c.Cells), float64(o.Cell+1)/float64(c.Cells)
+	from, to = c.cellEnds(o.Cell)
 	switch {
 	case o.Loss < c.losses()-1:
 		return from, to, float64(c.varianceAt(o.Loss)) / squares, float64(c.unitsAt(o.Loss))

@@ -30,7 +30,7 @@ func (r *run) ask(t *testing.T, c Check, s Sums) (o Outcome, low, high float64) 
 	r.asked++
 	if o.Failed() {
 		r.failed++
-		r.paid += c.Price()
+		r.paid += c.Price(o)
 	} else if o.Wide() {
 		r.wide++
 	}
@@ -179,7 +179,7 @@ func TestCoversAdaptiveAnalysts(t *testing.T) {
 			for _, forgetful := range []bool{false, true} {
 				r := rand.New(rand.NewChaCha8([32]byte{byte(len(a.name)), 5}))
 				for range runs {
-					if a.play(t, r, &run{urn: Urn{a.k, beta}, forgetful: forgetful}, a.n, a.k) {
+					if a.play(t, r, &run{urn: Urn{Questions: a.k, Beta: beta}, forgetful: forgetful}, a.n, a.k) {
 						missed[forgetful]++
 					}
 				}

@@ -236,8 +236,8 @@ func (c DifferenceCheck) WithHalfWidth(halfWidth, level float64) (DifferenceChec
 // lost says whether the sums satisfy what a failure of rank t, not the last, says.
 func (c Check) lost(s Sums, t int) bool { return s.Units >= c.unitsAt(t) && s.steady(c.varianceAt(t)) }
 
-// Price is what a failure adds to later levels: ln(c1 c2 T).
-func (c DifferenceCheck) Price() Nats {
+// Dearest is what a failure adds to later levels: ln(c1 c2 T).
+func (c DifferenceCheck) Dearest() Nats {
 	return nats(math.Log(float64(c.First.Cells) * float64(c.Second.Cells) * failureRanks))
 }
 
@@ -247,10 +247,8 @@ func (c DifferenceCheck) Interval(o DifferenceOutcome, level float64) (low, high
 		return -1, 1
 	}
 	first, second := c.First.group(o.Rank, o.Cells[0], o.Loss), c.Second.group(o.Rank, o.Cells[1], o.Loss)
-	if level += passLevel; o.Failed() {
-		// The cells of two groups are no chain. With the cell of the group that has fewer of them fixed, those of the other are one.
-		level += failedLevel - passLevel + math.Log(failureRanks*float64(min(c.First.Cells, c.Second.Cells)))
-	}
+	// The cells of two groups are no chain. With the cell of the group that has fewer of them fixed, those of the other are one.
+	level = max(level+beyond(c.First.OneSide, false, o.Failed(), failureRanks*float64(min(c.First.Cells, c.Second.Cells))), 0)
 	if c.Both != nil && !o.Failed() {
 		r := c.Both[o.Rank-1]
 		guess := c.First.Guess - c.Second.Guess + r.Shift

@@ -93,7 +93,7 @@ func (c JointCheck) Outcome(sums []Sums) (o JointOutcome, err error) {
 	o.Cells = make([]int64, len(sums))
 	for i, s := range sums {
 		if s.Units > 0 { // no mean is in no cell; the last rank says nothing of it
-			o.Cells[i] = s.cell(c.Checks[i].Cells)
+			o.Cells[i] = c.Checks[i].cell(s)
 		}
 	}
 	last := c.losses() - 1
@@ -116,10 +116,10 @@ func (c JointCheck) all(sums []Sums, holds func(Check, Sums) bool) bool {
 	return true
 }
 
-// Price is what a failure adds to later levels: ln T and the logarithm of the cells of each.
-func (c JointCheck) Price() Nats {
+// Dearest is what a failure adds to later levels: ln T and the logarithm of the cells of each.
+func (c JointCheck) Dearest() Nats {
 	price := math.Log(float64(c.losses()))
-	for _, one := range c.Checks {
+	for _, one := range c.Checks { // of which none counts its cells outward
 		price += math.Log(float64(one.Cells))
 	}
 	return nats(price)

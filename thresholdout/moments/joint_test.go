@@ -128,7 +128,7 @@ func TestExactJoint(t *testing.T) {
 				}
 			}
 		}
-		if most := math.Exp(float64(c.Price()) / natsPerUnit); float64(len(said)) > most+1e-3 {
+		if most := math.Exp(float64(c.Dearest()) / natsPerUnit); float64(len(said)) > most+1e-3 {
 			t.Fatalf("%d different failures, %v are paid for: %+v", len(said), most, c)
 		}
 	}

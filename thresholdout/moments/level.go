@@ -6,12 +6,14 @@ import (
 )
 
 // Urn is the account of the transcripts. Each question has one of three outcomes: a pass at rank 1, a wide pass, a failure. Their
-// string has the probability that Polya's urn gives it, with weights k/2, 1 and 1 at the start; a failure's share is divided among what
-// it may say. These probabilities add up to at most 1 over all strings of a length, which is all that the union over transcripts
-// needs (docs/proofs/two-moments.md, section 4). The number of tokens is not among them: a limit on failures costs nothing.
+// string has the probability that Polya's urn gives it, with weights k/2, 1 and 1 at the start (k/2, 1/4 and 1/4 since version 4 of
+// guess_and_check); a failure's share is divided among what it may say. These probabilities add up to at most 1 over all strings of a
+// length, which is all that the union over transcripts needs (docs/proofs/two-moments.md, section 4). The number of tokens is not among
+// them: a limit on failures costs nothing.
 type Urn struct {
 	Questions int64   // k, fixed beforehand
 	Beta      float64 // 1-confidence, for all questions together
+	Half      bool    // k checks have half of Beta, and the rest is for what is measured and reported; false: all of it
 }
 
 // Nats is a sum of logarithms in steps of 2^-20 nats, each rounded up: a state keeps it exactly, on every machine.
@@ -23,12 +25,21 @@ const natsPerUnit = 1 << 20
 func nats(x float64) Nats { return Nats(math.Ceil(x*natsPerUnit + 1e-6)) }
 
 // Weights of the urn. A larger first weight expects more passes; these are the best for few failures among 10 to 10,000 questions,
-// within a fortieth of a level.
+// within a fortieth of a level. A rare outcome is a wide pass or a failure.
 const (
-	passShare    = 0.5 // of the questions
-	wideWeight   = 1.0
-	failedWeight = 1.0
+	passShare      = 0.5 // of the questions
+	rareWeight     = 1.0
+	rareWeightHalf = 0.25 // where checks have half of the error: 300 passes of 1,000 questions then add .24 nats to a report, and not .94
 )
+
+// weights are those of passes, wide passes and failures at the start.
+func (u Urn) weights() [3]float64 {
+	rare := rareWeight
+	if u.Half {
+		rare = rareWeightHalf
+	}
+	return [3]float64{passShare * float64(u.Questions), rare, rare}
+}
 
 // Check says what is wrong with an account.
 func (u Urn) Check() error {
@@ -44,23 +55,37 @@ func (u Urn) Check() error {
 // maxQuestions is up to where the level's rounding costs less than a nat.
 const maxQuestions = 1 << 40
 
-// Level is E of the next question, when asked were asked before it, failed of them failed and wide passed at rank 2. paid is the sum of
-// the prices of the failures. It is +Inf for counts that no run has, and where no question is left.
+// Level is E of the next check, ln(2/(Beta Share)) + N, when asked were asked before it, failed of them failed and wide passed at rank 2. paid is
+// the sum of the prices of the failures. It is +Inf for counts that no run has, and where no question is left.
 func (u Urn) Level(asked, failed, wide int64, paid Nats) float64 {
 	if u.Check() != nil || asked < 0 || asked >= u.Questions || failed < 0 || wide < 0 || failed+wide > asked || paid < 0 {
 		return math.Inf(1)
 	}
-	return u.level(asked, failed, wide, paid, [3]float64{passShare * float64(u.Questions), wideWeight, failedWeight})
+	return u.level(asked, failed, wide, paid, u.weights())
+}
+
+// Said is N, what the outcomes said: [Urn.Level] without what a check's share costs.
+func (u Urn) Said(asked, failed, wide int64, paid Nats) float64 {
+	return max(u.Level(asked, failed, wide, paid)-u.first(), 0)
+}
+
+// first is [Urn.Level] of the first check.
+func (u Urn) first() float64 {
+	level := math.Log(2 * float64(u.Questions) / u.Beta)
+	if u.Half {
+		level += math.Ln2
+	}
+	return level
 }
 
 // Rarest is what one more answer adds to [Urn.Level] at most, whatever the outcomes of so many others are that come after those that were counted: minus the logarithm of the least
 // probability that the urn gives to an outcome. price is what a failure adds beside.
 func (u Urn) Rarest(asked, failed, wide, others int64, price Nats) float64 {
-	share := passShare * float64(u.Questions)
-	all := math.Log(share + wideWeight + failedWeight + float64(asked+others))
-	pass := all - math.Log(share+float64(max(asked-failed-wide, 0)))
-	rough := all - math.Log(wideWeight+float64(wide))
-	differs := all - math.Log(failedWeight+float64(failed)) + price.Float()
+	w := u.weights()
+	all := math.Log(w[0] + w[1] + w[2] + float64(asked+others))
+	pass := all - math.Log(w[0]+float64(max(asked-failed-wide, 0)))
+	rough := all - math.Log(w[1]+float64(wide))
+	differs := all - math.Log(w[2]+float64(failed)) + price.Float()
 	return max(pass, rough, differs) + rarestSlack
 }
 
@@ -69,7 +94,7 @@ const rarestSlack = 1e-6
 
 // level is Level with the given weights of passes, wide passes and failures: minus the logarithm of the string's probability.
 func (u Urn) level(asked, failed, wide int64, paid Nats, weights [3]float64) float64 {
-	level := math.Log(2 * float64(u.Questions) / u.Beta)
+	level := u.first()
 	size := level
 	add := func(sign, from float64, count int64) {
 		if count == 0 {

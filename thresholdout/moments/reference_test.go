@@ -101,7 +101,7 @@ func TestAgainstReference(t *testing.T) {
 		case "level":
 			want := r.Expected["mixture"]
 			paid := nats(math.Log(in("cells")*in("T"))) * Nats(in("failed"))
-			got := Urn{int64(in("questions")), in("beta")}.level(int64(in("asked")), int64(in("failed")), int64(in("wide")), paid, [3]float64{in("a1"), in("aw"), in("af")})
+			got := Urn{Questions: int64(in("questions")), Beta: in("beta")}.level(int64(in("asked")), int64(in("failed")), int64(in("wide")), paid, [3]float64{in("a1"), in("aw"), in("af")})
 			if !(got >= want-1e-12*want && got <= want+1e-9*want+in("failed")*2e-6) {
 				t.Errorf("%s: level %.12g, the reference is %.12g", r.Name, got, want)
 			}

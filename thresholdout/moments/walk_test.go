@@ -81,7 +81,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 			}
 		}
 		walk(0, n, Sums{})
-		if most := math.Exp(float64(c.Price()) / natsPerUnit); float64(failures) > most+1e-3 {
+		if most := math.Exp(float64(c.Dearest()) / natsPerUnit); float64(failures) > most+1e-3 {
 			t.Fatalf("%d different failures, %v are paid for: %+v", failures, most, c)
 		}
 	})
@@ -159,12 +159,12 @@ func TestUrnFormula(t *testing.T) {
 		{110, 0, 0, 0, 8.39, 0.005}, {110, 109, 0, 0, 10.56, 0.005}, {110, 109, 1, 0, 21.14, 0.005}, {110, 109, 5, 1, 63.65, 0.01},
 		{110, 109, 20, 2, 188, 0.5}, {1000, 0, 0, 0, 10.60, 0.005},
 	} {
-		if got := (Urn{c.k, 0.05}).Level(c.asked, c.failed, c.wide, paid(c.failed)); math.Abs(got-c.want) > c.precision {
+		if got := (Urn{Questions: c.k, Beta: 0.05}).Level(c.asked, c.failed, c.wide, paid(c.failed)); math.Abs(got-c.want) > c.precision {
 			t.Errorf("k=%d after %d questions, %d failures, %d wide passes: level %.4f, want %v", c.k, c.asked, c.failed, c.wide, got, c.want)
 		}
 	}
-	u := Urn{110, 0.05}
-	for _, bad := range []float64{u.Level(110, 0, 0, 0), u.Level(-1, 0, 0, 0), u.Level(5, 6, 0, 0), u.Level(5, 3, 3, 0), u.Level(5, 1, 0, -1), Urn{0, 0.05}.Level(0, 0, 0, 0), Urn{110, 1}.Level(0, 0, 0, 0)} {
+	u := Urn{Questions: 110, Beta: 0.05}
+	for _, bad := range []float64{u.Level(110, 0, 0, 0), u.Level(-1, 0, 0, 0), u.Level(5, 6, 0, 0), u.Level(5, 3, 3, 0), u.Level(5, 1, 0, -1), Urn{Beta: 0.05}.Level(0, 0, 0, 0), Urn{Questions: 110, Beta: 1}.Level(0, 0, 0, 0)} {
 		if !math.IsInf(bad, 1) {
 			t.Errorf("the level of a run that is none is %v", bad)
 		}

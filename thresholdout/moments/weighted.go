@@ -123,6 +123,7 @@ type WeightedCheck struct {
 	Ranks    []WeightedRank
 	Cells    int64 // a failure says which of so many equal cells of [0,1] the ratio is in
 	Tails    Tails // by which its intervals are read
+	OneSide  bool  // as of [Check]
 }
 
 // silent is a rank that says nothing: no weights make a mean of [0,1] violate it.
@@ -203,8 +204,8 @@ func (c WeightedCheck) Outcome(s WeightedSums) (WeightedOutcome, error) {
 	return o, nil
 }
 
-// Price is what a failure adds to later levels, ln(2c).
-func (c WeightedCheck) Price() Nats { return PriceOf(weightedLosses * float64(c.Cells)) }
+// Dearest is what a failure adds to later levels, ln(2c).
+func (c WeightedCheck) Dearest() Nats { return PriceOf(weightedLosses * float64(c.Cells)) }
 
 // Value is the guess, or the middle of the cell.
 func (c WeightedCheck) Value(o WeightedOutcome) float64 {
@@ -220,14 +221,14 @@ func (c WeightedCheck) Interval(o WeightedOutcome, level float64) (low, high flo
 		if o.Loss > 0 {
 			return 0, 1
 		}
-		level += failedLevel
+		level += beyond(c.OneSide, false, true, 1)
 		low = c.sized(float64(o.Cell) / float64(c.Cells)).overshot(level)
 		high = 1 - c.sized(float64(o.Cell+1)/float64(c.Cells)).mirror().overshot(level)
 	} else {
 		r := c.Ranks[o.Rank-1]
 		w := Weighted{N: float64(c.N), Guess: float64(c.Guess) / grid, Away: float64(r.Away) / grid, Shift: float64(r.Shift) / grid, Size: float64(r.Size) / grid,
 			Spread: float64(r.Spread) / squares, MixedLow: float64(r.MixedLow) / squares, MixedHigh: float64(r.MixedHigh) / squares, SizeSquare: float64(r.SizeSquare) / squares, Rounding: weightError, Tails: c.Tails}
-		level += passLevel
+		level = max(level+beyond(c.OneSide, false, false, 1), 0)
 		low, high = w.overshot(level), 1-w.mirror().overshot(level)
 	}
 	return max(0, low), min(1, high)

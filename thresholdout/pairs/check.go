@@ -28,6 +28,7 @@ type Check struct {
 	Ranks        []Rank
 	V1, V0, Rest int64 // steps of 2^-60
 	Cells        int64 // a failure says which of so many cells of [0,1] the mean is in
+	OneSide      bool  // a pass at rank 1 is read at what one of its ends alone can miss by
 }
 
 // Outcome is what is known of the holdout after the question.
@@ -109,8 +110,8 @@ func (s Sums) within(v1, v0, rest int64) bool {
 	return below(at, v1) && below(bt, v0) && below(vt.Sub(vt, at), rest)
 }
 
-// Price is what a failure adds to later levels: ln(3c).
-func (c Check) Price() moments.Nats { return moments.PriceOf(losses * float64(c.Cells)) }
+// Dearest is what a failure adds to later levels: ln(3c).
+func (c Check) Dearest() moments.Nats { return moments.PriceOf(losses * float64(c.Cells)) }
 
 // Value is the guess, or the middle of the cell.
 func (c Check) Value(o Outcome) float64 {
@@ -122,7 +123,7 @@ func (c Check) Value(o Outcome) float64 {
 
 func (c Check) statement() Statement {
 	r := c.Ranks[0]
-	return Statement{N1: float64(r.N1), N0: float64(r.N0), V1: float64(c.V1) / squares, V0: float64(c.V0) / squares, Rest: float64(c.Rest) / squares, Monotone: c.Monotone}
+	return Statement{N1: float64(r.N1), N0: float64(r.N0), V1: float64(c.V1) / squares, V0: float64(c.V0) / squares, Rest: float64(c.Rest) / squares, Monotone: c.Monotone, OneSide: c.OneSide}
 }
 
 // Interval is that of the kernel's expectation between the two classes, given the labels, at the level E of [moments.Urn]; of a

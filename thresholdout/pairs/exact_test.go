@@ -16,7 +16,7 @@ import (
 // outcomes together, for passes and failures of any points. Red for a count more, for an open interval, and for E that pays for both sides.
 func TestExactQuantile(t *testing.T) {
 	r := rand.New(rand.NewChaCha8([32]byte{12, 17}))
-	worst := 0.0
+	worst, together := 0.0, 0.0
 	for range 700 {
 		n := 1 + r.IntN(9)
 		p, level := r.Float64(), 0.3+3*r.Float64()
@@ -99,11 +99,51 @@ func TestExactQuantile(t *testing.T) {
 			t.Fatalf("a side misses with %v times e^-%v: p=%v, laws %v, %+v", reached, level, p, laws, q)
 		}
 		worst = max(worst, reached)
+		// Both sides together, where a pass is read as what misses on one.
+		q.OneSide = true
+		below, above = 0, 0
+		walk(0, 1)
+		both := (below + above) * math.Exp(level) / 2
+		if both > 1+1e-6 {
+			t.Fatalf("both sides miss with %v times 2 e^-%v: p=%v, laws %v, %+v", both, level, p, laws, q)
+		}
+		together = max(together, both)
 	}
-	t.Logf("largest probability times e^E: %.4f", worst)
-	if worst < 0.6 {
-		t.Errorf("the bound is reached to %v only: the search is too weak", worst)
+	t.Logf("largest probability times e^E: %.4f; of both sides together, of what may be: %.4f", worst, together)
+	if worst < 0.6 || together < 0.6 {
+		t.Errorf("the bound is reached to %v and %v only: the search is too weak", worst, together)
 	}
+}
+
+// TestFailuresOfQuantilesMissOnBothSides: half of the units are at 0 and half at 1, so that the median is all that is between, and a guess of 2 fails. What a failure prints misses below and above alike; both together are
+// within what the question may miss by, at every level.
+func TestFailuresOfQuantilesMissOnBothSides(t *testing.T) {
+	const n = 20
+	q := Quantile{P: 0.5, Points: []float64{0, 1, 2}, Ranks: []Span{{2, 2}}, OneSide: true}
+	worst := 0.0
+	for level := 1.0; level < 12; level += 0.05 {
+		missed := 0.0
+		for zeros := int64(0); zeros <= n; zeros++ {
+			o, err := q.Outcome(QuantileCounts{Unit: 1, N: n, Below: []int64{0, zeros, n}, Upto: []int64{zeros, n, n}}, level)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if low, high := q.Interval(o); low > 0 || high < 1 {
+				missed += math.Exp(binomialLog(n, zeros)) / (1 << n)
+			}
+		}
+		worst = max(worst, missed*math.Exp(level)/2)
+	}
+	t.Logf("largest probability, of what may be: %.4f", worst)
+	if worst > 1 || worst < 0.04 {
+		t.Errorf("failures miss with %v of what may be; each side has a twentieth", worst)
+	}
+}
+
+// binomialLog is the logarithm of n choose k.
+func binomialLog(n, k int64) float64 {
+	log := func(x int64) float64 { v, _ := math.Lgamma(float64(x + 1)); return v }
+	return log(n) - log(k) - log(n-k)
 }
 
 // TestExactMatchings enumerates few units of two classes: an AUC above its expectation by so much is as improbable as the matchings say. Red for more
@@ -448,6 +488,19 @@ func TestSharesAddUp(t *testing.T) {
 	if math.Abs(sum-1) > 1e-12 {
 		t.Errorf("the shares add up to %v", sum)
 	}
+	// A pass that is read as what misses on one side has its .8 of both sides' e^-E, once.
+	s := Statement{N1: 900, N0: 4000, V1: 0.02, V0: 0.02, Rest: 0.1}
+	const level = 7
+	want, _ := s.low(0.7, level+passLevel-math.Ln2, level+deviationLevel)
+	s.OneSide = true
+	if low, _ := s.Interval(0.7, 0.8, level, false); low != want {
+		t.Errorf("a pass ends at %v, want %v", low, want)
+	}
+	failed, _ := s.Interval(0.7, 0.8, level, true)
+	s.OneSide = false
+	if low, _ := s.Interval(0.7, 0.8, level, true); low != failed {
+		t.Errorf("a failure ends at %v, want %v", failed, low)
+	}
 }
 
 // TestPairIntervals: an interval is never wider than the matchings' share of it, moves outward with the level and with less said, and is no nonsense for
@@ -565,7 +618,7 @@ func TestOutcomesArePaidFor(t *testing.T) {
 				t.Fatalf("%+v of %+v is not true: h=%v", o, c, h)
 			}
 		}
-		if most := math.Exp(float64(c.Price()) / (1 << 20)); float64(len(failures)) > most+1e-3 {
+		if most := math.Exp(float64(c.Dearest()) / (1 << 20)); float64(len(failures)) > most+1e-3 {
 			t.Fatalf("%d failures, %v are paid for", len(failures), most)
 		}
 	}
@@ -578,7 +631,7 @@ func TestQuantilePrice(t *testing.T) {
 		for low := range g {
 			spans += g - low
 		}
-		if got := math.Exp(float64((Quantile{Points: make([]float64, g)}).Price()) / (1 << 20)); got < float64(spans) || got > float64(spans)*1.0001 {
+		if got := math.Exp(float64((Quantile{Points: make([]float64, g)}).Dearest()) / (1 << 20)); got < float64(spans) || got > float64(spans)*1.0001 {
 			t.Errorf("%d points: %v things are paid for, there are %d", g, got, spans)
 		}
 	}

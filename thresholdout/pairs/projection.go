@@ -19,6 +19,7 @@ func Matchings(from, to, m, level float64) (low, high float64) {
 type Statement struct {
 	N1, N0, V1, V0, Rest float64
 	Monotone             bool // an AUC: k falls in y for every x
+	OneSide              bool // a pass is read at what one of its ends alone can miss by, as of [moments.Check]
 }
 
 // deviation is w: the standard deviation of E[k(x,y)|y] over class 0 is at most w, but for a probability of e^-level.
@@ -72,7 +73,7 @@ func (s Statement) low(u, level, other float64) (low float64, ok bool) {
 // largestOdds is up to where the proof shows that the worst place of the inner mean is one: a = lam/(A(1-lam)).
 const largestOdds = 3.9
 
-// Levels at which an outcome of a pair question is read, beyond E: shares .8, .05, .05 and .1 of each side.
+// Levels at which an outcome of a pair question is read, beyond E: shares .8, .05, .05 and .1 of each side. A pass at rank 1 misses on one side only, so that its .8 may be of both.
 var (
 	passLevel      = math.Log(5.0 / 4)
 	failedLevel    = math.Log(20)
@@ -84,13 +85,16 @@ var (
 func (s Statement) Interval(from, to, level float64, failed bool) (low, high float64) {
 	low, high = Matchings(from, to, min(s.N1, s.N0), level+matchingsLevel)
 	beyond := passLevel
-	if failed {
+	switch {
+	case failed:
 		beyond = failedLevel
+	case s.OneSide:
+		beyond -= math.Ln2
 	}
-	if l, ok := s.low(from, level+beyond, level+deviationLevel); ok {
+	if l, ok := s.low(from, max(level+beyond, 0), level+deviationLevel); ok {
 		low = max(low, l)
 	}
-	if h, ok := s.mirror().low(1-to, level+beyond, level+deviationLevel); ok {
+	if h, ok := s.mirror().low(1-to, max(level+beyond, 0), level+deviationLevel); ok {
 		high = min(high, 1-h)
 	}
 	return low, high

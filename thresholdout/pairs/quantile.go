@@ -102,6 +102,24 @@ type Quantile struct {
 	// PlannedLevel is the level that a bet on these is best for; 0 is the one that is read at. A quantile that is read at several levels names one, so that what is
 	// printed at a lower level is within what is printed at a higher one.
 	PlannedLevel float64
+	// OneSide reads a pass at what one of its ends alone can miss by, and a failure at a twentieth of what both can.
+	OneSide bool
+}
+
+// PassLevel is the level at which a span is printed that was planned, for a question at the level E; FailedLevel that of the innermost one.
+func (q Quantile) PassLevel(level float64) float64 {
+	if q.OneSide {
+		level = max(level-math.Ln2+math.Log(20.0/19), 0)
+	}
+	return level
+}
+
+// FailedLevel is that at which a failure's span is printed.
+func (q Quantile) FailedLevel(level float64) float64 {
+	if q.OneSide {
+		level += math.Log(10)
+	}
+	return level
 }
 
 // QuantileCounts are what a scan of the holdout tells, in parts of a unit: over the units of the question, N parts of them, how many are below each
@@ -148,7 +166,7 @@ func (q Quantile) Outcome(c QuantileCounts, level float64) (QuantileOutcome, err
 	if err := q.Valid(); err != nil {
 		return QuantileOutcome{}, err
 	}
-	innermost, err := q.Innermost(c, level)
+	innermost, err := q.Innermost(c, q.PassLevel(level))
 	if err != nil {
 		return QuantileOutcome{}, err
 	}
@@ -157,7 +175,10 @@ func (q Quantile) Outcome(c QuantileCounts, level float64) (QuantileOutcome, err
 			return QuantileOutcome{Rank: l + 1, Span: r}, nil
 		}
 	}
-	return QuantileOutcome{Span: innermost}, nil
+	if q.OneSide {
+		innermost, err = q.Innermost(c, q.FailedLevel(level))
+	}
+	return QuantileOutcome{Span: innermost}, err
 }
 
 // Innermost is the shortest span of points that may be printed at a level, and so all that these counts say. Ranks are not looked at.
@@ -204,8 +225,8 @@ func (q Quantile) thresholds(c QuantileCounts, level float64) (most, least int64
 	return end(q.P), c.N - end(1-q.P)
 }
 
-// Price is what a failure adds to later levels: the logarithm of how many spans there are.
-func (q Quantile) Price() moments.Nats {
+// Dearest is what a failure adds to later levels: the logarithm of how many spans there are.
+func (q Quantile) Dearest() moments.Nats {
 	g := float64(len(q.Points))
 	return moments.PriceOf(g * (g + 1) / 2)
 }
