@@ -109,6 +109,9 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		return e, err
 	}
 	e.warnSpread(spread)
+	if report, ok := h.guarantee.ReportWidth(state); ok {
+		e.Report = &report
+	}
 	err = h.foreseeOutcomes(&e, asked, state, training)
 	if err == nil {
 		err = h.foreseeMeasured(&e, asked, state, training)
@@ -153,7 +156,7 @@ func (h *opened) foreseeOutcomes(e *Explanation, q *session.Question, state thre
 	e.Cost.Tokens -= unknown
 	known := true
 	for _, w := range ways {
-		e.Outcomes = append(e.Outcomes, ForeseenOutcome{Outcome: w.Outcome, Cost: w.Cost, HalfWidth: w.HalfWidth, Widest: w.Widest})
+		e.Outcomes = append(e.Outcomes, foreseenOutcome(w))
 		if known = known && w.Widest != nil; known && (e.Widest == nil || *w.Widest > *e.Widest) {
 			e.Widest = w.Widest
 		}
@@ -178,8 +181,13 @@ func (h *opened) foreseeMeasured(e *Explanation, q *session.Question, state thre
 	if w.Outcome == thresholdout.Unknown { // it would say nothing either
 		return nil
 	}
-	e.Measured = &ForeseenOutcome{Outcome: w.Outcome, Cost: w.Cost, HalfWidth: w.HalfWidth, Widest: w.Widest}
+	foreseen := foreseenOutcome(w)
+	e.Measured = &foreseen
 	return nil
+}
+
+func foreseenOutcome(w session.Prospect) ForeseenOutcome {
+	return ForeseenOutcome{Outcome: w.Outcome, Cost: w.Cost, HalfWidth: w.HalfWidth, Widest: w.Widest, Report: w.Report}
 }
 
 // mostShown is the most bytes of a member that an explanation shows of a query: what a person reads, and no model.

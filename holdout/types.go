@@ -188,6 +188,7 @@ type Explanation struct {
 	Widest    *float64          `json:"widest_half_width" doc:"the widest half-width: no answer now has a wider one, whatever its outcome; null where nothing is known"`
 	Outcomes  []ForeseenOutcome `json:"outcomes" doc:"how an answer now can come out, the likeliest first; of an answered query how it came out, at no cost"`
 	Measured  *ForeseenOutcome  `json:"measured,omitempty" doc:"where the question could be measured instead: what it would cost with \"measure\": true, and the half-width; the value is then the holdout's, whatever is guessed"`
+	Report    *float64          `json:"report_width,omitempty" doc:"how wide a final report of five numbers would be now: the half-width of each, in half-widths of a textbook's interval for one question; about, by the normal law"`
 	Promise   *Foreseen         `json:"promise,omitempty" doc:"under gaussian with tokens: the question's promise, or what the training part suggests; how wide the interval is with it and without"`
 	Items     []Item            `json:"items,omitempty" doc:"what the training part says, with the intervals that answers like it would get"`
 	Selected  string            `json:"selected,omitempty" doc:"what the training part would select"`
@@ -205,6 +206,7 @@ type ForeseenOutcome struct {
 	Cost      Cost                 `json:"cost" doc:"what an answer with this outcome costs; of mixed, at most; nothing if it is recorded"`
 	HalfWidth *float64             `json:"half_width" doc:"the planned half-width: with this outcome, if the holdout varies as the training part does; null where there is none"`
 	Widest    *float64             `json:"widest_half_width" doc:"the widest half-width: no answer with this outcome has a wider one; null where nothing is known. The range's own where the holdout may have too few rows to say anything"`
+	Report    *float64             `json:"report_width,omitempty" doc:"how wide a final report would be after it: as report_width of the explanation"`
 	Recorded  bool                 `json:"recorded,omitempty" doc:"true of the outcome of a query that was answered: asking again is a replay"`
 }
 

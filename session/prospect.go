@@ -18,6 +18,8 @@ type Prospect struct {
 	HalfWidth *float64
 	// Widest is the widest half-width: no answer with this outcome in this state has a wider one. Nil where nothing is known.
 	Widest *float64
+	// Report is [thresholdout.Guarantee.ReportWidth] after such an answer; nil of [Mixed], and where there is no report.
+	Report *float64
 }
 
 // Mixed is the outcome of an answer of several numbers that came out differently.
@@ -58,6 +60,9 @@ func (s *Session) Prospects(state thresholdout.State, q *Question, training Part
 // prospect is the answer of a path on which every number came out so.
 func (s *Session) prospect(path *supposing, outcome thresholdout.Outcome) Prospect {
 	p := Prospect{Outcome: outcome, Cost: path.cost(), HalfWidth: farthest(path.result)}
+	if report, ok := s.Guarantee.ReportWidth(path.state); ok {
+		p.Report = &report
+	}
 	if widest := reached(path.result); path.exact && widest != nil {
 		p.Widest = widest
 		return p

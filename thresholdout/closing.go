@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
@@ -39,6 +40,23 @@ func (g Guarantee) Close(s State, size int64) (State, error) {
 // Closed is the state after the report: all that is left is spent.
 func (g Guarantee) Closed(s State) State {
 	return g.Spend(s, g.Questions-s.Questions, g.Tokens-s.Tokens)
+}
+
+// ReportedNumbers are those of a final report of which widths are foreseen: a few, as most reports have.
+const ReportedNumbers = 5
+
+// ReportWidth is how wide a final report would be from a state on: the half-width of each of [ReportedNumbers] numbers, or of as many as there are questions for, in half-widths of a textbook's interval at the guarantee's
+// confidence for one question that was fixed beforehand, by the normal law. It is public. False where there is no report, or no more.
+func (g Guarantee) ReportWidth(s State) (textbooks float64, ok bool) {
+	m, is := g.own.(*guessAndCheck)
+	if !is {
+		return 0, false
+	}
+	closing, err := g.Close(s, min(ReportedNumbers, g.Left(s)))
+	if err != nil {
+		return 0, false
+	}
+	return bounds.Deviations(m.reportLevel(closing, 1)) / bounds.Deviations(math.Log(2/m.Beta())), true
 }
 
 // BoundReport is the bound of a mean in a report of which no more is known than its range.

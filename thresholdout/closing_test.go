@@ -43,6 +43,45 @@ func TestReportLevel(t *testing.T) {
 	}
 }
 
+// TestReportWidth: five numbers are 1.39 textbooks wide after 300 passes of a thousand questions, 2.3 and more after a failure, and about as wide as a yes/no mean's own interval in the report; there is no width without a report, or after it.
+func TestReportWidth(t *testing.T) {
+	p, _ := closes(t, 12_000, 1000, 0.95)
+	passed := State{Questions: 300}
+	width, ok := p.ReportWidth(passed)
+	if !ok || width < 1.37 || width > 1.41 {
+		t.Errorf("after 300 passes: %v %v", width, ok)
+	}
+	closing, err := p.Close(passed, ReportedNumbers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums := RootSums{All: 12_000, Binary: true, Sums: moments.Sums{Units: 12_000, Sum: 9240 * grid}}
+	sums.Squares.AddSums(sums.Sum, grid)
+	out, err := p.ExpectedLast(closing, sums, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	textbook := 1.96 * math.Sqrt(0.77*0.23/12_000)
+	if got := (out.Interval.High - out.Interval.Low) / 2 / textbook; math.Abs(got/width-1) > 0.02 {
+		t.Errorf("a yes/no mean of the report has %v textbooks, said were %v", got, width)
+	}
+	failed, ok := p.ReportWidth(State{Questions: 300, Tokens: 1, Memory: account{Paid: moments.PriceOf(4)}})
+	if !ok || failed < 2.1 || failed > 2.6 {
+		t.Errorf("after a failure: %v %v", failed, ok)
+	}
+	if last, ok := p.ReportWidth(State{Questions: 999}); !ok || last >= width*1.3 {
+		t.Errorf("with one question left: %v %v", last, ok)
+	}
+	for _, s := range []State{closing, {Questions: 1000}} {
+		if width, ok := p.ReportWidth(s); ok {
+			t.Errorf("%+v: a report of %v", s, width)
+		}
+	}
+	if _, ok := must(t, Spec{Mechanism: Gaussian, N: 500, Questions: 10}).ReportWidth(State{}); ok {
+		t.Error("gaussian has a report")
+	}
+}
+
 // reportsOf is the most that any run from this state on costs of the probability of error, over both sides: asking on, or closing now. said is the weight of the transcript's own string,
 // and things how many things a failure says.
 func reportsOf(p Guarantee, m *guessAndCheck, s State, things float64, level func(s State, size int64) float64) float64 {

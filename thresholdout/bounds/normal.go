@@ -37,6 +37,14 @@ func twoTailQuantile(log float64) float64 {
 	return t
 }
 
+// Deviations is the z beyond which a normal variable lies on one side with probability e^-level; 0 for levels below ln 2.
+func Deviations(level float64) float64 {
+	if !(level > math.Ln2) {
+		return 0
+	}
+	return twoTailQuantile(math.Ln2 - level)
+}
+
 // legendre is the Gauss-Legendre rule of MaxNormalShortfall on [0,1].
 var legendre = func() (rule struct{ at, weight [48]float64 }) {
 	quad.Legendre{}.FixedLocations(rule.at[:], rule.weight[:], 0, 1)

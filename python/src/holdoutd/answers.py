@@ -314,6 +314,17 @@ class Explanation:
         return None if told is None else (told["half_width"], _cost(told["cost"]))
 
     @property
+    def report_width(self) -> float | None:
+        """How wide a final report of five numbers would be now: each half-width in those of a textbook's interval for one question; None where there is no report."""
+        return self.raw.get("report_width")
+
+    @property
+    def report_widths(self) -> dict[str, float]:
+        """How wide it would be after each outcome that the answer may have, and `measured` with `measure=True`."""
+        told = [*(self.raw.get("outcomes") or ()), *([self.raw["measured"]] if self.raw.get("measured") else ())]
+        return {str(o["outcome"]): float(o["report_width"]) for o in told if o.get("report_width") is not None}
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         return tuple(str(w["detail"]) for w in self.raw.get("warnings") or ())
 
@@ -321,6 +332,9 @@ class Explanation:
         lines = [f"{_half(self.half_width)} · {'no cost: it was asked before' if self.answered else self.cost}"]
         if self.measured is not None:
             lines.append(f"measured {_half(self.measured[0])} · {self.measured[1]}")
+        if self.report_width is not None and self.report_widths:
+            after = ", ".join(f"{width:.2f} if {outcome}" for outcome, width in self.report_widths.items())
+            lines.append(f"a final report of five numbers: {self.report_width:.2f} textbooks now; then {after}")
         return "\n".join([*lines, *self.warnings])
 
 

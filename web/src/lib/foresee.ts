@@ -53,3 +53,17 @@ export function reach(e: Explanation, type: string): [number, number] {
   const bounded = shares.has(type);
   return [bounded ? Math.max(0, middle - h) : middle - h, bounded ? Math.min(1, middle + h) : middle + h];
 }
+
+/** "A final report of five numbers now: 1.40 times a textbook's width. After this 1.40 if training is close, 2.38 if it is not, 1.66 if measured." Empty where there is no report. */
+export function reportAfter(e: Explanation, known: string): string {
+  const now = e.report_width;
+  if (now == null) return "";
+  const times = (x: number) => x.toFixed(x < 9.95 ? 2 : 1);
+  const only = e.outcomes.length === 1;
+  const ways = [...e.outcomes, ...(e.measured ? [e.measured] : [])].flatMap((o) => {
+    if (o.report_width == null) return [];
+    const where = only && o !== e.measured ? "" : o.outcome === "measured" ? " if measured" : ` ${outcomeName(o, known, false).replace("If", "if")}`;
+    return [`${times(o.report_width)}${where}`];
+  });
+  return `A final report of five numbers now: ${times(now)} times a textbook's width.${ways.length > 0 ? ` After this ${ways.join(", ")}.` : ""}`;
+}
