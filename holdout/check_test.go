@@ -271,6 +271,17 @@ func TestPredictionsOfTheCheckPart(t *testing.T) {
 		if set.Unit == "" && (e.ValueFrom != session.ValueFromCheck || math.Abs(*e.Training-right/float64(len(kept))) > 1e-6) {
 			t.Errorf("explain: %v of %s, want %v of the check part", *e.Training, e.ValueFrom, right/float64(len(kept)))
 		}
+		others := make([]int, len(predictions)) // as numbers of two classes: another question, of the same value
+		for i, yes := range predictions {
+			others[i] = 1 - yes
+		}
+		each, err := json.Marshal([][]int{predictions, others})
+		must(t, err)
+		classes, err := s.Explain(t.Context(), analyst, card.ID, []byte(`{"type":"accuracy","label":"late ? 1.0 : 0.0","predictions":{"classes":[1,0],"of":`+string(each)+`}}`))
+		must(t, err)
+		if classes.Query == e.Query || *classes.Training != *e.Training || classes.ValueFrom != e.ValueFrom {
+			t.Errorf("numbers of each class: %v of %s, want %v", *classes.Training, classes.ValueFrom, *e.Training)
+		}
 		a := read(t, ask(t, s, card.ID, query).Body)
 		if a.Interval == nil || a.Interval.Low > 0.9 || a.Interval.High < 0.9 || set.Unit == "" && a.ValueFrom != session.ValueFromHoldout {
 			t.Errorf("%s: an accuracy of 0.9 in the holdout: %v of %s, %+v", set.Mechanism, *a.Value, a.ValueFrom, a.Interval)

@@ -15,7 +15,7 @@ type prediction struct {
 	Model      *model.Model
 	Features   map[string]*expr.Syntax
 	Prediction *expr.Syntax
-	Rows       rowNumbers
+	Rows       rowPredictions
 	Label      *expr.Syntax
 	skip       bool
 }
@@ -32,7 +32,7 @@ func (q *prediction) members(label string) []member {
 		optional("model", modelForm{&q.Model, &q.Features}, modelDoc),
 		optional(computedMember, computedForm{&q.Features}, featuresDoc),
 		optional("prediction", expression{&q.Prediction}, "instead of a model: a row expression, such as a column of predictions"),
-		optional("predictions", rowNumbersForm{&q.Rows}, "instead of a model, for holdouts created with features=public: a number for each row of the download of features, in the order of row_id: those of the holdout, then those of the check part, if there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)"),
+		optional("predictions", rowPredictionsForm{&q.Rows}, "instead of a model, for holdouts created with features=public: a number for each row of the download of features, in the order of row_id: those of the holdout, then those of the check part, if there is one; also as bytes, or by the digest of numbers that were sent before; of several classes {\"classes\": […], \"of\": […]}, the numbers of each class (MODELS.md)"),
 	}
 }
 
@@ -48,7 +48,7 @@ var needsPrediction = []string{"model", "prediction", "predictions"}
 
 func (q *prediction) rules(v *violations, pointer string) {
 	given := 0
-	for _, is := range []bool{q.Model != nil, q.Prediction != nil, q.Rows.digest != ""} {
+	for _, is := range []bool{q.Model != nil, q.Prediction != nil, q.Rows.given()} {
 		if is {
 			given++
 		}
@@ -80,8 +80,8 @@ func (q *prediction) name() string {
 	if q.Model != nil {
 		return "the model's prediction (sha256 " + q.Model.ID()[:12] + "…)"
 	}
-	if q.Rows.digest != "" {
-		return "the row's prediction (sha256 " + q.Rows.digest[:12] + "…)"
+	if q.Rows.given() {
+		return "the row's prediction (sha256 " + q.Rows.id()[:12] + "…)"
 	}
 	return q.Prediction.Canonical()
 }
@@ -93,9 +93,8 @@ func (q *prediction) predictor(c *compiler) (p predictor, ok bool) {
 	if q.Model != nil {
 		return c.model(q.Model, q.Features)
 	}
-	if q.Rows.digest != "" {
-		n := c.rowNumbers("predictions", q.Rows)
-		return predictor{scores: []*rowfn.Node{n}, link: model.Identity}, n != nil
+	if q.Rows.given() {
+		return c.rowPredictions(q.Rows)
 	}
 	n, err := q.Prediction.Check(c.schema)
 	switch {

@@ -1,13 +1,16 @@
 package queries
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	bytesof "encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 
+	"github.com/holdoutd/holdoutd/queries/model"
 	"github.com/holdoutd/holdoutd/rowfn"
 )
 
@@ -17,6 +20,99 @@ type rowNumbers struct {
 	values []float64 // NaN is null; nil where only the digest is given
 	digest string    // of the values; "" where the member is absent
 	count  int64
+}
+
+// rowPredictions are predictions for each row: a number, or of classes a number for each of them.
+type rowPredictions struct {
+	rowNumbers
+	classes []model.Class
+	of      []rowNumbers // of each class
+}
+
+// given says that there are any.
+func (r *rowPredictions) given() bool { return r.digest != "" || len(r.of) > 0 }
+
+// id is a digest of all of them.
+func (r *rowPredictions) id() string {
+	if len(r.of) == 0 {
+		return r.digest
+	}
+	h := sha256.New()
+	for _, one := range r.of {
+		h.Write([]byte(one.digest))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// rowPredictions is the prediction of numbers that come with the question; false with a violation. Numbers of classes are taken as they are: as probabilities, or as scores, of which the first of the largest is predicted.
+func (c *compiler) rowPredictions(r rowPredictions) (p predictor, ok bool) {
+	p.link, p.classes = model.Identity, r.classes
+	if r.classes == nil {
+		n := c.rowNumbers("predictions", r.rowNumbers)
+		p.scores = []*rowfn.Node{n}
+		return p, n != nil
+	}
+	for k, one := range r.of {
+		n := c.rowNumbers(fmt.Sprintf("predictions/of/%d", k), one)
+		if n == nil {
+			return p, false
+		}
+		p.scores = append(p.scores, n)
+	}
+	return p, true
+}
+
+// rowPredictionsForm reads rowPredictions.
+type rowPredictionsForm struct{ into *rowPredictions }
+
+func (f rowPredictionsForm) read(v *violations, pointer string, in *value) {
+	if in.kind != objectValue || in.member("classes") == nil && in.member("of") == nil {
+		rowNumbersForm{&f.into.rowNumbers}.read(v, pointer, in)
+		return
+	}
+	classes, of := in.member("classes"), in.member("of")
+	if len(in.members) != 2 || classes == nil || of == nil {
+		v.add(pointer, `of several classes must be {"classes": […], "of": […]}: the classes, and for each of them its numbers for all rows`)
+		return
+	}
+	var b bytes.Buffer
+	classes.write(&b)
+	known, err := model.ParseClasses(b.Bytes())
+	if e := new(model.Error); errors.As(err, &e) {
+		for _, one := range e.Violations {
+			v.put(Violation{Pointer: pointer + "/classes" + one.Pointer, Detail: one.Detail})
+		}
+		return
+	}
+	if of.kind != listValue || len(of.items) != len(known) {
+		v.add(pointer+"/of", fmt.Sprintf("must be a list with the numbers of each of the %d classes, in their order", len(known)))
+		return
+	}
+	f.into.classes, f.into.of = known, make([]rowNumbers, len(known))
+	for k, item := range of.items {
+		rowNumbersForm{&f.into.of[k]}.read(v, fmt.Sprintf("%s/of/%d", pointer, k), item)
+	}
+}
+
+func (f rowPredictionsForm) canonical() any {
+	if f.into.classes == nil {
+		return rowNumbersForm{&f.into.rowNumbers}.canonical()
+	}
+	of := make([]any, len(f.into.of))
+	for k := range of {
+		of[k] = rowNumbersForm{&f.into.of[k]}.canonical()
+	}
+	return map[string]any{"classes": model.ClassForms(f.into.classes), "of": of}
+}
+
+func (f rowPredictionsForm) schema() map[string]any {
+	one := rowNumbersForm{&f.into.rowNumbers}.schema()["oneOf"].([]any)
+	each := rowNumbersForm{&f.into.rowNumbers}.schema()
+	classes := map[string]any{"type": "array", "items": map[string]any{"type": []string{"string", "number"}}, "minItems": 2, "maxItems": model.MaxClasses}
+	return map[string]any{"oneOf": append(one, map[string]any{"type": "object", "required": []string{"classes", "of"}, "additionalProperties": false, "properties": map[string]any{
+		"classes": classes,
+		"of":      map[string]any{"type": "array", "items": each, "minItems": 2, "maxItems": model.MaxClasses},
+	}})}
 }
 
 // PublicRows says that the features of the holdout's rows are public and that it has so many rows, so that a question can bring a number
@@ -124,34 +220,34 @@ func readPacked(v *violations, pointer string, in *value) (values []float64, ok 
 		return nil, false
 	}
 	at := pointer + "/" + name
-	bytes, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || len(bytes) == 0 {
+	raw, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(raw) == 0 {
 		v.add(at, "must be base64, with its padding")
 		return nil, false
 	}
 	if name == "bits" {
 		n, whole := count.float()
-		if !whole || n != math.Floor(n) || n > float64(8*len(bytes)) || n <= float64(8*(len(bytes)-1)) {
-			v.add(pointer+"/count", fmt.Sprintf("must be how many bits there are: from %d to %d in %d bytes", 8*len(bytes)-7, 8*len(bytes), len(bytes)))
+		if !whole || n != math.Floor(n) || n > float64(8*len(raw)) || n <= float64(8*(len(raw)-1)) {
+			v.add(pointer+"/count", fmt.Sprintf("must be how many bits there are: from %d to %d in %d bytes", 8*len(raw)-7, 8*len(raw), len(raw)))
 			return nil, false
 		}
 		values = make([]float64, int(n))
 		for i := range values {
-			values[i] = float64(bytes[i/8] >> (i % 8) & 1)
+			values[i] = float64(raw[i/8] >> (i % 8) & 1)
 		}
 		return values, true
 	}
 	size := map[string]int{"f32": 4, "f64": 8}[name]
-	if len(bytes)%size != 0 {
-		v.add(at, fmt.Sprintf("has %d bytes, which are no whole number of %s", len(bytes), name))
+	if len(raw)%size != 0 {
+		v.add(at, fmt.Sprintf("has %d bytes, which are no whole number of %s", len(raw), name))
 		return nil, false
 	}
-	values = make([]float64, len(bytes)/size)
+	values = make([]float64, len(raw)/size)
 	for i := range values {
 		if size == 4 {
-			values[i] = float64(math.Float32frombits(bytesof.LittleEndian.Uint32(bytes[4*i:])))
+			values[i] = float64(math.Float32frombits(bytesof.LittleEndian.Uint32(raw[4*i:])))
 		} else {
-			values[i] = math.Float64frombits(bytesof.LittleEndian.Uint64(bytes[8*i:]))
+			values[i] = math.Float64frombits(bytesof.LittleEndian.Uint64(raw[8*i:]))
 		}
 		if math.Abs(values[i]) > MaxMagnitude {
 			v.add(at, fmt.Sprintf("number %d must lie within ±%g, or be NaN for null", i, MaxMagnitude))
@@ -188,8 +284,8 @@ func (f rowNumbersForm) readDigest(v *violations, pointer string, in *value) {
 
 // isDigest is whether a text is a SHA-256, as it is written.
 func isDigest(text string) bool {
-	bytes, err := hex.DecodeString(text)
-	return err == nil && len(bytes) == sha256.Size && text == hex.EncodeToString(bytes)
+	raw, err := hex.DecodeString(text)
+	return err == nil && len(raw) == sha256.Size && text == hex.EncodeToString(raw)
 }
 
 // digestSchema is new each time: who makes a document of schemas may write to them.

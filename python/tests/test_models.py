@@ -383,6 +383,32 @@ def test_public_features_are_predicted(binary: Path, tmp_path: Path) -> None:
     running.kill()
 
 
+def test_public_features_of_several_classes(binary: Path, tmp_path: Path) -> None:
+    """A classifier of several classes, texts or numbers, is judged by its predictions, too, also one that cannot be exported. Notices classes in
+    another order, and a probability that is taken for another class's."""
+    running = Running(binary, tmp_path / "data", "--allow-naive")
+    server, made = holdoutd.connect(running.url, key=running.key), table(45)
+    grade = np.digitize(made.x + 0.3 * made.z, [-0.6, 0.7])
+    for kind, label in (("texts", np.array(["b", "c", "a"])[grade]), ("numbers", np.array([2.0, 0.0, 7.0])[grade])):
+        frame = made.assign(grade=label)
+        of = server.upload(frame, name=kind, holdout=0.5, questions=200, label="grade", features="public", mechanism="naive")
+        training, rows = of.training(), of.features()[: of.card.rows["holdout"]]
+        held = rows.merge(frame, how="left", on=[c for c in rows.columns if c != "row_id"])
+        neighbours = KNeighborsClassifier(15, metric="chebyshev").fit(training[FEATURES], training.grade)
+        margins = LinearSVC().fit(training[FEATURES], training.grade)
+        assert of.can_score(neighbours) and of.can_score(GaussianProcessClassifier())
+        for model in (neighbours, margins):
+            want = accuracy_score(held.grade, model.predict(held[FEATURES]))
+            assert 0.7 < want < 0.99 and of.score(model).value == pytest.approx(want, abs=1e-6), model
+        said = neighbours.predict_proba(held[FEATURES]).clip(0.01, 0.99)
+        given = said[np.arange(len(held)), np.searchsorted(neighbours.classes_, held.grade)]
+        assert of.score(neighbours, "log_loss", clip=0.01).value == pytest.approx(-np.log(given).mean(), abs=1e-5)
+        assert of.compare(margins, neighbours).value == pytest.approx(of.score(neighbours).value - of.score(margins).value, abs=1e-6)
+        confusion = of.ask(holdoutd.q.confusion("grade", model=neighbours))
+        assert sum(i["value"] for i in confusion.raw["items"]) == pytest.approx(1, abs=1e-6)
+    running.kill()
+
+
 def test_steps_that_compute_of_conditions(server: holdoutd.Server) -> None:
     """A column of true and false is a condition for the server, and 1 and 0 for scikit-learn. Notices an expression that takes it for a
     number, which the server refuses, and a comparison on other numbers than these two."""

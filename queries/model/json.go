@@ -213,7 +213,8 @@ func (r *reader) classes(pointer string, in any) []Class {
 	return classes
 }
 
-func classForms(classes []Class) []any {
+// ClassForms are classes as they stand in JSON.
+func ClassForms(classes []Class) []any {
 	out := make([]any, len(classes))
 	for i, c := range classes {
 		if out[i] = c.Text; c.Numeric {

@@ -108,7 +108,7 @@ func (r *reader) softmax(pointer string, in any) *Model {
 	o := r.object(pointer, in, "classes", "intercepts", "weights", "impute", "link")
 	m := &Model{link: choice(r, pointer+"/link", o["link"], Softmax, Identity), classes: r.classes(pointer+"/classes", o["classes"])}
 	intercepts := r.numbers(pointer+"/intercepts", o["intercepts"], len(m.classes))
-	form := map[string]any{"classes": classForms(m.classes), "intercepts": intercepts}
+	form := map[string]any{"classes": ClassForms(m.classes), "intercepts": intercepts}
 	if m.link != Softmax {
 		form["link"] = m.link
 	}

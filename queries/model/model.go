@@ -71,6 +71,20 @@ func Parse(body []byte) (*Model, error) {
 	return m, nil
 }
 
+// ParseClasses reads a list of 2 to [MaxClasses] classes, all texts or all numbers. Errors are *[Error].
+func ParseClasses(body []byte) ([]Class, error) {
+	r := new(reader)
+	in, ok := r.json(body)
+	if !ok {
+		return nil, &Error{r.violations}
+	}
+	classes := r.classes("", in)
+	if !r.ok() {
+		return nil, &Error{r.violations}
+	}
+	return classes, nil
+}
+
 // Link is what turns the scores into predictions.
 func (m *Model) Link() Link { return m.link }
 

@@ -68,7 +68,7 @@ func (r *reader) ends(pointer string, o, form map[string]any, m *Model, withClas
 	outputs, links := 1, oneOutput
 	if o["classes"] != nil {
 		m.classes = r.classes(pointer+"/classes", o["classes"])
-		outputs, links, form["classes"] = len(m.classes), withClasses, classForms(m.classes)
+		outputs, links, form["classes"] = len(m.classes), withClasses, ClassForms(m.classes)
 	}
 	if m.link = choice(r, pointer+"/link", o["link"], links...); m.link != links[0] {
 		form["link"] = m.link

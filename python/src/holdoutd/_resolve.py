@@ -152,9 +152,9 @@ def refuse_early(query: Mapping[str, Any], card: Card) -> None:
 
 
 def by_predictions(model: Any, card: Card) -> bool:
-    """Whether a model is judged by its predictions: where features are public, but not if it predicts one of more than two classes, since a
-    number for each row does not say which; nor if it is compared with the training part, for whose rows there are no numbers."""
-    if not card.public or len(getattr(model, "classes_", ())) > 2:
+    """Whether a model is judged by its predictions: where features are public, but not if it is compared with the training part, for
+    whose rows there are no numbers."""
+    if not card.public:
         return False
     compares = card.guarantee["mechanism"] in ("guess_and_check", "thresholdout") and not card.units.get("check")
     return not (compares and hasattr(model, "predict"))
@@ -162,10 +162,8 @@ def by_predictions(model: Any, card: Card) -> bool:
 
 def ways_left(card: Card) -> str:
     """What can be done where a model cannot be exported, as a clause."""
-    if card.public and not card.units.get("check"):
-        return "Or upload the table again with a check part, as long as nothing was asked: then any model is judged by its predictions"
     if card.public:
-        return "Or ask about one class, by a function of the rows that gives its probability, and a label that is a condition"
+        return "Or upload the table again with a check part, as long as nothing was asked: then any model is judged by its predictions"
     if card.raw.get("draft"):
         return (
             "Or upload the table again with features='public', as long as nothing was shown of this holdout: then predictions are made "
@@ -193,34 +191,62 @@ def label_of(estimator: Any, label: Any, kinds: Mapping[str, str]) -> Any:
 DECISIONS = frozenset({"accuracy", "precision", "recall", "f1", "confusion"})
 
 
-def predicted(fitted: Fitted, frame: Any, query: Mapping[str, Any]) -> dict[str, str]:
+def predicted(fitted: Fitted, frame: Any, query: Mapping[str, Any]) -> dict[str, Any]:
     """A model's prediction for each row, as the bytes of doubles. Of two classes it is what the question is about: whether predict says
-    the second, its probability, or the margin where there is no probability. Else it is what predict gives. What is no number is NaN."""
+    the second, its probability, or the margin where there is no probability; of several classes the same of each of them. Else it is what
+    predict gives. What is no number is NaN."""
     rows = frame.drop("row_id", axis=1) if tables.kind_of(frame) == "pandas" else frame.drop("row_id")
     model = fitted.model
     if fitted.columns is not None:
         rows = rows[list(fitted.columns)]
     elif getattr(model, "feature_names_in_", None) is not None:
         rows = rows[[str(n) for n in model.feature_names_in_]]
-    if len(getattr(model, "classes_", ())) == 2:
+    classes = getattr(model, "classes_", ())
+    if len(classes) > 2:
+        known = steps.plain(classes)
+        return {"classes": known, "of": [packed(column, len(rows)) for column in of_several(model, known, rows, query)]}
+    if len(classes) == 2:
         values = of_two(model, rows, query)
     else:
         values = model.predict(rows) if hasattr(model, "predict") else model(rows)
-    numbers = array("d", (math.nan if v is None else float(v) for v in steps.plain(values)))
-    if len(numbers) != len(rows):
-        raise ValueError(f"the model gave {len(numbers)} predictions for {len(rows)} rows")
+    return packed(values, len(rows))
+
+
+def packed(values: Any, rows: int) -> dict[str, Any]:
+    """Numbers as the bytes of doubles, or of bits where each is yes or no."""
+    plain = steps.plain(values)
+    if len(plain) != rows:
+        raise ValueError(f"the model gave {len(plain)} predictions for {rows} rows")
+    if all(isinstance(v, bool) for v in plain):
+        bits = bytearray((rows + 7) // 8)
+        for i, yes in enumerate(plain):
+            bits[i // 8] |= yes << i % 8
+        return {"bits": base64.b64encode(bytes(bits)).decode(), "count": rows}
+    numbers = array("d", (math.nan if v is None else float(v) for v in plain))
     if sys.byteorder == "big":
         numbers.byteswap()
     return {"f64": base64.b64encode(numbers.tobytes()).decode()}
 
 
+def decides(query: Mapping[str, Any]) -> bool:
+    """Whether a question is about what predict says."""
+    return "threshold" not in query and (query.get("type") in DECISIONS or query.get("loss") == "zero_one")
+
+
+def of_several(model: Any, classes: list[Any], rows: Any, query: Mapping[str, Any]) -> list[Any]:
+    """The predictions of a classifier of several classes that a question wants, those of each class."""
+    if not decides(query) and hasattr(model, "predict_proba"):
+        table = steps.plain(model.predict_proba(rows))
+        return [[row[k] for row in table] for k in range(len(classes))]
+    said = steps.plain(model.predict(rows))
+    return [[p == c for p in said] for c in classes]
+
+
 def of_two(model: Any, rows: Any, query: Mapping[str, Any]) -> Any:
     """The predictions of a classifier of two classes that a question wants."""
-    loss = query.get("loss")
-    decides = "threshold" not in query and (query.get("type") in DECISIONS or loss == "zero_one")
-    if not decides and loss != "hinge" and hasattr(model, "predict_proba"):
+    if not decides(query) and query.get("loss") != "hinge" and hasattr(model, "predict_proba"):
         return model.predict_proba(rows)[:, 1]
-    if not decides and hasattr(model, "decision_function"):
+    if not decides(query) and hasattr(model, "decision_function"):
         margins = model.decision_function(rows)
         if query.get("type") == "auc" and "edges" not in query:  # the server's bins are of probabilities
             return [0.5 + m / (1 + abs(m)) / 2 for m in map(float, margins)]
