@@ -28,7 +28,8 @@ func experimentCommand() *cobra.Command {
 		Short: "Reproduce the experiments of the literature, and attack the mechanisms",
 		Long: `Experiments run the packages that the server uses, mostly on simulated data whose truth is known. The same seed gives the
 same numbers. With --out, what is finished is kept: the same command continues after an interruption, and an
-interrupted experiment writes what it has.`,
+interrupted experiment writes what it has. A directory with results of other options, or of another build of the
+program, is refused. The exit code is 1 where a comparison with what was expected does not agree.`,
 		Example: `  holdoutd experiment list
   holdoutd experiment freedman --quick
   holdoutd experiment all --out results`,
@@ -182,9 +183,12 @@ func performExperiment(ctx context.Context, cmd *cobra.Command, e lab.Experiment
 	}
 	if errors.Is(err, context.Canceled) {
 		if dir == "" {
-			return r, errors.New("interrupted")
+			return r, interrupted{errors.New("interrupted")}
 		}
-		return r, errors.New("interrupted: what was finished is in " + dir + ", and the same command continues")
+		return r, interrupted{errors.New("interrupted: what was finished is in " + dir + ", and the same command continues")}
+	}
+	if off := len(r.Result.Disagreeing()); err == nil && off > 0 {
+		err = fmt.Errorf("%d of %d comparisons do not agree", off, len(r.Result.Checks))
 	}
 	return r, err
 }
@@ -197,17 +201,18 @@ func printResult(out io.Writer, r lab.Report) error {
 	if len(r.Result.Checks) == 0 {
 		return nil
 	}
-	agree := 0
-	for _, c := range r.Result.Checks {
-		if c.Agrees {
-			agree++
-			continue
-		}
+	off := r.Result.Disagreeing()
+	for _, c := range off {
 		if _, err := fmt.Fprintf(out, "DISAGREES: %s: expected %.4g, came out %.4g (%.4g to %.4g); %s\n", c.What, c.Expected, c.Got, c.Low, c.High, c.Criterion); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d of %d comparisons agree; %.1f s\n", agree, len(r.Result.Checks), r.Provenance.WallSeconds)
+	if !r.Result.Complete {
+		_, err := fmt.Fprintf(out, "interrupted: nothing is decided; %d comparisons of what is finished, %d of them off\n", len(r.Result.Checks), len(off))
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%d of %d comparisons agree (without a fault all do, but for once in %.0f runs); %.1f s\n", len(r.Result.Checks)-len(off),
+		len(r.Result.Checks), 1/lab.FalseAlarm, r.Provenance.WallSeconds)
 	return err
 }
 

@@ -11,10 +11,10 @@ import (
 
 // Settings of the attack.
 const (
-	attackSteps  = 20
-	attackDraws  = 16  // of noise, for each gradient: it is of the smoothed classifier's score, not of the network's
-	attackStep   = 2.5 // of the size, over the number of steps: enough to cross the ball and back
-	attackSparse = 3   // coordinates that one step in the L1 norm moves
+	attackSteps = 20
+	attackDraws = 16  // of noise, for each gradient: it is of the smoothed classifier's score, not of the network's
+	attackStep  = 2.5 // of the size, over the number of steps: enough to cross the ball and back
+
 )
 
 // pgd moves inputs within a ball so that a smoothed network predicts another label: projected gradient descent (arXiv 1706.06083)

@@ -16,12 +16,9 @@ const boundMisses = "bound misses"
 
 // Coverage of the Monte-Carlo bounds, on draws whose mean is known.
 const (
-	boundRuns  = 1000
+	boundRuns  = 4000
 	boundDraws = 200
 	boundAlpha = 0.025 // of either end
-
-	// boundFalseAlarm is the probability with which the check of a bound that keeps its promise fails.
-	boundFalseAlarm = 1e-4
 )
 
 // boundCase are draws of one kind with one mean.
@@ -71,7 +68,7 @@ func (c boundCase) misses(seed uint64) (misses int, err error) {
 }
 
 // boundCoverage measures how often bounds miss, and checks that it is no more than they may.
-func boundCoverage(ctx context.Context, o run.Options) (rows []run.Row, checks []run.Check, err error) {
+func boundCoverage(ctx context.Context, o run.Options, checks *run.Checks) (rows []run.Row, err error) {
 	cases := boundCases()
 	misses, finished, err := run.Repeat(ctx, o, "bounds", len(cases), func(_ context.Context, i int) (int, error) {
 		return cases[i].misses(seeds.Of(o.Seed, 4, uint64(i)))
@@ -89,11 +86,7 @@ func boundCoverage(ctx context.Context, o run.Options) (rows []run.Row, checks [
 			Mean: rate, SD: math.Sqrt(rate * (1 - rate)), Repetitions: boundRuns, Rate: true}
 		r.Low, r.High = run.RateInterval(int64(misses[i]), boundRuns, 0.05)
 		rows = append(rows, r)
-		check := run.Check{What: fmt.Sprintf("%s, %s: rate at which the bound misses", r.Method, r.Condition), Expected: 2 * boundAlpha, Got: rate,
-			Criterion: fmt.Sprintf("at most; the interval begins no higher (false alarm %v)", boundFalseAlarm)}
-		check.Low, check.High = run.RateInterval(int64(misses[i]), boundRuns, 2*boundFalseAlarm)
-		check.Agrees = check.Low <= check.Expected
-		checks = append(checks, check)
+		checks.AtMost(fmt.Sprintf("%s, %s: rate at which the bound misses", r.Method, r.Condition), 2*boundAlpha, r)
 	}
-	return rows, checks, err
+	return rows, err
 }

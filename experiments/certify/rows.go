@@ -102,9 +102,8 @@ func reachOf(family certify.Family) float64 {
 	return 3
 }
 
-// checksOf: no attack succeeds inside a radius, attacks outside do, radii come in the order of the papers, and the formulas give
-// their published values.
-func checksOf(all []condition, found []certified, count int) (checks []run.Check) {
+// checksOf: no attack succeeds inside a radius, attacks outside do, and radii come in the order of the papers.
+func checksOf(checks *run.Checks, all []condition, found []certified, count int) {
 	for c, condition := range all {
 		digits := found[c*count : (c+1)*count]
 		broken, attacked, reached, reach := 0, 0, 0, reachOf(condition.noise.Family)
@@ -122,30 +121,23 @@ func checksOf(all []condition, found []certified, count int) (checks []run.Check
 				}
 			}
 		}
-		checks = append(checks, run.Check{What: fmt.Sprintf("%v: attacks at %v of the certified radius that succeed, of %d", condition, inside, attacked),
-			Got: float64(broken), Low: float64(broken), High: float64(broken), Agrees: broken == 0,
-			Criterion: fmt.Sprintf("none; if the theorems hold it fails with probability %v, for all conditions together", failure)})
-		changed := run.Row{Mean: float64(reached) / float64(max(1, attacked))}
+		checks.Stated(failure/float64(len(all)), run.Check{What: fmt.Sprintf("%v: attacks at %v of the certified radius that succeed, of %d", condition, inside, attacked),
+			Got: float64(broken), Low: float64(broken), High: float64(broken), Agrees: broken == 0, Criterion: "none",
+			Notices: fmt.Sprintf("radii %v times too large, of half of the digits", reach)})
+		changed := run.Row{Mean: float64(reached) / float64(max(1, attacked)), Repetitions: max(1, attacked), Rate: true}
 		changed.Low, changed.High = run.RateInterval(int64(reached), int64(attacked), 0.05)
-		checks = append(checks, run.AtLeast(fmt.Sprintf("%v: share of certified predictions that an attack within %v radii changes", condition, reach), 0.5, changed))
-		checks = append(checks, orderChecks(condition, digits)...)
+		checks.AtLeast(fmt.Sprintf("%v: share of certified predictions that an attack within %v radii changes", condition, reach), 0.5, changed)
+		orderChecks(checks, condition, digits)
 	}
-	return append(checks, formulaChecks()...)
 }
 
 // orderChecks compare mean radii of the certificates that have the same bounds of the same draws.
-func orderChecks(c condition, digits []certified) (checks []run.Check) {
+func orderChecks(checks *run.Checks, c condition, digits []certified) {
 	all := ways(c.noise.Family)
 	radius := func(m certify.Method) run.Row {
 		for i, w := range all {
 			if w.method == m && w.bound == certify.ClopperPearson {
-				values := make([]float64, len(digits))
-				for k, f := range digits {
-					values[k] = f.Found[i].Radius
-				}
-				var r run.Row
-				r.Summarise(values)
-				return r
+				return run.Measured(run.Row{}, digits, func(f certified) float64 { return f.Found[i].Radius })
 			}
 		}
 		return run.Row{}
@@ -156,26 +148,8 @@ func orderChecks(c condition, digits []certified) (checks []run.Check) {
 	}
 	for i := 1; i < len(order); i++ {
 		small, large := radius(order[i-1]), radius(order[i])
-		checks = append(checks, run.Check{What: fmt.Sprintf("%v: mean radius, %v beside %v", c, order[i], order[i-1]), Expected: small.Mean,
-			Got: large.Mean, Low: large.Low, High: large.High, Criterion: "not smaller; exact, both come from the same draws", Agrees: large.Mean >= small.Mean})
-	}
-	return checks
-}
-
-// formulaChecks are published values: those of the PixelDP and smoothing code for their inputs, at a relative 1e-6.
-func formulaChecks() []run.Check {
-	exact := func(what string, expected, got float64) run.Check {
-		c := run.Within(what, expected, 1e-6*expected, run.Row{Mean: got, Low: got, High: got})
-		c.Criterion = "within 1e-6 of it"
-		return c
-	}
-	top, _, _ := certify.ClopperPearson.Ends(9200, 9200, 10_000, 0.005)
-	_, rest, _ := certify.ClopperPearson.Ends(400, 400, 10_000, 0.005)
-	cohen, _, _ := certify.ClopperPearson.Ends(99_900, 99_900, 100_000, 0.001)
-	return []run.Check{
-		exact("PixelDP's radius, Laplace, 9200 and 400 of 10,000 draws, L = 0.1, eps = 1 (its code)", 0.15013514191845664, certify.PixelDPLaplace(top, rest, 0.1)),
-		exact("Cohen's radius, 99,900 of 100,000 draws, sigma = 0.25, alpha = 0.001 (its code)", 0.750050247, certify.SmoothingGaussian(cohen, 1-cohen, 0.25)),
-		exact("Cohen's radius for 0.9 and 0.05, sigma = 0.5", 0.731601, certify.SmoothingGaussian(0.9, 0.05, 0.5)),
-		exact("Rényi's radius for 0.9 and 0.05, sigma = 0.5", 0.624687, certify.RenyiGaussian(0.9, 0.05, 0.5)),
+		checks.Stated(0, run.Check{What: fmt.Sprintf("%v: mean radius, %v beside %v", c, order[i], order[i-1]), Expected: small.Mean,
+			Got: large.Mean, Low: large.Low, High: large.High, Criterion: "not smaller; exact, both come from the same draws", Agrees: large.Mean >= small.Mean,
+			Notices: fmt.Sprintf("radii %.3g times too large or too small", large.Mean/small.Mean)})
 	}
 }

@@ -9,7 +9,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -44,8 +48,42 @@ type entry struct {
 	Peak int64         `json:"peak_bytes,omitempty"` // resident memory of a session at its largest
 }
 
-// OpenCheckpoint opens or makes the file for a run of an experiment. The content of a file of another run, or of another
-// executable, is dropped.
+// OtherRunError says that a directory has what another run has finished, and how that run differs.
+type OtherRunError struct {
+	Path  string
+	Other string // in words
+}
+
+func (e *OtherRunError) Error() string {
+	return fmt.Sprintf("experiments: %s has results of another run: %s; name another directory, or remove this one", filepath.Dir(e.Path), e.Other)
+}
+
+// difference says in words how another run differs from this one.
+func (id identity) difference(other identity) string {
+	set := func(i identity) string {
+		var words []string
+		for _, name := range slices.Sorted(maps.Keys(i.Set)) {
+			words = append(words, "--"+name+"="+i.Set[name])
+		}
+		return strings.Join(words, " ")
+	}
+	switch {
+	case other.Experiment != id.Experiment:
+		return fmt.Sprintf("of the experiment %q", other.Experiment)
+	case other.Seed != id.Seed:
+		return fmt.Sprintf("--seed %d, not %d", other.Seed, id.Seed)
+	case other.Quick != id.Quick:
+		return fmt.Sprintf("--quick is %v, not %v", other.Quick, id.Quick)
+	case other.Repetitions != id.Repetitions:
+		return fmt.Sprintf("--repetitions %d, not %d (0 is the default)", other.Repetitions, id.Repetitions)
+	case set(other) != set(id):
+		return fmt.Sprintf("%q, not %q", set(other), set(id))
+	}
+	return "by another build of the program, which may find other numbers"
+}
+
+// OpenCheckpoint opens or makes the file for a run of an experiment. A file in which another run, or another executable, has finished
+// anything is refused with an [OtherRunError]; one in which it has not is begun anew.
 func OpenCheckpoint(path string, e Experiment, o Options) (*Checkpoint, error) {
 	id := identity{Experiment: e.Name, Seed: o.Seed, Repetitions: o.Repetitions, Quick: o.Quick, Set: e.public(o)}
 	var err error
@@ -63,6 +101,12 @@ func OpenCheckpoint(path string, e Experiment, o Options) (*Checkpoint, error) {
 	}
 	c := &Checkpoint{file: file, known: map[string]map[int]json.RawMessage{}}
 	end, err := c.read(first)
+	var other *OtherRunError
+	if errors.As(err, &other) {
+		file.Close()
+		other.Path = path
+		return nil, err
+	}
 	if err == nil && end == 0 {
 		if err = file.Truncate(0); err == nil {
 			_, err = file.WriteAt(first, 0)
@@ -94,7 +138,7 @@ func (c *Checkpoint) read(first []byte) (end int64, err error) {
 		}
 		if end == 0 {
 			if !bytes.Equal(line, first) {
-				return 0, nil
+				return 0, refused(line, first, in)
 			}
 		} else {
 			var e entry
@@ -112,6 +156,18 @@ func (c *Checkpoint) read(first []byte) (end int64, err error) {
 		}
 		end += int64(len(line))
 	}
+}
+
+// refused is the error for a file that begins with another line than this run's, if anything follows it.
+func refused(line, first []byte, rest *bufio.Reader) error {
+	if _, err := rest.ReadByte(); err != nil {
+		return nil
+	}
+	var other, own identity
+	if json.Unmarshal(line, &other) != nil || other.Experiment == "" || json.Unmarshal(first, &own) != nil {
+		return errors.New("not a file of an experiment")
+	}
+	return &OtherRunError{Other: own.difference(other)}
 }
 
 // load sets *v to what is known of a piece of work, if anything is.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -69,14 +70,39 @@ func TestCheckpoint(t *testing.T) {
 		t.Errorf("after the cut's repair: %v known", got)
 	}
 	c.Close(0, 0)
-	o.Seed++
+	for _, change := range []struct {
+		of   string
+		want string
+	}{{"seed", "--seed 3, not 4"}, {"size", `"--size=20", not ""`}, {"quick", "--quick is false, not true"}, {"repetitions", "--repetitions 0, not 7"}} {
+		other := Options{Seed: 3, Set: map[string]string{"size": "20"}}
+		switch change.of {
+		case "seed":
+			other.Seed = 4
+		case "size":
+			other.Set["size"] = "10"
+		case "quick":
+			other.Quick = true
+		case "repetitions":
+			other.Repetitions = 7
+		}
+		c, err := OpenCheckpoint(path, e, other)
+		var refused *OtherRunError
+		if !errors.As(err, &refused) || !strings.Contains(err.Error(), change.want) {
+			t.Errorf("another %s: %v", change.of, err)
+		}
+		if c != nil {
+			t.Errorf("another %s took %v", change.of, known(c))
+		}
+	}
 	c = open(o)
-	if got := known(c); got != nil {
-		t.Errorf("another seed took %v", got)
+	if got := known(c); !reflect.DeepEqual(got, []int{0, 1, 2, 3}) {
+		t.Errorf("after others were refused: %v known", got)
 	}
 	c.Close(0, 0)
-	o.Seed--
-	if got := known(open(o)); got != nil {
-		t.Errorf("the file of the other seed was overwritten, and yet %v known", got)
+	// A file in which nothing is finished is anybody's.
+	if err := os.WriteFile(path, []byte(strings.SplitAfter(string(text), "\n")[0]), 0o644); err != nil {
+		t.Fatal(err)
 	}
+	o.Seed++
+	open(o).Close(0, 0)
 }

@@ -28,6 +28,7 @@ func FitExponent(method, of string, x, y []float64) Fit {
 		residual += r * r
 		spread += (lx[i] - center) * (lx[i] - center)
 	}
-	half := studentQuantile(len(x)-2) * math.Sqrt(residual/float64(len(x)-2)/spread)
-	return Fit{Method: method, Of: of, Exponent: slope, Low: slope - half, High: slope + half, Points: len(x)}
+	standard := math.Sqrt(residual / float64(len(x)-2) / spread)
+	half := studentQuantile(len(x)-2) * standard
+	return Fit{Method: method, Of: of, Exponent: slope, Error: standard, Low: slope - half, High: slope + half, Points: len(x)}
 }

@@ -20,8 +20,10 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{
 	"seconds": func(s float64) string {
 		return time.Duration(s * float64(time.Second)).Round(10 * time.Millisecond).String()
 	},
-	"mib":   func(b int64) string { return fmt.Sprintf("%.0f MiB", float64(b)/(1<<20)) },
-	"title": func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
+	"mib":        func(b int64) string { return fmt.Sprintf("%.0f MiB", float64(b)/(1<<20)) },
+	"falseAlarm": func() float64 { return FalseAlarm },
+	"power":      func() float64 { return Power },
+	"title":      func(s string) string { return strings.ToUpper(s[:1]) + s[1:] },
 }).Parse(pageText))
 
 // page is what the template of one experiment's report sees.

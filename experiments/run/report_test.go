@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,5 +35,21 @@ func TestIndex(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page lacks %q", want)
 		}
+	}
+}
+
+// TestInterruptedDecidesNothing: neither result nor page of an interrupted run says that comparisons agree.
+func TestInterruptedDecidesNothing(t *testing.T) {
+	dir := t.TempDir()
+	e := Experiment{Name: "one", Short: "x", Run: func(context.Context, Options) (Result, error) {
+		return Result{Experiment: "one", Checks: []Check{{Agrees: true}}}, context.Canceled
+	}}
+	r, err := Perform(context.Background(), e, Options{}, dir, "test")
+	if !errors.Is(err, context.Canceled) || r.Result.Agrees() {
+		t.Errorf("agrees %v, error %v", r.Result.Agrees(), err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, ReportFile))
+	if err != nil || strings.Contains(string(text), "comparisons agree") || !strings.Contains(string(text), "nothing is decided") {
+		t.Errorf("the page of an interrupted run, %v:\n%s", err, text)
 	}
 }

@@ -5,6 +5,7 @@ type Fit struct {
 	Method   string  `json:"method"`
 	Of       string  `json:"of"` // y
 	Exponent float64 `json:"exponent"`
+	Error    float64 `json:"error"` // standard error of the exponent
 	Low      float64 `json:"low"`
 	High     float64 `json:"high"`
 	Points   int     `json:"points"`
@@ -26,12 +27,16 @@ type Result struct {
 	Figures []Figure   `json:"-"` // none where nothing was finished
 }
 
-// Agrees reports whether all checks do.
-func (r Result) Agrees() bool {
+// Agrees reports whether the run is complete and all checks agree: of one that was interrupted nothing is decided.
+func (r Result) Agrees() bool { return r.Complete && len(r.Disagreeing()) == 0 }
+
+// Disagreeing are the checks that do not agree.
+func (r Result) Disagreeing() []Check {
+	var found []Check
 	for _, c := range r.Checks {
 		if !c.Agrees {
-			return false
+			found = append(found, c)
 		}
 	}
-	return true
+	return found
 }

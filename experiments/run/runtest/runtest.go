@@ -131,3 +131,20 @@ func checkFiles(t *testing.T, dir string, r run.Report) {
 		t.Errorf("%d figures in the report, want %d", n, len(r.Result.Figures))
 	}
 }
+
+// Agrees holds a run of an experiment at its --quick size against what was expected: every check agrees. This is the test that planted faults
+// of what the experiment measures have to fail (tests/faults/experiments.txt): the experiment itself finds them.
+func Agrees(t *testing.T, e run.Experiment) {
+	o := Small(e, 1)
+	o.Quick, o.Repetitions = true, 0
+	for _, f := range e.Flags {
+		o.Set[f.Name] = f.Default
+	}
+	r, err := e.Run(t.Context(), o)
+	if err != nil || !r.Complete || len(r.Checks) == 0 {
+		t.Fatalf("complete %v, %d checks, error %v", r.Complete, len(r.Checks), err)
+	}
+	for _, c := range r.Disagreeing() {
+		t.Errorf("%s: expected %.5g, came out %.5g; %s", c.What, c.Expected, c.Got, c.Criterion)
+	}
+}
