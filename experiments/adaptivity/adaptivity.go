@@ -6,8 +6,10 @@ package adaptivity
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 
@@ -35,50 +37,58 @@ type rival struct {
 	name    string
 	attack  string
 	largest bool // what limits it is the largest of k errors of one scale, not the attack's last answer alone
-	// exponent of n in the number of questions by theory, 0 where theory has none for us to compare with.
-	exponent float64
-	sizes    []int64
-	spec     func(n, k int64) thresholdout.Spec
-	play     func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error
+	sizes   []int64
+	spec    func(n, k int64) thresholdout.Spec
+	// noise of an answer from the holdout, by how many questions were asked before; nil where there is none.
+	noise func(p thresholdout.Guarantee) func(asked int64) float64
+	play  func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error
 }
 
+const splitName = "split"
+
 var rivals = []rival{
-	{"naive", "single-adaptive", false, 1, []int64{1000, 2000, 4000, 8000, 16000},
+	{"naive", "single-adaptive", false, []int64{1000, 2000, 4000, 8000, 16000},
 		func(n, k int64) thresholdout.Spec {
 			return thresholdout.Spec{Mechanism: thresholdout.Naive, N: n, Questions: k}
-		},
+		}, nil,
 		func(thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
 			return analysts.SingleAdaptive(analysts.LogOdds)
 		}},
-	{"split", "single-adaptive", true, 1, []int64{8000, 16000, 32000, 64000, 128000},
+	{splitName, "single-adaptive", true, []int64{8000, 16000, 32000, 64000, 128000},
 		func(n, k int64) thresholdout.Spec {
 			return thresholdout.Spec{Mechanism: thresholdout.Split, N: n, Questions: k}
-		},
+		}, nil,
 		func(thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
 			return analysts.SingleAdaptive(analysts.LogOdds)
 		}},
-	{"gaussian", "single-adaptive, discounted", true, 2, []int64{2000, 4000, 8000, 16000},
+	{"gaussian", "single-adaptive, discounted", true, []int64{2000, 4000, 8000, 16000},
 		func(n, k int64) thresholdout.Spec {
 			return thresholdout.Spec{Mechanism: thresholdout.Gaussian, N: n, Questions: k}
-		},
+		}, analysts.ScheduledNoise,
 		func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
 			return analysts.SingleAdaptive(analysts.Discounted(p, analysts.ScheduledNoise(p)))
 		}},
-	{"thresholdout", "knows training, discounted", true, 2, []int64{1000, 2000, 4000, 8000},
+	{"thresholdout", "knows training, discounted", true, []int64{1000, 2000, 4000, 8000},
 		func(n, k int64) thresholdout.Spec {
 			return thresholdout.Spec{Mechanism: thresholdout.Thresholdout, N: n, Training: n, Questions: k, Tokens: k}
-		},
+		}, analysts.ConstantNoise,
 		func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
 			return analysts.KnowsTraining(analysts.Discounted(p, analysts.ConstantNoise(p)))
 		}},
-	{"guess_and_check", "knows training", false, 0, []int64{1000, 2000, 4000, 8000},
+	{"guess_and_check", "knows training", false, []int64{1000, 2000, 4000, 8000},
 		func(n, k int64) thresholdout.Spec {
 			return thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: k, Tokens: k}
-		},
+		}, analysts.ConstantNoise,
 		func(p thresholdout.Guarantee) func(analysts.Oracle, uint64, int64, int64) error {
 			return analysts.KnowsTraining(analysts.Discounted(p, analysts.ConstantNoise(p)))
 		}},
 }
+
+// largestError is a measure beside it: the mean of a run's largest error, at the number of questions for which theory says that it is the tolerance.
+const largestError = "largest error at theory's number of questions"
+
+// theoryRuns are played for each mechanism and size at that number: means are within a hundredth of the error.
+const theoryRuns = 100
 
 // replicates are independent searches for each size: the spread of a fit comes from them.
 const replicates = 3
@@ -124,10 +134,14 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	for i, k := range found {
 		searches[i].found = k
 	}
+	var checks run.Checks
+	rows, failed := atTheory(ctx, o, searches, &checks)
+	err = errors.Join(err, failed, checksOf(searches, &checks))
 	result.Complete = err == nil
 	result.Rows, result.Fits = rowsOf(searches)
+	result.Rows = append(result.Rows, rows...)
+	result.Checks = checks.Decide()
 	result.Summary = tableOf(result.Rows, result.Fits)
-	result.Checks = checksOf(result.Fits)
 	result.Notes = []string{fmt.Sprintf("For each mechanism and size, %d searches for the largest number of questions at which the mean over %d runs "+
 		"of a run's largest error stays under %v; noise is planned for that number at 95%% confidence.", replicates, repetitions, tolerance)}
 	if len(result.Rows) > 0 {
@@ -137,26 +151,75 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	return result, err
 }
 
-// exponentTolerance is how far a fitted exponent may be from theory's: sizes are finite and logarithms are left.
-const exponentTolerance = 0.25
+// approximation is what the theory of predicted leaves out, as a part of the number of questions: the vote's normal law, that the largest error
+// of answers and the last one's are taken for independent, and that a search interpolates.
+const approximation = 0.04
 
-// checksOf compare exponents with theory's, with the union's logarithm taken out where it is what limits.
-func checksOf(fits []run.Fit) []run.Check {
-	var checks []run.Check
-	for _, r := range rivals {
-		of := questionsAlone
-		if r.largest {
-			of = questionsTimesLog
-		}
-		for _, f := range fits {
-			if f.Method == r.name && f.Of == of && r.exponent > 0 {
-				checks = append(checks, run.Check{What: r.name + ": the exponent of " + of, Expected: r.exponent, Got: f.Exponent, Low: f.Low, High: f.High,
-					Criterion: fmt.Sprintf("the interval is no farther away than %v", exponentTolerance),
-					Agrees:    f.Low <= r.exponent+exponentTolerance && f.High >= r.exponent-exponentTolerance})
-			}
-		}
+// errorApproximation is the same of an error, as a part of it: of the number of questions it moves about the root.
+const errorApproximation = approximation / 2
+
+// atTheory plays theory's number of questions for each mechanism and size, and compares the mean of the largest error with the tolerance.
+func atTheory(ctx context.Context, o run.Options, searches []*search, checks *run.Checks) (rows []run.Row, err error) {
+	var cells []*search // one for each mechanism and size
+	for i := 0; i < len(searches); i += replicates {
+		cells = append(cells, searches[i])
 	}
-	return checks
+	runs := theoryRuns
+	if o.Repetitions > 0 {
+		runs = o.Repetitions
+	}
+	numbers, known, err := run.Repeat(ctx, o, "theory", len(cells), func(_ context.Context, i int) (float64, error) {
+		return cells[i].rival.predicted(cells[i].n)
+	})
+	if err != nil || !run.AllFinished(known) {
+		return nil, err
+	}
+	errs, finished, err := run.Repeat(ctx, o, "runs at theory's number", len(cells)*runs, func(ctx context.Context, i int) (float64, error) {
+		c := cells[i%len(cells)]
+		return c.error(ctx, int64(math.Round(numbers[i%len(cells)])), seeds.Of(o.Seed, 7, uint64(i)), 1)
+	})
+	for i, found := range run.Dealt(errs, finished, len(cells)) {
+		c := cells[i]
+		if len(found) < runs {
+			continue
+		}
+		r := run.Measured(run.Row{Condition: c.rival.attack, Method: c.rival.name, N: c.n, K: int64(math.Round(numbers[i])), Confidence: 0.95, Set: largestError}, found,
+			func(v float64) float64 { return v })
+		rows = append(rows, r)
+		checks.Equal(fmt.Sprintf("%s, n = %d: the largest error of %d questions", c.rival.name, c.n, r.K), tolerance, errorApproximation*tolerance, r)
+	}
+	return rows, err
+}
+
+// checksOf compare the numbers that searches found with theory's for the same sizes: their level and their growth.
+func checksOf(searches []*search, checks *run.Checks) error {
+	for _, r := range rivals {
+		var sizes, theory, ratios, off []float64
+		known := map[int64]float64{}
+		for _, s := range searches {
+			if s.rival.name != r.name || s.found == 0 {
+				continue
+			}
+			if known[s.n] == 0 {
+				k, err := r.predicted(s.n)
+				if err != nil {
+					return err
+				}
+				known[s.n] = k
+			}
+			sizes, theory = append(sizes, float64(s.n)), append(theory, known[s.n])
+			ratios, off = append(ratios, s.found/known[s.n]), append(off, math.Log(s.found/known[s.n]))
+		}
+		if len(known) < 3 {
+			continue
+		}
+		level := run.Measured(run.Row{}, off, func(v float64) float64 { return v })
+		checks.Equal(r.name+": the logarithm of the questions over theory's at these sizes", 0, approximation, level)
+		growth, by := run.FitExponent(r.name, questionsAlone, sizes, ratios), run.FitExponent(r.name, questionsAlone, sizes, theory).Exponent
+		growth.Exponent, growth.Low, growth.High = growth.Exponent+by, growth.Low+by, growth.High+by
+		checks.Exponent(r.name+": the exponent of the questions, beside theory's at these sizes", by, approximation/math.Log(slices.Max(sizes)/slices.Min(sizes)), growth)
+	}
+	return nil
 }
 
 // largest brackets the number of questions by factors of two from 2 up, halves the bracket, and interpolates.

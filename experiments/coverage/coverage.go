@@ -5,8 +5,12 @@ package coverage
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 
@@ -114,7 +118,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	result.Complete = err == nil
 	result.Summary = tableOf(result.Rows)
-	result.Checks = checksOf(result.Rows)
+	checks, broken := checksOf(cells)
+	result.Checks, err = checks, errors.Join(err, broken)
 	result.Notes = []string{fmt.Sprintf("%d analysts play %d runs each against %d mechanisms, on fresh data in every run, "+
 		"at %d sizes and %d confidences; the training part is as large as the holdout.", len(analysts.All), repetitions, len(methods), len(sizes), len(confidences))}
 	if len(result.Rows) > 0 {
@@ -124,41 +129,113 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	return result, err
 }
 
-// falseAlarm is the probability with which one check of a mechanism that keeps its promise fails.
-const falseAlarm = 1e-4
+//go:embed reference.json
+var referenceText []byte
 
-// checksOf are, for every mechanism, the largest rate of misses of any analyst against the promise, and for naive reuse
-// that some analyst breaks the intervals of questions fixed beforehand.
-func checksOf(rows []run.Row) []run.Check {
-	var checks []run.Check
+// reference is what an independent program finds of one analyst: see reference.py.
+type reference struct {
+	Analyst string `json:"analyst"`
+	Cells   []struct {
+		Method      string     `json:"method"`
+		N           int64      `json:"n"`
+		K           int64      `json:"k"`
+		Confidence  float64    `json:"confidence"`
+		HalfWidth   float64    `json:"half_width"` // of every interval
+		Repetitions int        `json:"repetitions"`
+		Worst       run.Stored `json:"worst"` // the largest error of a run
+	} `json:"cells"`
+}
+
+// widthTolerance is what a half-width may be off by, as a part: the released one pays two parts in ten thousand for whole numbers in its proof
+// (thresholdout/bounds), and the reference's search for the best noise stops where widths are flat.
+const widthTolerance = 5e-4
+
+// checksOf are, for every mechanism, the largest rate of misses of any analyst against the promise; for naive reuse that some analyst breaks
+// the intervals of questions fixed beforehand; and where an independent program knows them, half-widths and errors.
+func checksOf(cells []*cell) ([]run.Check, error) {
+	var checks run.Checks
 	for _, m := range methods {
 		for _, confidence := range []float64{0.8, 0.95} {
-			var worst run.Row
-			cells := 0
-			for _, r := range rows {
-				if r.Method == m.name && r.Confidence == confidence && r.Set == nonCoverage {
-					if cells == 0 || r.Mean > worst.Mean {
-						worst = r
-					}
-					cells++
+			var these []*cell
+			for _, c := range cells {
+				if c.method.name == m.name && c.confidence == confidence && c.games != nil {
+					these = append(these, c)
 				}
 			}
-			if cells == 0 {
-				continue
+			if len(these) > 0 {
+				missChecks(&checks, m, math.Round(100*(1-confidence))/100, these)
 			}
-			promise := math.Round(100*(1-confidence)) / 100
-			what := fmt.Sprintf("%s at %v: the worst rate of misses (%s, n = %d, k = %d)", m.name, confidence, worst.Condition, worst.N, worst.K)
-			c := run.Check{What: what, Expected: promise, Got: worst.Mean, Low: worst.Low, High: worst.High}
-			low, _ := run.RateInterval(worst.Events(), int64(worst.Repetitions), 2*falseAlarm/float64(cells))
-			if m.name == naiveMethod {
-				c.Criterion, c.Agrees = "above: these intervals promise nothing under adaptive questions, and an attack must show it", worst.Mean > promise
-			} else {
-				c.Criterion, c.Agrees = fmt.Sprintf("at most, for the worst of %d conditions (false alarm %v)", cells, falseAlarm), low <= promise
-			}
-			checks = append(checks, c)
 		}
 	}
-	return checks
+	var r reference
+	if err := json.Unmarshal(referenceText, &r); err != nil {
+		return nil, fmt.Errorf("experiments: reference: %w", err)
+	}
+	for _, known := range r.Cells {
+		for _, c := range cells {
+			p := c.guarantee
+			if c.games == nil || c.analyst.Name != r.Analyst || c.method.name != known.Method || p.N != known.N || p.Questions != known.K || c.confidence != known.Confidence {
+				continue
+			}
+			of := fmt.Sprintf("%s at %v, n = %d, k = %d", known.Method, known.Confidence, known.N, known.K)
+			// An error over its part of the half-width, as the intervals were that the analyst saw.
+			checks.Arithmetic(of+": half-width", known.HalfWidth, widthTolerance, c.games[0].Worst/c.games[0].Reach)
+			known.Worst.Repetitions = known.Repetitions
+			values := make([]float64, len(c.games))
+			for i, g := range c.games {
+				values[i] = g.Worst
+			}
+			checks.Stored(of, []run.Pair{{At: "the largest error of " + r.Analyst, Values: values, Stored: known.Worst}})
+		}
+	}
+	return checks.Decide(), nil
+}
+
+// missChecks compare the rate of misses of the worst of a mechanism's conditions with what is promised.
+func missChecks(checks *run.Checks, m method, promise float64, cells []*cell) {
+	worst, narrowed := cells[0].rows()[0], []float64{}
+	for _, c := range cells {
+		if miss := c.rows()[0]; miss.Mean > worst.Mean {
+			worst = miss
+		}
+	}
+	what := fmt.Sprintf("%s at %v: the worst rate of misses (%s, n = %d, k = %d)", m.name, worst.Confidence, worst.Condition, worst.N, worst.K)
+	check := run.Check{What: what, Expected: promise, Got: worst.Mean, Low: worst.Low, High: worst.High}
+	if m.name == naiveMethod {
+		checks.Add(1, func(alpha float64) run.Check {
+			low, _ := run.RateInterval(worst.Events(), int64(worst.Repetitions), 2*alpha)
+			check.Criterion, check.Agrees = "surely above: these intervals promise nothing under adaptive questions, and an attack must show it", low > promise
+			check.Notices = "an attack that does not break these intervals"
+			return check
+		})
+		return
+	}
+	checks.Add(len(cells), func(alpha float64) run.Check {
+		var limit run.Checks
+		limit.AtMost(what, promise, worst)
+		decided := limit.DecideAt(alpha)[0]
+		decided.Criterion += fmt.Sprintf(", in the worst of %d conditions", len(cells))
+		// With intervals of this part of their width, as many runs of some condition would have missed as the check needs.
+		needed := 0
+		for low := 0.0; low <= promise && needed <= worst.Repetitions; needed++ {
+			low, _ = run.RateInterval(int64(needed+1), int64(worst.Repetitions), 2*alpha)
+		}
+		for _, c := range cells {
+			if needed > len(c.games) {
+				continue
+			}
+			reaches := make([]float64, len(c.games))
+			for i, g := range c.games {
+				reaches[i] = g.Reach
+			}
+			slices.Sort(reaches)
+			narrowed = append(narrowed, reaches[len(reaches)-needed])
+		}
+		if len(narrowed) > 0 {
+			decided.Notices += fmt.Sprintf("; intervals of less than %.2f of their width", slices.Max(narrowed))
+		}
+		return decided
+	})
 }
 
 // playAll plays all games: the seed of one is made of where it stands in the grid, so that no order changes it.

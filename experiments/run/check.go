@@ -61,7 +61,11 @@ func (c *Checks) Stated(falseAlarm float64, check Check) {
 
 // Decide are the checks, in their order.
 func (c *Checks) Decide() []Check {
-	alpha := (FalseAlarm - c.stated) / float64(max(1, c.comparisons))
+	return c.DecideAt((FalseAlarm - c.stated) / float64(max(1, c.comparisons)))
+}
+
+// DecideAt are the checks where each comparison has this false-alarm probability: those of a part of a run, whose share is known.
+func (c *Checks) DecideAt(alpha float64) []Check {
 	decided := make([]Check, len(c.open))
 	for i, open := range c.open {
 		decided[i] = open.decide(alpha)
