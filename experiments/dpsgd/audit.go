@@ -6,7 +6,6 @@ import (
 	"math"
 
 	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
@@ -124,26 +123,44 @@ func shownEpsilon(separation float64) float64 {
 	return account.GDP(max(0, separation)).Epsilon(delta)
 }
 
-// auditFalseAlarm is the probability with which a check fails for a training that does as it says.
-const auditFalseAlarm = 1e-4
-
 // auditChecks: the epsilons that separations stand for are within what the account says, and separations are what sampling and
 // noise of the stated sizes make: half the noise would double them.
-func auditChecks(all []*audit) []run.Check {
+func auditChecks(checks *run.Checks, all []*audit) {
 	if len(all) == 0 || len(all[0].found) < 2 {
-		return nil
+		return
 	}
-	reach := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(len(all[0].found) - 1)}.Quantile(1-auditFalseAlarm/2) / math.Sqrt(float64(len(all[0].found)))
-	var checks []run.Check
+	repetitions := float64(len(all[0].found))
+	student := func(p float64) float64 { return run.Student(p, repetitions-1) }
 	for _, a := range all {
 		r := a.row()
-		checks = append(checks, run.Check{What: fmt.Sprintf("epsilon that a canary shows of a training that claims %v", a.epsilon), Expected: a.epsilon, Got: shownEpsilon(r.Mean),
-			Low: shownEpsilon(r.Low), High: shownEpsilon(r.High), Criterion: fmt.Sprintf("not surely above (false alarm %v)", auditFalseAlarm), Agrees: shownEpsilon(r.Mean-reach*r.SD) <= a.epsilon})
+		checks.Add(1, func(alpha float64) run.Check {
+			standard := r.SD / math.Sqrt(repetitions)
+			reach := student(1-alpha) * standard
+			return run.Check{What: fmt.Sprintf("epsilon that a canary shows of a training that claims %v", a.epsilon), Expected: a.epsilon, Got: shownEpsilon(r.Mean),
+				Low: shownEpsilon(r.Low), High: shownEpsilon(r.High), Criterion: fmt.Sprintf("not surely above, %.1f standard errors of the separation", student(1-alpha)),
+				Notices: fmt.Sprintf("a training of epsilon %.3g", shownEpsilon(largestSeparation(a.epsilon)+reach+student(run.Power)*standard)),
+				Agrees:  shownEpsilon(r.Mean-reach) <= a.epsilon}
+		})
 	}
 	ratio := run.Row{Repetitions: len(all[0].found)}
 	ratio.Summarise(separationRatios(all))
-	return append(checks, run.Check{What: "separations by a canary over those that the stated noise and sampling make", Expected: 1, Got: ratio.Mean, Low: ratio.Low, High: ratio.High,
-		Criterion: fmt.Sprintf("within Student's interval (false alarm %v)", auditFalseAlarm), Agrees: math.Abs(ratio.Mean-1) <= reach*ratio.SD})
+	checks.Equal("separations by a canary over those that the stated noise and sampling make", 1, 0, ratio)
+}
+
+// largestSeparation is the one that stands for an epsilon.
+func largestSeparation(epsilon float64) float64 {
+	low, high := 0.0, 1.0
+	for shownEpsilon(high) < epsilon {
+		high *= 2
+	}
+	for range 60 {
+		if middle := (low + high) / 2; shownEpsilon(middle) < epsilon {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
 }
 
 // separationRatios fits, for each repetition, separation = ratio * expected by least squares.

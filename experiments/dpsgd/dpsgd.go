@@ -202,7 +202,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		audited, err = runAudits(ctx, o, audits(cells), repetitions)
 	}
 	result.Complete = err == nil
-	result.Rows, result.Fits, result.Checks = done.rows(), done.fits(), append(done.checks(), auditChecks(audited)...)
+	result.Rows, result.Fits, result.Checks = done.rows(), done.fits(), done.checks(audited)
 	for _, a := range audited {
 		result.Rows = append(result.Rows, a.row())
 	}

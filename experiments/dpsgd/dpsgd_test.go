@@ -8,6 +8,7 @@ import (
 	"github.com/holdoutd/holdoutd/dp/account"
 	"github.com/holdoutd/holdoutd/dp/learn"
 	"github.com/holdoutd/holdoutd/dp/noise"
+	"github.com/holdoutd/holdoutd/experiments/run"
 	"github.com/holdoutd/holdoutd/experiments/seeds"
 )
 
@@ -34,7 +35,9 @@ func TestAuditNoticesFaults(t *testing.T) {
 			used.found = append(used.found, v)
 		}
 		used.settings = settings // what it says of itself
-		for _, check := range auditChecks([]*audit{used}) {
+		var checks run.Checks
+		auditChecks(&checks, []*audit{used})
+		for _, check := range checks.Decide() {
 			if check.Agrees != c.agrees {
 				t.Errorf("%s: %+v", name, check)
 			}

@@ -77,12 +77,21 @@ const excessAgainst = "excess training loss against n epsilon"
 
 // ratePoints are n epsilon and the mean excess loss of a model's cells.
 func (d findings) ratePoints(model string) (x, y []float64) {
+	x, rows := d.rateRows(model)
+	for _, r := range rows {
+		y = append(y, r.Mean)
+	}
+	return x, y
+}
+
+// rateRows are n epsilon and the excess loss of a model's cells.
+func (d findings) rateRows(model string) (x []float64, y []run.Row) {
 	for _, c := range d {
 		if c.model.name != model || !rated(c.epsilon) {
 			continue
 		}
 		if r, ok := d.excess(c); ok && r.Mean > 0 {
-			x, y = append(x, float64(c.n)*c.epsilon), append(y, r.Mean)
+			x, y = append(x, float64(c.n)*c.epsilon), append(y, r)
 		}
 	}
 	return x, y
@@ -99,27 +108,28 @@ func (d findings) fits() []run.Fit {
 }
 
 const (
-	rateTolerance     = 0.25 // of the exponent: noise also moves the parameters out of the range in which the loss is a parabola
-	accuracyTolerance = 0.02 // at the largest epsilon, beside training without noise
+	rateTolerance     = 0.1  // of the exponent: noise also moves the parameters out of the range in which the loss is a parabola
+	accuracyTolerance = 0.01 // at the largest epsilon, beside training without noise
 )
 
-func (d findings) checks() []run.Check {
-	var checks []run.Check
-	for _, f := range d.fits() {
-		if f.Method == models(false)[0].name { // the convex one
-			checks = append(checks, run.Check{What: f.Method + ": exponent of the " + f.Of, Expected: -2, Got: f.Exponent, Low: f.Low, High: f.High,
-				Criterion: fmt.Sprintf("within %v", rateTolerance), Agrees: math.Abs(f.Exponent+2) <= rateTolerance})
-		}
+func (d findings) checks(audits []*audit) []run.Check {
+	var checks run.Checks
+	convex := models(false)[0].name
+	if x, y := d.rateRows(convex); len(x) >= 3 {
+		slope, standard := run.Slope(x, y)
+		checks.Estimate(convex+": exponent of the "+excessAgainst, -2, rateTolerance, slope, standard)
 	}
 	for _, m := range models(false) {
-		checks = append(checks, d.ofModel(m.name)...)
+		d.ofModel(&checks, m.name)
 	}
-	return append(checks, accountChecks()...)
+	accountChecks(&checks)
+	auditChecks(&checks, audits)
+	return checks.Decide()
 }
 
 // ofModel are the checks of one model at the largest size: accuracy grows with epsilon, is at the largest what it is without noise,
 // and the attack gains no more than is allowed.
-func (d findings) ofModel(model string) []run.Check {
+func (d findings) ofModel(checks *run.Checks, model string) {
 	var private []*cell
 	var noiseless *cell
 	for _, c := range d {
@@ -133,25 +143,24 @@ func (d findings) ofModel(model string) []run.Check {
 			noiseless = c
 		}
 	}
-	var checks []run.Check
 	for i := 1; i < len(private); i++ {
 		less, more := private[i-1].training(), private[i].training()
-		checks = append(checks, run.Check{What: fmt.Sprintf("%s: training accuracy at epsilon %v, not below that at %v", model, private[i].epsilon, private[i-1].epsilon),
-			Expected: less.Mean, Got: more.Mean, Low: more.Low, High: more.High,
-			Criterion: "at least; the intervals are not apart the wrong way", Agrees: more.High >= less.Low})
+		standard := math.Hypot(less.SD, more.SD) / math.Sqrt(float64(less.Repetitions))
+		gain := run.Row{Mean: more.Mean - less.Mean, SD: standard * math.Sqrt(float64(less.Repetitions)), Repetitions: less.Repetitions}
+		gain.Low, gain.High = gain.Mean-2*standard, gain.Mean+2*standard
+		checks.AtLeast(fmt.Sprintf("%s: training accuracy at epsilon %v less that at %v", model, private[i].epsilon, private[i-1].epsilon), 0, gain)
 	}
 	if len(private) > 0 && noiseless != nil {
 		last := private[len(private)-1]
-		checks = append(checks, run.Within(fmt.Sprintf("%s: test accuracy at epsilon %v beside training without noise", model, last.epsilon), noiseless.test().Mean,
-			accuracyTolerance, last.test()))
+		noisy, without := last.test(), noiseless.test()
+		checks.Estimate(fmt.Sprintf("%s: test accuracy at epsilon %v beside training without noise", model, last.epsilon), without.Mean, accuracyTolerance, noisy.Mean,
+			math.Hypot(noisy.SD/math.Sqrt(float64(noisy.Repetitions)), without.SD/math.Sqrt(float64(without.Repetitions))))
 	}
 	for _, c := range private {
 		if bound := advantageBound(c.epsilon, delta); bound < 0.9 { // more is no limit to speak of
-			checks = append(checks, run.AtMost(fmt.Sprintf("%s: advantage of the membership attack at epsilon %v, n = %d, against what privacy allows", model, c.epsilon, c.n),
-				bound, c.advantage()))
+			checks.AtMost(fmt.Sprintf("%s: advantage of the membership attack at epsilon %v, n = %d, against what privacy allows", model, c.epsilon, c.n), bound, c.advantage())
 		}
 	}
-	return checks
 }
 
 // largest is the largest number of digits that any finished cell trained on.

@@ -242,7 +242,7 @@ func (a holdoutGames) rows() []run.Row {
 const shareTolerance, fTolerance = 0.03, 0.3
 
 func checksOf(classical []regressions, rows []run.Row) []run.Check {
-	var checks []run.Check
+	var checks run.Checks
 	for _, f := range classical {
 		n := int64(f.size.n)
 		limit := newLimits(f.size.design, float64(f.size.p)/float64(f.size.n))
@@ -250,14 +250,13 @@ func checksOf(classical []regressions, rows []run.Row) []run.Check {
 		second := func(set string) run.Row { return run.Find(rows, screened, f.size.design, n, set) }
 		of := fmt.Sprintf("%d rows, %d %s: ", f.size.n, f.size.p, f.size.design)
 		share := 100 / float64(f.size.n)
-		checks = append(checks,
-			run.Near(of+"R2 of the first regression", float64(f.size.p)/float64(f.size.n-1), 0, first(rSquared)),
-			run.NearRate(of+"F tests of the first that reject at 5%", 0.05, first(testRejects)),
-			run.Near(of+"share kept", screeningLevel, 0, second(shareKept)),
-			run.Near(of+"R2 of the second regression", limit.r2, shareTolerance*share, second(rSquared)),
-			run.Near(of+"F of the second regression", limit.f, fTolerance*share, second(fStatistic)),
-			run.Near(of+"coefficients of the second significant at 5%", limit.significant, shareTolerance*share, second(shareSignificant)),
-			run.AtLeast(of+"F tests of the second that reject at 5%", 0.9, second(testRejects)))
+		checks.Equal(of+"R2 of the first regression", float64(f.size.p)/float64(f.size.n-1), 0, first(rSquared))
+		checks.Equal(of+"F tests of the first that reject at 5%", 0.05, 0, first(testRejects))
+		checks.Equal(of+"share kept", screeningLevel, 0, second(shareKept))
+		checks.Equal(of+"R2 of the second regression", limit.r2, shareTolerance*share, second(rSquared))
+		checks.Equal(of+"F of the second regression", limit.f, fTolerance*share, second(fStatistic))
+		checks.Equal(of+"coefficients of the second significant at 5%", limit.significant, shareTolerance*share, second(shareSignificant))
+		checks.AtLeast(of+"F tests of the second that reject at 5%", 0.9, second(testRejects))
 	}
 	var asking []run.Row
 	for _, r := range rows {
@@ -270,12 +269,12 @@ func checksOf(classical []regressions, rows []run.Row) []run.Check {
 		naive := r.Method == string(thresholdout.Naive)
 		switch {
 		case r.Set == hitsTold && naive:
-			checks = append(checks, run.Near(what, voteHits(0.5), 0.01, r))
+			checks.Equal(what, voteHits(0.5), 0.01, r)
 		case r.Set == lastFinds && naive:
-			checks = append(checks, run.AtLeast(what, 0.95, r))
+			checks.AtLeast(what, 0.95, r)
 		case r.Set == lastFinds || r.Set == anyMisses:
-			checks = append(checks, run.AtMost(what, 1-r.Confidence, r))
+			checks.AtMost(what, 1-r.Confidence, r)
 		}
 	}
-	return checks
+	return checks.Decide()
 }

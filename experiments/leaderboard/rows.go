@@ -86,27 +86,28 @@ const (
 )
 
 func checksOf(cells []*cell) []run.Check {
-	var checks []run.Check
+	var checks run.Checks
 	for _, c := range cells {
 		of := fmt.Sprintf("%s, k = %d: ", c.method, c.k)
 		final := c.final()
 		for _, r := range references {
 			if r.method == c.method && r.n == c.n && r.k == c.k {
-				checks = append(checks, run.Near(of+"final loss against the reference", r.loss, referenceTolerance, final))
+				checks.Equal(of+"final loss against the reference", r.loss, referenceTolerance, final)
 			}
 		}
 		if c.method == boardLadder {
 			if c.n == 4000 {
-				checks = append(checks, run.AtLeast(of+"final loss", ladderLoss, final))
+				checks.AtLeast(of+"final loss", ladderLoss, final)
 			}
 			continue
 		}
-		checks = append(checks, run.Near(of+"final loss against theory", c.theory(c.kept().Mean), theoryTolerance, final))
+		checks.Equal(of+"final loss against theory", c.theory(c.kept().Mean), theoryTolerance, final)
 		if c.method == boardGaussian {
-			checks = append(checks, run.AtMost(of+boardMiss, 1-c.guarantee.Confidence, c.missed()), run.AtMost(of+boardFinds, 1-c.guarantee.Confidence, c.finds()))
+			checks.AtMost(of+boardMiss, 1-c.guarantee.Confidence, c.missed())
+			checks.AtMost(of+boardFinds, 1-c.guarantee.Confidence, c.finds())
 		}
 	}
-	return checks
+	return checks.Decide()
 }
 
 func tableOf(cells []*cell) [][]string {

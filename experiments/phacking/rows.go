@@ -54,22 +54,20 @@ const deviationTolerance = 1
 
 func checksOf(rows []run.Row, table *tables.Groups, n int64) []run.Check {
 	shuffled := func(method, set string) run.Row { return run.Find(rows, labelsShuffled, method, n, set) }
-	checks := []run.Check{
-		run.AtLeast("labels shuffled, plain test: "+anyFalseDiscovery, 0.99, shuffled(testPlain, anyFalseDiscovery)),
-		run.Near("labels shuffled, exact answers: "+riskGroupDeviation, riskDeviation(table), deviationTolerance, shuffled(testPlain, riskGroupDeviation)),
-		run.AtLeast("labels shuffled, Bonferroni: "+riskGroupFalse, 0.8, shuffled(testBonferroni, riskGroupFalse)),
-	}
+	var checks run.Checks
+	checks.AtLeast("labels shuffled, plain test: "+anyFalseDiscovery, 0.99, shuffled(testPlain, anyFalseDiscovery))
+	checks.Equal("labels shuffled, exact answers: "+riskGroupDeviation, riskDeviation(table), deviationTolerance, shuffled(testPlain, riskGroupDeviation))
+	checks.AtLeast("labels shuffled, Bonferroni: "+riskGroupFalse, 0.8, shuffled(testBonferroni, riskGroupFalse))
 	for _, m := range []thresholdout.Name{thresholdout.Gaussian, thresholdout.Thresholdout} {
 		for _, condition := range []string{labelsShuffled, labelsReal} {
-			checks = append(checks, run.AtMost(fmt.Sprintf("%s, %s: %s", condition, m, anyFalseDiscovery), level,
-				run.Find(rows, condition, string(m), n, anyFalseDiscovery)))
+			checks.AtMost(fmt.Sprintf("%s, %s: %s", condition, m, anyFalseDiscovery), level, run.Find(rows, condition, string(m), n, anyFalseDiscovery))
 		}
 		// A holdout that never found anything would keep its promise, and be of no use.
 		if n >= usefulRows {
-			checks = append(checks, run.AtLeast(fmt.Sprintf("%s, %s: %s", labelsReal, m, trueDiscoveries), 1, run.Find(rows, labelsReal, string(m), n, trueDiscoveries)))
+			checks.AtLeast(fmt.Sprintf("%s, %s: %s", labelsReal, m, trueDiscoveries), 1, run.Find(rows, labelsReal, string(m), n, trueDiscoveries))
 		}
 	}
-	return checks
+	return checks.Decide()
 }
 
 // usefulRows is how many flights a holdout needs for its intervals to be narrower than some real differences.

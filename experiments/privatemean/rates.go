@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/holdoutd/holdoutd/experiments/run"
 )
 
@@ -14,7 +12,7 @@ type rate struct {
 	part, method, of string
 	epsilon          float64 // of the cells, 0 for any
 	exponent         float64
-	tolerance        float64
+	tolerance        float64 // of the best cells, which are of a grid and chosen by what was measured
 	x, y             func(g *group, c *cell) float64
 	best             bool // only the best cell of a group
 }
@@ -26,31 +24,36 @@ func rates() []rate {
 	high := func(_ *group, c *cell) float64 { return c.mean.High }
 	rms := func(_ *group, c *cell) float64 { return c.rms() }
 	return []rate{
-		{part: byRows, method: laplace, of: "error against n, epsilon 0.01", epsilon: smallEpsilon, exponent: -1, tolerance: 0.03, x: rows, y: rms},
-		{part: byRows, method: gaussian, of: "error against n, epsilon 0.01", epsilon: smallEpsilon, exponent: -1, tolerance: 0.03, x: rows, y: rms},
-		{part: byRows, method: plain, of: "error against n", exponent: -0.5, tolerance: 0.03, x: rows, y: rms},
-		{part: byEpsilon, method: laplace, of: "error against epsilon, n = 100", exponent: -1, tolerance: 0.03, x: eps, y: rms},
+		{part: byRows, method: laplace, of: "error against n, epsilon 0.01", epsilon: smallEpsilon, exponent: -1, x: rows, y: rms},
+		{part: byRows, method: gaussian, of: "error against n, epsilon 0.01", epsilon: smallEpsilon, exponent: -1, x: rows, y: rms},
+		{part: byRows, method: plain, of: "error against n", exponent: -0.5, x: rows, y: rms},
+		{part: byEpsilon, method: laplace, of: "error against epsilon, n = 100", exponent: -1, x: eps, y: rms},
 		{part: byThreshold, method: laplace, of: "error at the best threshold against n", exponent: -(1 - 1/paretoTail), tolerance: 0.04, x: rows, y: rms, best: true},
 		{part: byThreshold, method: gaussian, of: "error at the best threshold against n", exponent: -(1 - 1/paretoTail), tolerance: 0.04, x: rows, y: rms, best: true},
 		{part: byThreshold, method: laplace, of: "best threshold against n", exponent: 1 / paretoTail, tolerance: 0.15, x: rows, y: high, best: true},
-		{part: byDimension, method: laplace, of: "error against numbers a row", exponent: 1.5, tolerance: 0.03, x: dim, y: rms},
-		{part: byDimension, method: gaussian, of: "error against numbers a row", exponent: 1, tolerance: 0.03, x: dim, y: rms},
+		{part: byDimension, method: laplace, of: "error against numbers a row", exponent: 1.5, x: dim, y: rms},
+		{part: byDimension, method: gaussian, of: "error against numbers a row", exponent: 1, x: dim, y: rms},
 	}
 }
 
-// fit is the exponent as measured, false where fewer than three points are finished.
-func (m findings) fit(r rate) (run.Fit, bool) {
-	var x, y []float64
+// each calls do for the cells of a rate.
+func (m findings) each(r rate, do func(g *group, c *cell)) {
 	for _, g := range m.groups {
 		if g.part != r.part {
 			continue
 		}
 		for _, c := range g.cells {
 			if c.method == r.method && (r.epsilon == 0 || c.mean.Epsilon == r.epsilon) && (!r.best || c == g.best(r.method)) {
-				x, y = append(x, r.x(g, c)), append(y, r.y(g, c))
+				do(g, c)
 			}
 		}
 	}
+}
+
+// fit is the exponent as measured, false where fewer than three points are finished.
+func (m findings) fit(r rate) (run.Fit, bool) {
+	var x, y []float64
+	m.each(r, func(g *group, c *cell) { x, y = append(x, r.x(g, c)), append(y, r.y(g, c)) })
 	if len(x) < 3 {
 		return run.Fit{}, false
 	}
@@ -67,46 +70,64 @@ func (m findings) fits() []run.Fit {
 	return fits
 }
 
-// falseAlarm is the probability with which the check of all errors fails though theory is right.
-const falseAlarm = 1e-4
+// theory is what the exponent is for these very sizes: that of theory's squared errors, or the limit's where cells are chosen by what was measured.
+func (m findings) theory(r rate) float64 {
+	if r.best {
+		return r.exponent
+	}
+	var x, y []float64
+	m.each(r, func(g *group, c *cell) { x, y = append(x, r.x(g, c)), append(y, math.Sqrt(g.expected(c))) })
+	return run.FitExponent(r.method, r.of, x, y).Exponent
+}
+
+// standard is the standard error of an exponent: that of root mean squares is half of that of means of squares. A chosen threshold is one of a grid.
+func (m findings) standard(r rate) float64 {
+	var x []float64
+	var y []run.Row
+	m.each(r, func(g *group, c *cell) { x, y = append(x, r.x(g, c)), append(y, g.row(c)) })
+	_, standard := run.Slope(x, y)
+	return standard / 2
+}
 
 func (m findings) checks() []run.Check {
-	var checks []run.Check
+	var checks run.Checks
 	for _, r := range rates() {
 		if f, ok := m.fit(r); ok {
-			checks = append(checks, run.Check{What: r.method + ": exponent of the " + r.of, Expected: r.exponent, Got: f.Exponent, Low: f.Low, High: f.High,
-				Criterion: fmt.Sprintf("within %v", r.tolerance), Agrees: math.Abs(f.Exponent-r.exponent) <= r.tolerance})
+			checks.Estimate(r.method+": exponent of the "+r.of, m.theory(r), r.tolerance, f.Exponent, m.standard(r))
 		}
 	}
-	if c, ok := m.worst(); ok {
-		checks = append(checks, c)
-	}
-	return append(checks, m.crossing()...)
+	m.worst(&checks)
+	m.crossing(&checks)
+	return checks.Decide()
 }
 
 // worst compares every mean squared error with theory's sum of bias, sampling and noise, in standard errors.
-func (m findings) worst() (run.Check, bool) {
-	worst, repetitions, cells, where := 0.0, 0, 0, ""
+func (m findings) worst(checks *run.Checks) {
+	worst, repetitions, cells, where, error := 0.0, 0, 0, "", 0.0
 	for _, g := range m.groups {
 		for _, c := range g.cells {
 			mean, sd := run.MeanSD(c.errors)
 			cells, repetitions = cells+1, len(c.errors)
+			error = max(error, sd/math.Sqrt(float64(repetitions))/g.expected(c))
 			if off := math.Abs(mean-g.expected(c)) / (sd / math.Sqrt(float64(repetitions))); off > worst {
 				worst, where = off, fmt.Sprintf("%s, %s, n = %d", g.row(c).Condition, c.method, g.n)
 			}
 		}
 	}
 	if repetitions < 2 {
-		return run.Check{}, false
+		return
 	}
-	limit := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(repetitions - 1)}.Quantile(1 - falseAlarm/2/float64(cells))
-	return run.Check{What: fmt.Sprintf("the farthest of %d squared errors from theory's bias, sampling and noise, in standard errors (%s)", cells, where),
-		Expected: limit, Got: worst, Low: worst, High: worst,
-		Criterion: fmt.Sprintf("at most Student's quantile (false alarm %v)", falseAlarm), Agrees: worst <= limit}, true
+	checks.Add(cells, func(alpha float64) run.Check {
+		freedom := float64(repetitions - 1)
+		limit := run.Student(1-alpha/2, freedom)
+		return run.Check{What: fmt.Sprintf("the farthest of %d squared errors from theory's bias, sampling and noise, in standard errors (%s)", cells, where),
+			Expected: limit, Got: worst, Low: worst, High: worst, Criterion: "at most Student's quantile",
+			Notices: fmt.Sprintf("any squared error off by a part of %.2g", (limit+run.Student(run.Power, freedom))*error), Agrees: worst <= limit}
+	})
 }
 
 // crossing: Gaussian noise is the smaller from a number of dimensions on that follows from the two scales.
-func (m findings) crossing() []run.Check {
+func (m findings) crossing(checks *run.Checks) {
 	var expected, got int
 	for _, g := range m.groups {
 		if g.part != byDimension {
@@ -121,10 +142,11 @@ func (m findings) crossing() []run.Check {
 		}
 	}
 	if expected == 0 || got == 0 {
-		return nil
+		return
 	}
-	return []run.Check{{What: fmt.Sprintf("the least measured number of numbers a row at which Gaussian noise (delta %v) errs less than Laplace noise", delta),
-		Expected: float64(expected), Got: float64(got), Low: float64(got), High: float64(got), Criterion: "equal", Agrees: got == expected}}
+	checks.Stated(0, run.Check{What: fmt.Sprintf("the least measured number of numbers a row at which Gaussian noise (delta %v) errs less than Laplace noise", delta),
+		Expected: float64(expected), Got: float64(got), Low: float64(got), High: float64(got), Criterion: "equal", Agrees: got == expected,
+		Notices: "a ratio of the two noises that moves it to the next number that is measured"})
 }
 
 func (m findings) table() [][]string {

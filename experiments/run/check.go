@@ -3,8 +3,7 @@ package run
 import (
 	"fmt"
 	"math"
-
-	"gonum.org/v1/gonum/stat/distuv"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/dp/binomial"
 )
@@ -102,6 +101,41 @@ func (c *Checks) AtMost(what string, limit float64, r Row) { c.add(what, atMost,
 // AtLeast takes a check that a row's mean, or its rate, is not below a limit.
 func (c *Checks) AtLeast(what string, limit float64, r Row) { c.add(what, atLeast, limit, 0, r) }
 
+// Worst takes a check that the largest of several rates is not above a limit: r is the row of that one, each may be above by chance.
+func (c *Checks) Worst(of int, what string, limit float64, r Row) {
+	c.Add(of, func(alpha float64) Check {
+		var one Checks
+		one.AtMost(what, limit, r)
+		return one.DecideAt(alpha)[0]
+	})
+}
+
+// Above takes a check that a row's mean is surely above a limit: what is to be shown is there, and larger than chance makes it.
+func (c *Checks) Above(what string, limit float64, r Row) {
+	c.Add(1, func(alpha float64) Check {
+		check := Check{What: what, Expected: limit, Got: r.Mean, Low: r.Low, High: r.High}
+		check.ofMean(atMost, 0, alpha, r)
+		if check.Error > 0 {
+			check.Agrees = !check.Agrees
+			check.Criterion = strings.Replace(check.Criterion, "at most", "more than", 1)
+			check.Notices = "a mean that is not above"
+		}
+		return check
+	})
+}
+
+// Estimate takes a check that a number is what is expected, but for a slack. It is nearly normal, and its standard error is known.
+func (c *Checks) Estimate(what string, expected, slack, got, standard float64) {
+	c.Add(1, func(alpha float64) Check {
+		check := Check{What: what, Expected: expected, Got: got, Low: got - studentQuantile(many)*standard, High: got + studentQuantile(many)*standard}
+		check.ofMean(equal, slack, alpha, Row{Mean: got, SD: standard * math.Sqrt(many), Repetitions: many})
+		return check
+	})
+}
+
+// many are so many repetitions that Student's law is the normal one.
+const many = 1 << 40
+
 func (c *Checks) add(what string, s side, expected, slack float64, r Row) {
 	c.Add(1, func(alpha float64) Check {
 		check := Check{What: what, Expected: expected, Got: r.Mean, Low: r.Low, High: r.High}
@@ -121,11 +155,11 @@ func (c *Check) ofMean(s side, slack, alpha float64, r Row) {
 		return
 	}
 	c.Error = r.SD / math.Sqrt(float64(r.Repetitions))
-	student := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(r.Repetitions - 1)}
-	off, errors, word := r.Mean-c.Expected, student.Quantile(1-alpha), "above by"
+	freedom := float64(r.Repetitions - 1)
+	off, errors, word := r.Mean-c.Expected, Student(1-alpha, freedom), "above by"
 	switch s {
 	case equal:
-		off, errors, word = math.Abs(off), student.Quantile(1-alpha/2), "off by"
+		off, errors, word = math.Abs(off), Student(1-alpha/2, freedom), "off by"
 	case atLeast:
 		off, word = -off, "below by"
 	}
@@ -133,7 +167,7 @@ func (c *Check) ofMean(s side, slack, alpha float64, r Row) {
 	if slack > 0 {
 		c.Criterion += " beside " + shortNumber(slack)
 	}
-	c.Notices = fmt.Sprintf("a mean %s %s", word, shortNumber(slack+(errors+student.Quantile(Power))*c.Error))
+	c.Notices = fmt.Sprintf("a mean %s %s", word, shortNumber(slack+(errors+Student(Power, freedom))*c.Error))
 	c.Agrees = off <= slack+errors*c.Error+rounding*math.Abs(c.Expected)
 }
 

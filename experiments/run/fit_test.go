@@ -15,3 +15,12 @@ func TestFitExponent(t *testing.T) {
 		t.Errorf("of about 3 x^2: %+v", f)
 	}
 }
+
+// TestSlope: the error of a slope is that of its points, carried through the line: of two points a factor e^2 apart that of either over 2, times the root of 2.
+func TestSlope(t *testing.T) {
+	x := []float64{1, math.Exp(2)}
+	y := []Row{{Mean: 5, SD: 1, Repetitions: 4}, {Mean: 5 * math.Exp(3), SD: math.Exp(3), Repetitions: 4}}
+	if slope, standard := Slope(x, y); math.Abs(slope-1.5) > 1e-12 || math.Abs(standard-0.1/math.Sqrt2) > 1e-12 {
+		t.Errorf("slope %v +- %v", slope, standard)
+	}
+}

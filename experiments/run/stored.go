@@ -53,12 +53,12 @@ func (c *Checks) worst(what, kind string, pairs []Pair, compare func(p Pair, alp
 func (p Pair) mean(alpha float64) (Check, float64) {
 	r := Row{}
 	r.Summarise(p.Values)
-	student := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(p.Stored.Repetitions - 1)}
-	errors := student.Quantile(1 - alpha/2)
+	freedom := float64(p.Stored.Repetitions - 1)
+	errors := Student(1-alpha/2, freedom)
 	c := Check{Expected: p.Stored.Mean, Got: r.Mean, Low: r.Low, High: r.High,
 		Error: p.Stored.SD * math.Sqrt(1/float64(len(p.Values))+1/float64(p.Stored.Repetitions))}
 	c.Criterion = fmt.Sprintf("off by at most %s, %.1f standard errors", shortNumber(errors*c.Error), errors)
-	c.Notices = "a mean off by " + shortNumber((errors+student.Quantile(Power))*c.Error)
+	c.Notices = "a mean off by " + shortNumber((errors+Student(Power, freedom))*c.Error)
 	// The stored numbers have eight digits.
 	return c, math.Abs(r.Mean-p.Stored.Mean) / (errors*c.Error + 1e-7*math.Abs(p.Stored.Mean) + math.SmallestNonzeroFloat64)
 }

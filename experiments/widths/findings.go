@@ -57,7 +57,8 @@ func (f findings) rows() (rows []run.Row) {
 }
 
 // checks: no method misses more often than it promises, and no question is answered wider by two moments than by its range alone.
-func (f findings) checks() (checks []run.Check) {
+func (f findings) checks() []run.Check {
+	var checks run.Checks
 	names := ways()
 	for way := 2; way < len(names); way++ {
 		worst := 0
@@ -66,16 +67,18 @@ func (f findings) checks() (checks []run.Check) {
 				worst = q
 			}
 		}
-		checks = append(checks, run.AtMost(names[way]+": intervals that miss, of the question that is missed most often ("+questions[worst].name+")", 1-confidence, f.row(worst, way, misses, measured.miss)))
+		missed := f.row(worst, way, misses, measured.miss)
+		checks.Worst(len(questions), names[way]+": intervals that miss, of the question that is missed most often ("+questions[worst].name+")", 1-confidence, missed)
 	}
 	range_, own := slices.Index(names, byRange), slices.Index(names, "guess_and_check")
 	for q, question := range questions {
 		r := f.row(q, own, ratio, func(m measured) float64 { return m.Ratio })
 		limit := f.row(q, range_, ratio, measured.ratio)
-		checks = append(checks, run.Check{What: question.name + ": half-width of guess_and_check, in textbook half-widths", Expected: limit.Mean, Got: r.Mean, Low: r.Low, High: r.High,
-			Criterion: "at most what it is by the range alone", Agrees: r.Mean <= limit.Mean*(1+1e-9)})
+		checks.Stated(0, run.Check{What: question.name + ": half-width of guess_and_check, in textbook half-widths", Expected: limit.Mean, Got: r.Mean, Low: r.Low, High: r.High,
+			Criterion: "at most what it is by the range alone, of the same splits", Agrees: r.Mean <= limit.Mean*(1+1e-9),
+			Notices: fmt.Sprintf("half-widths %.3g times as large", limit.Mean/r.Mean)})
 	}
-	return checks
+	return checks.Decide()
 }
 
 // table has half-widths, and the questions that an answer costs where it is more than one.
