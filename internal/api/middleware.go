@@ -155,7 +155,7 @@ func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (a *API) noRoute(c *gin.Context) {
 	if wantsPage(c.Request) {
-		sendPageAs(c, http.StatusNotFound, pagePolicy, htmlType, missingPage)
+		sendPageAs(c, http.StatusNotFound, pagePolicy, htmlType, missingPage())
 		return
 	}
 	problem(classes[holdout.NotFound], "there is nothing at this path; GET /docs lists what there is").reply(c)

@@ -11,7 +11,7 @@ func TestOperations(t *testing.T) {
 	s := start(t, Options{Version: "v1.2.3"})
 	for path, want := range map[string]string{
 		"/healthz": `"status":"ok"`, "/readyz": `"status":"ok"`, "/version": `"version":"v1.2.3"`,
-		"/openapi.json": `"openapi":"3.1`, "/docs": "Documentation", "/docs/interface": "interface.js", "/docs/interface.js": "fetch(", "/docs/style.css": "main", "/": "holdoutd", "/v1/session": `"key":null`,
+		"/openapi.json": `"openapi":"3.1`, "/docs": "Documentation", "/docs/interface": "interface.js", "/docs/interface.js": "fetch(", "/docs/style.css": ".prose", "/docs/theme.js": "localStorage", "/": "holdoutd", "/v1/session": `"key":null`,
 		"/docs/problems": `id="budget-exhausted"`,
 	} {
 		r := s.get(path, "Authorization: ")

@@ -71,7 +71,7 @@ func TestDocumentationIsServed(t *testing.T) {
 			t.Errorf("%s links to %s, which nothing there is called", from, to)
 		}
 	}
-	urls, err := site.URLs(holdoutd.Texts)
+	urls, err := site.URLs(holdoutd.Texts, guides)
 	if err != nil {
 		t.Fatal(err)
 	}

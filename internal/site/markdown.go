@@ -16,7 +16,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// document is what page.html shows.
+// document is a page without its frame.
 type document struct {
 	Title    string
 	Says     string // the first paragraph's first sentence
@@ -30,6 +30,9 @@ var markdown = goldmark.New(
 	goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))),
 	goldmark.WithParserOptions(parser.WithAutoHeadingID()),
 )
+
+// reachable lets the keyboard scroll what may be wider than its page. In texts these marks are escaped.
+var reachable = strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<table tabindex="0">`)
 
 func render(file string, source []byte, files []string) (document, error) {
 	d := document{File: file}
@@ -76,7 +79,7 @@ func render(file string, source []byte, files []string) (document, error) {
 	if err := markdown.Renderer().Render(&b, source, tree); err != nil {
 		return d, err
 	}
-	d.Body = template.HTML(b.String()) // goldmark escapes what it writes; HTML in the source is left out
+	d.Body = template.HTML(reachable.Replace(b.String())) // goldmark escapes what it writes; HTML in the source is left out
 	return d, nil
 }
 

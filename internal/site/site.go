@@ -1,5 +1,6 @@
-// Package site makes web pages of the documentation, for a server that is asked at /docs. The pages load nothing from elsewhere, have no
-// script and no style of their own, and link to each other where the files do.
+// Package site makes web pages of the documentation, for a server that is asked at /docs. The pages are in the web application's frame: its
+// header, fonts and colours are those of its own style sheet, which they load beside one for prose. They load nothing from elsewhere, have no
+// script and no style within them, and link to each other where the files do.
 //
 // The Markdown is read by goldmark (docs/decisions/0005-markdown.md). The headings have the anchors that code hosts give them, so that one
 // link works in both places.
@@ -19,13 +20,10 @@ import (
 // Root is the address of the contents.
 const Root = "/docs"
 
-//go:embed page.html
-var pageTemplate string
+//go:embed frame.html
+var frame string
 
-//go:embed contents.html
-var contentsTemplate string
-
-var templates = template.Must(template.Must(template.New("page").Parse(pageTemplate)).New("contents").Parse(contentsTemplate))
+var templates = template.Must(template.New("frame").Parse(frame))
 
 // A Page is a reply.
 type Page struct {
@@ -42,12 +40,24 @@ type Link struct {
 type Group struct {
 	Title string
 	Links []Link
+	Open  bool // whether the page that shows the contents is in it
 }
 
 // A Guide is a page that is not made of a file, for the contents.
 type Guide struct {
-	Group string
-	Link  Link
+	Group  string
+	Link   Link
+	Body   template.HTML // what is in the frame; empty where something else serves the address
+	Script string        // the address of a script that the page needs, or ""
+}
+
+// shown is what the templates show.
+type shown struct {
+	document
+	URL    string
+	Script string
+	Docs   bool // whether it is part of the documentation
+	Groups []Group
 }
 
 // groups are the parts of the contents, in order. A file or a folder that none names is in the last one.
@@ -77,7 +87,7 @@ func URL(file string) string {
 }
 
 // URLs are the addresses of what Render makes, sorted.
-func URLs(files fs.FS) ([]string, error) {
+func URLs(files fs.FS, guides []Guide) ([]string, error) {
 	names, err := list(files)
 	if err != nil {
 		return nil, err
@@ -85,6 +95,11 @@ func URLs(files fs.FS) ([]string, error) {
 	urls := []string{Root}
 	for _, name := range names {
 		urls = append(urls, URL(name))
+	}
+	for _, g := range guides {
+		if g.Body != "" {
+			urls = append(urls, g.Link.URL)
+		}
 	}
 	slices.Sort(urls)
 	return urls, nil
@@ -100,7 +115,7 @@ func list(files fs.FS) (names []string, err error) {
 	return names, err
 }
 
-// Render makes a page of each Markdown file, takes the other files as they are, and makes the contents, in which the guides are too.
+// Render makes a page of each Markdown file and of each guide with a body, takes the other files as they are, and makes the contents.
 // A link to a file that is not among them becomes its words.
 func Render(files fs.FS, guides []Guide) (map[string]Page, error) {
 	names, err := list(files)
@@ -108,6 +123,7 @@ func Render(files fs.FS, guides []Guide) (map[string]Page, error) {
 		return nil, err
 	}
 	pages, contents := map[string]Page{}, map[string]Link{}
+	var all []shown
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
@@ -122,15 +138,39 @@ func Render(files fs.FS, guides []Guide) (map[string]Page, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		contents[name] = Link{URL(name), d.Title, d.Says}
-		if pages[URL(name)], err = fill("page", d); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		all = append(all, shown{document: d, URL: URL(name)})
+	}
+	for _, g := range guides {
+		if g.Body != "" {
+			all = append(all, shown{document: document{Title: g.Link.Title, Body: g.Body}, URL: g.Link.URL, Script: g.Script})
 		}
 	}
-	pages[Root], err = fill("contents", grouped(contents, guides))
+	groups := grouped(contents, guides)
+	for _, p := range all {
+		p.Docs, p.Groups = true, opened(groups, p.URL)
+		if pages[p.URL], err = fill("page", p); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.URL, err)
+		}
+	}
+	pages[Root], err = fill("contents", shown{document: document{Title: "Documentation"}, URL: Root, Docs: true, Groups: groups})
 	return pages, err
 }
 
-func fill(name string, data any) (Page, error) {
+// Framed is a page that is in the application's frame and not part of the documentation.
+func Framed(title string, body template.HTML) (Page, error) {
+	return fill("plain", shown{document: document{Title: title, Body: body}})
+}
+
+// opened are the groups as a page shows them: its own is open.
+func opened(groups []Group, url string) []Group {
+	out := slices.Clone(groups)
+	for i := range out {
+		out[i].Open = slices.ContainsFunc(out[i].Links, func(l Link) bool { return l.URL == url })
+	}
+	return out
+}
+
+func fill(name string, data shown) (Page, error) {
 	var b bytes.Buffer
 	err := templates.ExecuteTemplate(&b, name, data)
 	return Page{"text/html; charset=utf-8", b.Bytes()}, err

@@ -41,14 +41,14 @@ function members(s) {
       element("td", {}, element("code", {}, name), (s.required || []).includes(name) ? "" : element("small", {}, " optional")),
       element("td", {}, typeOf(p)),
       element("td", {}, prose(p.description), p.default !== undefined ? " Default " + JSON.stringify(p.default) + "." : "")));
-  return rows.length ? element("table", {}, rows) : null;
+  return rows.length ? element("table", { tabindex: "0" }, rows) : null;
 }
 
 function schema(name, s) {
   return element("section", { id: "schema-" + name },
     element("h3", {}, name), element("p", {}, prose(s.description)), members(s),
     s.oneOf ? element("p", {}, "One of ", typeOf(s)) : null,
-    (s.examples || []).map((example) => element("pre", {}, JSON.stringify(example))));
+    (s.examples || []).map((example) => element("pre", { tabindex: "0" }, JSON.stringify(example))));
 }
 
 // sample is a value as one would send it, and the default.
@@ -78,7 +78,7 @@ function operation(path, method, op) {
     element("h3", {}, element("span", { class: "method " + method }, method.toUpperCase()), " ", element("code", {}, path),
       (op.security || []).length ? element("small", {}, " key") : null),
     element("p", {}, element("strong", {}, op.summary || ""), ". ", prose(op.description)),
-    parameters.length ? element("table", {}, parameters) : null,
+    parameters.length ? element("table", { tabindex: "0" }, parameters) : null,
     op.requestBody ? content("Body ", op.requestBody.content) : null,
     element("details", {}, element("summary", {}, "Replies"), replies));
 }
@@ -91,7 +91,7 @@ function render(doc) {
   for (const { path, method, op } of operations) {
     nav.append(element("li", {}, element("a", { href: "#" + op.operationId }, method.toUpperCase() + " " + path), " " + (op.summary || "")));
   }
-  parts.push(element("nav", {}, nav));
+  parts.push(element("nav", { "aria-label": "Operations" }, nav));
   for (const tag of doc.tags) {
     parts.push(element("h2", {}, tag.name), element("p", {}, prose(tag.description)));
     for (const { path, method, op } of operations) if ((op.tags || []).includes(tag.name)) parts.push(operation(path, method, op));
