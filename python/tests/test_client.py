@@ -135,6 +135,7 @@ def test_errors_say_where(ds: holdoutd.Dataset) -> None:
     with pytest.raises(holdoutd.QueryInvalid, match="did you mean x") as wrong:
         ds.fraction("xx > 0")
     assert wrong.value.pointer == "/of" and wrong.value.violations[0].column == 1
+    assert str(wrong.value).count("did you mean") == 1  # nothing is said twice
     with pytest.raises(holdoutd.TooNarrow) as narrow:
         ds.mean("x", range=(-5, 5), half_width=1e-7)
     assert 1e-7 < narrow.value.least <= narrow.value.planned
@@ -354,6 +355,25 @@ def test_the_asynchronous_twin(running: Running) -> None:
             )
 
 
+def test_explain_tells_prices_from_risks(ds: holdoutd.Dataset) -> None:
+    said = repr(ds.explain(holdoutd.q.fraction("z > 0.125")))
+    assert "1 question, and at most 1 token if" in said, said
+    assert "25 questions" not in said.splitlines()[0] and "1 token" in said.splitlines()[1], "a measured answer costs its token: " + said
+
+
+def test_a_figure_is_shown_once(ds: holdoutd.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib.pyplot as plt
+
+    figure = ds.plot()
+    with pytest.raises(NotImplementedError):  # elsewhere the value of a cell is all that is shown of it
+        figure._ipython_display_()
+    monkeypatch.setattr(plt, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
+    figure._ipython_display_()  # the cell's end shows it
+    plt.close(figure)
+    with pytest.raises(NotImplementedError):
+        figure._ipython_display_()
+
+
 def test_history_and_figures(ds: holdoutd.Dataset, tmp_path: Path) -> None:
     ds.fraction("z > 0", note="before the meeting")
     history = ds.history()
@@ -362,7 +382,11 @@ def test_history_and_figures(ds: holdoutd.Dataset, tmp_path: Path) -> None:
     assert frame["questions"].sum() == 2000 - ds.budget.questions.left
     assert isinstance(history.frame("polars"), pl.DataFrame)
     assert "before the meeting" in history._repr_html_()
-    ds.plot().savefig(tmp_path / "forest.png")
+    ds.groups("z > 0", by="x", edges=[0, 1])
+    figure = ds.plot()
+    named = [t.get_text() for ax in figure.axes for t in ax.get_yticklabels()]
+    assert "before the meeting" in named and any(n.startswith("below 0") for n in named), named  # items are in it, too
+    figure.savefig(tmp_path / "forest.png")
     ds.plan().plot().figure.savefig(tmp_path / "plan.png")
     assert (tmp_path / "forest.png").stat().st_size > 5000
     assert ds.plan(questions=10).raw["questions"] == 10 and "half-width" in ds.plan()._repr_html_()

@@ -62,7 +62,8 @@ def create(table: Any, parts: Mapping[str, Any] | None, settings: Mapping[str, A
         if other:
             exists.args = (
                 f"this table is the holdout {card['name']!r} ({exists.holdout}) already, with other settings: "
-                f"{', '.join(other)}. Take it as it is with server.holdout({exists.holdout!r}). {exists.detail}",
+                f"{', '.join(other)}. Take it as it is with server.holdout({exists.holdout!r}), or upload rows that are not in it: "
+                "created again it would hold out rows about which something is known.",
             )
             raise
         return card

@@ -329,13 +329,23 @@ class Explanation:
         return tuple(str(w["detail"]) for w in self.raw.get("warnings") or ())
 
     def __repr__(self) -> str:
-        lines = [f"{_half(self.half_width)} · {'no cost: it was asked before' if self.answered else self.cost}"]
+        lines = [f"{_half(self.half_width)} · {'no cost: it was asked before' if self.answered else self._price()}"]
         if self.measured is not None:
             lines.append(f"measured {_half(self.measured[0])} · {self.measured[1]}")
         if self.report_width is not None and self.report_widths:
             after = ", ".join(f"{width:.2f} if {outcome}" for outcome, width in self.report_widths.items())
             lines.append(f"a final report of five numbers: {self.report_width:.2f} textbooks now; then {after}")
         return "\n".join([*lines, *self.warnings])
+
+    def _price(self) -> str:
+        """The cost in words: tokens that an answer may cost, and need not, are no price yet."""
+        least = min((int(o["cost"].get("tokens", 0)) for o in self.raw.get("outcomes") or ()), default=self.cost.tokens)
+        if least == self.cost.tokens:
+            return str(self.cost)
+        sure = Cost(self.cost.questions, 0, self.cost.rounds)
+        return (
+            f"{sure}, and at most {self.cost.tokens} token{'' if self.cost.tokens == 1 else 's'} if the value it is compared with is wrong"
+        )
 
 
 def _cost(told: Mapping[str, Any]) -> Cost:

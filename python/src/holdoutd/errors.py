@@ -70,8 +70,8 @@ class ServerError(HoldoutdError):
     def _text(self) -> str:
         lines = [f"{self.detail} [{self.status} {self.code}]".strip()]
         for v in self.violations:
-            if v.detail in self.detail and v.suggestion is None:
-                continue
+            if v.detail in self.detail and (v.suggestion is None or v.suggestion in self.detail):
+                continue  # said already
             at = v.pointer or v.parameter or ""
             place = f" (line {v.line}, column {v.column})" if v.line else ""
             meant = f"; did you mean {v.suggestion}?" if v.suggestion else ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
     from ._view import History, Plan
-    from .answers import Budget
+    from .answers import Answer, Budget
 
 VALUE, REFERENCE = "#1b6ca8", "#c2571a"  # told apart by every kind of sight, and by shape
 MOST = 40  # answers of a plot, the newest: more cannot be read
@@ -19,22 +20,24 @@ def forest(history: History, budget: Budget | None = None, *, most: int = MOST) 
     what was spent."""
     groups: dict[str, list[Any]] = {}
     for past, answer in list(zip(history, history.answers(), strict=True))[-most:]:
-        if answer.low is None or answer.value is None:
-            continue
         measure = past["measure"]
-        groups.setdefault(" · ".join([measure["kind"], *measure.get("of", [])]), []).append((past, answer))
+        points = [p for p in _points(past, answer) if None not in (p.value, p.low, p.high)][:most]
+        if points:
+            groups.setdefault(" · ".join([measure["kind"], *measure.get("of", [])]), []).extend(points)
     heights = [max(1.0, 0.32 * len(g) + 0.6) for g in groups.values()] + [1.6]
     figure, axes = plt.subplots(
-        len(heights), 1, figsize=(8, sum(heights) + 0.6), height_ratios=heights, layout="constrained", squeeze=False
+        len(heights), 1, FigureClass=_Shown, figsize=(8, sum(heights) + 0.6), height_ratios=heights, layout="constrained", squeeze=False
     )
     for ax, (measure, rows) in zip(axes[:, 0], groups.items(), strict=False):
-        for y, (past, answer) in enumerate(rows):
-            ax.hlines(y, answer.low, answer.high, color=VALUE, lw=2)
-            ax.plot(answer.value, y, "o", color=VALUE, ms=5, label="answer" if y == 0 else None)
-            reference = past.get("reference") or {}
-            if reference.get("value") is not None:
-                ax.plot(reference["value"], y, "|", color=REFERENCE, ms=15, mew=2, label=f"{reference['part']} part" if y == 0 else None)
-        ax.set_yticks(range(len(rows)), [_short(past) for past, _ in rows], fontsize=8)
+        parts: set[str] = set()
+        for y, point in enumerate(rows):
+            ax.hlines(y, point.low, point.high, color=VALUE, lw=2)
+            ax.plot(point.value, y, "o", color=VALUE, ms=5, label="answer" if y == 0 else None)
+            if point.reference is not None:
+                label = None if point.part in parts else f"{point.part} part"
+                ax.plot(point.reference, y, "|", color=REFERENCE, ms=15, mew=2, label=label)
+                parts.add(point.part)
+        ax.set_yticks(range(len(rows)), [point.name for point in rows], fontsize=8)
         ax.set_ylim(-0.7, len(rows) - 0.3)
         ax.set_xlabel(measure, fontsize=8)
         ax.grid(axis="x", alpha=0.3)
@@ -45,6 +48,38 @@ def forest(history: History, budget: Budget | None = None, *, most: int = MOST) 
     return figure
 
 
+class _Shown(Figure):
+    """A figure that a notebook shows once. Its cells end with a picture of each open figure, and have one of their value, too."""
+
+    def _ipython_display_(self) -> None:
+        if "inline" not in plt.get_backend() or not plt.fignum_exists(getattr(self, "number", -1)):
+            raise NotImplementedError  # then it is shown as any figure is
+
+
+class _Point(NamedTuple):
+    """One number of an answer, with what the rows say that the holdout is compared with."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    reference: float | None
+    part: str
+
+
+def _points(past: Any, answer: Answer) -> list[_Point]:
+    """The numbers of an answer: one, or each of its items."""
+    reference = past.get("reference") or {}
+    part = str(reference.get("part"))
+    if not answer.items:
+        return [_Point(_short(past), answer.value, answer.low, answer.high, reference.get("value"), part)]  # type: ignore[arg-type]
+    known = {i["of"]: i.get("value") for i in reference.get("items") or ()}
+    return [
+        _Point(_cut(f"{item.of} · {_short(past)}"), item.value, item.low, item.high, known.get(item.of), part)  # type: ignore[arg-type]
+        for item in answer.items
+    ]
+
+
 def _short(past: Any) -> str:
     query = past["canonical"]
     text = str(
@@ -52,6 +87,10 @@ def _short(past: Any) -> str:
     )
     if isinstance(query.get("where"), str) and not past.get("note"):
         text += f" where {query['where']}"
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= 48 else text[:47] + "…"
 
 
