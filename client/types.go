@@ -493,8 +493,13 @@ type Explanation struct {
 	// with it and without
 	Promise *Foreseen `json:"promise,omitempty"`
 
-	Regret   *float64 `json:"regret,omitempty"`   // of a selection like that: the best candidate is at most so much better
-	Selected string   `json:"selected,omitempty"` // what the training part would select
+	Regret *float64 `json:"regret,omitempty"` // of a selection like that: the best candidate is at most so much better
+
+	// how wide a final report of five numbers would be now: the half-width of each, in half-widths of a textbook's
+	// interval for one question; about, by the normal law
+	ReportWidth float64 `json:"report_width,omitempty"`
+
+	Selected string `json:"selected,omitempty"` // what the training part would select
 
 	// what an answer is compared with, and which rows training is about: check: the part that is kept for questions
 	// about models; training: the part that everyone with a key can download; training+check: both. Absent where no part
@@ -552,7 +557,8 @@ type ForeseenOutcome struct {
 	// where the holdout may have too few rows to say anything
 	WidestHalfWidth *float64 `json:"widest_half_width"`
 
-	Recorded bool `json:"recorded,omitempty"` // true of the outcome of a query that was answered: asking again is a replay
+	Recorded    bool    `json:"recorded,omitempty"`     // true of the outcome of a query that was answered: asking again is a replay
+	ReportWidth float64 `json:"report_width,omitempty"` // how wide a final report would be after it: as report_width of the explanation
 }
 
 // Watched is an expression of a query whose values may count as others than a reader takes them for, with the shares

@@ -1224,7 +1224,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         promise: Mapping[str, Any] | None = None,
         threshold: float | None = None,
         weight: Literal["unit", "row"] | None = None,
@@ -1254,7 +1254,8 @@ class Questions(ABC, Generic[R]):
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -1301,7 +1302,7 @@ class Questions(ABC, Generic[R]):
         null: Literal["skip"] | None = None,
         positive: str | float | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         threshold: float | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
@@ -1332,7 +1333,8 @@ class Questions(ABC, Generic[R]):
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
                 threshold, else 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
@@ -1374,7 +1376,7 @@ class Questions(ABC, Generic[R]):
         null: Literal["skip"] | None = None,
         positive: str | float | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         threshold: float | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
@@ -1405,7 +1407,8 @@ class Questions(ABC, Generic[R]):
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
                 threshold, else 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
@@ -1447,7 +1450,7 @@ class Questions(ABC, Generic[R]):
         null: Literal["skip"] | None = None,
         positive: str | float | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         threshold: float | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
@@ -1479,7 +1482,8 @@ class Questions(ABC, Generic[R]):
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
                 threshold, else 0.5
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
@@ -1522,7 +1526,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: float | Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         promise: Mapping[str, Any] | None = None,
         quantile: float | None = None,
         range: tuple[float, float] | Sequence[float] | None = None,
@@ -1560,7 +1564,8 @@ class Questions(ABC, Generic[R]):
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
                 and the answer has the interval of any other. One of at_most, at_least (the answer itself), disagreement
@@ -1614,7 +1619,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -1642,7 +1647,8 @@ class Questions(ABC, Generic[R]):
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1681,7 +1687,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         weight: Literal["unit", "row"] | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -1712,7 +1718,8 @@ class Questions(ABC, Generic[R]):
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
             weight: what has one vote: unit or row; default: unit. With row a unit of m rows has min(m, c) votes, where
                 c is the card's largest_unit, so that the mean of y is E[mean of y in the unit · min(m, c)]/E[min(m,
                 c)]. Where units have several rows, row costs one more question, under guess_and_check none: "unit",
@@ -1752,7 +1759,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         where: Expr | None = None,
     ) -> R:
         r"""The area under the ROC curve of a score that is counted in bins: how probable it is that a row with the
@@ -1783,7 +1790,8 @@ class Questions(ABC, Generic[R]):
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
             where: a condition: only rows for which it holds count; costs one more question where bins do
         """
         return self._ask(
@@ -1817,7 +1825,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         where: Expr | None = None,
     ) -> R:
         r"""A reliability diagram: for each bin of the predicted probability, the share of rows in it, the share of
@@ -1847,7 +1855,8 @@ class Questions(ABC, Generic[R]):
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
             where: a condition: only rows for which it holds are in a bin; costs nothing more
         """
         return self._ask(
@@ -1877,7 +1886,7 @@ class Questions(ABC, Generic[R]):
         note: str | None = None,
         null: Literal["skip"] | None = None,
         prediction: Expr | None = None,
-        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
         threshold: float | None = None,
         where: Expr | None = None,
     ) -> R:
@@ -1903,7 +1912,8 @@ class Questions(ABC, Generic[R]):
             prediction: instead of a model: a row expression, such as a column of predictions
             predictions: instead of a model, for holdouts created with features=public: a number for each row of the
                 download of features, in the order of row_id: those of the holdout, then those of the check part, if
-                there is one; also as bytes, or by the digest of numbers that were sent before (MODELS.md)
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
             threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
                 threshold, else 0.5
             where: a condition: only rows for which it holds count; costs at most one more question, under

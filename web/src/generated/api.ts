@@ -459,6 +459,8 @@ export interface Explanation {
   promise?: Foreseen;
   /** of a selection like that: the best candidate is at most so much better */
   regret?: number;
+  /** how wide a final report of five numbers would be now: the half-width of each, in half-widths of a textbook's interval for one question; about, by the normal law */
+  report_width?: number;
   /** what the training part would select */
   selected?: string;
   /** what an answer is compared with, and which rows training is about: check: the part that is kept for questions about models; training: the part that everyone with a key can download; training+check: both. Absent where no part has a say: "check", "training", "training+check" */
@@ -517,6 +519,8 @@ export interface ForeseenOutcome {
   widest_half_width: number | null;
   /** true of the outcome of a query that was answered: asking again is a replay */
   recorded?: boolean;
+  /** how wide a final report would be after it: as report_width of the explanation */
+  report_width?: number;
 }
 
 /** an expression of a query whose values may count as others than a reader takes them for, with the shares of the training part */
