@@ -384,8 +384,8 @@ def test_public_features_are_predicted(binary: Path, tmp_path: Path) -> None:
 
 
 def test_public_features_of_several_classes(binary: Path, tmp_path: Path) -> None:
-    """A classifier of several classes, texts or numbers, is judged by its predictions, too, also one that cannot be exported. Notices classes in
-    another order, and a probability that is taken for another class's."""
+    """A classifier of several classes, texts or numbers, is judged by its predictions, also one that cannot be exported. Notices classes
+    in another order, and a probability that is taken for another class's."""
     running = Running(binary, tmp_path / "data", "--allow-naive")
     server, made = holdoutd.connect(running.url, key=running.key), table(45)
     grade = np.digitize(made.x + 0.3 * made.z, [-0.6, 0.7])

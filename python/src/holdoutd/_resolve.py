@@ -206,10 +206,8 @@ def predicted(fitted: Fitted, frame: Any, query: Mapping[str, Any]) -> dict[str,
         known = steps.plain(classes)
         return {"classes": known, "of": [packed(column, len(rows)) for column in of_several(model, known, rows, query)]}
     if len(classes) == 2:
-        values = of_two(model, rows, query)
-    else:
-        values = model.predict(rows) if hasattr(model, "predict") else model(rows)
-    return packed(values, len(rows))
+        return packed(of_two(model, rows, query), len(rows))
+    return packed(model.predict(rows) if hasattr(model, "predict") else model(rows), len(rows))
 
 
 def packed(values: Any, rows: int) -> dict[str, Any]:
