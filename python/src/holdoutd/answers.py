@@ -315,8 +315,8 @@ class Explanation:
 
     @property
     def report_width(self) -> float | None:
-        """How wide a final report of five numbers would be now: each half-width in those of a textbook's interval for one question. None where
-        there is no report."""
+        """How wide a final report of five numbers would be now: each half-width in those of a textbook's interval for one question.
+        None where there is no report."""
         return self.raw.get("report_width")
 
     @property
