@@ -6,6 +6,9 @@ package freedman
 
 import (
 	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 
@@ -54,7 +57,8 @@ and 50 regressors in 100 rows, all noise. The first regression has R2 of about p
 significant at 25% are kept, and the regression is run again on the same data. Now R2 is about 72% of the first, F is about 4.0 with a P-value off
 the scale, and many coefficients are significant. The paper proves these limits for orthonormal regressors. For independent normal ones, which it
 simulates, they are a little lower; docs/proofs/freedman-limits.md derives both. The vote of the regressors kept, each weighted by its covariance,
-hits the response's sign in 67% of the rows that it was made of for p/n = 0.5, and truly in half of them.`,
+hits the response's sign in 67% of the rows that it was made of for p/n = 0.5, and truly in half of them. At the sizes themselves both regressions are
+compared with an independent program, which draws and fits all of the data (experiments/freedman/reference.py).`,
 	Flags: []run.Flag{
 		{Name: "n", Usage: "rows of the holdout, with half as many regressors (default 10000; 2000 with --quick)"},
 	},
@@ -103,7 +107,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		})
 		classical = append(classical, regressions{s, run.Finished(fits, finished)})
 		if err != nil {
-			return resultOf(result, classical, nil), err
+			interrupted, _ := resultOf(result, classical, nil)
+			return interrupted, err
 		}
 	}
 	repetitions := o.RepetitionsOr(20)
@@ -120,7 +125,8 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		}
 	}
 	result.Complete = err == nil
-	return resultOf(result, classical, asked), err
+	result, broken := resultOf(result, classical, asked)
+	return result, errors.Join(err, broken)
 }
 
 // guarantees are the guarantees of holdouts with n rows, for n/2 regressors and the regression of those kept.
@@ -152,15 +158,16 @@ type holdoutGames struct {
 	games     []game
 }
 
-func resultOf(result run.Result, classical []regressions, asked []holdoutGames) run.Result {
+func resultOf(result run.Result, classical []regressions, asked []holdoutGames) (run.Result, error) {
 	for _, f := range classical {
 		result.Rows = append(result.Rows, f.rows()...)
 	}
 	for _, a := range asked {
 		result.Rows = append(result.Rows, a.rows()...)
 	}
+	var err error
 	if result.Complete {
-		result.Checks = checksOf(classical, result.Rows)
+		result.Checks, err = checksOf(classical, result.Rows)
 	}
 	result.Notes = notesOf(classical, asked)
 	result.Summary = [][]string{{"ANALYST", "METHOD", "ROWS", "REGRESSORS", "MEASURE", "MEAN", "95% INTERVAL", "REPETITIONS"}}
@@ -169,7 +176,7 @@ func resultOf(result run.Result, classical []regressions, asked []holdoutGames) 
 			fmt.Sprintf("%.4f to %.4f", r.Low, r.High), fmt.Sprint(r.Repetitions)})
 	}
 	result.Figures = figuresOf(classical, result.Rows)
-	return result
+	return result, err
 }
 
 func notesOf(classical []regressions, asked []holdoutGames) []string {
@@ -241,7 +248,39 @@ func (a holdoutGames) rows() []run.Row {
 // shareTolerance of shares and R2 and fTolerance of an F statistic of about 4, times 100/n: limits are reached as 1/n.
 const shareTolerance, fTolerance = 0.03, 0.3
 
-func checksOf(classical []regressions, rows []run.Row) []run.Check {
+//go:embed reference.json
+var referenceText []byte
+
+// reference is what an independent program finds by both regressions: see reference.py.
+type reference struct {
+	Cells []struct {
+		Design      string                `json:"design"`
+		N           int                   `json:"n"`
+		Repetitions int                   `json:"repetitions"`
+		Numbers     map[string]run.Stored `json:"numbers"` // by measures
+	} `json:"cells"`
+}
+
+// measures are what is compared with the reference, by its names.
+var measures = []struct {
+	name string
+	of   func(a analysis, p int) float64
+}{
+	{"R2 of the first", func(a analysis, _ int) float64 { return a.First.R2 }},
+	{"F of the first", func(a analysis, _ int) float64 { return a.First.F }},
+	{"R2 of the second", func(a analysis, _ int) float64 { return a.Second.R2 }},
+	{"F of the second", func(a analysis, _ int) float64 { return a.Second.F }},
+	{"share kept", func(a analysis, p int) float64 { return float64(a.Second.Regressors) / float64(p) }},
+	{"significant of the second", func(a analysis, _ int) float64 {
+		return float64(a.Second.Significant) / math.Max(1, float64(a.Second.Regressors))
+	}},
+}
+
+func checksOf(classical []regressions, rows []run.Row) ([]run.Check, error) {
+	var known reference
+	if err := json.Unmarshal(referenceText, &known); err != nil {
+		return nil, fmt.Errorf("experiments: reference: %w", err)
+	}
 	var checks run.Checks
 	for _, f := range classical {
 		n := int64(f.size.n)
@@ -253,10 +292,26 @@ func checksOf(classical []regressions, rows []run.Row) []run.Check {
 		checks.Equal(of+"R2 of the first regression", float64(f.size.p)/float64(f.size.n-1), 0, first(rSquared))
 		checks.Equal(of+"F tests of the first that reject at 5%", 0.05, 0, first(testRejects))
 		checks.Equal(of+"share kept", screeningLevel, 0, second(shareKept))
-		checks.Equal(of+"R2 of the second regression", limit.r2, shareTolerance*share, second(rSquared))
-		checks.Equal(of+"F of the second regression", limit.f, fTolerance*share, second(fStatistic))
-		checks.Equal(of+"coefficients of the second significant at 5%", limit.significant, shareTolerance*share, second(shareSignificant))
+		checks.Equal(of+"R2 of the second regression, against the limit of large tables", limit.r2, shareTolerance*share, second(rSquared))
+		checks.Equal(of+"F of the second regression, against the limit", limit.f, fTolerance*share, second(fStatistic))
+		checks.Equal(of+"coefficients of the second significant at 5%, against the limit", limit.significant, shareTolerance*share, second(shareSignificant))
 		checks.AtLeast(of+"F tests of the second that reject at 5%", 0.9, second(testRejects))
+		for _, r := range known.Cells {
+			if r.Design != f.size.design || r.N != f.size.n {
+				continue
+			}
+			var pairs []run.Pair
+			for _, m := range measures {
+				stored := r.Numbers[m.name]
+				stored.Repetitions = r.Repetitions
+				values := make([]float64, len(f.runs))
+				for i, a := range f.runs {
+					values[i] = m.of(a, f.size.p)
+				}
+				pairs = append(pairs, run.Pair{At: m.name, Values: values, Stored: stored})
+			}
+			checks.Stored(fmt.Sprintf("%d rows, %s", f.size.n, f.size.design), pairs)
+		}
 	}
 	var asking []run.Row
 	for _, r := range rows {
@@ -276,5 +331,5 @@ func checksOf(classical []regressions, rows []run.Row) []run.Check {
 			checks.AtMost(what, 1-r.Confidence, r)
 		}
 	}
-	return checks.Decide()
+	return checks.Decide(), nil
 }

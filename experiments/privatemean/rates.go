@@ -97,6 +97,7 @@ func (m findings) checks() []run.Check {
 		}
 	}
 	m.worst(&checks)
+	m.pooled(&checks)
 	m.crossing(&checks)
 	return checks.Decide()
 }
@@ -124,6 +125,33 @@ func (m findings) worst(checks *run.Checks) {
 			Expected: limit, Got: worst, Low: worst, High: worst, Criterion: "at most Student's quantile",
 			Notices: fmt.Sprintf("any squared error off by a part of %.2g", (limit+run.Student(run.Power, freedom))*error), Agrees: worst <= limit}
 	})
+}
+
+// pooled compares what all cells of a method have in common: the mean of their squared errors over theory's. A noise that is a little too small shows in no cell by
+// itself.
+func (m findings) pooled(checks *run.Checks) {
+	for _, method := range []string{laplace, gaussian, plain} {
+		var ratios []float64 // of each repetition
+		cells := 0.0
+		for _, g := range m.groups {
+			for _, c := range g.cells {
+				if c.method != method {
+					continue
+				}
+				cells++
+				for i, e := range c.errors {
+					if i == len(ratios) {
+						ratios = append(ratios, 0)
+					}
+					ratios[i] += e / g.expected(c)
+				}
+			}
+		}
+		if len(ratios) > 1 {
+			checks.Equal(fmt.Sprintf("%s: squared errors over theory's, the mean of %.0f cells", method, cells), 1, 0,
+				run.Measured(run.Row{}, ratios, func(v float64) float64 { return v / cells }))
+		}
+	}
 }
 
 // crossing: Gaussian noise is the smaller from a number of dimensions on that follows from the two scales.
