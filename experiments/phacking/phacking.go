@@ -117,7 +117,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		result.Rows = append(result.Rows, c.rows()...)
 	}
 	if result.Complete {
-		result.Checks = checksOf(result.Rows, table, int64(n))
+		result.Checks, err = checksOf(cells, result.Rows, table, int64(n))
 	}
 	result.Notes = notesOf(table, cells, n, repetitions)
 	result.Summary = [][]string{{"LABELS", "METHOD", "FLIGHTS", "MEASURE", "MEAN", "95% INTERVAL", "REPETITIONS"}}

@@ -135,6 +135,9 @@ func checkFiles(t *testing.T, dir string, r run.Report) {
 // Agrees holds a run of an experiment at its --quick size against what was expected: every check agrees. This is the test that planted faults
 // of what the experiment measures have to fail (tests/faults/experiments.txt): the experiment itself finds them.
 func Agrees(t *testing.T, e run.Experiment) {
+	if UnderRace {
+		t.Skip("arithmetic, which the race detector only slows down")
+	}
 	o := Small(e, 1)
 	o.Quick, o.Repetitions = true, 0
 	for _, f := range e.Flags {
