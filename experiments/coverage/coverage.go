@@ -206,6 +206,10 @@ func missChecks(checks *run.Checks, m method, promise float64, cells []*cell) {
 			low, _ := run.RateInterval(worst.Events(), int64(worst.Repetitions), 2*alpha)
 			check.Criterion, check.Agrees = "surely above: these intervals promise nothing under adaptive questions, and an attack must show it", low > promise
 			check.Notices = "an attack that does not break these intervals"
+			runs := int64(worst.Repetitions)
+			if most, _ := run.RateInterval(runs, runs, 2*alpha); most <= promise {
+				check.Agrees, check.Criterion, check.Notices = true, "none: so few runs cannot show it", "nothing"
+			}
 			return check
 		})
 		return

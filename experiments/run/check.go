@@ -110,12 +110,19 @@ func (c *Checks) Worst(of int, what string, limit float64, r Row) {
 	})
 }
 
-// Above takes a check that a row's mean is surely above a limit: what is to be shown is there, and larger than chance makes it.
+// shownRuns are the fewest runs from which on a check asks that something is shown: fewer would not show what is there.
+const shownRuns = 20
+
+// Above takes a check that a row's mean is surely above a limit: what is to be shown is there, and larger than chance makes it. Of few runs it
+// asks nothing.
 func (c *Checks) Above(what string, limit float64, r Row) {
 	c.Add(1, func(alpha float64) Check {
 		check := Check{What: what, Expected: limit, Got: r.Mean, Low: r.Low, High: r.High}
 		check.ofMean(atMost, 0, alpha, r)
-		if check.Error > 0 {
+		switch {
+		case r.Repetitions < shownRuns:
+			check.Agrees, check.Criterion, check.Notices = true, fmt.Sprintf("none: fewer than %d runs", shownRuns), "nothing"
+		default:
 			check.Agrees = !check.Agrees
 			check.Criterion = strings.Replace(check.Criterion, "at most", "more than", 1)
 			check.Notices = "a mean that is not above"
