@@ -19,7 +19,7 @@ import (
 const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // Pages are the addresses that the application draws by itself, all from one file. A segment that begins with a colon stands for any.
-var Pages = []string{"/", "/signin", "/holdouts", "/holdouts/:id", "/holdouts/:id/ask", "/plan", "/upload", "/experiments", "/keys", "/more"}
+var Pages = []string{"/", "/signin", "/holdouts", "/holdouts/:id", "/holdouts/:id/ask", "/holdouts/:id/report", "/plan", "/upload", "/experiments", "/keys", "/more"}
 
 // index is the file behind all Pages.
 const index = "index.html"

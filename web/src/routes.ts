@@ -23,6 +23,7 @@ export const routes: Route[] = [
   { path: "/holdouts", title: "Holdouts", nav: "holdouts", load: () => import("./pages/Holdouts.svelte") },
   { path: "/holdouts/:id", title: "Holdout", nav: "holdouts", load: () => import("./pages/Holdout.svelte") },
   { path: "/holdouts/:id/ask", title: "Ask", nav: "ask", load: () => import("./pages/Ask.svelte") },
+  { path: "/holdouts/:id/report", title: "Final report", nav: "holdouts", load: () => import("./pages/Report.svelte") },
   { path: "/plan", title: "Plan", nav: "plan", load: () => import("./pages/Plan.svelte") },
   { path: "/upload", title: "Upload", nav: "plan", admin: true, load: () => import("./pages/Upload.svelte") },
   { path: "/experiments", title: "Experiments", nav: "experiments", load: () => import("./pages/Experiments.svelte") },
