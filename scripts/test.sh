@@ -4,10 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-flags=(-vet=off -timeout 6m -tags "${TAGS:?}") # make test has vetted all; a package whose tests do not end by then hangs, and go test shows where
+# make test has vetted all; a package whose tests do not end by then hangs, and go test shows where. With -trimpath what is compiled does not depend on
+# where the clone lies: another clone, as a gate's, compiles what has changed.
+flags=(-vet=off -trimpath -timeout 6m -tags "${TAGS:?}")
 
-# go test keeps verdicts, and does not know that another seed is another test.
-[ -z "${HOLDOUTD_SEED:-}" ] || flags+=(-count=1)
+# It would keep verdicts for another clone too, and does not know that another seed is another test, nor what programs that a test starts do.
+flags+=(-count=1)
 
 # The race detector looks at all code but SQLite's: that is C, made Go by a machine, keeps its rows in memory that the detector does not
 # watch, and takes ten times as long under it. Its calls, and locks, are in packages that the detector does look at.
@@ -44,8 +46,8 @@ waiter=$!
 
 failed=0
 others=$("$go" list -tags "$TAGS" ./... | grep -vE '/(tests|tests/client|tests/browser|cmd/holdoutd)$')
-whole=$("$go" run ./scripts/concurrent) # by themselves, so that a failure of theirs ends this script: go test without packages passes
-some=$("$go" run ./scripts/concurrent -some)
+whole=$("$go" run -trimpath ./scripts/concurrent) # by themselves, so that a failure of theirs ends this script: go test without packages passes
+some=$("$go" run -trimpath ./scripts/concurrent -some)
 read -r pattern packages <<<"$some"
 "$go" test "${flags[@]}" $others || failed=1
 "$go" test -race "${unwatched[@]}" "${flags[@]}" $whole || failed=1

@@ -287,7 +287,7 @@ func overlay(t *testing.T, dir string, replaced map[string]string) string {
 func (f Fault) build(t *testing.T, top, overlay, path string) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), buildWithin)
 	defer cancel()
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay", overlay, "-tags", f.Tags+",nomsgpack", "-o", path, f.Package)
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-trimpath", "-ldflags=-s -w", "-overlay", overlay, "-tags", f.Tags+",nomsgpack", "-o", path, f.Package)
 	build.Dir = top
 	return build.CombinedOutput()
 }

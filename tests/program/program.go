@@ -69,7 +69,7 @@ func Build(binary string, flags ...string) error {
 	if err := errors.Join(os.WriteFile(added, []byte(seeded), 0o600), os.WriteFile(list, text, 0o600)); err != nil {
 		return err
 	}
-	args := append([]string{"build", "-tags", "nomsgpack", "-overlay", list, "-o", binary}, flags...)
+	args := append([]string{"build", "-trimpath", "-tags", "nomsgpack", "-overlay", list, "-o", binary}, flags...) // as make test compiles
 	if out, err := exec.Command("go", append(args, command)...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go build: %v\n%s", err, out)
 	}
