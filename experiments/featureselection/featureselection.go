@@ -253,8 +253,8 @@ func (s setup) stored() (map[cell][]run.Stored, error) {
 	out := map[cell][]run.Stored{}
 	for _, c := range r.Cells {
 		if size := s.sizes[c.Condition]; size.N == c.N && size.D == c.N {
-			if want := len(accuracies) * len(size.Ks); len(c.Numbers) != want && len(c.Numbers) != want+2 {
-				return nil, fmt.Errorf("experiments: the reference for %d rows has %d numbers, not %d and two counts", c.N, len(c.Numbers), want)
+			if want := len(accuracies)*len(size.Ks) + 2; len(c.Numbers) != want {
+				return nil, fmt.Errorf("experiments: the reference for %d rows has %d numbers, not %d", c.N, len(c.Numbers), want)
 			}
 			for i := range c.Numbers {
 				c.Numbers[i].Repetitions = c.Repetitions
@@ -288,9 +288,7 @@ func (s setup) checks(measured map[cell][]selection.Path) ([]run.Check, error) {
 			}
 			checks.Stored(name+set, pairs)
 		}
-		if numbers = numbers[len(accuracies)*len(ks):]; len(numbers) == 0 {
-			continue
-		}
+		numbers = numbers[len(accuracies)*len(ks):]
 		counts := []run.Pair{{At: selectedColumns, Values: collect(measured[c], selected), Stored: numbers[0]}}
 		if c.method == selection.ThroughThresholdout {
 			counts = append(counts, run.Pair{At: aboveThreshold, Values: collect(measured[c], above), Stored: numbers[1]})

@@ -15,7 +15,7 @@ func TestPublishedNumbers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Checks) != 36 {
+	if len(r.Checks) != 48 {
 		t.Fatalf("%d checks", len(r.Checks))
 	}
 	for _, c := range r.Disagreeing() {
