@@ -25,7 +25,7 @@ func (s *Session) Preview(state thresholdout.State, q *Question, training PartSu
 	plan := s.Played(state, q.Plan)
 	outcome, err := plan.Release(s.Guarantee.N, f)
 	if err != nil {
-		return Preview{}, s.narrow(err, q, training)
+		return Preview{}, s.narrow(err, state, q, training)
 	}
 	return Preview{Result: plan.Combine(outcome), Bound: f.bound, Selected: len(outcome.Choices) > 0}, nil
 }
@@ -46,7 +46,7 @@ func (s *Session) Passable(state thresholdout.State, q *Question, training PartS
 		return nil
 	}
 	_, _, err := s.expected(state, q, training, 0)
-	return s.narrow(err, q, training)
+	return s.narrow(err, state, q, training)
 }
 
 // expected is the answer if its guess passes.
@@ -64,6 +64,7 @@ type NarrowError struct {
 	Least     float64 // the least at which a guess can pass now
 	Planned   float64 // what the question is checked at without a half_width of its own: it leaves room for a good guess
 	Measured  bool    // it is measured, and no guess has to pass
+	Price     int64   // in how many questions, and a token, it would have this half-width if it were measured; 0 where it would not
 	Err       error
 }
 
@@ -71,20 +72,35 @@ func (e *NarrowError) Error() string {
 	if e.Measured {
 		return fmt.Sprintf("no measured answer has the half-width %.4g: after the answers so far it is at least %.4g, and %.4g without a half_width", e.HalfWidth, e.Least, e.Planned)
 	}
-	return fmt.Sprintf("no guess can pass at the half-width %.4g: after the answers so far it must be at least %.4g; %.4g is enough for a good guess", e.HalfWidth, e.Least, e.Planned)
+	detail := fmt.Sprintf("no guess can pass at the half-width %.4g: after the answers so far it must be at least %.4g; %.4g is enough for a good guess", e.HalfWidth, e.Least, e.Planned)
+	if e.Price > 0 {
+		questions := "questions"
+		if e.Price == 1 {
+			questions = "question"
+		}
+		detail += fmt.Sprintf(`; with "measure": true the answer has this half-width, whatever was guessed, for %d %s and a token`, e.Price, questions)
+	}
+	return detail
 }
 
 // Unwrap returns the *thresholdout.WidthError, in units of the row function's range.
 func (e *NarrowError) Unwrap() error { return e.Err }
 
 // narrow says a half-width that cannot pass in the query's own units.
-func (s *Session) narrow(err error, q *Question, training PartSums) error {
+func (s *Session) narrow(err error, state thresholdout.State, q *Question, training PartSums) error {
 	var width *thresholdout.WidthError
 	if !errors.As(err, &width) {
 		return err
 	}
 	place, at := q.guess.places[0], q.guessedAt(training)
-	return &NarrowError{HalfWidth: q.guess.halfWidth, Least: place.HalfWidth(at, width.Least), Planned: place.HalfWidth(at, width.Planned), Measured: q.Plan.Measured, Err: err}
+	narrow := &NarrowError{HalfWidth: q.guess.halfWidth, Least: place.HalfWidth(at, width.Least), Planned: place.HalfWidth(at, width.Planned), Measured: q.Plan.Measured, Err: err}
+	if measured, ok := s.MeasuredForm(q); ok && s.Short(state, measured) == "" {
+		measured.guess.halfWidth = q.guess.halfWidth
+		if _, _, err := s.expected(state, measured, training, 0); err == nil {
+			narrow.Price = s.Price(measured.Plan).Questions
+		}
+	}
+	return narrow
 }
 
 // previewing releases what the mechanism would if the holdout were as the training part is.

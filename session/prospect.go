@@ -153,7 +153,7 @@ func (s *Session) suppose(state thresholdout.State, q *Question, training PartSu
 	}
 	outcome, err := f.plan.Release(s.Guarantee.N, f)
 	if err != nil {
-		return nil, s.narrow(err, q, training)
+		return nil, s.narrow(err, state, q, training)
 	}
 	f.result = f.plan.Combine(outcome)
 	return f, nil
