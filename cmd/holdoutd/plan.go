@@ -21,7 +21,7 @@ import (
 
 func planCommand() *cobra.Command {
 	var request compare.Request
-	var asJSON, asTable bool
+	var asJSON, asTable, answers bool
 	var asked string
 	var plots []string
 	cmd := &cobra.Command{
@@ -42,8 +42,11 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
   holdoutd plan --n 30000 --training 70000 --workload "60 accuracy, 60 auc, 10 groups of 12 in -60..180 sd 39"`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asTable {
-				return printBoundsPage(cmd)
+			switch {
+			case asTable:
+				return printFixed(cmd, "--table", compare.WriteTable)
+			case answers:
+				return printFixed(cmd, "--answers", compare.WriteAnswers)
 			}
 			if request.N == 0 {
 				return misuse("name the number of units in the holdout: --n 10000")
@@ -96,17 +99,18 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 	f.BoolVar(&request.Published, "published", false, "only bounds of the literature")
 	f.StringVar(&asked, "workload", "", "what is to be asked, such as '60 accuracy, 60 auc, 10 groups of 12 in -60..180 sd 39'; prints what it costs under each mechanism")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
+	f.BoolVar(&answers, "answers", false, "print how wide one holdout's answers are by their kind: checks, measured answers, the final report")
 	f.BoolVar(&asTable, "table", false, "print the page docs/BOUNDS.md: all methods at usual sizes, and what they are")
 	f.StringArrayVar(&plots, "plot", nil, "draw into this .svg or .png file")
 	return cmd
 }
 
-// printBoundsPage takes no other flag: its page has sizes of its own.
-func printBoundsPage(cmd *cobra.Command) error {
+// printFixed prints what has sizes of its own: it takes no other flag.
+func printFixed(cmd *cobra.Command, flag string, write func(io.Writer) error) error {
 	if cmd.Flags().NFlag() > 1 {
-		return misuse("--table has sizes of its own; leave the other flags out")
+		return misuse("%s has sizes of its own; leave the other flags out", flag)
 	}
-	return compare.WriteTable(cmd.OutOrStdout())
+	return write(cmd.OutOrStdout())
 }
 
 // plainRequest names the flag instead of the package.

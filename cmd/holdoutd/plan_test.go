@@ -31,8 +31,17 @@ func TestPlanPage(t *testing.T) {
 	if got, err := runPlan("--table"); err != nil || got != string(page) {
 		t.Errorf("the page differs from docs/BOUNDS.md, %v", err)
 	}
-	if _, err := runPlan("--table", "--n", "100"); err == nil {
-		t.Error("--table took a size")
+	choosing, err := os.ReadFile("../../docs/CHOOSING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := runPlan("--answers"); err != nil || len(got) < 500 || !strings.Contains(string(choosing), got) {
+		t.Errorf("docs/CHOOSING.md has another table of answers, %v", err)
+	}
+	for _, flag := range []string{"--table", "--answers"} {
+		if _, err := runPlan(flag, "--n", "100"); err == nil {
+			t.Errorf("%s took a size", flag)
+		}
 	}
 }
 

@@ -78,13 +78,10 @@ func AnswerWidthsOf(n int64, share float64) (w AnswerWidths, err error) {
 // gridBits are those of a row function's values.
 const gridBits = 30
 
-// writeAnswers writes the table of kinds of answers.
-func writeAnswers(w io.Writer) error {
-	fmt.Fprintf(w, `
-## By what kind of answer
-
-What one holdout of `+"`guess_and_check`"+` gives: half-widths of a share of %v, with %s questions and as many units for training, in half-widths of a textbook's interval for one question. A measured answer costs %d questions and a token
-([proofs/measured.md](proofs/measured.md)); the report has %d numbers after %d questions that passed, and in the last column after %d measured answers too ([proofs/closing.md](proofs/closing.md)).
+// WriteAnswers writes the section of docs/CHOOSING.md about the kinds of answers.
+func WriteAnswers(w io.Writer) error {
+	fmt.Fprintf(w, `What one holdout of `+"`guess_and_check`"+` gives: half-widths of a share of %v, with %s questions and as many units for training, in half-widths of a textbook's interval for one question. A measured answer costs %d questions and a token
+([proofs/measured.md](proofs/measured.md)); the report has %d numbers after %d questions that passed, and in the last column after %d measured answers too ([proofs/closing.md](proofs/closing.md)). `+"`holdoutd plan --answers`"+` prints it.
 
 | n | a check that passes | the first measured answer | the tenth | the report | after measured answers | textbook |
 |---|---|---|---|---|---|---|

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,7 +23,7 @@ const choosing = "../../docs/CHOOSING.md"
 var planRow = regexp.MustCompile(`(?m)^\| ([0-9,]+) \| ([0-9,]+) \| ([0-9]+) \| .*\|$`)
 
 // TestChoosing keeps the numbers of docs/CHOOSING.md: each row of its tables is what the planner says. `holdoutd plan --n N --training 2N --questions K
-// --tokens T` prints them.
+// --tokens T` prints them, `holdoutd plan --answers` those by the kind of answer.
 func TestChoosing(t *testing.T) {
 	page, err := os.ReadFile(choosing)
 	if err != nil {
@@ -38,6 +39,17 @@ func TestChoosing(t *testing.T) {
 		}
 		return []byte(line)
 	})
+	const heading = "## By what kind of answer\n\n"
+	before, after, ok := bytes.Cut(made, []byte(heading))
+	next := bytes.Index(after, []byte("\n## "))
+	if !ok || next < 0 {
+		t.Fatalf("%s has no section %q before another one", choosing, heading)
+	}
+	var answers bytes.Buffer
+	if err := WriteAnswers(&answers); err != nil {
+		t.Fatal(err)
+	}
+	made = slices.Concat(before, []byte(heading), answers.Bytes(), after[next:])
 	if rows < 10 {
 		t.Errorf("%s has %d rows of numbers", choosing, rows)
 	}

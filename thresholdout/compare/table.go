@@ -64,9 +64,6 @@ of those that assume nothing. For other numbers, and for figures: `+"`holdoutd p
 	if err := writeSpreads(w); err != nil {
 		return err
 	}
-	if err := writeAnswers(w); err != nil {
-		return err
-	}
 	fmt.Fprint(w, `
 ## What they are
 
