@@ -388,7 +388,7 @@ def test_public_features_of_several_classes(binary: Path, tmp_path: Path) -> Non
     in another order, and a probability that is taken for another class's."""
     running = Running(binary, tmp_path / "data", "--allow-naive")
     server, made = holdoutd.connect(running.url, key=running.key), table(45)
-    grade = np.digitize(made.x + 0.3 * made.z, [-0.6, 0.7])
+    grade = np.digitize(made.x + 0.3 * made.z + np.random.default_rng(46).normal(size=len(made)) / 2, [-0.6, 0.7])  # about 3 of 4 are right
     for kind, label in (("texts", np.array(["b", "c", "a"])[grade]), ("numbers", np.array([2.0, 0.0, 7.0])[grade])):
         frame = made.assign(grade=label)
         of = server.upload(frame, name=kind, holdout=0.5, questions=200, label="grade", features="public", mechanism="naive")
@@ -399,7 +399,7 @@ def test_public_features_of_several_classes(binary: Path, tmp_path: Path) -> Non
         assert of.can_score(neighbours) and of.can_score(GaussianProcessClassifier())
         for model in (neighbours, margins):
             want = accuracy_score(held.grade, model.predict(held[FEATURES]))
-            assert 0.7 < want < 0.99 and of.score(model).value == pytest.approx(want, abs=1e-6), model
+            assert 0.6 < want < 0.9 and of.score(model).value == pytest.approx(want, abs=1e-6), model
         said = neighbours.predict_proba(held[FEATURES]).clip(0.01, 0.99)
         given = said[np.arange(len(held)), np.searchsorted(neighbours.classes_, held.grade)]
         assert of.score(neighbours, "log_loss", clip=0.01).value == pytest.approx(-np.log(given).mean(), abs=1e-5)
