@@ -48,6 +48,28 @@ func (h *Holdout) Ask(q Question) (float64, *thresholdout.Interval, error) {
 	return out.Value, out.Interval, err
 }
 
+// EndRound says that a batch is over: where questions are asked in rounds, its answers are seen now.
+func (h *Holdout) EndRound() { h.State = h.Guarantee.EndRound(h.State) }
+
+// Board is the Oracle of a ladder: a question is a submission's mean loss, and the answer what the board shows.
+type Board struct {
+	Guarantee thresholdout.Guarantee
+	State     thresholdout.State
+}
+
+// Ask implements Oracle.
+func (b *Board) Ask(q Question) (float64, *thresholdout.Interval, error) {
+	shown, next, err := thresholdout.StepLadder(b.Guarantee, b.State, q.Holdout(0, b.Guarantee.N))
+	if err != nil {
+		return 0, nil, err
+	}
+	b.State = next
+	return shown.Loss, shown.Interval, nil
+}
+
+// Remaining implements Oracle.
+func (b *Board) Remaining() int64 { return b.Guarantee.Questions - b.State.Questions }
+
 // NonAdaptive is an Oracle whose answers are sold with the intervals of a batch fixed beforehand: value +- sqrt(ln(2k/beta)/2n).
 // Over naive reuse it is what a data analyst does who corrects for multiple questions, and not for their being chosen
 // after answers.
@@ -95,6 +117,13 @@ func (r *Referee) Ask(q Question) (float64, *thresholdout.Interval, error) {
 		}
 	}
 	return value, interval, nil
+}
+
+// EndRound is the oracle's, where it has rounds.
+func (r *Referee) EndRound() {
+	if o, ok := r.Oracle.(interface{ EndRound() }); ok {
+		o.EndRound()
+	}
 }
 
 // Play lets an analyst play one game.
