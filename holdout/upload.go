@@ -172,9 +172,15 @@ func (c *creation) decode() error {
 			return err
 		}
 	}
-	again := reconciled(results)
+	var sent []string
+	var decoded []ingest.Result
 	for _, part := range allParts {
-		if as := again[part]; as != nil {
+		if c.uploads[part] != "" {
+			sent, decoded = append(sent, part), append(decoded, results[part])
+		}
+	}
+	for i, as := range ingest.Reconciled(decoded) {
+		if part := sent[i]; as != nil {
 			var err error
 			if results[part], err = c.decodePart(part, as); err != nil {
 				return err
@@ -233,35 +239,6 @@ func (c *creation) decodePart(part string, as map[string]dataset.Kind) (ingest.R
 		return result, fmt.Errorf("holdout: decoded upload: %w", err)
 	}
 	return result, nil
-}
-
-// reconciled says how columns of given parts are to be read again, so that the parts are of one table: integers that one part has beyond 2^53 are texts in all of them, and a
-// column that has no values in one part has nulls of the kind that it has in another.
-func reconciled(results map[string]ingest.Result) map[string]map[string]dataset.Kind {
-	again := map[string]map[string]dataset.Kind{}
-	read := func(part, column string, as dataset.Kind) {
-		if again[part] == nil {
-			again[part] = map[string]dataset.Kind{}
-		}
-		again[part][column] = as
-	}
-	for _, part := range allParts {
-		for _, f := range results[part].Schema.Fields {
-			for _, other := range allParts {
-				if f.Kind == dataset.Text && ingest.Whole(f.Source) {
-					if g := fieldOf(results[other].Schema, f.Name); g != nil && g.Kind == dataset.Number && ingest.Whole(g.Source) {
-						read(other, f.Name, dataset.Text)
-					}
-				}
-				for _, s := range results[other].Skipped {
-					if s.Name == f.Name && s.Empty && again[other][f.Name] == 0 {
-						read(other, f.Name, f.Kind)
-					}
-				}
-			}
-		}
-	}
-	return again
 }
 
 // skipReasons are by the names of the columns.
@@ -341,9 +318,9 @@ func sameSchema(training, part ingest.Result, name string) error {
 		switch other := fieldOf(part.Schema, f.Name); {
 		case other == nil:
 			return lacks(partTraining, f, name, part)
-		case other.Kind != f.Kind:
-			return fail(BadUpload, "the column %q is %v (%s) in the part training and %v (%s) in the part %s; write it with one type in both, for example in pandas: df[%[1]q] = df[%[1]q].astype(\"string\")",
-				f.Name, f.Kind, f.Source, other.Kind, other.Source, name)
+		case !ingest.Alike(f, *other):
+			return fail(BadUpload, "the column %q is %s in the part training and %s in the part %s; write it with one type in both, for example in pandas: df[%[1]q] = df[%[1]q].astype(\"string\")",
+				f.Name, ingest.Described(f), ingest.Described(*other), name)
 		}
 	}
 	for _, f := range part.Schema.Fields {

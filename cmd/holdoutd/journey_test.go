@@ -33,6 +33,14 @@ func (s *station) flights(t *testing.T) {
 func TestJourney(t *testing.T) {
 	s := startStation(t, client.Settings{})
 	s.flights(t)
+	for _, folder := range []string{"lake/_delta_log", "parts"} {
+		if err := os.MkdirAll(filepath.Join(s.dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(filepath.Join(s.dir, "flights.parquet"), filepath.Join(s.dir, "parts", "flights.parquet")); err != nil {
+		t.Fatal(err)
+	}
 	type step struct {
 		args string
 		code int
@@ -43,7 +51,8 @@ func TestJourney(t *testing.T) {
 		{"holdouts", 0, `^NAME +UNITS .*\n$`, `no holdout yet`},
 		{"budget", 1, `^$`, `no holdout yet; holdoutd upload`},
 		{"upload nosuch.parquet", 1, `^$`, `cannot read the table: open nosuch.parquet`},
-		{"upload .", 1, `^$`, `is a directory`},
+		{"upload lake", 1, `^$`, `cannot read the table: lake is a Delta table, .*deltalake\.DeltaTable\("lake"\)`},
+		{"upload parts --dry-run", 0, `\nunits      30,000 held out, 70,000 to train on; `, `^parts: 1 part files, 100,000 rows\n$`},
 		{"upload flights.parquet --questions 0", 2, `^$`, `must not be zero`},
 		{"upload flights.parquet --quetsions 5", 2, `^$`, `did you mean --questions\?`},
 		{"upload flights.parquet --label delya", 2, `^$`, `did you mean delay\?`},

@@ -175,6 +175,12 @@ func lineStation(t *testing.T, group string) *station {
 	parquet(t, filepath.Join(s.dir, "patients.parquet"), delay, distance, boolsColumn("diagnosis", third))
 	parquet(t, filepath.Join(s.dir, "digits.parquet"), delay, distance)
 	parquet(t, filepath.Join(s.dir, "visits.parquet"), unit, delay, boolsColumn("churned", third))
+	for _, region := range []string{"region=n", "region=s"} {
+		if err := os.MkdirAll(filepath.Join(s.dir, "orders", region), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		parquet(t, filepath.Join(s.dir, "orders", region, "part-0.parquet"), unit, distance)
+	}
 	parquet(t, filepath.Join(s.dir, "churn.parquet"), several, delay, boolsColumn("churned", third))
 	parquet(t, filepath.Join(s.dir, "claims.parquet"), delay, boolsColumn("answer", third))
 	parquet(t, filepath.Join(s.dir, "a.parquet"), delay, distance)

@@ -35,13 +35,17 @@ type uploadFlags struct {
 func uploadCommand() *cobra.Command {
 	var f uploadFlags
 	cmd := &cobra.Command{
-		Use:   "upload FILE | upload training=FILE [check=FILE] holdout=FILE",
+		Use:   "upload FILE|FOLDER | upload training=FILE [check=FILE] holdout=FILE",
 		Short: "Upload a Parquet file and make a holdout of it",
 		Long: `Uploads a Parquet file to a running server, which splits it and keeps the holdout part secret, and prints the card of the new
 holdout with its warnings. Three settings matter: --unit (what is independent of the others), --label (what you predict) and
 --questions (how many answers you will ever want; fewer are narrower). --dry-run says what would be made, and makes nothing.
 Where a column names something of which each has several rows, such as customers, --unit must be said; on a terminal you are asked.
 FILE - is standard input. A table that you have split yourself is uploaded as its parts. It needs an admin key.
+
+Of a FOLDER all files *.parquet are one table, as Spark, Dask and Polars write it. Directories such as region=a are columns, and a
+column that a file has not is null there. They are joined in a temporary file first (TMPDIR says where). Delta, Iceberg and
+Hudi tables must be exported: their folders have rows of older versions, too.
 
 Until something of a new holdout is shown the same file may be uploaded again with other settings. Each flag is a parameter
 of the interface (docs/API.md); one that the mechanism does not take is refused.
@@ -50,6 +54,7 @@ of the interface (docs/API.md); one that the mechanism does not take is refused.
 		Example: `  holdoutd upload flights.parquet --name flights --questions 300
   holdoutd upload visits.parquet --name visits --unit customer_id --label churned --holdout 0.3
   holdoutd upload visits.parquet --unit customer_id --dry-run
+  holdoutd upload orders/ --name orders --unit customer_id
   holdoutd upload training=a.parquet holdout=b.parquet --name given --json`,
 		Args: cobra.RangeArgs(1, len(partNames)),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -148,6 +153,11 @@ func (f *uploadFlags) run(ctx context.Context, cmd *cobra.Command, args []string
 	if err != nil {
 		return err
 	}
+	files, remove, err := joinFolders(ctx, cmd, files)
+	if err != nil {
+		return err
+	}
+	defer remove()
 	if f.once != "" {
 		ctx = client.WithIdempotencyKey(ctx, f.once)
 	}

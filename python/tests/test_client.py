@@ -474,6 +474,19 @@ def test_a_folder_of_part_files(tmp_path: Path) -> None:
     (tmp_path / "t" / "_delta_log").mkdir()
     with pytest.raises(ValueError, match="is a Delta table"):
         tables.body(tmp_path / "t")
+    for place, line in (
+        (".hoodie/hoodie.properties", 'format\\("hudi"\\)'),
+        ("metadata/v10.metadata.json", r"scan_iceberg\('.*v10\.metadata\.json'\)"),
+    ):
+        log = tmp_path / place.split("/", maxsplit=1)[0] / place
+        log.parent.mkdir(parents=True)
+        log.touch()
+        log.with_name("v9.metadata.json").touch()
+        with pytest.raises(ValueError, match=line):
+            tables.body(log.parents[1])
+    (tmp_path / "own" / "k=a").mkdir(parents=True)
+    pq.write_table(pa.table({"x": [1.0], "k": ["a"]}), tmp_path / "own" / "k=a" / "p.parquet")
+    assert pq.read_table(tables.body(tmp_path / "own").open()).to_pydict() == {"x": [1.0], "k": ["a"]}
     (tmp_path / "none").mkdir()
     with pytest.raises(FileNotFoundError, match=r"no file \*.parquet"):
         tables.body(tmp_path / "none")

@@ -54,17 +54,20 @@ NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 def part_files(folder: Path) -> dict[Path, dict[str, str | None]]:
     """The part files of one table below a folder, in order, each with the partition values that its directories name (region=a)."""
+    older = "whose folder has rows of older versions too; give the frame of one"
     if (folder / "_delta_log").is_dir():
-        line = f"deltalake.DeltaTable({str(folder)!r}).to_pandas()"
-        raise ValueError(f"{folder} is a Delta table, whose folder has rows of older versions too; give its frame: {line}")
-    if (folder / "metadata").is_dir() and (folder / "data").is_dir():
-        raise ValueError(f"{folder} is an Iceberg table, whose folder has rows of older versions too; give the frame of one version")
+        raise ValueError(f"{folder} is a Delta table, {older}: deltalake.DeltaTable({str(folder)!r}).to_pandas()")
+    if (folder / ".hoodie").is_dir():
+        raise ValueError(f'{folder} is a Hudi table, {older}, in Spark: spark.read.format("hudi").load({str(folder)!r}).toPandas()')
+    versions = sorted((folder / "metadata").glob("*.metadata.json"), key=lambda file: (len(file.name), file.name))
+    if versions:
+        raise ValueError(f"{folder} is an Iceberg table, {older}: polars.scan_iceberg({str(versions[-1])!r}).collect()")
     files: dict[Path, dict[str, str | None]] = {}
     for file in sorted(folder.rglob("*.parquet")):
         directories = file.relative_to(folder).parts[:-1]
         if file.is_file() and not any(part.startswith(("_", ".")) for part in (*directories, file.name)):
-            named = (unquote(d).split("=", 1) for d in directories if "=" in d)
-            files[file] = {name: None if value == NO_PARTITION else value for name, value in named}
+            named = (d.split("=", 1) for d in directories if "=" in d)
+            files[file] = {unquote(name): None if value == NO_PARTITION else unquote(value) for name, value in named}
     if not files:
         raise FileNotFoundError(f"there is no file *.parquet in {folder}")
     first = next(iter(files))
@@ -90,8 +93,12 @@ def _folder(folder: Path) -> Body:
         raise ValueError(f"the part files of {folder} differ: {e}; write them with one type for each column") from e
     keys: dict[str, Any] = {}
     for name in files[first]:
+        if all(name in s.names for s in opened.values()):  # as Polars writes it
+            continue
         if name in schema.names:
-            raise ValueError(f"the part files of {folder} have a column {name!r}, and so have their paths; rename one")
+            raise ValueError(
+                f"some of the files of {folder} have a column {name!r}, and all of their paths have it; write it into all, or none"
+            )
         texts = [v[name] for v in files.values() if v[name] is not None]
         whole = all(str(int(t)) == t and abs(int(t)) < 1 << 63 for t in texts if t and t.lstrip("-").isdecimal()) and all(
             t and t.lstrip("-").isdecimal() for t in texts
