@@ -254,10 +254,16 @@ func (d *decoder) write(dir string) (err error) {
 // errTooWide says that integers of the column do not fit a float64; it is then read again as text.
 var errTooWide = errors.New("integers beyond ±2^53")
 
-// skipError says that a column is left out after all, and by which method of pandas it is not.
-type skipError struct{ reason, method string }
+// skipError says that a column is left out after all, and by which line it is not.
+type skipError struct {
+	reason string
+	mend   mend
+}
 
 func (e *skipError) Error() string { return e.reason }
+
+// of is the reason for a column of this type.
+func (e *skipError) of(source string) skip { return skip{source + ": " + e.reason, e.mend} }
 
 func (d *decoder) writeColumn(c *column) error {
 	err := d.writeColumnAs(c, c.kind)
@@ -269,7 +275,7 @@ func (d *decoder) writeColumn(c *column) error {
 		err = d.writeColumnAs(c, dataset.Text)
 	}
 	if skip := (*skipError)(nil); errors.As(err, &skip) {
-		d.result.Skipped = append(d.result.Skipped, Skipped{Name: c.name, Reason: c.source + ": " + skip.reason + "; in pandas: " + onePandas(c.name, skip.method)})
+		d.result.Skipped = append(d.result.Skipped, Skipped{Name: c.name, Reason: skip.of(c.source).reason(c.name, c.by)})
 		return d.writer.Drop()
 	}
 	return err
@@ -491,7 +497,7 @@ const textOverhead = 16
 // code returns the code of a text, which it adds to the dictionary when it is new.
 func (b *batch) code(text []byte) (uint32, error) {
 	if len(text) > b.lim.MaxTextLength { // before it is looked up: hashing it for each row would take long
-		return 0, &skipError{fmt.Sprintf("it has texts of more than %d bytes: it holds free text, not categories", b.lim.MaxTextLength), ".str[:100]"}
+		return 0, &skipError{fmt.Sprintf("it has texts of more than %d bytes: it holds free text, not categories", b.lim.MaxTextLength), beginnings}
 	}
 	if code, ok := b.texts[string(text)]; ok {
 		return code, nil
@@ -499,11 +505,11 @@ func (b *batch) code(text []byte) (uint32, error) {
 	cost := int64(len(text)) + textOverhead
 	switch {
 	case !utf8.Valid(text):
-		return 0, &skipError{"it holds bytes that are not UTF-8 text", `.str.decode("latin-1")`}
+		return 0, &skipError{"it holds bytes that are not UTF-8 text", latin}
 	case len(b.dictionary) >= b.lim.MaxTexts:
-		return 0, &skipError{fmt.Sprintf("it has more than %d distinct texts", b.lim.MaxTexts), ".str[:3]"}
+		return 0, &skipError{fmt.Sprintf("it has more than %d distinct texts", b.lim.MaxTexts), initials}
 	case b.textBytes+cost > b.textsLeft:
-		return 0, &skipError{fmt.Sprintf("with its distinct texts those of the table would take more than %d bytes", b.lim.MaxTextBytes), ".str[:3]"}
+		return 0, &skipError{fmt.Sprintf("with its distinct texts those of the table would take more than %d bytes", b.lim.MaxTextBytes), initials}
 	case b.textBytes+cost > b.lim.MemoryBytes/textShare: // another machine would take them, so they are no reason to skip the column
 		return 0, refuse(Limit, "decoding its distinct texts needs more memory than the %d MiB that are allowed for the whole file; leave the column out, or give the server more memory", b.lim.MemoryBytes>>20)
 	}

@@ -190,7 +190,7 @@ func (j *joined) write(dir string) (res Result, err error) {
 		b.begin(j.lim)
 		err := j.writeColumn(w, &b, f)
 		if skip := (*skipError)(nil); errors.As(err, &skip) {
-			j.result.Skipped = append(j.result.Skipped, Skipped{Name: f.Name, Reason: f.Source + ": " + skip.reason + "; in pandas: " + onePandas(f.Name, skip.method)})
+			j.result.Skipped = append(j.result.Skipped, Skipped{Name: f.Name, Reason: skip.of(f.Source).reason(f.Name, otherWriter)})
 			if err := w.Drop(); err != nil {
 				return Result{}, err
 			}

@@ -36,6 +36,51 @@ for job in json.load(sys.stdin):
         sys.exit(f"{job['language']}: {line}: {type(e).__name__}: {e}")
 `
 
+// parseMends compiles the lines of Spark, which are Python, and parses those of ClickHouse as columns of a query, by DuckDB's grammar.
+const parseMends = `
+import json, sys
+import duckdb
+
+for line in json.load(sys.stdin):
+    if line.startswith("df"):
+        compile(line, line, "exec")
+    else:
+        assert len(duckdb.extract_statements(f"SELECT {line} FROM t")) == 1, line
+`
+
+// TestMendsOfSparkAndClickHouse: the lines for Spark and ClickHouse, which are not installed here, are well formed and are of their language. They were run by hand, on files of
+// their own, in pyspark 4.3.0 and chdb 4.4.0.
+func TestMendsOfSparkAndClickHouse(t *testing.T) {
+	python := os.Getenv("HOLDOUTD_PYTHON")
+	if python == "" {
+		t.Fatal("HOLDOUTD_PYTHON must name the interpreter that scripts/python.sh prints; make test sets it")
+	}
+	var lines []string
+	for _, s := range []skip{skipList, skipArray, skipMap, skipStruct, skipNull, skipEmpty, skipBinary, skipNew, fixedBytes(16, otherWriter), fixedBytes(32, otherWriter), fixedBytes(5, otherWriter),
+		(&skipError{"long", beginnings}).of("STRING"), (&skipError{"many", initials}).of("STRING")} {
+		for by, language := range map[program]string{sparkWriter: "Spark", clickhouseWriter: "ClickHouse"} {
+			_, line, ok := strings.Cut(s.reason("na\"me", by), "; in "+language+": ")
+			if !ok || strings.HasPrefix(line, "df") != (by == sparkWriter) {
+				t.Errorf("%s: %s", language, s.reason("na\"me", by))
+			}
+			lines = append(lines, line)
+		}
+	}
+	for _, s := range []skip{skipInterval, skipVariant} { // which ClickHouse does not write
+		_, line, _ := strings.Cut(s.reason("x", sparkWriter), "; in Spark: ")
+		lines = append(lines, line)
+	}
+	input, err := json.Marshal(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python, "-c", parseMends)
+	cmd.Stdin = strings.NewReader(string(input))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
 // TestMendsMend: the line in the reason of a skipped column runs in pandas, Polars or DuckDB as it stands, and the column is taken afterwards.
 func TestMendsMend(t *testing.T) {
 	python := os.Getenv("HOLDOUTD_PYTHON")

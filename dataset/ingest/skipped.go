@@ -33,7 +33,7 @@ var (
 	skipMap = skip{"MAP: nested values are not read; take what you need of it",
 		mend{`df[%p] = df[%p].map(lambda m: dict(m).get("key"), na_action="ignore")`, "", `%s['key'] AS %s`, `df = df.withColumn(%p, df[%p]["key"])`, `%s['key'] AS %s`}}
 	skipStruct = skip{"STRUCT: nested values are not read; take what you need of it",
-		mend{`df[%p] = df[%p].str["field"]`, `df = df.unnest(%p, separator=".")`, `unnest(%s)`, `df = df.select("*", df[%p]["*"]).drop(%p)`, `tupleElement(%s, 1) AS %s`}}
+		mend{`df[%p] = df[%p].str["field"]`, `df = df.unnest(%p, separator=".")`, `unnest(%s)`, `df = df.withColumn(%p, df[%p]["field"])`, `tupleElement(%s, 1) AS %s`}}
 	skipRange = skip{"pandas interval: it has two ends",
 		mend{pandas: `df[%p] = pd.IntervalIndex(df[%p]).mid`}}
 	skipNull   = skip{"it has the null type and no values; give it a type", text}
@@ -47,6 +47,19 @@ var (
 	wide     = mend{`df[%p] = df[%p].map(lambda b: str(int.from_bytes(b, "little", signed=True)), na_action="ignore")`, text.polars, `hex(%s) AS %s`, text.spark, text.clickhouse}
 	skipName = skip{"its name is empty or not UTF-8", mend{pandas: `df.columns = [str(c) or "unnamed" for c in df.columns]`}}
 	skipMark = skip{"its name holds a control character", mend{pandas: `df.columns = df.columns.str.replace(r"[\x00-\x1f\x7f]", "", regex=True)`}}
+)
+
+// shorter keeps the first characters of a text.
+func shorter(n int) mend {
+	return mend{fmt.Sprintf(`df[%%p] = df[%%p].str[:%d]`, n), fmt.Sprintf(`df = df.with_columns(pl.col(%%p).str.head(%d))`, n), fmt.Sprintf(`left(%%s, %d) AS %%s`, n),
+		fmt.Sprintf(`df = df.withColumn(%%p, df[%%p].substr(1, %d))`, n), fmt.Sprintf(`substringUTF8(%%s, 1, %d) AS %%s`, n)}
+}
+
+// The texts that are left of a column of documents, and of one of keys or free text: enough to tell categories by.
+var (
+	beginnings = shorter(100)
+	initials   = shorter(3)
+	latin      = mend{pandas: `df[%p] = df[%p].str.decode("latin-1")`}
 )
 
 // fixedBytes is why a column of n bytes each, of which nothing says what they are, is left out.
