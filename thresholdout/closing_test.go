@@ -246,3 +246,59 @@ func TestReportIsTheEnd(t *testing.T) {
 		t.Error("a report of a mechanism that has none is read")
 	}
 }
+
+// TestWrongGuessesCost: what guesses cost that are wrong on purpose, just beside the margins and as far off as can be, is what the pages say: a failure's nats, ten failures' own intervals, and a report of five
+// numbers after five failures and 300 questions, in half-widths of a textbook's interval (n = 12,000, k = 1000). So is how the width of a check grows with the number of questions.
+func TestWrongGuessesCost(t *testing.T) {
+	p, m := closes(t, 12_000, 1000, 0.95)
+	const truth = 0.77
+	yes := RootSums{All: p.N, Binary: true, Sums: moments.Sums{Units: p.N, Sum: int64(truth*12_000) * grid}}
+	yes.Squares.AddSums(yes.Sum, grid)
+	textbook := 1.96 * math.Sqrt(truth*(1-truth)/12_000)
+	for _, c := range []struct {
+		name                      string
+		guess                     func(margin float64) float64
+		first, last, mean, report float64
+	}{
+		{"beside the margins", func(margin float64) float64 { return truth + margin + 5e-4 }, 9.3, 5.7, 5.1, 4.6},
+		{"far off", func(float64) float64 { return 0 }, 14.8, 11.2, 6.2, 6.0},
+	} {
+		state, mean, report := State{Questions: 100}, 0.0, 0.0
+		var nats []float64
+		for failed := range 10 {
+			planned, err := m.plan(state, StatisticInput{Training: yes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			guess := c.guess(float64(planned.(rootCheck).Ranks[1].Away) / float64(grid))
+			out, next, err := StepStatistic(p, state, StatisticInput{Training: yes, Holdout: yes, Guess: &Guess{Value: &guess}})
+			if err != nil || out.Tokens != 1 {
+				t.Fatalf("%s: %+v %v", c.name, out, err)
+			}
+			nats = append(nats, m.said(next)-m.said(state))
+			mean += (out.Interval.High - out.Interval.Low) / 2 / textbook / 10
+			state = next
+			if failed == 4 {
+				closing, err := p.Close(State{Questions: 300, Tokens: state.Tokens, Memory: state.Memory}, 5)
+				if err != nil {
+					t.Fatal(err)
+				}
+				number, _ := stepLast(t, p, closing, yes, yes, 1)
+				report = (number.Interval.High - number.Interval.Low) / 2 / textbook
+			}
+		}
+		t.Logf("%s: failures cost %.2f nats, ten have %.2f textbooks, the report after five %.2f", c.name, nats, mean, report)
+		for what, x := range map[string][2]float64{"the first failure": {nats[0], c.first}, "the tenth": {nats[9], c.last}, "ten intervals": {mean, c.mean}, "the report": {report, c.report}} {
+			if math.Abs(x[0]-x[1]) > 0.05 {
+				t.Errorf("%s: %s has %v, the pages say %v", c.name, what, x[0], x[1])
+			}
+		}
+	}
+	width := func(questions int64) float64 {
+		promise, _ := must(t, Spec{Mechanism: GuessAndCheck, N: 60_000, Training: 120_000, Questions: questions, Tokens: 20}).Promised(0)
+		return promise.HalfWidth
+	}
+	if grown := width(10_000) / width(60); math.Abs(grown-1.4) > 0.02 {
+		t.Errorf("from 60 to 10,000 questions a check gets wider by a factor of %v, the page says by two fifths", grown)
+	}
+}

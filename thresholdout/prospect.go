@@ -47,7 +47,8 @@ type Foresees interface {
 
 // Mixes is a mechanism of which one question's several answers can have different outcomes.
 type Mixes interface {
-	// WidestAfter is the widest of [Prospect.Planned] over all outcomes, whatever the outcomes of the answers ahead of it are, and what is ahead of the one after it.
+	// WidestAfter is the widest of [Prospect.Planned] over all outcomes, whatever the outcomes of the answers ahead of it are, and what is ahead of the one after it. Such a question brings
+	// neither a half-width nor a null hypothesis of its own, at which a check that is planned at a lower level could leave more room.
 	WidestAfter(s State, in ProspectInput, ahead Ahead) (float64, Ahead, error)
 }
 
