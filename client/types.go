@@ -159,7 +159,12 @@ type Column struct {
 	Min        *float64    `json:"min,omitempty"`      // of numbers
 	Note       string      `json:"note,omitempty"`     // what the values are where the type does not say it, such as seconds since midnight
 	Nulls      *int64      `json:"nulls,omitempty"`    // rows of the training part without a value
-	Values     []string    `json:"values,omitempty"`   // of texts with few different ones
+
+	// of texts that are categories in an order, as their writer has it: those of the training part, from the first to
+	// the last
+	Order []string `json:"order,omitempty"`
+
+	Values []string `json:"values,omitempty"` // of texts with few different ones
 }
 
 // Dictionary is what is public of the texts of a column.

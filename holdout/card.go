@@ -72,6 +72,37 @@ func (card *ColumnCard) describe(c *dataset.Column) {
 	}
 }
 
+// orderCards says in which order the categories of columns are. The upload's own list names texts that held-out rows alone may have: only those of the training part are
+// shown, and in the file of the training part, too.
+func orderCards(cards []ColumnCard, training *dataset.Table, orders map[string][]string) {
+	for i := range cards {
+		order := orders[cards[i].Name]
+		if cards[i].Kind != dataset.Text || order == nil {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, text := range training.Column(i).Dictionary.Sorted() {
+			seen[text] = true
+		}
+		for _, text := range order {
+			if seen[text] {
+				cards[i].Order = append(cards[i].Order, text)
+			}
+		}
+	}
+}
+
+// orders are those that the card shows, by column.
+func (c Card) orders() map[string][]string {
+	orders := map[string][]string{}
+	for _, column := range c.Columns {
+		if column.Order != nil {
+			orders[column.Name] = column.Order
+		}
+	}
+	return orders
+}
+
 // timeOf is a time of a Time column. JSON knows the years 0 to 9999 only; others are shown as the nearest of them.
 func timeOf(microseconds float64) time.Time {
 	const year0, year9999 = -62167219200e6, 253402300799e6

@@ -164,6 +164,7 @@ type creation struct {
 	said    []Warning                    // about the file: what was skipped, and what its writer may not have meant
 	room    *room                        // of the split
 	texts   map[string]dataset.TextShape // of the upload, by column
+	orders  map[string][]string          // of categories, by column: with texts that no training row has
 	card    Card
 	early   []Warning    // what a draft says
 	old     *predecessor // nil where the table is new

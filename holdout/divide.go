@@ -385,6 +385,7 @@ func (c *creation) describe(dir string, unit unitRule) error {
 		}
 	}
 	c.card.Columns = columnCards(training.Schema(), training, c.texts)
+	orderCards(c.card.Columns, training, c.orders)
 	columns := make([]dataset.Column, len(training.Schema().Fields))
 	for i := range columns {
 		columns[i] = *training.Column(i)

@@ -23,7 +23,9 @@ func (s *Service) Training(ctx context.Context, p Principal, id string) (*os.Fil
 		if h.trainingTable == nil {
 			return nil, fail(NotFound, "this holdout has no training part: it was created with holdout=1.0")
 		}
-		return func(out io.Writer, _ string) error { return ingest.Export(out, h.trainingTable) }, nil
+		return func(out io.Writer, _ string) error {
+			return ingest.ExportOrdered(out, h.trainingTable, h.card.orders())
+		}, nil
 	})
 }
 

@@ -206,6 +206,11 @@ func (c *creation) decode() error {
 		}
 	}
 	c.said = append(skippedWarnings(c.skipped), c.said...)
+	for _, part := range []string{partTraining, partTable} {
+		if result, ok := results[part]; ok {
+			c.orders = result.Orders
+		}
+	}
 	for _, part := range []string{partHoldout, partCheck} {
 		if result, ok := results[part]; ok {
 			if err := sameSchema(results[partTraining], result, part); err != nil {

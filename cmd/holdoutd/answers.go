@@ -249,6 +249,9 @@ func printCard(out io.Writer, c client.Card) {
 		if column.Note != "" {
 			kind += ": " + column.Note
 		}
+		if len(column.Order) > 0 {
+			kind += ", ordered"
+		}
 		columns = append(columns, column.Name+" ("+kind+")")
 	}
 	line("columns", strings.Join(columns, ", "))

@@ -76,11 +76,11 @@ func joinFolder(ctx context.Context, cmd *cobra.Command, folder, file string) (e
 			fmt.Fprintf(out, "note       %s: %s\n", printable(f.Name), printable(f.Note))
 		}
 	}
-	return exportTo(file, decoded)
+	return exportTo(file, decoded, result.Orders)
 }
 
 // exportTo writes a decoded table as Parquet, and removes what was decoded.
-func exportTo(file, decoded string) (err error) {
+func exportTo(file, decoded string, orders map[string][]string) (err error) {
 	t, err := dataset.Open(decoded)
 	if err != nil {
 		return err
@@ -90,5 +90,5 @@ func exportTo(file, decoded string) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(ingest.Export(f, t), f.Close())
+	return errors.Join(ingest.ExportOrdered(f, t, orders), f.Close())
 }

@@ -27,6 +27,7 @@ type column struct {
 	note     string // what the values are, see dataset.Field
 	by       program
 	empty    bool // of the null type
+	ordered  bool // texts that are categories in an order, see order
 	unsaid   bool // bytes of which nothing says what they are
 	physical physicalType
 	optional bool
@@ -91,6 +92,7 @@ func (d *decoder) planColumns() error {
 				c.source = "DURATION(" + unit + ")"
 			}
 		}
+		c.ordered = from.ordered[name] && c.kind == dataset.Text && c.physical == byteArray
 		if kind, ok := d.as[name]; ok && c.readAs(kind) {
 			reason = ""
 		}

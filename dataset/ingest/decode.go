@@ -84,6 +84,8 @@ type decoder struct {
 	writer  *dataset.Writer
 	pages   *pages
 
+	orderBytes int // of the orders in the result
+
 	batch  batch
 	result Result
 }
@@ -287,10 +289,17 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 		return err
 	}
 	d.batch.begin(d.lim)
+	var o order
 	for group := range d.meta.groups {
 		if err := d.readChunk(c, group); err != nil {
 			return err
 		}
+		if c.ordered && d.meta.groups[group].rows > 0 {
+			o.add(&d.pages.dict)
+		}
+	}
+	if c.ordered && kind == dataset.Text {
+		d.keep(c.name, o)
 	}
 	var dictionary []string
 	if kind == dataset.Text {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 
@@ -40,9 +41,13 @@ const (
 // Time whose source was DATE and whose values are all whole days becomes DATE, other Times TIMESTAMP in
 // microseconds, UTC-adjusted when the source was; Bool becomes BOOLEAN, Text STRING. It writes row group by row
 // group, in memory that does not grow with the rows.
-func Export(w io.Writer, t *dataset.Table) error {
+func Export(w io.Writer, t *dataset.Table) error { return ExportOrdered(w, t, nil) }
+
+// ExportOrdered is Export where text columns by these names are categories in an order, from the first to the last: pandas, pyarrow and Polars read them as such. An order
+// that lacks a text of its column, or has a text twice, is left out. All of its texts are written, those that no row has, too.
+func ExportOrdered(w io.Writer, t *dataset.Table, orders map[string][]string) error {
 	buffered := bufio.NewWriterSize(w, 1<<20)
-	e, err := newExporter(buffered, t)
+	e, err := newExporter(buffered, t, orders)
 	if err != nil {
 		return err
 	}
@@ -70,6 +75,7 @@ type exporter struct {
 	elements  []*parquet.SchemaElement // the root, then the columns, by their real names
 	writer    *writer.ParquetWriter
 	groupRows int
+	ordered   bool    // a column has an order
 	levels    []int32 // of the column at hand: 1 value, 0 null
 	zeros     []int32
 	values    []any
@@ -81,9 +87,10 @@ type exportColumn struct {
 	path    string // the library's name of the column within the file
 	box     func(i int) any
 	null    func(i int) bool
+	order   []string // categories from the first to the last
 }
 
-func newExporter(out *bufio.Writer, t *dataset.Table) (*exporter, error) {
+func newExporter(out *bufio.Writer, t *dataset.Table, orders map[string][]string) (*exporter, error) {
 	e := &exporter{out: out, table: t}
 	n := int32(len(t.Schema().Fields))
 	root := parquet.NewSchemaElement()
@@ -95,6 +102,9 @@ func newExporter(out *bufio.Writer, t *dataset.Table) (*exporter, error) {
 		c, err := newExportColumn(t.Column(i))
 		if err != nil {
 			return nil, err
+		}
+		if column := t.Column(i); column.Kind == dataset.Text && orders[column.Name] != nil && covers(orders[column.Name], &column.Dictionary) {
+			c.order, e.ordered = orders[column.Name], true
 		}
 		e.columns = append(e.columns, c)
 		e.elements = append(e.elements, c.element)
@@ -216,7 +226,13 @@ func allWhole(values []float64, unit, limit float64) bool {
 func (e *exporter) writeGroup(from, to int) error {
 	for i := range e.columns {
 		c := &e.columns[i]
-		pages, _ := layout.TableToDataPages(e.columnTable(c, from, to), exportPageBytes, e.writer.CompressionType)
+		t := e.columnTable(c, from, to)
+		var pages []*layout.Page
+		if c.order == nil {
+			pages, _ = layout.TableToDataPages(t, exportPageBytes, e.writer.CompressionType)
+		} else {
+			pages = e.orderedPages(c, t)
+		}
 		for _, p := range pages {
 			p.DataTable = nil // its values are in RawData now
 		}
@@ -231,6 +247,37 @@ func (e *exporter) writeGroup(from, to int) error {
 	e.writer.ColumnIndexes, e.writer.OffsetIndexes = nil, nil
 	_, err := e.out.Write(nil) // the library overlooks some errors, this reports them
 	return err
+}
+
+// orderedPages are pages of places in a dictionary that has all categories, in their order: that is where readers take it from.
+func (e *exporter) orderedPages(c *exportColumn, t *layout.Table) []*layout.Page {
+	dictionary := layout.NewDictRec(parquet.Type_BYTE_ARRAY)
+	for i, text := range c.order {
+		dictionary.DictSlice = append(dictionary.DictSlice, text)
+		dictionary.DictMap[text] = int32(i)
+	}
+	e.writer.DictRecs[c.path] = dictionary
+	t.Info.Encoding = parquet.Encoding_RLE_DICTIONARY
+	width := max(1, bits.Len(uint(len(c.order)-1)))
+	pages, _ := layout.TableToDictDataPages(dictionary, t, exportPageBytes, int32(width), e.writer.CompressionType)
+	for _, p := range pages {
+		p.NullCount = new(int64) // which the library adds up though it left them out; finish removes the sum
+	}
+	return pages
+}
+
+// covers reports whether an order has each text of a dictionary, and none twice.
+func covers(order []string, d *dataset.Dictionary) bool {
+	place := map[string]bool{}
+	for _, text := range order {
+		place[text] = true
+	}
+	for i := range d.Len() {
+		if !place[d.Text(i)] {
+			return false
+		}
+	}
+	return len(place) == len(order)
 }
 
 // columnTable boxes a piece of a column; the boxes are reused by the next one.
@@ -265,7 +312,14 @@ func (e *exporter) finish() error {
 	for _, group := range footer.RowGroups {
 		for i, chunk := range group.Columns {
 			chunk.MetaData.PathInSchema = []string{e.elements[i+1].Name}
+			if e.columns[i].order != nil {
+				chunk.MetaData.Statistics = nil
+			}
 		}
+	}
+	if e.ordered {
+		schema := arrowSchema(e.columns)
+		footer.KeyValueMetadata = append(footer.KeyValueMetadata, &parquet.KeyValue{Key: arrowSchemaKey, Value: &schema})
 	}
 	ts := thrift.NewTSerializer()
 	ts.Protocol = thrift.NewTCompactProtocolFactoryConf(nil).GetProtocol(ts.Transport)

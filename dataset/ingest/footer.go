@@ -45,6 +45,7 @@ const (
 type arrowFacts struct {
 	durations map[string]string // units of columns that Arrow calls durations: Parquet has no such type, and their numbers are bare integers
 	arrays    map[string]bool   // lists of one length, which Polars calls arrays: Parquet has lists
+	ordered   map[string]bool   // categories whose order means something, as those of pandas may and those of a Polars Enum do
 }
 
 // readArrow reads it. Where it is damaged nothing is known: the columns are good without it.
@@ -66,6 +67,7 @@ const (
 	headerIsSchema                        = 1
 	schemaFields                          = 1
 	fieldName, fieldTypeType, fieldType   = 0, 2, 3
+	fieldDictionary, dictionaryOrdered    = 4, 2
 	typeIsFixedSizeList                   = 16
 	typeIsDuration                        = 18
 	durationUnit, durationUnitWhenMissing = 0, 1
@@ -94,13 +96,14 @@ func arrowMessage(message []byte) (known arrowFacts) {
 		return arrowFacts{}
 	}
 	fields = b.follow(fields)
-	known = arrowFacts{durations: map[string]string{}, arrays: map[string]bool{}}
+	known = arrowFacts{durations: map[string]string{}, arrays: map[string]bool{}, ordered: map[string]bool{}}
 	left := len(b) // bytes of names: many fields may share one long name, which would be copied for each
 	for i := range int(b.u32(fields)) {
 		field := b.follow(fields + 4 + 4*i)
 		name, named := b.field(field, fieldName)
 		kind, kinded := b.field(field, fieldTypeType)
-		if !named || !kinded || b[kind] != typeIsDuration && b[kind] != typeIsFixedSizeList {
+		ordered := b.ordered(field)
+		if !named || !kinded || b[kind] != typeIsDuration && b[kind] != typeIsFixedSizeList && !ordered {
 			continue
 		}
 		text := b.follow(name)
@@ -108,11 +111,14 @@ func arrowMessage(message []byte) (known arrowFacts) {
 			return arrowFacts{}
 		}
 		of := string(b[text+4:][:b.u32(text)])
-		if b[kind] == typeIsFixedSizeList {
+		switch {
+		case b[kind] == typeIsFixedSizeList:
 			known.arrays[of] = true
-			continue
+		case ordered:
+			known.ordered[of] = true
+		default:
+			known.durations[of] = durationUnits[b.unit(field)]
 		}
-		known.durations[of] = durationUnits[b.unit(field)]
 	}
 	return known
 }
@@ -125,6 +131,16 @@ func (b flatbuffer) unit(field int) int {
 		}
 	}
 	return durationUnitWhenMissing
+}
+
+// ordered reports whether a field has a dictionary whose order means something.
+func (b flatbuffer) ordered(field int) bool {
+	at, ok := b.field(field, fieldDictionary)
+	if !ok {
+		return false
+	}
+	said, ok := b.field(b.follow(at), dictionaryOrdered)
+	return ok && b[said] != 0
 }
 
 // flatbuffer is a buffer of FlatBuffers; a position out of bounds panics.

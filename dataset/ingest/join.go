@@ -132,7 +132,31 @@ func (j *joined) plan() error {
 			}
 		}
 	}
+	for _, f := range j.columns {
+		j.keepOrder(f)
+	}
 	return j.planKeys(skipped)
+}
+
+// keepOrder keeps the order of a column's categories where all files that have the column say the same.
+func (j *joined) keepOrder(f dataset.Field) {
+	var order []string
+	for _, r := range j.results {
+		has := slices.ContainsFunc(r.Schema.Fields, func(g dataset.Field) bool { return g.Name == f.Name && g.Source != emptySource })
+		if !has {
+			continue
+		}
+		if o := r.Orders[f.Name]; o == nil || order != nil && !slices.Equal(o, order) {
+			return
+		}
+		order = r.Orders[f.Name]
+	}
+	if order != nil {
+		if j.result.Orders == nil {
+			j.result.Orders = map[string][]string{}
+		}
+		j.result.Orders[f.Name] = order
+	}
 }
 
 // planKeys adds the columns that the paths name.

@@ -113,6 +113,9 @@ type Result struct {
 	Rows    int64          `json:"rows"`
 	Schema  dataset.Schema `json:"schema"`
 	Skipped []Skipped      `json:"skipped,omitempty"`
+	// Orders are the categories of text columns whose writer says that their order means something, from the first to the last, by the names of the columns. It has
+	// texts that no row has, too: what is told of them must be what the reader may know.
+	Orders map[string][]string `json:"orders,omitempty"`
 	// Warnings are about what is taken, and may not be what its owner means.
 	Warnings []Warning `json:"warnings,omitempty"`
 }

@@ -48,21 +48,32 @@ type origin struct {
 	pandas   map[string]string // dtypes
 	spark    map[string]string // types
 	geometry map[string]bool
-	index    []string // columns that are a pandas index without a name
+	ordered  map[string]bool // categories whose order means something
+	index    []string        // columns that are a pandas index without a name
 }
 
 func newOrigin(m *metadata) *origin {
 	o := &origin{by: m.by, pandas: map[string]string{}, spark: map[string]string{}, geometry: map[string]bool{}, arrow: readArrow(m.arrow)}
+	o.ordered = o.arrow.ordered
+	if o.ordered == nil {
+		o.ordered = map[string]bool{}
+	}
 	var frame struct {
 		Index   []any `json:"index_columns"`
 		Columns []struct {
 			Name  string `json:"field_name"`
 			Dtype string `json:"numpy_type"`
+			Is    struct {
+				Ordered bool `json:"ordered"`
+			} `json:"metadata"`
 		} `json:"columns"`
 	}
 	if readOrigin(m.notes[pandasKey], &frame) {
 		for _, c := range frame.Columns {
 			o.pandas[c.Name] = c.Dtype
+			if c.Is.Ordered {
+				o.ordered[c.Name] = true
+			}
 		}
 		for _, name := range frame.Index {
 			if s, ok := name.(string); ok && strings.HasPrefix(s, "__index_level_") {

@@ -119,6 +119,8 @@ export interface Column {
   note?: string;
   /** rows of the training part without a value */
   nulls?: number;
+  /** of texts that are categories in an order, as their writer has it: those of the training part, from the first to the last */
+  order?: string[];
   /** of texts with few different ones */
   values?: string[];
 }
