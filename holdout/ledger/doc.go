@@ -3,7 +3,7 @@
 //
 // It is a bookkeeper, not a mechanism: it knows meters by name, bytes and their order, and nothing of rows, queries or noise.
 // This package is the contract ([Ledger]) with everything that does not depend on where a ledger is kept: the rules of a
-// debit ([Tx]), the chain, its export and its verification. ledger/sqlite keeps a ledger in a file, and ledger/ledgertest says
+// debit ([Tx]), the chain, its export and its verification. ledger/sqlite keeps a ledger in a file, ledger/postgres in a database for several servers ([Shared]), and ledger/ledgertest says
 // whether an implementation keeps the contract. Its promises are
 //
 //   - when [Ledger.Update] returns nil, everything that it appended is durable, the mechanism's next state with it;

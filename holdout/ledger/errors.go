@@ -34,6 +34,8 @@ var (
 	ErrInUse = errors.New("ledger: in use by another process")
 	// ErrLost: there is no ledger where one must be (Options.MustExist).
 	ErrLost = errors.New("ledger: lost")
+	// ErrTerm: another server has had the holdout since the update's server was told that it has it to itself.
+	ErrTerm = errors.New("ledger: another server has taken the holdout over")
 	// ErrClosed: the ledger is closed.
 	ErrClosed = errors.New("ledger: closed")
 	// ErrInvalid: an argument that cannot be recorded; the message says which.

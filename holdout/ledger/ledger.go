@@ -91,6 +91,26 @@ type Ledger interface {
 	Close() error
 }
 
+// Shared is what a ledger has beside that several servers may have open at once.
+//
+// A server that has read rows must be able to record what they said: it reserves in its memory what a question may need, and nobody else may spend that
+// meanwhile. So it has the holdout to itself from the reservation to the commit, which is a term.
+type Shared interface {
+	Ledger
+	// Term waits until no other server has the holdout, and has it for this one until release is called, the process ends, or the way to the ledger is lost. It fails with ErrNotFound, and
+	// with ErrUnavailable, also when ctx ends first. A server asks for one term of a holdout at a time.
+	//
+	// The number is the same as last time if no other server had the holdout since, and a greater one otherwise. In an update it is [Tx.Term]: an update that finds another number there than its server was told
+	// has lost its term, though nobody told it, and must record nothing.
+	Term(ctx context.Context, id string) (number int64, release func(), err error)
+	// Deleted reports whether a holdout is deleted. It is for servers that keep something of it in memory; of an unknown holdout it is false.
+	Deleted(ctx context.Context, id string) (bool, error)
+	// AddFiles is for a server that puts files where all of them keep theirs: until release, no server's SweepFiles is ok. still fails where that is not certain any more.
+	AddFiles(ctx context.Context) (still func(ctx context.Context) error, release func(), err error)
+	// SweepFiles is for a server that removes what others have left: until release, AddFiles waits. ok is false while another server adds files, or sweeps.
+	SweepFiles(ctx context.Context) (release func(), ok bool, err error)
+}
+
 // Options say how a ledger is opened. Where it lives is the implementation's to say.
 type Options struct {
 	// Key is the server key: it seals secrets and mechanism states at rest. It must not be all zeros, unless ReplayOnly. Open fails with

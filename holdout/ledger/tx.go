@@ -18,7 +18,8 @@ type Books struct {
 	Head    [32]byte
 	State   []byte // the mechanism's
 	Deleted bool
-	Closed  bool // the last entry is a closing
+	Closed  bool  // the last entry is a closing
+	Term    int64 // of the server that has the holdout to itself, or had it last; 0 where a ledger has one server ([Shared])
 }
 
 // Recorded looks up what was recorded of a holdout before an update: by earlier commits, and by what is ahead of it in
@@ -30,6 +31,13 @@ type Recorded interface {
 	Voided(query string, at time.Time) (bool, error)
 	// Idempotency returns what a key was used for; ok is false if it was not.
 	Idempotency(principal, key string) (i Idempotency, ok bool, err error)
+}
+
+// CheckedLater is a Recorded of a ledger whose commit itself refuses to answer a question twice.
+type CheckedLater interface {
+	Recorded
+	// AnsweredLater reports whether the commit will say if a query is answered, so that Append need not look before it.
+	AnsweredLater(query string) bool
 }
 
 // Draft runs an update on books and returns what it makes of them. It is the rules of a debit, for every implementation: it
@@ -94,6 +102,9 @@ func (tx *Tx) Spent() Meters { return tx.books.Spent }
 // Limits are the holdout's limits. They are not to be changed.
 func (tx *Tx) Limits() Meters { return tx.books.Limits }
 
+// Term is the number of the holdout's term: the one that [Shared] told who has it, as long as no other server has had it since.
+func (tx *Tx) Term() int64 { return tx.books.Term }
+
 // Answer is the recorded answer to a query, if there is one: of earlier commits, of this commit's group, of this Tx.
 func (tx *Tx) Answer(query string) (body []byte, ok bool) {
 	if body, known := tx.answers[query]; known {
@@ -144,7 +155,7 @@ func (tx *Tx) Append(d Debit) (Receipt, error) {
 			return Receipt{}, &BudgetError{Requested: d.Cost, Left: left}
 		}
 	}
-	if _, answered := tx.Answer(d.Query); answered && !d.Void {
+	if !d.Void && tx.answered(d.Query) {
 		return Receipt{}, fmt.Errorf("%w: %s", ErrAnswered, d.Query)
 	}
 	if tx.err != nil {
@@ -162,6 +173,18 @@ func (tx *Tx) Append(d Debit) (Receipt, error) {
 		tx.answers[d.Query] = e.Body
 	}
 	return Receipt{Seq: e.Seq, Head: HeadText(e.Head), Body: bytes.Clone(e.Body)}, nil
+}
+
+// answered reports whether a query has its answer, as far as that is to be known before the commit.
+func (tx *Tx) answered(query string) bool {
+	if body, known := tx.answers[query]; known {
+		return body != nil
+	}
+	if later, ok := tx.before.(CheckedLater); ok && later.AnsweredLater(query) {
+		return false
+	}
+	_, answered := tx.Answer(query)
+	return answered
 }
 
 // Close ends the holdout's questions: an entry debits all that is left of every meter, and nothing is appended after it. It fails with ErrBudget if the
