@@ -95,17 +95,11 @@ func (set Settings) vector() sparse.Vector {
 	return v
 }
 
-// margin is how far off comparisons and answers can be, as a share of the rows, of so many questions with probability 1-beta: a third of beta for the
-// threshold, a third for the two comparisons of each question, a third for the answers. Two-sided geometric noise of scale b is beyond x with probability
-// at most 2e^{-x/b}·e^{1/b}/(1+e^{1/b}), which is below e^{-(x-1)/b}. The guess and the threshold are rounded to whole numbers, which moves a comparison by
-// less than 2.
+// margin is how far off comparisons and answers can be, as a share of the rows, of so many questions with probability 1-beta, each of which is compared
+// twice (sparse.Vector.Accuracy). The guess and the threshold are rounded to whole numbers, which moves a comparison by less than 2.
 func (set Settings) margin(questions, beta float64) float64 {
-	v := set.vector()
-	scale := float64(set.Updates) * One
-	threshold := One/v.Threshold.Float()*math.Log(3/beta) + 1
-	comparison := 2*scale/v.Query.Float()*math.Log(6*questions/beta) + 1
-	answer := scale/v.Release.Float()*math.Log(3*float64(set.Updates)/beta) + 1
-	return (max(threshold+comparison, answer) + 2) / (float64(set.Rows) * One)
+	comparison, answer := set.vector().Accuracy(2*questions, beta)
+	return (max(comparison, answer) + 2) / (float64(set.Rows) * One)
 }
 
 // Accuracy is an error, as a share of the rows, that no answer exceeds with probability 1-beta, of so many questions, chosen one by one; 1 where none below

@@ -89,10 +89,43 @@ func (v Vector) Check() error {
 	return nil
 }
 
+// Accuracy is how far from right a run of so many questions can be, with probability 1-beta: a question that is above has a value of at least its threshold
+// minus comparison, one that is not has a value below its threshold plus comparison, and released values are off by less than release, which is 0 where none
+// are released. A run whose questions with values above threshold minus comparison are at most Above so answers all. A third of beta is for the threshold, a
+// third for the comparisons, a third for the released values; without these a half for either.
+//
+// Two-sided geometric noise of scale b is x or more from 0 with probability at most 2e^{-x/b}/(1+e^{-1/b}), which is below e^{-(x-1)/b}. The theorem of
+// Dwork and Roth 2014 (3.28, NumericSparse) has the same form, 9c(ln k + ln(4c/beta))/epsilon, for noise that is shared otherwise, and drawn anew for the
+// threshold; this is less (a test). Settings that are none have no accuracy: both are infinite.
+func (v Vector) Accuracy(questions, beta float64) (comparison, release float64) {
+	if v.Check() != nil || !(questions >= 1) || !(beta > 0 && beta < 1) {
+		return math.Inf(1), math.Inf(1)
+	}
+	parts := 2.
+	scale := float64(v.Above) * float64(v.Sensitivity)
+	if v.Release != (noise.Epsilon{}) {
+		parts = 3
+		release = scale/v.Release.Float()*math.Log(parts*float64(v.Above)/beta) + 1
+	}
+	comparison = float64(v.Sensitivity)/v.Threshold.Float()*math.Log(parts/beta) + 1
+	comparison += float64(v.wide())/v.Query.Float()*math.Log(parts*questions/beta) + 1
+	return comparison, release
+}
+
+// wide is the scale of a question's noise, times Query.
+func (v Vector) wide() uint64 {
+	scale := uint64(v.Above) * v.Sensitivity
+	if v.Monotone {
+		return scale
+	}
+	return 2 * scale
+}
+
 // Answer is what is said of one question.
 type Answer struct {
 	Above bool
-	Gap   int64 // above the noisy threshold, from 0; where Vector.Gap is set
+	Gap   int64 // above the noisy threshold, from 0; where Vector.Gap is set, and of an AdaptiveRun
+	Far   bool  // of an AdaptiveRun: far above, at half the price
 	Value int64 // with noise of its own; where Vector.Release is set
 }
 
@@ -125,12 +158,7 @@ func (r *Run) Ask(value, threshold int64) (Answer, error) {
 		return Answer{}, fmt.Errorf("%w: a threshold of %d, want at most 2^60 either way", ErrSettings, threshold)
 	}
 	value = min(max(value, -MaxValue), MaxValue)
-	scale := uint64(r.vector.Above) * r.vector.Sensitivity
-	wide := 2 * scale
-	if r.vector.Monotone {
-		wide = scale
-	}
-	gap := plus(plus(value-threshold, r.vector.Query.Laplace(r.stream, wide)), -r.threshold)
+	gap := plus(plus(value-threshold, r.vector.Query.Laplace(r.stream, r.vector.wide())), -r.threshold)
 	if gap < 0 {
 		return Answer{}, nil
 	}
@@ -140,7 +168,7 @@ func (r *Run) Ask(value, threshold int64) (Answer, error) {
 		a.Gap = gap
 	}
 	if r.vector.Release != (noise.Epsilon{}) {
-		a.Value = plus(value, r.vector.Release.Laplace(r.stream, scale))
+		a.Value = plus(value, r.vector.Release.Laplace(r.stream, uint64(r.vector.Above)*r.vector.Sensitivity))
 	}
 	return a, nil
 }
