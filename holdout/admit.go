@@ -53,19 +53,15 @@ func (a *admission) reserve(ctx context.Context, f *flight) error {
 	if a.key != nil && len(a.questions) > maxOutcomeQueries {
 		return fail(TooLarge, "a batch under an Idempotency-Key may have at most %d different queries, and this one has %d; send it without the key, or in parts", maxOutcomeQueries, len(a.questions))
 	}
-	if a.earlier, err = a.service.outcomeOf(ctx, a.key); err != nil {
-		return err
-	}
-	f.earlier, f.concluded = a.earlier, a.earlier != nil && a.earlier.Complete
-	if err := a.earlier.settle(a.questions); err != nil {
-		return a.service.ledgerError(err)
-	}
-	seen := f.account.ended()
-	fresh, err := a.fresh(ctx)
+	seen, term := f.account.ended()
+	fresh, err := a.recorded(ctx, f)
 	if err == nil && len(fresh) > 0 {
 		if err = a.bearable(ctx, fresh); err == nil {
 			fresh, err = a.claim(ctx, f, fresh, seen)
 		}
+	}
+	if err == nil && len(fresh) > 0 {
+		fresh, err = a.begin(ctx, f, fresh, term)
 	}
 	if err != nil {
 		return err
@@ -76,6 +72,32 @@ func (a *admission) reserve(ctx context.Context, f *flight) error {
 		return err
 	}
 	return a.enter(ctx, f, fresh)
+}
+
+// recorded gives the request what is recorded of it, and returns the questions that it may ask.
+func (a *admission) recorded(ctx context.Context, f *flight) (fresh []*question, err error) {
+	if a.earlier, err = a.service.outcomeOf(ctx, a.key); err != nil {
+		return nil, err
+	}
+	f.earlier, f.concluded = a.earlier, a.earlier != nil && a.earlier.Complete
+	if err := a.earlier.settle(a.questions); err != nil {
+		return nil, a.service.ledgerError(err)
+	}
+	return a.fresh(ctx)
+}
+
+// begin waits for this server's term, and looks again at what is recorded, if another server had the holdout since. It comes after claim: who has a term waits for no question that another request has claimed, which may itself wait
+// for the next term.
+func (a *admission) begin(ctx context.Context, f *flight, fresh []*question, known int64) ([]*question, error) {
+	number, leave, err := a.service.tenures.enter(ctx, a.holdout.id)
+	if err != nil {
+		return nil, a.service.ledgerError(err)
+	}
+	f.term, f.onEnd = number, append(f.onEnd, leave)
+	if number == known {
+		return fresh, nil
+	}
+	return a.recorded(ctx, f)
 }
 
 // claim makes the questions this request's alone. Those that another request has answered since they were looked up are replays;
@@ -90,7 +112,7 @@ func (a *admission) claim(ctx context.Context, f *flight, fresh []*question, see
 		return nil, err
 	}
 	f.onEnd = append(f.onEnd, release)
-	if f.account.ended() == seen {
+	if now, _ := f.account.ended(); now == seen {
 		return fresh, nil
 	}
 	return a.fresh(ctx)
@@ -215,7 +237,7 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) err
 			err := a.enterReport(ctx, f, fresh)
 			return err == nil, err
 		}
-		state, err := acc.current(ctx, a.service, a.holdout)
+		state, err := acc.current(ctx, a.service, a.holdout, f.term)
 		if err != nil {
 			return false, err
 		}

@@ -174,7 +174,7 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 	if r.key != "" {
 		key = &ledger.Idempotency{Principal: p.KeyID, Key: r.key, Request: r.digest(id, items), Resource: id}
 	}
-	h, release, err := s.tables.take(ctx, id)
+	h, release, err := s.take(ctx, id)
 	if err != nil {
 		return s.recorded(ctx, id, items, distinct, key, err)
 	}

@@ -301,7 +301,7 @@ func TestStress(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			durable, err := acc.current(t.Context(), s, h)
+			durable, err := acc.current(t.Context(), s, h, 0)
 			release()
 			if err != nil || cached != nil && fmt.Sprintf("%+v", *cached) != fmt.Sprintf("%+v", durable) && set.Rounds == 0 && set.Mechanism != "ladder" {
 				t.Errorf("the state is %+v and was believed to be %+v: %v", durable, cached, err)

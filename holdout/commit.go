@@ -94,9 +94,9 @@ func (c *commit) retry(ctx context.Context) {
 	}
 }
 
-// gone reports whether there is nothing left to record in.
+// gone reports whether there is nothing left to record in, or another server has it now.
 func gone(err error) bool {
-	return errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDeleted) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt)
+	return errors.Is(err, ledger.ErrTerm) || errors.Is(err, ledger.ErrClosed) || errors.Is(err, ledger.ErrDeleted) || errors.Is(err, ledger.ErrNotFound) || errors.Is(err, ledger.ErrCorrupt)
 }
 
 // next makes the next piece durable: with its answers or, should the ledger refuse one of them, all of it as void. failed is why
@@ -167,7 +167,7 @@ func (c *commit) update(ctx context.Context, piece []commitItem) (out []recorded
 		return nil, err
 	}
 	f.state = state
-	f.account.advance(state)
+	f.account.advance(state, f.term)
 	return out, nil
 }
 
@@ -182,6 +182,9 @@ func (c *commit) record(tx *ledger.Tx, piece []commitItem) (out []recorded, stat
 		if out = c.earlier(tx, piece); out != nil {
 			return out, state, nil
 		}
+	}
+	if tx.Term() != f.term { // others may have spent what was reserved
+		return nil, state, ledger.ErrTerm
 	}
 	if f.reserved.alone {
 		state = f.state // the durable one, but for a round that a crash cut off, which is over

@@ -53,6 +53,11 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 	if err != nil {
 		return card, false, err
 	}
+	still, release, err := s.addFiles(ctx)
+	if err != nil {
+		return card, false, err
+	}
+	defer release()
 	work, err := os.MkdirTemp(s.path(temporaryDir), "upload-")
 	if err != nil {
 		return card, false, fmt.Errorf("holdout: upload: %w", err)
@@ -60,7 +65,7 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 	defer func() {
 		s.remove(work)
 	}()
-	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: IDPrefix + uuid.NewString(), dry: dry, rowsMeant: asked.Unit == rowUnit}
+	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: IDPrefix + uuid.NewString(), dry: dry, rowsMeant: asked.Unit == rowUnit, still: still}
 	digest, err := c.spool(up)
 	if err != nil {
 		return card, false, err
@@ -155,8 +160,9 @@ type creation struct {
 	idem      *ledger.Idempotency
 	work      string // a directory of its own, removed at the end
 	id        string
-	dry       bool // nothing is to be made
-	rowsMeant bool // one observation is a row because the owner says so
+	dry       bool         // nothing is to be made
+	still     func() error // what was put into the data directory is certainly there
+	rowsMeant bool         // one observation is a row because the owner says so
 
 	uploads map[string]string // part -> the spooled file
 	tables  map[string]*dataset.Table
@@ -297,6 +303,9 @@ func (c *creation) commit(out string) error {
 	if err := publish(out, final); err != nil {
 		return errors.Join(fmt.Errorf("holdout: %w", err), os.RemoveAll(final))
 	}
+	if err := c.still(); err != nil {
+		return err // the mark stays, and the next start knows
+	}
 	err = c.record(ledger.Holdout{ID: c.id, Created: c.card.Created, Digest: c.digest, Public: public,
 		Secret: secret, Limits: limits(c.card.Guarantee), State: state, Draft: draft})
 	switch {
@@ -325,6 +334,17 @@ func publish(from, to string) error {
 
 // sweep removes what crashed uploads and deletions left.
 func (s *Service) sweep(ctx context.Context) error {
+	if s.shared != nil {
+		release, ok, err := s.shared.SweepFiles(ctx)
+		if err != nil {
+			return fmt.Errorf("holdout: leftovers: %w", err)
+		}
+		defer release()
+		if !ok {
+			s.log.Info("another server is taking an upload: what uploads have left is removed at a later start")
+			return nil
+		}
+	}
 	leftovers, err := os.ReadDir(s.path(temporaryDir))
 	if err != nil {
 		return fmt.Errorf("holdout: %w", err)

@@ -31,7 +31,7 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	if err != nil {
 		return Explanation{}, err
 	}
-	h, release, err := s.tables.take(ctx, id)
+	h, release, err := s.take(ctx, id)
 	if err != nil {
 		return Explanation{}, err
 	}

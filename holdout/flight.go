@@ -23,6 +23,7 @@ type flight struct {
 	key       *ledger.Idempotency
 	earlier   *outcome // of the same request under its key, or nil
 	concluded bool     // the outcome is recorded, and complete
+	term      int64    // of this server, among those that share the ledger: in another one nothing of the flight is recorded
 
 	pending  []*question // to be read, in order
 	reserved *reservation
@@ -108,7 +109,7 @@ func (f *flight) fly(ctx context.Context) error {
 func (f *flight) board(ctx context.Context) (wave []*question, err error) {
 	acc := f.account
 	err = acc.await(ctx, func() (bool, error) {
-		state, err := acc.current(ctx, f.service, f.holdout)
+		state, err := acc.current(ctx, f.service, f.holdout, f.term)
 		if err != nil {
 			return false, err
 		}

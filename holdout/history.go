@@ -212,7 +212,7 @@ func (h *historian) open(ctx context.Context) (*opened, error) {
 	if h.tried {
 		return h.opened, nil
 	}
-	holdout, release, err := h.service.tables.take(ctx, h.id)
+	holdout, release, err := h.service.take(ctx, h.id)
 	if ctx.Err() != nil {
 		return nil, scanError(ctx.Err())
 	}

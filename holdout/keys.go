@@ -163,7 +163,11 @@ func (s *Service) firstKey(ctx context.Context) error {
 		return fmt.Errorf("holdout: admin key: %w", err)
 	}
 	k := ledger.Key{ID: "key_" + uuid.NewString(), Name: "admin", Scope: string(Admin), Created: time.Now().UTC(), Hash: hashKey(secret)}
-	if err := s.ledger.CreateKey(ctx, k); err != nil {
+	err = s.ledger.CreateKey(ctx, k)
+	if _, ok, unread := s.ledger.KeyByHash(ctx, k.Hash); ok && unread == nil && errors.Is(err, ledger.ErrExists) {
+		return nil // another server that begins with the same directory was faster
+	}
+	if err != nil {
 		return fmt.Errorf("holdout: admin key: %w", err)
 	}
 	return nil

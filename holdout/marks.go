@@ -134,7 +134,7 @@ func (s *Service) writeMarks() {
 	for id, place := range s.marks.take() {
 		dir := s.path(holdoutsDir, id)
 		old, err := readMark(dir)
-		if err == nil {
+		if err == nil && old.Seq < place.Seq { // another server may have written a newer one
 			place.Digest, place.Table = old.Digest, old.Table
 			err = place.write(dir)
 		}
@@ -207,6 +207,11 @@ const (
 
 // ledgerLost is the error of a start without the ledger that the files speak of.
 func (s *Service) ledgerLost(what string, err error) error {
+	if s.address != "" {
+		return &Error{Kind: Unavailable, Err: err, Detail: fmt.Sprintf("the ledger of --ledger %s, and %s speaks of one that is not. What was answered, what was spent and all keys are in it, so nothing is started without it. "+
+			"Give the address of that ledger, or restore its database from the newest backup. If there is none, --accept-lost-ledger starts with this one: "+
+			"holdouts that it does not know cannot be asked any more, their tables stay refused, and all keys but that of %s have to be made again", what, s.dir, adminKeyFile)}
+	}
 	return &Error{Kind: Unavailable, Err: err, Detail: fmt.Sprintf("%s: %s. What was answered, what was spent and all keys are in it, so nothing is started without it. "+
 		"Restore %s (and %s-wal, if the backup has one) from the newest copy of the data directory. If there is none, --accept-lost-ledger starts with an empty ledger: "+
 		"holdouts that it does not know cannot be asked any more, their tables stay refused, and all keys but that of %s have to be made again",

@@ -180,7 +180,7 @@ func (h *opened) closeState(state thresholdout.State, size int64) (thresholdout.
 
 // enterReport takes the whole account for a report. The account's lock is held.
 func (a *admission) enterReport(ctx context.Context, f *flight, fresh []*question) error {
-	state, err := f.account.current(ctx, a.service, a.holdout)
+	state, err := f.account.current(ctx, a.service, a.holdout, f.term)
 	if err != nil {
 		return err
 	}
@@ -336,7 +336,7 @@ func (s *Service) planReport(ctx context.Context, id string, batch []json.RawMes
 	if len(parsed) == 0 {
 		return ReportPlan{}, invalid("/queries", "a report needs at least one query")
 	}
-	h, release, err := s.tables.take(ctx, id)
+	h, release, err := s.take(ctx, id)
 	if err != nil {
 		return ReportPlan{}, err
 	}

@@ -12,8 +12,8 @@ import (
 
 // What a question may need is reserved before a row of the holdout is read: its debit, its tokens, its id and its Idempotency-Key.
 // So nothing that happens between the scan and the commit can end in a refusal: no race for the last question, no other
-// request under the same key, no state that has moved. Reservations live in memory, since one process at a time has a data
-// directory open: when it dies between scan and commit, the reservation is gone and so is everything that the scan found.
+// request under the same key, no state that has moved. Reservations live in memory, since one process at a time has a holdout
+// to itself (see tenures): when it dies between scan and commit, the reservation is gone and so is everything that the scan found.
 
 // account is what is known of a holdout's budget: the state that is durable, and what requests in flight have reserved.
 type account struct {
@@ -21,6 +21,7 @@ type account struct {
 	changed chan struct{} // closed, and made anew, when something of the below was given back
 
 	state    *thresholdout.State // durable; nil until it has been read
+	term     int64               // of this server, in which it was read: after another server's it is old
 	finished int64               // flights that have ended
 
 	questions int64 // reserved
@@ -131,9 +132,9 @@ func behindLate() error {
 	return &Error{Kind: Unavailable, Detail: "the ledger cannot record yet what an earlier request read; ask again later: nothing was debited now, and an answer that was recorded is replayed, at no cost"}
 }
 
-// current reads the durable state, from the ledger where it is not known yet. The lock is held.
-func (acc *account) current(ctx context.Context, s *Service, h *opened) (thresholdout.State, error) {
-	if acc.state != nil {
+// current reads the durable state in a term of this server's, from the ledger where it is not known. The lock is held.
+func (acc *account) current(ctx context.Context, s *Service, h *opened, term int64) (thresholdout.State, error) {
+	if acc.state != nil && acc.term == term {
 		return *acc.state, nil
 	}
 	record, err := s.ledger.Holdout(ctx, h.id)
@@ -144,26 +145,33 @@ func (acc *account) current(ctx context.Context, s *Service, h *opened) (thresho
 		return thresholdout.State{}, s.ledgerError(ledger.ErrDeleted)
 	}
 	state, err := h.readState(record.State)
-	if err == nil {
-		acc.state = &state
+	if err == nil && term != noTerm {
+		acc.state, acc.term = &state, term
 	}
 	return state, err
 }
+
+// noTerm is for who reads a state that other servers may change at any time.
+const noTerm = -1
 
 // stateOf is the state that the next question of a holdout meets: the durable one, in which a round that has begun is over.
 func (s *Service) stateOf(ctx context.Context, h *opened) (thresholdout.State, error) {
 	acc := s.accounts.of(h.id)
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	state, err := acc.current(ctx, s, h)
+	term := acc.term
+	if s.shared != nil {
+		term = noTerm
+	}
+	state, err := acc.current(ctx, s, h, term)
 	return h.session.EndRequest(state), err
 }
 
-// ended is how many flights have ended.
-func (acc *account) ended() int64 {
+// ended is how many flights have ended, and the term of the state that is known.
+func (acc *account) ended() (flights, term int64) {
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	return acc.finished
+	return acc.finished, acc.term
 }
 
 // forget makes those who still wait look the state up again.
@@ -206,12 +214,12 @@ func (acc *account) announce() {
 	acc.changed = make(chan struct{})
 }
 
-// advance makes a state known that is durable. Commits of flights that fly together are announced in any order; every entry spends a
+// advance makes a state known that is durable, of a term. Commits of flights that fly together are announced in any order; every entry spends a
 // question, so the later state is the one with more.
-func (acc *account) advance(state thresholdout.State) {
+func (acc *account) advance(state thresholdout.State, term int64) {
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	if acc.state == nil || state.Questions >= acc.state.Questions {
+	if acc.term == term && (acc.state == nil || state.Questions >= acc.state.Questions) {
 		acc.state = &state
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/postgres"
 	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 	"github.com/holdoutd/holdoutd/internal/machine"
 	"github.com/holdoutd/holdoutd/internal/turns"
@@ -36,6 +37,9 @@ type Options struct {
 	AnyFileSystem bool
 
 	Disk ledger.Disk // of the ledger; nil: the machine's. Tests simulate one
+
+	// Ledger is the address of a ledger that several servers share, such as postgres://ROLE@HOST/DATABASE; all of them have the same Dir, on storage that they share. Default: the file DIR/ledger.db, for one server.
+	Ledger string
 
 	// AcceptLostLedger opens a data directory whose ledger is lost, with a new one. Default: false, such a directory is refused.
 	AcceptLostLedger bool
@@ -62,6 +66,9 @@ type Service struct {
 	decoder []string
 	limits  Limits
 	ledger  ledger.Ledger
+	shared  ledger.Shared // the ledger, where several servers share it; else nil
+	address string        // Options.Ledger
+	tenures tenures
 	lost    bool // the server's key is lost: recorded answers replay, nothing new is given
 	split   [32]byte
 	digest  [32]byte
@@ -101,10 +108,10 @@ type Service struct {
 }
 
 // Open opens a data directory, makes it on the first start (with DIR/server.key and DIR/admin.key), and removes what
-// crashed uploads left. One process at a time can have a directory open. If server.key is gone but the ledger is
+// crashed uploads left. One process at a time can have a directory open, unless its ledger is one that servers share (Options.Ledger). If server.key is gone but the ledger is
 // there, the service opens for replay only: what was answered can be read, and Ready says why nothing else can.
 func Open(ctx context.Context, o Options) (*Service, error) {
-	s := &Service{dir: o.Dir, disk: o.Disk, naive: o.AllowNaive, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
+	s := &Service{dir: o.Dir, disk: o.Disk, address: o.Ledger, naive: o.AllowNaive, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
 	if err := s.limits.Check(); err != nil {
 		return nil, err
 	}
@@ -164,13 +171,7 @@ func (s *Service) openLedger(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	path := s.path(ledgerFile)
-	stat := os.Stat
-	if s.disk != nil {
-		stat = s.disk.Stat
-	}
-	_, err = stat(path)
-	exists := err == nil
+	exists := s.ledgerExists(must)
 	switch {
 	case must && s.accept:
 		must = false
@@ -188,15 +189,38 @@ func (s *Service) openLedger(ctx context.Context) error {
 	}
 	s.lost = lost
 	s.split, s.digest = secret.derive("split"), secret.derive("digest")
-	opened, err := sqlite.Open(ctx, path, ledger.Options{Disk: s.disk, Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed, Halted: s.marks.due})
+	options := ledger.Options{Disk: s.disk, Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed, Halted: s.marks.due}
+	if s.address != "" {
+		var opened *postgres.Ledger
+		if opened, err = postgres.Open(ctx, s.address, options); err == nil {
+			s.ledger, s.shared, s.tenures.shared = opened, opened, opened
+		}
+	} else {
+		var opened *sqlite.Ledger
+		if opened, err = sqlite.Open(ctx, s.path(ledgerFile), options); err == nil {
+			s.ledger = opened
+		}
+	}
 	switch {
 	case errors.Is(err, ledger.ErrLost):
 		return s.ledgerLost("is empty", err)
 	case err != nil:
 		return fmt.Errorf("holdout: %w", err)
 	}
-	s.ledger = opened
 	return nil
+}
+
+// ledgerExists reports whether there is a ledger in the data directory. Of one at an address its own start says that; before it, a ledger is there where there must be one.
+func (s *Service) ledgerExists(must bool) bool {
+	if s.address != "" {
+		return must
+	}
+	stat := os.Stat
+	if s.disk != nil {
+		stat = s.disk.Stat
+	}
+	_, err := stat(s.path(ledgerFile))
+	return err == nil
 }
 
 // start does what needs the ledger's lock: the first key, and the removal of leftovers.
@@ -277,6 +301,8 @@ func (s *Service) ledgerError(err error) error {
 		e.Kind, e.Detail = Unavailable, "the server's key is missing: recorded answers replay, new ones cannot be given"
 	case errors.Is(err, ledger.ErrClosed):
 		e.Kind, e.Detail = Unavailable, "the server is shutting down"
+	case errors.Is(err, ledger.ErrTerm):
+		e.Kind, e.Detail = Unavailable, "another server took this holdout over while the request was worked on; what was not recorded was not debited. Ask again: an answer that was recorded is replayed, at no cost"
 	case errors.Is(err, ledger.ErrUnavailable), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		e.Kind, e.Detail = Unavailable, "the ledger cannot be written or read now; ask again: an answer that was recorded is replayed, at no cost"
 	case errors.Is(err, ledger.ErrNotFound), errors.Is(err, ledger.ErrDeleted):
@@ -450,13 +476,19 @@ func (s *Service) endHoldout(ctx context.Context, id string, commit func(context
 	wait, cancel := withDeadline(ctx)
 	defer cancel()
 	account := s.accounts.of(id)
+	_, leave, err := s.tenures.enter(wait, id) // what other servers are being asked is recorded first, too
+	if err != nil {
+		return err
+	}
 	release, err := account.ground(wait)
 	if err != nil {
+		leave()
 		return err
 	}
 	early := context.AfterFunc(wait, account.holdUp)
 	ended := make(chan error, 1)
 	s.background(func(ctx context.Context) {
+		defer leave()
 		defer release()
 		err := commit(ctx)
 		switch {

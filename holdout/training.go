@@ -84,7 +84,7 @@ func (h *opened) features(rows *dataset.Table) (*dataset.Table, error) {
 
 // exported opens a table of a holdout as Parquet under this name, which is written when it is first asked for.
 func (s *Service) exported(ctx context.Context, id, name string, of func(h *opened) (write, error)) (*os.File, error) {
-	h, release, err := s.tables.take(ctx, id)
+	h, release, err := s.take(ctx, id)
 	if err != nil {
 		return nil, err
 	}

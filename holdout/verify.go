@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/holdout/ledger/postgres"
 	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 )
 
@@ -72,14 +73,24 @@ const (
 // fingerprint on the card and the card's number of units. It writes nothing. The error says everything that is wrong with
 // tables, and the first that is wrong with the ledger.
 func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error) {
-	path := filepath.Join(dir, ledgerFile)
+	return verify(ctx, dir, filepath.Join(dir, ledgerFile), sqlite.Verify, sqlite.VerifySealed, tables)
+}
+
+// VerifyShared is Verify of a data directory whose ledger is at an address (Options.Ledger). It needs no more than a server's role.
+func VerifyShared(ctx context.Context, dir, address string, tables bool) ([]Verification, error) {
+	return verify(ctx, dir, address, postgres.Verify, postgres.VerifySealed, tables)
+}
+
+// verify checks a data directory and the ledger at path, by the functions of its kind.
+func verify(ctx context.Context, dir, path string, chains func(context.Context, string, ...ledger.Each) ([]ledger.Report, error), values func(context.Context, string, [32]byte) error,
+	tables bool) ([]Verification, error) {
 	marks, unread := readMarks(dir) // before the ledger, which a running server writes first
 	var found rereadEntries
-	reports, err := sqlite.Verify(ctx, path, found.hear)
+	reports, err := chains(ctx, path, found.hear)
 	if err != nil {
 		return nil, err
 	}
-	sealed, err := verifySealed(ctx, dir, path)
+	sealed, err := verifySealed(ctx, dir, path, values)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +140,7 @@ func readMarks(dir string) (marks map[string]mark, unread map[string]error) {
 }
 
 // verifySealed opens what is sealed, where the key can be read.
-func verifySealed(ctx context.Context, dir, path string) (said string, err error) {
+func verifySealed(ctx context.Context, dir, path string, values func(context.Context, string, [32]byte) error) (said string, err error) {
 	secret, err := readServerSecret(filepath.Join(dir, serverKeyFile))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return notChecked, nil
@@ -137,7 +148,7 @@ func verifySealed(ctx context.Context, dir, path string) (said string, err error
 	if err != nil {
 		return "", err
 	}
-	return inOrder, sqlite.VerifySealed(ctx, path, secret.derive("ledger"))
+	return inOrder, values(ctx, path, secret.derive("ledger"))
 }
 
 // verifyTables opens the tables of a holdout as the server does.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/experiments/data"
+	"github.com/holdoutd/holdoutd/holdout/ledger/postgres/pgtest"
 	"github.com/holdoutd/holdoutd/internal/await"
 	"github.com/holdoutd/holdoutd/internal/seed"
 	testprogram "github.com/holdoutd/holdoutd/tests/program"
@@ -44,6 +45,7 @@ func TestMain(m *testing.M) {
 	} else {
 		code = m.Run()
 	}
+	pgtest.Stop()
 	os.RemoveAll(dir)
 	os.Exit(code)
 }

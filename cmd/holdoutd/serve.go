@@ -27,6 +27,7 @@ import (
 type serveFlags struct {
 	addr          string
 	data          string
+	ledger        string
 	allowNaive    bool
 	acceptLost    bool
 	anyFileSystem bool
@@ -111,7 +112,8 @@ When it can answer it logs one line "listening" with its address. SIGINT or SIGT
 one exits at once.`,
 		Example: `  holdoutd serve
   holdoutd serve --data /srv/holdoutd --addr 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem
-  holdoutd serve --memory 4GiB --upload-bytes 8000000000`,
+  holdoutd serve --memory 4GiB --upload-bytes 8000000000
+  holdoutd serve --data /shared/holdoutd --ledger @/etc/holdoutd/ledger`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLimits(cmd.Flags()); err != nil {
@@ -133,6 +135,7 @@ one exits at once.`,
 	}
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.data, "data", "holdoutd-data", "data directory; made if it is not there")
+	cmd.Flags().StringVar(&f.ledger, "ledger", "", ledgerHelp)
 	return cmd
 }
 
@@ -249,8 +252,12 @@ func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Se
 	if err != nil {
 		return nil, fmt.Errorf("this program's own file cannot be found, which is needed to decode uploads: %w", err)
 	}
+	address, err := ledgerAddress(f.ledger)
+	if err != nil {
+		return nil, err
+	}
 	service, err := holdout.Open(ctx, holdout.Options{
-		Dir: f.data, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, AnyFileSystem: f.anyFileSystem, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
+		Dir: f.data, Ledger: address, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, AnyFileSystem: f.anyFileSystem, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
 	})
 	var path *os.PathError
 	var ours *holdout.Error

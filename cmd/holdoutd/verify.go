@@ -23,6 +23,7 @@ const ledgerFile = "ledger.db"
 
 func verifyCommand() *cobra.Command {
 	var asJSON, noTables bool
+	var shared string
 	cmd := &cobra.Command{
 		Use:   "verify EXPORT|DIR",
 		Short: "Recompute the hash chain and the balances of a ledger, and check the tables, offline",
@@ -38,10 +39,11 @@ answers replay. Nothing is written; the directory may be a read-only snapshot, o
 "-" reads an export from standard input.`,
 		Example: `  holdoutd verify holdoutd-data
   holdoutd verify flights.ledger --json
+  holdoutd verify /shared/holdoutd --ledger @/etc/holdoutd/ledger
   curl -s $URL/v1/holdouts/$ID/ledger -H "Authorization: Bearer $KEY" | holdoutd verify -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			reports, err := verify(cmd.Context(), cmd.InOrStdin(), args[0], !noTables)
+			reports, err := verify(cmd.Context(), cmd.InOrStdin(), args[0], shared, !noTables)
 			if err != nil {
 				return err
 			}
@@ -50,10 +52,15 @@ answers replay. Nothing is written; the directory may be a read-only snapshot, o
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each holdout")
 	cmd.Flags().BoolVar(&noTables, "no-tables", false, "do not read the tables of a data directory")
+	cmd.Flags().StringVar(&shared, "ledger", "", "address of the data directory's ledger, where servers were started with --ledger; or @FILE with it")
 	return cmd
 }
 
-func verify(ctx context.Context, stdin io.Reader, target string, tables bool) ([]holdout.Verification, error) {
+func verify(ctx context.Context, stdin io.Reader, target, shared string, tables bool) ([]holdout.Verification, error) {
+	address, err := ledgerAddress(shared)
+	if err != nil {
+		return nil, err
+	}
 	if target == "-" {
 		report, err := holdout.VerifyExport(stdin)
 		return []holdout.Verification{report}, err
@@ -61,6 +68,12 @@ func verify(ctx context.Context, stdin io.Reader, target string, tables bool) ([
 	info, err := os.Stat(target)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", target, unwrapPath(err))
+	}
+	if address != "" {
+		if !info.IsDir() {
+			return nil, misuse("--ledger is of a data directory, and %s is a file", target)
+		}
+		return holdout.VerifyShared(ctx, target, address, tables)
 	}
 	if info.IsDir() {
 		path := filepath.Join(target, ledgerFile)

@@ -1,0 +1,273 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdoutd/holdoutd/client"
+	"github.com/holdoutd/holdoutd/experiments/data"
+	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/holdout/ledger/postgres/pgtest"
+	"github.com/holdoutd/holdoutd/internal/await"
+)
+
+// replicas are servers that share a ledger in a real PostgreSQL, and a data directory.
+type replicas struct {
+	dir     string
+	address string
+	all     []*process
+	clients []*client.Client
+
+	mu       sync.Mutex
+	received map[string][]byte // by holdout and query
+	refused  int
+	away     int // requests that a killed server broke off, or that came to one
+}
+
+func startReplicas(t *testing.T, n int) *replicas {
+	t.Helper()
+	r := &replicas{dir: t.TempDir(), address: pgtest.Shared(t).New(t).Address(), received: map[string][]byte{}}
+	for range n {
+		p := startServer(t, r.dir, "--ledger", r.address)
+		r.all, r.clients = append(r.all, p), append(r.clients, connect(t, p, r.dir))
+	}
+	return r
+}
+
+func (r *replicas) create(t *testing.T, c *client.Client, s client.Settings) string {
+	t.Helper()
+	card, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return card.ID
+}
+
+// ask asks one replica. What it says must be what any of them has said before.
+func (r *replicas) ask(t *testing.T, c *client.Client, id, name string, query any) error {
+	reply, err := c.Ask(context.Background(), id, query)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var problem *client.Problem
+	switch {
+	case err == nil:
+		if known, ok := r.received[id+name]; ok && !bytes.Equal(known, reply.Answer.Raw) {
+			t.Errorf("one question, two answers:\n%s\n%s", known, reply.Answer.Raw)
+		}
+		r.received[id+name] = bytes.Clone(reply.Answer.Raw)
+	case client.IsBudgetExhausted(err):
+		r.refused++
+	case errors.As(err, &problem):
+		t.Errorf("%s: %v", name, err)
+	default:
+		r.away++
+	}
+	return err
+}
+
+// books are what the ledger has of a holdout, recomputed.
+func (r *replicas) books(t *testing.T, id string) holdout.Verification {
+	t.Helper()
+	all, err := holdout.VerifyShared(t.Context(), r.dir, r.address, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range all {
+		if v.Holdout == id {
+			return v
+		}
+	}
+	t.Fatalf("the ledger has no %s", id)
+	return holdout.Verification{}
+}
+
+// TestReplicas lets three servers race for one budget over HTTP, under a mechanism without tokens and under one with: it is never overspent, each question is charged once, none is void,
+// and whoever asks it gets the same bytes from each server. It notices a server that goes on with what it believed of a budget that another one has spent since.
+func TestReplicas(t *testing.T) {
+	r := startReplicas(t, 3)
+	const asked, budget = 60, 40
+	for _, c := range []struct {
+		settings client.Settings
+		query    func(int) map[string]any
+	}{
+		{client.Settings{Name: "gaussian", Holdout: 0.5, Mechanism: "gaussian", Questions: budget}, above},
+		{client.Settings{Name: "guesses", Holdout: 0.4, Mechanism: "guess_and_check", Questions: budget}, func(i int) map[string]any {
+			q := map[string]any{"type": "fraction", "of": fmt.Sprintf("x > %g", float64(i)/100)}
+			if i%10 == 0 { // it is wrong, and takes a token
+				q["guess"] = 0.02
+			}
+			return q
+		}},
+	} {
+		table := randomTable(t, rand.New(rand.NewPCG(crashSeed, 1)))
+		if c.settings.Name == "gaussian" {
+			table = []byte(data.Flights)
+		}
+		card, err := r.clients[0].CreateHoldout(t.Context(), bytes.NewReader(table), c.settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := card.ID
+		r.refused = 0
+		var wg sync.WaitGroup
+		for caller := range 12 {
+			wg.Go(func() {
+				for i := range asked {
+					minutes := (i*7 + caller/3*11) % asked // three callers ask in one order, each of another server
+					_ = r.ask(t, r.clients[caller%3], id, strconv.Itoa(minutes), c.query(minutes))
+				}
+			})
+		}
+		wg.Wait()
+		b := r.books(t, id)
+		told := 0
+		for name := range r.received {
+			if strings.HasPrefix(name, id) {
+				told++
+			}
+		}
+		if b.Spent["questions"] != budget || b.Answers != budget || b.Voids != 0 || told != budget || r.refused == 0 || r.away > 0 {
+			t.Errorf("%s: %d answers told, %d requests refused, %d away; the ledger: %+v", c.settings.Name, told, r.refused, r.away, b.Report)
+		}
+		for i := range asked { // and the others say the same of all of it
+			for _, other := range r.clients {
+				if _, answered := r.received[id+strconv.Itoa(i)]; answered {
+					if err := r.ask(t, other, id, strconv.Itoa(i), c.query(i)); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		}
+		t.Logf("%s: %d answers, %d requests refused, %d tokens", c.settings.Name, told, r.refused, b.Spent["tokens"])
+	}
+	for _, p := range r.all {
+		if code := p.stop(t); code != 0 {
+			t.Errorf("exit code %d\n%s", code, p.stderr)
+		}
+	}
+	if out, errs, code := holdoutd(t, "verify", r.dir, "--ledger", r.address); code != 0 || strings.Count(out, "in order\n  40 answers") != 2 {
+		t.Errorf("verify: %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestReplicasShareAll: what is done at one server is so at the others: keys and their end, a holdout that is created and deleted, a budget, the history.
+func TestReplicasShareAll(t *testing.T) {
+	r := startReplicas(t, 2)
+	a, b := r.clients[0], r.clients[1]
+	id := r.create(t, a, client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 10})
+	if err := r.ask(t, b, id, "15", above(15)); err != nil {
+		t.Fatal(err)
+	}
+	if budget, err := a.Budget(t.Context(), id); err != nil || budget.Questions.Left != 9 {
+		t.Errorf("the budget at the other server: %+v %v", budget, err)
+	}
+	key, err := a.CreateKey(t.Context(), "ana", "analyst")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ana, err := client.New(r.all[1].url, key.Secret, client.WithRetries(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ana.Holdouts(t.Context()); err != nil {
+		t.Errorf("a key of the other server: %v", err)
+	}
+	if err := r.ask(t, ana, id, "15", above(15)); err != nil {
+		t.Error(err)
+	}
+	if err := a.RevokeKey(t.Context(), key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ana.Holdouts(t.Context()); !errors.Is(err, &client.Problem{Code: "unauthorized"}) {
+		t.Errorf("a key that was revoked at the other server: %v", err)
+	}
+	if err := a.Delete(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Ask(t.Context(), id, above(15)); !client.IsNotFound(err) {
+		t.Errorf("a question about a holdout that was deleted at the other server: %v", err)
+	}
+	if _, err := b.Ask(t.Context(), id, above(16)); !client.IsNotFound(err) {
+		t.Errorf("a new question about it: %v", err)
+	}
+	if left, err := os.ReadDir(filepath.Join(r.dir, "holdouts")); err != nil || len(left) != 0 {
+		t.Errorf("%d holdouts' files are left: %v", len(left), err)
+	}
+}
+
+// TestReplicaIsKilled kills a server under load, again and again: the other one goes on, all that was told stays, and the killed one comes back to the same budget.
+func TestReplicaIsKilled(t *testing.T) {
+	r := startReplicas(t, 2)
+	id := r.create(t, r.clients[0], client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100_000})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	var server sync.RWMutex // guards clients
+	for caller := range 6 {
+		wg.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				server.RLock()
+				c := r.clients[caller%2]
+				server.RUnlock()
+				minutes := i%400 + caller/2*100 // two callers ask the same, of two servers
+				if r.ask(t, c, id, strconv.Itoa(minutes), above(minutes)) != nil {
+					time.Sleep(5 * time.Millisecond)
+				}
+			}
+		})
+	}
+	count := func() int {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.received)
+	}
+	more := func(n int) {
+		before := count()
+		await.Until(t, fmt.Sprint(n, " more answers"), func() bool { return count() >= before+n })
+	}
+	for range 4 {
+		more(15)
+		r.all[1].kill()
+		more(15) // the other one goes on
+		p := startServer(t, r.dir, "--ledger", r.address)
+		server.Lock()
+		r.all[1], r.clients[1] = p, connect(t, p, r.dir)
+		server.Unlock()
+	}
+	more(15)
+	close(stop)
+	wg.Wait()
+	b := r.books(t, id)
+	if b.Voids != 0 || b.Answers < int64(count()) || b.Spent["questions"] != b.Answers {
+		t.Errorf("%d answers told: %+v", count(), b.Report)
+	}
+	for name := range r.received {
+		minutes, err := strconv.Atoi(strings.TrimPrefix(name, id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range r.clients {
+			if err := r.ask(t, c, id, strconv.Itoa(minutes), above(minutes)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if after := r.books(t, id); after.Answers != b.Answers {
+		t.Errorf("what was told was not recorded: %d answers, then %d", b.Answers, after.Answers)
+	}
+	t.Logf("%d answers told, %d recorded, %d requests broken off by 4 kills", count(), b.Answers, r.away)
+}
