@@ -41,7 +41,7 @@ echo "tests write to ${TMPDIR:-/tmp}"
 # These packages' tests mostly wait, for programs of other languages and for the disk: the others run beside them.
 waiting=(./tests/client ./tests/browser ./tests ./cmd/holdoutd)
 echo "beside the others: ${waiting[*]}; what they say comes last"
-"$go" test "${flags[@]}" -p 1 "${waiting[@]}" >"$files/waiting" 2>&1 &
+"$go" test "${flags[@]}" -timeout 10m -p 1 "${waiting[@]}" >"$files/waiting" 2>&1 & # they wait for the others, too: cmd/holdoutd takes 200 to 330 s
 waiter=$!
 
 failed=0
