@@ -28,9 +28,10 @@ func ledgerAddress(said string) (string, error) {
 
 func ledgerCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "ledger",
-		Short: "Prepare a PostgreSQL database for a ledger that several servers share",
-		Args:  cobra.NoArgs,
+		Use:     "ledger",
+		Short:   "Prepare a PostgreSQL database for a ledger that several servers share",
+		Example: `  holdoutd ledger prepare postgres://owner@db.example/budgets --role holdoutd`,
+		Args:    cobra.NoArgs,
 	}
 	cmd.AddCommand(ledgerPrepareCommand())
 	return cmd
