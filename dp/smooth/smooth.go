@@ -2,10 +2,8 @@
 // noise, propose-test-release, and sample and aggregate (Nissim, Raskhodnikova and Smith, STOC 2007; Dwork and Lei, STOC 2009). Neighbours differ in one
 // replaced value.
 //
-// The noise is scaled by a number that depends on the table, so that it cannot be drawn as an integer of a fixed law. It is drawn to 52 binary digits, is
-// no narrower than [Grid] of the range, and every released number is rounded to that grid. Rounding in between moves the probability of an answer by about
-// 2^-27 of itself times the noise's scale, in sensitivities: at epsilon 1 that is a millionth of epsilon and less, at [MinEpsilon] less than a hundredth.
-// In the other packages of dp/ it is nothing.
+// The noise is scaled by a number that depends on the table, so that it cannot be drawn as an integer of a fixed law: it is computed in floating point. What
+// that costs is bounded, and paid: see rounding.go.
 package smooth
 
 import (
@@ -28,7 +26,7 @@ var (
 // Grid is the share of a range that released numbers are rounded to. Noise is for a sensitivity of at least as much, which is as smooth.
 const Grid = 0x1p-24
 
-// Limits of epsilon. Below MinEpsilon the digits of the noise are no longer small beside it. MaxApproximate is of laws with a delta: the formulas for their
+// Limits of epsilon. Below MinEpsilon what rounding costs is no longer small beside it. MaxApproximate is of laws with a delta: the formulas for their
 // noise are private up to it, with room, for any delta, and at 16 they are not (a test computes it).
 const (
 	MinEpsilon     = 1. / 64
@@ -176,7 +174,9 @@ func (n Noise) degrees() float64 {
 }
 
 // Beta is how smooth the sensitivity must be for this noise: half of epsilon goes to it where the law leaves a choice.
-func (n Noise) Beta() float64 {
+func (n Noise) Beta() float64 { return n.strict().beta() }
+
+func (n Noise) beta() float64 {
 	switch n.Law {
 	case Laplace:
 		return n.Epsilon / (2 * math.Log(2/n.Delta))
@@ -197,14 +197,14 @@ func (n Noise) scale() float64 {
 		return 5 * math.Sqrt(2*math.Log(2/n.Delta)) / n.Epsilon
 	case LaplaceLogNormal:
 		sigma := n.sigma()
-		return 1 / (math.Exp(-1.5*sigma*sigma) * (n.Epsilon - n.Beta()/sigma))
+		return 1 / (math.Exp(-1.5*sigma*sigma) * (n.Epsilon - n.beta()/sigma))
 	}
 	d := n.degrees()
 	return (d + 1) / (2 * math.Sqrt(d)) / (n.Epsilon / 2)
 }
 
 // sigma of the lognormal factor.
-func (n Noise) sigma() float64 { return max(2*n.Beta()/n.Epsilon, .5) }
+func (n Noise) sigma() float64 { return max(2*n.beta()/n.Epsilon, .5) }
 
 // draw is one value of the law.
 func (n Noise) draw(s *noise.Stream) float64 {
@@ -226,18 +226,6 @@ func (n Noise) draw(s *noise.Stream) float64 {
 	return normal(s) / math.Sqrt(square/n.degrees())
 }
 
-// digits of what the noise is made of.
-const digits = 52
-
-func normal(s *noise.Stream) float64 {
-	return float64(noise.RoundedNormal(s, 1<<digits)) / (1 << digits)
-}
-
-// exponential is two-sided.
-func exponential(s *noise.Stream) float64 {
-	return float64(noise.DiscreteLaplace(s, 1<<digits)) / (1 << digits)
-}
-
 // Release is the median with noise by its smooth sensitivity, clamped to the range. The guarantee needs a stream of a secret key that is used for nothing else.
 func (n Noise) Release(r Range, values []float64, s *noise.Stream) (float64, error) {
 	if err := n.check(); err != nil {
@@ -247,7 +235,7 @@ func (n Noise) Release(r Range, values []float64, s *noise.Stream) (float64, err
 	if err != nil {
 		return 0, err
 	}
-	return r.rounded(median + max(sensitivity, r.step())*n.scale()*n.draw(s)), nil
+	return r.rounded(median + max(sensitivity, r.step())*n.strict().scale()*n.draw(s)), nil
 }
 
 // Aggregate is sample and aggregate: the rows, in a random order that is no function of them, are cut into blocks, each block gives one value (an estimate
@@ -297,7 +285,7 @@ func (p Proposal) Release(r Range, values []float64, s *noise.Stream) (float64, 
 	if float64(int64(far)+p.Epsilon.Laplace(s, 1)) <= math.Log(1/p.Delta)/p.Epsilon.Float() {
 		return 0, ErrRefused
 	}
-	return r.rounded(r.padded(x, middle(len(x))) + p.Bound/p.Epsilon.Float()*exponential(s)), nil
+	return r.rounded(r.padded(x, middle(len(x))) + p.Bound/(p.Epsilon.Float()-Rounding)*exponential(s)), nil
 }
 
 // distance is how many values must be replaced until the local sensitivity of the median exceeds a bound; more than all of them where it never does.
