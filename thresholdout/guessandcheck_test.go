@@ -3,9 +3,12 @@ package thresholdout
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
+	"math/rand/v2"
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -348,6 +351,99 @@ func TestAloneReadsEachEnd(t *testing.T) {
 		wantLow, wantHigh := old.Interval(out.found.(rootFinding).Outcome, level)
 		if low != wantLow || high != wantHigh || low >= out.Interval.Low || high <= out.Interval.High {
 			t.Errorf("%s: [%v, %v] alone, want [%v, %v], in the answer %+v", name, low, high, wantLow, wantHigh, *out.Interval)
+		}
+	}
+}
+
+// TestAloneReadsEachEndOfAll: what [TestAloneReadsEachEnd] says of means holds of every kind of question. A pass is read alone as before version 4, when each end was read by itself; a failure of what is no mean is
+// read as it was printed, for its ends always were. A quantile's span, which was printed at a level, is known at that level, and at no higher one.
+func TestAloneReadsEachEndOfAll(t *testing.T) {
+	const units = 5000
+	p := must(t, Spec{Mechanism: GuessAndCheck, N: units, Training: units, Questions: 100})
+	m := p.guessAndCheck()
+	level := m.level(State{})
+	some := func(mean float64) RootSums {
+		r := someUnits(units, units/3, mean, grid/8)
+		r.Partial = true
+		return r
+	}
+	r := rand.New(rand.NewPCG(7, 19))
+	sums := map[string]func(off float64) Statistic{
+		"condition":  func(off float64) Statistic { return some(0.4 + off) },
+		"difference": func(off float64) Statistic { return DifferenceSums{some(0.4 + off), some(0.3)} },
+		"weighted": func(off float64) Statistic {
+			var w WeightedSums
+			for i := range int64(units) {
+				b := grid/2 + i%2*grid/4
+				w.Add(int64((0.4+off)*float64(b)), b)
+			}
+			return w
+		},
+		"joint": func(off float64) Statistic {
+			mean := someUnits(units, units, 0.4+off, grid/8)
+			return JointSums{Means: []RootSums{mean, someUnits(units, units, 0.2, grid/8)}, Shares: []float64{0.9, 0.1}, High: 2, Make: func(means []Known, _ int64) Known {
+				return Known{means[0].Value + means[1].Value, means[0].Low + means[1].Low, means[0].High + means[1].High}
+			}}
+		},
+		"area": func(off float64) Statistic { return drawPairs(t, r, units, off) },
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		training := sums[name](0)
+		for _, off := range []float64{0, 0.5} {
+			in := StatisticInput{Training: training, Holdout: sums[name](off)}
+			out, _, err := StepStatistic(p, State{}, in)
+			if err != nil || (out.Tokens == 1) != (off > 0) {
+				t.Fatalf("%s: %+v %v", name, out, err)
+			}
+			before := m.planning(level, nil)
+			before.OneSide = false
+			c, err := training.Plan(before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f, isRoot := out.found.(rootFinding); isRoot && f.Failed() {
+				continue // its cells are others
+			}
+			found, err := c.Find(in.Holdout)
+			if err != nil || found.Failed() != (off > 0) {
+				t.Fatalf("%s: %+v %v", name, found, err)
+			}
+			at, ok := p.Alone(State{}, State{}, out)
+			if !ok {
+				t.Fatalf("%s: the first answer has no reading of its own", name)
+			}
+			want, _ := found.Interval(level)
+			if low, high := at(level); low != want.Low || high != want.High {
+				t.Errorf("%s, failed %v: [%v, %v] alone, want [%v, %v]", name, off > 0, low, high, want.Low, want.High)
+			}
+			if narrower := out.Interval.Low > want.Low && out.Interval.High < want.High; narrower != (off == 0) {
+				t.Errorf("%s, failed %v: the answer %+v, alone [%v, %v]", name, off > 0, *out.Interval, want.Low, want.High)
+			}
+		}
+	}
+	training := drawQuantile(r, units, 200, 1)
+	for _, failed := range []bool{false, true} {
+		power := 1.0
+		if failed {
+			power = 4
+		}
+		out, _, err := StepStatistic(p, State{}, StatisticInput{Training: training, Holdout: drawQuantile(r, units, 200, power)})
+		if err != nil || (out.Tokens == 1) != failed {
+			t.Fatalf("quantile: %+v %v", out, err)
+		}
+		printed := level - math.Ln2 + math.Log(20.0/19)
+		if failed {
+			printed = level + math.Log(10)
+		}
+		at, ok := p.Alone(State{}, State{}, out)
+		if !ok {
+			t.Fatal("the first answer has no reading of its own")
+		}
+		if low, high := at(printed - 1e-9); low != out.Interval.Low || high != out.Interval.High {
+			t.Errorf("quantile, failed %v: [%v, %v] alone, printed %+v", failed, low, high, *out.Interval)
+		}
+		if low, high := at(printed + 1e-9); low != 0 || high != 1 {
+			t.Errorf("quantile, failed %v: [%v, %v] at a higher level than it was printed at", failed, low, high)
 		}
 	}
 }

@@ -144,6 +144,9 @@ func (c DifferenceCheck) Valid() error {
 		if err := g.Valid(); err != nil {
 			return err
 		}
+		if g.Outward {
+			return errOutward
+		}
 		if !g.Partial {
 			return fmt.Errorf("moments: a difference is of two means under disjoint conditions; one has no condition")
 		}

@@ -1,6 +1,7 @@
 package moments
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -26,6 +27,9 @@ type JointOutcome struct {
 func (o JointOutcome) Failed() bool { return o.Rank == 0 }
 func (o JointOutcome) Wide() bool   { return o.Rank > 1 }
 
+// errOutward refuses cells that no price of a failure of several means, or of two groups, is for: those pay for equal cells of [0,1], wherever each mean is.
+var errOutward = errors.New("moments: the cells of several means are counted from 0 on, not outward")
+
 // shareSlack is more than the rounding of a sum of shares.
 const shareSlack = 1e-9
 
@@ -38,6 +42,9 @@ func (c JointCheck) Valid() error {
 	for i, one := range c.Checks {
 		if err := one.Valid(); err != nil {
 			return err
+		}
+		if one.Outward {
+			return errOutward
 		}
 		if one.N != c.Checks[0].N || len(one.Ranks) != len(c.Checks[0].Ranks) {
 			return fmt.Errorf("moments: means of one holdout with as many ranks each are needed")
