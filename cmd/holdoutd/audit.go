@@ -236,7 +236,7 @@ func printAudit(out io.Writer, r attacks.Report) error {
 		if c.Allowed != nil {
 			limit = fmt.Sprintf("their noise allows %s", percentOf(*c.Allowed))
 		}
-		fmt.Fprintf(out, "\nRECONSTRUCTION of a secret column from %s answers: %s of its values were found, of which half are luck; %s\n", thousands(c.Answers), percentOf(c.Right), limit)
+		fmt.Fprintf(out, "\nRECONSTRUCTION of a secret column from %s answers: %s of its values were found, where luck finds half; %s\n", thousands(c.Answers), percentOf(c.Right), limit)
 	}
 	fmt.Fprintf(out, "\n%s\n", r.Says)
 	for _, note := range r.Notes {

@@ -26,7 +26,7 @@ type Membership struct {
 	RightLow  float64 `json:"right_low"` // a 95% interval of Clopper and Pearson
 	RightHigh float64 `json:"right_high"`
 
-	// Noise is the mu of Gaussian differential privacy that the noise of these answers has, or Rho of concentrated privacy; Allowed is the largest
+	// Mu is that of Gaussian differential privacy which the noise of these answers has, or Rho that of concentrated privacy; Allowed is the largest
 	// share of games that anybody can get right then. They are null where answers have no noise that is proved to protect a row.
 	Mu      *float64 `json:"mu"`
 	Rho     *float64 `json:"rho,omitempty"`
@@ -225,7 +225,7 @@ func (r Request) membership(ctx context.Context, work float64) (results []Member
 	}
 	attackers := []attacker{{name: "knows all other rows", knows: true, claimed: ok && whole}}
 	if ok && !whole {
-		attackers = append(attackers, attacker{name: "knows all other rows, sees noisy answers alone", knows: true, noisy: true, claimed: true})
+		attackers = append(attackers, attacker{name: "the same, by noisy answers alone", knows: true, noisy: true, claimed: true})
 	}
 	attackers = append(attackers, attacker{name: "knows the population", claimed: ok && whole})
 	answers := float64(g.Questions)
@@ -243,7 +243,7 @@ func (r Request) membership(ctx context.Context, work float64) (results []Member
 		}
 		if games < leastGames {
 			if !a.knows {
-				notes = append(notes, fmt.Sprintf("there was no time for an attacker who %s; give more minutes", a.name))
+				notes = append(notes, fmt.Sprintf("there was no time for one who %s; give more minutes", a.name))
 				continue
 			}
 			games = leastGames
