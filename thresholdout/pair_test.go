@@ -56,6 +56,9 @@ func TestOutcomesAreAnswers(t *testing.T) {
 	for name, drawn := range map[string]func(r *rand.Rand, n int, other float64) Statistic{
 		"pairs":    func(r *rand.Rand, n int, other float64) Statistic { return drawPairs(t, r, n, 0.9*other) },
 		"quantile": func(r *rand.Rand, n int, other float64) Statistic { return drawQuantile(r, n, 200, math.Exp(3*other)) },
+		"clustered": func(r *rand.Rand, n int, other float64) Statistic {
+			return drawClustered(t, r, n, 0.9*other, n == 4000)
+		},
 	} {
 		r := rand.New(rand.NewPCG(5, 17)) // of each kind its own, for they come in any order
 		draw := func(n int, other float64) Statistic { return drawn(r, n, other) }
@@ -119,6 +122,8 @@ func outcomeOf(f Finding) any {
 		return f.Outcome
 	case quantileFinding:
 		return f.QuantileOutcome
+	case clusteredFinding:
+		return f.Outcome
 	}
 	return nil
 }

@@ -132,6 +132,12 @@ func (g Guarantee) fitsTraining(training Statistic) error {
 // ChecksStatistics reports whether a statistic can be released as one question.
 func (g Guarantee) ChecksStatistics() bool { _, ok := g.own.(Statistics); return ok }
 
+// ChecksClusters reports whether an area under the ROC curve of units of several rows is released as one question: by guess_and_check since its version 4.
+func (g Guarantee) ChecksClusters() bool {
+	m, ok := g.own.(*guessAndCheck)
+	return ok && m.halves()
+}
+
 // ExpectedStatistic is [Guarantee.Expected] for a statistic: in says what the training part has and the analyst guesses.
 func (g Guarantee) ExpectedStatistic(s State, in StatisticInput) (value float64, _ *Interval, err error) {
 	m, ok := g.own.(Statistics)
