@@ -21,7 +21,7 @@ var aucKind = kind{
 	name: "auc",
 	doc: "The area under the ROC curve of a score that is counted in bins: how probable it is that a row with the label has a score in a higher bin " +
 		"than a row without it, where a tie counts one half. The edges of the bins are declared, or are quantiles of the score in the training part. " +
-		"Under guess_and_check it costs one question, where a unit is one row: take 50 bins or more. Else B bins cost B questions under gaussian and 2B-1 under other mechanisms; where costs one more.",
+		"Under guess_and_check it costs one question: take 50 bins or more. Else, and in earlier holdouts whose units have several rows, B bins cost B questions under gaussian and 2B-1 under other mechanisms; where costs one more.",
 	examples: []string{
 		`{"type":"auc","label":"delay > 15","model":{"linear":{"intercept":-1.5,"weights":{"distance":0.0002},"link":"logit"}},"edges":[0.2,0.3,0.4]}`,
 		`{"type":"auc","label":"delay > 15","prediction":"distance","edges":[200,400,800,1600],"where":"origin == 'SFO'"}`,
@@ -109,9 +109,12 @@ func (q *auc) say(c *compiler, plan *Plan, edges string) {
 	if q.Where != nil {
 		plan.Words.Functions = append(plan.Words.Functions, unit+"1 in rows without "+of+", else 0")
 	}
-	if plan.Checks != nil {
-		plan.Checks.Words = shape.CheckWords{Functions: []string{fmt.Sprintf("1 in rows with %s, else 0, and for each edge %s of %s: 1 in those of them whose score is above the edge", of, edges, q.name()), "the same in rows without it"},
-			Instead: plan.Words.Combine, Combine: "of all pairs of a row with the label and one without, the share in which the first has the higher score, from the numbers of rows in each bin, as one question; rows are taken to be alike"}
+	plan.Checks.Words = shape.CheckWords{Functions: []string{fmt.Sprintf("%s1 in rows with %s, else 0, and for each edge %s of %s: 1 in those of them whose score is above the edge", unit, of, edges, q.name()), "the same in rows without it"},
+		Instead: plan.Words.Combine, Combine: "of all pairs of a row with the label and one without, the share in which the first has the higher score, from the numbers of rows in each bin, as one question; rows are taken to be alike"}
+	if c.grouped {
+		plan.Checks.Words.Functions = append(plan.Checks.Words.Functions, "the products of two of these")
+		plan.Checks.Words.Combine = "of all pairs of a row with the label in a unit of one half of the units, and a row without it in a unit of the other half, or the other way round, the share in which the first has the higher score, " +
+			"every unit having one vote, which its rows share; from the sums over each half, as one question; units are taken to be alike"
 	}
 }
 

@@ -13,7 +13,7 @@ var compareKind = kind{
 	doc: "Whether b is better than a, by the difference b - a of each row. For example two models' accuracies or losses, or two measurements. The " +
 		"value is the mean difference. The verdict is yes if the whole interval is above by, no if none of it is, else undecided. It costs one " +
 		"question; asking for both means costs two. On the same holdout its interval is as wide as those of the two means together; under guess_and_check it follows how much the differences vary, and is narrow where a and b seldom differ. " +
-		"Two aucs of the same label are compared, too: b's area minus a's. Under guess_and_check that is one question where a unit is one row, and narrow where both rank rows alike; elsewhere it costs what both cost. " +
+		"Two aucs of the same label are compared, too: b's area minus a's. Under guess_and_check that is one question, and narrow where both rank rows alike; elsewhere, and in earlier holdouts whose units have several rows, it costs what both cost. " +
 		"If both means are near an end of their range, two queries can give a narrower result, because the difference is in the middle of its range.",
 	examples: []string{
 		`{"type":"compare","a":{"type":"mean","of":"delay","range":[-60,180]},"b":{"type":"mean","of":"distance / 10","range":[-60,180]}}`,
@@ -148,9 +148,12 @@ func (q *comparison) areas(c *compiler, a, b *auc) *Plan {
 	for _, f := range two.Words.Functions {
 		p.Words.Functions = append(p.Words.Functions, "a: "+f)
 	}
-	if p.Checks != nil {
-		p.Checks.Words = shape.CheckWords{Functions: []string{"b: " + one.Checks.Words.Functions[0], "a: " + two.Checks.Words.Functions[0], "1 in rows above an edge of b and an edge of a, for each pair of edges", "the same in rows without the label"},
-			Instead: p.Words.Combine, Combine: "of all pairs of a row with the label and one without, how much more often b's score of the first is higher than a's, from the numbers of rows in each pair of bins, as one question; rows are taken to be alike"}
+	p.Checks.Words = shape.CheckWords{Functions: []string{"b: " + one.Checks.Words.Functions[0], "a: " + two.Checks.Words.Functions[0], "1 in rows above an edge of b and an edge of a, for each pair of edges", "the same in rows without the label"},
+		Instead: p.Words.Combine, Combine: "of all pairs of a row with the label and one without, how much more often b's score of the first is higher than a's, from the numbers of rows in each pair of bins, as one question; rows are taken to be alike"}
+	if c.grouped {
+		p.Checks.Words.Functions = append(p.Checks.Words.Functions[:2], "each of these in rows without the label", "the products of two of all these")
+		p.Checks.Words.Combine = "of all pairs of a row with the label in a unit of one half of the units, and a row without it in a unit of the other half, or the other way round, how much more often b's score of the first is higher than a's, " +
+			"every unit having one vote, which its rows share; from the sums over each half, as one question; units are taken to be alike"
 	}
 	c.watch(p, a.Label, nil, Range{}, where, countsAsNoLabel)
 	q.decide(p, "Both areas by themselves would cost two questions, under mechanisms that do not check statistics as much as together")

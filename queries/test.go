@@ -209,7 +209,7 @@ func (q *test) compile(c *compiler) *Plan {
 	if p == nil || len(c.list) > 0 || c.failed != nil {
 		return nil
 	}
-	p.Test = &shape.Test{Equals: q.equals(), Alternative: shape.Alternative(q.Alternative), Plain: q.plain(c.grouped), BySample: q.bySample(), Mixed: p.Checks != nil}
+	p.Test = &shape.Test{Equals: q.equals(), Alternative: shape.Alternative(q.Alternative), Plain: q.plain(c.grouped), BySample: q.bySample(), Mixed: p.Checks != nil && !p.Checks.Clustered}
 	if q.Cells == nil && q.Rows == nil {
 		p.Words.Combine += fmt.Sprintf("; the null hypothesis, that it is %v, is rejected where the interval excludes it", q.equals())
 		if q.Alternative != twoSided {

@@ -39,7 +39,8 @@ func (s *Session) ReadsTraining() bool {
 // lastForm is a plan as its last answer is released: by its statistics, where each of them has such an answer. A selection remains one, for it names its
 // candidate at the price of one question.
 func (s *Session) lastForm(plan *queries.Plan) *queries.Plan {
-	if s.Unlike && plan.Checks != nil && plan.Checks.Alike {
+	known := s.known(plan)
+	if s.Unlike && known.Checks != nil && known.Checks.Alike {
 		return plan
 	}
 	for _, r := range plan.Releases() {
@@ -47,7 +48,7 @@ func (s *Session) lastForm(plan *queries.Plan) *queries.Plan {
 			return plan
 		}
 	}
-	checked := plan.AsChecked()
+	checked := known.AsChecked()
 	for _, declared := range checked.Statistics() {
 		if !hasLast(declared) {
 			return plan
@@ -59,7 +60,7 @@ func (s *Session) lastForm(plan *queries.Plan) *queries.Plan {
 // hasLast says whether the statistic that is declared is a thresholdout.LastStatistic.
 func hasLast(declared shape.Statistic) bool {
 	switch declared.(type) {
-	case *shape.Equation, *shape.Difference, *shape.Tally, *shape.Joint:
+	case *shape.Equation, *shape.Difference, *shape.Tally, *shape.Clusters, *shape.Joint:
 		return true
 	}
 	return false

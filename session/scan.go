@@ -197,7 +197,12 @@ func read(ctx context.Context, part Source, plans []*queries.Plan, role role) ([
 	}
 	var half rowfn.Sums
 	if h := Halves(plans); role != trainingPart && len(h.Functions) > 0 {
-		if half.Values, err = part.Sums(ctx, h.Functions, 0, n/2); err != nil {
+		if len(h.Products) > 0 {
+			half, err = part.Moments(ctx, h, 0, n/2)
+		} else {
+			half.Values, err = part.Sums(ctx, h.Functions, 0, n/2)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -120,7 +120,15 @@ func (s *Session) form(plan *queries.Plan) *queries.Plan {
 	if s.Unlike && plan.Checks != nil && plan.Checks.Alike && !plan.Checked() {
 		plan = plan.ByEquations()
 	}
-	return plan.AsChecked()
+	return s.known(plan).AsChecked()
+}
+
+// known is a plan without a form of several rows a unit that the guarantee does not know.
+func (s *Session) known(plan *queries.Plan) *queries.Plan {
+	if plan.Checks != nil && plan.Checks.Clustered && !plan.Checked() && !s.Guarantee.ChecksClusters() {
+		return plan.ByEquations()
+	}
+	return plan
 }
 
 // Exclusive reports whether the state must not move between the scan and the answer of this question: where its rows

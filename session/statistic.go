@@ -39,6 +39,12 @@ func statisticOf(declared shape.Statistic, sums, half *rowfn.Sums, n int64, role
 			first = half.Cut(batch)
 		}
 		return tallyOf(d, own.Values, first.Values, n, role == trainingPart)
+	case *shape.Clusters:
+		var first rowfn.Sums
+		if role != trainingPart {
+			first = half.Cut(batch)
+		}
+		return clusteredOf(d, own, first, n, role == trainingPart)
 	case *shape.Joint:
 		return jointOf(d, own, n, sampled), nil
 	}

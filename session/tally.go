@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"math/big"
 	"slices"
 
 	"github.com/holdoutd/holdoutd/queries"
@@ -39,6 +40,29 @@ func tallyOf(t *shape.Tally, sums, half []int64, n int64, training bool) (thresh
 		p.Sums, err = pairs.Kendall(first, second)
 	}
 	if err != nil {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	return p, nil
+}
+
+// clusteredOf are the sums of pairs of units of several rows, of a part of n units. half are those of the holdout's first half; the training part has no halves, and plans by all its pairs of units.
+func clusteredOf(c *shape.Clusters, sums, half rowfn.Sums, n int64, training bool) (thresholdout.Statistic, error) {
+	of := func(sums rowfn.Sums, units int64) pairs.Vectors {
+		v := pairs.Vectors{Units: units, Sums: sums.Values, Products: make([]*big.Int, len(sums.Products))}
+		for i, x := range sums.Products {
+			v.Products[i] = x.Big()
+		}
+		return v
+	}
+	all := of(sums, n)
+	first, second := all, all
+	if !training {
+		first = of(half, n/2)
+		second = all.Less(first)
+	}
+	p := thresholdout.ClusteredSums{All: n, Difference: c.Second > 0, Whole: training}
+	var err error
+	if p.ClusteredSums, err = pairs.Clustered(pairs.Curves{First: c.First, Second: c.Second}, first, second); err != nil {
 		return nil, fmt.Errorf("session: %w", err)
 	}
 	return p, nil

@@ -27,7 +27,7 @@ func (c Curve) combine(o Outcome) Result { return areaOf(o.Parts, c.Edges) }
 // squared distance from any fixed point. Cumulative shares as such would need twice that. v is made smaller by gridRoom, so that the
 // grid's rounding does not carry a mean farther out.
 //
-// Where units are single rows it has a tally, too.
+// It has a form as one question, too: a tally where units are single rows, else [Clusters].
 func CurveOf(above []*rowfn.Node, label, where *rowfn.Node, grouped bool) *Plan {
 	groups, k := [2]*rowfn.Node{rowfn.Not(label), label}, len(above)
 	p := &Plan{Range: Range{0, 1}, Shape: Curve{k}}
@@ -45,18 +45,18 @@ func CurveOf(above []*rowfn.Node, label, where *rowfn.Node, grouped bool) *Plan 
 		p.Functions = append(p.Functions, rowfn.Function{Value: groups[0], Lo: 0, Hi: 1})
 	}
 	p.Program = []Release{{Kind: Vector, Count: len(p.Functions), Variance: float64(k+len(p.Functions)-2*k) / 4}}
-	if !grouped {
+	if p.Checks = clustersOf(above, nil, label, where, Moved{p.Range}); !grouped {
 		p.Checks = areaTally(above, nil, label, where).checks(Moved{p.Range})
 	}
 	return p
 }
 
-// CurvesOf is the plan of the area of the first score minus that of the second, of one label: both curves, and as a tally one question.
+// CurvesOf is the plan of the area of the first score minus that of the second, of one label: both curves, and in a form of one question.
 func CurvesOf(first, second []*rowfn.Node, label, where *rowfn.Node, grouped bool) *Plan {
 	a, b := CurveOf(first, label, where, true), CurveOf(second, label, where, true)
 	p := &Plan{Range: Range{-1, 1}, FromZero: true, Shape: Curves{len(first), len(second), len(a.Functions)},
 		Functions: slices.Concat(a.Functions, b.Functions), Program: slices.Concat(a.Program, b.Program)}
-	if !grouped {
+	if p.Checks = clustersOf(first, second, label, where, Moved{p.Range}); !grouped {
 		p.Checks = areaTally(first, second, label, where).checks(Moved{p.Range})
 	}
 	return p

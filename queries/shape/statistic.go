@@ -24,8 +24,10 @@ type Checks struct {
 	Shape      Shape
 	Words      CheckWords
 
-	Alike    bool // its intervals are for units that are alike: drawn from one population
-	OneLevel bool // its intervals are known at the guarantee's own level alone, so that a test has no p-value by them
+	Alike bool // its intervals are for units that are alike: drawn from one population
+	// Clustered says that it is for units of several rows, and that a mechanism must know of them: thresholdout.Guarantee.ChecksClusters.
+	Clustered bool
+	OneLevel  bool // its intervals are known at the guarantee's own level alone, so that a test has no p-value by them
 }
 
 // Halved is a statistic of which the holdout has to be summed in two halves, cut by the order of its units.
@@ -55,6 +57,10 @@ func (p *Plan) AsChecked() *Plan {
 	checked.Functions, checked.Program = nil, nil
 	for _, s := range c.Statistics {
 		checked.Functions = append(checked.Functions, s.Sampled().Functions...)
+	}
+	if c.Clustered && p.Test != nil {
+		test := *p.Test
+		test.Mixed, checked.Test = true, &test
 	}
 	if slices.ContainsFunc(p.Program, func(r Release) bool { return r.Optional }) {
 		checked.Program = []Release{{Kind: Number, Count: len(c.Statistics), Optional: true}}

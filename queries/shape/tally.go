@@ -122,10 +122,7 @@ func areaTally(first, second []*rowfn.Node, label, where *rowfn.Node) *Tally {
 	if second != nil {
 		t.Kind = AreaDifference
 	}
-	with, without := label, rowfn.Not(label)
-	if where != nil {
-		with, without = rowfn.And(label, where), rowfn.And(without, where)
-	}
+	with, without := byLabel(label, where)
 	t.functions = sync.OnceValue(func() []rowfn.Function { return append(cells(with, first, second), cells(without, first, second)...) })
 	return t
 }
