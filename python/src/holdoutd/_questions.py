@@ -908,9 +908,10 @@ class Questions(ABC, Generic[R]):
         by, no if none of it is, else undecided. It costs one question; asking for both means costs two. On the same
         holdout its interval is as wide as those of the two means together; under guess_and_check it follows how much
         the differences vary, and is narrow where a and b seldom differ. Two aucs of the same label are compared, too:
-        b's area minus a's. Under guess_and_check that is one question where a unit is one row, and narrow where both
-        rank rows alike; elsewhere it costs what both cost. If both means are near an end of their range, two queries
-        can give a narrower result, because the difference is in the middle of its range.
+        b's area minus a's. Under guess_and_check that is one question, and narrow where both rank rows alike;
+        elsewhere, and in earlier holdouts whose units have several rows, it costs what both cost. If both means are
+        near an end of their range, two queries can give a narrower result, because the difference is in the middle of
+        its range.
 
         Args:
             a: what b is compared with: a query that is the mean of one row function, such as mean, fraction, accuracy
@@ -1764,9 +1765,9 @@ class Questions(ABC, Generic[R]):
     ) -> R:
         r"""The area under the ROC curve of a score that is counted in bins: how probable it is that a row with the
         label has a score in a higher bin than a row without it, where a tie counts one half. The edges of the bins are
-        declared, or are quantiles of the score in the training part. Under guess_and_check it costs one question, where
-        a unit is one row: take 50 bins or more. Else B bins cost B questions under gaussian and 2B-1 under other
-        mechanisms; where costs one more.
+        declared, or are quantiles of the score in the training part. Under guess_and_check it costs one question: take
+        50 bins or more. Else, and in earlier holdouts whose units have several rows, B bins cost B questions under
+        gaussian and 2B-1 under other mechanisms; where costs one more.
 
         Args:
             label: the truth: a condition; default: the holdout's label, which the canonical form then names
