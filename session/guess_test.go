@@ -325,7 +325,6 @@ func TestGuessesAreRefused(t *testing.T) {
 		{noisy, `{"type":"stddev","of":"x","range":[0,1],"half_width":0.1}`, "takes no half_width"},
 		{noisy, `{"type":"groups","of":"x","range":[0,1],"by":"g","values":["a"],"guess":{"a":0.5}}`, "takes no guess"},
 		{units, `{"type":"difference","of":"late","between":["g == 'a'"],"guess":0.1}`, "made of 2 numbers"},
-		{units, `{"type":"auc","label":"late","prediction":"x","edges":[0.5],"guess":0.5}`, "/guess: this query is made of 3 numbers"},
 		{units, `{"type":"variance","of":"x","range":[0,1],"weight":"row","half_width":0.1}`, "/half_width: this query is made of 2 numbers"},
 		{rows, `{"type":"groups","of":"x","range":[0,1],"by":"g","values":["a","b"],"guess":{"d":0.5}}`, `"d" is no item of the answer; it has a, b, other, null`},
 		{rows, `{"type":"groups","of":"x","range":[0,1],"by":"g","values":["a","b"],"guess":{"b":1.5}}`, "must lie in the item's range [0, 1]"},
