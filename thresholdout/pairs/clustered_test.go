@@ -494,10 +494,12 @@ func TestPlannedClusteredPass(t *testing.T) {
 	r := rand.New(rand.NewChaCha8([32]byte{35, 17}))
 	const n, training, questions = 4866, 11354, 100
 	level := moments.Urn{Questions: questions, Beta: 0.05, Half: true}.Level(0, 0, 0, 0)
-	for name, x := range map[string]struct {
+	for _, x := range []struct {
+		name           string
 		curves         Curves
 		check, exactly float64
-	}{"area": {Curves{First: 10}, 5.3, 3.3}, "difference": {Curves{10, 10}, 6.8, 4.8}} {
+	}{{"area", Curves{First: 10}, 5.3, 3.3}, {"difference", Curves{10, 10}, 6.8, 4.8}} {
+		name := x.name
 		scores := 1
 		if x.curves.Second > 0 {
 			scores = 2
