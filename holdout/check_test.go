@@ -119,11 +119,11 @@ func scoresTraining(all []Warning) bool {
 // holdoutRows is the size of the holdout, as a place in the keyed order.
 func (c Card) holdoutRows() int { return int(c.Rows.Holdout) }
 
-// TestTrainingScoreIsSaid: without a check part a model's value is its training score; the answer and explain say so, and what to do. A plain question, a guess of
+// TestTrainingScoreIsSaid: without a check part the value of a model's check is its training score; the answer and explain say so, and what to do. A plain question, a guess of
 // one's own and the holdout's own number are not warned of.
 func TestTrainingScoreIsSaid(t *testing.T) {
 	s := open(t, t.TempDir())
-	card := create(t, s, Settings{Label: "late", Check: new(0.0), Mechanism: "guess_and_check", Questions: 50, Tokens: 9}, visits(t, 4000, 22))
+	card := create(t, s, Settings{Label: "late", Check: new(0.0), Mechanism: "guess_and_check", Questions: 50, Tokens: 40}, visits(t, 4000, 22))
 	if card.Units.Check != 0 || *card.Settings.Check != 0 {
 		t.Fatalf("%+v", card.Units)
 	}
@@ -131,12 +131,13 @@ func TestTrainingScoreIsSaid(t *testing.T) {
 		from            session.ValueFrom
 		answer, explain bool
 	}{
-		modelOf(0.25): {session.ValueFromTraining, true, true},
-		`{"type":"confusion","label":"late","prediction":"x < 0.25"}`:                        {session.ValueFromTraining, true, true},
-		`{"type":"fraction","of":"x < 0.25"}`:                                                {session.ValueFromTraining, false, false},
-		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.85}`:            {session.ValueFromGuess, false, true},
-		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.3}`:             {session.ValueFromHoldout, false, true},
-		`{"type":"compare","a":` + modelOf(0.3) + `,"b":{"type":"fraction","of":"x < 0.1"}}`: {session.ValueFromTraining, true, true},
+		strings.TrimSuffix(modelOf(0.25), "}") + `,"measure":false}`: {session.ValueFromTraining, true, true},
+		modelOf(0.25): {session.ValueFromHoldout, false, false},
+		`{"type":"confusion","label":"late","prediction":"x < 0.25"}`:                                        {session.ValueFromTraining, true, true},
+		`{"type":"fraction","of":"x < 0.25"}`:                                                                {session.ValueFromTraining, false, false},
+		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.85}`:                            {session.ValueFromGuess, false, true},
+		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.3}`:                             {session.ValueFromHoldout, false, true},
+		`{"type":"compare","a":` + modelOf(0.3) + `,"b":{"type":"fraction","of":"x < 0.1"},"measure":false}`: {session.ValueFromTraining, true, true},
 	} {
 		e, err := s.Explain(t.Context(), analyst, card.ID, []byte(query))
 		must(t, err)

@@ -53,12 +53,10 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	if err != nil {
 		return Explanation{}, err
 	}
-	price := h.session.Price(plan)
-	plan = h.session.Played(state, plan)
-	said := plan.Describe()
+	played := h.session.Played(state, plan)
+	said := played.Describe()
 	e := Explanation{Query: asked.ID, Canonical: shownCanonical(asked.Canonical), Per: votes(h.card.Unit, func() []byte { return asked.Canonical }), Functions: said.Functions, Combine: said.Combine,
-		Target: said.Target, NullRule: said.Null, Outcomes: []ForeseenOutcome{}, Warnings: []Warning{},
-		Cost: Cost{Questions: price.Questions, Tokens: h.session.MostTokens(asked.Plan), Rounds: price.Rounds}}
+		Target: said.Target, NullRule: said.Null, Outcomes: []ForeseenOutcome{}, Warnings: []Warning{}}
 	if e.Query, err = s.asRecorded(ctx, id, e.Query); err != nil {
 		return e, err
 	}
@@ -70,31 +68,42 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 	if q.IsReported() && !answered {
 		return e, reportsAlone()
 	}
-	e.Warnings = append(e.Warnings, session.OfPlan(plan)...)
-	spread, err := h.watch(ctx, &e, plan)
+	e.Warnings = append(e.Warnings, session.OfPlan(played)...)
+	spread, err := h.watch(ctx, &e, played)
 	if err != nil {
 		return e, err
 	}
-	training, err := session.TrainingSums(ctx, plan, h.reference)
+	training, err := session.TrainingSums(ctx, played, h.reference)
 	if err != nil {
 		return e, scanError(err)
 	}
 	if !training.None() {
-		result, err := h.session.Training(plan, training)
+		result, err := h.session.Training(played, training)
 		if err != nil {
 			return e, fmt.Errorf("holdout: explain: %w", err)
 		}
 		e.Training, e.Items = result.Value, session.ItemsOf(result)
 		e.Selected = result.Selected
 		e.ValueFrom = training.From
-		e.Warnings = append(e.Warnings, training.Doubted(plan)...)
 	}
+	reason := h.session.Short(state, asked)
+	if reason == "" && !answered {
+		var narrow *session.NarrowError // foresee warns of it
+		if asked, err = h.session.Settle(state, asked, training, h.guarantee.Affordable(state)); err != nil && !errors.As(err, &narrow) {
+			return e, fmt.Errorf("holdout: explain: %w", err)
+		}
+	}
+	if !asked.Plan.Measured { // then the value is the holdout's
+		e.Warnings = append(e.Warnings, training.Doubted(played)...)
+	}
+	price := h.session.Price(asked.Plan)
+	e.Cost = Cost{Questions: price.Questions, Tokens: h.session.MostTokens(asked.Plan), Rounds: price.Rounds}
 	if answered {
 		err = e.recorded(body)
 		e.warnSpread(spread)
 		return e, err
 	}
-	if reason := h.session.Short(state, asked); reason != "" {
+	if reason != "" {
 		e.Warnings = append(e.Warnings, Warning{Code: reason, Detail: h.lacks(reason, state, price)})
 		return e, nil
 	}

@@ -83,9 +83,9 @@ func (f *flight) fly(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return leftWaiting(ctx)
 		}
-		if narrow, err := f.checkWidth(ctx); err != nil {
+		if dropped, err := f.settle(ctx); err != nil {
 			return err
-		} else if narrow {
+		} else if dropped {
 			continue
 		}
 		wave, err := f.board(ctx)
@@ -153,7 +153,7 @@ func (f *flight) seat(state thresholdout.State, q *question, before int) seat {
 		return never
 	case p.HasTokens() && state.Tokens+f.account.tokens+need > p.Tokens:
 		return later
-	case before > 0 && q.asked.OwnWidth(): // an answer before it could change whether it can pass
+	case before > 0 && f.open(state, q): // an answer before it could change how it is asked
 		return later
 	}
 	return taken
@@ -179,21 +179,27 @@ func (f *flight) drop(q *question, why string) {
 	f.account.questions -= q.price.Questions
 }
 
-// checkWidth drops the next question if it names a half-width at which no guess can pass now, or refuses it where it is the only one.
+// open reports whether what was answered before decides how a question is asked. In a report it does not: that reads the holdout.
+func (f *flight) open(state thresholdout.State, q *question) bool {
+	return f.request.report == nil && f.holdout.session.Open(state, q.asked)
+}
+
+// settle decides how the next question is asked, where it leaves that open. It drops the question if it names a half-width that no answer has now, or refuses it where it is the only one.
 // Such a flight is alone, so that the state is the one that the question will meet.
-func (f *flight) checkWidth(ctx context.Context) (narrow bool, err error) {
-	q := f.pending[0]
-	if !q.asked.OwnWidth() {
+func (f *flight) settle(ctx context.Context) (dropped bool, err error) {
+	q, s := f.pending[0], f.holdout.session
+	if !f.open(f.state, q) {
 		return false, nil
 	}
 	training, err := session.TrainingSums(ctx, q.asked.Plan, f.holdout.reference)
 	if err != nil {
 		return false, scanError(err)
 	}
-	err = f.holdout.session.Passable(f.state, q.asked, training)
+	asked, err := s.Settle(f.state, q.asked, training, q.price.Questions+f.spare())
 	var width *session.NarrowError
 	switch {
 	case err == nil:
+		f.reprice(q, asked)
 		return false, nil
 	case !errors.As(err, &width):
 		return false, err
@@ -204,6 +210,35 @@ func (f *flight) checkWidth(ctx context.Context) (narrow bool, err error) {
 	defer f.account.mu.Unlock()
 	f.drop(q, session.HalfWidthTooNarrow)
 	return true, nil
+}
+
+// spare is how many questions are left beside those that are reserved, and that the request may cost.
+func (f *flight) spare() int64 {
+	spare, reserved := f.holdout.guarantee.Affordable(f.state), int64(0)
+	for _, q := range f.pending {
+		reserved += q.price.Questions
+	}
+	spare -= reserved
+	if f.request.most > 0 {
+		spent := int64(0)
+		for _, q := range f.questions {
+			if q.asked != nil && q.notAsked == "" {
+				spent += q.price.Questions
+			}
+		}
+		spare = min(spare, f.request.most-spent)
+	}
+	return max(spare, 0)
+}
+
+// reprice has a question asked in another form, and reserves what that costs more.
+func (f *flight) reprice(q *question, asked *session.Question) {
+	price := f.holdout.session.Price(asked.Plan)
+	f.account.mu.Lock()
+	defer f.account.mu.Unlock()
+	f.reserved.questions += price.Questions - q.price.Questions
+	f.account.questions += price.Questions - q.price.Questions
+	q.asked, q.price = asked, price
 }
 
 // tooNarrow is the refusal of a half-width at which no guess can pass.

@@ -101,7 +101,7 @@ func (s *Service) load(ctx context.Context, id string) (*opened, error) {
 // begin makes the session of the guarantee and the keys.
 func (h *opened) begin() {
 	h.session = &session.Session{Holdout: h.id, Guarantee: h.guarantee, Noise: session.Keyed(h.secret.Noise, h.digest),
-		Unlike: h.card.Settings.unlikeUnits() != nil, RandomSplit: h.card.Settings.Split == splitByHash}
+		Unlike: h.card.Settings.unlikeUnits() != nil, RandomSplit: h.card.Settings.Split == splitByHash, NoCheckPart: h.card.Units.Check == 0}
 }
 
 func (h *opened) open(dir string) (err error) {

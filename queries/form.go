@@ -361,6 +361,23 @@ func (f truth) canonical() any {
 
 func (f truth) schema() map[string]any { return map[string]any{"type": "boolean", "default": false} }
 
+// eitherTruth is true or false, without a default.
+type eitherTruth struct{ into **bool }
+
+func (f eitherTruth) read(v *violations, pointer string, in *value) {
+	*f.into = new(bool)
+	truth{*f.into}.read(v, pointer, in)
+}
+
+func (f eitherTruth) canonical() any {
+	if *f.into == nil {
+		return nil
+	}
+	return **f.into
+}
+
+func (f eitherTruth) schema() map[string]any { return map[string]any{"type": "boolean"} }
+
 // oneOf is one of some names, without a default.
 type oneOf struct {
 	into *string

@@ -10,7 +10,7 @@ import (
 type guess struct {
 	Value     *float64
 	HalfWidth *float64
-	Measure   bool
+	Measure   *bool // nil: it is left to the mechanism
 }
 
 // guessing are these in a body whose answer is one number.
@@ -23,8 +23,8 @@ var zero = 0.0
 func (g *guess) members() []member {
 	return []member{
 		optional("guess", number{into: &g.Value}, "under guess_and_check: your own guess of the answer; default: what the check part says where a model or predictions are asked about, else the training and the check part together"),
-		optional("half_width", number{into: &g.HalfWidth, above: &zero}, "under guess_and_check: the half-width of the interval that you want if your guess passes; default: planned by the server"),
-		optional("measure", truth{&g.Measure}, "under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and shares, of all units or of those with a condition"),
+		optional("half_width", number{into: &g.HalfWidth, above: &zero}, "under guess_and_check: the half-width of the interval that you want, if your guess passes or where the answer is measured; default: planned by the server"),
+		optional("measure", eitherTruth{&g.Measure}, "under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but measured where no check has your half_width and a measured answer has, and where the guess would be a model's score on rows that it may have been fitted to, while less than half of the tokens are spent"),
 	}
 }
 

@@ -20,7 +20,7 @@ func (f operand) read(v *violations, pointer string, in *value) {
 	if _, nested := q.body.(interface{ nests() }); nested {
 		v.add(pointer+"/type", article(q.kind.name)+" holds queries itself and cannot be part of another")
 	}
-	if g, ok := q.body.(guessed); ok && (g.guess().Value != nil || g.guess().HalfWidth != nil || g.guess().Measure) {
+	if g, ok := q.body.(guessed); ok && (g.guess().Value != nil || g.guess().HalfWidth != nil || g.guess().Measure != nil) {
 		v.add(pointer, "a query inside of another has no guess, half_width or measure of its own")
 	}
 	if q.Promise() != nil {

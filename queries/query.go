@@ -128,10 +128,12 @@ func (q *Query) HalfWidth() (float64, bool) {
 	return 0, false
 }
 
-// Measures reports whether the query is to be measured: its answer says where the holdout is, whatever was guessed.
-func (q *Query) Measures() bool {
-	g, ok := q.body.(guessed)
-	return ok && g.guess().Measure
+// Measures reports whether the query is to be measured, its answer saying where the holdout is, whatever was guessed; and whether it says so, or is to be checked, at all.
+func (q *Query) Measures() (measure, said bool) {
+	if g, ok := q.body.(guessed); ok && g.guess().Measure != nil {
+		return *g.guess().Measure, true
+	}
+	return false, false
 }
 
 // Guesses are the analyst's guesses of some of the answer's items, by their names; nil if there are none.
@@ -169,7 +171,7 @@ func (q *Query) Compile(ctx context.Context, schema dataset.Schema, options ...O
 		g.guess().rules(&c.violations, c.pointer, p.Range)
 	}
 	if p != nil {
-		p.Measured = q.Measures()
+		p.Measured, _ = q.Measures()
 	}
 	if err := c.violations.err(); err != nil {
 		return nil, err

@@ -24,13 +24,14 @@ type guessed struct {
 func (s *Session) guessed(query *queries.Query, plan *queries.Plan) (*guessed, error) {
 	value, named := query.Guess()
 	halfWidth, wide := query.HalfWidth()
-	items, measure := query.Guesses(), query.Measures()
-	if !named && !wide && !measure && items == nil {
+	items := query.Guesses()
+	measure, said := query.Measures()
+	if !named && !wide && !said && items == nil {
 		return s.tested(&guessed{values: []*float64{nil}}, plan), nil
 	}
 	name := "guess"
 	switch {
-	case measure:
+	case measure, said && !named && !wide && items == nil:
 		name = "measure"
 	case wide && !named:
 		name = "half_width"
@@ -39,6 +40,9 @@ func (s *Session) guessed(query *queries.Query, plan *queries.Plan) (*guessed, e
 	// same question could be asked again and again, each time at its price, without any effect.
 	if !s.Guarantee.TakesGuesses() {
 		return nil, wrong("/"+name, "the mechanism %s of this holdout takes no %s", s.Guarantee.Mechanism, name)
+	}
+	if !named && !wide && !measure && items == nil {
+		return s.tested(&guessed{values: []*float64{nil}}, plan), nil
 	}
 	g := &guessed{halfWidth: halfWidth, measure: measure, places: plan.Places(s.Guarantee.N), values: make([]*float64, plan.Numbers())}
 	switch {

@@ -52,20 +52,19 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 	if err != nil {
 		return Answer{}, err
 	}
-	plan = q.Plan
-	price := l.Price(plan)
 	if reason := l.Short(l.State, q); reason != "" {
-		return Answer{}, &ShortError{Reason: reason, Price: price, Left: l.Budget(l.State)}
+		return Answer{}, &ShortError{Reason: reason, Price: l.Price(q.Plan), Left: l.Budget(l.State)}
 	}
-	if q.OwnWidth() {
-		training, err := TrainingSums(ctx, plan, l.reference())
+	if s := l.choosing(); s.Open(l.State, q) {
+		training, err := TrainingSums(ctx, q.Plan, l.reference())
 		if err != nil {
 			return Answer{}, err
 		}
-		if err := l.Passable(l.State, q, training); err != nil {
+		if q, err = s.Settle(l.State, q, training, l.Guarantee.Affordable(l.State)); err != nil {
 			return Answer{}, err
 		}
 	}
+	price := l.Price(q.Plan)
 	sums, err := l.Scan(ctx, l.State, []*Question{q}, l.Holdout, l.reference())
 	if err != nil {
 		return Answer{}, err
@@ -141,6 +140,13 @@ func (l *Local) notClosed() string {
 }
 
 func (l *Local) reference() Reference { return Reference{l.Training, l.Check} }
+
+// choosing is the session that knows which parts there are.
+func (l *Local) choosing() *Session {
+	s := l.Session
+	s.NoCheckPart = l.Check == nil
+	return &s
+}
 
 // ShortError is a question that the budget does not pay for.
 type ShortError struct {

@@ -138,39 +138,32 @@ func TestMeasuredWidths(t *testing.T) {
 	}
 }
 
-// TestNarrowNamesMeasuring: who wishes for a half-width that no guess can have is told whether a measured answer has it, and for how much; it then has it. Nothing is said where none has.
+// TestNarrowNamesMeasuring: who wishes for a half-width that no guess can have, and wants it checked, is told whether a measured answer has it, and for how much; it then has it. Nothing is said where none has.
 func TestNarrowNamesMeasuring(t *testing.T) {
-	const n = 4000
-	schema, holdout := newShop(1, n).source(t)
-	_, training := newShop(2, n).source(t)
-	p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: n, Training: n, Questions: 300})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ask := func(state thresholdout.State, wish float64, more string) (Answer, *NarrowError) {
+	asked := chooser(t, true)
+	ask := func(state thresholdout.State, wish float64, measure string) (Answer, *NarrowError) {
 		t.Helper()
-		l := &Local{Session: Session{Guarantee: p, Noise: Seeded(1)}, Schema: schema, Holdout: holdout, Training: training, State: state}
-		a, err := l.Ask(t.Context(), []byte(`{"type":"fraction","of":"right1","half_width":`+strconv.FormatFloat(wish, 'g', -1, 64)+more+`}`))
+		a, _, err := asked(state, `{"type":"fraction","of":"right1","half_width":`+strconv.FormatFloat(wish, 'g', -1, 64)+`,"measure":`+measure+`}`)
 		var narrow *NarrowError
 		if err != nil && !errors.As(err, &narrow) {
 			t.Fatal(err)
 		}
 		return a, narrow
 	}
-	_, narrow := ask(thresholdout.State{}, 1e-4, "")
+	_, narrow := ask(thresholdout.State{}, 1e-4, "false")
 	if narrow == nil || narrow.Price != 0 || strings.Contains(narrow.Error(), "measure") {
 		t.Fatalf("a wish that nothing has: %v", narrow)
 	}
 	wish := 0.97 * narrow.Least
-	_, narrow = ask(thresholdout.State{}, wish, "")
+	_, narrow = ask(thresholdout.State{}, wish, "false")
 	if narrow == nil || narrow.Price != 8 || !strings.Contains(narrow.Error(), `with "measure": true the answer has this half-width, whatever was guessed, for 8 questions and a token`) {
 		t.Fatalf("a wish that a measured answer has: %v", narrow)
 	}
-	a, refused := ask(thresholdout.State{}, wish, `,"measure":true`)
+	a, refused := ask(thresholdout.State{}, wish, "true")
 	if refused != nil || a.Outcome != thresholdout.Measured {
 		t.Fatalf("%+v %v", a, refused)
 	}
-	if _, narrow = ask(thresholdout.State{Questions: 295}, wish, ""); narrow == nil || narrow.Price != 0 {
+	if _, narrow = ask(thresholdout.State{Questions: 295}, wish, "false"); narrow == nil || narrow.Price != 0 {
 		t.Errorf("with five questions left: %v", narrow)
 	}
 }

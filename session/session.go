@@ -5,14 +5,15 @@
 // thresholdout), which know no query. It does no I/O and keeps nothing: the same arguments give the same answer. The
 // server adds durability and many askers (package holdout), the experiments add simulated data, and both play the same way.
 //
-// The way of a question has four steps, which are four calls:
+// The way of a question has five steps, which are five calls:
 //
 //	q, err := s.Question(query, plan)          // what can be known before any row is read
-//	reason := s.Short(state, s.Price(q.Plan))  // may it be asked?
+//	reason := s.Short(state, q)                // may it be asked?
+//	q, err = s.Settle(state, q, training, most) // checked or measured, where the asker leaves it open
 //	sums, err := s.Scan(ctx, state, questions, holdout, reference)
 //	answer, state, err := s.Ask(begun, state, q, sums)
 //
-// [Local] does all four for a program that keeps its own holdout. Two duties stay with whoever calls Ask: the next state must
+// [Local] does all of them for a program that keeps its own holdout. Two duties stay with whoever calls Ask: the next state must
 // be durable before the answer is shown, and a question that was answered must be answered with the same bytes again.
 package session
 
@@ -37,6 +38,8 @@ type Session struct {
 	Unlike bool
 	// RandomSplit says that the training part is a random part of the same units: promises may be taken from it.
 	RandomSplit bool
+	// NoCheckPart says that no part is kept for questions about models: what is compared with their answer is their score on the training part, which they may have been fitted to.
+	NoCheckPart bool
 }
 
 // NoiseOf is the noise of one row function of a question, by the question's id and the function's place in its plan. It must be a
@@ -57,6 +60,7 @@ type Question struct {
 	Canonical []byte
 	Plan      *queries.Plan
 	guess     *guessed // where the mechanism takes guesses: the asker's own, or nil
+	checked   bool     // the asker wants a check, and nothing measured
 
 	// Pledge is the promise that the question names, about its plan's row function; nil: none, or, if suggested, what the training part suggests when it is asked.
 	// promise is the same as the query says it.
@@ -105,7 +109,8 @@ func (s *Session) Question(query *queries.Query, compiled *queries.Plan) (*Quest
 	if err != nil {
 		return nil, err
 	}
-	q := &Question{ID: query.ID(), Canonical: query.Canonical(), Plan: plan, guess: guess, promise: query.Promise()}
+	measure, said := query.Measures()
+	q := &Question{ID: query.ID(), Canonical: query.Canonical(), Plan: plan, guess: guess, checked: said && !measure, promise: query.Promise()}
 	if err := s.bear(q); err != nil {
 		return nil, err
 	}
@@ -139,7 +144,7 @@ func (s *Session) Exclusive(q *Question) bool {
 	switch {
 	case p.Sliced(), p.Rounds > 0:
 		return true
-	case q.OwnWidth(): // whether it can pass depends on how many tokens are spent
+	case q.OwnWidth(), s.doubtful(q): // see Open
 		return true
 	}
 	return s.Greedy(q.Plan)

@@ -16,6 +16,7 @@ import (
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
 // This is the model test of the second promise. Several servers have holdouts with one training part, of one public shape, and rows as
@@ -104,7 +105,16 @@ type move struct {
 type hostile struct {
 	*rand.Rand
 	ladder bool
+	checks bool     // most questions about predictions are to be checked: a measured answer tells twins apart, and ends the comparison
 	said   []string // queries so far
+}
+
+// checked is what has a question about predictions checked.
+func (h *hostile) checked() string {
+	if h.checks && h.IntN(8) > 0 {
+		return `,"measure":false`
+	}
+	return ""
 }
 
 func pick[T any](h *hostile, of ...T) T { return of[h.IntN(len(of))] }
@@ -144,7 +154,7 @@ func (h *hostile) query() string {
 		`{"type":"difference","of":%q,"range":%s,"between":["late"]%s}`, `{"type":"covariance","x":"x","y":%q,"range_x":[0,1],"range_y":%s%s}`,
 		`{"type":"argmax","of":[{"type":"mean","of":%q,"range":%s%s},{"type":"fraction","of":"late"}]}`,
 		`{"type":"fraction","of":"`+where+`","unknown":%q,"range":%s%s}`,
-		`{"type":"rmse","label":%q,"prediction":"x","range":%s,"max_error":1%s}`,
+		`{"type":"rmse","label":%q,"prediction":"x","range":%s,"max_error":1%s`+h.checked()+`}`,
 	), of, scale, tail)
 }
 
@@ -159,7 +169,7 @@ func (h *hostile) one() (query string) {
 	case 1, 2:
 		query = fmt.Sprintf(`{"type":"fraction","of":%q,"where":%q}`, h.where(), h.where())
 	case 3:
-		query = fmt.Sprintf(pick(h, `{"type":"frequencies","of":"place"%s}`, `{"type":"histogram","of":"y","edges":[-1,0,1]%s}`, `{"type":"accuracy","label":"late","prediction":"x > 0.5"%s}`,
+		query = fmt.Sprintf(pick(h, `{"type":"frequencies","of":"place"%s}`, `{"type":"histogram","of":"y","edges":[-1,0,1]%s}`, `{"type":"accuracy","label":"late","prediction":"x > 0.5"%s`+h.checked()+`}`,
 			`{"type":"mean","of":"x","range":[0,1]%s}`, `{"type":"count","of":"late"%s}`, `{"type":"auc","label":"late","prediction":"x"%s}`), pick(h, "", fmt.Sprintf(`,"where":%q`, h.where())))
 	case 4:
 		return pick(h, `{"type":"mean"`, `[]`, `{"type":"mean","of":"nothing","range":[0,1]}`, `{"type":"nothing"}`, `{"type":"fraction","of":"x > "}`, `null`, `{"type":"fraction","of":"x"}`, "\x00",
@@ -242,6 +252,8 @@ func hear(t *testing.T, r result) (s said) {
 	type answer struct {
 		Cost     holdout.Cost
 		Source   string
+		Outcome  string
+		Value    *float64
 		Interval *struct{ Low, High *float64 }
 		Ledger   struct{ Seq int64 }
 		Row      []struct{ Source string } `json:"row_functions"`
@@ -280,6 +292,9 @@ func hear(t *testing.T, r result) (s said) {
 		if a := i.Answer; a != nil {
 			s.paid += fmt.Sprintf(" %d at %d", a.Cost, a.Ledger.Seq)
 			s.tokens = append(s.tokens, a.Source, fmt.Sprint(a.Cost.Tokens, a.Row))
+			if a.Outcome == string(thresholdout.Measured) && a.Value != nil { // it tells where the holdout is
+				s.tokens = append(s.tokens, fmt.Sprint(*a.Value))
+			}
 		}
 		s.paid += "; "
 	}
@@ -371,7 +386,7 @@ func TestTwins(t *testing.T) {
 	for seed, parameters := range []string{"mechanism=gaussian&questions=150", "mechanism=gaussian&questions=60&rounds=12", "mechanism=split&questions=60", "mechanism=ladder&questions=40",
 		"mechanism=guess_and_check&questions=150&tokens=20", "mechanism=thresholdout&questions=150&tokens=20&threshold=0.2&sigma=0.05", "mechanism=auto&questions=40&tokens=3"} {
 		t.Run(parameters, func(t *testing.T) {
-			h := &hostile{Rand: rand.New(rand.NewPCG(uint64(seed), 77)), ladder: strings.Contains(parameters, "ladder")}
+			h := &hostile{Rand: rand.New(rand.NewPCG(uint64(seed), 77)), ladder: strings.Contains(parameters, "ladder"), checks: strings.Contains(parameters, "tokens") && !strings.Contains(parameters, "thresholdout")}
 			var moves []move
 			for i := range 110 {
 				m := h.next()
@@ -423,9 +438,9 @@ func compareTwins(t *testing.T, kind string, moves []move, a, b [][]said, parame
 			if hasTokens && !slices.Equal(x[j].tokens, y[j].tokens) {
 				return i
 			}
-			if moves[i].beside != nil && (x[j].paid != "" || y[j].paid != "") { // who was first is in the answers: places, what was left, what replays
-				if x[j].paid[:3] != y[j].paid[:3] {
-					t.Errorf("%s, move %d: %s\n%s", kind, i, x[j].paid, y[j].paid)
+			if moves[i].beside != nil && slices.ContainsFunc(x, func(s said) bool { return s.paid != "" }) { // who was first is in the answers and explanations: places, what was left, what replays
+				if status := func(s said) string { return (s.refused + s.paid)[:3] }; status(x[j]) != status(y[j]) {
+					t.Errorf("%s, move %d: %s %s\n%s %s", kind, i, x[j].refused, x[j].paid, y[j].refused, y[j].paid)
 				}
 				continue
 			}

@@ -86,11 +86,13 @@ class Questions(ABC, Generic[R]):
             range: [low, high]: values are clamped to it; the narrower it is, the narrower the interval
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -145,11 +147,13 @@ class Questions(ABC, Generic[R]):
             of: the condition: a row expression
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which a value is null that is compared; default: such a comparison does not
                 hold. It is the same question as with where: x != null, at its price: "skip"
@@ -198,11 +202,13 @@ class Questions(ABC, Generic[R]):
             of: the condition: a row expression
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -246,11 +252,13 @@ class Questions(ABC, Generic[R]):
             range: [low, high]: values are clamped to it
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -340,11 +348,13 @@ class Questions(ABC, Generic[R]):
                 same: 0, 1; default: 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -393,11 +403,13 @@ class Questions(ABC, Generic[R]):
                 same: 0, 1; default: 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -466,11 +478,13 @@ class Questions(ABC, Generic[R]):
                 or a scale is named; else exact where that is one question, and clipped elsewhere: "clipped", "exact"
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -554,11 +568,13 @@ class Questions(ABC, Generic[R]):
                 or a scale is named; else exact where that is one question, and clipped elsewhere: "clipped", "exact"
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -629,11 +645,13 @@ class Questions(ABC, Generic[R]):
             edges_y: the same of y
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -682,11 +700,13 @@ class Questions(ABC, Generic[R]):
             range: [low, high]: values are clamped to it, and the search is within it
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -734,11 +754,13 @@ class Questions(ABC, Generic[R]):
             range: [low, high]: values are clamped to it, and the search is within it
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -921,13 +943,15 @@ class Questions(ABC, Generic[R]):
             by: how much better b must be for the verdict yes; default: 0; default: 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             least: true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is
                 below -by; default: false
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -1019,11 +1043,13 @@ class Questions(ABC, Generic[R]):
             below: the bar, in the query's units; yes below it
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
         """
         return self._ask(
@@ -1063,11 +1089,13 @@ class Questions(ABC, Generic[R]):
             between: the first group and the second: conditions. With one condition the second group is all other rows
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -1168,11 +1196,13 @@ class Questions(ABC, Generic[R]):
             expected: the share of each cell under the null hypothesis; the last cell has the rest
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -1242,11 +1272,13 @@ class Questions(ABC, Generic[R]):
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1320,11 +1352,13 @@ class Questions(ABC, Generic[R]):
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1394,11 +1428,13 @@ class Questions(ABC, Generic[R]):
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1469,11 +1505,13 @@ class Questions(ABC, Generic[R]):
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1551,11 +1589,13 @@ class Questions(ABC, Generic[R]):
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1635,11 +1675,13 @@ class Questions(ABC, Generic[R]):
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1706,11 +1748,13 @@ class Questions(ABC, Generic[R]):
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1778,11 +1822,13 @@ class Questions(ABC, Generic[R]):
                 conditions, which count as 1 and 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
-            half_width: under guess_and_check: the half-width of the interval that you want if your guess passes;
-                default: planned by the server
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
-                shares, of all units or of those with a condition; default: false
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be a
+                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
