@@ -22,7 +22,7 @@ import pytest
 from conftest import FLIGHTS, Running, table
 
 import holdoutd
-from holdoutd import tables
+from holdoutd import _wire, tables
 
 q = holdoutd.q
 
@@ -494,3 +494,13 @@ def test_a_folder_of_part_files(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": ["one"]}), tmp_path / "none" / "b.parquet")
     with pytest.raises(ValueError, match=r"part files of .* differ"):
         tables.body(tmp_path / "none")
+
+
+def test_what_is_no_part_of_a_query_says_where_it_belongs():
+    class Fitted:
+        def predict(self, x): ...
+
+    with pytest.raises(TypeError, match="a Fitted stands where the query has no model: give it by name, model="):
+        _wire.dumps({"type": "calibration", "label": Fitted()})
+    with pytest.raises(TypeError, match="a set is no part of a query"):
+        _wire.dumps({"type": "frequencies", "of": "x", "values": {"a"}})

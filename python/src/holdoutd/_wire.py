@@ -112,10 +112,20 @@ def verification(verify: bool | str | ssl.SSLContext) -> bool | ssl.SSLContext:
     return ssl.create_default_context(cafile=verify) if isinstance(verify, str) else verify
 
 
+def _foreign(value: Any) -> Any:
+    """Refuses what JSON has no word for, and says where it belongs."""
+    kind = type(value).__name__
+    if hasattr(value, "predict"):
+        raise TypeError(f"a {kind} stands where the query has no model: give it by name, model=…, or ask ds.score(model, metric)")
+    raise TypeError(
+        f"a {kind} is no part of a query: a query has numbers, texts, lists, and expressions made with ds.c; of a column of pandas or Polars, take a list"
+    )
+
+
 def dumps(value: Any) -> str:
     """JSON in which no number is lost: NaN and infinities are refused here, with a better message than the server's."""
     try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+        return json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=False, default=_foreign)
     except ValueError as e:
         raise ValueError(f"a number of the query is not finite, which JSON has no word for ({e})") from None
 

@@ -115,7 +115,7 @@ class QueryInvalid(ServerError):
 
 
 class TooNarrow(QueryInvalid):
-    """No guess can pass at the half-width that was asked for. `least` can; `planned` is the server's own."""
+    """No answer has the half-width that was asked for, checked or measured. A guess can pass at `least`; `planned` is the server's own."""
 
     @property
     def least(self) -> float:
