@@ -118,7 +118,7 @@ def _foreign(value: Any) -> Any:
     if hasattr(value, "predict"):
         raise TypeError(f"a {kind} stands where the query has no model: give it by name, model=…, or ask ds.score(model, metric)")
     raise TypeError(
-        f"a {kind} is no part of a query: a query has numbers, texts, lists, and expressions made with ds.c; of a column of pandas or Polars, take a list"
+        f"a {kind} is no part of a query, which has numbers, texts, lists and expressions made with ds.c; of a column, take a list"
     )
 
 
