@@ -133,11 +133,11 @@ func TestTrainingScoreIsSaid(t *testing.T) {
 	}{
 		strings.TrimSuffix(modelOf(0.25), "}") + `,"measure":false}`: {session.ValueFromTraining, true, true},
 		modelOf(0.25): {session.ValueFromHoldout, false, false},
-		`{"type":"confusion","label":"late","prediction":"x < 0.25"}`:                                        {session.ValueFromTraining, true, true},
-		`{"type":"fraction","of":"x < 0.25"}`:                                                                {session.ValueFromTraining, false, false},
-		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.85}`:                            {session.ValueFromGuess, false, true},
-		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.3}`:                             {session.ValueFromHoldout, false, true},
-		`{"type":"compare","a":` + modelOf(0.3) + `,"b":{"type":"fraction","of":"x < 0.1"},"measure":false}`: {session.ValueFromTraining, true, true},
+		`{"type":"confusion","label":"late","prediction":"x < 0.25"}`:                        {session.ValueFromTraining, true, true},
+		`{"type":"fraction","of":"x < 0.25"}`:                                                {session.ValueFromTraining, false, false},
+		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.85}`:            {session.ValueFromGuess, false, true},
+		`{"type":"accuracy","label":"late","prediction":"x < 0.35","guess":0.3}`:             {session.ValueFromHoldout, false, true},
+		`{"type":"compare","a":` + modelOf(0.3) + `,"b":{"type":"fraction","of":"x < 0.1"}}`: {session.ValueFromTraining, true, true},
 	} {
 		e, err := s.Explain(t.Context(), analyst, card.ID, []byte(query))
 		must(t, err)

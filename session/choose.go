@@ -16,9 +16,9 @@ func (s *Session) Open(state thresholdout.State, q *Question) bool {
 	return q.OwnWidth() || s.doubtful(q) && 2*state.Tokens < s.Guarantee.Tokens
 }
 
-// doubtful reports whether the training part's guess is the score of a model on rows that it may have been fitted to.
+// doubtful reports whether the training part's guess is the score of a model on rows that it may have been fitted to. Of two models that are compared, both were, and the difference of their scores is a fair guess.
 func (s *Session) doubtful(q *Question) bool {
-	return s.NoCheckPart && q.Plan.Fitted && q.guessesNothing() && s.choosable(q)
+	return s.NoCheckPart && q.Plan.Fitted && q.Plan.Decision == nil && q.guessesNothing() && s.choosable(q)
 }
 
 // choosable reports whether it is left to the mechanism how a question is asked.
@@ -34,7 +34,7 @@ func (q *Question) guessesNothing() bool {
 
 // Settle is a question in the form in which it is asked in this state, at the price of at most so many questions: measured
 //   - where no guess is likely to pass at its half-width, and a measured answer has that half-width, in the widest cells that do;
-//   - where the guess would be a training score, for the first half of the tokens: such a guess fails so often that to measure is cheaper.
+//   - where the guess would be the score of a model on rows that it may have been fitted to, for the first half of the tokens: such a guess fails so often that to measure is cheaper.
 //
 // All other questions stay as they are, and so does one that says whether it is to be measured. training is what the training part says to it. Errors are *[NarrowError]: neither has the half-width.
 // It reads no holdout row.

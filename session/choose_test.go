@@ -20,6 +20,7 @@ func chooser(t *testing.T, check bool) func(state thresholdout.State, query stri
 	}
 	return func(state thresholdout.State, query string) (Answer, thresholdout.State, error) {
 		l := &Local{Session: Session{Guarantee: p, Noise: Seeded(1)}, Schema: schema, Holdout: holdout, Training: training, State: state}
+		l.NoCheckPart = !check
 		if check {
 			l.Check = training
 		}
@@ -108,6 +109,7 @@ func TestTrainingScoresAreMeasured(t *testing.T) {
 		"a part is kept": {kept, fmt.Sprintf(score, 0.5, "")},
 		"a guess":        {ask, fmt.Sprintf(score, 0.5, `,"guess":0.7`)},
 		"to be checked":  {ask, fmt.Sprintf(score, 0.5, `,"measure":false`)},
+		"two compared":   {ask, `{"type":"compare","a":{"type":"accuracy","label":"churn","prediction":"score > 0.4"},"b":{"type":"accuracy","label":"churn","prediction":"score > 0.5"}}`},
 		"no predictions": {ask, `{"type":"fraction","of":"churn"}`},
 		"not measured":   {ask, `{"type":"auc","label":"churn","prediction":"score","edges":[0.2,0.5]}`},
 	} {

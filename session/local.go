@@ -55,12 +55,12 @@ func (l *Local) Play(ctx context.Context, query *queries.Query, plan *queries.Pl
 	if reason := l.Short(l.State, q); reason != "" {
 		return Answer{}, &ShortError{Reason: reason, Price: l.Price(q.Plan), Left: l.Budget(l.State)}
 	}
-	if s := l.choosing(); s.Open(l.State, q) {
+	if l.Open(l.State, q) {
 		training, err := TrainingSums(ctx, q.Plan, l.reference())
 		if err != nil {
 			return Answer{}, err
 		}
-		if q, err = s.Settle(l.State, q, training, l.Guarantee.Affordable(l.State)); err != nil {
+		if q, err = l.Settle(l.State, q, training, l.Guarantee.Affordable(l.State)); err != nil {
 			return Answer{}, err
 		}
 	}
@@ -140,13 +140,6 @@ func (l *Local) notClosed() string {
 }
 
 func (l *Local) reference() Reference { return Reference{l.Training, l.Check} }
-
-// choosing is the session that knows which parts there are.
-func (l *Local) choosing() *Session {
-	s := l.Session
-	s.NoCheckPart = l.Check == nil
-	return &s
-}
 
 // ShortError is a question that the budget does not pay for.
 type ShortError struct {

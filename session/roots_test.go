@@ -186,7 +186,7 @@ func TestRootsAreTheAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &Local{Session: Session{Guarantee: p, Noise: Seeded(1)}, Schema: schema, Holdout: holdout, Training: training, Check: training}
+	l := &Local{Session: Session{Guarantee: p, Noise: Seeded(1)}, Schema: schema, Holdout: holdout, Training: training}
 	byMeans := Session{Guarantee: plain}
 	for _, c := range []struct {
 		body  string
@@ -226,7 +226,7 @@ func TestRootsAreTheAnswers(t *testing.T) {
 		if price := l.Price(plan); price.Questions != c.price || price.Tokens != c.price || l.MostTokens(plan) != c.price {
 			t.Errorf("%s: costs %+v", c.body, price)
 		}
-		sums, err := TrainingSums(context.Background(), q.Plan, l.reference())
+		sums, err := TrainingSums(context.Background(), q.Plan, Reference{Training: training})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestRootsAreTheAnswers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		means, err := TrainingSums(context.Background(), other.Plan, l.reference())
+		means, err := TrainingSums(context.Background(), other.Plan, Reference{Training: training})
 		if err != nil {
 			t.Fatal(err)
 		}

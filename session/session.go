@@ -38,7 +38,7 @@ type Session struct {
 	Unlike bool
 	// RandomSplit says that the training part is a random part of the same units: promises may be taken from it.
 	RandomSplit bool
-	// NoCheckPart says that no part is kept for questions about models: what is compared with their answer is their score on the training part, which they may have been fitted to.
+	// NoCheckPart says that no part is kept for questions about models: what is compared with their answer is their score on the training part, which they may have been fitted to. See [Session.Settle].
 	NoCheckPart bool
 }
 

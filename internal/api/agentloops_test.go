@@ -27,7 +27,7 @@ import (
 // TestAgentsPage: the page's configurations are JSON for this endpoint with a key in the header, and its messages are answered. A tool that is called otherwise than the page says turns it red.
 func TestAgentsPage(t *testing.T) {
 	s := start(t, Options{})
-	_, card := s.upload("name=flights&questions=30&check=0.2")
+	_, card := s.upload("name=flights&questions=30")
 	configurations, messages := 0, 0
 	for _, block := range regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(openPage(t).text, -1) {
 		if !json.Valid([]byte(block[1])) {

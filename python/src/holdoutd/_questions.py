@@ -91,8 +91,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -152,8 +153,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which a value is null that is compared; default: such a comparison does not
                 hold. It is the same question as with where: x != null, at its price: "skip"
@@ -207,8 +209,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -257,8 +260,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -353,8 +357,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -408,8 +413,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -483,8 +489,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -573,8 +580,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -650,8 +658,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: "skip" leaves out rows in which x or y is null. It is the same question as with where: x != null && y
                 != null, at its price: "skip"
@@ -705,8 +714,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -759,8 +769,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -950,8 +961,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             promise: under gaussian: a bound that the holdout keeps, by which the question varies little; it is checked
                 exactly. While it holds, the interval is the narrower the less it allows; a broken one costs a token,
@@ -1048,8 +1060,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
         """
         return self._ask(
@@ -1094,8 +1107,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -1201,8 +1215,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             note: a remark of your own; it is kept in your history and does not change the query
             null: what a null value counts as; default: the low end of the range. "skip" leaves rows with a null out: it
                 is the same question as with where: x != null, at its price
@@ -1277,8 +1292,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1357,8 +1373,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1433,8 +1450,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1510,8 +1528,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1594,8 +1613,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1680,8 +1700,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1753,8 +1774,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
@@ -1827,8 +1849,9 @@ class Questions(ABC, Generic[R]):
             measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
                 narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
                 shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
-                measured where no check has your half_width and a measured answer has, and where the guess would be a
-                model's score on rows that it may have been fitted to, while less than half of the tokens are spent
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
             model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
                 neighbors or a mixture of these over the table's columns and what it computes of them
             note: a remark of your own; it is kept in your history and does not change the query
