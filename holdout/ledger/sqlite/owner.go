@@ -60,7 +60,7 @@ type ownership struct {
 	path  string
 	disk  ledger.Disk
 	self  owner
-	text  []byte // of its record
+	text  []byte // of its record; nil before take
 	asked bool   // the owner before did not answer, may stand still somewhere, and has the log open
 	log   *slog.Logger
 	ends  chan struct{} // closed to end the answers; nil before take
@@ -140,12 +140,14 @@ func (o *ownership) take(ctx context.Context) error {
 			return fmt.Errorf("ledger: %w", err)
 		}
 	}
-	if o.text, err = o.self.text(); err != nil {
+	text, err := o.self.text()
+	if err != nil {
 		return err
 	}
 	if err := o.write(o.asks(), owner{}); err != nil { // it is there from now on: that a file is not there is remembered longer than what is in one
 		return err
 	}
+	o.text = text
 	o.ends, o.done = make(chan struct{}), make(chan struct{})
 	go o.answer()
 	return nil
@@ -233,7 +235,7 @@ func (o *ownership) check() error {
 	switch {
 	case o == nil:
 		return nil
-	case o.ends == nil: // there was no room for the record
+	case o.text == nil: // there was no room for the record
 		return o.take(context.Background())
 	}
 	if text, err := o.readText(o.record()); err == nil && bytes.Equal(text, o.text) {
