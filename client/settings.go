@@ -17,7 +17,7 @@ func (s Settings) values() url.Values {
 		}
 	}
 	for name, value := range map[string]float64{
-		"holdout": s.Holdout, "confidence": s.Confidence, "half_width": s.HalfWidth, "threshold": s.Threshold, "sigma": s.Sigma, "capped": s.Capped,
+		"holdout": s.Holdout, "confidence": s.Confidence, "half_width": s.HalfWidth, "threshold": s.Threshold, "sigma": s.Sigma, "capped": s.Capped, "sealed": s.Sealed,
 	} {
 		if value != 0 {
 			v.Set(name, strconv.FormatFloat(value, 'g', -1, 64))

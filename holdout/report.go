@@ -39,6 +39,7 @@ type closed struct {
 	Title   string   `json:"title,omitempty"`
 	Report  []string `json:"report"` // the ids of its queries, in order; one that is void has no answer
 	Before  Spent    `json:"before"`
+	Sealed  int64    `json:"sealed,omitempty"` // how many units were read, where it was the sealed ones alone
 }
 
 // Spent is what was spent before a report.
@@ -63,7 +64,8 @@ type ReportFacts struct {
 	ClosedBy   Asker         `json:"closed_by"`
 	Before     Spent         `json:"before" doc:"what was spent before the report"`
 	AskedBy    []ReportAsker `json:"asked_by" doc:"who asked for the answers before the report, most answers first"`
-	Units      int64         `json:"units" doc:"held out: what the answers are about"`
+	Units      int64         `json:"units" doc:"held out, and read for the answers"`
+	Sealed     bool          `json:"sealed,omitempty" doc:"the answers are read by the sealed units alone, which no question had read: what was asked before does not widen them"`
 	Unit       string        `json:"unit" doc:"what is independent of the others: row, a column, or day(column)"`
 	Confidence float64       `json:"confidence" doc:"that all intervals of the holdout hold together, those before the report included"`
 	Target     string        `json:"target" doc:"what the intervals are about"`
@@ -90,6 +92,7 @@ type ReportPlan struct {
 	Answers []PlannedReport `json:"answers" doc:"in the order of the queries"`
 	Before  Spent           `json:"before"`
 	Closes  int64           `json:"closes" doc:"how many questions are left, all of which the report takes"`
+	Sealed  bool            `json:"sealed,omitempty" doc:"the report would be read by the sealed units alone: that is narrower than by all units, after what was asked"`
 }
 
 // PlannedReport is one answer of a [ReportPlan].
@@ -209,6 +212,9 @@ func (c *commit) closeHoldout(tx *ledger.Tx, piece []commitItem, out []recorded,
 		return state, nil
 	}
 	core := closed{Version: closedVersion, Holdout: f.holdout.id, Closed: true, Title: f.request.report.title, Before: before}
+	if state.Closing.Sealed {
+		core.Sealed = f.holdout.guarantee.Sealed()
+	}
 	for i := range piece {
 		core.Report = append(core.Report, piece[i].question.id)
 	}
@@ -256,6 +262,9 @@ func (s *Service) report(ctx context.Context, p Principal, id string) (FinalRepo
 	h := historian{service: s, principal: p, id: id, unit: card.Unit}
 	facts := ReportFacts{Holdout: id, Name: card.Name, Title: said.Title, Time: e.Time.UTC().Truncate(time.Second), ClosedBy: Asker{ID: e.Principal}, Before: said.Before,
 		Units: card.Units.Holdout, Unit: card.Unit, Confidence: card.Guarantee.Confidence, Target: card.Target, AskedBy: []ReportAsker{}, Warnings: []Warning{}}
+	if said.Sealed > 0 {
+		facts.Units, facts.Sealed = said.Sealed, true
+	}
 	for _, w := range card.Warnings {
 		if w.Code == dependentRows || w.Code == repeatedUnits {
 			facts.Warnings = append(facts.Warnings, w)
@@ -374,7 +383,7 @@ func (s *Service) planReport(ctx context.Context, id string, batch []json.RawMes
 	if err != nil {
 		return ReportPlan{}, scanError(err)
 	}
-	plan := ReportPlan{Answers: make([]PlannedReport, len(asked)), Before: Spent{Questions: durable.Questions, Tokens: durable.Tokens}, Closes: h.guarantee.Left(durable)}
+	plan := ReportPlan{Answers: make([]PlannedReport, len(asked)), Before: Spent{Questions: durable.Questions, Tokens: durable.Tokens}, Closes: h.guarantee.Left(durable), Sealed: state.Closing.Sealed}
 	for i, q := range asked {
 		e := Explanation{Warnings: session.OfPlan(plans[i])}
 		if err := h.foreseeReported(&e, q, state, training[i]); err != nil {

@@ -88,6 +88,8 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 	}
 	kind := set.kind()
 	switch {
+	case set.Sealed > 0 && set.unlikeUnits() != nil:
+		return invalid("sealed", "where the held-out rows are known to differ, by strata or since their features are public, the sealed ones alone would not stand for all of them; leave sealed out")
 	case kind.Unprotected && !allowNaive:
 		return invalid("mechanism", "the mechanism %s protects nothing; a server takes it only when it was started with --allow-naive", kind.Name)
 	case set.knowsNoUnits() && set.Unit != "":
@@ -186,7 +188,7 @@ func (set Settings) spec(units Counts) thresholdout.Spec {
 	return thresholdout.Spec{
 		Mechanism: thresholdout.Name(set.Mechanism), N: units.Holdout, Training: units.least(),
 		Questions: set.Questions, Rounds: set.Rounds, Published: set.Bounds == boundsOfPapers, Tokens: set.Tokens, Confidence: set.Confidence,
-		Sigma: set.Sigma, HalfWidth: set.HalfWidth, Capped: set.Capped,
+		Sigma: set.Sigma, HalfWidth: set.HalfWidth, Capped: set.Capped, Sealed: set.Sealed,
 		Form: thresholdout.Form(set.Form), Preset: set.Preset, Threshold: set.Threshold,
 	}
 }

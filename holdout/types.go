@@ -50,6 +50,7 @@ type Settings struct {
 	Sigma      float64 `json:"sigma,omitempty"`
 	Bounds     string  `json:"bounds,omitempty"` // "any" (default), "published"
 	Capped     float64 `json:"capped,omitempty"` // 0: a tenth
+	Sealed     float64 `json:"sealed,omitempty"` // the share of the units that no question reads
 
 	// LargestUnit, where it is declared, is the most rows that a unit of the population has; an upload with a larger one is refused. 0
 	// takes the largest unit of the training part instead, and with "weight":"row" a larger one counts as one of that size.

@@ -94,6 +94,9 @@ func (s *Session) scan(ctx context.Context, state thresholdout.State, questions 
 	if s.Guarantee.Last(state) {
 		role = lastPart
 	}
+	if from, to := s.Guarantee.Slice(state); from > 0 || to < holdout.Units() { // some units are sealed
+		holdout = sliceOf{holdout, from, to}
+	}
 	onHoldout, err := read(ctx, holdout, plans, role)
 	if err != nil {
 		return nil, err

@@ -3,13 +3,13 @@ package thresholdout
 var autoKind = Kind{
 	Name:  Auto,
 	Says:  "guess_and_check if its planned intervals are narrower or tokens are given, else gaussian",
-	Takes: []string{ParamTokens, ParamRounds, ParamHalfWidth, ParamSigma, ParamBounds},
+	Takes: []string{ParamTokens, ParamRounds, ParamHalfWidth, ParamSigma, ParamBounds, ParamSealed},
 	Plan:  planAuto,
 }
 
 // planAuto chooses the mechanism of a guarantee that names none, from public facts alone:
 //
-// guess_and_check where there is a training part to guess from and its owner gave tokens, or its planned half-width is the
+// guess_and_check where there is a training part to guess from and its owner gave tokens or sealed units, or its planned half-width is the
 // narrower one; else gaussian. The intervals of both hold for any analyst. gaussian answers every question; guess_and_check
 // assumes that guesses from training are good in order not to run out of tokens. A half-width or a noise that the owner asks
 // for is a promise about every answer, which gaussian alone can make.
@@ -20,6 +20,10 @@ var autoKind = Kind{
 // After a split by time, training and holdout differ by drift: such a caller names a mechanism himself.
 func planAuto(s Spec) (Mechanism, error) {
 	s.Mechanism = Gaussian
+	checks := s.Rounds == 0 && s.Training > 0 && s.HalfWidth == 0 && s.Sigma == 0 && !s.Published
+	if s.Sealed != 0 && !checks {
+		return nil, wrong(ParamSealed, "auto seals units for guess_and_check, which needs a training part and plans no rounds, half_width, sigma and published bounds; leave sealed or these out")
+	}
 	if s.Published {
 		return autoPublished(s)
 	}
@@ -32,7 +36,7 @@ func planAuto(s Spec) (Mechanism, error) {
 	guessing := s
 	guessing.Mechanism = GuessAndCheck
 	g, err := planned(guessing)
-	if err != nil || s.Tokens != 0 {
+	if err != nil || s.Tokens != 0 || s.Sealed != 0 {
 		return g, err
 	}
 	m, err := planned(s)

@@ -34,6 +34,9 @@ func (g Guarantee) Close(s State, size int64) (State, error) {
 		return s, ErrNoQuestions
 	}
 	s.Closing = Closing{Before: s.Questions, Size: size}
+	if m, is := g.own.(*guessAndCheck); is {
+		s.Closing.Sealed = m.narrowerSealed(s)
+	}
 	return s, nil
 }
 
@@ -56,7 +59,8 @@ func (g Guarantee) ReportWidth(s State) (textbooks float64, ok bool) {
 	if err != nil {
 		return 0, false
 	}
-	return bounds.Deviations(m.reportLevel(closing, 1)) / bounds.Deviations(math.Log(2/m.Beta())), true
+	fewer := math.Sqrt(float64(m.N) / float64(m.reportUnits(closing)))
+	return fewer * bounds.Deviations(m.reportLevel(closing, 1)) / bounds.Deviations(math.Log(2/m.Beta())), true
 }
 
 // BoundReport is the bound of a mean in a report of which no more is known than its range.
@@ -74,6 +78,9 @@ const reportSlack = 1e-9
 // reportLevel is E of a number that has so many questions' shares of the report: ln(2m/(beta s)) + N, s the share of the probability of error that is left, m the report's
 // questions for one of these, N what the outcomes before it said. The level of the next check is ln(2/(beta c)) + N, c a check's share.
 func (m *guessAndCheck) reportLevel(s State, shares float64) float64 {
+	if s.Closing.Sealed {
+		return math.Log(2*float64(s.Closing.Size)/(m.Beta()*sealedShare*shares)) + reportSlack
+	}
 	begun := s.begun()
 	return m.level(begun) + math.Log(float64(s.Closing.Size)/(m.sharesLeft(begun)*shares)) + reportSlack
 }
@@ -94,10 +101,15 @@ func (s State) begun() State {
 }
 
 // told is how much of the level of a report is for what earlier outcomes said.
-func (m *guessAndCheck) told(s State) float64 { return m.said(s.begun()) }
+func (m *guessAndCheck) told(s State) float64 {
+	if s.Closing.Sealed {
+		return 0
+	}
+	return m.said(s.begun())
+}
 
 func (m *guessAndCheck) reportPlanning(s State, shares float64) LastPlanning {
-	return LastPlanning{N: m.N, Questions: m.Questions, Level: m.reportLevel(s, shares), Tails: moments.BestTilts, Chernoff: true}
+	return LastPlanning{N: m.reportUnits(s), Questions: m.Questions, Level: m.reportLevel(s, shares), Tails: moments.BestTilts, Chernoff: true}
 }
 
 // ReleaseLast implements [Lasts].
@@ -143,5 +155,6 @@ func (m *guessAndCheck) WidestLast(s State, bound string, shares float64) float6
 	if bound != MethodCounts && bound != BoundReport {
 		return math.Inf(1)
 	}
-	return math.Sqrt(m.reportLevel(s, shares)/(2*float64(m.N))) + 2/float64(m.N) + 2*gridError
+	n := float64(m.reportUnits(s))
+	return math.Sqrt(m.reportLevel(s, shares)/(2*n)) + 2/n + 2*gridError
 }

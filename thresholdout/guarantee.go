@@ -167,6 +167,9 @@ func (g Guarantee) Slice(s State) (from, to int64) {
 	if g.slices != nil {
 		return g.slices.Slice(s)
 	}
+	if m, ok := g.own.(*guessAndCheck); ok {
+		return m.reads(s)
+	}
 	return 0, g.N
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdoutd/holdoutd/thresholdout/bounds"
 	"github.com/holdoutd/holdoutd/thresholdout/moments"
 )
 
@@ -51,7 +52,7 @@ func (m *guessAndCheck) halves() bool { return m.Version >= guessAndCheckVersion
 var guessAndCheckKind = Kind{
 	Name:     GuessAndCheck,
 	Says:     "confirms a guess, the mean of the training and check parts (of a model, of the check part) or the analyst's own, where the holdout agrees; else answers from the holdout, for a token",
-	Takes:    []string{ParamTokens},
+	Takes:    []string{ParamTokens, ParamSealed},
 	Assumes:  "guesses from the training part are mostly right: each that is not spends a token and widens later intervals, and without tokens no new question is answered. The intervals themselves hold whatever is guessed; those of areas under the ROC curve and of Kendall's tau are for units that are alike",
 	Variants: []Variant{{"", (*guessAndCheck)(nil)}},
 	Methods: []Method{{Name: MethodGuessCheck, Formula: "|g-h| ≤ d, then n kl(g±d || x) ≤ E = ln(40k/19β) − ln Polya(j,f,w) + Σ ln(T/w), w the weight of a failure's cell; of a question that varies less, n kl(p || p x/u) ≤ E + …",
@@ -68,6 +69,8 @@ type guessAndCheck struct {
 	Head
 	// Deviations is z of the narrowest margin.
 	Deviations float64 `json:"deviations" doc:"how many standard deviations of training mean minus holdout mean the narrowest margin leaves room for"`
+	// Sealed is how many units no check and no measured answer reads: those that a final report may be read by alone.
+	Sealed int64 `json:"sealed,omitempty" doc:"how many units are sealed: no question reads them, and the final report may be read by these alone"`
 }
 
 // account is what guess_and_check remembers: with the counters of the state, what later levels pay for.
@@ -92,7 +95,10 @@ func planGuessAndCheck(s Spec) (Mechanism, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &guessAndCheck{Head: s.Head(), Deviations: moments.Deviations(s.Questions)}
+	m := &guessAndCheck{Head: s.Head(), Deviations: moments.Deviations(s.Questions), Sealed: s.sealed()}
+	if m.open() < bounds.MinUnits || s.Sealed > 0 && m.Sealed < bounds.MinUnits {
+		return nil, wrong(ParamSealed, "%d units leave too few on one side: %d sealed, and %d for questions; hold out more, or seal none", m.N, m.Sealed, m.open())
+	}
 	m.Version = guessAndCheckVersion
 	promise, _ := m.Promise(State{Questions: m.Questions - 1})
 	m.HalfWidth = promise.HalfWidth
@@ -102,7 +108,7 @@ func planGuessAndCheck(s Spec) (Mechanism, error) {
 // readGuessAndCheck reads a stored one.
 func readGuessAndCheck(text []byte) (Mechanism, error) {
 	m, err := ReadAs[guessAndCheck](text)
-	if g, ok := m.(*guessAndCheck); ok && (!(g.Deviations > 0 && g.Deviations <= 100) || g.Training < 1 || g.Tokens < 1) {
+	if g, ok := m.(*guessAndCheck); ok && (!(g.Deviations > 0 && g.Deviations <= 100) || g.Training < 1 || g.Tokens < 1 || g.Sealed < 0 || g.Sealed >= g.N) {
 		return nil, errHead
 	}
 	return m, err
@@ -136,7 +142,7 @@ func (m *guessAndCheck) checked(s State) int64 {
 
 // urn is the account of its transcripts.
 func (m *guessAndCheck) urn() moments.Urn {
-	return moments.Urn{Questions: m.Questions, Beta: m.Beta(), Half: m.halves()}
+	return moments.Urn{Questions: m.Questions, Beta: m.openBeta(), Half: m.halves()}
 }
 
 // said is N: what the outcomes so far said.
@@ -147,7 +153,7 @@ func (m *guessAndCheck) said(s State) float64 {
 
 // planning is what a question is planned by at a level.
 func (m *guessAndCheck) planning(level float64, guess *Guess) Planning {
-	return Planning{N: m.N, Questions: m.Questions, Deviations: m.Deviations, Level: level, Tails: m.tails(guessAndCheckTilts), OneSide: m.halves(), Guess: guess}
+	return Planning{N: m.open(), Questions: m.Questions, Deviations: m.Deviations, Level: level, Tails: m.tails(guessAndCheckTilts), OneSide: m.halves(), Guess: guess}
 }
 
 // plan is how the next question is checked. Margins may depend on the transcript and on the question, for the union that pays for them is over transcripts.

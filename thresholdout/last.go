@@ -69,8 +69,9 @@ func StepLast(g Guarantee, s State, in []LastInput, price int64) ([]Output, Stat
 		return nil, s, err
 	}
 	outputs := make([]Output, len(in))
+	from, to := g.Slice(s)
 	for i, x := range in {
-		if err := x.Holdout.Fits(g.N); err != nil {
+		if err := x.Holdout.Fits(to - from); err != nil {
 			return nil, s, fmt.Errorf("thresholdout: holdout: %w", err)
 		}
 		if x.Training != nil {

@@ -55,7 +55,7 @@ func (m *gaussian) WidestShare() float64 {
 // WidestShare implements [widestShare]: of a rough answer, or of one that differs. Without tokens spent the level is largest at one of the ends.
 func (m *guessAndCheck) WidestShare() float64 {
 	level := max(m.level(State{}), m.level(State{Questions: m.Questions - 1}))
-	return moments.WidestMean(m.N, m.Training, m.Deviations, level)
+	return moments.WidestMean(m.open(), m.Training, m.Deviations, level)
 }
 
 // WidestShare implements [widestShare]: the threshold of the question's own is no larger than the guarantee's.

@@ -25,6 +25,7 @@ type Spec struct {
 	Form      Form
 	Preset    string
 	Published bool    // intervals rest on published bounds alone
+	Sealed    float64 // guess_and_check: the share of the units that no question reads, for the final report alone; 0 is none
 	Capped    float64 // gaussian: the share of the probability of error for vectors, selections and cuts; 0 is a tenth
 }
 
@@ -132,6 +133,9 @@ func (s Spec) Check() error {
 	}
 	if s.Capped != 0 && !(s.Capped > 0 && s.Capped <= mostCapped) {
 		return wrong(ParamCapped, "%v is not above 0 and at most %v: it is the share of the probability of error that vectors, selections and narrower intervals near 0 and 1 have; single means have the rest", s.Capped, mostCapped)
+	}
+	if !(s.Sealed >= 0 && s.Sealed <= mostSealed) {
+		return wrong(ParamSealed, "%v is not between 0 and %v: it is the share of the units that no question reads, kept for the final report; questions read the others", s.Sealed, mostSealed)
 	}
 	if s.Sigma != 0 && s.Sigma < MinSigma {
 		return wrong("sigma", "%v is finer than the grid of answers; the least is %v", s.Sigma, MinSigma)

@@ -27,8 +27,9 @@ type State struct {
 
 // Closing is the final report of a holdout (closing.go); the zero Closing is none.
 type Closing struct {
-	Before int64 `json:"before"` // questions that were spent before it
-	Size   int64 `json:"size"`   // its questions, all that it has, asked or not yet
+	Before int64 `json:"before"`           // questions that were spent before it
+	Size   int64 `json:"size"`             // its questions, all that it has, asked or not yet
+	Sealed bool  `json:"sealed,omitempty"` // it is read by the sealed units alone
 }
 
 // Spent is what a state has spent. A round is paid by its first question.
@@ -121,7 +122,7 @@ func (g Guarantee) holds(s State) error {
 	if s.Rounds < 0 || s.InRound < 0 || s.InRound > s.Questions || g.Rounds == 0 && s.InRound > 0 {
 		return fmt.Errorf("thresholdout: a state with %d questions in a round, of %d", s.InRound, s.Questions)
 	}
-	if c := s.Closing; c != (Closing{}) && (!g.Closes() || c.Before < 0 || c.Size < 1 || c.Before > s.Questions || c.Size > g.Questions-c.Before) {
+	if c := s.Closing; c != (Closing{}) && (!g.Closes() || c.Before < 0 || c.Size < 1 || c.Before > s.Questions || c.Size > g.Questions-c.Before || c.Sealed && g.Sealed() == 0) {
 		return fmt.Errorf("thresholdout: a state with a final report of %d questions after %d, of %d", c.Size, c.Before, s.Questions)
 	}
 	return nil

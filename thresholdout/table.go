@@ -91,6 +91,7 @@ const (
 	ParamPreset    = "preset"
 	ParamBounds    = "bounds"
 	ParamCapped    = "capped"
+	ParamSealed    = "sealed"
 )
 
 // params are these parameters, and whether a spec has them.
@@ -107,6 +108,7 @@ var params = []struct {
 	{ParamPreset, func(s Spec) bool { return s.Preset != "" }},
 	{ParamBounds, func(s Spec) bool { return s.Published }},
 	{ParamCapped, func(s Spec) bool { return s.Capped != 0 }},
+	{ParamSealed, func(s Spec) bool { return s.Sealed != 0 }},
 }
 
 // Takers are the mechanisms that take a parameter, in the order in which they are shown.

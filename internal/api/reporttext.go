@@ -115,10 +115,14 @@ func reportText(r holdout.FinalReport) string {
 
 // heldOut is what a report was measured on.
 func heldOut(r holdout.FinalReport) string {
-	if r.Unit == "row" {
-		return numbered(int(r.Units), "%d held-out row", "%d held-out rows")
+	sealed := ""
+	if r.Sealed {
+		sealed = "sealed and "
 	}
-	return numbered(int(r.Units), "%d held-out unit", "%d held-out units") + " (" + r.Unit + ")"
+	if r.Unit == "row" {
+		return numbered(int(r.Units), "%d "+sealed+"held-out row", "%d "+sealed+"held-out rows")
+	}
+	return numbered(int(r.Units), "%d "+sealed+"held-out unit", "%d "+sealed+"held-out units") + " (" + r.Unit + ")"
 }
 
 // beforeWords say what had been asked before a report, and by whom.

@@ -51,6 +51,7 @@ var samples = map[string]sample{
 	"threshold":    {example: 0.02, absent: "what gives the narrowest planned interval"},
 	"sigma":        {example: 0.005, absent: "what gives the narrowest planned interval"},
 	"capped":       {example: 0.5},
+	"sealed":       {example: 0.5, absent: "none"},
 	"bounds":       {example: "published"},
 }
 
