@@ -224,8 +224,11 @@ func printCard(out io.Writer, c client.Card) {
 	if c.Units.Check > 0 {
 		units += fmt.Sprintf(", %s to check models with", thousands(c.Units.Check))
 	}
-	line("units", units+"; a unit is "+c.Unit)
 	g := c.Guarantee
+	if g.Sealed > 0 {
+		units += fmt.Sprintf("; %s of the held-out ones are sealed for the final report", thousands(g.Sealed))
+	}
+	line("units", units+"; a unit is "+c.Unit)
 	promise := fmt.Sprintf("%s questions at %s together, by %s", thousands(g.Questions), percent(g.Confidence), g.Mechanism)
 	if g.Tokens > 0 {
 		promise += fmt.Sprintf(", with %s tokens", thousands(g.Tokens))

@@ -81,6 +81,8 @@ class Card:
     def _lines(self) -> list[tuple[str, str]]:
         g = self.guarantee
         units = " and ".join(f"{n:,} {part}" for part, n in self.units.items())
+        if g.get("sealed"):
+            units += f"; {g['sealed']:,} of the held-out ones are sealed for the final report"
         promise = f"{g['questions']:,} questions at {100 * g['confidence']:g}% together, by {g['mechanism']}"
         if g.get("half_width"):
             promise += f", a share to ±{_printed.near(g['half_width'], _printed.decimals(g['half_width']))}"
