@@ -98,6 +98,7 @@ func (a address) pool(ctx context.Context, max int32, check func(context.Context
 		return nil, err
 	}
 	config.ConnConfig = a.config.Copy()
+	config.ConnConfig.ValidateConnect = onPrimary
 	for name, value := range params {
 		config.ConnConfig.RuntimeParams[name] = value
 	}
@@ -106,16 +107,13 @@ func (a address) pool(ctx context.Context, max int32, check func(context.Context
 	return pgxpool.NewWithConfig(ctx, config)
 }
 
-// checkDurable refuses a database that may lose what it has acknowledged, and one that cannot be written.
+// checkDurable refuses a database that may lose what it has acknowledged.
 func checkDurable(ctx context.Context, conn *pgx.Conn) error {
-	var fsync, pages, commit, recovering string
-	err := conn.QueryRow(ctx, "SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'), pg_is_in_recovery()::text").
-		Scan(&fsync, &pages, &commit, &recovering)
+	var fsync, pages, commit string
+	err := conn.QueryRow(ctx, "SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit')").Scan(&fsync, &pages, &commit)
 	switch {
 	case err != nil:
 		return err
-	case recovering != "false":
-		return errStandby
 	case fsync != "on" || pages != "on":
 		return &unsafeError{fmt.Sprintf("runs with fsync=%s and full_page_writes=%s: a debit would not be durable here; set both to on in postgresql.conf", fsync, pages)}
 	case commit != "on" && commit != "remote_apply":
@@ -130,7 +128,36 @@ type unsafeError struct{ reason string }
 func (e *unsafeError) Error() string { return "ledger: PostgreSQL " + e.reason }
 
 // errStandby is a database that is a standby: a primary that was replaced, or an address that leads to the wrong one.
-var errStandby = errors.New("ledger: PostgreSQL is a standby, which cannot be written; give the primary's address, or all with target_session_attrs=read-write")
+var errStandby = errors.New("ledger: PostgreSQL is a standby, which cannot be written; give the primary's address, or those of all (postgres://ROLE@HOST1,HOST2/DATABASE)")
+
+// onPrimary lets a connection be made to the primary alone, of all hosts that the address names, whatever its target_session_attrs is: read-write would refuse those for reading, which begin read-only.
+func onPrimary(ctx context.Context, conn *pgconn.PgConn) error {
+	if err := pgconn.ValidateConnectTargetSessionAttrsPrimary(ctx, conn); errors.Is(err, pgconn.ErrStandbyConnection) {
+		return errStandby
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// confirmWithin is how long a new connection for reading may wait for the standbys.
+const confirmWithin = 5 * time.Second
+
+// confirmed returns once the synchronous standbys have all that this connection can read. A database that crashed while a commit waited for them shows that commit after its restart, although
+// they may lack it: a replay of it could be told, and lost with the next failover. They have it once they have a later commit, which waits for them; it changes nothing.
+func confirmed(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, confirmWithin)
+	defer cancel()
+	var alone bool
+	if err := conn.QueryRow(ctx, "SELECT current_setting('synchronous_standby_names') = ''").Scan(&alone); err != nil || alone {
+		return err
+	}
+	_, err := conn.Exec(ctx, "BEGIN; SET LOCAL synchronous_commit = on; SELECT pg_logical_emit_message(true, 'holdoutd', ''); COMMIT")
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("ledger: PostgreSQL's synchronous standby does not confirm what is committed; nothing is read before it does: %w", err)
+	}
+	return err
+}
 
 // Codes of the database. HD… are those of the ledger's own functions.
 const (

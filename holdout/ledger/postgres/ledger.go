@@ -80,7 +80,7 @@ func Open(ctx context.Context, dsn string, o ledger.Options) (*Ledger, error) {
 }
 
 func (l *Ledger) start(ctx context.Context, mustExist bool) (err error) {
-	if l.readers, err = l.pool(ctx, maxReaders, checkPrimary, map[string]string{"default_transaction_read_only": "on"}); err != nil {
+	if l.readers, err = l.pool(ctx, maxReaders, confirmed, map[string]string{"default_transaction_read_only": "on"}); err != nil {
 		return err
 	}
 	if l.writers, err = l.pool(ctx, maxWriters, checkDurable, nil); err != nil {
@@ -105,16 +105,6 @@ func (l *Ledger) start(ctx context.Context, mustExist bool) (err error) {
 		}
 	}
 	return l.checkHoldouts(ctx)
-}
-
-// checkPrimary refuses to read where what was acknowledged may not have come to.
-func checkPrimary(ctx context.Context, conn *pgx.Conn) error {
-	var recovering bool
-	err := conn.QueryRow(ctx, "SELECT pg_is_in_recovery()").Scan(&recovering)
-	if err == nil && recovering {
-		err = errStandby
-	}
-	return err
 }
 
 // warn says what an operator may not have meant.

@@ -100,7 +100,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("opened with %v, want an error that says %q", err, want)
 		}
 	}
-	for _, setting := range []string{"fsync=off", "full_page_writes=off", "synchronous_commit=off", "synchronous_commit=local"} {
+	for _, setting := range []string{"fsync=off", "full_page_writes=off", "synchronous_commit=off", "synchronous_commit=local", "synchronous_commit=remote_write"} {
 		c.Crash(t)
 		c.Restart(t, setting)
 		refused(l.Address(), setting[:strings.IndexByte(setting, '=')])
@@ -305,15 +305,15 @@ func TestTerms(t *testing.T) {
 func TestTermEndsWithItsServer(t *testing.T) {
 	c := pgtest.Shared(t)
 	l := c.New(t)
-	way := newProxy(t, c.Socket())
-	a, b := open(t, l.Through(way.addr())), open(t, l.Address())
+	way := pgtest.NewProxy(t, c)
+	a, b := open(t, l.Through(way)), open(t, l.Address())
 	create(t, a, "ho_1", 10)
 	mine, release, err := a.Term(t.Context(), "ho_1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	way.cutAll(false)
+	way.Cut()
 	theirs, give, err := b.Term(await.Context(t), "ho_1")
 	if err != nil || theirs <= mine {
 		t.Fatalf("the term after a cut is %d, was %d: %v", theirs, mine, err)
@@ -379,21 +379,21 @@ func TestFiles(t *testing.T) {
 func TestCutConnections(t *testing.T) {
 	c := pgtest.Shared(t)
 	l := c.New(t)
-	way := newProxy(t, c.Socket())
-	a, b := open(t, l.Through(way.addr())), open(t, l.Address())
+	way := pgtest.NewProxy(t, c)
+	a, b := open(t, l.Through(way)), open(t, l.Address())
 	create(t, a, "ho_1", 1000)
 	if _, _, err := answer(t.Context(), a, "ho_1", "before"); err != nil { // connections and statements are there
 		t.Fatal(err)
 	}
 	asked, unsure, durable := 1, 0, 0
-	for _, limit := range []*atomic.Int64{&way.upTo, &way.downTo} {
+	for _, limit := range []*atomic.Int64{&way.UpTo, &way.DownTo} {
 		for at := int64(0); ; at += 61 {
 			name := fmt.Sprint("question ", asked)
 			asked++
-			cuts := way.cut.Load()
+			cuts := way.Cuts.Load()
 			limit.Store(at)
 			body, _, err := answer(await.Context(t), a, "ho_1", name)
-			happened := way.cut.Load() > cuts
+			happened := way.Cuts.Load() > cuts
 			limit.Store(-1)
 			if err != nil {
 				if !errors.Is(err, ledger.ErrUnavailable) {

@@ -38,6 +38,7 @@ func Prepare(ctx context.Context, dsn, role string) error {
 	if role == a.config.User {
 		return fmt.Errorf("%w: the role of the servers must be another than the owner's, %s", ledger.ErrInvalid, role)
 	}
+	a.config.ValidateConnect = onPrimary
 	conn, err := pgx.ConnectConfig(ctx, a.config)
 	if err != nil {
 		return fmt.Errorf("ledger: connect: %w", err)

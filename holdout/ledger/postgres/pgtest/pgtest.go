@@ -35,6 +35,7 @@ type Cluster struct {
 	dir     string // of its files and of its socket
 	bin     string // of its programs
 	process *exec.Cmd
+	set     []string // what it is started with, besides what all are
 	ended   chan struct{}
 	schemas atomic.Int64
 }
@@ -214,7 +215,7 @@ func (c *Cluster) run(settings ...string) error {
 	}
 	defer log.Close()
 	args := []string{"-D", c.data(), "-k", c.dir, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=64MB", "-c", "log_min_messages=warning", "-c", "min_wal_size=4MB", "-c", "max_wal_size=32MB"}
-	for _, s := range settings {
+	for _, s := range slices.Concat(c.set, settings) {
 		args = append(args, "-c", s)
 	}
 	cmd := c.command("postgres", args...)
@@ -281,9 +282,6 @@ func (c *Cluster) address(role, database string) string {
 	return fmt.Sprintf("postgres://%s@/%s?host=%s", role, database, c.dir)
 }
 
-// Socket is the path of the server's socket, for a proxy before it.
-func (c *Cluster) Socket() string { return filepath.Join(c.dir, ".s.PGSQL.5432") }
-
 // Ledger is a schema with the tables of a ledger.
 type Ledger struct {
 	Cluster *Cluster
@@ -311,9 +309,17 @@ func (l Ledger) As(role string) string {
 	return l.Cluster.address(role, "ledgers") + "&search_path=" + l.Schema
 }
 
-// Through is the address of servers by way of a proxy on this machine.
-func (l Ledger) Through(addr string) string {
-	return fmt.Sprintf("postgres://%s@%s/ledgers?search_path=%s&sslmode=disable", Servers, addr, l.Schema)
+// Followed is the address of servers that names a standby, too.
+func (l Ledger) Followed(by *Cluster) string {
+	return strings.Replace(l.Address(), l.Cluster.dir, l.Cluster.dir+","+by.dir, 1) + "&target_session_attrs=read-write"
+}
+
+// At is the same ledger in another cluster: a standby, or what was one.
+func (l Ledger) At(c *Cluster) Ledger { return Ledger{c, l.Schema} }
+
+// Through is the address of servers by way of a proxy.
+func (l Ledger) Through(way *Proxy) string {
+	return fmt.Sprintf("postgres://%s@%s/ledgers?search_path=%s&sslmode=disable", Servers, way.Addr(), l.Schema)
 }
 
 // Exec runs statements as the database's superuser, for whom no trigger is in the way where quiet is set.
