@@ -5,6 +5,7 @@ go 1.26.8
 require (
 	cel.dev/cel-go v0.33.2
 	github.com/andybalholm/brotli v1.2.3
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/apache/thrift v0.24.0
 	github.com/danielgtaylor/huma/v2 v2.37.2
 	github.com/gin-gonic/gin v1.12.0

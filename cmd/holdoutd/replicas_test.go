@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -318,4 +319,60 @@ func TestFailover(t *testing.T) {
 			t.Errorf("exit code %d\n%s", code, p.stderr)
 		}
 	}
+}
+
+// TestWayIsCut cuts a server's way to the database at each place of a question's conversation, in either direction. No answer is told that is not recorded by then; whoever asks again, here or at
+// another server, gets its bytes; and nothing is charged twice.
+func TestWayIsCut(t *testing.T) {
+	c := pgtest.Shared(t)
+	l := c.New(t)
+	way := pgtest.NewProxy(t, c)
+	r := startReplicasAt(t, 1, l.Through(way))
+	other := startServer(t, r.dir, "--ledger", l.Address())
+	r.all, r.clients = append(r.all, other), append(r.clients, connect(t, other, r.dir))
+	r.address, r.outages = l.Address(), true
+	id := r.create(t, r.clients[1], client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 100_000})
+	asked, unsure := 0, 0
+	again := func(c *client.Client, minutes int) {
+		t.Helper()
+		await.Until(t, "the question is answered", func() bool { return r.ask(t, c, id, strconv.Itoa(minutes), above(minutes)) == nil })
+	}
+	for _, limit := range []*atomic.Int64{&way.UpTo, &way.DownTo} {
+		for at := int64(0); ; {
+			asked++
+			again(r.clients[0], asked) // connections are there
+			asked++
+			cuts := way.Cuts.Load()
+			limit.Store(at)
+			reply, err := r.clients[0].Ask(await.Context(t), id, above(asked))
+			happened := way.Cuts.Load() > cuts
+			limit.Store(-1)
+			var problem *client.Problem
+			switch {
+			case err == nil:
+				r.received[id+strconv.Itoa(asked)] = bytes.Clone(reply.Answer.Raw)
+				if place := reply.Answer.Ledger; !l.Holds(t, fmt.Sprintf("SELECT EXISTS (SELECT 1 FROM entries WHERE seq = %d AND 'sha256:' || encode(head, 'hex') = '%s')", place.Seq, place.Head)) {
+					t.Fatalf("cut after %d bytes: what was told is not recorded: %+v", at, place)
+				}
+			case errors.As(err, &problem) && problem.Status == http.StatusServiceUnavailable:
+				unsure++
+			default:
+				t.Fatalf("cut after %d bytes: %v", at, err)
+			}
+			again(r.clients[1], asked)
+			again(r.clients[0], asked)
+			if happened {
+				at += 97
+			} else if err == nil { // all of the conversation came through
+				break
+			}
+		}
+	}
+	if unsure < 10 {
+		t.Errorf("%d of %d questions were not answered at once: the cuts come in few places", unsure, asked)
+	}
+	if recorded := r.kept(t, id); recorded != int64(asked) {
+		t.Errorf("%d questions were asked, %d are recorded", asked, recorded)
+	}
+	t.Logf("%d questions, %d cuts, %d not answered at once", asked, way.Cuts.Load(), unsure)
 }

@@ -356,24 +356,26 @@ func (l Ledger) Try(role, statement string) error {
 // Await returns once a statement selects true.
 func (l Ledger) Await(t testing.TB, statement string) {
 	t.Helper()
+	for deadline := time.Now().Add(patience); !l.Holds(t, statement); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v until %s", patience, statement)
+		}
+	}
+}
+
+// Holds reports whether a statement selects true.
+func (l Ledger) Holds(t testing.TB, statement string) (holds bool) {
+	t.Helper()
 	ctx := context.Background()
 	conn, err := pgx.Connect(ctx, l.As("postgres"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close(ctx)
-	for deadline := time.Now().Add(patience); ; time.Sleep(2 * time.Millisecond) {
-		var happened bool
-		if err := conn.QueryRow(ctx, statement).Scan(&happened); err != nil {
-			t.Fatal(err)
-		}
-		if happened {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited %v until %s", patience, statement)
-		}
+	if err := conn.QueryRow(ctx, statement).Scan(&holds); err != nil {
+		t.Fatal(err)
 	}
+	return holds
 }
 
 // Copy is a new schema with all that is committed now.
