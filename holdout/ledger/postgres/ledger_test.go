@@ -237,10 +237,14 @@ func TestTerms(t *testing.T) {
 	if err != nil || again != first {
 		t.Fatalf("the term is %d, was %d, and nobody else had it: %v", again, first, err)
 	}
+	defer release()
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, _, err := b.Term(short, "ho_1"); !errors.Is(err, ledger.ErrUnavailable) {
-		t.Fatalf("two servers have the holdout: %v", err)
+	if _, release, err := b.Term(short, "ho_1"); err == nil {
+		release()
+		t.Fatal("two servers have the holdout")
+	} else if !errors.Is(err, ledger.ErrUnavailable) {
+		t.Fatal(err)
 	}
 	type got struct {
 		number  int64
@@ -267,6 +271,9 @@ func TestTerms(t *testing.T) {
 	}
 	release()
 	their := <-theirs
+	if their.err == nil {
+		defer their.release()
+	}
 	if their.err != nil || their.number <= first {
 		t.Fatalf("the next term is %d, the one before was %d: %v", their.number, first, their.err)
 	}
@@ -275,6 +282,9 @@ func TestTerms(t *testing.T) {
 	}
 	their.release()
 	third, release, err := a.Term(t.Context(), "ho_1")
+	if err == nil {
+		defer release()
+	}
 	if err != nil || third <= their.number {
 		t.Fatalf("the third term is %d, the second was %d: %v", third, their.number, err)
 	}
@@ -315,6 +325,9 @@ func TestTermEndsWithItsServer(t *testing.T) {
 	defer release()
 	way.Cut()
 	theirs, give, err := b.Term(await.Context(t), "ho_1")
+	if err == nil {
+		defer give()
+	}
 	if err != nil || theirs <= mine {
 		t.Fatalf("the term after a cut is %d, was %d: %v", theirs, mine, err)
 	}
@@ -342,15 +355,18 @@ func TestFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer added()
 	if _, more, err := b.AddFiles(t.Context()); err != nil {
 		t.Fatal(err)
 	} else {
 		more()
 	}
-	if release, ok, err := b.SweepFiles(t.Context()); ok || err != nil {
-		t.Errorf("swept while another server adds files: %v", err)
-	} else {
-		release()
+	release, ok, err := b.SweepFiles(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if release(); ok {
+		t.Error("swept while another server adds files")
 	}
 	if err := still(t.Context()); err != nil {
 		t.Error(err)
@@ -369,8 +385,11 @@ func TestFiles(t *testing.T) {
 	})
 	short, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, _, err := a.AddFiles(short); !errors.Is(err, ledger.ErrUnavailable) {
-		t.Errorf("files are added while another server sweeps: %v", err)
+	if _, added, err := a.AddFiles(short); err == nil {
+		added()
+		t.Error("files are added while another server sweeps")
+	} else if !errors.Is(err, ledger.ErrUnavailable) {
+		t.Error(err)
 	}
 	sweep()
 }
