@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -33,6 +34,7 @@ type benchFlags struct {
 	clients []int
 	batches []int
 	time    time.Duration
+	ledger  string
 	json    bool
 }
 
@@ -45,9 +47,12 @@ func benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure answers a second of a real server over loopback",
 		Long: `Starts a server in a process of its own with a temporary data directory, uploads a file, and asks new questions over
-HTTP as fast as they are answered. Every answer is durable before it counts. Without --file it takes the demo's table.`,
+HTTP as fast as they are answered. Every answer is durable before it counts. Without --file it takes the demo's table.
+With --ledger a second server has its ledger in PostgreSQL, in a schema that holdoutd ledger prepare has made and that
+nothing is in yet; each measurement is taken of both, one after the other. bench/ledgers.sh makes a database for it.`,
 		Example: `  holdoutd bench
-  holdoutd bench --file flights.parquet --clients 1,8 --batch 100 --time 10s --json`,
+  holdoutd bench --file flights.parquet --clients 1,8 --batch 100 --time 10s --json
+  holdoutd bench --clients 1,32,256 --batch 1 --ledger postgres://holdoutd@db.example/bench`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
@@ -58,12 +63,14 @@ HTTP as fast as they are answered. Every answer is durable before it counts. Wit
 	cmd.Flags().IntSliceVar(&f.clients, "clients", []int{1, 32}, "numbers of clients that ask at the same time")
 	cmd.Flags().IntSliceVar(&f.batches, "batch", []int{1, 100}, "numbers of questions in a request")
 	cmd.Flags().DurationVar(&f.time, "time", 5*time.Second, "time of each measurement")
+	cmd.Flags().StringVar(&f.ledger, "ledger", "", "address of an empty ledger in PostgreSQL to measure beside the file, or @FILE with it")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	return cmd
 }
 
 // benchResult is one measurement.
 type benchResult struct {
+	Ledger  string  `json:"ledger"` // file or postgres
 	Clients int     `json:"clients"`
 	Batch   int     `json:"batch"`
 	Answers float64 `json:"answers_per_second"`
@@ -78,50 +85,50 @@ func (f *benchFlags) run(ctx context.Context, out, progress io.Writer) (err erro
 			return err
 		}
 	}
-	dir, err := os.MkdirTemp("", "holdoutd-bench-")
-	if err != nil {
-		return fmt.Errorf("cannot make a temporary directory: %w", err)
+	var all []*benchServer
+	defer func() {
+		for _, s := range all {
+			err = errors.Join(err, s.stop())
+		}
+	}()
+	ledgers := map[string][]string{"file": nil}
+	if f.ledger != "" {
+		ledgers["postgres"] = []string{"--ledger", f.ledger}
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	server, c, err := startBenchServer(ctx, dir)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, server.stop()) }()
-
-	fmt.Fprintf(progress, "uploading %.1f MB\n", float64(len(table))/1e6)
-	begin := time.Now()
-	card, err := c.CreateHoldout(ctx, bytes.NewReader(table), client.Settings{Name: "bench", Unit: "row", Holdout: f.holdout, Mechanism: "gaussian", Questions: benchQuestions})
-	if err != nil {
-		return err
-	}
-	upload := time.Since(begin)
-	if card, err = look(ctx, c, card.ID); err != nil {
-		return err
-	}
-	asker, err := newAsker(c, card)
-	if err != nil {
-		return err
+	for _, ledger := range slices.Sorted(maps.Keys(ledgers)) {
+		server, err := startBenchServer(ctx, ledgers[ledger]...)
+		if err != nil {
+			return err
+		}
+		server.ledger, all = ledger, append(all, server)
+		fmt.Fprintf(progress, "uploading %.1f MB\n", float64(len(table))/1e6)
+		if err := server.upload(ctx, table, f.holdout); err != nil {
+			return err
+		}
 	}
 	var results []benchResult
 	for _, clients := range f.clients {
 		for _, batch := range f.batches {
-			fmt.Fprintf(progress, "%d clients, %d questions a request, for %v\n", clients, batch, f.time)
-			r, err := asker.measure(ctx, clients, batch, f.time)
-			if err != nil {
-				return err
+			for _, server := range all {
+				fmt.Fprintf(progress, "%d clients, %d questions a request, ledger %s, for %v\n", clients, batch, server.ledger, f.time)
+				r, err := server.asker.measure(ctx, clients, batch, f.time)
+				if err != nil {
+					return err
+				}
+				r.Ledger = server.ledger
+				results = append(results, r)
 			}
-			results = append(results, r)
 		}
 	}
+	rows, took := all[0].rows, all[0].took
 	if f.json {
-		return json.NewEncoder(out).Encode(map[string]any{"rows": card.Rows, "upload_seconds": upload.Seconds(), "measurements": results})
+		return json.NewEncoder(out).Encode(map[string]any{"rows": rows, "upload_seconds": took.Seconds(), "measurements": results})
 	}
-	fmt.Fprintf(out, "%d rows of training and %d of holdout, uploaded in %.2f s\n\n", card.Rows.Training, card.Rows.Holdout, upload.Seconds())
+	fmt.Fprintf(out, "%d rows of training and %d of holdout, uploaded in %.2f s\n\n", rows.Training, rows.Holdout, took.Seconds())
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "clients\tquestions a request\tanswers/s\trequest p50 ms\tp99 ms\t")
+	fmt.Fprintln(w, "ledger\tclients\tquestions a request\tanswers/s\trequest p50 ms\tp99 ms\t")
 	for _, r := range results {
-		fmt.Fprintf(w, "%d\t%d\t%.0f\t%.2f\t%.2f\t\n", r.Clients, r.Batch, r.Answers, r.P50, r.P99)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%.0f\t%.2f\t%.2f\t\n", r.Ledger, r.Clients, r.Batch, r.Answers, r.P50, r.P99)
 	}
 	return w.Flush()
 }
@@ -234,24 +241,37 @@ func (a *asker) request(ctx context.Context, batch int) error {
 	return err
 }
 
-// benchServer is a holdoutd serve that this program started.
-type benchServer struct{ cmd *exec.Cmd }
+// benchServer is a holdoutd serve that this program started, with a data directory of its own.
+type benchServer struct {
+	cmd    *exec.Cmd
+	dir    string
+	client *client.Client
+	ledger string
 
-func startBenchServer(ctx context.Context, dir string) (*benchServer, *client.Client, error) {
+	asker *asker
+	rows  *client.Counts
+	took  time.Duration // by the upload
+}
+
+func startBenchServer(ctx context.Context, flags ...string) (*benchServer, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir, "--rate", "-1", "--log", "json")
+	dir, err := os.MkdirTemp("", "holdoutd-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("cannot make a temporary directory: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, self, append([]string{"serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir, "--rate", "-1", "--log", "json"}, flags...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	server := &benchServer{cmd: cmd, dir: dir}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
-		return nil, nil, err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, nil, err
+		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	server := &benchServer{cmd: cmd}
 	var last string
 	for lines := bufio.NewScanner(stderr); lines.Scan(); {
 		var line struct{ Msg, Addr string }
@@ -261,19 +281,34 @@ func startBenchServer(ctx context.Context, dir string) (*benchServer, *client.Cl
 		}
 		go io.Copy(io.Discard, stderr)
 		key, err := os.ReadFile(filepath.Join(dir, "admin.key"))
-		if err != nil {
-			return nil, nil, errors.Join(err, server.stop())
+		if err == nil {
+			server.client, err = client.New("http://"+line.Addr, strings.TrimSpace(string(key)))
 		}
-		c, err := client.New("http://"+line.Addr, strings.TrimSpace(string(key)))
 		if err != nil {
-			return nil, nil, errors.Join(err, server.stop())
+			return nil, errors.Join(err, server.stop())
 		}
-		return server, c, nil
+		return server, nil
 	}
-	return nil, nil, errors.Join(fmt.Errorf("the server did not start: %s", last), cmd.Wait())
+	return nil, errors.Join(fmt.Errorf("the server did not start: %s", last), server.stop())
+}
+
+// upload makes the holdout that is asked about.
+func (s *benchServer) upload(ctx context.Context, table []byte, fraction float64) error {
+	begin := time.Now()
+	card, err := s.client.CreateHoldout(ctx, bytes.NewReader(table), client.Settings{Name: "bench", Unit: "row", Holdout: fraction, Mechanism: "gaussian", Questions: benchQuestions})
+	if err != nil {
+		return err
+	}
+	s.took = time.Since(begin)
+	if card, err = look(ctx, s.client, card.ID); err != nil {
+		return err
+	}
+	s.rows = card.Rows
+	s.asker, err = newAsker(s.client, card)
+	return err
 }
 
 func (s *benchServer) stop() error {
 	s.cmd.Process.Signal(syscall.SIGTERM)
-	return s.cmd.Wait()
+	return errors.Join(s.cmd.Wait(), os.RemoveAll(s.dir))
 }

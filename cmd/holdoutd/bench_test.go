@@ -15,6 +15,7 @@ import (
 	"github.com/holdoutd/holdoutd/client"
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/holdout/ledger/postgres/pgtest"
 )
 
 // parquet writes a table of these columns.
@@ -62,7 +63,7 @@ func boolsColumn(name string, of func(row int) bool) dataset.Column {
 	return c
 }
 
-// TestBench: bench measures with its defaults, and about every kind of table: one of customers who come again, one without a number, one whose numbers
+// TestBench: bench measures with its defaults, both ledgers, and about every kind of table: one of customers who come again, one without a number, one whose numbers
 // are all the same. It once ended before its first question, since a new holdout's card says no ranges.
 func TestBench(t *testing.T) {
 	dir := t.TempDir()
@@ -77,7 +78,7 @@ func TestBench(t *testing.T) {
 		text.Codes = append(text.Codes, uint32(1+i%2))
 	}
 	tables["text"] = text
-	lines := [][]string{{"--time", "50ms"}}
+	lines := [][]string{{"--time", "50ms"}, {"--time", "50ms", "--clients", "2", "--ledger", pgtest.Shared(t).New(t).Address()}}
 	for name, column := range tables {
 		path := filepath.Join(dir, fmt.Sprintf("%d.parquet", len(lines)))
 		parquet(t, path, column)
@@ -96,6 +97,7 @@ func TestBench(t *testing.T) {
 			t.Errorf("%s: %d of 1000 questions are new", name, len(asked))
 		}
 	}
+	measured := map[string]int{}
 	for _, flags := range lines {
 		cmd := exec.CommandContext(t.Context(), binary, append([]string{"bench", "--json"}, flags...)...)
 		var errs strings.Builder
@@ -107,10 +109,14 @@ func TestBench(t *testing.T) {
 			continue
 		}
 		for _, m := range said.Measurements {
+			measured[m.Ledger]++
 			if m.Answers <= 0 || m.P50 <= 0 || m.P50 > m.P99 || m.P99 > float64(time.Hour/time.Millisecond) {
 				t.Errorf("bench %v: %+v", flags, m)
 			}
 		}
+	}
+	if measured["postgres"] != 2 || measured["file"] != 4*len(lines)-2 {
+		t.Errorf("measurements by ledger: %v", measured)
 	}
 }
 
