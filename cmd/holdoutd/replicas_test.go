@@ -212,6 +212,18 @@ func TestReplicasShareAll(t *testing.T) {
 	if _, err := b.Ask(t.Context(), id, above(16)); !client.IsNotFound(err) {
 		t.Errorf("a new question about it: %v", err)
 	}
+	if _, err := b.Explain(t.Context(), id, above(17)); !client.IsNotFound(err) {
+		t.Errorf("what a question about it costs: %v", err)
+	}
+	if _, err := b.Holdout(t.Context(), id); !client.IsNotFound(err) {
+		t.Errorf("its card: %v", err)
+	}
+	if training, err := b.Training(t.Context(), id); !client.IsNotFound(err) {
+		t.Errorf("its training part: %v", err)
+		if err == nil {
+			training.Close()
+		}
+	}
 	if left, err := os.ReadDir(filepath.Join(r.dir, "holdouts")); err != nil || len(left) != 0 {
 		t.Errorf("%d holdouts' files are left: %v", len(left), err)
 	}
