@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A sealed value is
@@ -54,6 +55,26 @@ func (s *Sealer) Seal(value []byte, purpose string) ([]byte, error) {
 	}
 	sealed := append([]byte{sealVersion}, random...)
 	return gcm.Seal(sealed, random[saltSize:], value, []byte(purpose)), nil
+}
+
+// Begin checks a holdout that is to be recorded, and the use of a key with it, and seals its secret and its state. A holdout without a time is created now. It is for implementations.
+func (s *Sealer) Begin(h *Holdout, idem *Idempotency) (secret, state []byte, err error) {
+	if h.Created.IsZero() {
+		h.Created = time.Now()
+	}
+	if err := h.Check(); err != nil {
+		return nil, nil, err
+	}
+	if idem != nil {
+		if err := idem.Check(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if secret, err = s.Seal(h.Secret, SecretOf(h.ID)); err != nil {
+		return nil, nil, err
+	}
+	state, err = s.Seal(h.State, StateAfter(0, h.ID))
+	return secret, state, err
 }
 
 // Open returns nil for nil, and otherwise a value that is not nil. It fails with ErrSealed, or with a *VersionError.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 	"unicode/utf8"
 )
@@ -83,6 +84,20 @@ func Successor(digest [32]byte, id string) [32]byte {
 	h.Write(digest[:])
 	h.Write([]byte(id))
 	return [32]byte(h.Sum(nil))
+}
+
+// Room says of the holdout that is to be replaced, with what is recorded of it, whether it is gone already. It fails with ErrInvalid where the successor is not its own, with ErrAsked where it was asked,
+// and with ErrSettled where its place is not to be had any more. It is for implementations.
+func (r Replaced) Room(digest []byte, successor [32]byte, asked, draft, deleted bool) (gone bool, err error) {
+	switch {
+	case len(digest) != len(successor) || Successor([32]byte(digest), r.ID) != successor:
+		return false, fmt.Errorf("%w: the digest is not that of the successor of %q", ErrInvalid, r.ID)
+	case asked:
+		return false, ErrAsked
+	case !draft && (r.Draft || deleted):
+		return false, ErrSettled
+	}
+	return deleted, nil
 }
 
 // Debit is what an answer costs, with the answer.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
@@ -18,47 +17,8 @@ type lane struct{ queue []*request }
 
 // request is one caller's update.
 type request struct {
+	*ledger.Call
 	fn func(tx *ledger.Tx) error
-
-	mu       sync.Mutex // held while fn runs
-	begun    bool
-	left     bool // the caller is gone: fn, which is the caller's, must not run any more
-	panicked any
-	result   error
-	done     chan error // takes the result when everything is durable, or failed
-}
-
-// run calls f, unless the caller has left.
-func (r *request) run(f func() error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.left {
-		r.result = context.Canceled
-		return
-	}
-	r.begun, r.panicked = true, nil
-	defer func() {
-		if p := recover(); p != nil {
-			r.panicked, r.result = p, fmt.Errorf("ledger: update panicked: %v", p)
-		}
-	}()
-	r.result = f()
-}
-
-// leave is the caller's goodbye. It reports whether anything of the request can still become durable.
-func (r *request) leave() (begun bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.left = true
-	return r.begun
-}
-
-// conclude raises a panic of fn where it belongs, in the caller's goroutine.
-func (r *request) conclude(err error) error {
-	if r.panicked != nil {
-		panic(r.panicked)
-	}
-	return err
 }
 
 // Update implements ledger.Ledger: together with other callers' updates of the holdout, in one commit.
@@ -66,24 +26,11 @@ func (l *Ledger) Update(ctx context.Context, id string, fn func(tx *ledger.Tx) e
 	if l.replayOnly {
 		return ledger.ErrReplayOnly
 	}
-	r := &request{fn: fn, done: make(chan error, 1)}
+	r := &request{ledger.NewCall(), fn}
 	if err := l.enqueue(ctx, id, r); err != nil {
 		return err
 	}
-	select {
-	case err := <-r.done:
-		return r.conclude(err)
-	case <-ctx.Done():
-	}
-	if !r.leave() {
-		return fmt.Errorf("%w: not begun: %w", ledger.ErrUnavailable, ctx.Err())
-	}
-	select {
-	case err := <-r.done: // it was about to be said
-		return r.conclude(err)
-	default:
-		return fmt.Errorf("%w: outcome not known yet: %w", ledger.ErrUnavailable, ctx.Err())
-	}
+	return r.Wait(ctx)
 }
 
 func (l *Ledger) enqueue(ctx context.Context, id string, r *request) error {
@@ -93,7 +40,7 @@ func (l *Ledger) enqueue(ctx context.Context, id string, r *request) error {
 		return ledger.ErrClosed
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: not begun: %w", ledger.ErrUnavailable, ctx.Err())
+		return ledger.NotBegun(ctx)
 	}
 	if waiting := l.lanes[id]; waiting != nil {
 		waiting.queue = append(waiting.queue, r)
@@ -132,9 +79,9 @@ func (l *Ledger) commitGroup(ctx context.Context, id string, requests []*request
 			l.tell(id, g.after.Seq, g.after.Head)
 		}
 		for _, r := range requests {
-			r.done <- r.result
+			r.End(r.Result())
 		}
-	case isOurs(err): // about the holdout
+	case ledger.IsAnswer(err): // about the holdout
 		finish(requests, err)
 	case refused(err) && len(requests) > 1:
 		// One of them is not what the database accepts, which is a bug of ours. The others shall not suffer from it.
@@ -151,7 +98,7 @@ func (l *Ledger) commitGroup(ctx context.Context, id string, requests []*request
 
 func finish(requests []*request, err error) {
 	for _, r := range requests {
-		r.done <- err
+		r.End(err)
 	}
 }
 
@@ -165,7 +112,7 @@ func (l *Ledger) settleGroup(ctx context.Context, id string, requests []*request
 		}
 		g := newGroup(l, b, exact)
 		for _, r := range requests {
-			r.run(func() error { return g.run(ctx, r.fn) })
+			r.Run(func() error { return g.run(ctx, r.fn) })
 			if g.err != nil {
 				return nil, g.err // what is recorded cannot be read
 			}

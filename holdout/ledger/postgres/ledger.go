@@ -234,7 +234,7 @@ func (l *Ledger) alone(ctx context.Context, do func(context.Context, pgx.Tx) err
 	case l.replayOnly:
 		return ledger.ErrReplayOnly
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: not begun: %w", ledger.ErrUnavailable, ctx.Err())
+		return ledger.NotBegun(ctx)
 	}
 	done := make(chan error, 1)
 	if err := l.accept(func() { done <- l.transaction(context.WithoutCancel(ctx), do) }); err != nil {
@@ -257,7 +257,7 @@ func (l *Ledger) transaction(ctx context.Context, do func(context.Context, pgx.T
 			l.committed.Store(time.Now().UnixNano())
 			return nil
 		case again(err), errors.Is(err, errMoved):
-		case isOurs(err):
+		case ledger.IsAnswer(err):
 			return err
 		case refused(err):
 			return fmt.Errorf("ledger: refused by the database: %w", err)
@@ -304,14 +304,4 @@ func (l *Ledger) step(name string) error {
 		return nil
 	}
 	return l.fault(name)
-}
-
-// isOurs tells an answer to the caller from a failure of the database.
-func isOurs(err error) bool {
-	for _, e := range []error{ledger.ErrNotFound, ledger.ErrExists, ledger.ErrInvalid, ledger.ErrIdempotencyMismatch, ledger.ErrDeleted, ledger.ErrAsked, ledger.ErrSettled, ledger.ErrCorrupt} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
 }

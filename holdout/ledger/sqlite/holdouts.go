@@ -18,22 +18,7 @@ func (l *Ledger) CreateHoldout(ctx context.Context, h ledger.Holdout, idem *ledg
 
 // createHoldout records a holdout after what comes first in the same transaction.
 func (l *Ledger) createHoldout(ctx context.Context, h ledger.Holdout, idem *ledger.Idempotency, first func(*sql.Tx) error) error {
-	if h.Created.IsZero() {
-		h.Created = time.Now()
-	}
-	if err := h.Check(); err != nil {
-		return err
-	}
-	if idem != nil {
-		if err := idem.Check(); err != nil {
-			return err
-		}
-	}
-	secret, err := l.sealer.Seal(h.Secret, ledger.SecretOf(h.ID))
-	if err != nil {
-		return err
-	}
-	state, err := l.sealer.Seal(h.State, ledger.StateAfter(0, h.ID))
+	secret, state, err := l.sealer.Begin(&h, idem)
 	if err != nil {
 		return err
 	}
@@ -68,17 +53,11 @@ func (l *Ledger) makeRoom(ctx context.Context, tx *sql.Tx, old ledger.Replaced, 
 	var asked, draft bool
 	err = tx.QueryRowContext(ctx, `SELECT digest, EXISTS (SELECT 1 FROM entries WHERE holdout = number AND kind IN ('answer', 'void')), `+isDraft+`
 		FROM holdouts WHERE number = ?`, b.number).Scan(&digest, &asked, &draft)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case len(digest) != len(successor) || ledger.Successor([32]byte(digest), old.ID) != successor:
-		return fmt.Errorf("%w: the digest is not that of the successor of %q", ledger.ErrInvalid, old.ID)
-	case asked:
-		return ledger.ErrAsked
-	case !draft && (old.Draft || b.Deleted):
-		return ledger.ErrSettled
-	case b.Deleted:
-		return nil
+	}
+	if gone, err := old.Room(digest, successor, asked, draft, b.Deleted); gone || err != nil {
+		return err
 	}
 	return l.endHoldout(ctx, tx, b, old.Principal)
 }

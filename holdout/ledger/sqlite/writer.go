@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
@@ -22,43 +21,12 @@ const (
 
 // request is one caller's wish, in the writer's queue.
 type request struct {
+	*ledger.Call
 	id string                    // of the holdout, for fn
 	fn func(tx *ledger.Tx) error // an update; or
 	do func(*sql.Tx) error       // anything else, in a transaction of its own
 
 	lasting bool // what do makes must not vanish with the log
-
-	mu       sync.Mutex // held while the writer runs fn or do
-	begun    bool
-	left     bool // the caller is gone: fn, which is the caller's, must not run any more
-	panicked any
-	result   error
-	done     chan error // takes the result when everything is durable, or failed
-}
-
-// run calls f, unless the caller has left.
-func (r *request) run(f func() error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.left {
-		r.result = context.Canceled
-		return
-	}
-	r.begun, r.panicked = true, nil
-	defer func() {
-		if p := recover(); p != nil {
-			r.panicked, r.result = p, fmt.Errorf("ledger: update panicked: %v", p)
-		}
-	}()
-	r.result = f()
-}
-
-// leave is the caller's goodbye. It reports whether anything of the request can still become durable.
-func (r *request) leave() (begun bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.left = true
-	return r.begun
 }
 
 // submit queues a request and waits for it, or for the end of ctx.
@@ -66,24 +34,11 @@ func (l *Ledger) submit(ctx context.Context, r *request) error {
 	if l.replayOnly {
 		return ledger.ErrReplayOnly
 	}
-	r.done = make(chan error, 1)
+	r.Call = ledger.NewCall()
 	if err := l.enqueue(ctx, r); err != nil {
 		return err
 	}
-	select {
-	case err := <-r.done:
-		return r.conclude(err)
-	case <-ctx.Done():
-	}
-	if !r.leave() {
-		return fmt.Errorf("%w: not begun: %w", ledger.ErrUnavailable, ctx.Err())
-	}
-	select {
-	case err := <-r.done: // it was about to be said
-		return r.conclude(err)
-	default:
-		return fmt.Errorf("%w: outcome not known yet: %w", ledger.ErrUnavailable, ctx.Err())
-	}
+	return r.Wait(ctx)
 }
 
 func (l *Ledger) enqueue(ctx context.Context, r *request) error {
@@ -93,26 +48,18 @@ func (l *Ledger) enqueue(ctx context.Context, r *request) error {
 		return ledger.ErrClosed
 	}
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: not begun: %w", ledger.ErrUnavailable, ctx.Err())
+		return ledger.NotBegun(ctx)
 	}
 	select {
 	case l.queue <- r:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: not begun: %w", ledger.ErrUnavailable, ctx.Err())
+		return ledger.NotBegun(ctx)
 	}
 }
 
 // Waiting is how many updates and other writes wait for the writer.
 func (l *Ledger) Waiting() int { return len(l.queue) }
-
-// conclude raises a panic of fn where it belongs, in the caller's goroutine.
-func (r *request) conclude(err error) error {
-	if r.panicked != nil {
-		panic(r.panicked)
-	}
-	return err
-}
 
 // alone runs do in a transaction of its own and returns when it is durable.
 func (l *Ledger) alone(ctx context.Context, do func(context.Context, *sql.Tx) error) error {
@@ -232,16 +179,16 @@ func (l *Ledger) up() bool {
 
 func (l *Ledger) commitAlone(r *request) {
 	if !l.up() {
-		r.done <- unavailable(l.writer.cause)
+		r.End(unavailable(l.writer.cause))
 		return
 	}
 	var denied error // by do itself, as against a failure of the database
 	err := l.transaction(func(tx *sql.Tx) error {
-		r.run(func() error { return r.do(tx) })
-		if r.result != nil && isOurs(r.result) {
-			denied = r.result
+		r.Run(func() error { return r.do(tx) })
+		if err := r.Result(); err != nil && isOurs(err) {
+			denied = err
 		}
-		return r.result
+		return r.Result()
 	})
 	switch {
 	case err != nil && err == denied:
@@ -271,18 +218,11 @@ func (l *Ledger) commitAlone(r *request) {
 		}
 	}
 	l.writer.erased = false
-	r.done <- err
+	r.End(err)
 }
 
-// isOurs tells an answer to the caller from a failure of the database.
-func isOurs(err error) bool {
-	for _, e := range []error{ledger.ErrNotFound, ledger.ErrExists, ledger.ErrInvalid, ledger.ErrIdempotencyMismatch, ledger.ErrDeleted, ledger.ErrAsked, ledger.ErrSettled, ledger.ErrCorrupt, context.Canceled} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
-}
+// isOurs tells an answer to the caller, or the caller's own end, from a failure of the database.
+func isOurs(err error) bool { return ledger.IsAnswer(err) || errors.Is(err, context.Canceled) }
 
 // commitGroup runs updates one after the other on the books in memory and commits what they did together. Refusals
 // wait for the commit too: they can rest on what an earlier update of the group did, which is nobody's to know before.
@@ -293,7 +233,7 @@ func (l *Ledger) commitGroup(requests []*request) {
 	}
 	g := newGroup(l)
 	for _, r := range requests {
-		r.run(func() error { return g.run(r) })
+		r.Run(func() error { return g.run(r) })
 		if g.err != nil {
 			break // the books cannot be read
 		}
@@ -307,7 +247,7 @@ func (l *Ledger) commitGroup(requests []*request) {
 		g.keep()
 		l.tell(g)
 		for _, r := range requests {
-			r.done <- r.result
+			r.End(r.Result())
 		}
 	case refused(err) && len(requests) > 1:
 		// One of them is not what the database accepts, which is a bug of ours. The others shall not suffer from it.
@@ -318,7 +258,7 @@ func (l *Ledger) commitGroup(requests []*request) {
 	case refused(err):
 		l.writer.books = map[string]*books{}
 		l.log.Error("the ledger's database refused an update", "error", err)
-		requests[0].done <- fmt.Errorf("ledger: refused by the database: %w", err)
+		requests[0].End(fmt.Errorf("ledger: refused by the database: %w", err))
 	default:
 		l.down(err)
 		finish(requests, unavailable(err))
@@ -327,7 +267,7 @@ func (l *Ledger) commitGroup(requests []*request) {
 
 func finish(requests []*request, err error) {
 	for _, r := range requests {
-		r.done <- err
+		r.End(err)
 	}
 }
 
