@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -112,6 +113,18 @@ func TestDigestProperties(t *testing.T) {
 		cut := r.IntN(rows + 1)
 		same("a permutation of rows", digestOf(t, takeAll(columns, order)))
 		same("a division", digestOf(t, takeAll(columns, order[:cut]), takeAll(columns, order[cut:])))
+		joint := NewDigest()
+		for _, rows := range [][]uint32{order[:cut], order[cut:]} {
+			one, part := NewDigest(), takeAll(columns, rows)
+			table, err := FromColumns(part...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(one.Add(table), joint.Join(one), joint.Join(NewDigest())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		same("a division into digests of their own", joint.Sum([]byte("key")))
 
 		other := slices.Clone(columns)
 		slices.Reverse(other)

@@ -208,16 +208,18 @@ func (c *creation) run() (err error) {
 // recognise finds the holdout that the table has already, refuses where it cannot be replaced, and where the server is full.
 func (c *creation) recognise() error {
 	s := c.service
-	d := dataset.NewDigest()
+	d, sums := dataset.NewDigest(), map[string][32]byte{}
 	for _, part := range allParts {
 		if t := c.tables[part]; t != nil {
-			if err := d.Add(t); err != nil {
+			one := dataset.NewDigest()
+			if err := errors.Join(one.Add(t), d.Join(one)); err != nil {
 				return &Error{Kind: BadUpload, Detail: "the parts need the same columns of the same kinds", Err: err}
 			}
+			sums[part] = one.Sum(s.digest[:])
 		}
 	}
 	c.table = d.Sum(s.digest[:])
-	if err := c.apart(); err != nil {
+	if err := apart(sums); err != nil {
 		return err
 	}
 	id, digest, known, err := s.known(c.ctx, c.table)
@@ -246,23 +248,18 @@ func (c *creation) recognise() error {
 	return nil
 }
 
-// apart refuses parts that are the same rows: what is handed out is not held out.
-func (c *creation) apart() error {
-	sums := map[[32]byte]string{}
+// apart refuses parts that are the same rows, by their digests: what is handed out is not held out.
+func apart(sums map[string][32]byte) error {
+	known := map[[32]byte]string{}
 	for _, part := range allParts {
-		t := c.tables[part]
-		if t == nil {
+		sum, sent := sums[part]
+		if !sent {
 			continue
 		}
-		d := dataset.NewDigest()
-		if err := d.Add(t); err != nil {
-			return fmt.Errorf("holdout: a part: %w", err)
-		}
-		sum := d.Sum(c.service.digest[:])
-		if other, same := sums[sum]; same {
+		if other, same := known[sum]; same {
 			return &Error{Kind: BadUpload, Detail: fmt.Sprintf("the parts %s and %s have the same rows: one of them was sent twice. A holdout is for rows that nobody has", other, part)}
 		}
-		sums[sum] = part
+		known[sum] = part
 	}
 	return nil
 }
