@@ -391,7 +391,11 @@ func (c *creation) describe(dir string, unit unitRule) error {
 		columns[i] = *training.Column(i)
 	}
 	c.card.Warnings = append(c.card.Warnings, infiniteWarnings(columns, training.ReleaseAll)...)
-	c.card.Warnings = append(c.card.Warnings, dependenceWarnings(columns, g, unit, c.settings.Label, training.ReleaseAll)...)
+	alike, err := dependenceWarnings(columns, g, unit, c.settings.Label, training.ReleaseAll)
+	if err != nil {
+		return diskFails(err)
+	}
+	c.card.Warnings = append(c.card.Warnings, alike...)
 	c.card.Warnings = append(c.card.Warnings, disguiseWarnings(columns, c.settings.Label, unit.Column)...)
 	return nil
 }

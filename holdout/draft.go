@@ -240,7 +240,10 @@ func (c *creation) forewarn(t *dataset.Table, unit unitRule) ([]Warning, error) 
 	for i := range columns {
 		columns[i] = pick(*t.Column(i), training)
 	}
-	found := dependences(columns, groupByRow(len(training)), unitRule{}, "", func() {})
+	found, err := dependences(columns, groupByRow(len(training)), unitRule{}, "", func() {})
+	if err != nil {
+		return nil, err
+	}
 	if len(found) == 0 || found[0].rule == unit {
 		return nil, nil
 	}

@@ -2,11 +2,14 @@ package holdout
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
-	"iter"
 	"math"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/holdoutd/holdoutd/dataset"
 )
@@ -49,10 +52,68 @@ type candidate struct {
 	isTime bool
 }
 
-// A measure is a number of each unit, NaN where there is none.
+// A measure is a number of each row, NaN where there is none: a column's, or whether that is above a number. Of units it is the mean of their rows'.
 type measure struct {
-	column string
-	values []float64
+	column *dataset.Column
+	above  bool // the measure is 1 where the column is above the median, and 0 where it is not
+	median float64
+}
+
+// estimateMedian looks for the median where the measure needs one, and makes it the column itself where there is none. It reads pages all over the column.
+func (m *measure) estimateMedian() {
+	if m.above {
+		m.median, m.above = medianOf(m.column.Numbers)
+	}
+}
+
+// measuredRows is how many numbers of a measure are made together; they stay in the first-level cache.
+const measuredRows = 1 << 10
+
+// numbers returns the measure of the rows from..to-1, in dst where they are not the column's own.
+func (m *measure) numbers(dst []float64, from, to int) []float64 {
+	if m.column.Kind == dataset.Number && !m.above {
+		return m.column.Numbers[from:to]
+	}
+	dst = dst[:to-from]
+	if m.column.Kind == dataset.Bool {
+		for i, b := range m.column.Bools[from:to] {
+			dst[i] = float64(b)
+			if b >= dataset.NullBool {
+				dst[i] = math.NaN()
+			}
+		}
+		return dst
+	}
+	for i, v := range m.column.Numbers[from:to] {
+		var one uint8 // half of the values are above the median: a jump would be guessed wrongly as often
+		if v > m.median {
+			one = 1
+		}
+		if dst[i] = float64(one); v != v {
+			dst[i] = v
+		}
+	}
+	return dst
+}
+
+// ofUnits is the measure of units as a measure of rows, of which each is one: sums and counts are of their length.
+func (m *measure) ofUnits(sums, counts []float64, g grouping) measure {
+	var room [measuredRows]float64
+	clear(sums)
+	clear(counts)
+	for from := 0; from < len(g.of); from += measuredRows {
+		for i, v := range m.numbers(room[:], from, min(from+measuredRows, len(g.of))) {
+			if v == v {
+				u := g.of[from+i]
+				sums[u] += v
+				counts[u]++
+			}
+		}
+	}
+	for u := range sums {
+		sums[u] /= counts[u] // 0/0 is NaN: no value
+	}
+	return measure{column: &dataset.Column{Field: dataset.Field{Name: m.column.Name, Kind: dataset.Number}, Numbers: sums}}
 }
 
 // dependenceWarnings looks in rows for columns whose values group units that are alike. For a grouping g
@@ -71,13 +132,13 @@ type measure struct {
 // Data cannot tell whether a population is "other flights of these airports" or "other airports", and a holdout has one unit. So there is one warning, about
 // one grouping: days before others, for a model is used on days to come, and then the largest effect. Others are named in it.
 //
-// It calls after behind each column that it has read, whose memory can be given back.
-func dependenceWarnings(columns []dataset.Column, g grouping, unit unitRule, label string, after func()) []Warning {
-	found := dependences(columns, g, unit, label, after)
-	if len(found) == 0 {
-		return nil
+// It calls after behind columns that it has read, whose memory can be given back.
+func dependenceWarnings(columns []dataset.Column, g grouping, unit unitRule, label string, after func()) ([]Warning, error) {
+	found, err := dependences(columns, g, unit, label, after)
+	if err != nil || len(found) == 0 {
+		return nil, err
 	}
-	return []Warning{dependenceWarning(found, unit)}
+	return []Warning{dependenceWarning(found, unit)}, nil
 }
 
 // A dependence is a grouping whose members are alike.
@@ -87,41 +148,38 @@ type dependence struct {
 	by     string // the measure that shows it
 }
 
-// dependences are the groupings that count, the one to recommend first.
-func dependences(columns []dataset.Column, g grouping, unit unitRule, label string, after func()) []dependence {
+// dependences are the groupings that count, the one to recommend first. It fails where a mapped column cannot be read.
+func dependences(columns []dataset.Column, g grouping, unit unitRule, label string, after func()) ([]dependence, error) {
 	if len(columns) == 0 || g.n == 0 {
-		return nil
+		return nil, nil
 	}
 	columns, g = firstRows(columns, g, dependenceRows)
 	candidates := candidatesOf(columns, g, unit, label, after)
 	if len(candidates) == 0 {
-		return nil
+		return nil, nil
 	}
-	most := max(minDependence, dependenceCells/g.n)
-	measures := 0
-	for i := range columns {
-		switch columns[i].Kind {
-		case dataset.Number:
-			measures += 2
-		case dataset.Bool:
-			measures++
-		}
-	}
-	pairs := min(most, measures*len(candidates))
-	best := make([]dependence, len(candidates))
-	for m := range measuresOf(columns, g, label, after) {
+	measures := measuresOf(columns, label)
+	pairs := min(max(minDependence, dependenceCells/g.n), len(measures)*len(candidates))
+	asked, left := make([][]bool, len(measures)), max(minDependence, dependenceCells/g.n)
+	for m := range measures {
+		asked[m] = make([]bool, len(candidates))
 		for i, c := range candidates {
-			if c.column == m.column || most == 0 {
-				continue
-			}
-			most--
-			d, p := groupsDiffer(m.values, c.of, c.groups)
-			if d > DesignEffectWarning && p <= FalseWarning/float64(pairs) && d > best[i].effect {
-				best[i] = dependence{c, d, m.column}
+			if c.column != measures[m].column.Name && left > 0 {
+				asked[m][i] = true
+				left--
 			}
 		}
-		if most == 0 {
-			break
+	}
+	best := make([]dependence, len(candidates))
+	differences, err := compare(measures, candidates, asked, g, after)
+	if err != nil {
+		return nil, err
+	}
+	for m, of := range differences {
+		for i, c := range candidates {
+			if d, p := of[i].effect, of[i].p; d > DesignEffectWarning && p <= FalseWarning/float64(pairs) && d > best[i].effect {
+				best[i] = dependence{c, d, measures[m].column.Name}
+			}
 		}
 	}
 	found := slices.DeleteFunc(best, func(d dependence) bool { return d.effect == 0 })
@@ -134,7 +192,7 @@ func dependences(columns []dataset.Column, g grouping, unit unitRule, label stri
 		}
 		return cmp.Compare(b.effect, a.effect)
 	})
-	return found
+	return found, nil
 }
 
 func dependenceWarning(found []dependence, unit unitRule) Warning {
@@ -267,57 +325,31 @@ func wholeNumbers(values []float64) bool {
 	return true
 }
 
-// measuresOf yields the label's measures first, then the other numbers and conditions in the order of the columns. The values of one are good until the next.
-func measuresOf(columns []dataset.Column, g grouping, label string, after func()) iter.Seq[measure] {
-	var each, sums, counts []float64 // of rows, and of units
-	of := func(c *dataset.Column, yield func(measure) bool) bool {
-		defer after()
-		means := func(values []float64) measure {
-			if g.of == nil {
-				return measure{c.Name, values}
-			}
-			if sums == nil {
-				sums, counts = make([]float64, g.n), make([]float64, g.n)
-			}
-			unitMeans(sums, counts, values, g)
-			return measure{c.Name, sums}
-		}
+// measuresOf lists the label's measures first, then the other numbers and conditions in the order of the columns.
+func measuresOf(columns []dataset.Column, label string) (list []measure) {
+	of := func(c *dataset.Column) {
 		switch c.Kind {
 		case dataset.Number:
-			if !yield(means(c.Numbers)) {
-				return false
-			}
-			each = aboveMedian(each, c.Numbers)
-			return yield(means(each))
+			list = append(list, measure{column: c}, measure{column: c, above: true})
 		case dataset.Bool:
-			each = slices.Grow(each[:0], len(c.Bools))[:len(c.Bools)]
-			for i, b := range c.Bools {
-				each[i] = float64(b)
-				if b >= dataset.NullBool {
-					each[i] = math.NaN()
-				}
-			}
-			return yield(means(each))
-		}
-		return true
-	}
-	return func(yield func(measure) bool) {
-		for i := range columns {
-			if columns[i].Name == label && !of(&columns[i], yield) {
-				return
-			}
-		}
-		for i := range columns {
-			if columns[i].Name != label && !of(&columns[i], yield) {
-				return
-			}
+			list = append(list, measure{column: c})
 		}
 	}
+	for i := range columns {
+		if columns[i].Name == label {
+			of(&columns[i])
+		}
+	}
+	for i := range columns {
+		if columns[i].Name != label {
+			of(&columns[i])
+		}
+	}
+	return list
 }
 
-// aboveMedian is 1 where a value is above the (sampled) median, 0 where it is not, NaN where it is null. It writes to dst where there is room.
-func aboveMedian(dst, values []float64) []float64 {
-	dst = slices.Grow(dst[:0], len(values))[:len(values)]
+// medianOf is the median of a sample of the values; false where that has only nulls.
+func medianOf(values []float64) (median float64, ok bool) {
 	var sample []float64
 	for i := 0; i < len(values); i += max(1, len(values)/medianSample) {
 		if v := values[i]; v == v {
@@ -325,40 +357,97 @@ func aboveMedian(dst, values []float64) []float64 {
 		}
 	}
 	if len(sample) == 0 {
-		copy(dst, values)
-		return dst
+		return 0, false
 	}
 	slices.Sort(sample)
-	median := sample[len(sample)/2]
-	for i, v := range values {
-		switch {
-		case v != v:
-			dst[i] = v
-		case v > median:
-			dst[i] = 1
-		default:
-			dst[i] = 0
-		}
-	}
-	return dst
+	return sample[len(sample)/2], true
 }
 
-// unitMeans writes the means of the units' values that are not null to sums.
-func unitMeans(sums, counts, values []float64, g grouping) {
-	clear(sums)
-	clear(counts)
-	for row, v := range values {
-		if v == v {
-			sums[g.of[row]] += v
-			counts[g.of[row]]++
+// A difference is what groupsDiffer returns.
+type difference struct{ effect, p float64 }
+
+// compare returns how the groups of each candidate differ in each measure, for the pairs that are asked for. Two measures are taken together, and several such at the same time.
+func compare(measures []measure, candidates []candidate, asked [][]bool, g grouping, after func()) ([][]difference, error) {
+	found := make([][]difference, len(measures))
+	for m := range found {
+		found[m] = make([]difference, len(candidates))
+	}
+	var next atomic.Int64
+	work := func() {
+		var sums [lanes][]float64
+		var counts []float64
+		for {
+			first := int(next.Add(lanes)) - lanes
+			if first >= len(measures) {
+				return
+			}
+			last := min(first+lanes, len(measures))
+			if !slices.ContainsFunc(asked[first:last], func(of []bool) bool { return slices.Contains(of, true) }) {
+				continue
+			}
+			var both [lanes]measure
+			for i := range both {
+				both[i] = measures[min(first+i, last-1)]
+				both[i].estimateMedian()
+				if g.of != nil {
+					if sums[i] == nil {
+						sums[i] = make([]float64, g.n)
+					}
+					if counts == nil {
+						counts = make([]float64, g.n)
+					}
+					both[i] = both[i].ofUnits(sums[i], counts, g)
+				}
+			}
+			ns, means := meansOf(both, g.n)
+			for i, c := range candidates {
+				if !slices.ContainsFunc(asked[first:last], func(of []bool) bool { return of[i] }) {
+					continue
+				}
+				differ := groupsDiffer(both, ns, means, c.of, c.groups)
+				for m := first; m < last; m++ {
+					if asked[m][i] {
+						found[m][i] = differ[m-first]
+					}
+				}
+			}
+			after()
 		}
 	}
-	for u := range sums {
-		sums[u] /= counts[u] // 0/0 is NaN: no value
+	var wait sync.WaitGroup
+	faults := make([]error, runtime.GOMAXPROCS(0))
+	for i := range faults {
+		wait.Go(func() { faults[i] = dataset.Guarded(work) })
 	}
+	wait.Wait()
+	return found, errors.Join(faults...)
 }
 
-// groupsDiffer returns the design effect of a grouping on x, 0 where x does not vary, and a p-value of the hypothesis that x is independent of
+// lanes is how many measures are gone through together. A mean waits for one division after the other, and so the processor has time for two.
+const lanes = 2
+
+// meansOf returns how many of n values are not null, and their mean, of each of two measures.
+func meansOf(x [lanes]measure, n int) (ns, means [lanes]float64) {
+	var rooms [lanes][measuredRows]float64
+	var n0, n1, mean0, mean1 float64
+	for from := 0; from < n; from += measuredRows {
+		to := min(from+measuredRows, n)
+		second := x[1].numbers(rooms[1][:], from, to)
+		for i, v := range x[0].numbers(rooms[0][:], from, to) {
+			if v == v {
+				n0++
+				mean0 += (v - mean0) / n0
+			}
+			if w := second[i]; w == w {
+				n1++
+				mean1 += (w - mean1) / n1
+			}
+		}
+	}
+	return [lanes]float64{n0, n1}, [lanes]float64{mean0, mean1}
+}
+
+// groupsDiffer returns, of each of two measures x with these means of so many values, the design effect of a grouping on x, 0 where x does not vary, and a p-value of the hypothesis that x is independent of
 // the grouping: of the statistic
 //
 //	t = sum over groups of (sum in the group of (x - m))^2 / size / variance,
@@ -366,32 +455,49 @@ func unitMeans(sums, counts, values []float64, g grouping) {
 // whose law under permutations of x has about the mean groups-1 (Kruskal and Wallis 1952, on values instead of ranks) and the variance sum of 2 + (k-3)/size, k being the
 // kurtosis of x. A gamma law with these two stands for it, by the cube root of Wilson and Hilferty (1931). A rare condition and a heavy tail have a large kurtosis, and so
 // need more than a normal law would ask; it is never taken below 3.
-func groupsDiffer(x []float64, of []uint32, groups int) (effect, p float64) {
-	n, mean := 0.0, 0.0
-	for _, v := range x {
-		if v == v {
-			n++
-			mean += (v - mean) / n
+func groupsDiffer(x [lanes]measure, ns, means [lanes]float64, of []uint32, groups int) (differ [lanes]difference) {
+	var rooms [lanes][measuredRows]float64
+	sums := make([]groupSums, groups)
+	var square0, square1, fourth0, fourth1 float64
+	for from := 0; from < len(of); from += measuredRows {
+		to := min(from+measuredRows, len(of))
+		second := x[1].numbers(rooms[1][:], from, to)
+		for i, v := range x[0].numbers(rooms[0][:], from, to) {
+			s := &sums[of[from+i]]
+			if v == v {
+				d := v - means[0]
+				s.sums[0] += d
+				s.sizes[0]++
+				square0 += d * d
+				fourth0 += d * d * d * d
+			}
+			if w := second[i]; w == w {
+				d := w - means[1]
+				s.sums[1] += d
+				s.sizes[1]++
+				square1 += d * d
+				fourth1 += d * d * d * d
+			}
 		}
 	}
-	sums, sizes := make([]float64, groups), make([]float64, groups)
-	square, fourth := 0.0, 0.0
-	for i, v := range x {
-		if v == v {
-			d := v - mean
-			sums[of[i]] += d
-			sizes[of[i]]++
-			square += d * d
-			fourth += d * d * d * d
-		}
-	}
+	differ[0].effect, differ[0].p = designEffect(sums, 0, ns[0], square0, fourth0)
+	differ[1].effect, differ[1].p = designEffect(sums, 1, ns[1], square1, fourth1)
+	return differ
+}
+
+// groupSums are the sums of a group's values less their means, and how many they are.
+type groupSums struct{ sums, sizes [lanes]float64 }
+
+// designEffect is groupsDiffer of one measure of n values, whose differences from their mean have these sums of squares and of fourth powers.
+func designEffect(groups []groupSums, lane int, n, square, fourth float64) (effect, p float64) {
 	between, t, count, inverse := 0.0, 0.0, 0.0, 0.0
-	for i, s := range sums {
+	for i := range groups {
+		s, size := groups[i].sums[lane], groups[i].sizes[lane]
 		between += s * s
-		if sizes[i] > 0 {
-			t += s * s / sizes[i]
+		if size > 0 {
+			t += s * s / size
 			count++
-			inverse += 1 / sizes[i]
+			inverse += 1 / size
 		}
 	}
 	if !(square > 0) || math.IsInf(fourth, 0) || math.IsInf(between, 0) || count < 2 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/holdoutd/holdoutd/dataset"
 )
 
@@ -15,6 +17,24 @@ func numberColumn(name string, n int, f func(i int) float64) dataset.Column {
 		c.Numbers[i] = f(i)
 	}
 	return c
+}
+
+// warningsOf are the warnings of dependence of columns in memory.
+func warningsOf(t *testing.T, columns []dataset.Column, g grouping, unit unitRule, label string, after func()) []Warning {
+	t.Helper()
+	found, err := dependenceWarnings(columns, g, unit, label, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// effectOf is the design effect of a grouping on values.
+func effectOf(values []float64, of []uint32, groups int) float64 {
+	one := measure{column: &dataset.Column{Field: dataset.Field{Kind: dataset.Number}, Numbers: values}}
+	both := [lanes]measure{one, one}
+	ns, means := meansOf(both, len(values))
+	return groupsDiffer(both, ns, means, of, groups)[1].effect
 }
 
 // clustered is rows of 200 days, whose values share a day's effect of the given size.
@@ -36,14 +56,14 @@ func clustered(n int, effect float64) []dataset.Column {
 // TestDependenceWarning: the design effect of m rows a day with intraclass correlation rho is 1+(m-1)rho; here m = 50
 // and rho = 1/2, so 25.5 with a relative spread of about sqrt(2/200)=0.1. Seeds are fixed.
 func TestDependenceWarning(t *testing.T) {
-	w := dependenceWarnings(clustered(10_000, 1), groupByRow(10_000), unitRule{}, "", func() {})
+	w := warningsOf(t, clustered(10_000, 1), groupByRow(10_000), unitRule{}, "", func() {})
 	if len(w) != 1 || w[0].Unit != "day(date)" || w[0].Column != "date" || w[0].Code != "dependent-rows" {
 		t.Fatalf("warnings: %+v", w)
 	}
 	if w[0].Effect < 18 || w[0].Effect > 35 || !strings.Contains(w[0].Detail, "unit=day(date)") {
 		t.Errorf("warning: %+v", w[0])
 	}
-	if w := dependenceWarnings(clustered(10_000, 0), groupByRow(10_000), unitRule{}, "", func() {}); len(w) != 0 {
+	if w := warningsOf(t, clustered(10_000, 0), groupByRow(10_000), unitRule{}, "", func() {}); len(w) != 0 {
 		t.Errorf("independent rows: %+v", w)
 	}
 }
@@ -64,27 +84,149 @@ func TestDependenceWithUnits(t *testing.T) {
 	}
 	unit := unitRule{Column: "date", Day: true}
 	g := groupBy(columns[0], true)
-	if w := dependenceWarnings(columns, g, unit, "", func() {}); len(w) != 0 {
+	if w := warningsOf(t, columns, g, unit, "", func() {}); len(w) != 0 {
 		t.Errorf("the unit itself: %+v", w)
 	}
 	month := numberColumn("month_no", 10_000, func(i int) float64 { return math.Floor(float64(i) / 400) })
 	trend := numberColumn("trend", 10_000, func(i int) float64 { return math.Sin(math.Floor(float64(i) / 400)) })
-	if w := dependenceWarnings(append(columns, month, trend), g, unit, "trend", func() {}); len(w) != 1 || w[0].Unit != "month_no" || w[0].Effect < 4 {
+	if w := warningsOf(t, append(columns, month, trend), g, unit, "trend", func() {}); len(w) != 1 || w[0].Unit != "month_no" || w[0].Effect < 4 {
 		t.Errorf("months of days: %+v", w)
 	}
 }
 
 func TestDesignEffect(t *testing.T) {
 	// Two groups, values -1 and 1 within: between (2*-1)^2 + (2*1)^2 = 8, within all 4.
-	if got, _ := groupsDiffer([]float64{-1, -1, 1, 1}, []uint32{0, 0, 1, 1}, 2); got != 2 {
+	if got := effectOf([]float64{-1, -1, 1, 1}, []uint32{0, 0, 1, 1}, 2); got != 2 {
 		t.Errorf("design effect %v, want 2", got)
 	}
-	if got, _ := groupsDiffer([]float64{5, 5, math.NaN()}, []uint32{0, 1, 1}, 2); got != 0 {
+	if got := effectOf([]float64{5, 5, math.NaN()}, []uint32{0, 1, 1}, 2); got != 0 {
 		t.Errorf("a constant: %v", got)
 	}
-	if got, _ := groupsDiffer([]float64{1e308, -1e308, 1e308}, []uint32{0, 1, 1}, 2); got != 0 {
+	if got := effectOf([]float64{1e308, -1e308, 1e308}, []uint32{0, 1, 1}, 2); got != 0 {
 		t.Errorf("overflow: %v", got)
 	}
+}
+
+// TestComparedTogether: measures that are gone through together, some at a time, have to the last bit the design effects and p-values that each has alone, by the formulas
+// as they stand in the documentation of groupsDiffer: with nulls, conditions, constants, and units of several rows.
+func TestComparedTogether(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "values"), 3))
+		n := 1 + r.IntN(3*measuredRows)
+		nulls := r.Float64() * float64(r.IntN(2))
+		var columns []dataset.Column
+		for i := range 1 + r.IntN(5) {
+			name, scale := string(rune('a'+i)), math.Pow(10, float64(r.IntN(20)-10))
+			if r.IntN(3) == 0 {
+				c := dataset.Column{Field: dataset.Field{Name: name, Kind: dataset.Bool}, Bools: make([]uint8, n)}
+				for row := range c.Bools {
+					c.Bools[row] = uint8(r.IntN(3)) // 2: null
+				}
+				columns = append(columns, c)
+				continue
+			}
+			columns = append(columns, numberColumn(name, n, func(int) float64 {
+				if r.Float64() < nulls {
+					return math.NaN()
+				}
+				return math.Floor(scale * r.NormFloat64() / r.Float64())
+			}))
+		}
+		g := groupByRow(n)
+		if r.IntN(2) == 0 { // units of one to five rows
+			offsets := []uint32{0}
+			for int(offsets[len(offsets)-1]) < n {
+				offsets = append(offsets, min(uint32(n), offsets[len(offsets)-1]+1+uint32(r.IntN(5))))
+			}
+			g = groupTogether(nil, offsets)
+		}
+		candidates := make([]candidate, 1+r.IntN(3))
+		for i := range candidates {
+			c := candidate{of: make([]uint32, g.n), groups: 1 + r.IntN(30)}
+			for u := range c.of {
+				c.of[u] = uint32(r.IntN(c.groups))
+			}
+			candidates[i] = c
+		}
+		measures := measuresOf(columns, "b")
+		asked := make([][]bool, len(measures))
+		for m := range asked {
+			asked[m] = make([]bool, len(candidates))
+			for i := range asked[m] {
+				asked[m][i] = r.IntN(4) > 0
+			}
+		}
+		got, err := compare(measures, candidates, asked, g, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for m := range measures {
+			measures[m].estimateMedian()
+			values := alone(&measures[m], g)
+			for i, c := range candidates {
+				var want difference
+				if asked[m][i] {
+					want.effect, want.p = differAlone(values, c.of, c.groups)
+				}
+				if same := func(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) || a != a && b != b }; !same(got[m][i].effect, want.effect) || !same(got[m][i].p, want.p) {
+					t.Fatalf("measure %d of %d (%s), candidate %d: %v, want %v", m, len(measures), measures[m].column.Name, i, got[m][i], want)
+				}
+			}
+		}
+	})
+}
+
+// alone are the values of a measure, one for each unit.
+func alone(m *measure, g grouping) []float64 {
+	values := make([]float64, m.column.Len())
+	for row := range values {
+		switch c := m.column; {
+		case c.Null(row):
+			values[row] = math.NaN()
+		case c.Kind == dataset.Bool:
+			values[row] = float64(c.Bools[row])
+		case m.above && c.Numbers[row] > m.median:
+			values[row] = 1
+		case !m.above:
+			values[row] = c.Numbers[row]
+		}
+	}
+	if g.of == nil {
+		return values
+	}
+	sums, counts := make([]float64, g.n), make([]float64, g.n)
+	for row, v := range values {
+		if v == v {
+			sums[g.of[row]] += v
+			counts[g.of[row]]++
+		}
+	}
+	for u := range sums {
+		sums[u] /= counts[u]
+	}
+	return sums
+}
+
+// differAlone is groupsDiffer of one measure, in the plainest way.
+func differAlone(x []float64, of []uint32, groups int) (effect, p float64) {
+	n, mean := 0.0, 0.0
+	for _, v := range x {
+		if v == v {
+			n++
+			mean += (v - mean) / n
+		}
+	}
+	sums, square, fourth := make([]groupSums, groups), 0.0, 0.0
+	for i, v := range x {
+		if v == v {
+			d := v - mean
+			sums[of[i]].sums[0] += d
+			sums[of[i]].sizes[0]++
+			square += d * d
+			fourth += d * d * d * d
+		}
+	}
+	return designEffect(sums, 0, n, square, fourth)
 }
 
 func TestFirstRows(t *testing.T) {
@@ -129,7 +271,7 @@ func TestNoWarningOfIndependentColumns(t *testing.T) {
 				columns = append(columns, numberColumn(string(rune('m'+i))+string(rune('0'+copies)), n, func(int) float64 { return draw() }))
 			}
 		}
-		for _, w := range dependenceWarnings(columns, groupByRow(n), unitRule{}, "", func() {}) {
+		for _, w := range warningsOf(t, columns, groupByRow(n), unitRule{}, "", func() {}) {
 			alarms++
 			t.Logf("seed %d: %s", seed, w.Detail)
 		}
@@ -157,11 +299,11 @@ func TestOneRecommendation(t *testing.T) {
 	}
 	columns = append(columns, dataset.NewText("origin", texts, func(int) bool { return false }),
 		numberColumn("logins", 10_000, func(i int) float64 { return float64(of[i]) }))
-	w := dependenceWarnings(columns, groupByRow(10_000), unitRule{}, "x", func() {})
+	w := warningsOf(t, columns, groupByRow(10_000), unitRule{}, "x", func() {})
 	if len(w) != 1 || w[0].Unit != "day(date)" || !strings.Contains(w[0].Detail, "about 200 units for every 10000 rows") || !strings.Contains(w[0].Detail, "Also alike are rows with the same origin (") {
 		t.Errorf("%+v", w)
 	}
-	if w := dependenceWarnings(columns[1:2:2], groupByRow(10_000), unitRule{}, "", func() {}); len(w) != 0 {
+	if w := warningsOf(t, columns[1:2:2], groupByRow(10_000), unitRule{}, "", func() {}); len(w) != 0 {
 		t.Errorf("without groupings: %+v", w)
 	}
 	for name, is := range map[string]bool{"id": true, "customer_id": true, "customerID": true, "userId": true, "order no": true, "paid": false, "logins": false, "PAID": false, "nps": false} {
