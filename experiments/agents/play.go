@@ -126,7 +126,7 @@ func tune(problem *task, p thresholdout.Guarantee, seed uint64, configurations i
 	}
 	if claim == nil {
 		half := 1.96 * math.Sqrt(best*(1-best)/float64(p.N))
-		claim = &thresholdout.Interval{Low: best - half, High: best + half}
+		claim = &thresholdout.Interval{Low: max(0, best-half), High: min(best+half, 1)}
 	}
 	out.Low, out.High, out.Asked, out.Tokens = claim.Low, claim.High, o.State.Questions, o.State.Tokens
 	return out, nil

@@ -2,58 +2,71 @@ package coverage
 
 import (
 	"fmt"
-	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"github.com/holdoutd/holdoutd/experiments/analysts"
 	"github.com/holdoutd/holdoutd/experiments/run"
 	"github.com/holdoutd/holdoutd/internal/figure"
 )
 
-// drawMisses draws the rate of misses of every analyst, a column each, for the largest guarantee at the highest
-// confidence that all are finished for.
-func drawMisses(rows []run.Row) (*plot.Plot, error) {
+// drawReach draws how far every analyst got against every mechanism, for the largest guarantee at the highest confidence that all are finished for: the largest error of a
+// run over its interval's half-width. Beyond 1 an interval misses.
+func drawReach(rows []run.Row) (*plot.Plot, error) {
 	last := rows[0]
 	for _, r := range rows {
 		if r.Confidence >= last.Confidence {
 			last = r
 		}
 	}
-	p := figure.New(fmt.Sprintf("Runs in which any interval misses, n = %d, k = %d, confidence %v", last.N, last.K, last.Confidence), "who asks", "non-coverage (rate of runs)")
+	p := figure.New(fmt.Sprintf("How far nine analysts got in %d adaptive questions about %d units", last.K, last.N),
+		"largest error of a run, in half-widths of the interval that was shown (a mark for each analyst)", "")
+	p.Add(figure.Shade{From: 1})
 	var names []string
-	for _, a := range analysts.All {
-		names = append(names, a.Name)
-	}
-	p.NominalX(names...)
-	p.X.Tick.Label.Rotation = math.Pi / 7
-	p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = draw.XRight, draw.YTop
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.6, float64(len(names))-0.4, 0, 1.55 // room for the legend above
-	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0"}, {Value: 0.25, Label: "0.25"}, {Value: 0.5, Label: "0.5"}, {Value: 0.75, Label: "0.75"}, {Value: 1, Label: "1"}}
-	promise := plotter.NewFunction(func(float64) float64 { return 1 - last.Confidence })
-	promise.Color, promise.Width = plotter.DefaultLineStyle.Color, 0.8
-	p.Add(promise)
-	p.Legend.Add("promised at most", promise)
-	for i, m := range methods {
-		var points figure.Points
+	for i, m := range slices.Backward(methods) {
+		var reached plotter.XYs
+		misses, runs, farthest := int64(0), 0, 0.
 		for _, r := range rows {
-			if r.Method == m.name && r.Set == nonCoverage && r.N == last.N && r.K == last.K && r.Confidence == last.Confidence {
-				for x, name := range names {
-					if name == r.Condition {
-						points.Add(float64(x)+(float64(i)-2.5)*0.12, r.Mean, r.Low, r.High)
-					}
-				}
+			if r.Method != m.name || r.N != last.N || r.K != last.K || r.Confidence != last.Confidence {
+				continue
+			}
+			switch r.Set {
+			case nonCoverage:
+				misses, runs = misses+r.Events(), runs+r.Repetitions
+			case worstReach:
+				reached = append(reached, plotter.XY{X: r.Mean, Y: float64(len(names))})
+				farthest = max(farthest, r.Mean)
 			}
 		}
-		if len(points.XYs) == 0 {
+		if len(reached) == 0 {
 			continue
 		}
-		if err := figure.AddMarks(p, i, m.name, points); err != nil {
+		style := figure.Mark(0)
+		if methods[i].name == naiveMethod {
+			style.Color = figure.Vermillion
+		}
+		style.Radius = 4.5
+		style.Shape = draw.RingGlyph{}
+		marks, err := plotter.NewScatter(reached)
+		if err != nil {
 			return nil, err
 		}
+		marks.GlyphStyle = style
+		bar, err := plotter.NewLine(plotter.XYs{{X: 0, Y: float64(len(names))}, {X: farthest, Y: float64(len(names))}})
+		if err != nil {
+			return nil, err
+		}
+		bar.LineStyle = draw.LineStyle{Color: style.Color, Width: 5}
+		p.Add(bar, marks)
+		names = append(names, fmt.Sprintf("%s\nan interval missed\nin %d of %d runs", m.name, misses, runs))
+		p.X.Max = max(p.X.Max, 1.15*farthest)
 	}
-	p.Legend.Top, p.Legend.Left = true, true
+	p.NominalY(names...)
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, max(p.X.Max, 1.5), -0.5, float64(len(names))-0.2
+	p.X.Tick.Marker = figure.EvenTicks
+	p.Add(&figure.Label{XY: plotter.XY{X: 1, Y: p.Y.Max}, Text: "here an interval misses the truth", Color: figure.Vermillion, Offset: vg.Point{X: 6, Y: -4}})
 	return p, nil
 }

@@ -17,7 +17,8 @@ func figuresOf(classical []regressions, rows []run.Row) []run.Figure {
 	var figures []run.Figure
 	if len(classical) > 0 && len(classical[0].runs) > 0 {
 		f := classical[0]
-		figures = append(figures, run.Figure{Name: "p-values", Caption: "Share of runs whose F test has a P-value of at most x: a valid test follows the thin line. " +
+		figures = append(figures, run.Figure{Name: "screened", Caption: "A regression on pure noise, and again on the regressors that were significant at 25% in it. Lines are what there is to be found: " +
+			"no fit, and one test in twenty.", Draw: f.drawScreened}, run.Figure{Name: "p-values", Caption: "Share of runs whose F test has a P-value of at most x: a valid test follows the thin line. " +
 			"After screening on the same data most runs of noise are significant even at 1%.", Draw: f.drawPValues})
 	}
 	if slices.ContainsFunc(rows, func(r run.Row) bool { return r.Condition == throughHoldout }) {
@@ -25,6 +26,36 @@ func figuresOf(classical []regressions, rows []run.Row) []run.Figure {
 			"truly it is half. The intervals of the mechanisms hold for all questions together, the plain one only for a single one.", Draw: func() (*plot.Plot, error) { return drawHoldouts(rows) }})
 	}
 	return figures
+}
+
+// drawScreened draws what either regression says, beside what there is in noise.
+func (f regressions) drawScreened() (*plot.Plot, error) {
+	p := figure.New(fmt.Sprintf("Regressions of noise on noise, %d rows, %d %s", f.size.n, f.size.p, f.size.design), "", "share")
+	rows := f.rows()
+	measures := []struct {
+		set, title string
+		truth      float64
+	}{{rSquared, "R²", 0}, {testRejects, "F tests with P < 0.05", 0.05}, {shareSignificant, "coefficients with P < 0.05", 0.05}}
+	var names []string
+	for i, m := range measures {
+		names = append(names, m.title)
+		p.Add(&figure.Dash{XY: plotter.XY{X: float64(i), Y: m.truth}, Width: 130})
+	}
+	for i, condition := range []string{allRegressors, screened} {
+		var values []float64
+		for _, m := range measures {
+			values = append(values, run.Find(rows, condition, f.size.design, int64(f.size.n), m.set).Mean)
+		}
+		if err := figure.AddBars(p, figure.Bars{Series: i, Of: 2, Style: i, Width: 52, Number: "%.2f"}, condition, values); err != nil {
+			return nil, err
+		}
+	}
+	p.Legend.Add("what noise has", &figure.Dash{})
+	p.NominalX(names...)
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.5, float64(len(names))-0.5, 0, 1.35 // room for the legend above
+	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0"}, {Value: 0.25, Label: "0.25"}, {Value: 0.5, Label: "0.5"}, {Value: 0.75, Label: "0.75"}, {Value: 1, Label: "1"}}
+	p.Legend.Top, p.Legend.Left = true, true
+	return p, nil
 }
 
 // drawPValues draws the distributions of the F tests' P-values.

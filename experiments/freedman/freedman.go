@@ -74,7 +74,7 @@ type regressionSize struct {
 }
 
 // mechanisms are those that the analyst asks through.
-var mechanisms = []thresholdout.Name{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout}
+var mechanisms = []thresholdout.Name{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout, thresholdout.GuessAndCheck}
 
 // measure screens noise and fits it again, on the same data and through a holdout.
 func measure(ctx context.Context, o run.Options) (run.Result, error) {
@@ -134,7 +134,7 @@ func guarantees(n int64) ([]thresholdout.Guarantee, error) {
 	var out []thresholdout.Guarantee
 	for _, m := range mechanisms {
 		spec := thresholdout.Spec{Mechanism: m, N: n, Questions: n/2 + 1}
-		if m == thresholdout.Thresholdout {
+		if m == thresholdout.Thresholdout || m == thresholdout.GuessAndCheck {
 			spec.Training = n
 		}
 		p, err := thresholdout.Plan(spec)

@@ -64,10 +64,16 @@ func newPart(t *tables.Groups, n int, of func(i int) (row, label int)) *part {
 	return p
 }
 
-// counts are how many rows all of the groups have in common, and how many of them are late.
-func (p *part) counts(groups []int) (members, lateMembers int) {
-	for w := range p.late {
+// counts are how many rows of a range all of the groups have in common, and how many of them are late.
+func (p *part) counts(groups []int, from, to int) (members, lateMembers int) {
+	for w := from / 64; 64*w < to; w++ {
 		both := ^uint64(0)
+		if 64*w < from {
+			both <<= from % 64
+		}
+		if 64*(w+1) > to {
+			both &= 1<<(to%64) - 1
+		}
 		for _, g := range groups {
 			both &= p.members[g][w]
 		}
@@ -78,10 +84,10 @@ func (p *part) counts(groups []int) (members, lateMembers int) {
 }
 
 // riskCounts are the same of the rows whose score is positive: the sum of a weight for each group that they are in.
-func (p *part) riskCounts(weights []float64) (members, lateMembers int) {
-	score, first := make([]float64, p.n), 0
+func (p *part) riskCounts(weights []float64, from, to int) (members, lateMembers int) {
+	score, first := make([]float64, to-from), 0
 	for a, codes := range p.codes {
-		for i, c := range codes {
+		for i, c := range codes[from:to] {
 			if c != tables.Ungrouped {
 				score[i] += weights[first+int(c)]
 			}
@@ -89,17 +95,17 @@ func (p *part) riskCounts(weights []float64) (members, lateMembers int) {
 		first += p.sizes[a]
 	}
 	for i, s := range score {
-		if s > 0 {
+		if at := from + i; s > 0 {
 			members++
-			lateMembers += int(p.late[i/64] >> (i % 64) & 1)
+			lateMembers += int(p.late[at/64] >> (at % 64) & 1)
 		}
 	}
 	return members, lateMembers
 }
 
-// mean is that of the row function that asks about a group: 1 or 0 for a late or another flight of the group, and the known
+// meanOf is that of the row function that asks about a group, over so many rows: 1 or 0 for a late or another flight of the group, and the known
 // rate of all flights outside. Its mean is above the rate by the group's share times its excess.
-func (p *part) mean(members, lateMembers int, rate float64) thresholdout.Mean {
+func meanOf(rows, members, lateMembers int, rate float64) thresholdout.Mean {
 	outside := int64(math.Round(rate * float64(rowfn.One)))
-	return thresholdout.Mean{Sum: int64(lateMembers)*rowfn.One + int64(p.n-members)*outside, N: int64(p.n)}
+	return thresholdout.Mean{Sum: int64(lateMembers)*rowfn.One + int64(rows-members)*outside, N: int64(rows)}
 }

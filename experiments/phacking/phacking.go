@@ -45,6 +45,9 @@ const (
 	level     = 0.05
 )
 
+// mechanisms that are asked beside exact answers: a fresh slice of the flights for each question, noise, and guesses, the last of which is the server's default.
+var mechanisms = []thresholdout.Name{thresholdout.Split, thresholdout.Gaussian, thresholdout.Thresholdout, thresholdout.GuessAndCheck}
+
 // Experiment is adaptive subgroup tests.
 var Experiment = run.Experiment{
 	Name:  "p-hacking",
@@ -55,7 +58,7 @@ finds something nearly always among 200 groups. Bonferroni's correction is right
 takes 3.7 for a discovery. The mechanisms promise that with probability 95% none of their intervals misses, whatever is asked: so at most one run in twenty has
 any false discovery (arXiv 1411.2664; docs/GUARANTEES.md).`,
 	Flags: []run.Flag{
-		{Name: "n", Usage: "flights in the holdout, and as many in the training part of thresholdout (default 200000)"},
+		{Name: "n", Usage: "flights in the holdout, and as many in the training part of mechanisms that compare (default 200000)"},
 	},
 	Small: run.Options{Quick: true, Repetitions: 5, Set: map[string]string{"n": "20000"}},
 	Run:   measure,
@@ -94,9 +97,9 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	population := wholePart(table)
 	var cells []*cell
 	for _, condition := range []string{labelsShuffled, labelsReal} {
-		for _, m := range []thresholdout.Name{thresholdout.Naive, thresholdout.Gaussian, thresholdout.Thresholdout} {
+		for _, m := range append([]thresholdout.Name{thresholdout.Naive}, mechanisms...) {
 			spec := thresholdout.Spec{Mechanism: m, N: int64(n), Questions: testCount}
-			if m == thresholdout.Thresholdout {
+			if m == thresholdout.Thresholdout || m == thresholdout.GuessAndCheck {
 				spec.Training = int64(n)
 			}
 			p, err := thresholdout.Plan(spec)
@@ -179,7 +182,7 @@ func (h *hacker) hack() error {
 	var singles []tested
 	weights := make([]float64, h.table.Count())
 	test := func(groups []int) (deviation, excess float64, err error) {
-		return h.test(func(p *part) (int, int) { return p.counts(groups) })
+		return h.test(func(p *part, from, to int) (int, int) { return p.counts(groups, from, to) })
 	}
 	for g := range weights {
 		deviation, excess, err := test([]int{g})
@@ -206,7 +209,7 @@ func (h *hacker) hack() error {
 		}
 	}
 	before := h.run.False
-	deviation, _, err := h.test(func(p *part) (int, int) { return p.riskCounts(weights) })
+	deviation, _, err := h.test(func(p *part, from, to int) (int, int) { return p.riskCounts(weights, from, to) })
 	h.run.Deviation = deviation
 	for i := range before {
 		h.run.Risk[i] = h.run.False[i] > before[i]
@@ -216,21 +219,21 @@ func (h *hacker) hack() error {
 
 // test asks about a group, and counts what is a discovery. The group's share is public: attributes are known of every flight. It returns
 // the deviation in standard errors and the group's excess, as told.
-func (h *hacker) test(counts func(p *part) (members, lateMembers int)) (deviation, excess float64, err error) {
+func (h *hacker) test(counts func(p *part, from, to int) (members, lateMembers int)) (deviation, excess float64, err error) {
 	rate := h.table.Rate
-	members, lateMembers := counts(h.population)
+	members, lateMembers := counts(h.population, 0, h.population.n)
 	share := float64(members) / float64(h.population.n)
 	truth := rate
 	if !h.shuffled {
 		truth = (float64(lateMembers) + float64(h.population.n-members)*rate) / float64(h.population.n)
 	}
-	mean := func(p *part) thresholdout.Mean {
-		members, lateMembers := counts(p)
-		return p.mean(members, lateMembers, rate)
+	mean := func(p *part, from, to int) thresholdout.Mean {
+		members, lateMembers := counts(p, from, to)
+		return meanOf(to-from, members, lateMembers, rate)
 	}
 	told, interval, err := h.oracle.Ask(analysts.Question{Truth: truth,
-		Holdout:  func(int64, int64) thresholdout.Mean { return mean(h.holdout) },
-		Training: func() thresholdout.Mean { return mean(h.training) }})
+		Holdout:  func(from, to int64) thresholdout.Mean { return mean(h.holdout, int(from), int(to)) },
+		Training: func() thresholdout.Mean { return mean(h.training, 0, h.training.n) }})
 	if err != nil || members == 0 {
 		return 0, 0, err
 	}

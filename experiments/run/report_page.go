@@ -60,6 +60,31 @@ func (r Report) writePage(dir string) error {
 	return execute(filepath.Join(dir, ReportFile), "report", p)
 }
 
+// index is what the template of the page of all sees.
+type index struct {
+	Pages                          []page
+	Comparisons, Agreeing, Decided int
+	Wall                           float64
+	Quick                          bool
+	Seed                           uint64
+}
+
+// indexOf counts. Of a run that was interrupted nothing is decided.
+func indexOf(all []page) index {
+	x := index{Pages: all}
+	for _, p := range all {
+		x.Wall += p.Provenance.WallSeconds
+		x.Quick = x.Quick || p.Result.Quick
+		x.Seed = p.Result.Seed
+		if p.Result.Complete {
+			x.Decided++
+			x.Comparisons += len(p.Result.Checks)
+			x.Agreeing += len(p.Result.Checks) - len(p.Result.Disagreeing())
+		}
+	}
+	return x
+}
+
 // WriteIndex writes the page of several reports, whose files are in directories of dir that bear the experiments' names.
 func WriteIndex(dir string, reports []Report) error {
 	all := make([]page, 0, len(reports))
@@ -71,7 +96,7 @@ func WriteIndex(dir string, reports []Report) error {
 		p.Link = r.Experiment.Name + "/" + ReportFile
 		all = append(all, p)
 	}
-	return execute(filepath.Join(dir, IndexFile), "index", all)
+	return execute(filepath.Join(dir, IndexFile), "index", indexOf(all))
 }
 
 func execute(path, name string, data any) error {

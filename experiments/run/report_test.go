@@ -24,6 +24,14 @@ func TestIndex(t *testing.T) {
 		}
 		reports = append(reports, r)
 	}
+	interrupted := Experiment{Name: "three", Short: "x", Run: func(context.Context, Options) (Result, error) {
+		return Result{Experiment: "three", Checks: []Check{{Agrees: true}}}, context.Canceled
+	}}
+	r, err := Perform(context.Background(), interrupted, Options{}, filepath.Join(dir, "three"), "test")
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	reports = append(reports, r)
 	if err := WriteIndex(dir, reports); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +39,8 @@ func TestIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"what &lt;one&gt; measures", `href="two/report.html"`, "Not every comparison agrees", "All 1 comparisons agree"} {
+	for _, want := range []string{"what &lt;one&gt; measures", `href="two/report.html"`, "Not every comparison agrees", "All 1 comparisons agree",
+		"Of 3 experiments 2 are complete", `<strong class="no">1 of 2 agree.</strong>`, "the smallest fault that it notices"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -83,6 +83,9 @@ func TestFiles(t *testing.T) {
 	if families := bytes.Count(drawn, []byte("font-family:")); families == 0 || bytes.Count(drawn, []byte(",Arial,Helvetica,sans-serif")) != families {
 		t.Errorf("%d families, not all with a fallback", families)
 	}
+	if !bytes.Contains(drawn, []byte(`<path d="M0,0L200,0L200,150L0,150Z" style="fill:#FFFFFF" />`)) {
+		t.Error("the figure has no ground of its own: on a dark page its labels cannot be read")
+	}
 	if raster, err := os.ReadFile(png); err != nil || !bytes.HasPrefix(raster, []byte("\x89PNG")) {
 		t.Errorf("no PNG: %v", err)
 	}
@@ -90,6 +93,26 @@ func TestFiles(t *testing.T) {
 		if err := Write(file, 10, 10, func(draw.Canvas) error { return nil }); err == nil {
 			t.Errorf("%s was written", file)
 		}
+	}
+}
+
+// TestBars: each bar has its number above it, also one that is too small to be seen.
+func TestBars(t *testing.T) {
+	p := New("a title", "x", "y")
+	for i, values := range [][]float64{{176.5, 0}, {1.05, 3}} {
+		if err := AddBars(p, Bars{Series: i, Of: 2, Width: 20, Number: "%.1f"}, "", values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.X.Min, p.X.Max, p.Y.Min = -0.5, 1.5, 0
+	var record recorder.Canvas
+	Draw(p, draw.NewCanvas(&record, 400, 300))
+	left, ok := written(&record, "176.5")
+	if right, also := written(&record, "1.1"); !ok || !also || right < left+10 {
+		t.Errorf("numbers of bars side by side are at %v and %v, drawn: %v, %v", left, right, ok, also)
+	}
+	if _, ok := written(&record, "0.0"); !ok {
+		t.Error("a bar of 0 has no number")
 	}
 }
 

@@ -3,6 +3,7 @@ package figure
 import (
 	"bytes"
 	"fmt"
+	"image/color"
 	"io"
 	"os"
 	"path/filepath"
@@ -39,7 +40,10 @@ func Write(file string, width, height vg.Length, onto func(c draw.Canvas) error)
 	} else {
 		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(width, height), vgimg.UseDPI(dpi))}
 	}
-	if err := onto(draw.New(canvas)); err != nil {
+	c := draw.New(canvas)
+	c.SetColor(color.White) // labels of the axes stand outside of the plot's own white: on a dark page nobody would read them
+	c.Fill(c.Rectangle.Path())
+	if err := onto(c); err != nil {
 		return err
 	}
 	var out bytes.Buffer

@@ -47,6 +47,7 @@ var styles = []style{
 	{ReddishPurple, Dotted, draw.RingGlyph{}},
 	{SkyBlue, Long, draw.BoxGlyph{}},
 	{Vermillion, DashDots, draw.CrossGlyph{}},
+	{Grey, Solid, draw.PlusGlyph{}},
 }
 
 // Line is the style of the line of series i.
