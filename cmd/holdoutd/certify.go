@@ -27,6 +27,8 @@ const maxModelBytes = 64 << 20
 // certifyFlags are what the command was told.
 type certifyFlags struct {
 	model, noise, units, method, bound, of string
+	url                                    string   // of a predictor, instead of a model
+	classes, columns                       []string // of that predictor
 	scale, alpha                           float64
 	samples, rows                          int
 	together                               bool
@@ -41,23 +43,30 @@ type certifyFlags struct {
 func certifyCommand() *cobra.Command {
 	var f certifyFlags
 	cmd := &cobra.Command{
-		Use:   "certify FILE.parquet --model MODEL.json",
+		Use:   "certify FILE.parquet (--model MODEL.json | --url PREDICTOR)",
 		Short: "Say how far a row can be moved without a model's prediction changing",
 		Long: `Smooths a model by noise on the numbers that it reads, and says for every row of a Parquet file what the smoothed model
 predicts and within which radius no change of these numbers makes it predict otherwise. It abstains where it can certify
-nothing. The model is linear, softmax or an ensemble of trees, in JSON (docs/MODELS.md); docs/CERTIFY.md says what a
-certificate promises and how to choose the noise.
+nothing. The model is any of docs/MODELS.md, in JSON, that reads columns as they are: linear, softmax, trees, a small
+network; docs/CERTIFY.md says what a certificate promises and how to choose the noise.
+
+--url names a predictor of your own instead: it is posted {"columns": [...], "rows": [[...], ...]}, at most 1,000 noisy rows at once,
+and answers {"labels": [...]}. --classes names all labels that it may answer with.
 
 Gaussian noise certifies against changes in the L2 norm, Laplace noise in the L1 norm. Texts, truth values, nulls and the columns
 named by --fixed are taken to stay as they are.`,
 		Example: `  holdoutd certify patients.parquet --model model.json
   holdoutd certify patients.parquet --model model.json --label diagnosis --scale 0.5 --sizes 0,0.25,0.5
+  holdoutd certify patients.parquet --url http://127.0.0.1:8000/predict --classes no,yes --label diagnosis
   holdoutd certify digits.parquet --model model.json --units raw --scale 4 --format csv > radii.csv`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.model, "model", "", "file of the model, JSON")
+	flags.StringVar(&f.url, "url", "", "address of a predictor that answers over HTTP, instead of a model")
+	flags.StringSliceVar(&f.classes, "classes", nil, "all labels of the predictor at --url")
+	flags.StringSliceVar(&f.columns, "columns", nil, "columns that are sent to the predictor at --url (default: all but that of --label)")
 	flags.StringVar(&f.noise, "noise", "gaussian", "noise on each number: gaussian (L2 norm) or laplace (L1 norm)")
 	flags.Float64Var(&f.scale, "scale", 0.25, "standard deviation of gaussian noise, scale of laplace noise: more certifies further and predicts less")
 	flags.StringVar(&f.units, "units", "sd", "unit of --scale, --sizes and radii: sd (each column's standard deviation in the file) or raw (the columns' own)")
@@ -82,9 +91,11 @@ func (f *certifyFlags) run(cmd *cobra.Command, file string) error {
 	if err != nil {
 		return err
 	}
-	m, err := readModel(f.model)
-	if err != nil {
-		return err
+	var m *model.Model
+	if f.url == "" {
+		if m, err = readModel(f.model); err != nil {
+			return err
+		}
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -93,7 +104,12 @@ func (f *certifyFlags) run(cmd *cobra.Command, file string) error {
 		return err
 	}
 	defer closeTable()
-	s, err := f.subject(m, table, cmd.Flags().Changed("threshold"))
+	var s *subject
+	if m == nil {
+		s, err = f.remoteSubject(ctx, table)
+	} else {
+		s, err = f.subject(m, table, cmd.Flags().Changed("threshold"))
+	}
 	if err != nil {
 		return err
 	}
@@ -111,7 +127,11 @@ func (f *certifyFlags) run(cmd *cobra.Command, file string) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return plainCertify(err)
 	}
-	result := f.result(filepath.Base(file), o, s, certificates, finished)
+	unsmoothed, failed := s.unsmoothed(finished)
+	if failed != nil {
+		return plainCertify(failed)
+	}
+	result := f.result(filepath.Base(file), o, s, certificates, unsmoothed, finished)
 	if printing := result.print(cmd.OutOrStdout(), f.format); printing != nil {
 		return printing
 	}
@@ -151,8 +171,12 @@ func (f *certifyFlags) options() (o certify.Options, err error) {
 	switch {
 	case err != nil:
 		return o, err
-	case f.model == "":
-		return o, misuse("name the model: --model model.json")
+	case f.model == "" && f.url == "":
+		return o, misuse("name the model: --model model.json, or a predictor: --url http://127.0.0.1:8000/predict")
+	case f.model != "" && f.url != "":
+		return o, misuse("--model and --url are two predictors: name one")
+	case f.url == "" && (f.classes != nil || f.columns != nil):
+		return o, misuse("--classes and --columns are of a predictor at --url; a model has its own")
 	case f.samples < 2 || f.samples > certify.MaxSamples:
 		return o, misuse("--samples is a number from 2 to %s", thousands(certify.MaxSamples))
 	case !(f.alpha > 0 && f.alpha < 0.5):

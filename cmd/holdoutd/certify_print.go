@@ -16,7 +16,7 @@ import (
 // certifyResult is what the command prints; docs/CERTIFY.md documents its JSON.
 type certifyResult struct {
 	File        string    `json:"file"`
-	Model       string    `json:"model"` // digest of its canonical form
+	Model       string    `json:"model"` // digest of its canonical form, or the address of a predictor
 	Noise       string    `json:"noise"`
 	Scale       float64   `json:"scale"`
 	Units       string    `json:"units"`
@@ -39,6 +39,9 @@ type certifiedRow struct {
 	Prediction *string `json:"prediction"` // null where it abstains
 	Radius     float64 `json:"radius"`
 	Abstained  bool    `json:"abstained"`
+	Unsmoothed string  `json:"unsmoothed"`      // what the model itself predicts of the row, without noise
+	Sum        float64 `json:"sum"`             // of the draws, how many were for the label that was tested, or the sum of its scores
+	Next       float64 `json:"next"`            // the same of the best other label
 	Label      *string `json:"label,omitempty"` // the true one, where --label names its column
 }
 
@@ -48,8 +51,12 @@ type certifiedAccuracy struct {
 }
 
 // result of the rows that are finished.
-func (f *certifyFlags) result(file string, o certify.Options, s *subject, certificates []certify.Certificate, finished []bool) certifyResult {
-	r := certifyResult{File: file, Model: s.model.ID(), Noise: f.noise, Scale: f.scale, Units: f.units, Norm: "L2", Certificate: f.method, Of: f.of,
+func (f *certifyFlags) result(file string, o certify.Options, s *subject, certificates []certify.Certificate, unsmoothed []int, finished []bool) certifyResult {
+	of := f.url
+	if s.model != nil {
+		of = s.model.ID()
+	}
+	r := certifyResult{File: file, Model: of, Noise: f.noise, Scale: f.scale, Units: f.units, Norm: "L2", Certificate: f.method, Of: f.of,
 		Bound: f.bound, Samples: o.Samples, Alpha: o.Alpha, Seed: f.seed, Widths: o.Noise.Widths, Rows: []certifiedRow{}}
 	if o.Noise.Family == certify.Laplace {
 		r.Norm = "L1"
@@ -63,7 +70,7 @@ func (f *certifyFlags) result(file string, o certify.Options, s *subject, certif
 		if !finished[i] {
 			continue
 		}
-		row := certifiedRow{Row: i, Radius: c.Radius, Abstained: c.Prediction == certify.Abstain}
+		row := certifiedRow{Row: i, Radius: c.Radius, Abstained: c.Prediction == certify.Abstain, Unsmoothed: s.names[unsmoothed[i]], Sum: c.Sum, Next: c.Next}
 		if !row.Abstained {
 			row.Prediction = &s.names[c.Prediction]
 		}
@@ -130,7 +137,14 @@ func (r certifyResult) printTable(out io.Writer) error {
 	}
 	fmt.Fprintln(w, head)
 	radii := make([]float64, 0, len(r.Rows))
+	alike, ceiling, all := 0, 0, 0.
 	for _, row := range r.Rows {
+		if row.Sum == float64(r.Samples) {
+			ceiling, all = ceiling+1, max(all, row.Radius)
+		}
+		if row.shown("") == row.Unsmoothed {
+			alike++
+		}
 		radius, abstained := fmt.Sprintf("%.4f", row.Radius), "no"
 		if row.Abstained {
 			radius, abstained = "-", "yes"
@@ -154,6 +168,10 @@ func (r certifyResult) printTable(out io.Writer) error {
 	if len(radii) > 0 {
 		slices.Sort(radii)
 		fmt.Fprintf(out, "; median radius of the others %.4f, %s norm, %s", radii[len(radii)/2], r.Norm, unit)
+	}
+	fmt.Fprintf(out, "\nThe model without noise predicts the same as %s of the certificates", thousands(int64(alike)))
+	if ceiling > 0 && r.Of == "labels" {
+		fmt.Fprintf(out, "; %s %s the largest radius that so many draws can show, %.4f", thousands(int64(ceiling)), map[bool]string{true: "has", false: "have"}[ceiling == 1], all)
 	}
 	fmt.Fprintf(out, "\n%s noise of scale %v on %d columns, %s certificate, %s of %s, %s draws a row, a row's alpha %.3g, seed %d\n",
 		r.Noise, r.Scale, len(r.Moved), r.Certificate, r.Bound, r.Of, thousands(int64(r.Samples)), r.Alpha, r.Seed)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
@@ -18,7 +19,8 @@ import (
 
 // subject is a model on a table: what is moved by noise, what stays, and what is predicted.
 type subject struct {
-	model    *model.Model
+	model    *model.Model     // nil where a predictor answers over HTTP
+	remote   *remote          // that predictor
 	features []subjectFeature // in the order in which the model reads them
 	moved    []*dataset.Column
 	rows     int
@@ -69,18 +71,23 @@ func (f *certifyFlags) subject(m *model.Model, table *dataset.Table, thresholdNa
 		}
 		s.features = append(s.features, sf)
 	}
+	return s, f.completeSubject(s, table)
+}
+
+// completeSubject checks which columns move, and reads the true labels.
+func (f *certifyFlags) completeSubject(s *subject, table *dataset.Table) error {
 	for _, name := range f.fixed {
 		if _, ok := table.Lookup(name); !ok {
-			return nil, misuse("--fixed names the column %q, which the file does not have%s", name, columnHint(table, name))
+			return misuse("--fixed names the column %q, which the file does not have%s", name, columnHint(table, name))
 		}
 	}
 	if len(s.moved) == 0 {
-		return nil, errors.New("the model reads no numbers that can change, so there is nothing to add noise to")
+		return errors.New("the model reads no numbers that can change, so there is nothing to add noise to")
 	}
 	if f.label != "" {
-		return s, s.readLabels(table, f.label)
+		return s.readLabels(table, f.label)
 	}
-	return s, nil
+	return nil
 }
 
 // nearlyHalf is how near a model's threshold is to one half that decides ties alone, as an exported booster's of scikit-learn.
@@ -139,10 +146,7 @@ func (s *subject) readLabels(table *dataset.Table, name string) error {
 	if !ok {
 		return misuse("--label names the column %q, which the file does not have%s", name, columnHint(table, name))
 	}
-	classes := s.model.Classes()
-	if classes == nil {
-		classes = []model.Class{{Numeric: true, Number: 0}, {Numeric: true, Number: 1}}
-	}
+	classes := s.classes()
 	s.labels = make([]int, s.rows)
 	for row := range s.labels {
 		if column.Null(row) {
@@ -156,6 +160,21 @@ func (s *subject) readLabels(table *dataset.Table, name string) error {
 		s.labels[row] = label
 	}
 	return nil
+}
+
+// classes are what a label may be. A predictor over HTTP says 1 and "1" alike: the column decides which of them it means.
+func (s *subject) classes() (classes []model.Class) {
+	if s.remote != nil {
+		for _, name := range s.names {
+			number, err := strconv.ParseFloat(name, 64)
+			classes = append(classes, model.Class{Text: name, Numeric: err == nil, Number: number})
+		}
+		return classes
+	}
+	if classes = s.model.Classes(); classes == nil {
+		classes = []model.Class{{Numeric: true, Number: 0}, {Numeric: true, Number: 1}}
+	}
+	return classes
 }
 
 // labelOf shows the value of a label and tells the class that it is.
@@ -173,9 +192,10 @@ func labelOf(column *dataset.Column, row int) (shown string, is func(model.Class
 	return fmt.Sprint(number), func(c model.Class) bool { return c.Numeric && c.Number == number }
 }
 
-// deviations are the standard deviations of the moved columns, over the whole file.
+// deviations are the standard deviations of the moved columns, over the whole file. All columns without one are named at once.
 func (s *subject) deviations() ([]float64, error) {
 	out := make([]float64, len(s.moved))
+	var constant []string
 	for j, column := range s.moved {
 		var values []float64
 		for _, v := range column.Numbers {
@@ -187,11 +207,40 @@ func (s *subject) deviations() ([]float64, error) {
 			out[j] = stat.StdDev(values, nil)
 		}
 		if !(out[j] > 0) || math.IsInf(out[j], 1) {
-			return nil, fmt.Errorf("the column %q has no standard deviation to measure changes by: it has one value throughout, or none; hold it fixed with --fixed %s, or use --units raw",
-				column.Name, column.Name)
+			constant = append(constant, column.Name)
 		}
 	}
+	if len(constant) > 0 {
+		return nil, fmt.Errorf("no standard deviation to measure changes by: %s has one value throughout, or none; hold it fixed with --fixed %s, or use --units raw",
+			strings.Join(constant, ", "), strings.Join(constant, ","))
+	}
 	return out, nil
+}
+
+// unsmoothed is what the model itself predicts of each row that is finished, without noise.
+func (s *subject) unsmoothed(finished []bool) ([]int, error) {
+	labels, c := make([]int, s.rows), s.classifier()
+	scores := make([]float64, len(s.names))
+	for i := range labels {
+		if !finished[i] {
+			continue
+		}
+		c.Begin(i)
+		switch {
+		case c.Labels != nil:
+			if err := c.Labels(labels[i:i+1], s.Row(i)); err != nil {
+				return nil, err
+			}
+		case c.Scores != nil:
+			c.Scores(scores, s.Row(i))
+			labels[i] = learn.Predict(scores)
+		default:
+			if labels[i] = c.Label(s.Row(i)); labels[i] < 0 {
+				return nil, fmt.Errorf("row %d: %w", i, certify.ErrLabel)
+			}
+		}
+	}
+	return labels, nil
 }
 
 // Len implements certify.Rows.
@@ -210,6 +259,9 @@ func (s *subject) Row(i int) []float64 {
 
 // classifier is the model for one goroutine: Begin puts what stays of a row in place, and a call adds the moved numbers.
 func (s *subject) classifier() certify.Classifier {
+	if s.remote != nil {
+		return s.remoteClassifier()
+	}
 	in, out := make([][]float64, len(s.features)), make([][]float64, s.model.Scorer().Outputs())
 	scratch := s.model.Scorer().MakeScratch()
 	for i := range in {

@@ -90,6 +90,7 @@ type Certificate struct {
 	Radius     float64 // the prediction is this at every point nearer than Radius in the noise's norm; 0 when it abstains
 	Label      int     // the label that was chosen and tested, also where it abstains
 	Top, Rest  float64 // lower bound on its expected score, upper bound on that of every other label
+	Sum, Next  float64 // what the bounds are made of: times that Label was predicted in the draws, or the sum of its scores, and the largest of any other label
 }
 
 // Tally is what the draws for one input gave.
@@ -118,7 +119,12 @@ func (o Options) Certify(t *Tally) (Certificate, error) {
 	if t.Scores && o.Bound == ClopperPearson {
 		return c, fmt.Errorf("%w: Clopper-Pearson counts labels; scores need hoeffding or empirical-bernstein", ErrOptions)
 	}
-	for label := range t.Sums {
+	for label, sum := range t.Sums {
+		if label == t.Label {
+			c.Sum = sum
+		} else {
+			c.Next = max(c.Next, sum)
+		}
 		if label != t.Label && o.Method == Smoothing {
 			continue
 		}

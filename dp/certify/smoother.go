@@ -6,18 +6,25 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// Classifier is the function that is smoothed. One of Label and Scores is set. Neither may keep or change x. A classifier that
+// BatchRows is the most inputs that Classifier.Labels is given at once.
+const BatchRows = 1000
+
+// Classifier is the function that is smoothed. One of Label, Labels and Scores is set. None may keep or change x. A classifier that
 // writes to memory of its own is for one goroutine.
 type Classifier struct {
 	Classes int // labels are 0 to Classes-1; at least 2
 
 	// Label predicts the label of an input.
 	Label func(x []float64) int
+	// Labels predicts those of several inputs, one after the other in x, whose labels are written to dst: for what is far away, where a call is dear. It is called for 1 to
+	// [BatchRows] inputs, and an error ends the certificate. The draws are those of Label.
+	Labels func(dst []int, x []float64) error
 	// Scores writes a score for each label to dst, each in [0,1], of sum at most 1: a softmax, say.
 	Scores func(dst, x []float64)
 
@@ -33,6 +40,7 @@ type Smoother struct {
 	source     *rand.PCG
 	random     *rand.Rand
 	noisy      []float64
+	labels     []int // of a batch
 	scores     []float64
 	chosen     []float64
 	tally      Tally
@@ -44,8 +52,14 @@ func New(c Classifier, o Options) (*Smoother, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Classes < 2 || (c.Label == nil) == (c.Scores == nil) {
-		return nil, fmt.Errorf("%w: a classifier has two classes or more, and one of Label and Scores; this has %d classes", ErrOptions, c.Classes)
+	functions := 0
+	for _, set := range []bool{c.Label != nil, c.Labels != nil, c.Scores != nil} {
+		if set {
+			functions++
+		}
+	}
+	if c.Classes < 2 || functions != 1 {
+		return nil, fmt.Errorf("%w: a classifier has two classes or more, and one of Label, Labels and Scores; this has %d classes", ErrOptions, c.Classes)
 	}
 	if c.Scores != nil && o.Bound == ClopperPearson {
 		return nil, fmt.Errorf("%w: Clopper-Pearson counts labels; scores need hoeffding or empirical-bernstein", ErrOptions)
@@ -76,10 +90,12 @@ func (s *Smoother) Tally(dst *Tally, x []float64, seed uint64) error {
 			return fmt.Errorf("%w: value %d is %v", ErrInput, j, v)
 		}
 	}
-	if cap(s.noisy) < len(x) {
-		s.noisy = make([]float64, len(x))
+	inputs := 1
+	if s.classifier.Labels != nil {
+		inputs = min(BatchRows, max(s.options.Select, s.options.Samples))
+		s.labels = slices.Grow(s.labels[:0], inputs)
 	}
-	s.noisy = s.noisy[:len(x)]
+	s.noisy = slices.Grow(s.noisy[:0], inputs*len(x))[:inputs*len(x)]
 	s.source.Seed(mix(seed), mix(^seed))
 	dst.Sums, dst.Squares = sized(dst.Sums, s.classifier.Classes), sized(dst.Squares, s.classifier.Classes)
 	dst.N, dst.Scores = int64(s.options.Samples), s.classifier.Scores != nil
@@ -96,6 +112,9 @@ func (s *Smoother) draw(sums, squares, x []float64, n int) error {
 	if s.classifier.Scores != nil {
 		return s.drawScores(sums, squares, x, n)
 	}
+	if s.classifier.Labels != nil {
+		return s.drawLabels(sums, squares, x, n)
+	}
 	for range n {
 		s.options.Noise.Add(s.noisy, x, s.random)
 		label := s.classifier.Label(s.noisy)
@@ -103,6 +122,28 @@ func (s *Smoother) draw(sums, squares, x []float64, n int) error {
 			return fmt.Errorf("%w: %d of %d", ErrLabel, label, len(sums))
 		}
 		sums[label]++
+	}
+	copy(squares, sums)
+	return nil
+}
+
+func (s *Smoother) drawLabels(sums, squares, x []float64, n int) error {
+	for n > 0 {
+		inputs := min(n, BatchRows)
+		n -= inputs
+		labels, noisy := s.labels[:inputs], s.noisy[:inputs*len(x)]
+		for i := range labels {
+			s.options.Noise.Add(noisy[i*len(x):(i+1)*len(x)], x, s.random)
+		}
+		if err := s.classifier.Labels(labels, noisy); err != nil {
+			return err
+		}
+		for _, label := range labels {
+			if label < 0 || label >= len(sums) {
+				return fmt.Errorf("%w: %d of %d", ErrLabel, label, len(sums))
+			}
+			sums[label]++
+		}
 	}
 	copy(squares, sums)
 	return nil

@@ -334,6 +334,47 @@ func TestBatch(t *testing.T) {
 }
 
 // TestBegin: the classifier is told of the row before it sees its inputs.
+// TestLabelsOfABatch: a classifier of several inputs at once gives the certificates of one that takes them singly, for numbers of draws that are no whole batches, and its error ends it.
+func TestLabelsOfABatch(t *testing.T) {
+	single := halfPlane(0.2)
+	most := 0
+	several := Classifier{Classes: 2, Labels: func(dst []int, x []float64) error {
+		most = max(most, len(dst))
+		for i := range dst {
+			dst[i] = single.Label(x[2*i : 2*i+2])
+		}
+		return nil
+	}}
+	for _, samples := range []int{50, BatchRows, 2*BatchRows + 300} {
+		o := Options{Noise: Noise{Family: Laplace, Scale: 0.5}, Samples: samples}
+		tally := func(c Classifier) (tally Tally) {
+			s, err := New(c, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Tally(&tally, []float64{0.5, -1}, 7); err != nil {
+				t.Fatal(err)
+			}
+			return tally
+		}
+		want, got := tally(single), tally(several)
+		if got.Label != want.Label || !slices.Equal(got.Sums, want.Sums) || !slices.Equal(got.Squares, want.Squares) {
+			t.Errorf("%d draws: %+v, singly %+v", samples, got, want)
+		}
+	}
+	if most != BatchRows {
+		t.Errorf("at most %d inputs at once, want %d", most, BatchRows)
+	}
+	gone := errors.New("gone")
+	s, err := New(Classifier{Classes: 2, Labels: func([]int, []float64) error { return gone }}, Options{Noise: Noise{Scale: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := s.Certify([]float64{0}, 1); !errors.Is(err, gone) || c.Prediction != Abstain {
+		t.Errorf("%+v, error %v", c, err)
+	}
+}
+
 func TestBegin(t *testing.T) {
 	rows := make(Slice, 30)
 	for i := range rows {
