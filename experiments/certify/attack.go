@@ -14,7 +14,6 @@ const (
 	attackSteps = 20
 	attackDraws = 16  // of noise, for each gradient: it is of the smoothed classifier's score, not of the network's
 	attackStep  = 2.5 // of the size, over the number of steps: enough to cross the ball and back
-
 )
 
 // pgd moves inputs within a ball so that a smoothed network predicts another label: projected gradient descent (arXiv 1706.06083)
@@ -22,20 +21,24 @@ const (
 // (arXiv 1906.04584). In the L2 norm a step goes along the gradient, in the L1 norm along its largest coordinate. Pixels may leave [0,1]: certificates do not
 // ask for them to stay. It knows the network and the law of the noise, and is for one goroutine.
 type pgd struct {
-	noise  certify.Noise
+	noise  certify.Noise // of scale 0 where the network is not smoothed
+	draws  int           // of noise, for each gradient
 	pass   *learn.Pass
 	random *rand.Rand
 
-	noisy, gradients, probabilities []float64 // attackDraws rows
+	noisy, gradients, probabilities []float64 // draws rows
 	labels                          []int
 	at, gradient, mean, sorted      []float64
 }
 
 func newPGD(network *learn.Network, n certify.Noise, seed uint64) *pgd {
-	dim, classes := network.Dim(), network.Classes()
-	return &pgd{noise: n, pass: network.NewPass(attackDraws), random: rand.New(rand.NewPCG(seed, 2)),
-		noisy: make([]float64, attackDraws*dim), gradients: make([]float64, attackDraws*dim),
-		probabilities: make([]float64, attackDraws*classes), labels: make([]int, attackDraws),
+	dim, classes, draws := network.Dim(), network.Classes(), attackDraws
+	if n.Scale == 0 {
+		draws = 1
+	}
+	return &pgd{noise: n, draws: draws, pass: network.NewPass(draws), random: rand.New(rand.NewPCG(seed, 2)),
+		noisy: make([]float64, draws*dim), gradients: make([]float64, draws*dim),
+		probabilities: make([]float64, draws*classes), labels: make([]int, draws),
 		at: make([]float64, dim), gradient: make([]float64, dim), mean: make([]float64, classes), sorted: make([]float64, dim)}
 }
 
@@ -70,11 +73,11 @@ func (a *pgd) look(label int) (margin float64) {
 	}
 	copy(a.probabilities, a.pass.Scores(a.noisy))
 	clear(a.mean)
-	for i := range attackDraws {
+	for i := range a.draws {
 		p := a.probabilities[i*classes : (i+1)*classes]
 		learn.SoftmaxTo(p, p)
 		for k, v := range p {
-			a.mean[k] += v / attackDraws
+			a.mean[k] += v / float64(a.draws)
 		}
 	}
 	other := 1 - min(label, 1)
@@ -98,7 +101,7 @@ func (a *pgd) climb(label int, sign float64) {
 	}
 	a.pass.InputGradients(a.gradients, a.noisy, a.labels)
 	for i := range a.labels {
-		weight := sign * a.probabilities[i*classes+label] / (attackDraws * max(a.mean[label], 1e-300))
+		weight := sign * a.probabilities[i*classes+label] / (float64(a.draws) * max(a.mean[label], 1e-300))
 		for j, g := range a.gradients[i*dim : (i+1)*dim] {
 			a.gradient[j] += weight * g
 		}

@@ -66,8 +66,10 @@ func familyTitle(f certify.Family) string {
 }
 
 // unit is the norm that attacks on it are measured in.
-func (c condition) unit() string {
-	if c.noise.Family == certify.Laplace {
+func (c condition) unit() string { return unitOf(c.noise.Family) }
+
+func unitOf(f certify.Family) string {
+	if f == certify.Laplace {
 		return "L1"
 	}
 	return "L2"
@@ -170,6 +172,13 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	if err != nil {
 		return result, err
 	}
+	plain, err := attackUndefended(ctx, o, training, others, count)
+	bareRows := undefendedRows(plain)
+	result.Rows = append(result.Rows, bareRows...)
+	if err != nil {
+		return result, err
+	}
+	undefendedChecks(&checks, plain)
 	networks, err := train(ctx, o, all, training, copies)
 	if err != nil {
 		return result, err
@@ -187,7 +196,7 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	}
 	result.Complete = err == nil
 	result.Rows = append(result.Rows, digitRows...)
-	result.Summary = tableOf(digitRows)
+	result.Summary = append(tableOf(digitRows), undefendedTable(bareRows)...)
 	if result.Complete {
 		checksOf(&checks, all, found, count)
 		err = formulaChecks(&checks)
@@ -201,12 +210,13 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 		fmt.Sprintf("Every prediction is attacked by projected gradient descent (%d steps, %d draws for each gradient) at %v of its largest certified radius, "+
 			"then at growing and halved sizes for the smallest that succeeds, whose mean is in brackets. Sizes are in the norm that goes with the noise, L2 for "+
 			"Gaussian and L1 for Laplace.", attackSteps, attackDraws, inside),
+		"The undefended models learn from the digits as they are, and predict without noise. They are attacked in the same way, in either norm, at growing sizes.",
 		fmt.Sprintf("Where the distance of the boundary is known and the certificates are tight (a half-space for Gaussian noise, a threshold of one number for Laplace "+
 			"noise), %d rows are certified in all ways, by %d draws each: no radius may end beyond the boundary.", exactRows, exactDraws),
 		fmt.Sprintf("Bounds are tried on %d runs of %d draws of labels and scores whose mean is known.", boundRuns, boundDraws),
 	}
 	if len(digitRows) > 0 {
-		result.Figures = figuresOf(all, found, finished, count)
+		result.Figures = figuresOf(all, found, finished, count, plain)
 	}
 	return result, err
 }

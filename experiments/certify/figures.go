@@ -18,7 +18,7 @@ type curve struct {
 }
 
 // figuresOf draw certified accuracy against attack size: of the certificates for each noise, and of two-sided ones for each model.
-func figuresOf(all []condition, found []certified, finished []bool, count int) (figures []run.Figure) {
+func figuresOf(all []condition, found []certified, finished []bool, count int, plain map[subject][]bare) (figures []run.Figure) {
 	var of [2][]int // conditions that are finished, by family
 	for c := range all {
 		if run.AllFinished(finished[c*count : (c+1)*count]) {
@@ -41,9 +41,9 @@ func figuresOf(all []condition, found []certified, finished []bool, count int) (
 		digits := found[shown*count : (shown+1)*count]
 		figures = append(figures, run.Figure{Name: name,
 			Caption: fmt.Sprintf("%v: the share of digits that are predicted right and certified against attacks of a size, by certificate, and the share that the "+
-				"attack leaves right. Attacks are in the %s norm of pixels in [0,1].", all[shown], norm),
+				"attack leaves right; and what it leaves right of the same model without a defence. Attacks are in the %s norm of pixels in [0,1].", all[shown], norm),
 			Draw: func() (*plot.Plot, error) {
-				return drawAccuracy(fmt.Sprintf("Certified accuracy of digits: %v", all[shown]), norm, certificateCurves(all[shown], digits))
+				return drawAccuracy(fmt.Sprintf("Certified accuracy of digits: %v", all[shown]), norm, certificateCurves(all[shown], digits, plain))
 			}})
 		figures = append(figures, run.Figure{Name: name + "-models",
 			Caption: fmt.Sprintf("Certified accuracy of all models with %s noise, by two-sided bounds of labels: more noise certifies further, and predicts less.",
@@ -60,13 +60,18 @@ func figuresOf(all []condition, found []certified, finished []bool, count int) (
 }
 
 // certificateCurves are the attack and the certificates worth comparing for a condition.
-func certificateCurves(c condition, digits []certified) []curve {
-	curves := []curve{{"right under attack", func(size float64) float64 {
+func certificateCurves(c condition, digits []certified, plain map[subject][]bare) []curve {
+	curves := []curve{{"smoothed, right under attack", func(size float64) float64 {
 		return shareOf(digits, func(f certified) bool { return f.Labels.survives(f.Label, size) })
 	}}}
 	for i, w := range ways(c.noise.Family) {
 		if w.bound == certify.ClopperPearson || w.method == certify.PixelDP && w.bound == certify.EmpiricalBernstein && w.scores {
 			curves = append(curves, wayCurve(w.title(c.noise.Family), i, digits))
+		}
+	}
+	for m := range models {
+		if of := plain[subject{m, c.noise.Family}]; models[m].name == c.model.name && len(of) > 0 {
+			curves = append(curves, undefendedCurve(of))
 		}
 	}
 	return curves
