@@ -99,7 +99,7 @@ func drawIntervals(cells []*cell) (*plot.Plot, error) {
 	p.Add(marks)
 	p.NominalX(names...)
 	p.X.Min, p.X.Max = -0.6, float64(len(names))-0.4
-	p.Y.Tick.Marker = figure.EvenTicks
+	p.Y.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick { return figure.EvenTicks.Ticks(low, min(high, 1)) })
 	p.Legend.Add("claimed, with its interval", &figure.Dash{})
 	p.Legend.Add("on fresh data", marks)
 	p.Legend.Top, p.Legend.Left = true, true
