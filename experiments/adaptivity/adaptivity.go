@@ -138,16 +138,31 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 	var checks run.Checks
 	rows, failed := atTheory(ctx, o, searches, &checks)
 	err = errors.Join(err, failed, checksOf(searches, &checks))
-	result.Complete = err == nil
 	found, fits := rowsOf(searches)
-	result.Rows, result.Fits = append(slices.Clone(found), rows...), fits
+	promised, growth, failed := guaranteed(ctx, o)
+	err = errors.Join(err, failed)
+	var held []run.Row
+	if err == nil {
+		held, failed = whileHolding(ctx, o, promised, &checks)
+		err = errors.Join(failed, guaranteedChecks(&checks, promised, found))
+	}
+	result.Complete = err == nil
+	result.Rows, result.Fits = slices.Concat(found, rows, promised, held), slices.Concat(fits, growth)
 	result.Checks = checks.Decide()
-	result.Summary = tableOf(found, fits)
+	result.Summary = append(tableOf(found, fits), guaranteedTable(promised, growth)...)
 	result.Notes = []string{fmt.Sprintf("For each mechanism and size, %d searches for the largest number of questions at which the mean over %d runs "+
-		"of a run's largest error stays under %v; noise is planned for that number at 95%% confidence.", replicates, repetitions, tolerance)}
+		"of a run's largest error stays under %v; noise is planned for that number at 95%% confidence.", replicates, repetitions, tolerance),
+		fmt.Sprintf("Where guesses hold, an analyst asks with the training part's means as guesses, at most %d questions, %d runs of each size.", mostHolding, holdingRuns),
+		"What is guaranteed is arithmetic: the largest number of adaptive questions whose intervals, of a half-width, hold together at 95% for any analyst. The training part is as large " +
+			"as the holdout; under guess_and_check the number is that of questions whose guesses hold, with 20 that may be wrong."}
 	if len(found) > 0 {
 		result.Figures = []run.Figure{{Name: "adaptivity", Caption: "Questions before the largest error under attack exceeds 0.1, against the holdout's size, " +
 			"both in logarithms, with 95% intervals and fitted exponents.", Draw: func() (*plot.Plot, error) { return drawQuestions(found, fits) }}}
+	}
+	if len(promised) > 0 {
+		result.Figures = append(result.Figures, run.Figure{Name: "guaranteed", Caption: "How many adaptive questions have intervals within ±0.05 and ±0.1 that hold together at 95%, whoever asks, against the " +
+			"holdout's size, both in logarithms; and from how many on the strongest attack known succeeds against gaussian, by its formula and as measured.",
+			Row: func() ([]*plot.Plot, error) { return drawGuaranteed(promised, found) }})
 	}
 	return result, err
 }
