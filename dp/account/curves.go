@@ -86,7 +86,7 @@ func (c shifted) masses(low, high float64) (p, q float64) {
 }
 
 func (c shifted) ends() (low, high float64) {
-	const reach = 8.3 // of a normal variable, but for the mass tail
+	const reach = 10 // of a normal variable, but for the mass tail
 	low, high = c.loss(-reach), c.loss(reach+c.mu)
 	if !c.remove {
 		low, high = -c.loss(reach), -c.loss(-reach)
@@ -110,28 +110,18 @@ func (c shifted) loss(x float64) float64 {
 type laplace struct{ eps float64 }
 
 func (c laplace) masses(low, high float64) (p, q float64) {
-	return c.upTo(high) - c.upTo(low), c.beyond(-high) - c.beyond(-low)
-}
-
-// upTo is P(L <= x), beyond P(L >= x), on the first table; on the second the loss is as on the first with its sign turned.
-func (c laplace) upTo(x float64) float64 {
-	switch {
-	case x >= c.eps:
-		return 1
-	case x < -c.eps:
-		return 0
+	// Between -eps and eps the loss has the density e^{(L-eps)/2}/4 on the first table, and e^-L times that on the second.
+	if from, to := max(low, -c.eps), min(high, c.eps); from < to {
+		p = math.Exp((from-c.eps)/2) * math.Expm1((to-from)/2) / 2
+		q = math.Exp(-(from+c.eps)/2) * -math.Expm1((from-to)/2) / 2
 	}
-	return math.Exp((x-c.eps)/2) / 2
-}
-
-func (c laplace) beyond(x float64) float64 {
-	switch {
-	case x > c.eps:
-		return 0
-	case x <= -c.eps:
-		return 1
+	if low < c.eps && c.eps <= high {
+		p, q = p+1./2, q+math.Exp(-c.eps)/2
 	}
-	return 1 - math.Exp((x-c.eps)/2)/2
+	if low < -c.eps && -c.eps <= high {
+		p, q = p+math.Exp(-c.eps)/2, q+1./2
+	}
+	return p, q
 }
 
 func (c laplace) ends() (low, high float64) { return -c.eps - PLDStep, c.eps }

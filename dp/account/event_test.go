@@ -15,8 +15,8 @@ import (
 	"github.com/holdoutd/holdoutd/dp/noise"
 )
 
-// TestDPAccounting: over a grid of events the accountants say what Google's dp_accounting says, to 6 digits. At a delta of 1e-8 distributions of losses say
-// a little more: rounding counts as lost. testdata/grid.py made the numbers; there an event is in the form of ReadEvent.
+// TestDPAccounting: over a grid of events the accountants say what Google's dp_accounting says, to a millionth, and at a delta of
+// 1e-8 to three. testdata/grid.py made the numbers; there an event is in the form of ReadEvent.
 func TestDPAccounting(t *testing.T) {
 	data, err := os.ReadFile("testdata/dp_accounting.json")
 	if err != nil {
@@ -60,14 +60,12 @@ func TestDPAccounting(t *testing.T) {
 		}
 		got := account.Epsilon(entry.Delta)
 		off := math.Abs(got-entry.Epsilon) / max(math.Abs(entry.Epsilon), 1e-9)
-		if entry.Accountant == "losses" && entry.Delta < 1e-7 { // what rounding may be off by counts as lost here, and not there
-			if got < entry.Epsilon || off > 1e-3 {
-				t.Errorf("%s, delta %v: epsilon %.10g is not an upper bound next to %.10g", entry.Event, entry.Delta, got, entry.Epsilon)
-			}
-			continue
+		name, allowed := entry.Accountant, 1e-6
+		if name == "losses" && entry.Delta < 1e-7 { // masses are rounded up here, and not there
+			name, allowed = "losses at 1e-8", 3e-6
 		}
-		largest[entry.Accountant] = max(largest[entry.Accountant], off)
-		if !(off <= 1e-6) {
+		largest[name] = max(largest[name], off)
+		if !(off <= allowed) {
 			t.Errorf("%s, %s, delta %v: epsilon %.10g, %s has %.10g", entry.Accountant, entry.Event, entry.Delta, got, file.Version, entry.Epsilon)
 		}
 	}
