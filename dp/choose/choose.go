@@ -69,6 +69,37 @@ func (r Rule) Exponential(s *noise.Stream, scores []int64) (int, error) {
 	}
 }
 
+// Top is k different candidates, the best first, k from 1: the exponential mechanism k times, each time among those that are left. That is the law of the k
+// largest of the scores after Gumbel noise of scale 2·sensitivity/eps was added once to each (Durfee and Rogers, NeurIPS 2019); with k = 1 it is
+// Exponential. It is (k·eps)-private, and k·eps²/8 of zCDP.
+func (r Rule) Top(s *noise.Stream, scores []int64, k int) ([]int, error) {
+	scores, err := r.among(scores)
+	if err != nil {
+		return nil, err
+	}
+	if k < 1 || k > len(scores) {
+		return nil, fmt.Errorf("%w: the best %d of %d candidates", ErrSettings, k, len(scores))
+	}
+	left := make([]int, len(scores))
+	for i := range left {
+		left[i] = i
+	}
+	for at := range k { // left[:at] are chosen
+		most := scores[left[at]]
+		for _, i := range left[at:] {
+			most = max(most, scores[i])
+		}
+		for {
+			j := at + int(s.Below(uint64(len(left)-at)))
+			if i := left[j]; r.Epsilon.Keep(s, uint64(most-scores[i]), r.per()) {
+				left[at], left[j] = i, left[at]
+				break
+			}
+		}
+	}
+	return left[:k], nil
+}
+
 // PermuteAndFlip looks at the candidates in a random order and takes each with probability e^{eps·(score-best)/(2·sensitivity)}, until one is taken
 // (McKenna and Sheldon, arXiv 2010.12603). It is eps-private, and never worse than Exponential: its expected loss is at most that one's, and down to half
 // of it. It is report-noisy-max with exponential noise.

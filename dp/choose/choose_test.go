@@ -1,9 +1,12 @@
 package choose_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/holdoutd/holdoutd/dp/choose"
@@ -145,6 +148,66 @@ func TestLaw(t *testing.T) {
 			if against(wrong) == nil {
 				t.Errorf("%s of %+v: an epsilon that is 20%% larger went unnoticed", mechanism.name, c.rule)
 			}
+		}
+	}
+}
+
+// TestTop: the best two, in order, have the law of two exponential mechanisms, the second among those that are left, and the largest two scores with Gumbel
+// noise have it, too. It notices an epsilon that is 20% larger, and a second choice that forgets what the best of the rest is.
+func TestTop(t *testing.T) {
+	const n = 150_000
+	rule, scores := choose.Rule{Epsilon: noise.Eps(1.5), Sensitivity: 2}, []int64{0, 7, 3, 3, -2}
+	law := func(r choose.Rule) (expected []float64) {
+		first := exponentialLaw(r, scores)
+		for i, p := range first {
+			for j, q := range first {
+				if i != j {
+					expected = append(expected, n*p*q/(1-p))
+				}
+			}
+		}
+		return expected
+	}
+	cell := func(i, j int) int {
+		if j > i {
+			j--
+		}
+		return i*(len(scores)-1) + j
+	}
+	s, random := noise.Seeded(41), rand.New(rand.NewPCG(4, 1))
+	drawn, gumbel := make([]int, 20), make([]int, 20)
+	for range n {
+		top, err := rule.Top(s, scores, 2)
+		if err != nil || len(top) != 2 {
+			t.Fatal(top, err)
+		}
+		drawn[cell(top[0], top[1])]++
+		noisy := make([]float64, len(scores))
+		order := make([]int, len(scores))
+		for i, score := range scores {
+			noisy[i], order[i] = float64(score)*rate(rule)-math.Log(random.ExpFloat64()), i
+		}
+		slices.SortFunc(order, func(a, b int) int { return cmp.Compare(noisy[b], noisy[a]) })
+		gumbel[cell(order[0], order[1])]++
+	}
+	for name, observed := range map[string][]int{"Top": drawn, "Gumbel noise": gumbel} {
+		if err := stattest.ChiSquare(observed, law(rule), falseAlarm); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		wrong := rule
+		wrong.Epsilon = noise.Eps(1.2 * rule.Epsilon.Float())
+		if stattest.ChiSquare(observed, law(wrong), falseAlarm) == nil {
+			t.Errorf("%s: an epsilon that is 20%% larger went unnoticed", name)
+		}
+	}
+	if all, err := rule.Top(s, scores, len(scores)); err != nil || len(all) != len(scores) {
+		t.Errorf("all: %v, %v", all, err)
+	} else if slices.Sort(all); !slices.Equal(all, []int{0, 1, 2, 3, 4}) {
+		t.Errorf("all are %v", all)
+	}
+	for _, k := range []int{0, 6} {
+		if _, err := rule.Top(s, scores, k); !errors.Is(err, choose.ErrSettings) {
+			t.Errorf("the best %d of 5: %v", k, err)
 		}
 	}
 }

@@ -113,6 +113,41 @@ func TestTwoSidedGeometricLaw(t *testing.T) {
 	}
 }
 
+// TestGeometricLaw notices noise that is 5% too narrow.
+func TestGeometricLaw(t *testing.T) {
+	const n = 200_000
+	for i, e := range []struct{ num, den uint64 }{{1, 1}, {7, 5}, {3 << 44, 1 << 46}} {
+		s := Seeded(uint64(i) + 2100)
+		eps := float64(e.num) / float64(e.den)
+		last := int64(math.Log(n/50) / eps) // for all that are as large, of which there are still some
+		observed := make([]int, last+1)
+		for range n {
+			x := Geometric(s, e.num, e.den)
+			if x < 0 {
+				t.Fatalf("epsilon %v: %d", eps, x)
+			}
+			observed[min(x, last)]++
+		}
+		law := func(eps float64) []float64 {
+			expected := make([]float64, last+1)
+			for x := range last {
+				expected[x] = n * -math.Expm1(-eps) * math.Exp(-eps*float64(x))
+			}
+			expected[last] = n * math.Exp(-eps*float64(last))
+			return expected
+		}
+		if err := stattest.ChiSquare(observed, law(eps), 1e-6); err != nil {
+			t.Errorf("epsilon %v: %v", eps, err)
+		}
+		if stattest.ChiSquare(observed, law(eps/1.05), 1e-6) == nil {
+			t.Errorf("epsilon %v: noise 5%% too narrow went unnoticed", eps)
+		}
+	}
+	if x := Geometric(Seeded(1), 1, 1<<62); x < 1<<40 {
+		t.Errorf("of e^{-2^-62} it is %d", x)
+	}
+}
+
 func staircaseMass(c Staircase) func(int64) float64 {
 	eps := float64(c.Num) / float64(c.Den)
 	return massOf(int(float64(c.Sensitivity)*(50/eps+2)), func(x int) float64 {

@@ -21,6 +21,15 @@ func TwoSidedGeometric(s *Stream, num, den uint64) int64 {
 	}
 }
 
+// Geometric returns an integer X >= 0 with P(X = x) = (1-a) a^x, a = e^{-num/den}, exactly: exponential noise of scale den/num, rounded down. A count with
+// it is never below the true one. To an integer of sensitivity D it gives (D·num/den, 1-e^{-D·num/den})-privacy and no better, since only one of two tables
+// can have the lowest values: it is for parts of a mechanism, and not for releases. num is from 1 to 2^60, den from 1 to 2^62; beyond Saturation it is
+// Saturation.
+func Geometric(s *Stream, num, den uint64) int64 {
+	mustBeRatio(num, den)
+	return s.geometric(num, den)
+}
+
 func mustBeRatio(num, den uint64) {
 	if num < 1 || num > 1<<60 || den < 1 || den > 1<<62 {
 		panic(fmt.Sprintf("noise: noise of e^{-%d/%d} is not among what is drawn", num, den))
