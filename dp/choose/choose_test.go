@@ -153,7 +153,7 @@ func TestLaw(t *testing.T) {
 }
 
 // TestTop: the best two, in order, have the law of two exponential mechanisms, the second among those that are left, and the largest two scores with Gumbel
-// noise have it, too. It notices an epsilon that is 20% larger, and a second choice that forgets what the best of the rest is.
+// noise have it, too. It notices an epsilon that is 20% larger, and a second choice from all.
 func TestTop(t *testing.T) {
 	const n = 150_000
 	rule, scores := choose.Rule{Epsilon: noise.Eps(1.5), Sensitivity: 2}, []int64{0, 7, 3, 3, -2}
