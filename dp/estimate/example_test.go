@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/holdoutd/holdoutd/dp/account"
 	"github.com/holdoutd/holdoutd/dp/estimate"
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/dp/unit"
@@ -75,4 +76,47 @@ func ExampleQuantiles_Intervals() {
 	}
 	fmt.Printf("%.1f, from %.1f to %.1f\n", median[0].Value, median[0].Low, median[0].High)
 	// Output: 25.0, from 23.8 to 26.1
+}
+
+// Statistics of a table, for a page that anyone may read: a budget is declared first, and each release is paid before it is made.
+func ExampleHistogram() {
+	var ages estimate.Table
+	for i := range 20_000 {
+		ages.Values = append(ages.Values, float64(18+i%50+i%7))
+	}
+	var key noise.Key // 32 secret random bytes
+	budget := account.GDPFilter(0.5)
+	guard := func(mu account.GDP) estimate.Guard {
+		if !budget.Spend(float64(mu)) {
+			panic("more than was declared")
+		}
+		return estimate.Guard{Protection: unit.Protection{Unit: unit.Row{}}, Noise: estimate.Gaussian{Mu: mu}}
+	}
+	mean, err := estimate.CentredMean{Guard: guard(0.2), Low: 0, High: 120}.Release(ages, key.Stream("mean of age"))
+	if err != nil {
+		panic(err)
+	}
+	variance, err := estimate.Variance{Guard: guard(0.2), Low: 0, High: 120}.Release(ages, key.Stream("variance of age"))
+	if err != nil {
+		panic(err)
+	}
+	median, err := estimate.Quantiles{Guard: guard(0.3), Low: 0, High: 120}.Release(ages, []float64{0.5}, key.Stream("median of age"))
+	if err != nil {
+		panic(err)
+	}
+	bins, err := estimate.Histogram{Guard: guard(0.2), Edges: []float64{0, 30, 50, 120}}.Release(ages, key.Stream("histogram of age"))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("mean %.1f, variance %.0f, median %.0f\n", mean.Value, variance.Value, median[0])
+	for _, bin := range bins {
+		fmt.Printf("from %.0f to %.0f\n", bin.Low, bin.High)
+	}
+	fmt.Printf("%d releases, with 0.5-GDP declared: (%.2f, 1e-6)-private\n", budget.Count(), account.GDP(0.5).Epsilon(1e-6))
+	// Output:
+	// mean 45.5, variance 213, median 45
+	// from 3571 to 3605
+	// from 7980 to 8014
+	// from 8369 to 8403
+	// 4 releases, with 0.5-GDP declared: (2.25, 1e-6)-private
 }

@@ -91,6 +91,10 @@ func BenchmarkDraws(b *testing.B) {
 			_, err := estimate.Quantiles{Guard: guard, Low: 0, High: 100}.Release(table, ranks, s)
 			return err
 		}},
+		{"estimate/histogram of 1,000 in ten bins", func() error {
+			_, err := estimate.Histogram{Guard: guard, Edges: []float64{0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100}}.Release(table, s)
+			return err
+		}},
 		{"estimate/bounds of 1,000", func() error {
 			_, err := estimate.Bounds{Guard: guard, Least: -10, Greatest: 20}.Release(table, s)
 			return err
