@@ -8,6 +8,7 @@ place=$(mktemp -d "${PLACE:-${TMPDIR:-/tmp}}/ledgers.XXXXXX")
 as=()
 [ "$(id -u)" != 0 ] || as=(setpriv --reuid postgres --regid postgres --clear-groups) # PostgreSQL refuses root
 trap '"${as[@]}" "$bin/pg_ctl" -D "$place/pg/data" -m immediate stop >/dev/null 2>&1 || true; rm -rf "$place"' EXIT
+trap 'exit 1' INT TERM
 mkdir "$place/pg"
 chmod 755 "$place"
 [ ${#as[@]} = 0 ] || chown postgres "$place/pg"
