@@ -98,7 +98,7 @@ func (a address) pool(ctx context.Context, max int32, check func(context.Context
 		return nil, err
 	}
 	config.ConnConfig = a.config.Copy()
-	config.ConnConfig.ValidateConnect = onPrimary
+	config.ConnConfig.ValidateConnect, config.ConnConfig.OnNotice = onPrimary, note
 	for name, value := range params {
 		config.ConnConfig.RuntimeParams[name] = value
 	}
@@ -157,6 +157,29 @@ func confirmed(ctx context.Context, conn *pgx.Conn) error {
 		return fmt.Errorf("ledger: PostgreSQL's synchronous standby does not confirm what is committed; nothing is read before it does: %w", err)
 	}
 	return err
+}
+
+// noted is the name of what note keeps of a connection.
+const noted = "holdoutd warning"
+
+// note keeps what a database warns of: nothing that servers do is warned of, but for a commit whose wait for the standbys was cancelled.
+func note(conn *pgconn.PgConn, n *pgconn.Notice) {
+	if n.SeverityUnlocalized == "WARNING" {
+		conn.CustomData()[noted] = n.Message
+	}
+}
+
+// errCancelled is a commit that succeeded although its wait for the standbys was cancelled: it is durable on the primary alone.
+var errCancelled = errors.New("ledger: PostgreSQL ended its wait for the synchronous standby, which may lack the commit")
+
+// waited is errCancelled if a commit on a connection that has just succeeded was not waited for.
+func waited(conn *pgx.Conn) error {
+	said, ok := conn.PgConn().CustomData()[noted]
+	if !ok {
+		return nil
+	}
+	delete(conn.PgConn().CustomData(), noted)
+	return fmt.Errorf("%w: %v", errCancelled, said)
 }
 
 // Codes of the database. HD… are those of the ledger's own functions.

@@ -118,3 +118,35 @@ func TestNothingIsReadBeforeItIsConfirmed(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestCancelledWait: a commit whose wait for the standby somebody cancels succeeds, with a warning. The server does not take it for recorded, and reads it once the standby has it.
+func TestCancelledWait(t *testing.T) {
+	c := pgtest.New(t)
+	l := c.New(t)
+	second := c.Standby(t, true)
+	a := open(t, l.Address())
+	create(t, a, "ho_1", 10)
+	second.Pause(t)
+	asked := make(chan error, 1)
+	go func() {
+		_, _, err := answer(context.Background(), a, "ho_1", "waiting")
+		asked <- err
+	}()
+	l.Await(t, "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep')")
+	l.Exec(t, false, "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+	if err := <-asked; !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("acknowledged without the standby: %v", err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, ok, err := a.Answer(short, "ho_1", debit("waiting").Query); ok || !errors.Is(err, ledger.ErrUnavailable) {
+		t.Errorf("it is read before the standby has it: %v %v", ok, err)
+	}
+	second.Resume(t)
+	if _, paid, err := answerOnce(t, a, "ho_1", "waiting"); err != nil || paid {
+		t.Errorf("asked again: paid %v, %v", paid, err)
+	}
+	if _, paid, err := answer(t.Context(), a, "ho_1", "next"); err != nil || !paid {
+		t.Errorf("the next question: paid %v, %v", paid, err)
+	}
+}

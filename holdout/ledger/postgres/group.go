@@ -286,7 +286,15 @@ func (g *group) send(ctx context.Context) (stands bool, err error) {
 	if err := g.l.step(ledger.StepCommit); err != nil {
 		return false, err
 	}
-	if err := g.l.writers.QueryRow(ctx, recordText, append(args, time.Now().UnixNano())...).Scan(&stands); err != nil || !stands {
+	conn, err := g.l.writers.Acquire(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Release()
+	if err := conn.QueryRow(ctx, recordText, append(args, time.Now().UnixNano())...).Scan(&stands); err != nil || !stands {
+		return false, err
+	}
+	if err := waited(conn.Conn()); err != nil {
 		return false, err
 	}
 	if err := g.l.step(ledger.StepCommitted); err != nil {

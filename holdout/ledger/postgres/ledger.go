@@ -283,7 +283,11 @@ func (l *Ledger) try(ctx context.Context, do func(context.Context, pgx.Tx) error
 		_ = tx.Rollback(ctx)
 		return err
 	}
+	conn := tx.Conn()
 	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	if err := waited(conn); err != nil {
 		return err
 	}
 	return l.step(ledger.StepCommitted)
@@ -292,6 +296,9 @@ func (l *Ledger) try(ctx context.Context, do func(context.Context, pgx.Tx) error
 // failed says that a commit failed whose outcome is not known.
 func (l *Ledger) failed(cause error) error {
 	l.committed.Store(0)
+	if errors.Is(cause, errCancelled) {
+		l.readers.Reset() // connections that are new are used once the standbys have it
+	}
 	l.log.Error("the ledger cannot commit", "error", cause)
 	if l.halted != nil {
 		l.halted()
