@@ -23,6 +23,7 @@ import (
 var unrun = map[string]string{
 	"holdoutd ledger prepare":                   "it needs a database that is not there: TestReplicas prepares one",
 	"holdoutd verify /shared/holdoutd --ledger": "it reads a ledger in a database: TestReplicas verifies one",
+	"holdoutd bench --clients 1,32,256":         "it needs an empty ledger in a database: TestBench has one",
 	"createdb budgets":                          "it needs a PostgreSQL of the machine's own",
 	"holdoutd demo":                             "serves until it is stopped: TestDemo",
 	"holdoutd serve":                            "serves until it is stopped: TestServe, TestTLS, TestNonsenseLimits",
