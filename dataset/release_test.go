@@ -1,9 +1,12 @@
 package dataset
 
 import (
+	"errors"
 	"math/rand/v2"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"sync"
 	"testing"
 )
 
@@ -94,4 +97,78 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	<-done
+}
+
+// A large table that is spent is written as often as was said, by several at the same time, and each copy is what it would be otherwise; then its values have no place on
+// the disk any more, and are not read as zeros.
+func TestSpend(t *testing.T) {
+	const rows = releaseLeast/8 + 12345
+	columns := []Column{
+		{Field: Field{Name: "x", Kind: Number}, Numbers: make([]float64, rows)},
+		{Field: Field{Name: "b", Kind: Bool}, Bools: make([]uint8, rows)},
+		NewText("t", []string{"one", "two"}, nil),
+	}
+	columns[2].Codes = make([]uint32, rows)
+	for i := range rows {
+		columns[0].Numbers[i], columns[1].Bools[i], columns[2].Codes[i] = float64(i), uint8(i%3), uint32(i%3)
+	}
+	given, err := FromColumns(columns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "passing")
+	if err := Write(dir, given); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := [][]uint32{ordinals(rows)[:rows/2], ordinals(rows)[rows/2:]}
+	if err := opened.Spend(dir, len(orders)); err != nil {
+		t.Fatal(err)
+	}
+	copies := make([]string, len(orders))
+	var wait sync.WaitGroup
+	failures := make([]error, len(orders))
+	for i, order := range orders {
+		copies[i] = filepath.Join(t.TempDir(), "copy")
+		wait.Go(func() { failures[i] = Select(copies[i], opened, order) })
+	}
+	wait.Wait()
+	if err := errors.Join(append(failures, Passed(dir))...); err != nil {
+		t.Fatal(err)
+	}
+	digest := func(tables ...*Table) [32]byte {
+		d := NewDigest()
+		for _, table := range tables {
+			if err := d.Add(table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return d.Sum(nil)
+	}
+	var halves []*Table
+	for _, dir := range copies {
+		half, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer half.Close()
+		halves = append(halves, half)
+	}
+	if digest(halves...) != digest(given) {
+		t.Error("the copies are not the table")
+	}
+	for i := range opened.columns {
+		if c := &opened.columns[i]; c.Numbers != nil || c.Bools != nil || c.Codes != nil {
+			t.Errorf("the column %q can be read still", c.Name)
+		}
+	}
+	if err := opened.Close(); err != nil {
+		t.Error(err)
+	}
+	if damaged, err := Open(dir); runtime.GOOS == "linux" && err == nil {
+		t.Error("a spent table opens", damaged.Close())
+	}
 }

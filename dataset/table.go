@@ -19,6 +19,8 @@ type Table struct {
 	rows    int
 	mapping []byte // nil for a table in memory
 
+	spending *spending // nil where columns stay
+
 	fingerprint [sha256.Size]byte // of the manifest; zeros for a table in memory
 }
 
@@ -81,12 +83,12 @@ func newTable(columns []Column, rows int) (*Table, error) {
 
 // Close unmaps the table. None of its columns may be used afterwards, by anyone; copies of texts may.
 func (t *Table) Close() error {
-	mapping := t.mapping
-	t.mapping, t.columns, t.index, t.rows = nil, nil, nil, 0
+	mapping, spending := t.mapping, t.spending
+	t.mapping, t.columns, t.index, t.rows, t.spending = nil, nil, nil, 0, nil
 	if mapping == nil {
 		return nil
 	}
-	return unmapFile(mapping)
+	return errors.Join(spending.close(), unmapFile(mapping))
 }
 
 // Fingerprint is what [Fingerprint] says of the directory that the table was opened from; zeros for a table in memory.

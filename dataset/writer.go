@@ -15,7 +15,7 @@ import (
 const writeBuffer = 1 << 20
 
 // Writer writes a dataset directory, one column after another, each in pieces of any size. Its memory does not grow
-// with the rows. The directory is complete and durable when Close has returned nil, and not a dataset before that.
+// with the rows. The directory is complete and, but for NewPassing, durable when Close has returned nil, and not a dataset before that.
 type Writer struct {
 	dir     string
 	file    *os.File
@@ -27,6 +27,7 @@ type Writer struct {
 	count   int64    // its values so far
 	at      int64    // where buffer goes in the file
 	begun   int64    // up to where the disk was told to begin
+	passing bool     // nothing need be durable
 	crc     uint32   // of the section up to at
 	buffer  []byte
 	err     error // the first failure; everything after it fails too
@@ -47,6 +48,15 @@ func NewWriter(dir string) (*Writer, error) {
 	w := &Writer{dir: dir, file: f, names: map[string]bool{}, rows: -1, buffer: make([]byte, 0, writeBuffer)}
 	w.put(header())
 	return w, w.err
+}
+
+// NewPassing is NewWriter of a dataset that is read soon and then removed: nothing waits for the disk, and after a crash it may be damaged, which [Open] then says.
+func NewPassing(dir string) (*Writer, error) {
+	w, err := NewWriter(dir)
+	if err == nil {
+		w.passing = true
+	}
+	return w, err
 }
 
 // Begin starts a column. The one before it must have been ended or dropped.
@@ -263,17 +273,20 @@ func (w *Writer) Close() error {
 	if err == nil && len(data) > maxManifestBytes {
 		err = fmt.Errorf("the names of %d columns are longer than %d bytes", len(w.columns), maxManifestBytes)
 	}
-	if err == nil {
+	if err == nil && !w.passing {
 		err = w.file.Sync()
 	}
 	if err == nil {
 		err = w.file.Close()
 	}
-	if err == nil {
-		err = writeDurably(filepath.Join(w.dir, manifestFile), data)
-	}
-	if err == nil {
-		err = SyncDir(w.dir)
+	switch path := filepath.Join(w.dir, manifestFile); {
+	case err != nil:
+	case w.passing:
+		err = os.WriteFile(path, data, 0o600)
+	default:
+		if err = writeDurably(path, data); err == nil {
+			err = SyncDir(w.dir)
+		}
 	}
 	if err != nil {
 		return w.fail(err)
@@ -319,7 +332,7 @@ func (w *Writer) writeOut(b []byte) {
 	}
 	w.at += int64(len(b))
 	w.crc = crc32.Update(w.crc, castagnoli, b)
-	if w.at-w.begun >= ahead {
+	if w.at-w.begun >= ahead && !w.passing {
 		beginWriting(w.file, w.begun, w.at-w.begun)
 		w.begun = w.at
 	}
@@ -397,6 +410,7 @@ func writeTable(dir string, t *Table, column func(*Writer, *Column) error) error
 		if err != nil {
 			return errors.Join(err, w.Abort())
 		}
+		t.written(i)
 	}
 	if err := w.Close(); err != nil {
 		return errors.Join(err, w.Abort())

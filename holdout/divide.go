@@ -180,7 +180,12 @@ func (c *creation) splitTable(dir string, unit unitRule) error {
 	default:
 		p = splitByTag(c.room, tags, sizes{size, check})
 	}
-	return c.writeParts(dir, []part{{holdoutDir, t, g, p.holdout}, {checkDir, t, g, p.check}, {trainingDir, t, g, p.training}})
+	all := []part{{holdoutDir, t, g, p.holdout}, {checkDir, t, g, p.check}, {trainingDir, t, g, p.training}}
+	written := slices.DeleteFunc(slices.Clone(all), func(p part) bool { return len(p.list) == 0 })
+	if err := t.Spend(filepath.Join(c.work, partTable), len(written)); err != nil {
+		return fmt.Errorf("holdout: upload: %w", err)
+	}
+	return c.writeParts(dir, all)
 }
 
 // keepParts takes the parts as they were given.
@@ -289,6 +294,11 @@ func (c *creation) writeParts(dir string, parts []part) error {
 	for _, err := range failures { // the first says what is wrong; a full disk stops all of them
 		if err != nil {
 			return err
+		}
+	}
+	for part := range c.tables {
+		if err := dataset.Passed(filepath.Join(c.work, part)); err != nil {
+			return diskFails(err)
 		}
 	}
 	return nil

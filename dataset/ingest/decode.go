@@ -18,7 +18,7 @@ import (
 const streamBuffer = 1 << 20
 
 // Decode writes the Parquet file at path as a dataset to dir, which must not exist. When it fails it returns an
-// [*Error] and leaves no directory. It trusts nothing in the file, and a panic becomes an
+// [*Error] and leaves no directory. The dataset is one that passes: nothing of it is made durable. It trusts nothing in the file, and a panic becomes an
 // error, but memory can only be bounded by the process that it runs in: see [Run].
 //
 //   - INT8 to INT64, UINT8 to UINT64, FLOAT16, FLOAT, DOUBLE become Number. A column of integers with any value
@@ -232,7 +232,7 @@ func (d *decoder) addTexts() error {
 }
 
 func (d *decoder) write(dir string) (err error) {
-	if d.writer, err = dataset.NewWriter(dir); err != nil {
+	if d.writer, err = dataset.NewPassing(dir); err != nil {
 		return err
 	}
 	d.batch.textsLeft = d.lim.MaxTextBytes
