@@ -30,7 +30,9 @@ type Writer struct {
 	passing bool     // nothing need be durable
 	crc     uint32   // of the section up to at
 	buffer  []byte
-	err     error // the first failure; everything after it fails too
+	spare   []byte     // the other buffer: of the write under way, or free
+	under   chan error // what came of the write under way; nil where there is none
+	err     error      // the first failure; everything after it fails too
 }
 
 // NewWriter creates dir, which must not exist, and begins a dataset in it.
@@ -45,7 +47,7 @@ func NewWriter(dir string) (*Writer, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("dataset: %w", err), os.RemoveAll(dir))
 	}
-	w := &Writer{dir: dir, file: f, names: map[string]bool{}, rows: -1, buffer: make([]byte, 0, writeBuffer)}
+	w := &Writer{dir: dir, file: f, names: map[string]bool{}, rows: -1, buffer: make([]byte, 0, writeBuffer), spare: make([]byte, 0, writeBuffer)}
 	w.put(header())
 	return w, w.err
 }
@@ -169,7 +171,7 @@ func (w *Writer) finish() error {
 
 // Drop forgets the column that was begun; the next one takes its place.
 func (w *Writer) Drop() error {
-	if w.current == nil || w.err != nil {
+	if w.settle(); w.current == nil || w.err != nil {
 		return w.err
 	}
 	w.at, w.buffer, w.crc = w.current.Offset, w.buffer[:0], 0
@@ -297,6 +299,7 @@ func (w *Writer) Close() error {
 
 // Abort removes the directory with all that was written.
 func (w *Writer) Abort() error {
+	w.settle()
 	w.file.Close() // an error of a file that is removed next says nothing
 	w.fail(errors.New("dataset: the writer was aborted"))
 	return os.RemoveAll(w.dir)
@@ -305,37 +308,56 @@ func (w *Writer) Abort() error {
 // put buffers bytes of the file.
 func (w *Writer) put(b []byte) {
 	for len(b) > 0 && w.err == nil {
-		if len(w.buffer) == 0 && len(b) >= writeBuffer {
-			w.writeOut(b)
-			return
-		}
 		n := min(writeBuffer-len(w.buffer), len(b))
 		w.buffer = append(w.buffer, b[:n]...)
 		b = b[n:]
 		if len(w.buffer) == writeBuffer {
-			w.flush()
+			w.hand()
 		}
 	}
 }
 
-func (w *Writer) flush() {
-	if len(w.buffer) > 0 && w.err == nil {
-		w.writeOut(w.buffer)
-	}
-	w.buffer = w.buffer[:0]
-}
-
-func (w *Writer) writeOut(b []byte) {
-	if _, err := w.file.WriteAt(b, w.at); err != nil {
-		w.fail(err)
+// hand gives the buffer to be written, at the same time as the other one is filled, once the one before it is written.
+func (w *Writer) hand() {
+	w.settle()
+	if len(w.buffer) == 0 || w.err != nil {
+		w.buffer = w.buffer[:0]
 		return
 	}
+	b, at, under := w.buffer, w.at, make(chan error, 1)
 	w.at += int64(len(b))
-	w.crc = crc32.Update(w.crc, castagnoli, b)
-	if w.at-w.begun >= ahead && !w.passing {
-		beginWriting(w.file, w.begun, w.at-w.begun)
-		w.begun = w.at
+	w.buffer, w.spare, w.under = w.spare[:0], b, under
+	go func() { under <- w.writeOut(b, at) }()
+}
+
+// settle waits for the write under way. Only then are crc and begun those of what was handed.
+func (w *Writer) settle() {
+	if w.under == nil {
+		return
 	}
+	err := <-w.under
+	w.under = nil
+	if err != nil {
+		w.fail(err)
+	}
+}
+
+// flush writes the buffer and waits for it.
+func (w *Writer) flush() {
+	w.hand()
+	w.settle()
+}
+
+func (w *Writer) writeOut(b []byte, at int64) error {
+	if _, err := w.file.WriteAt(b, at); err != nil {
+		return err
+	}
+	w.crc = crc32.Update(w.crc, castagnoli, b)
+	if end := at + int64(len(b)); end-w.begun >= ahead && !w.passing {
+		beginWriting(w.file, w.begun, end-w.begun)
+		w.begun = end
+	}
+	return nil
 }
 
 // ahead is how much is written before the disk is told to begin, so that it works meanwhile and Close, which waits for all of it, waits for little.
