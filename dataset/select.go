@@ -67,8 +67,8 @@ func selectRows(dir string, src *Table, order []uint32, text func(*Writer, *Colu
 const (
 	// farValues is the length of a column from which on its values are gathered in order of their places: an order that jumps about would otherwise wait for memory at each, and keep all of the column in it.
 	farValues = 1 << 22
-	// farChunk is how many are put in order together. The buffers take some 12 MB.
-	farChunk = 1 << 20
+	// farChunk is how many are put in order together. The buffers take some 6 MB.
+	farChunk = 1 << 19
 	// farReleased is behind how many places memory is given back.
 	farReleased = 1 << 21
 	// farBucket is the places, as a power of two, that lie close enough.
