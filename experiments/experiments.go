@@ -20,6 +20,7 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/leaderboard"
 	"github.com/holdoutd/holdoutd/experiments/phacking"
 	"github.com/holdoutd/holdoutd/experiments/privatemean"
+	"github.com/holdoutd/holdoutd/experiments/reconstruction"
 	"github.com/holdoutd/holdoutd/experiments/run"
 	"github.com/holdoutd/holdoutd/experiments/widths"
 )
@@ -34,6 +35,7 @@ var All = []run.Experiment{
 	leaderboard.Experiment,
 	phacking.Experiment,
 	agents.Experiment,
+	reconstruction.Experiment,
 	certify.Experiment,
 	privatemean.Experiment,
 	dpsgd.Experiment,

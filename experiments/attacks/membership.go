@@ -138,6 +138,12 @@ type asked struct {
 // score plays a game: the logarithm of how much likelier the answers are with the row than without it, but for a constant, and for random rows in the normal
 // approximation. No attack on these questions is better.
 func (q asked) score(seed uint64) (score float64, answers int64, err error) {
+	score, _, answers, err = q.play(seed)
+	return score, answers, err
+}
+
+// play is score with by how much the scores of both kinds of games differ by theory, in their standard deviations and squared.
+func (q asked) play(seed uint64) (score, separation float64, answers int64, err error) {
 	h := session.Simulated{Guarantee: q.g, Seed: seed}
 	zero := 0.
 	for h.Remaining() > 0 {
@@ -162,7 +168,7 @@ func (q asked) score(seed uint64) (score float64, answers int64, err error) {
 		}
 		out, err := h.Mean(input)
 		if err != nil {
-			return 0, 0, fmt.Errorf("attacks: membership: %w", err)
+			return 0, 0, 0, fmt.Errorf("attacks: membership: %w", err)
 		}
 		if out.Source != thresholdout.FromHoldout {
 			continue
@@ -173,12 +179,15 @@ func (q asked) score(seed uint64) (score float64, answers int64, err error) {
 			continue
 		}
 		variance := sigma*sigma + 1/(12*float64(rowfn.One)*float64(rowfn.One))
+		moves := 1 / float64(size) // by how much the row moves the mean
 		if !q.a.knows {
 			variance += 1 / (4 * float64(size))
+			moves = .5 / float64(size)
 		}
+		separation += moves * moves / variance
 		score += (out.Value - .5) * value / (float64(size) * variance)
 	}
-	return score, answers, nil
+	return score, separation, answers, nil
 }
 
 // sum is that of a range of units, in steps, and which way the row moves the mean of it: 1/2 or -1/2.

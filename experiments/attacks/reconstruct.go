@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/holdoutd/holdoutd/dp/account"
 	"github.com/holdoutd/holdoutd/experiments/seeds"
 	"github.com/holdoutd/holdoutd/rowfn"
@@ -98,8 +100,8 @@ func (r Request) reconstruct(ctx context.Context, work float64) (*Reconstruction
 	}
 	shares, seen := make([]float64, runs), make([]int64, runs)
 	err = r.each(ctx, "reconstruction", runs, func(i int) error {
-		var err error
-		shares[i], seen[i], err = reconstructed(g, ok, seeds.Of(r.Seed, 3, uint64(i)))
+		found, err := Reconstruct(g, ok, seeds.Of(r.Seed, 3, uint64(i)))
+		shares[i], seen[i] = found.Right, found.Answers
 		return err
 	})
 	if err != nil {
@@ -118,8 +120,15 @@ func (r Request) reconstruct(ctx context.Context, work float64) (*Reconstruction
 	return result, nil, nil
 }
 
-// reconstructed is the share of the secrets that one run finds. Where the noise is proved to protect a row, it stops where answers have none.
-func reconstructed(g thresholdout.Guarantee, noisy bool, seed uint64) (share float64, answers int64, err error) {
+// Found is what one attack on a secret column comes to.
+type Found struct {
+	Right    float64 `json:"right"`    // the share of the secrets; 0.5 is chance
+	Expected float64 `json:"expected"` // that share in a large holdout, by theory, for as many answers with as much noise
+	Answers  int64   `json:"answers"`  // from the holdout that the attacker saw
+}
+
+// Reconstruct plays the attack of [Reconstruction] once. Where noisy, it stops where answers have no noise. The same guarantee and seed give the same result.
+func Reconstruct(g thresholdout.Guarantee, noisy bool, seed uint64) (Found, error) {
 	n := int(g.N)
 	r := rand.New(rand.NewPCG(seeds.Of(seed, 1), 0))
 	secret := make([]byte, (n+7)/8*8) // 0 or 255
@@ -162,7 +171,7 @@ func reconstructed(g thresholdout.Guarantee, noisy bool, seed uint64) (share flo
 		}
 		out, err := h.Mean(in)
 		if err != nil {
-			return 0, 0, fmt.Errorf("attacks: reconstruction: %w", err)
+			return Found{}, fmt.Errorf("attacks: reconstruction: %w", err)
 		}
 		if out.Source != thresholdout.FromHoldout {
 			continue
@@ -181,7 +190,26 @@ func reconstructed(g thresholdout.Guarantee, noisy bool, seed uint64) (share flo
 			right++
 		}
 	}
-	return right / float64(n), int64(len(y)), nil
+	return Found{right / float64(n), expectedShare(variance, float64(n)), int64(len(y))}, nil
+}
+
+// expectedShare is the share of n signs that the best linear estimate finds from answers with noise of these variances, in the limit of large n: the normal law at the root of
+// what is then its ratio of signal to noise, g = sum over the answers of 1 / (v + n/(1+g)) (Tse, Hanly, IEEE Transactions on Information Theory 45, 1999).
+func expectedShare(variance []float64, n float64) float64 {
+	const steps, precision, sure = 10_000, 1e-9, 100 // from there on nothing is missed
+	g := 0.
+	for range steps {
+		next := 0.
+		for _, v := range variance {
+			next += 1 / (v + n/(1+g))
+		}
+		if done := next-g < precision*next; done || next > sure {
+			g = next
+			break
+		}
+		g = next
+	}
+	return distuv.UnitNormal.CDF(math.Sqrt(g))
 }
 
 // estimate is the best linear estimate of signs that are as likely 1 as -1, E^T (E E^T + V)^-1 y, by conjugate gradients on the equation that is scaled by the noise.
