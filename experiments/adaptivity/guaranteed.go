@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -228,7 +230,8 @@ func drawGuaranteed(rows, measured []run.Row) ([]*plot.Plot, error) {
 	for h, halfWidth := range halfWidths {
 		p := figure.New(fmt.Sprintf("Adaptive questions within ±%v", halfWidth), "units in the holdout, n", "questions that are guaranteed at 95%")
 		p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-		p.X.Tick.Marker, p.Y.Tick.Marker = figure.CountTicks, figure.CountTicks
+		p.X.Tick.Marker = figure.CountTicks
+		p.Y.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick { return figure.CountTicks.Ticks(low, min(high, mostDrawn)) })
 		for i, promise := range promises {
 			var points plotter.XYs
 			for _, r := range rows {
@@ -236,6 +239,7 @@ func drawGuaranteed(rows, measured []run.Row) ([]*plot.Plot, error) {
 					points = append(points, plotter.XY{X: float64(r.N), Y: r.Mean})
 				}
 			}
+			points = upTo(points, mostDrawn)
 			if len(points) == 0 {
 				continue
 			}
@@ -245,7 +249,7 @@ func drawGuaranteed(rows, measured []run.Row) ([]*plot.Plot, error) {
 			}
 			line.LineStyle = figure.Line(promiseStyles[i])
 			p.Add(line)
-			if h == 0 {
+			if h == len(halfWidths)-1 { // the literature answers some within the largest
 				p.Legend.Add(promise.title, line)
 			}
 		}
@@ -260,13 +264,31 @@ func drawGuaranteed(rows, measured []run.Row) ([]*plot.Plot, error) {
 				return nil, err
 			}
 		}
-		p.X.Min, p.X.Max, p.Y.Min = 900, 70_000, 1
-		p.Y.Max = max(p.Y.Max, 100) * 30 // room for the legend above the curves
+		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 900, 70_000, 1, 1e4*mostDrawn // room for the legend above the curves
 		figure.Grid(p)
 		p.Legend.Top, p.Legend.Left = true, true
 		row = append(row, p)
 	}
 	return row, nil
+}
+
+// mostDrawn questions are drawn: a number that grows as e^n leaves the figure there.
+const mostDrawn = 1e6
+
+// upTo are the points up to where their line, which is straight in logarithms, leaves the figure.
+func upTo(points plotter.XYs, most float64) plotter.XYs {
+	for i, p := range points {
+		if p.Y <= most {
+			continue
+		}
+		if i == 0 {
+			return nil
+		}
+		before := points[i-1]
+		part := math.Log(most/before.Y) / math.Log(p.Y/before.Y)
+		return append(slices.Clone(points[:i]), plotter.XY{X: before.X * math.Pow(p.X/before.X, part), Y: most})
+	}
+	return points
 }
 
 // promiseStyles are the series of the promises in package figure, so that a mechanism has the style that it has in the first figure.
