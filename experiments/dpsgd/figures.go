@@ -15,7 +15,8 @@ import (
 )
 
 func (d findings) figures(audited []*audit) []run.Figure {
-	figures := []run.Figure{{Name: "account", Caption: "Epsilon of the same steps by three valid accounts.", Draw: drawAccount}}
+	figures := []run.Figure{{Name: "account", Caption: "Epsilon of the same steps by three valid accounts.", Draw: drawAccount},
+		{Name: "composition", Caption: "How much each of k answers may spend, so that all together spend an epsilon of 1, by the ways in which epsilons are composed.", Draw: drawComposition}}
 	if len(audited) > 0 {
 		figures = append(figures, run.Figure{Name: "audit", Caption: "The epsilon that a canary shows, with 95% intervals, against the one that the account promises: below the line, " +
 			"as everything must be.", Draw: func() (*plot.Plot, error) { return drawAudit(audited) }})

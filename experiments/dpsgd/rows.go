@@ -123,6 +123,7 @@ func (d findings) checks(audits []*audit) []run.Check {
 		d.ofModel(&checks, m.name)
 	}
 	accountChecks(&checks)
+	compositionChecks(&checks)
 	auditChecks(&checks, audits)
 	return checks.Decide()
 }
