@@ -61,6 +61,11 @@ type Settings struct {
 	// default: one question after the other. Of auto, gaussian
 	Rounds int64 `json:"rounds,omitempty"`
 
+	// the share of the held-out units that no question reads, at most 0.9: the final report is read by these alone where
+	// that is narrower, at a width that nothing widens, whatever was asked. Every other answer is wider; 0.5 makes them
+	// some 1.3 times as wide. Of auto, guess_and_check
+	Sealed float64 `json:"sealed,omitempty"`
+
 	// the scale of the noise, in units of a row function's [0,1]. Of auto, gaussian, thresholdout
 	Sigma float64 `json:"sigma,omitempty"`
 
@@ -228,6 +233,10 @@ type Guarantee struct {
 	RoundSigma []float64 `json:"round_sigma,omitempty"` // of gaussian: the noise of each round
 	Rounds     int64     `json:"rounds,omitempty"`      // in how many batches the questions are asked; absent: one by one
 	Scheduled  bool      `json:"scheduled,omitempty"`   // of gaussian: later questions have less noise
+
+	// of guess_and_check: how many units are sealed: no question reads them, and the final report may be read by these
+	// alone
+	Sealed int64 `json:"sealed,omitempty"`
 
 	// of gaussian: the standard deviation of the noise; where scheduled, the scale of the schedule; of thresholdout: the
 	// standard deviation of the noise
@@ -597,13 +606,17 @@ type FinalReport struct {
 	ClosedBy   Asker         `json:"closed_by"`
 	Before     Spent         `json:"before"`     // what was spent before the report
 	AskedBy    []ReportAsker `json:"asked_by"`   // who asked for the answers before the report, most answers first
-	Units      int64         `json:"units"`      // held out: what the answers are about
+	Units      int64         `json:"units"`      // held out, and read for the answers
 	Unit       string        `json:"unit"`       // what is independent of the others: row, a column, or day(column)
 	Confidence float64       `json:"confidence"` // that all intervals of the holdout hold together, those before the report included
 	Target     string        `json:"target"`     // what the intervals are about
 
 	// what the card warns of that the intervals rest on: rows that are not independent of each other
 	Warnings []Warning `json:"warnings"`
+
+	// the answers are read by the sealed units alone, which no question had read: what was asked before does not widen
+	// them
+	Sealed bool `json:"sealed,omitempty"`
 
 	Title string `json:"title,omitempty"` // of the report
 }
@@ -635,6 +648,9 @@ type ReportPlan struct {
 	Answers []PlannedReport `json:"answers"` // in the order of the queries
 	Before  Spent           `json:"before"`
 	Closes  int64           `json:"closes"` // how many questions are left, all of which the report takes
+
+	// the report would be read by the sealed units alone: that is narrower than by all units, after what was asked
+	Sealed bool `json:"sealed,omitempty"`
 }
 
 // PlannedReport is one answer of a report before it is made: its width if the holdout is as the parts are that it

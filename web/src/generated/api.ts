@@ -32,6 +32,8 @@ export interface Settings {
   questions?: number;
   /** in how many requests the questions are asked. The questions of a request are chosen before any of its answers is seen, so intervals are narrower. Unused questions of a round are lost. 1 is a batch that is fixed beforehand; default: one question after the other. Of auto, gaussian */
   rounds?: number;
+  /** the share of the held-out units that no question reads, at most 0.9: the final report is read by these alone where that is narrower, at a width that nothing widens, whatever was asked. Every other answer is wider; 0.5 makes them some 1.3 times as wide. Of auto, guess_and_check */
+  sealed?: number;
   /** the scale of the noise, in units of a row function's [0,1]. Of auto, gaussian, thresholdout */
   sigma?: number;
   /** hash: a random split by a secret key; time:COLUMN: the training part is earlier; given: you upload the parts training and holdout and, if you like, check; default: hash */
@@ -191,6 +193,8 @@ export interface Guarantee {
   rounds?: number;
   /** of gaussian: later questions have less noise */
   scheduled?: boolean;
+  /** of guess_and_check: how many units are sealed: no question reads them, and the final report may be read by these alone */
+  sealed?: number;
   /** of gaussian: the standard deviation of the noise; where scheduled, the scale of the schedule; of thresholdout: the standard deviation of the noise */
   sigma?: number;
   /** of gaussian: of the account of that share, of guarantees of the first version */
@@ -558,7 +562,7 @@ export interface FinalReport {
   before: Spent;
   /** who asked for the answers before the report, most answers first */
   asked_by: ReportAsker[];
-  /** held out: what the answers are about */
+  /** held out, and read for the answers */
   units: number;
   /** what is independent of the others: row, a column, or day(column) */
   unit: string;
@@ -568,6 +572,8 @@ export interface FinalReport {
   target: string;
   /** what the card warns of that the intervals rest on: rows that are not independent of each other */
   warnings: Warning[];
+  /** the answers are read by the sealed units alone, which no question had read: what was asked before does not widen them */
+  sealed?: boolean;
   /** of the report */
   title?: string;
 }
@@ -611,6 +617,8 @@ export interface ReportPlan {
   before: Spent;
   /** how many questions are left, all of which the report takes */
   closes: number;
+  /** the report would be read by the sealed units alone: that is narrower than by all units, after what was asked */
+  sealed?: boolean;
 }
 
 /** one answer of a report before it is made: its width if the holdout is as the parts are that it would be compared with */
