@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sort"
@@ -296,7 +297,7 @@ func (c *creation) writeParts(dir string, parts []part) error {
 			return err
 		}
 	}
-	for part := range c.tables {
+	for _, part := range slices.Sorted(maps.Keys(c.tables)) {
 		if err := dataset.Passed(filepath.Join(c.work, part)); err != nil {
 			return diskFails(err)
 		}
