@@ -134,6 +134,7 @@ func TestExperimentsApart(t *testing.T) {
 		"data":        {},
 		"tables":      {"data"},
 		"analysts":    {"run", "seeds"},
+		"attacks":     {"analysts", "seeds"},
 		"seeds":       {},
 		"selection":   {"seeds"},
 	}
@@ -146,7 +147,7 @@ func TestExperimentsApart(t *testing.T) {
 		allowed, isShared := shared[name]
 		if !isShared {
 			experiments++
-			allowed = []string{"run", "data", "tables", "analysts", "seeds", "selection"}
+			allowed = []string{"run", "data", "tables", "analysts", "attacks", "seeds", "selection"}
 		}
 		for _, imp := range p.Imports {
 			if other, ok := strings.CutPrefix(imp, module+room); ok && !slices.Contains(allowed, other) {
