@@ -68,6 +68,15 @@ func TestChosenForms(t *testing.T) {
 	if cost.Questions != 17 {
 		t.Errorf("the batch cost %+v", cost)
 	}
+	b, err = s.AskBatch(t.Context(), analyst, id, batchOf(of(14, 1.4*wish, ""), of(16, 1.4*wish, "")), true, "", MaxQuestions(9))
+	must(t, err)
+	first, second := answerOf(t, Answer{Body: b.Answers[0].Body}), Cost{}
+	if b.Answers[1].Body != nil {
+		second = answerOf(t, Answer{Body: b.Answers[1].Body}).Cost
+	}
+	if first.Cost.Questions != 8 || second.Questions > 1 {
+		t.Errorf("for at most 9 questions: %+v and %+v", first.Cost, second)
+	}
 	// Eight questions are left, which pay for one measured answer: it would take the question of the check behind it.
 	id = create(t, s, Settings{Name: "small", Mechanism: "guess_and_check", Questions: 300, Tokens: 5}, flights(t, 6000, 4)).ID
 	for i := range 73 {
