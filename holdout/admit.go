@@ -228,9 +228,9 @@ func (a *admission) bearable(ctx context.Context, fresh []*question) error {
 // enter waits for its turn, decides by the durable state and what others have reserved what will be asked, and reserves it.
 func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) error {
 	acc, s := f.account, a.holdout.session
-	alone := a.request.report != nil
-	for _, q := range fresh {
-		alone = alone || s.Exclusive(q.asked)
+	alone, err := a.alone(ctx, fresh)
+	if err != nil {
+		return err
 	}
 	return acc.enter(ctx, alone, func() (bool, error) {
 		if a.request.report != nil {
@@ -258,6 +258,22 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) err
 		acc.questions += f.reserved.questions
 		return true, nil
 	})
+}
+
+// alone reports whether nothing else may be answered between the first row that is read for the questions and the last answer.
+func (a *admission) alone(ctx context.Context, fresh []*question) (bool, error) {
+	s, begun := a.holdout.session, thresholdout.State{}
+	exclusive := func(state thresholdout.State) bool {
+		return slices.ContainsFunc(fresh, func(q *question) bool { return s.Exclusive(state, q.asked) })
+	}
+	switch {
+	case a.request.report != nil:
+		return true, nil
+	case !exclusive(begun): // nor later; no state need be read
+		return false, nil
+	}
+	state, err := a.service.stateOf(ctx, a.holdout)
+	return err == nil && exclusive(state), err
 }
 
 // errReserved says that the budget would pay if what others have reserved were not needed.

@@ -7,8 +7,8 @@ import (
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
-// Who asks may leave it to the mechanism whether a guess is checked or the holdout measured. The mechanism decides by what was answered before and by the parts that everyone may know, so that the choice says
-// nothing of the holdout and costs nothing.
+// Who asks may leave it to the mechanism whether a guess is checked or the holdout measured. The mechanism decides by what was answered before and by the training and the check part, of which no row is held out, so that the choice
+// says nothing of the holdout and costs nothing.
 
 // Open reports whether what was answered before decides how a question is asked: whether a guess can pass at its half-width, or whether it is checked or measured. No other answer may come between this decision
 // and the question's own.

@@ -102,6 +102,23 @@ func TestTrainingScoresAreMeasured(t *testing.T) {
 	if state.Tokens < 10 || state.Questions < 10*8+4 {
 		t.Errorf("%+v", state)
 	}
+	// Nothing else is answered at the same time only while the state decides.
+	schema, holdout := newShop(1, 4000).source(t)
+	p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.GuessAndCheck, N: 4000, Training: 4000, Questions: 300, Tokens: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Local{Session: Session{Guarantee: p, NoCheckPart: true}, Schema: schema, Holdout: holdout, Training: holdout}
+	q, err := l.question(t, fmt.Appendf(nil, score, 0.5, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tokens := range []int64{0, 9, 10, 20} {
+		s := thresholdout.State{Questions: 100, Tokens: tokens}
+		if l.Exclusive(s, q) != (tokens < 10) || l.Open(s, q) != (tokens < 10) {
+			t.Errorf("after %d tokens: alone %v, open %v", tokens, l.Exclusive(s, q), l.Open(s, q))
+		}
+	}
 	for name, c := range map[string]struct {
 		ask   func(thresholdout.State, string) (Answer, thresholdout.State, error)
 		query string

@@ -139,12 +139,14 @@ func (s *Session) known(plan *queries.Plan) *queries.Plan {
 // Exclusive reports whether the state must not move between the scan and the answer of this question: where its rows
 // or its price depend on the state. Nothing else of the holdout may then be answered in between. All other questions may be answered
 // at the same time, in any order, as long as each has reserved its price.
-func (s *Session) Exclusive(q *Question) bool {
+//
+// state is any durable one of the holdout: spent tokens do not come back, so that what is settled once stays settled.
+func (s *Session) Exclusive(state thresholdout.State, q *Question) bool {
 	p := s.Guarantee
 	switch {
 	case p.Sliced(), p.Rounds > 0:
 		return true
-	case q.OwnWidth(), s.doubtful(q): // see Open
+	case s.Open(state, q):
 		return true
 	}
 	return s.Greedy(q.Plan)

@@ -146,14 +146,7 @@ func TestReportCovers(t *testing.T) {
 	missed, unpaid := 0, 0
 	for run := range uint64(runs) {
 		rows := coins(rand.New(rand.NewPCG(run, 77)), p.N, failures)
-		state, weights, zero := State{}, make([]float64, failures), 0.0
-		for j := range failures {
-			out, next, err := Step(p, state, Input{Holdout: column(rows, j), Training: mean(0.5, p.Training), Binary: true, Guess: &Guess{Value: &zero}}, nil)
-			if err != nil || out.Tokens != 1 {
-				t.Fatalf("a guess of 0: %+v %v", out, err)
-			}
-			weights[j], state = out.Value-0.5, next
-		}
+		state, weights := failing(t, p, rows, failures)
 		state, err := p.Close(state, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -174,6 +167,20 @@ func TestReportCovers(t *testing.T) {
 	if unpaid < runs*9/10 {
 		t.Errorf("unpaid, only %d of %d reports miss: the attack has no power", unpaid, runs)
 	}
+}
+
+// failing guesses 0 of the first coins of rows, each so far off that it fails, and returns how far from 1/2 each was told to be.
+func failing(t *testing.T, p Guarantee, rows [][]int8, failures int) (state State, weights []float64) {
+	t.Helper()
+	zero := 0.0
+	for j := range failures {
+		out, next, err := Step(p, state, Input{Holdout: column(rows, j), Training: mean(0.5, p.Training), Binary: true, Guess: &Guess{Value: &zero}}, nil)
+		if err != nil || out.Tokens != 1 {
+			t.Fatalf("a guess of 0: %+v %v", out, err)
+		}
+		weights, state = append(weights, out.Value-0.5), next
+	}
+	return state, weights
 }
 
 // voted says which rows agree, with 1, and which do not, with 0, with the weighted vote of what was told of their coins.

@@ -106,14 +106,7 @@ func TestSealedCovers(t *testing.T) {
 	for run := range uint64(runs) {
 		rows := coins(rand.New(rand.NewPCG(run, 78)), p.N, failures)
 		open := rows[:m.open()]
-		state, weights, zero := State{}, make([]float64, failures), 0.0
-		for j := range failures {
-			out, next, err := Step(p, state, Input{Holdout: column(open, j), Training: mean(0.5, p.Training), Binary: true, Guess: &Guess{Value: &zero}}, nil)
-			if err != nil || out.Tokens != 1 {
-				t.Fatalf("a guess of 0: %+v %v", out, err)
-			}
-			weights[j], state = out.Value-0.5, next
-		}
+		state, weights := failing(t, p, open, failures)
 		state, err := p.Close(state, 1)
 		if err != nil || !state.Closing.Sealed {
 			t.Fatalf("%+v %v", state, err)

@@ -51,6 +51,20 @@ func TestSubgroupTable(t *testing.T) {
 	if a, b := all.counts(pair, from, to); a != members || b != lateMembers || members == 0 {
 		t.Errorf("a pair has %d flights, %d late; row by row %d and %d", a, b, members, lateMembers)
 	}
+	group := func(i int) bool { // whether a flight is of the first group, one of hours
+		return table.Codes[0][i] == 0
+	}
+	for from := 1; from < 4000; from += 61 { // slices begin and end anywhere within words
+		to, members, late := from+700, 0, 0
+		for i := from; i < to; i++ {
+			if group(i) {
+				members, late = members+1, late+int(run.Indicator(table.Late[i]))
+			}
+		}
+		if a, b := all.counts([]int{0}, from, to); a != members || b != late {
+			t.Errorf("from %d: a group has %d flights, %d late; row by row %d and %d", from, a, b, members, late)
+		}
+	}
 	if a, b := all.riskCounts(weights, from, to); a != score[0] || b != score[1] {
 		t.Errorf("the risk group has %d flights, %d late; row by row %d and %d", a, b, score[0], score[1])
 	}

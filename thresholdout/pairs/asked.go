@@ -10,7 +10,16 @@ func (c Check) WithHalfWidth(halfWidth, level float64) (Check, bool) {
 		low, high := one.Interval(Outcome{Rank: 1}, level)
 		return low >= g-halfWidth && high <= g+halfWidth
 	}
-	room, most := int64(-1), int64(grid+1) // intervals widen with the margin
+	var ok bool
+	if one.Ranks[0].Away, ok = widestMargin(holds); !ok {
+		return c, false
+	}
+	return one, true
+}
+
+// widestMargin is the largest margin at which holds is true, where it is so up to some margin and false beyond: intervals widen with the margin. It is false where there is none.
+func widestMargin(holds func(away int64) bool) (away int64, ok bool) {
+	room, most := int64(-1), int64(grid+1)
 	for most-room > 1 {
 		if mid := room + (most-room)/2; holds(mid) {
 			room = mid
@@ -18,9 +27,5 @@ func (c Check) WithHalfWidth(halfWidth, level float64) (Check, bool) {
 			most = mid
 		}
 	}
-	if room < 0 {
-		return c, false
-	}
-	one.Ranks[0].Away = room
-	return one, true
+	return room, room >= 0
 }

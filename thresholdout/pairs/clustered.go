@@ -409,18 +409,10 @@ func (c ClusteredCheck) WithHalfWidth(halfWidth, level float64) (ClusteredCheck,
 		low, high := one.Interval(Outcome{Rank: 1}, level)
 		return low >= g-halfWidth && high <= g+halfWidth
 	}
-	room, most := int64(-1), int64(grid+1) // intervals widen with the margin
-	for most-room > 1 {
-		if mid := room + (most-room)/2; holds(mid) {
-			room = mid
-		} else {
-			most = mid
-		}
-	}
-	if room < 0 {
+	var ok bool
+	if one.Ranks[0].Away, ok = widestMargin(holds); !ok {
 		return c, false
 	}
-	one.Ranks[0].Away = room
 	return one, true
 }
 
