@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -61,6 +62,11 @@ func TestSealed(t *testing.T) {
 	}
 	if r := width[1] / width[0]; r < 1.4 || r > 1.9 { // the root of two, and a part of the probability of error
 		t.Errorf("after twelve wrong guesses the report is %v times as wide", r)
+	}
+	set.Name = "few"
+	card := create(t, s, set, flights(t, 7500, 8)) // just enough units, were none sealed
+	if w := card.Warnings; len(w) == 0 || w[0].Code != uninformative || !strings.Contains(w[0].Detail, fmt.Sprintf("about %d held-out units", card.Units.Holdout/2)) || !strings.Contains(w[0].Detail, "sealed=0 would have") {
+		t.Errorf("a card of too few open units: %+v", w)
 	}
 	for name, set := range map[string]Settings{"strata": {Stratify: "origin", Sealed: 0.5}, "public": {Label: "delay", Features: "public", Sealed: 0.5}, "too many": {Sealed: 0.95}, "gaussian": {Mechanism: "gaussian", Sealed: 0.5}} {
 		set.Name = "refused"

@@ -30,6 +30,9 @@ func (set Settings) usefulness(units Counts, g thresholdout.Guarantee) []Warning
 	fewer := func(k int64) func(*Settings) {
 		return func(s *Settings) { s.Questions, s.Rounds = k, min(s.Rounds, k) }
 	}
+	if w, ok := width(func(s *Settings) { s.Sealed = 0 }); ok && set.Sealed > 0 && w <= UsefulWidth {
+		ways = append(ways, fmt.Sprintf("sealed=0 would have ±%.2g", w))
+	}
 	if k, w := most(g.Questions-1, fewer, width); k > 0 {
 		ways = append(ways, fmt.Sprintf("questions=%d would have ±%.2g", k, w))
 	}
@@ -41,7 +44,7 @@ func (set Settings) usefulness(units Counts, g thresholdout.Guarantee) []Warning
 	if k, w := most(g.Questions, batch, width); k > 0 && set.Rounds != 1 {
 		ways = append(ways, fmt.Sprintf("mechanism=gaussian with rounds=1 and questions=%d, all in one batch, ±%.2g", k, w))
 	}
-	detail := fmt.Sprintf("%d questions about %d held-out units get intervals of about ±%.2g around one half, which tell little", g.Questions, g.N, g.HalfWidth)
+	detail := fmt.Sprintf("%d questions about %d held-out units get intervals of about ±%.2g around one half, which tell little", g.Questions, g.N-g.Sealed(), g.HalfWidth)
 	if len(ways) > 0 {
 		detail += ": " + strings.Join(ways, "; ") + ". So would a larger share as the holdout, or more rows"
 	} else {

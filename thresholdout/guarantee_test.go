@@ -16,6 +16,7 @@ var everyVariant = []Spec{
 	{Mechanism: Gaussian, N: 5000, HalfWidth: 0.1},
 	{Mechanism: Gaussian, N: 5000, Questions: 50, Tokens: 3},
 	{Mechanism: GuessAndCheck, N: 5000, Training: 9000},
+	{Mechanism: GuessAndCheck, N: 5000, Training: 9000, Sealed: 0.5},
 	{Mechanism: GuessAndCheck, N: 100, Training: 90, Tokens: 3, Confidence: 0.9},
 	{Mechanism: Thresholdout, N: 5000, Training: 7000, Questions: 50},
 	{Mechanism: Thresholdout, N: 5000, Training: 7000, Preset: PresetScience2015},
