@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
-	"github.com/holdoutd/holdoutd/holdout/ledger/postgres"
 	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 	"github.com/holdoutd/holdoutd/internal/machine"
 	"github.com/holdoutd/holdoutd/internal/turns"
@@ -191,8 +190,8 @@ func (s *Service) openLedger(ctx context.Context) error {
 	s.split, s.digest = secret.derive("split"), secret.derive("digest")
 	options := ledger.Options{Disk: s.disk, Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed, Halted: s.marks.due}
 	if s.address != "" {
-		var opened *postgres.Ledger
-		if opened, err = postgres.Open(ctx, s.address, options); err == nil {
+		var opened ledger.Shared
+		if opened, err = openShared(ctx, s.address, options); err == nil {
 			s.ledger, s.shared, s.tenures.shared = opened, opened, opened
 		}
 	} else {

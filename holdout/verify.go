@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
-	"github.com/holdoutd/holdoutd/holdout/ledger/postgres"
 	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 )
 
@@ -74,11 +73,6 @@ const (
 // tables, and the first that is wrong with the ledger.
 func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error) {
 	return verify(ctx, dir, filepath.Join(dir, ledgerFile), sqlite.Verify, sqlite.VerifySealed, tables)
-}
-
-// VerifyShared is Verify of a data directory whose ledger is at an address (Options.Ledger). It needs no more than a server's role.
-func VerifyShared(ctx context.Context, dir, address string, tables bool) ([]Verification, error) {
-	return verify(ctx, dir, address, postgres.Verify, postgres.VerifySealed, tables)
 }
 
 // verify checks a data directory and the ledger at path, by the functions of its kind.

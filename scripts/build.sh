@@ -8,6 +8,8 @@ out=$1
 command=${2:-./cmd/holdoutd}
 go=${GO:-go}
 export CGO_ENABLED=0
+# The compiler collects its garbage seldomer: a tenth to a fifth less of processor time, for a peak of 1.1 GB instead of .8 GB (SQLite's package).
+export GOGC=${GOGC:-400}
 flags=(-tags "${TAGS:-nomsgpack}")
 
 total=$("$go" list -deps "${flags[@]}" "$command" | wc -l) # it says what it downloads

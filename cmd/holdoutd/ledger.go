@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdoutd/holdoutd/holdout/ledger/postgres"
+	"github.com/holdoutd/holdoutd/holdout"
 )
 
 // ledgerHelp is that of --ledger.
@@ -55,7 +55,7 @@ The tables are in the schema holdoutd, or in the one that the address names (?se
 			if err != nil {
 				return err
 			}
-			if err := postgres.Prepare(cmd.Context(), address, role); err != nil {
+			if err := holdout.PrepareShared(cmd.Context(), address, role); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "The ledger is prepared: servers start with --ledger and the address of the role %s\n", role)

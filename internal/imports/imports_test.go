@@ -168,8 +168,8 @@ var heavy = []string{"github.com/apache/arrow-go", "github.com/goccy/go-json", "
 // TestWeight keeps heavy modules out of the command as make build builds it, and what no server needs out of it as make demo does.
 func TestWeight(t *testing.T) {
 	for tags, without := range map[string][]string{
-		"nomsgpack":           heavy,
-		"nomsgpack,nofigures": append([]string{"gonum.org/v1/plot", module + "internal/figure", module + "experiments/run"}, heavy...),
+		"nomsgpack":                      heavy,
+		"nomsgpack,nofigures,nopostgres": append([]string{"gonum.org/v1/plot", module + "internal/figure", module + "experiments/run", "github.com/jackc/pgx/v5"}, heavy...),
 	} {
 		out, err := exec.Command("go", "list", "-deps", "-tags", tags, module+"cmd/holdoutd").Output()
 		if err != nil {
