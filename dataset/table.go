@@ -211,6 +211,9 @@ func Infinite(v float64) bool { return math.Float64bits(v) == infiniteBits }
 // unclean reports whether v is what no table holds: an infinity, -0, or a NaN that is not the null.
 func unclean(v float64) bool {
 	b := math.Float64bits(v)
+	if b<<1-1 < 0x7FF<<53-1 { // neither a zero nor of the highest exponent, as nearly all
+		return false
+	}
 	return b == 1<<63 || (b&0x7FF0000000000000 == 0x7FF0000000000000 && b != nullBits && b != infiniteBits)
 }
 

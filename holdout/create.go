@@ -66,7 +66,7 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 		s.remove(work)
 	}()
 	c := creation{service: s, ctx: ctx, principal: p, settings: set, work: work, id: IDPrefix + uuid.NewString(), dry: dry, rowsMeant: asked.Unit == rowUnit, still: still}
-	digest, err := c.spool(up)
+	digest, err := c.spool(up, idempotencyKey != "")
 	if err != nil {
 		return card, false, err
 	}

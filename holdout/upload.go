@@ -44,8 +44,8 @@ func SingleUpload(r io.Reader) Upload {
 	}
 }
 
-// spool copies the parts to disk, at most Limits.UploadBytes together, and returns the digest of what came.
-func (c *creation) spool(up Upload) (map[string][sha256.Size]byte, error) {
+// spool copies the parts to disk, at most Limits.UploadBytes together, and returns the digests of what came where they are asked for.
+func (c *creation) spool(up Upload, digested bool) (map[string][sha256.Size]byte, error) {
 	left := c.service.limits.UploadBytes
 	c.uploads = map[string]string{}
 	digests := map[string][sha256.Size]byte{}
@@ -64,7 +64,7 @@ func (c *creation) spool(up Upload) (map[string][sha256.Size]byte, error) {
 			return nil, invalid("parts", "the part %s was sent twice", part)
 		}
 		path := filepath.Join(c.work, part+".parquet")
-		size, digest, err := spoolPart(c.ctx, path, body, left)
+		size, digest, err := spoolPart(c.ctx, path, body, left, digested)
 		if err != nil {
 			return nil, err
 		}
@@ -95,14 +95,21 @@ func (c *creation) checkParts() error {
 
 const wantedParts = "an upload has a part table, or the parts training and holdout and, if you like, check"
 
+// spoolBuffer is how much of a body is read at once.
+const spoolBuffer = 1 << 18
+
 // spoolPart copies one part, and one byte more than limit at most: a size above limit says that there is more.
-func spoolPart(ctx context.Context, path string, body io.Reader, limit int64) (size int64, digest [sha256.Size]byte, err error) {
+func spoolPart(ctx context.Context, path string, body io.Reader, limit int64, digested bool) (size int64, digest [sha256.Size]byte, err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, secretMode)
 	if err != nil {
 		return 0, digest, fmt.Errorf("holdout: upload: %w", err)
 	}
 	h, source := sha256.New(), &uploadReader{ctx: ctx, body: body}
-	size, err = io.Copy(io.MultiWriter(f, h), io.LimitReader(source, limit+1))
+	to := io.Writer(struct{ io.Writer }{f}) // not by the file's own ReadFrom, which would take smaller pieces
+	if digested {
+		to = io.MultiWriter(f, h)
+	}
+	size, err = io.CopyBuffer(to, io.LimitReader(source, limit+1), make([]byte, spoolBuffer))
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
@@ -112,7 +119,10 @@ func spoolPart(ctx context.Context, path string, body io.Reader, limit int64) (s
 	if err != nil {
 		return size, digest, fmt.Errorf("holdout: upload: %w", err)
 	}
-	return size, [sha256.Size]byte(h.Sum(nil)), nil
+	if digested {
+		digest = [sha256.Size]byte(h.Sum(nil))
+	}
+	return size, digest, nil
 }
 
 // uploadReader tells errors of the body from those of the disk, and ends with the request.
@@ -233,16 +243,14 @@ func (c *creation) decodePart(part string, as map[string]dataset.Kind) (ingest.R
 		}
 	}
 	dir := filepath.Join(c.work, part)
-	result, err := ingest.RunAs(c.ctx, c.service.decoder, c.uploads[part], dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes, MemoryBytes: c.service.decodeMemory}, as)
+	result, t, err := ingest.RunAs(c.ctx, c.service.decoder, c.uploads[part], dir, ingest.Limits{MaxFileBytes: c.service.limits.UploadBytes, MemoryBytes: c.service.decodeMemory}, as)
 	if err != nil && c.ctx.Err() != nil {
 		return result, &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
 	}
 	if err != nil {
 		return result, uploadError(part, err)
 	}
-	if c.tables[part], err = dataset.Open(dir); err != nil {
-		return result, fmt.Errorf("holdout: decoded upload: %w", err)
-	}
+	c.tables[part] = t
 	return result, nil
 }
 

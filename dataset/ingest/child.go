@@ -94,36 +94,43 @@ func answer(res Result, err error) int {
 // child and what it started are killed. On success the dataset in dir was opened and verified by this process; after
 // an error, which is an [*Error], dir does not exist.
 func Run(ctx context.Context, argv []string, path, dir string, lim Limits) (Result, error) {
-	return RunAs(ctx, argv, path, dir, lim, nil)
-}
-
-// RunAs is Run by [DecodeAs].
-func RunAs(ctx context.Context, argv []string, path, dir string, lim Limits, as map[string]dataset.Kind) (Result, error) {
-	lim = lim.withDefaults()
-	if _, err := os.Lstat(dir); err == nil {
-		return Result{}, &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: fmt.Errorf("%s exists", dir)}
-	}
-	res, err := runChild(ctx, argv, request{Path: path, Dir: dir, Limits: lim, As: as})
-	if err == nil {
-		err = verify(dir, res)
-	}
+	res, t, err := RunAs(ctx, argv, path, dir, lim, nil)
 	if err != nil {
-		return Result{}, errorsJoin(err, os.RemoveAll(dir))
+		return Result{}, err
+	}
+	if err := t.Close(); err != nil {
+		return Result{}, errorsJoin(&Error{Kind: Internal, Detail: "the decoded dataset cannot be closed", Err: err}, os.RemoveAll(dir))
 	}
 	return res, nil
 }
 
-// verify opens what the child wrote and compares it with what the child said.
-func verify(dir string, res Result) error {
+// RunAs is Run by [DecodeAs]. It returns the dataset as it was opened to be verified, which takes a look at every value; the caller closes it.
+func RunAs(ctx context.Context, argv []string, path, dir string, lim Limits, as map[string]dataset.Kind) (Result, *dataset.Table, error) {
+	lim = lim.withDefaults()
+	if _, err := os.Lstat(dir); err == nil {
+		return Result{}, nil, &Error{Kind: Internal, Detail: "the dataset cannot be written", Err: fmt.Errorf("%s exists", dir)}
+	}
+	res, err := runChild(ctx, argv, request{Path: path, Dir: dir, Limits: lim, As: as})
+	var t *dataset.Table
+	if err == nil {
+		t, err = verified(dir, res)
+	}
+	if err != nil {
+		return Result{}, nil, errorsJoin(err, os.RemoveAll(dir))
+	}
+	return res, t, nil
+}
+
+// verified opens what the child wrote and compares it with what the child said.
+func verified(dir string, res Result) (*dataset.Table, error) {
 	t, err := dataset.Open(dir)
 	if err != nil {
-		return &Error{Kind: Internal, Detail: "the decoded dataset cannot be opened", Err: err}
+		return nil, &Error{Kind: Internal, Detail: "the decoded dataset cannot be opened", Err: err}
 	}
-	defer t.Close()
 	if int64(t.Rows()) != res.Rows || !slices.Equal(t.Schema().Fields, res.Schema.Fields) {
-		return &Error{Kind: Internal, Detail: "the decoded dataset is not the one that the decoding process described"}
+		return nil, errorsJoin(&Error{Kind: Internal, Detail: "the decoded dataset is not the one that the decoding process described"}, t.Close())
 	}
-	return nil
+	return t, nil
 }
 
 // readReply makes a result or an error of the child's output.

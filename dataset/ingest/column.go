@@ -266,10 +266,10 @@ func (c *column) choosePhysical(leaf *leaf, from *origin) string {
 		c.read = numbers(byteArrays, c.int96Micros)
 	case float:
 		c.kind = dataset.Number
-		c.read = numbers(floats, exactly)
+		c.read = exactFloats
 	case double:
 		c.kind = dataset.Number
-		c.read = numbers(floats, exactly)
+		c.read = exactFloats
 	case fixedLenByteArray:
 		return fixedBytes(leaf.typeLength, c.by).reason(c.name, c.by)
 	default: // the texts of old writers (Impala, Hive), which nothing in the file tells from other bytes
@@ -312,8 +312,6 @@ func (c *column) chooseInteger(signed bool, width int64) string {
 	}
 	return ""
 }
-
-func exactly(v float64) (float64, error) { return v, nil }
 
 // float16 is an IEEE 754 number of half precision.
 func float16(half uint16) float64 {

@@ -83,6 +83,9 @@ type decoder struct {
 	doubted map[string]bool // columns that a warning about the footer names
 	writer  *dataset.Writer
 	pages   *pages
+	filled  []int   // the row groups that have rows
+	lanes   []*lane // made at need
+	alone   bool    // the lanes were given up
 
 	orderBytes int // of the orders in the result
 
@@ -170,6 +173,9 @@ func (d *decoder) plan() error {
 			return refuse(TooLarge, "the file has more than %d rows, which is the limit", d.lim.MaxRows)
 		}
 		d.rows += n
+		if n > 0 {
+			d.filled = append(d.filled, i)
+		}
 		if group.count != columns {
 			return refuse(Damaged, "row group %d has %d columns, the schema %d", i, group.count, columns)
 		}
@@ -290,12 +296,27 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 	}
 	d.batch.begin(d.lim)
 	var o order
-	for group := range d.meta.groups {
-		if err := d.readChunk(c, group); err != nil {
+	if d.inLanes(kind) {
+		err := d.readInLanes(c)
+		if errors.Is(err, errLanes) {
+			if err = d.writer.Drop(); err == nil {
+				err = d.writeColumnAs(c, kind)
+			}
 			return err
 		}
-		if c.ordered && d.meta.groups[group].rows > 0 {
-			o.add(&d.pages.dict)
+		if err != nil {
+			return err
+		}
+	} else {
+		for _, group := range d.filled { // some writers leave nonsense in the chunks of an empty group
+			read, err := d.readChunk(d.pages, &d.batch, c, group, func(n int) error { return d.batch.writeTo(d.writer, n) })
+			if err != nil {
+				return err
+			}
+			d.compare(c, group, read)
+			if c.ordered {
+				o.add(&d.pages.dict)
+			}
 		}
 	}
 	if c.ordered && kind == dataset.Text {
@@ -318,11 +339,8 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 
 // hasValues reports whether any value of a column is not null, or cannot be read.
 func (d *decoder) hasValues(c *column) bool {
-	for group, g := range d.meta.groups {
-		if g.rows == 0 {
-			continue
-		}
-		if d.ctx.Err() != nil || d.beginChunk(c, group) != nil {
+	for _, group := range d.filled {
+		if d.ctx.Err() != nil || d.beginChunk(d.pages, c, group) != nil {
 			return true
 		}
 		for {
@@ -339,55 +357,56 @@ func (d *decoder) hasValues(c *column) bool {
 	return false
 }
 
-// readChunk reads one column of one row group, which must have exactly the rows that the footer says. Whatever goes wrong is an error that
+// readChunk reads one column of one row group, which must have exactly the rows that the footer says, and gives each batch of them away. Whatever goes wrong is an error that
 // names the column and the row group.
-func (d *decoder) readChunk(c *column, group int) (err error) {
+func (d *decoder) readChunk(pages *pages, b *batch, c *column, group int, give func(n int) error) (read measured, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = c.damaged(group, fmt.Errorf("the decoder failed: %v", r))
 		}
 	}()
 	rows := d.meta.groups[group].rows
-	if rows == 0 {
-		return nil // some writers leave nonsense in the chunks of an empty group
+	if err := d.beginChunk(pages, c, group); err != nil {
+		return read, err
 	}
-	if err := d.beginChunk(c, group); err != nil {
-		return err
-	}
-	read := measured{low: math.Inf(1), high: math.Inf(-1)}
+	read = measured{low: math.Inf(1), high: math.Inf(-1)}
 	for done := int64(0); done < rows; {
 		if err := d.ctx.Err(); err != nil {
-			return err
+			return read, err
 		}
-		page, err := d.pages.current()
+		page, err := pages.current()
 		if err != nil {
-			return c.damaged(group, err)
+			return read, c.damaged(group, err)
 		}
 		if page == nil {
-			return c.damaged(group, fmt.Errorf("it ends after %d of %d rows", done, rows))
+			return read, c.damaged(group, fmt.Errorf("it ends after %d of %d rows", done, rows))
 		}
-		n, err := c.read(&d.batch, page)
+		n, err := c.read(b, page)
 		skip := (*skipError)(nil)
 		switch {
 		case errors.Is(err, errTooWide), errors.As(err, &skip):
-			return err
+			return read, err
 		case err != nil:
-			return c.damaged(group, err)
+			return read, c.damaged(group, err)
 		}
-		read.add(&d.batch, n)
-		if err := d.batch.writeTo(d.writer, n); err != nil {
-			return err
+		read.add(b, n)
+		if err := give(n); err != nil {
+			return read, err
 		}
 		done += int64(n)
 	}
+	return read, nil
+}
+
+// compare holds what the footer says of a chunk against what was read of it.
+func (d *decoder) compare(c *column, group int, read measured) {
 	if s := d.meta.statisticsOf(&d.meta.chunks[d.meta.groups[group].first+c.index]); !d.doubted[c.name] && d.contradicts(c, s, read) {
 		d.doubt(c.name)
 	}
-	return nil
 }
 
 // beginChunk compares what the footer says of a chunk with the file's size and the group's rows, and turns to its pages.
-func (d *decoder) beginChunk(c *column, group int) error {
+func (d *decoder) beginChunk(pages *pages, c *column, group int) error {
 	rows := d.meta.groups[group].rows
 	chunk := &d.meta.chunks[d.meta.groups[group].first+c.index]
 	if !chunk.described {
@@ -419,7 +438,7 @@ func (d *decoder) beginChunk(c *column, group int) error {
 		return &Error{Kind: Unsupported, Column: c.name,
 			Detail: fmt.Sprintf("the column is compressed by the codec %v, which is not read; write the file again with zstd", chunk.codec)}
 	}
-	d.pages.begin(d.source, start, length, rows, chunk.codec, c.form)
+	pages.begin(d.source, start, length, rows, chunk.codec, c.form)
 	return nil
 }
 

@@ -3,7 +3,6 @@ package ingest
 import (
 	"errors"
 	"math"
-	"unsafe"
 
 	"github.com/holdoutd/holdoutd/dataset"
 )
@@ -13,33 +12,29 @@ type readFunc = func(b *batch, p *page) (int, error)
 
 // spread reads rows of a page and calls null or value for each in order.
 func spread[T any](b *batch, p *page, decode decoding[T], null func(row int), value func(row int, v T) error) (int, error) {
-	if p.decoder == nil && p.present > 0 {
-		decoder, err := decode(p)
-		if err != nil {
-			return 0, err
-		}
-		p.decoder = decoder
+	decoder, n, present, err := nextRows(b, p, decode)
+	if err != nil {
+		return 0, err
 	}
-	decoder, _ := p.decoder.(values[T]) // none where all are null
 	buffer := scratch[T](b)
-	n := int(min(p.rows, batchRows))
-	present := n
-	if p.levels != nil {
-		if err := p.levels.next(b.levels[:n]); err != nil {
-			return 0, err
+	if present == n { // no row is null
+		for row := 0; row < n; {
+			got, err := decoder.next(buffer[:n-row])
+			if err != nil {
+				return 0, err
+			}
+			for i, v := range buffer[:got] {
+				if err := value(row+i, v); err != nil {
+					return 0, err
+				}
+			}
+			row += got
 		}
-		present = 0
-		for _, level := range b.levels[:n] {
-			present += int(level)
-		}
+		return n, nil
 	}
-	if int64(present) > p.present { // or the levels, which were counted, are read wrongly
-		return 0, errLevels
-	}
-	p.rows, p.present = p.rows-int64(n), p.present-int64(present)
 	var some []T
 	for row := range n {
-		if p.levels != nil && b.levels[row] == 0 {
+		if b.levels[row] == 0 {
 			null(row)
 			continue
 		}
@@ -56,6 +51,34 @@ func spread[T any](b *batch, p *page, decode decoding[T], null func(row int), va
 		some = some[1:]
 	}
 	return n, nil
+}
+
+// nextRows turns to the next rows of a page and returns what decodes the values of those that are not null, how many rows they are, and how many values. Where there are fewer values, b.levels tells which are null.
+func nextRows[T any](b *batch, p *page, decode decoding[T]) (decoder values[T], n, present int, err error) {
+	if p.decoder == nil && p.present > 0 {
+		decoder, err := decode(p)
+		if err != nil {
+			return nil, 0, 0, err
+		}
+		p.decoder = decoder
+	}
+	decoder, _ = p.decoder.(values[T]) // none where all are null
+	n = int(min(p.rows, batchRows))
+	present = n
+	if p.levels != nil {
+		if err := p.levels.next(b.levels[:n]); err != nil {
+			return nil, 0, 0, err
+		}
+		present = 0
+		for _, level := range b.levels[:n] {
+			present += int(level)
+		}
+	}
+	if int64(present) > p.present { // or the levels, which were counted, are read wrongly
+		return nil, 0, 0, errLevels
+	}
+	p.rows, p.present = p.rows-int64(n), p.present-int64(present)
+	return decoder, n, present, nil
 }
 
 // scratch returns a buffer for values of one type. The batch keeps the last one: columns of one type often follow each other, and
@@ -82,6 +105,34 @@ func numbers[T any](decode decoding[T], convert func(T) (float64, error)) readFu
 	}
 }
 
+// exactFloats reads FLOAT and DOUBLE, which are as they come, where they are to be.
+func exactFloats(b *batch, p *page) (int, error) {
+	b.kind = dataset.Number
+	decoder, n, present, err := nextRows(b, p, floats)
+	if err != nil {
+		return 0, err
+	}
+	for got := 0; got < present; {
+		some, err := decoder.next(b.numbers[got:present])
+		if err != nil {
+			return 0, err
+		}
+		got += some
+	}
+	if present == n {
+		return n, nil
+	}
+	for row := n - 1; row >= 0; row-- { // from the last on, so that none is overwritten before it is moved
+		if b.levels[row] == 0 {
+			b.numbers[row] = math.NaN()
+			continue
+		}
+		present--
+		b.numbers[row] = b.numbers[present]
+	}
+	return n, nil
+}
+
 // texts reads a physical type as text; the bytes that format returns are copied.
 func texts[T any](decode decoding[T], format func(T) []byte) readFunc {
 	return checkedTexts(decode, func(v T) ([]byte, error) { return format(v), nil })
@@ -103,8 +154,7 @@ func checkedTexts[T any](decode decoding[T], format func(T) ([]byte, error)) rea
 	}
 }
 
-// byteTexts is texts for values that are bytes. Those of a dictionary come again and again: the code of an entry is kept by the place of its bytes, for the rows of one call,
-// while the dictionary stays where it is.
+// byteTexts is texts for values that are bytes. Those of a dictionary come again and again: the code of an entry is kept with the dictionary, that is for one chunk.
 func byteTexts(format func([]byte) []byte) readFunc {
 	plainly := texts(byteArrays, format)
 	return func(b *batch, p *page) (int, error) {
@@ -112,34 +162,26 @@ func byteTexts(format func([]byte) []byte) readFunc {
 			return plainly(b, p)
 		}
 		b.kind = dataset.Text
-		var known [knownEntries]struct {
-			at   *byte
-			n    int
-			code uint32
+		if p.dict.codes == nil {
+			p.dict.codes = make([]uint32, max(p.dict.entries, 0)) // -1 where all are null
 		}
-		return spread(b, p, byteArrays,
+		codes := p.dict.codes
+		return spread(b, p, places,
 			func(row int) { b.codes[row] = 0 },
-			func(row int, v []byte) error {
-				at := unsafe.SliceData(v)
-				k := &known[uint64(uintptr(unsafe.Pointer(at)))*0x9E3779B97F4A7C15>>(64-knownBits)]
-				if k.at == nil || k.at != at || k.n != len(v) {
-					code, err := b.code(format(v))
-					if err != nil {
+			func(row int, place uint32) error {
+				code := codes[place]
+				if code == 0 {
+					var err error
+					if code, err = b.code(format(p.entry(place))); err != nil {
 						return err
 					}
-					k.at, k.n, k.code = at, len(v), code
+					codes[place] = code
 				}
-				b.codes[row] = k.code
+				b.codes[row] = code
 				return nil
 			})
 	}
 }
-
-// knownEntries are as many as stay in the first-level cache.
-const (
-	knownBits    = 8
-	knownEntries = 1 << knownBits
-)
 
 // digits reads 64-bit integers as decimal digits.
 func digits(format func(dst []byte, v int64) []byte) readFunc {

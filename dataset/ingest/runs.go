@@ -68,7 +68,12 @@ func (r *runs) begin() error {
 
 // unpack reads values of up to 32 bits, the lowest bit first, from a bit of data on. All bits must lie within data.
 func unpack(dst []uint32, data []byte, bit uint64, width int) {
-	mask := uint64(1)<<width - 1
+	mask, last := uint64(1)<<width-1, len(data)-8
+	for len(dst) > 0 && int(bit/8) <= last { // eight bytes at a time while there are so many
+		dst[0] = uint32(binary.LittleEndian.Uint64(data[bit/8:]) >> (bit % 8) & mask)
+		bit += uint64(width)
+		dst = dst[1:]
+	}
 	for i := range dst {
 		dst[i] = uint32(load64(data, bit/8) >> (bit % 8) & mask)
 		bit += uint64(width)

@@ -40,10 +40,12 @@ func (m *metadata) statisticsOf(c *chunk) statistics {
 type measured struct {
 	nulls     int64
 	low, high float64
+	kind      dataset.Kind // as they were read
 }
 
 // add counts n rows that were read.
 func (m *measured) add(b *batch, n int) {
+	m.kind = b.kind
 	switch b.kind {
 	case dataset.Bool:
 		for _, v := range b.bools[:n] {
@@ -79,7 +81,7 @@ func (d *decoder) contradicts(c *column, s statistics, read measured) bool {
 	if s.nulls >= 0 && (s.nulls > read.nulls || s.nulls < read.nulls && !(number && (floats || c.kind == dataset.Time))) {
 		return true
 	}
-	if !number || d.batch.kind == dataset.Text || c.form.width == 0 {
+	if !number || read.kind == dataset.Text || c.form.width == 0 {
 		return false
 	}
 	low, high := d.end(c, s.low), d.end(c, s.high)

@@ -58,10 +58,9 @@ func byteArrays(p *page) (values[[]byte], error) {
 	if p.form.physical != byteArray {
 		switch p.encoding {
 		case plainDictionary, rleDictionary: // not by fixedWidth, which would make a slice of 24 bytes for an entry of one
-			width := int(p.form.width)
 			return newIndexed(p, func(dst [][]byte, index []uint32) {
 				for i, entry := range index {
-					dst[i] = p.dict.data[int(entry)*width:][:width:width]
+					dst[i] = p.entry(entry)
 				}
 			})
 		case deltaByteArray:
@@ -82,13 +81,9 @@ func byteArrays(p *page) (values[[]byte], error) {
 	case plain:
 		return &prefixed{p.data}, nil
 	case plainDictionary, rleDictionary:
-		if p.dict.texts == nil {
-			p.dict.texts = startsOf(p.dict.data, p.dict.entries)
-		}
 		return newIndexed(p, func(dst [][]byte, index []uint32) {
 			for i, entry := range index {
-				text := p.dict.data[p.dict.texts[entry]:]
-				dst[i] = text[4:][:binary.LittleEndian.Uint32(text)]
+				dst[i] = p.entry(entry)
 			}
 		})
 	case deltaLengthByteArray:
@@ -198,6 +193,25 @@ type dictionary struct {
 	entries int64    // -1: there is none
 	values  any      // a []T of all entries, of a type of fixed width; made at need
 	texts   []uint32 // where each entry of a byte array begins; made at need
+	codes   []uint32 // of each entry as a text that is read, 0 of one that was not yet; made at need
+}
+
+// entry is the bytes of an entry of a type that is read as bytes.
+func (p *page) entry(place uint32) []byte {
+	if p.form.physical != byteArray {
+		width := int(p.form.width)
+		return p.dict.data[int(place)*width:][:width:width]
+	}
+	if p.dict.texts == nil {
+		p.dict.texts = startsOf(p.dict.data, p.dict.entries)
+	}
+	text := p.dict.data[p.dict.texts[place]:]
+	return text[4:][:binary.LittleEndian.Uint32(text)]
+}
+
+// places are those of the values in the dictionary that the page refers to.
+func places(p *page) (values[uint32], error) {
+	return newIndexed(p, func(dst, index []uint32) { copy(dst, index) })
 }
 
 // startsOf are the places of byte arrays, each behind its length in four bytes. A page has less than 2^32 bytes.
@@ -231,10 +245,12 @@ func (v *indexed[T]) next(dst []T) (int, error) {
 	if err := v.index.next(index); err != nil {
 		return 0, err
 	}
+	highest := uint32(0)
 	for _, entry := range index {
-		if int64(entry) >= v.entries {
-			return 0, errValues
-		}
+		highest = max(highest, entry)
+	}
+	if int64(highest) >= v.entries {
+		return 0, errValues
 	}
 	v.look(dst, index)
 	return len(index), nil
