@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import json
 import math
@@ -121,6 +122,19 @@ def test_customers_come_again(server: holdoutd.Server) -> None:
         rows.fraction("x > 0")  # it was said
     with pytest.warns(holdoutd.HoldoutWarning):
         assert server.upload(frame, unit="row", questions=10).id == rows.id
+
+
+def test_uploads_close_their_files(server: holdoutd.Server, tmp_path: Path) -> None:
+    """What an upload opens is closed with it, so that a program for which a ResourceWarning is an error can upload."""
+    path = tmp_path / "table.parquet"
+    table(41).to_parquet(path)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", ResourceWarning)
+        server.upload(table(42), name="closed", questions=50)
+        server.upload(path, name="closed path", questions=50)
+        server.upload(training_part=table(43), holdout_part=path, name="closed parts", questions=50)
+        gc.collect()
+    assert not [w for w in said if issubclass(w.category, ResourceWarning) and "socket" not in str(w.message)]
 
 
 def test_a_table_that_was_split_before(server: holdoutd.Server) -> None:

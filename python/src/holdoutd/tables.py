@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 from urllib.parse import unquote
@@ -28,10 +30,10 @@ def body(table: Any) -> Body:
     """The table as Parquet. Paths and files are sent as they are; a folder of part files as one table."""
     kind = kind_of(table)
     if kind is not None:
-        file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # closed when the body is dropped
+        file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # _kept closes it
         _write(table, kind, cast(BinaryIO, file))
         size = file.tell()
-        return Body(lambda: _rewound(cast(BinaryIO, file)), size)
+        return _kept(lambda: _rewound(cast(BinaryIO, file)), size)
     if isinstance(table, (bytes, bytearray)):
         return Body(lambda: io.BytesIO(table), len(table))
     if isinstance(table, (str, os.PathLike)):
@@ -40,7 +42,7 @@ def body(table: Any) -> Body:
             return _folder(path)
         if not path.is_file():
             raise FileNotFoundError(f"there is no file {path}")
-        return Body(lambda: path.open("rb"), path.stat().st_size)
+        return _kept(lambda: path.open("rb"), path.stat().st_size)
     if hasattr(table, "read") and hasattr(table, "seek"):
         return Body(lambda: _rewound(table))
     raise TypeError(
@@ -105,7 +107,7 @@ def _folder(folder: Path) -> Body:
         )
         keys[name] = pa.int64() if whole and texts else pa.string()
         schema = schema.append(pa.field(name, keys[name]))
-    merged = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # closed when the body is dropped
+    merged = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  # _kept closes it
     with pq.ParquetWriter(cast(Any, merged), schema) as writer:
         for file, values in files.items():
             part = pq.ParquetFile(file)
@@ -123,7 +125,20 @@ def _folder(folder: Path) -> Body:
                         columns.append(pa.nulls(len(table), field.type))
                 writer.write_table(pa.table(columns, schema=schema))
     size = merged.tell()
-    return Body(lambda: _rewound(cast(BinaryIO, merged)), size)
+    return _kept(lambda: _rewound(cast(BinaryIO, merged)), size)
+
+
+def _kept(open: Callable[[], BinaryIO], size: int) -> Body:
+    """The bytes of files of ours, which are closed when the body is dropped."""
+    opened: list[BinaryIO] = []
+
+    def kept() -> BinaryIO:
+        opened.append(open())
+        return opened[-1]
+
+    body = Body(kept, size)
+    weakref.finalize(body, lambda: [file.close() for file in opened])
+    return body
 
 
 def _rewound(file: BinaryIO) -> BinaryIO:
