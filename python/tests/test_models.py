@@ -359,6 +359,36 @@ def test_before_it_is_fitted(server: holdoutd.Server) -> None:
         assert "made-up rows" in ds.can_score(picky).why and ds.can_score(picky, mine[FEATURES], mine.late)
 
 
+def test_whole_rows(server: holdoutd.Server) -> None:
+    """Pipelines that pick columns are fitted on whole rows: with times, which no model reads, and with texts that theirs
+    does not use. can_score tries them on such rows, and says yes where score does; where features are public it fits nothing."""
+    draw = np.random.default_rng(40)
+    frame = table(40).assign(when=pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(np.arange(len(table(40))), unit="h"))
+    frame["segment"] = pd.Series(draw.choice(["a", "b", None], len(frame)), dtype="str")
+    frame["waited"] = pd.to_timedelta(draw.integers(1, 9, len(frame)), unit="s")
+    text = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
+    coded = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
+    estimators = (
+        make_pipeline(ColumnTransformer([("n", StandardScaler(), ["x", "z"]), ("t", text, ["segment"])]), LogisticRegression()),
+        make_pipeline(ColumnTransformer([("n", "passthrough", ["x"]), ("t", text, ["segment"])]), DecisionTreeClassifier(max_depth=1)),
+        make_pipeline(ColumnTransformer([("t", coded, ["segment"]), ("n", "passthrough", ["x"])]), RandomForestClassifier(3, max_depth=1)),
+    )
+    ds = server.upload(frame, name="whole rows", holdout=0.5, questions=50, label="late")
+    mine = frame[:200]
+    for estimator in estimators:
+        whole = clone(estimator).fit(mine.drop(columns="late"), mine.late)
+        assert ds.can_score(estimator) and ds.can_score(whole), (ds.can_score(estimator), ds.can_score(whole))
+    assert ds.card.raw["draft"]
+    training = ds.training()
+    for estimator in estimators:
+        model = clone(estimator).fit(training.drop(columns="late"), training.late)
+        assert 0 <= ds.score(model).value <= 1
+    wrong = ds.can_score(make_pipeline(ColumnTransformer([("n", StandardScaler(), ["x", "nowhere"])]), LogisticRegression()))
+    assert "nowhere" in wrong.why and "made-up rows" in wrong.why
+    public = server.upload(frame.assign(which=1), name="whole public rows", questions=50, label="late", features="public")
+    assert public.can_score(make_pipeline(ColumnTransformer([("n", StandardScaler(), ["made here"])]), LogisticRegression()))
+
+
 def test_public_features_are_predicted(binary: Path, tmp_path: Path) -> None:
     """Where features are public no model is exported: the answer is that of the library's own predictions, by what a question is about."""
     running = Running(binary, tmp_path / "data", "--allow-naive")

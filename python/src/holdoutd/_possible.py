@@ -16,6 +16,8 @@ from .errors import CannotExport
 
 ROWS = 60  # that an estimator is tried on: enough for five folds of two classes, and a forest is fitted in a tenth of a second
 GIVEN = 500  # of rows that the caller gives
+# The columns that an estimator is tried on: most take no times, and many no texts or conditions, and a pipeline may name any.
+KINDS = (("number", "bool", "text", "time"), ("number", "bool", "text"), ("number", "bool"), ("number",))
 
 
 class CanScore:
@@ -35,50 +37,58 @@ def can_score(card: Card, estimator: Any, x: Any = None, y: Any = None) -> CanSc
     """Fits a copy to a few rows and exports it."""
     if not hasattr(estimator, "predict") and callable(estimator):
         return CanScore() if card.public else CanScore("a plain function cannot be sent to the server. " + ways_left(card))
-    try:
-        model = _fitted(card, estimator, x, y)
-    except Exception as e:
-        return CanScore(
-            f"this {type(estimator).__name__} could not be fitted to made-up rows of the table's columns ({type(e).__name__}: {e}). "
-            "Give some rows of your own: ds.can_score(estimator, X, y)"
-        )
-    if by_predictions(model, card):
+    if by_predictions(estimator, card):
         return CanScore()
     try:
-        exported(model, None, None, card.columns, else_=ways_left(card))
+        model, rows = _fitted(card, estimator, x, y)
+    except Exception as e:
+        tried = "these rows" if x is not None else "made-up rows of the table's columns"
+        return CanScore(
+            f"this {type(estimator).__name__} could not be fitted to {tried} ({type(e).__name__}: {e})"
+            + ("" if x is not None else ". Give some rows of your own: ds.can_score(estimator, X, y)")
+        )
+    try:
+        exported(model, None, None, card.columns, rows, else_=ways_left(card))
     except CannotExport as e:
         return CanScore(str(e))
     return CanScore()
 
 
-def _fitted(card: Card, estimator: Any, x: Any, y: Any) -> Any:
-    """The estimator itself if it is fitted, else a copy that is fitted to a few rows."""
+def _fitted(card: Card, estimator: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """The estimator itself if it is fitted, else a copy that is fitted to a few rows; and these."""
     from sklearn.base import clone, is_regressor
     from sklearn.exceptions import NotFittedError
     from sklearn.utils.validation import check_is_fitted
 
+    draw = random.Random(1)
     if not hasattr(estimator, "fit"):  # as a Booster of LightGBM or XGBoost
-        return estimator
+        return estimator, None
     try:
         check_is_fitted(estimator)
-        return estimator
+        return estimator, None
     except NotFittedError:
         pass
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if x is not None:
-            part = list(range(0, len(x), max(1, -(-len(x) // GIVEN))))
-            return clone(estimator).fit(_rows(x, part), None if y is None else _rows(y, part))
-        draw = random.Random(1)
+            some = _rows(x, list(range(0, len(x), max(1, -(-len(x) // GIVEN)))))
+            part = None if y is None else _rows(y, list(range(0, len(x), max(1, -(-len(x) // GIVEN)))))
+            return clone(estimator).fit(some, part), some if tables.kind_of(some) else None
         label = _label(card, not is_regressor(estimator), draw)
-        kinds = {name: kind for name, kind in card.kinds.items() if name not in (card.label, card.raw.get("unit"))}
-        numbers = {name: kind for name, kind in kinds.items() if kind in ("number", "bool")}
-        try:
-            return clone(estimator).fit(_made(kinds, draw), label)
-        except Exception:  # as of most estimators with texts
-            if not numbers or numbers == kinds:
-                raise
-        return clone(estimator).fit(_made(numbers, draw), label)
+        everything = {name: kind for name, kind in card.kinds.items() if name not in (card.label, card.raw.get("unit"))}
+        errors: list[Exception] = []
+        tried: list[dict[str, str]] = []
+        for kinds in KINDS:
+            columns = {name: kind for name, kind in everything.items() if kind in kinds}
+            if not columns or columns in tried:
+                continue
+            tried.append(columns)
+            frame = _made(columns, draw)
+            try:
+                return clone(estimator).fit(frame, label), frame
+            except Exception as e:
+                errors.append(e)
+        raise errors["time" in tried[0].values() and len(errors) > 1]  # of all columns but times
 
 
 def _rows(of: Any, at: list[int]) -> Any:

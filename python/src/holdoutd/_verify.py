@@ -6,6 +6,8 @@ import math
 import time
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, timedelta
+from datetime import time as time_of_day
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +28,9 @@ AWAY = 1e-6  # predictions so near to where a decision changes may round to eith
 
 Cells: TypeAlias = dict[str, list[Any]]  # rows by column: numbers or texts; None for null
 Kinds: TypeAlias = dict[str, list[str] | None]  # the texts that a model knows of each text column; None of a column of numbers
+
+
+TIMES = (date, time_of_day, timedelta, np.datetime64, np.timedelta64)  # Timestamps of pandas are dates
 
 
 class Differs(ValueError):
@@ -108,7 +113,7 @@ class _Estimator:
     def __init__(self, estimator: Any, model: Mapping[str, Any], columns: Sequence[str], texts: Mapping[str, tuple[str, str]], rows: Any):
         self.estimator, self.columns, self.texts = estimator, list(columns), texts
         self.table = list(dict.fromkeys(texts[c][0] if c in texts else c for c in columns))
-        known = texts_of(model)
+        known = {**texts_encoded(estimator), **texts_of(model)}
         self.kinds: Kinds = {c: known.get(c) for c in self.table}
         for c in self.table:
             if self.kinds[c] is None and rows is not None and _is_text(tables.values(tables.some(rows, SAMPLE), c)):
@@ -127,6 +132,10 @@ class _Estimator:
         self.names = fitted_on(estimator)
         self.single = "xgboost" in _modules(estimator)
         self.conditions = conditions(rows, self.table)
+        # A model reads no times, but a pipeline that was fitted on whole rows wants the columns there.
+        self.times = (
+            {} if rows is None else {c: one for c in self.table if self.kinds[c] is None and (one := _time_of(rows, c)) is not None}
+        )
         self.categories: dict[str, list[Any] | None] = {}  # of text columns that are categories of pandas; None: all texts
         if _whole(estimator):
             self.categories = dict.fromkeys(self.table)
@@ -152,7 +161,9 @@ class _Estimator:
         frame = pandas.DataFrame(dict(zip(range(len(names)), features, strict=True)))
         frame.columns = pandas.Index(names)
         for i, name in enumerate(self.columns):
-            if name in self.texts or self.kinds[name] is None:
+            if name in self.times:
+                frame[names[i]] = pandas.Series([self.times[name]] * len(frame))
+            elif name in self.texts or self.kinds[name] is None:
                 frame[names[i]] = np.array([math.nan if v is None else float(v) for v in features[i]])
             elif name in self.categories:
                 known = self.categories[name] or sorted(({*features[i]} | {*(self.kinds[name] or [])}) - {None, UNSEEN})
@@ -221,6 +232,16 @@ class _Estimator:
             )
 
 
+def _time_of(rows: Any, column: str) -> Any:
+    """A value of a column of times, or of durations; None of another."""
+    some = tables.values(tables.some(rows, SAMPLE), column)
+    return next((v for v in some if not _null(v) and isinstance(v, TIMES)), None)
+
+
+def _number(value: Any) -> float:
+    return 0.0 if isinstance(value, TIMES) else float(value)
+
+
 def conditions(rows: Any, columns: Iterable[str]) -> set[str]:
     """Those columns of a DataFrame that are true and false."""
     if rows is None:
@@ -269,6 +290,23 @@ def _knows_none(estimator: Any, deep: int = 6) -> bool:
         return True
     inside = [*getattr(estimator, "steps", ()), *getattr(estimator, "transformers_", ())]
     return deep > 0 and any(_knows_none(of[1], deep - 1) for of in inside)
+
+
+def texts_encoded(estimator: Any, columns: Sequence[Any] = (), deep: int = 6) -> dict[str, list[str]]:
+    """The texts that encoders within were fitted on, by column; a model behind them may use none of them."""
+    found: dict[str, list[str]] = {}
+    names = list(getattr(estimator, "feature_names_in_", columns))
+    encoded = getattr(estimator, "categories_", ())
+    if len(encoded) == len(names):
+        for name, of in zip(names, encoded, strict=True):
+            if texts := [v for v in of if isinstance(v, str)]:
+                found[str(name)] = texts
+    for part in getattr(estimator, "transformers_", ()) if deep else ():
+        if isinstance(part[2], (list, tuple)) and all(isinstance(c, str) for c in part[2]):
+            found |= texts_encoded(part[1], part[2], deep - 1)
+    for step in getattr(estimator, "steps", ()) if deep else ():  # imputers and the like keep columns in their place
+        found |= texts_encoded(step[1], names, deep - 1)
+    return found
 
 
 def _modules(estimator: Any, deep: int = 6) -> set[str]:
@@ -323,7 +361,7 @@ def _sampled(model: Mapping[str, Any], rows: Any, table: Sequence[str], kinds: K
     if rows is None or not len(rows):
         return _drawn(model, table, kinds), {c: [] for c in table}
     some = tables.some(rows, SAMPLE)
-    cells: Cells = {c: [None if _null(v) else float(v) if kinds[c] is None else str(v) for v in tables.values(some, c)] for c in table}
+    cells: Cells = {c: [None if _null(v) else _number(v) if kinds[c] is None else str(v) for v in tables.values(some, c)] for c in table}
     null = [any(cells[c][i] is None for c in table) for i in range(len(some))]
     whole = {c: [v for v, n in zip(cells[c], null, strict=True) if not n] for c in table}
     return (_drawn(model, table, kinds) if all(null) else whole), {c: [v for v, n in zip(cells[c], null, strict=True) if n] for c in table}
