@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
@@ -258,7 +259,16 @@ func (c *creation) forewarn(t *dataset.Table, unit unitRule) ([]Warning, error) 
 			detail += ", which are few"
 		}
 	}
-	return []Warning{{Code: dependentRows, Column: first.column, Unit: first.rule.String(), Detail: detail + "."}}, nil
+	var others []string
+	for _, o := range found[1:] {
+		if o.rule != unit && len(others) < MaxOthers {
+			others = append(others, o.rule.String())
+		}
+	}
+	if len(others) > 0 {
+		detail += "; also alike are rows with the same " + strings.Join(others, ", ")
+	}
+	return []Warning{{Code: dependentRows, Column: first.column, Unit: first.rule.String(), Detail: detail + "." + first.knownAgain("row")}}, nil
 }
 
 const (

@@ -34,9 +34,13 @@ const (
 	candidateCells = 1 << 25
 	// minDependence columns and pairs are looked at however long the table is.
 	minDependence = 4
-	// minGroups is the smallest number of groups that says anything: with fewer, the effect of a grouping cannot be
-	// told from a few fixed categories.
+	// minGroups is the smallest number of values, nulls left out, that says anything: with fewer, the effect of a grouping
+	// cannot be told from a few fixed categories.
 	minGroups = 20
+	// alikeRows is the intraclass correlation from which on members of a group are nearly copies of each other: rows of one customer, and not of one town.
+	alikeRows = 0.5
+	// alikeColumns of other columns must be alike in that way, or the label: one may be made of the grouping itself, as a price is of an article.
+	alikeColumns = 2
 	// fewGroups is a number of units that intervals get wide with.
 	fewGroups = 200
 	// medianSample is how many rows the median of a column is estimated from; the indicator needs no better one.
@@ -50,7 +54,13 @@ type candidate struct {
 	of     []uint32 // the group of each unit
 	groups int
 	isTime bool
+	shared bool    // two units or more have a value, on average
+	others float64 // units that a unit shares its group with, on average
+	noName bool    // whole numbers that no name calls ids, but looksLikeKey does
 }
+
+// correlation is about the intraclass correlation that a design effect shows.
+func (c *candidate) correlation(effect float64) float64 { return (effect - 1) / c.others }
 
 // A measure is a number of each row, NaN where there is none: a column's, or whether that is above a number. Of units it is the mean of their rows'.
 type measure struct {
@@ -127,10 +137,11 @@ func (m *measure) ofUnits(sums, counts []float64, g grouping) measure {
 // huge values cannot mask; of a candidate the largest effect over the measures counts. Limits on rows and columns keep the search short; within them it is exact.
 //
 // An effect counts if it is above DesignEffectWarning and no accident: its p-value (groupsDiffer) is at most FalseWarning divided by the number of pairs that
-// are looked at.
+// are looked at. Of customers with two rows each the training part has hardly one twice, and the effect is small, but those that it has are alike throughout: an
+// intraclass correlation of alikeRows in the label, or in alikeColumns columns, counts as well.
 //
 // Data cannot tell whether a population is "other flights of these airports" or "other airports", and a holdout has one unit. So there is one warning, about
-// one grouping: days before others, for a model is used on days to come, and then the largest effect. Others are named in it.
+// one grouping: days before others, for a model is used on days to come, then what is alike throughout, for a model knows it again, and then the largest effect. Others are named in it.
 //
 // It calls after behind columns that it has read, whose memory can be given back.
 func dependenceWarnings(columns []dataset.Column, g grouping, unit unitRule, label string, after func()) ([]Warning, error) {
@@ -146,6 +157,7 @@ type dependence struct {
 	candidate
 	effect float64
 	by     string // the measure that shows it
+	alike  bool   // throughout: see alikeRows
 }
 
 // dependences are the groupings that count, the one to recommend first. It fails where a mapped column cannot be read.
@@ -171,28 +183,54 @@ func dependences(columns []dataset.Column, g grouping, unit unitRule, label stri
 		}
 	}
 	best := make([]dependence, len(candidates))
+	alike := make([][]string, len(candidates)) // columns
 	differences, err := compare(measures, candidates, asked, g, after)
 	if err != nil {
 		return nil, err
 	}
 	for m, of := range differences {
+		column := measures[m].column.Name
 		for i, c := range candidates {
-			if d, p := of[i].effect, of[i].p; d > DesignEffectWarning && p <= FalseWarning/float64(pairs) && d > best[i].effect {
-				best[i] = dependence{c, d, measures[m].column.Name}
+			d, p := of[i].effect, of[i].p
+			if p > FalseWarning/float64(pairs) {
+				continue
+			}
+			if !c.isTime && c.correlation(d) >= alikeRows && !slices.Contains(alike[i], column) {
+				alike[i] = append(alike[i], column)
+			}
+			if d > best[i].effect {
+				best[i] = dependence{candidate: c, effect: d, by: column}
 			}
 		}
 	}
-	found := slices.DeleteFunc(best, func(d dependence) bool { return d.effect == 0 })
-	slices.SortStableFunc(found, func(a, b dependence) int {
-		if a.isTime != b.isTime {
-			if a.isTime {
-				return -1
-			}
+	var found []dependence
+	for i, d := range best {
+		d.alike = len(alike[i]) >= alikeColumns || !d.noName && label != "" && slices.Contains(alike[i], label)
+		if d.alike || d.shared && !d.noName && d.effect > DesignEffectWarning {
+			found = append(found, d)
+		}
+	}
+	rank := func(d dependence) int {
+		switch {
+		case d.isTime:
+			return 0
+		case d.alike:
 			return 1
 		}
-		return cmp.Compare(b.effect, a.effect)
+		return 2
+	}
+	slices.SortStableFunc(found, func(a, b dependence) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.effect, a.effect))
 	})
 	return found, nil
+}
+
+// knownAgain is what is said of groupings that a model can learn, for a warning about groups that are alike throughout.
+func (d *dependence) knownAgain(noun string) string {
+	if !d.alike {
+		return ""
+	}
+	return fmt.Sprintf(" A model that has seen some %ss of a value knows the others: split apart, they make it look better than it is.", noun)
 }
 
 func dependenceWarning(found []dependence, unit unitRule) Warning {
@@ -211,7 +249,7 @@ func dependenceWarning(found []dependence, unit unitRule) Warning {
 		}
 		detail += fmt.Sprintf(". Also alike are %ss with the same %s; a holdout has one unit, the one that is new in what you want to know about", noun, strings.Join(names, ", "))
 	}
-	return Warning{Code: dependentRows, Column: first.column, Unit: first.rule.String(), Effect: effect, Detail: detail + "."}
+	return Warning{Code: dependentRows, Column: first.column, Unit: first.rule.String(), Effect: effect, Detail: detail + "." + first.knownAgain(noun)}
 }
 
 // dependentRows is the code of the warning.
@@ -250,16 +288,19 @@ func firstRows(columns []dataset.Column, g grouping, limit int) ([]dataset.Colum
 	return columns, g
 }
 
-// candidatesOf lists the groupings to try: the days of times, and texts and whole numbers that are named as ids, with at least minGroups values
-// which on average two units or more share. Other whole numbers are amounts and grades, which go along with other columns without anything being
+// candidatesOf lists the groupings to try: the days of times, texts, and whole numbers that are named as ids or look like keys, with at least minGroups values
+// that come again (repeatedRows). Other whole numbers are amounts and grades, which go along with other columns without anything being
 // sampled by them; nor is anything sampled by the label. A column that differs within a unit does not group units.
 func candidatesOf(columns []dataset.Column, g grouping, unit unitRule, label string, after func()) []candidate {
 	var found []candidate
 	tries := max(minDependence, candidateCells/columns[0].Len())
-	for _, kind := range []dataset.Kind{dataset.Time, dataset.Text, dataset.Number} {
+	for _, pass := range []struct {
+		kind   dataset.Kind
+		noName bool
+	}{{dataset.Time, false}, {dataset.Text, false}, {dataset.Number, false}, {dataset.Number, true}} {
 		for i := range columns {
-			c, day := &columns[i], kind == dataset.Time
-			if c.Kind != kind || c.Name == unit.Column || c.Name == label || kind == dataset.Number && !(namedAsID(c.Name) && wholeNumbers(c.Numbers)) {
+			c, day := &columns[i], pass.kind == dataset.Time
+			if c.Kind != pass.kind || c.Name == unit.Column || c.Name == label || c.Kind == dataset.Number && (namedAsID(c.Name) == pass.noName || !wholeNumbers(c.Numbers)) {
 				continue
 			}
 			if tries--; tries < 0 {
@@ -267,17 +308,41 @@ func candidatesOf(columns []dataset.Column, g grouping, unit unitRule, label str
 			}
 			rows := groupBy(*c, day)
 			after()
-			if rows.n < minGroups || rows.n > c.Len()/2 {
+			nulls := nullsOf(c)
+			values, filled := rows.n-nulls, c.Len()-nulls
+			if values < minGroups || float64(filled) < repeatedRows*float64(values) || pass.noName && !looksLikeKey(columns, i, rows) {
 				continue
 			}
 			of, groups, ok := groupUnits(rows, g)
-			if !ok || groups > g.n/2 {
+			others := othersOf(of, groups)
+			if !ok || float64(groups-nulls)*repeatedRows > float64(g.n) || others == 0 {
 				continue
 			}
-			found = append(found, candidate{column: c.Name, rule: unitRule{Column: c.Name, Day: day}, of: of, groups: groups, isTime: day})
+			found = append(found, candidate{column: c.Name, rule: unitRule{Column: c.Name, Day: day}, of: of, groups: groups, isTime: day, noName: pass.noName,
+				shared: 2*values <= filled && 2*groups <= g.n, others: others})
 		}
 	}
 	return found
+}
+
+// nullsOf counts the rows that have no value.
+func nullsOf(c *dataset.Column) (n int) {
+	for row := range c.Len() {
+		if c.Null(row) {
+			n++
+		}
+	}
+	return n
+}
+
+// othersOf is how many others a member shares its group with, on average.
+func othersOf(of []uint32, groups int) float64 {
+	sizes, pairs := make([]float64, groups), 0.0
+	for _, group := range of {
+		pairs += 2 * sizes[group]
+		sizes[group]++
+	}
+	return pairs / float64(max(1, len(of)))
 }
 
 // groupUnits turns a grouping of rows into one of units, if no unit is in two groups.

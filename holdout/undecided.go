@@ -164,9 +164,9 @@ var (
 	idWords     = []string{"id", "uuid", "guid"}
 	numberWords = []string{"no", "nr", "number", "num", "key", "code", "hash", "ref", "name"}
 	unitWords   = []string{
-		"account", "animal", "borrower", "buyer", "caller", "client", "cookie", "customer", "device", "donor", "driver", "email", "employee", "guest", "household", "family",
-		"login", "machine", "member", "owner", "participant", "patient", "person", "player", "pupil", "respondent", "seller", "sensor", "session", "student", "subject", "subscriber",
-		"tenant", "user", "vehicle", "visitor", "worker",
+		"account", "acct", "animal", "borrower", "buyer", "caller", "client", "contract", "cookie", "cust", "customer", "device", "donor", "driver", "email", "employee", "guest", "household", "family",
+		"login", "machine", "member", "msisdn", "owner", "participant", "patient", "person", "player", "pupil", "respondent", "seller", "sensor", "session", "student", "subject", "subscriber",
+		"tenant", "user", "usr", "vehicle", "visitor", "worker",
 	}
 )
 

@@ -18,7 +18,7 @@ func TestNamesUnits(t *testing.T) {
 	for name, want := range map[string]bool{
 		"id": true, "customer_id": true, "customerId": true, "CustomerID": true, "customerid": true, "userid": true, "ID Kunde": true, "id_cliente": true, "order-id": true, "uuid": true,
 		"patient": true, "Patient": true, "user": true, "session": true, "household": true, "device": true, "username": true, "user_name": true, "patient_no": true, "PatientNr": true,
-		"customer number": true, "account_key": true, "hashed_email": true, "email_hash": true,
+		"customer number": true, "account_key": true, "hashed_email": true, "email_hash": true, "acct": true, "cust_no": true, "contract": true,
 		"": false, "paid": false, "void": false, "grid": false, "humid": false, "age": false, "user_age": false, "customer_type": false, "plan": false, "zip code": false, "flight_number": false,
 		"name": false, "number_of_customers": false, "n_users": false, "idle": false, "idea": false, "identity": false, "delay": false, "score": false, "key": false, "_": false,
 	} {
