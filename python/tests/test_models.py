@@ -148,6 +148,12 @@ def test_a_search_asks_once_for_each_candidate(server: holdoutd.Server) -> None:
     again = GridSearchCV(LogisticRegression(), {"C": [1e-4, 1e-3, 1e-2, 1]}, scoring=ds.scorer("accuracy"), cv=ds.cv())
     again.fit(training[FEATURES], training.late)
     assert ds.budget.questions.left == 196, "the same models again are replays"
+    with pytest.warns(holdoutd.HoldoutWarning, match="cv=ds.cv()"):  # ordinary folds: it says what they cost
+        GridSearchCV(LogisticRegression(), {"C": [1]}, scoring=ds.scorer(), cv=2).fit(training[FEATURES], training.late)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", holdoutd.HoldoutWarning)
+        again.fit(training[FEATURES], training.late)
+        ds.scorer()(again.best_estimator_, training[FEATURES], training.late)
 
 
 def test_a_search_ends_where_it_cannot_ask(server: holdoutd.Server) -> None:
@@ -387,6 +393,37 @@ def test_whole_rows(server: holdoutd.Server) -> None:
     assert "nowhere" in wrong.why and "made-up rows" in wrong.why
     public = server.upload(frame.assign(which=1), name="whole public rows", questions=50, label="late", features="public")
     assert public.can_score(make_pipeline(ColumnTransformer([("n", StandardScaler(), ["made here"])]), LogisticRegression()))
+
+
+def test_features_that_are_no_columns(server: holdoutd.Server) -> None:
+    """A model of what was computed of columns is asked about with the expressions, also beside one without; without them an error
+    says what to write. A number of a model that reads the label is printed with that."""
+    ds = server.upload(table(45), name="computed", holdout=0.5, questions=50, label="late")
+    training = ds.training()
+    plain = LogisticRegression().fit(training[["x", "z"]], training.late)
+    made = training[["x"]].assign(both=training.x - training.z)
+    computed = LogisticRegression().fit(made, training.late)
+    features = {"both": "x - z"}
+    assert ds.score(computed, features=features) > 0.7
+    assert abs(ds.compare(plain, computed, features=features)) < 0.05
+    coded = LogisticRegression().fit(pd.get_dummies(training[["x", "origin"]]), training.late)
+    texts = {f"origin_{o}": ("origin", o) for o in training.origin.unique()}
+    assert ds.score(coded, texts=texts) > 0.6
+    left = ds.budget.questions.left
+    for model, said in ((computed, "'both' is no column.*features={'both'"), (coded, "texts={.*: .'origin', ")):
+        with pytest.raises(holdoutd.CannotExport, match=said):
+            ds.score(model)
+    with pytest.raises(holdoutd.CannotExport, match="did you mean amount"):
+        ds.score(LinearRegression().fit(training[["amount"]].rename(columns={"amount": "amounts"}), training.late))
+    assert ds.budget.questions.left == left
+    assert "careful" not in str(ds.score(plain)) + ds.score(plain)._repr_html_()
+    knows = ds.score(LogisticRegression().fit(training[["x", "late"]], training.late))
+    assert "careful: the prediction reads late" in str(knows) and "careful: the prediction reads late" in knows._repr_html_()
+    public = server.upload(table(46), name="computed public", holdout=0.5, questions=50, label="late", features="public")
+    for given in ({}, {"features": features}):
+        with pytest.raises(holdoutd.CannotExport, match="give a function"):
+            public.score(computed, **given)
+    assert public.score(lambda rows: computed.predict_proba(rows[["x"]].assign(both=rows.x - rows.z))[:, 1]) > 0.7
 
 
 def test_public_features_are_predicted(binary: Path, tmp_path: Path) -> None:

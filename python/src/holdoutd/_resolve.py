@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import difflib
 import hashlib
 import math
 import sys
@@ -12,10 +13,10 @@ from typing import Any
 
 from . import _steps as steps
 from . import tables
-from ._scores import Fitted, exported, is_model
+from ._scores import Fitted, exported, in_table, is_model
 from ._view import Card
 from ._wire import Steps, dumps
-from .errors import QueryInvalid
+from .errors import CannotExport, QueryInvalid
 from .expressions import column
 
 
@@ -134,13 +135,55 @@ def resolve(query: Mapping[str, Any], card: Card, rows: Any, features: Features 
             continue
         if features is not None and by_predictions(fitted.model, card):
             del place[member]
+            if "features" in place:
+                raise CannotExport("predictions are made here, where features are public: " + MADE_HERE)
             place["predictions"] = predicted(fitted, (yield from features.frame()), place)
         else:
+            computed(fitted, place, card)
             place[member] = exported(fitted.model, fitted.columns, fitted.texts, card.columns, rows, ways_left(card))
         if (label := label_of(fitted.model, place.get("label", card.label), card.kinds)) is not None:
             place["label"] = label
     result: dict[str, Any] = steps.plain(own)
     return result
+
+
+MADE_HERE = (
+    "give a function of the holdout's rows that makes its features, such as ds.score(lambda rows: model.predict_proba(made(rows))[:, 1])"
+)
+
+
+def computed(fitted: Fitted, place: dict[str, Any], card: Card) -> None:
+    """Leaves a query those features that its model reads, so that a compare may be of one with and one without. CannotExport names a
+    feature that is no column, and how to say what it is made of."""
+    from .models import columns_of
+
+    names = fitted.columns if fitted.columns is not None else columns_of(fitted.model)
+    if names is None or not card.columns:
+        return
+    given = place.get("features") or {}
+    kept = {n: of for n, of in given.items() if n in names}
+    if kept and len(kept) < len(given):
+        place["features"] = kept
+    elif given and not kept and any(n in card.columns for n in names):
+        del place["features"]
+    for name in map(str, names):
+        if in_table(name, card.columns) not in card.columns and name not in given and name not in (fitted.texts or {}):
+            raise CannotExport(not_there(name, card))
+
+
+def not_there(name: str, card: Card) -> str:
+    """That a model's feature is no column of the table, and what to write."""
+    near = difflib.get_close_matches(name, card.columns, 1, 0.8)
+    column = max((c for c, kind in card.kinds.items() if kind == "text" and name.startswith(f"{c}_")), key=len, default="")
+    said = f"the model's feature {name!r} is no column of the table"
+    if column:
+        return (
+            f"{said}. As a column of pandas.get_dummies it is said by texts={{{name!r}: ({column!r}, {name[len(column) + 1 :]!r}), …}}; "
+            "a OneHotEncoder within a pipeline needs no word"
+        )
+    if near:
+        return f"{said}; did you mean {near[0]}?"
+    return f"{said}. If it is made of columns, say how: features={{{name!r}: 'an expression of columns'}}"
 
 
 def refuse_early(query: Mapping[str, Any], card: Card) -> None:
@@ -197,10 +240,12 @@ def predicted(fitted: Fitted, frame: Any, query: Mapping[str, Any]) -> dict[str,
     predict gives. What is no number is NaN."""
     rows = frame.drop("row_id", axis=1) if tables.kind_of(frame) == "pandas" else frame.drop("row_id")
     model = fitted.model
-    if fitted.columns is not None:
-        rows = rows[list(fitted.columns)]
-    elif getattr(model, "feature_names_in_", None) is not None:
-        rows = rows[[str(n) for n in model.feature_names_in_]]
+    names = fitted.columns if fitted.columns is not None else getattr(model, "feature_names_in_", None)
+    if names is not None:
+        for name in map(str, names):
+            if name not in rows.columns:
+                raise CannotExport(f"the model's feature {name!r} is no column of the held-out rows: {MADE_HERE}")
+        rows = rows[[str(n) for n in names]]
     classes = getattr(model, "classes_", ())
     if len(classes) > 2:
         known = steps.plain(classes)

@@ -113,10 +113,11 @@ class _Estimator:
     def __init__(self, estimator: Any, model: Mapping[str, Any], columns: Sequence[str], texts: Mapping[str, tuple[str, str]], rows: Any):
         self.estimator, self.columns, self.texts = estimator, list(columns), texts
         self.table = list(dict.fromkeys(texts[c][0] if c in texts else c for c in columns))
+        there = [] if rows is None else [c for c in self.table if c in names_of(rows)]  # the others are computed in the server
         known = {**texts_encoded(estimator), **texts_of(model)}
         self.kinds: Kinds = {c: known.get(c) for c in self.table}
-        for c in self.table:
-            if self.kinds[c] is None and rows is not None and _is_text(tables.values(tables.some(rows, SAMPLE), c)):
+        for c in there:
+            if self.kinds[c] is None and _is_text(tables.values(tables.some(rows, SAMPLE), c)):
                 self.kinds[c] = []
         for _, (column, text) in texts.items():
             self.kinds[column] = sorted({*(self.kinds[column] or []), text})
@@ -133,16 +134,14 @@ class _Estimator:
         self.single = "xgboost" in _modules(estimator)
         self.conditions = conditions(rows, self.table)
         # A model reads no times, but a pipeline that was fitted on whole rows wants the columns there.
-        self.times = (
-            {} if rows is None else {c: one for c in self.table if self.kinds[c] is None and (one := _time_of(rows, c)) is not None}
-        )
+        self.times = {c: one for c in there if self.kinds[c] is None and (one := _time_of(rows, c)) is not None}
         self.categories: dict[str, list[Any] | None] = {}  # of text columns that are categories of pandas; None: all texts
         if _whole(estimator):
             self.categories = dict.fromkeys(self.table)
         self.nulls: dict[str, Any] = dict.fromkeys(self.table, None if _knows_none(estimator) else np.nan)  # of texts: None, or NaN
         if rows is not None:
-            self.nulls.update({c: null for c in self.table if self.kinds[c] is not None and (null := _null_of(rows, c)) is not UNREACHED})
-            self.categories.update({c: of for c in self.table if (of := _categories(rows, c)) is not None})
+            self.nulls.update({c: null for c in there if self.kinds[c] is not None and (null := _null_of(rows, c)) is not UNREACHED})
+            self.categories.update({c: of for c in there if (of := _categories(rows, c)) is not None})
 
     def inputs(self, cells: Cells) -> Any:
         """What the estimator takes: a DataFrame where it was fitted on one, else an array."""
@@ -242,12 +241,16 @@ def _number(value: Any) -> float:
     return 0.0 if isinstance(value, TIMES) else float(value)
 
 
+def names_of(rows: Any) -> set[str]:
+    """The columns of a DataFrame."""
+    return set(rows.column_names if tables.kind_of(rows) == "pyarrow" else rows.columns)
+
+
 def conditions(rows: Any, columns: Iterable[str]) -> set[str]:
     """Those columns of a DataFrame that are true and false."""
     if rows is None:
         return set()
-    some = tables.some(rows, SAMPLE)
-    known = set(some.column_names if tables.kind_of(rows) == "pyarrow" else some.columns)
+    some, known = tables.some(rows, SAMPLE), names_of(rows)
     return {c for c in columns if c in known and any(isinstance(v, (bool, np.bool_)) for v in tables.values(some, c))}
 
 
@@ -360,11 +363,16 @@ def _sampled(model: Mapping[str, Any], rows: Any, table: Sequence[str], kinds: K
     A library that refuses nulls was fitted on the former. Where there are none they are drawn."""
     if rows is None or not len(rows):
         return _drawn(model, table, kinds), {c: [] for c in table}
-    some = tables.some(rows, SAMPLE)
-    cells: Cells = {c: [None if _null(v) else _number(v) if kinds[c] is None else str(v) for v in tables.values(some, c)] for c in table}
+    some, drawn = tables.some(rows, SAMPLE), _drawn(model, table, kinds)
+    cells: Cells = {
+        c: [None if _null(v) else _number(v) if kinds[c] is None else str(v) for v in tables.values(some, c)]
+        if c in names_of(rows)
+        else [drawn[c][i % len(drawn[c])] for i in range(len(some))]
+        for c in table
+    }
     null = [any(cells[c][i] is None for c in table) for i in range(len(some))]
     whole = {c: [v for v, n in zip(cells[c], null, strict=True) if not n] for c in table}
-    return (_drawn(model, table, kinds) if all(null) else whole), {c: [v for v, n in zip(cells[c], null, strict=True) if n] for c in table}
+    return (drawn if all(null) else whole), {c: [v for v, n in zip(cells[c], null, strict=True) if n] for c in table}
 
 
 def _drawn(model: Mapping[str, Any], table: Sequence[str], kinds: Kinds) -> Cells:

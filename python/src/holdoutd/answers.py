@@ -81,6 +81,10 @@ class Cost:
         return ", ".join(words)
 
 
+# Codes of warnings: the model reads what the label is made of; the value is of the rows that were handed out.
+FLATTERING = frozenset({"reads-label", "training-score"})
+
+
 class Answer(float):
     """An answer. It is its value where a float is wanted; NaN where the answer has none, or is many numbers (`items`).
 
@@ -208,8 +212,8 @@ class Answer(float):
             shown = [str(i) for i in self.items[:12]]
             if len(self.items) > 12:
                 shown.append(f"… and {len(self.items) - 12} more")
-            return "\n".join([*shown, self._tail()])
-        return f"{self._head()}  {self._tail()}".strip()
+            return "\n".join([*shown, self._tail(), *self._careful()])
+        return "\n".join([f"{self._head()}  {self._tail()}".strip(), *self._careful()])
 
     __str__ = __repr__
 
@@ -241,10 +245,15 @@ class Answer(float):
             words.append(f"{self.budget.questions.left:,} left")
         return " · ".join(words)
 
+    def _careful(self) -> list[str]:
+        """Warnings that the value is better than the model is, which nobody who reads the number may miss."""
+        return [f"careful: {w['detail']}" for w in self.raw.get("warnings") or () if w.get("code") in FLATTERING]
+
     def _repr_html_(self) -> str:
+        careful = "".join(f"<br>{escape(line)}" for line in self._careful())
         rows = self.items or (Item("", self.value, self.low, self.high),)
         if self.selected is not None:
-            return f"<p><b>{escape(self._head())}</b> <small>{escape(self._tail())}</small></p>"
+            return f"<p><b>{escape(self._head())}</b> <small>{escape(self._tail())}{careful}</small></p>"
         low = min((r.low for r in rows if r.low is not None), default=0.0)
         high = max((r.high for r in rows if r.high is not None), default=1.0)
         lines = []
@@ -253,7 +262,7 @@ class Answer(float):
             name = f"<td style='text-align:left'>{escape(r.of)}</td>" if len(rows) > 1 else ""
             lines.append(f"<tr>{name}<td>{escape(interval_text(r.value, r.low, r.high))}</td>{bar}</tr>")
         head = f"<b>{escape(self.verdict)}</b> " if self.verdict else ""
-        return f"{head}<table>{''.join(lines)}</table><small>{escape(self._tail())}</small>"
+        return f"{head}<table>{''.join(lines)}</table><small>{escape(self._tail())}{careful}</small>"
 
 
 def _bar(item: Item, low: float, high: float) -> str:

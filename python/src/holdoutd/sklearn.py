@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._scores import METRICS, less_is_better, metric_query
 from .answers import Answer
-from .errors import HoldoutdError, SearchEnded
+from .errors import HoldoutdError, HoldoutWarning, SearchEnded
 
 if TYPE_CHECKING:
     from .client import Dataset
@@ -49,6 +50,13 @@ class HoldoutScorer:
             raise TypeError(
                 "permutation_importance shuffles the columns of X, and a holdout is asked about its own rows: every importance would be "
                 f"0. Give it rows of the training part and scoring={self.metric!r}; or ask ds.compare(model without the column, model)"
+            )
+        if getattr(X, "shape", (1,))[0] > 1 and _called_by("sklearn.model_selection"):
+            warnings.warn(
+                "each fold fits another model, and asks another question of the holdout; the fold's own rows are not looked at. "
+                "Search with cv=ds.cv(): one fit to all training rows, and one question, a candidate",
+                HoldoutWarning,
+                stacklevel=2,
             )
         try:
             answer = self.ds.score(estimator, self.metric, **self.members)
