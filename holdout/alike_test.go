@@ -26,7 +26,7 @@ func customers(seed uint64, key string) []dataset.Column {
 	n := len(of)
 	plans := make([]string, n)
 	for row := range plans {
-		plans[row] = []string{"a", "b", "c", "d"}[int(age[of[row]])%4]
+		plans[row] = []string{"a", "b", "c", "d"}[int(age[of[row]])/20]
 	}
 	return []dataset.Column{
 		numberColumn(key, n, func(i int) float64 { return float64(70000 + of[i]) }),
