@@ -121,3 +121,27 @@ func TestOutward(t *testing.T) {
 		t.Errorf("%s [%s, %s]", l.Value, l.Low, l.High)
 	}
 }
+
+// TestReportTarget: a report says how rows vote only where one of its numbers is of rows.
+func TestReportTarget(t *testing.T) {
+	target := `the population, independently of each other; each unit has one vote, or with "weight":"row" each row, a unit of more than 5 having 5`
+	of := func(per ...string) holdout.FinalReport {
+		r := holdout.FinalReport{}
+		r.Target = target
+		for _, p := range per {
+			r.Answers = append(r.Answers, holdout.ReportAnswer{Per: p})
+		}
+		return r
+	}
+	if got := targetOf(of("customer", "")); got != "the population, independently of each other; each unit has one vote in these" {
+		t.Errorf("of units: %s", got)
+	}
+	if got := targetOf(of("customer", "row")); got != target {
+		t.Errorf("of rows: %s", got)
+	}
+	single := of("")
+	single.Target = "the population, independently of each other."
+	if got := targetOf(single); got != "the population, independently of each other" {
+		t.Errorf("where units are rows: %s", got)
+	}
+}

@@ -108,9 +108,22 @@ func reportText(r holdout.FinalReport) string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "All intervals that this holdout gave, these and all earlier ones, hold together with %s%% confidence, whatever was asked and changed in between. They are about %s.%s ", short(100*r.Confidence), strings.TrimSuffix(r.Target, "."), warningWords(r.Warnings))
+	fmt.Fprintf(&b, "All intervals that this holdout gave, these and all earlier ones, hold together with %s%% confidence, whatever was asked and changed in between. They are about %s.%s ", short(100*r.Confidence), targetOf(r), warningWords(r.Warnings))
 	fmt.Fprintf(&b, "The holdout is closed. Its ledger ends at %s.", reportHead(r))
 	return b.String()
+}
+
+// byRows is where the sentence of what intervals are about comes to questions in which rows vote.
+const byRows = `, or with "weight":"row"`
+
+// targetOf is what a report's intervals are about; of how rows vote it says nothing where none of its numbers is of rows.
+func targetOf(r holdout.FinalReport) string {
+	target := strings.TrimSuffix(r.Target, ".")
+	units, _, ok := strings.Cut(target, byRows)
+	if !ok || slices.ContainsFunc(r.Answers, func(a holdout.ReportAnswer) bool { return a.Per == "row" }) {
+		return target
+	}
+	return units + " in these"
 }
 
 // heldOut is what a report was measured on.
@@ -167,7 +180,7 @@ type reportPageView struct {
 
 func reportView(r holdout.FinalReport) reportPageView {
 	v := reportPageView{Title: cmp.Or(r.Title, "Final report"), Name: named(r.Name), Day: r.Time.Format(time.RFC3339), ClosedBy: r.ClosedBy.ID, HeldOut: heldOut(r), Before: beforeWords(r),
-		Confidence: short(100 * r.Confidence), Target: strings.TrimSuffix(r.Target, "."), Head: reportHead(r), Text: reportText(r), Warnings: r.Warnings, Lines: reportLines(r)}
+		Confidence: short(100 * r.Confidence), Target: targetOf(r), Head: reportHead(r), Text: reportText(r), Warnings: r.Warnings, Lines: reportLines(r)}
 	if r.ClosedBy.Name != nil && *r.ClosedBy.Name != "" {
 		v.ClosedBy = *r.ClosedBy.Name
 	}
