@@ -51,6 +51,25 @@ func TestGuarded(t *testing.T) {
 	}
 }
 
+// TestGuardedGatherers: a long column that is cut short while its rows are selected is damage to whoever selects, though others read it.
+func TestGuardedGatherers(t *testing.T) {
+	table, path := mapped(t, farValues)
+	if err := os.Truncate(path, headerSize); err != nil {
+		t.Fatal(err)
+	}
+	order := make([]uint32, farValues)
+	for i := range order {
+		order[i] = uint32(farValues - 1 - i)
+	}
+	err := Guarded(func() {
+		err := Select(filepath.Join(t.TempDir(), "part"), table, order)
+		t.Errorf("it was selected: %v", err)
+	})
+	if !errors.Is(err, ErrDamaged) {
+		t.Errorf("a selection beyond the end: %v", err)
+	}
+}
+
 // TestGuardedPanics: what is a bug stays a panic.
 func TestGuardedPanics(t *testing.T) {
 	for name, f := range map[string]func(){

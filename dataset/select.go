@@ -1,9 +1,11 @@
 package dataset
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
 )
 
 // selectChunk is how many rows are gathered before they are written: the buffer stays in the second-level cache.
@@ -67,8 +69,8 @@ func selectRows(dir string, src *Table, order []uint32, text func(*Writer, *Colu
 const (
 	// farValues is the length of a column from which on its values are gathered in order of their places: an order that jumps about would otherwise wait for memory at each, and keep all of the column in it.
 	farValues = 1 << 22
-	// farChunk is how many are put in order together. The buffers take some 6 MB.
-	farChunk = 1 << 19
+	// farChunk is how many are put in order together. The buffers of both gatherers take some 6 MB.
+	farChunk = 1 << 18
 	// farReleased is behind how many places memory is given back.
 	farReleased = 1 << 21
 	// farBucket is the places, as a power of two, that lie close enough.
@@ -92,50 +94,99 @@ func pieces[T any](values []T, order []uint32, release func(from, to int)) iter.
 			}
 			return
 		}
-		buffer, near := make([]T, min(farChunk, len(order))), make([]uint32, min(farChunk, len(order)))
-		starts := make([]int, len(values)>>farBucket+2)
-		for len(order) > 0 {
-			rows := order[:min(farChunk, len(order))]
-			if slices.IsSorted(rows) {
-				for i, row := range rows {
-					buffer[i] = values[row]
-				}
-				release(int(rows[0]), int(rows[len(rows)-1])+1)
-				if !yield(buffer[:len(rows)]) {
+		yieldFar(yield, values, order, release)
+	}
+}
+
+// gatherers is how many processors gather the values of a long column.
+const gatherers = 2
+
+// yieldFar yields the values of a long column, farChunk at a time, of which each gatherer makes every other.
+func yieldFar[T any](yield func([]T) bool, values []T, order []uint32, release func(from, to int)) {
+	type made struct {
+		piece []T
+		fault error
+	}
+	var wait sync.WaitGroup
+	stop := make(chan struct{})
+	defer wait.Wait()
+	defer close(stop)
+	var full, free [gatherers]chan made
+	for w := range gatherers {
+		full[w], free[w] = make(chan made), make(chan made, 1)
+		wait.Go(func() {
+			size := min(farChunk, len(order))
+			g := farGatherer[T]{values: values, buffer: make([]T, size), near: make([]uint32, size), starts: make([]int, len(values)>>farBucket+2), release: release}
+			for from := w * farChunk; from < len(order); from += gatherers * farChunk {
+				var m made
+				m.fault = Guarded(func() { m.piece = g.gather(order[from:min(from+farChunk, len(order))]) })
+				select {
+				case full[w] <- m:
+				case <-stop:
 					return
 				}
-				order = order[len(rows):]
-				continue
-			}
-			clear(starts)
-			for _, row := range rows {
-				starts[row>>farBucket+1]++
-			}
-			for i := 1; i < len(starts); i++ {
-				starts[i] += starts[i-1]
-			}
-			for i, row := range rows {
-				b := row >> farBucket
-				near[starts[b]] = uint32(i)
-				starts[b]++
-			}
-			from, first := 0, 0
-			for b, end := range starts[:len(starts)-1] { // where the bucket ends now
-				for _, i := range near[from:end] {
-					buffer[i] = values[rows[i]]
-				}
-				from = end
-				if to := min((b+1)<<farBucket, len(values)); to-first >= farReleased || to == len(values) {
-					release(first, to)
-					first = to
+				select {
+				case <-free[w]: // the buffer may be used again
+				case <-stop:
+					return
 				}
 			}
-			if !yield(buffer[:len(rows)]) {
-				return
-			}
-			order = order[len(rows):]
+		})
+	}
+	for i := 0; i*farChunk < len(order); i++ {
+		m := <-full[i%gatherers]
+		if corrupt := (*CorruptError)(nil); errors.As(m.fault, &corrupt) {
+			panic(corrupt.Err) // as if it had been read here: whoever guards this goroutine knows it
+		}
+		if !yield(m.piece) {
+			return
+		}
+		free[i%gatherers] <- m
+	}
+}
+
+// farGatherer gathers values of a long column in order of their places.
+type farGatherer[T any] struct {
+	values  []T
+	buffer  []T
+	near    []uint32
+	starts  []int
+	release func(from, to int)
+}
+
+// gather returns the values of rows, at most farChunk, in its buffer.
+func (g *farGatherer[T]) gather(rows []uint32) []T {
+	if slices.IsSorted(rows) {
+		for i, row := range rows {
+			g.buffer[i] = g.values[row]
+		}
+		g.release(int(rows[0]), int(rows[len(rows)-1])+1)
+		return g.buffer[:len(rows)]
+	}
+	clear(g.starts)
+	for _, row := range rows {
+		g.starts[row>>farBucket+1]++
+	}
+	for i := 1; i < len(g.starts); i++ {
+		g.starts[i] += g.starts[i-1]
+	}
+	for i, row := range rows {
+		b := row >> farBucket
+		g.near[g.starts[b]] = uint32(i)
+		g.starts[b]++
+	}
+	from, first := 0, 0
+	for b, end := range g.starts[:len(g.starts)-1] { // where the bucket ends now
+		for _, i := range g.near[from:end] {
+			g.buffer[i] = g.values[rows[i]]
+		}
+		from = end
+		if to := min((b+1)<<farBucket, len(g.values)); to-first >= farReleased || to == len(g.values) {
+			g.release(first, to)
+			first = to
 		}
 	}
+	return g.buffer[:len(rows)]
 }
 
 func gather[T any](w *Writer, values []T, order []uint32, release func(from, to int), raw func([]T) []byte) error {

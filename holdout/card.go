@@ -21,19 +21,21 @@ const rowUnit = "row"
 
 // columnCards describes columns by the training part; without one it names them and their kinds alone. texts are the public shapes of
 // dictionaries.
-func columnCards(schema dataset.Schema, training *dataset.Table, texts map[string]dataset.TextShape) []ColumnCard {
+func columnCards(schema dataset.Schema, training *dataset.Table, texts map[string]dataset.TextShape) ([]ColumnCard, error) {
 	cards := make([]ColumnCard, len(schema.Fields))
 	for i, f := range schema.Fields {
 		cards[i] = ColumnCard{Name: f.Name, Kind: f.Kind, Source: f.Source, Note: f.Note}
 		if shape, ok := texts[f.Name]; ok {
 			cards[i].Dictionary = &shape
 		}
-		if training != nil {
-			cards[i].describe(training.Column(i))
-			training.ReleaseAll()
-		}
 	}
-	return cards
+	if training == nil {
+		return cards, nil
+	}
+	return cards, eachColumn(len(cards), func(i int) {
+		cards[i].describe(training.Column(i))
+		training.ReleaseAll()
+	})
 }
 
 func (card *ColumnCard) describe(c *dataset.Column) {

@@ -169,6 +169,7 @@ type creation struct {
 	skipped []Skipped
 	said    []Warning                    // about the file: what was skipped, and what its writer may not have meant
 	room    *room                        // of the split
+	groups  *grouped                     // of the table, where they were begun early
 	texts   map[string]dataset.TextShape // of the upload, by column
 	orders  map[string][]string          // of categories, by column: with texts that no training row has
 	card    Card
@@ -185,11 +186,15 @@ func (c *creation) run() (err error) {
 		for _, t := range c.tables {
 			err = errors.Join(err, t.Close())
 		}
+		err = errors.Join(err, c.room.close())
 	}()
 	if err := c.decode(); err != nil {
 		return err
 	}
-	if err := c.recognise(); err != nil {
+	grouped := c.beginGrouping()
+	err = c.recognise()
+	grouped()
+	if err != nil {
 		return err
 	}
 	out := filepath.Join(c.work, "finished")

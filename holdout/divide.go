@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/thresholdout/bounds"
@@ -31,10 +33,11 @@ func (c *creation) divide(dir string) (err error) {
 	if c.order, err = newPlacing(); err != nil {
 		return err
 	}
-	if c.room, err = newRoom(c.work, c.roomNeeded(unit)); err != nil {
-		return err
+	if c.groups == nil {
+		if c.room, err = newRoom(c.work, c.roomNeeded(unit)); err != nil {
+			return err
+		}
 	}
-	defer func() { err = errors.Join(err, c.room.close()) }()
 	c.card = c.newCard(unit)
 	if err := c.decideUnit(unit); err != nil {
 		return err
@@ -131,10 +134,49 @@ func group(r *room, t *dataset.Table, unit unitRule) (grouping, *dataset.Column,
 	return groupIn(r, *column, unit.Day), column, nil
 }
 
+// grouped is what group returns.
+type grouped struct {
+	units  grouping
+	column *dataset.Column
+	err    error
+}
+
+func (g *grouped) of(r *room, t *dataset.Table, unit unitRule) {
+	g.units, g.column, g.err = group(r, t, unit)
+}
+
+// beginGrouping groups the rows of a table by a column while the table is recognised, and returns what waits for it: to group takes one processor, and memory that is far away. What is wrong
+// with the settings, or with the disk, is said by divide, after all that comes before it.
+func (c *creation) beginGrouping() (wait func()) {
+	t := c.tables[partTable]
+	if t == nil {
+		return func() {}
+	}
+	unit, err := parseUnit(c.settings.Unit, c.schema())
+	if err != nil || unit.Column == "" {
+		return func() {}
+	}
+	if c.room, err = newRoom(c.work, c.roomNeeded(unit)); err != nil {
+		return func() {}
+	}
+	c.groups = new(grouped)
+	var done sync.WaitGroup
+	done.Go(func() {
+		if faulted := dataset.Guarded(func() { c.groups.of(c.room, t, unit) }); faulted != nil {
+			c.groups.err = diskFails(faulted)
+		}
+	})
+	return done.Wait
+}
+
 // splitTable divides one table by the settings.
 func (c *creation) splitTable(dir string, unit unitRule) error {
 	t, set := c.tables[partTable], c.settings
-	g, column, err := group(c.room, t, unit)
+	if c.groups == nil {
+		c.groups = new(grouped)
+		c.groups.of(c.room, t, unit)
+	}
+	g, column, err := c.groups.units, c.groups.column, c.groups.err
 	if err != nil {
 		return err
 	}
@@ -267,19 +309,17 @@ type part struct {
 	list  []uint32
 }
 
-// writeParts writes parts, all at the same time. Their orders are drawn before, one after the other.
+// writeParts writes parts, each while the order of the next is drawn: orders are drawn one after the other, and parts are written at the same time.
 func (c *creation) writeParts(dir string, parts []part) error {
-	writes := make([]func() (dataset.Shape, error), len(parts))
-	for i, p := range parts {
-		var err error
-		if writes[i], err = c.arrangePart(dir, p); err != nil {
-			return err
-		}
-	}
-	c.room.rest()
 	shapes, failures := make([]dataset.Shape, len(parts)), make([]error, len(parts))
 	var wait sync.WaitGroup
-	for i, write := range writes {
+	for i, p := range parts {
+		write, err := c.arrangePart(dir, p)
+		if err != nil {
+			wait.Wait()
+			return err
+		}
+		c.room.rest()
 		wait.Go(func() {
 			if faulted := dataset.Guarded(func() { shapes[i], failures[i] = write() }); faulted != nil {
 				failures[i] = diskFails(faulted)
@@ -374,14 +414,14 @@ func (set Settings) checkUnits(offsets []uint32) error {
 }
 
 // describe fills the card with what the training part shows.
-func (c *creation) describe(dir string, unit unitRule) error {
+func (c *creation) describe(dir string, unit unitRule) (err error) {
 	c.card.Skipped = append(c.card.Skipped, c.skipped...)
 	c.card.Warnings = append(c.card.Warnings, c.said...)
 	c.early = append(c.early, c.said...)
 	c.card.LargestUnit = max(1, c.settings.LargestUnit)
 	if c.card.Units.Training == 0 {
-		c.card.Columns = columnCards(c.schema(), nil, c.texts)
-		return nil
+		c.card.Columns, err = columnCards(c.schema(), nil, c.texts)
+		return err
 	}
 	training, err := dataset.Open(filepath.Join(dir, trainingDir))
 	if err != nil {
@@ -395,13 +435,19 @@ func (c *creation) describe(dir string, unit unitRule) error {
 			c.card.LargestUnit = int64(slices.Max(g.sizes()))
 		}
 	}
-	c.card.Columns = columnCards(training.Schema(), training, c.texts)
+	if c.card.Columns, err = columnCards(training.Schema(), training, c.texts); err != nil {
+		return diskFails(err)
+	}
 	orderCards(c.card.Columns, training, c.orders)
 	columns := make([]dataset.Column, len(training.Schema().Fields))
 	for i := range columns {
 		columns[i] = *training.Column(i)
 	}
-	c.card.Warnings = append(c.card.Warnings, infiniteWarnings(columns, training.ReleaseAll)...)
+	infinite, err := infiniteWarnings(columns, training.ReleaseAll)
+	if err != nil {
+		return diskFails(err)
+	}
+	c.card.Warnings = append(c.card.Warnings, infinite...)
 	alike, err := dependenceWarnings(columns, g, unit, c.settings.Label, training.ReleaseAll)
 	if err != nil {
 		return diskFails(err)
@@ -415,25 +461,46 @@ func (c *creation) describe(dir string, unit unitRule) error {
 const MaxInfiniteWarnings = 20
 
 // infiniteWarnings says which columns of the training part hold infinities, and what becomes of them. Of the holdout's it says nothing. It calls after behind each column.
-func infiniteWarnings(columns []dataset.Column, after func()) (found []Warning) {
-	for i := range columns {
-		c := &columns[i]
-		after()
-		n := 0
-		for _, v := range c.Numbers {
+func infiniteWarnings(columns []dataset.Column, after func()) (found []Warning, err error) {
+	counts := make([]int, len(columns))
+	if err := eachColumn(len(columns), func(i int) {
+		for _, v := range columns[i].Numbers {
 			if dataset.Infinite(v) {
-				n++
+				counts[i]++
 			}
 		}
+		after()
+	}); err != nil {
+		return nil, err
+	}
+	for i, n := range counts {
 		if n == 0 {
 			continue
 		}
 		if len(found) == MaxInfiniteWarnings {
 			break
 		}
-		found = append(found, Warning{Code: "infinite-values", Column: c.Name, Detail: fmt.Sprintf(
+		found = append(found, Warning{Code: "infinite-values", Column: columns[i].Name, Detail: fmt.Sprintf(
 			"%d values of %q in the training part are infinite. An infinity is kept as a null: it counts as the low end of a question's range unless the query's \"null\" says otherwise, and a comparison with it does not hold. If it should count as the high end, replace it by a number or a time in the file",
-			n, c.Name)})
+			n, columns[i].Name)})
 	}
-	return found
+	return found, nil
+}
+
+// eachColumn calls f for each of n columns, on all processors, and fails where a mapped one cannot be read.
+func eachColumn(n int, f func(i int)) error {
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	faults := make([]error, min(n, runtime.GOMAXPROCS(0)))
+	for w := range faults {
+		wait.Go(func() {
+			faults[w] = dataset.Guarded(func() {
+				for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+					f(i)
+				}
+			})
+		})
+	}
+	wait.Wait()
+	return errors.Join(faults...)
 }

@@ -238,8 +238,8 @@ func (c *creation) forewarn(t *dataset.Table, unit unitRule) ([]Warning, error) 
 	training := earlyRows(splitter{key: c.service.split[:]}, t.Rows(), size, max(1, earlyCells/max(1, t.Columns())))
 	defer t.ReleaseAll()
 	columns := make([]dataset.Column, t.Columns())
-	for i := range columns {
-		columns[i] = pick(*t.Column(i), training)
+	if err := eachColumn(len(columns), func(i int) { columns[i] = pick(*t.Column(i), training) }); err != nil {
+		return nil, diskFails(err)
 	}
 	found, err := dependences(columns, groupByRow(len(training)), unitRule{}, "", func() {})
 	if err != nil {

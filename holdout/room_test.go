@@ -133,7 +133,10 @@ func TestInfiniteWarnings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := infiniteWarnings([]dataset.Column{*table.Column(0), *table.Column(1)}, func() {})
+	w, err := infiniteWarnings([]dataset.Column{*table.Column(0), *table.Column(1)}, func() {})
+	if err != nil {
+		t.Fatal(err)
+	}
 	if len(w) != 1 || w[0].Code != "infinite-values" || w[0].Column != "x" || !strings.HasPrefix(w[0].Detail, `2 values of "x" in the training part`) {
 		t.Errorf("%+v", w)
 	}
