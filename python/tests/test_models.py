@@ -369,7 +369,7 @@ def test_whole_rows(server: holdoutd.Server) -> None:
     """Pipelines that pick columns are fitted on whole rows: with times, which no model reads, and with texts that theirs
     does not use. can_score tries them on such rows, and says yes where score does; where features are public it fits nothing."""
     draw = np.random.default_rng(40)
-    frame = table(40).assign(when=pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(np.arange(len(table(40))), unit="h"))
+    frame = table(140).assign(when=pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(np.arange(len(table(140))), unit="h"))
     frame["segment"] = pd.Series(draw.choice(["a", "b", None], len(frame)), dtype="str")
     frame["waited"] = pd.to_timedelta(draw.integers(1, 9, len(frame)), unit="s")
     text = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder(handle_unknown="ignore"))
@@ -389,6 +389,9 @@ def test_whole_rows(server: holdoutd.Server) -> None:
     for estimator in estimators:
         model = clone(estimator).fit(training.drop(columns="late"), training.late)
         assert 0 <= ds.score(model).value <= 1
+    apart = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)  # nulls, which the card tells of now, stay nulls
+    unsaid = make_pipeline(ColumnTransformer([("t", apart, ["segment"]), ("n", "passthrough", ["x"])]), HistGradientBoostingClassifier())
+    assert "encoded_missing_value" in ds.can_score(unsaid).why
     wrong = ds.can_score(make_pipeline(ColumnTransformer([("n", StandardScaler(), ["x", "nowhere"])]), LogisticRegression()))
     assert "nowhere" in wrong.why and "made-up rows" in wrong.why
     public = server.upload(frame.assign(which=1), name="whole public rows", questions=50, label="late", features="public")
@@ -398,7 +401,7 @@ def test_whole_rows(server: holdoutd.Server) -> None:
 def test_features_that_are_no_columns(server: holdoutd.Server) -> None:
     """A model of what was computed of columns is asked about with the expressions, also beside one without; without them an error
     says what to write. A number of a model that reads the label is printed with that."""
-    ds = server.upload(table(45), name="computed", holdout=0.5, questions=50, label="late")
+    ds = server.upload(table(145), name="computed", holdout=0.5, questions=50, label="late")
     training = ds.training()
     plain = LogisticRegression().fit(training[["x", "z"]], training.late)
     made = training[["x"]].assign(both=training.x - training.z)
@@ -419,7 +422,7 @@ def test_features_that_are_no_columns(server: holdoutd.Server) -> None:
     assert "careful" not in str(ds.score(plain)) + ds.score(plain)._repr_html_()
     knows = ds.score(LogisticRegression().fit(training[["x", "late"]], training.late))
     assert "careful: the prediction reads late" in str(knows) and "careful: the prediction reads late" in knows._repr_html_()
-    public = server.upload(table(46), name="computed public", holdout=0.5, questions=50, label="late", features="public")
+    public = server.upload(table(146), name="computed public", holdout=0.5, questions=50, label="late", features="public")
     for given in ({}, {"features": features}):
         with pytest.raises(holdoutd.CannotExport, match="give a function"):
             public.score(computed, **given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -78,16 +78,19 @@ def _fitted(card: Card, estimator: Any, x: Any, y: Any) -> tuple[Any, Any]:
         everything = {name: kind for name, kind in card.kinds.items() if name not in (card.label, card.raw.get("unit"))}
         errors: list[Exception] = []
         tried: list[dict[str, str]] = []
+        null = {c["name"] for c in card.raw["columns"] if c["kind"] == "text" and c.get("nulls")}  # a draft does not tell
         for kinds in KINDS:
             columns = {name: kind for name, kind in everything.items() if kind in kinds}
             if not columns or columns in tried:
                 continue
             tried.append(columns)
-            frame = _made(columns, draw)
-            try:
-                return clone(estimator).fit(frame, label), frame
-            except Exception as e:
-                errors.append(e)
+            for nulls in (null, set()) if null & columns.keys() else (set(),):
+                frame = _made(columns, draw, nulls)
+                try:
+                    return clone(estimator).fit(frame, label), frame
+                except Exception as e:
+                    error = e
+            errors.append(error)
         raise errors["time" in tried[0].values() and len(errors) > 1]  # of all columns but times
 
 
@@ -104,8 +107,8 @@ def _label(card: Card, classes: bool, draw: random.Random) -> list[Any]:
     return [pair[i % 2] for i in range(ROWS)]
 
 
-def _made(kinds: Mapping[str, str], draw: random.Random) -> Any:
-    """Rows of these columns that are about nothing."""
+def _made(kinds: Mapping[str, str], draw: random.Random, nulls: Collection[str] = ()) -> Any:
+    """Rows of these columns that are about nothing; some of those of nulls have no text."""
     make: dict[str, Callable[[], Any]] = {
         "number": lambda: draw.gauss(1, 1),
         "bool": lambda: draw.random() < 0.5,
@@ -113,6 +116,9 @@ def _made(kinds: Mapping[str, str], draw: random.Random) -> Any:
         "time": lambda: datetime(2026, 1, 1) + timedelta(hours=draw.randrange(1000)),
     }
     columns = {name: [make[kind]() for _ in range(ROWS)] for name, kind in kinds.items()}
+    for name in nulls:
+        if name in columns:
+            columns[name][::7] = [None] * len(columns[name][::7])
     if tables.installed() == "polars":
         import polars
 
