@@ -122,7 +122,7 @@ func runChild(ctx context.Context, argv []string, req request) (Result, error) {
 
 	stdout, stderr := &capped{limit: maxReplyBytes}, &capped{limit: maxMessageBytes}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	// One thread decodes and one collects its garbage: each has a stack, which counts as memory, and a machine can have a hundred processors.
+	// Two threads decode, or one does and one collects its garbage: each has a stack, which counts as memory, and a machine can have a hundred processors.
 	cmd.Env = []string{"GOTRACEBACK=single", "GOMAXPROCS=2"}
 	if detector := os.Getenv("GORACE"); detector != "" { // of a build under the race detector, which else sleeps for a second at the end
 		cmd.Env = append(cmd.Env, "GORACE="+detector)

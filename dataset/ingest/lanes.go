@@ -20,7 +20,7 @@ const (
 	lanePageBytes = 4 << 20
 	// lanePieces is how many pieces, of batchRows values, wait to be written: a row group of a million rows, as writers make it. They are made at need.
 	lanePieces = 64
-	// laneShare is the share of the memory that both lanes may need: pages and dictionaries, 21 MiB each, and the pieces of 8 MiB.
+	// laneShare is the share of the memory that both lanes may need: each has pages and a dictionary, 21 MiB at most, and pieces of 8 MiB.
 	laneShare = 8
 	// laneBytes is that memory.
 	laneBytes = laneCount * (5*lanePageBytes + streamBuffer + lanePieces*batchRows*8)
