@@ -86,3 +86,31 @@ func TestOneAlikeColumn(t *testing.T) {
 		t.Errorf("a label: %+v", w)
 	}
 }
+
+// wideNumbers are columns of whole numbers that say nothing about each other.
+func wideNumbers(columns, rows int) []dataset.Column {
+	r, all := rand.New(rand.NewPCG(1, 2)), make([]dataset.Column, columns)
+	for i := range all {
+		all[i].Name, all[i].Kind, all[i].Numbers = fmt.Sprintf("c%d", i), dataset.Number, make([]float64, rows)
+		for row := range rows {
+			all[i].Numbers[row] = float64(r.IntN(rows / 2))
+		}
+	}
+	return all
+}
+
+// TestFewKeysAreTried: of a wide table the first whole numbers are held against all columns, and not all against all.
+func TestFewKeysAreTried(t *testing.T) {
+	tried := 0
+	candidatesOf(wideNumbers(3*keyColumns, 200), groupByRow(200), unitRule{}, "", func() { tried++ })
+	if tried != keyColumns {
+		t.Errorf("%d columns are tried, not %d", tried, keyColumns)
+	}
+}
+
+func BenchmarkWideKeys(b *testing.B) {
+	columns := wideNumbers(2000, 6000)
+	for b.Loop() {
+		candidatesOf(columns, groupByRow(6000), unitRule{}, "", func() {})
+	}
+}

@@ -293,7 +293,7 @@ func firstRows(columns []dataset.Column, g grouping, limit int) ([]dataset.Colum
 // sampled by them; nor is anything sampled by the label. A column that differs within a unit does not group units.
 func candidatesOf(columns []dataset.Column, g grouping, unit unitRule, label string, after func()) []candidate {
 	var found []candidate
-	tries := max(minDependence, candidateCells/columns[0].Len())
+	tries, keys := max(minDependence, candidateCells/columns[0].Len()), keyColumns
 	for _, pass := range []struct {
 		kind   dataset.Kind
 		noName bool
@@ -305,6 +305,11 @@ func candidatesOf(columns []dataset.Column, g grouping, unit unitRule, label str
 			}
 			if tries--; tries < 0 {
 				return found
+			}
+			if pass.noName {
+				if keys--; keys < 0 {
+					return found
+				}
 			}
 			rows := groupBy(*c, day)
 			after()
