@@ -1,0 +1,194 @@
+package lineage
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+// Key is the secret under which cells are hashed: 32 random bytes. Sketches of two keys have nothing in common.
+type Key [32]byte
+
+// hasher has the keys of the hashes, one for each purpose.
+type hasher struct {
+	number, time, text uint64
+	rank               [orders]uint64
+	token              [kinds]uint64
+}
+
+// newHasher derives them from a key by HKDF-SHA256.
+func newHasher(key Key) *hasher {
+	raw, err := hkdf.Key(sha256.New, key[:], nil, "holdoutd lineage 1", 8*(3+orders+kinds))
+	if err != nil {
+		panic(err) // only a length beyond 255 hashes can fail
+	}
+	next := func() (k uint64) {
+		k, raw = binary.LittleEndian.Uint64(raw), raw[8:]
+		return k
+	}
+	h := &hasher{number: next(), time: next(), text: next()}
+	for i := range h.rank {
+		h.rank[i] = next()
+	}
+	for i := range h.token {
+		h.token[i] = next()
+	}
+	return h
+}
+
+// mix is a keyed hash of one word: two multiplications of 64 by 64 bits, of which both halves are used (as in wyhash). It is quick, and no cipher: what
+// is made of it is kept sealed.
+func mix(v, key uint64) uint64 {
+	high, low := bits.Mul64(v^key, 0x9E3779B97F4A7C15)
+	high, low = bits.Mul64(high^low^key, 0xD6E8FEB86659FD93)
+	return high ^ low
+}
+
+// null is the hash of a cell without a value. It counts as no cell.
+const null = 0
+
+// some keeps a hash of a value apart from null.
+func some(h uint64) uint64 { return max(h, 1) }
+
+const (
+	// keptMantissa is how many bits of a fraction count: 16, some five digits. A float32 has 24, so that of values that were narrowed to it one of 250
+	// gets another hash. A change of one in 1e12 gets one with a probability of 1e-7.
+	keptMantissa = 16
+	// wholeWithin is up to which share of it a number may miss a whole one and be taken for it. Whole numbers count with all their digits: they are ids.
+	wholeWithin = 1e-7
+)
+
+// numberHash is the hash of a number: of a whole one exactly, of another one to about five digits.
+func (h *hasher) numberHash(x float64) uint64 {
+	if x != x {
+		return null
+	}
+	if whole := math.RoundToEven(x); whole != 0 && math.Abs(x-whole) <= wholeWithin*math.Abs(x) {
+		return some(mix(math.Float64bits(whole), h.number))
+	}
+	const dropped = 52 - keptMantissa
+	b := (math.Float64bits(x) + 1<<(dropped-1)) &^ (1<<dropped - 1)
+	return some(mix(b, h.number))
+}
+
+// timeHash is the hash of a time in microseconds, to the second.
+func (h *hasher) timeHash(microseconds float64) uint64 {
+	if microseconds != microseconds {
+		return null
+	}
+	return some(mix(uint64(int64(math.Floor(microseconds/1e6))), h.time))
+}
+
+// layouts are the spellings of times that count as times.
+var layouts = []string{"2006-01-02", "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04", "2006-01-02T15:04"}
+
+// textHash is the hash of a text; of one that spells a number, a truth value or a time it is that of the value.
+func (h *hasher) textHash(text string) uint64 {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return null
+	}
+	switch c := text[0]; {
+	case c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.':
+		if len(text) <= 32 {
+			if x, err := strconv.ParseFloat(text, 64); err == nil && !math.IsInf(x, 0) {
+				return h.numberHash(x)
+			}
+			if len(text) >= len(layouts[0]) && text[4] == '-' {
+				for _, layout := range layouts {
+					if t, err := time.Parse(layout, text); err == nil {
+						return some(mix(uint64(t.Unix()), h.time))
+					}
+				}
+			}
+		}
+	case strings.EqualFold(text, "true"):
+		return h.numberHash(1)
+	case strings.EqualFold(text, "false"):
+		return h.numberHash(0)
+	}
+	mark := dataset.MarkOf(text)
+	return some(mix(mark.High, h.text))
+}
+
+// column is a column whose cells are hashed.
+type column struct {
+	*dataset.Column
+	codes  []uint64 // of texts: the hash of each code; nil where there are more texts than rows
+	bits   uint32   // how much a cell tells, 0..maxBits
+	weight float64  // 1/bits², by which ranks are multiplied; 0 where the column tells nothing
+}
+
+// hashes writes the hashes of the cells from..from+len(dst)-1.
+func (c *column) hashes(dst []uint64, h *hasher, from int) {
+	switch c.Kind {
+	case dataset.Bool:
+		of := [3]uint64{h.numberHash(0), h.numberHash(1), null}
+		for i, b := range c.Bools[from : from+len(dst)] {
+			dst[i] = of[min(b, 2)]
+		}
+	case dataset.Text:
+		for i, code := range c.Codes[from : from+len(dst)] {
+			switch {
+			case code == 0:
+				dst[i] = null
+			case c.codes != nil:
+				dst[i] = c.codes[code]
+			default:
+				dst[i] = h.textHash(c.Dictionary.Text(int(code) - 1))
+			}
+		}
+	case dataset.Time:
+		for i, v := range c.Numbers[from : from+len(dst)] {
+			dst[i] = h.timeHash(v)
+		}
+	default:
+		for i, v := range c.Numbers[from : from+len(dst)] {
+			dst[i] = h.numberHash(v)
+		}
+	}
+}
+
+const (
+	// maxBits is the most that one cell may tell of its row, so that a number with many digits does not outweigh all others.
+	maxBits = 8
+	// judged is from how many rows a column's bits are estimated.
+	judged = 512
+)
+
+// newColumn hashes a column's dictionary and estimates how much a cell tells: the collision entropy, -log2 of the probability that two rows have one value.
+func newColumn(h *hasher, c *dataset.Column, rows int) *column {
+	of := &column{Column: c}
+	if c.Kind == dataset.Text && c.Dictionary.Len() <= rows {
+		of.codes = make([]uint64, c.Dictionary.Len()+1)
+		for i := range c.Dictionary.Len() {
+			of.codes[i+1] = h.textHash(c.Dictionary.Text(i))
+		}
+	}
+	counts, seen := map[uint64]int{}, 0
+	var one [1]uint64
+	n := min(rows, judged)
+	for i := range n {
+		if of.hashes(one[:], h, int(int64(i)*int64(rows)/int64(n))); one[0] != null {
+			counts[one[0]]++
+			seen++
+		}
+	}
+	alike := 0
+	for _, k := range counts {
+		alike += k * (k - 1) / 2
+	}
+	if pairs := seen * (seen - 1) / 2; pairs > 0 && alike < pairs {
+		told := -math.Log2((float64(alike) + 0.5) / (float64(pairs) + 0.5))
+		told = min(told, maxBits)
+		of.bits, of.weight = uint32(told+0.5), 1/(told*told)
+	}
+	return of
+}

@@ -1,0 +1,388 @@
+package lineage
+
+import (
+	"cmp"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdoutd/holdoutd/dataset"
+)
+
+const (
+	// Sample is how many tokens of each kind a sketch keeps at most. Of a table with fewer it has all. With 1,024, two percent of the rows of a large table are
+	// recognised, and a sketch of ten columns takes some 300 KB.
+	Sample = 1024
+	// MaxCells is how many cells of a sampled row are kept, those of the smallest hashes: enough to tell whether two rows agree.
+	MaxCells = 32
+
+	orders = 2            // independent orders of a row's cells
+	first  = 3            // cells of each order that make tokens
+	kinds  = 3*orders + 1 // tokens of a row: of one, two and three cells of each order, and of all cells
+	whole  = kinds - 1
+
+	// copyBits is how much a row must tell for another one with the same cells to be its copy, and not the same by chance.
+	copyBits = 40
+	// block is how many rows are hashed together, column by column.
+	block = 256
+)
+
+// A Sketch is the sample of a table. It says nothing without the key, if it is kept sealed; see [Sketch.MarshalBinary].
+type Sketch struct {
+	Rows    int64
+	samples [kinds]sample
+	seen    map[uint64]*token // tokens that were watched for
+}
+
+// sample has all tokens of one kind that are at most limit, ascending.
+type sample struct {
+	limit  uint64
+	tokens []*token
+}
+
+// token is a token with the first row that has it.
+type token struct {
+	hash  uint64
+	whole uint64 // of the row
+	many  bool   // other rows have it, too, that are no copies of the first
+	row   int
+	cells []cell // of that row, once the sample is made
+}
+
+// cell is a cell of a row: 28 bits of its hash, and 4 of how much it tells.
+type cell uint32
+
+func (c cell) hash() uint32 { return uint32(c) >> 4 }
+func (c cell) bits() int    { return int(c & 15) }
+
+// MaxWatched is how many tokens a watch has at most: those of some 400 holdouts. It takes 64 MB then, and 16 MB more.
+const MaxWatched = 8 << 20
+
+// maxSeen bounds the rows that are kept because their tokens were watched for, for each processor.
+const maxSeen = 1 << 18
+
+// Watch are tokens of sketches that a new table is compared with. Its zero value watches for none. It must not be added to once it was used.
+type Watch struct {
+	tokens []uint64 // ascending once it is ready
+	filter []uint64 // a bit for each value of a token's low bits
+}
+
+// Add watches for the tokens of a sketch. It reports false, and watches for none of them, where that would be more than MaxWatched.
+func (w *Watch) Add(s *Sketch) bool {
+	n := 0
+	for k := range s.samples {
+		n += len(s.samples[k].tokens)
+	}
+	if len(w.tokens)+n > MaxWatched {
+		return false
+	}
+	for k := range s.samples {
+		for _, t := range s.samples[k].tokens {
+			w.tokens = append(w.tokens, t.hash)
+		}
+	}
+	return true
+}
+
+// ready sorts the tokens and makes the filter: eight bits or more a token, so that one of eight others is looked up in vain.
+func (w *Watch) ready() {
+	if w.filter != nil || len(w.tokens) == 0 {
+		return
+	}
+	slices.Sort(w.tokens)
+	w.tokens = slices.Compact(w.tokens)
+	size := 64
+	for size < 8*len(w.tokens) {
+		size *= 2
+	}
+	w.filter = make([]uint64, size/64)
+	for _, hash := range w.tokens {
+		at := hash & uint64(size-1)
+		w.filter[at/64] |= 1 << (at % 64)
+	}
+}
+
+func (w *Watch) has(hash uint64) bool {
+	if w.filter == nil {
+		return false
+	}
+	at := hash & uint64(64*len(w.filter)-1)
+	if w.filter[at/64]&(1<<(at%64)) == 0 {
+		return false
+	}
+	_, found := slices.BinarySearch(w.tokens, hash)
+	return found
+}
+
+// New makes the sketch of a table under a key, on all processors, and looks for the tokens of watch on the way. Its memory does not grow with the rows. It fails with
+// dataset.ErrDamaged where a mapped table cannot be read.
+func New(key Key, t *dataset.Table, watch *Watch) (*Sketch, error) {
+	h := newHasher(key)
+	if watch == nil {
+		watch = new(Watch)
+	}
+	watch.ready()
+	var columns []*column
+	if err := dataset.Guarded(func() {
+		for i := range t.Columns() {
+			columns = append(columns, newColumn(h, t.Column(i), t.Rows()))
+		}
+	}); err != nil {
+		return nil, err
+	}
+	stride := t.Stride()
+	workers := make([]*worker, runtime.GOMAXPROCS(0))
+	failures := make([]error, len(workers))
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for i := range workers {
+		w := newWorker(h, columns, watch)
+		workers[i] = w
+		wait.Go(func() {
+			failures[i] = dataset.Guarded(func() {
+				for {
+					from := int(next.Add(block)) - block
+					if from >= t.Rows() {
+						return
+					}
+					w.rows(from, min(from+block, t.Rows()))
+					if stride > 0 && from%stride < block {
+						t.Release(from-2*stride, from-stride+block)
+					}
+				}
+			})
+		})
+	}
+	wait.Wait()
+	t.ReleaseAll()
+	for _, err := range failures {
+		if err != nil {
+			return nil, err
+		}
+	}
+	s := &Sketch{Rows: int64(t.Rows()), seen: map[uint64]*token{}}
+	err := dataset.Guarded(func() { s.gather(workers) })
+	t.ReleaseAll()
+	return s, err
+}
+
+// gather joins what the workers have found, and reads the cells of what is kept.
+func (s *Sketch) gather(workers []*worker) {
+	one := workers[0]
+	for k := range s.samples {
+		total := newBottom()
+		for _, w := range workers {
+			total.limit = min(total.limit, w.samples[k].limit)
+			for _, t := range w.samples[k].tokens {
+				one.merge(total.tokens, t)
+			}
+		}
+		s.samples[k] = total.sample()
+		for _, t := range s.samples[k].tokens {
+			t.cells = one.content(t.row)
+		}
+	}
+	for _, w := range workers {
+		for _, t := range w.seen {
+			one.merge(s.seen, t)
+		}
+	}
+	for _, t := range s.seen {
+		t.cells = one.content(t.row)
+	}
+}
+
+// merge adds a token to others.
+func (w *worker) merge(all map[uint64]*token, t *token) {
+	switch known := all[t.hash]; {
+	case known == nil:
+		all[t.hash] = t
+	case !known.many:
+		known.many = t.many || !w.copies(known, t.whole)
+	}
+}
+
+// copies reports whether a row of this hash is a copy of the token's row, and not one that is alike by chance.
+func (w *worker) copies(t *token, whole uint64) bool {
+	if t.whole != whole {
+		return false
+	}
+	told := 0
+	for _, c := range w.content(t.row) {
+		told += c.bits()
+	}
+	return told >= copyBits
+}
+
+// bottom collects the smallest tokens.
+type bottom struct {
+	limit  uint64
+	tokens map[uint64]*token
+}
+
+func newBottom() *bottom { return &bottom{limit: math.MaxUint64, tokens: map[uint64]*token{}} }
+
+// prune leaves the smallest ones.
+func (b *bottom) prune() {
+	all := b.sorted()
+	for _, t := range all[min(Sample, len(all)):] {
+		delete(b.tokens, t.hash)
+	}
+	if len(all) > Sample {
+		b.limit = all[Sample-1].hash
+	}
+}
+
+func (b *bottom) sorted() []*token {
+	all := make([]*token, 0, len(b.tokens))
+	for _, t := range b.tokens {
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(x, y *token) int { return cmp.Compare(x.hash, y.hash) })
+	return all
+}
+
+func (b *bottom) sample() sample {
+	for hash := range b.tokens {
+		if hash > b.limit {
+			delete(b.tokens, hash)
+		}
+	}
+	b.prune()
+	return sample{limit: b.limit, tokens: b.sorted()}
+}
+
+// worker hashes blocks of rows.
+type worker struct {
+	h       *hasher
+	columns []*column
+	watch   *Watch
+	samples [kinds]*bottom
+	seen    map[uint64]*token
+
+	cells [block]uint64
+	whole [block]uint64
+	ranks [orders][block][first]float64 // ascending
+	least [orders][block][first]uint64  // the cells of these ranks
+}
+
+func newWorker(h *hasher, columns []*column, watch *Watch) *worker {
+	w := &worker{h: h, columns: columns, watch: watch, seen: map[uint64]*token{}}
+	for k := range w.samples {
+		w.samples[k] = newBottom()
+	}
+	return w
+}
+
+// rows adds the rows from..to-1, at most a block.
+func (w *worker) rows(from, to int) {
+	n := to - from
+	for o := range orders {
+		for i := range n {
+			w.ranks[o][i] = [first]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
+			w.least[o][i] = [first]uint64{}
+		}
+	}
+	clear(w.whole[:n])
+	for _, c := range w.columns {
+		cells := w.cells[:n]
+		c.hashes(cells, w.h, from)
+		for i, cell := range cells {
+			if cell != null {
+				w.whole[i] += mix(cell, w.h.token[whole])
+			}
+		}
+		if c.weight == 0 {
+			continue
+		}
+		for o := range orders {
+			order(w.ranks[o][:n], w.least[o][:n], cells, w.h.rank[o], c.weight)
+		}
+	}
+	for i := range n {
+		for o := range orders {
+			sum := uint64(0)
+			for k, cell := range w.least[o][i] {
+				if cell == null {
+					break
+				}
+				sum += cell
+				w.add(o*first+k, mix(sum, w.h.token[o*first+k]), from+i, w.whole[i])
+			}
+		}
+		if w.whole[i] != 0 {
+			w.add(whole, mix(w.whole[i], w.h.token[whole]), from+i, w.whole[i])
+		}
+	}
+}
+
+// order puts the cells of a column into the order of their rows. Ranks are exponential variables divided by weights, so that a cell comes first with a probability
+// that is proportional to its weight (Efraimidis and Spirakis 2006); the logarithm is that of the exponent and, between powers of two, linear.
+func order(ranks [][first]float64, least [][first]uint64, cells []uint64, key uint64, weight float64) {
+	for i, cell := range cells {
+		if cell == null {
+			continue
+		}
+		rank := (1087 - float64(math.Float64bits(float64(mix(cell, key)|1)))*0x1p-52) * weight
+		r, l := &ranks[i], &least[i]
+		if rank >= r[first-1] || cell == l[0] || cell == l[1] {
+			continue // a value that a row has twice counts once
+		}
+		switch {
+		case rank < r[0]:
+			r[0], r[1], r[2] = rank, r[0], r[1]
+			l[0], l[1], l[2] = cell, l[0], l[1]
+		case rank < r[1]:
+			r[1], r[2] = rank, r[1]
+			l[1], l[2] = cell, l[1]
+		default:
+			r[2], l[2] = rank, cell
+		}
+	}
+}
+
+// add counts a token of a row.
+func (w *worker) add(kind int, hash uint64, row int, whole uint64) {
+	if b := w.samples[kind]; hash <= b.limit {
+		w.count(b.tokens, hash, row, whole)
+		if len(b.tokens) >= 2*Sample {
+			b.prune()
+		}
+	}
+	if w.watch.has(hash) && len(w.seen) < maxSeen {
+		w.count(w.seen, hash, row, whole)
+	}
+}
+
+func (w *worker) count(all map[uint64]*token, hash uint64, row int, whole uint64) {
+	if known := all[hash]; known != nil {
+		if !known.many {
+			known.many = !w.copies(known, whole)
+		}
+		return
+	}
+	all[hash] = &token{hash: hash, whole: whole, row: row}
+}
+
+// content are the cells of a row, ascending, each value once.
+func (w *worker) content(row int) []cell {
+	cells := make([]cell, 0, len(w.columns))
+	var one [1]uint64
+	for _, c := range w.columns {
+		if c.hashes(one[:], w.h, row); one[0] != null {
+			cells = append(cells, cell(uint32(one[0]>>36)<<4|c.bits))
+		}
+	}
+	slices.Sort(cells)
+	kept := cells[:0]
+	for _, c := range cells {
+		if last := len(kept) - 1; last >= 0 && kept[last].hash() == c.hash() {
+			kept[last] = c // it tells more
+			continue
+		}
+		kept = append(kept, c)
+	}
+	return slices.Clip(kept[:min(len(kept), MaxCells)])
+}
