@@ -65,7 +65,7 @@ class Server:
             head = f'--{boundary}\r\nContent-Disposition: form-data; name="{part}"; filename="{part}.parquet"\r\nContent-Type: application/vnd.apache.parquet\r\n\r\n'
             parts.append(head.encode() + file.getvalue() + b"\r\n")
         body = b"".join(parts) + f"--{boundary}--\r\n".encode()
-        status, reply = self.post(f"/v1/holdouts?name={name}&split=given&mechanism=gaussian&questions=20000", body, "multipart/form-data; boundary=" + boundary)
+        status, reply = self.post(f"/v1/holdouts?name={name}&split=given&mechanism=gaussian&questions=20000&overlap=accepted", body, "multipart/form-data; boundary=" + boundary)
         if status != 201:
             raise SystemExit(reply.decode())
         card = json.loads(reply)

@@ -53,6 +53,10 @@ type Settings struct {
 	// mean, and protects nothing. Default: auto
 	Mechanism string `json:"mechanism,omitempty"`
 
+	// refuse, or accepted: the table is taken though many of its rows are held out or were shown by another holdout of
+	// this server, also a deleted one. No interval covers both then, and the card says so for good; default: refuse
+	Overlap string `json:"overlap,omitempty"`
+
 	Preset    string `json:"preset,omitempty"`    // science2015: threshold 4/sqrt(n) and noise 1/sqrt(n). Of thresholdout
 	Questions int64  `json:"questions,omitempty"` // how many questions may be asked; each mean that is released counts as one
 
@@ -129,6 +133,10 @@ type Card struct {
 	// units are rows
 	LargestUnit int64 `json:"largest_unit,omitempty"`
 
+	// what its rows have in common with earlier holdouts, which an admin has accepted. It stays, and no interval covers
+	// it
+	Overlaps []Overlap `json:"overlaps,omitempty"`
+
 	Parts    map[string]string `json:"parts,omitempty"`    // the fingerprints of the tables, sha256:…, by their names; they say nothing about rows
 	Replaces string            `json:"replaces,omitempty"` // the id of the holdout in whose place this one was created again
 	Rows     *Counts           `json:"rows,omitempty"`     // absent on a draft whose units are not rows
@@ -193,6 +201,19 @@ type Warning struct {
 	Column       string  `json:"column,omitempty"`        // the column that it is about
 	DesignEffect float64 `json:"design_effect,omitempty"` // the factor by which the variance of a mean grows, since rows depend on each other
 	Unit         string  `json:"unit,omitempty"`          // the unit setting that would mend it
+}
+
+// Overlap is what the rows of an upload have in common with an earlier holdout.
+type Overlap struct {
+	Holdout string `json:"holdout"` // the id of the earlier holdout, which may be deleted
+
+	// held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its
+	// training or check part; held-out-elsewhere: rows of the training or check part are held out there, and can be
+	// asked about still: "held-out-again", "shown-before", "held-out-elsewhere"
+	Matter string `json:"matter"`
+
+	// how many at least, rounded up to tenths: of the held-out rows, or of held-out-elsewhere of the earlier one's
+	Share float64 `json:"share"`
 }
 
 // Guarantee is the mechanism with its numbers, fixed at creation.

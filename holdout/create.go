@@ -207,6 +207,9 @@ func (c *creation) run() (err error) {
 	if err := c.replaces(out); err != nil || c.dry {
 		return err
 	}
+	if err := c.recogniseRows(out); err != nil {
+		return err
+	}
 	return c.commit(out)
 }
 
@@ -391,6 +394,9 @@ func (s *Service) sweep(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("holdout: leftovers: %w", err)
 		}
+	}
+	if err := s.sweepSketches(deleted); err != nil {
+		return err
 	}
 	if len(unknown) > 0 {
 		return s.ledgerLost(fmt.Sprintf("does not know the holdouts whose tables are in %s: %s", s.path(holdoutsDir), strings.Join(unknown, ", ")), nil)

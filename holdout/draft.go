@@ -203,6 +203,7 @@ func (s *Service) settle(ctx context.Context, h ledger.Holdout) error {
 func (c Card) sketch(warnings []Warning) Card {
 	c.Draft = c.ID != ""
 	c.Strata, c.Parts = nil, nil
+	c.Overlaps = nil // how many held-out rows are known depends on which are held out
 	if c.Unit != rowUnit {
 		c.Rows = Counts{} // which units are large shows in them
 		c.LargestUnit = c.Settings.LargestUnit

@@ -49,6 +49,8 @@ const (
 	RolledBack
 	// DiskFull is a data directory without room for what was sent.
 	DiskFull
+	// RowsKnown is a table with rows of other holdouts, of which something is known or would be. Members: overlaps, a list of Overlap, and holdout, the id of the first one.
+	RowsKnown
 )
 
 // Error is every error that Service returns on purpose.

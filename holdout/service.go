@@ -71,6 +71,7 @@ type Service struct {
 	lost    bool // the server's key is lost: recorded answers replay, nothing new is given
 	split   [32]byte
 	digest  [32]byte
+	lineage lineageKeys
 	tables  *shelf
 	pace    *pace        // nil: replies leave when they are ready
 	turns   *turns.Queue // of requests
@@ -141,7 +142,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	default:
 		return nil, &Error{Kind: Unavailable, Detail: against + ". Put it on a disk of this machine; or, where you know that this file system keeps locks and what was synced, start with --any-filesystem"}
 	}
-	for _, dir := range []string{s.dir, s.path(holdoutsDir), s.path(temporaryDir)} {
+	for _, dir := range []string{s.dir, s.path(holdoutsDir), s.path(lineageDir), s.path(temporaryDir)} {
 		if err := os.MkdirAll(dir, privateMode); err != nil {
 			return nil, fmt.Errorf("holdout: data directory: %w", err)
 		}
@@ -187,7 +188,7 @@ func (s *Service) openLedger(ctx context.Context) error {
 		return err
 	}
 	s.lost = lost
-	s.split, s.digest = secret.derive("split"), secret.derive("digest")
+	s.split, s.digest, s.lineage = secret.derive("split"), secret.derive("digest"), newLineageKeys(secret)
 	options := ledger.Options{Disk: s.disk, Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed, Halted: s.marks.due}
 	if s.address != "" {
 		var opened ledger.Shared

@@ -45,6 +45,9 @@ func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 	if set.Features == featuresSecret {
 		set.Features = ""
 	}
+	if set.Overlap == overlapRefused {
+		set.Overlap = ""
+	}
 	if err := checkName("name", set.Name); err != nil {
 		return set, err
 	}
@@ -60,6 +63,8 @@ func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 		return set, invalid("features", "features must be %q or %q", featuresSecret, featuresPublic)
 	case set.Features == featuresPublic && set.Label == "":
 		return set, invalid("label", "with features=public everything but the label is given out; name the label")
+	case set.Overlap != "" && set.Overlap != overlapAccepted:
+		return set, invalid("overlap", "overlap must be %q or %q", overlapRefused, overlapAccepted)
 	case set.LargestUnit < 0 || set.LargestUnit > dataset.MaxRows:
 		return set, invalid("largest_unit", "largest_unit must be a number of rows")
 	case set.LargestUnit > 0 && set.Unit == "":

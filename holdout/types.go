@@ -48,9 +48,10 @@ type Settings struct {
 	HalfWidth  float64 `json:"half_width,omitempty"`
 	Threshold  float64 `json:"threshold,omitempty"`
 	Sigma      float64 `json:"sigma,omitempty"`
-	Bounds     string  `json:"bounds,omitempty"` // "any" (default), "published"
-	Capped     float64 `json:"capped,omitempty"` // 0: a tenth
-	Sealed     float64 `json:"sealed,omitempty"` // the share of the units that no question reads
+	Bounds     string  `json:"bounds,omitempty"`  // "any" (default), "published"
+	Overlap    string  `json:"overlap,omitempty"` // "refuse" (default), "accepted": a table is taken though rows of it are known from other holdouts
+	Capped     float64 `json:"capped,omitempty"`  // 0: a tenth
+	Sealed     float64 `json:"sealed,omitempty"`  // the share of the units that no question reads
 
 	// LargestUnit, where it is declared, is the most rows that a unit of the population has; an upload with a larger one is refused. 0
 	// takes the largest unit of the training part instead, and with "weight":"row" a larger one counts as one of that size.
@@ -81,6 +82,7 @@ type Card struct {
 	NullRule    string                 `json:"null_rule" doc:"what a null counts as"`
 	Target      string                 `json:"target" doc:"what the intervals are about"`
 	Warnings    []Warning              `json:"warnings"`
+	Overlaps    []Overlap              `json:"overlaps,omitempty" doc:"what its rows have in common with earlier holdouts, which an admin has accepted. It stays, and no interval covers it"`
 	Parts       map[string]string      `json:"parts,omitempty" doc:"the fingerprints of the tables, sha256:…, by their names; they say nothing about rows"`
 	Budget      *Budget                `json:"budget,omitempty"`
 	Closed      bool                   `json:"closed,omitempty" doc:"true where a final report has closed the holdout: it answers nothing more, and the report can be read"`

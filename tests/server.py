@@ -23,7 +23,7 @@ def create(table, **settings):
     uploads.append(f"upload{len(uploads)}")
     body = io.BytesIO()
     table.assign(**{uploads[-1]: 0.0}).to_parquet(body)
-    reply = api.post(URL + "/v1/holdouts", params=settings, data=body.getvalue())
+    reply = api.post(URL + "/v1/holdouts", params={"overlap": "accepted", **settings}, data=body.getvalue())
     assert reply.ok, reply.text
     return reply.json()
 

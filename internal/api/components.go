@@ -34,6 +34,7 @@ var components = map[string]string{
 	"Meter":         "one count of a budget: left of what there was",
 	"MethodPlan":    "what one method promises",
 	"NewKey":        "what a key is made with",
+	"Overlap":       "what the rows of an upload have in common with an earlier holdout",
 	"PastAnswer":    "an answer in the history, with its query and what is known beside it",
 	"Plan":          "a comparison of the methods. It repeats what was asked, with the defaults filled in",
 	"PlannedReport": "one answer of a report before it is made: its width if the holdout is as the parts are that it would be compared with",

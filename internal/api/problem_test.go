@@ -192,8 +192,18 @@ func TestProblemMembers(t *testing.T) {
 	if exists.Holdout != card.ID || exists.Reason != "asked" {
 		t.Errorf("holdout-exists names %q for the reason %q, want %q", exists.Holdout, exists.Reason, card.ID)
 	}
+	var known struct {
+		Code, Holdout string
+		Overlaps      []holdout.Overlap
+	}
+	training := s.get(path + "/training").body
+	r := s.send("POST", "/v1/holdouts?name=training", bytes.NewReader(training))
+	r.decode(t, &known)
+	if r.StatusCode != 409 || known.Code != "rows-known" || known.Holdout != card.ID || len(known.Overlaps) != 1 || known.Overlaps[0].Matter != "shown-before" || known.Overlaps[0].Share < 0.9 {
+		t.Errorf("the training part as a table: %d %s", r.StatusCode, r.body)
+	}
 
-	r := s.post(path+"/queries", `{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'ORD'"}`)
+	r = s.post(path+"/queries", `{"type":"mean","of":"delay","range":[-60,180],"where":"origin == 'ORD'"}`)
 	var spent map[string]json.RawMessage
 	r.decode(t, &spent)
 	if r.StatusCode != 403 || string(spent["requested"]) != "2" || string(spent["remaining"]) != "1" || spent["affordable"] == nil {
@@ -246,7 +256,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 	provoked := map[string]string{
 		"not-found": "TestProblems", "method-not-allowed": "TestProblems", "unauthorized": "TestProblems", "forbidden": "TestProblems",
 		"malformed": "TestProblems", "invalid": "TestProblems", "too-large": "TestProblems", "unsupported-media-type": "TestProblems",
-		"idempotency-mismatch": "TestProblems", "bad-upload": "TestProblems", "holdout-exists": "TestProblems", "budget-exhausted": "TestProblems", "max-questions": "TestProblems",
+		"idempotency-mismatch": "TestProblems", "bad-upload": "TestProblems", "holdout-exists": "TestProblems", "rows-known": "TestProblemMembers", "budget-exhausted": "TestProblems", "max-questions": "TestProblems",
 		"unit-undecided": "TestUnitUndecided", "internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy", "foreign-origin": "TestAgentsNeedAKey",
 		"unavailable": "TestServiceErrors", "conflict": "TestServiceErrors", "timeout": "TestServiceErrors",
 		"holdout-damaged": "TestServiceErrors", "ledger-rolled-back": "TestServiceErrors", "disk-full": "TestServiceErrors",
@@ -259,7 +269,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 			t.Errorf("%s is incomplete", c.code)
 		}
 	}
-	for kind := holdout.Internal; kind <= holdout.DiskFull; kind++ {
+	for kind := holdout.Internal; kind <= holdout.RowsKnown; kind++ {
 		if classes[kind] == nil {
 			t.Errorf("kind %d has no class", kind)
 		}

@@ -56,6 +56,7 @@ var settings = []setting{
 	decimalNumber("sigma", taken("sigma", "the scale of the noise, in units of a row function's [0,1]"), func(s *holdout.Settings) *float64 { return &s.Sigma }),
 	decimalNumber("capped", taken("capped", "the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1, above 0 and at most 0.9; single means have the rest. For a team that asks mostly for histograms, gradients or the best of many 0.5 is narrower; default: 0.1"), func(s *holdout.Settings) *float64 { return &s.Capped }),
 	decimalNumber("sealed", taken("sealed", "the share of the held-out units that no question reads, at most 0.9: the final report is read by these alone where that is narrower, at a width that nothing widens, whatever was asked. Every other answer is wider; 0.5 makes them some 1.3 times as wide"), func(s *holdout.Settings) *float64 { return &s.Sealed }),
+	text("overlap", "refuse, or accepted: the table is taken though many of its rows are held out or were shown by another holdout of this server, also a deleted one. No interval covers both then, and the card says so for good; default: refuse", func(s *holdout.Settings) *string { return &s.Overlap }),
 	text("bounds", taken("bounds", "any, or published: only bounds of the literature; default: any"), func(s *holdout.Settings) *string { return &s.Bounds }),
 }
 

@@ -18,7 +18,7 @@ import (
 // and not handed on. Of components with the same name the first is written; the others are it without some members.
 var types = []struct{ component, name string }{
 	{"Settings", "Settings"},
-	{"Card", "Card"}, {"Counts", "Counts"}, {"Column", "Column"}, {"TextShape", "Dictionary"}, {"Skipped", "Skipped"}, {"Warning", "Warning"},
+	{"Card", "Card"}, {"Counts", "Counts"}, {"Column", "Column"}, {"TextShape", "Dictionary"}, {"Skipped", "Skipped"}, {"Warning", "Warning"}, {"Overlap", "Overlap"},
 	{"Guarantee", "Guarantee"}, {"Budget", "Budget"}, {"Meter", "Meter"}, {"Holdouts", "holdoutList"},
 	{"AskReply", "Reply"}, {"Answer", "Answer"}, {"AnswerItem", "AnswerItem"}, {"Interval", "Interval"}, {"AnswerPart", "Part"}, {"Cost", "Cost"},
 	{"LedgerPlace", "LedgerPlace"}, {"BatchReply", "BatchReply"}, {"BatchItem", "Item"}, {"AnswerPage", "answerPage"},

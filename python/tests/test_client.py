@@ -108,20 +108,25 @@ def test_customers_come_again(server: holdoutd.Server) -> None:
     assert ds.card.units["holdout"] == 300
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", holdoutd.HoldoutWarning)
-        asked = server.upload(frame[:2400], unit="customer_id", questions=10)
+        with pytest.raises(holdoutd.RowsKnown, match="held out by " + ds.id) as known:
+            server.upload(frame[:2400], unit="customer_id", questions=10)
+        assert {(o["holdout"], o["matter"]) for o in known.value.overlaps} == {(ds.id, "held-out-again")} and known.value.overlaps[0][
+            "share"
+        ] > 0.8
+        asked = server.upload(frame[:2400], unit="customer_id", questions=10, overlap="accepted")
         share = asked.fraction("x > 0")
         assert share.per == "customer_id" and " · per customer_id · " in str(share) and pickle.loads(pickle.dumps(share)).per == share.per
         assert asked.fraction("x > 0", weight="row").per == "row" and asked.count("x > 0").per == ""
         assert [a.per for a in asked.batch([holdoutd.q.fraction("x > 0"), holdoutd.q.count("x > 0")])] == ["customer_id", ""]
     assert [a.per for a in asked.history().answers()] == ["customer_id", "row", ""]
     with pytest.warns(holdoutd.HoldoutWarning, match="rows of one customer_id are on both sides") as said:
-        rows = server.upload(frame, unit="row", questions=10)
+        rows = server.upload(frame, unit="row", questions=10, overlap="accepted")
     assert {w.filename for w in said if w.category is holdoutd.HoldoutWarning} == {__file__} and rows.card.units["holdout"] == 900
     with warnings.catch_warnings():
         warnings.simplefilter("error", holdoutd.HoldoutWarning)
         rows.fraction("x > 0")  # it was said
     with pytest.warns(holdoutd.HoldoutWarning):
-        assert server.upload(frame, unit="row", questions=10).id == rows.id
+        assert server.upload(frame, unit="row", questions=10, overlap="accepted").id == rows.id
 
 
 def test_uploads_close_their_files(server: holdoutd.Server, tmp_path: Path) -> None:

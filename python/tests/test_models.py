@@ -345,7 +345,13 @@ def test_before_it_is_fitted(server: holdoutd.Server) -> None:
     frame = table(36)
     for features in ("secret", "public"):
         ds = server.upload(
-            frame.assign(which=features), name=f"{features} features", holdout=0.5, questions=50, label="late", features=features
+            frame.assign(which=features),
+            name=f"{features} features",
+            holdout=0.5,
+            questions=50,
+            label="late",
+            features=features,
+            overlap="accepted",
         )
         assert ds.can_score(RandomForestClassifier()) and ds.can_score(make_pipeline(StandardScaler(), LogisticRegression()))
         assert ds.can_score(LinearRegression()) and ds.can_score(DecisionTreeClassifier().fit(frame[FEATURES], frame.late))
@@ -434,7 +440,7 @@ def test_public_features_are_predicted(binary: Path, tmp_path: Path) -> None:
     running = Running(binary, tmp_path / "data", "--allow-naive")
     server, frame = holdoutd.connect(running.url, key=running.key), table(37)
     for late in (frame.late, frame.late.astype(int)):
-        settings = {"holdout": 0.5, "questions": 200, "label": "late", "features": "public", "mechanism": "naive"}
+        settings = {"holdout": 0.5, "questions": 200, "label": "late", "features": "public", "mechanism": "naive", "overlap": "accepted"}
         of = server.upload(frame.assign(late=late), **settings)
         training, rows = of.training(), of.features()[: of.card.rows["holdout"]]  # then come those of the check part
         held = rows.merge(frame, how="left", on=[c for c in rows.columns if c != "row_id"])

@@ -159,6 +159,18 @@ class HoldoutExists(ServerError):
         return str(self.members.get("holdout", ""))
 
 
+class RowsKnown(ServerError):
+    """Rows of the table are held out, or were shown, by another holdout. `overlaps` says by which, and how many.
+
+    Use that holdout, or upload other rows. overlap="accepted" takes the table all the same, and its card says so for good.
+    """
+
+    @property
+    def overlaps(self) -> list[dict[str, Any]]:
+        """Of each earlier `holdout` what `matter` it is, and which `share` of the rows at least."""
+        return list(self.members.get("overlaps", ()))
+
+
 class LedgerUnavailable(ServerError):
     """The server cannot record an answer, so it gives none. Nothing was released."""
 
@@ -177,6 +189,7 @@ _CLASSES: dict[str, type[ServerError]] = {
     "malformed": QueryInvalid,
     "max-questions": TooDear,
     "holdout-exists": HoldoutExists,
+    "rows-known": RowsKnown,
     "unit-undecided": UnitUndecided,
     "unavailable": LedgerUnavailable,
     "holdout-damaged": LedgerUnavailable,

@@ -26,6 +26,8 @@ export interface Settings {
   largest_unit?: number;
   /** auto: guess_and_check if its planned intervals are narrower or tokens are given, else gaussian. gaussian: answers every question with the holdout mean and Gaussian noise. guess_and_check: confirms a guess, the mean of the training and check parts (of a model, of the check part) or the analyst's own, where the holdout agrees; else answers from the holdout, for a token. thresholdout: answers with the mean of the training and check parts (of a model, of the check part) where the holdout agrees, by a noisy comparison; else with the holdout mean and noise, for a token. split: answers every question from units that no other question reads. ladder: a leaderboard of zero_one losses, which shows the best loss so far. naive (if the server allows it): answers with the exact holdout mean, and protects nothing. Default: auto */
   mechanism?: string;
+  /** refuse, or accepted: the table is taken though many of its rows are held out or were shown by another holdout of this server, also a deleted one. No interval covers both then, and the card says so for good; default: refuse */
+  overlap?: string;
   /** science2015: threshold 4/sqrt(n) and noise 1/sqrt(n). Of thresholdout */
   preset?: string;
   /** how many questions may be asked; each mean that is released counts as one */
@@ -77,6 +79,8 @@ export interface Card {
   id?: string;
   /** the most votes that a unit has with weight row: declared, or the rows of the training part's largest unit; 1 where units are rows */
   largest_unit?: number;
+  /** what its rows have in common with earlier holdouts, which an admin has accepted. It stays, and no interval covers it */
+  overlaps?: Overlap[];
   /** the fingerprints of the tables, sha256:…, by their names; they say nothing about rows */
   parts?: Record<string, string>;
   /** the id of the holdout in whose place this one was created again */
@@ -153,6 +157,16 @@ export interface Warning {
   design_effect?: number;
   /** the unit setting that would mend it */
   unit?: string;
+}
+
+/** what the rows of an upload have in common with an earlier holdout */
+export interface Overlap {
+  /** the id of the earlier holdout, which may be deleted */
+  holdout: string;
+  /** held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its training or check part; held-out-elsewhere: rows of the training or check part are held out there, and can be asked about still: "held-out-again", "shown-before", "held-out-elsewhere" */
+  matter: "held-out-again" | "shown-before" | "held-out-elsewhere";
+  /** how many at least, rounded up to tenths: of the held-out rows, or of held-out-elsewhere of the earlier one's */
+  share: number;
 }
 
 /** the mechanism with its numbers, fixed at creation */
@@ -814,7 +828,7 @@ export interface Problem {
   /** the HTTP status */
   status: number;
   /** the last part of type, to compare with */
-  code: "malformed" | "unauthorized" | "budget-exhausted" | "forbidden" | "foreign-origin" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "unit-undecided" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
+  code: "malformed" | "unauthorized" | "budget-exhausted" | "forbidden" | "foreign-origin" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "rows-known" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "unit-undecided" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
   /** what happened this time and what can be done */
   detail: string;
   /** each thing that is wrong, in the order of the request */

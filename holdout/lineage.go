@@ -1,0 +1,358 @@
+package holdout
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/lineage"
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// A budget belongs to rows. The very same table is known by its digest; rows that come again in another table are known by sketches of the parts of
+// every holdout, which stay when it is deleted (docs/decisions/0011-lineage.md). An upload that holds out rows of which something is known, or would hand out
+// what another holdout keeps, is refused, unless an admin says overlap=accepted: then its card says so for good.
+
+// What becomes of a table with rows that are known: the setting overlap.
+const (
+	overlapRefused  = "refuse"
+	overlapAccepted = "accepted"
+)
+
+// rowsKnown is the code of the card's warning that rows of the table are known.
+const rowsKnown = "rows-known"
+
+// Matters of an Overlap.
+const (
+	heldOutAgain     = "held-out-again"
+	shownBefore      = "shown-before"
+	heldOutElsewhere = "held-out-elsewhere"
+)
+
+// Overlap is what an upload has in common with an earlier holdout.
+type Overlap struct {
+	Holdout string  `json:"holdout" doc:"the id of the earlier holdout, which may be deleted"`
+	Matter  string  `json:"matter" enum:"held-out-again,shown-before,held-out-elsewhere" doc:"held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its training or check part; held-out-elsewhere: rows of the training or check part are held out there, and can be asked about still"`
+	Share   float64 `json:"share" doc:"how many at least, rounded up to tenths: of the held-out rows, or of held-out-elsewhere of the earlier one's"`
+}
+
+// sentence says it for people.
+func (o Overlap) sentence() string {
+	share := fmt.Sprintf("at least about %.0f%%", 100*o.Share)
+	if o.Share <= 0.1 {
+		share = "up to 10%"
+	}
+	switch o.Matter {
+	case heldOutAgain:
+		return fmt.Sprintf("%s of the held-out rows are held out by %s, too, whose budget is about them", share, o.Holdout)
+	case shownBefore:
+		return fmt.Sprintf("%s of the held-out rows are in the training or check part of %s", share, o.Holdout)
+	default:
+		return fmt.Sprintf("%s of the held-out rows of %s are in the training or check part of this table, and would be handed out", share, o.Holdout)
+	}
+}
+
+// sketchedParts are the parts of which sketches are kept, in the order of the file.
+var sketchedParts = []string{holdoutDir, trainingDir, checkDir}
+
+// sketches are those of a holdout's parts; a part that it has not is nil.
+type sketches map[string]*lineage.Sketch
+
+// lineageDir has the sealed sketches of all holdouts, by their ids.
+const lineageDir = "lineage"
+
+// maxSketchBytes bounds a file of sketches: three parts of seven kinds of tokens with their cells.
+const maxSketchBytes = 16 << 20
+
+// lineageKeys are what sketches are made and sealed with.
+type lineageKeys struct {
+	rows        lineage.Key
+	seal, nonce [32]byte
+}
+
+func newLineageKeys(secret serverSecret) lineageKeys {
+	return lineageKeys{rows: secret.derive("lineage rows"), seal: secret.derive("lineage seal"), nonce: secret.derive("lineage nonce")}
+}
+
+// sealNonce is how many bytes of the HMAC of what is sealed stand before it as the nonce. So the same sketches are the same bytes, no random number is needed, and two
+// texts have one nonce with a probability of 2^-96.
+const sealNonce = 12
+
+// aead is AES-256-GCM under the key of sketches.
+func (k *lineageKeys) aead() cipher.AEAD {
+	block, err := aes.NewCipher(k.seal[:])
+	if err != nil {
+		panic(err) // a key of 32 bytes
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err) // a block of 16 bytes
+	}
+	return gcm
+}
+
+// sealed returns the sealed sketches of a holdout, which open for its id alone.
+func (k *lineageKeys) sealed(id string, text []byte) []byte {
+	mac := hmac.New(sha256.New, k.nonce[:])
+	fmt.Fprintf(mac, "%s\n", id)
+	mac.Write(text)
+	nonce := mac.Sum(nil)[:sealNonce]
+	return k.aead().Seal(nonce[:sealNonce:sealNonce], nonce, text, []byte(id))
+}
+
+// open is the reverse of sealed, or fails.
+func (k *lineageKeys) open(id string, sealed []byte) ([]byte, error) {
+	if len(sealed) < sealNonce {
+		return nil, lineage.ErrDamaged
+	}
+	return k.aead().Open(nil, sealed[:sealNonce], sealed[sealNonce:], []byte(id))
+}
+
+// recogniseRows compares the parts in dir with those of all holdouts that this server had, and refuses where rows are known, unless that is accepted. It puts what it
+// finds on the card. The sketches are stored, before the ledger knows the holdout.
+func (c *creation) recogniseRows(dir string) error {
+	s := c.service
+	all, err := s.ledger.Holdouts(c.ctx)
+	if err != nil {
+		return s.ledgerError(err)
+	}
+	slices.SortStableFunc(all, func(a, b ledger.Holdout) int { return b.Created.Compare(a.Created) }) // of too many the newest are compared
+	all = slices.DeleteFunc(all, func(h ledger.Holdout) bool { return c.old != nil && h.ID == c.old.id || h.Deleted && h.Draft })
+	var watch lineage.Watch
+	compared := all[:0]
+	for _, h := range all {
+		parts, err := s.sketchesOf(c.ctx, h)
+		if err != nil {
+			return err
+		}
+		if parts == nil {
+			continue
+		}
+		if !parts.watch(&watch) {
+			s.log.Warn("there are more holdouts than an upload is compared with; the older ones are left out", "compared", len(compared), "holdouts", len(all))
+			break
+		}
+		compared = append(compared, h)
+	}
+	mine, err := s.sketch(c.ctx, dir, &watch)
+	if err != nil {
+		return err
+	}
+	for _, h := range compared {
+		parts, err := s.sketchesOf(c.ctx, h)
+		if err != nil {
+			return err
+		}
+		c.card.Overlaps = append(c.card.Overlaps, overlaps(h, parts, mine)...)
+	}
+	if err := c.judgeOverlaps(); err != nil {
+		return err
+	}
+	return s.storeSketches(c.id, mine)
+}
+
+// judgeOverlaps refuses what was found, or says it on the card.
+func (c *creation) judgeOverlaps() error {
+	found := c.card.Overlaps
+	if len(found) == 0 {
+		return nil
+	}
+	said := make([]string, 0, maxOverlapsSaid)
+	for _, o := range found[:min(len(found), maxOverlapsSaid)] {
+		said = append(said, o.sentence())
+	}
+	if more := len(found) - maxOverlapsSaid; more > 0 {
+		said = append(said, fmt.Sprintf("and so for %d more", more))
+	}
+	c.service.log.Warn("an upload has rows of other holdouts", "by", c.principal.KeyID, "accepted", c.settings.Overlap == overlapAccepted, "overlaps", found)
+	if c.settings.Overlap != overlapAccepted {
+		return &Error{Kind: RowsKnown, Members: map[string]any{"holdout": found[0].Holdout, "overlaps": found},
+			Detail: "rows of this table are known: " + strings.Join(said, "; ") + ". Go on with that holdout, or upload other rows. A holdout of which nothing was asked can be deleted first. " +
+				"overlap=accepted takes the table as it is: no interval then covers both holdouts, and the card says so for good"}
+	}
+	c.card.Warnings = append(c.card.Warnings, Warning{Code: rowsKnown, Detail: strings.Join(said, "; ") + ". An admin has accepted it; no interval covers what is known of these rows from elsewhere"})
+	c.early = append(c.early, Warning{Code: rowsKnown, Detail: "rows of this table are known from other holdouts, and an admin has accepted it; no interval covers what is known of them from there"})
+	return nil
+}
+
+// maxOverlapsSaid bounds the sentences of one message; the card has all of them.
+const maxOverlapsSaid = 5
+
+// overlaps are what a new holdout has in common with an old one and ought not to.
+func overlaps(h ledger.Holdout, old, now sketches) (found []Overlap) {
+	spent := int64(0)
+	for _, amount := range h.Spent {
+		spent = saturated(spent, amount)
+	}
+	add := func(matter string, share float64) {
+		if share = math.Ceil(10*share-1e-9) / 10; share > 0 {
+			found = append(found, Overlap{Holdout: h.ID, Matter: matter, Share: share})
+		}
+	}
+	between := func(before, after string) (o lineage.Overlap) {
+		if old[before] != nil && now[after] != nil {
+			o = lineage.Compare(old[before], now[after])
+		}
+		return o
+	}
+	if !h.Deleted || spent > 0 { // of one that was deleted with nothing asked nothing is known of held-out rows
+		add(heldOutAgain, between(holdoutDir, holdoutDir).OfNew)
+	}
+	add(shownBefore, min(1, between(trainingDir, holdoutDir).OfNew+between(checkDir, holdoutDir).OfNew))
+	if !h.Deleted && !h.Closed {
+		add(heldOutElsewhere, min(1, between(holdoutDir, trainingDir).OfOld+between(holdoutDir, checkDir).OfOld))
+	}
+	return found
+}
+
+// sketchesOf are the stored sketches of a holdout; of one that has none they are made now and stored. They are nil where nothing can be known: it is damaged, or was deleted before there were
+// sketches.
+func (s *Service) sketchesOf(ctx context.Context, h ledger.Holdout) (sketches, error) {
+	all, err := s.readSketches(h.ID)
+	if err == nil {
+		return all, nil
+	}
+	switch {
+	case h.Deleted:
+		s.log.Warn("uploads cannot be compared with a deleted holdout", "holdout", h.ID, "error", err)
+		return nil, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		s.log.Error("sketches of a holdout's rows cannot be read; they are made anew", "holdout", h.ID, "error", err)
+	}
+	if all, err = s.sketch(ctx, s.path(holdoutsDir, h.ID), nil); err != nil {
+		if ctx.Err() != nil {
+			return nil, err
+		}
+		s.log.Error("uploads cannot be compared with a damaged holdout", "holdout", h.ID, "error", err)
+		return nil, nil
+	}
+	return all, s.storeSketches(h.ID, all)
+}
+
+// sketch makes the sketches of the parts in a directory.
+func (s *Service) sketch(ctx context.Context, dir string, watch *lineage.Watch) (sketches, error) {
+	all := sketches{}
+	for _, part := range sketchedParts {
+		if err := ctx.Err(); err != nil {
+			return nil, &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
+		}
+		t, err := dataset.Open(filepath.Join(dir, part))
+		if errors.Is(err, fs.ErrNotExist) && part != holdoutDir {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("holdout: a part: %w", err)
+		}
+		all[part], err = lineage.New(s.lineage.rows, t, watch)
+		if err := errors.Join(err, t.Close()); err != nil {
+			return nil, fmt.Errorf("holdout: a part: %w", err)
+		}
+	}
+	return all, nil
+}
+
+// watch has their tokens looked for, and reports false where there are too many.
+func (all sketches) watch(w *lineage.Watch) bool {
+	for _, part := range sketchedParts {
+		if all[part] != nil && !w.Add(all[part]) {
+			return false
+		}
+	}
+	return true
+}
+
+// storeSketches writes the sealed sketches of a holdout, whole or not at all.
+func (s *Service) storeSketches(id string, all sketches) error {
+	var text []byte
+	for _, part := range sketchedParts {
+		var one []byte
+		if all[part] != nil {
+			one, _ = all[part].MarshalBinary()
+		}
+		text = append(binary.LittleEndian.AppendUint32(text, uint32(len(one))), one...)
+	}
+	sealed := s.lineage.sealed(id, text)
+	dir := s.path(lineageDir)
+	f, err := os.CreateTemp(s.path(temporaryDir), "sketches-*") // made with mode 0600
+	if err != nil {
+		return fmt.Errorf("holdout: sketches: %w", err)
+	}
+	defer os.Remove(f.Name()) // not there any more once it has its name
+	_, err = f.Write(sealed)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("holdout: sketches: %w", err)
+	}
+	if err := errors.Join(os.Rename(f.Name(), filepath.Join(dir, id)), dataset.SyncDir(dir)); err != nil {
+		return fmt.Errorf("holdout: sketches: %w", err)
+	}
+	return nil
+}
+
+// readSketches reads what storeSketches wrote. Without a file it fails with fs.ErrNotExist.
+func (s *Service) readSketches(id string) (sketches, error) {
+	f, err := dataset.OpenRegular(s.path(lineageDir, id))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	sealed, err := io.ReadAll(io.LimitReader(f, maxSketchBytes))
+	if err != nil {
+		return nil, err
+	}
+	text, err := s.lineage.open(id, sealed)
+	if err != nil {
+		return nil, err
+	}
+	all := sketches{}
+	for _, part := range sketchedParts {
+		if len(text) < 4 || uint64(len(text)-4) < uint64(binary.LittleEndian.Uint32(text)) {
+			return nil, lineage.ErrDamaged
+		}
+		n := int(binary.LittleEndian.Uint32(text))
+		one := text[4 : 4+n]
+		if text = text[4+n:]; n == 0 {
+			continue
+		}
+		all[part] = new(lineage.Sketch)
+		if err := all[part].UnmarshalBinary(one); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// sweepSketches removes those of uploads that came to nothing; known are the ids that the ledger has. What the ledger lost is left alone, as its tables are.
+func (s *Service) sweepSketches(known map[string]bool) error {
+	files, err := os.ReadDir(s.path(lineageDir))
+	if err != nil {
+		return fmt.Errorf("holdout: leftovers: %w", err)
+	}
+	for _, f := range files {
+		if _, ok := known[f.Name()]; ok {
+			continue
+		}
+		if _, err := os.Lstat(s.path(holdoutsDir, f.Name())); err == nil {
+			continue
+		}
+		if err := os.Remove(s.path(lineageDir, f.Name())); err != nil {
+			return fmt.Errorf("holdout: leftovers: %w", err)
+		}
+	}
+	return nil
+}
