@@ -71,7 +71,7 @@ func TestPlacesTellNothing(t *testing.T) {
 	seed := uint64(2)
 	for name, known := range map[string][]float64{"another table's rows": another, "the upload": upload, "the tags": tagged} {
 		seed++
-		id := create(t, s, Settings{Holdout: 0.5, Mechanism: "split", Questions: questions}, days(t, 2*n, seed)).ID
+		id := create(t, s, Settings{Holdout: 0.5, Mechanism: "split", Questions: questions, Overlap: overlapAccepted}, days(t, 2*n, seed)).ID
 		if len(known) != n {
 			t.Fatalf("%s: %d rows", name, len(known))
 		}

@@ -77,7 +77,7 @@ func TestRenamedColumnKeepsTheSplit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := create(t, s, Settings{Holdout: 0.4}, changed)
+	after := create(t, s, Settings{Holdout: 0.4, Overlap: overlapAccepted}, changed)
 	was, now := numbers(t, training(t, s, before.ID), "x"), numbers(t, training(t, s, after.ID), "renamed")
 	if len(was) != len(now) {
 		t.Fatalf("%d and %d training rows", len(was), len(now))
