@@ -51,9 +51,12 @@ type Overlap struct {
 
 // sentence says it for people.
 func (o Overlap) sentence() string {
-	share := fmt.Sprintf("at least about %.0f%%", 100*o.Share)
-	if o.Share <= 0.1 {
-		share = "up to 10%"
+	share := fmt.Sprintf("about %.0f%% or more", 100*o.Share)
+	switch {
+	case o.Share <= 0.1:
+		share = "a few"
+	case o.Share >= 1:
+		share = "nearly all"
 	}
 	switch o.Matter {
 	case heldOutAgain:

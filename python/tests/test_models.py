@@ -467,7 +467,9 @@ def test_public_features_of_several_classes(binary: Path, tmp_path: Path) -> Non
     grade = np.digitize(made.x + 0.3 * made.z + np.random.default_rng(46).normal(size=len(made)) / 2, [-0.6, 0.7])  # about 3 of 4 are right
     for kind, label in (("texts", np.array(["b", "c", "a"])[grade]), ("numbers", np.array([2.0, 0.0, 7.0])[grade])):
         frame = made.assign(grade=label)
-        of = server.upload(frame, name=kind, holdout=0.5, questions=200, label="grade", features="public", mechanism="naive")
+        of = server.upload(
+            frame, name=kind, holdout=0.5, questions=200, label="grade", features="public", mechanism="naive", overlap="accepted"
+        )
         training, rows = of.training(), of.features()[: of.card.rows["holdout"]]
         held = rows.merge(frame, how="left", on=[c for c in rows.columns if c != "row_id"])
         neighbours = KNeighborsClassifier(15, metric="chebyshev").fit(training[FEATURES], training.grade)
@@ -488,7 +490,9 @@ def test_public_features_of_several_classes(binary: Path, tmp_path: Path) -> Non
 def test_steps_that_compute_of_conditions(server: holdoutd.Server) -> None:
     """A column of true and false is a condition for the server, and 1 and 0 for scikit-learn. Notices an expression that takes it for a
     number, which the server refuses, and a comparison on other numbers than these two."""
-    ds = server.upload(table(35).assign(old=lambda d: d.x > 0.5), name="conditions", holdout=0.5, questions=50, label="late")
+    ds = server.upload(
+        table(35).assign(old=lambda d: d.x > 0.5), name="conditions", holdout=0.5, questions=50, label="late", overlap="accepted"
+    )
     training, features, new = ds.training(), ["old", "support tickets"], fresh().assign(old=lambda d: d.x > 0.5)
     for step in (PolynomialFeatures(), OneHotEncoder(), OrdinalEncoder(), MinMaxScaler(clip=True)):
         model = make_pipeline(step, LogisticRegression(max_iter=500)).fit(training[features], training.late)
@@ -505,7 +509,9 @@ def test_what_cannot_be_exported(server: holdoutd.Server, ds: holdoutd.Dataset, 
         ds.score(lambda frame: frame.x > 0, label="late")
     with pytest.raises(holdoutd.CannotExport, match="columns="):
         ds.score(LogisticRegression().fit(training[FEATURES].to_numpy(), training.late), label="late")
-    public = server.upload(table(33), name="public", holdout=0.5, questions=100, label="late", features="public", mechanism="gaussian")
+    public = server.upload(
+        table(33), name="public", holdout=0.5, questions=100, label="late", features="public", mechanism="gaussian", overlap="accepted"
+    )
     mine = public.training()
     neighbours = KNeighborsClassifier(25, metric="chebyshev").fit(mine[FEATURES], mine.late)
     truth = accuracy_score(fresh().late, neighbours.predict(fresh()[FEATURES]))
