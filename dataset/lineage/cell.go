@@ -1,6 +1,7 @@
 package lineage
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/binary"
@@ -89,41 +90,63 @@ func (h *hasher) timeHash(microseconds float64) uint64 {
 // layouts are the spellings of times that count as times.
 var layouts = []string{"2006-01-02", "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z07:00", "2006-01-02 15:04", "2006-01-02T15:04"}
 
-// textHash is the hash of a text; of one that spells a number, a truth value or a time it is that of the value.
-func (h *hasher) textHash(text string) uint64 {
-	text = strings.TrimSpace(text)
-	if text == "" {
+// textHash is the hash of a text with its mark; of one that spells a number, a truth value or a time it is that of the value.
+func (h *hasher) textHash(raw []byte, mark dataset.Mark) uint64 {
+	text := bytes.TrimSpace(raw)
+	if len(text) == 0 {
 		return null
 	}
 	switch c := text[0]; {
 	case c >= '0' && c <= '9' || c == '-' || c == '+' || c == '.':
-		if len(text) <= 32 {
-			if x, err := strconv.ParseFloat(text, 64); err == nil && !math.IsInf(x, 0) {
-				return h.numberHash(x)
-			}
-			if len(text) >= len(layouts[0]) && text[4] == '-' {
-				for _, layout := range layouts {
-					if t, err := time.Parse(layout, text); err == nil {
-						return some(mix(uint64(t.Unix()), h.time))
-					}
-				}
-			}
+		if v, ok := h.spelled(string(text[:min(len(text), longest+1)])); ok {
+			return v
 		}
-	case strings.EqualFold(text, "true"):
+	case len(text) == 4 && strings.EqualFold(string(text), "true"):
 		return h.numberHash(1)
-	case strings.EqualFold(text, "false"):
+	case len(text) == 5 && strings.EqualFold(string(text), "false"):
 		return h.numberHash(0)
 	}
-	mark := dataset.MarkOf(text)
+	if len(text) < len(raw) {
+		mark = dataset.MarkOf(string(text))
+	}
 	return some(mix(mark.High, h.text))
+}
+
+// longest is how many bytes the spelling of a number or a time has at most.
+const longest = 32
+
+// spelled is the hash of the number or the time that a text spells, if it does.
+func (h *hasher) spelled(text string) (uint64, bool) {
+	if len(text) > longest || text[len(text)-1] > '9' && text[len(text)-1] != 'Z' {
+		return 0, false // most texts that begin with a digit end here
+	}
+	if x, err := strconv.ParseFloat(text, 64); err == nil && !math.IsInf(x, 0) {
+		return h.numberHash(x), true
+	}
+	if len(text) >= len(layouts[0]) && text[4] == '-' {
+		for _, layout := range layouts {
+			if t, err := time.Parse(layout, text); err == nil {
+				return some(mix(uint64(t.Unix()), h.time)), true
+			}
+		}
+	}
+	return 0, false
 }
 
 // column is a column whose cells are hashed.
 type column struct {
 	*dataset.Column
-	codes  []uint64 // of texts: the hash of each code; nil where there are more texts than rows
-	bits   uint32   // how much a cell tells, 0..maxBits
-	weight float64  // 1/bits², by which ranks are multiplied; 0 where the column tells nothing
+	codes   []uint64 // of texts: the hash of each code; nil where there are more texts than rows
+	bits    uint32   // how much a cell tells, 0..maxBits
+	chooses bool     // its cells choose rows
+	weight  float64  // 1/bits², by which ranks are multiplied; 0 where the column tells nothing
+}
+
+// at writes the hashes of the cells of some rows.
+func (c *column) at(dst []uint64, h *hasher, rows []int) {
+	for i, row := range rows {
+		c.hashes(dst[i:i+1], h, row)
+	}
 }
 
 // hashes writes the hashes of the cells from..from+len(dst)-1.
@@ -142,7 +165,7 @@ func (c *column) hashes(dst []uint64, h *hasher, from int) {
 			case c.codes != nil:
 				dst[i] = c.codes[code]
 			default:
-				dst[i] = h.textHash(c.Dictionary.Text(int(code) - 1))
+				dst[i] = h.textHash([]byte(c.Dictionary.Text(int(code)-1)), c.Dictionary.Marks()[code])
 			}
 		}
 	case dataset.Time:
@@ -159,6 +182,8 @@ func (c *column) hashes(dst []uint64, h *hasher, from int) {
 const (
 	// maxBits is the most that one cell may tell of its row, so that a number with many digits does not outweigh all others.
 	maxBits = 8
+	// tellingBits is what the cells of a column tell at least by which rows are chosen: then one value chooses few rows.
+	tellingBits = 5
 	// judged is from how many rows a column's bits are estimated.
 	judged = 512
 )
@@ -168,8 +193,11 @@ func newColumn(h *hasher, c *dataset.Column, rows int) *column {
 	of := &column{Column: c}
 	if c.Kind == dataset.Text && c.Dictionary.Len() <= rows {
 		of.codes = make([]uint64, c.Dictionary.Len()+1)
-		for i := range c.Dictionary.Len() {
-			of.codes[i+1] = h.textHash(c.Dictionary.Text(i))
+		flat, marks := c.Dictionary.Flat()[1:], c.Dictionary.Marks()
+		for code := 1; code < len(of.codes); code++ {
+			end := bytes.IndexByte(flat, dataset.Separator)
+			of.codes[code] = h.textHash(flat[:end], marks[code])
+			flat = flat[end+1:]
 		}
 	}
 	counts, seen := map[uint64]int{}, 0
@@ -188,6 +216,7 @@ func newColumn(h *hasher, c *dataset.Column, rows int) *column {
 	if pairs := seen * (seen - 1) / 2; pairs > 0 && alike < pairs {
 		told := -math.Log2((float64(alike) + 0.5) / (float64(pairs) + 0.5))
 		told = min(told, maxBits)
+		of.chooses = told >= tellingBits
 		of.bits, of.weight = uint32(told+0.5), 1/(told*told)
 	}
 	return of

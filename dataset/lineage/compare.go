@@ -26,11 +26,15 @@ type Overlap struct {
 // Compare says which share of an old table's rows are in a new one, and the other way round. The sketch of the new table must have watched for the tokens of the
 // old one's, and both have one key.
 func Compare(old, now *Sketch) (o Overlap) {
+	level := max(old.level, now.level) // of the rows that both have chosen
 	for kind := range kinds {
 		a, b := &old.samples[kind], &now.samples[kind]
 		// Old rows are looked up in all of the new table.
 		rows, found := 0, 0
 		for _, t := range a.tokens {
+			if int(t.level) < level {
+				continue
+			}
 			rows++
 			if other := now.seen[t.hash]; other != nil && !t.many && !other.many && (kind == whole || same(t.cells, other.cells)) {
 				found++
@@ -42,6 +46,9 @@ func Compare(old, now *Sketch) (o Overlap) {
 		for _, t := range b.tokens {
 			if t.hash > a.limit {
 				break
+			}
+			if int(t.level) < level {
+				continue
 			}
 			rows++
 			if other := a.find(t.hash); other != nil && !t.many && !other.many && (kind == whole || same(t.cells, other.cells)) {
@@ -74,7 +81,7 @@ func (s *sample) find(hash uint64) *token {
 // of the other table d are of several rows, at least two each. Under that hypothesis the found ones are of all found+d at most binomial with the share
 // rows/(rows+n/2).
 func beyondChance(found, rows int, other *sample) float64 {
-	if found == 0 {
+	if found == 0 || rows == 0 {
 		return 0
 	}
 	alike := 0

@@ -16,12 +16,13 @@ var ErrDamaged = errors.New("lineage: these bytes are no sketch of this version"
 // with the key, whether a guess of a row is in the table: keep them sealed.
 func (s *Sketch) MarshalBinary() ([]byte, error) {
 	b := binary.LittleEndian.AppendUint64([]byte{version}, uint64(s.Rows))
+	b = append(b, byte(s.level))
 	for k := range s.samples {
 		b = binary.LittleEndian.AppendUint64(b, s.samples[k].limit)
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(s.samples[k].tokens)))
 		for _, t := range s.samples[k].tokens {
 			b = binary.LittleEndian.AppendUint64(b, t.hash)
-			b = append(b, many(t.many), byte(len(t.cells)))
+			b = append(b, t.level, many(t.many), byte(len(t.cells)))
 			for _, c := range t.cells {
 				b = binary.LittleEndian.AppendUint32(b, uint32(c))
 			}
@@ -53,6 +54,7 @@ func (s *Sketch) UnmarshalBinary(b []byte) error {
 		return fmt.Errorf("%w: version %d", ErrDamaged, v)
 	}
 	*s = Sketch{Rows: int64(binary.LittleEndian.Uint64(take(8)))}
+	s.level = int(take(1)[0])
 	for k := range s.samples {
 		of := &s.samples[k]
 		of.limit = binary.LittleEndian.Uint64(take(8))
@@ -61,7 +63,7 @@ func (s *Sketch) UnmarshalBinary(b []byte) error {
 			return fmt.Errorf("%w: %d tokens of a kind", ErrDamaged, n)
 		}
 		for range n {
-			t := &token{hash: binary.LittleEndian.Uint64(take(8))}
+			t := &token{hash: binary.LittleEndian.Uint64(take(8)), level: take(1)[0]}
 			head := take(2)
 			if t.many = head[0] == 1; head[0] > 1 || head[1] > MaxCells {
 				return fmt.Errorf("%w: a row", ErrDamaged)

@@ -3,6 +3,7 @@ package lineage
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -27,11 +28,31 @@ const (
 	copyBits = 40
 	// block is how many rows are hashed together, column by column.
 	block = 256
+	// examined is about how many rows of a table are looked at more closely than to choose them, and half of it at least. It is large enough for all samples.
+	examined = 1 << 16
 )
+
+// A row is chosen by its anchor, the smallest hash of those of its cells that tell much; of a table without such, by the hash of all its cells. So two tables choose the same rows, and one
+// changed cell makes another choice only where it is the anchor. Of larger tables rows of a higher level are chosen: each level has half of the rows of the one before.
+
+// levelOf is how many zeros an anchor begins with.
+func levelOf(anchor uint64) int { return bits.LeadingZeros64(anchor) }
+
+// levelFor is that of the rows that are chosen of a table, by the number of its cells that could be anchors.
+func levelFor(rows int, columns []*column) int {
+	anchors := 0
+	for _, c := range columns {
+		if c.chooses {
+			anchors += rows
+		}
+	}
+	return bits.Len(uint(max(rows, anchors) / examined))
+}
 
 // A Sketch is the sample of a table. It says nothing without the key, if it is kept sealed; see [Sketch.MarshalBinary].
 type Sketch struct {
 	Rows    int64
+	level   int // of the chosen rows, at least
 	samples [kinds]sample
 	seen    map[uint64]*token // tokens that were watched for
 }
@@ -46,6 +67,7 @@ type sample struct {
 type token struct {
 	hash  uint64
 	whole uint64 // of the row
+	level uint8  // of the row's anchor
 	many  bool   // other rows have it, too, that are no copies of the first
 	row   int
 	cells []cell // of that row, once the sample is made
@@ -132,22 +154,24 @@ func New(key Key, t *dataset.Table, watch *Watch) (*Sketch, error) {
 	}); err != nil {
 		return nil, err
 	}
+	level := levelFor(t.Rows(), columns)
 	stride := t.Stride()
 	workers := make([]*worker, runtime.GOMAXPROCS(0))
 	failures := make([]error, len(workers))
 	var next atomic.Int64
 	var wait sync.WaitGroup
 	for i := range workers {
-		w := newWorker(h, columns, watch)
+		w := newWorker(h, columns, watch, level)
 		workers[i] = w
 		wait.Go(func() {
 			failures[i] = dataset.Guarded(func() {
 				for {
 					from := int(next.Add(block)) - block
 					if from >= t.Rows() {
+						w.examine()
 						return
 					}
-					w.rows(from, min(from+block, t.Rows()))
+					w.choose(from, min(from+block, t.Rows()))
 					if stride > 0 && from%stride < block {
 						t.Release(from-2*stride, from-stride+block)
 					}
@@ -162,7 +186,7 @@ func New(key Key, t *dataset.Table, watch *Watch) (*Sketch, error) {
 			return nil, err
 		}
 	}
-	s := &Sketch{Rows: int64(t.Rows()), seen: map[uint64]*token{}}
+	s := &Sketch{Rows: int64(t.Rows()), level: level, seen: map[uint64]*token{}}
 	err := dataset.Guarded(func() { s.gather(workers) })
 	t.ReleaseAll()
 	return s, err
@@ -262,23 +286,71 @@ type worker struct {
 	samples [kinds]*bottom
 	seen    map[uint64]*token
 
-	cells [block]uint64
-	whole [block]uint64
-	ranks [orders][block][first]float64 // ascending
-	least [orders][block][first]uint64  // the cells of these ranks
+	level  int
+	chosen []int   // rows that are to be examined, fewer than a block
+	levels []uint8 // of their anchors
+	byAll  bool    // rows are chosen by all of their cells
+
+	cells   [block]uint64
+	anchors [block]uint64
+	whole   [block]uint64
+	ranks   [orders][block][first]float64 // ascending
+	least   [orders][block][first]uint64  // the cells of these ranks
 }
 
-func newWorker(h *hasher, columns []*column, watch *Watch) *worker {
-	w := &worker{h: h, columns: columns, watch: watch, seen: map[uint64]*token{}}
+func newWorker(h *hasher, columns []*column, watch *Watch, level int) *worker {
+	w := &worker{h: h, columns: columns, watch: watch, seen: map[uint64]*token{}, level: level}
+	w.byAll = !slices.ContainsFunc(columns, func(c *column) bool { return c.chooses })
 	for k := range w.samples {
 		w.samples[k] = newBottom()
 	}
 	return w
 }
 
-// rows adds the rows from..to-1, at most a block.
-func (w *worker) rows(from, to int) {
-	n := to - from
+// choose chooses rows from..to-1, at most a block, and examines what was chosen when it is a block.
+func (w *worker) choose(from, to int) {
+	cells, anchors := w.cells[:to-from], w.anchors[:to-from]
+	for i := range anchors {
+		anchors[i] = math.MaxUint64
+	}
+	if w.byAll {
+		clear(anchors)
+	}
+	for _, c := range w.columns {
+		if !w.byAll && !c.chooses {
+			continue
+		}
+		c.hashes(cells, w.h, from)
+		if w.byAll {
+			for i, cell := range cells {
+				if cell != null {
+					anchors[i] += mix(cell, w.h.token[whole])
+				}
+			}
+			continue
+		}
+		for i, cell := range cells {
+			anchors[i] = min(anchors[i], cell-1) // null comes last
+		}
+	}
+	for i, anchor := range anchors {
+		if w.byAll {
+			anchor = mix(anchor, w.h.rank[0])
+		}
+		level := levelOf(anchor)
+		if level < w.level {
+			continue
+		}
+		w.chosen, w.levels = append(w.chosen, from+i), append(w.levels, uint8(level))
+		if len(w.chosen) == block {
+			w.examine()
+		}
+	}
+}
+
+// examine makes the tokens of the chosen rows.
+func (w *worker) examine() {
+	n := len(w.chosen)
 	for o := range orders {
 		for i := range n {
 			w.ranks[o][i] = [first]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
@@ -288,7 +360,7 @@ func (w *worker) rows(from, to int) {
 	clear(w.whole[:n])
 	for _, c := range w.columns {
 		cells := w.cells[:n]
-		c.hashes(cells, w.h, from)
+		c.at(cells, w.h, w.chosen)
 		for i, cell := range cells {
 			if cell != null {
 				w.whole[i] += mix(cell, w.h.token[whole])
@@ -309,13 +381,14 @@ func (w *worker) rows(from, to int) {
 					break
 				}
 				sum += cell
-				w.add(o*first+k, mix(sum, w.h.token[o*first+k]), from+i, w.whole[i])
+				w.add(o*first+k, mix(sum, w.h.token[o*first+k]), i)
 			}
 		}
 		if w.whole[i] != 0 {
-			w.add(whole, mix(w.whole[i], w.h.token[whole]), from+i, w.whole[i])
+			w.add(whole, mix(w.whole[i], w.h.token[whole]), i)
 		}
 	}
+	w.chosen, w.levels = w.chosen[:0], w.levels[:0]
 }
 
 // order puts the cells of a column into the order of their rows. Ranks are exponential variables divided by weights, so that a cell comes first with a probability
@@ -343,27 +416,27 @@ func order(ranks [][first]float64, least [][first]uint64, cells []uint64, key ui
 	}
 }
 
-// add counts a token of a row.
-func (w *worker) add(kind int, hash uint64, row int, whole uint64) {
+// add counts a token of a chosen row.
+func (w *worker) add(kind int, hash uint64, i int) {
 	if b := w.samples[kind]; hash <= b.limit {
-		w.count(b.tokens, hash, row, whole)
+		w.count(b.tokens, hash, i)
 		if len(b.tokens) >= 2*Sample {
 			b.prune()
 		}
 	}
 	if w.watch.has(hash) && len(w.seen) < maxSeen {
-		w.count(w.seen, hash, row, whole)
+		w.count(w.seen, hash, i)
 	}
 }
 
-func (w *worker) count(all map[uint64]*token, hash uint64, row int, whole uint64) {
+func (w *worker) count(all map[uint64]*token, hash uint64, i int) {
 	if known := all[hash]; known != nil {
 		if !known.many {
-			known.many = !w.copies(known, whole)
+			known.many = !w.copies(known, w.whole[i])
 		}
 		return
 	}
-	all[hash] = &token{hash: hash, whole: whole, row: row}
+	all[hash] = &token{hash: hash, whole: w.whole[i], level: w.levels[i], row: w.chosen[i]}
 }
 
 // content are the cells of a row, ascending, each value once.
