@@ -84,6 +84,17 @@ type Ledger interface {
 	// RevokeKey takes a key's rights away for good. Revoking again does nothing; an unknown id is ErrNotFound.
 	RevokeKey(ctx context.Context, id string) error
 
+	// CreateGrant records a grant. A zero Created is now. It fails with ErrNotFound if there is no such key, holdout or parent, with ErrDeleted if the holdout is deleted, with ErrExists if the id is known or
+	// the key has a grant of the holdout, also a revoked one, and with ErrInvalid where the grant cannot be a slice of its parent ([Grants.Slice]).
+	CreateGrant(ctx context.Context, g Grant) error
+	// Grants returns the grants of a holdout in the order of their creation, revoked ones included; of all holdouts, where holdout is "".
+	Grants(ctx context.Context, holdout string) ([]Grant, error)
+	// RevokeGrant takes a grant's rights away for good, and with them those of all grants below it ([Grants.Chain]). Revoking again does nothing; an unknown id is ErrNotFound.
+	RevokeGrant(ctx context.Context, id string) error
+	// Debits returns what the answers and voids of a holdout with a seq above after debited, by who asked first, and the seq of the last of them, or after where there are none: all of one
+	// moment. An unknown holdout has none.
+	Debits(ctx context.Context, id string, after int64) (by map[string]Meters, last int64, err error)
+
 	// Ready returns nil when the ledger can be read and can commit. Where no commit of the last moments says so it commits a probe, so that a full
 	// disk turns it red before a question is lost on it, and room on the disk turns it green again.
 	Ready(ctx context.Context) error

@@ -118,9 +118,9 @@ func TestRefusals(t *testing.T) {
 	refused("mysql://host/db", "postgres://")
 	l.Exec(t, false, "ALTER TABLE "+l.Schema+".entries DISABLE TRIGGER entries_are_append_only")
 	refused(l.Address(), "triggers")
-	l.Exec(t, false, "ALTER TABLE "+l.Schema+".entries ENABLE TRIGGER entries_are_append_only", "ALTER TABLE "+l.Schema+".keys SET UNLOGGED")
+	l.Exec(t, false, "ALTER TABLE "+l.Schema+".entries ENABLE TRIGGER entries_are_append_only", "ALTER TABLE "+l.Schema+".idempotency SET UNLOGGED")
 	refused(l.Address(), "UNLOGGED")
-	l.Exec(t, false, "ALTER TABLE "+l.Schema+".keys SET LOGGED")
+	l.Exec(t, false, "ALTER TABLE "+l.Schema+".idempotency SET LOGGED")
 	l.Exec(t, false, "UPDATE "+l.Schema+".goose_db_version SET version_id = 99 WHERE version_id = 1")
 	if _, err := postgres.Open(t.Context(), l.Address(), ledger.Options{Key: key}); !errors.Is(err, ledger.ErrVersion) {
 		t.Errorf("tables of a newer program: %v", err)
@@ -136,6 +136,10 @@ func TestRole(t *testing.T) {
 	opened := open(t, l.Address())
 	create(t, opened, "ho_1", 10)
 	if _, _, err := answer(t.Context(), opened, "ho_1", "a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(opened.CreateKey(t.Context(), ledger.Key{ID: "k", Scope: "granted"}),
+		opened.CreateGrant(t.Context(), ledger.Grant{ID: "g", Key: "k", Holdout: "ho_1", Limits: ledger.Meters{"questions": 1}, Shows: "full"}), opened.RevokeGrant(t.Context(), "g")); err != nil {
 		t.Fatal(err)
 	}
 	for _, role := range []string{"keeper", "postgres"} {
@@ -157,7 +161,7 @@ func TestRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, statement := range []string{
-		"UPDATE entries SET body = 'x'", "DELETE FROM entries", "TRUNCATE entries", "INSERT INTO keys VALUES ('k', '', 'admin', 0, '', false)", "UPDATE meters SET spent = 0", "DELETE FROM books",
+		"UPDATE entries SET body = 'x'", "DELETE FROM entries", "TRUNCATE entries", "INSERT INTO keys VALUES ('k', '', 'admin', 0, '', false)", "UPDATE grants SET limits = '{}'", "UPDATE meters SET spent = 0", "DELETE FROM books",
 		"UPDATE holdouts SET public = ''", "DROP TABLE notes", "ALTER TABLE entries DISABLE TRIGGER ALL", "CREATE TABLE mine ()", "DROP FUNCTION record", "SELECT refuse()", "SET session_replication_role = replica",
 		// By the functions.
 		"SELECT record(1, 1, 0, NULL, '{questions}', '{0}', '{2}', '{2}', '{answer}', '{0}', '{q}', '{x}', '{p}', '{\"{\\\"questions\\\":-1}\"}', '{\"{\\\"questions\\\":0}\"}', '{x}', ARRAY[sha256('x')], '{\"\"}', '{}', '{}', '{}', '{}', '{}', 0)",
@@ -172,7 +176,7 @@ func TestRole(t *testing.T) {
 		t.Errorf("a server's role cannot read: %v", err)
 	}
 	// The second belt holds for the owner, too.
-	for _, statement := range []string{"UPDATE entries SET body = 'x'", "DELETE FROM entries", "TRUNCATE entries CASCADE", "UPDATE meters SET spent = 0", "DELETE FROM meters", "UPDATE books SET seq = 0", "DELETE FROM books", "DELETE FROM keys",
+	for _, statement := range []string{"UPDATE entries SET body = 'x'", "DELETE FROM entries", "TRUNCATE entries CASCADE", "UPDATE meters SET spent = 0", "DELETE FROM meters", "UPDATE books SET seq = 0", "DELETE FROM books", "DELETE FROM keys", "DELETE FROM grants", "UPDATE grants SET limits = '{\"questions\":99}'", "UPDATE grants SET revoked = false",
 		"UPDATE holdouts SET public = ''", "DELETE FROM holdouts", "INSERT INTO meters VALUES (1, 'more', 5, 0)"} {
 		if err := l.Try("keeper", statement); !denied(err) {
 			t.Errorf("the owner can do: %s: %v", statement, err)

@@ -40,6 +40,12 @@ func TestEveryStatementIsRefused(t *testing.T) {
 		return h
 	}
 	makeDraft := func(i int) error { return l.CreateHoldout(t.Context(), draft(id(i)), nil) }
+	grantable := func(i int) error {
+		return l.CreateKey(t.Context(), ledger.Key{ID: id(i), Hash: [32]byte{byte(i)}, Scope: "granted"})
+	}
+	grant := func(i int) error {
+		return l.CreateGrant(t.Context(), ledger.Grant{ID: id(i), Key: id(i), Holdout: "ho_0", Limits: ledger.Meters{"questions": 1}, Shows: "full"})
+	}
 	next := 0
 	changes := []struct {
 		name       string
@@ -77,6 +83,9 @@ func TestEveryStatementIsRefused(t *testing.T) {
 				return l.CreateKey(t.Context(), ledger.Key{ID: id(i), Hash: [32]byte{byte(i)}, Scope: "admin"})
 			},
 			func(i int) error { return l.RevokeKey(t.Context(), id(i)) }},
+		{"make a grant", []string{"INSERT ON grants"}, grantable, grant},
+		{"revoke a grant", []string{"UPDATE ON grants"}, func(i int) error { return errors.Join(grantable(i), grant(i)) },
+			func(i int) error { return l.RevokeGrant(t.Context(), id(i)) }},
 	}
 	all := func() string {
 		holdouts, err := l.Holdouts(t.Context())
@@ -84,7 +93,11 @@ func TestEveryStatementIsRefused(t *testing.T) {
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
 		}
-		text := fmt.Sprintf("%+v\n%+v\n", holdouts, keys)
+		grants, err := l.Grants(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := fmt.Sprintf("%+v\n%+v\n%+v\n", holdouts, keys, grants)
 		for _, h := range holdouts {
 			text += string(export(t, l, h.ID))
 		}
