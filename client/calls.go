@@ -304,7 +304,7 @@ func (c *Client) FindModel(ctx context.Context, sha256 string) (k KeptModel, err
 	return k, c.decode(ctx, call{method: http.MethodGet, path: "/v1/models/" + url.PathEscape(sha256)}, &k)
 }
 
-// CreateKey makes a key with the scope admin or analyst. It is not sent again by itself: there would be two keys.
+// CreateKey makes a key with the scope admin, analyst or granted. It is not sent again by itself: there would be two keys.
 func (c *Client) CreateKey(ctx context.Context, name, scope string) (k Key, err error) {
 	body, err := json.Marshal(newKey{Name: name, Scope: scope})
 	if err != nil {
@@ -323,6 +323,34 @@ func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 // RevokeKey ends a key at once.
 func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	return c.decode(ctx, call{method: http.MethodDelete, path: "/v1/keys/" + url.PathEscape(id), once: true}, nil)
+}
+
+// CreateGrant makes a grant: a slice of a holdout's budget for a key with the scope granted.
+func (c *Client) CreateGrant(ctx context.Context, n NewGrant) (g Grant, err error) {
+	body, err := json.Marshal(n)
+	if err != nil {
+		return g, err
+	}
+	return g, c.decode(ctx, call{method: http.MethodPost, path: "/v1/grants", media: jsonMedia, once: true, body: bytesBody(body)}, &g)
+}
+
+// Grants lists the grants, with what is spent of each: all for an admin, the key's own for others.
+func (c *Client) Grants(ctx context.Context) ([]Grant, error) {
+	var list grantList
+	err := c.decode(ctx, call{method: http.MethodGet, path: "/v1/grants"}, &list)
+	return list.Grants, err
+}
+
+// RevokeGrant ends a grant at once, and those below it.
+func (c *Client) RevokeGrant(ctx context.Context, id string) error {
+	return c.decode(ctx, call{method: http.MethodDelete, path: "/v1/grants/" + url.PathEscape(id), once: true}, nil)
+}
+
+// Spending says what each key has spent of a holdout.
+func (c *Client) Spending(ctx context.Context, id string) ([]Spender, error) {
+	var list spending
+	err := c.decode(ctx, call{method: http.MethodGet, path: holdout(id, "/spending")}, &list)
+	return list.Spenders, err
 }
 
 func holdout(id, rest string) string { return "/v1/holdouts/" + url.PathEscape(id) + rest }

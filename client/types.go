@@ -345,6 +345,8 @@ type Answer struct {
 	// of a test; valid after all the questions of the guarantee, so that no correction belongs on top
 	PValue *float64 `json:"p_value,omitempty"`
 
+	Passed *bool `json:"passed,omitempty"` // where a grant shows bit: whether the verdict is yes
+
 	// of a test by itself: valid for this one test, if its hypothesis was chosen before any answer; not valid for one of
 	// many tests
 	PlainPValue *float64 `json:"plain_p_value,omitempty"`
@@ -353,6 +355,10 @@ type Answer struct {
 	Regret       *float64  `json:"regret,omitempty"`        // of a selection: the best candidate is at most so much better, in the query's units
 	RowFunctions []Part    `json:"row_functions,omitempty"` // where the answer is made of several row functions: the released mean of each, in [0,1]
 	Selected     string    `json:"selected,omitempty"`      // of a selection: the candidate
+
+	// of an answer that is not shown whole: what the grant of the key shows. Intervals are null then, p-values and
+	// outcomes absent, source is hidden, cost has no tokens, and the head of the chain is empty: "value", "bit"
+	Shows string `json:"shows,omitempty"`
 
 	// which rows the value is of: check: the part that is kept for questions about models and never handed out;
 	// training: the part that everyone with a key can download; training+check: both; guess: your own number; holdout:
@@ -813,7 +819,7 @@ type Key struct {
 	Secret  string    `json:"secret"` // the bearer token, hk_…; it is kept hashed and cannot be shown again
 	ID      string    `json:"id"`
 	Name    string    `json:"name"`  // who uses it, for people
-	Scope   string    `json:"scope"` // admin or analyst
+	Scope   string    `json:"scope"` // admin, analyst or granted
 	Created time.Time `json:"created"`
 	Revoked bool      `json:"revoked"`
 }
@@ -825,8 +831,72 @@ type keyList struct {
 
 // newKey is what a key is made with.
 type newKey struct {
-	Name  string `json:"name"`  // who will use it, for people
-	Scope string `json:"scope"` // what it may do: "admin", "analyst"
+	Name string `json:"name"` // who will use it, for people
+
+	// what it may do; granted: what its grants say, and nothing without one: "admin", "analyst", "granted"
+	Scope string `json:"scope"`
+}
+
+// Grant is a slice of a holdout's budget for one key, with what is spent of it.
+type Grant struct {
+	ID      string `json:"id"`
+	Key     Asker  `json:"key"`     // whose it is
+	Holdout string `json:"holdout"` // its id
+
+	// what is shown of answers: all; the numbers without their intervals; whether the verdict is yes: "full", "value",
+	// "bit"
+	Shows string `json:"shows"`
+
+	Questions GrantMeter `json:"questions"`
+
+	// null where the holdout has none, and in the eyes of a key that is not shown what questions cost
+	Tokens *GrantMeter `json:"tokens"`
+
+	Created time.Time `json:"created"`
+
+	// revoked or expired, too, where that is so of its key or of a grant above it: "valid", "revoked", "expired"
+	State string `json:"state"`
+
+	Expires *time.Time `json:"expires,omitempty"`
+	Parent  string     `json:"parent,omitempty"` // the id of the grant that this one is a slice of
+}
+
+// GrantMeter is one count of a grant.
+type GrantMeter struct {
+	Of    *int64 `json:"of"`    // the limit; null where the grant has none of its own
+	Own   int64  `json:"own"`   // what its key has spent
+	Spent int64  `json:"spent"` // what its key and the keys of the grants below it have spent
+
+	// what it can still spend: the least that is left of it, of the grants above it and of the holdout
+	Left int64 `json:"left"`
+}
+
+// grantList is a list of grants.
+type grantList struct {
+	Grants []Grant `json:"grants"` // in the order of their creation
+}
+
+// NewGrant is what a grant is made of.
+type NewGrant struct {
+	Key       string     `json:"key"`               // the id of a key with the scope granted, which has no grant of this holdout yet
+	Holdout   string     `json:"holdout"`           // its id
+	Questions int64      `json:"questions"`         // what it may spend, together with the grants below it
+	Expires   *time.Time `json:"expires,omitempty"` // when it ends, by the server's clock; absent: never
+	Parent    string     `json:"parent,omitempty"`  // the id of the grant that this one is a slice of; absent: of the holdout's own budget
+	Shows     string     `json:"shows,omitempty"`   // what it shows of answers; absent: full: "full", "value", "bit"
+	Tokens    *int64     `json:"tokens,omitempty"`  // what it may spend, together with the grants below it; absent: it has no limit of its own
+}
+
+// Spender is what one key has spent of a holdout.
+type Spender struct {
+	Key       Asker `json:"key"`
+	Questions int64 `json:"questions"`
+	Tokens    int64 `json:"tokens"`
+}
+
+// spending is what keys have spent of a holdout.
+type spending struct {
+	Spenders []Spender `json:"spenders"` // who spent the most first; what a final report closed is nobody's
 }
 
 // Problem is the body of every error reply (RFC 9457). It may have more members, which are those of its code.

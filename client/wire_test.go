@@ -117,7 +117,7 @@ func TestCallsAreOperations(t *testing.T) {
 	d := readDocument(t)
 	seen := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := strings.NewReplacer("/ho_1", "/{id}", "/key_1", "/{id}", "/"+strings.Repeat("0", 64), "/{sha256}").Replace(r.URL.Path)
+		path := strings.NewReplacer("/ho_1", "/{id}", "/key_1", "/{id}", "/gr_1", "/{id}", "/"+strings.Repeat("0", 64), "/{sha256}").Replace(r.URL.Path)
 		operation, ok := d.Paths[path][strings.ToLower(r.Method)]
 		if !ok {
 			t.Errorf("%s %s is not in the document", r.Method, r.URL.Path)
@@ -171,6 +171,10 @@ func TestCallsAreOperations(t *testing.T) {
 	c.CreateKey(ctx, "ana", "analyst")
 	c.Keys(ctx)
 	c.RevokeKey(ctx, "key_1")
+	c.CreateGrant(ctx, client.NewGrant{Key: "key_1", Holdout: "ho_1", Questions: 1})
+	c.Grants(ctx)
+	c.RevokeGrant(ctx, "gr_1")
+	c.Spending(ctx, "ho_1")
 	c.KeepModel(ctx, json.RawMessage(`{"linear":{"weights":{"delay":1}}}`))
 	c.FindModel(ctx, strings.Repeat("0", 64))
 	c.Plan(ctx, client.PlanRequest{N: 1000, Questions: 10, Confidence: 0.9, HalfWidth: 0.1, Rounds: 1, Training: 1, Tokens: 1, Published: true})

@@ -155,6 +155,9 @@ func (a *admission) recall(ctx context.Context) (fresh []*question, err error) {
 			return nil, a.service.ledgerError(err)
 		}
 		if ok {
+			if !a.request.right.has(body) {
+				return nil, a.placed(noBit(), q)
+			}
 			q.body, q.replayed, q.asked = body, true, nil
 			continue
 		}
@@ -203,7 +206,13 @@ func (a *admission) compile(ctx context.Context, q *question) error {
 	if size > ledger.MaxCoreBytes {
 		return fail(TooLarge, "the answer could have %d bytes, at most %d are recorded; ask about fewer features or categories at once, or with shorter names", size, ledger.MaxCoreBytes)
 	}
-	q.asked, q.size, q.price = asked, size, a.holdout.session.Price(asked.Plan)
+	if _, named := q.query.HalfWidth(); named && a.request.right.shows.less(ShowsFull) && a.request.report == nil {
+		return a.request.right.noWidth()
+	}
+	if a.request.right.shows == ShowsBit && !session.Decides(asked.Plan) {
+		return noBit()
+	}
+	q.asked, q.size, q.price, q.most = asked, size, a.holdout.session.Price(asked.Plan), a.holdout.session.TokensAtMost(asked)
 	return nil
 }
 
@@ -242,7 +251,11 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) err
 			return false, err
 		}
 		state = s.EndRequest(state) // of a request that a crash cut off
-		asked, err := a.affordable(state, s.Guarantee.Spend(state, acc.questions, 0), fresh)
+		paid, err := acc.slice(ctx, a.service, a.holdout.id, a.principal)
+		if err != nil {
+			return false, err
+		}
+		asked, err := a.affordable(state, s.Guarantee.Spend(state, acc.questions, 0), fresh, paid)
 		if errors.Is(err, errReserved) {
 			return false, nil
 		}
@@ -251,11 +264,10 @@ func (a *admission) enter(ctx context.Context, f *flight, fresh []*question) err
 		}
 		// What others have in flight may have been seen already when this was asked: a commit is known a moment after it is durable.
 		f.state, f.begun, f.pending = state, s.Guarantee.Spend(state, acc.questions, 0), asked
-		f.reserved = &reservation{account: acc, alone: alone}
+		f.reserved = &reservation{account: acc, alone: alone, payer: paid.payer()}
 		for _, q := range asked {
-			f.reserved.questions += q.price.Questions
+			f.reserved.add(q.price.Questions, 0, 0)
 		}
-		acc.questions += f.reserved.questions
 		return true, nil
 	})
 }
@@ -281,15 +293,21 @@ var errReserved = errors.New("holdout: reserved by others")
 
 // affordable is the all-or-nothing rule: a single question is answered or refused, and the questions of a batch are paid
 // all or none unless it may be answered in part. state is the durable one; reserved is what it will be when all that others have
-// reserved is spent.
-func (a *admission) affordable(state, reserved thresholdout.State, fresh []*question) (asked []*question, err error) {
+// reserved is spent. The grant pays in the same way: what it has left counts, and others' reservations are waited for.
+func (a *admission) affordable(state, reserved thresholdout.State, fresh []*question, paying *slice) (asked []*question, err error) {
 	s := a.holdout.session
 	for _, q := range fresh {
 		q.notAsked = s.Short(state, q.asked)
 		if q.notAsked != "" && a.request.single {
 			return nil, a.holdout.exhausted(q.notAsked, state, q.price)
 		}
+		if q.notAsked == "" && paying.left(thresholdout.MeterTokens) < q.most {
+			if q.notAsked = GrantTokensExhausted; a.request.single {
+				return nil, paying.exhausted(thresholdout.MeterTokens, q)
+			}
+		}
 	}
+	granted, grantedNow := paying.left(thresholdout.MeterQuestions), paying.now(thresholdout.MeterQuestions)
 	left, now := s.Guarantee.Affordable(state), s.Guarantee.Affordable(reserved)
 	cost, paid := int64(0), int64(0)
 	for _, q := range fresh {
@@ -298,14 +316,19 @@ func (a *admission) affordable(state, reserved thresholdout.State, fresh []*ques
 	if cost > left && !a.request.partial && !a.request.single {
 		return nil, a.refuseBatch(cost, left, fresh)
 	}
+	if cost > granted && !a.request.partial {
+		return nil, paying.exhausted(thresholdout.MeterQuestions, fresh...)
+	}
 	for _, q := range fresh {
 		switch {
 		case q.notAsked != "":
-		case paid+q.price.Questions <= now:
+		case paid+q.price.Questions <= min(now, grantedNow):
 			paid += q.price.Questions
 			asked = append(asked, q)
-		case paid+q.price.Questions <= left:
+		case paid+q.price.Questions <= min(left, granted):
 			return nil, errReserved
+		case paid+q.price.Questions <= left:
+			q.notAsked = GrantQuestionsExhausted
 		default:
 			q.notAsked = session.QuestionsExhausted
 		}

@@ -28,12 +28,16 @@ import (
 func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte, idempotencyKey string, options ...AskOption) (Answer, error) {
 	var b BatchAnswer
 	err := s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
+		r, err := s.rightTo(ctx, p, id)
+		if err != nil {
+			return err
+		}
 		q, err := s.parseAsked(ctx, id, query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
 		if err != nil {
 			return err
 		}
-		b, err = s.askAll(ctx, p, id, []*queries.Query{q}, newRequest(request{single: true, key: idempotencyKey}, options))
-		return err
+		b, err = s.askAll(ctx, p, id, []*queries.Query{q}, newRequest(request{single: true, key: idempotencyKey, right: r}, options))
+		return s.narrow(ctx, p, id, r, &b, err)
 	})
 	if err != nil {
 		return Answer{}, err
@@ -54,6 +58,10 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 	}
 	var b BatchAnswer
 	err := s.InTurn(ctx, p, batchWork(batch), func(ctx context.Context) error {
+		r, err := s.rightTo(ctx, p, id)
+		if err != nil {
+			return err
+		}
 		parsed, label, numbers := make([]*queries.Query, len(batch)), s.labelOf(ctx, id), s.numbersOf(ctx, id)
 		for i, body := range batch {
 			q, err := s.parseAsked(ctx, id, body, label, numbers)
@@ -62,9 +70,8 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 			}
 			parsed[i] = q
 		}
-		var err error
-		b, err = s.askAll(ctx, p, id, parsed, newRequest(request{partial: partial, key: idempotencyKey}, options))
-		return err
+		b, err = s.askAll(ctx, p, id, parsed, newRequest(request{partial: partial, key: idempotencyKey, right: r}, options))
+		return s.narrow(ctx, p, id, r, &b, err)
 	})
 	return b, err
 }
@@ -129,6 +136,7 @@ type request struct {
 	report  *closing
 	most    int64 // questions that it may cost; 0: a share of the budget for each query
 	whole   bool  // it may lose no questions of a round that most does not count
+	right   right // of who asks
 }
 
 // digest identifies the request: what was asked of which holdout, however it was spelled.
@@ -152,7 +160,8 @@ type question struct {
 
 	asked *session.Question // nil where it had its answer before
 	price session.Price
-	size  int // of its answer in bytes, at most
+	most  int64 // tokens that its answer can take, or its void
+	size  int   // of its answer in bytes, at most
 
 	body     []byte // the recorded answer
 	replayed bool

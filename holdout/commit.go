@@ -312,12 +312,13 @@ func (c *commit) debit(q *question, cost Cost, core []byte) ledger.Debit {
 // settle takes what is durable off the commit, and gives its reservation back. It returns why a question is void, if one is.
 func (c *commit) settle(piece []commitItem, out []recorded) (failed error) {
 	f := c.flight
-	questions, tokens := int64(0), int64(0)
+	questions, tokens, most := int64(0), int64(0), int64(0)
 	for i := range piece {
 		q := piece[i].question
 		q.body, q.void = out[i].body, out[i].void != nil
 		questions += q.price.Questions
 		tokens += q.price.Tokens
+		most += q.most
 		if out[i].void != nil && failed == nil {
 			failed = f.holdout.voided(out[i].void)
 			f.service.log.Error("a question failed after its rows were read, and is void", "holdout", f.holdout.id, "query", q.id, "error", out[i].void)
@@ -326,7 +327,7 @@ func (c *commit) settle(piece []commitItem, out []recorded) (failed error) {
 	f.service.news.tell(f.holdout.id)
 	f.concluded = f.concluded || c.complete(piece)
 	c.items = c.items[len(piece):]
-	f.reserved.giveBack(questions, tokens)
+	f.reserved.giveBack(questions, tokens, most)
 	return failed
 }
 

@@ -198,7 +198,7 @@ func (s *Service) recorded(ctx context.Context, id string, items, distinct []*qu
 		case !ok:
 			return b, why
 		}
-		q.body, q.replayed = body, true
+		q.body, q.replayed = body, true // what of it the reader is shown is decided at the end of the request
 	}
 	_, card, err := s.find(ctx, id)
 	if err != nil {

@@ -51,6 +51,12 @@ const (
 	DiskFull
 	// RowsKnown is a table with rows of other holdouts, of which something is known or would be. Members: overlaps, a list of Overlap, and holdout, the id of the first one.
 	RowsKnown
+	// GrantExhausted is a question that the holdout could pay and the key's grant cannot. Members: grant (the one that lacks), meter, requested, remaining.
+	GrantExhausted
+	// GrantEnded is a grant that is revoked or expired, or one of those that it is a slice of is. Members: grant (the one that ended), reason.
+	GrantEnded
+	// NotShown is something that the key's grant does not show.
+	NotShown
 )
 
 // Error is every error that Service returns on purpose.

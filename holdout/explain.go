@@ -20,13 +20,17 @@ import (
 // costs nothing, and changes nothing. Whether a query was answered before is no secret: asking would show it, at no cost.
 func (s *Service) Explain(ctx context.Context, p Principal, id string, query []byte) (e Explanation, err error) {
 	err = s.InTurn(ctx, p, bodyWork(1, len(query)), func(ctx context.Context) error {
-		e, err = s.explain(ctx, id, query)
+		r, err := s.rightTo(ctx, p, id)
+		if err != nil {
+			return err
+		}
+		e, err = s.explain(ctx, id, query, r)
 		return err
 	})
 	return e, err
 }
 
-func (s *Service) explain(ctx context.Context, id string, query []byte) (Explanation, error) {
+func (s *Service) explain(ctx context.Context, id string, query []byte, r right) (Explanation, error) {
 	q, err := s.parse(ctx, query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
 	if err != nil {
 		return Explanation{}, err
@@ -69,6 +73,16 @@ func (s *Service) explain(ctx context.Context, id string, query []byte) (Explana
 		return e, reportsAlone()
 	}
 	e.Warnings = append(e.Warnings, session.OfPlan(played)...)
+	if r.shows != ShowsFull { // the rest follows from what others' answers cost, or from the recorded answer
+		if r.shows == ShowsBit && !session.Decides(plan) {
+			return Explanation{}, noBit()
+		}
+		e.Cost = Cost{Questions: h.session.Price(plan).Questions}
+		if answered {
+			e.Cost = Cost{}
+		}
+		return e, nil
+	}
 	spread, err := h.watch(ctx, &e, played)
 	if err != nil {
 		return e, err

@@ -113,22 +113,36 @@ func (f *flight) board(ctx context.Context) (wave []*question, err error) {
 		if err != nil {
 			return false, err
 		}
+		paid, err := acc.slice(ctx, f.service, f.holdout.id, f.principal)
+		if err != nil {
+			return false, err
+		}
 		for len(f.pending) > 0 && len(wave) < waveQuestions {
 			q := f.pending[0]
-			switch f.seat(state, q, len(wave)) {
+			at := f.seat(state, q, len(wave))
+			if at != never {
+				at = max(at, paid.seat(q.most))
+			}
+			switch at {
 			case taken:
 				wave = append(wave, q)
 				f.pending = f.pending[1:]
-				f.hold(q.price.Tokens)
+				f.hold(q.price.Tokens, q.most)
+				paid.take(0, q.most)
 				if f.request.report == nil && f.greedy(q) {
 					return true, nil
 				}
+			case unpaid:
+				if f.request.single {
+					return false, paid.exhausted(thresholdout.MeterTokens, q)
+				}
+				f.drop(q, GrantTokensExhausted)
 			case never:
 				if f.request.single {
 					return false, f.holdout.exhausted(session.TokensExhausted, state, q.price)
 				}
 				f.drop(q, session.TokensExhausted)
-			case later: // when this wave or another flight has landed
+			case later:
 				return len(wave) > 0, nil
 			}
 		}
@@ -140,9 +154,10 @@ func (f *flight) board(ctx context.Context) (wave []*question, err error) {
 type seat uint8
 
 const (
-	taken seat = iota
+	taken  seat = iota
+	later       // when this wave or another flight has landed
+	unpaid      // by the grant
 	never
-	later
 )
 
 // seat says whether a question can be read with the wave that has so many already.
@@ -166,17 +181,15 @@ func (f *flight) greedy(q *question) bool { return f.holdout.session.Greedy(q.as
 const waveQuestions = 10_000
 
 // hold reserves tokens. The account's lock is held.
-func (f *flight) hold(tokens int64) {
-	f.reserved.tokens += tokens
-	f.account.tokens += tokens
+func (f *flight) hold(tokens, most int64) {
+	f.reserved.add(0, tokens, most)
 }
 
 // drop takes a question out that will not be asked. The account's lock is held.
 func (f *flight) drop(q *question, why string) {
 	q.notAsked = why
 	f.pending = f.pending[1:]
-	f.reserved.questions -= q.price.Questions
-	f.account.questions -= q.price.Questions
+	f.reserved.add(-q.price.Questions, 0, 0)
 }
 
 // open reports whether what was answered before decides how a question is asked. In a report it does not: that reads the holdout.
@@ -195,7 +208,11 @@ func (f *flight) settle(ctx context.Context) (dropped bool, err error) {
 	if err != nil {
 		return false, scanError(err)
 	}
-	asked, err := s.Settle(f.state, q.asked, training, q.price.Questions+f.spare())
+	spare, err := f.spare(ctx)
+	if err != nil {
+		return false, err
+	}
+	asked, err := s.Settle(f.state, q.asked, training, q.price.Questions+spare)
 	var width *session.NarrowError
 	switch {
 	case err == nil:
@@ -212,8 +229,8 @@ func (f *flight) settle(ctx context.Context) (dropped bool, err error) {
 	return true, nil
 }
 
-// spare is how many questions are left beside those that are reserved, and that the request may cost.
-func (f *flight) spare() int64 {
+// spare is how many questions are left beside those that are reserved, and that the request may cost and its grant pays.
+func (f *flight) spare(ctx context.Context) (int64, error) {
 	spare, reserved := f.holdout.guarantee.Affordable(f.state), int64(0)
 	for _, q := range f.pending {
 		reserved += q.price.Questions
@@ -228,7 +245,13 @@ func (f *flight) spare() int64 {
 		}
 		spare = min(spare, f.request.most-spent)
 	}
-	return max(spare, 0)
+	f.account.mu.Lock()
+	defer f.account.mu.Unlock()
+	paid, err := f.account.slice(ctx, f.service, f.holdout.id, f.principal)
+	if err != nil {
+		return 0, err
+	}
+	return max(min(spare, paid.now(thresholdout.MeterQuestions)), 0), nil
 }
 
 // reprice has a question asked in another form, and reserves what that costs more.
@@ -236,9 +259,9 @@ func (f *flight) reprice(q *question, asked *session.Question) {
 	price := f.holdout.session.Price(asked.Plan)
 	f.account.mu.Lock()
 	defer f.account.mu.Unlock()
-	f.reserved.questions += price.Questions - q.price.Questions
-	f.account.questions += price.Questions - q.price.Questions
+	f.reserved.add(price.Questions-q.price.Questions, 0, 0)
 	q.asked, q.price = asked, price
+	q.most = f.holdout.session.TokensAtMost(asked)
 }
 
 // tooNarrow is the refusal of a half-width at which no guess can pass.

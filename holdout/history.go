@@ -72,6 +72,10 @@ const (
 // Answers returns a page of at most limit answers with a place in the ledger above after, oldest first: an analyst's
 // own, or everybody's for an admin. A page may be shorter than the limit; Next says whether there is more.
 func (s *Service) Answers(ctx context.Context, p Principal, id string, after int64, limit int) (page AnswerPage, err error) {
+	r, err := s.rightTo(ctx, p, id)
+	if err != nil {
+		return AnswerPage{}, err
+	}
 	_, card, err := s.find(ctx, id)
 	if err != nil {
 		return AnswerPage{}, err
@@ -80,7 +84,7 @@ func (s *Service) Answers(ctx context.Context, p Principal, id string, after int
 		limit = MaxPage
 	}
 	err = s.InTurn(ctx, p, Work{Bytes: 3 * pageBytes}, func(ctx context.Context) error {
-		h := historian{service: s, principal: p, id: id, unit: card.Unit}
+		h := historian{service: s, principal: p, right: r, id: id, unit: card.Unit}
 		defer h.end()
 		page, err = h.page(ctx, after, limit)
 		return err
@@ -92,6 +96,7 @@ func (s *Service) Answers(ctx context.Context, p Principal, id string, after int
 type historian struct {
 	service   *Service
 	principal Principal
+	right     right
 	id        string
 	unit      string // of the card
 
@@ -154,6 +159,12 @@ func (h *historian) past(ctx context.Context, e *ledger.Entry, first bool) (a Pa
 		Time: e.Time.UTC().Truncate(time.Second)}
 	if e.Note != "" {
 		a.Note = &e.Note
+	}
+	if h.right.shows != ShowsFull {
+		if a.AskedBy.Name, err = h.name(ctx, e.Principal); err == nil {
+			a.Body, err = h.right.shown(e.Body)
+		}
+		return a, err
 	}
 	var said struct{ Outcome thresholdout.Outcome }
 	if json.Unmarshal(e.Body, &said) == nil && said.Outcome != "" {

@@ -74,8 +74,8 @@ func (s *Service) CreateKey(ctx context.Context, p Principal, name string, scope
 	if err := admins(p); err != nil {
 		return KeyInfo{}, "", err
 	}
-	if scope != Admin && scope != Analyst {
-		return KeyInfo{}, "", invalid("scope", "scope must be %q or %q", Admin, Analyst)
+	if scope != Admin && scope != Analyst && scope != Granted {
+		return KeyInfo{}, "", invalid("scope", "scope must be %q, %q or %q", Admin, Analyst, Granted)
 	}
 	if err := checkName("name", name); err != nil {
 		return KeyInfo{}, "", err

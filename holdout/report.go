@@ -231,6 +231,13 @@ func (c *commit) closeHoldout(tx *ledger.Tx, piece []commitItem, out []recorded,
 // Report is the final report of a closed holdout. It reads the answers before the report, too, to say who asked for them.
 func (s *Service) Report(ctx context.Context, p Principal, id string) (r FinalReport, err error) {
 	err = s.InTurn(ctx, p, Work{Bytes: 3 * pageBytes}, func(ctx context.Context) error {
+		right, err := s.rightTo(ctx, p, id)
+		if err == nil {
+			err = right.all("the final report")
+		}
+		if err != nil {
+			return err
+		}
 		r, err = s.report(ctx, p, id)
 		return err
 	})
@@ -331,6 +338,13 @@ func (h *historian) reported(ctx context.Context, r *FinalReport, ids []string) 
 // PlanReport says how wide the answers of a final report would be now. It touches no holdout row, costs nothing and changes nothing.
 func (s *Service) PlanReport(ctx context.Context, p Principal, id string, batch []json.RawMessage) (plan ReportPlan, err error) {
 	err = s.InTurn(ctx, p, batchWork(batch), func(ctx context.Context) error {
+		right, err := s.rightTo(ctx, p, id)
+		if err == nil {
+			err = right.all("the plan of a report")
+		}
+		if err != nil {
+			return err
+		}
 		plan, err = s.planReport(ctx, id, batch)
 		return err
 	})

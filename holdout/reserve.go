@@ -26,11 +26,14 @@ type account struct {
 
 	questions int64 // reserved
 	tokens    int64
-	asking    map[string]bool // ids of questions that a request has claimed
-	shared    int             // flights that others may fly beside
-	exclusive bool            // a flight that must be alone
-	line      []*ticket       // of those that wait to take off, in the order they came
-	late      int             // flights that the ledger cannot record yet
+	held      map[string]held          // of these, by keys whose grants pay; what is not there is nothing
+	debited   map[string]ledger.Meters // by who asked, up to debitedTo: as far as a grant has needed it
+	debitedTo int64                    // seq
+	asking    map[string]bool          // ids of questions that a request has claimed
+	shared    int                      // flights that others may fly beside
+	exclusive bool                     // a flight that must be alone
+	line      []*ticket                // of those that wait to take off, in the order they came
+	late      int                      // flights that the ledger cannot record yet
 }
 
 // ticket is a place in the line of an account.
@@ -78,7 +81,7 @@ func (a *accounts) of(id string) *account {
 	defer a.mu.Unlock()
 	acc := a.byID[id]
 	if acc == nil {
-		acc = &account{changed: make(chan struct{}), asking: map[string]bool{}}
+		acc = &account{changed: make(chan struct{}), asking: map[string]bool{}, held: map[string]held{}, debited: map[string]ledger.Meters{}}
 		a.byID[id] = acc
 	}
 	return acc
@@ -329,20 +332,37 @@ func (acc *account) ground(ctx context.Context) (release func(), err error) {
 type reservation struct {
 	account   *account
 	alone     bool
+	payer     string // the key whose grant pays; "" where none does
 	questions int64
 	tokens    int64
+	most      int64 // tokens that it can take in all, for the grant
+}
+
+// held is what requests of a key have reserved of its grant.
+type held struct{ questions, tokens int64 }
+
+// add reserves more, or less. The account's lock is held.
+func (r *reservation) add(questions, tokens, most int64) {
+	acc := r.account
+	r.questions, r.tokens, r.most = r.questions+questions, r.tokens+tokens, r.most+most
+	acc.questions, acc.tokens = acc.questions+questions, acc.tokens+tokens
+	if r.payer == "" {
+		return
+	}
+	h := acc.held[r.payer]
+	h.questions, h.tokens = h.questions+questions, h.tokens+most
+	if acc.held[r.payer] = h; h == (held{}) {
+		delete(acc.held, r.payer)
+	}
 }
 
 // giveBack returns what is not needed any more: what was debited, and what will not be asked. What was read and is not debited must
 // stay reserved.
-func (r *reservation) giveBack(questions, tokens int64) {
+func (r *reservation) giveBack(questions, tokens, most int64) {
 	acc := r.account
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	r.questions -= questions
-	r.tokens -= tokens
-	acc.questions -= questions
-	acc.tokens -= tokens
+	r.add(-questions, -tokens, -most)
 	acc.announce()
 }
 
@@ -351,9 +371,7 @@ func (r *reservation) end() {
 	acc := r.account
 	acc.mu.Lock()
 	defer acc.mu.Unlock()
-	acc.questions -= r.questions
-	acc.tokens -= r.tokens
-	r.questions, r.tokens = 0, 0
+	r.add(-r.questions, -r.tokens, -r.most)
 	acc.finished++
 	acc.leave(r.alone)
 }

@@ -89,8 +89,9 @@ type Service struct {
 	accept     bool                // a lost ledger
 	lostTables map[[32]byte]string // digests of tables whose holdouts the ledger does not know, as their marks say
 
-	closing   chan struct{} // closed by Close
-	kept      chan struct{} // closed when keep has ended
+	clock     func() time.Time // of tests; nil: the machine's
+	closing   chan struct{}    // closed by Close
+	kept      chan struct{}    // closed when keep has ended
 	closeOnce sync.Once
 
 	leftMutex sync.Mutex
@@ -326,9 +327,13 @@ func (s *Service) List(ctx context.Context, p Principal) ([]Card, error) {
 	if err != nil {
 		return nil, s.ledgerError(err)
 	}
+	mine, err := s.grantedTo(ctx, p)
+	if err != nil {
+		return nil, err
+	}
 	cards := make([]Card, 0, len(holdouts))
 	for _, h := range holdouts {
-		if !h.Deleted {
+		if !h.Deleted && mine(h.ID) {
 			cards = append(cards, s.show(h))
 		}
 	}
@@ -398,23 +403,34 @@ func (s *Service) readCards(h ledger.Holdout) (Card, []Warning) {
 
 // Card returns the card of a holdout with its budget.
 func (s *Service) Card(ctx context.Context, p Principal, id string) (Card, error) {
+	r, err := s.rightTo(ctx, p, id)
+	if err != nil {
+		return Card{}, err
+	}
 	h, card, err := s.find(ctx, id)
 	if err != nil {
 		return card, err
 	}
-	budget := budgetOf(h, card)
+	budget, err := s.budgetFor(ctx, p, id, r, budgetOf(h, card))
+	if err != nil {
+		return card, err
+	}
 	card = s.show(h)
 	card.Budget = &budget
 	return card, nil
 }
 
-// Budget returns what is left of a holdout.
+// Budget returns what is left of a holdout or, to a key with a grant, of the grant.
 func (s *Service) Budget(ctx context.Context, p Principal, id string) (Budget, error) {
+	r, err := s.rightTo(ctx, p, id)
+	if err != nil {
+		return Budget{}, err
+	}
 	h, card, err := s.find(ctx, id)
 	if err != nil {
 		return Budget{}, err
 	}
-	return budgetOf(h, card), nil
+	return s.budgetFor(ctx, p, id, r, budgetOf(h, card))
 }
 
 // budgetOf is what is left of a holdout.

@@ -19,6 +19,9 @@ import (
 // Training opens the training part as Parquet; the caller closes the file. It is written when it is first asked for, and
 // kept. Rows come in the order of the upload; with a unit column the units do, and the rows of a unit are together in a random order.
 func (s *Service) Training(ctx context.Context, p Principal, id string) (*os.File, error) {
+	if _, err := s.rightTo(ctx, p, id); err != nil {
+		return nil, err
+	}
 	return s.exported(ctx, id, trainingParquet, func(h *opened) (write, error) {
 		if h.trainingTable == nil {
 			return nil, fail(NotFound, "this holdout has no training part: it was created with holdout=1.0")
@@ -32,6 +35,9 @@ func (s *Service) Training(ctx context.Context, p Principal, id string) (*os.Fil
 // Features opens the features of the holdout's rows as Parquet, for holdouts that were created with features=public: all columns but the
 // label, and RowID, by which predictions of the rows are given. The rows of the check part follow, for which predictions are wanted, too. The caller closes the file.
 func (s *Service) Features(ctx context.Context, p Principal, id string) (*os.File, error) {
+	if _, err := s.rightTo(ctx, p, id); err != nil {
+		return nil, err
+	}
 	return s.exported(ctx, id, featuresParquet, func(h *opened) (write, error) {
 		if !h.publicFeatures() {
 			return nil, fail(NotFound, "the features of this holdout are secret: it was not created with features=public")

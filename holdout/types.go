@@ -16,6 +16,7 @@ type Scope string
 const (
 	Admin   Scope = "admin"
 	Analyst Scope = "analyst"
+	Granted Scope = "granted" // what its grants say, and nothing without one
 )
 
 // Principal is who asks.
@@ -165,7 +166,7 @@ type BatchItem struct {
 	Body     json.RawMessage `json:"answer,omitempty"`
 	Replayed bool            `json:"replayed"`
 	Per      string          `json:"per,omitempty"`       // of an answer: what has one vote each
-	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", "rounds-exhausted", "interrupted", or with partial "questions-exhausted", "max-questions"
+	NotAsked string          `json:"not_asked,omitempty"` // "tokens-exhausted", "half-width-too-narrow", "rounds-exhausted", "interrupted", or with partial "questions-exhausted", "grant-questions-exhausted", "grant-tokens-exhausted", "max-questions"
 }
 
 // BatchAnswer is the reply to a batch.
@@ -227,7 +228,7 @@ type Foreseen struct {
 type KeyInfo struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name" doc:"who uses it, for people"`
-	Scope   Scope     `json:"scope" doc:"admin or analyst"`
+	Scope   Scope     `json:"scope" doc:"admin, analyst or granted"`
 	Created time.Time `json:"created"`
 	Revoked bool      `json:"revoked"`
 }

@@ -72,6 +72,18 @@ func (s *Session) MostTokens(plan *queries.Plan) int64 {
 	return most
 }
 
+// TokensAtMost is how many tokens an answer to a question can take, or its void, in any state.
+func (s *Session) TokensAtMost(q *Question) int64 {
+	most := max(s.Price(q.Plan).Tokens, s.MostTokens(q.Plan))
+	if s.Guarantee.TakesPromises() && q.bearsPromise() {
+		most = max(most, 1)
+	}
+	return most
+}
+
+// Decides reports whether the answers to a plan have a verdict.
+func Decides(plan *queries.Plan) bool { return plan.Decision != nil || plan.Test != nil }
+
 // Short says which meter does not pay for a question in this state; "" if all do. A question that names a promise needs a token that is left for a broken one; any other of its kind
 // needs none, and is answered without a promise where none is left.
 func (s *Session) Short(state thresholdout.State, q *Question) (reason string) {

@@ -49,7 +49,7 @@ there.
 			return nil
 		},
 	}
-	create.Flags().StringVar(&scope, "scope", "analyst", "what it may do: analyst or admin")
+	create.Flags().StringVar(&scope, "scope", "analyst", "what it may do: analyst, admin, or granted: what its grants say")
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the keys, without their secrets",

@@ -79,6 +79,16 @@ func TestRecordedAnswersAreDocumented(t *testing.T) {
 	s := start(t, Options{})
 	path, _ := s.upload("name=flights&holdout=0.5&mechanism=gaussian&questions=10&tokens=2")
 	ask(s, path, `{"type":"fraction","of":"delay > 15","promise":{"at_most":0.4}}`)
+	for _, shows := range []string{"value", "bit"} {
+		id, secret := s.newKey("granted")
+		if r := s.post("/v1/grants", `{"key":"`+id+`","holdout":"`+strings.TrimPrefix(path, "/v1/holdouts/")+`","questions":2,"shows":"`+shows+`"}`); r.StatusCode != 201 {
+			t.Fatalf("grant: %d %s", r.StatusCode, r.body)
+		}
+		admin := s.key
+		s.key = secret
+		ask(s, path, `{"type":"passes","of":{"type":"fraction","of":"delay > 15"},"below":0.9}`)
+		s.key = admin
+	}
 	for _, member := range reflect.VisibleFields(reflect.TypeFor[Answer]()) {
 		if name, _, _ := strings.Cut(member.Tag.Get("json"), ","); !member.Anonymous && !seen[name] {
 			t.Errorf("no answer of this test has %q: is it misspelt?", name)

@@ -89,6 +89,7 @@ func New(service *holdout.Service, o Options) *API {
 	a.registerPlans()
 	a.registerModels()
 	a.registerKeys()
+	a.registerGrants()
 	a.registerMCP()
 	a.registerOperations()
 	a.registerSimulations()

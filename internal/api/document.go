@@ -91,7 +91,7 @@ type (
 		Answer   *Answer `json:"answer,omitempty"`
 		Replayed bool    `json:"replayed"`
 		Per      string  `json:"per,omitempty" doc:"where units have several rows: what has one vote each, a column whose values are units, day(column), or row"`
-		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,half-width-too-narrow,max-questions,interrupted,holdout-closed" doc:"why there is no answer; nothing was debited"`
+		NotAsked string  `json:"not_asked,omitempty" enum:"tokens-exhausted,rounds-exhausted,questions-exhausted,grant-questions-exhausted,grant-tokens-exhausted,half-width-too-narrow,max-questions,interrupted,holdout-closed" doc:"why there is no answer; nothing was debited"`
 	}
 	AnswerPage struct {
 		Answers []PastAnswer `json:"answers"`
@@ -130,6 +130,7 @@ type (
 	// Answer is the recorded form of an answer, which package session writes, with its place in the ledger. Its bytes never change.
 	Answer struct {
 		session.Answer
+		holdout.Shown
 		Ledger LedgerPlace `json:"ledger"`
 	}
 	LedgerPlace struct {
@@ -217,6 +218,8 @@ func (a *API) finishDocument() {
 	answer["interval"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: answer["interval"].Ref}, null}, Description: "null where no valid bound is known"}
 	session := schemas["Session"].Properties
 	session["key"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: session["key"].Ref}, null}, Description: session["key"].Description}
+	granted := schemas["GrantInfo"].Properties
+	granted["tokens"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: granted["tokens"].Ref}, null}, Description: granted["tokens"].Description}
 	past := schemas["PastAnswer"].Properties
 	past["reference"] = &huma.Schema{OneOf: []*huma.Schema{{Ref: past["reference"].Ref}, null}, Description: past["reference"].Description}
 	past["outcome"].Enum = append(past["outcome"].Enum, nil)

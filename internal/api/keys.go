@@ -21,7 +21,7 @@ type keyRequest struct {
 // NewKey asks for a key.
 type NewKey struct {
 	Name  string        `json:"name" minLength:"1" maxLength:"200" pattern:"^[^\\x00-\\x1f\\x7f]*$" doc:"who will use it, for people"`
-	Scope holdout.Scope `json:"scope" enum:"admin,analyst" doc:"what it may do"`
+	Scope holdout.Scope `json:"scope" enum:"admin,analyst,granted" doc:"what it may do; granted: what its grants say, and nothing without one"`
 }
 
 // CreatedKey is a key with its secret, which is shown this once.
@@ -91,8 +91,8 @@ func (a *API) createKey(ctx context.Context, in *keyRequest) (*createdKeyReply, 
 			return nil, wrongMember("/"+name, "must be a text")
 		}
 	}
-	if k.Scope != holdout.Admin && k.Scope != holdout.Analyst {
-		return nil, wrongMember("/scope", "must be admin or analyst")
+	if k.Scope != holdout.Admin && k.Scope != holdout.Analyst && k.Scope != holdout.Granted {
+		return nil, wrongMember("/scope", "must be admin, analyst or granted")
 	}
 	info, secret, err := a.service.CreateKey(ctx, caller(ctx), k.Name, k.Scope)
 	return &createdKeyReply{"/v1/keys/" + info.ID, CreatedKey{info, secret}}, err

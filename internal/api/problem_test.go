@@ -260,6 +260,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 		"unit-undecided": "TestUnitUndecided", "internal": "TestProblems", "range-not-satisfiable": "TestProblems", "request-timeout": "TestSlowBody", "rate-limited": "TestRateLimit", "busy": "TestBusy", "foreign-origin": "TestAgentsNeedAKey",
 		"unavailable": "TestServiceErrors", "conflict": "TestServiceErrors", "timeout": "TestServiceErrors",
 		"holdout-damaged": "TestServiceErrors", "ledger-rolled-back": "TestServiceErrors", "disk-full": "TestServiceErrors",
+		"grant-exhausted": "TestServiceErrors", "grant-ended": "TestServiceErrors", "not-shown": "TestServiceErrors",
 	}
 	for _, c := range allClasses() {
 		if provoked[c.code] == "" {
@@ -269,7 +270,7 @@ func TestEveryClassIsProvoked(t *testing.T) {
 			t.Errorf("%s is incomplete", c.code)
 		}
 	}
-	for kind := holdout.Internal; kind <= holdout.RowsKnown; kind++ {
+	for kind := holdout.Internal; kind <= holdout.NotShown; kind++ {
 		if classes[kind] == nil {
 			t.Errorf("kind %d has no class", kind)
 		}
@@ -290,6 +291,9 @@ func TestServiceErrors(t *testing.T) {
 		{&holdout.Error{Kind: holdout.Damaged, Detail: "restore it", Err: cause}, 503, "holdout-damaged"},
 		{&holdout.Error{Kind: holdout.RolledBack, Detail: "restore it", Err: cause}, 503, "ledger-rolled-back"},
 		{&holdout.Error{Kind: holdout.DiskFull, Detail: "make room", Err: cause}, 507, "disk-full"},
+		{&holdout.Error{Kind: holdout.GrantExhausted, Detail: "none left"}, 403, "grant-exhausted"},
+		{&holdout.Error{Kind: holdout.GrantEnded, Detail: "over"}, 403, "grant-ended"},
+		{&holdout.Error{Kind: holdout.NotShown, Detail: "no"}, 403, "not-shown"},
 		{cause, 500, "internal"},
 		{http.ErrHandlerTimeout, 500, "internal"},
 		{contextDeadline(t), 503, "timeout"},

@@ -20,6 +20,7 @@ type sample struct {
 var samples = map[string]sample{
 	"id":              {example: "ho_3f6c1d1e-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
 	"revoke-key id":   {example: "key_9d2f6c1e-0d0c-4a3e-9b1d-6a4c2f1e7b90"},
+	"revoke-grant id": {example: "gr_5b0c7a52-7c1e-4f0e-8f55-2f6f3c9d1a77"},
 	"Idempotency-Key": {example: "2026-11-22-flights-1", absent: "none, and a request that is sent again is a new one"},
 	"Last-Event-ID":   {example: "41", absent: "none, and the stream begins with the first answer, or at after"},
 	"after":           {example: 100, value: 0},

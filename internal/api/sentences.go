@@ -87,11 +87,11 @@ var valueSources = map[session.ValueFrom]string{
 
 // answerSentence says an answer: value, interval, verdict, which rows they are of, what it cost, what is left, and what to be careful of.
 func answerSentence(answer holdout.Answer) (string, error) {
-	var recorded session.Answer
+	var recorded holdout.Narrowed
 	if err := json.Unmarshal(answer.Body, &recorded); err != nil {
 		return "", fmt.Errorf("api: a recorded answer: %w", err)
 	}
-	s := resultWords(recorded) + perWords(answer.Per)
+	s := shownWords(recorded) + perWords(answer.Per)
 	if from := valueSources[recorded.ValueFrom]; from != "" && recorded.Value != nil {
 		s += " " + from
 	}
@@ -128,11 +128,11 @@ func batchSentence(batch holdout.BatchAnswer) (string, error) {
 			words = append(words, fmt.Sprintf("%d: not asked (%s), at no cost.", i+1, item.NotAsked))
 			continue
 		}
-		var recorded session.Answer
+		var recorded holdout.Narrowed
 		if err := json.Unmarshal(item.Body, &recorded); err != nil {
 			return "", fmt.Errorf("api: a recorded answer: %w", err)
 		}
-		words = append(words, fmt.Sprintf("%d: %s%s", i+1, resultWords(recorded)+perWords(item.Per), warningWords(recorded.Warnings)))
+		words = append(words, fmt.Sprintf("%d: %s%s", i+1, shownWords(recorded)+perWords(item.Per), warningWords(recorded.Warnings)))
 	}
 	s := fmt.Sprintf("%d of %s answered, %d of them before and at no cost now. ", asked, numbered(len(batch.Answers), "%d query was", "%d queries were"), replayed)
 	s += strings.Join(words, " ")
@@ -140,6 +140,20 @@ func batchSentence(batch holdout.BatchAnswer) (string, error) {
 		s += fmt.Sprintf(" And %d more.", more)
 	}
 	return s + " There are " + budgetWords(batch.Budget) + "." + warningWords(batch.Warnings), nil
+}
+
+// shownWords are what is shown of an answer.
+func shownWords(a holdout.Narrowed) string {
+	switch {
+	case a.Shows == "":
+		return resultWords(a.Answer)
+	case a.Passed != nil && *a.Passed:
+		return "It passes: the verdict is yes. The grant of this key shows no more."
+	case a.Passed != nil:
+		return "It does not pass: the verdict is not yes, which need not mean no. The grant of this key shows no more."
+	}
+	nothing := " There is no interval that holds."
+	return strings.TrimSuffix(resultWords(a.Answer), nothing) + " Its interval is not shown to this key, so that nothing says how far the value can be from the truth."
 }
 
 // resultWords are what an answer says of the holdout's rows.

@@ -34,7 +34,7 @@ const (
 type SessionKey struct {
 	ID    string        `json:"id"`
 	Name  string        `json:"name" doc:"who uses it, for people"`
-	Scope holdout.Scope `json:"scope" enum:"admin,analyst" doc:"what it may do"`
+	Scope holdout.Scope `json:"scope" enum:"admin,analyst,granted" doc:"what it may do"`
 }
 
 // Session is who is signed in.

@@ -185,6 +185,7 @@ class NotAllowed(ServerError):
 
 _CLASSES: dict[str, type[ServerError]] = {
     "budget-exhausted": BudgetExhausted,
+    "grant-exhausted": BudgetExhausted,
     "invalid": QueryInvalid,
     "malformed": QueryInvalid,
     "max-questions": TooDear,

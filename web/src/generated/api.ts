@@ -286,6 +286,8 @@ export interface Answer {
   outcome?: "close" | "rough" | "differs" | "agrees" | "kept" | "broken" | "measured" | "unknown" | "selected" | "best" | "behind" | "mixed";
   /** of a test; valid after all the questions of the guarantee, so that no correction belongs on top */
   p_value?: number;
+  /** where a grant shows bit: whether the verdict is yes */
+  passed?: boolean;
   /** of a test by itself: valid for this one test, if its hypothesis was chosen before any answer; not valid for one of many tests */
   plain_p_value?: number;
   /** of a question with a promise about the holdout, under gaussian */
@@ -296,6 +298,8 @@ export interface Answer {
   row_functions?: AnswerPart[];
   /** of a selection: the candidate */
   selected?: string;
+  /** of an answer that is not shown whole: what the grant of the key shows. Intervals are null then, p-values and outcomes absent, source is hidden, cost has no tokens, and the head of the chain is empty: "value", "bit" */
+  shows?: "value" | "bit";
   /** which rows the value is of: check: the part that is kept for questions about models and never handed out; training: the part that everyone with a key can download; training+check: both; guess: your own number; holdout: what was released of the holdout; mixed: different for its row functions. Absent of answers that were recorded before it was: "check", "training", "training+check", "guess", "holdout", "mixed" */
   value_from?: "check" | "training" | "training+check" | "guess" | "holdout" | "mixed";
   /** of a decision or a test: "yes", "no", "undecided" */
@@ -372,7 +376,7 @@ export interface BatchItem {
   replayed: boolean;
   answer?: Answer;
   /** why there is no answer; nothing was debited */
-  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "half-width-too-narrow" | "max-questions" | "interrupted" | "holdout-closed";
+  not_asked?: "tokens-exhausted" | "rounds-exhausted" | "questions-exhausted" | "grant-questions-exhausted" | "grant-tokens-exhausted" | "half-width-too-narrow" | "max-questions" | "interrupted" | "holdout-closed";
   /** where units have several rows: what has one vote each, a column whose values are units, day(column), or row */
   per?: string;
 }
@@ -789,7 +793,7 @@ export interface CreatedKey {
   id: string;
   /** who uses it, for people */
   name: string;
-  /** admin or analyst */
+  /** admin, analyst or granted */
   scope: string;
   created: string;
   revoked: boolean;
@@ -800,7 +804,7 @@ export interface KeyInfo {
   id: string;
   /** who uses it, for people */
   name: string;
-  /** admin or analyst */
+  /** admin, analyst or granted */
   scope: string;
   created: string;
   revoked: boolean;
@@ -815,8 +819,77 @@ export interface Keys {
 export interface NewKey {
   /** who will use it, for people */
   name: string;
-  /** what it may do: "admin", "analyst" */
-  scope: "admin" | "analyst";
+  /** what it may do; granted: what its grants say, and nothing without one: "admin", "analyst", "granted" */
+  scope: "admin" | "analyst" | "granted";
+}
+
+/** a slice of a holdout's budget for one key, with what is spent of it */
+export interface GrantInfo {
+  id: string;
+  /** whose it is */
+  key: Asker;
+  /** its id */
+  holdout: string;
+  /** what is shown of answers: all; the numbers without their intervals; whether the verdict is yes: "full", "value", "bit" */
+  shows: "full" | "value" | "bit";
+  questions: GrantMeter;
+  /** null where the holdout has none, and in the eyes of a key that is not shown what questions cost */
+  tokens: GrantMeter | null;
+  created: string;
+  /** revoked or expired, too, where that is so of its key or of a grant above it: "valid", "revoked", "expired" */
+  state: "valid" | "revoked" | "expired";
+  expires?: string;
+  /** the id of the grant that this one is a slice of */
+  parent?: string;
+}
+
+/** one count of a grant */
+export interface GrantMeter {
+  /** the limit; null where the grant has none of its own */
+  of: number | null;
+  /** what its key has spent */
+  own: number;
+  /** what its key and the keys of the grants below it have spent */
+  spent: number;
+  /** what it can still spend: the least that is left of it, of the grants above it and of the holdout */
+  left: number;
+}
+
+/** a list of grants */
+export interface Grants {
+  /** in the order of their creation */
+  grants: GrantInfo[];
+}
+
+/** what a grant is made of */
+export interface NewGrant {
+  /** the id of a key with the scope granted, which has no grant of this holdout yet */
+  key: string;
+  /** its id */
+  holdout: string;
+  /** what it may spend, together with the grants below it */
+  questions: number;
+  /** when it ends, by the server's clock; absent: never */
+  expires?: string;
+  /** the id of the grant that this one is a slice of; absent: of the holdout's own budget */
+  parent?: string;
+  /** what it shows of answers; absent: full: "full", "value", "bit" */
+  shows?: "full" | "value" | "bit";
+  /** what it may spend, together with the grants below it; absent: it has no limit of its own */
+  tokens?: number;
+}
+
+/** what one key has spent of a holdout */
+export interface Spender {
+  key: Asker;
+  questions: number;
+  tokens: number;
+}
+
+/** what keys have spent of a holdout */
+export interface Spending {
+  /** who spent the most first; what a final report closed is nobody's */
+  spenders: Spender[];
 }
 
 /** the body of every error reply (RFC 9457). It may have more members, which are those of its code */
@@ -828,7 +901,7 @@ export interface Problem {
   /** the HTTP status */
   status: number;
   /** the last part of type, to compare with */
-  code: "malformed" | "unauthorized" | "budget-exhausted" | "forbidden" | "foreign-origin" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "rows-known" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "unit-undecided" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
+  code: "malformed" | "unauthorized" | "budget-exhausted" | "forbidden" | "foreign-origin" | "grant-ended" | "grant-exhausted" | "not-shown" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "unit-undecided" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
   /** what happened this time and what can be done */
   detail: string;
   /** each thing that is wrong, in the order of the request */
