@@ -39,6 +39,9 @@ keys spend below it is spent of both. list works with every key, and then lists 
   holdoutd grant create run-7 ho_3f6c1d1e --questions 5 --tokens 1 --parent gr_5b0c7a52-7c1e-4f0e-8f55-2f6f3c9d1a77 --for 1h --shows value`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if n.Questions < 1 {
+				return misuse("--questions must be given, and be at least 1")
+			}
 			c, err := server.connect()
 			if err != nil {
 				return err
@@ -71,7 +74,6 @@ keys spend below it is spent of both. list works with every key, and then lists 
 	flags.StringVar(&n.Parent, "parent", "", "the id of the grant that it is a slice of (default: of the holdout's own budget)")
 	flags.DurationVar(&life, "for", 0, "how long it lasts, such as 24h (default: until it is revoked)")
 	flags.StringVar(&n.Shows, "shows", "full", "what is shown of answers: full, value (no intervals) or bit (whether the verdict is yes)")
-	_ = create.MarkFlagRequired("questions") // fails for a flag that is not there
 
 	list := &cobra.Command{
 		Use:   "list",
