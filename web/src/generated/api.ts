@@ -901,7 +901,7 @@ export interface Problem {
   /** the HTTP status */
   status: number;
   /** the last part of type, to compare with */
-  code: "malformed" | "unauthorized" | "budget-exhausted" | "forbidden" | "foreign-origin" | "grant-ended" | "grant-exhausted" | "not-shown" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "unit-undecided" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
+  code: "malformed" | "unauthorized" | "budget-exhausted" | "forbidden" | "foreign-origin" | "grant-ended" | "grant-exhausted" | "not-shown" | "not-found" | "method-not-allowed" | "request-timeout" | "conflict" | "holdout-exists" | "rows-known" | "too-large" | "unsupported-media-type" | "range-not-satisfiable" | "bad-upload" | "idempotency-mismatch" | "invalid" | "max-questions" | "unit-undecided" | "rate-limited" | "internal" | "busy" | "holdout-damaged" | "ledger-rolled-back" | "timeout" | "unavailable" | "disk-full";
   /** what happened this time and what can be done */
   detail: string;
   /** each thing that is wrong, in the order of the request */
