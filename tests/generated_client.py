@@ -20,7 +20,7 @@ import pandas
 from generated import AuthenticatedClient, Client, models
 from generated.api.agents import mcp
 from generated.api.holdouts import create_holdout, delete_holdout, export_ledger, get_features, get_holdout, get_training, list_holdouts
-from generated.api.keys import create_key, get_session, list_keys, revoke_key, sign_in, sign_out
+from generated.api.keys import create_grant, create_key, get_session, get_spending, list_grants, list_keys, revoke_grant, revoke_key, sign_in, sign_out
 from generated.api.models import get_model, keep_model
 from generated.api.operations import health, metrics, ready, version
 from generated.api.plans import plan
@@ -161,6 +161,23 @@ assert {a.query for a in history} == {item.answer.query for item in batch.answer
 spent = sum(a.cost.questions for a in history)
 left = known(call(get_budget, card.id, client=analyst)).questions
 assert left.of - left.left == spent, (left, spent)
+
+# A slice of the budget for a key, which is shown less of the same answer, and who spent what.
+given = known(call(create_key, client=admin, body=models.NewKey(name="partner", scope=models.NewKeyScope.GRANTED), status=201))
+partner = AuthenticatedClient(base_url=URL, token=given.secret, raise_on_unexpected_status=True)
+assert call(get_holdout, card.id, client=partner, status=404).code == "not-found"
+slice_ = models.NewGrant(key=given.id, holdout=card.id, questions=2, shows=models.NewGrantShows.VALUE)
+grant = known(call(create_grant, client=admin, body=slice_, status=201))
+assert call(create_grant, client=admin, body=slice_, status=409).code == "conflict"
+assert [g.id for g in known(call(list_grants, client=partner)).grants] == [grant.id] and grant.questions.left == 2, grant
+narrowed = known(call(ask, card.id, client=partner, body=question))
+assert narrowed.replayed and narrowed.answer.value == first.answer.value and narrowed.answer.interval is None, narrowed
+assert narrowed.answer.shows == "value" and narrowed.answer.source == "hidden" and narrowed.budget.questions.of == 2, narrowed
+spenders = known(call(get_spending, card.id, client=admin)).spenders
+assert [(s.key.id, s.questions) for s in spenders] == [(made.id, spent)], spenders
+call(revoke_grant, grant.id, client=admin, status=204)
+assert call(ask, card.id, client=partner, body=question, status=403).code == "grant-ended"
+
 books = [json.loads(line) for line in call(export_ledger, card.id, client=admin).splitlines()]
 assert len(books) > len(history), len(books)
 
@@ -172,7 +189,13 @@ assert other.code == "idempotency-mismatch", other
 body = io.BytesIO()
 flights.assign(more=1.0).to_parquet(body)
 body.seek(0)
-small = known(call(create_holdout, client=admin, body=File(payload=body), mechanism="gaussian", questions=3, status=201))
+copy = call(create_holdout, client=admin, body=File(payload=body), mechanism="gaussian", questions=3, status=409)
+assert copy.code == "rows-known" and copy["holdout"] == card.id and copy["overlaps"], copy
+body.seek(0)
+small = known(call(create_holdout, client=admin, body=File(payload=body), mechanism="gaussian", questions=3, overlap="accepted", status=201))
+assert "rows-known" in [w.code for w in small.warnings], small.warnings  # which holdouts they are of is said when a part is handed out
+call(get_training, small.id, client=admin)
+assert known(call(get_holdout, small.id, client=admin)).overlaps[0].holdout == card.id
 dear = call(ask, small.id, client=analyst, body=models.FrequenciesQuery(type_="frequencies", of="origin", values=["SFO", "OAK", "LAX", "JFK", "ORD"]),
             max_questions=4, status=403)
 assert dear.code == "budget-exhausted" and dear["requested"] > dear["remaining"] == 3, dear
@@ -182,7 +205,8 @@ call(delete_holdout, small.id, client=admin, status=204)
 body = io.BytesIO()
 flights.assign(more=2.0).to_parquet(body)
 body.seek(0)
-closing = known(call(create_holdout, client=admin, body=File(payload=body), name="closing", mechanism="guess_and_check", questions=30, status=201))
+closing = known(call(create_holdout, client=admin, body=File(payload=body), name="closing", mechanism="guess_and_check", questions=30, overlap="accepted",
+                     status=201))
 late = models.FractionQuery(type_="fraction", of="delay > 15", note="late")
 foreseen = known(call(plan_report, closing.id, client=analyst, body=models.PlanReportBody(queries=[late])))
 assert foreseen.closes == 30 and foreseen.answers[0].half_width > 0, foreseen
