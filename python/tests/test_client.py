@@ -132,12 +132,14 @@ def test_customers_come_again(server: holdoutd.Server) -> None:
 def test_uploads_close_their_files(server: holdoutd.Server, tmp_path: Path) -> None:
     """What an upload opens is closed with it, so that a program for which a ResourceWarning is an error can upload."""
     path = tmp_path / "table.parquet"
+    other = tmp_path / "other.parquet"
     table(141).to_parquet(path)
+    table(144).to_parquet(other)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", ResourceWarning)
         server.upload(table(142), name="closed", questions=50)
         server.upload(path, name="closed path", questions=50)
-        server.upload(training_part=table(143), holdout_part=path, name="closed parts", questions=50)
+        server.upload(training_part=table(143), holdout_part=other, name="closed parts", questions=50)
         gc.collect()
     assert not [w for w in said if issubclass(w.category, ResourceWarning) and "socket" not in str(w.message)]
 

@@ -400,7 +400,9 @@ def test_whole_rows(server: holdoutd.Server) -> None:
     assert "encoded_missing_value" in ds.can_score(unsaid).why
     wrong = ds.can_score(make_pipeline(ColumnTransformer([("n", StandardScaler(), ["x", "nowhere"])]), LogisticRegression()))
     assert "nowhere" in wrong.why and "made-up rows" in wrong.why
-    public = server.upload(frame.assign(which=1), name="whole public rows", questions=50, label="late", features="public")
+    public = server.upload(
+        frame.assign(which=1), name="whole public rows", questions=50, label="late", features="public", overlap="accepted"
+    )
     assert public.can_score(make_pipeline(ColumnTransformer([("n", StandardScaler(), ["made here"])]), LogisticRegression()))
 
 
