@@ -202,3 +202,36 @@ func TestUnknownVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestReopen: what was just written is opened without its numbers being checked, and what would lead a reader astray is noticed all the same. It notices a Reopen that checks all, or nothing.
+func TestReopen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "table")
+	if err := Write(dir, sample(t)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, columnsFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, detail, err := decodeManifest(head)
+	if m == nil {
+		t.Fatal(detail, err)
+	}
+	for i, noticed := range []bool{false, false, true} { // a number, a truth value, a text
+		bad := slices.Clone(data)
+		binary.LittleEndian.PutUint32(bad[m.Columns[i].Offset+4*int64(i/2):], 0x03030303)
+		wantCorrupt(t, dir, path, bad, fmt.Sprint("column ", i))
+		table, err := Reopen(dir)
+		if err == nil {
+			err = table.Close()
+		}
+		if (err != nil) != noticed {
+			t.Errorf("reopened with a damaged column %d: %v", i, err)
+		}
+	}
+}

@@ -12,13 +12,13 @@ import (
 const (
 	// keyColumns are tried, the first that are whole numbers: tables begin with their keys, and each is held against all columns.
 	keyColumns = 64
-	// keyRows is how many rows are looked at for pairs, from the first.
+	// keyRows is how many rows are looked at, from the first.
 	keyRows = 1 << 17
 	// keyPairs of rows with the same value are compared at most.
 	keyPairs = 1 << 12
 	// minKeyPairs is the least number of pairs that says anything.
 	minKeyPairs = 50
-	// keyShare of all values are different ones, at least: grades, ages and weeks have fewer.
+	// keyShare of the values there are different ones, at least: grades, ages and weeks have fewer.
 	keyShare = 0.02
 	// keyAgrees is the share of pairs that have the same in another column, where the key decides it.
 	keyAgrees = 0.95
@@ -33,14 +33,15 @@ const (
 )
 
 // looksLikeKey reports whether whole numbers name something: rows with the same value agree in alikeColumns other columns, in which rows with different ones do not, not even
-// those with neighbouring values. rows are grouped by column k.
-func looksLikeKey(columns []dataset.Column, k int, rows grouping) bool {
-	key := &columns[k]
+// those with neighbouring values. It reads the first keyRows rows.
+func looksLikeKey(columns []dataset.Column, k int) bool {
+	key := headOf(&columns[k])
+	rows := groupBy(key, false)
 	if float64(rows.n) < keyShare*float64(key.Len()) {
 		return false
 	}
 	var pairs [][2]int
-	for row := 0; row < min(key.Len(), keyRows) && len(pairs) < keyPairs; row++ {
+	for row := 0; row < key.Len() && len(pairs) < keyPairs; row++ {
 		if first := int(rows.first[rows.of[row]]); first != row {
 			pairs = append(pairs, [2]int{first, row})
 		}
@@ -62,6 +63,13 @@ func looksLikeKey(columns []dataset.Column, k int, rows grouping) bool {
 		}
 	}
 	return false
+}
+
+// headOf is the first rows of a column of numbers; other columns are whole.
+func headOf(c *dataset.Column) dataset.Column {
+	head := *c
+	head.Numbers = head.Numbers[:min(len(head.Numbers), keyRows)]
+	return head
 }
 
 // decidedBy reports whether pairs agree in a column, and neighbouring ones of them do not.

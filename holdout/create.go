@@ -179,6 +179,9 @@ type creation struct {
 	digest  [32]byte     // that the holdout is known by: the table's, or the successor's of an older one
 	order   placing      // of the rows that are stored
 	offsets []uint32     // where the units of the training part begin, and the last ends; nil where units are rows
+
+	sketched time.Time // when its sketches were stored, or a little before
+	unsure   bool      // it may become a holdout though its making has failed
 }
 
 func (c *creation) run() (err error) {
@@ -187,6 +190,9 @@ func (c *creation) run() (err error) {
 			err = errors.Join(err, t.Close())
 		}
 		err = errors.Join(err, c.room.close())
+		if err != nil {
+			c.unsketch()
+		}
 	}()
 	if err := c.decode(); err != nil {
 		return err
@@ -305,6 +311,9 @@ func (c *creation) commit(out string) error {
 	if err != nil {
 		return err
 	}
+	if err := c.inTime(); err != nil {
+		return err
+	}
 	if err := publish(out, final); err != nil {
 		return errors.Join(fmt.Errorf("holdout: %w", err), os.RemoveAll(final))
 	}
@@ -316,6 +325,7 @@ func (c *creation) commit(out string) error {
 	switch {
 	case errors.Is(err, ledger.ErrUnavailable):
 		// It may yet become durable. The mark stays, and the next start knows.
+		c.unsure = true
 		return s.ledgerError(err)
 	case err != nil:
 		return errors.Join(s.ledgerError(err), os.RemoveAll(final))

@@ -362,11 +362,26 @@ func (acc *account) slice(ctx context.Context, s *Service, id string, p Principa
 	return &paying, nil
 }
 
-// catchUp brings what is known of debits to the end of the chain. A chain only grows, so what was read once is not read again. The lock is held.
+// catchUp brings what is known of debits to the end of the chain. A chain only grows, so what was read once is not read again: unless a database failed over to one that lacks the last entries, which
+// nobody was told of, and others have their places now. Then all is read again. The lock is held.
 func (acc *account) catchUp(ctx context.Context, s *Service, id string) error {
+	if acc.debitedTo > 0 {
+		head, ok, err := s.ledger.HeadAt(ctx, id, acc.debitedTo)
+		if err != nil {
+			return s.ledgerError(err)
+		}
+		if !ok || head != acc.debitedHead {
+			acc.debited, acc.debitedTo = map[string]ledger.Meters{}, 0
+		}
+	}
 	more, last, err := s.ledger.Debits(ctx, id, acc.debitedTo)
 	if err != nil {
 		return s.ledgerError(err)
+	}
+	if last > acc.debitedTo {
+		if acc.debitedHead, _, err = s.ledger.HeadAt(ctx, id, last); err != nil {
+			return s.ledgerError(err)
+		}
 	}
 	for key, debits := range more {
 		if acc.debited[key] == nil {

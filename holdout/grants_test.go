@@ -121,6 +121,33 @@ func TestGrantPaysTokens(t *testing.T) {
 	}
 }
 
+// TestDebitsAreReadAgain: where the chain has another entry than the one up to which debits were added up, as after a failover to a database that lacked it, they are added up anew.
+func TestDebitsAreReadAgain(t *testing.T) {
+	s := open(t, t.TempDir())
+	id := create(t, s, Settings{Questions: 100}, visits(t, 400, 1)).ID
+	p, g := grant(t, s, NewGrant{Holdout: id, Questions: 2})
+	for i := range 2 {
+		if _, err := s.Ask(t.Context(), p, id, []byte(mean(i)), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.debits(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	acc := s.accounts.of(id)
+	for what, lost := range map[string]func(){
+		"another entry": func() { acc.debitedHead = strings.Repeat("0", len(acc.debitedHead)) },
+		"no entry":      func() { acc.debitedTo += 3 },
+	} {
+		acc.mu.Lock()
+		acc.debited = map[string]ledger.Meters{"key_of_another_chain": {"questions": 2}}
+		lost()
+		acc.mu.Unlock()
+		_, err := s.Ask(t.Context(), p, id, []byte(mean(2)), "")
+		wantGrantExhausted(t, what, err, g.ID, "questions")
+	}
+}
+
 // TestGrantsRace: keys that ask at the same time spend their common grant to the last question, or token, and no further. It would notice a grant whose reservations are not counted.
 func TestGrantsRace(t *testing.T) {
 	for _, test := range []struct {

@@ -300,7 +300,7 @@ func candidatesOf(columns []dataset.Column, g grouping, unit unitRule, label str
 	}{{dataset.Time, false}, {dataset.Text, false}, {dataset.Number, false}, {dataset.Number, true}} {
 		for i := range columns {
 			c, day := &columns[i], pass.kind == dataset.Time
-			if c.Kind != pass.kind || c.Name == unit.Column || c.Name == label || c.Kind == dataset.Number && (namedAsID(c.Name) == pass.noName || !wholeNumbers(c.Numbers)) {
+			if c.Kind != pass.kind || c.Name == unit.Column || c.Name == label || c.Kind == dataset.Number && (namedAsID(c.Name) == pass.noName || !wholeNumbers(headOf(c).Numbers)) {
 				continue
 			}
 			if tries--; tries < 0 {
@@ -310,12 +310,19 @@ func candidatesOf(columns []dataset.Column, g grouping, unit unitRule, label str
 				if keys--; keys < 0 {
 					return found
 				}
+				if !looksLikeKey(columns, i) { // most are not, and to group all rows takes memory
+					after()
+					continue
+				}
 			}
-			rows := groupBy(*c, day)
+			if c.Kind == dataset.Number && !wholeNumbers(c.Numbers) {
+				after()
+				continue
+			}
+			rows, nulls := groupBy(*c, day), nullsOf(c)
 			after()
-			nulls := nullsOf(c)
 			values, filled := rows.n-nulls, c.Len()-nulls
-			if values < minGroups || float64(filled) < repeatedRows*float64(values) || pass.noName && !looksLikeKey(columns, i, rows) {
+			if values < minGroups || float64(filled) < repeatedRows*float64(values) {
 				continue
 			}
 			of, groups, ok := groupUnits(rows, g)

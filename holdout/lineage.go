@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/lineage"
@@ -125,21 +126,55 @@ func (k *lineageKeys) open(id string, sealed []byte) ([]byte, error) {
 }
 
 // recogniseRows compares the parts in dir with those of all holdouts that this server had, and refuses where rows are known, unless that is accepted. It puts what it
-// finds on the card. The sketches are stored, before the ledger knows the holdout.
+// finds on the card. The sketches are stored before the ledger knows the holdout, and before they are compared with those of uploads to other servers: so of two uploads at the same
+// time one at least sees the other.
 func (c *creation) recogniseRows(dir string) error {
 	s := c.service
-	all, err := s.ledger.Holdouts(c.ctx)
+	known, err := s.ledger.Holdouts(c.ctx)
 	if err != nil {
 		return s.ledgerError(err)
 	}
+	mine, err := c.compareRows(dir, known)
+	if err != nil {
+		return err
+	}
+	c.sketched = time.Now()
+	if err := s.storeSketches(c.id, mine); err != nil || s.shared == nil { // a server alone takes one upload at a time
+		return err
+	}
+	others, coming, err := c.meanwhile(known)
+	if err != nil || len(others) == 0 {
+		return err
+	}
+	_, err = c.compareRows(dir, others, coming...)
+	return err
+}
+
+// compareRows makes the sketches of the parts in dir and compares them with those of holdouts. Of those that are coming nobody knows yet what they come to.
+func (c *creation) compareRows(dir string, all []ledger.Holdout, coming ...string) (sketches, error) {
+	s := c.service
+	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b ledger.Holdout) int { return b.Created.Compare(a.Created) }) // of too many the newest are compared
 	all = slices.DeleteFunc(all, func(h ledger.Holdout) bool { return c.old != nil && h.ID == c.old.id || h.Deleted && h.Draft })
+	read := func(h ledger.Holdout) (sketches, error) {
+		if !slices.Contains(coming, h.ID) {
+			return s.sketchesOf(c.ctx, h)
+		}
+		parts, err := s.readSketches(h.ID)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil // it came to nothing
+		}
+		if err != nil {
+			return nil, fmt.Errorf("holdout: sketches of another upload: %w", err)
+		}
+		return parts, nil
+	}
 	var watch lineage.Watch
 	compared := all[:0]
 	for _, h := range all {
-		parts, err := s.sketchesOf(c.ctx, h)
+		parts, err := read(h)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if parts == nil {
 			continue
@@ -150,29 +185,105 @@ func (c *creation) recogniseRows(dir string) error {
 		}
 		compared = append(compared, h)
 	}
-	mine, err := s.sketch(c.ctx, dir, &watch)
+	mine, err := s.sketch(c.ctx, dir, dataset.Reopen, &watch) // the parts were written a moment ago
 	if err != nil {
-		return err
+		return nil, err
 	}
+	var found []Overlap
 	for _, h := range compared {
-		parts, err := s.sketchesOf(c.ctx, h)
+		parts, err := read(h)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		c.card.Overlaps = append(c.card.Overlaps, overlaps(h, parts, mine)...)
+		in := overlaps(h, parts, mine)
+		if len(in) > 0 && slices.Contains(coming, h.ID) {
+			return nil, fail(Unavailable, "another server is taking an upload with rows of this one; send it again when that has ended")
+		}
+		found = append(found, in...)
 	}
-	if err := c.judgeOverlaps(); err != nil {
-		return err
+	return mine, c.judgeOverlaps(found)
+}
+
+const (
+	// sketchTime is how long after its sketches were stored an upload can become a holdout. It takes seconds.
+	sketchTime = 10 * time.Minute
+	// sketchStale is the age from which on sketches that the ledger does not know are those of an upload that came to nothing: its server crashed. It leaves room for clocks, and
+	// for a commit that waits.
+	sketchStale = time.Hour
+)
+
+// meanwhile lists what has come since the holdouts that are known, now that the own sketches are stored: holdouts, and as if they were some, uploads of other servers that may yet become
+// holdouts; coming are the ids of these. The directory is read before the ledger: so what has become a holdout in between is in one of them.
+func (c *creation) meanwhile(known []ledger.Holdout) (others []ledger.Holdout, coming []string, err error) {
+	s := c.service
+	files, err := os.ReadDir(s.path(lineageDir))
+	if err != nil {
+		return nil, nil, fmt.Errorf("holdout: sketches: %w", err)
 	}
-	return s.storeSketches(c.id, mine)
+	now, err := s.ledger.Holdouts(c.ctx)
+	if err != nil {
+		return nil, nil, s.ledgerError(err)
+	}
+	before, recorded := ids(known), ids(now)
+	for _, h := range now {
+		if !before[h.ID] {
+			others = append(others, h)
+		}
+	}
+	own, err := os.Stat(s.path(lineageDir, c.id)) // its time is by the clock that gave the others theirs
+	if err != nil {
+		return nil, nil, fmt.Errorf("holdout: sketches: %w", err)
+	}
+	for _, f := range files {
+		if f.Name() == c.id || recorded[f.Name()] {
+			continue
+		}
+		info, err := f.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("holdout: sketches: %w", err)
+		}
+		if own.ModTime().Sub(info.ModTime()) < sketchStale {
+			others, coming = append(others, ledger.Holdout{ID: f.Name()}), append(coming, f.Name())
+		}
+	}
+	return others, coming, nil
+}
+
+func ids(all []ledger.Holdout) map[string]bool {
+	of := make(map[string]bool, len(all))
+	for _, h := range all {
+		of[h.ID] = true
+	}
+	return of
+}
+
+// inTime refuses to make a holdout of an upload that other servers may take for one that came to nothing.
+func (c *creation) inTime() error {
+	if time.Since(c.sketched) > sketchTime {
+		return fail(Unavailable, "the upload was ready for more than %v and could not be recorded; send it again", sketchTime)
+	}
+	return nil
+}
+
+// unsketch removes the sketches of an upload that came to nothing.
+func (c *creation) unsketch() {
+	if c.sketched.IsZero() || c.unsure {
+		return
+	}
+	if err := os.Remove(c.service.path(lineageDir, c.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		c.service.log.Error("removing the sketches of an upload that came to nothing; the next start tries again", "id", c.id, "error", err)
+	}
 }
 
 // judgeOverlaps refuses what was found, or says it on the card.
-func (c *creation) judgeOverlaps() error {
-	found := c.card.Overlaps
+func (c *creation) judgeOverlaps(found []Overlap) error {
 	if len(found) == 0 {
 		return nil
 	}
+	c.card.Overlaps = append(c.card.Overlaps, found...)
 	said := make([]string, 0, maxOverlapsSaid)
 	for _, o := range found[:min(len(found), maxOverlapsSaid)] {
 		said = append(said, o.sentence())
@@ -235,7 +346,7 @@ func (s *Service) sketchesOf(ctx context.Context, h ledger.Holdout) (sketches, e
 	case !errors.Is(err, fs.ErrNotExist):
 		s.log.Error("sketches of a holdout's rows cannot be read; they are made anew", "holdout", h.ID, "error", err)
 	}
-	if all, err = s.sketch(ctx, s.path(holdoutsDir, h.ID), nil); err != nil {
+	if all, err = s.sketch(ctx, s.path(holdoutsDir, h.ID), dataset.Open, nil); err != nil {
 		if ctx.Err() != nil {
 			return nil, err
 		}
@@ -245,14 +356,14 @@ func (s *Service) sketchesOf(ctx context.Context, h ledger.Holdout) (sketches, e
 	return all, s.storeSketches(h.ID, all)
 }
 
-// sketch makes the sketches of the parts in a directory.
-func (s *Service) sketch(ctx context.Context, dir string, watch *lineage.Watch) (sketches, error) {
+// sketch makes the sketches of the parts in a directory, opened by dataset.Open or Reopen.
+func (s *Service) sketch(ctx context.Context, dir string, open func(string) (*dataset.Table, error), watch *lineage.Watch) (sketches, error) {
 	all := sketches{}
 	for _, part := range sketchedParts {
 		if err := ctx.Err(); err != nil {
 			return nil, &Error{Kind: Unavailable, Detail: "the upload was given up", Err: err}
 		}
-		t, err := dataset.Open(filepath.Join(dir, part))
+		t, err := open(filepath.Join(dir, part))
 		if errors.Is(err, fs.ErrNotExist) && part != holdoutDir {
 			continue
 		}

@@ -1,17 +1,21 @@
 package holdout
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
 
 // measured is a sample of a law: rows that what they hold tells apart. Two seeds have no row in common.
@@ -212,4 +216,115 @@ func TestSketchesComeBack(t *testing.T) {
 	if left, err := os.ReadDir(s.path(lineageDir)); err != nil || len(left) != 2 {
 		t.Errorf("after a start there are %v, %v", left, err)
 	}
+}
+
+// listening is a shared ledger of one server of several, which lets a test run something between two of its steps.
+type listening struct {
+	numberedTerms
+	listed    func() // after the holdouts that there are were listed for the second time, to be compared with
+	recording func() // before a holdout is recorded
+	lists     int
+}
+
+func (l *listening) Holdouts(ctx context.Context) ([]ledger.Holdout, error) {
+	all, err := l.Ledger.Holdouts(ctx)
+	if l.lists++; l.lists == 2 && l.listed != nil {
+		l.listed()
+	}
+	return all, err
+}
+
+func (l *listening) CreateHoldout(ctx context.Context, h ledger.Holdout, i *ledger.Idempotency) error {
+	if l.recording != nil {
+		l.recording()
+	}
+	return l.Ledger.CreateHoldout(ctx, h, i)
+}
+
+// twoServers are two services on one data directory and one ledger.
+func twoServers(t *testing.T) (a, b *Service, ofA *listening) {
+	t.Helper()
+	a, b = open(t, t.TempDir()), open(t, t.TempDir())
+	ofA = &listening{numberedTerms: numberedTerms{Ledger: a.ledger}}
+	ofB := &listening{numberedTerms: numberedTerms{Ledger: a.ledger}}
+	dir, own := b.dir, b.ledger
+	t.Cleanup(func() { b.dir, b.ledger = dir, own }) // it closes its own
+	a.ledger, a.shared = ofA, ofA
+	b.dir, b.ledger, b.shared = a.dir, ofB, ofB
+	b.split, b.digest, b.lineage = a.split, a.digest, a.lineage
+	return a, b, ofA
+}
+
+// TestTwoServersAtOnce: two servers that take the same rows at the same moment never make two holdouts of them, whichever step each is at. An upload that came to nothing keeps nobody off for ever.
+func TestTwoServersAtOnce(t *testing.T) {
+	old := measured(t, 2_000, 1)
+	t.Run("the other is compared and not recorded yet", func(t *testing.T) {
+		a, b, ofA := twoServers(t)
+		var late error
+		ofA.recording = func() { _, late = again(t, b, Settings{Name: "b"}, madeOf(t, nudged(old))) }
+		first, err := again(t, a, Settings{Name: "a"}, madeOf(t, old))
+		must(t, err)
+		if KindOf(late) != Unavailable {
+			t.Errorf("the second of two at the same time: %v", late)
+		}
+		if left, err := os.ReadDir(a.path(lineageDir)); err != nil || len(left) != 1 {
+			t.Errorf("it leaves %v, %v", left, err)
+		}
+		ofA.recording = nil
+		_, err = again(t, b, Settings{Name: "b"}, madeOf(t, nudged(old)))
+		if got := matters(t, err, first.ID); got[heldOutAgain] < 0.9 {
+			t.Errorf("sent again: %v", got)
+		}
+	})
+	t.Run("the other is recorded since the holdouts were listed", func(t *testing.T) {
+		a, b, ofA := twoServers(t)
+		var first Card
+		ofA.listed = func() {
+			var err error
+			first, err = again(t, b, Settings{Name: "b"}, madeOf(t, nudged(old)))
+			must(t, err)
+		}
+		_, err := again(t, a, Settings{Name: "a"}, madeOf(t, old))
+		if got := matters(t, err, first.ID); got[heldOutAgain] < 0.9 {
+			t.Errorf("%v", got)
+		}
+	})
+	t.Run("other rows at the same time", func(t *testing.T) {
+		a, b, ofA := twoServers(t)
+		ofA.recording = func() {
+			_, err := again(t, b, Settings{Name: "b"}, madeOf(t, measured(t, 2_000, 2)))
+			must(t, err)
+		}
+		_, err := again(t, a, Settings{Name: "a"}, madeOf(t, old))
+		must(t, err)
+	})
+	t.Run("the other came to nothing", func(t *testing.T) {
+		a, b, _ := twoServers(t)
+		parts, err := a.sketch(t.Context(), partsOf(t, old), dataset.Open, nil)
+		must(t, err)
+		must(t, a.storeSketches("ho_crashed", parts))
+		if _, err := again(t, b, Settings{Name: "b"}, madeOf(t, old)); KindOf(err) != Unavailable {
+			t.Errorf("an upload that may yet come to something: %v", err)
+		}
+		before := time.Now().Add(-sketchStale - time.Minute)
+		must(t, os.Chtimes(a.path(lineageDir, "ho_crashed"), before, before))
+		_, err = again(t, b, Settings{Name: "b"}, madeOf(t, old))
+		must(t, err)
+		c := &creation{sketched: time.Now().Add(-sketchTime - time.Minute)}
+		if err := c.inTime(); KindOf(err) != Unavailable {
+			t.Errorf("an upload that others take for a leftover is recorded: %v", err)
+		}
+	})
+}
+
+// partsOf is a directory with a holdout part.
+func partsOf(t *testing.T, columns []dataset.Column) string {
+	t.Helper()
+	dir, table := t.TempDir(), madeOf(t, columns)
+	rows := make([]uint32, table.Rows())
+	for i := range rows {
+		rows[i] = uint32(i)
+	}
+	must(t, dataset.Select(filepath.Join(dir, holdoutDir), table, rows))
+	return dir
 }

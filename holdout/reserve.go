@@ -24,16 +24,17 @@ type account struct {
 	term     int64               // of this server, in which it was read: after another server's it is old
 	finished int64               // flights that have ended
 
-	questions int64 // reserved
-	tokens    int64
-	held      map[string]held          // of these, by keys whose grants pay; what is not there is nothing
-	debited   map[string]ledger.Meters // by who asked, up to debitedTo: as far as a grant has needed it
-	debitedTo int64                    // seq
-	asking    map[string]bool          // ids of questions that a request has claimed
-	shared    int                      // flights that others may fly beside
-	exclusive bool                     // a flight that must be alone
-	line      []*ticket                // of those that wait to take off, in the order they came
-	late      int                      // flights that the ledger cannot record yet
+	questions   int64 // reserved
+	tokens      int64
+	held        map[string]held          // of these, by keys whose grants pay; what is not there is nothing
+	debited     map[string]ledger.Meters // by who asked, up to debitedTo: as far as a grant has needed it
+	debitedTo   int64                    // seq
+	debitedHead string                   // of that entry
+	asking      map[string]bool          // ids of questions that a request has claimed
+	shared      int                      // flights that others may fly beside
+	exclusive   bool                     // a flight that must be alone
+	line        []*ticket                // of those that wait to take off, in the order they came
+	late        int                      // flights that the ledger cannot record yet
 }
 
 // ticket is a place in the line of an account.

@@ -22,10 +22,10 @@ keys spend below it is spent of both. list works with every key, and then lists 
 
 ` + findingHelp,
 		Example: `  holdoutd key create agent --scope granted > agent.key
-  holdoutd grant create agent ho_3f6c1d1e --questions 50 --tokens 4 --for 24h --shows bit
+  holdoutd grant create agent flights --questions 50 --tokens 4 --for 24h --shows bit
   holdoutd grant list
   holdoutd grant revoke gr_5b0c7a52-7c1e-4f0e-8f55-2f6f3c9d1a77
-  holdoutd grant spending ho_3f6c1d1e`,
+  holdoutd grant spending flights`,
 	}
 	server.add(cmd.PersistentFlags())
 
@@ -34,15 +34,15 @@ keys spend below it is spent of both. list works with every key, and then lists 
 	var life time.Duration
 	create := &cobra.Command{
 		Use:   "create KEY HOLDOUT",
-		Short: "Make a grant for a key, named by its id or its name, and print the grant's id",
-		Example: `  holdoutd grant create agent ho_3f6c1d1e --questions 50
-  holdoutd grant create run-7 ho_3f6c1d1e --questions 5 --tokens 1 --parent gr_5b0c7a52-7c1e-4f0e-8f55-2f6f3c9d1a77 --for 1h --shows value`,
+		Short: "Make a grant of a holdout for a key, each named by its id or its name, and print the grant's id",
+		Example: `  holdoutd grant create reviewer flights --questions 50
+  holdoutd grant create run-7 flights --questions 5 --tokens 1 --parent gr_5b0c7a52-7c1e-4f0e-8f55-2f6f3c9d1a77 --for 1h --shows value`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if n.Questions < 1 {
 				return misuse("--questions must be given, and be at least 1")
 			}
-			c, err := server.connect()
+			c, card, err := server.open(cmd.Context(), args[1])
 			if err != nil {
 				return err
 			}
@@ -53,7 +53,7 @@ keys spend below it is spent of both. list works with every key, and then lists 
 			if n.Key, err = keyNamed(keys, args[0]); err != nil {
 				return err
 			}
-			n.Holdout = args[1]
+			n.Holdout = card.ID
 			if cmd.Flags().Changed("tokens") {
 				n.Tokens = &tokens
 			}
@@ -109,14 +109,14 @@ keys spend below it is spent of both. list works with every key, and then lists 
 	spending := &cobra.Command{
 		Use:     "spending HOLDOUT",
 		Short:   "Say what each key has spent of a holdout, with a grant or without",
-		Example: `  holdoutd grant spending ho_3f6c1d1e`,
+		Example: `  holdoutd grant spending flights`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := server.connect()
+			c, card, err := server.open(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			spenders, err := c.Spending(cmd.Context(), args[0])
+			spenders, err := c.Spending(cmd.Context(), card.ID)
 			if err != nil {
 				return plain(err)
 			}

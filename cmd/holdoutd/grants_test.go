@@ -103,12 +103,17 @@ func TestGrantCommand(t *testing.T) {
 		return out + errs
 	}
 	call(0, "key", "create", "agent", "--scope", "granted")
-	grant := strings.TrimSpace(call(0, "grant", "create", "agent", id, "--questions", "5", "--for", "24h", "--shows", "bit"))
+	grant := strings.TrimSpace(call(0, "grant", "create", "agent", "gaussian", "--questions", "5", "--for", "24h", "--shows", "bit"))
 	if out := call(0, "grant", "list"); !strings.Contains(out, grant) || !strings.Contains(out, "0 of 5, 5 left") || !strings.Contains(out, "bit") || !strings.Contains(out, "valid") {
 		t.Errorf("list: %s", out)
 	}
-	if out := call(0, "grant", "spending", id); fmt.Sprint(strings.Fields(out)) != "[KEY NAME QUESTIONS TOKENS]" {
+	if out := call(0, "grant", "spending", "gaussian"); fmt.Sprint(strings.Fields(out)) != "[KEY NAME QUESTIONS TOKENS]" {
 		t.Errorf("spending: %s", out)
+	}
+	call(0, "key", "create", "run-7", "--scope", "granted")
+	part := strings.TrimSpace(call(0, "grant", "create", "run-7", id, "--questions", "2", "--parent", grant, "--shows", "bit"))
+	if out := call(0, "grant", "list"); !strings.Contains(out, part) || !strings.Contains(out, "0 of 2, 2 left") {
+		t.Errorf("list with a slice of the slice: %s", out)
 	}
 	call(0, "grant", "revoke", grant)
 	if out := call(0, "grant", "list"); !strings.Contains(out, "revoked") {

@@ -74,9 +74,36 @@ func (h *hasher) numberHash(x float64) uint64 {
 	if whole := math.RoundToEven(x); whole != 0 && math.Abs(x-whole) <= wholeWithin*math.Abs(x) {
 		return some(mix(math.Float64bits(whole), h.number))
 	}
+	return some(mix(shortened(x), h.number))
+}
+
+// shortened are the bits of a number to about five digits.
+func shortened(x float64) uint64 {
 	const dropped = 52 - keptMantissa
-	b := (math.Float64bits(x) + 1<<(dropped-1)) &^ (1<<dropped - 1)
-	return some(mix(b, h.number))
+	return (math.Float64bits(x) + 1<<(dropped-1)) &^ (1<<dropped - 1)
+}
+
+const (
+	// exactHalves is up to which size a number can be rounded by adding and taking away toWhole, whose unit in the last place is 1.
+	exactHalves = 1 << 51
+	toWhole     = 3 << 51
+)
+
+// numberHashes writes the numberHash of each value. Most of the time of a sketch is spent here.
+func (h *hasher) numberHashes(dst []uint64, values []float64) {
+	key := h.number
+	for i, x := range values {
+		if !(math.Abs(x) < exactHalves) {
+			dst[i] = h.numberHash(x)
+			continue
+		}
+		whole := float64(x+toWhole) - toWhole
+		b := shortened(x)
+		if whole != 0 && math.Abs(x-whole) <= wholeWithin*math.Abs(x) {
+			b = math.Float64bits(whole)
+		}
+		dst[i] = some(mix(b, key))
+	}
 }
 
 // timeHash is the hash of a time in microseconds, to the second.
@@ -173,9 +200,7 @@ func (c *column) hashes(dst []uint64, h *hasher, from int) {
 			dst[i] = h.timeHash(v)
 		}
 	default:
-		for i, v := range c.Numbers[from : from+len(dst)] {
-			dst[i] = h.numberHash(v)
-		}
+		h.numberHashes(dst, c.Numbers[from:from+len(dst)])
 	}
 }
 

@@ -249,6 +249,26 @@ func TestTransformed(t *testing.T) {
 	}
 }
 
+// TestFlags: rows are recognised beside many columns of two values, though a cell of each was changed. It notices tokens of cells that all rows share.
+func TestFlags(t *testing.T) {
+	const rows = 4_000
+	old := people(1, rows)
+	r := rand.New(rand.NewPCG(8, 8))
+	for i := range 20 {
+		old = append(old, numbered(fmt.Sprint("flag", i), func() float64 { return float64(2*i + r.IntN(2)) }, rows)) // other values in each: a value counts once in a row
+	}
+	changed := every(old, func(c *dataset.Column) {
+		if c.Name == "income" {
+			for i := range c.Numbers {
+				c.Numbers[i] = float64(r.IntN(1e6))
+			}
+		}
+	})
+	if got := overlap(t, old, changed); got.OfOld < 0.5 || got.OfNew < 0.5 {
+		t.Errorf("of the old %.3f, of the new %.3f, want half of them at least", got.OfOld, got.OfNew)
+	}
+}
+
 // TestChance: tables that share no row have nothing in common, whatever they are made of, in as many seeds with a false-alarm probability of 1e-6 each.
 func TestChance(t *testing.T) {
 	const rows = 4_000
@@ -344,6 +364,28 @@ func BenchmarkNew(b *testing.B) {
 	for range b.N {
 		if _, err := New(testKey, made, nil); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestNumberHashes: the hashes of many numbers are those of each.
+func TestNumberHashes(t *testing.T) {
+	h, r := newHasher(testKey), rand.New(rand.NewPCG(1, 1))
+	values := []float64{0, math.Copysign(0, -1), 0.5, 1.5, 2.5, -0.5, -1.5, 1 - 1e-8, 1 + 1e-8, 1 + 2e-7, 1e300, math.Inf(1), math.Inf(-1), math.NaN(), math.SmallestNonzeroFloat64}
+	for e := 48; e < 56; e++ {
+		for _, d := range []float64{-1, -0.5, -0.25, 0, 0.25, 0.5, 1} {
+			values = append(values, math.Ldexp(1, e)+d, -math.Ldexp(1, e)+d)
+		}
+	}
+	for range 20_000 {
+		x := math.Ldexp(r.NormFloat64(), r.IntN(120)-60)
+		values = append(values, x, math.Round(x), math.Round(x)*(1+1e-7*r.NormFloat64()), math.Float64frombits(r.Uint64()))
+	}
+	got := make([]uint64, len(values))
+	h.numberHashes(got, values)
+	for i, x := range values {
+		if want := h.numberHash(x); got[i] != want {
+			t.Fatalf("%v: %x, want %x", x, got[i], want)
 		}
 	}
 }

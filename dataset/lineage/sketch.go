@@ -2,6 +2,7 @@ package lineage
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"math/bits"
 	"runtime"
@@ -29,7 +30,9 @@ const (
 	// block is how many rows are hashed together, column by column.
 	block = 256
 	// examined is about how many rows of a table are looked at more closely than to choose them, and half of it at least. It is large enough for all samples.
-	examined = 1 << 16
+	examined = 1 << 15
+	// examinedCells are how many cells of such rows are kept at a time, by each processor: 4 MB.
+	examinedCells = 1 << 19
 )
 
 // A row is chosen by its anchor, the smallest hash of those of its cells that tell much; of a table without such, by the hash of all its cells. So two tables choose the same rows, and one
@@ -69,8 +72,7 @@ type token struct {
 	whole uint64 // of the row
 	level uint8  // of the row's anchor
 	many  bool   // other rows have it, too, that are no copies of the first
-	row   int
-	cells []cell // of that row, once the sample is made
+	cells []cell // of that row
 }
 
 // cell is a cell of a row: 28 bits of its hash, and 4 of how much it tells.
@@ -150,6 +152,7 @@ func New(key Key, t *dataset.Table, watch *Watch) (*Sketch, error) {
 	if err := dataset.Guarded(func() {
 		for i := range t.Columns() {
 			columns = append(columns, newColumn(h, t.Column(i), t.Rows()))
+			t.ReleaseAll() // it has looked all over the column
 		}
 	}); err != nil {
 		return nil, err
@@ -187,54 +190,46 @@ func New(key Key, t *dataset.Table, watch *Watch) (*Sketch, error) {
 		}
 	}
 	s := &Sketch{Rows: int64(t.Rows()), level: level, seen: map[uint64]*token{}}
-	err := dataset.Guarded(func() { s.gather(workers) })
-	t.ReleaseAll()
-	return s, err
+	s.gather(workers)
+	return s, nil
 }
 
-// gather joins what the workers have found, and reads the cells of what is kept.
+// gather joins what the workers have found.
 func (s *Sketch) gather(workers []*worker) {
-	one := workers[0]
 	for k := range s.samples {
 		total := newBottom()
 		for _, w := range workers {
 			total.limit = min(total.limit, w.samples[k].limit)
 			for _, t := range w.samples[k].tokens {
-				one.merge(total.tokens, t)
+				merge(total.tokens, t)
 			}
 		}
 		s.samples[k] = total.sample()
-		for _, t := range s.samples[k].tokens {
-			t.cells = one.content(t.row)
-		}
 	}
 	for _, w := range workers {
 		for _, t := range w.seen {
-			one.merge(s.seen, t)
+			merge(s.seen, t)
 		}
-	}
-	for _, t := range s.seen {
-		t.cells = one.content(t.row)
 	}
 }
 
 // merge adds a token to others.
-func (w *worker) merge(all map[uint64]*token, t *token) {
+func merge(all map[uint64]*token, t *token) {
 	switch known := all[t.hash]; {
 	case known == nil:
 		all[t.hash] = t
 	case !known.many:
-		known.many = t.many || !w.copies(known, t.whole)
+		known.many = t.many || !known.copied(t.whole)
 	}
 }
 
-// copies reports whether a row of this hash is a copy of the token's row, and not one that is alike by chance.
-func (w *worker) copies(t *token, whole uint64) bool {
+// copied reports whether a row of this hash is a copy of the token's row, and not one that is alike by chance.
+func (t *token) copied(whole uint64) bool {
 	if t.whole != whole {
 		return false
 	}
 	told := 0
-	for _, c := range w.content(t.row) {
+	for _, c := range t.cells {
 		told += c.bits()
 	}
 	return told >= copyBits
@@ -250,12 +245,14 @@ func newBottom() *bottom { return &bottom{limit: math.MaxUint64, tokens: map[uin
 
 // prune leaves the smallest ones.
 func (b *bottom) prune() {
-	all := b.sorted()
-	for _, t := range all[min(Sample, len(all)):] {
-		delete(b.tokens, t.hash)
+	if len(b.tokens) <= Sample {
+		return
 	}
-	if len(all) > Sample {
-		b.limit = all[Sample-1].hash
+	all := slices.Collect(maps.Keys(b.tokens))
+	slices.Sort(all)
+	b.limit = all[Sample-1]
+	for _, hash := range all[Sample:] {
+		delete(b.tokens, hash)
 	}
 }
 
@@ -286,10 +283,14 @@ type worker struct {
 	samples [kinds]*bottom
 	seen    map[uint64]*token
 
-	level  int
-	chosen []int   // rows that are to be examined, fewer than a block
-	levels []uint8 // of their anchors
-	byAll  bool    // rows are chosen by all of their cells
+	level    int
+	chosen   []int         // rows that are to be examined, fewer than together
+	levels   []uint8       // of their anchors
+	byAll    bool          // rows are chosen by all of their cells
+	together int           // how many rows are examined together, at most a block
+	all      []uint64      // the cells of the rows that are examined, row by row
+	contents [block][]cell // of those whose content was asked for
+	room     [4 * MaxCells]cell
 
 	cells   [block]uint64
 	anchors [block]uint64
@@ -300,6 +301,8 @@ type worker struct {
 
 func newWorker(h *hasher, columns []*column, watch *Watch, level int) *worker {
 	w := &worker{h: h, columns: columns, watch: watch, seen: map[uint64]*token{}, level: level}
+	w.together = min(block, max(1, examinedCells/max(1, len(columns))))
+	w.all = make([]uint64, w.together*len(columns))
 	w.byAll = !slices.ContainsFunc(columns, func(c *column) bool { return c.chooses })
 	for k := range w.samples {
 		w.samples[k] = newBottom()
@@ -307,7 +310,7 @@ func newWorker(h *hasher, columns []*column, watch *Watch, level int) *worker {
 	return w
 }
 
-// choose chooses rows from..to-1, at most a block, and examines what was chosen when it is a block.
+// choose chooses rows from..to-1, at most a block, and examines what was chosen when it is enough.
 func (w *worker) choose(from, to int) {
 	cells, anchors := w.cells[:to-from], w.anchors[:to-from]
 	for i := range anchors {
@@ -342,7 +345,7 @@ func (w *worker) choose(from, to int) {
 			continue
 		}
 		w.chosen, w.levels = append(w.chosen, from+i), append(w.levels, uint8(level))
-		if len(w.chosen) == block {
+		if len(w.chosen) == w.together {
 			w.examine()
 		}
 	}
@@ -358,10 +361,12 @@ func (w *worker) examine() {
 		}
 	}
 	clear(w.whole[:n])
-	for _, c := range w.columns {
+	clear(w.contents[:n])
+	for k, c := range w.columns {
 		cells := w.cells[:n]
 		c.at(cells, w.h, w.chosen)
 		for i, cell := range cells {
+			w.all[i*len(w.columns)+k] = cell
 			if cell != null {
 				w.whole[i] += mix(cell, w.h.token[whole])
 			}
@@ -432,22 +437,35 @@ func (w *worker) add(kind int, hash uint64, i int) {
 func (w *worker) count(all map[uint64]*token, hash uint64, i int) {
 	if known := all[hash]; known != nil {
 		if !known.many {
-			known.many = !w.copies(known, w.whole[i])
+			known.many = !known.copied(w.whole[i])
 		}
 		return
 	}
-	all[hash] = &token{hash: hash, whole: w.whole[i], level: w.levels[i], row: w.chosen[i]}
+	all[hash] = &token{hash: hash, whole: w.whole[i], level: w.levels[i], cells: w.content(i)}
 }
 
-// content are the cells of a row, ascending, each value once.
-func (w *worker) content(row int) []cell {
-	cells := make([]cell, 0, len(w.columns))
-	var one [1]uint64
-	for _, c := range w.columns {
-		if c.hashes(one[:], w.h, row); one[0] != null {
-			cells = append(cells, cell(uint32(one[0]>>36)<<4|c.bits))
+// content are the cells of row i of those that are examined: the smallest, ascending, each value once.
+func (w *worker) content(i int) []cell {
+	if w.contents[i] != nil {
+		return w.contents[i]
+	}
+	cells, bound := w.room[:0], uint32(math.MaxUint32)
+	for k, hash := range w.all[i*len(w.columns) : (i+1)*len(w.columns)] {
+		if at := uint32(hash >> 36); hash != null && at <= bound {
+			cells = append(cells, cell(at<<4|w.columns[k].bits))
+		}
+		if len(cells) == cap(cells) {
+			if cells = smallest(cells); len(cells) == MaxCells {
+				bound = cells[MaxCells-1].hash()
+			}
 		}
 	}
+	w.contents[i] = slices.Clone(smallest(cells))
+	return w.contents[i]
+}
+
+// smallest sorts cells and leaves the first of them, of each hash the one that tells most.
+func smallest(cells []cell) []cell {
 	slices.Sort(cells)
 	kept := cells[:0]
 	for _, c := range cells {
@@ -457,5 +475,5 @@ func (w *worker) content(row int) []cell {
 		}
 		kept = append(kept, c)
 	}
-	return slices.Clip(kept[:min(len(kept), MaxCells)])
+	return kept[:min(len(kept), MaxCells)]
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -192,6 +193,27 @@ def new_key(name: str, scope: str) -> Steps[dict[str, Any]]:
 def keys() -> Steps[list[dict[str, Any]]]:
     reply = yield Call("GET", "/v1/keys")
     result: list[dict[str, Any]] = reply.json()["keys"]
+    return result
+
+
+def grants() -> Steps[list[dict[str, Any]]]:
+    reply = yield Call("GET", "/v1/grants")
+    result: list[dict[str, Any]] = reply.json()["grants"]
+    return result
+
+
+def new_grant(key: str, holdout: str, questions: int, **more: Any) -> Steps[dict[str, Any]]:
+    members = {"key": key, "holdout": holdout, "questions": questions, **{k: v for k, v in more.items() if v is not None}}
+    if isinstance(members.get("expires"), datetime):
+        members["expires"] = members["expires"].astimezone().isoformat()
+    reply = yield Call("POST", "/v1/grants", json=members, once=True)
+    result: dict[str, Any] = reply.json()
+    return result
+
+
+def spending(holdout: str) -> Steps[list[dict[str, Any]]]:
+    reply = yield Call("GET", path(holdout, "/spending"))
+    result: list[dict[str, Any]] = reply.json()["spenders"]
     return result
 
 

@@ -89,6 +89,7 @@ class Answer(float):
     """An answer. It is its value where a float is wanted; NaN where the answer has none, or is many numbers (`items`).
 
     `raw` is the answer as the server sent it, with every member that the API has; those that are used most are attributes.
+    A key whose grant does not show all of it sees less: `shows` says what. Under bit it has no value, and is true if it `passed`.
     `per` says what has one vote each where units have several rows: a unit, as the card names it, or row; it is empty elsewhere.
     """
 
@@ -113,6 +114,23 @@ class Answer(float):
     def value(self) -> float | None:
         """The value, or None where there is none."""
         return None if math.isnan(self) else float(self)
+
+    def __bool__(self) -> bool:
+        """Whether it passed, of an answer of which no more is shown; of others whether the value is other than 0, as of every float."""
+        return bool(self.passed) if self.shows == "bit" else float(self) != 0
+
+    @property
+    def shows(self) -> str:
+        """What the key is shown of it: full, value (the numbers without their intervals) or bit (whether the verdict is yes)."""
+        return str(self.raw.get("shows") or "full")
+
+    @property
+    def passed(self) -> bool | None:
+        """Of a decision or a test: whether the verdict is yes. It is None of answers without a verdict."""
+        told = self.raw.get("passed")
+        if told is None and self.verdict is not None:
+            return self.verdict == "yes"
+        return None if told is None else bool(told)
 
     @property
     def low(self) -> float | None:
@@ -143,7 +161,7 @@ class Answer(float):
 
     @property
     def source(self) -> str:
-        """What the mechanism took: holdout, training, guess or mixed."""
+        """What the mechanism took: holdout, training, guess or mixed; hidden where the key is not shown it."""
         return str(self.raw["source"])
 
     @property
@@ -225,6 +243,8 @@ class Answer(float):
             return f"{self.selected}" + (
                 f" (the best is at most {_printed.high_of(self.regret, 3):.3g} better)" if self.regret is not None else ""
             )
+        if self.shows == "bit":
+            return "passed" if self.passed else "not passed"
         text = interval_text(self.value, self.low, self.high)
         if self.verdict is not None:
             text = f"{self.verdict}: {text}"
@@ -237,6 +257,8 @@ class Answer(float):
         interval = self.raw.get("interval")
         if interval:
             words.append(f"at {100 * interval['confidence']:g}% for {interval['scope']}")
+        if self.shows != "full":
+            words.append("the grant shows no interval" if self.shows == "value" else "the grant shows no more")
         if self.per:
             words.append(f"per {self.per}")
         if self.replayed:
@@ -252,7 +274,7 @@ class Answer(float):
     def _repr_html_(self) -> str:
         careful = "".join(f"<br>{escape(line)}" for line in self._careful())
         rows = self.items or (Item("", self.value, self.low, self.high),)
-        if self.selected is not None:
+        if self.selected is not None or self.shows == "bit":
             return f"<p><b>{escape(self._head())}</b> <small>{escape(self._tail())}{careful}</small></p>"
         low = min((r.low for r in rows if r.low is not None), default=0.0)
         high = max((r.high for r in rows if r.high is not None), default=1.0)

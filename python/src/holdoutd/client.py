@@ -6,6 +6,7 @@ import os
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, Union
@@ -173,6 +174,39 @@ class Server:
         """Ends a key, at once. For admins."""
         self._run(_steps.act("DELETE", f"/v1/keys/{key_id}"))
 
+    def grants(self) -> list[dict[str, Any]]:
+        """The grants with what is spent of each and what is left: an admin sees all, other keys their own."""
+        return self._run(_steps.grants())
+
+    def new_grant(
+        self,
+        key_id: str,
+        holdout_id: str,
+        questions: int,
+        *,
+        tokens: int | None = None,
+        parent: str | None = None,
+        expires: datetime | str | None = None,
+        shows: str = "full",
+    ) -> dict[str, Any]:
+        """A slice of a holdout's budget for a key with the scope granted. It never changes. For admins.
+
+        Args:
+            key_id: whose it is; new_key(name, "granted") makes one
+            holdout_id: the holdout's id
+            questions: how many it may spend, together with the grants below it
+            tokens: how many it may spend; default: it has no limit of its own
+            parent: the id of the grant that it is a slice of; default: of the holdout's own budget
+            expires: when it ends, by the server's clock; default: never
+            shows: what it shows of answers: full; value, the numbers without intervals; or bit, whether the verdict is yes
+        """
+        more = {"tokens": tokens, "parent": parent, "expires": expires, "shows": shows}
+        return self._run(_steps.new_grant(key_id, holdout_id, questions, **more))
+
+    def revoke_grant(self, grant_id: str) -> None:
+        """Ends a grant and those below it, at once. For admins."""
+        self._run(_steps.act("DELETE", f"/v1/grants/{grant_id}"))
+
     def _run(self, steps: _wire.Steps[T]) -> T:
         """Drives steps to their end."""
         try:
@@ -271,8 +305,12 @@ class Dataset(Holdout[Answer]):
 
     @property
     def budget(self) -> Budget:
-        """What is left, now."""
+        """What is left, now: to a key with a grant, of the grant."""
         return self.server._run(_steps.budget(self.id))
+
+    def spending(self) -> list[dict[str, Any]]:
+        """What each key has spent, the most first. For admins."""
+        return self.server._run(_steps.spending(self.id))
 
     def history(self) -> History:
         """Every answer so far, by anyone: a sequence, with frame() and a table in notebooks."""

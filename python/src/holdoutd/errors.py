@@ -105,6 +105,15 @@ class BudgetExhausted(ServerError):
         return value if isinstance(value, int) else None
 
 
+class GrantExhausted(BudgetExhausted):
+    """The grant of the key cannot pay for the question; the holdout may have more. Questions answered before can still be asked."""
+
+    @property
+    def grant(self) -> str:
+        """The id of the grant that lacks it: the key's own, or one that it is a slice of. Ask whoever made it."""
+        return str(self.members.get("grant", ""))
+
+
 class QueryInvalid(ServerError):
     """The query, or a setting, is wrong. `violations` point to each place; nothing was spent."""
 
@@ -183,9 +192,29 @@ class NotAllowed(ServerError):
     """The key is missing, revoked or lacks the scope."""
 
 
+class GrantEnded(NotAllowed):
+    """The grant of the key has ended, or one that it is a slice of. Nothing was spent."""
+
+    @property
+    def grant(self) -> str:
+        """The id of the grant that ended."""
+        return str(self.members.get("grant", ""))
+
+    @property
+    def reason(self) -> str:
+        """revoked or expired."""
+        return str(self.members.get("reason", ""))
+
+
+class NotShown(NotAllowed):
+    """The grant of the key shows less of answers than this would say. Nothing was spent."""
+
+
 _CLASSES: dict[str, type[ServerError]] = {
     "budget-exhausted": BudgetExhausted,
-    "grant-exhausted": BudgetExhausted,
+    "grant-exhausted": GrantExhausted,
+    "grant-ended": GrantEnded,
+    "not-shown": NotShown,
     "invalid": QueryInvalid,
     "malformed": QueryInvalid,
     "max-questions": TooDear,

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PastAnswer } from "../generated/api";
-import { groups, headline, origin, rowOf, spoken, summary } from "./answers";
+import { groups, headline, intervalOf, origin, rowOf, spoken, summary, told } from "./answers";
 
 let seq = 0;
 function past(canonical: Record<string, unknown>, value: number, low: number, high: number, known: number | null, more: Partial<PastAnswer> & { tokens?: number } = {}): PastAnswer {
@@ -61,4 +61,17 @@ test("figures under each other have the digits of the widest, and at least one o
   const [wide, narrow] = [past({ type: "fraction", of: "a" }, 0.5, 0.48, 0.52, 0.5), past({ type: "fraction", of: "b" }, 0.0431, 0.0391, 0.0471, 0.0431)].map(rowOf);
   groups([wide!, narrow!]);
   expect([wide!.mark.digits, narrow!.mark.digits]).toEqual([3, 3]);
+});
+
+test("a key whose grant shows less is told no interval, and nothing of training", () => {
+  const value = past({ type: "fraction", of: "a" }, 0.2, 0, 0, null, { note: "late" });
+  value.answer = { ...value.answer, interval: null, source: "hidden", shows: "value", cost: { questions: 1, tokens: 0 } };
+  const row = rowOf(value);
+  expect([row.mark.low, row.mark.high, intervalOf(row.mark), row.differs]).toEqual([null, null, "", false]);
+  expect([told(row), spoken(row)]).toEqual(["0.200", "late: 0.200"]);
+  expect([origin(row), summary([row])]).toEqual(["The grant of this key shows no intervals.", "The grant of this key shows no intervals."]);
+  const bit = past({ type: "passes", above: 0.1 }, 0, 0, 0, null, { note: "good" });
+  bit.answer = { ...bit.answer, value: null, interval: null, source: "hidden", shows: "bit", passed: false };
+  expect([told(rowOf(bit)), spoken(rowOf(bit))]).toEqual(["not passed", "good: not passed"]);
+  expect(headline([row, rowOf(bit)])).toBe("2 answers.");
 });

@@ -103,6 +103,15 @@ export const shown = (marks: Mark[]): number[] => marks.flatMap((m) => [m.value,
 /** "0.717", or a dash where there is none. */
 export const valueOf = (m: Mark) => (m.value === null ? "—" : fixed(m.value, m.digits));
 
+/** Its value in words: the candidate that was selected, or whether it passed where no more is shown. */
+export function told(row: Row): string {
+  const { selected, passed } = row.past.answer;
+  return selected ?? (passed === undefined ? valueOf(row.mark) : passed ? "passed" : "not passed");
+}
+
+/** Of an answer that is not shown whole, why there is no interval; else empty. */
+export const withheld = (a: PastAnswer["answer"]) => (a.shows === "value" ? "The grant of this key shows no intervals." : a.shows === "bit" ? "The grant of this key shows whether it passed, and no more." : "");
+
 /** "0.692 to 0.742" */
 export const intervalOf = (m: Mark) => (m.low === null || m.high === null ? "" : span(m.low, m.high, m.digits));
 
@@ -120,6 +129,7 @@ export function spoken(row: Row): string {
     const wrong = row.items.filter((i) => i.differs).length;
     return `${name}: ${many(row.items.length, "value")}${wrong ? `, ${wrong} differ from training` : ""}${tokens}`;
   }
+  if (row.past.answer.passed !== undefined) return `${name}: ${told(row)}`;
   return `${spokenMark(row.mark, name, row.known)}${tokens}`;
 }
 
@@ -140,6 +150,8 @@ const numbers = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "E
 
 /** The sentence under the headline: by how much training was wrong. */
 export function summary(rows: Row[]): string {
+  const why = rows.map((r) => withheld(r.past.answer)).find((w) => w);
+  if (why) return why;
   const wrong = rows.filter((r) => r.differs);
   if (wrong.length === 0) return "Every value that was known before lies in its interval.";
   const agree = rows.length - wrong.length;
@@ -158,6 +170,7 @@ export function summary(rows: Row[]): string {
 /** What an opened row says of where its value is from. */
 export function origin(row: Row): string {
   const { answer } = row.past;
+  if (withheld(answer)) return withheld(answer);
   const known = row.known.replace(" value", "");
   const Known = known === "check" ? "The check part" : "Training";
   const m = row.mark;

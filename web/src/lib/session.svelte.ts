@@ -4,7 +4,7 @@ import { call, get, remove, whenRefused } from "./api";
 export interface Who {
   id: string;
   name: string;
-  scope: "admin" | "analyst";
+  scope: "admin" | "analyst" | "granted";
 }
 
 class Session {
@@ -13,6 +13,11 @@ class Session {
 
   get admin() {
     return this.who?.scope === "admin";
+  }
+
+  /** Whether the key has slices of budgets, and no more. */
+  get granted() {
+    return this.who?.scope === "granted";
   }
 
   /** Asks the server who the cookie is of. */
