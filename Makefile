@@ -18,7 +18,7 @@ build:
 
 # A server with something to ask about, from a clone and nothing else: what it does not need is not compiled.
 demo:
-	@GO=$(GO) TAGS=$(TAGS),nofigures,nopostgres scripts/build.sh holdoutd
+	@GO=$(GO) TAGS=$(TAGS),nofigures,nopostgres QUICK=1 scripts/build.sh holdoutd
 	@./holdoutd demo
 
 # The dashboard's files, which are committed: go build needs no node.
