@@ -867,7 +867,8 @@ type GrantMeter struct {
 	Own   int64  `json:"own"`   // what its key has spent
 	Spent int64  `json:"spent"` // what its key and the keys of the grants below it have spent
 
-	// what it can still spend: the least that is left of it, of the grants above it and of the holdout
+	// what it can still spend: the least that is left of it, of the grants above it and of the holdout; 0 once it has
+	// ended
 	Left int64 `json:"left"`
 }
 

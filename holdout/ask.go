@@ -33,6 +33,9 @@ func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte,
 			return err
 		}
 		q, err := s.parseAsked(ctx, id, query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
+		if err == nil {
+			err = r.report(q)
+		}
 		if err != nil {
 			return err
 		}
@@ -65,6 +68,9 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 		parsed, label, numbers := make([]*queries.Query, len(batch)), s.labelOf(ctx, id), s.numbersOf(ctx, id)
 		for i, body := range batch {
 			q, err := s.parseAsked(ctx, id, body, label, numbers)
+			if err == nil {
+				err = r.report(q)
+			}
 			if err != nil {
 				return below(err, "/queries/"+strconv.Itoa(i))
 			}

@@ -32,6 +32,9 @@ func (s *Service) Explain(ctx context.Context, p Principal, id string, query []b
 
 func (s *Service) explain(ctx context.Context, id string, query []byte, r right) (Explanation, error) {
 	q, err := s.parse(ctx, query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
+	if err == nil {
+		err = r.report(q)
+	}
 	if err != nil {
 		return Explanation{}, err
 	}

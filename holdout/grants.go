@@ -62,7 +62,7 @@ type GrantMeter struct {
 	Of    *int64 `json:"of" doc:"the limit; null where the grant has none of its own"`
 	Own   int64  `json:"own" doc:"what its key has spent"`
 	Spent int64  `json:"spent" doc:"what its key and the keys of the grants below it have spent"`
-	Left  int64  `json:"left" doc:"what it can still spend: the least that is left of it, of the grants above it and of the holdout"`
+	Left  int64  `json:"left" doc:"what it can still spend: the least that is left of it, of the grants above it and of the holdout; 0 once it has ended"`
 }
 
 // Spender is what one key has spent of a holdout.
@@ -259,8 +259,9 @@ func (s *Service) grantsOf(ctx context.Context, id string, shows Shows) ([]Grant
 	}
 	budget, all := budgetOf(h, card), ledger.GrantsOf(list)
 	names, infos := historian{service: s, id: id}, make([]GrantInfo, 0, len(list))
+	at := added(all, list, by, nil)
 	for _, g := range list {
-		chain := levels(all, g.ID, by, nil)
+		chain := at.slice(all.Chain(g.ID))
 		info := GrantInfo{ID: g.ID, Key: Asker{ID: g.Key}, Holdout: g.Holdout, Parent: g.Parent, Shows: Shows(g.Shows), Created: g.Created, State: "valid"}
 		info.Questions = chain.meter(thresholdout.MeterQuestions, by[g.Key], budget.Questions.Left)
 		if budget.Tokens != nil && shows == ShowsFull {
@@ -272,6 +273,10 @@ func (s *Service) grantsOf(ctx context.Context, id string, shows Shows) ([]Grant
 		}
 		if ended := s.live(all, g.ID); ended != nil {
 			info.State = ended.Members["reason"].(string)
+			info.Questions.Left = 0 // what is left of the holdout follows what others ask, of which it hears nothing more
+			if info.Tokens != nil {
+				info.Tokens.Left = 0
+			}
 		}
 		if info.Key.Name, err = names.name(ctx, g.Key); err != nil {
 			return nil, err
@@ -322,11 +327,17 @@ type level struct {
 // levels are a grant's chain, with what its tree has spent and reserved.
 func levels(all ledger.Grants, id string, spent map[string]ledger.Meters, reserved map[string]held) slice {
 	chain := all.Chain(id)
-	levels := make(slice, len(chain))
-	at := make(map[string]*level, len(chain))
-	for i, g := range chain {
-		levels[i] = level{grant: g, spent: ledger.Meters{}, reserved: ledger.Meters{}}
-		at[g.ID] = &levels[i]
+	return added(all, chain, spent, reserved).slice(chain)
+}
+
+// sums are grants by their ids, with what their trees have spent and reserved.
+type sums map[string]*level
+
+// added adds up for some of all grants what their trees have spent and reserved, in one pass over all.
+func added(all ledger.Grants, some []ledger.Grant, spent map[string]ledger.Meters, reserved map[string]held) sums {
+	at := make(sums, len(some))
+	for _, g := range some {
+		at[g.ID] = &level{grant: g, spent: ledger.Meters{}, reserved: ledger.Meters{}}
 	}
 	for _, g := range all {
 		for _, above := range all.Chain(g.ID) {
@@ -341,6 +352,15 @@ func levels(all ledger.Grants, id string, spent map[string]ledger.Meters, reserv
 			l.reserved[thresholdout.MeterQuestions] += h.questions
 			l.reserved[thresholdout.MeterTokens] += h.tokens
 		}
+	}
+	return at
+}
+
+// slice is that of a chain.
+func (at sums) slice(chain []ledger.Grant) slice {
+	levels := make(slice, len(chain))
+	for i, g := range chain {
+		levels[i] = *at[g.ID]
 	}
 	return levels
 }

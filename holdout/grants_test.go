@@ -606,3 +606,28 @@ func TestLeastOfAChain(t *testing.T) {
 		}
 	}
 }
+
+// TestManyGrants: what it takes to list the grants of a holdout grows with their number and not with its square: any key with a grant can ask for the list.
+func TestManyGrants(t *testing.T) {
+	s := open(t, t.TempDir())
+	id := create(t, s, Settings{Questions: 100}, visits(t, 400, 1)).ID
+	kept := &grantsInMemory{Ledger: s.ledger}
+	s.ledger = kept
+	const many = ledger.MaxGrants / 4
+	for i := range many {
+		g := ledger.Grant{ID: fmt.Sprint("gr_", i), Key: fmt.Sprint("key_", i), Holdout: id, Limits: ledger.Meters{"questions": 5}, Shows: "full"}
+		if i%ledger.MaxGrantDepth != 0 {
+			g.Parent = fmt.Sprint("gr_", i-1)
+		}
+		kept.list = append(kept.list, g)
+	}
+	last := Principal{KeyID: fmt.Sprint("key_", many-1), Scope: Granted}
+	const each = 64 // allocations for each grant; some 30 are needed
+	if took := testing.AllocsPerRun(1, func() {
+		if all, err := s.Grants(t.Context(), last, ""); err != nil || len(all) != 1 || all[0].Questions.Left != 5 {
+			t.Errorf("%+v %v", all, err)
+		}
+	}); took > each*many {
+		t.Errorf("a list of %d grants took %v allocations, at most %d each are allowed", many, took, each)
+	}
+}

@@ -94,6 +94,14 @@ func (r right) noWidth() error {
 	return &Error{Kind: NotShown, Pointer: "/half_width", Detail: fmt.Sprintf("the grant of this key shows %q of answers, and no intervals; leave half_width out", r.shows)}
 }
 
+// report refuses to replay an answer of a final report to whom reports are not shown: it is the holdout's own number, where an answer of a question may be the one that it was compared with.
+func (r right) report(q *queries.Query) error {
+	if q.IsReported() {
+		return r.all("an answer of the final report")
+	}
+	return nil
+}
+
 // noBit is the refusal of a question under a grant that shows bits.
 func noBit() *Error {
 	return fail(NotShown, "the grant of this key shows whether a verdict is yes, and this question has no verdict; ask one that decides: a compare, a passes or a test")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 
 	"github.com/holdoutd/holdoutd/dataset"
 )
@@ -21,7 +22,10 @@ type Query struct {
 }
 
 // Recorded is a query that was recorded, of which only the canonical form is known: this program may not read it. It has its form and its identity. It does not compile.
-func Recorded(canonical []byte) *Query { return &Query{kind: &kind{}, recorded: canonical} }
+func Recorded(canonical []byte) *Query {
+	var said struct{ Report bool }
+	return &Query{kind: &kind{}, recorded: canonical, reported: json.Unmarshal(canonical, &said) == nil && said.Report}
+}
 
 // Parse reads one query from its JSON, strictly. An error is an *Error: of Kind Malformed if the body is not JSON or has a
 // key twice, else of Kind Invalid with everything that is wrong and can be told without a schema.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -24,7 +25,7 @@ func readObject(body []byte, known ...string) (map[string]json.RawMessage, error
 	if err != nil {
 		return nil, err
 	}
-	for name := range members {
+	for _, name := range slices.Sorted(maps.Keys(members)) { // the same refusal for the same body
 		if !slices.Contains(known, name) {
 			p := wrongMember("/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(name), "unknown member; there are "+strings.Join(known, ", "))
 			p.Errors[0].Suggestion = nearest.Name(name, known)

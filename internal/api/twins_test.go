@@ -43,6 +43,8 @@ func twinTable(t *testing.T, kind string, seed uint64) []byte {
 				c.Numbers[i] = []float64{1e308, -1e308, 5e-324, math.Copysign(0, -1), math.NaN(), 1e-300, math.MaxFloat64}[i%7]
 			case "constant":
 				c.Numbers[i] = 1
+			case "high":
+				c.Numbers[i] = 0.5 + v/2
 			default:
 				c.Numbers[i] = v
 			}
@@ -53,7 +55,9 @@ func twinTable(t *testing.T, kind string, seed uint64) []byte {
 	late := dataset.Column{Field: dataset.Field{Name: "late", Kind: dataset.Bool, Source: "BOOLEAN"}, Bools: make([]uint8, twinRows)}
 	var places, ids []string
 	for i := range twinRows {
-		late.Bools[i] = uint8(r.IntN(2))
+		if late.Bools[i] = uint8(r.IntN(2)); kind == "high" {
+			late.Bools[i] = uint8(min(1, r.IntN(10)))
+		}
 		places, ids = append(places, fmt.Sprintf("place %d", r.IntN(5))), append(ids, fmt.Sprintf("id %04d", i))
 		switch kind {
 		case "null", "constant":

@@ -851,7 +851,7 @@ export interface GrantMeter {
   own: number;
   /** what its key and the keys of the grants below it have spent */
   spent: number;
-  /** what it can still spend: the least that is left of it, of the grants above it and of the holdout */
+  /** what it can still spend: the least that is left of it, of the grants above it and of the holdout; 0 once it has ended */
   left: number;
 }
 
