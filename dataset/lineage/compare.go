@@ -1,14 +1,18 @@
 package lineage
 
 import (
+	"cmp"
+	"math"
+	"slices"
 	"sort"
+	"sync"
 
 	"gonum.org/v1/gonum/mathext"
 )
 
 const (
-	// Level is at most the probability that [Compare] takes chance for rows that came again, of two tables of independent rows of one law: of each of
-	// the kinds of tokens, in each direction, a seventh of it.
+	// Level is at most the probability that [Compare] takes chance for rows that came again, of two tables of independent rows of one law, or of rows that are independent beside one id that they have in
+	// common: of each of the kinds of tokens, in each direction, a seventh of it.
 	Level = 1e-6
 
 	// agreeing is the share of what the row that tells less holds that must be in the other one, and agreeingLarge of what the other one holds. A row that lost half of its
@@ -27,22 +31,23 @@ type Overlap struct {
 // old one's, and both have one key.
 func Compare(old, now *Sketch) (o Overlap) {
 	level := max(old.level, now.level) // of the rows that both have chosen
+	chance := sync.OnceValue(func() strangers { return newStrangers(&old.samples[whole], &now.samples[whole]) })
 	for kind := range kinds {
 		a, b := &old.samples[kind], &now.samples[kind]
 		// Old rows are looked up in all of the new table.
-		rows, found := 0, 0
+		rows, alike := 0, []pair(nil)
 		for _, t := range a.tokens {
 			if int(t.level) < level {
 				continue
 			}
 			rows++
-			if other := now.seen[t.hash]; other != nil && !t.many && !other.many && (kind == whole || same(t.cells, other.cells)) {
-				found++
+			if other := now.seen[t.hash]; other != nil && !t.many && !other.many {
+				alike = append(alike, pair{t.cells, other.cells})
 			}
 		}
-		o.OfOld = max(o.OfOld, beyondChance(found, rows, b))
+		o.OfOld = max(o.OfOld, beyondChance(kind, alike, rows, b, chance))
 		// New rows are looked up in the sample of the old table, as far as that goes.
-		rows, found = 0, 0
+		rows, alike = 0, nil
 		for _, t := range b.tokens {
 			if t.hash > a.limit {
 				break
@@ -51,11 +56,11 @@ func Compare(old, now *Sketch) (o Overlap) {
 				continue
 			}
 			rows++
-			if other := a.find(t.hash); other != nil && !t.many && !other.many && (kind == whole || same(t.cells, other.cells)) {
-				found++
+			if other := a.find(t.hash); other != nil && !t.many && !other.many {
+				alike = append(alike, pair{t.cells, other.cells})
 			}
 		}
-		o.OfNew = max(o.OfNew, beyondChance(found, rows, a))
+		o.OfNew = max(o.OfNew, beyondChance(kind, alike, rows, a, chance))
 	}
 	// What is too few of a large table to be told from chance may be most of a small one; the rows are the same.
 	switch {
@@ -76,11 +81,24 @@ func (s *sample) find(hash uint64) *token {
 	return s.tokens[at]
 }
 
-// beyondChance is the share of rows that were found, of a table, in another one, or 0 where chance may have found them. If all are independent and of one law,
-// a row is found in the other table with the probability that a row of that table is alike to another one of it. Of n tokens
+// pair are two rows, one of each table, that have a token in common.
+type pair [2][]cell
+
+// beyondChance is the share of rows of a table that were found in another one, or 0 where chance may have found them. Pairs have a token of this kind in common, and are found where they agree. There are two
+// ways of chance.
+//
+// If all are independent and of one law, a row is found in the other table with the probability that a row of that table is alike to another one of it. Of n tokens
 // of the other table d are of several rows, at least two each. Under that hypothesis the found ones are of all found+d at most binomial with the share
 // rows/(rows+n/2).
-func beyondChance(found, rows int, other *sample) float64 {
+//
+// If the tables have ids in common (row numbers, days, customers) and are independent beside them, two rows of one id agree as often as any two rows do that are given one id (strangers).
+func beyondChance(kind int, pairs []pair, rows int, other *sample, chance func() strangers) float64 {
+	found := 0
+	for _, p := range pairs {
+		if kind == whole || same(p[0], p[1]) {
+			found++
+		}
+	}
 	if found == 0 || rows == 0 {
 		return 0
 	}
@@ -94,7 +112,77 @@ func beyondChance(found, rows int, other *sample) float64 {
 	if p := mathext.RegIncBeta(float64(found), float64(alike+1), share); p > Level/kinds {
 		return 0
 	}
+	trials, share := len(pairs), chance().alike
+	switch {
+	case kind == whole:
+		trials, share = rows, chance().equal
+	case kind%first > 0: // of rows with one id that differ in the other cells there is no token of this kind: all rows may have an id in common
+		trials = rows
+	}
+	if share == 1 || share > 0 && mathext.RegIncBeta(float64(found), float64(trials-found+1), share) > Level/kinds {
+		return 0
+	}
 	return float64(found) / float64(rows)
+}
+
+// strangers is how often a row of one table and a row of another agree, or are equal, that have nothing in common but an id.
+type strangers struct{ alike, equal float64 }
+
+const (
+	// strangersCompared is how many rows are compared with a row of the other table.
+	strangersCompared = 4096
+	// strangersErrors is how many standard errors the shares are taken larger than they were counted, as if each row of the smaller sample were one draw. With the five that Level asks for it is as rare that an error of
+	// both makes an alarm.
+	strangersErrors = 3
+)
+
+// newStrangers compares sampled rows of two tables, in each of which the cell that tells most is taken for the id and exchanged for that of the other. It counts one more than there are, and nothing where rows are
+// one cell: there is nothing beside that.
+func newStrangers(old, now *sample) strangers {
+	alike, equal, compared := 0, 0, 0
+	n := max(len(old.tokens), len(now.tokens))
+	for i := range strangersCompared {
+		if len(old.tokens) == 0 || len(now.tokens) == 0 {
+			break
+		}
+		a, b := old.tokens[i%len(old.tokens)].cells, now.tokens[(i+i/n+1)%len(now.tokens)].cells // each time around with another one
+		if min(len(a), len(b)) < 2 {
+			continue
+		}
+		b = exchanged(b, telling(b), telling(a))
+		compared++
+		if same(a, b) {
+			alike++
+		}
+		if slices.Equal(a, b) {
+			equal++
+		}
+	}
+	if compared == 0 {
+		return strangers{}
+	}
+	larger := func(count int) float64 {
+		share := float64(count+1) / float64(compared+1)
+		return min(1, share+strangersErrors*math.Sqrt(share*(1-share)/float64(min(len(old.tokens), len(now.tokens)))))
+	}
+	return strangers{larger(alike), larger(equal)}
+}
+
+// telling is the cell of a row that tells most.
+func telling(row []cell) cell {
+	return slices.MaxFunc(row, func(a, b cell) int { return cmp.Compare(a.bits(), b.bits()) })
+}
+
+// exchanged is a row with one cell instead of another.
+func exchanged(row []cell, old, now cell) []cell {
+	all := make([]cell, 0, len(row)+1)
+	for _, c := range row {
+		if c.hash() != old.hash() && c.hash() != now.hash() {
+			all = append(all, c)
+		}
+	}
+	at, _ := slices.BinarySearch(all, now)
+	return slices.Insert(all, at, now)
 }
 
 // same reports whether two rows agree in most of what they hold. Of rows with more cells than are kept, the smaller hashes that both could have are compared.
