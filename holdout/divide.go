@@ -454,6 +454,14 @@ func (c *creation) describe(dir string, unit unitRule) (err error) {
 	}
 	c.card.Warnings = append(c.card.Warnings, alike...)
 	c.card.Warnings = append(c.card.Warnings, disguiseWarnings(columns, c.settings.Label, unit.Column)...)
+	if c.settings.Split != splitByHash { // only of parts that were drawn at random does one say what the other repeats
+		return nil
+	}
+	var equal []Warning
+	if err := dataset.Guarded(func() { equal = equalWarnings(columns, unit.Column, g, training.ReleaseAll) }); err != nil {
+		return diskFails(err)
+	}
+	c.card.Warnings = append(c.card.Warnings, equal...)
 	return nil
 }
 
