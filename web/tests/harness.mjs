@@ -14,6 +14,8 @@ const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.m
 export const flights = readFileSync(new URL("../../internal/api/testdata/flights-5k.parquet", import.meta.url));
 export const customers = readFileSync(new URL("../../internal/api/testdata/customers.parquet", import.meta.url));
 export const customersFile = new URL("../../internal/api/testdata/customers.parquet", import.meta.url).pathname;
+/** Customers with several rows each, which are alike, in a column that is called k. */
+export const repeatedFile = new URL("../../internal/api/testdata/repeated.parquet", import.meta.url).pathname;
 export const flightsFile = new URL("../../internal/api/testdata/flights-5k.parquet", import.meta.url).pathname;
 
 /** How long a test waits for anything on a page before it fails instead of hanging. The tests share the machine with others, and a slow machine is no fault of a page. */

@@ -26,9 +26,25 @@ test("a closed holdout leads to its report", async () => {
   await inspect(page, "closed");
   await picture(page, "closed");
   assert.equal(await page.getByRole("link", { name: "Final report" }).getAttribute("href"), `/holdouts/${id}/report`);
+  // The page for questions says so instead of its form, and leads to the report; an earlier answer is shown again.
+  p.expect(/status of 4\d\d/);
   await p.open(`/holdouts/${id}/ask`);
-  await page.getByLabel("Share of rows in which").fill("delay > 30");
-  await page.getByText("Closed by its final report.").waitFor();
+  await page.getByRole("heading", { name: "Closed by its final report" }).waitFor();
+  const day = await page.evaluate((time) => new Date(time).getFullYear(), made.time);
+  await page.getByText(new RegExp(`^Closed on .*${day} by`)).waitFor();
+  assert.equal(await page.locator("form").count(), 0, "a closed holdout has no form");
+  await inspect(page, "ask-closed");
+  await picture(page, "ask-closed");
+  await page.getByRole("link", { name: "Final report" }).click();
+  await page.getByRole("heading", { name: "Spring" }).waitFor();
+  await p.open(`/holdouts/${id}/ask?q=${encodeURIComponent('{"type":"fraction","of":"delay > 15"}')}`);
+  await page.getByRole("button", { name: "Show again, free" }).click();
+  await page.getByText("free, answered before").waitFor();
+  await inspect(page, "ask-closed-again");
+  await picture(page, "ask-closed-again");
+  await p.open(`/holdouts/${id}/ask?q=${encodeURIComponent('{"type":"fraction","of":"delay > 99"}')}`);
+  await page.getByText("This question was not answered before").waitFor();
+  assert.equal(await page.getByRole("button").filter({ hasText: /^(Ask|Show)/ }).count(), 0, "nothing can be asked");
   await p.open(`${path}/report.html`); // with the cookie of the page
   await page.getByText(made.ledger.head).first().waitFor();
   await inspect(page, "report");

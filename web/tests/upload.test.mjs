@@ -1,7 +1,7 @@
 // From a file to a holdout: what cannot become one, what is to be settled, and one table, one budget.
 import assert from "node:assert/strict";
 import { after, afterEach, before, beforeEach, test } from "node:test";
-import { customersFile, flightsFile, inspect, openPage, picture, startBrowser, startServer } from "./harness.mjs";
+import { customersFile, flightsFile, inspect, openPage, picture, repeatedFile, startBrowser, startServer } from "./harness.mjs";
 
 let server, browser;
 before(async () => (browser = await startBrowser()));
@@ -24,13 +24,16 @@ for (const [width, theme] of [[1280, "light"], [390, "dark"]])
 
     await file.setInputFiles(flightsFile);
     await page.getByRole("heading", { name: "2. Settle" }).waitFor();
-    await page.getByText("60 questions at about ±").waitFor();
+    await page.getByText("60 questions.").waitFor();
     // Rows of one destination are alike, and so are those of one origin: of which a server says so hangs on the rows that its key holds out.
     const alike = page.getByRole("button", { name: /^Count each (destination|origin) once/ });
     await alike.filter({ hasText: "±" }).waitFor(); // what either choice would give, before one is taken
     const [, unit] = /Count each (\w+) once/.exec(await alike.innerText());
     await inspect(page, "upload-settle");
     await picture(page, `upload-settle-${width}-${theme}`);
+    await unsaid(page);
+    await page.getByRole("button", { name: "Keep rows" }).click();
+    await page.getByText("60 questions at about ±").waitFor();
     const rows = await page.locator(".big").innerText();
     await alike.click();
     const observation = page.locator("dd", { hasText: /^one / });
@@ -99,6 +102,35 @@ for (const [width, theme] of [[1280, "light"], [390, "dark"]])
     await p.done();
   });
 
+/** Nothing is chosen for the reader where rows are alike by a column, and nothing can be made before he has. */
+async function unsaid(page) {
+  assert.equal(await page.locator(".option[aria-pressed=true]").count(), 0, "a choice is taken before anybody chose");
+  assert.equal(await page.getByLabel("One observation is").locator("option:checked").innerText(), "to be said");
+  assert.ok(await page.getByRole("button", { name: "Create" }).isDisabled(), "created without saying what one observation is");
+  await page.getByText("Say first what one observation is.").waitFor();
+}
+
+test("customers by a column that is called k", async () => {
+  const p = await openPage(browser, server);
+  const { page } = p;
+  await p.open("/upload");
+  await page.locator("input[type=file]").setInputFiles(repeatedFile);
+  await page.getByText("Rows with the same k are alike").waitFor();
+  await unsaid(page);
+  await inspect(page, "upload-k");
+  await picture(page, "upload-k");
+  await page.getByLabel("One observation is").selectOption({ label: "one row" });
+  await page.locator("dd", { hasText: "one row" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Keep rows" }).getAttribute("aria-pressed"), "true");
+  await page.getByRole("button", { name: "Count each k once" }).click();
+  await page.locator("dd", { hasText: "one k" }).waitFor();
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("button", { name: "Create it" }).click();
+  await page.waitForURL(/\/holdouts\/ho_/);
+  assert.equal((await server.call("GET", `/v1/holdouts/${page.url().split("/").pop()}`)).unit, "k");
+  await p.done();
+});
+
 test("a dropped file, an analyst, and a server that is away", async () => {
   const p = await openPage(browser, server);
   const { page } = p;
@@ -116,7 +148,7 @@ test("a dropped file, an analyst, and a server that is away", async () => {
   await page.getByText("sending again never makes two").waitFor();
   await p.context.setOffline(false);
   await page.getByRole("button", { name: "Try again" }).click();
-  await page.getByText("questions at about").waitFor();
+  await page.getByText("1,000 questions.").waitFor();
   await p.done();
 
   const analyst = await server.call("POST", "/v1/keys", { name: "ana", scope: "analyst" });

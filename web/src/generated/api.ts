@@ -110,6 +110,8 @@ export interface Column {
   kind: string;
   /** the type in the uploaded file */
   source: string;
+  /** of texts that are categories of pandas without an order */
+  category?: boolean;
   dictionary?: TextShape;
   /** of texts: how many different ones */
   distinct?: number;

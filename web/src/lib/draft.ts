@@ -19,7 +19,7 @@ export const kinds: { name: string; types: string[] }[] = [
   { name: "Mean", types: ["mean", "sum", "stddev", "variance"] },
   { name: "Quantile", types: ["median", "quantile"] },
   { name: "Groups", types: ["groups", "histogram", "frequencies"] },
-  { name: "Model score", types: ["accuracy", "auc", "loss", "precision", "recall", "f1", "rmse", "r2", "calibration", "confusion"] },
+  { name: "Model score", types: ["accuracy", "balanced_accuracy", "auc", "loss", "precision", "recall", "f1", "rmse", "r2", "calibration", "confusion"] },
   { name: "Compare", types: ["compare", "difference", "argmax", "passes"] },
   { name: "Test", types: ["test"] },
 ];
@@ -28,7 +28,7 @@ kinds.push({ name: "More", types: queryTypes.map((q) => q.type).filter((t) => !k
 export const kindOf = (type: string) => kinds.find((k) => k.types.includes(type))!;
 
 const typeNames: Record<string, string> = {
-  fraction: "share", stddev: "standard deviation", auc: "AUC", f1: "F1", rmse: "RMSE", r2: "R²", kendall: "Kendall’s tau", argmax: "best of many", passes: "above a bar", gradient: "gradient",
+  fraction: "share", stddev: "standard deviation", balanced_accuracy: "balanced accuracy", auc: "AUC", f1: "F1", rmse: "RMSE", r2: "R²", kendall: "Kendall’s tau", argmax: "best of many", passes: "above a bar", gradient: "gradient",
   groups: "means or shares by group", frequencies: "frequencies of a text", compare: "two models or queries", difference: "two groups", confusion: "confusion matrix", screen: "screen many features",
 };
 export const typeName = (type: string) => typeNames[type] ?? type;

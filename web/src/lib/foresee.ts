@@ -44,7 +44,7 @@ export function room(e: Explanation): number {
 }
 
 /** Types whose value lies between 0 and 1. */
-const shares = new Set(["fraction", "accuracy", "precision", "recall", "f1", "auc"]);
+const shares = new Set(["fraction", "accuracy", "balanced_accuracy", "precision", "recall", "f1", "auc"]);
 
 /** Where the axis of a preview begins and ends: around what training says, as far as any outcome may reach. */
 export function reach(e: Explanation, type: string): [number, number] {

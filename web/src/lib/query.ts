@@ -18,14 +18,14 @@ const asQuery = (x: unknown): Query => (x && typeof x === "object" && !Array.isA
 const isNumber = (x: unknown): x is number => typeof x === "number";
 
 const names: Record<string, string> = {
-  accuracy: "Accuracy", precision: "Precision", recall: "Recall", f1: "F1", auc: "AUC", r2: "R²", rmse: "RMSE",
+  accuracy: "Accuracy", balanced_accuracy: "Balanced accuracy", precision: "Precision", recall: "Recall", f1: "F1", auc: "AUC", r2: "R²", rmse: "RMSE",
   log: "Log loss", brier: "Brier loss", hinge: "Hinge loss", squared: "Squared error", absolute: "Absolute error", pinball: "Pinball loss", zero_one: "Error rate",
 };
 
 /** What a score is called: "Accuracy", "Log loss". */
 const scoreName = (q: Query) => names[q.type === "loss" ? String(q.loss) : String(q.type)] ?? String(q.type);
 
-const scores = new Set(["accuracy", "precision", "recall", "f1", "auc", "loss", "rmse", "r2"]);
+const scores = new Set(["accuracy", "balanced_accuracy", "precision", "recall", "f1", "auc", "loss", "rmse", "r2"]);
 
 function subject(q: Query): Phrase {
   const label = q.label === undefined ? [] : join(word(" for "), code(q.label));
