@@ -59,7 +59,8 @@ type opened struct {
 	holdoutShape  dataset.Shape
 
 	keeping sync.Mutex
-	few     map[string][]float64 // by column, the numbers of the training part where they are few; nil where they are not
+	few     map[string][]float64  // by column, the numbers of the training part where they are few; nil where they are not
+	public  map[string]everywhere // by column, what public facts say of all rows
 
 	exporting sync.Mutex             // held while a part is written as Parquet, or compared with its checksum
 	exports   map[string]os.FileInfo // exported files that were compared with their checksums
@@ -372,6 +373,80 @@ func (t trainingPart) Column(name string) (queries.ColumnFacts, bool) {
 	}
 	return queries.ColumnFacts{}, false
 }
+
+// everywhere is what public facts say of a column's values in all rows: that training rows have all of them, and that none is null.
+type everywhere struct{ known, full bool }
+
+// Everywhere implements queries.PublicFacts. Of texts the card has how many different ones the whole upload has, rounded up: they are the training part's if that has as many. Where
+// features are public, all values but the label's are.
+func (t trainingPart) Everywhere(ctx context.Context, name string) (known, full bool) {
+	h := t.holdout
+	if h.publicFeatures() && name != h.card.Settings.Label {
+		h.keeping.Lock()
+		defer h.keeping.Unlock()
+		is, ok := h.public[name]
+		if !ok {
+			if err := dataset.Guarded(func() { is = h.everywhere(ctx, name) }); err != nil || ctx.Err() != nil {
+				return false, false // the scan that follows meets the same, and says so
+			}
+			if h.public == nil {
+				h.public = map[string]everywhere{}
+			}
+			h.public[name] = is
+		}
+		return is.known, is.full
+	}
+	if h.card.Settings.Split == splitGiven { // whose parts have dictionaries of their own
+		return false, false
+	}
+	at := slices.IndexFunc(h.card.Columns, func(c ColumnCard) bool { return c.Name == name })
+	return at >= 0 && h.card.Columns[at].Dictionary != nil && h.card.Columns[at].Dictionary.Texts == h.card.Columns[at].Distinct, false
+}
+
+// everywhere looks at a column that is public in all parts.
+func (h *opened) everywhere(ctx context.Context, name string) everywhere {
+	training, ok := h.trainingTable.Lookup(name)
+	if !ok {
+		return everywhere{}
+	}
+	is := everywhere{true, true}
+	texts, numbers := map[string]bool{}, map[float64]bool{}
+	for _, table := range []*dataset.Table{h.trainingTable, h.checkTable, h.holdoutTable} {
+		if table == nil {
+			continue
+		}
+		c, ok := table.Lookup(name)
+		if !ok {
+			return everywhere{}
+		}
+		seen := map[uint32]bool{} // codes of this table's dictionary
+		for row := range c.Len() {
+			if row%rowsBetweenLooks == 0 && ctx.Err() != nil {
+				return everywhere{}
+			}
+			switch {
+			case c.Null(row):
+				is.full = false
+			case c.Kind == dataset.Text && !seen[c.Codes[row]]:
+				seen[c.Codes[row]] = true
+				text := c.Dictionary.Text(int(c.Codes[row] - 1))
+				if c == training {
+					texts[text] = true
+				}
+				is.known = is.known && texts[text]
+			case c.Kind == dataset.Number || c.Kind == dataset.Time:
+				if c == training && len(numbers) <= queries.MaxValues {
+					numbers[c.Numbers[row]] = true
+				}
+				is.known = is.known && numbers[c.Numbers[row]]
+			}
+		}
+	}
+	return is
+}
+
+// rowsBetweenLooks is after how many rows it is looked whether the request was given up.
+const rowsBetweenLooks = 1 << 16
 
 // Numbers implements queries.TrainingPart. Those of a column with few are kept: a label of 0 and 1 is asked for by each question about a model.
 func (t trainingPart) Numbers(column string, most int) (values []float64) {

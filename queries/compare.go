@@ -13,7 +13,7 @@ var compareKind = kind{
 	doc: "Whether b is better than a, by the difference b - a of each row. For example two models' accuracies or losses, or two measurements. The " +
 		"value is the mean difference. The verdict is yes if the whole interval is above by, no if none of it is, else undecided. It costs one " +
 		"question; asking for both means costs two. On the same holdout its interval is as wide as those of the two means together; under guess_and_check it follows how much the differences vary, and is narrow where a and b seldom differ. " +
-		"Two aucs of the same label are compared, too: b's area minus a's. Under guess_and_check that is one question, and narrow where both rank rows alike; elsewhere, and in earlier holdouts whose units have several rows, it costs what both cost. " +
+		"Two aucs of the same label are compared, too: b's area minus a's. Under guess_and_check that is one question, and narrow where both rank rows alike; elsewhere, and in earlier holdouts whose units have several rows, it costs what both cost. Two balanced accuracies of the same label are compared, too: under guess_and_check that is one question, and narrow where both predict alike. " +
 		"If both means are near an end of their range, two queries can give a narrower result, because the difference is in the middle of its range.",
 	examples: []string{
 		`{"type":"compare","a":{"type":"mean","of":"delay","range":[-60,180]},"b":{"type":"mean","of":"distance / 10","range":[-60,180]}}`,
@@ -36,8 +36,8 @@ type comparison struct {
 
 func (q *comparison) members() []member {
 	return append([]member{
-		required("a", operand{&q.A}, "what b is compared with: "+operandDoc+"; or an auc without where, if b is one"),
-		required("b", operand{&q.B}, "what may be better: "+operandDoc+"; or an auc of the label of a, if a is one"),
+		required("a", operand{&q.A}, "what b is compared with: "+operandDoc+"; or an auc or a balanced_accuracy without where, if b is one"),
+		required("b", operand{&q.B}, "what may be better: "+operandDoc+"; or an auc or a balanced_accuracy of the label of a, if a is one"),
 		optional("by", defaultZero{number{into: &q.By}}, "how much better b must be for the verdict yes; default: 0"),
 		optional("least", truth{&q.Least}, "true if less is better, as for a loss: the verdict is then yes if the whole interval of b - a is below -by"),
 		optional("where", expression{&q.Where}, whereDoc),
@@ -55,6 +55,11 @@ func (q *comparison) rules(v *violations, pointer string) {
 }
 
 func (q *comparison) compile(c *compiler) *Plan {
+	if a, ok := q.A.body.(*balanced); ok {
+		if b, ok := q.B.body.(*balanced); ok {
+			return q.decisions(c, a, b)
+		}
+	}
 	if a, ok := q.A.body.(*auc); ok {
 		if b, ok := q.B.body.(*auc); ok {
 			return q.areas(c, a, b)
@@ -91,6 +96,43 @@ func (q *comparison) decide(p *Plan, alone string) {
 		better = fmt.Sprintf("below %v", 0-by)
 	}
 	p.Words.Combine += "; b is better where the whole interval is " + better + ". " + alone
+}
+
+// decisions compares two balanced accuracies, of one label: half of how much more often b is right in one class than a, and half of the same in the other.
+func (q *comparison) decisions(c *compiler, a, b *balanced) *Plan {
+	if a.Label.Canonical() != b.Label.Canonical() {
+		c.add(c.pointer+"/b/label", "must be that of a: two balanced accuracies are compared on the same classes")
+	}
+	if a.Where != nil || b.Where != nil {
+		c.add(c.pointer+"/where", "is for both: say it of the compare, and not of a or b")
+	}
+	if c.rowVotes(q.Weight) {
+		c.add(c.pointer+"/weight", "goes without balanced_accuracy, for which every unit has one vote")
+	}
+	where := c.condition("where", q.Where)
+	outer := c.pointer
+	c.pointer = outer + "/a"
+	one, ok := a.decision(c)
+	c.pointer = outer + "/b"
+	two, also := b.decision(c)
+	c.pointer = outer
+	if !ok || !also || len(c.list) > 0 {
+		return nil
+	}
+	if one.classes != two.classes {
+		c.add(c.pointer+"/b/model", "must have the classes of a's, in their order")
+		return nil
+	}
+	half := func(picked *rowfn.Node) *rowfn.Node { return shape.HalfWhere(picked, 0).Value }
+	f := RowFunction{Value: rowfn.Sub(half(two.picked), half(one.picked)), Lo: -0.5, Hi: 0.5, Null: -0.5}
+	first, second := two.among(where)
+	p := shape.ContrastOf(f, first, second, c.grouped)
+	p.Checks = c.paired(f, first, second, 0)
+	sayDecisions(c, p, fmt.Sprintf("(1/2 where %s, else 0) - (1/2 where %s, else 0)", two.said, one.said), two, q.Where)
+	p.Words.Target = c.target("b's balanced accuracy minus a's: b predicts %s where %s, and a where %s%s", two.name, two.said, one.said, two.rows(c, q.Where))
+	c.watch(p, a.Label, nil, Range{}, where, countsAsNoLabel)
+	q.decide(p, "Both by themselves would cost two questions")
+	return p
 }
 
 // MaxPairBins is how many bins two scores, or two numbers, can have multiplied: each pair of bins is a row function.

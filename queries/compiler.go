@@ -54,6 +54,7 @@ type compiler struct {
 	pointer    string
 	training   TrainingPart                           // nil without one
 	means      func([]RowFunction) ([]float64, error) // of the training part
+	everywhere func(column string) (known, full bool) // what public facts say of all rows, see PublicFacts
 	failed     error                                  // of reading the training part
 
 	rows        int64  // of the holdout, where a question can bring a number for each

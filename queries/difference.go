@@ -83,7 +83,7 @@ func (q *difference) compile(c *compiler) *Plan {
 		first, others = rowfn.And(first, where), rowfn.And(others, where)
 	}
 	p := shape.ContrastOf(f, first, others, c.grouped)
-	p.Checks = c.paired(f, first, others)
+	p.Checks = c.paired(f, first, others, 0)
 	q.say(c, p, text, f.Null)
 	c.watch(p, q.Of, f.Value, q.Range, where, countsAs(f.Null))
 	return p
@@ -91,7 +91,7 @@ func (q *difference) compile(c *compiler) *Plan {
 
 // paired is the check of a difference of two groups as one question where units have several rows; nil where it needs none, or where the training part has no rows of a group: it is then made of
 // two questions. (Of single rows the difference of two roots is one question, and no training part has to say anything.)
-func (c *compiler) paired(f RowFunction, first, second *rowfn.Node) *shape.Checks {
+func (c *compiler) paired(f RowFunction, first, second *rowfn.Node, low float64) *shape.Checks {
 	if !c.grouped || c.training == nil || c.holdoutOnly {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (c *compiler) paired(f RowFunction, first, second *rowfn.Node) *shape.Check
 	if means == nil || means[2] == 0 || means[3] == 0 {
 		return nil
 	}
-	return shape.Paired(f, first, second, shape.GroupFacts{Mean: min(means[0]/means[2], 1), Share: means[2]}, shape.GroupFacts{Mean: min(means[1]/means[3], 1), Share: means[3]})
+	return shape.Paired(f, first, second, shape.GroupFacts{Mean: min(means[0]/means[2], 1), Share: means[2]}, shape.GroupFacts{Mean: min(means[1]/means[3], 1), Share: means[3]}, low)
 }
 
 func (q *difference) say(c *compiler, p *Plan, text string, null float64) {

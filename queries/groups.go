@@ -14,7 +14,7 @@ var groupsKind = kind{
 	name: "groups",
 	doc: "The mean of a number, clamped to a range, or the fraction of a condition, in each group of rows, and in all other rows together: by the categories of a text column, by the values of a number or by ranges of it, or by " +
 		"whether a condition holds. One mean with where gives it for one group; groups gives it for all. Values are declared or the training part's. All sums are released as one vector: four " +
-		"questions under gaussian; under guess_and_check each group is one question, as one mean with where is; under other mechanisms two. Groups for which no tokens are left are null; a group of which there are too few rows to compare with, or none, has no value under guess_and_check, and needs no token.",
+		"questions under gaussian; under guess_and_check each group is one question, as one mean with where is; under other mechanisms two. The groups other and null are left out where the card, or public features, exclude them. Groups for which no tokens are left are null; a group of which there are too few rows to compare with, or none, has no value under guess_and_check, and needs no token.",
 	examples: []string{
 		`{"type":"groups","of":"delay","range":[-60,180],"by":"origin","values":["SFO","OAK","SJC"]}`,
 		`{"type":"groups","of":"delay > 15","by":"origin","values":["SFO","OAK"],"where":"distance < 500"}`,
@@ -66,8 +66,10 @@ func (q *groups) compile(c *compiler) *Plan {
 	if len(c.list) > 0 || c.failed != nil {
 		return nil
 	}
+	categories, unseen := q.possible(c, categories)
 	p := shape.GroupsOf(f, categories, where, c.grouped)
 	q.say(c, p, categories, text, f.Null)
+	p.Unseen = unseen
 	counts := countsAs(f.Null)
 	if !q.Range.Valid() {
 		counts = countsAsFalse
@@ -111,6 +113,51 @@ func (q *groups) groups(c *compiler) []shape.Category {
 		return binsOf(by, q.Edges)
 	}
 	return c.numbers(by, column, q.Values.numbers)
+}
+
+// possible leaves out the groups other and null of a column where public facts say that no row of any part is in them: they would cost a question each, and say nothing. unseen
+// are those that stay, and that no training row is in.
+func (q *groups) possible(c *compiler, all []shape.Category) (kept []shape.Category, unseen []string) {
+	name, column := q.By.Column()
+	if !column || c.training == nil {
+		return all, nil
+	}
+	facts, ok := c.training.Column(name)
+	if !ok {
+		return all, nil
+	}
+	known, full := c.everywhere(name)
+	at := len(all) - 1 // null
+	if all[at].Name != "null" {
+		return all, nil
+	}
+	rest := at - 1 // other
+	if q.Edges != nil || all[rest].Name != "other" || !covers(c.training, name, all[:rest]) {
+		rest = -1
+	}
+	for i, k := range all {
+		switch {
+		case i == rest && known || i == at && facts.Nulls == 0 && full:
+			continue
+		case i == rest || i == at && facts.Nulls == 0:
+			unseen = append(unseen, k.Name)
+		}
+		kept = append(kept, k)
+	}
+	return kept, unseen
+}
+
+// covers reports whether each value of a column in the training part is named by a category.
+func covers(training TrainingPart, column string, categories []shape.Category) bool {
+	named := make(map[string]bool, len(categories))
+	for _, k := range categories {
+		named[k.Name] = true
+	}
+	values := training.Texts(column)
+	for _, x := range training.Numbers(column, maxDistinct) {
+		values = append(values, shape.Edge(x))
+	}
+	return len(values) > 0 && !slices.ContainsFunc(values, func(value string) bool { return !named[value] })
 }
 
 func (q *groups) say(c *compiler, p *Plan, categories []shape.Category, text string, null float64) {

@@ -33,7 +33,7 @@ type body interface {
 var kinds = []kind{meanKind, fractionKind, countKind, sumKind, screenKind,
 	varianceKind, stddevKind, covarianceKind, correlationKind, kendallKind, quantileKind, medianKind, histogramKind, frequenciesKind, groupsKind,
 	compareKind, argmaxKind, passesKind, differenceKind, testKind,
-	accuracyKind, precisionKind, recallKind, f1Kind, lossKind, rmseKind, r2Kind, aucKind, calibrationKind, confusionKind, gradientKind}
+	accuracyKind, balancedKind, precisionKind, recallKind, f1Kind, lossKind, rmseKind, r2Kind, aucKind, calibrationKind, confusionKind, gradientKind}
 
 // Types are the names of the query types.
 func Types() []string {

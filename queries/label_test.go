@@ -24,6 +24,7 @@ var labelledByNumbers = []string{
 	`{"type":"accuracy","label":"LABEL","prediction":"w"}`,
 	`{"type":"precision","label":"LABEL","prediction":"w"}`,
 	`{"type":"recall","label":"LABEL","prediction":"w"}`,
+	`{"type":"balanced_accuracy","label":"LABEL","prediction":"w"}`,
 	`{"type":"f1","label":"LABEL","prediction":"w"}`,
 	`{"type":"confusion","label":"LABEL","prediction":"w"}`,
 	`{"type":"auc","label":"LABEL","prediction":"v","edges":[0.2,0.5]}`,

@@ -39,7 +39,7 @@ func (t *queryText) measure() (m Measure, known bool) {
 	switch t.Type {
 	case "fraction", "accuracy", "precision", "recall", "histogram", "frequencies", "confusion", "calibration":
 		return Measure{Kind: MeasureShare}, true
-	case "f1", "auc", "kendall", "correlation", "r2", "gradient", "screen":
+	case "f1", "auc", "balanced_accuracy", "kendall", "correlation", "r2", "gradient", "screen":
 		return Measure{Kind: MeasurePure}, true
 	case "count":
 		return Measure{Kind: MeasureCount}, true

@@ -28,6 +28,7 @@ func TestMeasures(t *testing.T) {
 		`{"type":"test","test":"value","query":{"type":"mean","of":"x","range":[0,1]},"equals":0}`:                 `{"kind":"of","of":["x"]}`,
 		`{"type":"test","test":"goodness-of-fit","cells":["a"],"expected":[0.1]}`:                                  `{"kind":"share"}`,
 		`{"type":"auc","label":"late","prediction":"x","edges":[0,0.5,1]}`:                                         `{"kind":"pure"}`,
+		`{"type":"balanced_accuracy","label":"late","prediction":"x > 1"}`:                                         `{"kind":"pure"}`,
 	} {
 		q, err := Parse([]byte(body))
 		if err != nil {

@@ -170,6 +170,12 @@ func (q *Query) Compile(ctx context.Context, schema dataset.Schema, options ...O
 		o(c)
 	}
 	c.means = func(functions []RowFunction) ([]float64, error) { return c.training.Means(ctx, functions) }
+	c.everywhere = func(column string) (known, full bool) {
+		if public, ok := c.training.(PublicFacts); ok {
+			known, full = public.Everywhere(ctx, column)
+		}
+		return known, full
+	}
 	p := q.body.compile(c)
 	if g, ok := q.body.(guessed); ok && p != nil && !p.PerUnit() { // how many units there are is not known here
 		g.guess().rules(&c.violations, c.pointer, p.Range)

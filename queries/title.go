@@ -29,7 +29,7 @@ type titled struct {
 
 // scoreNames are what types, and the losses of the type loss, are called that are about a model or predictions.
 var scoreNames = map[string]string{
-	"accuracy": "accuracy", "precision": "precision", "recall": "recall", "f1": "F1", "auc": "AUC", "r2": "R²", "rmse": "RMSE", "confusion": "confusion", "calibration": "calibration",
+	"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "precision": "precision", "recall": "recall", "f1": "F1", "auc": "AUC", "r2": "R²", "rmse": "RMSE", "confusion": "confusion", "calibration": "calibration",
 	"log": "log loss", "brier": "Brier score", "hinge": "hinge loss", "squared": "squared error", "absolute": "absolute error", "pinball": "pinball loss", "zero_one": "error rate",
 }
 

@@ -24,6 +24,12 @@ type TrainingPart interface {
 	Numbers(column string, most int) []float64
 }
 
+// PublicFacts is a [TrainingPart] of a holdout of whose other rows something is public.
+type PublicFacts interface {
+	// Everywhere says what public facts say of a column's values in all rows, those that are held out among them: that training rows have all of them, and that none is null.
+	Everywhere(ctx context.Context, column string) (known, full bool)
+}
+
 // ColumnFacts are what is known of a column's values in the training part.
 type ColumnFacts struct {
 	Rows      int64   // of the training part

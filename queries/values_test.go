@@ -35,6 +35,7 @@ var valueBodies = []string{
 	`{"type":"confusion","label":"s",` + softmaxModel + `}`,
 	`{"type":"compare","a":{"type":"mean","of":"v","range":[-60,180]},"b":{"type":"fraction","of":"w"},"where":"u > 0"}`,
 	`{"type":"difference","of":"v","range":[-60,180],"between":["w","v > 0"]}`,
+	`{"type":"balanced_accuracy","label":"u > 20","threshold":0.4,` + logisticModel + `}`,
 	`{"type":"passes","of":{"type":"variance","of":"v","range":[-60,180]},"above":3}`,
 	`{"type":"test","test":"mean","of":"v","range":[-60,180],"equals":5}`,
 	`{"type":"test","test":"correlation","x":"v","y":"u","range_x":[-60,180],"range_y":[-100,100]}`,

@@ -38,6 +38,8 @@ var ofOneNumber = []struct {
 	{0, `"type":"covariance","x":"x","y":"x + score","range_x":[0,1],"range_y":[0,2],"form":"clipped"`},
 	{0, `"type":"covariance","x":"x","y":"x + score","range_x":[0,1],"range_y":[0,2],"form":"exact"`},
 	{0, `"type":"auc","label":"late","prediction":"score","edges":[0.2,0.4,0.6,0.8]`},
+	{0, `"type":"balanced_accuracy","label":"late","prediction":"x < 0.3"`},
+	{0, `"type":"compare","a":{"type":"balanced_accuracy","label":"late","prediction":"x < 0.3"},"b":{"type":"balanced_accuracy","label":"late","prediction":"x < 0.2"}`},
 	{0, `"type":"kendall","x":"x","y":"x + score","edges_x":[0.1,0.3,0.6],"edges_y":[0.5,1]`},
 	{0.01, `"type":"quantile","of":"x","range":[0,1],"p":0.7,"resolution":0.01`},
 	{0.015625, `"type":"median","of":"x","range":[0,1],"resolution":0.015625,"where":"late"`},

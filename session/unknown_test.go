@@ -77,6 +77,7 @@ func nothingToCompareWith(t *testing.T, mechanism thresholdout.Name, units bool,
 		{body: `{"type":"groups","of":"x","range":[0,2],"by":"rare"}`, unknown: 2, width: 2},                     // true and null
 		{body: `{"type":"groups","of":"x","range":[0,2],"by":"g","values":["a","b"],"where":"rare"}`, unknown: -1, width: 2},
 		{body: `{"type":"difference","of":"late","between":["rare","!rare"]}`, unknown: -1, width: 2, rows: true},
+		{body: `{"type":"balanced_accuracy","label":"rare","prediction":"late"}`, unknown: -1, width: 1, rows: true},
 		{body: `{"type":"quantile","of":"x","p":0.5,"range":[0,1],"resolution":0.01,"where":"rare"}`, unknown: -1, width: 1},
 		{body: `{"type":"auc","label":"rare","prediction":"x","edges":[0.25,0.5,0.75]}`, unknown: -1, width: 1, rows: true},
 		{body: `{"type":"variance","of":"x","range":[0,1],"where":"rare"}`, unknown: -1, width: 0.25, rows: true},

@@ -71,6 +71,8 @@ def check_classifier(model, x, name):
     loose = 1e-5 if name.startswith("xgboost") else 1e-7
     near(ask(everything, type="accuracy", **common)["value"], metrics.accuracy_score(y, model.predict(x)), 4 * GRID, name + " accuracy")
     near(ask(everything, type="accuracy", threshold=0.3, **common)["value"], np.mean(y == (p > 0.3)), 4 * GRID, name + " accuracy at 0.3")
+    near(ask(everything, type="balanced_accuracy", **common)["value"], metrics.balanced_accuracy_score(y, model.predict(x)), 20 * GRID, name + " balanced accuracy")
+    near(ask(everything, type="balanced_accuracy", threshold=0.3, **common)["value"], metrics.balanced_accuracy_score(y, p > 0.3), 20 * GRID, name + " balanced accuracy at 0.3")
     near(ask(everything, type="precision", **common)["value"], metrics.precision_score(y, model.predict(x)), 20 * GRID, name + " precision")
     near(ask(everything, type="recall", threshold=0.3, **common)["value"], metrics.recall_score(y, p > 0.3), 20 * GRID, name + " recall at 0.3")
     near(ask(everything, type="f1", **common)["value"], metrics.f1_score(y, model.predict(x)), 20 * GRID, name + " f1")
@@ -83,6 +85,9 @@ def check_classifier(model, x, name):
     rival = dict(type="auc", label="late", prediction="a", edges=[-2, 0, 1, 3])
     gain = metrics.roc_auc_score(y, np.digitize(data.a, rival["edges"], right=True)) - metrics.roc_auc_score(y, np.digitize(p, edges, right=True))
     near(ask(everything, type="compare", a=dict(type="auc", edges=edges, **common), b=rival)["value"], gain, 1e-6, name + " compare of aucs")
+    rival = dict(type="balanced_accuracy", label="late", prediction="a > 0.5")
+    gain = metrics.balanced_accuracy_score(y, data.a > 0.5) - metrics.balanced_accuracy_score(y, model.predict(x))
+    near(ask(everything, type="compare", a=dict(type="balanced_accuracy", **common), b=rival)["value"], gain, 40 * GRID, name + " compare of balanced accuracies")
     got = items(ask(everything, type="confusion", **common))
     want = metrics.confusion_matrix(y, model.predict(x), normalize="all")
     for i, label in enumerate(("false", "true")):

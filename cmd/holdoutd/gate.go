@@ -112,7 +112,7 @@ func gateMembers(types []members.Type) (of, own []members.Member) {
 		return slices.ContainsFunc(slices.Concat(of, own), func(m members.Member) bool { return m.Name == name }) ||
 			slices.Contains([]string{"model", "prediction", "predictions", "loss"}, name)
 	}
-	for _, name := range []string{"accuracy", "auc", "loss"} {
+	for _, name := range []string{"accuracy", "balanced_accuracy", "auc", "loss"} {
 		t, _ := members.Of(types, name)
 		for _, m := range t.Members {
 			if !known(m.Name) {

@@ -92,7 +92,7 @@ func Gain(a client.Answer, least bool) (low, high float64, ok bool) {
 // A Metric is what models are compared by.
 type Metric struct {
 	Name  string          // as it was asked for
-	Type  string          // of the query: accuracy, auc or loss
+	Type  string          // of the query: one of compared
 	Loss  json.RawMessage // of a loss: which one
 	Least bool            // less is better
 }
@@ -104,12 +104,11 @@ var called = map[string]string{
 }
 
 // compared are the types of queries about models that a compare takes.
-var compared = []string{"accuracy", "auc", "loss"}
+var compared = []string{"accuracy", "balanced_accuracy", "auc", "loss"}
 
 // Metrics are the names of what models can be compared by: types of queries, each loss, and scikit-learn's names for them.
 func Metrics(types []members.Type) []string {
-	names := []string{"accuracy", "auc"}
-	names = append(names, losses(types)...)
+	names := append(slices.Clone(compared[:len(compared)-1]), losses(types)...)
 	return append(names, slices.Sorted(maps.Keys(called))...)
 }
 
@@ -123,7 +122,7 @@ func losses(types []members.Type) []string {
 func MetricOf(types []members.Type, name string) (Metric, error) {
 	meant := cmp.Or(called[name], name)
 	switch {
-	case meant == "accuracy" || meant == "auc":
+	case meant != "loss" && slices.Contains(compared, meant):
 		return Metric{Name: name, Type: meant}, nil
 	case slices.Contains(losses(types), meant):
 		loss, err := json.Marshal(meant)

@@ -228,7 +228,7 @@ func TestQuery(t *testing.T) {
 			t.Errorf("%s: %s %v", name, q, err)
 		}
 	}
-	for name, want := range map[string]string{"acuracy": "did you mean accuracy?", "precision": "not the mean of something in each row", "zebra": "there are accuracy, auc"} {
+	for name, want := range map[string]string{"acuracy": "did you mean accuracy?", "precision": "not the mean of something in each row", "zebra": "there are accuracy, balanced_accuracy, auc"} {
 		if m, err := MetricOf(types, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v %v", name, m, err)
 		}

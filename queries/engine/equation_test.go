@@ -45,6 +45,8 @@ func TestEquations(t *testing.T) {
 		`{"type":"frequencies","of":"town","values":["town A","town B","nowhere"],"where":"age > 40"}`,
 		`{"type":"groups","of":"income","range":[-5,100000],"by":"town","values":["town A","town B","nowhere"],"where":"age > 40"}`,
 		`{"type":"difference","of":"income","range":[0,100000],"between":["age > 60","age > 30"],"where":"town != 'town A'"}`,
+		`{"type":"balanced_accuracy","label":"income > 60000","prediction":"age > 50","where":"town != 'town A'"}`,
+		`{"type":"compare","a":{"type":"balanced_accuracy","label":"income > 60000","prediction":"age > 50"},"b":{"type":"balanced_accuracy","label":"income > 60000","prediction":"age > 40"}}`,
 		`{"type":"screen","label":"age > 40","features":["income"],"range":[0,100000],"statistic":"product"}`,
 		`{"type":"median","of":"age","range":[0,100],"resolution":10}`,
 		`{"type":"variance","of":"age","range":[0,100]}`,
@@ -111,8 +113,8 @@ func TestEquations(t *testing.T) {
 			}
 		}
 	}
-	if has != 2*23 {
-		t.Errorf("%d plans have equations, want 38", has)
+	if has != 2*25 {
+		t.Errorf("%d plans have equations, want 50", has)
 	}
 }
 

@@ -56,30 +56,49 @@ func split(f rowfn.Function, holds *rowfn.Node) []rowfn.Function {
 }
 
 // Contrast is the shape of the difference of two shares, each of the means of two row functions and moved to a range.
-type Contrast struct{ Range Range }
+type Contrast struct{ First, Second Range }
 
 func (c Contrast) items() []string { return nil }
 
 func (c Contrast) combine(o Outcome) Result {
-	return c.Range.minus(shareOf(o.Parts[0], o.Parts[1], c.Range), shareOf(o.Parts[2], o.Parts[3], c.Range))
+	return c.First.minus(c.Second, shareOf(o.Parts[0], o.Parts[1], c.First), shareOf(o.Parts[2], o.Parts[3], c.Second))
 }
 
-// minus is the difference of two numbers in the range.
-func (r Range) minus(a, b Result) Result {
+// minus is a number in the range minus one in the other.
+func (r Range) minus(other Range, a, b Result) Result {
 	if a.Low == nil || b.Low == nil {
-		return minus(a, b, interval.Whole(), false, r.difference())
+		return minus(a, b, interval.Whole(), false, r.less(other))
 	}
-	return minus(a, b, interval.Interval{Low: *a.Low, High: *a.High}.Sub(interval.Interval{Low: *b.Low, High: *b.High}), true, r.difference())
+	return minus(a, b, interval.Interval{Low: *a.Low, High: *a.High}.Sub(interval.Interval{Low: *b.Low, High: *b.High}), true, r.less(other))
 }
 
-func (r Range) difference() Range { return Range{r.Low - r.High, r.High - r.Low} }
+// less is the range of a number in the range minus one in the other.
+func (r Range) less(other Range) Range { return Range{r.Low - other.High, r.High - other.Low} }
 
 // ContrastOf is the plan of the mean of f's value in the rows in which one condition holds minus that where the other does. The
 // conditions exclude each other.
 func ContrastOf(f rowfn.Function, first, second *rowfn.Node, grouped bool) *Plan {
-	r, one, other := Range{f.Lo, f.Hi}, split(f, first), split(f, second)
+	p := contrastOf(f, f, first, second, grouped)
+	p.FromZero = true
+	return p
+}
+
+// BothRight is the plan of half of the share of the rows in which the first condition holds that are picked, and half of that of the rows in which the second does that are not. It is the difference of the mean of
+// 1/2 in the rows that are picked, else 0, and that of 0, else -1/2.
+func BothRight(picked, first, second *rowfn.Node, grouped bool) *Plan {
+	return contrastOf(HalfWhere(picked, 0), HalfWhere(picked, -0.5), first, second, grouped)
+}
+
+// HalfWhere is a row function that is a number, and one half more in rows that are picked.
+func HalfWhere(picked *rowfn.Node, low float64) rowfn.Function {
+	return rowfn.Function{Value: rowfn.If(picked, rowfn.Const(low+0.5), rowfn.Const(low)), Lo: low, Hi: low + 0.5, Null: low}
+}
+
+// contrastOf is the plan of the mean of f's value in the rows in which one condition holds minus that of g's where the other does. Their ranges are equally wide.
+func contrastOf(f, g rowfn.Function, first, second *rowfn.Node, grouped bool) *Plan {
+	shape, one, other := Contrast{Range{f.Lo, f.Hi}, Range{g.Lo, g.Hi}}, split(f, first), split(g, second)
 	return &Plan{
-		Functions: append(one, other...), Range: r.difference(), FromZero: true, Shape: Contrast{r},
+		Functions: append(one, other...), Range: shape.First.less(shape.Second), Shape: shape,
 		Program:   []Release{{Kind: Vector, Count: 4, Variance: contrastVariance(grouped)}},
 		Equations: Equations{among(one[0], first, grouped), among(other[0], second, grouped)},
 	}

@@ -22,11 +22,12 @@ var pairedShares = []float64{0.8, 0.05, 0.05, 0.05, 0.05}
 //
 // The first mean on the right varies as the difference does: what a unit's rows have in common in both groups cancels. What is left is made of products of two small numbers. All five are means over
 // all units, checked together (docs/proofs/two-moments.md, section 12). g and b change the interval, and not the target.
-func Paired(f rowfn.Function, first, second *rowfn.Node, one, other GroupFacts) *Checks {
+//
+// low is added to the difference: what f is above the second group's function there, which is else the same.
+func Paired(f rowfn.Function, first, second *rowfn.Node, one, other GroupFacts, low float64) *Checks {
 	if !(one.Share > 0 && other.Share > 0) {
 		return nil
 	}
-	r := Range{f.Lo, f.Hi}
 	u := rowfn.Div(rowfn.Sub(InUnits(f), rowfn.Const(f.Lo)), rowfn.Const(f.Hi-f.Lo))
 	off := func(holds *rowfn.Node, g float64) rowfn.Function {
 		return rowfn.Function{Value: rowfn.If(holds, rowfn.Sub(u, rowfn.Const(g)), rowfn.Const(0)), Lo: -g, Hi: 1 - g}
@@ -37,12 +38,12 @@ func Paired(f rowfn.Function, first, second *rowfn.Node, one, other GroupFacts) 
 		Lo:    min(a.Lo/one.Share, -b.Hi/other.Share), Hi: max(a.Hi/one.Share, -b.Lo/other.Share),
 	}
 	all := Moments{}
-	return all.CheckedBy(Joint{Shares: pairedShares, Range: r.difference(), Of: pairedDifference(one, other, r.High-r.Low)},
+	return all.CheckedBy(Joint{Shares: pairedShares, Range: Range{low + f.Lo - f.Hi, low + f.Hi - f.Lo}, Of: pairedDifference(one, other, f.Hi-f.Lo, low)},
 		both, a, b, rowfn.Function{Value: first, Lo: 0, Hi: 1}, rowfn.Function{Value: second, Lo: 0, Hi: 1})
 }
 
-// pairedDifference is the difference, in the units of a range of this width, of the five means of Paired.
-func pairedDifference(one, other GroupFacts, width float64) Formula {
+// pairedDifference is the difference, in the units of a range of this width, of the five means of Paired, and low.
+func pairedDifference(one, other GroupFacts, width, low float64) Formula {
 	at := interval.Point(one.Mean).Sub(interval.Point(other.Mean))
 	return func(m []Moment, _ int64) (float64, interval.Interval, bool) {
 		value, bounds, defined := one.Mean-other.Mean+m[0].Value, at.Add(m[0].Bounds), true
@@ -60,6 +61,6 @@ func pairedDifference(one, other GroupFacts, width float64) Formula {
 				value, bounds = value-rest, bounds.Sub(left)
 			}
 		}
-		return value * width, bounds.Clip(-1, 1).Mul(interval.Point(width)), defined
+		return low + value*width, bounds.Clip(-1, 1).Mul(interval.Point(width)).Add(interval.Point(low)), defined
 	}
 }

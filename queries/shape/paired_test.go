@@ -29,7 +29,7 @@ func TestPairedFormula(t *testing.T) {
 		for i, v := range at {
 			means = append(means, Moment{v, interval.Interval{Low: min(v, beside[i]), High: max(v, beside[i])}})
 		}
-		value, bounds, defined := pairedDifference(one, other, width)(means, 100)
+		value, bounds, defined := pairedDifference(one, other, width, 0)(means, 100)
 		if want := truth(at); !defined || math.Abs(value-want) > 1e-9*(1+math.Abs(at[0])) {
 			t.Fatalf("%v, %v: value %v, want %v", one, other, value, want)
 		}
@@ -39,12 +39,12 @@ func TestPairedFormula(t *testing.T) {
 			}
 		}
 		means[3].Bounds.Low = 0
-		if _, bounds, defined := pairedDifference(one, other, width)(means, 100); defined || bounds.Low > -width || bounds.High < width {
+		if _, bounds, defined := pairedDifference(one, other, width, 0)(means, 100); defined || bounds.Low > -width || bounds.High < width {
 			t.Fatalf("a group that may be empty: %v, defined %v", bounds, defined)
 		}
 	}
 	condition := rowfn.Column("late", rowfn.Condition)
-	if c := Paired(rowfn.Function{Lo: 0, Hi: 1}, condition, rowfn.Not(condition), GroupFacts{0.5, 0}, GroupFacts{0.5, 1}); c != nil {
+	if c := Paired(rowfn.Function{Lo: 0, Hi: 1}, condition, rowfn.Not(condition), GroupFacts{0.5, 0}, GroupFacts{0.5, 1}, 0); c != nil {
 		t.Error("a group without rows in the training part is divided by")
 	}
 }

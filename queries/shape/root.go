@@ -59,7 +59,7 @@ type Between struct{ First, Second *Equation }
 func (b Between) items() []string { return nil }
 
 func (b Between) combine(o Outcome) Result {
-	return b.First.Range.minus(Root{b.First}.combine(Outcome{N: o.N, Parts: o.Parts[:1]}), Root{b.Second}.combine(Outcome{N: o.N, Parts: o.Parts[1:]}))
+	return b.First.Range.minus(b.Second.Range, Root{b.First}.combine(Outcome{N: o.N, Parts: o.Parts[:1]}), Root{b.Second}.combine(Outcome{N: o.N, Parts: o.Parts[1:]}))
 }
 
 // unknown says that an interval says nothing of a part: a condition may hold nowhere, as far as can be told.

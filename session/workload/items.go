@@ -53,6 +53,9 @@ var forms = map[string]form{
 	"accuracy": {at: 0.8, fitted: true, assumes: "accuracy", query: func(i item) string {
 		return fmt.Sprintf(`{"type":"accuracy","label":"label","prediction":"guess"%s}`, i.condition())
 	}},
+	"balanced_accuracy": {at: 0.8, fitted: true, assumes: "accuracy", query: func(i item) string {
+		return `{"type":"balanced_accuracy","label":"label","prediction":"guess"}`
+	}, noWheres: true},
 	"log_loss": {at: 0.8, fitted: true, assumes: "area under the curve", query: func(i item) string {
 		return `{"type":"loss","loss":"log","label":"label","prediction":"score","clip":0.01}`
 	}, noWheres: true},

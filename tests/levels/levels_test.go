@@ -208,6 +208,7 @@ var testable = []string{
 	`{"type":"rmse","label":"y","prediction":"x / 1000","max_error":2,"where":"w"}`,
 	`{"type":"r2","label":"y","prediction":"y / 2","range":[-2,2]}`,
 	`{"type":"auc","label":"y > 0.2","prediction":"x","edges":[200,500,700]}`,
+	`{"type":"balanced_accuracy","label":"y > 0.2","prediction":"x > 500"}`,
 }
 
 // tested are tests of their own, of nulls that are true in every law; of the one with cells, the shares are put in.

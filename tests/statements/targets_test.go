@@ -542,6 +542,12 @@ func statements() []statement {
 		{`{"type":"difference","of":"y","range":[-2,2],"between":["w","z"]}`, anyone, difference(isW, func(p person) bool { return p.z && !p.w }, yOf)},
 		{`{"type":"difference","of":"z","between":["s > 0.5"]}`, anyone, difference(func(p person) bool { return p.s > 0.5 }, func(p person) bool { return p.s <= 0.5 }, func(p person) float64 { return indicatorOf(p.z) })},
 		{`{"type":"auc","label":"z","prediction":"s","edges":[0.2,0.5,0.7]}`, anyone, area},
+		{`{"type":"balanced_accuracy","label":"z","prediction":"s > 0.5"}`, anyone, one(func(v votes) float64 { return (v.in(isZ).share(above) + v.in(not(isZ)).share(not(above))) / 2 })},
+		{`{"type":"compare","a":{"type":"balanced_accuracy","label":"z","prediction":"s > 0.5"},"b":{"type":"balanced_accuracy","label":"z","prediction":"y > 0.0"},"where":"w"}`, isW, one(func(v votes) float64 {
+			up := func(p person) bool { return p.y > 0 }
+			with, without := v.in(isZ), v.in(not(isZ))
+			return (with.share(up)+without.share(not(up)))/2 - (with.share(above)+without.share(not(above)))/2
+		})},
 		{`{"type":"compare","a":{"type":"auc","label":"z","prediction":"s","edges":[0.2,0.5,0.7]},"b":{"type":"auc","label":"z","prediction":"y","edges":[-0.5,0.5]},"where":"w"}`, isW, one(func(v votes) float64 {
 			return v.area(yOf, -0.5, 0.5) - v.area(sOf, 0.2, 0.5, 0.7)
 		})},

@@ -44,6 +44,7 @@ TYPES = (
     "difference",
     "test",
     "accuracy",
+    "balanced_accuracy",
     "precision",
     "recall",
     "f1",
@@ -885,9 +886,10 @@ class Questions(ABC, Generic[R]):
         other rows together: by the categories of a text column, by the values of a number or by ranges of it, or by
         whether a condition holds. One mean with where gives it for one group; groups gives it for all. Values are
         declared or the training part's. All sums are released as one vector: four questions under gaussian; under
-        guess_and_check each group is one question, as one mean with where is; under other mechanisms two. Groups for
-        which no tokens are left are null; a group of which there are too few rows to compare with, or none, has no
-        value under guess_and_check, and needs no token.
+        guess_and_check each group is one question, as one mean with where is; under other mechanisms two. The groups
+        other and null are left out where the card, or public features, exclude them. Groups for which no tokens are
+        left are null; a group of which there are too few rows to compare with, or none, has no value under
+        guess_and_check, and needs no token.
 
         Args:
             of: the number to average, or a condition: a row expression
@@ -942,15 +944,16 @@ class Questions(ABC, Generic[R]):
         holdout its interval is as wide as those of the two means together; under guess_and_check it follows how much
         the differences vary, and is narrow where a and b seldom differ. Two aucs of the same label are compared, too:
         b's area minus a's. Under guess_and_check that is one question, and narrow where both rank rows alike;
-        elsewhere, and in earlier holdouts whose units have several rows, it costs what both cost. If both means are
-        near an end of their range, two queries can give a narrower result, because the difference is in the middle of
-        its range.
+        elsewhere, and in earlier holdouts whose units have several rows, it costs what both cost. Two balanced
+        accuracies of the same label are compared, too: under guess_and_check that is one question, and narrow where
+        both predict alike. If both means are near an end of their range, two queries can give a narrower result,
+        because the difference is in the middle of its range.
 
         Args:
             a: what b is compared with: a query that is the mean of one row function, such as mean, fraction, accuracy
-                or loss, without where, weight and guess; or an auc without where, if b is one
+                or loss, without where, weight and guess; or an auc or a balanced_accuracy without where, if b is one
             b: what may be better: a query that is the mean of one row function, such as mean, fraction, accuracy or
-                loss, without where, weight and guess; or an auc of the label of a, if a is one
+                loss, without where, weight and guess; or an auc or a balanced_accuracy of the label of a, if a is one
             by: how much better b must be for the verdict yes; default: 0; default: 0
             guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
                 or predictions are asked about, else the training and the check part together
@@ -1334,6 +1337,74 @@ class Questions(ABC, Generic[R]):
                 "promise": promise,
                 "threshold": threshold,
                 "weight": weight,
+                "where": where,
+            }
+        )
+
+    def balanced_accuracy(
+        self,
+        label: Expr | None = None,
+        *,
+        features: Mapping[str, Expr] | None = None,
+        guess: float | None = None,
+        half_width: float | None = None,
+        measure: bool | None = None,
+        model: Model | None = None,
+        note: str | None = None,
+        null: Literal["skip"] | None = None,
+        prediction: Expr | None = None,
+        predictions: Sequence[float | None] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        where: Expr | None = None,
+    ) -> R:
+        r"""The balanced accuracy of a classifier of two classes: the mean of the shares of both that it gets right, in
+        which a rare class counts as much as the other. A model with one output predicts true if its prediction is above
+        the threshold; one with two classes predicts the one with the larger score, and rows of neither do not count. Of
+        more classes ask for the recall of each. It costs four questions, under guess_and_check one.
+
+        Args:
+            label: the truth: a condition, or a column of 0 and 1, for a model with one output; a column for one with
+                classes; default: the holdout's label, which the canonical form then names
+            features: features of the model that are not columns, by name: row expressions that are numbers, or
+                conditions, which count as 1 and 0
+            guess: under guess_and_check: your own guess of the answer; default: what the check part says where a model
+                or predictions are asked about, else the training and the check part together
+            half_width: under guess_and_check: the half-width of the interval that you want, if your guess passes or
+                where the answer is measured; default: planned by the server
+            measure: under guess_and_check: true to be told where the holdout is, whatever was guessed. The interval is
+                narrow, and the answer costs a token and a fortieth of all questions, rounded up. It serves means and
+                shares, of all units or of those with a condition. false to have a guess checked. Default: checked; but
+                measured where no check has your half_width and a measured answer has, and where the guess would be the
+                score of a model (not the difference of two) on rows that it may have been fitted to, while less than
+                half of the tokens are spent
+            model: the model, as docs/MODELS.md describes: linear, softmax, trees, a network, a kernel machine, nearest
+                neighbors or a mixture of these over the table's columns and what it computes of them
+            note: a remark of your own; it is kept in your history and does not change the query
+            null: "skip" leaves out rows in which the label is null, or a prediction that is an expression; it is the
+                same question as with where: label != null, at its price: "skip"
+            prediction: instead of a model: a row expression, such as a column of predictions
+            predictions: instead of a model, for holdouts created with features=public: a number for each row of the
+                download of features, in the order of row_id: those of the holdout, then those of the check part, if
+                there is one; also as bytes, or by the digest of numbers that were sent before; of several classes
+                {"classes": […], "of": […]}, the numbers of each class (MODELS.md)
+            threshold: true is predicted where the prediction, after its link, is above it; default: the model's own
+                threshold, else 0.5
+            where: a condition: only rows for which it holds count, at no further cost
+        """
+        return self._ask(
+            {
+                "type": "balanced_accuracy",
+                "label": label,
+                "features": features,
+                "guess": guess,
+                "half_width": half_width,
+                "measure": measure,
+                "model": model,
+                "note": note,
+                "null": null,
+                "prediction": prediction,
+                "predictions": predictions,
+                "threshold": threshold,
                 "where": where,
             }
         )

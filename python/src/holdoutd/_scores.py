@@ -13,6 +13,7 @@ from .errors import CannotExport
 # What scikit-learn, or a person, calls a measure: the query that it is.
 METRICS: dict[str, dict[str, Any]] = {
     "accuracy": {"type": "accuracy"},
+    "balanced_accuracy": {"type": "balanced_accuracy"},
     "precision": {"type": "precision"},
     "recall": {"type": "recall"},
     "f1": {"type": "f1"},
@@ -32,7 +33,15 @@ METRICS: dict[str, dict[str, Any]] = {
     "confusion": {"type": "confusion"},
 }
 
-TYPO = 0.85  # how alike a name must be to be taken for another: balanced_accuracy is no slip for accuracy
+TYPO = 0.85  # how alike a name must be to be taken for another: top_k_accuracy is no slip for accuracy
+
+# Names of scikit-learn's that are no metric here, and what to ask instead.
+NOT_ASKED = {
+    "average_precision": "it is a mean of precisions at all thresholds, a ratio at each of them, of which no interval is known here that "
+    "holds and is narrow enough to tell models apart. Ask for roc_auc, which ranks by all thresholds, too; or for precision and recall at "
+    "the threshold that you would use: ds.score(model, 'precision', threshold=0.3)",
+}
+NOT_ASKED["average_precision_score"] = NOT_ASKED["pr_auc"] = NOT_ASKED["average_precision"]
 
 # Those of which less is better.
 LESS_IS_BETTER = frozenset({"loss", "rmse"})
@@ -44,6 +53,8 @@ def metric_query(metric: str, members: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"{metric!r} is a score of searches, which ds.scorer({metric!r}) gives; the measure itself is {of!r}: less is better"
         )
+    if metric in NOT_ASKED:
+        raise ValueError(f"{metric} is not answered: {NOT_ASKED[metric]}")
     if metric not in METRICS:
         import difflib
 
@@ -119,7 +130,7 @@ class Scores(Questions[R]):
         name: str | None = None,
         **members: Any,
     ) -> R:
-        """How good a model is, by a metric of scikit-learn's or of the server's: accuracy, roc_auc, log_loss, rmse, r2, …
+        """How good a model is, by a metric of scikit-learn's or of the server's: accuracy, balanced_accuracy, roc_auc, log_loss, rmse, r2, …
 
         Args:
             model: a fitted estimator, a pipeline, the JSON of an exported model, or, where the holdout has public features, any

@@ -219,6 +219,7 @@ class HoldoutSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 # How scikit-learn calls a metric, as a score of which greater is better.
 SCORING = {
     "accuracy": "accuracy",
+    "balanced_accuracy": "balanced_accuracy",
     "precision": "precision",
     "recall": "recall",
     "f1": "f1",
