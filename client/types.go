@@ -162,8 +162,9 @@ type Counts struct {
 // Column is a column as the training part shows it.
 type Column struct {
 	Name       string      `json:"name"`
-	Kind       string      `json:"kind"`   // number, bool, text or time
-	Source     string      `json:"source"` // the type in the uploaded file
+	Kind       string      `json:"kind"`               // number, bool, text or time
+	Source     string      `json:"source"`             // the type in the uploaded file
+	Category   bool        `json:"category,omitempty"` // of texts that are categories of pandas without an order
 	Dictionary *Dictionary `json:"dictionary,omitempty"`
 	Distinct   int64       `json:"distinct,omitempty"` // of texts: how many different ones
 	Earliest   *time.Time  `json:"earliest,omitempty"` // of times

@@ -172,6 +172,7 @@ type creation struct {
 	groups  *grouped                     // of the table, where they were begun early
 	texts   map[string]dataset.TextShape // of the upload, by column
 	orders  map[string][]string          // of categories, by column: with texts that no training row has
+	named   []string                     // columns of categories without an order
 	card    Card
 	early   []Warning    // what a draft says
 	old     *predecessor // nil where the table is new

@@ -439,6 +439,10 @@ func (c *creation) describe(dir string, unit unitRule) (err error) {
 		return diskFails(err)
 	}
 	orderCards(c.card.Columns, training, c.orders)
+	for i := range c.card.Columns {
+		column := &c.card.Columns[i]
+		column.Category = column.Kind == dataset.Text && slices.Contains(c.named, column.Name)
+	}
 	columns := make([]dataset.Column, len(training.Schema().Fields))
 	for i := range columns {
 		columns[i] = *training.Column(i)

@@ -121,6 +121,7 @@ type ColumnCard struct {
 	Latest   *time.Time   `json:"latest,omitempty" doc:"of times"`
 	Distinct int64        `json:"distinct,omitempty" doc:"of texts: how many different ones"`
 	Values   []string     `json:"values,omitempty" doc:"of texts with few different ones"`
+	Category bool         `json:"category,omitempty" doc:"of texts that are categories of pandas without an order"`
 	Order    []string     `json:"order,omitempty" doc:"of texts that are categories in an order, as their writer has it: those of the training part, from the first to the last"`
 
 	Dictionary *dataset.TextShape `json:"dictionary,omitempty"` // of texts

@@ -218,7 +218,7 @@ func (c *creation) decode() error {
 	c.said = append(skippedWarnings(c.skipped), c.said...)
 	for _, part := range []string{partTraining, partTable} {
 		if result, ok := results[part]; ok {
-			c.orders = result.Orders
+			c.orders, c.named = result.Orders, result.Categories
 		}
 	}
 	for _, part := range []string{partHoldout, partCheck} {

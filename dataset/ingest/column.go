@@ -28,6 +28,7 @@ type column struct {
 	by       program
 	empty    bool // of the null type
 	ordered  bool // texts that are categories in an order, see order
+	category bool // texts that are categories of pandas without an order
 	unsaid   bool // bytes of which nothing says what they are
 	physical physicalType
 	optional bool
@@ -93,6 +94,7 @@ func (d *decoder) planColumns() error {
 			}
 		}
 		c.ordered = from.ordered[name] && c.kind == dataset.Text && c.physical == byteArray
+		c.category = from.category[name] && c.kind == dataset.Text && !c.ordered
 		if kind, ok := d.as[name]; ok && c.readAs(kind) {
 			reason = ""
 		}

@@ -322,6 +322,9 @@ func (d *decoder) writeColumnAs(c *column, kind dataset.Kind) error {
 	if c.ordered && kind == dataset.Text {
 		d.keep(c.name, o)
 	}
+	if c.category && kind == dataset.Text {
+		d.result.Categories = append(d.result.Categories, c.name)
+	}
 	var dictionary []string
 	if kind == dataset.Text {
 		dictionary = d.batch.dictionary

@@ -134,6 +134,7 @@ func (j *joined) plan() error {
 	}
 	for _, f := range j.columns {
 		j.keepOrder(f)
+		j.keepCategory(f)
 	}
 	return j.planKeys(skipped)
 }
@@ -156,6 +157,21 @@ func (j *joined) keepOrder(f dataset.Field) {
 			j.result.Orders = map[string][]string{}
 		}
 		j.result.Orders[f.Name] = order
+	}
+}
+
+// keepCategory keeps that a column has categories where all files that have the column say so.
+func (j *joined) keepCategory(f dataset.Field) {
+	said := false
+	for _, r := range j.results {
+		if slices.ContainsFunc(r.Schema.Fields, func(g dataset.Field) bool { return g.Name == f.Name && g.Source != emptySource }) {
+			if said = slices.Contains(r.Categories, f.Name); !said {
+				return
+			}
+		}
+	}
+	if said {
+		j.result.Categories = append(j.result.Categories, f.Name)
 	}
 }
 

@@ -116,6 +116,8 @@ type Result struct {
 	// Orders are the categories of text columns whose writer says that their order means something, from the first to the last, by the names of the columns. It has
 	// texts that no row has, too: what is told of them must be what the reader may know.
 	Orders map[string][]string `json:"orders,omitempty"`
+	// Categories are the text columns that pandas has as categories without an order: the writer's word, from no value.
+	Categories []string `json:"categories,omitempty"`
 	// Warnings are about what is taken, and may not be what its owner means.
 	Warnings []Warning `json:"warnings,omitempty"`
 }

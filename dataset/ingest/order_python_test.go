@@ -55,7 +55,7 @@ else:
     print("|".join(frame.level.cat.categories))
 `
 
-// Ordered categories of pandas, pyarrow and Polars keep their order, through an export, too; what has no one order is text.
+// Ordered categories of pandas, pyarrow and Polars keep their order, through an export, too; what has no one order is text. Of pandas those without an order are known, too.
 func TestOrderedCategories(t *testing.T) {
 	python := os.Getenv("HOLDOUTD_PYTHON")
 	if python == "" {
@@ -77,6 +77,9 @@ func TestOrderedCategories(t *testing.T) {
 		if diff := cmp.Diff(want, res.Orders); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 			continue
+		}
+		if unordered := map[string][]string{"pandas": {"plain"}}[name]; !cmp.Equal(unordered, res.Categories) {
+			t.Errorf("%s: categories without an order are %q, want %q", name, res.Categories, unordered)
 		}
 		if want == nil {
 			continue
@@ -113,6 +116,9 @@ func TestOrderedCategories(t *testing.T) {
 	}
 	if diff := cmp.Diff(map[string][]string{"level": scale}, res.Orders); diff != "" {
 		t.Errorf("folder: %s", diff)
+	}
+	if !cmp.Equal([]string{"plain"}, res.Categories) {
+		t.Errorf("folder: categories without an order are %q", res.Categories)
 	}
 }
 

@@ -49,11 +49,12 @@ type origin struct {
 	spark    map[string]string // types
 	geometry map[string]bool
 	ordered  map[string]bool // categories whose order means something
+	category map[string]bool // categories of pandas, with an order or without
 	index    []string        // columns that are a pandas index without a name
 }
 
 func newOrigin(m *metadata) *origin {
-	o := &origin{by: m.by, pandas: map[string]string{}, spark: map[string]string{}, geometry: map[string]bool{}, arrow: readArrow(m.arrow)}
+	o := &origin{by: m.by, pandas: map[string]string{}, category: map[string]bool{}, spark: map[string]string{}, geometry: map[string]bool{}, arrow: readArrow(m.arrow)}
 	o.ordered = o.arrow.ordered
 	if o.ordered == nil {
 		o.ordered = map[string]bool{}
@@ -63,6 +64,7 @@ func newOrigin(m *metadata) *origin {
 		Columns []struct {
 			Name  string `json:"field_name"`
 			Dtype string `json:"numpy_type"`
+			Type  string `json:"pandas_type"`
 			Is    struct {
 				Ordered bool `json:"ordered"`
 			} `json:"metadata"`
@@ -71,6 +73,9 @@ func newOrigin(m *metadata) *origin {
 	if readOrigin(m.notes[pandasKey], &frame) {
 		for _, c := range frame.Columns {
 			o.pandas[c.Name] = c.Dtype
+			if c.Type == "categorical" {
+				o.category[c.Name] = true
+			}
 			if c.Is.Ordered {
 				o.ordered[c.Name] = true
 			}

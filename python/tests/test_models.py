@@ -21,14 +21,17 @@ import xgboost
 from conftest import Running, table
 from optuna_integration import OptunaSearchCV
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesRegressor,
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
+    IsolationForest,
     RandomForestClassifier,
     VotingClassifier,
 )
@@ -37,7 +40,16 @@ from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, RidgeClassifier, SGDClassifier
-from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, log_loss, r2_score, recall_score, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    brier_score_loss,
+    f1_score,
+    log_loss,
+    r2_score,
+    recall_score,
+    roc_auc_score,
+)
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, GroupKFold, HalvingGridSearchCV, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -233,13 +245,60 @@ def test_names_of_metrics(ds: holdoutd.Dataset, fitted: tuple[pd.DataFrame, Any]
     _, model = fitted
     for name, said in {
         "acuracy": "did you mean 'accuracy'",
-        "balanced_accuracy": "there are accuracy",
-        "average_precision": "there are accuracy",
+        "top_k_accuracy": "there are accuracy",
+        "average_precision": "Ask for roc_auc, .* or for precision and recall at the threshold",
+        "pr_auc": "pr_auc is not answered",
     }.items():
         with pytest.raises(ValueError, match=said):
             ds.score(model, name, label="late")
     with pytest.raises(ValueError, match="less is better"):
         ds.score(model, "neg_log_loss", label="late")
+
+
+def test_balanced_accuracy(server: holdoutd.Server) -> None:
+    """By scikit-learn's name it is a measure of score, compare, scorers, searches and reports, and is scikit-learn's number: of models
+    that are sent, of predictions, of texts as classes and of 0 and 1. Notices a constant guess that is better than one half, which a
+    rare class makes of accuracy, and predictions that are sent as probabilities."""
+    frame = table(141, 6000)
+    rare = frame.late & (np.arange(len(frame)) % 3 == 0)
+    frame = frame.drop(columns="late").assign(churned=np.where(rare, "yes", "no"), left=rare.astype(int))
+    for label, features in (("churned", "secret"), ("left", "secret"), ("churned", "public"), ("left", "public")):
+        ds = server.upload(
+            frame.drop(columns={"churned": "left", "left": "churned"}[label]).assign(which=f"{label} {features}"),
+            name=f"balanced {label} {features}", label=label, features=features, holdout=0.5, questions=200, tokens=20,
+            mechanism="guess_and_check", overlap="accepted",
+        )  # fmt: skip
+        training = ds.training()
+        x, y = training[FEATURES], training[label]
+        model = LogisticRegression(class_weight="balanced").fit(x, y)
+        never = DummyClassifier(strategy="most_frequent").fit(x, y)
+        said = ds.score(model, "balanced_accuracy")
+        assert said.cost.questions == 1 and said.low < said.value < said.high
+        truth = balanced_accuracy_score(frame[label], model.predict(frame[FEATURES]))
+        assert said.low <= truth <= said.high and abs(said.value - truth) < 0.06, (said, truth)
+        if features == "public":  # what is never predicted is half right
+            constant = ds.score(never, "balanced_accuracy")
+            assert constant.value == 0.5, constant
+            assert ds.score(never, "accuracy").value > 0.7
+        other = DecisionTreeClassifier(max_depth=2, random_state=0).fit(x, y)
+        gain = ds.compare(model, other, "balanced_accuracy")
+        better = balanced_accuracy_score(frame[label], other.predict(frame[FEATURES])) - truth
+        assert gain.cost.questions == 1 and gain.low <= better <= gain.high, (gain, better)
+        search = HoldoutSearchCV(
+            DecisionTreeClassifier(random_state=0, class_weight="balanced"),
+            {"max_depth": [1, 4]},
+            holdout=ds,
+            metric="balanced_accuracy",
+            cv=3,
+        ).fit(x, y)
+        assert search.best_score_ == search.best_answer_.value
+        again = cross_val_score(search.best_estimator_, x, y, scoring="balanced_accuracy", cv=3).mean()
+        assert again == search.cv_results_["mean_test_score"][search.best_index_], (
+            "candidates are ordered by the metric that is asked about"
+        )
+        assert ds.scorer("balanced_accuracy")(model) == said.value
+        report = ds.report({"logistic": model}, metric="balanced_accuracy", close=True)
+        assert report.answers[0].low <= truth <= report.answers[0].high and "balanced accuracy" in report.text
 
 
 def test_a_search_that_asks_about_the_best_only(server: holdoutd.Server) -> None:
@@ -369,6 +428,70 @@ def test_before_it_is_fitted(server: holdoutd.Server) -> None:
         assert "are secret, and stay so" in ds.can_score(GaussianProcessClassifier(), mine[FEATURES], mine.late).why
         picky = HistGradientBoostingClassifier(monotonic_cst=[1, 0, 0])  # fits to three columns alone
         assert "made-up rows" in ds.can_score(picky).why and ds.can_score(picky, mine[FEATURES], mine.late)
+
+
+def test_categories_come_back(server: holdoutd.Server) -> None:
+    """What pandas had as categories without an order it has again, in the training part and in public features, with the categories of
+    the rows that are given; what was text stays text, and what was in an order stays so. LightGBM and HistGradientBoosting are fitted and
+    asked about as they are. Notices texts, an order that nobody gave, and categories that no given row has."""
+    draw = np.random.default_rng(143)
+    frame = table(143).assign(
+        plan=lambda d: pd.Categorical(draw.choice(["pro", "basic", "team"], len(d)), ["team", "pro", "basic", "never"]),
+        size=lambda d: pd.Categorical(draw.choice(["s", "m", "l"], len(d)), ["s", "m", "l"], ordered=True),
+    )
+    frame.loc[::9, "plan"] = None
+    for features in ("secret", "public"):
+        ds = server.upload(
+            frame.assign(which=features), name=f"categories {features}", label="late", features=features,
+            holdout=0.4, questions=50, tokens=10, overlap="accepted",
+        )  # fmt: skip
+        training = ds.training()
+        again = server.holdout(ds.id).training(kind="pandas")
+        for rows in (training, again, *([ds.features()] if features == "public" else [])):
+            assert rows.plan.dtype == pd.CategoricalDtype(["basic", "pro", "team"], ordered=False), rows.plan.dtype
+            if "row_id" not in rows:  # a download of features has texts for categories in an order
+                assert rows["size"].dtype == pd.CategoricalDtype(["s", "m", "l"], ordered=True)
+            assert rows.origin.dtype == frame.origin.dtype and rows.plan.isna().mean() > 0.08
+        assert ds.card.categories == {"plan": ["basic", "pro", "team"]}
+        assert server.holdout(ds.id).training(kind="polars")["plan"].dtype == pl.String
+        x, y = training[["x", "z", "plan"]], training.late
+        for model in (
+            lightgbm.LGBMClassifier(n_estimators=5, verbose=-1).fit(x, y),
+            HistGradientBoostingClassifier(max_iter=5, categorical_features="from_dtype").fit(x, y),
+        ):
+            said = ds.score(model)
+            truth = accuracy_score(frame.late, model.predict(frame[["x", "z", "plan"]]))
+            assert said.low <= truth <= said.high, (said, truth)
+
+
+def test_what_predictions_can_be(server: holdoutd.Server) -> None:
+    """Where features are public any model is judged by what it predicts, if that is a label or a number for each row: can_score looks at it
+    where there is something to look at, fits nothing, and says what it did not see. Notices a yes to anything that has predict."""
+    frame = table(142)
+    ds = server.upload(frame, name="what is predicted", holdout=0.5, questions=50, label="late", features="public")
+    x = frame[:300][FEATURES]
+    late = frame.late[:300]
+    for unseen in (GaussianProcessClassifier(), LinearRegression(), lambda rows: rows.x, LogisticRegression().fit(x, late)):
+        said = ds.can_score(unseen)
+        assert said and repr(said).startswith("yes, if its predictions are labels, probabilities or numbers"), said
+    for estimator, says in (
+        (StandardScaler(), "does not predict"),
+        (KMeans(2), "numbers of clusters"),
+        (IsolationForest().fit(x), "1 and -1"),
+        (make_pipeline(StandardScaler(), KMeans(2)), "numbers of clusters"),
+        (LinearRegression().fit(x, np.column_stack([late, late])), "one number, or yes or no"),
+        (lambda rows: np.where(rows.x > 0, "b", "a"), "the model predicts"),
+        (lambda rows: rows.x[:5], "5 predictions for 300 rows"),
+        (LogisticRegression().fit(x.rename(columns={"x": "made here"}), late), "'made here' is no column"),
+    ):
+        refused = ds.can_score(estimator, x)
+        assert not refused and says in refused.why, (estimator, refused)
+    for estimator in (LogisticRegression().fit(x, late), LinearRegression().fit(x, late), SVC().fit(x, late), lambda rows: rows.x > 0):
+        assert repr(ds.can_score(estimator, x)) == "yes"
+    assert ds.card.raw["draft"], "nothing was looked at"
+    ds.training()
+    assert repr(ds.can_score(LogisticRegression().fit(x, late))) == "yes", "rows that are here already are looked at"
+    assert ds.score(lambda rows: rows.x > 0).value is not None
 
 
 def test_whole_rows(server: holdoutd.Server) -> None:

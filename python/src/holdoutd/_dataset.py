@@ -50,14 +50,16 @@ class Holdout(Scores[R]):
         return Columns(self.card.columns)
 
     def can_score(self, estimator: Any, X: Any = None, y: Any = None) -> CanScore:
-        """Whether score() could ask about a model of this kind, before you fit it. It asks nothing, and looks at no row of the table.
+        """Whether score() could ask about a model of this kind, before you fit it. It asks nothing, and downloads no row of the table.
 
         A copy is fitted to a few rows and exported: to rows of X and y, or to made-up ones of the table's columns. Where the answer is
-        no, its `why` says what else can be done.
+        no, its `why` says what else can be done. Where features are public nothing is fitted: of a fitted model, or a function, it is
+        looked whether it predicts one label or number for each row, of X or of training rows that you have downloaded; of others the
+        answer is yes, if it does.
         """
         from ._possible import can_score
 
-        return can_score(self.card, estimator, X, y)
+        return can_score(self.card, estimator, X, y, self._some.rows if self._some else None)
 
     def up_to(self: D, questions: int) -> D:
         """The same holdout, whose next requests may cost so many questions each. Without it the server refuses a query that costs
@@ -75,7 +77,7 @@ class Holdout(Scores[R]):
                 _resolve.refuse_early(query, self.card)
                 yield from _steps.explain(self.id, {"type": "count", "of": "true"})
                 yield from self._looked()
-            rows = yield from self._training.some(self.card.rows.get("training", 0) * len(self.card.columns))
+            rows = yield from self._training.some(self.card)
         return (yield from _resolve.resolve((yield from self._screened(query)), self.card, rows, self._features))
 
     @property

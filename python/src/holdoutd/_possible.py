@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from . import tables
-from ._resolve import by_predictions, ways_left
-from ._scores import exported
+from ._resolve import by_predictions, judged, label_of, ways_left
+from ._scores import Fitted, exported
 from ._view import Card
 from .errors import CannotExport
 
@@ -20,25 +20,35 @@ GIVEN = 500  # of rows that the caller gives
 KINDS = (("number", "bool", "text", "time"), ("number", "bool", "text"), ("number", "bool"), ("number",))
 
 
-class CanScore:
-    """Whether a model can be asked about. It is true or false; `why` says why not, and what else can be done."""
+# Of a model that is judged by what it predicts, and has predicted nothing yet.
+IF_NUMBERS = "its predictions are labels, probabilities or numbers, one for each row"
+# What scikit-learn calls estimators whose predict says something else than a label or a number for a row, and what it says.
+NO_LABELS = {"clusterer": "numbers of clusters", "outlier_detector": "1 and -1 for what is usual and what is not"}
 
-    def __init__(self, why: str = ""):
-        self.why = why
+
+class CanScore:
+    """Whether a model can be asked about. It is true or false; `why` says why not, and what else can be done; `provided` what could not
+    be looked at, where the answer is yes."""
+
+    def __init__(self, why: str = "", provided: str = ""):
+        self.why, self.provided = why, provided
 
     def __bool__(self) -> bool:
         return not self.why
 
     def __repr__(self) -> str:
-        return f"no: {self.why}" if self.why else "yes"
+        return f"no: {self.why}" if self.why else f"yes, if {self.provided}" if self.provided else "yes"
 
 
-def can_score(card: Card, estimator: Any, x: Any = None, y: Any = None) -> CanScore:
-    """Fits a copy to a few rows and exports it."""
-    if not hasattr(estimator, "predict") and callable(estimator):
-        return CanScore() if card.public else CanScore("a plain function cannot be sent to the server. " + ways_left(card))
+def can_score(card: Card, estimator: Any, x: Any = None, y: Any = None, training: Any = None) -> CanScore:
+    """Fits a copy to a few rows and exports it; where features are public, looks at what it predicts if it is fitted. training are some
+    rows of the training part, if they are here already."""
+    if not hasattr(estimator, "predict") and not callable(estimator):
+        return CanScore(f"this {type(estimator).__name__} does not predict: give an estimator that does, or a pipeline that ends in one")
+    if not hasattr(estimator, "predict") and not card.public:
+        return CanScore("a plain function cannot be sent to the server. " + ways_left(card))
     if by_predictions(estimator, card):
-        return CanScore()
+        return _predicts(card, estimator, x, training)
     try:
         model, rows = _fitted(card, estimator, x, y)
     except Exception as e:
@@ -52,6 +62,51 @@ def can_score(card: Card, estimator: Any, x: Any = None, y: Any = None) -> CanSc
     except CannotExport as e:
         return CanScore(str(e))
     return CanScore()
+
+
+def _predicts(card: Card, estimator: Any, x: Any, training: Any) -> CanScore:
+    """Whether what a model predicts is one label, probability or number for each row. Nothing is fitted."""
+    name = type(estimator).__name__
+    if says := NO_LABELS.get(_type_of(estimator)):
+        return CanScore(
+            f"a {name} predicts {says}, and no label: give a function of the rows that makes one of it, "
+            "such as lambda rows: model.predict(rows) == -1"
+        )
+    rows = training if x is None else _rows(x, list(range(0, len(x), max(1, -(-len(x) // GIVEN)))))
+    if not _is_fitted(estimator) or rows is None or tables.kind_of(rows) in (None, "pyarrow"):
+        return CanScore(provided=IF_NUMBERS)
+    if card.label in rows.columns:
+        rows = rows.drop(card.label, axis=1) if tables.kind_of(rows) == "pandas" else rows.drop(card.label)
+    try:
+        label_of(estimator, card.label, card.kinds)
+        judged(Fitted(estimator), rows, {"type": "accuracy"})
+        judged(Fitted(estimator), rows, {"type": "auc"})
+    except Exception as e:
+        return CanScore(f"what this {name} predicts of {len(rows)} rows cannot be judged ({type(e).__name__}: {e})")
+    return CanScore()
+
+
+def _type_of(estimator: Any) -> str:
+    """What scikit-learn calls this kind of estimator; "" where it says nothing, or is not there."""
+    try:
+        from sklearn.utils import get_tags
+
+        return str(get_tags(estimator).estimator_type or "")
+    except Exception:  # of another library, or none
+        return str(getattr(estimator, "_estimator_type", "") or "")
+
+
+def _is_fitted(estimator: Any) -> bool:
+    """Whether it can predict already. What has no fit, as a function or a Booster, can."""
+    if not hasattr(estimator, "fit"):
+        return True
+    try:
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(estimator)
+    except Exception:  # it is not, or is of no kind that scikit-learn knows
+        return False
+    return True
 
 
 def _fitted(card: Card, estimator: Any, x: Any, y: Any) -> tuple[Any, Any]:

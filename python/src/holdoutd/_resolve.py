@@ -27,10 +27,10 @@ class Features:
         self.holdout, self.kind = holdout, kind
         self._frame: Any = None
 
-    def frame(self) -> Steps[Any]:
+    def frame(self, card: Card) -> Steps[Any]:
         if self._frame is None:
             content = yield from steps.download(self.holdout, "features")
-            self._frame = tables.read(content, self.kind)
+            self._frame = tables.read(content, self.kind, card.categories)
         return self._frame
 
 
@@ -51,10 +51,12 @@ class Training:
         self.rows = tables.some(frame, self.ROWS)
         return frame
 
-    def some(self, cells: int) -> Steps[Any]:
+    def some(self, card: Card) -> Steps[Any]:
         """None where there are no rows, or too many."""
+        cells = card.rows.get("training", 0) * len(card.columns)
         if self.rows is None and 0 < cells <= self.LARGEST:
-            self.keep(tables.read((yield from steps.download(self.holdout, "training")), self.kind))
+            content = yield from steps.download(self.holdout, "training")
+            self.keep(tables.read(content, self.kind, card.categories))
         return self.rows
 
 
@@ -137,7 +139,7 @@ def resolve(query: Mapping[str, Any], card: Card, rows: Any, features: Features 
             del place[member]
             if "features" in place:
                 raise CannotExport("predictions are made here, where features are public: " + MADE_HERE)
-            place["predictions"] = predicted(fitted, (yield from features.frame()), place)
+            place["predictions"] = predicted(fitted, (yield from features.frame(card)), place)
         else:
             computed(fitted, place, card)
             place[member] = exported(fitted.model, fitted.columns, fitted.texts, card.columns, rows, ways_left(card))
@@ -231,14 +233,18 @@ def label_of(estimator: Any, label: Any, kinds: Mapping[str, str]) -> Any:
     return column(str(label)) == known[1] if len(known) == 2 else None
 
 
-DECISIONS = frozenset({"accuracy", "precision", "recall", "f1", "confusion"})
+DECISIONS = frozenset({"accuracy", "balanced_accuracy", "precision", "recall", "f1", "confusion"})
 
 
 def predicted(fitted: Fitted, frame: Any, query: Mapping[str, Any]) -> dict[str, Any]:
     """A model's prediction for each row, as the bytes of doubles. Of two classes it is what the question is about: whether predict says
     the second, its probability, or the margin where there is no probability; of several classes the same of each of them. Else it is what
     predict gives. What is no number is NaN."""
-    rows = frame.drop("row_id", axis=1) if tables.kind_of(frame) == "pandas" else frame.drop("row_id")
+    return judged(fitted, frame.drop("row_id", axis=1) if tables.kind_of(frame) == "pandas" else frame.drop("row_id"), query)
+
+
+def judged(fitted: Fitted, rows: Any, query: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of rows without their numbers."""
     model = fitted.model
     names = fitted.columns if fitted.columns is not None else getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -260,6 +266,12 @@ def packed(values: Any, rows: int) -> dict[str, Any]:
     plain = steps.plain(values)
     if len(plain) != rows:
         raise ValueError(f"the model gave {len(plain)} predictions for {rows} rows")
+    for v in plain:
+        if isinstance(v, (str, list, tuple, dict)):
+            raise ValueError(
+                f"the model predicts {v!r}: a prediction is one number, or yes or no, for each row; "
+                "of several columns, or of texts, give a function that makes one of them, such as lambda rows: model.predict(rows) == 'yes'"
+            )
     if all(isinstance(v, bool) for v in plain):
         bits = bytearray((rows + 7) // 8)
         for i, yes in enumerate(plain):

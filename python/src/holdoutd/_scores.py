@@ -130,7 +130,7 @@ class Scores(Questions[R]):
         name: str | None = None,
         **members: Any,
     ) -> R:
-        """How good a model is, by a metric of scikit-learn's or of the server's: accuracy, balanced_accuracy, roc_auc, log_loss, rmse, r2, …
+        """How good a model is, by a metric of scikit-learn's or of the server's: accuracy, balanced_accuracy, roc_auc, log_loss, r2, …
 
         Args:
             model: a fitted estimator, a pipeline, the JSON of an exported model, or, where the holdout has public features, any

@@ -28,6 +28,12 @@ class Card:
         return {c["name"]: c["kind"] for c in self.raw["columns"]}
 
     @property
+    def categories(self) -> dict[str, list[str]]:
+        """The text columns that were categories of pandas without an order when they were uploaded, with those of training rows, where
+        they are few."""
+        return {c["name"]: c.get("values", []) for c in self.raw["columns"] if c.get("category")}
+
+    @property
     def rows(self) -> Mapping[str, int]:
         """Rows by part; empty of a draft whose units are not rows."""
         rows: Mapping[str, int] = self.raw.get("rows") or {}

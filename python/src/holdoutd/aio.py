@@ -246,11 +246,13 @@ class AsyncDataset(Holdout[Awaitable[Answer]]):
 
     async def training(self, *, kind: tables.Kind | None = None) -> Any:
         """The training part, which is yours to look at as often as you like."""
-        return self._training.keep(tables.read(await self.server._run(self._downloaded("training")), kind or self.kind))
+        content = await self.server._run(self._downloaded("training"))
+        return self._training.keep(tables.read(content, kind or self.kind, self.card.categories))
 
     async def features(self, *, kind: tables.Kind | None = None) -> Any:
         """The features of the holdout's rows, with their row_id, of a holdout that was made with features="public"."""
-        return tables.read(await self.server._run(self._downloaded("features")), kind or self.kind)
+        content = await self.server._run(self._downloaded("features"))
+        return tables.read(content, kind or self.kind, self.card.categories)
 
     async def save_training(self, path: str | os.PathLike[str]) -> None:
         """Writes the training part to a Parquet file, without holding it in memory."""

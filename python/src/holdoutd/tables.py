@@ -6,7 +6,7 @@ import io
 import os
 import tempfile
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
 from urllib.parse import unquote
@@ -192,8 +192,9 @@ def values(frame: Any, column: str) -> list[Any]:
     return list(of.to_pylist() if hasattr(of, "to_pylist") else of)
 
 
-def read(content: bytes, kind: Kind) -> Any:
-    """Parquet bytes as a table of that library."""
+def read(content: bytes, kind: Kind, categories: Mapping[str, Sequence[str]] | None = None) -> Any:
+    """Parquet bytes as a table of that library. Of pandas the columns of categories are categories without an order: those that are named,
+    and what else the rows have."""
     if kind == "polars":
         import polars
 
@@ -201,7 +202,11 @@ def read(content: bytes, kind: Kind) -> Any:
     if kind == "pandas":
         import pandas
 
-        return pandas.read_parquet(io.BytesIO(content))
+        frame = pandas.read_parquet(io.BytesIO(content))
+        for name in (categories or {}).keys() & set(frame.columns):
+            texts = sorted({*(categories or {})[name], *frame[name].dropna().unique()})
+            frame[name] = frame[name].astype(pandas.CategoricalDtype(texts))
+        return frame
     if kind == "pyarrow":
         import pyarrow.parquet as pq
 
