@@ -44,6 +44,9 @@ func (s *Service) create(ctx context.Context, p Principal, set Settings, up Uplo
 	if s.lost {
 		return card, false, s.ledgerError(ledger.ErrReplayOnly)
 	}
+	if err := s.takesNothingNew(); err != nil {
+		return card, false, err
+	}
 	defer func() { err = storageError(err) }()
 	if err := errors.Join(s.checkServerKey(), s.checkDecodeMemory()); err != nil {
 		return card, false, err

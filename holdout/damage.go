@@ -21,7 +21,7 @@ import (
 // What a card's State says of a holdout that gives no new answers.
 const (
 	StateDamaged    = "damaged"     // its files, or its place in the ledger, are not what was written
-	StateRolledBack = "rolled-back" // the ledger is older than the answers that were given
+	StateRolledBack = "rolled-back" // the ledger is older than the answers that were given, or may be: it was restored
 )
 
 // quarantine knows why holdouts give no new answers.
@@ -134,6 +134,7 @@ func (s *Service) inspect(ctx context.Context) error {
 			s.damaged(h.ID, errors.Is(err, ledger.ErrVersion), err)
 		}
 	}
+	s.holdRestored(holdouts)
 	return nil
 }
 

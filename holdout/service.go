@@ -89,6 +89,9 @@ type Service struct {
 	accept     bool                // a lost ledger
 	lostTables map[[32]byte]string // digests of tables whose holdouts the ledger does not know, as their marks say
 
+	restores    restores // from backups
+	restoresErr error    // why they cannot be read
+
 	clock     func() time.Time // of tests; nil: the machine's
 	closing   chan struct{}    // closed by Close
 	kept      chan struct{}    // closed when keep has ended
@@ -143,6 +146,9 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	default:
 		return nil, &Error{Kind: Unavailable, Detail: against + ". Put it on a disk of this machine; or, where you know that this file system keeps locks and what was synced, start with --any-filesystem"}
 	}
+	if err := s.checkRestoring(); err != nil {
+		return nil, err
+	}
 	for _, dir := range []string{s.dir, s.path(holdoutsDir), s.path(lineageDir), s.path(temporaryDir)} {
 		if err := os.MkdirAll(dir, privateMode); err != nil {
 			return nil, fmt.Errorf("holdout: data directory: %w", err)
@@ -151,6 +157,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err := s.checkPrivate(); err != nil {
 		return nil, err
 	}
+	s.readRestored()
 	if err := s.openLedger(ctx); err != nil {
 		return nil, err
 	}
@@ -375,8 +382,10 @@ func (s *Service) readCard(h ledger.Holdout) Card {
 func (s *Service) show(h ledger.Holdout) Card {
 	card, early := s.readCards(h)
 	card.sayMore()
-	if w := s.rereadWarning(h.ID); w != nil {
-		card.Warnings = append(slices.Clone(card.Warnings), *w)
+	for _, w := range []*Warning{s.rereadWarning(h.ID), s.restores.warning(h.Created)} {
+		if w != nil {
+			card.Warnings = append(slices.Clone(card.Warnings), *w)
+		}
 	}
 	if h.Draft {
 		return card.sketch(early)

@@ -27,5 +27,8 @@ func PrepareShared(ctx context.Context, address, role string) error {
 
 // VerifyShared is Verify of a data directory whose ledger is at an address (Options.Ledger). It needs no more than a server's role.
 func VerifyShared(ctx context.Context, dir, address string, tables bool) ([]Verification, error) {
-	return verify(ctx, dir, address, postgres.Verify, postgres.VerifySealed, tables)
+	return verify(ctx, dir, address, inDatabase, tables)
 }
+
+// inDatabase is the kind of a ledger at an address.
+var inDatabase = ledgerKind{postgres.Verify, postgres.VerifySealed}

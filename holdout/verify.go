@@ -72,24 +72,56 @@ const (
 // fingerprint on the card and the card's number of units. It writes nothing. The error says everything that is wrong with
 // tables, and the first that is wrong with the ledger.
 func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error) {
-	return verify(ctx, dir, filepath.Join(dir, ledgerFile), sqlite.Verify, sqlite.VerifySealed, tables)
+	return verify(ctx, dir, filepath.Join(dir, ledgerFile), inFile, tables)
 }
 
 // verify checks a data directory and the ledger at path, by the functions of its kind.
-func verify(ctx context.Context, dir, path string, chains func(context.Context, string, ...ledger.Each) ([]ledger.Report, error), values func(context.Context, string, [32]byte) error,
-	tables bool) ([]Verification, error) {
+func verify(ctx context.Context, dir, path string, of ledgerKind, tables bool) ([]Verification, error) {
+	all, damage, err := verifyEach(ctx, dir, path, of, tables)
+	if err == nil {
+		err = errors.Join(damageErrors(damage)...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// ledgerKind are the functions that verify a ledger of one kind, by its path or address.
+type ledgerKind struct {
+	chains func(ctx context.Context, path string, each ...ledger.Each) ([]ledger.Report, error)
+	values func(ctx context.Context, path string, key [32]byte) error
+}
+
+// inFile is the kind of a ledger in a data directory.
+var inFile = ledgerKind{sqlite.Verify, sqlite.VerifySealed}
+
+// damage is what is wrong with the files of one holdout.
+type damage struct {
+	holdout string
+	err     error
+}
+
+func damageErrors(all []damage) (errs []error) {
+	for _, d := range all {
+		errs = append(errs, fmt.Errorf("holdout %s: %w", d.holdout, d.err))
+	}
+	return errs
+}
+
+// verifyEach is verify which tells apart what is wrong with the files of single holdouts. also hears of every entry of the chains.
+func verifyEach(ctx context.Context, dir, path string, of ledgerKind, tables bool, also ...ledger.Each) (all []Verification, harmed []damage, err error) {
 	marks, unread := readMarks(dir) // before the ledger, which a running server writes first
 	var found rereadEntries
-	reports, err := chains(ctx, path, found.hear)
+	reports, err := of.chains(ctx, path, append([]ledger.Each{found.hear}, also...)...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	sealed, err := verifySealed(ctx, dir, path, values)
+	sealed, err := verifySealed(ctx, dir, path, of.values)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	all := make([]Verification, len(reports))
-	var damage []error
+	all = make([]Verification, len(reports))
 	for i, r := range reports {
 		all[i] = verificationOf(r, found)
 		if r.Deleted {
@@ -98,23 +130,19 @@ func verify(ctx context.Context, dir, path string, chains func(context.Context, 
 		all[i].Sealed, all[i].Tables = sealed, notChecked
 		m := marks[r.Holdout]
 		if err := unread[r.Holdout]; err != nil {
-			damage = append(damage, fmt.Errorf("holdout %s: its mark cannot be read, so that an older ledger would not be noticed: %w", r.Holdout, err))
+			harmed = append(harmed, damage{r.Holdout, fmt.Errorf("its mark cannot be read, so that an older ledger would not be noticed: %w", err)})
 		}
 		if last := r.Entries - 1; m.Seq > last || m.Seq == last && last > 0 && m.Head != r.Head {
-			damage = append(damage, fmt.Errorf("holdout %s: the ledger is older than it was, or another one: it ends at seq %d, and the mark beside the tables is at %d",
-				r.Holdout, last, m.Seq))
+			harmed = append(harmed, damage{r.Holdout, fmt.Errorf("the ledger is older than it was, or another one: it ends at seq %d, and the mark beside the tables is at %d", last, m.Seq)})
 		}
 		if tables {
 			all[i].Tables = inOrder
 			if err := verifyTables(filepath.Join(dir, holdoutsDir, r.Holdout), []byte(r.Public)); err != nil {
-				damage = append(damage, fmt.Errorf("holdout %s: %w", r.Holdout, err))
+				harmed = append(harmed, damage{r.Holdout, err})
 			}
 		}
 	}
-	if len(damage) > 0 {
-		return nil, errors.Join(damage...)
-	}
-	return all, nil
+	return all, harmed, nil
 }
 
 // readMarks reads the marks of all holdouts whose directories are there.

@@ -52,7 +52,7 @@ Start with: holdoutd demo
 	}
 	root.SetVersionTemplate("holdoutd {{.Version}}\n")
 	root.AddCommand(serveCommand(), demoCommand(), uploadCommand(), downloadCommand(), askCommand(), budgetCommand(), historyCommand(), reportCommand(), holdoutsCommand(), gateCommand(),
-		verifyCommand(), ledgerCommand(), keyCommand(), grantCommand(), benchCommand(), planCommand(), auditCommand(), experimentCommand(), certifyCommand(), completionCommand(), versionCommand())
+		verifyCommand(), backupCommand(), restoreCommand(), ledgerCommand(), keyCommand(), grantCommand(), benchCommand(), planCommand(), auditCommand(), experimentCommand(), certifyCommand(), completionCommand(), versionCommand())
 	strict(root)
 	wrapFlags(root)
 	return root

@@ -22,10 +22,11 @@ import (
 const ledgerFile = "ledger.db"
 
 func verifyCommand() *cobra.Command {
-	var asJSON, noTables bool
+	var asJSON, noTables, backup bool
 	var shared string
+	var unlock unlockFlags
 	cmd := &cobra.Command{
-		Use:   "verify EXPORT|DIR",
+		Use:   "verify EXPORT|DIR|BACKUP",
 		Short: "Recompute the hash chain and the balances of a ledger, and check the tables, offline",
 		Long: `Checks an export (GET /v1/holdouts/{id}/ledger) or all holdouts of a data directory: that every entry is what the hash
 chain says, that none is missing between, and that the debits add up and stay within the limits. Compare the printed head
@@ -36,24 +37,53 @@ the number of units. --no-tables leaves that out. Sealed values are opened where
 "not checked" elsewhere. It names recorded questions that this version of the program writes otherwise, or does not read: their
 answers replay. Nothing is written; the directory may be a read-only snapshot, or that of a running server.
 
-"-" reads an export from standard input.`,
+--backup checks a file of holdoutd backup: that nothing in it was changed or is missing, every digest, chains and books, and that
+the tables are those that the holdouts were made with. Neither rows nor keys are written to the disk for it, and the ledger
+is, in the folder of temporary files.
+
+"-" reads an export, or with --backup a backup, from standard input.`,
 		Example: `  holdoutd verify holdoutd-data
   holdoutd verify flights.ledger --json
   holdoutd verify /shared/holdoutd --ledger @/etc/holdoutd/ledger
+  holdoutd verify --backup monday.backup --identity key.txt
   curl -s $URL/v1/holdouts/$ID/ledger -H "Authorization: Bearer $KEY" | holdoutd verify -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			reports, err := verify(cmd.Context(), cmd.InOrStdin(), args[0], shared, !noTables)
+			var reports []holdout.Verification
+			var err error
+			switch {
+			case !backup && unlock != (unlockFlags{}):
+				return misuse("--identity and --passphrase-file open a backup; say --backup, too")
+			case backup && shared != "":
+				return misuse("--ledger is of a data directory, and %s is a backup", args[0])
+			case backup:
+				reports, err = verifyBackup(cmd.Context(), cmd.InOrStdin(), args[0], &unlock)
+			default:
+				reports, err = verify(cmd.Context(), cmd.InOrStdin(), args[0], shared, !noTables)
+			}
 			if err != nil {
 				return err
+			}
+			if state := restoreState(args[0]); state != "" && !asJSON {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", args[0], state)
 			}
 			return printReports(cmd.OutOrStdout(), reports, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each holdout")
 	cmd.Flags().BoolVar(&noTables, "no-tables", false, "do not read the tables of a data directory")
+	cmd.Flags().BoolVar(&backup, "backup", false, "check a file of holdoutd backup")
+	unlock.add(cmd)
 	cmd.Flags().StringVar(&shared, "ledger", "", "address of the data directory's ledger, where servers were started with --ledger; or @FILE with it")
 	return cmd
+}
+
+// restoreState is what a data directory says of the backup that it was restored from; what is none says nothing.
+func restoreState(target string) string {
+	if info, err := os.Stat(target); err != nil || !info.IsDir() {
+		return ""
+	}
+	return holdout.RestoreState(target)
 }
 
 func verify(ctx context.Context, stdin io.Reader, target, shared string, tables bool) ([]holdout.Verification, error) {

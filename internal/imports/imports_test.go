@@ -38,6 +38,7 @@ var only = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"internal/api"},
 	"github.com/modelcontextprotocol":  {"internal/api"},
 	"modernc.org/sqlite":               {"holdout/ledger/sqlite"},
+	"filippo.io/age":                   {"cmd/holdoutd"},
 	"github.com/jackc/pgx/v5":          {"holdout/ledger/postgres"},
 	"github.com/pressly/goose/v3":      {"holdout/ledger/sqlite", "holdout/ledger/postgres"},
 	"database/sql":                     {"holdout/ledger/sqlite", "holdout/ledger/postgres"},

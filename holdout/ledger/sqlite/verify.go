@@ -70,6 +70,11 @@ func verifyDatabase(ctx context.Context, db *sql.DB, each ...ledger.Each) ([]led
 		return nil, fmt.Errorf("ledger: verify: %w", err)
 	}
 	defer tx.Rollback() // nothing was written
+	return verifyMoment(ctx, tx, each...)
+}
+
+// verifyMoment verifies what one transaction sees.
+func verifyMoment(ctx context.Context, tx *sql.Tx, each ...ledger.Each) ([]ledger.Report, error) {
 	if err := checkIntegrity(ctx, tx); err != nil {
 		return nil, err
 	}

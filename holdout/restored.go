@@ -1,0 +1,215 @@
+package holdout
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// A data directory that was restored from a backup may have forgotten answers, with what they spent. It says so in a file, and gives no new
+// answers before its owner has said what became of them.
+
+const (
+	// restoredFile lists in a data directory the backups that it was restored from.
+	restoredFile = "restored"
+	// restoringFile is in a directory that is being restored: nothing is started on it.
+	restoringFile = "restoring"
+	// restoredVersion is of restoredFile.
+	restoredVersion = 1
+	// maxRestoredBytes bounds restoredFile: more than a thousand restores.
+	maxRestoredBytes = 1 << 20
+)
+
+// Restored is the code of the card's warning of answers that may have been lost with a restore.
+const Restored = "restored"
+
+// What an owner says of a restored data directory.
+const (
+	lossAccepted = "accepted" // answers may be lost
+	nothingLost  = "none"     // nothing was answered after the backup
+)
+
+// restores are the contents of restoredFile, oldest first.
+type restores struct {
+	Version  int       `json:"version"`
+	Restores []restore `json:"restores"`
+}
+
+// restore is one of them.
+type restore struct {
+	Backup   time.Time `json:"backup"`         // when the backup was made
+	Restored time.Time `json:"restored"`       // when it was put back
+	Loss     string    `json:"loss,omitempty"` // lossAccepted or nothingLost; empty until the owner has said it
+}
+
+// readRestores reads the file. A directory that was never restored has none.
+func readRestores(dir string) (r restores, err error) {
+	f, err := dataset.OpenRegular(filepath.Join(dir, restoredFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return r, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxRestoredBytes))
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err == nil {
+		err = known("the record of restores "+filepath.Join(dir, restoredFile), r.Version, restoredVersion)
+	}
+	if err == nil && len(r.Restores) == 0 {
+		err = errors.New("it names no restore")
+	}
+	return r, err
+}
+
+// write puts the file into a data directory: whole or not at all, and durably.
+func (r restores) write(dir string) error {
+	r.Version = restoredVersion
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+restoredFile+"-*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // not there any more once it has its name
+	_, err = f.Write(append(text, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(f.Name(), filepath.Join(dir, restoredFile)), dataset.SyncDir(dir))
+}
+
+// pending is the restore of which nobody has said what was lost, or nil.
+func (r restores) pending() *restore {
+	for i := range r.Restores {
+		if r.Restores[i].Loss == "" {
+			return &r.Restores[i]
+		}
+	}
+	return nil
+}
+
+// warning is what a card says of answers that may be lost, or nil.
+func (r restores) warning(created time.Time) *Warning {
+	for _, one := range r.Restores {
+		if one.Loss != lossAccepted {
+			continue
+		}
+		backup, restored := one.Backup.UTC().Format(time.RFC3339), one.Restored.UTC().Format(time.RFC3339)
+		if created.After(one.Restored) {
+			return &Warning{Code: Restored, Detail: "this server was restored at " + restored + " from a backup of " + backup +
+				"; if this table was uploaded in between, answers about its rows are forgotten, and what they spent. An interval holds for those who know none of them"}
+		}
+		return &Warning{Code: Restored, Detail: "this holdout was restored at " + restored + " from a backup of " + backup +
+			"; answers that it gave in between are forgotten, and what they spent. An interval given since holds for those who know none of them"}
+	}
+	return nil
+}
+
+// RestoreState says of a data directory that was restored from a backup what its owner has said of answers that may be lost. It is empty where it was
+// never restored.
+func RestoreState(dir string) string {
+	r, err := readRestores(dir)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("restored from a backup, and the record of it cannot be read (%v): no new answers are given", err)
+	case len(r.Restores) == 0:
+		return ""
+	}
+	last := r.Restores[len(r.Restores)-1]
+	said := "restored from a backup of " + last.Backup.UTC().Format(time.RFC3339)
+	switch {
+	case r.pending() != nil:
+		return said + ": no new answers are given until its owner has said what was lost"
+	case last.Loss == lossAccepted:
+		return said + "; answers may be lost, and cards say so"
+	}
+	return said + "; its owner said that nothing was lost"
+}
+
+// AcceptRestored records of a restored data directory that nothing was answered after the backup or, with lost, that answers may be lost: cards say that for
+// good. The next start gives new answers. It fails where there is nothing to accept.
+func AcceptRestored(dir string, lost bool) error {
+	r, err := readRestores(dir)
+	if err != nil {
+		return fmt.Errorf("the record of the restore in %s cannot be read: %w; restore the backup again", dir, err)
+	}
+	if r.pending() == nil {
+		return fmt.Errorf("%s has no restore to accept", dir)
+	}
+	loss := nothingLost
+	if lost {
+		loss = lossAccepted
+	}
+	for i := range r.Restores {
+		if r.Restores[i].Loss == "" {
+			r.Restores[i].Loss = loss
+		}
+	}
+	return r.write(dir)
+}
+
+// checkRestoring refuses a directory whose restore was interrupted.
+func (s *Service) checkRestoring() error {
+	if _, err := os.Lstat(s.path(restoringFile)); err != nil {
+		return nil
+	}
+	return &Error{Kind: Unavailable, Detail: fmt.Sprintf("the restore of %s was interrupted: remove it and restore the backup again", s.dir)}
+}
+
+// readRestored reads whether the directory was restored. A record that cannot be read is one that was not accepted.
+func (s *Service) readRestored() {
+	s.restores, s.restoresErr = readRestores(s.dir)
+	if s.restoresErr != nil {
+		s.log.Error("the record of the directory's restore cannot be read: nothing new is given", "file", s.path(restoredFile), "error", s.restoresErr)
+	}
+}
+
+// howToAccept ends what is said of a restored directory.
+const howToAccept = "An admin says what became of answers given after it: holdoutd restore --data DIR with --nothing-lost or --accept-lost, and starts the server again"
+
+// unaccepted is the refusal of whatever is new in a directory of whose restore nobody has said what was lost; nil elsewhere.
+func (s *Service) unaccepted() *Error {
+	if s.restoresErr != nil {
+		return &Error{Kind: RolledBack, Detail: "this server was restored from a backup, and the record of that cannot be read. Restore the backup again. Recorded answers still replay", Err: s.restoresErr}
+	}
+	one := s.restores.pending()
+	if one == nil {
+		return nil
+	}
+	return &Error{Kind: RolledBack, Detail: "this server was restored from a backup of " + one.Backup.UTC().Format(time.RFC3339) + ", which may have forgotten answers and what they spent. " + howToAccept + ". Recorded answers still replay"}
+}
+
+// holdRestored keeps all holdouts of a restored directory from giving new answers.
+func (s *Service) holdRestored(holdouts []ledger.Holdout) {
+	for _, h := range holdouts {
+		if why := s.unaccepted(); why != nil && !h.Deleted {
+			why.Members = map[string]any{"holdout": h.ID}
+			s.quarantine.put(h.ID, why, true)
+		}
+	}
+}
+
+// takesNothingNew is unaccepted for an upload: it can be of a table whose holdout was forgotten.
+func (s *Service) takesNothingNew() error {
+	if why := s.unaccepted(); why != nil {
+		return &Error{Kind: Unavailable, Detail: why.Detail, Err: why.Err}
+	}
+	return nil
+}
