@@ -41,7 +41,11 @@ var unrun = map[string]string{
 	"make ":                                     "TestREADME asks make for it",
 	"pip install":                               "TestREADME installs the client",
 	"systemctl ":                                "needs systemd",
-	"cp -a /var/lib":                            "the server's own directory",
+	"age-keygen ":                               "needs age",
+	"holdoutd backup --data /var":               "the server's own directory: TestBackup",
+	"holdoutd backup --to ":                     "needs a passphrase or recipients of one's own: TestBackupKeys",
+	"holdoutd restore ":                         "needs a backup and what opens it: TestBackup, TestBackupKeys",
+	"holdoutd verify --backup":                  "needs a backup and what opens it: TestBackup, TestBackupKeys",
 	`curl "$URL/v1/holdouts/$ID/report"`:        "the model is left out: TestReportCommand and the tests of the API send reports",
 	"curl -s …/v1/holdouts/ho_…/ledger ":        "the address is left out; verify's help has it whole, and that is run",
 }
