@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 )
 
@@ -243,6 +244,10 @@ func TestRestoreRefuses(t *testing.T) {
 	whole := writeArchive(t, readArchive(t, archive), true)
 	if !bytes.Equal(whole, archive) {
 		t.Error("an archive that is written again is another one")
+	}
+	cut := errors.New("the decryption says that the end is missing")
+	if _, _, err := Restore(t.Context(), RestoreOptions{Dir: filepath.Join(t.TempDir(), "to")}, io.MultiReader(bytes.NewReader(whole), iotest.ErrReader(cut))); !errors.Is(err, cut) {
+		t.Errorf("a backup whose end does not decrypt: %v", err)
 	}
 	to := t.TempDir() // an empty directory will do
 	if _, found, err := Restore(t.Context(), RestoreOptions{Dir: to}, bytes.NewReader(whole)); err != nil || len(found) != 2 || found[0].Tables != inOrder || found[0].Sealed != inOrder {
