@@ -24,6 +24,12 @@ type Settings struct {
 	// of many 0.5 is narrower; default: 0.1. Of gaussian
 	Capped float64 `json:"capped,omitempty"`
 
+	// the columns that questions are about, as a JSON object: for each column the listed values, [true,false] or texts,
+	// or of numbers the edges at which they are cut; null where it is to have a cell of its own. Other values share a
+	// cell. Choose them without a look at the rows that will be held out. Intervals follow the number of cells, and
+	// questions that tell rows of a cell apart are refused. Of cells
+	Cells string `json:"cells,omitempty"`
+
 	// the fraction of units that makes the check part, from 0 on and below 1; above 1 and whole: their count. Nobody is
 	// given its rows: answers about models are compared with them, so that a value is not a model's training score. 0
 	// makes none; default: 0.2 where label is given, else 0. With split=given it is a part that you upload
@@ -48,9 +54,10 @@ type Settings struct {
 	// training and check parts (of a model, of the check part) or the analyst's own, where the holdout agrees; else
 	// answers from the holdout, for a token. thresholdout: answers with the mean of the training and check parts (of a
 	// model, of the check part) where the holdout agrees, by a noisy comparison; else with the holdout mean and noise,
-	// for a token. split: answers every question from units that no other question reads. ladder: a leaderboard of
-	// zero_one losses, which shows the best loss so far. naive (if the server allows it): answers with the exact holdout
-	// mean, and protects nothing. Default: auto
+	// for a token. split: answers every question from units that no other question reads. cells: answers every question
+	// about declared cells (columns with listed values and edges) with the exact holdout mean, at one half-width however
+	// many are asked; refuses all other questions. ladder: a leaderboard of zero_one losses, which shows the best loss
+	// so far. naive (if the server allows it): answers with the exact holdout mean, and protects nothing. Default: auto
 	Mechanism string `json:"mechanism,omitempty"`
 
 	// refuse, or accepted: the table is taken though many of its rows are held out or were shown by another holdout of
@@ -233,6 +240,8 @@ type Guarantee struct {
 	// and 1
 	Capped float64 `json:"capped,omitempty"`
 
+	Cells int64 `json:"cells,omitempty"` // of cells: m, how many cells are declared
+
 	// of guess_and_check: how many standard deviations of training mean minus holdout mean the narrowest margin leaves
 	// room for; of thresholdout: how many standard deviations of training minus holdout the narrowest margins leave room
 	// for
@@ -259,6 +268,10 @@ type Guarantee struct {
 	// of guess_and_check: how many units are sealed: no question reads them, and the final report may be read by these
 	// alone
 	Sealed int64 `json:"sealed,omitempty"`
+
+	// of cells: intervals are united over the sets of cells, and narrower for means near 0 and 1; else they rest on how
+	// far the cells' shares are expected to be off
+	Sets bool `json:"sets,omitempty"`
 
 	// of gaussian: the standard deviation of the noise; where scheduled, the scale of the schedule; of thresholdout: the
 	// standard deviation of the noise
@@ -708,7 +721,12 @@ type KeptModel struct {
 // PlanRequest is what a plan is asked for: n units, and a number of questions or a half-width in units of a row
 // function's [0,1].
 type PlanRequest struct {
-	N          int64   `json:"n"`                    // units of the holdout
+	N int64 `json:"n"` // units of the holdout
+
+	// how many cells are declared, where all questions are about declared columns with listed values and edges: the
+	// mechanism cells is then planned, too
+	Cells int64 `json:"cells,omitempty"`
+
 	Confidence float64 `json:"confidence,omitempty"` // of all intervals together; default: 0.95
 	HalfWidth  float64 `json:"half_width,omitempty"` // wanted, in (0,1): each method then also says how many questions it answers
 	Published  bool    `json:"published,omitempty"`  // only bounds of the literature
@@ -734,6 +752,7 @@ type Plan struct {
 	Recommended string `json:"recommended"`
 
 	Notes []string `json:"notes"` // sentences for a person
+	Cells int64    `json:"cells,omitempty"`
 
 	// where the request names no budget: how many questions a holdout like this gets; absent where it does
 	Chosen string `json:"chosen,omitempty"`

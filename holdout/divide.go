@@ -30,6 +30,9 @@ func (c *creation) divide(dir string) (err error) {
 	if err := c.checkLabel(unit); err != nil {
 		return err
 	}
+	if err := c.settings.checkCells(c.schema()); err != nil {
+		return err
+	}
 	if c.order, err = newPlacing(); err != nil {
 		return err
 	}

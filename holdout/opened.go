@@ -19,6 +19,7 @@ import (
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/engine"
 	"github.com/holdoutd/holdoutd/rowfn"
+	"github.com/holdoutd/holdoutd/rowfn/cells"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -102,7 +103,11 @@ func (s *Service) load(ctx context.Context, id string) (*opened, error) {
 // begin makes the session of the guarantee and the keys.
 func (h *opened) begin() {
 	h.session = &session.Session{Holdout: h.id, Guarantee: h.guarantee, Noise: session.Keyed(h.secret.Noise, h.digest),
-		Unlike: h.card.Settings.unlikeUnits() != nil, RandomSplit: h.card.Settings.Split == splitByHash, NoCheckPart: h.card.Units.Check == 0}
+		Unlike: h.card.Settings.unlikeUnits() != nil, RandomSplit: h.card.Settings.Split == splitByHash, NoCheckPart: h.card.Units.Check == 0,
+		SeveralRows: h.card.Unit != rowUnit}
+	if domain, err := cells.Parse(h.card.Settings.Cells); err == nil { // without cells it is no declaration, and a guarantee that needs one answers nothing
+		h.session.Cells = &domain
+	}
 }
 
 func (h *opened) open(dir string) (err error) {

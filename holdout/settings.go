@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/rowfn"
+	"github.com/holdoutd/holdoutd/rowfn/cells"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -50,6 +52,13 @@ func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 	}
 	if err := checkName("name", set.Name); err != nil {
 		return set, err
+	}
+	if set.Cells != "" {
+		domain, err := cells.Parse(set.Cells)
+		if err != nil {
+			return set, invalid("cells", "cells: %s", err.Error())
+		}
+		set.Cells = domain.String()
 	}
 	if err := set.chooseMechanism(allowNaive); err != nil {
 		return set, err
@@ -97,6 +106,8 @@ func (set *Settings) chooseMechanism(allowNaive bool) error {
 		return invalid("sealed", "where the held-out rows are known to differ, by strata or since their features are public, the sealed ones alone would not stand for all of them; leave sealed out")
 	case kind.Unprotected && !allowNaive:
 		return invalid("mechanism", "the mechanism %s protects nothing; a server takes it only when it was started with --allow-naive", kind.Name)
+	case thresholdout.Does[thresholdout.Celled](kind) && set.Cells == "":
+		return invalid("cells", `cells is missing: declare the columns that questions are about, with their values and edges, such as {"member":[true,false],"region":["north","south"],"age":[18,40,65]}`)
 	case set.knowsNoUnits() && set.Unit != "":
 		return invalid("unit", "a %s compares submissions row by row; it knows no units", kind.Name)
 	case thresholdout.Does[thresholdout.Slices](kind):
@@ -193,9 +204,50 @@ func (set Settings) spec(units Counts) thresholdout.Spec {
 	return thresholdout.Spec{
 		Mechanism: thresholdout.Name(set.Mechanism), N: units.Holdout, Training: units.least(),
 		Questions: set.Questions, Rounds: set.Rounds, Published: set.Bounds == boundsOfPapers, Tokens: set.Tokens, Confidence: set.Confidence,
-		Sigma: set.Sigma, HalfWidth: set.HalfWidth, Capped: set.Capped, Sealed: set.Sealed,
+		Sigma: set.Sigma, HalfWidth: set.HalfWidth, Capped: set.Capped, Sealed: set.Sealed, Cells: set.declaredCells(),
 		Form: thresholdout.Form(set.Form), Preset: set.Preset, Threshold: set.Threshold,
 	}
+}
+
+// declaredCells is how many there are; 0 without a declaration.
+func (set *Settings) declaredCells() int64 {
+	domain, err := cells.Parse(set.Cells)
+	if err != nil {
+		return 0
+	}
+	return domain.Count()
+}
+
+// checkCells refuses declared columns that the table does not have, or has as something else.
+func (set *Settings) checkCells(s dataset.Schema) error {
+	if set.Cells == "" {
+		return nil
+	}
+	domain, err := cells.Parse(set.Cells)
+	if err != nil {
+		return invalid("cells", "cells: %s", err.Error())
+	}
+	for _, c := range domain.Columns {
+		f := fieldOf(s, c.Name)
+		if f == nil {
+			return noColumn("cells", c.Name, s)
+		}
+		if want, ok := cellKinds[f.Kind]; !ok || want.is != c.Type {
+			return invalid("cells", "cells: the column %q has %s; %s", c.Name, want.has, want.instead)
+		}
+	}
+	return nil
+}
+
+// cellKinds say what a column of each kind can be declared as.
+var cellKinds = map[dataset.Kind]struct {
+	is           rowfn.Type
+	has, instead string
+}{
+	dataset.Bool:   {rowfn.Condition, "true and false", "declare it as [true,false]"},
+	dataset.Text:   {rowfn.Text, "texts", "list those that questions are about, in quotes"},
+	dataset.Number: {rowfn.Number, "numbers", "list the edges at which they are cut, such as [18,40,65]"},
+	dataset.Time:   {0, "times", "only columns of numbers, texts and of true and false can be declared; upload what questions are about, such as the year, as a column of numbers"},
 }
 
 // guarantee is the one for parts of these sizes. Where the owner says nothing of a budget, it has the one of [thresholdout.Spec.WithBudget].

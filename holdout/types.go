@@ -51,6 +51,7 @@ type Settings struct {
 	Sigma      float64 `json:"sigma,omitempty"`
 	Bounds     string  `json:"bounds,omitempty"`  // "any" (default), "published"
 	Overlap    string  `json:"overlap,omitempty"` // "refuse" (default), "accepted": a table is taken though rows of it are known from other holdouts
+	Cells      string  `json:"cells,omitempty"`   // the declared cells, as rowfn/cells reads them
 	Capped     float64 `json:"capped,omitempty"`  // 0: a tenth
 	Sealed     float64 `json:"sealed,omitempty"`  // the share of the units that no question reads
 

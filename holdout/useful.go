@@ -20,6 +20,10 @@ func (set Settings) usefulness(units Counts, g thresholdout.Guarantee) []Warning
 	if set.HalfWidth != 0 || !(g.HalfWidth > UsefulWidth) {
 		return nil
 	}
+	if count, celled := g.DeclaredCells(); celled {
+		return []Warning{{Code: uninformative, Detail: fmt.Sprintf("%d declared cells of %d held-out units get intervals of about ±%.2g around one half, which tell little: "+
+			"declare fewer columns, values or edges, hold out a larger share, or upload more rows.", count, g.N, g.HalfWidth)}}
+	}
 	width := func(change func(*Settings)) (float64, bool) {
 		other := set
 		change(&other)

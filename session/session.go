@@ -25,6 +25,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dp/noise"
 	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/rowfn/cells"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
@@ -40,6 +41,9 @@ type Session struct {
 	RandomSplit bool
 	// NoCheckPart says that no part is kept for questions about models: what is compared with their answer is their score on the training part, which they may have been fitted to. See [Session.Settle].
 	NoCheckPart bool
+	// Cells are the declared ones, of a guarantee that is about cells; SeveralRows says that units of the table can have more than one row. Such a guarantee answers nothing without them.
+	Cells       *cells.Domain
+	SeveralRows bool
 }
 
 // NoiseOf is the noise of one row function of a question, by the question's id and the function's place in its plan. It must be a
@@ -103,6 +107,9 @@ func (s *Session) Question(query *queries.Query, compiled *queries.Plan) (*Quest
 		}
 	}
 	if err := s.checkSubmission(plan); err != nil {
+		return nil, err
+	}
+	if err := s.checkCells(plan); err != nil {
 		return nil, err
 	}
 	guess, err := s.guessed(query, plan)

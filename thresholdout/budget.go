@@ -20,10 +20,10 @@ func (s Spec) LeavesBudget() bool {
 
 // WithBudget is the spec with a budget, where the owner leaves it to the server: the largest of 1000, 500, 200 and 100 questions whose planned half-width is at most [UsefulWidth], or the
 // least of them where none has that; where there are tokens, one for ten questions and at most [DefaultTokens]. It is one rule for every mechanism with intervals, and follows from public facts: the
-// sizes of the parts and the settings. A ladder, and what has no intervals, keeps the default of its own. A spec that can have no guarantee is left as it is, for [Plan] to say why.
+// sizes of the parts and the settings. A ladder, cells, whose number of questions widens nothing, and what has no intervals keep the default of their own. A spec that can have no guarantee is left as it is, for [Plan] to say why.
 func (s Spec) WithBudget() Spec {
 	kind, _ := KindOf(s.Mechanism)
-	if !s.LeavesBudget() || Does[Submissions](kind) || kind.Unprotected {
+	if !s.LeavesBudget() || Does[Submissions](kind) || Does[Celled](kind) || kind.Unprotected {
 		return s
 	}
 	with := s
@@ -66,6 +66,9 @@ func (g Guarantee) SayBudget() string {
 		return ""
 	}
 	budget := fmt.Sprintf("no number of questions was named: there are %d", g.Questions)
+	if _, celled := g.DeclaredCells(); celled {
+		return budget + fmt.Sprintf(", at about ±%.2g around one half, and their number widens no interval", width)
+	}
 	if g.NeedsTokens() {
 		budget += fmt.Sprintf(", with %d tokens", g.Tokens)
 	}

@@ -159,6 +159,15 @@ func (g Guarantee) TakesGuesses() bool { _, ok := g.own.(Guesses); return ok }
 // TakesSubmissions reports whether questions are submissions to a board: their steps are StepLadder's.
 func (g Guarantee) TakesSubmissions() bool { _, ok := g.own.(Submissions); return ok }
 
+// DeclaredCells is how many cells questions are about; false for a mechanism whose questions are about anything.
+func (g Guarantee) DeclaredCells() (int64, bool) {
+	m, ok := g.own.(Celled)
+	if !ok {
+		return 0, false
+	}
+	return m.DeclaredCells(), true
+}
+
 // Sliced reports whether each question has units of its own.
 func (g Guarantee) Sliced() bool { return g.slices != nil }
 

@@ -29,6 +29,8 @@ var everyVariant = []Spec{
 	{Mechanism: Gaussian, N: 5000, Questions: 50, Rounds: 3},
 	{Mechanism: Gaussian, N: 5000, Questions: 50, Published: true},
 	{Mechanism: Ladder, N: 5000},
+	{Mechanism: Cells, N: 5000, Cells: 24},
+	{Mechanism: Cells, N: 5000, Cells: 600},
 }
 
 // TestStoredGuarantees: a stored guarantee is the one that was planned, to the last bit, and is not planned again: other numbers than Plan

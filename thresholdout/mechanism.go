@@ -79,6 +79,10 @@ type (
 		Submit(s State, loss Mean) (Standing, Memory)
 	}
 
+	// Celled is a mechanism whose answers are true of row functions alone that are constant on each of so many declared cells, and of means over units in which every row
+	// has the same vote. Whoever plays it must refuse every other question: package rowfn/cells says which are.
+	Celled interface{ DeclaredCells() int64 }
+
 	// Fresh is a mechanism that can answer with the holdout mean of units of which nothing had been told before, and known noise:
 	// plain p-values are of such answers. begun is the state before the request, s the one before the answer.
 	Fresh interface {

@@ -45,6 +45,7 @@ var abilities = []struct {
 	{"slices", "gives each question units of its own, which must be alike", able[Slices]},
 	{"submissions", "questions are submissions to a board", able[Submissions]},
 	{"levels", "answers can be read at other levels, so that a test has a p-value", able[Levels]},
+	{"cells", "answers questions about declared cells alone", able[Celled]},
 	{"fresh", "a test can have a plain p-value, where nothing was told of its units before", able[Fresh]},
 	{"last answers", "what nothing is chosen after is read by its own sample", able[Lasts]},
 	{"measures", "it can say where the holdout is, whatever was guessed, at a price of its own", able[Measures]},

@@ -26,6 +26,7 @@ type Spec struct {
 	Preset    string
 	Published bool    // intervals rest on published bounds alone
 	Sealed    float64 // guess_and_check: the share of the units that no question reads, for the final report alone; 0 is none
+	Cells     int64   // cells: how many the owner has declared
 	Capped    float64 // gaussian: the share of the probability of error for vectors, selections and cuts; 0 is a tenth
 }
 
@@ -36,6 +37,9 @@ const (
 
 	// DefaultSubmissions of a ladder, whose intervals hardly depend on their number: a million would widen the widest by a fifth.
 	DefaultSubmissions = 10_000
+
+	// DefaultCellsQuestions are more answers than a ledger keeps: under cells their number widens nothing, and each has its debit all the same.
+	DefaultCellsQuestions = 1_000_000_000
 
 	// DefaultTokens lets an honest analyst guess wrong a few times; each time widens later intervals.
 	DefaultTokens = 20
@@ -122,6 +126,9 @@ func (s Spec) Check() error {
 		if count < 0 {
 			return wrong(field, "%d is less than 1", count)
 		}
+	}
+	if s.Cells != 0 && (s.Cells < minCells || s.Cells > MaxUnits) {
+		return wrong(ParamCells, "%d cells are not between %d and %d", s.Cells, minCells, int64(MaxUnits))
 	}
 	for _, f := range []struct {
 		field string

@@ -47,7 +47,7 @@ type Method struct {
 var kinds []Kind
 
 func init() {
-	kinds = []Kind{autoKind, gaussianKind, guessAndCheckKind, thresholdoutKind, splitKind, ladderKind, naiveKind}
+	kinds = []Kind{autoKind, gaussianKind, guessAndCheckKind, thresholdoutKind, splitKind, cellsKind, ladderKind, naiveKind}
 }
 
 // Kinds are the mechanisms, in the order in which they are shown.
@@ -92,6 +92,7 @@ const (
 	ParamBounds    = "bounds"
 	ParamCapped    = "capped"
 	ParamSealed    = "sealed"
+	ParamCells     = "cells"
 )
 
 // params are these parameters, and whether a spec has them.
@@ -109,6 +110,7 @@ var params = []struct {
 	{ParamBounds, func(s Spec) bool { return s.Published }},
 	{ParamCapped, func(s Spec) bool { return s.Capped != 0 }},
 	{ParamSealed, func(s Spec) bool { return s.Sealed != 0 }},
+	{ParamCells, func(s Spec) bool { return s.Cells != 0 }},
 }
 
 // Takers are the mechanisms that take a parameter, in the order in which they are shown.

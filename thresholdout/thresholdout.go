@@ -26,6 +26,9 @@ const (
 	Split         Name = "split"
 	Naive         Name = "naive"
 
+	// Cells answers questions about declared cells alone.
+	Cells Name = "cells"
+
 	// Ladder is a leaderboard: its questions are submissions, and its steps StepLadder's.
 	Ladder Name = "ladder"
 

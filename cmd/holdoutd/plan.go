@@ -97,6 +97,7 @@ of questions into an .svg or .png file, and may be given twice. --table prints a
 	f.Int64Var(&request.Training, "training", 0, "units in the training part, for mechanisms that compare with it")
 	f.Int64Var(&request.Tokens, "tokens", 0, fmt.Sprintf("how many guesses may be wrong; each one costs a token (default %d)", thresholdout.DefaultTokens))
 	f.BoolVar(&request.Published, "published", false, "only bounds of the literature")
+	f.Int64Var(&request.Cells, "cells", 0, "how many cells are declared, where all questions are about declared columns with listed values and edges")
 	f.StringVar(&asked, "workload", "", "what is to be asked, such as '60 accuracy, 60 auc, 10 groups of 12 in -60..180 sd 39'; prints what it costs under each mechanism")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	f.BoolVar(&answers, "answers", false, "print how wide one holdout's answers are by their kind: checks, measured answers, the final report")

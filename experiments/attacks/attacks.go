@@ -109,6 +109,10 @@ func Audit(ctx context.Context, r Request) (Report, error) {
 	}
 	report := Report{Mechanism: g.Mechanism, N: g.N, Training: g.Training, Questions: g.Questions, Tokens: g.Tokens, Rounds: g.Rounds, Confidence: g.Confidence,
 		Seed: r.Seed, Minutes: r.Minutes, FalseAlarm: FalseAlarm}
+	if _, celled := g.DeclaredCells(); celled {
+		return Report{}, &RequestError{"mechanism", "the attackers ask about columns of their own, and cells answers questions about declared cells alone. Its intervals hold for all of these at once (docs/proofs/cells.md), " +
+			"and its answers are exact: whoever asks enough knows the share of the held-out units in every cell"}
+	}
 	if g.Questions > MaxQuestions {
 		return Report{}, &RequestError{"questions", fmt.Sprintf("%d are more than are played; the most is %d", g.Questions, MaxQuestions)}
 	}

@@ -24,6 +24,7 @@ type PlanRequest struct {
 	Training   int64   `json:"training,omitempty" doc:"units of the training part"`
 	Tokens     int64   `json:"tokens,omitempty" doc:"how many guesses may be wrong; each one costs a token"`
 	Published  bool    `json:"published,omitempty" doc:"only bounds of the literature"`
+	Cells      int64   `json:"cells,omitempty" doc:"how many cells are declared, where all questions are about declared columns with listed values and edges: the mechanism cells is then planned, too"`
 	Workload   string  `json:"workload,omitempty" example:"60 accuracy, 60 auc, 10 groups of 12 in -60..180 sd 39" doc:"what is to be asked: kinds of questions, each COUNT TYPE [of CATEGORIES] [in LOW..HIGH] [sd DEVIATION] [at MEAN] [where SHARE]. Then questions may be left out"`
 }
 
@@ -70,7 +71,7 @@ func (a *API) plan(ctx context.Context, body []byte) (report PlanReport, err err
 
 // plan compares the methods for the questions, or for those of the workload.
 func (r PlanRequest) plan(ctx context.Context) (report PlanReport, err error) {
-	general := compare.Request{N: r.N, Questions: r.Questions, Confidence: r.Confidence, HalfWidth: r.HalfWidth, Rounds: r.Rounds, Training: r.Training, Tokens: r.Tokens, Published: r.Published}
+	general := compare.Request{N: r.N, Questions: r.Questions, Confidence: r.Confidence, HalfWidth: r.HalfWidth, Rounds: r.Rounds, Training: r.Training, Tokens: r.Tokens, Published: r.Published, Cells: r.Cells}
 	if r.Workload != "" {
 		estimate, questions, err := workload.For(ctx, general, r.Workload)
 		if err != nil {
@@ -90,9 +91,9 @@ const (
 func readPlan(body []byte) (r PlanRequest, err error) {
 	into := map[string]any{
 		"n": &r.N, "questions": &r.Questions, "confidence": &r.Confidence, "half_width": &r.HalfWidth,
-		"rounds": &r.Rounds, "training": &r.Training, "tokens": &r.Tokens, "published": &r.Published, "workload": &r.Workload,
+		"rounds": &r.Rounds, "training": &r.Training, "tokens": &r.Tokens, "published": &r.Published, "cells": &r.Cells, "workload": &r.Workload,
 	}
-	members, err := readObject(body, "n", "questions", "confidence", "half_width", "rounds", "training", "tokens", "published", "workload")
+	members, err := readObject(body, "n", "questions", "confidence", "half_width", "rounds", "training", "tokens", "published", "cells", "workload")
 	if err != nil {
 		return r, err
 	}

@@ -53,6 +53,7 @@ var samples = map[string]sample{
 	"sigma":        {example: 0.005, absent: "what gives the narrowest planned interval"},
 	"capped":       {example: 0.5},
 	"sealed":       {example: 0.5, absent: "none"},
+	"cells":        {example: `{"member":[true,false],"region":["north","south"],"age":[18,40,65]}`, absent: "none"},
 	"overlap":      {example: "accepted", value: "refuse"},
 	"bounds":       {example: "published"},
 }

@@ -75,10 +75,10 @@ type way struct {
 	rounds    int64
 }
 
-// ways are those that are compared. Leaderboards, which take one kind of question, and what protects nothing are none.
+// ways are those that are compared. Leaderboards, which take one kind of question, cells, which depends on what is declared, and what protects nothing are none.
 func (r Request) ways() (all []way) {
 	for _, kind := range thresholdout.Kinds() {
-		if kind.Read == nil || kind.Unprotected || thresholdout.Does[thresholdout.Submissions](kind) || thresholdout.Does[thresholdout.Compares](kind) && r.Training == 0 {
+		if kind.Read == nil || kind.Unprotected || thresholdout.Does[thresholdout.Celled](kind) || thresholdout.Does[thresholdout.Submissions](kind) || thresholdout.Does[thresholdout.Compares](kind) && r.Training == 0 {
 			continue
 		}
 		all = append(all, way{string(kind.Name), kind.Name, 0})

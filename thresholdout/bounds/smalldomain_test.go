@@ -12,12 +12,9 @@ import (
 	"github.com/holdoutd/holdoutd/internal/stattest"
 )
 
-// cellsWidth is how far the means of all functions of a cell with values in [0,1] are from their expectations, together, with probability 1-beta:
-// docs/decisions/0009-pmw.md proves it.
+// cellsWidth is how far the means of all functions of a cell with values in [0,1] are from their expectations, together, with probability 1-beta.
 func cellsWidth(n, cells, beta float64) float64 {
-	subsets := math.Sqrt((cells*math.Ln2 - math.Log(beta)) / (2 * n))
-	spread := math.Sqrt((cells-1)/n)/2 + math.Sqrt(-math.Log(beta)/(2*n))
-	return min(1, subsets, spread)
+	return min(1, CellsBySets(int64(n), int64(cells), beta), CellsBySpread(int64(n), int64(cells), beta))
 }
 
 // describedWidth is that of multiplicative weights without noise, by the length of the transcript: a guess that is off by more than d is mended by one of c

@@ -27,6 +27,7 @@ const (
 	MethodRounds       = thresholdout.MethodRounds
 	MethodGuessCheck   = thresholdout.MethodGuessCheck
 	MethodThresholdout = thresholdout.MethodThresholdout
+	MethodCells        = thresholdout.MethodCells
 )
 
 // What a method assumes beside independent units.
@@ -37,6 +38,7 @@ const (
 	assumesBatch     = "all questions are fixed before any answer is seen"
 	assumesAlike     = "units are alike: drawn from one population"
 	assumesRounds    = "questions come in rounds, those of a round fixed before any of its answers is seen"
+	assumesCells     = "every question is constant on each declared cell"
 	assumesAgreement = "nothing to be valid; to stay this narrow, training means that agree with the holdout"
 )
 
@@ -65,7 +67,7 @@ type promise struct {
 
 // order is that of a plan: what needs an assumption first and last, between them by age. Others come after these.
 var order = []string{MethodNonAdaptive, MethodSplitting, MethodDFHPRR, MethodBNSSSU, MethodRZ, MethodXR, MethodJLNRSS20, MethodJLNRSSPlus, MethodJLNRSSGDP,
-	MethodTanh, MethodConstant, MethodScheduled, MethodRounds, MethodGuessCheck, MethodThresholdout}
+	MethodTanh, MethodConstant, MethodScheduled, MethodRounds, MethodGuessCheck, MethodThresholdout, MethodCells}
 
 // methods are the bounds of the literature and the methods of all mechanisms, in the order in which a plan lists them.
 func methods() []method {
@@ -87,20 +89,28 @@ func methods() []method {
 
 // methodOf is a method of a mechanism: what a holdout that is created with it gets.
 func methodOf(kind thresholdout.Kind, m thresholdout.Method) method {
-	compares := thresholdout.Does[thresholdout.Compares](kind)
+	compares, celled := thresholdout.Does[thresholdout.Compares](kind), thresholdout.Does[thresholdout.Celled](kind)
 	assumes := AssumesNothing
 	switch {
 	case thresholdout.Does[thresholdout.Slices](kind):
 		assumes = assumesAlike
+	case celled:
+		assumes = assumesCells
 	case m.InRounds:
 		assumes = assumesRounds
 	case compares:
 		assumes = assumesAgreement
 	}
 	return method{name: m.Name, mechanism: kind.Name, described: described{m.Formula, assumes, m.Source, m.Published},
-		applies: func(r Request) bool { return (!compares || r.Training > 0) && (!m.InRounds || r.Rounds > 0) },
+		applies: func(r Request) bool {
+			return (!compares || r.Training > 0) && (!m.InRounds || r.Rounds > 0) && (!celled || r.Cells > 0)
+		},
 		at: func(r Request, k int64) (promise, error) {
-			spec := thresholdout.Spec{Mechanism: kind.Name, N: r.N, Questions: k, Confidence: r.Confidence, Published: m.Published != ""}
+			spec := thresholdout.Spec{Mechanism: kind.Name, N: r.N, Questions: k, Confidence: r.Confidence,
+				Published: m.Published != "" && slices.Contains(kind.Takes, thresholdout.ParamBounds)}
+			if celled {
+				spec.Cells = r.Cells
+			}
 			if compares {
 				spec.Training = r.Training
 			}

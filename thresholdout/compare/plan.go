@@ -23,6 +23,7 @@ type Request struct {
 	Training   int64   // units of the training part
 	Tokens     int64   // how many guesses may be wrong
 	Published  bool    // only bounds of the literature
+	Cells      int64   // declared cells, where all questions are about such
 }
 
 func (r Request) beta() float64 { return 1 - r.Confidence }
@@ -44,6 +45,7 @@ type Report struct {
 	Training   int64        `json:"training,omitempty"`
 	Tokens     int64        `json:"tokens,omitempty"`
 	Published  bool         `json:"published,omitempty"`
+	Cells      int64        `json:"cells,omitempty"`
 	Chosen     string       `json:"chosen,omitempty" doc:"where the request names no budget: how many questions a holdout like this gets; absent where it does"`
 	Methods    []MethodPlan `json:"methods"`
 
@@ -98,6 +100,8 @@ func (r Request) check() error {
 		return wrong("training", "%d units; between 0 and %d are possible", r.Training, int64(thresholdout.MaxUnits))
 	case r.Tokens < 0 || r.Questions > 0 && r.Tokens > r.Questions:
 		return wrong("tokens", "%d is not between 1 and the number of questions", r.Tokens)
+	case r.Cells < 0 || r.Cells == 1 || r.Cells > thresholdout.MaxUnits:
+		return wrong("cells", "%d cells; between 2 and %d are possible", r.Cells, int64(thresholdout.MaxUnits))
 	case r.Tokens > 0 && r.Training == 0:
 		return wrong("tokens", "tokens are spent where the holdout does not agree with the training part; give the size of the training part as training")
 	}
@@ -154,13 +158,13 @@ func Plan(ctx context.Context, r Request) (Report, error) {
 	}
 	if r.Questions == 0 {
 		for _, m := range methods {
-			if m.serves(r) && m.mechanism != "" {
+			if m.serves(r) && m.mechanism != "" && m.name != MethodCells { // as many as one likes
 				r.Questions = max(r.Questions, within[m.name], r.Rounds, 1)
 			}
 		}
 	}
 	report := Report{N: r.N, Questions: r.Questions, Confidence: r.Confidence, HalfWidth: r.HalfWidth, Rounds: r.Rounds,
-		Training: r.Training, Published: r.Published, Chosen: chosen}
+		Training: r.Training, Published: r.Published, Cells: r.Cells, Chosen: chosen}
 	if r.Training > 0 {
 		report.Tokens = r.tokens(r.Questions)
 	}
@@ -229,14 +233,18 @@ func reach(r Request, report Report) string {
 		if p.Mechanism != "" && (most.QuestionsWithin == nil || *p.QuestionsWithin > *most.QuestionsWithin) {
 			most = p
 		}
-		if p.Published && p.Method != MethodSplitting && p.Method != MethodNonAdaptive && *p.QuestionsWithin > 0 && (most2.QuestionsWithin == nil || *p.QuestionsWithin > *most2.QuestionsWithin) {
+		if p.Published && p.Method != MethodSplitting && p.Method != MethodNonAdaptive && p.Method != MethodCells && *p.QuestionsWithin > 0 && (most2.QuestionsWithin == nil || *p.QuestionsWithin > *most2.QuestionsWithin) {
 			most2 = p
 		}
 	}
 	if *most.QuestionsWithin == 0 {
 		return fmt.Sprintf("No method answers even one question within ±%v.", r.HalfWidth)
 	}
-	s := fmt.Sprintf("Within ±%v, %s answers %s", r.HalfWidth, most.Method, plural(*most.QuestionsWithin, "question"))
+	many := plural(*most.QuestionsWithin, "question")
+	if *most.QuestionsWithin >= bounds.MaxQuestions {
+		many = "any number of questions"
+	}
+	s := fmt.Sprintf("Within ±%v, %s answers %s", r.HalfWidth, most.Method, many)
 	for _, p := range report.Methods {
 		if p.Method == MethodSplitting && p.Method != most.Method {
 			s += fmt.Sprintf(", splitting %s", thousands(*p.QuestionsWithin))

@@ -72,7 +72,7 @@ func TestPlanReaches(t *testing.T) {
 // TestPlanParts add up to the half-width, for every method.
 func TestPlanParts(t *testing.T) {
 	for _, k := range []int64{1, 2, 100, 100_000} {
-		report := planned(t, Request{N: 50_000, Questions: k, Confidence: 0.95, Training: 80_000, Rounds: min(k, 4), Tokens: min(k, 7)})
+		report := planned(t, Request{N: 50_000, Questions: k, Confidence: 0.95, Training: 80_000, Rounds: min(k, 4), Tokens: min(k, 7), Cells: 24})
 		if len(report.Methods) != len(methods()) {
 			t.Errorf("%d methods of %d", len(report.Methods), len(methods()))
 		}
@@ -108,6 +108,10 @@ func TestPlanSpeaks(t *testing.T) {
 		{Request{N: 10_000, Questions: 1000, Confidence: 0.95, Rounds: 1}, MethodRounds, "narrowest for 1,000 questions"},
 		{Request{N: 10_000, Questions: 1000, Confidence: 0.95, Rounds: 4}, MethodRounds, "in 4 rounds, instead of"},
 		{Request{N: 10_000, Questions: 1000, Confidence: 0.95, Training: 20_000}, MethodGuessCheck, "guess-and-check is narrowest"},
+		{Request{N: 30_000, Questions: 1_000_000, Confidence: 0.95, Cells: 96}, MethodCells, "cells is narrowest for 1,000,000 questions: ±0.03404"},
+		{Request{N: 30_000, Questions: 1_000_000, Confidence: 0.95, Cells: 96, Published: true}, MethodCells, "±0.03404"},
+		{Request{N: 30_000, HalfWidth: 0.05, Confidence: 0.95, Cells: 96}, MethodCells, "Within ±0.05, cells answers any number of questions"},
+		{Request{N: 30_000, Questions: 5, Confidence: 0.95, Cells: 4000}, MethodScheduled, "adaptive-hoeffding-scheduled is narrowest"},
 		{Request{N: 100, HalfWidth: 0.01, Confidence: 0.95}, "", "No method answers even one question within ±0.01"},
 	} {
 		report := planned(t, c.request)
@@ -132,6 +136,7 @@ func TestPlanRefuses(t *testing.T) {
 		"rounds":     {N: 100, Questions: 3, Confidence: 0.95, Rounds: 4},
 		"training":   {N: 100, Questions: 3, Confidence: 0.95, Training: -1},
 		"tokens":     {N: 100, Questions: 3, Confidence: 0.95, Tokens: 2},
+		"cells":      {N: 100, Questions: 3, Confidence: 0.95, Cells: 1},
 	} {
 		_, err := Plan(context.Background(), r)
 		var wrong *RequestError

@@ -37,6 +37,7 @@ var (
 const (
 	tableConfidence = 0.95
 	tableRounds     = 5
+	tableCells      = 100
 )
 
 // WriteTable writes the page docs/BOUNDS.md: half-widths of every method, and what each method is.
@@ -48,9 +49,9 @@ Half-widths of intervals that hold together at %v%%, for k questions about n ind
 query with another range multiply by the width of the range. Every method has its own best noise. A method that belongs to a mechanism has the half-width that a holdout created with it gets for
 a single mean (under `+"`gaussian`"+` single means have nine tenths of β). The others are formulas of the literature, named by the initials of their authors; the table at the end has names and papers. Made by `+"`holdoutd plan --table`"+`.
 
-From ±0.5 on (in parentheses) an interval says nothing. There are %d rounds. guess-and-check and Thresholdout have a training part of n units and %d tokens, all unspent. **Bold** is the narrowest
+From ±0.5 on (in parentheses) an interval says nothing. There are %d rounds. guess-and-check and Thresholdout have a training part of n units and %d tokens, all unspent; there are %d declared cells, and questions under cells about these alone. **Bold** is the narrowest
 of those that assume nothing. For other numbers, and for figures: `+"`holdoutd plan --help`"+`.
-`, tableConfidence*100, tableRounds, thresholdout.DefaultTokens)
+`, tableConfidence*100, tableRounds, thresholdout.DefaultTokens, tableCells)
 	for _, n := range tableUnits {
 		fmt.Fprintf(w, "\n## n = %s\n\n| method |", thousands(n))
 		for _, k := range tableQuestions {
@@ -92,7 +93,7 @@ func writeDescription(w io.Writer, name string, d described) {
 
 // writeRows writes the half-widths for one n.
 func writeRows(w io.Writer, n int64) error {
-	r := Request{N: n, Confidence: tableConfidence, Rounds: tableRounds, Training: n, Tokens: thresholdout.DefaultTokens}
+	r := Request{N: n, Confidence: tableConfidence, Rounds: tableRounds, Training: n, Tokens: thresholdout.DefaultTokens, Cells: tableCells}
 	all := methods()
 	widths := make([][]float64, len(all))
 	narrowest := make([]float64, len(tableQuestions))

@@ -130,7 +130,8 @@ class Server:
                 check_part
             name: what people call it
             progress: whether to show how much was sent; default: if a person is looking
-            settings: holdout=0.3, questions=, label=, unit=, confidence=, mechanism=, … (the server's upload parameters); without
+            settings: holdout=0.3, questions=, label=, unit=, confidence=, mechanism=, … (the server's upload parameters; cells= may be
+                a dict, such as {"member": [True, False], "age": [18, 40, 65]}); without
                 questions the server takes as many as still have useful intervals, and the card says how many (chosen)
 
         What the card warns of is a HoldoutWarning. Where a column names something of which each has several rows, such as customers,

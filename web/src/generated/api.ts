@@ -10,6 +10,8 @@ export interface Settings {
   bounds?: string;
   /** the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1, above 0 and at most 0.9; single means have the rest. For a team that asks mostly for histograms, gradients or the best of many 0.5 is narrower; default: 0.1. Of gaussian */
   capped?: number;
+  /** the columns that questions are about, as a JSON object: for each column the listed values, [true,false] or texts, or of numbers the edges at which they are cut; null where it is to have a cell of its own. Other values share a cell. Choose them without a look at the rows that will be held out. Intervals follow the number of cells, and questions that tell rows of a cell apart are refused. Of cells */
+  cells?: string;
   /** the fraction of units that makes the check part, from 0 on and below 1; above 1 and whole: their count. Nobody is given its rows: answers about models are compared with them, so that a value is not a model's training score. 0 makes none; default: 0.2 where label is given, else 0. With split=given it is a part that you upload */
   check?: number;
   /** the probability that all intervals together hold, for example 0.95 */
@@ -24,7 +26,7 @@ export interface Settings {
   label?: string;
   /** with unit: the most rows that a unit can have; an upload with a larger unit is refused. Default: the size of the training part's largest unit; with weight row a larger unit then counts as one of that size */
   largest_unit?: number;
-  /** auto: guess_and_check if its planned intervals are narrower or tokens are given, else gaussian. gaussian: answers every question with the holdout mean and Gaussian noise. guess_and_check: confirms a guess, the mean of the training and check parts (of a model, of the check part) or the analyst's own, where the holdout agrees; else answers from the holdout, for a token. thresholdout: answers with the mean of the training and check parts (of a model, of the check part) where the holdout agrees, by a noisy comparison; else with the holdout mean and noise, for a token. split: answers every question from units that no other question reads. ladder: a leaderboard of zero_one losses, which shows the best loss so far. naive (if the server allows it): answers with the exact holdout mean, and protects nothing. Default: auto */
+  /** auto: guess_and_check if its planned intervals are narrower or tokens are given, else gaussian. gaussian: answers every question with the holdout mean and Gaussian noise. guess_and_check: confirms a guess, the mean of the training and check parts (of a model, of the check part) or the analyst's own, where the holdout agrees; else answers from the holdout, for a token. thresholdout: answers with the mean of the training and check parts (of a model, of the check part) where the holdout agrees, by a noisy comparison; else with the holdout mean and noise, for a token. split: answers every question from units that no other question reads. cells: answers every question about declared cells (columns with listed values and edges) with the exact holdout mean, at one half-width however many are asked; refuses all other questions. ladder: a leaderboard of zero_one losses, which shows the best loss so far. naive (if the server allows it): answers with the exact holdout mean, and protects nothing. Default: auto */
   mechanism?: string;
   /** refuse, or accepted: the table is taken though many of its rows are held out or were shown by another holdout of this server, also a deleted one. No interval covers both then, and the card says so for good; default: refuse */
   overlap?: string;
@@ -187,6 +189,8 @@ export interface Guarantee {
   blocks?: number[];
   /** of gaussian: the share of the probability of error that pays for vectors, selections and narrower intervals near 0 and 1 */
   capped?: number;
+  /** of cells: m, how many cells are declared */
+  cells?: number;
   /** of guess_and_check: how many standard deviations of training mean minus holdout mean the narrowest margin leaves room for; of thresholdout: how many standard deviations of training minus holdout the narrowest margins leave room for */
   deviations?: number;
   /** of thresholdout: gaussian or laplace */
@@ -211,6 +215,8 @@ export interface Guarantee {
   scheduled?: boolean;
   /** of guess_and_check: how many units are sealed: no question reads them, and the final report may be read by these alone */
   sealed?: number;
+  /** of cells: intervals are united over the sets of cells, and narrower for means near 0 and 1; else they rest on how far the cells' shares are expected to be off */
+  sets?: boolean;
   /** of gaussian: the standard deviation of the noise; where scheduled, the scale of the schedule; of thresholdout: the standard deviation of the noise */
   sigma?: number;
   /** of gaussian: of the account of that share, of guarantees of the first version */
@@ -675,6 +681,8 @@ export interface KeptModel {
 export interface PlanRequest {
   /** units of the holdout */
   n: number;
+  /** how many cells are declared, where all questions are about declared columns with listed values and edges: the mechanism cells is then planned, too */
+  cells?: number;
   /** of all intervals together; default: 0.95 */
   confidence?: number;
   /** wanted, in (0,1): each method then also says how many questions it answers */
@@ -703,6 +711,7 @@ export interface Plan {
   recommended: string;
   /** sentences for a person */
   notes: string[];
+  cells?: number;
   /** where the request names no budget: how many questions a holdout like this gets; absent where it does */
   chosen?: string;
   half_width?: number;
