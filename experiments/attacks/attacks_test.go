@@ -305,3 +305,13 @@ func TestRequests(t *testing.T) {
 		t.Errorf("%v after %d", err, told)
 	}
 }
+
+// TestCellsAreNotAttacked: the attackers ask about columns of their own, which a guarantee about declared cells does not answer: an audit says so, and plays nothing.
+func TestCellsAreNotAttacked(t *testing.T) {
+	g := planned(t, thresholdout.Spec{Mechanism: thresholdout.Cells, N: 5000, Cells: 24, Questions: 40})
+	r, err := Audit(t.Context(), Request{Guarantee: g})
+	var wrong *RequestError
+	if !errors.As(err, &wrong) || wrong.Field != "mechanism" || !strings.Contains(wrong.Detail, "exact") || len(r.Intervals) != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
