@@ -145,6 +145,9 @@ func (f *auditFlags) planned(cmd *cobra.Command) (thresholdout.Guarantee, error)
 	default:
 		return thresholdout.Guarantee{}, misuse("--bounds: %q is neither any nor published", f.bounds)
 	}
+	if kind, ok := thresholdout.KindOf(spec.Mechanism); ok && thresholdout.Does[thresholdout.Celled](kind) {
+		return thresholdout.Guarantee{}, misuse("--mechanism: %s", attacks.NoCells)
+	}
 	g, err := thresholdout.Plan(spec.WithBudget())
 	var wrong *thresholdout.ParamError
 	if errors.As(err, &wrong) {

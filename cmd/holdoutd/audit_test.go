@@ -84,6 +84,7 @@ func TestAuditFlags(t *testing.T) {
 		args []string
 		says string
 	}{
+		{"", []string{"--n", "100", "--mechanism", "cells"}, "--mechanism: the attackers ask about columns of their own"},
 		{"", nil, "--n 10000"},
 		{"", []string{"--n", "1"}, "--n: "},
 		{"", []string{"--n", "100", "--mechanism", "gausian"}, "--mechanism: "},

@@ -95,6 +95,10 @@ const (
 	reconstructionShare = .1
 )
 
+// NoCells says why a guarantee about declared cells is not attacked.
+const NoCells = "the attackers ask about columns of their own, and cells answers questions about declared cells alone. Its intervals hold for all of these at once (docs/proofs/cells.md), " +
+	"and its answers are exact: whoever asks enough knows the share of the held-out units in every cell"
+
 // Audit plays the attacks. The same request gives the same report. It stops when ctx ends, with its error; errors of a request are *[RequestError].
 func Audit(ctx context.Context, r Request) (Report, error) {
 	if r.Minutes == 0 {
@@ -110,8 +114,7 @@ func Audit(ctx context.Context, r Request) (Report, error) {
 	report := Report{Mechanism: g.Mechanism, N: g.N, Training: g.Training, Questions: g.Questions, Tokens: g.Tokens, Rounds: g.Rounds, Confidence: g.Confidence,
 		Seed: r.Seed, Minutes: r.Minutes, FalseAlarm: FalseAlarm}
 	if _, celled := g.DeclaredCells(); celled {
-		return Report{}, &RequestError{"mechanism", "the attackers ask about columns of their own, and cells answers questions about declared cells alone. Its intervals hold for all of these at once (docs/proofs/cells.md), " +
-			"and its answers are exact: whoever asks enough knows the share of the held-out units in every cell"}
+		return Report{}, &RequestError{"mechanism", NoCells}
 	}
 	if g.Questions > MaxQuestions {
 		return Report{}, &RequestError{"questions", fmt.Sprintf("%d are more than are played; the most is %d", g.Questions, MaxQuestions)}
