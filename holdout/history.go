@@ -316,30 +316,44 @@ func (r *references) keep(holdout, query string, known *Reference) {
 // news tells those who follow a holdout that there is another answer.
 type news struct {
 	mu      sync.Mutex
-	waiting map[string]chan struct{} // by holdout
+	waiting map[string]*waiters // by holdout, those for which somebody waits
 }
 
-// News is closed when an answer of the holdout has become durable after the call.
-func (s *Service) News(id string) <-chan struct{} {
-	s.news.mu.Lock()
-	defer s.news.mu.Unlock()
-	c := s.news.waiting[id]
-	if c == nil {
-		if s.news.waiting == nil {
-			s.news.waiting = map[string]chan struct{}{}
+// waiters are those who wait for news of one holdout.
+type waiters struct {
+	told chan struct{}
+	n    int
+}
+
+// News is closed when an answer of the holdout has become durable after the call. over is to be called when nobody waits for it any more.
+func (s *Service) News(id string) (told <-chan struct{}, over func()) {
+	n := &s.news
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	w := n.waiting[id]
+	if w == nil {
+		if n.waiting == nil {
+			n.waiting = map[string]*waiters{}
 		}
-		c = make(chan struct{})
-		s.news.waiting[id] = c
+		w = &waiters{told: make(chan struct{})}
+		n.waiting[id] = w
 	}
-	return c
+	w.n++
+	return w.told, sync.OnceFunc(func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if w.n--; w.n == 0 && n.waiting[id] == w {
+			delete(n.waiting, id) // anybody can ask for the news of an id that is no holdout's
+		}
+	})
 }
 
 // tell wakes those who wait for news of a holdout.
 func (n *news) tell(id string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if c := n.waiting[id]; c != nil {
-		close(c)
+	if w := n.waiting[id]; w != nil {
+		close(w.told)
 		delete(n.waiting, id)
 	}
 }

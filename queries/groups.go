@@ -66,10 +66,9 @@ func (q *groups) compile(c *compiler) *Plan {
 	if len(c.list) > 0 || c.failed != nil {
 		return nil
 	}
-	categories, unseen := q.possible(c, categories)
+	categories = q.possible(c, categories)
 	p := shape.GroupsOf(f, categories, where, c.grouped)
 	q.say(c, p, categories, text, f.Null)
-	p.Unseen = unseen
 	counts := countsAs(f.Null)
 	if !q.Range.Valid() {
 		counts = countsAsFalse
@@ -115,36 +114,32 @@ func (q *groups) groups(c *compiler) []shape.Category {
 	return c.numbers(by, column, q.Values.numbers)
 }
 
-// possible leaves out the groups other and null of a column where public facts say that no row of any part is in them: they would cost a question each, and say nothing. unseen
-// are those that stay, and that no training row is in.
-func (q *groups) possible(c *compiler, all []shape.Category) (kept []shape.Category, unseen []string) {
+// possible leaves out the groups other and null of a column where public facts say that no row of any part is in them: they would cost a question each, and say nothing.
+func (q *groups) possible(c *compiler, all []shape.Category) (kept []shape.Category) {
 	name, column := q.By.Column()
 	if !column || c.training == nil {
-		return all, nil
+		return all
 	}
 	facts, ok := c.training.Column(name)
 	if !ok {
-		return all, nil
+		return all
 	}
 	known, full := c.everywhere(name)
 	at := len(all) - 1 // null
 	if all[at].Name != "null" {
-		return all, nil
+		return all
 	}
 	rest := at - 1 // other
 	if q.Edges != nil || all[rest].Name != "other" || !covers(c.training, name, all[:rest]) {
 		rest = -1
 	}
 	for i, k := range all {
-		switch {
-		case i == rest && known || i == at && facts.Nulls == 0 && full:
+		if i == rest && known || i == at && facts.Nulls == 0 && full {
 			continue
-		case i == rest || i == at && facts.Nulls == 0:
-			unseen = append(unseen, k.Name)
 		}
 		kept = append(kept, k)
 	}
-	return kept, unseen
+	return kept
 }
 
 // covers reports whether each value of a column in the training part is named by a category.

@@ -221,7 +221,16 @@ func alternatives(prefix, title string, of []kind, doc string) map[string]any {
 	}
 }
 
-func (k kind) schemaName() string { return strings.ToUpper(k.name[:1]) + k.name[1:] + schemaQuery }
+func (k kind) schemaName() string { return SchemaName(k.name) }
+
+// SchemaName is the name of the schema of a type of queries, as JSONSchemas has it: MeanQuery, BalancedAccuracyQuery.
+func SchemaName(kind string) string {
+	var b strings.Builder
+	for word := range strings.SplitSeq(kind, "_") {
+		b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+	}
+	return b.String() + schemaQuery
+}
 
 func (k kind) schema(prefix string) map[string]any {
 	properties := map[string]any{

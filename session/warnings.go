@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/queries/shape"
@@ -42,14 +41,8 @@ func OfPlan(plan *queries.Plan) (warnings []Warning) {
 		}
 		warnings = append(warnings, Warning{Code: ReadsLabel, Column: l.Column, Detail: fmt.Sprintf("the prediction reads %s, %s: if a new row does not have it yet, the model is not as good as this says", l.Column, how)})
 	}
-	if len(plan.Unseen) > 0 {
-		warnings = append(warnings, Warning{Code: UnseenGroups, Detail: fmt.Sprintf("no training row is in the group %s, and nothing public says that no held-out row is: so it is asked about, and costs what a group costs", strings.Join(plan.Unseen, " or "))})
-	}
 	return warnings
 }
-
-// UnseenGroups is the code of the warning that groups are asked about that no training row is in.
-const UnseenGroups = "unseen-groups"
 
 // Codes of warnings about the values of an expression.
 const (

@@ -100,8 +100,12 @@ func (a *API) follow(c *gin.Context) error {
 		return limited
 	}
 	defer done()
+	over := func() {}
+	defer func() { over() }()
 	for begun := false; ; {
-		news := a.service.News(id)
+		over()
+		news, forget := a.service.News(id)
+		over = forget
 		page, err := a.pageOf(ctx, id, after)
 		switch {
 		case err == nil:

@@ -76,21 +76,21 @@ var tools = []tool{
 	},
 	{
 		name: "explain", title: "Explain a query before asking it",
-		says: "Call it before ask, and after columns: what a query means and would cost, how wide its interval will be, what the training or check part says, and what is wrong with it. It reads no holdout row and costs nothing. " +
+		says: "After columns, before ask: what a query means and would cost, how wide its interval will be, what the training or check part says, and what is wrong with it. It reads no holdout row and costs nothing. " +
 			"To read it in a loop is to fit to the check part: decide by ask.",
 		input:  closed(map[string]any{"holdout": holdoutArgument, "query": worded(queries.NestedSchema(), "a query, as the tool ask takes it")}, "holdout", "query"),
 		output: holdout.Explanation{}, run: (*API).toolExplain,
 	},
 	{
 		name: "ask", title: "Ask a question about the holdout", spends: true,
-		says: "Answers one query about the held-out rows with a value and an interval, and debits its price for good. The same query again gets the recorded answer at no cost. First columns, then explain, then ask. " +
+		says: "Answers one query about the held-out rows with a value and an interval, and debits its price for good. The same query again is free. First columns, then explain, then ask. " +
 			"In a holdout with rounds a call would end a round and lose its other questions: use batch there.",
 		input:  closed(map[string]any{"holdout": holdoutArgument, "query": askedQuery(), "max_questions": mostArgument}, "holdout", "query"),
 		output: AskReply{}, run: (*API).toolAsk,
 	},
 	{
 		name: "batch", title: "Ask many questions at once", spends: true,
-		says: "Answers many queries in one call, in their order: all questions of a round together, where the holdout has rounds. All are paid or none is. First columns, then explain.",
+		says: "Answers many queries in one call, in their order: all questions of a round together, where the holdout has rounds. All are paid or none is.",
 		input: closed(map[string]any{"holdout": holdoutArgument, "queries": map[string]any{"type": "array", "items": queries.NestedSchema(), "description": "queries, as the tool ask takes them"},
 			"partial": map[string]any{"type": "boolean", "description": "answer as many as the budget pays for, instead of all or none"}, "max_questions": worded(mostArgument, "most questions that all together may cost; default: a tenth of the holdout's for each")},
 			"holdout", "queries"),
@@ -98,7 +98,7 @@ var tools = []tool{
 	},
 	{
 		name: "compare", title: "Decide whether b is better than a", spends: true,
-		says: "Asks whether b is better than a on the held-out rows: the verdict is yes, no or undecided, with the interval of the difference. One question for both; narrow where they seldom differ. " +
+		says: "Asks whether b is better than a on the held-out rows: the verdict is yes, no or undecided, with the interval of the difference. " +
 			`a and b are queries, as the tool ask takes them: {"type": "accuracy", "model": …}. First columns, then explain.`,
 		input:  compareInput(),
 		output: AskReply{}, run: (*API).toolCompare,

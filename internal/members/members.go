@@ -64,7 +64,7 @@ var all = sync.OnceValue(func() []Type {
 	var types []Type
 	for _, name := range queries.Types() {
 		s := new(schema)
-		if err := json.Unmarshal(schemas[strings.ToUpper(name[:1])+name[1:]+"Query"], s); err != nil {
+		if err := json.Unmarshal(schemas[queries.SchemaName(name)], s); err != nil {
 			panic(fmt.Sprintf("members: the schema of %s: %v", name, err)) // it is made by this program
 		}
 		types = append(types, typeOf(name, s))

@@ -35,8 +35,6 @@ type Plan struct {
 
 	// Leaks are columns that a model reads and that tell its label.
 	Leaks []Leak
-	// Unseen are groups of the answer that no training row is in, and that are asked about all the same.
-	Unseen []string
 
 	// HoldoutOnly says that the row functions are about the rows of the holdout alone, since numbers for these came with the
 	// question: the training part has no say in them.

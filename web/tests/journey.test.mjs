@@ -22,6 +22,7 @@ test("from an upload to a spent budget", async () => {
   await page.getByLabel("Questions").fill("12");
   await page.getByLabel("Tokens").fill("4");
   await page.getByLabel("Held out").fill("0.5");
+  await page.getByRole("button", { name: "Keep rows" }).click(); // rows of one day are alike
   await page.getByText("12 questions at about").waitFor();
   await page.getByText("2,500 rows held out").waitFor();
   await page.getByRole("button", { name: "Create" }).click();
