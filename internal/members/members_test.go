@@ -26,10 +26,12 @@ func TestAllAreHere(t *testing.T) {
 		if json.Unmarshal(text, &s) != nil || s.Properties == nil {
 			continue // Query and Operand
 		}
-		of, ok := Of(types, strings.ToLower(strings.TrimSuffix(name, "Query")))
-		if !ok {
+		at := slices.IndexFunc(types, func(of Type) bool { return queries.SchemaName(of.Name) == name })
+		if at < 0 {
 			t.Errorf("there is no type for %s", name)
+			continue
 		}
+		of := types[at]
 		if len(of.Members) != len(s.Properties)-1 {
 			t.Errorf("%s has %d members and type, not %d", name, len(of.Members), len(s.Properties))
 		}
