@@ -15,6 +15,7 @@ import (
 	"github.com/holdoutd/holdoutd/experiments/certify"
 	"github.com/holdoutd/holdoutd/experiments/coverage"
 	"github.com/holdoutd/holdoutd/experiments/dpsgd"
+	"github.com/holdoutd/holdoutd/experiments/fairness"
 	"github.com/holdoutd/holdoutd/experiments/featureselection"
 	"github.com/holdoutd/holdoutd/experiments/freedman"
 	"github.com/holdoutd/holdoutd/experiments/leaderboard"
@@ -34,6 +35,7 @@ var All = []run.Experiment{
 	freedman.Experiment,
 	leaderboard.Experiment,
 	phacking.Experiment,
+	fairness.Experiment,
 	agents.Experiment,
 	reconstruction.Experiment,
 	certify.Experiment,
