@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -265,13 +266,28 @@ func (l *Ledger) endHoldout(ctx context.Context, tx *sql.Tx, b books, principal 
 	return nil
 }
 
-// wrapRead names the ledger in what a reader's connection says. What the database says is ledger.ErrUnavailable: it cannot be read now.
+// wrapRead names the ledger in what a reader's connection says. What the database says is ledger.ErrUnavailable: it cannot be read now. Who still reads while the ledger is closed is told that.
 func wrapRead(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, errPoolClosed), errors.Is(err, sql.ErrConnDone):
+		return fmt.Errorf("%w: read: %w", ledger.ErrClosed, err)
 	case code(err) >= 0:
 		return fmt.Errorf("%w: read: %w", ledger.ErrUnavailable, err)
 	}
 	return fmt.Errorf("ledger: read: %w", err)
 }
+
+// errPoolClosed is what database/sql says of a pool that was closed, which it has no name for.
+var errPoolClosed = func() error {
+	db := sql.OpenDB(nowhere{})
+	db.Close() // of no connection
+	return db.Ping()
+}()
+
+// nowhere connects to nothing.
+type nowhere struct{}
+
+func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, driver.ErrBadConn }
+func (nowhere) Driver() driver.Driver                        { return nil }

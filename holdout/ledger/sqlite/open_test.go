@@ -2,9 +2,11 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -282,6 +284,25 @@ func TestClose(t *testing.T) {
 	}
 	if err := l.Ready(t.Context()); !errors.Is(err, ledger.ErrClosed) {
 		t.Errorf("ready: %v", err)
+	}
+	for name, read := range map[string]func(context.Context) error{ // as a request does that is on its way while the server ends
+		"a holdout": func(ctx context.Context) error { _, err := l.Holdout(ctx, "ho_1"); return err },
+		"holdouts":  func(ctx context.Context) error { _, err := l.Holdouts(ctx); return err },
+		"a digest":  func(ctx context.Context) error { _, _, err := l.HoldoutByDigest(ctx, [32]byte{}); return err },
+		"an answer": func(ctx context.Context) error { _, _, err := l.Answer(ctx, "ho_1", "q"); return err },
+		"answers":   func(ctx context.Context) error { _, err := l.Answers(ctx, "ho_1", "", 0, 5); return err },
+		"a closing": func(ctx context.Context) error { _, _, err := l.Closing(ctx, "ho_1"); return err },
+		"a request": func(ctx context.Context) error { _, _, err := l.Idempotency(ctx, "p", "k"); return err },
+		"a head":    func(ctx context.Context) error { _, _, err := l.HeadAt(ctx, "ho_1", 0); return err },
+		"an export": func(ctx context.Context) error { return l.Export(ctx, "ho_1", io.Discard) },
+		"keys":      func(ctx context.Context) error { _, err := l.Keys(ctx); return err },
+		"a key":     func(ctx context.Context) error { _, _, err := l.KeyByHash(ctx, [32]byte{}); return err },
+		"grants":    func(ctx context.Context) error { _, err := l.Grants(ctx, "ho_1"); return err },
+		"debits":    func(ctx context.Context) error { _, _, err := l.Debits(ctx, "ho_1", 0); return err },
+	} {
+		if err := read(t.Context()); !errors.Is(err, ledger.ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 	if _, err := os.Stat(path + "-wal"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the write-ahead log is still there: %v", err)
