@@ -321,6 +321,30 @@ func TestRestoredRecord(t *testing.T) {
 	}
 }
 
+// TestRestoredMoreThanOnce: a card names each restore whose loss was accepted, and one that has forgotten answers of the holdout itself before those that were before it.
+func TestRestoredMoreThanOnce(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC) }
+	r := restores{Restores: []restore{{day(2), day(3), lossAccepted}, {day(5), day(6), nothingLost}, {day(8), day(9), lossAccepted}}}
+	for _, c := range []struct {
+		created time.Time
+		want    []string
+	}{
+		{day(1), []string{"this holdout was restored at 2026-03-03", "of 2026-03-02", "and at 2026-03-09", "of 2026-03-08"}},
+		{day(7), []string{"this holdout was restored at 2026-03-09", "of 2026-03-08"}},
+		{day(10), []string{"if this table was uploaded in between", "at 2026-03-03", "and at 2026-03-09"}},
+	} {
+		said := r.warning(c.created)
+		for _, want := range c.want {
+			if said == nil || !strings.Contains(said.Detail, want) || strings.Contains(said.Detail, "03-06") {
+				t.Errorf("created at %v: %+v, want %q", c.created, said, want)
+			}
+		}
+	}
+	if said := (restores{Restores: r.Restores[1:2]}).warning(day(1)); said != nil {
+		t.Errorf("nothing was lost: %+v", said)
+	}
+}
+
 // TestBackupEnds: a backup whose caller gives up ends with its error.
 func TestBackupEnds(t *testing.T) {
 	dir := t.TempDir()

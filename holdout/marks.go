@@ -52,7 +52,12 @@ func (m mark) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+markFile+"-*") // made with mode 0600
+	return replaceFile(dir, markFile, text)
+}
+
+// replaceFile gives a line of text the name of a file in dir: whole or not at all. Its bytes are durable, and not yet its name.
+func replaceFile(dir, name string, text []byte) error {
+	f, err := os.CreateTemp(dir, "."+name+"-*") // made with mode 0600
 	if err != nil {
 		return err
 	}
@@ -64,7 +69,7 @@ func (m mark) write(dir string) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return os.Rename(f.Name(), filepath.Join(dir, markFile))
+	return os.Rename(f.Name(), filepath.Join(dir, name))
 }
 
 func readMark(dir string) (m mark, err error) {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/holdoutd/holdoutd/dataset"
@@ -80,19 +81,7 @@ func (r restores) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+restoredFile+"-*") // made with mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // not there any more once it has its name
-	_, err = f.Write(append(text, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return errors.Join(os.Rename(f.Name(), filepath.Join(dir, restoredFile)), dataset.SyncDir(dir))
+	return errors.Join(replaceFile(dir, restoredFile, text), dataset.SyncDir(dir))
 }
 
 // pending is the restore of which nobody has said what was lost, or nil.
@@ -105,19 +94,27 @@ func (r restores) pending() *restore {
 	return nil
 }
 
-// warning is what a card says of answers that may be lost, or nil.
+// warning is what a card says of answers that may be lost, or nil. A holdout that was there when the directory was restored has forgotten answers itself: that is said before what its rows may have been part of.
 func (r restores) warning(created time.Time) *Warning {
+	var own, before []string
 	for _, one := range r.Restores {
 		if one.Loss != lossAccepted {
 			continue
 		}
-		backup, restored := one.Backup.UTC().Format(time.RFC3339), one.Restored.UTC().Format(time.RFC3339)
+		said := one.Restored.UTC().Format(time.RFC3339) + " from a backup of " + one.Backup.UTC().Format(time.RFC3339)
 		if created.After(one.Restored) {
-			return &Warning{Code: Restored, Detail: "this server was restored at " + restored + " from a backup of " + backup +
-				"; if this table was uploaded in between, answers about its rows are forgotten, and what they spent. An interval holds for those who know none of them"}
+			before = append(before, said)
+		} else {
+			own = append(own, said)
 		}
-		return &Warning{Code: Restored, Detail: "this holdout was restored at " + restored + " from a backup of " + backup +
+	}
+	switch {
+	case len(own) > 0:
+		return &Warning{Code: Restored, Detail: "this holdout was restored at " + strings.Join(own, ", and at ") +
 			"; answers that it gave in between are forgotten, and what they spent. An interval given since holds for those who know none of them"}
+	case len(before) > 0:
+		return &Warning{Code: Restored, Detail: "this server was restored at " + strings.Join(before, ", and at ") +
+			"; if this table was uploaded in between, answers about its rows are forgotten, and what they spent. An interval holds for those who know none of them"}
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func (q *comparison) decisions(c *compiler, a, b *balanced) *Plan {
 	sayDecisions(c, p, fmt.Sprintf("(1/2 where %s, else 0) - (1/2 where %s, else 0)", two.said, one.said), two, q.Where)
 	p.Words.Target = c.target("b's balanced accuracy minus a's: b predicts %s where %s, and a where %s%s", two.name, two.said, one.said, two.rows(c, q.Where))
 	c.watch(p, a.Label, nil, Range{}, where, countsAsNoLabel)
-	q.decide(p, "Both by themselves would cost two questions")
+	q.decide(p, "Both by themselves would cost twice as much")
 	return p
 }
 
