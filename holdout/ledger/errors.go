@@ -18,6 +18,8 @@ var (
 	ErrAnswered = errors.New("ledger: query is already answered")
 	// ErrDeleted: the holdout is deleted; its recorded answers can still be read.
 	ErrDeleted = errors.New("ledger: holdout is deleted")
+	// ErrRetired: the holdout is retired already.
+	ErrRetired = errors.New("ledger: holdout is retired")
 	// ErrAsked: the holdout cannot be replaced, for something was asked of it.
 	ErrAsked = errors.New("ledger: something was asked of the holdout")
 	// ErrSettled: the holdout is a draft no more.

@@ -28,7 +28,7 @@ type Ledger interface {
 	CreateHoldout(ctx context.Context, h Holdout, idem *Idempotency) error
 	// ReplaceHoldout records a holdout in the place of another one of the same table, of which nothing was asked, and deletes that one, in
 	// one write: what is durable is either the old one, whole, or the new one. h.Digest must be the old one's Successor. It fails with ErrNotFound if there is no
-	// such holdout, with ErrAsked if its chain has an answer or a void, with ErrSettled if old.Draft is set and it is a draft no more, and as
+	// such holdout, with ErrAsked if its chain has an answer, a void or a retirement, with ErrSettled if old.Draft is set and it is a draft no more, and as
 	// CreateHoldout does: with *ExistsError if it was replaced already. One that was deleted as a draft can be replaced, too.
 	ReplaceHoldout(ctx context.Context, old Replaced, h Holdout, idem *Idempotency) error
 	// SettleHoldout ends a holdout's being a draft, for good: who calls it is about to show what its parts hold. Settling again
@@ -66,6 +66,8 @@ type Ledger interface {
 	// Closing returns the entry that closed a holdout, also one that was deleted since; ok is false if none did. An unknown holdout is ErrNotFound, and an entry
 	// that is not what the chain says is ErrCorrupt.
 	Closing(ctx context.Context, id string) (e Entry, ok bool, err error)
+	// Retirement returns the entry that retired a holdout, as Closing does the one that closed it.
+	Retirement(ctx context.Context, id string) (e Entry, ok bool, err error)
 	// Idempotency returns what an idempotency key was used for. A use is remembered for IdempotencyLife at least.
 	Idempotency(ctx context.Context, principal, key string) (i Idempotency, ok bool, err error)
 

@@ -18,7 +18,8 @@ type Books struct {
 	Head    [32]byte
 	State   []byte // the mechanism's
 	Deleted bool
-	Closed  bool  // the last entry is a closing
+	Closed  bool  // there is a closing
+	Retired bool  // there is a retirement
 	Term    int64 // of the server that has the holdout to itself, or had it last; 0 where a ledger has one server ([Shared])
 }
 
@@ -147,7 +148,7 @@ func (tx *Tx) Append(d Debit) (Receipt, error) {
 	}
 	// Limits and what is spent are at most 2^63-1 and not negative, so the differences do not overflow, nor do the sums below.
 	left := b.Limits.left(b.Spent)
-	if b.Closed {
+	if b.Closed || b.Retired {
 		return Receipt{}, &BudgetError{Requested: d.Cost, Left: left}
 	}
 	for name, amount := range d.Cost {
@@ -188,10 +189,36 @@ func (tx *Tx) answered(query string) bool {
 }
 
 // Close ends the holdout's questions: an entry debits all that is left of every meter, and nothing is appended after it. It fails with ErrBudget if the
-// holdout is closed, and with ErrInvalid for what cannot be recorded. A zero c.Time is now.
+// holdout is closed or retired, and with ErrInvalid for what cannot be recorded. A zero c.Time is now.
 func (tx *Tx) Close(c Closing) (Receipt, error) {
+	b := &tx.books
+	if left := b.Limits.left(b.Spent); b.Closed || b.Retired {
+		return Receipt{}, &BudgetError{Requested: left, Left: left}
+	}
+	r, err := tx.finish(KindClosed, c)
+	b.Closed = b.Closed || err == nil
+	return r, err
+}
+
+// Retire ends the secrecy of the holdout's rows, and its questions where they have not ended: an entry debits all that is left of every meter, and nothing is appended after it. It fails with
+// ErrRetired if the holdout is retired, and with ErrInvalid for what cannot be recorded. A zero c.Time is now.
+func (tx *Tx) Retire(c Closing) (Receipt, error) {
+	b := &tx.books
+	if b.Retired {
+		return Receipt{}, ErrRetired
+	}
+	r, err := tx.finish(KindRetired, c)
+	b.Retired = b.Retired || err == nil
+	return r, err
+}
+
+// Retired reports whether the holdout is retired.
+func (tx *Tx) Retired() bool { return tx.books.Retired }
+
+// finish appends an entry that debits all that is left.
+func (tx *Tx) finish(kind string, c Closing) (Receipt, error) {
 	if tx.over {
-		return Receipt{}, invalid("a closing after the update's end")
+		return Receipt{}, invalid("an entry of the kind %s after the update's end", kind)
 	}
 	if tx.err != nil {
 		return Receipt{}, tx.err
@@ -203,13 +230,9 @@ func (tx *Tx) Close(c Closing) (Receipt, error) {
 		return Receipt{}, err
 	}
 	b := &tx.books
-	left := b.Limits.left(b.Spent)
-	if b.Closed {
-		return Receipt{}, &BudgetError{Requested: left, Left: left}
-	}
-	e := Entry{Version: EntryVersion, Seq: b.Seq + 1, Kind: KindClosed, Time: c.Time.UTC(), Principal: c.Principal, Debit: left, Spent: maps.Clone(b.Limits)}
+	e := Entry{Version: EntryVersion, Seq: b.Seq + 1, Kind: kind, Time: c.Time.UTC(), Principal: c.Principal, Debit: b.Limits.left(b.Spent), Spent: maps.Clone(b.Limits)}
 	e.seal(b.Head, c.Core)
-	b.Seq, b.Head, b.Spent, b.Closed = e.Seq, e.Head, e.Spent, true
+	b.Seq, b.Head, b.Spent = e.Seq, e.Head, e.Spent
 	tx.entries = append(tx.entries, e)
 	return Receipt{Seq: e.Seq, Head: HeadText(e.Head), Body: bytes.Clone(e.Body)}, nil
 }

@@ -42,8 +42,10 @@ type Holdout struct {
 
 	State   []byte // the mechanism's state, sealed at rest; nil as Secret is
 	Deleted bool
-	// Closed says that the chain ends with a closing: nothing is asked any more. Of a deleted holdout it is false.
+	// Closed says that the chain has a closing: nothing is asked any more. Of a deleted holdout it is false.
 	Closed bool
+	// Retired says that the chain has a retirement: nothing is asked any more, and the rows may be had. It stays when the holdout is deleted.
+	Retired bool
 
 	// Draft says that nothing of its parts was shown yet: no row, and nothing that depends on one. It begins so, and SettleHoldout ends it.
 	Draft bool
@@ -56,8 +58,8 @@ type Holdout struct {
 // Check says whether a new holdout can be recorded, or is ErrInvalid.
 func (h *Holdout) Check() error {
 	switch {
-	case h.Deleted || h.Closed:
-		return invalid("a holdout is not created deleted or closed")
+	case h.Deleted || h.Closed || h.Retired:
+		return invalid("a holdout is not created deleted, closed or retired")
 	case len(h.Spent) > 0:
 		return invalid("a holdout is created with nothing spent")
 	case len(h.Public) > MaxPublicBytes || len(h.Secret) > MaxSecretBytes || len(h.State) > MaxStateBytes:
@@ -114,14 +116,14 @@ type Debit struct {
 	Void bool
 }
 
-// Closing is the end of a holdout's questions.
+// Closing is the end of a holdout's questions: by a final report, or by a retirement, after which its rows may be had.
 type Closing struct {
-	Principal string // who closes it
+	Principal string // who does it
 	Core      []byte // what is said of it: a non-empty JSON object in UTF-8 without surrounding space
 	Time      time.Time
 }
 
-// Receipt is what Append or Close recorded. It is worth nothing until Update has returned nil.
+// Receipt is what Append, Close or Retire recorded. It is worth nothing until Update has returned nil.
 type Receipt struct {
 	Seq  int64  // the answer's place in its holdout's chain; the genesis entry is 0
 	Head string // "sha256:…", the chain's head with this answer
@@ -151,7 +153,8 @@ const (
 	KindGenesis = "genesis" // seq 0: the public facts of the holdout
 	KindAnswer  = "answer"
 	KindVoid    = "void"    // a question that failed after rows had been read: debited, and not answered
-	KindClosed  = "closed"  // the end of a holdout's questions: it debits all that is left, and none but a deletion follows
+	KindClosed  = "closed"  // the end of a holdout's questions: it debits all that is left, and none but a retirement and a deletion follow
+	KindRetired = "retired" // the end of a holdout's secrecy: it debits all that is left, none but a deletion follows, and the rows may be had
 	KindDeleted = "deleted" // the last entry of a deleted holdout
 )
 
@@ -199,7 +202,8 @@ type Report struct {
 	Limits  Meters `json:"limits"`
 	Head    string `json:"head"` // compare it with the head of an answer that was kept elsewhere
 	Deleted bool   `json:"deleted,omitempty"`
-	Closed  bool   `json:"closed,omitempty"` // its questions have ended
+	Closed  bool   `json:"closed,omitempty"`  // its questions have ended
+	Retired bool   `json:"retired,omitempty"` // so has the secrecy of its rows
 
 	Public string `json:"-"` // the holdout's public facts, which the genesis entry commits to
 }

@@ -23,6 +23,7 @@ type verifier struct {
 	queries map[digest]int64 // seq of the answer, by the hash of the query's id
 	voids   int64
 	closed  bool
+	retired bool
 	deleted bool
 }
 
@@ -38,8 +39,11 @@ func (v *verifier) add(e *Entry) error {
 	if v.deleted {
 		return wrong("an entry follows the holdout's deletion")
 	}
-	if v.closed && e.Kind != KindDeleted {
-		return wrong("an entry follows the closing, and is no deletion")
+	if v.closed && e.Kind != KindRetired && e.Kind != KindDeleted {
+		return wrong("an entry follows the closing, and is neither a retirement nor a deletion")
+	}
+	if v.retired && e.Kind != KindDeleted {
+		return wrong("an entry follows the retirement, and is no deletion")
 	}
 	if err := e.CheckHead(v.prev); err != nil {
 		return err
@@ -86,10 +90,10 @@ func (v *verifier) debit(e *Entry) (reason string) {
 			return fmt.Sprintf("debit of %d %s, but only %d were left", amount, name, left)
 		case e.Spent[name] != v.spent[name]+amount:
 			return "spent is not what was spent before plus this debit"
-		case e.Kind == KindClosed && amount != left:
-			return "a closing debits all that is left"
-		case amount != 0 && e.Kind != KindAnswer && e.Kind != KindVoid && e.Kind != KindClosed:
-			return "only answers, voids and closings cost"
+		case (e.Kind == KindClosed || e.Kind == KindRetired) && amount != left:
+			return "a closing and a retirement debit all that is left"
+		case amount != 0 && (e.Kind == KindGenesis || e.Kind == KindDeleted):
+			return "only answers, voids, closings and retirements cost"
 		}
 	}
 	return ""
@@ -124,6 +128,8 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 		v.voids++
 	case KindClosed:
 		v.closed = true
+	case KindRetired:
+		v.retired = true
 	case KindDeleted:
 		if !bytes.Equal(core, deletionCore(v.holdout.ID)) {
 			return "the deletion is about another holdout"
@@ -139,7 +145,7 @@ func (v *verifier) meaning(e *Entry, core []byte) (reason string) {
 func (v *verifier) end(entries int64, head digest) (Report, error) {
 	h := v.holdout
 	report := Report{Holdout: h.ID, Entries: v.next, Answers: int64(len(v.queries)), Voids: v.voids, Spent: v.spent,
-		Limits: h.Limits, Head: HeadText(v.prev), Deleted: v.deleted, Closed: v.closed, Public: string(h.Public)}
+		Limits: h.Limits, Head: HeadText(v.prev), Deleted: v.deleted, Closed: v.closed, Retired: v.retired, Public: string(h.Public)}
 	switch {
 	case v.next != entries:
 		return report, wrong("the chain has %d entries, not %d", v.next, entries)

@@ -36,12 +36,12 @@ func chainIsWhole(t *testing.T, s *suite) {
 	void.Void = true
 	void.Cost = ledger.Meters{"tokens": 1}
 	heads = append(heads, mustAsk(t, l, "ho_1", void).Head)
-	heads = append(heads, closing(t, l, "ho_1").Head)
+	heads = append(heads, closing(t, l, "ho_1").Head, retirement(t, l, "ho_1").Head)
 	if err := l.DeleteHoldout(t.Context(), "ho_1", "key_admin"); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(string(export(t, l, "ho_1")), "\n"), "\n")
-	kinds := []string{ledger.KindGenesis, ledger.KindAnswer, ledger.KindAnswer, ledger.KindVoid, ledger.KindClosed, ledger.KindDeleted}
+	kinds := []string{ledger.KindGenesis, ledger.KindAnswer, ledger.KindAnswer, ledger.KindVoid, ledger.KindClosed, ledger.KindRetired, ledger.KindDeleted}
 	if len(lines) != 1+len(kinds) {
 		t.Fatalf("%d lines of an export", len(lines))
 	}
@@ -148,6 +148,110 @@ func closingIsTheEnd(t *testing.T, s *suite) {
 	}
 	if e, ok, err := l.Closing(t.Context(), "ho_1"); err != nil || !ok || e.Seq != 3 {
 		t.Errorf("the closing of a deleted holdout: %+v %v", e, err)
+	}
+	s.verify(t, l)
+}
+
+// retiredCore is the core of a test's retirement.
+const retiredCore = `{"retired":true}`
+
+// retirement retires a holdout.
+func retirement(t *testing.T, l ledger.Ledger, id string) (r ledger.Receipt) {
+	t.Helper()
+	err := l.Update(t.Context(), id, func(tx *ledger.Tx) (err error) {
+		r, err = tx.Retire(ledger.Closing{Principal: "key_admin", Core: []byte(retiredCore)})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// retirementIsTheEnd: a retirement takes all that is left and is known for ever, of a holdout that is open and of one that is closed; after it nothing is appended and nothing is lost. One of a holdout
+// of which nothing was asked keeps it from being replaced. A deletion ends the chain all the same.
+func retirementIsTheEnd(t *testing.T, s *suite) {
+	l := s.open(t)
+	for _, id := range []string{"ho_open", "ho_closed", "ho_unasked"} {
+		create(t, l, testHoldout(id, 10, 2))
+		if _, ok, err := l.Retirement(t.Context(), id); ok || err != nil {
+			t.Fatalf("a retirement of %s before there is one: %v", id, err)
+		}
+	}
+	if _, _, err := l.Retirement(t.Context(), "ho_none"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("the retirement of nothing: %v", err)
+	}
+	first := mustAsk(t, l, "ho_open", testDebit("a"))
+	closing(t, l, "ho_closed")
+	for id, seq := range map[string]int64{"ho_open": 2, "ho_closed": 2, "ho_unasked": 1} { // each is a chain of its own, so that any order will do
+		planted := errors.New("planted")
+		for _, fails := range []error{planted, nil} {
+			err := l.Update(t.Context(), id, func(tx *ledger.Tx) error {
+				if _, err := tx.Retire(ledger.Closing{Core: []byte("{}")}); !errors.Is(err, ledger.ErrInvalid) || tx.Retired() {
+					t.Errorf("%s: an empty core: %v", id, err)
+				}
+				if _, err := tx.Retire(ledger.Closing{Principal: "key_admin", Core: []byte(retiredCore)}); err != nil {
+					return err
+				}
+				if _, err := tx.Retire(ledger.Closing{Core: []byte(retiredCore)}); !errors.Is(err, ledger.ErrRetired) || !tx.Retired() {
+					t.Errorf("%s: a second retirement: %v", id, err)
+				}
+				if _, err := tx.Close(ledger.Closing{Core: []byte(closingCore)}); !errors.Is(err, ledger.ErrBudget) {
+					t.Errorf("%s: a closing after the retirement: %v", id, err)
+				}
+				nothing := testDebit("c")
+				nothing.Cost = ledger.Meters{}
+				if _, err := tx.Append(nothing); !errors.Is(err, ledger.ErrBudget) {
+					t.Errorf("%s: an answer for nothing after the retirement: %v", id, err)
+				}
+				return fails
+			})
+			if !errors.Is(err, fails) {
+				t.Fatal(err)
+			}
+			h, err := l.Holdout(t.Context(), id)
+			if err != nil || h.Retired != (fails == nil) || h.Closed != (id == "ho_closed") || fails == nil && !h.Spent.Equal(ledger.Meters{"questions": 10, "tokens": 2}) {
+				t.Errorf("%s, %v: retired %v, closed %v, spent %v, %v", id, fails, h.Retired, h.Closed, h.Spent, err)
+			}
+		}
+		if err := l.SettleHoldout(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		old := testHoldout(id, 10, 2)
+		next := testHoldout(id+"_next", 10, 2)
+		next.Digest = ledger.Successor(old.Digest, id)
+		if err := l.ReplaceHoldout(t.Context(), ledger.Replaced{ID: id}, next, nil); !errors.Is(err, ledger.ErrAsked) {
+			t.Errorf("%s is replaced though it is retired: %v", id, err)
+		}
+		if e, ok, err := l.Retirement(t.Context(), id); err != nil || !ok || e.Seq != seq || e.Kind != ledger.KindRetired || e.Principal != "key_admin" {
+			t.Errorf("the retirement of %s is %+v %v", id, e, err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = s.open(t)
+	err := l.Update(t.Context(), "ho_open", func(tx *ledger.Tx) error {
+		if body, ok := tx.Answer(testDebit("a").Query); !ok || !bytes.Equal(body, first.Body) || !tx.Retired() {
+			t.Error("an answer is lost with the retirement")
+		}
+		_, err := tx.Append(testDebit("d"))
+		return err
+	})
+	if !errors.Is(err, ledger.ErrBudget) {
+		t.Errorf("an answer after the retirement: %v", err)
+	}
+	s.verify(t, l)
+	for _, id := range []string{"ho_open", "ho_closed"} {
+		if err := l.DeleteHoldout(t.Context(), id, ""); err != nil {
+			t.Fatal(err)
+		}
+		if h, err := l.Holdout(t.Context(), id); err != nil || !h.Retired || h.Closed || !h.Deleted {
+			t.Errorf("%s after its deletion: retired %v, closed %v, deleted %v, %v", id, h.Retired, h.Closed, h.Deleted, err)
+		}
+		if _, ok, err := l.Retirement(t.Context(), id); err != nil || !ok {
+			t.Errorf("the retirement of a deleted holdout: %v %v", ok, err)
+		}
 	}
 	s.verify(t, l)
 }

@@ -65,6 +65,7 @@ func Run(t *testing.T, empty func(t testing.TB) Store) {
 		{"CommittedIsTold", committedIsTold},
 		{"ChainIsWhole", chainIsWhole},
 		{"ClosingIsTheEnd", closingIsTheEnd},
+		{"RetirementIsTheEnd", retirementIsTheEnd},
 		{"ExportIsConsistentWhileWriting", exportIsConsistentWhileWriting},
 		{"SameTableIsRefusedForEver", sameTableIsRefusedForEver},
 		{"Idempotency", idempotency},

@@ -47,11 +47,21 @@ func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64,
 
 // Closing implements ledger.Ledger.
 func (l *Ledger) Closing(ctx context.Context, id string) (e ledger.Entry, ok bool, err error) {
+	return l.only(ctx, id, ledger.KindClosed)
+}
+
+// Retirement implements ledger.Ledger.
+func (l *Ledger) Retirement(ctx context.Context, id string) (e ledger.Entry, ok bool, err error) {
+	return l.only(ctx, id, ledger.KindRetired)
+}
+
+// only is the entry of a kind of which a chain has one at most.
+func (l *Ledger) only(ctx context.Context, id, kind string) (e ledger.Entry, ok bool, err error) {
 	number, last, err := l.end(ctx, id)
 	if err != nil {
 		return e, false, err
 	}
-	e, err = scanChained(l.readers.QueryRow(ctx, chainedEntries+"WHERE e.kind = 'closed' AND e.holdout = $1 AND e.seq <= $2", number, last))
+	e, err = scanChained(l.readers.QueryRow(ctx, chainedEntries+"WHERE e.kind = '"+kind+"' AND e.holdout = $1 AND e.seq <= $2", number, last)) // the kind in the text, so that its index serves
 	if errors.Is(err, pgx.ErrNoRows) {
 		return e, false, nil
 	}

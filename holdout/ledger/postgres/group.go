@@ -82,11 +82,12 @@ func (l *Ledger) checkEnd(ctx context.Context, b *books) error {
 	return damage
 }
 
-// isClosed says of books, joined with their holdout, whether their last entry is a closing.
-const isClosed = "EXISTS (SELECT 1 FROM entries e WHERE e.holdout = number AND e.seq = books.seq AND e.kind = 'closed')"
+// isEnded says of books, joined with their holdout, whether there is a closing, where they are not deleted, and whether there is a retirement.
+const isEnded = "EXISTS (SELECT 1 FROM entries e WHERE e.holdout = number AND e.kind = 'closed') AND NOT coalesce(deleted, false), " +
+	"EXISTS (SELECT 1 FROM entries e WHERE e.holdout = number AND e.kind = 'retired')"
 
 // bookColumns are what bookScan takes, of books joined with their holdout: also the meters, in the same statement, so that all is of one moment.
-const bookColumns = `number, seq, head, deleted, term, ` + isClosed + `,
+const bookColumns = `number, seq, head, deleted, term, ` + isEnded + `,
 	(SELECT json_object_agg(name, cap) FROM meters m WHERE m.holdout = number)::text,
 	(SELECT json_object_agg(name, spent) FROM meters m WHERE m.holdout = number)::text`
 
@@ -97,7 +98,7 @@ type bookScan struct {
 }
 
 func (s *bookScan) into(b *books) []any {
-	return []any{&b.number, &b.Seq, &s.head, &b.Deleted, &b.Term, &b.Closed, &s.limits, &s.spent}
+	return []any{&b.number, &b.Seq, &s.head, &b.Deleted, &b.Term, &b.Closed, &b.Retired, &s.limits, &s.spent}
 }
 
 // finish fills what could not be scanned at once.

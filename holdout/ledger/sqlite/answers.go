@@ -51,6 +51,16 @@ func (l *Ledger) Answers(ctx context.Context, id, principal string, after int64,
 
 // Closing implements ledger.Ledger.
 func (l *Ledger) Closing(ctx context.Context, id string) (e ledger.Entry, ok bool, err error) {
+	return l.only(ctx, id, ledger.KindClosed)
+}
+
+// Retirement implements ledger.Ledger.
+func (l *Ledger) Retirement(ctx context.Context, id string) (e ledger.Entry, ok bool, err error) {
+	return l.only(ctx, id, ledger.KindRetired)
+}
+
+// only is the entry of a kind of which a chain has one at most.
+func (l *Ledger) only(ctx context.Context, id, kind string) (e ledger.Entry, ok bool, err error) {
 	if err := l.ours(); err != nil {
 		return e, false, err
 	}
@@ -59,7 +69,7 @@ func (l *Ledger) Closing(ctx context.Context, id string) (e ledger.Entry, ok boo
 	if err != nil {
 		return e, false, err
 	}
-	e, err = scanChained(l.readers.QueryRowContext(ctx, chainedEntries+"WHERE e.kind = 'closed' AND e.holdout = ? AND e.seq <= ?", number, last))
+	e, err = scanChained(l.readers.QueryRowContext(ctx, chainedEntries+"WHERE e.kind = '"+kind+"' AND e.holdout = ? AND e.seq <= ?", number, last)) // the kind in the text, so that its index serves
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, false, nil
 	}

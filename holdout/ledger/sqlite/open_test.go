@@ -187,8 +187,8 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Exec(`DROP TABLE grants; DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed;
-		PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '''closed'', ', '') WHERE name = 'entries'; PRAGMA writable_schema = RESET;
+	_, err = db.Exec(`DROP TABLE grants; DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed; DROP TRIGGER retirements_are_the_end; DROP INDEX entries_retired;
+		PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '''closed'', ''retired'', ', '') WHERE name = 'entries'; PRAGMA writable_schema = RESET;
 		DELETE FROM goose_db_version WHERE version_id > 2`)
 	if err := errors.Join(err, db.Close()); err != nil {
 		t.Fatal(err)
@@ -227,10 +227,44 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	record(l)
 	err = l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
 		_, err := tx.Close(ledger.Closing{Principal: "key_admin", Core: []byte(`{"closed":true}`)})
+		if err == nil {
+			_, err = tx.Retire(ledger.Closing{Principal: "key_admin", Core: []byte(`{"retired":true}`)})
+		}
 		return err
 	})
 	if _, ok, _ := l.Closing(t.Context(), "ho_1"); err != nil || !ok {
 		t.Errorf("a closing after the schema is brought up to date: %v", err)
+	}
+	if _, ok, _ := l.Retirement(t.Context(), "ho_1"); !ok {
+		t.Error("no retirement after the schema is brought up to date")
+	}
+}
+
+// TestRetirementsAreTheEnd: the database itself refuses an entry after a retirement but a deletion, and a second one.
+func TestRetirementsAreTheEnd(t *testing.T) {
+	path := newPath(t)
+	l := openTest(t, path)
+	if err := l.CreateHoldout(t.Context(), testHoldout("ho_1", 5, 0), nil); err != nil {
+		t.Fatal(err)
+	}
+	err := l.Update(t.Context(), "ho_1", func(tx *ledger.Tx) error {
+		_, err := tx.Retire(ledger.Closing{Core: []byte(`{"retired":true}`)})
+		return err
+	})
+	if err := errors.Join(err, l.Close()); err != nil {
+		t.Fatal(err)
+	}
+	db, err := openWriter(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, kind := range []string{"answer", "void", "closed", "retired", "genesis", "deleted"} {
+		_, err := db.Exec(`INSERT INTO entries (holdout, seq, version, kind, time, query, canonical, principal, debit, spent, body, head)
+			SELECT holdout, seq + 1, version, ?, time, '', '', '', debit, spent, body, head FROM entries WHERE kind = 'retired'`, kind)
+		if (err == nil) != (kind == "deleted") {
+			t.Errorf("an entry of kind %s after a retirement: %v", kind, err)
+		}
 	}
 }
 

@@ -81,12 +81,14 @@ func (s *statements) updateBooks(tx *sql.Tx, sealer *ledger.Sealer, before, afte
 	return nil
 }
 
-// isClosed says of books, joined with their holdout, whether their last entry is a closing. By its place and not by its kind: ledgers of the schemas before closings have no index for that.
-const isClosed = "EXISTS (SELECT 1 FROM entries WHERE entries.holdout = number AND entries.seq = books.seq AND entries.kind = 'closed')"
+// isEnded says of books, joined with their holdout, whether there is a closing, where they are not deleted, and whether there is a retirement: nothing but a retirement and a deletion follows these. By their places and
+// not by their kinds: ledgers of the schemas before them have no indexes for that.
+const isEnded = "EXISTS (SELECT 1 FROM entries WHERE entries.holdout = number AND entries.seq >= books.seq - 1 AND entries.kind = 'closed') AND NOT coalesce(deleted, 0), " +
+	"EXISTS (SELECT 1 FROM entries WHERE entries.holdout = number AND entries.seq >= books.seq - 1 AND entries.kind = 'retired')"
 
 // bookColumns are what readBook scans, of books joined with their holdout: also the meters, in the same statement, so that all is of
 // one moment.
-const bookColumns = `seq, head, deleted, ` + isClosed + `,
+const bookColumns = `seq, head, deleted, ` + isEnded + `,
 	(SELECT json_group_object(name, cap) FROM meters WHERE meters.holdout = number),
 	(SELECT json_group_object(name, spent) FROM meters WHERE meters.holdout = number)`
 
@@ -97,7 +99,7 @@ type bookScan struct {
 }
 
 func (s *bookScan) into(b *ledger.Books) []any {
-	return []any{&b.Seq, &s.head, &b.Deleted, &b.Closed, &s.limits, &s.spent}
+	return []any{&b.Seq, &s.head, &b.Deleted, &b.Closed, &b.Retired, &s.limits, &s.spent}
 }
 
 // finish fills what could not be scanned at once.
