@@ -125,6 +125,16 @@ func (c *Client) Training(ctx context.Context, id string) (io.ReadCloser, error)
 	return c.open(ctx, holdout(id, "/training"))
 }
 
+// Retire ends a holdout's questions for good, and releases its rows. Retiring again does nothing. It needs an admin's key.
+func (c *Client) Retire(ctx context.Context, id string) (card Card, err error) {
+	return card, c.decode(ctx, call{method: http.MethodPost, path: holdout(id, "/retire")}, &card)
+}
+
+// Retired opens the rows of a retired holdout as Parquet, with those of its check part. The caller closes it.
+func (c *Client) Retired(ctx context.Context, id string) (io.ReadCloser, error) {
+	return c.open(ctx, holdout(id, "/retired"))
+}
+
 // Features opens the features of the holdout's rows as Parquet, for holdouts that were created with features=public. The caller
 // closes it.
 func (c *Client) Features(ctx context.Context, id string) (io.ReadCloser, error) {

@@ -44,7 +44,7 @@ func (h *opened) exhausted(reason string, state thresholdout.State, price sessio
 	switch reason {
 	case session.TokensExhausted:
 		meter, requested, remaining = "tokens", leastTokens(price), b.Tokens.Left
-	case session.HoldoutClosed:
+	case session.HoldoutClosed, session.HoldoutRetired:
 		remaining = 0
 	case session.RoundsExhausted:
 		meter, requested, remaining = "rounds", 1, b.Rounds.Left
@@ -65,6 +65,8 @@ func (h *opened) lacks(reason string, state thresholdout.State, price session.Pr
 	switch {
 	case reason == session.HoldoutClosed:
 		return "the holdout was closed by its final report, and answers nothing more"
+	case reason == session.HoldoutRetired:
+		return "the holdout is retired, and answers nothing more: its rows were released"
 	case reason == session.TokensExhausted:
 		return fmt.Sprintf("the question needs %d tokens and %d are left; of the questions %d are left", leastTokens(price), b.Tokens.Left, b.Questions.Left)
 	case reason == session.RoundsExhausted:

@@ -68,7 +68,7 @@ func (c *creation) divide(dir string) (err error) {
 		return err
 	}
 	c.card.Target = c.settings.target(unit, c.card.LargestUnit)
-	return nil
+	return c.succeeds()
 }
 
 // roomNeeded is how many bytes the arrays of the split take at most.

@@ -341,6 +341,12 @@ var methods = map[string]func(ctx context.Context, s *Service, p Principal, id s
 	"Delete": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
 		return nil, s.Delete(ctx, p, id)
 	},
+	"Retire": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
+		return s.Retire(ctx, p, id)
+	},
+	"Released": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
+		return s.Released(ctx, p, id)
+	},
 	"CloseWithReport": func(ctx context.Context, s *Service, p Principal, id string) (any, error) {
 		return s.CloseWithReport(ctx, p, id, batchOf(mean(50)), "", "")
 	},

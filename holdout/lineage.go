@@ -46,7 +46,7 @@ const (
 // Overlap is what an upload has in common with an earlier holdout.
 type Overlap struct {
 	Holdout string  `json:"holdout" doc:"the id of the earlier holdout, which may be deleted"`
-	Matter  string  `json:"matter" enum:"held-out-again,shown-before,held-out-elsewhere" doc:"held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its training or check part; held-out-elsewhere: rows of the training or check part are held out there, and can be asked about still"`
+	Matter  string  `json:"matter" enum:"held-out-again,shown-before,held-out-elsewhere" doc:"held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its training or check part, or it is retired; held-out-elsewhere: rows of the training or check part are held out there, and can be asked about still"`
 	Share   float64 `json:"share" doc:"how many at least, rounded up to tenths: of the held-out rows, or of held-out-elsewhere of the earlier one's"`
 }
 
@@ -63,7 +63,7 @@ func (o Overlap) sentence() string {
 	case heldOutAgain:
 		return fmt.Sprintf("%s of the held-out rows are held out by %s, too, whose budget is about them", share, o.Holdout)
 	case shownBefore:
-		return fmt.Sprintf("%s of the held-out rows are in the training or check part of %s", share, o.Holdout)
+		return fmt.Sprintf("%s of the held-out rows are in the training or check part of %s, or it is retired and has released them", share, o.Holdout)
 	default:
 		return fmt.Sprintf("%s of the held-out rows of %s are in the training or check part of this table, and would be handed out", share, o.Holdout)
 	}
@@ -322,11 +322,15 @@ func overlaps(h ledger.Holdout, old, now sketches) (found []Overlap) {
 		}
 		return o
 	}
-	if !h.Deleted || spent > 0 { // of one that was deleted with nothing asked nothing is known of held-out rows
+	shown := between(trainingDir, holdoutDir).OfNew + between(checkDir, holdoutDir).OfNew
+	switch {
+	case h.Retired: // anybody may have its rows
+		shown += between(holdoutDir, holdoutDir).OfNew
+	case !h.Deleted || spent > 0: // of one that was deleted with nothing asked nothing is known of held-out rows
 		add(heldOutAgain, between(holdoutDir, holdoutDir).OfNew)
 	}
-	add(shownBefore, min(1, between(trainingDir, holdoutDir).OfNew+between(checkDir, holdoutDir).OfNew))
-	if !h.Deleted && !h.Closed {
+	add(shownBefore, min(1, shown))
+	if !h.Deleted && !h.Closed && !h.Retired {
 		add(heldOutElsewhere, min(1, between(holdoutDir, trainingDir).OfOld+between(holdoutDir, checkDir).OfOld))
 	}
 	return found

@@ -136,6 +136,8 @@ func (m *marker) take() map[string]mark {
 
 // writeMarks writes what is due.
 func (s *Service) writeMarks() {
+	s.marking.Lock() // not between the mark of a retirement and its being read
+	defer s.marking.Unlock()
 	for id, place := range s.marks.take() {
 		dir := s.path(holdoutsDir, id)
 		old, err := readMark(dir)

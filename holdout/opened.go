@@ -34,6 +34,7 @@ const (
 	unitsColumn     = "offset"
 	trainingParquet = "training.parquet"
 	featuresParquet = "features.parquet"
+	retiredParquet  = "retired.parquet"
 )
 
 // opened is a holdout with its tables mapped.

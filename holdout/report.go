@@ -168,6 +168,8 @@ func (h *opened) closeState(state thresholdout.State, size int64) (thresholdout.
 	switch {
 	case !h.guarantee.Closes():
 		return state, h.closesNone()
+	case state.Retired:
+		return state, h.exhausted(session.HoldoutRetired, state, session.Price{Questions: size})
 	case state.Reporting():
 		return state, h.exhausted(session.HoldoutClosed, state, session.Price{Questions: size})
 	}

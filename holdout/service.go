@@ -86,6 +86,7 @@ type Service struct {
 	rereadings rereadings
 	news       news
 	marks      *marker
+	marking    sync.Mutex          // held while marks are written
 	accept     bool                // a lost ledger
 	lostTables map[[32]byte]string // digests of tables whose holdouts the ledger does not know, as their marks say
 
@@ -344,6 +345,7 @@ func (s *Service) List(ctx context.Context, p Principal) ([]Card, error) {
 			cards = append(cards, s.show(h))
 		}
 	}
+	link(cards)
 	return cards, nil
 }
 
@@ -406,7 +408,7 @@ func (s *Service) readCards(h ledger.Holdout) (Card, []Warning) {
 	if h.Damage != nil {
 		s.damaged(h.ID, true, h.Damage)
 	}
-	card.State, card.Closed = s.quarantine.state(h.ID), h.Closed
+	card.State, card.Closed, card.Retired, card.Succeeds = s.quarantine.state(h.ID), h.Closed, h.Retired, card.Settings.Succeeds
 	return card, early
 }
 
@@ -426,7 +428,10 @@ func (s *Service) Card(ctx context.Context, p Principal, id string) (Card, error
 	}
 	card = s.show(h)
 	card.Budget = &budget
-	return card, nil
+	if card.Retired {
+		card.SucceededBy, err = s.successors(ctx, p, id)
+	}
+	return card, err
 }
 
 // Budget returns what is left of a holdout or, to a key with a grant, of the grant.
@@ -446,7 +451,7 @@ func (s *Service) Budget(ctx context.Context, p Principal, id string) (Budget, e
 func budgetOf(h ledger.Holdout, card Card) Budget {
 	guarantee := session.Session{Guarantee: card.Guarantee}
 	b := guarantee.Budget(spent(h.Spent))
-	b.Closed = h.Closed
+	b.Closed, b.Retired = h.Closed, h.Retired
 	return b
 }
 
@@ -498,10 +503,26 @@ func (s *Service) Delete(ctx context.Context, p Principal, id string) error {
 // endHoldout ends a holdout by a commit of the ledger. What is being asked of it is recorded first, and its files and what is known of it go with it, also
 // where the ledger takes longer than the caller waits: what the ledger has ended answers nothing more.
 func (s *Service) endHoldout(ctx context.Context, id string, commit func(context.Context) error) error {
+	return s.grounded(ctx, id, func(ctx context.Context, _ int64) error {
+		err := commit(ctx)
+		switch {
+		case err == nil:
+			s.accounts.forget(id)
+			s.clear(id)
+		case errors.Is(err, ledger.ErrUnavailable): // it may be durable all the same: whoever asks next looks
+			s.tables.drop(id, func() {})
+		}
+		return err
+	})
+}
+
+// grounded runs a commit of the ledger while nothing of a holdout is in flight, here or at another server: what is being asked is recorded first, and who asks next looks at what the ledger has then, also where that
+// takes longer than the caller waits.
+func (s *Service) grounded(ctx context.Context, id string, commit func(ctx context.Context, term int64) error) error {
 	wait, cancel := withDeadline(ctx)
 	defer cancel()
 	account := s.accounts.of(id)
-	_, leave, err := s.tenures.enter(wait, id) // what other servers are being asked is recorded first, too
+	term, leave, err := s.tenures.enter(wait, id) // what other servers are being asked is recorded first, too
 	if err != nil {
 		return err
 	}
@@ -515,15 +536,9 @@ func (s *Service) endHoldout(ctx context.Context, id string, commit func(context
 	s.background(func(ctx context.Context) {
 		defer leave()
 		defer release()
-		err := commit(ctx)
-		switch {
-		case err == nil:
+		err := commit(ctx, term)
+		if err == nil || errors.Is(err, ledger.ErrUnavailable) { // that may be durable all the same
 			account.forget()
-			s.accounts.forget(id)
-			s.clear(id)
-		case errors.Is(err, ledger.ErrUnavailable): // it may be durable all the same: whoever asks next looks
-			account.forget()
-			s.tables.drop(id, func() {})
 		}
 		if !early() {
 			account.recorded()

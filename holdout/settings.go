@@ -74,6 +74,8 @@ func (set Settings) withDefaults(allowNaive bool) (Settings, error) {
 		return set, invalid("label", "with features=public everything but the label is given out; name the label")
 	case set.Overlap != "" && set.Overlap != overlapAccepted:
 		return set, invalid("overlap", "overlap must be %q or %q", overlapRefused, overlapAccepted)
+	case set.Succeeds != "" && !strings.HasPrefix(set.Succeeds, IDPrefix):
+		return set, invalid("succeeds", "succeeds must be the id of a retired holdout, %s…", IDPrefix)
 	case set.LargestUnit < 0 || set.LargestUnit > dataset.MaxRows:
 		return set, invalid("largest_unit", "largest_unit must be a number of rows")
 	case set.LargestUnit > 0 && set.Unit == "":

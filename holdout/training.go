@@ -51,6 +51,17 @@ type write func(out io.Writer, work string) error
 
 // writeFeatures writes the features of the holdout's rows, then those of the check part's.
 func (h *opened) writeFeatures(out io.Writer, work string) (err error) {
+	return h.withKept(work, func(rows *dataset.Table) error {
+		features, err := h.features(rows)
+		if err != nil {
+			return err
+		}
+		return ingest.Export(out, features)
+	})
+}
+
+// withKept runs use with the rows that are not handed out: those of the holdout, then those of the check part.
+func (h *opened) withKept(work string, use func(rows *dataset.Table) error) (err error) {
 	rows := h.holdoutTable
 	if h.checkTable != nil {
 		both := filepath.Join(work, "rows")
@@ -62,11 +73,7 @@ func (h *opened) writeFeatures(out io.Writer, work string) (err error) {
 		}
 		defer func() { err = errors.Join(err, rows.Close()) }()
 	}
-	features, err := h.features(rows)
-	if err != nil {
-		return err
-	}
-	return ingest.Export(out, features)
+	return use(rows)
 }
 
 // RowID is the column of Features that numbers its rows from 0: those of the holdout, then those of the check part.

@@ -54,6 +54,8 @@ type Settings struct {
 	Cells      string  `json:"cells,omitempty"`   // the declared cells, as rowfn/cells reads them
 	Capped     float64 `json:"capped,omitempty"`  // 0: a tenth
 	Sealed     float64 `json:"sealed,omitempty"`  // the share of the units that no question reads
+	// Succeeds is the id of a retired holdout that this one comes after.
+	Succeeds string `json:"succeeds,omitempty"`
 
 	// LargestUnit, where it is declared, is the most rows that a unit of the population has; an upload with a larger one is refused. 0
 	// takes the largest unit of the training part instead, and with "weight":"row" a larger one counts as one of that size.
@@ -88,6 +90,9 @@ type Card struct {
 	Parts       map[string]string      `json:"parts,omitempty" doc:"the fingerprints of the tables, sha256:…, by their names; they say nothing about rows"`
 	Budget      *Budget                `json:"budget,omitempty"`
 	Closed      bool                   `json:"closed,omitempty" doc:"true where a final report has closed the holdout: it answers nothing more, and the report can be read"`
+	Retired     bool                   `json:"retired,omitempty" doc:"true where it was retired: it answers nothing more, and its rows were released. Do not judge a model that was fitted to them by its answers"`
+	Succeeds    string                 `json:"succeeds,omitempty" doc:"the retired holdout before this one"`
+	SucceededBy []string               `json:"succeeded_by,omitempty" doc:"the holdouts after this one"`
 	State       string                 `json:"state,omitempty" doc:"damaged or rolled-back: the holdout gives no new answers; absent where it does"`
 }
 
@@ -152,6 +157,7 @@ const (
 	RoundsExhausted    = session.RoundsExhausted
 	HalfWidthTooNarrow = session.HalfWidthTooNarrow
 	HoldoutClosed      = session.HoldoutClosed
+	HoldoutRetired     = session.HoldoutRetired
 )
 
 // Answer is one reply to one question.

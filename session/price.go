@@ -12,6 +12,7 @@ const (
 	RoundsExhausted    = "rounds-exhausted"
 	HalfWidthTooNarrow = "half-width-too-narrow" // no guess can pass at the query's own half_width
 	HoldoutClosed      = "holdout-closed"        // by a final report
+	HoldoutRetired     = "holdout-retired"       // its rows were released
 )
 
 // Price is what must be left before a question is asked. Questions and rounds are paid whatever the answer is; Tokens is the most
@@ -89,6 +90,8 @@ func Decides(plan *queries.Plan) bool { return plan.Decision != nil || plan.Test
 func (s *Session) Short(state thresholdout.State, q *Question) (reason string) {
 	p, price := s.Guarantee, s.PriceIn(state, q.Plan)
 	switch {
+	case state.Retired:
+		return HoldoutRetired
 	case state.Reporting() && p.Affordable(state) == 0:
 		return HoldoutClosed
 	case p.Rounds > 0 && state.Rounds >= p.Rounds:
@@ -123,12 +126,14 @@ type Budget struct {
 	Lost      int64 `json:"lost,omitempty" doc:"questions of earlier rounds that nobody asked, and nobody can ask any more"`
 
 	Closed bool `json:"closed,omitempty" doc:"true where a final report has taken what was left: nothing more is answered"`
+
+	Retired bool `json:"retired,omitempty" doc:"true where the holdout was retired"`
 }
 
 // Budget is what is left in a state.
 func (s *Session) Budget(state thresholdout.State) Budget {
 	p := s.Guarantee
-	b := Budget{Questions: Meter{Left: p.Left(state), Of: p.Questions}, Closed: state.Reporting() && p.Left(state) == 0}
+	b := Budget{Questions: Meter{Left: p.Left(state), Of: p.Questions}, Closed: state.Reporting() && p.Left(state) == 0, Retired: state.Retired}
 	if p.HasTokens() {
 		b.Tokens = &Meter{Left: p.Tokens - state.Tokens, Of: p.Tokens}
 	}

@@ -30,7 +30,7 @@ func (g Guarantee) Close(s State, size int64) (State, error) {
 	switch {
 	case !g.Closes():
 		return s, g.cannot("has no final report")
-	case size < 1 || s.Reporting() || g.Questions-s.Questions < size:
+	case size < 1 || s.Reporting() || s.Retired || g.Questions-s.Questions < size:
 		return s, ErrNoQuestions
 	}
 	s.Closing = Closing{Before: s.Questions, Size: size}
@@ -43,6 +43,12 @@ func (g Guarantee) Close(s State, size int64) (State, error) {
 // Closed is the state after the report: all that is left is spent.
 func (g Guarantee) Closed(s State) State {
 	return g.Spend(s, g.Questions-s.Questions, g.Tokens-s.Tokens)
+}
+
+// Retired is the state of a holdout that is retired: all is spent, and nothing is asked any more.
+func (g Guarantee) Retired(s State) State {
+	s.Questions, s.Tokens, s.Rounds, s.InRound, s.Retired = g.Questions, g.Tokens, g.Rounds, 0, true
+	return s
 }
 
 // ReportedNumbers are those of a final report of which widths are foreseen: a few, as most reports have.

@@ -21,6 +21,7 @@ type State struct {
 	InRound int64
 
 	Closing Closing
+	Retired bool // all is spent, and the rows may be had
 
 	Memory Memory
 }
@@ -49,12 +50,13 @@ type storedState struct {
 	Rounds    int64           `json:"rounds,omitempty"`
 	InRound   int64           `json:"in_round,omitempty"`
 	Closing   *Closing        `json:"closing,omitempty"`
+	Retired   bool            `json:"retired,omitempty"`
 	Memory    json.RawMessage `json:"memory,omitempty"`
 }
 
 // MarshalJSON writes the stored form; [Guarantee.ReadState] reads it.
 func (s State) MarshalJSON() ([]byte, error) {
-	stored := storedState{Version: StateVersion, Questions: s.Questions, Tokens: s.Tokens, Rounds: s.Rounds, InRound: s.InRound}
+	stored := storedState{Version: StateVersion, Questions: s.Questions, Tokens: s.Tokens, Rounds: s.Rounds, InRound: s.InRound, Retired: s.Retired}
 	if s.Closing != (Closing{}) {
 		stored.Closing = &s.Closing
 	}
@@ -90,7 +92,7 @@ func (g Guarantee) ReadState(text []byte) (State, error) {
 	if err := d.Decode(&stored); err != nil {
 		return State{}, fmt.Errorf("thresholdout: state: %w", err)
 	}
-	s := State{Questions: stored.Questions, Tokens: stored.Tokens, Rounds: stored.Rounds, InRound: stored.InRound}
+	s := State{Questions: stored.Questions, Tokens: stored.Tokens, Rounds: stored.Rounds, InRound: stored.InRound, Retired: stored.Retired}
 	if stored.Closing != nil {
 		s.Closing = *stored.Closing
 	}
@@ -114,6 +116,9 @@ func (g Guarantee) ReadState(text []byte) (State, error) {
 // holds refuses a state that spent more than the guarantee has.
 func (g Guarantee) holds(s State) error {
 	spent, limits := s.Spent(), g.Limits()
+	if s.Retired && spent != limits {
+		return fmt.Errorf("thresholdout: a retired state with %+v spent, of %+v", spent, limits)
+	}
 	for _, name := range meterNames {
 		if spent.Of(name) < 0 || spent.Of(name) > limits.Of(name) {
 			return fmt.Errorf("thresholdout: a state with %d %s spent, of %d", spent.Of(name), name, limits.Of(name))

@@ -14,22 +14,24 @@ import (
 )
 
 // downloads are the parts of a holdout that can be downloaded.
-var downloads = []string{"training", "features"}
+var downloads = []string{"training", "features", "retired"}
 
 func downloadCommand() *cobra.Command {
 	var f serverFlags
 	var out string
 	cmd := &cobra.Command{
-		Use:   "download training|features [HOLDOUT]",
+		Use:   "download training|features|retired [HOLDOUT]",
 		Short: "Download the part of a holdout that is yours to look at, as Parquet",
 		Long: `Downloads the training part, or, of a holdout that was created with --features public, the features of its rows, for which a
-model is asked about by its predictions (ask --predictions, gate). It costs nothing; the first look fixes the split.
+model is asked about by its predictions (ask --predictions, gate), or, of a retired one, its rows and those of its check
+part, as a further training part. It costs nothing; the first look fixes the split.
 
 The file appears when it is whole. On standard output only where that is no terminal.
 
 ` + findingHelp,
 		Example: `  holdoutd download training flights --out training.parquet
   holdoutd download features flights --out features.parquet
+  holdoutd download retired flights-q1 --out more.parquet
   holdoutd download training > training.parquet`,
 		Args: cobra.RangeArgs(1, 2),
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -45,10 +47,11 @@ The file appears when it is whole. On standard output only where that is no term
 			open := map[string]func(*client.Client, string) (io.ReadCloser, error){
 				"training": func(c *client.Client, id string) (io.ReadCloser, error) { return c.Training(ctx, id) },
 				"features": func(c *client.Client, id string) (io.ReadCloser, error) { return c.Features(ctx, id) },
+				"retired":  func(c *client.Client, id string) (io.ReadCloser, error) { return c.Retired(ctx, id) },
 			}[args[0]]
 			switch {
 			case open == nil:
-				return misuse("there is no part %q to download%s", args[0], hint(nearest.Name(args[0], downloads), "there are training and features"))
+				return misuse("there is no part %q to download%s", args[0], hint(nearest.Name(args[0], downloads), "there are training, features and retired"))
 			case out == "" && terminalWidth(cmd.OutOrStdout()) > 0:
 				return misuse("name a file for it: --out %s.parquet", args[0])
 			}

@@ -74,6 +74,24 @@ func (a *API) registerHoldouts() {
 			"206": {Description: "The range of the file that was asked for", Content: binary(parquetType)},
 		},
 	}, a.features)
+	typed(a, huma.Operation{
+		OperationID: "retire-holdout", Method: http.MethodPost, Path: "/v1/holdouts/{id}/retire", Tags: []string{"holdouts"}, Security: needsKey,
+		Summary: "Retire a holdout", Description: "Ends its questions for good, and releases its rows and those of its check part to training (`/retired`). Recorded answers, the history and the final report stay. " +
+			"What is left of the budget is gone. A later upload can name it as its predecessor (`succeeds`). Retiring again does nothing. Admin only.",
+		Middlewares: huma.Middlewares{a.inTime, a.mustBeAdmin},
+	}, func(ctx context.Context, in *holdoutPath) (*cardReply, error) {
+		card, err := a.service.Retire(ctx, caller(ctx), in.ID)
+		return &cardReply{card}, err
+	})
+	a.raw(huma.Operation{
+		OperationID: "get-retired", Method: http.MethodGet, Path: "/v1/holdouts/{id}/retired", Tags: []string{"holdouts"}, Security: needsKey,
+		Summary: "Download the rows of a retired holdout", Description: "The rows of the holdout and of its check part with all columns, as Parquet: a further training part. 409 while the holdout is not retired. Not for keys with grants alone. Ranges are served.",
+		Parameters: []*huma.Param{idParam},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The file", Content: binary(parquetType)},
+			"206": {Description: "The range of the file that was asked for", Content: binary(parquetType)},
+		},
+	}, a.retired)
 	a.raw(huma.Operation{
 		OperationID: "export-ledger", Method: http.MethodGet, Path: "/v1/holdouts/{id}/ledger", Tags: []string{"holdouts"}, Security: needsKey,
 		Summary: "Export the ledger", Description: "Every debit and answer of the holdout with the hash chain that binds them, one JSON object a line. `holdoutd verify FILE` recomputes chain and balances offline. Admin only.",
@@ -96,6 +114,8 @@ func binary(media string) map[string]*huma.MediaType {
 func (a *API) training(c *gin.Context) error { return sendParquet(c, "training", a.service.Training) }
 
 func (a *API) features(c *gin.Context) error { return sendParquet(c, "features", a.service.Features) }
+
+func (a *API) retired(c *gin.Context) error { return sendParquet(c, "retired", a.service.Released) }
 
 // sendParquet sends a part of a holdout that never changes: its name and id are its entity tag.
 func sendParquet(c *gin.Context, name string, open func(context.Context, holdout.Principal, string) (*os.File, error)) error {

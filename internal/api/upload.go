@@ -58,6 +58,7 @@ var settings = []setting{
 	decimalNumber("sealed", taken("sealed", "the share of the held-out units that no question reads, at most 0.9: the final report is read by these alone where that is narrower, at a width that nothing widens, whatever was asked. Every other answer is wider; 0.5 makes them some 1.3 times as wide"), func(s *holdout.Settings) *float64 { return &s.Sealed }),
 	text("cells", taken("cells", `the columns that questions are about, as a JSON object: for each column the listed values, [true,false] or texts, or of numbers the edges at which they are cut; null where it is to have a cell of its own. Other values share a cell. Choose them without a look at the rows that will be held out. Intervals follow the number of cells, and questions that tell rows of a cell apart are refused`), func(s *holdout.Settings) *string { return &s.Cells }),
 	text("overlap", "refuse, or accepted: the table is taken though many of its rows are held out or were shown by another holdout of this server, also a deleted one. No interval covers both then, and the card says so for good; default: refuse", func(s *holdout.Settings) *string { return &s.Overlap }),
+	text("succeeds", "the id of a retired holdout that this one comes after, for example of last quarter's rows; it is on both cards, and this one says in what the two differ; default: none", func(s *holdout.Settings) *string { return &s.Succeeds }),
 	text("bounds", taken("bounds", "any, or published: only bounds of the literature; default: any"), func(s *holdout.Settings) *string { return &s.Bounds }),
 }
 

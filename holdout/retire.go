@@ -1,0 +1,246 @@
+package holdout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/holdoutd/holdoutd/dataset"
+	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/holdout/ledger"
+)
+
+// Rotation: a holdout is retired for good, its rows are released to training, and a fresh one of later rows succeeds it. The order is the promise: an entry of the chain ends all questions and is
+// durable; a mark beside the tables says so, durably, so that a ledger that forgot the entry is noticed; then, and not before, a row leaves.
+
+// retiredVersion is the version of retired.
+const retiredVersion = 1
+
+// retired is the core of the entry that retires a holdout.
+type retired struct {
+	Version int    `json:"version"`
+	Holdout string `json:"holdout"`
+	Retired bool   `json:"retired"`
+	Before  Spent  `json:"before"` // what was spent before it
+}
+
+// Retire ends a holdout's questions and the secrecy of its rows, for good. What is being asked is recorded first; recorded answers, the history and the report stay. Retiring again does nothing. Only
+// admins may: what is left of the budget is gone.
+func (s *Service) Retire(ctx context.Context, p Principal, id string) (Card, error) {
+	if err := admins(p); err != nil {
+		return Card{}, err
+	}
+	record, _, err := s.find(ctx, id)
+	if err != nil {
+		return Card{}, err
+	}
+	if !record.Retired {
+		if err := s.retire(ctx, p, id); err != nil {
+			return Card{}, s.ledgerError(err)
+		}
+	}
+	if err := s.markRetired(ctx, id); err != nil {
+		return Card{}, err
+	}
+	return s.Card(ctx, p, id)
+}
+
+// retire records the entry. The tables are opened first: rows that cannot be read are not released, and a draft ends.
+func (s *Service) retire(ctx context.Context, p Principal, id string) error {
+	h, release, err := s.take(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return s.grounded(ctx, id, func(ctx context.Context, term int64) error {
+		err := s.ledger.Update(ctx, id, func(tx *ledger.Tx) error {
+			switch {
+			case tx.Retired(): // by another server, or by a try of which nobody was told
+				return nil
+			case tx.Term() != term:
+				return ledger.ErrTerm
+			}
+			state, err := h.readState(tx.State())
+			if err != nil {
+				return &ledger.CorruptError{Holdout: id, Seq: -1, Reason: "mechanism state", Err: err}
+			}
+			before := spent(tx.Spent())
+			core, err := json.Marshal(retired{Version: retiredVersion, Holdout: id, Retired: true, Before: Spent{Questions: before.Questions, Tokens: before.Tokens}})
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Retire(ledger.Closing{Principal: p.KeyID, Core: core}); err != nil {
+				return err
+			}
+			text, err := json.Marshal(h.guarantee.Retired(state))
+			if err != nil {
+				return err
+			}
+			tx.SetState(text)
+			return nil
+		})
+		if err == nil {
+			s.log.Info("holdout retired", "holdout", id, "by", p.KeyID)
+			s.news.tell(id)
+		}
+		return err
+	})
+}
+
+// markRetired makes the mark beside a holdout's tables say that it is retired, durably, or fails: no row leaves before. Of one that is not retired it fails with Conflict.
+func (s *Service) markRetired(ctx context.Context, id string) error {
+	e, ok, err := s.ledger.Retirement(ctx, id)
+	switch {
+	case err != nil:
+		return s.ledgerError(err)
+	case !ok:
+		return fail(Conflict, "this holdout is not retired: its rows are secret. An admin can retire it, for good")
+	}
+	s.marking.Lock()
+	defer s.marking.Unlock()
+	dir := s.path(holdoutsDir, id)
+	m, err := readMark(dir)
+	if err == nil && m.Seq < e.Seq {
+		m.Seq, m.Head = e.Seq, ledger.HeadText(e.Head)
+		err = m.write(dir)
+	}
+	if err == nil {
+		err = dataset.SyncDir(dir)
+	}
+	if err != nil {
+		return storageError(fmt.Errorf("holdout: the mark of the retired %s: %w", id, err))
+	}
+	return nil
+}
+
+// Released opens the rows of a retired holdout as Parquet, those of the check part among them, with all columns; the caller closes the file. They are further training rows. Keys with grants
+// alone are not given them.
+func (s *Service) Released(ctx context.Context, p Principal, id string) (*os.File, error) {
+	if p.Scope == Granted {
+		return nil, fail(Forbidden, "the rows of a retired holdout are not given to a key with a grant; ask an admin or an analyst for them")
+	}
+	if _, _, err := s.find(ctx, id); err != nil {
+		return nil, err
+	}
+	if known, forGood := s.quarantine.of(id); forGood { // a ledger that is older than it was does not say who has been told what
+		return nil, known
+	}
+	if err := s.markRetired(ctx, id); err != nil {
+		return nil, err
+	}
+	return s.exported(ctx, id, retiredParquet, func(h *opened) (write, error) {
+		return func(out io.Writer, work string) error {
+			return h.withKept(work, func(rows *dataset.Table) error { return ingest.ExportOrdered(out, rows, h.card.orders()) })
+		}, nil
+	})
+}
+
+// differsFromPredecessor is the code of the card's warning that a holdout is not made as the one that it succeeds.
+const differsFromPredecessor = "differs-from-predecessor"
+
+// succeeds checks the holdout that an upload names as its predecessor, and says on the card in what the two differ.
+func (c *creation) succeeds() error {
+	id := c.settings.Succeeds
+	if id == "" {
+		return nil
+	}
+	h, err := c.service.ledger.Holdout(c.ctx, id)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound), err == nil && h.Deleted:
+		return invalid("succeeds", "succeeds: there is no holdout %s", id)
+	case err != nil:
+		return c.service.ledgerError(err)
+	case !h.Retired:
+		return invalid("succeeds", "succeeds: the holdout %s is not retired; retire it first", id)
+	}
+	if differs := differences(c.service.readCard(h), c.settings, c.schema()); len(differs) > 0 {
+		w := Warning{Code: differsFromPredecessor, Detail: "compared with " + id + ", which it succeeds: " + strings.Join(differs, "; ") + ". Answers of the two are about different things"}
+		c.card.Warnings, c.early = append(c.card.Warnings, w), append(c.early, w)
+	}
+	return nil
+}
+
+// maxDifferences bounds what is said of columns.
+const maxDifferences = 5
+
+// differences says in what an upload is not as an earlier card: all of it is public of any draft.
+func differences(old Card, set Settings, now dataset.Schema) (said []string) {
+	for _, s := range []struct{ what, before, now string }{
+		{"label", old.Settings.Label, set.Label}, {"unit", old.Settings.Unit, set.Unit}, {"features", old.Settings.Features, set.Features},
+	} {
+		if s.before != s.now {
+			said = append(said, fmt.Sprintf("its %s is %s and was %s", s.what, named(s.now), named(s.before)))
+		}
+	}
+	kinds := map[string]dataset.Kind{}
+	for _, column := range old.Columns {
+		kinds[column.Name] = column.Kind
+	}
+	var changed, fresh, gone []string
+	for _, column := range now.Fields {
+		kind, ok := kinds[column.Name]
+		switch {
+		case !ok:
+			fresh = append(fresh, column.Name)
+		case kind != column.Kind:
+			changed = append(changed, column.Name)
+		}
+		delete(kinds, column.Name)
+	}
+	for _, column := range old.Columns {
+		if _, ok := kinds[column.Name]; ok {
+			gone = append(gone, column.Name)
+		}
+	}
+	for _, s := range []struct {
+		what  string
+		names []string
+	}{{"of another kind", changed}, {"new", fresh}, {"missing", gone}} {
+		if n := len(s.names); n > 0 {
+			more := ""
+			if n > maxDifferences {
+				more = fmt.Sprintf(" and %d more", n-maxDifferences)
+			}
+			said = append(said, fmt.Sprintf("columns that are %s: %s%s", s.what, strings.Join(s.names[:min(n, maxDifferences)], ", "), more))
+		}
+	}
+	return said
+}
+
+func named(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// link puts on cards, which are in the order of their creation, the holdouts among them that succeed each.
+func link(cards []Card) {
+	for i := range cards {
+		if cards[i].Succeeds == "" {
+			continue
+		}
+		if at := slices.IndexFunc(cards, func(c Card) bool { return c.ID == cards[i].Succeeds }); at >= 0 {
+			cards[at].SucceededBy = append(cards[at].SucceededBy, cards[i].ID)
+		}
+	}
+}
+
+// successors are the ids of the holdouts that succeed one, as far as they are there for who asks.
+func (s *Service) successors(ctx context.Context, p Principal, id string) ([]string, error) {
+	cards, err := s.List(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cards {
+		if cards[i].ID == id {
+			return cards[i].SucceededBy, nil
+		}
+	}
+	return nil, nil
+}
