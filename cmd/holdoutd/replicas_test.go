@@ -172,6 +172,58 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// TestReplicasRetire: questions to three servers race with a retirement at one of them. What was answered is in the chain before the entry, nothing is after it, and nothing that was read is void; no server gives a row
+// before the entry, and each gives them after it, at once. It notices a server that goes on with what it believed, and a retirement that does not wait for what other servers are being asked.
+func TestReplicasRetire(t *testing.T) {
+	r := startReplicas(t, 3)
+	id := r.create(t, r.clients[0], client.Settings{Name: "flights", Holdout: 0.5, Mechanism: "gaussian", Questions: 3000})
+	var wg sync.WaitGroup
+	begun := make(chan struct{})
+	once := sync.OnceFunc(func() { close(begun) })
+	for caller := range 6 {
+		wg.Go(func() {
+			for i := range 400 {
+				minutes := caller + 6*i
+				if err := r.ask(t, r.clients[caller%3], id, strconv.Itoa(minutes), above(minutes)); err != nil {
+					return
+				}
+				once()
+			}
+		})
+	}
+	<-begun
+	for i, c := range r.clients {
+		if rows, err := c.Retired(t.Context(), id); err == nil {
+			rows.Close()
+			t.Errorf("server %d gives rows before the retirement", i)
+		}
+	}
+	if card, err := r.clients[1].Retire(t.Context(), id); err != nil || !card.Retired {
+		t.Fatalf("the retirement: %+v %v", card.Retired, err)
+	}
+	for i, c := range r.clients {
+		if _, err := c.Ask(t.Context(), id, above(100_000+i)); !client.IsBudgetExhausted(err) {
+			t.Errorf("server %d is asked after the retirement: %v", i, err)
+		}
+		rows, err := c.Retired(t.Context(), id)
+		if err != nil {
+			t.Errorf("server %d gives no rows after the retirement: %v", i, err)
+			continue
+		}
+		rows.Close()
+	}
+	wg.Wait()
+	for i, c := range r.clients {
+		if card, err := c.Retire(t.Context(), id); err != nil || !card.Retired {
+			t.Errorf("retired again at server %d: %v", i, err)
+		}
+	}
+	b := r.books(t, id)
+	if !b.Retired || b.Voids != 0 || b.Answers < int64(r.told()) || b.Entries != b.Answers+2 {
+		t.Errorf("%d answers told; the ledger: %+v", r.told(), b.Report)
+	}
+}
+
 // TestReplicasShareAll: what is done at one server is so at the others: keys and their end, a holdout that is created and deleted, a budget, the history.
 func TestReplicasShareAll(t *testing.T) {
 	r := startReplicas(t, 2)

@@ -229,5 +229,12 @@ def spending(holdout: str) -> Steps[list[dict[str, Any]]]:
     return result
 
 
+def retire(holdout: str) -> Steps[dict[str, Any]]:
+    """The card of a holdout that is retired now."""
+    reply = yield Call("POST", path(holdout, "/retire"))
+    card: dict[str, Any] = reply.json()
+    return card
+
+
 def act(method: str, path: str) -> Steps[None]:
     yield Call(method, path, once=True)

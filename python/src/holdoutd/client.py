@@ -298,6 +298,18 @@ class Dataset(Holdout[Answer]):
         content = self.server._run(self._downloaded("features"))
         return tables.read(content, kind or self.kind, self.card.categories)
 
+    def retire(self) -> None:
+        """Ends the questions for good and releases the rows, which retired() then gives. Earlier answers replay. For admins.
+
+        Upload later rows with succeeds=ds.id for the holdout that comes after it.
+        """
+        self.card = Card(self.server._run(_steps.retire(self.id)))
+
+    def retired(self, *, kind: tables.Kind | None = None) -> Any:
+        """The rows of a retired holdout, with those of its check part: more rows to train on."""
+        content = self.server._run(self._downloaded("retired"))
+        return tables.read(content, kind or self.kind, self.card.categories)
+
     def save_training(self, path: str | os.PathLike[str]) -> None:
         """Writes the training part to a Parquet file, without holding it in memory."""
         self.server._run(self._downloaded("training", Path(path)))
