@@ -97,6 +97,10 @@ type Settings struct {
 	// what is independent of the others: a column whose rows with the same value belong together, or day(column);
 	// default: each row
 	Unit string `json:"unit,omitempty"`
+
+	// the id of a retired holdout that this one comes after, for example of last quarter's rows; it is on both cards, and
+	// this one says in what the two differ; default: none
+	Succeeds string `json:"succeeds,omitempty"`
 }
 
 // Card is what everyone with a key may know about a holdout. Nothing on it depends on holdout rows, but for the
@@ -146,9 +150,17 @@ type Card struct {
 
 	Parts    map[string]string `json:"parts,omitempty"`    // the fingerprints of the tables, sha256:…, by their names; they say nothing about rows
 	Replaces string            `json:"replaces,omitempty"` // the id of the holdout in whose place this one was created again
-	Rows     *Counts           `json:"rows,omitempty"`     // absent on a draft whose units are not rows
-	State    string            `json:"state,omitempty"`    // damaged or rolled-back: the holdout gives no new answers; absent where it does
-	Strata   map[string]Counts `json:"strata,omitempty"`   // the sizes of each stratum, where the split is stratified
+
+	// true where it was retired: it answers nothing more, and its rows were released. Do not judge a model that was
+	// fitted to them by its answers
+	Retired bool `json:"retired,omitempty"`
+
+	SucceededBy []string `json:"succeeded_by,omitempty"` // the holdouts after this one
+	Succeeds    string   `json:"succeeds,omitempty"`     // the retired holdout before this one
+
+	Rows   *Counts           `json:"rows,omitempty"`   // absent on a draft whose units are not rows
+	State  string            `json:"state,omitempty"`  // damaged or rolled-back: the holdout gives no new answers; absent where it does
+	Strata map[string]Counts `json:"strata,omitempty"` // the sizes of each stratum, where the split is stratified
 
 	// of a question about a share of all units, beside the planned half_width of the guarantee: no answer has a wider
 	// interval while nothing is spent, whatever its outcome. Each token that is spent, and under guess_and_check each
@@ -300,6 +312,7 @@ type Budget struct {
 	Closed    bool   `json:"closed,omitempty"`     // true where a final report has taken what was left: nothing more is answered
 	Lost      int64  `json:"lost,omitempty"`       // questions of earlier rounds that nobody asked, and nobody can ask any more
 	NextRound int64  `json:"next_round,omitempty"` // how many questions the next round has; what of them the request does not ask is lost
+	Retired   bool   `json:"retired,omitempty"`    // true where the holdout was retired
 	Rounds    *Meter `json:"rounds,omitempty"`
 }
 

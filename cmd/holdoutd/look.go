@@ -84,6 +84,9 @@ func printHoldouts(ctx context.Context, cmd *cobra.Command, c *client.Client, ca
 				tokens = thousands(b.Tokens.Left) + " of " + thousands(b.Tokens.Of)
 			}
 		}
+		if card.Retired {
+			questions, tokens = "retired", ""
+		}
 		t.add(card.Name, thousands(card.Units.Holdout), card.Guarantee.Mechanism, questions, tokens, card.ID)
 	}
 	if len(cards) == 0 {
