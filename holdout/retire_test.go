@@ -69,6 +69,8 @@ func TestRetire(t *testing.T) {
 				_, err := s.Retire(t.Context(), p, id)
 				wantKind(t, "a retirement by "+string(p.Scope), err, Forbidden)
 			}
+			card, err = s.Card(t.Context(), admin, id) // of a draft it says no rows
+			must(t, err)
 			if _, err := os.Stat(filepath.Join(dir, holdoutsDir, id, retiredParquet)); err == nil {
 				t.Error("the rows are written before the retirement")
 			}
