@@ -60,6 +60,7 @@ func TestClosedChain(t *testing.T) {
 	}{
 		"":                      {},
 		"and a deletion":        {after: KindDeleted},
+		"and a retirement":      {after: KindRetired},
 		"and an answer":         {after: KindAnswer},
 		"and a void":            {after: KindVoid},
 		"and another":           {after: KindClosed},
@@ -91,7 +92,7 @@ func TestClosedChain(t *testing.T) {
 			}
 			err = v.add(e)
 		}
-		if good := name == "" || name == "and a deletion"; good != (err == nil) {
+		if good := name == "" || name == "and a deletion" || name == "and a retirement"; good != (err == nil) {
 			t.Errorf("a closing %s: %v", name, err)
 		}
 		if err == nil && !v.closed {
