@@ -86,6 +86,10 @@ type Settings struct {
 
 	Stratify string `json:"stratify,omitempty"` // a column whose values both parts get in proportion; its counts become public
 
+	// the id of a retired holdout that this one comes after, for example of last quarter's rows; it is on both cards,
+	// and this one says in what the two differ
+	Succeeds string `json:"succeeds,omitempty"`
+
 	// of thresholdout, how far the training mean may be from the holdout mean; of ladder, the step by which the board
 	// moves; in units of a row function's [0,1]. Of thresholdout, ladder
 	Threshold float64 `json:"threshold,omitempty"`
@@ -97,10 +101,6 @@ type Settings struct {
 	// what is independent of the others: a column whose rows with the same value belong together, or day(column);
 	// default: each row
 	Unit string `json:"unit,omitempty"`
-
-	// the id of a retired holdout that this one comes after, for example of last quarter's rows; it is on both cards, and
-	// this one says in what the two differ; default: none
-	Succeeds string `json:"succeeds,omitempty"`
 }
 
 // Card is what everyone with a key may know about a holdout. Nothing on it depends on holdout rows, but for the
@@ -155,12 +155,11 @@ type Card struct {
 	// fitted to them by its answers
 	Retired bool `json:"retired,omitempty"`
 
-	SucceededBy []string `json:"succeeded_by,omitempty"` // the holdouts after this one
-	Succeeds    string   `json:"succeeds,omitempty"`     // the retired holdout before this one
-
-	Rows   *Counts           `json:"rows,omitempty"`   // absent on a draft whose units are not rows
-	State  string            `json:"state,omitempty"`  // damaged or rolled-back: the holdout gives no new answers; absent where it does
-	Strata map[string]Counts `json:"strata,omitempty"` // the sizes of each stratum, where the split is stratified
+	Rows        *Counts           `json:"rows,omitempty"`         // absent on a draft whose units are not rows
+	State       string            `json:"state,omitempty"`        // damaged or rolled-back: the holdout gives no new answers; absent where it does
+	Strata      map[string]Counts `json:"strata,omitempty"`       // the sizes of each stratum, where the split is stratified
+	SucceededBy []string          `json:"succeeded_by,omitempty"` // the holdouts after this one
+	Succeeds    string            `json:"succeeds,omitempty"`     // the retired holdout before this one
 
 	// of a question about a share of all units, beside the planned half_width of the guarantee: no answer has a wider
 	// interval while nothing is spent, whatever its outcome. Each token that is spent, and under guess_and_check each
@@ -228,8 +227,8 @@ type Overlap struct {
 	Holdout string `json:"holdout"` // the id of the earlier holdout, which may be deleted
 
 	// held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its
-	// training or check part; held-out-elsewhere: rows of the training or check part are held out there, and can be
-	// asked about still: "held-out-again", "shown-before", "held-out-elsewhere"
+	// training or check part, or it is retired; held-out-elsewhere: rows of the training or check part are held out
+	// there, and can be asked about still: "held-out-again", "shown-before", "held-out-elsewhere"
 	Matter string `json:"matter"`
 
 	// how many at least, rounded up to tenths: of the held-out rows, or of held-out-elsewhere of the earlier one's

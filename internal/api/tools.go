@@ -57,21 +57,21 @@ var tools = []tool{
 	},
 	{
 		name: "columns", title: "Describe a holdout's columns",
-		says: "The columns of a holdout as its training part shows them: kind, range, values, nulls; its label; where the training part can be downloaded. Next: explain, then ask. Costs nothing.",
+		says: "The columns of a holdout as its training part shows them: kind, range, values, nulls; its label; where the training part can be downloaded. Next: explain, then ask. Free.",
 		input: closed(map[string]any{"holdout": holdoutArgument, "match": map[string]any{"type": "string",
 			"description": "a pattern of column names, with * and ?; default: all, of which at most " + strconv.Itoa(mostColumns) + " are listed"}}, "holdout"),
 		output: ToolColumns{}, run: (*API).toolColumns,
 	},
 	{
 		name: "describe", title: "Describe a type of query or a form of model",
-		says: "All about one type of query (members, ranges, prices, examples), one form of a model (its JSON, with an example), or the expressions. Costs nothing.",
+		says: "All about one type of query (members, ranges, prices, examples), one form of a model, with an example, or the expressions. Free.",
 		input: closed(map[string]any{"name": map[string]any{"type": "string", "enum": describedNames(),
 			"description": "a type of query, a form of model, or " + describeExpressions}}, "name"),
 		output: ToolDescription{}, run: (*API).toolDescribe,
 	},
 	{
 		name: "plan", title: "Plan a guarantee",
-		says:   "What each method would promise for a holdout that does not exist yet: of n units, for a number of questions or at a half-width. Costs nothing.",
+		says:   "What each method would promise for a planned holdout of n units, for a number of questions or at a half-width. Free.",
 		output: PlanReport{}, run: (*API).toolPlan,
 	},
 	{
@@ -90,7 +90,7 @@ var tools = []tool{
 	},
 	{
 		name: "batch", title: "Ask many questions at once", spends: true,
-		says: "Answers many queries in one call, in their order: all questions of a round together, where the holdout has rounds. All are paid or none is.",
+		says: "Answers many queries in one call, in their order; where the holdout has rounds, all questions of one round. All are paid or none is.",
 		input: closed(map[string]any{"holdout": holdoutArgument, "queries": map[string]any{"type": "array", "items": queries.NestedSchema(), "description": "queries, as the tool ask takes them"},
 			"partial": map[string]any{"type": "boolean", "description": "answer as many as the budget pays for, instead of all or none"}, "max_questions": worded(mostArgument, "most questions that all together may cost; default: a tenth of the holdout's for each")},
 			"holdout", "queries"),
@@ -105,7 +105,7 @@ var tools = []tool{
 	},
 	{
 		name: "budget", title: "What is left of the budget",
-		says:   "How many questions, and tokens where the mechanism has them, are left of a holdout's budget, and how many one query may cost without max_questions. Costs nothing.",
+		says:   "What is left of a holdout's budget, in questions and tokens, and how many one query may cost without max_questions. Free.",
 		input:  closed(map[string]any{"holdout": holdoutArgument}, "holdout"),
 		output: ToolBudget{}, run: (*API).toolBudget,
 	},

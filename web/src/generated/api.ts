@@ -44,6 +44,8 @@ export interface Settings {
   split?: string;
   /** a column whose values both parts get in proportion; its counts become public */
   stratify?: string;
+  /** the id of a retired holdout that this one comes after, for example of last quarter's rows; it is on both cards, and this one says in what the two differ */
+  succeeds?: string;
   /** of thresholdout, how far the training mean may be from the holdout mean; of ladder, the step by which the board moves; in units of a row function's [0,1]. Of thresholdout, ladder */
   threshold?: number;
   /** how many guesses may be wrong, and under gaussian how many promises may be broken; each one costs a token. Of auto, gaussian, guess_and_check, thresholdout */
@@ -87,12 +89,18 @@ export interface Card {
   parts?: Record<string, string>;
   /** the id of the holdout in whose place this one was created again */
   replaces?: string;
+  /** true where it was retired: it answers nothing more, and its rows were released. Do not judge a model that was fitted to them by its answers */
+  retired?: boolean;
   /** absent on a draft whose units are not rows */
   rows?: Counts;
   /** damaged or rolled-back: the holdout gives no new answers; absent where it does */
   state?: string;
   /** the sizes of each stratum, where the split is stratified */
   strata?: Record<string, Counts>;
+  /** the holdouts after this one */
+  succeeded_by?: string[];
+  /** the retired holdout before this one */
+  succeeds?: string;
   /** of a question about a share of all units, beside the planned half_width of the guarantee: no answer has a wider interval while nothing is spent, whatever its outcome. Each token that is spent, and under guess_and_check each rough answer, widens what follows. The question brings no half_width and no promise of its own. Absent where nothing is known */
   widest_half_width?: number;
 }
@@ -167,7 +175,7 @@ export interface Warning {
 export interface Overlap {
   /** the id of the earlier holdout, which may be deleted */
   holdout: string;
-  /** held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its training or check part; held-out-elsewhere: rows of the training or check part are held out there, and can be asked about still: "held-out-again", "shown-before", "held-out-elsewhere" */
+  /** held-out-again: held-out rows are held-out rows of the earlier one; shown-before: held-out rows are of its training or check part, or it is retired; held-out-elsewhere: rows of the training or check part are held out there, and can be asked about still: "held-out-again", "shown-before", "held-out-elsewhere" */
   matter: "held-out-again" | "shown-before" | "held-out-elsewhere";
   /** how many at least, rounded up to tenths: of the held-out rows, or of held-out-elsewhere of the earlier one's */
   share: number;
@@ -242,6 +250,8 @@ export interface Budget {
   lost?: number;
   /** how many questions the next round has; what of them the request does not ask is lost */
   next_round?: number;
+  /** true where the holdout was retired */
+  retired?: boolean;
   rounds?: Meter;
 }
 
