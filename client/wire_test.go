@@ -153,6 +153,8 @@ func TestCallsAreOperations(t *testing.T) {
 	c.Holdouts(ctx)
 	c.Holdout(ctx, "ho_1")
 	c.Delete(ctx, "ho_1")
+	c.Retire(ctx, "ho_1")
+	c.Retired(ctx, "ho_1")
 	c.Training(ctx, "ho_1")
 	c.Features(ctx, "ho_1")
 	c.Ask(ctx, "ho_1", query)

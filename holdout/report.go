@@ -247,15 +247,17 @@ func (s *Service) Report(ctx context.Context, p Principal, id string) (r FinalRe
 }
 
 func (s *Service) report(ctx context.Context, p Principal, id string) (FinalReport, error) {
-	_, card, err := s.find(ctx, id)
+	record, card, err := s.find(ctx, id)
 	if err != nil {
 		return FinalReport{}, err
 	}
 	e, ok, err := s.ledger.Closing(ctx, id)
-	if err != nil {
+	switch {
+	case err != nil:
 		return FinalReport{}, s.ledgerError(err)
-	}
-	if !ok {
+	case !ok && record.Retired:
+		return FinalReport{}, &Error{Kind: NotFound, Detail: "this holdout was retired without a final report, and can have none: its rows were released"}
+	case !ok:
 		return FinalReport{}, &Error{Kind: NotFound, Detail: "this holdout has no final report yet: it still answers questions"}
 	}
 	var said struct {

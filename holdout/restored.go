@@ -111,7 +111,7 @@ func (r restores) warning(created time.Time) *Warning {
 	switch {
 	case len(own) > 0:
 		return &Warning{Code: Restored, Detail: "this holdout was restored at " + strings.Join(own, ", and at ") +
-			"; answers that it gave in between are forgotten, and what they spent. An interval given since holds for those who know none of them"}
+			"; what it gave in between is forgotten: answers, and what they spent, and its rows if it was retired. An interval given since holds for those who know none of it"}
 	case len(before) > 0:
 		return &Warning{Code: Restored, Detail: "this server was restored at " + strings.Join(before, ", and at ") +
 			"; if this table was uploaded in between, answers about its rows are forgotten, and what they spent. An interval holds for those who know none of them"}

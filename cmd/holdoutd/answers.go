@@ -243,6 +243,15 @@ func printCard(out io.Writer, c client.Card) {
 	if c.Budget != nil {
 		line("left", gate.Left(*c.Budget))
 	}
+	if c.Retired {
+		line("retired", "its rows were released: holdoutd download retired "+c.ID)
+	}
+	if len(c.SucceededBy) > 0 {
+		line("next", "succeeded by "+strings.Join(c.SucceededBy, ", "))
+	}
+	if c.Succeeds != "" {
+		line("before", "it succeeds "+c.Succeeds)
+	}
 	if c.Settings.Label != "" {
 		line("label", c.Settings.Label)
 	}

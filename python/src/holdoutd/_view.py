@@ -68,6 +68,11 @@ class Card:
         return self.settings.get("features") == "public"
 
     @property
+    def retired(self) -> bool:
+        """Whether it answers nothing more and has released its rows. `raw["succeeded_by"]` has the ids of those that come after it."""
+        return bool(self.raw.get("retired"))
+
+    @property
     def warnings(self) -> list[str]:
         """What the owner should know."""
         return [w["detail"] for w in self.raw["warnings"]]
