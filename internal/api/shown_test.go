@@ -88,6 +88,7 @@ func requestsOf(t *testing.T, s *server, card, grant, key string) (all []attempt
 		"POST /v1/session":                  {""},
 		"DELETE /v1/session":                {""},
 		"DELETE /v1/holdouts/:id":           {""},
+		"POST /v1/holdouts/:id/retire":      {""},
 		"DELETE /v1/grants/:id":             {""},
 		"DELETE /v1/keys/:id":               {""},
 	}
