@@ -19,7 +19,7 @@ import pandas
 
 from generated import AuthenticatedClient, Client, models
 from generated.api.agents import mcp
-from generated.api.holdouts import create_holdout, delete_holdout, export_ledger, get_features, get_holdout, get_training, list_holdouts
+from generated.api.holdouts import create_holdout, delete_holdout, export_ledger, get_features, get_holdout, get_retired, get_training, list_holdouts, retire_holdout
 from generated.api.keys import create_grant, create_key, get_session, get_spending, list_grants, list_keys, revoke_grant, revoke_key, sign_in, sign_out
 from generated.api.models import get_model, keep_model
 from generated.api.operations import health, metrics, ready, version
@@ -219,6 +219,12 @@ assert known(call(get_report, closing.id, client=analyst)).to_dict() == report.t
 assert report.ledger.head in call(get_report_page, closing.id, client=analyst)
 assert known(call(get_holdout, closing.id, client=analyst)).closed and known(call(get_budget, closing.id, client=analyst)).closed
 assert call(ask, closing.id, client=analyst, body=models.FractionQuery(type_="fraction", of="delay > 16"), status=403).code == "budget-exhausted"
+assert call(get_retired, closing.id, client=analyst, status=409).code == "conflict"
+assert call(retire_holdout, closing.id, client=analyst, status=403).code == "forbidden"
+assert known(call(retire_holdout, closing.id, client=admin)).retired
+parts = known(call(get_holdout, closing.id, client=analyst)).rows
+released = pandas.read_parquet(call(get_retired, closing.id, client=analyst).payload)
+assert len(released) == parts.holdout + (parts.check or 0), parts
 call(delete_holdout, closing.id, client=admin, status=204)
 assert call(delete_holdout, card.id, client=analyst, status=403).code == "forbidden"
 assert call(get_holdout, "ho_none", client=analyst, status=404).code == "not-found"
