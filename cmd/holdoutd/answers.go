@@ -69,6 +69,10 @@ func headline(a client.Answer) string {
 	low, high := endsOf(a)
 	var words []string
 	switch {
+	case a.Passed != nil && *a.Passed:
+		words = append(words, "passed")
+	case a.Passed != nil:
+		words = append(words, "not passed")
 	case a.Selected != "":
 		words = append(words, printable(a.Selected))
 		if a.Regret != nil {
@@ -97,8 +101,22 @@ func printAnswer(out io.Writer, a client.Answer) error {
 	if i := a.Interval; i != nil {
 		fmt.Fprintf(out, "  at %s for %s", percent(i.Confidence), i.Scope)
 	}
+	if hidden := hiddenText(a.Shows); hidden != "" {
+		fmt.Fprint(out, "  ("+hidden+")")
+	}
 	fmt.Fprintln(out)
 	return printItems(out, a.Items)
+}
+
+// hiddenText says of an answer that is not shown whole what is missing.
+func hiddenText(shows string) string {
+	switch shows {
+	case "value":
+		return "the grant of this key shows no intervals"
+	case "bit":
+		return "the grant of this key shows whether it passed, and no more"
+	}
+	return ""
 }
 
 func printItems(out io.Writer, items []client.AnswerItem) error {

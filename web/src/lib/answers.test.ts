@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PastAnswer } from "../generated/api";
-import { groups, headline, intervalOf, origin, rowOf, spoken, summary, told } from "./answers";
+import { drawn, groups, headline, intervalOf, origin, rowOf, spoken, summary, told } from "./answers";
 
 let seq = 0;
 function past(canonical: Record<string, unknown>, value: number, low: number, high: number, known: number | null, more: Partial<PastAnswer> & { tokens?: number } = {}): PastAnswer {
@@ -74,4 +74,8 @@ test("a key whose grant shows less is told no interval, and nothing of training"
   bit.answer = { ...bit.answer, value: null, interval: null, source: "hidden", shows: "bit", passed: false };
   expect([told(rowOf(bit)), spoken(rowOf(bit))]).toEqual(["not passed", "good: not passed"]);
   expect(headline([row, rowOf(bit)])).toBe("2 answers.");
+  expect(drawn([row, rowOf(bit)])).toEqual({ interval: false, value: true, agrees: false, differs: false });
+  expect(Object.values(drawn([rowOf(bit)]))).toEqual([false, false, false, false]);
+  const whole = past({ type: "fraction", of: "b" }, 0.0431, 0.0391, 0.0471, 0.0431);
+  expect(drawn([rowOf(whole)])).toEqual({ interval: true, value: true, agrees: true, differs: false });
 });

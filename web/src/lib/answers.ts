@@ -97,6 +97,18 @@ export function groups(rows: Row[], order: "time" | "value" = "time"): Group[] {
   return all.sort((a, b) => Number(b.differs) - Number(a.differs) || b.newest - a.newest);
 }
 
+/** What is drawn of these rows, and so stands in the legend: a key whose grant shows less sees less. */
+export function drawn(rows: Row[]) {
+  const found = { interval: false, value: false, agrees: false, differs: false };
+  for (const m of rows.flatMap((r) => [r.mark, ...r.items])) {
+    found.interval ||= m.low !== null && m.high !== null;
+    found.value ||= m.value !== null;
+    found.agrees ||= m.known !== null && !m.differs;
+    found.differs ||= m.known !== null && m.differs;
+  }
+  return found;
+}
+
 /** All numbers that an axis must show. */
 export const shown = (marks: Mark[]): number[] => marks.flatMap((m) => [m.value, m.low, m.high, m.known].filter((x): x is number => x !== null));
 
