@@ -77,12 +77,15 @@ type Ledger interface {
 	// consistent although others go on writing, and ends where the books stood when it began. It fails with ErrNotFound.
 	Export(ctx context.Context, id string, w io.Writer) error
 
-	// CreateKey records an API key. It fails with ErrExists if its id or hash is known, also that of a revoked key.
+	// CreateKey records an API key. It fails with ErrExists if its id or hash is known, also that of a revoked key, or if a key that is not revoked has its
+	// subject: a token has one key at a time.
 	CreateKey(ctx context.Context, k Key) error
 	// Keys returns all keys in the order of their creation, revoked ones included.
 	Keys(ctx context.Context) ([]Key, error)
 	// KeyByHash returns the key with this hash. A revoked key is not found: whoever shows it has no rights.
 	KeyByHash(ctx context.Context, hash [32]byte) (k Key, ok bool, err error)
+	// KeyBySubject returns the key of this subject. A revoked key is not found, as by KeyByHash; nobody's key is found for the zero subject.
+	KeyBySubject(ctx context.Context, s Subject) (k Key, ok bool, err error)
 	// RevokeKey takes a key's rights away for good. Revoking again does nothing; an unknown id is ErrNotFound.
 	RevokeKey(ctx context.Context, id string) error
 

@@ -178,18 +178,32 @@ type Entry struct {
 	Note      string // "" where there is none, and of answers that were recorded before notes were kept
 }
 
-// Key is an API key; only its hash is kept.
+// Key is an API key. Of its secret the hash alone is kept. A key of a subject has no secret: its Hash is that of nothing.
 type Key struct {
 	ID, Name, Scope string
 	Created         time.Time
 	Hash            [32]byte
+	Subject         Subject // zero: a key with a secret
 	Revoked         bool
 }
 
+// Subject is whom an issuer of tokens names: what it says in one claim. The three together are its identity.
+type Subject struct{ Issuer, Claim, Value string }
+
 // Check says whether the key can be recorded, or is ErrInvalid.
 func (k *Key) Check() error {
+	if k.Subject != (Subject{}) {
+		if err := k.Subject.Check(); err != nil {
+			return err
+		}
+	}
 	return errors.Join(checkText("key id", k.ID, false), checkText("key name", k.Name, true),
 		checkText("key scope", k.Scope, false), checkTime(k.Created))
+}
+
+// Check says whether somebody is named, or is ErrInvalid.
+func (s *Subject) Check() error {
+	return errors.Join(checkText("subject's issuer", s.Issuer, false), checkText("subject's claim", s.Claim, false), checkText("subject", s.Value, false))
 }
 
 // Report says what a verification found in order.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -550,6 +552,74 @@ func keys(t *testing.T, s *suite) {
 	}
 	if err := l.RevokeKey(t.Context(), "key_9"); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("revoke an unknown key: %v", err)
+	}
+}
+
+// keysOfSubjects are found by whom they are for: issuer, claim and value together. A subject has one key at a time, and another one once that is revoked.
+func keysOfSubjects(t *testing.T, s *suite) {
+	l := s.open(t)
+	ann := ledger.Subject{Issuer: "https://issuer.example", Claim: "sub", Value: "ann\x00 ∀"}
+	k := ledger.Key{ID: "key_1", Name: "Ann", Scope: "analyst", Created: time.Unix(7, 0).UTC(), Hash: [32]byte{1}, Subject: ann}
+	secret := ledger.Key{ID: "key_2", Name: "Ann", Scope: "analyst", Created: time.Unix(8, 0).UTC(), Hash: [32]byte{2}}
+	for _, k := range []ledger.Key{k, secret} {
+		if err := l.CreateKey(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find := func(l ledger.Ledger, s ledger.Subject, want ledger.Key) {
+		t.Helper()
+		if got, ok, err := l.KeyBySubject(t.Context(), s); got != want || ok != (want.ID != "") || err != nil {
+			t.Errorf("%+v: %+v %v %v, want %+v", s, got, ok, err, want)
+		}
+	}
+	find(l, ann, k)
+	for _, other := range []ledger.Subject{{}, {Issuer: ann.Issuer, Claim: ann.Claim}, {Issuer: ann.Issuer, Claim: "email", Value: ann.Value}, {Issuer: "https://other.example", Claim: "sub", Value: ann.Value}, {Issuer: ann.Issuer, Claim: "sub", Value: "Ann\x00 ∀"}} {
+		find(l, other, ledger.Key{})
+	}
+	same := ledger.Key{ID: "key_3", Scope: "admin", Created: time.Unix(9, 0).UTC(), Hash: [32]byte{3}, Subject: ann}
+	if err := l.CreateKey(t.Context(), same); !errors.Is(err, ledger.ErrExists) {
+		t.Errorf("a second key of a subject: %v", err)
+	}
+	if err := l.RevokeKey(t.Context(), "key_1"); err != nil {
+		t.Fatal(err)
+	}
+	find(l, ann, ledger.Key{})
+	if err := l.CreateKey(t.Context(), same); err != nil {
+		t.Errorf("a key of a subject whose key was revoked: %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l = s.open(t)
+	find(l, ann, same)
+	k.Revoked = true
+	if all, err := l.Keys(t.Context()); err != nil || !slices.Equal(all, []ledger.Key{k, secret, same}) {
+		t.Errorf("keys %+v %v", all, err)
+	}
+	for _, half := range []ledger.Subject{{Issuer: "i"}, {Issuer: "i", Claim: "c"}, {Claim: "c", Value: "v"}, {Issuer: "i", Claim: "c", Value: "\xff"}} {
+		if err := l.CreateKey(t.Context(), ledger.Key{ID: "key_4", Scope: "admin", Hash: [32]byte{4}, Subject: half}); !errors.Is(err, ledger.ErrInvalid) {
+			t.Errorf("a key of %+v: %v", half, err)
+		}
+	}
+	// Of many who bind a subject at once one does.
+	made := make(chan error)
+	bob := ledger.Subject{Issuer: ann.Issuer, Claim: "sub", Value: "bob"}
+	for n := range 8 {
+		go func() {
+			made <- l.CreateKey(t.Context(), ledger.Key{ID: fmt.Sprintf("key_b%d", n), Scope: "analyst", Hash: [32]byte{5, byte(n)}, Subject: bob})
+		}()
+	}
+	ok := 0
+	for range 8 {
+		switch err := <-made; {
+		case err == nil:
+			ok++
+		case !errors.Is(err, ledger.ErrExists):
+			t.Errorf("one of many: %v", err)
+		}
+	}
+	if ok != 1 {
+		t.Errorf("%d keys of one subject at once", ok)
 	}
 }
 

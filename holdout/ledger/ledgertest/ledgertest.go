@@ -70,6 +70,7 @@ func Run(t *testing.T, empty func(t testing.TB) Store) {
 		{"SameTableIsRefusedForEver", sameTableIsRefusedForEver},
 		{"Idempotency", idempotency},
 		{"Keys", keys},
+		{"KeysOfSubjects", keysOfSubjects},
 		{"Grants", grants},
 		{"GrantsAreNested", grantsAreNested},
 		{"GrantsAreMadeOnce", grantsAreMadeOnce},

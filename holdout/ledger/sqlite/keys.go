@@ -20,14 +20,15 @@ func (l *Ledger) CreateKey(ctx context.Context, k ledger.Key) error {
 	}
 	return l.lasting(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		var known bool
-		if err := tx.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM keys WHERE id = ? OR hash = ?)", k.ID, k.Hash[:]).Scan(&known); err != nil {
+		if err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM keys WHERE id = ? OR hash = ? OR subject <> '' AND revoked = 0 AND (issuer, claim, subject) = (?, ?, ?))`,
+			k.ID, k.Hash[:], k.Subject.Issuer, k.Subject.Claim, k.Subject.Value).Scan(&known); err != nil {
 			return err
 		}
 		if known {
-			return fmt.Errorf("%w: key %q", ledger.ErrExists, k.ID)
+			return fmt.Errorf("%w: key %q, or one of its subject", ledger.ErrExists, k.ID)
 		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO keys (id, name, scope, created, hash, revoked) VALUES (?, ?, ?, ?, ?, ?)",
-			k.ID, k.Name, k.Scope, k.Created.UnixNano(), k.Hash[:], k.Revoked)
+		_, err := tx.ExecContext(ctx, "INSERT INTO keys (id, name, scope, created, hash, revoked, issuer, claim, subject) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			k.ID, k.Name, k.Scope, k.Created.UnixNano(), k.Hash[:], k.Revoked, k.Subject.Issuer, k.Subject.Claim, k.Subject.Value)
 		return err
 	})
 }
@@ -38,16 +39,33 @@ func (l *Ledger) Keys(ctx context.Context) (keys []ledger.Key, err error) {
 		return nil, err
 	}
 	defer func() { l.distrust(err) }()
-	return readAll(ctx, l.readers, scanKey, keyColumns+"ORDER BY created, id")
+	columns, err := l.keyColumns(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(ctx, l.readers, scanKey, columns+"ORDER BY created, id")
 }
 
 // KeyByHash implements ledger.Ledger.
 func (l *Ledger) KeyByHash(ctx context.Context, hash [32]byte) (k ledger.Key, ok bool, err error) {
+	return l.key(ctx, "WHERE hash = ? AND revoked = 0", hash[:])
+}
+
+// KeyBySubject implements ledger.Ledger.
+func (l *Ledger) KeyBySubject(ctx context.Context, s ledger.Subject) (k ledger.Key, ok bool, err error) {
+	return l.key(ctx, "WHERE issuer = ? AND claim = ? AND subject = ? AND subject <> '' AND revoked = 0", s.Issuer, s.Claim, s.Value)
+}
+
+func (l *Ledger) key(ctx context.Context, where string, args ...any) (k ledger.Key, ok bool, err error) {
 	if err := l.ours(); err != nil {
 		return k, false, err
 	}
 	defer func() { l.distrust(err) }()
-	k, err = scanKey(l.readers.QueryRowContext(ctx, keyColumns+"WHERE hash = ? AND revoked = 0", hash[:]))
+	columns, err := l.keyColumns(ctx)
+	if err != nil {
+		return k, false, err
+	}
+	k, err = scanKey(l.readers.QueryRowContext(ctx, columns+where, args...))
 	if errors.Is(err, sql.ErrNoRows) {
 		return ledger.Key{}, false, nil
 	}
@@ -69,12 +87,26 @@ func (l *Ledger) RevokeKey(ctx context.Context, id string) error {
 	})
 }
 
-const keyColumns = "SELECT id, name, scope, created, hash, revoked FROM keys "
+const keyColumns = "SELECT id, name, scope, created, hash, revoked, issuer, claim, subject FROM keys "
+
+// keyColumns selects what scanKey reads. In a ledger of the schema before subjects, where it can only be read, each key has a secret.
+func (l *Ledger) keyColumns(ctx context.Context) (string, error) {
+	kept := true
+	if l.replayOnly {
+		if err := l.readers.QueryRowContext(ctx, "SELECT count(*) FROM pragma_table_info('keys') WHERE name = 'subject'").Scan(&kept); err != nil {
+			return "", wrapRead(err)
+		}
+	}
+	if kept {
+		return keyColumns, nil
+	}
+	return "SELECT * FROM (SELECT id, name, scope, created, hash, revoked, '' AS issuer, '' AS claim, '' AS subject FROM keys) ", nil
+}
 
 func scanKey(row scanner) (k ledger.Key, err error) {
 	var created int64
 	var hash []byte
-	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &created, &hash, &k.Revoked); err != nil {
+	if err := row.Scan(&k.ID, &k.Name, &k.Scope, &created, &hash, &k.Revoked, &k.Subject.Issuer, &k.Subject.Claim, &k.Subject.Value); err != nil {
 		return ledger.Key{}, err
 	}
 	k.Created = time.Unix(0, created).UTC()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 )
@@ -180,14 +181,15 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 		used(l)
 	}
 	record(l)
-	if err := l.Close(); err != nil {
+	key := ledger.Key{ID: "key_1", Name: "Ann", Scope: "analyst", Created: time.Unix(7, 0).UTC(), Hash: [32]byte{9}}
+	if err := errors.Join(l.CreateKey(t.Context(), key), l.Close()); err != nil {
 		t.Fatal(err)
 	}
 	db, err := openWriter(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Exec(`DROP TABLE grants; DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed; DROP TRIGGER retirements_are_the_end; DROP INDEX entries_retired;
+	_, err = db.Exec(`DROP TABLE grants; DROP INDEX keys_subject; ALTER TABLE keys DROP COLUMN issuer; ALTER TABLE keys DROP COLUMN claim; ALTER TABLE keys DROP COLUMN subject; DROP TABLE notes; ALTER TABLE idempotency DROP COLUMN outcome; DROP TRIGGER closings_are_the_end; DROP INDEX entries_closed; DROP TRIGGER retirements_are_the_end; DROP INDEX entries_retired;
 		PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '''closed'', ''retired'', ', '') WHERE name = 'entries'; PRAGMA writable_schema = RESET;
 		DELETE FROM goose_db_version WHERE version_id > 2`)
 	if err := errors.Join(err, db.Close()); err != nil {
@@ -216,10 +218,21 @@ func TestTheSchemaBeforeNotes(t *testing.T) {
 	if grants, err := old.Grants(t.Context(), ""); err != nil || len(grants) != 0 {
 		t.Errorf("grants of the schema before them: %v %v", grants, err)
 	}
+	keys := func(l *Ledger) {
+		t.Helper()
+		all, err := l.Keys(t.Context())
+		one, _, err2 := l.KeyByHash(t.Context(), key.Hash)
+		_, bound, err3 := l.KeyBySubject(t.Context(), ledger.Subject{})
+		if err := errors.Join(err, err2, err3); err != nil || !slices.Equal(all, []ledger.Key{key}) || one != key || bound {
+			t.Errorf("keys of the schema before subjects: %+v %+v %v %v", all, one, bound, err)
+		}
+	}
+	keys(old)
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
 	l = openTest(t, path)
+	keys(l)
 	mustAsk(t, l, "ho_1", noted)
 	notes(l, "", "a remark")
 	used(l)
