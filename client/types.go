@@ -848,12 +848,22 @@ type WorkloadPrice struct {
 
 // Key is what is known of an API key, and its secret, which is shown this once.
 type Key struct {
-	Secret  string    `json:"secret"` // the bearer token, hk_…; it is kept hashed and cannot be shown again
-	ID      string    `json:"id"`
-	Name    string    `json:"name"`  // who uses it, for people
-	Scope   string    `json:"scope"` // admin, analyst or granted
-	Created time.Time `json:"created"`
-	Revoked bool      `json:"revoked"`
+	ID      string      `json:"id"`
+	Name    string      `json:"name"`  // who uses it, for people
+	Scope   string      `json:"scope"` // admin, analyst or granted
+	Created time.Time   `json:"created"`
+	Revoked bool        `json:"revoked"`
+	OIDC    *KeySubject `json:"oidc,omitempty"` // whose tokens stand for it; absent of a key with a secret
+
+	// the bearer token, hk_…; it is kept hashed and cannot be shown again. Absent of a key with an oidc_subject
+	Secret string `json:"secret,omitempty"`
+}
+
+// KeySubject is the subject of an OpenID Connect issuer that a key is bound to.
+type KeySubject struct {
+	Issuer  string `json:"issuer"`
+	Claim   string `json:"claim"` // the claim of a token that names the subject
+	Subject string `json:"subject"`
 }
 
 // keyList is a list of keys, without their secrets.
@@ -867,6 +877,9 @@ type newKey struct {
 
 	// what it may do; granted: what its grants say, and nothing without one: "admin", "analyst", "granted"
 	Scope string `json:"scope"`
+
+	// a subject of the server's OpenID Connect issuer, whose tokens stand for the key; it then has no secret
+	OIDCSubject string `json:"oidc_subject,omitempty"`
 }
 
 // Grant is a slice of a holdout's budget for one key, with what is spent of it.

@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/oidc"
 )
 
 // MaxNameLength is the longest name of a key or a holdout, in characters: a line of text.
@@ -40,30 +41,88 @@ func newKey() (string, error) {
 // be guessed; 256 random bits cannot, and every request must be checked.
 func hashKey(secret string) [32]byte { return sha256.Sum256([]byte(secret)) }
 
-// Authenticate returns the principal of a bearer key. Its error does not tell an unknown key from a revoked one.
+// MaxBearerBytes is the longest bearer that Authenticate can take.
+const MaxBearerBytes = oidc.MaxTokenBytes
+
+// Authenticate returns the principal of a bearer: of a key, or of a token of the service's issuer. Its error does not tell an unknown key from a revoked one.
 func (s *Service) Authenticate(ctx context.Context, bearer string) (Principal, error) {
-	if len(bearer) != len(keyPrefix)+base64.RawURLEncoding.EncodedLen(keyBytes) || !strings.HasPrefix(bearer, keyPrefix) {
-		return Principal{}, keyRefused()
+	key, err := s.Remember(ctx, bearer)
+	if err != nil {
+		return Principal{}, err
 	}
-	return s.Recall(ctx, Remember(bearer))
+	return s.Recall(ctx, key)
 }
 
 func keyRefused() *Error { return fail(Unauthorized, "the API key is missing, unknown or revoked") }
 
-// A Remembered key is what a session keeps of a bearer key: by it its owner is found while the key is valid, and the key cannot be had back from it.
-type Remembered struct{ hash [32]byte }
+// A Remembered bearer is what a session keeps of it: by it its owner is found while it is valid, and it cannot be had back from it.
+type Remembered struct {
+	hash    [32]byte       // of a key
+	subject ledger.Subject // of a token
+	until   time.Time      // the token's end
+}
 
-// Remember is what is kept of a bearer key.
-func Remember(bearer string) Remembered { return Remembered{hashKey(bearer)} }
+// Same reports whether two stand for one key.
+func (r Remembered) Same(as Remembered) bool { return r.hash == as.hash && r.subject == as.subject }
 
-// Recall returns the principal of a key, as Authenticate does. It fails from the moment on at which the key is revoked.
+// Remember checks what a bearer says by itself, and is what is kept of it. Whether it stands for a key that is valid is Recall's to say.
+func (s *Service) Remember(ctx context.Context, bearer string) (Remembered, error) {
+	if oidc.Shaped(bearer) {
+		return s.rememberToken(ctx, bearer)
+	}
+	if len(bearer) != len(keyPrefix)+base64.RawURLEncoding.EncodedLen(keyBytes) || !strings.HasPrefix(bearer, keyPrefix) {
+		return Remembered{}, keyRefused()
+	}
+	return RememberKey(bearer), nil
+}
+
+// RememberKey is what is kept of a key, unchecked.
+func RememberKey(secret string) Remembered { return Remembered{hash: hashKey(secret)} }
+
+func (s *Service) rememberToken(ctx context.Context, token string) (Remembered, error) {
+	if s.issuer == nil {
+		return Remembered{}, fail(Unauthorized, "this server takes keys (hk_…) and no tokens: it was started without --oidc-issuer")
+	}
+	who, err := s.issuer.Identify(ctx, token)
+	var refused *oidc.Error
+	switch {
+	case errors.As(err, &refused) && refused.Unavailable:
+		e := fail(Unavailable, "%s", refused.Detail)
+		e.RetryAfter = refused.RetryAfter
+		return Remembered{}, e
+	case errors.As(err, &refused):
+		return Remembered{}, fail(Unauthorized, "%s", refused.Detail)
+	case err != nil:
+		return Remembered{}, err
+	}
+	return Remembered{subject: s.subject(who.Subject), until: who.Until}, nil
+}
+
+// subject is whom the service's issuer names by a value of its claim.
+func (s *Service) subject(value string) ledger.Subject {
+	return ledger.Subject{Issuer: s.issuer.Name(), Claim: s.issuer.Claim(), Value: value}
+}
+
+// Recall returns the principal of a bearer, as Authenticate does. It fails from the moment on at which the key is revoked or the token has ended.
 func (s *Service) Recall(ctx context.Context, key Remembered) (Principal, error) {
-	// Looked up by hash: how long it takes says nothing about other keys.
-	k, ok, err := s.ledger.KeyByHash(ctx, key.hash)
+	if !key.until.IsZero() && s.now().After(key.until) {
+		return Principal{}, fail(Unauthorized, "the token has expired: get a new one of the issuer")
+	}
+	var k ledger.Key
+	var ok bool
+	var err error
+	if key.subject != (ledger.Subject{}) {
+		k, ok, err = s.ledger.KeyBySubject(ctx, key.subject)
+	} else { // looked up by hash: how long it takes says nothing about other keys
+		k, ok, err = s.ledger.KeyByHash(ctx, key.hash)
+	}
 	if err != nil {
 		return Principal{}, s.ledgerError(err)
 	}
 	if !ok || k.Revoked {
+		if to := key.subject; to != (ledger.Subject{}) {
+			return Principal{}, fail(Unauthorized, "the token is right, and no key that is valid is bound to its subject %q (the claim %s of %s): an admin must bind one, with holdoutd key create NAME --oidc-subject SUBJECT", to.Value, to.Claim, to.Issuer)
+		}
 		return Principal{}, keyRefused()
 	}
 	return Principal{KeyID: k.ID, Name: k.Name, Scope: Scope(k.Scope)}, nil
@@ -71,33 +130,67 @@ func (s *Service) Recall(ctx context.Context, key Remembered) (Principal, error)
 
 // CreateKey makes a key and returns its secret, which is shown this once. Only admins may.
 func (s *Service) CreateKey(ctx context.Context, p Principal, name string, scope Scope) (KeyInfo, string, error) {
-	if err := admins(p); err != nil {
+	if err := checkNewKey(p, name, scope); err != nil {
 		return KeyInfo{}, "", err
 	}
-	if scope != Admin && scope != Analyst && scope != Granted {
-		return KeyInfo{}, "", invalid("scope", "scope must be %q, %q or %q", Admin, Analyst, Granted)
-	}
-	if err := checkName("name", name); err != nil {
-		return KeyInfo{}, "", err
-	}
-	if name == "" {
-		return KeyInfo{}, "", invalid("name", "a key needs a name; it says whose questions are whose")
-	}
-	return s.createKey(ctx, name, scope)
-}
-
-func (s *Service) createKey(ctx context.Context, name string, scope Scope) (KeyInfo, string, error) {
 	secret, err := newKey()
 	if err != nil {
 		return KeyInfo{}, "", err
 	}
-	k := ledger.Key{ID: "key_" + uuid.NewString(), Name: name, Scope: string(scope), Created: time.Now().UTC(), Hash: hashKey(secret)}
+	info, err := s.recordKey(ctx, ledger.Key{Name: name, Scope: string(scope), Hash: hashKey(secret)})
+	if err != nil {
+		return KeyInfo{}, "", err
+	}
+	return info, secret, nil
+}
+
+// BindKey makes a key without a secret, for a subject of the service's issuer: its tokens stand for the key, until the key is revoked. Only admins may. A subject has one key at a time.
+func (s *Service) BindKey(ctx context.Context, p Principal, name string, scope Scope, subject string) (KeyInfo, error) {
+	if err := checkNewKey(p, name, scope); err != nil {
+		return KeyInfo{}, err
+	}
+	if s.issuer == nil {
+		return KeyInfo{}, invalid("oidc_subject", "this server takes no tokens that a subject could have: start it with --oidc-issuer and --oidc-audience, or leave oidc_subject out")
+	}
+	if err := oidc.CheckSubject(subject); err != nil {
+		return KeyInfo{}, invalid("oidc_subject", "oidc_subject %v", err)
+	}
+	k := ledger.Key{Name: name, Scope: string(scope), Subject: s.subject(subject)}
+	if _, err := rand.Read(k.Hash[:]); err != nil { // of no secret that there is
+		return KeyInfo{}, fmt.Errorf("holdout: new key: %w", err)
+	}
+	info, err := s.recordKey(ctx, k)
+	if errors.Is(err, ledger.ErrExists) {
+		return KeyInfo{}, fail(Conflict, "a valid key is bound to the subject %q already; revoke that one first (holdoutd key list shows it)", subject)
+	}
+	return info, err
+}
+
+func checkNewKey(p Principal, name string, scope Scope) error {
+	if err := admins(p); err != nil {
+		return err
+	}
+	if scope != Admin && scope != Analyst && scope != Granted {
+		return invalid("scope", "scope must be %q, %q or %q", Admin, Analyst, Granted)
+	}
+	if err := checkName("name", name); err != nil {
+		return err
+	}
+	if name == "" {
+		return invalid("name", "a key needs a name; it says whose questions are whose")
+	}
+	return nil
+}
+
+// recordKey gives a key its id and records it.
+func (s *Service) recordKey(ctx context.Context, k ledger.Key) (KeyInfo, error) {
+	k.ID, k.Created = "key_"+uuid.NewString(), time.Now().UTC()
 	ctx, cancel := withDeadline(ctx)
 	defer cancel()
 	if err := s.ledger.CreateKey(ctx, k); err != nil {
-		return KeyInfo{}, "", s.ledgerError(err)
+		return KeyInfo{}, s.ledgerError(err)
 	}
-	return keyInfo(k), secret, nil
+	return keyInfo(k), nil
 }
 
 // Keys lists all keys, revoked ones too. Only admins may.
@@ -174,7 +267,11 @@ func (s *Service) firstKey(ctx context.Context) error {
 }
 
 func keyInfo(k ledger.Key) KeyInfo {
-	return KeyInfo{ID: k.ID, Name: k.Name, Scope: Scope(k.Scope), Created: k.Created, Revoked: k.Revoked}
+	info := KeyInfo{ID: k.ID, Name: k.Name, Scope: Scope(k.Scope), Created: k.Created, Revoked: k.Revoked}
+	if k.Subject != (ledger.Subject{}) {
+		info.OIDC = &KeySubject{k.Subject.Issuer, k.Subject.Claim, k.Subject.Value}
+	}
+	return info
 }
 
 // admins refuses everyone else.

@@ -16,6 +16,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/holdout/ledger/sqlite"
 	"github.com/holdoutd/holdoutd/internal/machine"
+	"github.com/holdoutd/holdoutd/internal/oidc"
 	"github.com/holdoutd/holdoutd/internal/turns"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -29,6 +30,8 @@ type Options struct {
 	Decoder    []string     // argv of the decoding child process, such as {self, "decode-parquet"}
 	Limits     Limits       // zero fields take those of DefaultLimits
 	Version    string       // of the program, for the log
+
+	Issuer *oidc.Issuer // whose tokens are taken beside keys; nil: nobody's
 
 	AnswerTime AnswerTime // when replies to questions leave; default: AnswerSoon
 
@@ -61,6 +64,7 @@ type Service struct {
 	dir     string
 	disk    ledger.Disk
 	naive   bool
+	issuer  *oidc.Issuer
 	log     *slog.Logger
 	decoder []string
 	limits  Limits
@@ -116,7 +120,7 @@ type Service struct {
 // crashed uploads left. One process at a time can have a directory open, unless its ledger is one that servers share (Options.Ledger). If server.key is gone but the ledger is
 // there, the service opens for replay only: what was answered can be read, and Ready says why nothing else can.
 func Open(ctx context.Context, o Options) (*Service, error) {
-	s := &Service{dir: o.Dir, disk: o.Disk, address: o.Ledger, naive: o.AllowNaive, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
+	s := &Service{dir: o.Dir, disk: o.Disk, address: o.Ledger, naive: o.AllowNaive, issuer: o.Issuer, log: o.Logger, decoder: o.Decoder, limits: o.Limits.orDefault()}
 	if err := s.limits.Check(); err != nil {
 		return nil, err
 	}

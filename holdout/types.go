@@ -234,9 +234,17 @@ type Foreseen struct {
 
 // KeyInfo is what is known of an API key; its secret is not kept.
 type KeyInfo struct {
-	ID      string    `json:"id"`
-	Name    string    `json:"name" doc:"who uses it, for people"`
-	Scope   Scope     `json:"scope" doc:"admin, analyst or granted"`
-	Created time.Time `json:"created"`
-	Revoked bool      `json:"revoked"`
+	ID      string      `json:"id"`
+	Name    string      `json:"name" doc:"who uses it, for people"`
+	Scope   Scope       `json:"scope" doc:"admin, analyst or granted"`
+	Created time.Time   `json:"created"`
+	Revoked bool        `json:"revoked"`
+	OIDC    *KeySubject `json:"oidc,omitempty" doc:"whose tokens stand for it; absent of a key with a secret"`
+}
+
+// KeySubject is the subject of an OpenID Connect issuer that a key is bound to: the three together say whose tokens stand for the key.
+type KeySubject struct {
+	Issuer  string `json:"issuer"`
+	Claim   string `json:"claim" doc:"the claim of a token that names the subject"`
+	Subject string `json:"subject"`
 }

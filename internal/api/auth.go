@@ -69,7 +69,7 @@ func (a *API) owner(c *gin.Context) (holdout.Principal, error) {
 	return a.service.Authenticate(c.Request.Context(), secret)
 }
 
-// bearerOf is the key in a request's header.
+// bearerOf is the key, or the token, in a request's header.
 func bearerOf(r *http.Request) (string, error) {
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 {
@@ -77,8 +77,8 @@ func bearerOf(r *http.Request) (string, error) {
 	}
 	scheme, secret, _ := strings.Cut(header[0], " ")
 	secret = strings.TrimSpace(secret)
-	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || !plainToken(secret, 256) {
-		return "", problem(classes[holdout.Unauthorized], "the header Authorization must be Bearer and a key")
+	if len(header) > 1 || !strings.EqualFold(scheme, "Bearer") || !plainToken(secret, holdout.MaxBearerBytes) {
+		return "", problem(classes[holdout.Unauthorized], "the header Authorization must be Bearer and a key, or a token of at most %d bytes", holdout.MaxBearerBytes)
 	}
 	return secret, nil
 }

@@ -30,6 +30,7 @@ var components = map[string]string{
 	"GrantMeter":    "one count of a grant",
 	"Grants":        "a list of grants",
 	"KeyInfo":       "what is known of an API key; its secret is not kept",
+	"KeySubject":    "the subject of an OpenID Connect issuer that a key is bound to",
 	"Keys":          "a list of keys, without their secrets",
 	"LedgerPlace":   "where an answer is in the ledger",
 	"Measure":       "in what the numbers of an answer are measured",

@@ -47,7 +47,7 @@ func (a *API) config() huma.Config {
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					bearer: {Type: "http", Scheme: "bearer", Description: "A key: hk_…"},
+					bearer: {Type: "http", Scheme: "bearer", Description: "A key: hk_…, or a token of the server's OpenID Connect issuer"},
 					cookie: {Type: "apiKey", In: "cookie", Name: sessionCookie, Description: "What POST /v1/session sets, for the pages of this server. The port follows the name where the address has one, and `__Host-` comes before it under TLS. " +
 						"A request with it counts only from this server's own pages (`Sec-Fetch-Site`), and all but GET need the header `" + pageHeader + "`."},
 				},

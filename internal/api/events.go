@@ -144,7 +144,8 @@ func (a *API) follow(c *gin.Context) error {
 		if page.Next == 0 && !a.await(ctx, news) {
 			return nil
 		}
-		if _, err := a.principal(c); err != nil { // revoked meanwhile
+		// Revoked meanwhile; or revoked, and the token that it was asked for with stands for another key now.
+		if p, err := a.principal(c); err != nil || p.KeyID != caller(ctx).KeyID {
 			return nil
 		}
 	}

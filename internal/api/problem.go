@@ -46,7 +46,7 @@ var classes = map[holdout.Kind]*class{
 	holdout.Invalid:             {"invalid", http.StatusUnprocessableEntity, "The request is wrong", "The member errors names each place and what is wrong there."},
 	holdout.BadUpload:           {"bad-upload", http.StatusUnprocessableEntity, "The file cannot become a holdout", "Mend the file as detail says and upload it again; nothing was kept."},
 	holdout.TooLarge:            {"too-large", http.StatusRequestEntityTooLarge, "The request is too large", "Stay below the limit that detail names."},
-	holdout.Unauthorized:        {"unauthorized", http.StatusUnauthorized, "A key is needed", "Send Authorization: Bearer hk_… with a key that is not revoked."},
+	holdout.Unauthorized:        {"unauthorized", http.StatusUnauthorized, "A key is needed", "Send Authorization: Bearer hk_… with a key that is not revoked; where the server takes tokens of an issuer, a token that has not expired."},
 	holdout.Forbidden:           {"forbidden", http.StatusForbidden, "The key may not do this", "Use a key with the scope admin."},
 	holdout.NotFound:            {"not-found", http.StatusNotFound, "Not found", "Check the path and the id."},
 	holdout.UnitUndecided:       {"unit-undecided", http.StatusUnprocessableEntity, "What is one observation?", "A column names something of which each has several rows, such as customers. Send the same upload with unit=COLUMN or unit=row; the member choices has both with what they give. Nothing was kept."},

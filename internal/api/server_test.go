@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/dataset/ingest/ingesttest"
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/oidc"
 	"github.com/holdoutd/holdoutd/internal/stattest"
 )
 
@@ -65,6 +66,12 @@ func start(t *testing.T, o Options, limits ...holdout.Limits) *server {
 // startIn serves a data directory, which may be new.
 func startIn(t *testing.T, dir string, o Options, limits ...holdout.Limits) *server {
 	t.Helper()
+	return startWith(t, dir, nil, o, limits...)
+}
+
+// startWith serves with an issuer, whose tokens are taken.
+func startWith(t *testing.T, dir string, issuer *oidc.Issuer, o Options, limits ...holdout.Limits) *server {
+	t.Helper()
 	stattest.Secrets(t)
 	s := &server{t: t, dir: dir, log: &lockedBuffer{}}
 	o.Logger = slog.New(slog.NewJSONHandler(s.log, nil))
@@ -72,7 +79,7 @@ func startIn(t *testing.T, dir string, o Options, limits ...holdout.Limits) *ser
 	for _, l := range limits {
 		limited = l
 	}
-	service, err := holdout.Open(t.Context(), holdout.Options{Dir: dir, AnyFileSystem: true, Logger: o.Logger, Decoder: ingesttest.Decoder(t), Limits: limited})
+	service, err := holdout.Open(t.Context(), holdout.Options{Dir: dir, Issuer: issuer, AnyFileSystem: true, Logger: o.Logger, Decoder: ingesttest.Decoder(t), Limits: limited})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (a *API) registerSessions() {
 	tags := []string{"keys"}
 	typed(a, huma.Operation{
 		OperationID: "sign-in", Method: http.MethodPost, Path: path, Tags: tags, Security: []map[string][]string{{bearer: {}}},
-		Summary: "Sign in to the pages of this server", Description: "Begins a session of the key in `Authorization` and sets its cookie. For browsers: programs send the key with each request. It ends after 12 hours without a request, after a week, when the key is revoked, and when the server starts again.",
+		Summary: "Sign in to the pages of this server", Description: "Begins a session of the key in `Authorization` and sets its cookie. For browsers: programs send the key with each request. It ends after 12 hours without a request, after a week, when the key is revoked, when a token that it began with ends, and when the server starts again.",
 		Middlewares: huma.Middlewares{a.inTime, withRequest},
 	}, a.signIn)
 	typed(a, huma.Operation{
@@ -106,7 +106,11 @@ func (a *API) signIn(ctx context.Context, _ *struct{}) (*sessionReply, error) {
 		return nil, err
 	}
 	a.signed.end(tokensOf(r)) // another key's, from before
-	token := a.signed.begin(holdout.Remember(secret), time.Now())
+	key, err := a.service.Remember(ctx, secret)
+	if err != nil {
+		return nil, err
+	}
+	token := a.signed.begin(key, time.Now())
 	return &sessionReply{SetCookie: []http.Cookie{cookieFor(r, token)}, Body: sessionOf(caller(ctx))}, nil
 }
 
@@ -139,7 +143,7 @@ func (a *API) ofSession(r *http.Request) (holdout.Principal, error) {
 		}
 		p, err := a.service.Recall(r.Context(), key)
 		if holdout.KindOf(err) == holdout.Unauthorized {
-			a.signed.end(tokens) // revoked
+			a.signed.end(tokens) // revoked, or a token that has ended
 			break
 		}
 		return p, err
@@ -229,7 +233,7 @@ func (s *sessions) begin(key holdout.Remembered, now time.Time) string {
 		switch {
 		case other.over(now):
 			delete(s.of, name)
-		case other.key == key:
+		case other.key.Same(key):
 			if others++; others == 1 || other.used.Before(s.of[oldest].used) {
 				oldest = name
 			}

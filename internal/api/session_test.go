@@ -183,7 +183,7 @@ func TestSessionCookies(t *testing.T) {
 // TestSessionsEnd: an unused session ends, a used one too in the end, and one key has so many at most.
 func TestSessionsEnd(t *testing.T) {
 	var s sessions
-	key, now := holdout.Remember("hk_a"), time.Now()
+	key, now := holdout.RememberKey("hk_a"), time.Now()
 	lives := func(token string, at time.Time) bool {
 		got, ok := s.find(token, at)
 		return ok && got == key
@@ -201,7 +201,7 @@ func TestSessionsEnd(t *testing.T) {
 	if token := s.begin(key, now); lives(token, now.Add(sessionIdle+time.Second)) {
 		t.Error("an unused session lasts")
 	}
-	other := s.begin(holdout.Remember("hk_b"), now)
+	other := s.begin(holdout.RememberKey("hk_b"), now)
 	first, second := s.begin(key, now), s.begin(key, now)
 	lives(first, now.Add(time.Second))
 	for range sessionsOfKey - 1 {

@@ -25,7 +25,7 @@ var types = []struct{ component, name string }{
 	{"PastAnswer", "PastAnswer"}, {"Asker", "Asker"}, {"Measure", "Measure"}, {"Reference", "Reference"}, {"ReferenceItem", "ReferenceItem"}, {"Explanation", "Explanation"}, {"Promised", "Promised"}, {"Foreseen", "Foreseen"}, {"ForeseenOutcome", "ForeseenOutcome"}, {"Watched", "Watched"},
 	{"FinalReport", "FinalReport"}, {"ReportAnswer", "ReportAnswer"}, {"ReportAsker", "ReportAsker"}, {"Spent", "Spent"}, {"ReportPlan", "ReportPlan"}, {"PlannedReport", "PlannedReport"},
 	{"KeptModel", "KeptModel"}, {"PlanRequest", "PlanRequest"}, {"Plan", "Plan"}, {"MethodPlan", "MethodPlan"}, {"Workload", "Workload"}, {"WorkloadItem", "WorkloadItem"}, {"WorkloadPlan", "WorkloadPlan"}, {"WorkloadPrice", "WorkloadPrice"},
-	{"CreatedKey", "Key"}, {"KeyInfo", "Key"}, {"Keys", "keyList"}, {"NewKey", "newKey"}, {"GrantInfo", "Grant"}, {"GrantMeter", "GrantMeter"}, {"Grants", "grantList"}, {"NewGrant", "NewGrant"}, {"Spender", "Spender"}, {"Spending", "spending"},
+	{"CreatedKey", "Key"}, {"KeyInfo", "Key"}, {"KeySubject", "KeySubject"}, {"Keys", "keyList"}, {"NewKey", "newKey"}, {"GrantInfo", "Grant"}, {"GrantMeter", "GrantMeter"}, {"Grants", "grantList"}, {"NewGrant", "NewGrant"}, {"Spender", "Spender"}, {"Spending", "spending"},
 	{"Problem", "Problem"}, {"Violation", "Violation"},
 }
 
@@ -52,7 +52,7 @@ var beside = map[string]string{
 }
 
 // initials are the words of JSON names that Go writes in capitals.
-var initials = map[string]string{"id": "ID", "url": "URL", "sha256": "SHA256"}
+var initials = map[string]string{"id": "ID", "oidc": "OIDC", "url": "URL", "sha256": "SHA256"}
 
 const (
 	lineComment = 90  // characters: a longer comment stands above its field

@@ -809,8 +809,6 @@ export interface WorkloadPrice {
 
 /** what is known of an API key, and its secret, which is shown this once */
 export interface CreatedKey {
-  /** the bearer token, hk_…; it is kept hashed and cannot be shown again */
-  secret: string;
   id: string;
   /** who uses it, for people */
   name: string;
@@ -818,6 +816,10 @@ export interface CreatedKey {
   scope: string;
   created: string;
   revoked: boolean;
+  /** whose tokens stand for it; absent of a key with a secret */
+  oidc?: KeySubject;
+  /** the bearer token, hk_…; it is kept hashed and cannot be shown again. Absent of a key with an oidc_subject */
+  secret?: string;
 }
 
 /** what is known of an API key; its secret is not kept */
@@ -829,6 +831,16 @@ export interface KeyInfo {
   scope: string;
   created: string;
   revoked: boolean;
+  /** whose tokens stand for it; absent of a key with a secret */
+  oidc?: KeySubject;
+}
+
+/** the subject of an OpenID Connect issuer that a key is bound to */
+export interface KeySubject {
+  issuer: string;
+  /** the claim of a token that names the subject */
+  claim: string;
+  subject: string;
 }
 
 /** a list of keys, without their secrets */
@@ -842,6 +854,8 @@ export interface NewKey {
   name: string;
   /** what it may do; granted: what its grants say, and nothing without one: "admin", "analyst", "granted" */
   scope: "admin" | "analyst" | "granted";
+  /** a subject of the server's OpenID Connect issuer, whose tokens stand for the key; it then has no secret */
+  oidc_subject?: string;
 }
 
 /** a slice of a holdout's budget for one key, with what is spent of it */
