@@ -316,7 +316,19 @@ func (c *Client) FindModel(ctx context.Context, sha256 string) (k KeptModel, err
 
 // CreateKey makes a key with the scope admin, analyst or granted. It is not sent again by itself: there would be two keys.
 func (c *Client) CreateKey(ctx context.Context, name, scope string) (k Key, err error) {
-	body, err := json.Marshal(newKey{Name: name, Scope: scope})
+	return c.createKey(ctx, newKey{Name: name, Scope: scope})
+}
+
+// BindKey makes a key without a secret: tokens of the subject, of the server's OpenID Connect issuer, stand for it.
+func (c *Client) BindKey(ctx context.Context, name, scope, subject string) (k Key, err error) {
+	return c.createKey(ctx, struct {
+		newKey
+		Subject string `json:"oidc_subject"` // also an empty one, which the server refuses: without it the key would have a secret
+	}{newKey{Name: name, Scope: scope}, subject})
+}
+
+func (c *Client) createKey(ctx context.Context, n any) (k Key, err error) {
+	body, err := json.Marshal(n)
 	if err != nil {
 		return k, err
 	}

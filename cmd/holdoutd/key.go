@@ -28,17 +28,29 @@ there.
 	server.add(cmd.PersistentFlags())
 	connect := func() (*client.Client, error) { return server.connect() }
 
-	scope := ""
+	scope, subject := "", ""
 	create := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a key and print it; it cannot be shown again",
+		Long: `Makes a key and prints its secret. With --oidc-subject the key has none: tokens of that subject stand for it, on a server that
+was started with --oidc-issuer. Its id is printed then.`,
 		Example: `  holdoutd key create ana > ana.key
-  holdoutd key create root --scope admin --key @holdoutd-data/admin.key`,
+  holdoutd key create root --scope admin --key @holdoutd-data/admin.key
+  holdoutd key create ci --oidc-subject repo:acme/models:ref:refs/heads/main`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := connect()
 			if err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("oidc-subject") {
+				k, err := c.BindKey(cmd.Context(), args[0], scope, subject)
+				if err != nil {
+					return plain(err)
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "made a key for which tokens of %q stand; this is its id, by which it can be revoked:\n", subject)
+				fmt.Fprintln(cmd.OutOrStdout(), k.ID)
+				return nil
 			}
 			k, err := c.CreateKey(cmd.Context(), args[0], scope)
 			if err != nil {
@@ -50,6 +62,7 @@ there.
 		},
 	}
 	create.Flags().StringVar(&scope, "scope", "analyst", "what it may do: analyst, admin, or granted: what its grants say")
+	create.Flags().StringVar(&subject, "oidc-subject", "", "whose tokens stand for the key, as the server's OpenID Connect issuer names them; the key then has no secret")
 	list := &cobra.Command{
 		Use:   "list",
 		Short: "List the keys, without their secrets",
@@ -120,13 +133,17 @@ func keyNamed(keys []client.Key, word string) (id string, err error) {
 
 func printKeys(cmd *cobra.Command, keys []client.Key) error {
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tSCOPE\tCREATED\tSTATE")
+	fmt.Fprintln(w, "ID\tNAME\tSCOPE\tCREATED\tSTATE\tSUBJECT")
 	for _, k := range keys {
 		state := "valid"
 		if k.Revoked {
 			state = "revoked"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Scope, k.Created.UTC().Format("2006-01-02 15:04"), state)
+		subject := "-"
+		if k.OIDC != nil {
+			subject = fmt.Sprintf("%s of %s (%s)", k.OIDC.Subject, k.OIDC.Issuer, k.OIDC.Claim)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Scope, k.Created.UTC().Format("2006-01-02 15:04"), state, subject)
 	}
 	return w.Flush()
 }

@@ -37,6 +37,7 @@ var unrun = map[string]string{
 	"holdoutd grant create run-7":               "names the id of another grant: TestGrantCommand makes a slice of a slice",
 	"holdoutd grant revoke gr_":                 "names an id of its own: TestGrantCommand",
 	"holdoutd key create bot":                   "a server on the internet",
+	"holdoutd key create ci ":                   "needs a server with an issuer: TestTokensOfAnIssuer",
 	"holdoutd key list --url":                   "a server on the internet",
 	"holdoutd retire flights-q1":                "names a holdout of its own: TestRetireCommand",
 	"holdoutd download retired flights-q1":      "names a holdout of its own: TestRetireCommand",

@@ -21,6 +21,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/internal/api"
+	"github.com/holdoutd/holdoutd/internal/oidc"
 )
 
 // serveFlags are what serve and demo can be told.
@@ -37,6 +38,7 @@ type serveFlags struct {
 	limits        api.Limits
 	service       holdout.Limits
 	tls           tlsFlags
+	oidc          oidcFlags
 	browser       bool // of a demo
 }
 
@@ -113,7 +115,8 @@ one exits at once.`,
 		Example: `  holdoutd serve
   holdoutd serve --data /srv/holdoutd --addr 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem
   holdoutd serve --memory 4GiB --upload-bytes 8000000000
-  holdoutd serve --data /shared/holdoutd --ledger @/etc/holdoutd/ledger`,
+  holdoutd serve --data /shared/holdoutd --ledger @/etc/holdoutd/ledger
+  holdoutd serve --oidc-issuer https://issuer.example --oidc-audience holdoutd`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLimits(cmd.Flags()); err != nil {
@@ -136,6 +139,7 @@ one exits at once.`,
 	f.add(cmd.Flags())
 	cmd.Flags().StringVar(&f.data, "data", "holdoutd-data", "data directory; made if it is not there")
 	cmd.Flags().StringVar(&f.ledger, "ledger", "", ledgerHelp)
+	f.oidc.add(cmd.Flags())
 	return cmd
 }
 
@@ -175,6 +179,13 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 		errors.As(err, &limit)
 		return misuse("--%s is %v; it must be at least %v", limit.Name, limit.Value, limit.Least)
 	}
+	issuer, err := f.oidc.issuer(logger)
+	if err != nil {
+		return err
+	}
+	if issuer != nil {
+		defer issuer.Close()
+	}
 	limitMemory(f.service.Memory)
 	ctx, stop := untilSignal(ctx)
 	defer stop()
@@ -194,7 +205,7 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 		listener = secure
 		defer onHangup(cert.reload)()
 	}
-	service, err := f.open(ctx, logger)
+	service, err := f.open(ctx, logger, issuer)
 	if err != nil {
 		return err
 	}
@@ -247,7 +258,7 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
-func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Service, error) {
+func (f *serveFlags) open(ctx context.Context, logger *slog.Logger, issuer *oidc.Issuer) (*holdout.Service, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("this program's own file cannot be found, which is needed to decode uploads: %w", err)
@@ -257,7 +268,7 @@ func (f *serveFlags) open(ctx context.Context, logger *slog.Logger) (*holdout.Se
 		return nil, err
 	}
 	service, err := holdout.Open(ctx, holdout.Options{
-		Dir: f.data, Ledger: address, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, AnyFileSystem: f.anyFileSystem, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
+		Dir: f.data, Ledger: address, Issuer: issuer, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, AnyFileSystem: f.anyFileSystem, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
 	})
 	var path *os.PathError
 	var ours *holdout.Error
