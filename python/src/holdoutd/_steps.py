@@ -196,8 +196,11 @@ def keep_model(model: bytes) -> Steps[str]:
     return digest
 
 
-def new_key(name: str, scope: str) -> Steps[dict[str, Any]]:
-    reply = yield Call("POST", "/v1/keys", json={"name": name, "scope": scope}, once=True)
+def new_key(name: str, scope: str, oidc_subject: str | None) -> Steps[dict[str, Any]]:
+    body = {"name": name, "scope": scope}
+    if oidc_subject is not None:  # an empty one is refused; without it the key would have a secret
+        body["oidc_subject"] = oidc_subject
+    reply = yield Call("POST", "/v1/keys", json=body, once=True)
     result: dict[str, Any] = reply.json()
     return result
 

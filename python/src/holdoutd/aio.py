@@ -123,9 +123,9 @@ class AsyncServer:
         """What every method promises for a holdout of n units. It looks at no data and costs nothing."""
         return Plan(await self._run(_steps.plan({"n": n, "questions": questions, **request})))
 
-    async def new_key(self, name: str, scope: str = "analyst") -> dict[str, Any]:
-        """A new key; its secret is shown this once. For admins."""
-        return await self._run(_steps.new_key(name, scope))
+    async def new_key(self, name: str, scope: str = "analyst", *, oidc_subject: str | None = None) -> dict[str, Any]:
+        """A new key; its secret is shown this once. With oidc_subject it has none: that subject's tokens stand for it. For admins."""
+        return await self._run(_steps.new_key(name, scope, oidc_subject))
 
     async def keys(self) -> list[dict[str, Any]]:
         """All keys, without their secrets. For admins."""
