@@ -22,8 +22,8 @@ export const flightsFile = new URL("../../internal/api/testdata/flights-5k.parqu
 const patience = 120_000;
 
 /** Starts a server; stop() ends it, and starting it again in the same place keeps data and address. */
-export async function startServer(dir = mkdtempSync(join(tmpdir(), "holdoutd-browser-")), addr = "127.0.0.1:0") {
-  const child = spawn(binary, ["serve", "--any-filesystem", "--data", dir, "--addr", addr, "--log", "json"], { stdio: ["ignore", "ignore", "pipe"] });
+export async function startServer(dir = mkdtempSync(join(tmpdir(), "holdoutd-browser-")), addr = "127.0.0.1:0", ...flags) {
+  const child = spawn(binary, ["serve", "--any-filesystem", "--data", dir, "--addr", addr, "--log", "json", ...flags], { stdio: ["ignore", "ignore", "pipe"] });
   const log = [];
   const exited = new Promise((done) => child.on("exit", done));
   const listening = await new Promise((done, fail) => {
