@@ -127,3 +127,45 @@ test("signing in with a token of an issuer: before and after an admin has bound 
     rmSync(dir, { recursive: true, force: true });
   }
 });
+
+test("a key with a grant: made in one go, seen spending, revoked", async () => {
+  const { id } = await server.upload({ name: "flights", holdout: 0.5, questions: 400, mechanism: "gaussian" });
+  const p = await openPage(browser, server, { permissions: ["clipboard-read", "clipboard-write"] });
+  const { page } = p;
+  await p.open("/keys");
+  await page.getByRole("button", { name: "New key" }).click();
+  await page.getByLabel("Name").fill("run-7");
+  await page.getByText("asks what a grant gives it").click();
+  await page.getByRole("button", { name: "Create" }).click();
+  const secret = await page.locator(".secret").innerText();
+  await page.getByRole("form", { name: "New grant" }).waitFor();
+  assert.equal(await page.getByLabel("Key", { exact: true }).locator("option:checked").innerText(), "run-7");
+  await page.getByText("of 400 left").waitFor();
+  for (const [text, says] of [["", "Say how many questions"], ["1.5", "Say how many questions"]]) {
+    await page.getByLabel("Questions").fill(text);
+    await page.getByRole("button", { name: "Grant", exact: true }).click();
+    await page.getByRole("alert").filter({ hasText: says }).waitFor();
+  }
+  await inspect(page, "grant-error");
+  await picture(page, "grant-error");
+  await page.getByLabel("Questions").fill("12");
+  await page.getByText("values alone").click();
+  await page.getByRole("button", { name: "Grant", exact: true }).click();
+  await page.getByText("0 of 12").waitFor();
+  await page.getByRole("button", { name: "New grant" }).click();
+  await page.getByLabel("Questions").fill("3");
+  p.expect(/status of 409/);
+  await page.getByRole("button", { name: "Grant", exact: true }).click();
+  await page.getByText("The key has a grant of this holdout already").waitFor();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await server.call("POST", `/v1/holdouts/${id}/queries`, { type: "fraction", of: "delay > 15" }, secret);
+  await page.reload();
+  await page.getByText("1 of 12").waitFor();
+  await inspect(page, "grants-list");
+  await picture(page, "grants-list");
+  await page.getByRole("button", { name: "Revoke the grant of run-7" }).click();
+  await page.getByRole("button", { name: "Revoke it" }).click();
+  await page.getByText("revoked", { exact: true }).last().waitFor();
+  await assert.rejects(server.call("POST", `/v1/holdouts/${id}/queries`, { type: "fraction", of: "delay > 30" }, secret));
+  await p.done();
+});
