@@ -115,12 +115,12 @@ func TestGrantCommand(t *testing.T) {
 	if out := call(0, "grant", "list"); !strings.Contains(out, part) || !strings.Contains(out, "0 of 2, 2 left") {
 		t.Errorf("list with a slice of the slice: %s", out)
 	}
-	secret, _, code := holdoutd(t, "key", "create", "run-8", "--scope", "granted", "--url", p.url, "--key", "@"+filepath.Join(dir, "admin.key"))
-	if code != 0 {
-		t.Fatal(secret)
-	}
 	for shows, want := range map[string]string{"value": "the grant of this key shows no intervals", "bit": "passed  (the grant of this key shows whether it passed, and no more)"} {
-		slice := strings.TrimSpace(call(0, "grant", "create", "run-8", id, "--questions", "2", "--shows", shows))
+		secret, _, code := holdoutd(t, "key", "create", "shown-"+shows, "--scope", "granted", "--url", p.url, "--key", "@"+filepath.Join(dir, "admin.key"))
+		if code != 0 {
+			t.Fatal(secret)
+		}
+		slice := strings.TrimSpace(call(0, "grant", "create", "shown-"+shows, id, "--questions", "2", "--shows", shows))
 		out, errs, code := holdoutd(t, "ask", `{"type":"passes","of":{"type":"fraction","of":"delay > 15"},"below":0.9}`, "--url", p.url, "--key", strings.TrimSpace(secret))
 		if code != 0 || !strings.Contains(out, want) || strings.Contains(out, "no value") || strings.Contains(out, "[") {
 			t.Errorf("an answer of which a grant shows the %s: exit code %d: %s%s", shows, code, out, errs)
