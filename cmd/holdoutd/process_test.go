@@ -68,7 +68,9 @@ type process struct {
 	cmd    *exec.Cmd
 	url    string
 	stderr *buffer
-	ended  chan struct{} // closed when the process has ended and its output is read
+
+	listening chan string   // its address, once
+	ended     chan struct{} // closed when the process has ended and its output is read
 }
 
 // buffer keeps what a process writes, for when a test fails.
@@ -98,7 +100,13 @@ func startServer(t *testing.T, dir string, flags ...string) *process {
 
 func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
-	p := &process{cmd: cmd, stderr: &buffer{}, ended: make(chan struct{})}
+	return beginProcess(t, cmd).await(t)
+}
+
+// beginProcess starts a server, and does not wait until it listens.
+func beginProcess(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd, stderr: &buffer{}, listening: make(chan string, 1), ended: make(chan struct{})}
 	pipe, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +115,6 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(p.kill)
-	listening := make(chan string, 1)
 	go func() {
 		defer close(p.ended)
 		lines := bufio.NewScanner(pipe)
@@ -116,17 +123,23 @@ func startProcess(t *testing.T, cmd *exec.Cmd) *process {
 			p.stderr.write(lines.Text())
 			var line struct{ Msg, Addr string }
 			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "listening" {
-				listening <- line.Addr
+				p.listening <- line.Addr
 			}
 		}
 		io.Copy(io.Discard, pipe)
 		cmd.Wait()
 	}()
+	return p
+}
+
+// await returns when the server listens.
+func (p *process) await(t *testing.T) *process {
+	t.Helper()
 	select {
-	case addr := <-listening:
+	case addr := <-p.listening:
 		p.url = "http://" + addr
 	case <-p.ended:
-		t.Fatalf("the server ended: %v\n%s", cmd.ProcessState, p.stderr)
+		t.Fatalf("the server ended: %v\n%s", p.cmd.ProcessState, p.stderr)
 	case <-time.After(await.Patience):
 		t.Fatalf("the server does not listen\n%s", p.stderr)
 	}

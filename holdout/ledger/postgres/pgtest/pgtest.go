@@ -282,6 +282,25 @@ func (c *Cluster) address(role, database string) string {
 	return fmt.Sprintf("postgres://%s@/%s?host=%s", role, database, c.dir)
 }
 
+// Address is that of a database of the cluster, for a role.
+func (c *Cluster) Address(role, database string) string { return c.address(role, database) }
+
+// Environment is that of a program which is to reach the cluster as its superuser by PostgreSQL's own programs, such as psql.
+func (c *Cluster) Environment() []string {
+	return append(os.Environ(), "PATH="+c.bin+string(filepath.ListSeparator)+os.Getenv("PATH"), "PGHOST="+c.dir, "PGUSER=postgres")
+}
+
+// WithPasswords starts the cluster again so that every role but the superuser needs its password.
+func (c *Cluster) WithPasswords(t testing.TB, settings ...string) {
+	t.Helper()
+	file := filepath.Join(c.dir, "passwords.conf")
+	if err := errors.Join(os.WriteFile(file, []byte("local all postgres trust\nlocal all all scram-sha-256\n"), 0o600), c.ours(file)); err != nil {
+		t.Fatal(err)
+	}
+	c.Crash(t)
+	c.Restart(t, append([]string{"hba_file=" + file}, settings...)...)
+}
+
 // Ledger is a schema with the tables of a ledger.
 type Ledger struct {
 	Cluster *Cluster
