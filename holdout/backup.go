@@ -174,6 +174,9 @@ func (a *archiver) globals(keys bool) error {
 	names := []string{restoredFile}
 	if keys {
 		if err := a.copyFile(serverKeyFile); err != nil {
+			if keptElsewhere(a.dir) {
+				return errors.New("the server's key is kept elsewhere, and is in no backup: leave --with-keys out")
+			}
 			return fmt.Errorf("server.key: %w", err)
 		}
 		names = append(names, adminKeyFile)

@@ -230,12 +230,14 @@ func (s *Service) expectLedger() (must bool, err error) {
 	if _, err := os.Lstat(s.path(firstStart)); err == nil {
 		return false, nil
 	}
-	_, err = os.Lstat(s.path(serverKeyFile))
-	if err == nil {
-		return true, nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return false, fmt.Errorf("holdout: server key: %w", err)
+	for _, name := range []string{serverKeyFile, keyElsewhere} {
+		_, err = os.Lstat(s.path(name))
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return false, fmt.Errorf("holdout: server key: %w", err)
+		}
 	}
 	known, err := s.unmarked()
 	return len(known) > 0, err

@@ -24,9 +24,10 @@ import (
 
 // RestoreOptions say where a backup goes.
 type RestoreOptions struct {
-	Dir       string // must be missing or empty
-	Ledger    string // address of the ledger, if the backup is of a directory whose ledger is in a database
-	ServerKey string // a file with the server's key, if it is not in the backup
+	Dir       string     // must be missing or empty
+	Ledger    string     // address of the ledger, if the backup is of a directory whose ledger is in a database
+	ServerKey string     // a file with the server's key, if it is not in the backup
+	Key       *ServerKey // the server's key, if it is kept elsewhere and is to stay there
 }
 
 // Restore puts a backup back that the caller decrypts: r must fail before its end where anything was changed. The directory gets its name when everything was
@@ -56,13 +57,13 @@ func Restore(ctx context.Context, o RestoreOptions, r io.Reader) (info BackupInf
 	if err := u.read(ctx, r); err != nil {
 		return info, nil, err
 	}
-	if err := putServerKey(work, o.ServerKey, u.info.Keys); err != nil {
+	if err := putServerKey(work, o, u.info.Keys); err != nil {
 		return info, nil, err
 	}
 	if err := u.forget(); err != nil {
 		return info, nil, err
 	}
-	if found, err = u.check(ctx, o.Ledger, true); err != nil {
+	if found, err = u.check(ctx, o.Ledger, true, o.Key); err != nil {
 		return info, nil, err
 	}
 	earlier, err := readRestores(work)
@@ -118,15 +119,17 @@ func checkEmpty(dir string) error {
 	return nil
 }
 
-// putServerKey puts the server's key into a restored directory, if it is somewhere else.
-func putServerKey(dir, from string, in bool) error {
+// putServerKey puts the server's key into a restored directory, if it is in a file somewhere else, or the sign that it stays elsewhere.
+func putServerKey(dir string, o RestoreOptions, in bool) error {
 	switch {
-	case from == "":
+	case o.ServerKey == "" && o.Key == nil:
 		return nil
 	case in:
 		return errors.New("the backup has the server's key; leave the other one out")
+	case o.Key != nil:
+		return writeOnce(filepath.Join(dir, keyElsewhere), []byte(keyElsewhereText))
 	}
-	secret, err := readServerSecret(from)
+	secret, err := readServerSecret(o.ServerKey)
 	if err != nil {
 		return err
 	}
@@ -143,7 +146,7 @@ func VerifyBackup(ctx context.Context, work string, r io.Reader) (BackupInfo, []
 	if u.info.Shared {
 		return u.info, u.named(), nil
 	}
-	found, err := u.check(ctx, "", false)
+	found, err := u.check(ctx, "", false, nil)
 	if err != nil {
 		return BackupInfo{}, nil, err
 	}
@@ -295,7 +298,7 @@ func (u *unpacker) forget() error {
 }
 
 // check verifies what was unpacked and the ledger, in the directory or at an address, against the list of contents.
-func (u *unpacker) check(ctx context.Context, address string, tables bool) ([]Verification, error) {
+func (u *unpacker) check(ctx context.Context, address string, tables bool, key *ServerKey) ([]Verification, error) {
 	kind, at := inFile, filepath.Join(u.dir, ledgerFile)
 	switch {
 	case u.info.Shared && address == "":
@@ -310,7 +313,7 @@ func (u *unpacker) check(ctx context.Context, address string, tables bool) ([]Ve
 	for _, b := range u.contents.Holdouts {
 		heads[b.Holdout] = b
 	}
-	all, harmed, err := verifyEach(ctx, u.dir, at, kind, tables, func(id string, e *ledger.Entry) {
+	all, harmed, err := verifyEach(ctx, u.dir, at, kind, tables, key, func(id string, e *ledger.Entry) {
 		if b, ok := heads[id]; ok && b.Seq == e.Seq && b.Head == ledger.HeadText(e.Head) {
 			passed[id] = e.Seq
 		}

@@ -1,6 +1,7 @@
 package holdout
 
 import (
+	"bytes"
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
@@ -21,6 +22,11 @@ const (
 	adminKeyFile  = "admin.key"
 )
 
+// keyElsewhere is in a data directory whose server's key is kept elsewhere (Options.Key). As server.key does, it says that there must be a ledger.
+const keyElsewhere = "server.key.elsewhere"
+
+const keyElsewhereText = "The server's key is kept elsewhere: start with --key-command.\n"
+
 // secretMode is the mode of secret files, privateMode that of the directories beside them.
 const (
 	secretMode  = 0o600
@@ -38,6 +44,68 @@ func (s serverSecret) derive(purpose string) [32]byte {
 		panic(err) // only a length beyond 255 hashes can fail
 	}
 	return [32]byte(key)
+}
+
+// ServerKey is a server's key that is kept elsewhere than in the data directory. It shows itself in no print.
+type ServerKey struct{ secret serverSecret }
+
+// ParseServerKey reads a key as server.key has it: 64 hexadecimal digits. The error does not show the text.
+func ParseServerKey(text []byte) (*ServerKey, error) {
+	var k ServerKey
+	digits := bytes.TrimSpace(text)
+	if len(digits) != hex.EncodedLen(len(k.secret)) {
+		return nil, fmt.Errorf("a server's key has 64 hex digits, and this has %d characters", len(digits))
+	}
+	if _, err := hex.Decode(k.secret[:], digits); err != nil {
+		return nil, errors.New("a server's key has 64 hex digits, and this has other characters among them")
+	}
+	if k.secret == (serverSecret{}) {
+		return nil, errors.New("it is all zeros, which everybody can guess")
+	}
+	return &k, nil
+}
+
+func (ServerKey) String() string   { return "a server's key" }
+func (ServerKey) GoString() string { return "a server's key" }
+
+// loadSecret takes the server's key from where it is kept: elsewhere, or in the data directory.
+func (s *Service) loadSecret(key *ServerKey, ledgerExists bool) (secret serverSecret, lost bool, err error) {
+	if key == nil {
+		return loadServerSecret(s.dir, ledgerExists)
+	}
+	path := filepath.Join(s.dir, serverKeyFile)
+	beside, err := readServerSecret(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return key.secret, false, nil
+	case err != nil:
+		return secret, false, err
+	case beside != key.secret:
+		return secret, false, fmt.Errorf("holdout: %s is another key than the one from elsewhere; put away the one that is not of this data directory", path)
+	}
+	s.log.Warn("server.key is in the data directory, too: remove it, or whoever reads the directory has the key", "file", path)
+	return key.secret, false, nil
+}
+
+// signKey leaves a sign where the server's key is kept elsewhere, and removes it where it is in the directory.
+func (s *Service) signKey() error {
+	var err error
+	switch {
+	case s.elsewhere:
+		err = writeOnce(s.path(keyElsewhere), []byte(keyElsewhereText))
+	case !s.lost:
+		err = os.Remove(s.path(keyElsewhere))
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("holdout: data directory: %w", err)
+	}
+	return nil
+}
+
+// keptElsewhere reports whether a data directory says that its server's key is kept elsewhere.
+func keptElsewhere(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, keyElsewhere))
+	return err == nil
 }
 
 // loadServerSecret reads DIR/server.key, or makes it. With a ledger but no key it makes none: a new key would neither

@@ -43,6 +43,9 @@ type Options struct {
 	// Ledger is the address of a ledger that several servers share, such as postgres://ROLE@HOST/DATABASE; all of them have the same Dir, on storage that they share. Default: the file DIR/ledger.db, for one server.
 	Ledger string
 
+	// Key is the server's key, where it is kept elsewhere; DIR/server.key is then neither made nor needed. Default: that file.
+	Key *ServerKey
+
 	// AcceptLostLedger opens a data directory whose ledger is lost, with a new one. Default: false, such a directory is refused.
 	AcceptLostLedger bool
 }
@@ -61,24 +64,25 @@ const (
 // Service is the heart of the server: it keeps holdouts and answers questions. Its methods may be called from many
 // goroutines.
 type Service struct {
-	dir     string
-	disk    ledger.Disk
-	naive   bool
-	issuer  *oidc.Issuer
-	log     *slog.Logger
-	decoder []string
-	limits  Limits
-	ledger  ledger.Ledger
-	shared  ledger.Shared // the ledger, where several servers share it; else nil
-	address string        // Options.Ledger
-	tenures tenures
-	lost    bool // the server's key is lost: recorded answers replay, nothing new is given
-	split   [32]byte
-	digest  [32]byte
-	lineage lineageKeys
-	tables  *shelf
-	pace    *pace        // nil: replies leave when they are ready
-	turns   *turns.Queue // of requests
+	dir       string
+	disk      ledger.Disk
+	naive     bool
+	issuer    *oidc.Issuer
+	log       *slog.Logger
+	decoder   []string
+	limits    Limits
+	ledger    ledger.Ledger
+	shared    ledger.Shared // the ledger, where several servers share it; else nil
+	address   string        // Options.Ledger
+	tenures   tenures
+	lost      bool // the server's key is lost: recorded answers replay, nothing new is given
+	elsewhere bool // the server's key is not in the data directory
+	split     [32]byte
+	digest    [32]byte
+	lineage   lineageKeys
+	tables    *shelf
+	pace      *pace        // nil: replies leave when they are ready
+	turns     *turns.Queue // of requests
 
 	processors *turns.Queue // of passes over rows
 
@@ -163,8 +167,11 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 		return nil, err
 	}
 	s.readRestored()
-	if err := s.openLedger(ctx); err != nil {
+	if err := s.openLedger(ctx, o.Key); err != nil {
 		return nil, err
+	}
+	if err := s.signKey(); err != nil {
+		return nil, errors.Join(err, s.ledger.Close())
 	}
 	s.tables = newShelf(s.limits.OpenTables, s.load)
 	if err := s.start(ctx); err != nil {
@@ -179,7 +186,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 }
 
 // openLedger opens the ledger with the server's key, or makes both on the first start.
-func (s *Service) openLedger(ctx context.Context) error {
+func (s *Service) openLedger(ctx context.Context, key *ServerKey) error {
 	must, err := s.expectLedger()
 	if err != nil {
 		return err
@@ -196,11 +203,11 @@ func (s *Service) openLedger(ctx context.Context) error {
 			return err
 		}
 	}
-	secret, lost, err := loadServerSecret(s.dir, exists)
+	secret, lost, err := s.loadSecret(key, exists)
 	if err != nil {
 		return err
 	}
-	s.lost = lost
+	s.lost, s.elsewhere = lost, key != nil
 	s.split, s.digest, s.lineage = secret.derive("split"), secret.derive("digest"), newLineageKeys(secret)
 	options := ledger.Options{Disk: s.disk, Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed, Halted: s.marks.due}
 	if s.address != "" {
@@ -217,6 +224,8 @@ func (s *Service) openLedger(ctx context.Context) error {
 	switch {
 	case errors.Is(err, ledger.ErrLost):
 		return s.ledgerLost("is empty", err)
+	case errors.Is(err, ledger.ErrWrongKey) && s.elsewhere:
+		return fmt.Errorf("holdout: the key from elsewhere is not the one of this data directory: %w", err)
 	case err != nil:
 		return fmt.Errorf("holdout: %w", err)
 	}
@@ -239,7 +248,11 @@ func (s *Service) ledgerExists(must bool) bool {
 // start does what needs the ledger's lock: the first key, and the removal of leftovers.
 func (s *Service) start(ctx context.Context) error {
 	if s.lost {
-		s.log.Error("server.key is missing: recorded answers can be read, nothing new can be given; restore it from a backup", "dir", s.dir)
+		mend := "restore it from a backup"
+		if keptElsewhere(s.dir) {
+			mend = "it is kept elsewhere: start with --key-command"
+		}
+		s.log.Error("server.key is missing: recorded answers can be read, nothing new can be given; "+mend, "dir", s.dir)
 		return nil
 	}
 	if err := s.firstKey(ctx); err != nil {

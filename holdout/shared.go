@@ -27,7 +27,7 @@ func PrepareShared(ctx context.Context, address, role string) error {
 
 // VerifyShared is Verify of a data directory whose ledger is at an address (Options.Ledger). It needs no more than a server's role.
 func VerifyShared(ctx context.Context, dir, address string, tables bool) ([]Verification, error) {
-	return verify(ctx, dir, address, inDatabase, tables)
+	return VerifyBy(ctx, VerifyOptions{Dir: dir, Ledger: address, Tables: tables})
 }
 
 // inDatabase is the kind of a ledger at an address.

@@ -43,8 +43,11 @@ func (s *Service) checkDirectories() error {
 }
 
 // checkServerKey makes sure that the key by which a new holdout's secrets are sealed is still in its file: the next start could
-// not open them without it.
+// not open them without it. One that is kept elsewhere is not asked for again.
 func (s *Service) checkServerKey() error {
+	if s.elsewhere {
+		return nil
+	}
 	secret, err := readServerSecret(s.path(serverKeyFile))
 	if err == nil && secret.derive("digest") != s.digest {
 		err = errors.New("holdout: it is another key than at the start")

@@ -72,12 +72,28 @@ const (
 // fingerprint on the card and the card's number of units. It writes nothing. The error says everything that is wrong with
 // tables, and the first that is wrong with the ledger.
 func Verify(ctx context.Context, dir string, tables bool) ([]Verification, error) {
-	return verify(ctx, dir, filepath.Join(dir, ledgerFile), inFile, tables)
+	return VerifyBy(ctx, VerifyOptions{Dir: dir, Tables: tables})
+}
+
+// VerifyOptions say what is verified, and by what.
+type VerifyOptions struct {
+	Dir    string     // the data directory
+	Ledger string     // as Options.Ledger
+	Tables bool       // and the tables
+	Key    *ServerKey // as Options.Key
+}
+
+// VerifyBy is Verify, and VerifyShared where there is a Ledger, by a key that is kept elsewhere.
+func VerifyBy(ctx context.Context, o VerifyOptions) ([]Verification, error) {
+	if o.Ledger != "" {
+		return verify(ctx, o.Dir, o.Ledger, inDatabase, o.Tables, o.Key)
+	}
+	return verify(ctx, o.Dir, filepath.Join(o.Dir, ledgerFile), inFile, o.Tables, o.Key)
 }
 
 // verify checks a data directory and the ledger at path, by the functions of its kind.
-func verify(ctx context.Context, dir, path string, of ledgerKind, tables bool) ([]Verification, error) {
-	all, damage, err := verifyEach(ctx, dir, path, of, tables)
+func verify(ctx context.Context, dir, path string, of ledgerKind, tables bool, key *ServerKey) ([]Verification, error) {
+	all, damage, err := verifyEach(ctx, dir, path, of, tables, key)
 	if err == nil {
 		err = errors.Join(damageErrors(damage)...)
 	}
@@ -110,14 +126,14 @@ func damageErrors(all []damage) (errs []error) {
 }
 
 // verifyEach is verify which tells apart what is wrong with the files of single holdouts. also hears of every entry of the chains.
-func verifyEach(ctx context.Context, dir, path string, of ledgerKind, tables bool, also ...ledger.Each) (all []Verification, harmed []damage, err error) {
+func verifyEach(ctx context.Context, dir, path string, of ledgerKind, tables bool, key *ServerKey, also ...ledger.Each) (all []Verification, harmed []damage, err error) {
 	marks, unread := readMarks(dir) // before the ledger, which a running server writes first
 	var found rereadEntries
 	reports, err := of.chains(ctx, path, append([]ledger.Each{found.hear}, also...)...)
 	if err != nil {
 		return nil, nil, err
 	}
-	sealed, err := verifySealed(ctx, dir, path, of.values)
+	sealed, err := verifySealed(ctx, dir, path, of.values, key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,8 +177,11 @@ func readMarks(dir string) (marks map[string]mark, unread map[string]error) {
 	return marks, unread
 }
 
-// verifySealed opens what is sealed, where the key can be read.
-func verifySealed(ctx context.Context, dir, path string, values func(context.Context, string, [32]byte) error) (said string, err error) {
+// verifySealed opens what is sealed, by a key from elsewhere, or where the directory's can be read.
+func verifySealed(ctx context.Context, dir, path string, values func(context.Context, string, [32]byte) error, key *ServerKey) (said string, err error) {
+	if key != nil {
+		return inOrder, values(ctx, path, key.secret.derive("ledger"))
+	}
 	secret, err := readServerSecret(filepath.Join(dir, serverKeyFile))
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return notChecked, nil

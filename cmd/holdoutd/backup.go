@@ -299,6 +299,7 @@ func openBackup(stdin io.Reader, from string, unlock *unlockFlags) (r io.Reader,
 func restoreCommand() *cobra.Command {
 	var unlock unlockFlags
 	var data, from, shared, serverKey string
+	var command keySource
 	var lost, none bool
 	cmd := &cobra.Command{
 		Use:   "restore",
@@ -326,6 +327,8 @@ Compare the newest answer that anyone kept with holdoutd verify DIR before you s
 				return misuse("say which directory: --data DIR")
 			case lost && none:
 				return misuse("--accept-lost and --nothing-lost say opposite things; give one")
+			case serverKey != "" && command != "":
+				return misuse("--server-key puts the key into the directory, and --key-command leaves it where it is; give one")
 			case (from == "") == !(lost || none):
 				return misuse("give --from FILE to restore a backup, or afterwards --nothing-lost or --accept-lost to have new answers given")
 			case lost || none:
@@ -339,11 +342,15 @@ Compare the newest answer that anyone kept with holdoutd verify DIR before you s
 			if err != nil {
 				return err
 			}
+			key, err := command.read(ctx)
+			if err != nil {
+				return err
+			}
 			r, done, err := openBackup(cmd.InOrStdin(), from, &unlock)
 			if err != nil {
 				return err
 			}
-			info, found, err := holdout.Restore(ctx, holdout.RestoreOptions{Dir: data, Ledger: address, ServerKey: serverKey}, r)
+			info, found, err := holdout.Restore(ctx, holdout.RestoreOptions{Dir: data, Ledger: address, ServerKey: serverKey, Key: key}, r)
 			if err := errors.Join(err, done()); err != nil {
 				return fmt.Errorf("nothing is restored: %w", err)
 			}
@@ -351,8 +358,8 @@ Compare the newest answer that anyone kept with holdoutd verify DIR before you s
 			if err := printReports(cmd.OutOrStdout(), found, false); err != nil {
 				return err
 			}
-			if !info.Keys && serverKey == "" {
-				fmt.Fprintf(cmd.OutOrStdout(), "server.key was not in the backup: put it into %s, or the server only replays\n", data)
+			if !info.Keys && serverKey == "" && key == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "server.key was not in the backup: put it into %s, or start with --key-command; else the server only replays\n", data)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "recorded answers replay; for new ones say first what became of later answers: holdoutd restore --data %s with --nothing-lost or --accept-lost\n", data)
 			return nil
@@ -362,6 +369,7 @@ Compare the newest answer that anyone kept with holdoutd verify DIR before you s
 	cmd.Flags().StringVar(&data, "data", "", "data directory: with --from one that is not there yet, or is empty")
 	cmd.Flags().StringVar(&from, "from", "", "the backup; - is standard input")
 	cmd.Flags().StringVar(&serverKey, "server-key", "", "file with the server's key, where the backup does not have it")
+	command.add(cmd.Flags())
 	cmd.Flags().StringVar(&shared, "ledger", "", "address of the ledger, where the backup is of servers that were started with --ledger; or @FILE with it")
 	cmd.Flags().BoolVar(&none, "nothing-lost", false, "say of a restored directory that nothing was answered after the backup")
 	cmd.Flags().BoolVar(&lost, "accept-lost", false, "say of a restored directory that answers may be lost; cards say so for good")

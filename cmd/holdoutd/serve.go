@@ -29,6 +29,7 @@ type serveFlags struct {
 	addr          string
 	data          string
 	ledger        string
+	key           keySource
 	allowNaive    bool
 	acceptLost    bool
 	anyFileSystem bool
@@ -116,7 +117,8 @@ one exits at once.`,
   holdoutd serve --data /srv/holdoutd --addr 0.0.0.0:443 --tls-cert cert.pem --tls-key key.pem
   holdoutd serve --memory 4GiB --upload-bytes 8000000000
   holdoutd serve --data /shared/holdoutd --ledger @/etc/holdoutd/ledger
-  holdoutd serve --oidc-issuer https://issuer.example --oidc-audience holdoutd`,
+  holdoutd serve --oidc-issuer https://issuer.example --oidc-audience holdoutd
+  holdoutd serve --key-command 'vault kv get -field=key secret/holdoutd'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkLimits(cmd.Flags()); err != nil {
@@ -140,6 +142,7 @@ one exits at once.`,
 	cmd.Flags().StringVar(&f.data, "data", "holdoutd-data", "data directory; made if it is not there")
 	cmd.Flags().StringVar(&f.ledger, "ledger", "", ledgerHelp)
 	f.oidc.add(cmd.Flags())
+	f.key.add(cmd.Flags())
 	return cmd
 }
 
@@ -267,8 +270,12 @@ func (f *serveFlags) open(ctx context.Context, logger *slog.Logger, issuer *oidc
 	if err != nil {
 		return nil, err
 	}
+	key, err := f.key.read(ctx)
+	if err != nil {
+		return nil, err
+	}
 	service, err := holdout.Open(ctx, holdout.Options{
-		Dir: f.data, Ledger: address, Issuer: issuer, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, AnyFileSystem: f.anyFileSystem, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
+		Dir: f.data, Ledger: address, Issuer: issuer, Key: key, AllowNaive: f.allowNaive, AnswerTime: holdout.AnswerTime(f.answerTime), AcceptLostLedger: f.acceptLost, AnyFileSystem: f.anyFileSystem, Logger: logger, Decoder: []string{self, decodeCommand}, Limits: f.service, Version: version(),
 	})
 	var path *os.PathError
 	var ours *holdout.Error

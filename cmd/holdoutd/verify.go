@@ -25,6 +25,7 @@ func verifyCommand() *cobra.Command {
 	var asJSON, noTables, backup bool
 	var shared string
 	var unlock unlockFlags
+	var key keySource
 	cmd := &cobra.Command{
 		Use:   "verify EXPORT|DIR|BACKUP",
 		Short: "Recompute the hash chain and the balances of a ledger, and check the tables, offline",
@@ -33,8 +34,8 @@ chain says, that none is missing between, and that the debits add up and stay wi
 with the head of an answer that was kept elsewhere to notice a restored old backup.
 
 Of a data directory it also reads all tables: every checksum, that each table is the one that the holdout was made with, and
-the number of units. --no-tables leaves that out. Sealed values are opened where server.key can be read, and are said to be
-"not checked" elsewhere. It names recorded questions that this version of the program writes otherwise, or does not read: their
+the number of units. --no-tables leaves that out. Sealed values are opened where server.key can be read, or by what --key-command
+says, and are said to be "not checked" elsewhere. It names recorded questions that this version of the program writes otherwise, or does not read: their
 answers replay. Nothing is written; the directory may be a read-only snapshot, or that of a running server.
 
 --backup checks a file of holdoutd backup: that nothing in it was changed or is missing, every digest, chains and books, and that
@@ -56,10 +57,12 @@ is, in the folder of temporary files.
 				return misuse("--identity and --passphrase-file open a backup; say --backup, too")
 			case backup && shared != "":
 				return misuse("--ledger is of a data directory, and %s is a backup", args[0])
+			case backup && key != "":
+				return misuse("--key-command is of a data directory, and %s is a backup", args[0])
 			case backup:
 				reports, err = verifyBackup(cmd.Context(), cmd.InOrStdin(), args[0], &unlock)
 			default:
-				reports, err = verify(cmd.Context(), cmd.InOrStdin(), args[0], shared, !noTables)
+				reports, err = verify(cmd.Context(), cmd.InOrStdin(), args[0], shared, key, !noTables)
 			}
 			if err != nil {
 				return err
@@ -75,6 +78,7 @@ is, in the folder of temporary files.
 	cmd.Flags().BoolVar(&backup, "backup", false, "check a file of holdoutd backup")
 	unlock.add(cmd)
 	cmd.Flags().StringVar(&shared, "ledger", "", "address of the data directory's ledger, where servers were started with --ledger; or @FILE with it")
+	key.add(cmd.Flags())
 	return cmd
 }
 
@@ -86,12 +90,15 @@ func restoreState(target string) string {
 	return holdout.RestoreState(target)
 }
 
-func verify(ctx context.Context, stdin io.Reader, target, shared string, tables bool) ([]holdout.Verification, error) {
+func verify(ctx context.Context, stdin io.Reader, target, shared string, command keySource, tables bool) ([]holdout.Verification, error) {
 	address, err := ledgerAddress(shared)
 	if err != nil {
 		return nil, err
 	}
 	if target == "-" {
+		if command != "" {
+			return nil, misuse("--key-command is of a data directory, and an export has no sealed values")
+		}
 		report, err := holdout.VerifyExport(stdin)
 		return []holdout.Verification{report}, err
 	}
@@ -99,18 +106,22 @@ func verify(ctx context.Context, stdin io.Reader, target, shared string, tables 
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", target, unwrapPath(err))
 	}
-	if address != "" {
-		if !info.IsDir() {
-			return nil, misuse("--ledger is of a data directory, and %s is a file", target)
-		}
-		return holdout.VerifyShared(ctx, target, address, tables)
+	switch {
+	case !info.IsDir() && address != "":
+		return nil, misuse("--ledger is of a data directory, and %s is a file", target)
+	case !info.IsDir() && command != "":
+		return nil, misuse("--key-command is of a data directory, and %s is a file", target)
 	}
 	if info.IsDir() {
 		path := filepath.Join(target, ledgerFile)
-		if _, err := os.Stat(path); err != nil {
+		if _, err := os.Stat(path); err != nil && address == "" {
 			return nil, fmt.Errorf("%s is not a data directory: it has no %s", target, ledgerFile)
 		}
-		return holdout.Verify(ctx, target, tables)
+		key, err := command.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return holdout.VerifyBy(ctx, holdout.VerifyOptions{Dir: target, Ledger: address, Tables: tables, Key: key})
 	}
 	f, err := os.Open(target)
 	if err != nil {

@@ -37,7 +37,7 @@ func verifySealed(ctx context.Context, db *readers, s ledger.Sealer) error {
 		return unreadable(err)
 	}
 	if _, err := s.Open(check, ledger.KeyCheck); err != nil {
-		return fmt.Errorf("%w: the ledger was sealed with another one than the server.key beside it", ledger.ErrWrongKey)
+		return fmt.Errorf("%w: the ledger was sealed with another server key", ledger.ErrWrongKey)
 	}
 	rows, err := db.QueryContext(ctx, "SELECT id, seq, secret, state FROM holdouts JOIN books ON holdout = number WHERE deleted = 0 ORDER BY number")
 	if err != nil {
