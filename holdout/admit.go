@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/tracing"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
@@ -24,6 +25,37 @@ type admission struct {
 	key       *ledger.Idempotency // nil without
 	earlier   *outcome            // of the same request under its key, or nil
 	release   func()              // of the holdout's tables
+}
+
+// admitTraced is admit in a span: what is asked, under which mechanism, and what it costs by its price. All of it is public.
+func (a *admission) admitTraced(ctx context.Context) (f *flight, err error) {
+	ctx, span := tracing.Start(ctx, tracing.Admit)
+	if span == nil {
+		return a.admit(ctx)
+	}
+	defer func() { span.Done(err) }()
+	span.Say(tracing.Mechanism, string(a.holdout.guarantee.Mechanism))
+	types := make([]string, len(a.questions))
+	for i, q := range a.questions {
+		types[i] = q.query.Type()
+	}
+	span.Say(tracing.QueryType, types...)
+	span.Set(tracing.Queries, len(a.questions))
+	if f, err = a.admit(ctx); err != nil {
+		return nil, err
+	}
+	cost, replays := int64(0), 0
+	for _, q := range a.questions {
+		switch {
+		case q.body != nil:
+			replays++
+		case q.asked != nil && q.notAsked == "":
+			cost += q.price.Questions
+		}
+	}
+	span.Set(tracing.Questions, int(cost))
+	span.Set(tracing.Replays, replays)
+	return f, nil
 }
 
 // admit ends with a flight that holds the tables and the reservation, or with an error and nothing held.

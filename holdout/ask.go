@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/tracing"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/session"
 )
@@ -32,10 +33,12 @@ func (s *Service) Ask(ctx context.Context, p Principal, id string, query []byte,
 		if err != nil {
 			return err
 		}
-		q, err := s.parseAsked(ctx, id, query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
+		parsing, span := tracing.Start(ctx, tracing.Parse)
+		q, err := s.parseAsked(parsing, id, query, s.labelOf(parsing, id), s.numbersOf(parsing, id))
 		if err == nil {
 			err = r.report(q)
 		}
+		span.Done(err)
 		if err != nil {
 			return err
 		}
@@ -65,21 +68,31 @@ func (s *Service) AskBatch(ctx context.Context, p Principal, id string, batch []
 		if err != nil {
 			return err
 		}
-		parsed, label, numbers := make([]*queries.Query, len(batch)), s.labelOf(ctx, id), s.numbersOf(ctx, id)
-		for i, body := range batch {
-			q, err := s.parseAsked(ctx, id, body, label, numbers)
-			if err == nil {
-				err = r.report(q)
-			}
-			if err != nil {
-				return below(err, "/queries/"+strconv.Itoa(i))
-			}
-			parsed[i] = q
+		parsed, err := s.parseBatch(ctx, id, batch, r)
+		if err != nil {
+			return err
 		}
 		b, err = s.askAll(ctx, p, id, parsed, newRequest(request{partial: partial, key: idempotencyKey, right: r}, options))
 		return s.narrow(ctx, p, id, r, &b, err)
 	})
 	return b, err
+}
+
+func (s *Service) parseBatch(ctx context.Context, id string, batch []json.RawMessage, r right) (parsed []*queries.Query, err error) {
+	ctx, span := tracing.Start(ctx, tracing.Parse)
+	defer func() { span.Done(err) }()
+	label, numbers := s.labelOf(ctx, id), s.numbersOf(ctx, id)
+	for i, body := range batch {
+		q, err := s.parseAsked(ctx, id, body, label, numbers)
+		if err == nil {
+			err = r.report(q)
+		}
+		if err != nil {
+			return nil, below(err, "/queries/"+strconv.Itoa(i))
+		}
+		parsed = append(parsed, q)
+	}
+	return parsed, nil
 }
 
 // batchWork is what it takes to read queries.
@@ -194,7 +207,7 @@ func (s *Service) askAll(ctx context.Context, p Principal, id string, parsed []*
 		return s.recorded(ctx, id, items, distinct, key, err)
 	}
 	a := admission{service: s, holdout: h, principal: p, request: r, questions: distinct, key: key, release: release}
-	f, err := a.admit(ctx)
+	f, err := a.admitTraced(ctx)
 	if err != nil {
 		return BatchAnswer{}, err
 	}

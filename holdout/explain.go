@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/holdoutd/holdoutd/internal/tracing"
 	"github.com/holdoutd/holdoutd/queries"
 	"github.com/holdoutd/holdoutd/rowfn"
 	"github.com/holdoutd/holdoutd/session"
@@ -31,10 +32,12 @@ func (s *Service) Explain(ctx context.Context, p Principal, id string, query []b
 }
 
 func (s *Service) explain(ctx context.Context, id string, query []byte, r right) (Explanation, error) {
-	q, err := s.parse(ctx, query, s.labelOf(ctx, id), s.numbersOf(ctx, id))
+	parsing, span := tracing.Start(ctx, tracing.Parse)
+	q, err := s.parse(parsing, query, s.labelOf(parsing, id), s.numbersOf(parsing, id))
 	if err == nil {
 		err = r.report(q)
 	}
+	span.Done(err)
 	if err != nil {
 		return Explanation{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/internal/tracing"
 	"github.com/holdoutd/holdoutd/session"
 	"github.com/holdoutd/holdoutd/thresholdout"
 )
@@ -274,7 +275,10 @@ func tooNarrow(e *session.NarrowError) *Error {
 // record now: then the flight keeps what it holds until it is recorded. rest gives the request's place to others.
 func (f *flight) carry(ctx context.Context, wave []*question, rest func()) (landed bool, err error) {
 	ready := f.service.pace.begin(f.holdout, wave, rest)
-	sums, err := f.scan(ctx, wave)
+	scanning, span := tracing.Start(ctx, tracing.Scan)
+	span.Set(tracing.Queries, len(wave))
+	sums, err := f.scan(scanning, wave)
+	span.Done(err)
 	ready() // what is recorded below is seen by others, too
 	c := &commit{flight: f, last: len(f.pending) == 0, time: time.Now()}
 	for i, q := range wave {
@@ -286,7 +290,11 @@ func (f *flight) carry(ctx context.Context, wave []*question, rest func()) (land
 		}
 		c.items = append(c.items, item)
 	}
-	return c.finish(ctx)
+	ctx, span = tracing.Start(ctx, tracing.Commit)
+	span.Set(tracing.Entries, len(c.items))
+	landed, err = c.finish(ctx)
+	span.Done(err)
+	return landed, err
 }
 
 // scan reads the rows. Whatever goes wrong with it, a panic too, is an error, so that the wave is recorded as void.

@@ -22,6 +22,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout/ledger"
 	"github.com/holdoutd/holdoutd/internal/api"
 	"github.com/holdoutd/holdoutd/internal/oidc"
+	"github.com/holdoutd/holdoutd/internal/tracing"
 )
 
 // serveFlags are what serve and demo can be told.
@@ -35,6 +36,7 @@ type serveFlags struct {
 	anyFileSystem bool
 	log           string
 	metrics       string
+	traces        string // the collector's address
 	answerTime    string
 	limits        api.Limits
 	service       holdout.Limits
@@ -58,6 +60,7 @@ func (f *serveFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.log, "log", "text", "log format: text or json")
 	flags.StringVar(&f.answerTime, "answer-time", string(holdout.AnswerSoon), "when replies to questions leave: soon, or public: no sooner than public facts say that the work takes")
 	flags.StringVar(&f.metrics, "metrics", string(api.MetricsPublic), "who may read /metrics: public (counters; the rest with an admin key), admin (with a key) or off")
+	flags.StringVar(&f.traces, "otlp-endpoint", "", "OpenTelemetry collector that is told what requests did, as http://127.0.0.1:4318: spans with routes, statuses, query types and counts, and no value, name or duration of a question; headers: "+tracing.HeadersVariable)
 	flags.Float64Var(&l.Rate, "rate", l.Rate, "requests a second of one key, on average; negative: no limit")
 	flags.IntVar(&l.Burst, "burst", l.Burst, "requests of one key at once")
 	flags.IntVar(&l.Uploads, "uploads", l.Uploads, "uploads at the same time")
@@ -189,6 +192,13 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 	if issuer != nil {
 		defer issuer.Close()
 	}
+	var traces *tracing.Tracer
+	if f.traces != "" {
+		if traces, err = tracing.New(f.traces, version(), logger); err != nil {
+			return misuse("--otlp-endpoint: %w", err)
+		}
+		defer traces.Close()
+	}
 	limitMemory(f.service.Memory)
 	ctx, stop := untilSignal(ctx)
 	defer stop()
@@ -221,7 +231,7 @@ func (f *serveFlags) serve(ctx context.Context, logger *slog.Logger, ready func(
 	if err := tellOf(f.data, connection{URL: urlOf(listener.Addr(), f.tls.enabled()), KeyFile: "admin.key"}); err != nil {
 		logger.Warn("clients on this machine will not find the server by its data directory", "error", err)
 	}
-	handler := api.New(service, api.Options{Logger: logger, Limits: f.limits, Metrics: api.MetricsAccess(f.metrics), Version: version()})
+	handler := api.New(service, api.Options{Logger: logger, Limits: f.limits, Metrics: api.MetricsAccess(f.metrics), Traces: traces, Version: version()})
 	logger.Info("listening", "addr", listener.Addr().String(), "data", f.data, "version", version(), "tls", f.tls.enabled())
 	if err := handler.Serve(ctx, listener); err != nil {
 		return err

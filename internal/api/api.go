@@ -17,15 +17,19 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/holdoutd/holdoutd/holdout"
+	"github.com/holdoutd/holdoutd/internal/tracing"
 	"github.com/holdoutd/holdoutd/internal/turns"
+	"github.com/holdoutd/holdoutd/queries"
+	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
 // Options are what an API is made with.
 type Options struct {
 	Logger  *slog.Logger // nil: no log
 	Limits  Limits
-	Metrics MetricsAccess // empty: MetricsPublic
-	Version string        // of the program
+	Metrics MetricsAccess   // empty: MetricsPublic
+	Traces  *tracing.Tracer // nil: none
+	Version string          // of the program
 }
 
 // API is the HTTP interface of one service.
@@ -39,6 +43,7 @@ type API struct {
 	router      *gin.Engine
 	metrics     *metrics
 	access      MetricsAccess
+	traces      *tracing.Tracer
 	rates       rates
 	uploads     chan struct{}
 	asked       holdout.Limits // those of the service
@@ -51,7 +56,7 @@ type API struct {
 
 // New makes the API of a service. It panics where Limits.Check refuses the limits, defaults filled in.
 func New(service *holdout.Service, o Options) *API {
-	a := &API{service: service, log: o.Logger, limits: o.Limits.withDefaults(), version: o.Version, access: o.Metrics}
+	a := &API{service: service, log: o.Logger, limits: o.Limits.withDefaults(), version: o.Version, access: o.Metrics, traces: o.Traces}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
@@ -98,7 +103,22 @@ func New(service *holdout.Service, o Options) *API {
 	a.registerDashboard()
 	a.finishDocument()
 	a.startMCP()
+	a.allowWords()
 	return a
+}
+
+// allowWords makes the closed lists of what spans may say: nothing else leaves in a trace.
+func (a *API) allowWords() {
+	a.traces.Allow(tracing.Route, "none")
+	for _, route := range a.router.Routes() {
+		a.traces.Allow(tracing.Route, route.Path)
+		a.traces.Allow(tracing.Method, route.Method)
+	}
+	for _, c := range allClasses() {
+		a.traces.Allow(tracing.Problem, c.code)
+	}
+	a.traces.Allow(tracing.QueryType, queries.Types()...)
+	a.traces.Allow(tracing.Mechanism, thresholdout.KindNames()...)
 }
 
 // ServeHTTP answers one request. HEAD is GET without its body, which net/http leaves out by itself.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/internal/nearest"
+	"github.com/holdoutd/holdoutd/internal/tracing"
 	"github.com/holdoutd/holdoutd/internal/turns"
 )
 
@@ -53,6 +55,10 @@ func (a *API) observe(c *gin.Context) {
 		id = rand.Text()
 	}
 	c.Header("X-Request-Id", id)
+	ctx, span := a.traces.Begin(client, c.Request.Method, cmp.Or(c.FullPath(), "none"), c.GetHeader("traceparent"), !noTiming[c.FullPath()])
+	if span != nil {
+		c.Request = c.Request.WithContext(ctx)
+	}
 	a.metrics.inFlight.Inc()
 	defer a.metrics.inFlight.Dec()
 	defer func() { // deferred: a reply that was cut off is still counted
@@ -72,8 +78,14 @@ func (a *API) observe(c *gin.Context) {
 		if p, ok := c.Get(keyPrincipal); ok {
 			attrs = append(attrs, "key", p.(holdout.Principal).KeyID)
 		}
+		span.Set(tracing.Status, status)
+		if status >= http.StatusInternalServerError {
+			span.Fail()
+		}
+		defer span.End()
 		if v, ok := c.Get(keyProblem); ok {
 			p := v.(*Problem)
+			span.Say(tracing.Problem, p.Code)
 			attrs = append(attrs, "problem", p.Code)
 			left := client.Err() != nil && errors.Is(p.cause, context.Canceled) // no fault: nobody waits any more
 			if p.Status >= http.StatusInternalServerError && p.cause != nil && !left {

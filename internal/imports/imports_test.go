@@ -26,7 +26,7 @@ var inner = map[string][]string{
 	"rowfn":        {},
 	"queries":      {"dataset", "rowfn", "internal/nearest", "internal/strictjson"},
 	"session":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "internal/nearest", "internal/strictjson"},
-	"holdout":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson", "internal/turns", "internal/machine", "internal/oidc"},
+	"holdout":      {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson", "internal/turns", "internal/machine", "internal/tracing", "internal/oidc"},
 	"featuresel":   {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "internal/nearest", "internal/strictjson"},
 	"client":       {},
 	"experiments":  {"dp", "dataset", "thresholdout", "rowfn", "queries", "session", "featuresel", "client", "internal/figure", "internal/nearest", "internal/printed", "internal/strictjson"},
