@@ -65,6 +65,7 @@ nothing is in yet; each measurement is taken of both, one after the other. bench
 	cmd.Flags().DurationVar(&f.time, "time", 5*time.Second, "time of each measurement")
 	cmd.Flags().StringVar(&f.ledger, "ledger", "", "address of an empty ledger in PostgreSQL to measure beside the file, or @FILE with it")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print JSON")
+	cmd.AddCommand(soakCommand())
 	return cmd
 }
 
