@@ -13,8 +13,8 @@ import (
 
 // board shows scores of submissions. A submission is given by its errors: one bit for each label.
 type board interface {
-	// submit returns what is shown, which interval it has if any, and whether the attack keeps the submission.
-	submit(errors []byte) (shown float64, interval *thresholdout.Interval, keep bool, err error)
+	// submit returns what is shown, which interval it has if any, and whether the attack keeps the submission. trained are its errors on the training part, of a board that compares.
+	submit(errors, trained []byte) (shown float64, interval *thresholdout.Interval, keep bool, err error)
 }
 
 func countErrors(errors []byte) int64 {
@@ -25,15 +25,21 @@ func countErrors(errors []byte) int64 {
 	return int64(count)
 }
 
+func lossOf(errors []byte, n int64) thresholdout.Mean {
+	return thresholdout.Mean{Sum: countErrors(errors) * rowfn.One, N: n}
+}
+
 // holdoutBoard shows the answers of a holdout, rounded to a step where it is not 0.
 type holdoutBoard struct {
 	holdout analysts.Holdout
 	step    float64
 }
 
-func (b *holdoutBoard) submit(errors []byte) (float64, *thresholdout.Interval, bool, error) {
-	m := thresholdout.Mean{Sum: countErrors(errors) * rowfn.One, N: b.holdout.Guarantee.N}
-	shown, interval, err := b.holdout.Ask(analysts.Question{Holdout: func(int64, int64) thresholdout.Mean { return m }})
+func (b *holdoutBoard) submit(errors, trained []byte) (float64, *thresholdout.Interval, bool, error) {
+	shown, interval, err := b.holdout.Ask(analysts.Question{
+		Holdout:  func(int64, int64) thresholdout.Mean { return lossOf(errors, b.holdout.Guarantee.N) },
+		Training: func() thresholdout.Mean { return lossOf(trained, b.holdout.Guarantee.Training) },
+	})
 	if b.step > 0 {
 		shown = math.Round(shown/b.step) * b.step
 	}
@@ -47,7 +53,7 @@ type ladderBoard struct {
 	n      int64
 }
 
-func (b *ladderBoard) submit(errors []byte) (float64, *thresholdout.Interval, bool, error) {
+func (b *ladderBoard) submit(errors, _ []byte) (float64, *thresholdout.Interval, bool, error) {
 	count, both := countErrors(errors), int64(0)
 	for i := 0; i < len(b.best); i += 8 {
 		both += int64(bits.OnesCount64(binary.LittleEndian.Uint64(b.best[i:]) & binary.LittleEndian.Uint64(errors[i:])))

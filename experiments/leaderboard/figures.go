@@ -17,7 +17,7 @@ func figuresOf(cells []*cell) []run.Figure {
 			return []run.Figure{
 				{Name: "final", Caption: "Loss on the public labels of the majority of the submissions kept, against their number, with 95% intervals of the mean; lines by theory. " +
 					"Each submission is truly wrong half of the time.", Draw: func() (*plot.Plot, error) { return drawFinal(cells) }},
-				{Name: "shown", Caption: "What the board shows of the final submission. Under gaussian the bars are the interval that is shown with it.",
+				{Name: "shown", Caption: "What the board shows of the final submission. Of gaussian and guess_and_check the bars are the interval that is shown with it, on average.",
 					Draw: func() (*plot.Plot, error) { return drawShown(cells) }}}
 		}
 	}
@@ -92,10 +92,10 @@ func drawShown(cells []*cell) (*plot.Plot, error) {
 	for i, method := range methods {
 		var points figure.Points
 		for _, c := range of[method] {
-			points.XYs = append(points.XYs, plotter.XY{X: float64(c.k) * math.Pow(1.04, float64(i)-1.5), Y: c.shown().Mean})
-			points.YErrors = append(points.YErrors, struct{ Low, High float64 }{c.guarantee.HalfWidth, c.guarantee.HalfWidth})
+			low, high := c.ends()
+			points.Add(float64(c.k)*math.Pow(1.04, float64(i)-1.5), c.shown().Mean, low, high)
 		}
-		if method == boardGaussian {
+		if of[method][0].promises() {
 			if err := figure.AddMarks(p, i, method+", with its interval", points); err != nil {
 				return nil, err
 			}
@@ -109,6 +109,7 @@ func drawShown(cells []*cell) (*plot.Plot, error) {
 		p.Add(marks)
 		p.Legend.Add(method, marks)
 	}
+	p.Y.Min -= 0.3 * (p.Y.Max - p.Y.Min) // for the legend
 	p.Y.Tick.Marker = figure.EvenTicks
 	return p, nil
 }

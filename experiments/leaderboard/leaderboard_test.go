@@ -17,7 +17,7 @@ func TestLadderBoard(t *testing.T) {
 		{0b011100, 4.0 / 6, false}, // 100000: better by less than a standard error
 		{0b011000, 2.0 / 6, true},  // 101000
 	} {
-		shown, _, keep, err := b.submit([]byte{c.errors, 0, 0, 0, 0, 0, 0, 0})
+		shown, _, keep, err := b.submit([]byte{c.errors, 0, 0, 0, 0, 0, 0, 0}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

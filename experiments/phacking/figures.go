@@ -23,12 +23,13 @@ func figuresOf(rows []run.Row) []run.Figure {
 			"Bars are 95% intervals; the mechanisms promise to stay below the line.",
 			Draw: func() (*plot.Plot, error) { return drawRates(rows) }},
 		{Name: "discoveries", Caption: "Discoveries among 200 tests, on average. Left, labels are shuffled and each discovery is false. Right, true discoveries with real labels. " +
-			"Intervals that hold for any analyst are wide beside what a single group adds to the rate of all flights: they leave the risk group to be found.",
+			"Intervals that hold for any analyst are wide beside what a single group adds to the rate of all flights: they leave the risk group to be found. " +
+			"Queries of type test ask for the rate within a group, by intervals that follow its variance.",
 			Row: func() ([]*plot.Plot, error) { return drawCounts(rows) }},
 	}
 }
 
-var testMethods = []string{testPlain, testBonferroni, string(thresholdout.Split), string(thresholdout.Gaussian), string(thresholdout.Thresholdout), string(thresholdout.GuessAndCheck)}
+var testMethods = []string{testPlain, testBonferroni, string(thresholdout.Split), string(thresholdout.Gaussian), string(thresholdout.Thresholdout), string(thresholdout.GuessAndCheck), testQueries}
 
 func drawRates(rows []run.Row) (*plot.Plot, error) {
 	p := figure.New(fmt.Sprintf("False discoveries in 200 adaptive tests of %d flights with shuffled labels", rows[0].N), "method", "share of analysts")
@@ -72,8 +73,8 @@ func drawCounts(rows []run.Row) ([]*plot.Plot, error) {
 		if err := figure.AddBars(p, figure.Bars{Of: 1, Style: i, Width: 34, Number: "%.1f"}, "", values); err != nil {
 			return nil, err
 		}
-		p.X.Tick.Label.Font = figure.Text(8).Font // six names in half of a figure
-		p.NominalX(strings.Split(strings.ReplaceAll(strings.Join(testMethods, "|"), "_and_", "_\nand_"), "|")...)
+		p.X.Tick.Label.Font = figure.Text(8).Font // seven names in half of a figure
+		p.NominalX(strings.Split(strings.NewReplacer("_and_", "_\nand_", " ", "\n").Replace(strings.Join(testMethods, "|")), "|")...)
 		p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -0.5, float64(len(testMethods))-0.5, 0, max(1, 1.12*slices.Max(values))
 		p.Y.Tick.Marker = figure.EvenTicks
 		row = append(row, p)

@@ -1,6 +1,6 @@
 // Package phacking lets an analyst test 200 subgroups of real flights for being late, and choose as it goes. Labels are shuffled, so that
-// every discovery is false, or real. Plain tests and Bonferroni's correction are compared with the intervals of the mechanisms
-// (Dwork et al., arXiv 1411.2664).
+// every discovery is false, or real. Plain tests and Bonferroni's correction are compared with the intervals of the mechanisms, and with
+// the queries of type test that a server answers (Dwork et al., arXiv 1411.2664).
 package phacking
 
 import (
@@ -31,6 +31,9 @@ const (
 	testBonferroni = "Bonferroni"
 )
 
+// testQueries is the way of a user of a server: queries of type test, asked of the server's default mechanism.
+const testQueries = "test queries"
+
 // What is measured: run.Row.Set.
 const (
 	falseDiscoveries   = "false discoveries"
@@ -38,6 +41,8 @@ const (
 	riskGroupFalse     = "the risk group is a false discovery"
 	trueDiscoveries    = "true discoveries"
 	riskGroupDeviation = "the risk group's excess, in standard errors"
+	unlikeVerdict      = "any verdict is not that of its p-value"
+	riskGroupGuess     = "the risk group's excess in the training part, in standard errors" // of test queries
 )
 
 const (
@@ -56,7 +61,8 @@ var Experiment = run.Experiment{
 finds something nearly always among 200 groups. Bonferroni's correction is right for groups that are chosen beforehand; but the last group is made of the answers
 (flights with a positive sum of the excesses of their hour, weekday, month, distance and airports). Over a table with f free excesses it deviates by about sqrt(f/pi) standard errors, 5.4 here, where the corrected test
 takes 3.7 for a discovery. The mechanisms promise that with probability 95% none of their intervals misses, whatever is asked: so at most one run in twenty has
-any false discovery (arXiv 1411.2664; docs/GUARANTEES.md).`,
+any false discovery (arXiv 1411.2664; docs/GUARANTEES.md). Queries of type test ask the default mechanism for the share of late flights in a group,
+and reject where its interval, which follows the group's own variance, excludes that of all flights: that too is right for any analyst, and finds more.`,
 	Flags: []run.Flag{
 		{Name: "n", Usage: "flights in the holdout, and as many in the training part of mechanisms that compare (default 200000)"},
 	},
@@ -70,12 +76,15 @@ type outcome struct {
 	True      [2]int  `json:"true"`
 	Risk      [2]bool `json:"risk"` // the last test is a false discovery
 	Deviation float64 `json:"deviation"`
+	Unlike    bool    `json:"unlike,omitempty"` // a test's verdict is not that of its p-value
+	Guess     float64 `json:"guess,omitempty"`  // the deviation of test queries' risk group in the training part
 }
 
 // cell is a condition with a mechanism.
 type cell struct {
 	condition string
 	guarantee thresholdout.Guarantee
+	tests     bool // it is asked in queries of type test
 	runs      []outcome
 }
 
@@ -108,6 +117,11 @@ func measure(ctx context.Context, o run.Options) (run.Result, error) {
 			}
 			cells = append(cells, &cell{condition: condition, guarantee: p})
 		}
+		p, err := thresholdout.Plan(thresholdout.Spec{Mechanism: thresholdout.Auto, N: int64(n), Training: int64(n), Questions: testCount})
+		if err != nil {
+			return result, fmt.Errorf("experiments: p-hacking: %w", err)
+		}
+		cells = append(cells, &cell{condition: condition, guarantee: p, tests: true})
 	}
 	runs, finished, err := run.Repeat(ctx, o, "analysts", len(cells)*repetitions, func(_ context.Context, i int) (outcome, error) {
 		return cells[i%len(cells)].play(table, population, seeds.Of(o.Seed, uint64(i)))
@@ -140,6 +154,8 @@ func notesOf(table *tables.Groups, cells []*cell, n, repetitions int) []string {
 			"last of the risk group. Row function: 1 or 0 for a late or another flight of the group, the known rate outside. The plain test is of a mean with the known rate, P below %v; "+
 			"Bonferroni's has a level of %v. Through a mechanism, a discovery is an interval that excludes the rate. With real labels a discovery is false whose direction is.",
 			testCount, table.Count(), level, level/testCount),
+		fmt.Sprintf("%s are {\"type\":\"test\",\"test\":\"proportion\"} about the flights of a group (where), with the known rate as null hypothesis (equals), asked in the query language of %s, which auto chose; "+
+			"a discovery is the verdict yes.", testQueries, cells[len(cells)-1].guarantee.Mechanism),
 	}
 	for _, c := range cells {
 		if c.guarantee.Mechanism == thresholdout.Gaussian && c.condition == labelsShuffled {
@@ -157,6 +173,7 @@ type hacker struct {
 	holdout    *part
 	training   *part
 	oracle     analysts.Oracle
+	tester     *tester // asks instead, in queries
 	guarantee  thresholdout.Guarantee
 	run        outcome
 }
@@ -169,7 +186,13 @@ func (c *cell) play(table *tables.Groups, population *part, seed uint64) (outcom
 	if c.guarantee.Training > 0 {
 		h.training = drawPart(table, seeds.Of(seed, 2), int(c.guarantee.Training), h.shuffled)
 	}
-	err := h.hack()
+	var err error
+	if c.tests {
+		if h.tester, err = newTester(c.guarantee, table, h.holdout, h.training, seeds.Of(seed, 3)); err != nil {
+			return h.run, err
+		}
+	}
+	err = h.hack()
 	return h.run, err
 }
 
@@ -182,7 +205,10 @@ func (h *hacker) hack() error {
 	var singles []tested
 	weights := make([]float64, h.table.Count())
 	test := func(groups []int) (deviation, excess float64, err error) {
-		return h.test(func(p *part, from, to int) (int, int) { return p.counts(groups, from, to) })
+		return h.test(subgroup{
+			counts: func(p *part, from, to int) (int, int) { return p.counts(groups, from, to) },
+			where:  func() string { return h.tester.all(groups) },
+		})
 	}
 	for g := range weights {
 		deviation, excess, err := test([]int{g})
@@ -209,26 +235,43 @@ func (h *hacker) hack() error {
 		}
 	}
 	before := h.run.False
-	deviation, _, err := h.test(func(p *part, from, to int) (int, int) { return p.riskCounts(weights, from, to) })
+	deviation, _, err := h.test(subgroup{
+		counts: func(p *part, from, to int) (int, int) { return p.riskCounts(weights, from, to) },
+		where:  func() string { return h.tester.positive(weights) },
+	})
 	h.run.Deviation = deviation
+	if h.tester != nil && h.training != nil {
+		members, lateMembers := h.training.riskCounts(weights, 0, h.training.n)
+		whole, _ := h.population.riskCounts(weights, 0, h.population.n)
+		h.run.Guess = h.deviation(float64(lateMembers)/float64(max(1, members))-h.table.Rate, float64(whole)/float64(h.population.n))
+	}
 	for i := range before {
 		h.run.Risk[i] = h.run.False[i] > before[i]
 	}
 	return err
 }
 
+// subgroup is flights that a test is about.
+type subgroup struct {
+	counts func(p *part, from, to int) (members, lateMembers int)
+	where  func() string // as a condition of the query language
+}
+
 // test asks about a group, and counts what is a discovery. The group's share is public: attributes are known of every flight. It returns
 // the deviation in standard errors and the group's excess, as told.
-func (h *hacker) test(counts func(p *part, from, to int) (members, lateMembers int)) (deviation, excess float64, err error) {
+func (h *hacker) test(g subgroup) (deviation, excess float64, err error) {
 	rate := h.table.Rate
-	members, lateMembers := counts(h.population, 0, h.population.n)
+	members, lateMembers := g.counts(h.population, 0, h.population.n)
 	share := float64(members) / float64(h.population.n)
+	if h.tester != nil {
+		return h.query(g, share, float64(lateMembers)/float64(max(1, members)))
+	}
 	truth := rate
 	if !h.shuffled {
 		truth = (float64(lateMembers) + float64(h.population.n-members)*rate) / float64(h.population.n)
 	}
 	mean := func(p *part, from, to int) thresholdout.Mean {
-		members, lateMembers := counts(p, from, to)
+		members, lateMembers := g.counts(p, from, to)
 		return meanOf(to-from, members, lateMembers, rate)
 	}
 	told, interval, err := h.oracle.Ask(analysts.Question{Truth: truth,
@@ -246,6 +289,27 @@ func (h *hacker) test(counts func(p *part, from, to int) (members, lateMembers i
 	h.discover(0, p < level, told, truth)
 	h.discover(1, p < level/testCount, told, truth)
 	return deviation, (told - rate) / share, nil
+}
+
+// query is the same by a query of type test, whose effect is the group's own rate.
+func (h *hacker) query(g subgroup, share, truth float64) (deviation, excess float64, err error) {
+	rate := h.table.Rate
+	if h.shuffled {
+		truth = rate
+	}
+	v, err := h.tester.test(g.where())
+	if err != nil || !v.valued || share == 0 {
+		return 0, 0, err
+	}
+	h.run.Unlike = h.run.Unlike || v.found != v.pValued
+	h.discover(0, v.found, v.value, truth)
+	excess = v.value - rate
+	return h.deviation(excess, share), excess, nil
+}
+
+// deviation is a group's own excess in standard errors, where nothing is to be found.
+func (h *hacker) deviation(excess, share float64) float64 {
+	return excess / math.Sqrt(h.table.Rate*(1-h.table.Rate)/(share*float64(h.guarantee.N)))
 }
 
 // discover counts a discovery by one of the ways of testing: it is true if the truth is on the side that was told.

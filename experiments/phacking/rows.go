@@ -17,7 +17,10 @@ func (c *cell) rows() []run.Row {
 		return nil
 	}
 	methods := []string{string(c.guarantee.Mechanism)}
-	if c.guarantee.Mechanism == thresholdout.Naive {
+	switch {
+	case c.tests:
+		methods = []string{testQueries}
+	case c.guarantee.Mechanism == thresholdout.Naive:
 		methods = []string{testPlain, testBonferroni}
 	}
 	var rows []run.Row
@@ -32,6 +35,10 @@ func (c *cell) rows() []run.Row {
 		add(trueDiscoveries, false, func(r outcome) float64 { return float64(r.True[way]) })
 		if way == 0 {
 			add(riskGroupDeviation, false, func(r outcome) float64 { return r.Deviation })
+		}
+		if c.tests {
+			add(unlikeVerdict, true, func(r outcome) float64 { return run.Indicator(r.Unlike) })
+			add(riskGroupGuess, false, func(r outcome) float64 { return r.Guess })
 		}
 	}
 	return rows
@@ -62,6 +69,7 @@ type reference struct {
 	N           int64      `json:"n"`
 	Repetitions int        `json:"repetitions"`
 	Deviation   run.Stored `json:"deviation"`
+	Tested      run.Stored `json:"tested"` // in queries of type test, which ask for the share among a group's flights
 }
 
 func checksOf(cells []*cell, rows []run.Row, table *tables.Groups, n int64) ([]run.Check, error) {
@@ -69,20 +77,26 @@ func checksOf(cells []*cell, rows []run.Row, table *tables.Groups, n int64) ([]r
 	if err := json.Unmarshal(referenceText, &known); err != nil {
 		return nil, fmt.Errorf("experiments: reference: %w", err)
 	}
-	known.Deviation.Repetitions = known.Repetitions
+	known.Deviation.Repetitions, known.Tested.Repetitions = known.Repetitions, known.Repetitions
 	shuffled := func(method, set string) run.Row { return run.Find(rows, labelsShuffled, method, n, set) }
 	var checks run.Checks
 	checks.AtLeast("labels shuffled, plain test: "+anyFalseDiscovery, 0.99, shuffled(testPlain, anyFalseDiscovery))
 	if n == known.N {
-		pair := run.Pair{At: riskGroupDeviation, Stored: known.Deviation}
-		for _, c := range cells {
-			if c.condition == labelsShuffled && c.guarantee.Mechanism == thresholdout.Naive {
-				for _, r := range c.runs {
-					pair.Values = append(pair.Values, r.Deviation)
+		deviations := func(is func(c *cell) bool, of func(r outcome) float64) (values []float64) {
+			for _, c := range cells {
+				if c.condition == labelsShuffled && is(c) {
+					for _, r := range c.runs {
+						values = append(values, of(r))
+					}
 				}
 			}
+			return values
 		}
-		checks.Stored("labels shuffled, exact answers", []run.Pair{pair})
+		checks.Stored("labels shuffled, exact answers", []run.Pair{{At: riskGroupDeviation, Stored: known.Deviation,
+			Values: deviations(func(c *cell) bool { return c.guarantee.Mechanism == thresholdout.Naive }, func(r outcome) float64 { return r.Deviation })}})
+		// A guess that passes is the training part's exact value: of these the risk group is made.
+		checks.Stored(labelsShuffled+", "+testQueries, []run.Pair{{At: riskGroupGuess, Stored: known.Tested,
+			Values: deviations(func(c *cell) bool { return c.tests }, func(r outcome) float64 { return r.Guess })}})
 	}
 	checks.Equal("labels shuffled, exact answers: "+riskGroupDeviation+", against a rough theory", riskDeviation(table), deviationTolerance, shuffled(testPlain, riskGroupDeviation))
 	checks.AtLeast("labels shuffled, Bonferroni: "+riskGroupFalse, 0.8, shuffled(testBonferroni, riskGroupFalse))
@@ -94,6 +108,16 @@ func checksOf(cells []*cell, rows []run.Row, table *tables.Groups, n int64) ([]r
 		if n >= usefulRows && m != thresholdout.Split { // a slice of a thousand flights shows no difference of this size
 			checks.AtLeast(fmt.Sprintf("%s, %s: %s", labelsReal, m, trueDiscoveries), 1, run.Find(rows, labelsReal, string(m), n, trueDiscoveries))
 		}
+	}
+	for _, condition := range []string{labelsShuffled, labelsReal} {
+		of := func(set string) run.Row { return run.Find(rows, condition, testQueries, n, set) }
+		checks.AtMost(fmt.Sprintf("%s, %s: %s", condition, testQueries, anyFalseDiscovery), level, of(anyFalseDiscovery))
+		checks.AtMost(fmt.Sprintf("%s, %s: %s", condition, testQueries, unlikeVerdict), 0, of(unlikeVerdict))
+	}
+	if n >= usefulRows {
+		// What the same mechanism finds by row functions, whose intervals know the range alone.
+		byRange := run.Find(rows, labelsReal, string(thresholdout.GuessAndCheck), n, trueDiscoveries)
+		checks.Above(fmt.Sprintf("%s, %s: %s", labelsReal, testQueries, trueDiscoveries), byRange.High, run.Find(rows, labelsReal, testQueries, n, trueDiscoveries))
 	}
 	return checks.Decide(), nil
 }
