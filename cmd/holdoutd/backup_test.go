@@ -366,7 +366,7 @@ func TestBackupKeys(t *testing.T) {
 		{"restore --data " + dir + " --accept-lost", 1, "no restore to accept"},
 		{"restore --data " + dir + " --accept-lost --nothing-lost", 2, "opposite"},
 		{"restore --from " + file + " --passphrase-file " + right + " --data " + folder + "/bare", 0, "server.key was not in the backup"},
-		{"restore --from " + file + " --passphrase-file " + right + " --data " + folder + "/other --server-key " + in("other.key", strings.Repeat("ab", 32)), 1, "another one"},
+		{"restore --from " + file + " --passphrase-file " + right + " --data " + folder + "/other --server-key " + in("other.key", strings.Repeat("ab", 32)), 1, "another server key"},
 		{"restore --from " + file + " --passphrase-file " + right + " --data " + folder + "/full --server-key " + dir + "/server.key", 0, "sealed values in order"},
 	} {
 		out, errs, code := holdoutd(t, strings.Fields(c.args)...)
