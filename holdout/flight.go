@@ -276,7 +276,6 @@ func tooNarrow(e *session.NarrowError) *Error {
 func (f *flight) carry(ctx context.Context, wave []*question, rest func()) (landed bool, err error) {
 	ready := f.service.pace.begin(f.holdout, wave, rest)
 	scanning, span := tracing.Start(ctx, tracing.Scan)
-	span.Set(tracing.Queries, len(wave))
 	sums, err := f.scan(scanning, wave)
 	span.Done(err)
 	ready() // what is recorded below is seen by others, too
@@ -291,7 +290,6 @@ func (f *flight) carry(ctx context.Context, wave []*question, rest func()) (land
 		c.items = append(c.items, item)
 	}
 	ctx, span = tracing.Start(ctx, tracing.Commit)
-	span.Set(tracing.Entries, len(c.items))
 	landed, err = c.finish(ctx)
 	span.Done(err)
 	return landed, err

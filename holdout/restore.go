@@ -127,7 +127,7 @@ func putServerKey(dir string, o RestoreOptions, in bool) error {
 	case in:
 		return errors.New("the backup has the server's key; leave the other one out")
 	case o.Key != nil:
-		return writeOnce(filepath.Join(dir, keyElsewhere), []byte(keyElsewhereText))
+		return writeOnce(filepath.Join(dir, keyElsewhere), o.Key.secret.signed())
 	}
 	secret, err := readServerSecret(o.ServerKey)
 	if err != nil {

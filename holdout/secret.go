@@ -27,6 +27,12 @@ const keyElsewhere = "server.key.elsewhere"
 
 const keyElsewhereText = "The server's key is kept elsewhere: start with --key-command.\n"
 
+// signed is the sign of a key: with a check value, by which another key is noticed also where the ledger is lost.
+func (s serverSecret) signed() []byte {
+	check := s.derive("sign")
+	return []byte(keyElsewhereText + hex.EncodeToString(check[:]) + "\n")
+}
+
 // secretMode is the mode of secret files, privateMode that of the directories beside them.
 const (
 	secretMode  = 0o600
@@ -70,11 +76,21 @@ func (ServerKey) GoString() string { return "a server's key" }
 
 // loadSecret takes the server's key from where it is kept: elsewhere, or in the data directory.
 func (s *Service) loadSecret(key *ServerKey, ledgerExists bool) (secret serverSecret, lost bool, err error) {
+	path := filepath.Join(s.dir, serverKeyFile)
+	beside, err := readServerSecret(path)
+	sign, signErr := os.ReadFile(s.path(keyElsewhere))
+	switch {
+	case signErr != nil && !errors.Is(signErr, fs.ErrNotExist):
+		return secret, false, fmt.Errorf("holdout: data directory: %w", signErr)
+	case signErr != nil:
+	case key != nil && !bytes.Equal(sign, key.secret.signed()):
+		return secret, false, fmt.Errorf("holdout: the key from elsewhere is not the one of this data directory, of which %s has the check value", s.path(keyElsewhere))
+	case key == nil && errors.Is(err, fs.ErrNotExist) && !ledgerExists: // another key would not recognise what was uploaded before
+		return secret, false, errors.New("holdout: the server's key is kept elsewhere: start with --key-command")
+	}
 	if key == nil {
 		return loadServerSecret(s.dir, ledgerExists)
 	}
-	path := filepath.Join(s.dir, serverKeyFile)
-	beside, err := readServerSecret(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return key.secret, false, nil
@@ -92,7 +108,7 @@ func (s *Service) signKey() error {
 	var err error
 	switch {
 	case s.elsewhere:
-		err = writeOnce(s.path(keyElsewhere), []byte(keyElsewhereText))
+		err = writeOnce(s.path(keyElsewhere), s.sign)
 	case !s.lost:
 		err = os.Remove(s.path(keyElsewhere))
 	}

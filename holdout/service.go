@@ -75,8 +75,9 @@ type Service struct {
 	shared    ledger.Shared // the ledger, where several servers share it; else nil
 	address   string        // Options.Ledger
 	tenures   tenures
-	lost      bool // the server's key is lost: recorded answers replay, nothing new is given
-	elsewhere bool // the server's key is not in the data directory
+	lost      bool   // the server's key is lost: recorded answers replay, nothing new is given
+	elsewhere bool   // the server's key is not in the data directory
+	sign      []byte // of the key, where it is elsewhere
 	split     [32]byte
 	digest    [32]byte
 	lineage   lineageKeys
@@ -207,7 +208,7 @@ func (s *Service) openLedger(ctx context.Context, key *ServerKey) error {
 	if err != nil {
 		return err
 	}
-	s.lost, s.elsewhere = lost, key != nil
+	s.lost, s.elsewhere, s.sign = lost, key != nil, secret.signed()
 	s.split, s.digest, s.lineage = secret.derive("split"), secret.derive("digest"), newLineageKeys(secret)
 	options := ledger.Options{Disk: s.disk, Key: secret.derive("ledger"), ReplayOnly: lost, MustExist: must, Logger: s.log, Committed: s.marks.committed, Halted: s.marks.due}
 	if s.address != "" {

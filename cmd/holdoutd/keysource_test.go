@@ -181,7 +181,7 @@ func TestKeyMoves(t *testing.T) {
 	if !strings.Contains(p.stderr.String(), "server.key is in the data directory, too") {
 		t.Errorf("the log: %s", p.stderr)
 	}
-	if _, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir, "--key-command", keyService(t, testKey)); code != 1 || !strings.Contains(errs, "is another key than") {
+	if _, errs, code := holdoutd(t, "serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir, "--key-command", keyService(t, testKey)); code != 1 || !strings.Contains(errs, "is not the one of this data directory") {
 		t.Errorf("two keys: %d %s", code, errs)
 	}
 	if err := os.Remove(file); err != nil {
@@ -194,6 +194,42 @@ func TestKeyMoves(t *testing.T) {
 	}
 	p.stop(t)
 	nowhere(t, dir, own, p.stderr.String())
+}
+
+// TestKeyOfALostLedger: where the ledger is lost and that is accepted, a directory whose key is kept elsewhere takes no other key, and makes none: its tables would not be recognised, and have a fresh budget.
+func TestKeyOfALostLedger(t *testing.T) {
+	dir := t.TempDir()
+	serve := func(more ...string) *process { return startServer(t, dir, more...) }
+	right := []string{"--key-command", keyService(t, testKey)}
+	p := serve(right...)
+	c := connect(t, p, dir)
+	card, err := c.CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Name: "flights", Mechanism: "gaussian", Questions: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Ask(t.Context(), card.ID, above(17)); err != nil {
+		t.Fatal(err)
+	}
+	p.stop(t)
+	for _, name := range []string{"ledger.db", "ledger.db-wal", "ledger.db-shm"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+	}
+	lost := []string{"serve", "--any-filesystem", "--addr", "127.0.0.1:0", "--data", dir, "--accept-lost-ledger"}
+	for want, flags := range map[string][]string{"start with --key-command": nil, "is not the one of this data directory": {"--key-command", keyService(t, strings.Repeat("ab", 32))}} {
+		if _, errs, code := holdoutd(t, append(lost, flags...)...); code != 1 || !strings.Contains(errs, want) {
+			t.Errorf("%v: %d %s", flags, code, errs)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "server.key")); err == nil {
+			t.Fatal("another key was made")
+		}
+	}
+	p = serve(append(right, "--accept-lost-ledger")...)
+	_, err = connect(t, p, dir).CreateHoldout(t.Context(), strings.NewReader(data.Flights), client.Settings{Name: "again", Mechanism: "gaussian", Questions: 10})
+	if problem := (*client.Problem)(nil); !errors.As(err, &problem) {
+		t.Errorf("the table of a holdout that the ledger lost is taken again: %v", err)
+	}
 }
 
 // TestKeyFromCommandShared: servers that share a ledger take the key from a command, also both at their first start.

@@ -37,11 +37,13 @@ const (
 // statusClientGone is logged and counted for a client that did not wait for its reply; it is never sent.
 const statusClientGone = 499
 
-// noTiming are the routes whose duration is neither logged nor measured: three look at holdout rows, and a stream lasts while somebody reads it.
+// noTiming are the routes whose duration is neither logged nor measured: they look at holdout rows, and a stream lasts while somebody reads it.
 var noTiming = map[string]bool{
 	mcpPath:                           true,
 	"/v1/holdouts/:id/queries":        true,
 	"/v1/holdouts/:id/queries/batch":  true,
+	"/v1/holdouts/:id/report":         true,
+	"/v1/holdouts/:id/retire":         true, // it waits for those that look
 	"/v1/holdouts/:id/answers/events": true,
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -56,6 +57,7 @@ func New(endpoint, version string, log *slog.Logger) (*Tracer, error) {
 	e := &exporter{url: u.JoinPath("v1", "traces").String(), log: log, headers: http.Header{"Content-Type": {"application/x-protobuf"}},
 		spans: make(chan *Span, maxWaiting), closing: make(chan struct{}), ended: make(chan struct{})}
 	e.client.Timeout = sendTime
+	e.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // the headers are for this collector alone
 	for pair := range strings.SplitSeq(os.Getenv(HeadersVariable), ",") {
 		if strings.TrimSpace(pair) == "" {
 			continue
@@ -65,6 +67,9 @@ func New(endpoint, version string, log *slog.Logger) (*Tracer, error) {
 			return nil, fmt.Errorf("%s is not name=value,name=value", HeadersVariable) // not its contents
 		}
 		e.headers.Set(strings.TrimSpace(name), value)
+	}
+	if loopback := u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback(); len(e.headers) > 1 && u.Scheme == "http" && !loopback {
+		return nil, fmt.Errorf("%s may have a secret, which would leave this machine in clear: give an https address", HeadersVariable)
 	}
 	e.resource = message(nil, 1, text(nil, "service.name", "holdoutd"))
 	e.resource = message(e.resource, 1, text(nil, "service.version", version))

@@ -22,7 +22,6 @@ const (
 	Queries   Count = "holdoutd.queries"   // of a request
 	Questions Count = "holdoutd.questions" // that they cost, by their price
 	Replays   Count = "holdoutd.replays"   // queries that had their answer before
-	Entries   Count = "holdoutd.entries"   // of the ledger, that were made
 	LeftOut   Count = "holdoutd.spans_left_out"
 )
 
@@ -76,9 +75,10 @@ func (t *Tracer) Allow(name Word, words ...string) {
 type trace struct {
 	tracer *Tracer
 	id     [16]byte
-	timed  bool
 
 	mu    sync.Mutex
+	timed bool           // until a row is read
+	read  map[Stage]bool // stages that were begun and look at rows: each is shown once, for how often they are begun depends on what the rows say
 	spans int
 	left  int     // spans that are beyond spansOfTrace
 	held  []*Span // of a request without durations, until its end
@@ -114,7 +114,7 @@ func (t *Tracer) Begin(ctx context.Context, method, route, traceparent string, t
 	if t == nil {
 		return ctx, nil
 	}
-	tr := &trace{tracer: t, timed: timed, spans: 1}
+	tr := &trace{tracer: t, timed: timed, read: map[Stage]bool{}, spans: 1}
 	s := &Span{trace: tr, server: true, begin: time.Now()}
 	id, parent, kept, ok := parseParent(traceparent)
 	switch {
@@ -160,6 +160,13 @@ func Start(ctx context.Context, stage Stage) (context.Context, *Span) {
 	t := above.trace
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if stage == Scan || stage == Commit {
+		t.timed = false // whatever the route
+		if t.read[stage] {
+			return ctx, nil
+		}
+		t.read[stage] = true
+	}
 	if t.spans == spansOfTrace {
 		t.left++
 		return ctx, nil

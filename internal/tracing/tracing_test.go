@@ -87,8 +87,8 @@ func TestUntimed(t *testing.T) {
 	for _, timed := range []bool{false, true} {
 		tracer, spans := collect(t)
 		ctx, s := tracer.Begin(context.Background(), "GET", "/here", "", timed)
-		below, scan := Start(ctx, Scan)
-		_, commit := Start(below, Commit)
+		below, scan := Start(ctx, Parse)
+		_, commit := Start(below, Admit)
 		commit.End()
 		scan.End()
 		s.End()
@@ -113,7 +113,7 @@ func TestManySpans(t *testing.T) {
 	tracer, spans := collect(t)
 	ctx, s := tracer.Begin(context.Background(), "GET", "/here", "", true)
 	for range spansOfTrace + 7 {
-		_, child := Start(ctx, Scan)
+		_, child := Start(ctx, Parse)
 		child.Set(Queries, 1)
 		child.End()
 	}
@@ -122,6 +122,28 @@ func TestManySpans(t *testing.T) {
 	last := got[len(got)-1] // the request
 	if len(got) != spansOfTrace || last.Attributes[0].Key != string(LeftOut) || last.Attributes[0].Value.GetIntValue() != 8 {
 		t.Errorf("%d spans, the last %v", len(got), last)
+	}
+}
+
+// TestRowsAreReadUntimed: a request that reads rows has no durations, whatever its route, and shows that it read and recorded once, however often it did: that depends on what the rows say.
+func TestRowsAreReadUntimed(t *testing.T) {
+	tracer, spans := collect(t)
+	ctx, s := tracer.Begin(context.Background(), "GET", "/here", "", true)
+	for range 7 {
+		for _, stage := range []Stage{Scan, Commit} {
+			_, child := Start(ctx, stage)
+			child.Done(nil)
+		}
+	}
+	s.End()
+	got := spans()
+	if len(got) != 3 {
+		t.Fatalf("the spans are %v", got)
+	}
+	for _, one := range got {
+		if one.StartTimeUnixNano != one.EndTimeUnixNano || one.EndTimeUnixNano != got[2].EndTimeUnixNano {
+			t.Errorf("%s has a duration", one.Name)
+		}
 	}
 }
 
