@@ -26,6 +26,7 @@ import (
 	"github.com/holdoutd/holdoutd/holdout"
 	"github.com/holdoutd/holdoutd/holdout/ledger/postgres/pgtest"
 	"github.com/holdoutd/holdoutd/internal/api"
+	"github.com/holdoutd/holdoutd/internal/await"
 )
 
 const deployFolder = "../../deploy"
@@ -614,6 +615,7 @@ func TestDeploymentRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	reply.Body.Close()
+	await.Until(t, "the request is counted", func() bool { return strings.Contains(get("/metrics", key), `route="/mcp"`) }) // which it is when its reply has left
 
 	open, everything := readSeries(get("/metrics", "")), readSeries(get("/metrics", key))
 	var jobs []string
