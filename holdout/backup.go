@@ -315,7 +315,7 @@ func (a *archiver) holdout(r ledger.Report) error {
 			switch {
 			case d.IsDir(), base == uncommitted, strings.HasPrefix(base, "."): // dots: what gets another name yet
 				return nil
-			case base == trainingParquet, base == featuresParquet: // written again when they are asked for
+			case base == trainingParquet, base == featuresParquet, base == retiredParquet: // written again when they are asked for
 				return nil
 			}
 			err = a.copyFile(name)

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/holdoutd/holdoutd/dataset"
 	"github.com/holdoutd/holdoutd/dataset/ingest"
+	"github.com/holdoutd/holdoutd/dataset/lineage"
 	"github.com/holdoutd/holdoutd/holdout/ledger"
+	"github.com/holdoutd/holdoutd/thresholdout"
 )
 
 // Rotation: a holdout is retired for good, its rows are released to training, and a fresh one of later rows succeeds it. The order is the promise: an entry of the chain ends all questions and is
@@ -40,6 +43,9 @@ func (s *Service) Retire(ctx context.Context, p Principal, id string) (Card, err
 		return Card{}, err
 	}
 	if !record.Retired {
+		if err := s.releasesOthers(ctx, id); err != nil {
+			return Card{}, err
+		}
 		if err := s.retire(ctx, p, id); err != nil {
 			return Card{}, s.ledgerError(err)
 		}
@@ -48,6 +54,59 @@ func (s *Service) Retire(ctx context.Context, p Principal, id string) (Card, err
 		return Card{}, err
 	}
 	return s.Card(ctx, p, id)
+}
+
+// releasesOthers refuses to release rows that another holdout holds out which can still be asked: it was made of them with overlap=accepted, or before rows were recognised.
+func (s *Service) releasesOthers(ctx context.Context, id string) error {
+	all, err := s.ledger.Holdouts(ctx)
+	if err != nil {
+		return s.ledgerError(err)
+	}
+	open := all[:0]
+	var watch lineage.Watch
+	for _, h := range all {
+		if h.ID == id || h.Deleted || h.Closed || h.Retired || h.Spent[thresholdout.MeterQuestions] == h.Limits[thresholdout.MeterQuestions] {
+			continue
+		}
+		parts, err := s.sketchesOf(ctx, h)
+		switch {
+		case err != nil:
+			return storageError(err)
+		case parts == nil:
+			continue
+		case !parts.watch(&watch):
+			return fail(Conflict, "there are more open holdouts than this one can be compared with; delete those that are not needed")
+		}
+		open = append(open, h)
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	mine, err := s.sketch(ctx, s.path(holdoutsDir, id), dataset.Open, &watch)
+	if err != nil {
+		return storageError(err)
+	}
+	var found []Overlap
+	for _, h := range open {
+		parts, err := s.sketchesOf(ctx, h)
+		if err != nil {
+			return storageError(err)
+		}
+		share := 0.0
+		for _, part := range []string{holdoutDir, checkDir} {
+			if parts[holdoutDir] != nil && mine[part] != nil {
+				share += lineage.Compare(parts[holdoutDir], mine[part]).OfOld
+			}
+		}
+		if share = math.Ceil(10*min(1, share)-1e-9) / 10; share > 0 {
+			found = append(found, Overlap{Holdout: h.ID, Matter: heldOutElsewhere, Share: share})
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return &Error{Kind: RowsKnown, Members: map[string]any{"holdout": found[0].Holdout, "overlaps": found},
+		Detail: fmt.Sprintf("rows that would be released are held out by %s, too, which still answers. End that one first: by its final report or its last question, or delete it", found[0].Holdout)}
 }
 
 // retire records the entry. The tables are opened first: rows that cannot be read are not released, and a draft ends.

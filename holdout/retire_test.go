@@ -383,3 +383,30 @@ func TestSucceeds(t *testing.T) {
 	set.Succeeds = first
 	refused("deleted", set)
 }
+
+// TestRetireKeepsOthers: rows that another holdout holds out which still answers are not released; once that has ended they are. It notices a retirement that asks nobody.
+func TestRetireKeepsOthers(t *testing.T) {
+	const rows = 3_000
+	s := open(t, t.TempDir())
+	table := measured(t, rows, 1)
+	set := Settings{Name: "first", Holdout: 0.3, Questions: 20, Mechanism: "gaussian"}
+	first, err := again(t, s, set, madeOf(t, table))
+	must(t, err)
+	ask(t, s, first.ID, `{"type":"mean","of":"a","range":[-5,5]}`)
+	set.Name, set.Overlap = "second", overlapAccepted
+	second, err := again(t, s, set, madeOf(t, nudged(table)))
+	must(t, err)
+	other, err := again(t, s, Settings{Name: "other", Holdout: 0.3, Questions: 20, Mechanism: "gaussian"}, madeOf(t, measured(t, rows, 2)))
+	must(t, err)
+	_, err = s.Retire(t.Context(), admin, second.ID)
+	var e *Error
+	if !errors.As(err, &e) || e.Kind != RowsKnown || !strings.Contains(e.Detail, first.ID) {
+		t.Fatalf("rows of an open holdout are released: %v", err)
+	}
+	_, err = s.Released(t.Context(), admin, second.ID)
+	wantKind(t, "rows after a refused retirement", err, Conflict)
+	ask(t, s, second.ID, `{"type":"mean","of":"b","range":[-5,5]}`)
+	retire(t, s, other.ID) // of which no row is elsewhere
+	must(t, s.Delete(t.Context(), admin, first.ID))
+	retire(t, s, second.ID)
+}

@@ -334,11 +334,15 @@ func TestPlaces(t *testing.T) {
 	}
 	expect(t, open(t, from, c, func(o *Options) { o.Keys = from.URL + "/keys" }), "a URL", from.Token("ann"), "")
 	email := open(t, from, c, func(o *Options) { o.Claim = "email" })
-	for verified, want := range map[any]string{true: "", false: "not verified", "true": "not verified", nil: "not verified"} {
+	for verified, want := range map[any]string{true: "", false: "email_verified", "true": "email_verified", nil: "email_verified"} {
 		m := from.Claims("7", c.now())
 		m["email"], m["email_verified"] = "ann", verified
 		expect(t, email, "an address", from.Sign(m), want)
 	}
+	silent := from.Claims("7", c.now())
+	silent["email"] = "ann"
+	delete(silent, "email_verified")
+	expect(t, email, "an address of which nothing is said", from.Sign(silent), "email_verified")
 	for _, o := range []Options{
 		{Issuer: "http://issuer.example", Audience: "a"}, {Issuer: "issuer.example", Audience: "a"}, {Audience: "a"}, {Issuer: from.URL},
 		{Issuer: from.URL, Audience: "a", Keys: "http://issuer.example/keys"}, {Issuer: from.URL, Audience: "a", Keys: path + ".no"},
